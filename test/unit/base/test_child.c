@@ -1,0 +1,192 @@
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/child.h"
+#include "base/mem.h"
+
+struct outcome {
+        unsigned calls;
+        struct child_result r;
+        char out[128];
+        char err[400];
+        uint64_t at_ms;
+};
+
+static void on_done(void *u, const struct child_result *r) {
+        struct outcome *o = u;
+
+        o->calls++;
+        o->r = *r;
+        o->at_ms = uv_now(uv_default_loop());
+        memcpy(o->out, r->out.p, r->out.n < sizeof o->out ? r->out.n : sizeof o->out - 1);
+        if (r->err)
+                strcpy(o->err, r->err->msg);
+}
+
+static struct outcome run(struct child_options o) {
+        struct outcome out = { 0 };
+
+        o.done = on_done;
+        o.u = &out;
+        if (!o.timeout_ms)
+                o.timeout_ms = 10000;
+        assert_non_null(child_run(uv_default_loop(), &o));
+        assert_int_equal(out.calls, 0);
+        uv_run(uv_default_loop(), UV_RUN_DEFAULT);
+        assert_int_equal(out.calls, 1);
+        return out;
+}
+
+#define SH(script) ((const char *const[]){ "sh", "-c", (script), NULL })
+
+static void test_output_and_status(void **state) {
+        struct outcome o = run((struct child_options){ .argv = SH("echo out; echo err >&2; exit 3") });
+
+        assert_null(o.r.err);
+        assert_string_equal(o.out, "out\nerr\n");
+        assert_int_equal(o.r.exit_status, 3);
+        assert_int_equal(o.r.term_signal, 0);
+        assert_false(o.r.timed_out);
+}
+
+static void test_signal(void **state) {
+        struct outcome o = run((struct child_options){ .argv = SH("kill -SEGV $$") });
+
+        assert_int_equal(o.r.exit_status, -1);
+        assert_int_equal(o.r.term_signal, SIGSEGV);
+        assert_false(o.r.timed_out);
+}
+
+static void test_missing_program(void **state) {
+        struct outcome o = run((struct child_options){ .argv = (const char *const[]){ "/no/such/program", NULL } });
+
+        assert_non_null(o.r.err);
+        assert_non_null(strstr(o.err, "/no/such/program"));
+        assert_int_equal(o.r.exit_status, -1);
+}
+
+static void test_environment(void **state) {
+        const char *const env[] = { "PATH=/nowhere:/bin:/usr/bin", "WORD=rack", NULL };
+        struct outcome o = run((struct child_options){ .argv = SH("echo $WORD"), .env = env });
+
+        assert_null(o.r.err);
+        assert_string_equal(o.out, "rack\n");
+
+        o = run((struct child_options){ .argv = SH(":"), .env = (const char *const[]){ "PATH=/nowhere", NULL } });
+        assert_non_null(o.r.err);
+}
+
+static void test_chroot(void **state) {
+        const char *const argv[] = { "/sh", "-c", ":", NULL };
+        struct outcome o;
+
+        if (geteuid() != 0)
+                skip();
+        o = run((struct child_options){ .argv = (const char *const[]){ "/proc/1/does-not-exist", NULL }, .chroot = "/bin" });
+        assert_non_null(o.r.err);
+        /* Its loader is not below the new root, which proves that the root was changed before the look-up. */
+        o = run((struct child_options){ .argv = argv, .chroot = "/bin" });
+        assert_non_null(o.r.err);
+        o = run((struct child_options){ .argv = SH("pwd"), .chroot = "/" });
+        assert_string_equal(o.out, "/\n");
+}
+
+static void test_timeout_kills_the_group(void **state) {
+        uint64_t start;
+        struct outcome o;
+
+        uv_update_time(uv_default_loop());
+        start = uv_now(uv_default_loop());
+        /* The grandchild holds the pipe open and must die too. */
+        o = run((struct child_options){ .argv = SH("echo before; trap '' TERM; sleep 1000 & wait; wait"), .timeout_ms = 100 });
+        assert_true(o.r.timed_out);
+        assert_int_equal(o.r.term_signal, SIGKILL);
+        assert_string_equal(o.out, "before\n");
+        assert_in_range(o.at_ms - start, 100, 3000);
+}
+
+static void test_grandchild_does_not_delay_the_answer(void **state) {
+        struct outcome o = run((struct child_options){ .argv = SH("sleep 1000 & echo done"), .timeout_ms = 60000 });
+
+        assert_false(o.r.timed_out);
+        assert_int_equal(o.r.exit_status, 0);
+        assert_string_equal(o.out, "done\n");
+}
+
+static void test_output_limit(void **state) {
+        struct outcome o = run((struct child_options){ .argv = SH("yes | head -c 3000000"), .max_output = 100 });
+
+        assert_int_equal(o.r.exit_status, 0);
+        assert_int_equal(o.r.out.n, 100);
+
+        o = run((struct child_options){ .argv = SH("exec yes"), .max_output = 100, .timeout_ms = 100 });
+        assert_true(o.r.timed_out);
+        assert_int_equal(o.r.out.n, 100);
+}
+
+static void test_cancel(void **state) {
+        struct outcome out = { 0 };
+        struct child_options o = { .argv = SH("exec sleep 1000"), .timeout_ms = 60000, .done = on_done, .u = &out };
+        struct child *c = child_run(uv_default_loop(), &o);
+
+        child_cancel(c);
+        uv_run(uv_default_loop(), UV_RUN_DEFAULT);
+        assert_int_equal(out.calls, 0);
+
+        o.argv = (const char *const[]){ "/no/such/program", NULL };
+        c = child_run(uv_default_loop(), &o);
+        child_cancel(c);
+        uv_run(uv_default_loop(), UV_RUN_DEFAULT);
+        assert_int_equal(out.calls, 0);
+        child_cancel(NULL);
+}
+
+static void test_many_at_once(void **state) {
+        struct outcome out[20] = { 0 };
+
+        for (unsigned i = 0; i < ARRAY_LEN(out); i++)
+                child_run(uv_default_loop(), &(struct child_options){ .argv = SH("exit 7"), .timeout_ms = 20000, .done = on_done, .u = &out[i] });
+        uv_run(uv_default_loop(), UV_RUN_DEFAULT);
+        for (unsigned i = 0; i < ARRAY_LEN(out); i++) {
+                assert_int_equal(out[i].calls, 1);
+                assert_int_equal(out[i].r.exit_status, 7);
+        }
+}
+
+static void test_signal_state_of_the_child(void **state) {
+        struct outcome o;
+
+        /* What the parent blocks or ignores is not inherited. */
+        signal(SIGPIPE, SIG_IGN);
+        o = run((struct child_options){ .argv = SH("grep -E 'SigBlk|SigIgn' /proc/self/status; readlink /proc/self/fd/0") });
+        assert_string_equal(o.out, "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n/dev/null\n");
+}
+
+static int teardown(void **state) {
+        return uv_loop_close(uv_default_loop());
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_output_and_status),
+                cmocka_unit_test(test_signal),
+                cmocka_unit_test(test_missing_program),
+                cmocka_unit_test(test_environment),
+                cmocka_unit_test(test_chroot),
+                cmocka_unit_test(test_timeout_kills_the_group),
+                cmocka_unit_test(test_grandchild_does_not_delay_the_answer),
+                cmocka_unit_test(test_output_limit),
+                cmocka_unit_test(test_cancel),
+                cmocka_unit_test(test_many_at_once),
+                cmocka_unit_test(test_signal_state_of_the_child),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, teardown);
+}
