@@ -1,0 +1,141 @@
+{{/* The chart's name, from which the names of namespaced objects are made. */}}
+{{- define "compute-domains.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" -}}
+{{- end -}}
+
+{{/* The release's name, from which the names of cluster-wide objects and service accounts are made. */}}
+{{- define "compute-domains.fullname" -}}
+{{- $name := default .Chart.Name .Values.nameOverride -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 63 | trimSuffix "-" -}}
+{{- else if contains $name .Release.Name -}}
+{{- .Release.Name | trunc 63 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name $name | trunc 63 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The namespace that the driver runs in. */}}
+{{- define "compute-domains.namespace" -}}
+{{- default .Release.Namespace .Values.namespaceOverride -}}
+{{- end -}}
+
+{{/*
+All namespaces that the controller manages, as a JSON list: the driver's own, then those of ADDITIONAL_NAMESPACES. They
+are read out of the controller's environment because the controller reads them there.
+*/}}
+{{- define "compute-domains.namespaces" -}}
+{{- $namespaces := list (include "compute-domains.namespace" .) -}}
+{{- range .Values.controller.containers.computeDomain.env -}}
+{{- if and (eq .name "ADDITIONAL_NAMESPACES") .value -}}
+{{- range splitList "," .value -}}
+{{- with trim . -}}{{- $namespaces = append $namespaces . -}}{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $namespaces | uniq | toJson -}}
+{{- end -}}
+
+{{/* Labels of all objects but pods. */}}
+{{- define "compute-domains.labels" -}}
+helm.sh/chart: {{ printf "%s-%s" (include "compute-domains.name" .) .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+app.kubernetes.io/name: {{ include "compute-domains.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{/* The label by which a Deployment or DaemonSet finds its pods. Takes (list $ "component"). */}}
+{{- define "compute-domains.selectorLabels" -}}
+{{- $root := index . 0 -}}
+{{- if $root.Values.selectorLabelsOverride -}}
+{{- toYaml $root.Values.selectorLabelsOverride -}}
+{{- else -}}
+{{ include "compute-domains.name" $root }}-component: {{ index . 1 }}
+{{- end -}}
+{{- end -}}
+
+{{/*
+Labels of pods: a merge, because selectorLabelsOverride may hold any of the other keys and has to win. Takes
+(list $ "component").
+*/}}
+{{- define "compute-domains.podLabels" -}}
+{{- $root := index . 0 -}}
+{{- $labels := dict "app" (printf "compute-domain-%s" (index . 1)) -}}
+{{- $_ := set $labels "app.kubernetes.io/name" (include "compute-domains.name" $root) -}}
+{{- $_ := set $labels "app.kubernetes.io/instance" $root.Release.Name -}}
+{{- mergeOverwrite $labels (include "compute-domains.selectorLabels" . | fromYaml) | toYaml -}}
+{{- end -}}
+
+{{- define "compute-domains.image" -}}
+{{- printf "%s:%s" .Values.image.repository (.Values.image.tag | default (printf "v%s" .Chart.AppVersion)) -}}
+{{- end -}}
+
+{{/* What the names of our service accounts begin with; "-controller" and "-kubeletplugin" follow. */}}
+{{- define "compute-domains.serviceAccountPrefix" -}}
+{{- if .Values.serviceAccount.create -}}
+{{- default (printf "%s-service-account" (include "compute-domains.fullname" .)) .Values.serviceAccount.name -}}
+{{- else -}}
+{{- default "default" .Values.serviceAccount.name -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The controller puts this name into every daemon pod that it makes, so it is no value. */}}
+{{- define "compute-domains.daemonServiceAccount" -}}
+compute-domain-daemon-service-account
+{{- end -}}
+
+{{- define "compute-domains.leaseName" -}}
+{{ include "compute-domains.name" . }}-controller
+{{- end -}}
+
+{{/* The newest version of resource.k8s.io that the cluster offers; empty if it offers none. */}}
+{{- define "compute-domains.resourceApiVersion" -}}
+{{- if .Values.resourceApiVersion -}}
+{{- .Values.resourceApiVersion -}}
+{{- else if .Capabilities.APIVersions.Has "resource.k8s.io/v1" -}}
+resource.k8s.io/v1
+{{- else if .Capabilities.APIVersions.Has "resource.k8s.io/v1beta2" -}}
+resource.k8s.io/v1beta2
+{{- else if .Capabilities.APIVersions.Has "resource.k8s.io/v1beta1" -}}
+resource.k8s.io/v1beta1
+{{- end -}}
+{{- end -}}
+
+{{/* "true" on OpenShift. */}}
+{{- define "compute-domains.openshift" -}}
+{{- $apis := .Capabilities.APIVersions -}}
+{{- if or ($apis.Has "security.openshift.io/v1") ($apis.Has "security.openshift.io/v1/SecurityContextConstraints") -}}
+true
+{{- end -}}
+{{- end -}}
+
+{{/* The value of FEATURE_GATES. */}}
+{{- define "compute-domains.featureGates" -}}
+{{- range $gate, $on := .Values.featureGates }}{{ $gate }}={{ $on }},{{ end -}}
+{{- end -}}
+
+{{/*
+Merges environment lists; an entry of the user's replaces ours of the same name, because Kubernetes merges such lists by
+name and loses entries that are there twice. Takes (dict "ours" YAML-text "users" list).
+*/}}
+{{- define "compute-domains.env" -}}
+{{- $users := .users | default list -}}
+{{- $taken := dict -}}
+{{- range $users -}}{{- $_ := set $taken .name true -}}{{- end -}}
+{{- $env := list -}}
+{{- range fromYamlArray .ours -}}
+{{- if not (hasKey $taken .name) -}}{{- $env = append $env . -}}{{- end -}}
+{{- end -}}
+{{- concat $env $users | toYaml -}}
+{{- end -}}
+
+{{/*
+The port at which kubelet can probe the controller: that of the metrics endpoint, unless the endpoint is off or bound to
+one address, which need not be the pod's.
+*/}}
+{{- define "compute-domains.controllerPort" -}}
+{{- if .Values.controller.metrics.enabled -}}
+{{- regexFind "^(0\\.0\\.0\\.0|\\[::\\])?:[0-9]+$" .Values.controller.metrics.httpEndpoint | splitList ":" | last -}}
+{{- end -}}
+{{- end -}}
