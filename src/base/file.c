@@ -1,0 +1,166 @@
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+
+int file_read_fd(int fd, const char *name, size_t limit, char **ret, size_t *ret_n, struct err *e) {
+        /* /proc and /sys files have no size, so the buffer grows with what is read. */
+        size_t cap = 512, n = 0;
+        _cleanup_(freep) char *p = xmalloc(cap);
+        for (;;) {
+                if (cap - n < 2) {
+                        cap *= 2;
+                        p = xrealloc(p, cap);
+                }
+                ssize_t got = pread(fd, p + n, cap - n - 1, (off_t)n);
+                if (got < 0 && errno == EINTR)
+                        continue;
+                if (got < 0)
+                        return err_errno(e, errno, "read '%s'", name);
+                if (got == 0)
+                        break;
+                n += (size_t)got;
+                if (n > limit)
+                        return err_set(e, ERR_INVALID, EFBIG, "'%s' is larger than %zu bytes", name, limit);
+        }
+        p[n] = '\0';
+        if (ret_n)
+                *ret_n = n;
+        *ret = TAKE(p);
+        return 0;
+}
+
+int file_read(const char *path, size_t limit, char **ret, size_t *ret_n, struct err *e) {
+        _cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0)
+                return err_errno(e, errno, "open '%s'", path);
+        return file_read_fd(fd, path, limit, ret, ret_n, e);
+}
+
+int file_open_nofollow(const char *path, int flags, int *ret_fd, struct err *e) {
+        struct stat st;
+        /* O_NONBLOCK: a FIFO put in the file's place must not hang us. */
+        _cleanup_(closep) int fd = open(path, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+        if (fd < 0)
+                return err_errno(e, errno, "open '%s'", path);
+        if (fstat(fd, &st) < 0)
+                return err_errno(e, errno, "stat '%s'", path);
+        if (!S_ISREG(st.st_mode))
+                return err_set(e, ERR_INVALID, EINVAL, "'%s' is not a regular file", path);
+        *ret_fd = TAKE_FD(fd);
+        return 0;
+}
+
+static int write_all(int fd, const char *path, const char *p, size_t n, struct err *e) {
+        while (n) {
+                ssize_t k = write(fd, p, n);
+                if (k < 0 && errno == EINTR)
+                        continue;
+                if (k < 0)
+                        return err_errno(e, errno, "write '%s'", path);
+                p += k;
+                n -= (size_t)k;
+        }
+        return 0;
+}
+
+static int sync_folder(const char *dir, struct err *e) {
+        _cleanup_(closep) int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (fd < 0)
+                return err_errno(e, errno, "open folder '%s'", dir);
+        if (fsync(fd) < 0)
+                return err_errno(e, errno, "sync folder '%s'", dir);
+        return 0;
+}
+
+static int fill(const char *tmp, const void *data, size_t n, mode_t mode, bool durable, struct err *e) {
+        _cleanup_(closep) int fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
+        if (fd < 0)
+                return err_errno(e, errno, "create '%s'", tmp);
+        /* The mode asked for, whatever the umask. */
+        if (fchmod(fd, mode) < 0)
+                return err_errno(e, errno, "chmod '%s'", tmp);
+        if (write_all(fd, tmp, data, n, e) < 0)
+                return -1;
+        if (durable && fsync(fd) < 0)
+                return err_errno(e, errno, "sync '%s'", tmp);
+        return 0;
+}
+
+static int replace(const char *path, const void *data, size_t n, mode_t mode, bool durable, struct err *e) {
+        static atomic_uint serial;
+        const char *slash = strrchr(path, '/');
+        _cleanup_(freep) char *dir = slash ? xstrndup(path, slash == path ? 1 : (size_t)(slash - path)) : xstrdup(".");
+        _cleanup_(freep) char *tmp =
+                xasprintf("%s/.%s.tmp.%d.%u", dir, slash ? slash + 1 : path, (int)getpid(), atomic_fetch_add(&serial, 1));
+        (void)unlink(tmp); /* of an earlier process with our pid */
+        if (fill(tmp, data, n, mode, durable, e) < 0) {
+                unlink(tmp);
+                return -1;
+        }
+        if (rename(tmp, path) < 0) {
+                int saved = errno;
+                unlink(tmp);
+                return err_errno(e, saved, "rename '%s' to '%s'", tmp, path);
+        }
+        return durable ? sync_folder(dir, e) : 0;
+}
+
+int file_replace(const char *path, const void *data, size_t n, mode_t mode, struct err *e) {
+        return replace(path, data, n, mode, true, e);
+}
+
+int file_replace_volatile(const char *path, const void *data, size_t n, mode_t mode, struct err *e) {
+        return replace(path, data, n, mode, false, e);
+}
+
+int file_remove(const char *path, struct err *e) {
+        if (unlink(path) < 0 && errno != ENOENT)
+                return err_errno(e, errno, "remove '%s'", path);
+        return 0;
+}
+
+int file_mkdirs(const char *path, mode_t mode, struct err *e) {
+        _cleanup_(freep) char *p = xstrdup(path);
+        struct stat st;
+        for (char *c = p + 1; *c; c++) {
+                if (*c != '/')
+                        continue;
+                *c = '\0';
+                if (mkdir(p, mode) < 0 && errno != EEXIST)
+                        return err_errno(e, errno, "create folder '%s'", p);
+                *c = '/';
+        }
+        if (mkdir(p, mode) < 0 && errno != EEXIST)
+                return err_errno(e, errno, "create folder '%s'", p);
+        if (stat(p, &st) < 0)
+                return err_errno(e, errno, "stat '%s'", p);
+        if (!S_ISDIR(st.st_mode))
+                return err_set(e, ERR_INVALID, ENOTDIR, "'%s' is not a folder", p);
+        return 0;
+}
+
+char *file_join(const char *dir, const char *name) {
+        return xasprintf("%s%s%s", dir, str_ends(dir, "/") ? "" : "/", name[0] == '/' ? name + 1 : name);
+}
+
+int file_boot_id(const char *path, char ret[static 37], struct err *e) {
+        _cleanup_(freep) char *text = NULL;
+        size_t n;
+        if (file_read(path, 256, &text, &n, e) < 0)
+                return -1;
+        struct str id = str_trim((struct str){ text, n });
+        if (id.n == 0 || id.n > 36)
+                return err_set(e, ERR_INVALID, 0, "'%s' holds no boot id", path);
+        memcpy(ret, id.p, id.n);
+        ret[id.n] = '\0';
+        return 0;
+}

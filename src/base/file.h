@@ -1,0 +1,42 @@
+/* file: whole small files, written so that a crash at any line leaves either the old or the new one. */
+#ifndef BASE_FILE_H
+#define BASE_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+
+/* Reads all of `path`, which may have at most `limit` bytes (ERR_INVALID beyond). *ret is terminated; caller frees.
+ * ret_n may be NULL. */
+int file_read(const char *path, size_t limit, char **ret, size_t *ret_n, struct err *e);
+
+/* Same for an open descriptor, from its start, whatever its offset (pread). `name` is for the message. */
+int file_read_fd(int fd, const char *name, size_t limit, char **ret, size_t *ret_n, struct err *e);
+
+/* Opens a regular file below a folder without following a link in its last component: for files that another,
+ * less trusted process writes. */
+int file_open_nofollow(const char *path, int flags, int *ret_fd, struct err *e);
+
+/* Replaces `path`: temporary file beside it, write, fsync, rename, fsync of the folder. The temporary file is named
+ * ".<base>.tmp.<pid>.<n>" and removed on failure. */
+int file_replace(const char *path, const void *data, size_t n, mode_t mode, struct err *e);
+
+/* file_replace() without the two fsyncs: for files that are rebuilt after a reboot anyway (tmpfs, state files). */
+int file_replace_volatile(const char *path, const void *data, size_t n, mode_t mode, struct err *e);
+
+/* unlink(); a missing file is success. */
+int file_remove(const char *path, struct err *e);
+
+/* mkdir -p. */
+int file_mkdirs(const char *path, mode_t mode, struct err *e);
+
+/* "<dir>/<name>", caller frees. */
+char *file_join(const char *dir, const char *name);
+
+/* The kernel's boot id, 36 characters. `path` is /proc/sys/kernel/random/boot_id but for tests. */
+int file_boot_id(const char *path, char ret[static 37], struct err *e);
+#define FILE_BOOT_ID_PATH "/proc/sys/kernel/random/boot_id"
+
+#endif

@@ -1,0 +1,385 @@
+#include "base/json.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum { JD_MAX_DEPTH = 64, JD_MAX_PATH = 256, JD_MAX_RAW = 1 << 20 };
+
+/* The path to the value at hand, as a chain on the stack: text is made of it only when something is wrong. */
+struct where {
+        const struct where *up;
+        const char *name; /* member, or NULL: list element */
+        size_t i;
+};
+
+static void where_add(const struct where *w, struct buf *b) {
+        if (!w)
+                return;
+        where_add(w->up, b);
+        if (!w->name)
+                buf_addf(b, "[%zu]", w->i);
+        else if (*w->name)
+                buf_addf(b, "%s%s", b->n ? "." : "", w->name);
+}
+
+static int bad(const struct where *w, struct err *e, const char *what) {
+        struct buf b = BUF_INIT(JD_MAX_PATH);
+        where_add(w, &b);
+        err_set(e, ERR_INVALID, 0, "%s%s%s", buf_str(&b), b.n ? ": " : "", what);
+        buf_done(&b);
+        return -1;
+}
+
+static int decode_obj(const struct jd_field *fields, yyjson_val *v, bool strict, const struct where *w, struct arena *a, void *out, struct err *e);
+
+static int decode_raw(yyjson_val *v, const struct where *w, struct arena *a, struct str *out, struct err *e) {
+        size_t n;
+        char *text = yyjson_val_write(v, YYJSON_WRITE_NOFLAG, &n);
+        if (!text)
+                return bad(w, e, "cannot be kept as text");
+        out->p = arena_strndup(a, text, n);
+        out->n = n;
+        free(text);
+        return 0;
+}
+
+static int decode_strs(yyjson_val *v, const struct where *w, struct arena *a, const char ***out, size_t *count, struct err *e) {
+        size_t i, max;
+        yyjson_val *item;
+        if (!yyjson_is_arr(v))
+                return bad(w, e, "not a list");
+        const char **list = arena_alloc(a, (yyjson_arr_size(v) + 1) * sizeof *list);
+        yyjson_arr_foreach(v, i, max, item) {
+                struct where at = { w, NULL, i };
+                if (!yyjson_is_str(item))
+                        return bad(&at, e, "not a string");
+                list[i] = arena_strndup(a, yyjson_get_str(item), yyjson_get_len(item));
+        }
+        *out = list;
+        *count = yyjson_arr_size(v);
+        return 0;
+}
+
+static int decode_map(yyjson_val *v, const struct where *w, struct arena *a, struct jd_pair **out, size_t *count, struct err *e) {
+        size_t i, max;
+        yyjson_val *key, *val;
+        if (!yyjson_is_obj(v))
+                return bad(w, e, "not an object");
+        struct jd_pair *list = arena_alloc(a, (yyjson_obj_size(v) + 1) * sizeof *list);
+        yyjson_obj_foreach(v, i, max, key, val) {
+                struct where at = { w, yyjson_get_str(key), 0 };
+                if (!yyjson_is_str(val))
+                        return bad(&at, e, "not a string");
+                list[i].key = arena_strndup(a, yyjson_get_str(key), yyjson_get_len(key));
+                list[i].value = arena_strndup(a, yyjson_get_str(val), yyjson_get_len(val));
+        }
+        *out = list;
+        *count = yyjson_obj_size(v);
+        return 0;
+}
+
+static int decode_list(const struct jd_field *f, yyjson_val *v, bool strict, const struct where *w, struct arena *a, char *out, struct err *e) {
+        size_t i, max;
+        yyjson_val *item;
+        if (!yyjson_is_arr(v))
+                return bad(w, e, "not a list");
+        char *list = arena_alloc(a, yyjson_arr_size(v) * f->size);
+        yyjson_arr_foreach(v, i, max, item) {
+                struct where at = { w, NULL, i };
+                if (decode_obj(f->sub, item, strict, &at, a, list + i * f->size, e) < 0)
+                        return -1;
+        }
+        *(void **)(void *)(out + f->off) = list;
+        *(size_t *)(void *)(out + f->count_off) = yyjson_arr_size(v);
+        return 0;
+}
+
+static int decode_value(const struct jd_field *f, yyjson_val *v, bool strict, const struct where *w, struct arena *a, char *out, struct err *e) {
+        void *to = out + f->off;
+        size_t *count = (size_t *)(void *)(out + f->count_off);
+        switch (f->type) {
+        case JD_T_STR:
+                if (!yyjson_is_str(v))
+                        return bad(w, e, "not a string");
+                *(const char **)to = arena_strndup(a, yyjson_get_str(v), yyjson_get_len(v));
+                return 0;
+        case JD_T_BOOL:
+                if (!yyjson_is_bool(v))
+                        return bad(w, e, "not a boolean");
+                *(bool *)to = yyjson_get_bool(v);
+                return 0;
+        case JD_T_INT:
+                if (!yyjson_is_int(v) || (yyjson_is_uint(v) && yyjson_get_uint(v) > INT64_MAX))
+                        return bad(w, e, "not an integer");
+                *(int64_t *)to = yyjson_get_sint(v);
+                return 0;
+        case JD_T_TIME:
+                if (!yyjson_is_str(v) || !jd_parse_time(yyjson_get_str(v), to))
+                        return bad(w, e, "not a time");
+                return 0;
+        case JD_T_OBJ:
+                return decode_obj(f->sub, v, strict, w, a, to, e);
+        case JD_T_OPTOBJ:
+                *(void **)to = arena_alloc(a, f->size);
+                return decode_obj(f->sub, v, strict, w, a, *(void **)to, e);
+        case JD_T_LIST:
+                return decode_list(f, v, strict, w, a, out, e);
+        case JD_T_STRS:
+                return decode_strs(v, w, a, to, count, e);
+        case JD_T_MAP:
+                return decode_map(v, w, a, to, count, e);
+        case JD_T_RAW:
+                return decode_raw(v, w, a, to, e);
+        }
+        return bad(w, e, "of a type unknown to its table");
+}
+
+static bool known(const struct jd_field *fields, const char *name) {
+        for (const struct jd_field *f = fields; f->name; f++)
+                if (strcmp(f->name, name) == 0)
+                        return true;
+        return false;
+}
+
+/* Kubernetes' wording, which users and tests of the Go driver know. */
+static int check_strict(const struct jd_field *fields, yyjson_val *v, struct err *e) {
+        size_t i, max, j, max2;
+        yyjson_val *key, *val, *other, *ignored;
+        yyjson_obj_foreach(v, i, max, key, val) {
+                const char *name = yyjson_get_str(key);
+                if (!known(fields, name))
+                        return err_set(e, ERR_INVALID, 0, "strict decoding error: unknown field \"%.100s\"", name);
+                yyjson_obj_foreach(v, j, max2, other, ignored)
+                        if (j < i && yyjson_equals_strn(other, name, yyjson_get_len(key)))
+                                return err_set(e, ERR_INVALID, 0, "strict decoding error: duplicate field \"%.100s\"", name);
+        }
+        return 0;
+}
+
+static int decode_obj(const struct jd_field *fields, yyjson_val *v, bool strict, const struct where *w, struct arena *a, void *out, struct err *e) {
+        if (!yyjson_is_obj(v))
+                return bad(w, e, "not an object");
+        if (strict && check_strict(fields, v, e) < 0)
+                return -1;
+        for (const struct jd_field *f = fields; f->name; f++) {
+                struct where at = { w, f->name, 0 };
+                yyjson_val *m = yyjson_obj_get(v, f->name);
+                if (!m || yyjson_is_null(m)) {
+                        if (f->required)
+                                return bad(&at, e, "missing");
+                        continue;
+                }
+                if (decode_value(f, m, strict, &at, a, out, e) < 0)
+                        return -1;
+        }
+        return 0;
+}
+
+int jd_decode(const struct jd_field *fields, yyjson_val *v, bool strict, const char *where, struct arena *a, void *out, struct err *e) {
+        struct where root = { NULL, where, 0 };
+        return decode_obj(fields, v, strict, &root, a, out, e);
+}
+
+/* yyjson reads without recursion, but writing and our walk of nested tables should not meet absurd input either. */
+static bool too_deep(const char *text, size_t n) {
+        int depth = 0;
+        bool in_string = false;
+        for (size_t i = 0; i < n; i++) {
+                char c = text[i];
+                if (in_string) {
+                        if (c == '\\')
+                                i++;
+                        else if (c == '"')
+                                in_string = false;
+                } else if (c == '"') {
+                        in_string = true;
+                } else if (c == '{' || c == '[') {
+                        if (++depth > JD_MAX_DEPTH)
+                                return true;
+                } else if (c == '}' || c == ']') {
+                        depth--;
+                }
+        }
+        return false;
+}
+
+int jd_decode_text(const struct jd_field *fields, const char *text, size_t n, bool strict, const char *where, struct arena *a, void *out, struct err *e) {
+        yyjson_read_err re;
+        if (too_deep(text, n))
+                return err_set(e, ERR_INVALID, 0, "%s%sJSON nests deeper than %d", where, *where ? ": " : "", JD_MAX_DEPTH);
+        yyjson_doc *doc = yyjson_read_opts((char *)(uintptr_t)text, n, YYJSON_READ_NOFLAG, NULL, &re);
+        if (!doc)
+                return err_set(e, ERR_INVALID, 0, "%s%snot JSON: %s at byte %zu", where, *where ? ": " : "", re.msg, re.pos);
+        int r = jd_decode(fields, yyjson_doc_get_root(doc), strict, where, a, out, e);
+        yyjson_doc_free(doc);
+        return r;
+}
+
+static bool digits(const char *s, size_t n, int *ret) {
+        *ret = 0;
+        for (size_t i = 0; i < n; i++) {
+                if (s[i] < '0' || s[i] > '9')
+                        return false;
+                *ret = *ret * 10 + (s[i] - '0');
+        }
+        return true;
+}
+
+bool jd_parse_time(const char *s, int64_t *ret) {
+        int y, mo, d, h, mi, sec, oh = 0, om = 0;
+        if (strlen(s) < 20 || !digits(s, 4, &y) || s[4] != '-' || !digits(s + 5, 2, &mo) || s[7] != '-' || !digits(s + 8, 2, &d) ||
+            (s[10] != 'T' && s[10] != 't') || !digits(s + 11, 2, &h) || s[13] != ':' || !digits(s + 14, 2, &mi) || s[16] != ':' ||
+            !digits(s + 17, 2, &sec))
+                return false;
+        const char *p = s + 19;
+        if (*p == '.')
+                for (p++; *p >= '0' && *p <= '9'; p++)
+                        ;
+        int sign = *p == '-' ? -1 : 1;
+        if (*p == '+' || *p == '-') {
+                if (strlen(p) != 6 || !digits(p + 1, 2, &oh) || p[3] != ':' || !digits(p + 4, 2, &om))
+                        return false;
+        } else if ((*p != 'Z' && *p != 'z') || p[1]) {
+                return false;
+        }
+        struct tm tm = { .tm_year = y - 1900, .tm_mon = mo - 1, .tm_mday = d, .tm_hour = h, .tm_min = mi, .tm_sec = sec };
+        *ret = (int64_t)timegm(&tm) - sign * (oh * 3600 + om * 60);
+        return true;
+}
+
+const char *jd_pair_get(const struct jd_pair *p, size_t n, const char *key) {
+        for (size_t i = 0; i < n; i++)
+                if (strcmp(p[i].key, key) == 0)
+                        return p[i].value;
+        return NULL;
+}
+
+static void add_escaped(struct jw *w, struct str s) {
+        struct buf *b = w->out;
+        buf_addc(b, '"');
+        for (size_t i = 0; i < s.n; i++) {
+                unsigned char c = (unsigned char)s.p[i];
+                if (c == '"' || c == '\\')
+                        buf_add(b, (const char[]){ '\\', (char)c }, 2);
+                else if (c == '\n')
+                        buf_adds(b, "\\n");
+                else if (c == '\r')
+                        buf_adds(b, "\\r");
+                else if (c == '\t')
+                        buf_adds(b, "\\t");
+                else if (c == '\b' && w->go_escape)
+                        buf_adds(b, "\\b");
+                else if (c == '\f' && w->go_escape)
+                        buf_adds(b, "\\f");
+                else if (c < 0x20 || (w->go_escape && (c == '<' || c == '>' || c == '&')))
+                        buf_addf(b, "\\u%04x", c);
+                else if (w->go_escape && c == 0xe2 && i + 2 < s.n && (unsigned char)s.p[i + 1] == 0x80 &&
+                         ((unsigned char)s.p[i + 2] | 1) == 0xa9) {
+                        buf_addf(b, "\\u202%c", (unsigned char)s.p[i + 2] == 0xa8 ? '8' : '9');
+                        i += 2;
+                } else
+                        buf_addc(b, (char)c);
+        }
+        buf_addc(b, '"');
+}
+
+static void begin(struct jw *w, const char *key) {
+        uint64_t bit = UINT64_C(1) << w->depth;
+        if (w->not_first & bit)
+                buf_addc(w->out, ',');
+        w->not_first |= bit;
+        if (key) {
+                add_escaped(w, str_from(key));
+                buf_addc(w->out, ':');
+        }
+}
+
+static void open_level(struct jw *w, const char *key, char c) {
+        begin(w, key);
+        buf_addc(w->out, c);
+        BUG_ON(w->depth >= 63);
+        w->depth++;
+        w->not_first &= ~(UINT64_C(1) << w->depth);
+}
+
+static void close_level(struct jw *w, char c) {
+        BUG_ON(w->depth == 0);
+        w->depth--;
+        buf_addc(w->out, c);
+}
+
+void jw_obj(struct jw *w, const char *key) {
+        open_level(w, key, '{');
+}
+
+void jw_arr(struct jw *w, const char *key) {
+        open_level(w, key, '[');
+}
+
+void jw_end_obj(struct jw *w) {
+        close_level(w, '}');
+}
+
+void jw_end_arr(struct jw *w) {
+        close_level(w, ']');
+}
+
+void jw_strn(struct jw *w, const char *key, struct str val) {
+        begin(w, key);
+        add_escaped(w, val);
+}
+
+void jw_str(struct jw *w, const char *key, const char *val) {
+        if (val)
+                jw_strn(w, key, str_from(val));
+        else
+                jw_null(w, key);
+}
+
+void jw_int(struct jw *w, const char *key, int64_t val) {
+        begin(w, key);
+        buf_addf(w->out, "%" PRId64, val);
+}
+
+void jw_bool(struct jw *w, const char *key, bool val) {
+        begin(w, key);
+        buf_adds(w->out, val ? "true" : "false");
+}
+
+void jw_null(struct jw *w, const char *key) {
+        begin(w, key);
+        buf_adds(w->out, "null");
+}
+
+void jw_raw(struct jw *w, const char *key, struct str json) {
+        begin(w, key);
+        buf_add(w->out, json.p, json.n);
+}
+
+void jw_map(struct jw *w, const char *key, const struct jd_pair *p, size_t n) {
+        jw_obj(w, key);
+        for (size_t i = 0; i < n; i++)
+                jw_str(w, p[i].key, p[i].value);
+        jw_end_obj(w);
+}
+
+static void add_time(struct jw *w, const char *key, int64_t unix_s, const char *fraction) {
+        struct tm tm;
+        time_t t = (time_t)unix_s;
+        gmtime_r(&t, &tm);
+        begin(w, key);
+        buf_addf(w->out, "\"%04d-%02d-%02dT%02d:%02d:%02d%sZ\"", tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec,
+                 fraction);
+}
+
+void jw_time(struct jw *w, const char *key, int64_t unix_s) {
+        add_time(w, key, unix_s, "");
+}
+
+void jw_time_micro(struct jw *w, const char *key, int64_t unix_us) {
+        char fraction[16];
+        snprintf(fraction, sizeof fraction, ".%06" PRId64, unix_us % 1000000);
+        add_time(w, key, unix_us / 1000000, fraction);
+}

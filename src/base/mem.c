@@ -1,0 +1,148 @@
+#include "base/mem.h"
+
+#include <errno.h>
+#include <stdalign.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/err.h"
+
+/* Small fixed allocations have no useful answer to want of memory: the process ends, its supervisor starts it again and it resumes from
+ * what is on disk and in the API. */
+static _Noreturn void out_of_memory(size_t n) {
+        fprintf(stderr, "out of memory allocating %zu bytes\n", n);
+        abort();
+}
+
+void *xmalloc(size_t n) {
+        void *p = malloc(n ? n : 1);
+        if (!p)
+                out_of_memory(n);
+        return p;
+}
+
+void *xcalloc(size_t n, size_t size) {
+        void *p = calloc(n ? n : 1, size ? size : 1);
+        if (!p)
+                out_of_memory(n * size);
+        return p;
+}
+
+void *xrealloc(void *p, size_t n) {
+        p = realloc(p, n ? n : 1);
+        if (!p)
+                out_of_memory(n);
+        return p;
+}
+
+char *xstrndup(const char *s, size_t n) {
+        char *p = xmalloc(n + 1);
+        memcpy(p, s, n);
+        p[n] = '\0';
+        return p;
+}
+
+char *xstrdup(const char *s) {
+        return xstrndup(s, strlen(s));
+}
+
+char *xasprintf(const char *fmt, ...) {
+        char *s;
+        va_list ap;
+        va_start(ap, fmt);
+        int n = vasprintf(&s, fmt, ap);
+        va_end(ap);
+        if (n < 0)
+                out_of_memory(strlen(fmt));
+        return s;
+}
+
+void freep(void *p) {
+        free(*(void **)p);
+}
+
+void closep(int *fd) {
+        if (*fd < 0)
+                return;
+        int saved = errno;
+        close(*fd);
+        errno = saved;
+}
+
+struct block {
+        struct block *next;
+        size_t used, size;
+        alignas(max_align_t) unsigned char bytes[];
+};
+
+struct arena {
+        struct block *newest;
+        size_t held;
+};
+
+enum { ARENA_MIN_BLOCK = 128, ARENA_ALIGN = alignof(max_align_t) };
+
+static struct block *block_new(size_t size) {
+        struct block *b = xcalloc(1, sizeof(struct block) + size);
+        b->size = size;
+        return b;
+}
+
+/* The arena's own header lies in its first block, so that a small object costs one allocation. */
+struct arena *arena_new(size_t hint) {
+        const size_t head = (sizeof(struct arena) + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
+        struct block *b = block_new(head + (hint < ARENA_MIN_BLOCK ? ARENA_MIN_BLOCK : hint));
+        struct arena *a = (struct arena *)(void *)b->bytes;
+        b->used = head;
+        a->newest = b;
+        a->held = sizeof *b + b->size;
+        return a;
+}
+
+void arena_free(struct arena *a) {
+        if (!a)
+                return;
+        /* The arena itself is in the last block of the list. */
+        for (struct block *b = a->newest, *next; b; b = next) {
+                next = b->next;
+                free(b);
+        }
+}
+
+void arena_freep(struct arena **a) {
+        arena_free(*a);
+}
+
+void *arena_alloc(struct arena *a, size_t n) {
+        struct block *b = a->newest;
+        BUG_ON(n > PTRDIFF_MAX / 2);
+        n = (n + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
+        if (b->size - b->used < n) {
+                size_t size = b->size * 2 > 4096 ? 4096 : b->size * 2;
+                struct block *fresh = block_new(size < n ? n : size);
+                fresh->next = b;
+                a->newest = b = fresh;
+                a->held += sizeof *b + b->size;
+        }
+        void *p = b->bytes + b->used;
+        b->used += n;
+        return p;
+}
+
+char *arena_strndup(struct arena *a, const char *s, size_t n) {
+        char *p = arena_alloc(a, n + 1);
+        memcpy(p, s, n);
+        return p;
+}
+
+char *arena_strdup(struct arena *a, const char *s) {
+        return arena_strndup(a, s, strlen(s));
+}
+
+size_t arena_size(const struct arena *a) {
+        return a->held;
+}

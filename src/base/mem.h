@@ -1,0 +1,43 @@
+/* mem: allocation that ends the process when memory is out, clean-up by scope, and arenas.
+ *
+ * Ownership has three forms: scope (_cleanup_ and TAKE), arena (all that was decoded from one object dies together)
+ * and reference (kube snapshots). Sizes that come from outside are checked against a limit before they get here. */
+#ifndef BASE_MEM_H
+#define BASE_MEM_H
+
+#include <stddef.h>
+#include <stdlib.h>
+
+void *xmalloc(size_t n) __attribute__((malloc, returns_nonnull));
+void *xcalloc(size_t n, size_t size) __attribute__((malloc, returns_nonnull));
+void *xrealloc(void *p, size_t n) __attribute__((returns_nonnull));
+char *xstrdup(const char *s) __attribute__((malloc, returns_nonnull));
+char *xstrndup(const char *s, size_t n) __attribute__((malloc, returns_nonnull));
+char *xasprintf(const char *fmt, ...) __attribute__((malloc, returns_nonnull, format(printf, 1, 2)));
+
+#define xnew(type) ((type *)xcalloc(1, sizeof(type)))
+#define xnew_n(type, n) ((type *)xcalloc((n), sizeof(type)))
+
+/* _cleanup_(freep) char *s = NULL;   the variable must be initialised where it is declared. */
+#define _cleanup_(fn) __attribute__((cleanup(fn)))
+void freep(void *p);    /* free(*(void **)p) */
+void closep(int *fd);   /* close(*fd) when >= 0; keeps errno */
+#define TAKE(p) (__extension__({ __typeof__(p) take_ = (p); (p) = NULL; take_; }))
+#define TAKE_FD(fd) (__extension__({ int take_ = (fd); (fd) = -1; take_; }))
+
+/* The object around an embedded member. */
+#define CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
+#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+
+/* An arena hands out memory that is released all at once. arena_new(hint) makes one with a first block of about
+ * `hint` bytes; arena_free(NULL) is allowed. Memory is zeroed and suitably aligned for any object. */
+struct arena;
+struct arena *arena_new(size_t hint);
+void arena_free(struct arena *a);
+void arena_freep(struct arena **a);
+void *arena_alloc(struct arena *a, size_t n) __attribute__((returns_nonnull));
+char *arena_strdup(struct arena *a, const char *s) __attribute__((returns_nonnull));
+char *arena_strndup(struct arena *a, const char *s, size_t n) __attribute__((returns_nonnull));
+size_t arena_size(const struct arena *a); /* bytes held, for memory accounting */
+
+#endif

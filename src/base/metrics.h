@@ -1,0 +1,34 @@
+/* metrics: counters, gauges and histograms in the Prometheus text format. Loop thread only.
+ *
+ * A family is registered once, at start; series are made on first use and live as long as the registry. */
+#ifndef BASE_METRICS_H
+#define BASE_METRICS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/str.h"
+
+struct metrics;
+struct metric;
+
+enum metric_type { METRIC_COUNTER, METRIC_GAUGE, METRIC_HISTOGRAM };
+
+struct metrics *metrics_new(void);
+void metrics_free(struct metrics *m);
+
+/* `labels` are the label names, at most 4, NULL-terminated, or NULL. `buckets` for histograms only, ascending. Static strings. */
+struct metric *metric_add(struct metrics *m, enum metric_type t, const char *name, const char *help, const char *const *labels,
+                          const double *buckets, size_t n_buckets);
+/* Label values in the order of the names, NULL-terminated; copied. */
+void metric_inc(struct metric *m, double by, const char *const *values);
+void metric_set(struct metric *m, double to, const char *const *values);
+void metric_observe(struct metric *m, double v, const char *const *values);
+void metric_forget(struct metric *m, const char *const *values); /* removes the series */
+#define LABELS(...) ((const char *const[]){ __VA_ARGS__ __VA_OPT__(,) NULL })
+
+/* Appends all families, and process_* (resident memory, CPU seconds, open descriptors, start time). */
+void metrics_render(const struct metrics *m, struct buf *out);
+#define METRICS_CONTENT_TYPE "text/plain; version=0.0.4; charset=utf-8"
+
+#endif

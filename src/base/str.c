@@ -1,0 +1,199 @@
+#include "base/str.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+struct str str_from(const char *s) {
+        return s ? (struct str){ s, strlen(s) } : (struct str){ "", 0 };
+}
+
+bool str_eq(struct str a, struct str b) {
+        return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
+}
+
+static bool is_space(char c) {
+        return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+struct str str_trim(struct str s) {
+        while (s.n && is_space(s.p[0]))
+                s.p++, s.n--;
+        while (s.n && is_space(s.p[s.n - 1]))
+                s.n--;
+        return s;
+}
+
+bool str_next_field(struct str *rest, char sep, struct str *ret_field) {
+        if (!rest->p)
+                return false;
+        const char *end = rest->n ? memchr(rest->p, sep, rest->n) : NULL;
+        if (!end) {
+                *ret_field = *rest;
+                *rest = (struct str){ NULL, 0 };
+                return true;
+        }
+        *ret_field = (struct str){ rest->p, (size_t)(end - rest->p) };
+        rest->n -= ret_field->n + 1;
+        rest->p = end + 1;
+        return true;
+}
+
+bool str_next_line(struct str *rest, struct str *ret_line) {
+        if (!rest->n)
+                return false;
+        const char *end = memchr(rest->p, '\n', rest->n);
+        size_t n = end ? (size_t)(end - rest->p) : rest->n;
+        *ret_line = (struct str){ rest->p, n };
+        size_t cut = end ? n + 1 : n;
+        rest->p += cut;
+        rest->n -= cut;
+        return true;
+}
+
+bool str_to_i64(struct str s, int64_t *ret) {
+        bool negative = s.n && s.p[0] == '-';
+        uint64_t v = 0;
+        size_t i = negative ? 1 : 0;
+        if (i == s.n)
+                return false;
+        for (; i < s.n; i++) {
+                if (s.p[i] < '0' || s.p[i] > '9')
+                        return false;
+                uint64_t digit = (uint64_t)(s.p[i] - '0');
+                if (v > ((uint64_t)INT64_MAX - digit) / 10)
+                        return false;
+                v = v * 10 + digit;
+        }
+        *ret = negative ? -(int64_t)v : (int64_t)v;
+        return true;
+}
+
+bool streq(const char *a, const char *b) {
+        return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+bool str_starts(const char *s, const char *prefix) {
+        return s && strncmp(s, prefix, strlen(prefix)) == 0;
+}
+
+bool str_ends(const char *s, const char *suffix) {
+        size_t n = s ? strlen(s) : 0, k = strlen(suffix);
+        return s && n >= k && memcmp(s + n - k, suffix, k) == 0;
+}
+
+bool str_is_uuid(const char *s) {
+        if (!s)
+                return false;
+        for (size_t i = 0; i < 36; i++) {
+                bool dash = i == 8 || i == 13 || i == 18 || i == 23;
+                char c = s[i];
+                bool hex = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+                if (dash ? c != '-' : !hex)
+                        return false;
+        }
+        return s[36] == '\0';
+}
+
+void buf_done(struct buf *b) {
+        free(b->p);
+        *b = BUF_INIT(b->limit);
+}
+
+/* Room for n more bytes and the terminator. */
+static bool buf_reserve(struct buf *b, size_t n) {
+        if (b->failed || n > b->limit || b->n > b->limit - n) {
+                b->failed = true;
+                return false;
+        }
+        if (b->n + n + 1 > b->cap) {
+                size_t cap = b->cap ? b->cap : 64;
+                while (cap < b->n + n + 1)
+                        cap *= 2;
+                b->p = xrealloc(b->p, cap);
+                b->cap = cap;
+        }
+        return true;
+}
+
+void buf_add(struct buf *b, const void *p, size_t n) {
+        if (!buf_reserve(b, n))
+                return;
+        if (n)
+                memcpy(b->p + b->n, p, n);
+        b->n += n;
+        b->p[b->n] = '\0';
+}
+
+void buf_adds(struct buf *b, const char *s) {
+        buf_add(b, s, strlen(s));
+}
+
+void buf_addc(struct buf *b, char c) {
+        buf_add(b, &c, 1);
+}
+
+void buf_vaddf(struct buf *b, const char *fmt, va_list ap) {
+        va_list again;
+        va_copy(again, ap);
+        int n = vsnprintf(NULL, 0, fmt, ap);
+        if (n < 0)
+                b->failed = true;
+        else if (buf_reserve(b, (size_t)n)) {
+                vsnprintf(b->p + b->n, (size_t)n + 1, fmt, again);
+                b->n += (size_t)n;
+        }
+        va_end(again);
+}
+
+void buf_addf(struct buf *b, const char *fmt, ...) {
+        va_list ap;
+        va_start(ap, fmt);
+        buf_vaddf(b, fmt, ap);
+        va_end(ap);
+}
+
+void buf_clear(struct buf *b) {
+        b->n = 0;
+        b->failed = false;
+        if (b->p)
+                b->p[0] = '\0';
+}
+
+void buf_consume(struct buf *b, size_t n) {
+        if (n >= b->n) {
+                b->n = 0;
+        } else {
+                memmove(b->p, b->p + n, b->n - n);
+                b->n -= n;
+        }
+        if (b->p)
+                b->p[b->n] = '\0';
+}
+
+const char *buf_str(const struct buf *b) {
+        return b->p ? b->p : "";
+}
+
+char *buf_steal(struct buf *b) {
+        char *p = b->p ? b->p : xstrdup("");
+        *b = BUF_INIT(b->limit);
+        return p;
+}
+
+uint32_t str_fnv32(const void *p, size_t n) {
+        const unsigned char *c = p;
+        uint32_t h = 2166136261U;
+        for (size_t i = 0; i < n; i++)
+                h = (h ^ c[i]) * 16777619U;
+        return h;
+}
+
+uint64_t str_fnv64(const void *p, size_t n) {
+        const unsigned char *c = p;
+        uint64_t h = 14695981039346656037U;
+        for (size_t i = 0; i < n; i++)
+                h = (h ^ c[i]) * 1099511628211U;
+        return h;
+}

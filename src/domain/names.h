@@ -1,0 +1,42 @@
+/* names: the strings that are a contract with users and with the Go driver (reference section 3). */
+#ifndef DOMAIN_NAMES_H
+#define DOMAIN_NAMES_H
+
+#define CD_GROUP "resource.nvidia.com"
+#define CD_API_VERSION "resource.nvidia.com/v1beta1"
+#define CD_KIND "ComputeDomain"
+#define CD_CLIQUE_KIND "ComputeDomainClique"
+
+#define CD_LABEL "resource.nvidia.com/computeDomain"                 /* value: UID of the ComputeDomain */
+#define CD_LABEL_CLIQUE "resource.nvidia.com/computeDomain.cliqueID" /* on daemon Pods and cliques */
+#define CD_LABEL_TARGET "resource.nvidia.com/computeDomainTarget"    /* on claim templates: "Daemon" or "Workload" */
+#define CD_FINALIZER "resource.nvidia.com/computeDomain"
+#define GPU_CLIQUE_LABEL "nvidia.com/gpu.clique"                     /* on Nodes */
+
+#define CD_DRIVER "compute-domain.nvidia.com"
+#define CD_CLASS_DAEMON "compute-domain-daemon.nvidia.com"
+#define CD_CLASS_CHANNEL "compute-domain-default-channel.nvidia.com"
+#define CD_REQUEST_CHANNEL "channel"
+#define CD_REQUEST_DAEMON "daemon"
+#define CD_DEVICE_CHANNEL_PREFIX "channel-"
+#define CD_DEVICE_DAEMON "daemon-0"
+#define CD_CDI_KIND_CLAIM "k8s.compute-domain.nvidia.com/claim"
+#define CD_DAEMON_OBJECT_PREFIX "computedomain-daemon-"              /* + UID: DaemonSet and daemon claim template */
+#define CD_DAEMON_SERVICE_ACCOUNT "compute-domain-daemon-service-account"
+
+/* Ours, beyond the Go driver. */
+#define CD_ANNOTATION_NAME "resource.nvidia.com/computeDomain.name"           /* on daemon claims, so that Prepare needs no look-up */
+#define CD_ANNOTATION_NAMESPACE "resource.nvidia.com/computeDomain.namespace"
+#define CD_ANNOTATION_INFIX "resource.nvidia.com/imex-name-infix"             /* on cliques: absent means the Go driver's names */
+#define CD_ANNOTATION_NUM_NODES "resource.nvidia.com/num-nodes"               /* on cliques */
+#define IMEX_ANNOTATION_PREFIX "imex.resource.nvidia.com/"
+#define IMEX_ANNOTATION_STATE "imex.resource.nvidia.com/state"     /* IMEX's word, or STARTING, STOPPED, BACKOFF, NO_FABRIC */
+#define IMEX_ANNOTATION_REASON "imex.resource.nvidia.com/reason"   /* why it is not ready, for people; absent when ready */
+#define IMEX_ANNOTATION_NODE_ID "imex.resource.nvidia.com/node-id" /* the id IMEX found for itself */
+#define IMEX_ANNOTATION_INDEX "imex.resource.nvidia.com/index"     /* the index it runs with */
+#define IMEX_ANNOTATION_PEERS "imex.resource.nvidia.com/peers"     /* "<connected>/<known>" without itself */
+#define IMEX_ANNOTATION_READY "imex.resource.nvidia.com/ready"     /* "true" or "false": local readiness (IMEX READY and id == index) */
+
+#define CD_APP_DAEMON "imex-daemon"
+
+#endif

@@ -1,0 +1,48 @@
+/* grpc_server: a small gRPC server (unary calls, no compression) on nghttp2, on the loop.
+ *
+ * Served on unix sockets or TCP, in clear text, as the kubelet speaks it. Limits: 4 MiB a message, 256 concurrent calls a connection. docs/grpc.md
+ * holds the protocol notes. Loop thread only. */
+#ifndef DRA_GRPC_SERVER_H
+#define DRA_GRPC_SERVER_H
+
+#include <stdint.h>
+#include <sys/types.h>
+#include <uv.h>
+
+#include "base/err.h"
+#include "base/str.h"
+
+enum grpc_status {
+        GRPC_OK = 0, GRPC_CANCELLED = 1, GRPC_UNKNOWN = 2, GRPC_INVALID_ARGUMENT = 3, GRPC_DEADLINE_EXCEEDED = 4, GRPC_NOT_FOUND = 5,
+        GRPC_RESOURCE_EXHAUSTED = 8, GRPC_UNIMPLEMENTED = 12, GRPC_INTERNAL = 13, GRPC_UNAVAILABLE = 14,
+};
+
+struct grpc_server;
+struct grpc_call;
+
+/* A request message, complete. The handler, or anybody later, answers the call exactly once. `message` is valid during the
+ * handler only. */
+typedef void(grpc_handler_fn)(void *u, struct grpc_call *call, struct str message);
+/* The peer cancelled, its connection broke, or its grpc-timeout passed: the answer is no longer wanted, and the call is gone
+ * when this returns (do not answer). */
+typedef void(grpc_cancel_fn)(void *u, struct grpc_call *call);
+
+struct grpc_server *grpc_server_new(uv_loop_t *loop);
+/* Refuses new calls, cancels the open ones, closes and unlinks the sockets; memory goes when the loop has closed the handles. */
+void grpc_server_free(struct grpc_server *s);
+
+/* `path` is "/package.Service/Method". Unknown methods answer UNIMPLEMENTED. Strings are copied. */
+void grpc_server_handle(struct grpc_server *s, const char *path, grpc_handler_fn *fn, void *u);
+
+/* Removes a stale socket file first. */
+int grpc_server_listen_unix(struct grpc_server *s, const char *path, mode_t mode, struct err *e);
+int grpc_server_listen_tcp(struct grpc_server *s, int port, int *ret_port, struct err *e);
+
+/* Answers; the call must not be touched afterwards. `msg` is UTF-8 for people. */
+void grpc_call_reply(struct grpc_call *c, const void *message, size_t n);
+void grpc_call_fail(struct grpc_call *c, enum grpc_status status, const char *msg);
+void grpc_call_on_cancel(struct grpc_call *c, grpc_cancel_fn *fn, void *u);
+/* Milliseconds that the caller gave (grpc-timeout), 0 when none. */
+uint64_t grpc_call_timeout_ms(const struct grpc_call *c);
+
+#endif

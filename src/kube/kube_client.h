@@ -1,0 +1,86 @@
+/* kube_client: requests to the Kubernetes API, on the loop.
+ *
+ * Answers 429 and 5xx with Retry-After, and connection failures, are retried inside with exponential back-off and jitter (up to
+ * `attempts`); what is left reaches the caller as an error whose kind says what he may do: 404 NOT_FOUND, 409 CONFLICT (code 409; message
+ * "already exists" included), 410 GONE, 401/403 DENIED, 400/422 INVALID, the rest RETRY. The text is the server's Status.message. */
+#ifndef KUBE_KUBE_CLIENT_H
+#define KUBE_KUBE_CLIENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <uv.h>
+#include <yyjson.h>
+
+#include "base/err.h"
+#include "base/metrics.h"
+#include "base/str.h"
+#include "kube/kube_config.h"
+
+struct kube_client;
+struct kube_call;
+
+struct kube_client_options {
+        const struct kube_config *config; /* copied */
+        const char *user_agent;
+        double qps;              /* requests a second on average, writes and gets alike (not watches); 0: 1000 */
+        unsigned burst;          /* 0: 2000 */
+};
+
+int kube_client_new(uv_loop_t *loop, const struct kube_client_options *o, struct kube_client **ret, struct err *e);
+void kube_client_free(struct kube_client *c);
+uv_loop_t *kube_client_loop(const struct kube_client *c);
+
+/* A kind of object on the server. version may be NULL for resource.k8s.io: see kube_discover_resource_api. */
+struct kube_resource {
+        const char *group;   /* "" for core */
+        const char *version;
+        const char *plural, *kind;
+        bool namespaced;
+};
+
+extern const struct kube_resource kube_nodes, kube_pods, kube_events, kube_leases, kube_daemonsets, kube_crds, kube_compute_domains,
+        kube_cliques, kube_resource_claims, kube_resource_claim_templates, kube_resource_slices;
+
+/* Asks which version of resource.k8s.io the server offers (v1, then v1beta2, then v1beta1) and remembers it in the client for all resources
+ * of that group; requests for them before that fail with ERR_RETRY. Retries until it knows; ERR_INVALID when the server offers none. */
+typedef void(kube_ready_fn)(void *u, const struct err *e);
+void kube_discover_resource_api(struct kube_client *c, kube_ready_fn *fn, void *u);
+/* "v1", "v1beta2", "v1beta1"; NULL before discovery. */
+const char *kube_resource_api(const struct kube_client *c);
+
+enum kube_verb {
+        KUBE_GET,
+        KUBE_LIST,         /* one page; limit and continue by query */
+        KUBE_CREATE,
+        KUBE_APPLY,        /* server-side apply, forced, as field manager `manager`; body JSON or YAML */
+        KUBE_MERGE_PATCH,  /* JSON merge patch; put metadata.resourceVersion into the body for optimistic locking */
+        KUBE_UPDATE,       /* PUT: only for objects we wrote in full ourselves (Lease, ResourceSlice) */
+        KUBE_DELETE,
+};
+
+/* Once, never from inside kube_start. obj is the root of the answer (or NULL), valid during the call only; e is NULL on success. */
+typedef void(kube_done_fn)(void *u, yyjson_val *obj, const struct err *e);
+
+struct kube_request {
+        enum kube_verb verb;
+        const struct kube_resource *res;
+        const char *ns, *name;         /* ns NULL: cluster-scoped, or all namespaces for a list */
+        const char *subresource;       /* "status" or NULL */
+        const char *label_selector, *field_selector; /* plain text, encoded here */
+        const char *query;             /* more query parameters, already encoded, without '?', or NULL */
+        const char *manager;           /* field manager for writes, NULL: none given */
+        struct str body;
+        bool metadata_only;            /* asks for PartialObjectMetadata(List) */
+        unsigned timeout_ms;           /* of one attempt; 0: 30 s */
+        unsigned attempts;             /* 0: 5; UINT_MAX: for ever */
+        kube_done_fn *done;
+        void *u;
+};
+
+/* Copies what it needs. Names and namespaces are percent-encoded: an object's string cannot become a path. */
+struct kube_call *kube_start(struct kube_client *c, const struct kube_request *r);
+void kube_cancel(struct kube_call *call); /* done will not be called; NULL is allowed */
+
+/* A raw watch stream, used by kube_informer: see kube_client__ functions in kube_client.c's private header. */
+
+#endif

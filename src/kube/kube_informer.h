@@ -1,0 +1,58 @@
+/* kube_informer: a local copy of a set of objects, by list and watch.
+ *
+ * It keeps only what the field table decodes and only the objects that `keep` accepts. It pages through lists, resumes a watch from its last resourceVersion,
+ * uses bookmarks, lists again on 410, backs off with jitter while the server is away, for as long as that lasts, and restarts a watch that
+ * has been silent for longer than two bookmarks. Within a relist, objects that vanished are reported as deleted. Loop thread only. */
+#ifndef KUBE_KUBE_INFORMER_H
+#define KUBE_KUBE_INFORMER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "kube/kube_client.h"
+#include "kube/kube_object.h"
+
+struct kube_informer;
+
+enum { KUBE_MAX_INDEX = 4 };
+/* The key under which an object is found in that index, or NULL for none; points into the object. */
+typedef const char *(kube_index_fn)(const struct kube_object *o);
+
+struct kube_informer_options {
+        const struct kube_resource *res;
+        const char *ns;                    /* NULL: all namespaces */
+        const char *label_selector, *field_selector;
+        const struct jd_field *fields;     /* JD_OBJ(struct foo, "metadata", o.meta, kube_f_meta), ... */
+        size_t size;                       /* sizeof(struct foo) */
+        bool metadata_only;
+        kube_index_fn *index[KUBE_MAX_INDEX];
+        bool (*keep)(void *u, const struct kube_object *o); /* NULL: all */
+        /* old NULL: added; now NULL: deleted. Called for each object of the first list too, before synced. The cache already holds `now`. */
+        void (*changed)(void *u, const struct kube_object *old, const struct kube_object *now);
+        void (*synced)(void *u);           /* once, after the first complete list; may be NULL */
+        /* An object that cannot be decoded is skipped and told here, once per version; the watch goes on. May be NULL (then logged at -v 2). */
+        void (*undecodable)(void *u, const struct err *e);
+        /* The server refuses us (403, 404 because the CRD is missing, ...): told on each change of the reason, retried for ever; e NULL when well again. */
+        void (*trouble)(void *u, const struct err *e);
+        void *u;
+};
+
+struct kube_informer *kube_informer_new(struct kube_client *c, const struct kube_informer_options *o); /* starts in the next turn */
+void kube_informer_free(struct kube_informer *i); /* no more callbacks; releases the cache */
+
+bool kube_informer_synced(const struct kube_informer *i);
+size_t kube_informer_count(const struct kube_informer *i);
+const struct kube_object *kube_informer_get(const struct kube_informer *i, const char *ns, const char *name);
+
+/* Visits all objects, or those of one index key; the visitor must not free the informer. Returns early when it returns false. */
+typedef bool(kube_visit_fn)(void *u, const struct kube_object *o);
+void kube_informer_each(const struct kube_informer *i, kube_visit_fn *fn, void *u);
+void kube_informer_each_at(const struct kube_informer *i, unsigned index, const char *key, kube_visit_fn *fn, void *u);
+/* The first object of an index key, or NULL: for unique keys such as a UID. */
+const struct kube_object *kube_informer_first_at(const struct kube_informer *i, unsigned index, const char *key);
+
+/* Takes the server's answer to our own write into the cache at once when it is newer than what is there, so that the next reconcile does not act on
+ * the past. `changed` is called as for a watch event (in a later turn). An object that a watch already reported deleted is not revived. */
+void kube_informer_learn(struct kube_informer *i, yyjson_val *obj);
+
+#endif

@@ -1,0 +1,27 @@
+/* kube_object: what every cached object begins with. */
+#ifndef KUBE_KUBE_OBJECT_H
+#define KUBE_KUBE_OBJECT_H
+
+#include <stdint.h>
+
+#include "base/json.h"
+
+struct kube_meta {
+        const char *ns, *name, *uid, *rv; /* ns is NULL for cluster-scoped objects */
+        int64_t generation;
+        int64_t created, deleted;         /* seconds since 1970; deleted is 0 while there is no deletionTimestamp */
+};
+extern const struct jd_field kube_f_meta[];
+
+/* The user's struct begins with this member. Immutable once cached; lives in its own arena; counted. */
+struct kube_object {
+        struct kube_meta meta;
+        struct arena *arena;
+        unsigned refs;
+};
+
+/* Keeps an object beyond the callback or the next event: an update replaces it in the cache, it never changes it. */
+const struct kube_object *kube_object_ref(const struct kube_object *o);
+void kube_object_unref(const struct kube_object *o);
+
+#endif

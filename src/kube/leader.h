@@ -1,0 +1,24 @@
+/* leader: leader election with a coordination.k8s.io Lease, compatible with client-go's (same fields, same rules). */
+#ifndef KUBE_LEADER_H
+#define KUBE_LEADER_H
+
+#include "kube/kube_client.h"
+
+struct leader;
+
+struct leader_options {
+        struct kube_client *client;
+        const char *ns, *name, *identity;
+        unsigned duration_ms, renew_deadline_ms, retry_ms; /* 15 s, 10 s, 2 s in client-go; a watch on the Lease replaces retry where it can notify */
+        void (*started)(void *u);                /* we lead */
+        void (*lost)(void *u);                   /* we led and could not renew in time: end the process */
+        void (*observed)(void *u, const char *identity); /* the leader seen, on change; may be NULL */
+        void *u;
+};
+
+struct leader *leader_new(const struct leader_options *o);
+/* Gives the lease back if we hold it (holderIdentity ""), so that the next one starts at once; calls done in any case, within 2 s. */
+void leader_release(struct leader *l, void (*done)(void *u), void *u);
+void leader_free(struct leader *l);
+
+#endif

@@ -1,0 +1,33 @@
+/* driver_root: finding the NVIDIA driver's files below a root folder (reference section 7.2).
+ *
+ * A root has two names: on the host, and as seen from our container. Searches go to the container's name and results carry both.
+ * Links are resolved inside the root (an absolute link is relative to the root and cannot leave it); only regular files count. */
+#ifndef NVIDIA_DRIVER_ROOT_H
+#define NVIDIA_DRIVER_ROOT_H
+
+#include <stddef.h>
+
+#include "base/err.h"
+
+struct driver_root {
+        const char *host; /* "/run/nvidia/driver" */
+        const char *here; /* "/driver-root" */
+};
+
+struct driver_file {
+        char *here;   /* readable by us */
+        char *host;   /* for CDI mounts */
+        char *inside; /* the path below the root that was asked for, e.g. "/usr/bin/nvidia-imex": where a container expects it */
+};
+void driver_file_done(struct driver_file *f);
+
+/* ERR_NOT_FOUND names the file and the folders searched. */
+int driver_root_find_library(const struct driver_root *r, const char *name, struct driver_file *ret, struct err *e);
+int driver_root_find_binary(const struct driver_root *r, const char *name, struct driver_file *ret, struct err *e);
+
+/* The libraries beside libnvidia-ml.so.1 whose names end in ".so.<version>" (sorted by name). Frees with driver_files_free. */
+struct driver_files { struct driver_file *items; size_t n; };
+int driver_root_list_libraries(const struct driver_root *r, const char *version, struct driver_files *ret, struct err *e);
+void driver_files_done(struct driver_files *f);
+
+#endif

@@ -1,0 +1,141 @@
+/* Field tables, strict mode and the writer. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+/* cmocka needs the four above first */
+#include <cmocka.h>
+
+#include "base/json.h"
+
+struct item {
+        const char *request;
+        bool admin;
+        int64_t n;
+};
+static const struct jd_field f_item[] = {
+        JD_STR(struct item, "request", request, .required = true),
+        JD_BOOL(struct item, "admin", admin),
+        JD_INT(struct item, "n", n),
+        JD_END,
+};
+struct doc {
+        const char *name;
+        struct item *items;
+        size_t n_items;
+        const char **tags;
+        size_t n_tags;
+        struct jd_pair *labels;
+        size_t n_labels;
+        struct str raw;
+        struct item inner, *opt;
+        int64_t when;
+};
+static const struct jd_field f_meta[] = { JD_STR(struct doc, "name", name), JD_TIME(struct doc, "when", when), JD_END };
+static const struct jd_field f_doc[] = {
+        JD_IN(struct doc, "metadata", f_meta),
+        JD_LIST(struct doc, "items", items, struct item, f_item),
+        JD_STRS(struct doc, "tags", tags),
+        JD_MAP(struct doc, "labels", labels),
+        JD_RAW(struct doc, "raw", raw),
+        JD_OBJ(struct doc, "inner", inner, f_item),
+        JD_OPTOBJ(struct doc, "opt", opt, struct item, f_item),
+        JD_END,
+};
+
+static int decode(const char *text, bool strict, struct arena *a, struct doc *d, struct err *e) {
+        memset(d, 0, sizeof *d);
+        return jd_decode_text(f_doc, text, strlen(text), strict, "", a, d, e);
+}
+
+static void assert_fails(const char *text, bool strict, const char *message) {
+        _cleanup_(arena_freep) struct arena *a = arena_new(0);
+        struct doc d;
+        struct err e = { 0 };
+        assert_int_equal(decode(text, strict, a, &d, &e), -1);
+        assert_int_equal(e.kind, ERR_INVALID);
+        assert_string_equal(e.msg, message);
+}
+
+static void decodes_every_type(void **state) {
+        (void)state;
+        _cleanup_(arena_freep) struct arena *a = arena_new(0);
+        struct doc d;
+        struct err e;
+        assert_int_equal(decode("{\"metadata\":{\"name\":\"x\",\"when\":\"2026-01-02T03:04:05.25+01:00\"},\"items\":[{\"request\":\"a\",\"n\":-3},"
+                                "{\"request\":\"b\",\"admin\":true}],\"tags\":[\"p\",\"q\"],\"labels\":{\"k\":\"v\"},\"raw\":{\"z\":1,\"a\":[null]},"
+                                "\"inner\":{\"request\":\"in\"},\"opt\":{\"request\":\"op\"},\"unknown\":7}",
+                                false, a, &d, &e),
+                         0);
+        assert_string_equal(d.name, "x");
+        assert_int_equal(d.when, 1767319445);
+        assert_int_equal(d.n_items, 2);
+        assert_int_equal(d.items[0].n, -3);
+        assert_true(d.items[1].admin);
+        assert_string_equal(d.tags[1], "q");
+        assert_null(d.tags[2]);
+        assert_string_equal(jd_pair_get(d.labels, d.n_labels, "k"), "v");
+        assert_true(str_eq(d.raw, STR("{\"z\":1,\"a\":[null]}")));
+        assert_string_equal(d.inner.request, "in");
+        assert_string_equal(d.opt->request, "op");
+}
+
+static void names_the_place_of_an_error(void **state) {
+        (void)state;
+        assert_fails("{\"items\":[{\"request\":\"a\"},{\"request\":5}]}", false, "items[1].request: not a string");
+        assert_fails("{\"items\":[{}]}", false, "items[0].request: missing");
+        assert_fails("{\"labels\":{\"k\":1}}", false, "labels.k: not a string");
+        assert_fails("{\"inner\":{\"request\":\"a\",\"n\":1.5}}", false, "inner.n: not an integer");
+        assert_fails("{\"inner\":{\"request\":\"a\",\"n\":18446744073709551615}}", false, "inner.n: not an integer");
+        assert_fails("[]", false, "not an object");
+        assert_fails("{\"metadata\":{\"when\":\"yesterday\"}}", false, "metadata.when: not a time");
+}
+
+static void strict_refuses_unknown_and_duplicate_fields(void **state) {
+        (void)state;
+        assert_fails("{\"foo\":1}", true, "strict decoding error: unknown field \"foo\"");
+        assert_fails("{\"inner\":{\"request\":\"a\",\"Request\":\"b\"}}", true, "strict decoding error: unknown field \"Request\"");
+        assert_fails("{\"tags\":[],\"tags\":[]}", true, "strict decoding error: duplicate field \"tags\"");
+}
+
+static void refuses_absurd_nesting(void **state) {
+        (void)state;
+        char deep[400];
+        memset(deep, '[', 200);
+        memset(deep + 200, ']', 199);
+        deep[399] = '\0';
+        assert_fails(deep, false, "JSON nests deeper than 64");
+}
+
+static void writes_what_go_writes(void **state) {
+        (void)state;
+        struct buf b = BUF_INIT(4096);
+        struct jw w = { .out = &b, .go_escape = true };
+        jw_obj(&w, NULL);
+        jw_str(&w, "a", "<&>\"\\\n\x01\xe2\x80\xa8");
+        jw_arr(&w, "l");
+        jw_int(&w, NULL, -1);
+        jw_obj(&w, NULL);
+        jw_end_obj(&w);
+        jw_null(&w, NULL);
+        jw_end_arr(&w);
+        jw_bool(&w, "b", true);
+        jw_raw(&w, "r", STR("{\"x\":1}"));
+        jw_time(&w, "t", 1767319445);
+        jw_time_micro(&w, "m", 1767319445000042);
+        jw_end_obj(&w);
+        assert_string_equal(buf_str(&b), "{\"a\":\"\\u003c\\u0026\\u003e\\\"\\\\\\n\\u0001\\u2028\",\"l\":[-1,{},null],\"b\":true,\"r\":{\"x\":1},"
+                                         "\"t\":\"2026-01-02T02:04:05Z\",\"m\":\"2026-01-02T02:04:05.000042Z\"}");
+        buf_done(&b);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(decodes_every_type),
+                cmocka_unit_test(names_the_place_of_an_error),
+                cmocka_unit_test(strict_refuses_unknown_and_duplicate_fields),
+                cmocka_unit_test(refuses_absurd_nesting),
+                cmocka_unit_test(writes_what_go_writes),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

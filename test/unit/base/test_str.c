@@ -1,0 +1,115 @@
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+static void cuts_lines_with_and_without_a_final_newline(void **state) {
+        (void)state;
+        struct str rest = STR("a\n\nb"), line;
+        assert_true(str_next_line(&rest, &line) && str_eq(line, STR("a")));
+        assert_true(str_next_line(&rest, &line) && line.n == 0);
+        assert_true(str_next_line(&rest, &line) && str_eq(line, STR("b")));
+        assert_false(str_next_line(&rest, &line));
+}
+
+static void cuts_fields_keeping_empty_ones(void **state) {
+        (void)state;
+        struct str rest = STR("a=1,,b="), f;
+        assert_true(str_next_field(&rest, ',', &f) && str_eq(f, STR("a=1")));
+        assert_true(str_next_field(&rest, ',', &f) && f.n == 0);
+        assert_true(str_next_field(&rest, ',', &f) && str_eq(f, STR("b=")));
+        assert_false(str_next_field(&rest, ',', &f));
+}
+
+static void reads_whole_numbers_only(void **state) {
+        (void)state;
+        int64_t v;
+        assert_true(str_to_i64(STR("9223372036854775807"), &v) && v == INT64_MAX);
+        assert_true(str_to_i64(STR("-7"), &v) && v == -7);
+        assert_false(str_to_i64(STR("9223372036854775808"), &v));
+        assert_false(str_to_i64(STR(""), &v));
+        assert_false(str_to_i64(STR("-"), &v));
+        assert_false(str_to_i64(STR("1 "), &v));
+        assert_false(str_to_i64(STR("0x1"), &v));
+}
+
+static void a_uid_is_a_uuid_and_nothing_else(void **state) {
+        (void)state;
+        assert_true(str_is_uuid("e6d3a22d-12a8-47f7-b55b-fdcbcf4e35d8"));
+        assert_false(str_is_uuid(""));
+        assert_false(str_is_uuid(NULL));
+        assert_false(str_is_uuid("../../../../../../../../../../etc/pwd"));
+        assert_false(str_is_uuid("e6d3a22d-12a8-47f7-b55b-fdcbcf4e35d8/"));
+        assert_false(str_is_uuid("e6d3a22d-12a8-47f7-b55b-fdcbcf4e35d"));
+        assert_false(str_is_uuid("e6d3a22d012a8-47f7-b55b-fdcbcf4e35d8"));
+}
+
+static void a_buf_stops_at_its_limit_and_stays_failed(void **state) {
+        (void)state;
+        struct buf b = BUF_INIT(5);
+        buf_adds(&b, "abc");
+        buf_addf(&b, "%d", 12);
+        assert_false(b.failed);
+        buf_addc(&b, 'x');
+        assert_true(b.failed);
+        buf_adds(&b, "");
+        assert_string_equal(buf_str(&b), "abc12");
+        buf_clear(&b);
+        assert_false(b.failed);
+        buf_adds(&b, "hello");
+        buf_consume(&b, 2);
+        assert_string_equal(buf_str(&b), "llo");
+        _cleanup_(freep) char *s = buf_steal(&b);
+        assert_string_equal(s, "llo");
+        assert_string_equal(buf_str(&b), "");
+}
+
+static void an_arena_zeroes_aligns_and_grows(void **state) {
+        (void)state;
+        struct arena *a = arena_new(16);
+        for (size_t i = 1; i < 3000; i += 37) {
+                char *p = arena_alloc(a, i);
+                assert_int_equal((uintptr_t)p % 16, 0);
+                for (size_t k = 0; k < i; k++)
+                        assert_int_equal(p[k], 0);
+                memset(p, 0xff, i);
+        }
+        assert_string_equal(arena_strdup(a, "text"), "text");
+        assert_true(arena_size(a) > 3000);
+        arena_free(a);
+        arena_free(NULL);
+}
+
+static void errors_gain_context_on_their_way_up(void **state) {
+        (void)state;
+        struct err e = { 0 };
+        assert_int_equal(err_errno(&e, ENOENT, "open '%s'", "/x"), -1);
+        assert_int_equal(err_wrap(&e, "claim '%s'", "a/b"), -1);
+        assert_string_equal(e.msg, "claim 'a/b': open '/x': No such file or directory");
+        assert_int_equal(e.kind, ERR_NOT_FOUND);
+        char big[1000];
+        memset(big, 'x', sizeof big - 1);
+        big[sizeof big - 1] = '\0';
+        err_wrap(&e, "%s", big);
+        assert_int_equal(strlen(e.msg), sizeof e.msg - 1);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(cuts_lines_with_and_without_a_final_newline),
+                cmocka_unit_test(cuts_fields_keeping_empty_ones),
+                cmocka_unit_test(reads_whole_numbers_only),
+                cmocka_unit_test(a_uid_is_a_uuid_and_nothing_else),
+                cmocka_unit_test(a_buf_stops_at_its_limit_and_stays_failed),
+                cmocka_unit_test(an_arena_zeroes_aligns_and_grows),
+                cmocka_unit_test(errors_gain_context_on_their_way_up),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
