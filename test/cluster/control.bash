@@ -1,0 +1,187 @@
+# The control plane: networks, certificates, etcd, API server, scheduler, controller manager, DNS. Sourced after lib.bash.
+
+control=$state/control
+pki=$state/pki
+etcd_client=http://127.0.0.1:23790
+etcd_peer=http://127.0.0.1:23800
+
+# Settings of the machine that a cluster needs; what they were is kept, so that `down` can put them back.
+declare -A sysctls=(
+	[net.ipv4.ip_forward]=1
+	[fs.inotify.max_user_instances]=8192
+	[fs.inotify.max_user_watches]=524288
+)
+# The kubelet sets these by itself.
+kubelet_sysctls=(vm.overcommit_memory vm.panic_on_oom kernel.panic kernel.panic_on_oops)
+
+set_machine() {
+	local key
+	if [[ ! -e $state/sysctls ]]; then
+		for key in "${!sysctls[@]}" "${kubelet_sysctls[@]}"; do
+			echo "$key=$(sysctl -n "$key")"
+		done >"$state/sysctls"
+	fi
+	for key in "${!sysctls[@]}"; do
+		(($(sysctl -n "$key") >= sysctls[$key])) || sysctl -qw "$key=${sysctls[$key]}"
+	done
+}
+
+set_network() {
+	[[ -d /sys/class/net/$bridge ]] && return
+	ip link add "$bridge" type bridge
+	# Pods reach pods of other nodes by way of the machine; without this it would tell them of shorter ways.
+	sysctl -qw "net.ipv4.conf.$bridge.send_redirects=0"
+	ip addr add "$node_net.1/24" dev "$bridge"
+	ip addr add "$api_address/32" dev "$bridge"
+	ip addr add "$dns_address/32" dev "$bridge"
+	ip link set "$bridge" up
+}
+
+# cert NAME SUBJECT [SAN]: a key and a certificate for it, signed by the cluster's authority.
+cert() {
+	local name=$1 subject=$2 san=${3:-}
+	[[ -s $pki/$name.crt ]] && return
+	openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 365 -subj "$subject" \
+		-CA "$pki/ca.crt" -CAkey "$pki/ca.key" -addext basicConstraints=CA:FALSE \
+		-addext extendedKeyUsage=serverAuth,clientAuth ${san:+-addext "subjectAltName=$san"} \
+		-keyout "$pki/$name.key" -out "$pki/$name.crt.new" 2>/dev/null
+	mv "$pki/$name.crt.new" "$pki/$name.crt"
+}
+
+# client_config NAME OUT: a kubeconfig that holds everything, so that it can be copied anywhere.
+client_config() {
+	local name=$1 out=$2
+	cat >"$out" <<-EOF
+		apiVersion: v1
+		kind: Config
+		clusters:
+		- name: test
+		  cluster:
+		    server: https://$api_address
+		    certificate-authority-data: $(base64 -w0 "$pki/ca.crt")
+		users:
+		- name: $name
+		  user:
+		    client-certificate-data: $(base64 -w0 "$pki/$name.crt")
+		    client-key-data: $(base64 -w0 "$pki/$name.key")
+		contexts:
+		- name: test
+		  context: {cluster: test, user: $name}
+		current-context: test
+	EOF
+}
+
+set_pki() {
+	mkdir -p "$pki"
+	chmod 700 "$pki"
+	if [[ ! -s $pki/ca.crt ]]; then
+		openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 365 -subj /CN=compute-domains-test \
+			-addext keyUsage=critical,keyCertSign,cRLSign -keyout "$pki/ca.key" -out "$pki/ca.crt" 2>/dev/null
+		openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out "$pki/sa.key" 2>/dev/null
+		openssl pkey -in "$pki/sa.key" -pubout -out "$pki/sa.pub"
+	fi
+	cert apiserver /CN=kube-apiserver \
+		"IP:$api_address,IP:$node_net.1,IP:127.0.0.1,DNS:localhost,DNS:kubernetes,DNS:kubernetes.default,DNS:kubernetes.default.svc,DNS:kubernetes.default.svc.cluster.local"
+	cert apiserver-kubelet-client /O=system:masters/CN=kube-apiserver-kubelet-client
+	cert admin /O=system:masters/CN=admin
+	cert controller-manager /CN=system:kube-controller-manager
+	cert scheduler /CN=system:kube-scheduler
+	client_config admin "$KUBECONFIG"
+	client_config controller-manager "$control/controller-manager.kubeconfig"
+	client_config scheduler "$control/scheduler.kubeconfig"
+}
+
+# Every write and every read of a service account is on record: tests count them.
+write_audit_policy() {
+	cat >"$control/audit-policy.yaml" <<-EOF
+		apiVersion: audit.k8s.io/v1
+		kind: Policy
+		omitStages: [RequestReceived]
+		rules:
+		- level: None
+		  userGroups: ["system:nodes"]
+		  resources: [{group: coordination.k8s.io, resources: [leases]}]
+		- level: Metadata
+		  verbs: [create, update, patch, delete, deletecollection]
+		- level: Metadata
+		  userGroups: ["system:serviceaccounts"]
+		- level: None
+	EOF
+}
+
+start_etcd() {
+	spawn "$control/etcd.pid" "$control/etcd.log" etcd --name test --data-dir "$control/etcd" --unsafe-no-fsync --log-level warn \
+		--listen-client-urls "$etcd_client" --advertise-client-urls "$etcd_client" \
+		--listen-peer-urls "$etcd_peer" --initial-advertise-peer-urls "$etcd_peer" --initial-cluster "test=$etcd_peer"
+}
+
+# CD_APISERVER_FLAGS adds flags, for instance --runtime-config=resource.k8s.io/v1beta1=true.
+start_apiserver() {
+	write_audit_policy
+	# shellcheck disable=SC2086 # several flags in one variable
+	spawn "$control/apiserver.pid" "$control/apiserver.log" kube-apiserver \
+		--bind-address="$api_address" --secure-port=443 --advertise-address="$api_address" \
+		--etcd-servers="$etcd_client" --service-cluster-ip-range="$service_range" --allow-privileged \
+		--authorization-mode=Node,RBAC --enable-admission-plugins=NodeRestriction \
+		--client-ca-file="$pki/ca.crt" --tls-cert-file="$pki/apiserver.crt" --tls-private-key-file="$pki/apiserver.key" \
+		--kubelet-client-certificate="$pki/apiserver-kubelet-client.crt" \
+		--kubelet-client-key="$pki/apiserver-kubelet-client.key" --kubelet-preferred-address-types=InternalIP \
+		--service-account-issuer=https://kubernetes.default.svc.cluster.local \
+		--service-account-key-file="$pki/sa.pub" --service-account-signing-key-file="$pki/sa.key" \
+		--audit-policy-file="$control/audit-policy.yaml" --audit-log-path="$control/audit.log" --audit-log-maxsize=1000 \
+		${CD_APISERVER_FLAGS:-}
+}
+
+start_scheduler() {
+	local config=$control/scheduler.kubeconfig
+	spawn "$control/scheduler.pid" "$control/scheduler.log" kube-scheduler --leader-elect=false --kubeconfig="$config" \
+		--authentication-kubeconfig="$config" --authorization-kubeconfig="$config" --bind-address=127.0.0.1
+}
+
+start_controller-manager() {
+	local config=$control/controller-manager.kubeconfig
+	spawn "$control/controller-manager.pid" "$control/controller-manager.log" kube-controller-manager \
+		--leader-elect=false --kubeconfig="$config" --authentication-kubeconfig="$config" \
+		--authorization-kubeconfig="$config" --bind-address=127.0.0.1 --use-service-account-credentials \
+		--root-ca-file="$pki/ca.crt" --service-account-private-key-file="$pki/sa.key"
+}
+
+start_dns() {
+	spawn "$control/dns.pid" "$control/dns.log" nxdomain "$dns_address"
+}
+
+control_services=(etcd apiserver scheduler controller-manager dns)
+
+api_ready() {
+	curl -sf --max-time 2 --cacert "$pki/ca.crt" --cert "$pki/admin.crt" --key "$pki/admin.key" \
+		"https://$api_address/readyz"
+}
+
+control_up() {
+	local service
+	mkdir -p "$control"
+	set_machine
+	set_network
+	set_pki
+	for service in "${control_services[@]}"; do
+		running "$control/$service.pid" && continue
+		# The other two would only fail and retry without an API server.
+		[[ $service == scheduler ]] && wait_for_api
+		"start_$service"
+	done
+	wait_for_api
+	touch "$control/up"
+}
+
+wait_for_api() {
+	ready 60 api_ready || { tail -5 "$control/apiserver.log" >&2; die "the API server does not get ready ($control/apiserver.log)"; }
+}
+
+control_down() {
+	local service
+	for service in dns controller-manager scheduler apiserver etcd; do
+		stop "$control/$service.pid" KILL
+	done
+	[[ ! -d /sys/class/net/$bridge ]] || ip link del "$bridge"
+	[[ ! -e $state/sysctls ]] || sysctl -qp "$state/sysctls"
+}

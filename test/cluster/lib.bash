@@ -1,0 +1,95 @@
+# Shared by the commands of the test cluster; source it, do not run it. Shell options are set here for all of them.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+checkout=$(cd "$here/../.." && pwd)
+state=${CD_CLUSTER_DIR:-/var/lib/compute-domains-test}
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/compute-domains
+
+kubernetes_version=v1.36.3
+helm_version=v3.19.0
+debian_suite=trixie
+
+kube_bin=$cache/kubernetes-$kubernetes_version
+helm_bin=$cache/helm-$helm_version
+debian_root=$cache/debian-$debian_suite
+own_bin=$cache/own-$(cat "$here"/programs/*.c | sha256sum | cut -c1-12)
+export PATH=$kube_bin:$helm_bin:$debian_root/usr/bin:$own_bin:$PATH:/usr/sbin:/sbin
+
+# The cluster's networks: nodes on one bridge, a pod range each, and two service addresses that the machine owns.
+bridge=cd-test0
+node_net=198.18.0
+pod_net=198.19
+api_address=10.96.0.1
+dns_address=10.96.0.10
+service_range=10.96.0.0/16
+cgroup=/compute-domains-test
+
+export KUBECONFIG=$state/kubeconfig
+
+say() { echo "cluster: $*" >&2; }
+die() { echo "cluster: $*" >&2; exit 1; }
+
+need_root() { ((EUID == 0)) || die "run as root: the cluster needs namespaces, mounts and cgroups"; }
+need_cluster() { [[ -e $state/control/up ]] || die "no cluster is up (test/cluster/up N)"; }
+
+node_name() { echo "node-$1"; }
+node_ip() { echo "$node_net.$((10 + $1))"; }
+
+# The indices of the nodes that exist.
+nodes() {
+	local dir
+	for dir in "$state"/nodes/*/; do
+		[[ -d $dir ]] && basename "$dir"
+	done | sort -n
+}
+
+need_node() {
+	[[ ${1:-} =~ ^[0-9]+$ && -d $state/nodes/$1 ]] || die "no node '${1:-}' (there are: $(nodes | xargs))"
+}
+
+# in_node K CMD...: run in the namespaces of a node, where all paths are the ordinary ones.
+in_node() {
+	local k=$1
+	shift
+	nsenter --mount="$state/ns/mnt-$k" --uts="$state/ns/uts-$k" --net="/run/netns/$(netns_name "$k")" -- "$@"
+}
+
+netns_name() { echo "cd-test-$1"; }
+
+# ready TIMEOUT CMD...: repeat a cheap local question until it says yes. For what has no event to wait for.
+ready() {
+	local end=$((SECONDS + $1))
+	shift
+	until "$@" &>/dev/null; do
+		((SECONDS < end)) || return 1
+		read -rt 0.05 <> <(:) || true
+	done
+}
+
+# A zombie is gone: who reaps it, and when, is not ours to know.
+alive() { [[ -r /proc/$1/status ]] && ! grep -q '^State:.[ZX]' "/proc/$1/status" 2>/dev/null; }
+dead() { ! alive "$1"; }
+running() { [[ -s $1 ]] && alive "$(<"$1")"; }
+
+# spawn PIDFILE LOG CMD...: start a daemon of the cluster and record its process id.
+spawn() {
+	local pidfile=$1 log=$2
+	shift 2
+	setsid "$@" >>"$log" 2>&1 </dev/null &
+	echo $! >"$pidfile"
+}
+
+# stop PIDFILE [SIGNAL]: end a recorded process and wait until it is gone, by force after ten seconds.
+stop() {
+	local pidfile=$1 pid
+	[[ -s $pidfile ]] || return 0
+	pid=$(<"$pidfile")
+	if alive "$pid"; then
+		kill -CONT "$pid" 2>/dev/null || true
+		kill -"${2:-TERM}" "$pid" 2>/dev/null || true
+		ready 10 dead "$pid" || kill -KILL "$pid" 2>/dev/null || true
+		ready 10 dead "$pid" || die "process $pid ($pidfile) does not end"
+	fi
+	rm -f "$pidfile"
+}

@@ -1,0 +1,268 @@
+# The nodes: namespaces, containerd, kubelet, and the folder that plays the GPU driver's root. Sourced after control.bash.
+#
+# A node is a network, a mount and a UTS namespace. Folders of its own are mounted over the ordinary paths, so that
+# kubelet, containerd and every hostPath of a pod find what they would find on a machine of their own.
+
+# Mounted from the node's folder: its name there, then the ordinary path.
+node_mounts=(
+	kubelet:/var/lib/kubelet
+	containerd:/var/lib/containerd
+	cni:/var/lib/cni
+	pods:/var/log/pods
+	containers:/var/log/containers
+	run:/run
+)
+
+cluster_uuid=6f1c3c0e-8d0b-4c5c-9b59-0a1f3c5d7e90
+devices_major_channels=240
+devices_major_caps=241
+
+# The hierarchies that know of processes: all of cgroup v1's, or the one of v2.
+cgroup_roots() {
+	if [[ -e /sys/fs/cgroup/cgroup.controllers ]]; then
+		echo /sys/fs/cgroup
+	else
+		awk '$3 ~ "^cgroup" { print $2 }' /proc/mounts
+	fi
+}
+
+# The hierarchy in which the processes of a node are found again, whoever started them.
+cgroup_of_processes() {
+	if [[ -e /sys/fs/cgroup/cgroup.controllers ]]; then
+		echo "/sys/fs/cgroup$cgroup"
+	else
+		echo "/sys/fs/cgroup/systemd$cgroup"
+	fi
+}
+
+make_cgroup() {
+	local k=$1 root dir
+	for root in $(cgroup_roots); do
+		for dir in "$root$cgroup" "$root$cgroup/node-$k" "$root$cgroup/node-$k/system"; do
+			mkdir -p "$dir"
+			if [[ -e $dir/cpuset.cpus && ! -s $dir/cgroup.procs && -z $(<"$dir/cpuset.cpus") ]]; then
+				cat "$dir/../cpuset.cpus" >"$dir/cpuset.cpus"
+				cat "$dir/../cpuset.mems" >"$dir/cpuset.mems"
+			fi
+			if [[ -e $dir/cgroup.subtree_control && $dir != */system ]]; then
+				sed 's/\(^\| \)\([^ ]\)/\1+\2/g' "$dir/cgroup.controllers" >"$dir/cgroup.subtree_control"
+			fi
+		done
+	done
+}
+
+# End every process of a node's containers and services, then remove what held them.
+drop_cgroup() {
+	local k=$1 top=$(cgroup_of_processes)/node-$1 root pids
+	if [[ -d $top ]]; then
+		while pids=$(find "$top" -name cgroup.procs -exec cat {} + | grep -v '^0$'); do
+			# shellcheck disable=SC2086 # one word a process
+			kill -KILL $pids 2>/dev/null || true
+			ready 1 dead "${pids%%$'\n'*}" || true
+		done
+	fi
+	for root in $(cgroup_roots); do
+		[[ ! -d $root$cgroup/node-$k ]] || find "$root$cgroup/node-$k" -depth -type d -exec rmdir {} +
+	done
+}
+
+make_netns() {
+	local k=$1 ns
+	ns=$(netns_name "$k")
+	[[ -e /run/netns/$ns ]] && return
+	ip netns add "$ns"
+	ip link add "cdt-$k" type veth peer name eth0 netns "$ns"
+	ip link set "cdt-$k" master "$bridge" up
+	ip -n "$ns" link set lo up
+	ip -n "$ns" addr add "$(node_ip "$k")/24" dev eth0
+	ip -n "$ns" link set eth0 up
+	ip -n "$ns" route add default via "$node_net.1"
+	ip netns exec "$ns" sysctl -qw net.ipv4.ip_forward=1
+	ip route replace "$pod_net.$k.0/24" via "$(node_ip "$k")" dev "$bridge"
+}
+
+# Folders that the machine itself does not have; `down` removes them again.
+make_mountpoints() {
+	local pair
+	for pair in "${node_mounts[@]}"; do
+		[[ ! -d ${pair#*:} ]] || continue
+		mkdir -p "${pair#*:}"
+		echo "${pair#*:}" >>"$state/mountpoints"
+	done
+}
+
+make_mounts() {
+	local k=$1 dir=$state/nodes/$1 pair
+	[[ -e $state/ns/mnt-$k ]] && mountpoint -q "$state/ns/mnt-$k" && return
+	touch "$state/ns/mnt-$k" "$state/ns/uts-$k"
+	mkdir -p "$dir"/{etc,etc-work}
+	for pair in "${node_mounts[@]}"; do
+		mkdir -p "$dir/${pair%%:*}"
+	done
+	# Containers that ask for mount propagation need shared mounts; the machine's own must not hear of them.
+	unshare --mount="$state/ns/mnt-$k" --uts="$state/ns/uts-$k" --propagation private bash -euc '
+		name=$1 dir=$2
+		shift 2
+		hostname "$name"
+		for pair; do mount --bind "$dir/${pair%%:*}" "${pair#*:}"; done
+		mount -t overlay overlay -o "lowerdir=/etc,upperdir=$dir/etc,workdir=$dir/etc-work" /etc
+		mkdir -p /etc/cdi /etc/cni/net.d
+		mount --make-rshared /
+	' make_mounts "$(node_name "$k")" "$dir" "${node_mounts[@]}"
+}
+
+# What a GPU driver leaves on a host, as far as the drivers under test look at it.
+make_driver_root() {
+	local k=$1 root=$state/nodes/$1/run/nvidia/driver standin=${CD_STANDIN_DIR:-$checkout/build/test/standin} file
+	mkdir -p "$root"/{dev,usr/bin,usr/lib64,proc/driver/nvidia/capabilities}
+	ln -sfn run/nvidia/driver "$state/nodes/$k/driver"
+	for file in nvidia-imex nvidia-imex-ctl nvidia-smi; do
+		[[ ! -e $standin/$file ]] || cmp -s "$standin/$file" "$root/usr/bin/$file" ||
+			install -m 755 "$standin/$file" "$root/usr/bin/$file"
+	done
+	file=libnvidia-ml.so.1
+	[[ ! -e $standin/$file ]] || cmp -s "$standin/$file" "$root/usr/lib64/$file" ||
+		install -m 755 "$standin/$file" "$root/usr/lib64/$file"
+	[[ -e $root/usr/lib64/libnvidia-ml.conf ]] || cat >"$root/usr/lib64/libnvidia-ml.conf" <<-EOF
+		DRIVER_VERSION=580.95.05
+		GPU_COUNT=4
+		GPU_NAME="NVIDIA GB200"
+		CLUSTER_UUID=$cluster_uuid
+		CLIQUE_ID=1
+		FABRIC_STATE=3
+		FABRIC_STATUS=0
+	EOF
+	[[ -e $root/proc/devices ]] || cat >"$root/proc/devices" <<-EOF
+		Character devices:
+		  1 mem
+		195 nvidia
+		195 nvidiactl
+		$devices_major_channels nvidia-caps-imex-channels
+		$devices_major_caps nvidia-caps
+
+		Block devices:
+		254 virtblk
+	EOF
+	[[ -e $root/proc/driver/nvidia/capabilities/fabric-imex-mgmt ]] ||
+		printf 'DeviceFileMinor: 512\nDeviceFileMode: 438\nDeviceFileModify: 1\n' \
+			>"$root/proc/driver/nvidia/capabilities/fabric-imex-mgmt"
+}
+
+write_node_config() {
+	local k=$1 dir=$state/nodes/$1
+	mkdir -p "$dir/etc/cni/net.d" "$dir/etc/containerd"
+	cat >"$dir/etc/cni/net.d/10-bridge.conflist" <<-EOF
+		{"cniVersion": "1.0.0", "name": "pods", "plugins": [{
+		  "type": "bridge", "bridge": "cni0", "isGateway": true, "hairpinMode": true,
+		  "ipam": {"type": "host-local", "ranges": [[{"subnet": "$pod_net.$k.0/24"}]], "routes": [{"dst": "0.0.0.0/0"}]}
+		}]}
+	EOF
+	# Lowering an oom score needs a privilege that containers and small virtual machines often lack.
+	cat >"$dir/etc/containerd/config.toml" <<-EOF
+		version = 2
+		disabled_plugins = [
+		  "io.containerd.snapshotter.v1.aufs", "io.containerd.snapshotter.v1.blockfile", "io.containerd.snapshotter.v1.btrfs",
+		  "io.containerd.snapshotter.v1.devmapper", "io.containerd.snapshotter.v1.zfs", "io.containerd.internal.v1.opt",
+		  "io.containerd.internal.v1.tracing", "io.containerd.tracing.processor.v1.otlp", "io.containerd.nri.v1.nri",
+		]
+		[plugins."io.containerd.grpc.v1.cri"]
+		  sandbox_image = "compute-domains/pause:test"
+		  restrict_oom_score_adj = true
+		  disable_apparmor = true
+		  enable_cdi = true
+		  cdi_spec_dirs = ["/etc/cdi", "/var/run/cdi"]
+		  [plugins."io.containerd.grpc.v1.cri".cni]
+		    bin_dir = "$debian_root/usr/lib/cni"
+	EOF
+	cat >"$dir/kubelet.yaml" <<-EOF
+		apiVersion: kubelet.config.k8s.io/v1beta1
+		kind: KubeletConfiguration
+		authentication:
+		  anonymous: {enabled: false}
+		  x509: {clientCAFile: $pki/ca.crt}
+		cgroupDriver: cgroupfs
+		cgroupRoot: $cgroup/node-$k
+		cgroupsPerQOS: true
+		clusterDNS: [$dns_address]
+		clusterDomain: cluster.local
+		containerRuntimeEndpoint: unix:///run/containerd/containerd.sock
+		enforceNodeAllocatable: []
+		evictionHard: {imagefs.available: 0%, memory.available: 0%, nodefs.available: 0%, nodefs.inodesFree: 0%}
+		failCgroupV1: false
+		failSwapOn: false
+		imageGCHighThresholdPercent: 100
+		localStorageCapacityIsolation: false
+		makeIPTablesUtilChains: false
+		oomScoreAdj: 0
+		resolvConf: ""
+	EOF
+	cert "kubelet-$k" "/O=system:nodes/CN=system:node:$(node_name "$k")"
+	client_config "kubelet-$k" "$dir/kubelet.kubeconfig"
+}
+
+# spawn_on K PIDFILE LOG CMD...: start a daemon in the node's namespaces and in its cgroup.
+spawn_on() {
+	local k=$1 pidfile=$2 log=$3 procs=$(cgroup_of_processes)/node-$1/system/cgroup.procs
+	shift 3
+	# shellcheck disable=SC2016 # expanded by the inner shell
+	spawn "$pidfile" "$log" bash -c 'echo $$ >"$1"; shift; exec "$@"' spawn_on "$procs" \
+		nsenter --mount="$state/ns/mnt-$k" --uts="$state/ns/uts-$k" --net="/run/netns/$(netns_name "$k")" -- "$@"
+}
+
+start_containerd() {
+	local k=$1 dir=$state/nodes/$1
+	rm -f "$dir/run/containerd/containerd.sock"
+	spawn_on "$k" "$dir/containerd.pid" "$dir/containerd.log" containerd --config /etc/containerd/config.toml --log-level warn
+	ready 30 in_node "$k" ctr version || { tail -5 "$dir/containerd.log" >&2; die "containerd of node $k does not answer"; }
+}
+
+start_kubelet() {
+	local k=$1 dir=$state/nodes/$1
+	spawn_on "$k" "$dir/kubelet.pid" "$dir/kubelet.log" kubelet --v=1 --config="$dir/kubelet.yaml" \
+		--kubeconfig="$dir/kubelet.kubeconfig" --hostname-override="$(node_name "$k")" --node-ip="$(node_ip "$k")" \
+		--node-labels=nvidia.com/gpu.present=true
+}
+
+# There is no GPU device plugin here, so the cluster's administrator vouches for the GPUs that pods ask for.
+advertise_gpus() {
+	kubectl patch node "$(node_name "$1")" --subresource=status --type=merge \
+		-p '{"status":{"capacity":{"nvidia.com/gpu":"4"},"allocatable":{"nvidia.com/gpu":"4"}}}' >/dev/null
+}
+
+load_image() {
+	in_node "$1" ctr -n k8s.io images import "$2" >/dev/null
+}
+
+node_up() {
+	local k=$1 dir=$state/nodes/$1 image
+	mkdir -p "$dir"
+	make_cgroup "$k"
+	make_netns "$k"
+	write_node_config "$k"
+	make_mounts "$k"
+	make_driver_root "$k"
+	if ! running "$dir/containerd.pid"; then
+		start_containerd "$k"
+		for image in "$state"/images/*.tar; do load_image "$k" "$image"; done
+	fi
+	if ! running "$dir/kubelet.pid"; then
+		start_kubelet "$k"
+		kubectl wait --for=create "node/$(node_name "$k")" --timeout=60s >/dev/null
+		advertise_gpus "$k"
+	fi
+}
+
+node_down() {
+	local k=$1 ns
+	ns=$(netns_name "$k")
+	stop "$state/nodes/$k/kubelet.pid" KILL
+	stop "$state/nodes/$k/containerd.pid" KILL
+	drop_cgroup "$k"
+	for ns_file in "$state/ns/mnt-$k" "$state/ns/uts-$k"; do
+		! mountpoint -q "$ns_file" || umount "$ns_file"
+		rm -f "$ns_file"
+	done
+	[[ ! -e /run/netns/$ns ]] || ip netns del "$ns"
+	ip link del "cdt-$k" 2>/dev/null || true
+	rm -rf "$state/nodes/$k"
+}
