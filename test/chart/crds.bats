@@ -1,0 +1,95 @@
+# The CustomResourceDefinitions accept what was written for the Go driver, and hold what we add.
+load chart.bash
+
+setup() {
+	objects=$(to_json "$chart/crds/resource.nvidia.com_$(crd_of "$BATS_TEST_DESCRIPTION").yaml")
+	[[ $objects ]]
+	words+='
+	def crd: if length == 1 then .[0] else error("not one document") end;
+	def version: crd.spec.versions | if length == 1 then .[0] else error("not one version") end;
+	def root: version.schema.openAPIV3Schema;'
+}
+
+# Each test's name begins with the kind that it is about.
+crd_of() {
+	local kind=${1%% *}
+	echo "${kind,,}s"
+}
+
+# field PATH JSON: the schema at the path, without descriptions, is that.
+field() {
+	is "root$1 | del(.. | .description?) == (\$schema | fromjson)" --arg schema "$2"
+}
+
+@test "ComputeDomain is namespaced, has a status and the short name cd" {
+	is 'crd | .metadata.name == "computedomains.resource.nvidia.com" and .spec.group == "resource.nvidia.com" and
+		.spec.scope == "Namespaced" and .spec.names == {kind: "ComputeDomain", listKind: "ComputeDomainList",
+		plural: "computedomains", singular: "computedomain", shortNames: ["cd"]}'
+	is 'version | .name == "v1beta1" and .served and .storage and .subresources == {status: {}}'
+}
+
+@test "ComputeDomain shows its state in a list" {
+	is 'version.additionalPrinterColumns | map({(.name): .jsonPath}) | add == {Status: ".status.status",
+		Ready: ".status.nodesReady", Wanted: ".status.nodesWanted", Cliques: ".status.cliques",
+		Template: ".spec.channel.resourceClaimTemplate.name", Age: ".metadata.creationTimestamp"}'
+	is 'version.additionalPrinterColumns | map(select(.priority == 1).name) == ["Template"]'
+}
+
+@test "ComputeDomain has every field of a spec" {
+	is 'root | .type == "object" and .required == ["spec"]'
+	is 'root.properties | keys == ["apiVersion", "kind", "metadata", "spec", "status"]'
+	field .properties.spec '{"type": "object", "required": ["channel"],
+		"x-kubernetes-validations": [{"rule": "self == oldSelf", "message": "A computeDomain.spec is immutable"}],
+		"properties": {
+			"numNodes": {"type": "integer", "minimum": 0, "default": 0},
+			"channel": {"type": "object", "required": ["resourceClaimTemplate"], "properties": {
+				"resourceClaimTemplate": {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}}},
+				"allocationMode": {"type": "string", "enum": ["All", "Single"], "default": "Single"}}}}}'
+}
+
+@test "ComputeDomain has every field of a status" {
+	is 'root.properties.status | .type == "object" and .required == ["status"]'
+	is 'root.properties.status.properties | keys == ["cliques", "conditions", "nodes", "nodesReady", "nodesWanted", "status"]'
+	field .properties.status.properties.status '{"type": "string", "enum": ["Ready", "NotReady"], "default": "NotReady"}'
+	local count
+	for count in nodesReady nodesWanted cliques; do
+		field .properties.status.properties.$count '{"type": "integer"}'
+	done
+	field .properties.status.properties.nodes '{"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
+		"items": {"type": "object", "required": ["cliqueID", "ipAddress", "name"], "properties": {
+			"name": {"type": "string"}, "ipAddress": {"type": "string"}, "cliqueID": {"type": "string"},
+			"index": {"type": "integer"},
+			"status": {"type": "string", "enum": ["Ready", "NotReady"], "default": "NotReady"}}}}'
+}
+
+@test "ComputeDomain has conditions of the standard form" {
+	is 'root.properties.status.properties.conditions | .type == "array" and .["x-kubernetes-list-type"] == "map" and
+		.["x-kubernetes-list-map-keys"] == ["type"]'
+	is 'root.properties.status.properties.conditions.items |
+		.required == ["lastTransitionTime", "message", "reason", "status", "type"] and
+		(.properties | keys == ["lastTransitionTime", "message", "observedGeneration", "reason", "status", "type"]) and
+		.properties.status.enum == ["True", "False", "Unknown"] and .properties.lastTransitionTime.format == "date-time"'
+}
+
+@test "ComputeDomainClique has every field" {
+	is 'crd | .metadata.name == "computedomaincliques.resource.nvidia.com" and .spec.group == "resource.nvidia.com" and
+		.spec.scope == "Namespaced" and .spec.names == {kind: "ComputeDomainClique", listKind: "ComputeDomainCliqueList",
+		plural: "computedomaincliques", singular: "computedomainclique"}'
+	is 'version | .name == "v1beta1" and .served and .storage and (has("subresources") | not)'
+	is 'root | .type == "object" and (has("required") | not) and (.properties | keys == ["apiVersion", "daemons", "kind", "metadata"])'
+	field .properties.daemons '{"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["nodeName"],
+		"items": {"type": "object", "required": ["cliqueID", "ipAddress", "nodeName"], "properties": {
+			"nodeName": {"type": "string"}, "ipAddress": {"type": "string"}, "cliqueID": {"type": "string"},
+			"index": {"type": "integer"},
+			"status": {"type": "string", "enum": ["Ready", "NotReady"], "default": "NotReady"}}}}'
+}
+
+@test "ComputeDomain explains each of its fields to people" {
+	is '[root.properties | del(.metadata) | .. | objects | select(has("type") and (.type | type == "string"))
+		| select(has("description") | not)] == []'
+}
+
+@test "ComputeDomainClique explains each of its fields to people" {
+	is '[root.properties | del(.metadata) | .. | objects | select(has("type") and (.type | type == "string"))
+		| select(has("description") | not)] == []'
+}

@@ -1,0 +1,200 @@
+# What the chart makes, and what it refuses to make.
+load chart.bash
+
+@test "the default values render every object, and nothing twice" {
+	render
+	is 'map(.kind) | unique == ["ClusterRole", "ClusterRoleBinding", "DaemonSet", "Deployment", "DeviceClass",
+		"PodDisruptionBudget", "Role", "RoleBinding", "ServiceAccount", "ValidatingAdmissionPolicy",
+		"ValidatingAdmissionPolicyBinding"]'
+	is 'map("\(.kind)/\(.metadata.namespace)/\(.metadata.name)") | length == (unique | length)'
+	is 'all(.[]; .metadata.labels["app.kubernetes.io/instance"] == "compute-domains")'
+}
+
+@test "helm lint has nothing to say" {
+	helm lint --strict --namespace nvidia-compute-domains --kube-version 1.36.0 "$chart"
+}
+
+@test "image and pods are those that others rely on" {
+	render
+	is '[controller, plugin] | all(.spec.containers[0].image == "compute-domains/compute-domains:v0.1.0")'
+	is 'controller | env("IMAGE_NAME") == "compute-domains/compute-domains:v0.1.0"'
+	is 'controller.metadata.labels | .app == "compute-domain-controller" and .["compute-domains-component"] == "controller"'
+	is 'plugin.metadata.labels | .app == "compute-domain-kubelet-plugin" and .["compute-domains-component"] == "kubelet-plugin"'
+	is 'controller.spec.containers[0].command == ["compute-domain-controller", "-v", "$(LOG_VERBOSITY)"]'
+	is 'plugin.spec.containers[0].command == ["compute-domain-kubelet-plugin", "-v", "$(LOG_VERBOSITY)"]'
+	is 'plugin.spec.initContainers[0].command == ["compute-domain-kubelet-plugin", "prestart"]'
+	render --set image.repository=example.org/cd --set image.tag=test
+	is '[controller, plugin] | all(.spec.containers[0].image == "example.org/cd:test")'
+	is 'controller | env("IMAGE_NAME") == "example.org/cd:test"'
+}
+
+@test "the controller is highly available and unprivileged" {
+	render
+	is 'named("Deployment"; "compute-domains-controller").spec | .replicas == 2 and (has("strategy") | not)'
+	is 'controller.spec.priorityClassName == "system-cluster-critical"'
+	is 'controller | env("LEADER_ELECTION_ENABLED") == "true"'
+	is 'controller.spec.securityContext | .runAsNonRoot and .runAsUser == 65532 and .seccompProfile.type == "RuntimeDefault"'
+	is 'controller.spec.containers[0].securityContext | .readOnlyRootFilesystem and .allowPrivilegeEscalation == false and
+		.capabilities.drop == ["ALL"]'
+	is 'controller.spec.containers[0] | .livenessProbe.httpGet.path == "/healthz" and .readinessProbe.httpGet.path == "/readyz"'
+	is 'named("PodDisruptionBudget"; "compute-domains-controller").spec.maxUnavailable == 1'
+}
+
+@test "a single controller is replaced without an overlap and has no disruption budget" {
+	render --set controller.replicas=1 --set controller.leaderElection.enabled=false
+	is 'named("Deployment"; "compute-domains-controller").spec.strategy.type == "Recreate"'
+	is 'kind("PodDisruptionBudget") == []'
+	is 'kind("Role") | all(.rules | all(.apiGroups != ["coordination.k8s.io"]))'
+}
+
+@test "the controller's probes follow its endpoint" {
+	render --set controller.metrics.httpEndpoint=:9999
+	is 'controller.spec.containers[0].ports[0].containerPort == 9999'
+	render --set controller.metrics.httpEndpoint=127.0.0.1:9999
+	is 'controller.spec.containers[0] | has("livenessProbe") or has("readinessProbe") | not'
+	render --set controller.metrics.enabled=false
+	is 'controller.spec.containers[0] | has("livenessProbe") or has("readinessProbe") | not'
+	is 'controller | [env("HTTP_ENDPOINT")] == []'
+}
+
+@test "every container asks for cpu and memory, the daemons too" {
+	render
+	is '[controller, plugin] | all(.spec | .containers + (.initContainers // []) | all(.resources.requests | .cpu and .memory))'
+	is 'controller | env("CD_DAEMON_RESOURCES") | fromjson == {requests: {cpu: "10m", memory: "24Mi"}}'
+	is 'controller | env("CD_DAEMON_PRIORITY_CLASS") == "system-node-critical"'
+}
+
+@test "the kubelet plugin finds the driver where the values say" {
+	render
+	is 'plugin.spec.volumes | map({(.name): .hostPath.path}) | add == {"plugins-registry": "/var/lib/kubelet/plugins_registry",
+		plugins: "/var/lib/kubelet/plugins", cdi: "/var/run/cdi", "driver-root": "/", "driver-root-parent": "/"}'
+	render --set nvidiaDriverRoot=/run/nvidia/driver/ --set altProcDevices=/run/nvidia/devices
+	is 'plugin.spec.volumes | map({(.name): .hostPath.path}) | add |
+		.["driver-root"] == "/run/nvidia/driver" and .["driver-root-parent"] == "/run/nvidia" and
+		.["alt-proc-devices"] == "/run/nvidia/devices"'
+	is 'plugin | env("NVIDIA_DRIVER_ROOT") == "/run/nvidia/driver"'
+	is 'plugin | env("ALT_PROC_DEVICES_PATH") == "/alt-proc-devices"'
+	is 'plugin.spec.containers[0].volumeMounts[] | select(.name == "driver-root") | .readOnly and .mountPropagation == "HostToContainer"'
+}
+
+@test "the kubelet plugin's probes follow its port" {
+	render
+	is 'plugin | env("HEALTHCHECK_PORT") == "51515"'
+	is 'plugin.spec.containers[0] | .startupProbe.grpc == {port: 51515, service: "liveness"} and .startupProbe.failureThreshold == 600
+		and .livenessProbe.grpc == {port: 51515, service: "liveness"}'
+	for port in 0 -1; do
+		render --set kubeletPlugin.containers.computeDomains.healthcheckPort="$port"
+		is 'plugin.spec.containers[0] | has("startupProbe") or has("livenessProbe") | not'
+		is 'plugin | [env("HEALTHCHECK_PORT")] == []'
+	done
+}
+
+@test "the clique label is the controller's business" {
+	render
+	is 'controller | env("GPU_CLIQUE_LABEL_ENABLED") == "true"'
+	is 'plugin | [env("GPU_CLIQUE_LABEL_ENABLED")] == []'
+	render --set kubeletPlugin.containers.computeDomains.gpuCliqueLabelEnabled=false
+	is 'controller | env("GPU_CLIQUE_LABEL_ENABLED") == "false"'
+}
+
+@test "feature gates reach both programs" {
+	render --set featureGates.ComputeDomainCliques=false --set featureGates.CrashOnNVLinkFabricErrors=true
+	is '[controller, plugin] | all(env("FEATURE_GATES") == "ComputeDomainCliques=false,CrashOnNVLinkFabricErrors=true,")'
+	render --set featureGates=null
+	is '[controller, plugin] | all([env("FEATURE_GATES")] == [])'
+}
+
+@test "the user's environment wins over the chart's" {
+	render --set 'controller.containers.computeDomain.env[0].name=MAX_NODES_PER_IMEX_DOMAIN' \
+		--set-string 'controller.containers.computeDomain.env[0].value=36'
+	is 'controller | [env("MAX_NODES_PER_IMEX_DOMAIN")] == ["36"]'
+}
+
+@test "additional namespaces get roles and daemon accounts, once each" {
+	render --set 'controller.containers.computeDomain.env[0].name=ADDITIONAL_NAMESPACES' \
+		--set 'controller.containers.computeDomain.env[0].value=old\, older \,old\,nvidia-compute-domains'
+	local namespaces='["nvidia-compute-domains", "old", "older"]'
+	is '[kind("ServiceAccount")[] | select(.metadata.name == "compute-domain-daemon-service-account") | .metadata.namespace] == $n' \
+		--argjson n "$namespaces"
+	is '[kind("Role")[] | select(.metadata.name == "compute-domains-role-controller") | .metadata.namespace] == $n' --argjson n "$namespaces"
+	is '[kind("RoleBinding")[] | select(.metadata.name == "compute-domain-daemon-role-binding") | .subjects[0].namespace] == $n' \
+		--argjson n "$namespaces"
+	is 'named("ValidatingAdmissionPolicy"; "compute-domains-daemon-pods").spec.matchConditions[0].expression |
+		contains("system:serviceaccount:older:compute-domain-daemon-service-account")'
+}
+
+@test "pull secrets reach the pods and the daemons" {
+	render --set 'imagePullSecrets[0].name=one' --set 'imagePullSecrets[1].name=two'
+	is '[controller, plugin] | all(.spec.imagePullSecrets == [{name: "one"}, {name: "two"}])'
+	is 'controller | env("CD_DAEMON_IMAGE_PULL_SECRET_NAMES") == "one,two"'
+}
+
+@test "names can be those of another chart's release" {
+	render --set nameOverride=dra-driver-nvidia-gpu
+	is 'named("Deployment"; "dra-driver-nvidia-gpu-controller").spec.selector.matchLabels ==
+		{"dra-driver-nvidia-gpu-component": "controller"}'
+	is 'named("DaemonSet"; "dra-driver-nvidia-gpu-kubelet-plugin").spec.selector.matchLabels ==
+		{"dra-driver-nvidia-gpu-component": "kubelet-plugin"}'
+	is 'named("Deployment"; "dra-driver-nvidia-gpu-controller").spec.template.spec.containers[0].env[] |
+		select(.name == "LEADER_ELECTION_LEASE_LOCK_NAME") | .value == "dra-driver-nvidia-gpu-controller"'
+	render --set namespaceOverride=elsewhere
+	is '[.[] | .metadata.namespace // empty] | unique == ["elsewhere"]'
+	render --set selectorLabelsOverride.app=mine
+	is 'named("DaemonSet"; "compute-domains-kubelet-plugin").spec | .selector.matchLabels == {app: "mine"} and
+		.template.metadata.labels.app == "mine"'
+}
+
+@test "device classes are written in the newest version that the cluster offers" {
+	render
+	is 'kind("DeviceClass") | map(.apiVersion) | unique == ["resource.k8s.io/v1"]'
+	render --set resourceApiVersion=resource.k8s.io/v1beta1
+	is 'kind("DeviceClass") | map(.apiVersion) | unique == ["resource.k8s.io/v1beta1"]'
+	is '[kind("DeviceClass")[].metadata.name] == ["compute-domain-daemon.nvidia.com", "compute-domain-default-channel.nvidia.com"]'
+}
+
+@test "network policies allow the API server only, when asked for" {
+	render --set controller.networkPolicy.enabled=true --set kubeletPlugin.networkPolicy.enabled=true
+	is 'kind("NetworkPolicy") | map(.metadata.name) == ["compute-domains-controller", "compute-domains-kubelet-plugin"]'
+	is 'kind("NetworkPolicy") | all(.spec | .policyTypes == ["Egress"] and [.egress[].ports[].port] == [443, 6443])'
+}
+
+@test "OpenShift gets what lets our pods run" {
+	render --api-versions security.openshift.io/v1
+	is '[kind("RoleBinding")[].roleRef.name | select(startswith("system:openshift"))] ==
+		["system:openshift:scc:nonroot-v2", "system:openshift:scc:privileged"]'
+	is 'kind("SecurityContextConstraints")[0] | .users ==
+		["system:serviceaccount:nvidia-compute-domains:compute-domain-daemon-service-account"] and .allowPrivilegedContainer == false'
+	is 'plugin.spec.initContainers[0].securityContext.privileged'
+}
+
+@test "without ComputeDomains nothing is installed" {
+	render --set resources.computeDomains.enabled=false
+	is '. == []'
+}
+
+@test "what would not work is refused in words" {
+	refused "--namespace nvidia-compute-domains" --namespace default
+	refused "choose the namespace with helm's --namespace" --set namespace=x
+	refused "does not allocate GPUs yet" --set resources.gpus.enabled=true
+	refused "does not allocate GPUs yet" --set resources.gpus.enabled=true --set gpuResourcesEnabledOverride=true
+	refused "no admission webhook yet" --set webhook.enabled=true
+	refused "hostManaged is not available in this version" --set resources.computeDomains.imex.mode=hostManaged
+	refused "hostManaged is not available in this version" --set resources.computeDomains.imex.mode=hostManaged \
+		--set featureGates.HostManagedIMEXDaemon=true
+	refused 'there is no mode "both"' --set resources.computeDomains.imex.mode=both
+	refused "channel is not available in this version" --set resources.computeDomains.imex.isolation=channel
+	refused 'there is no isolation "pod"' --set resources.computeDomains.imex.isolation=pod
+	refused "needs controller.leaderElection.enabled=true" --set controller.leaderElection.enabled=false
+	refused "ComputeDomainCliques cannot work without" --set featureGates.IMEXDaemonsWithDNSNames=false
+	refused "nothing needs nvidia-ctk" --set nvidiaCtkPath=/usr/bin/nvidia-ctk
+	refused "kubeVersion" --kube-version 1.31.0
+}
+
+@test "what the Go driver's chart accepted is not refused" {
+	render --namespace default --set allowDefaultNamespace=true
+	render --set gpuResourcesEnabledOverride=true --set consumableShares=4 --set maskNvidiaDriverParams=true
+	render --set featureGates.IMEXDaemonsWithDNSNames=false --set featureGates.ComputeDomainCliques=false
+	render --set resources.computeDomains.imex=null
+	render --set webhook.replicas=1 --set kubeletPlugin.metrics.gpuHttpEndpoint=:8080 --set controller.metrics.profilePath=/debug
+	render --kube-version 1.34.1-gke.1000
+}
