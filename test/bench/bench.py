@@ -1,0 +1,376 @@
+"""Measures driver-managed mode against plain pods on the test cluster and prints one table.
+
+Every duration is compared with the same Job without any claim in the same run, in turns, because machines are noisy: the ratio counts.
+The cluster, the image and the chart are set up by ./run, which calls this."""
+
+import argparse
+import collections
+import glob
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import time
+
+from kubeapi import Cluster, NotFound, Watch
+
+NS, DRIVER_NS = "bench", "nvidia-compute-domains"
+IMAGE = "compute-domains/busybox:test"
+CD_GROUP = "/apis/resource.nvidia.com/v1beta1"
+OURS = ("compute-domain-controller", "compute-domain-kubelet-plugin", "compute-domain-daemon")
+
+
+def job(name, nodes, template=None):
+    pod = {
+        "restartPolicy": "Never",
+        "terminationGracePeriodSeconds": 0,
+        "containers": [{
+            "name": "worker", "image": IMAGE, "imagePullPolicy": "Never", "command": ["sleep", "3600"],
+            "resources": {"limits": {"nvidia.com/gpu": "4"}},
+        }],
+    }
+    if template:
+        pod["resourceClaims"] = [{"name": "channel", "resourceClaimTemplateName": template}]
+        pod["containers"][0]["resources"]["claims"] = [{"name": "channel"}]
+    return {
+        "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "namespace": NS},
+        "spec": {"completions": nodes, "parallelism": nodes, "completionMode": "Indexed", "backoffLimit": 100,
+                 "template": {"metadata": {"labels": {"bench": name}}, "spec": pod}},
+    }
+
+
+def domain(name):
+    return {
+        "apiVersion": "resource.nvidia.com/v1beta1", "kind": "ComputeDomain", "metadata": {"name": name, "namespace": NS},
+        "spec": {"numNodes": 0, "channel": {"resourceClaimTemplate": {"name": name}}},
+    }
+
+
+def running(o):
+    return o.get("status", {}).get("phase") == "Running"
+
+
+class Bench:
+    def __init__(self, cluster, log):
+        self.k, self.log, self.serial = cluster, log, 0
+        self.marks = collections.OrderedDict()
+        self.pods = Watch(cluster, f"/api/v1/namespaces/{NS}/pods", self.see_pod)
+        self.daemons = Watch(cluster, f"/api/v1/namespaces/{DRIVER_NS}/pods", self.see_daemon)
+        self.domains = Watch(cluster, f"{CD_GROUP}/namespaces/{NS}/computedomains")
+        self.claims = Watch(cluster, "/apis/resource.k8s.io/v1/resourceclaims", self.see_claim)
+        self.nodes = Watch(cluster, "/api/v1/nodes", self.see_node)
+        self.cliques = Watch(cluster, f"{CD_GROUP}/namespaces/{DRIVER_NS}/computedomaincliques", self.see_clique)
+
+    # The timeline: when each step was first and last seen in the current run.
+    def mark(self, step, arrived):
+        first, _, n = self.marks.get(step, (arrived, arrived, 0))
+        self.marks[step] = (first, arrived, n + 1)
+
+    def once(self, step, who, arrived):
+        if (step, who) not in self.seen:
+            self.seen.add((step, who))
+            self.mark(step, arrived)
+
+    seen = set()
+
+    def see_pod(self, kind, o, arrived):
+        who = o["metadata"]["name"]
+        self.once("workload pod created", who, arrived)
+        if o["spec"].get("nodeName"):
+            self.once("workload pod bound", who, arrived)
+        if running(o):
+            self.once("workload pod Running", who, arrived)
+
+    def see_daemon(self, kind, o, arrived):
+        if o["metadata"].get("labels", {}).get("app") != "imex-daemon":
+            return
+        who = o["metadata"]["uid"]
+        self.once("daemon pod created", who, arrived)
+        if o["spec"].get("nodeName"):
+            self.once("daemon pod bound", who, arrived)
+        notes = o["metadata"].get("annotations", {})
+        if "imex.resource.nvidia.com/state" in notes:
+            self.once("daemon reports first", who, arrived)
+        if notes.get("imex.resource.nvidia.com/ready") == "true":
+            self.once("daemon reports READY", who, arrived)
+
+    def see_claim(self, kind, o, arrived):
+        if o.get("status", {}).get("allocation"):
+            where = "daemon" if o["metadata"]["namespace"] == DRIVER_NS else "workload"
+            self.once(f"{where} claim allocated", o["metadata"]["uid"], arrived)
+
+    def see_node(self, kind, o, arrived):
+        uid = o["metadata"].get("labels", {}).get("resource.nvidia.com/computeDomain")
+        if uid:
+            self.once("node labelled", (o["metadata"]["name"], uid), arrived)
+
+    def see_clique(self, kind, o, arrived):
+        for d in o.get("daemons", []):
+            self.once("index assigned", (o["metadata"]["name"], d["nodeName"]), arrived)
+
+    def timeline(self, start):
+        return [(step, first - start, last - start, n) for step, (first, last, n) in self.marks.items()]
+
+    def name(self, kind):
+        self.serial += 1
+        return f"{kind}-{self.serial}"
+
+    def form(self, nodes, with_domain):
+        """Seconds from the first request until all pods are Running, and the name, to be removed by the caller."""
+        name = self.name("domain" if with_domain else "plain")
+        self.marks.clear()
+        self.seen.clear()
+        start = time.monotonic()
+        if with_domain:
+            self.k.create(f"{CD_GROUP}/namespaces/{NS}/computedomains", domain(name))
+        self.k.create(f"/apis/batch/v1/namespaces/{NS}/jobs", job(name, nodes, name if with_domain else None))
+        mine = lambda pods: [p for p in pods if p["metadata"].get("labels", {}).get("bench") == name]
+        end = self.pods.wait(lambda pods: sum(running(p) for p in mine(pods)) == nodes, 240, f"{name} on {nodes} nodes")
+        return end - start, start, name
+
+    def remove(self, name, with_domain):
+        """Seconds until nothing of it is left: pods, ComputeDomain, daemon pods, claims, labels."""
+        start = time.monotonic()
+        self.k.delete(f"/apis/batch/v1/namespaces/{NS}/jobs/{name}")
+        if with_domain:
+            self.k.delete(f"{CD_GROUP}/namespaces/{NS}/computedomains/{name}")
+        self.pods.wait(lambda pods: not any(p["metadata"].get("labels", {}).get("bench") == name for p in pods), 120, "pods gone")
+        if with_domain:
+            self.domains.wait(lambda all_: not any(d["metadata"]["name"] == name for d in all_), 120, "ComputeDomain gone")
+            daemons = lambda pods: [p for p in pods if p["metadata"].get("labels", {}).get("app") == "imex-daemon"]
+            self.daemons.wait(lambda pods: not daemons(pods), 120, "daemon pods gone")
+            self.nodes.wait(lambda ns: not any("resource.nvidia.com/computeDomain" in n["metadata"].get("labels", {}) for n in ns), 60,
+                            "labels gone")
+        self.claims.wait(lambda claims: not claims, 120, "claims gone")
+        return time.monotonic() - start
+
+    def pairs(self, nodes, count):
+        plain, formed, gone, lines = [], [], [], None
+        for i in range(count):
+            seconds, _, name = self.form(nodes, False)
+            plain.append(seconds)
+            self.remove(name, False)
+            seconds, start, name = self.form(nodes, True)
+            formed.append(seconds)
+            if seconds == sorted(formed)[len(formed) // 2]:
+                lines = self.timeline(start)
+            gone.append(self.remove(name, True))
+            self.log(f"{nodes} nodes, pair {i + 1} of {count}: plain {plain[-1]:.2f} s, domain {formed[-1]:.2f} s, "
+                     f"ratio {formed[-1] / plain[-1]:.2f}, teardown {gone[-1]:.2f} s")
+        return plain, formed, gone, lines
+
+    def leader(self):
+        leases = self.k.get(f"/apis/coordination.k8s.io/v1/namespaces/{DRIVER_NS}/leases")["items"]
+        holder = next(l["spec"]["holderIdentity"] for l in leases if "controller" in l["metadata"]["name"])
+        return next(n for (_, n) in self.daemons.objects if holder.startswith(n))
+
+    def join_without_leader(self, kill):
+        """A pod joins at the moment its leading controller is killed."""
+        leader = self.leader()
+        kill(leader)
+        seconds, _, name = self.form(2, True)
+        self.remove(name, True)
+        return seconds
+
+
+def our_processes():
+    """{program: [pid]}; the three names share their first fifteen characters, so /proc/PID/comm does not tell them apart."""
+    found = collections.defaultdict(list)
+    for path in glob.glob("/proc/[0-9]*/cmdline"):
+        try:
+            words = open(path, "rb").read().split(b"\0")
+        except OSError:
+            continue
+        program = os.path.basename(words[0].decode(errors="replace"))
+        if program in OURS and b"check" not in words:
+            found[program].append(int(path.split("/")[2]))
+    return found
+
+
+def memory(pid):
+    text = open(f"/proc/{pid}/smaps_rollup").read()
+    kb = lambda key: int(re.search(rf"^{key}:\s+(\d+) kB", text, re.M).group(1))
+    return kb("Private_Dirty") / 1024, kb("Pss") / 1024, kb("Rss") / 1024
+
+
+def cpu_seconds(pid):
+    fields = open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+class Audit:
+    """Our own API traffic, from the API server's audit log."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def position(self):
+        return os.path.getsize(self.path)
+
+    def requests(self, since):
+        with open(self.path, "rb") as f:
+            f.seek(since)
+            for line in f:
+                try:
+                    e = json.loads(line)
+                except ValueError:
+                    continue
+                user = e["user"]["username"]
+                if e.get("stage") != "ResponseComplete" or f":{DRIVER_NS}:" not in user:
+                    continue
+                ref = e.get("objectRef", {})
+                yield user.rsplit(":", 1)[1], e["verb"], ref.get("resource", ""), ref.get("subresource", ""), e.get("responseStatus", {}).get("code")
+
+    def writes(self, since):
+        """{(who, resource): count}, Events and Leases apart, and the number of conflicts."""
+        counts, conflicts = collections.Counter(), 0
+        for who, verb, resource, sub, code in self.requests(since):
+            if verb not in ("create", "update", "patch", "delete") or resource in ("events", "leases"):
+                continue
+            counts[(who, f"{resource}/{sub}" if sub else resource)] += 1
+            conflicts += code == 409
+        return counts, conflicts
+
+    def reads(self, since):
+        counts = collections.Counter()
+        for who, verb, resource, _, _ in self.requests(since):
+            if verb in ("get", "list"):
+                counts[(who, verb, resource)] += 1
+        return counts
+
+
+def percentile(values, p):
+    values = sorted(values)
+    return values[min(len(values) - 1, int(p * len(values)))] if values else float("nan")
+
+
+def prepare_times(kubectl):
+    """Milliseconds inside the plugin without the claim's GET, for channels that were ready, and of three atomic writes (from its log)."""
+    text = subprocess.run([kubectl, "-n", DRIVER_NS, "logs", "-l", "app=compute-domain-kubelet-plugin", "-c", "compute-domains", "--tail=-1"],
+                          capture_output=True, text=True, check=True).stdout
+    ready, waited = [], []
+    for line in text.splitlines():
+        if '"prepared claim"' not in line:
+            continue
+        get = lambda key: int(re.search(rf"\b{key}=(\d+)", line).group(1))
+        try:
+            inside = (get("total_us") - get("get_us") - get("wait_us")) / 1000
+            (ready if get("wait_us") == 0 else waited).append(inside)
+        except AttributeError:
+            continue
+    return ready, waited
+
+
+def three_writes(folder):
+    """The yardstick: milliseconds for three atomic writes (write, fsync, rename, fsync of the folder) on the plugin's disk."""
+    times = []
+    for _ in range(50):
+        start = time.monotonic()
+        for _ in range(3):
+            tmp, path = os.path.join(folder, ".bench.tmp"), os.path.join(folder, "bench")
+            fd = os.open(tmp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            os.write(fd, b"x" * 4096)
+            os.fsync(fd)
+            os.close(fd)
+            os.rename(tmp, path)
+            d = os.open(folder, os.O_RDONLY)
+            os.fsync(d)
+            os.close(d)
+        times.append((time.monotonic() - start) * 1000)
+    os.unlink(path)
+    return times
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__)
+    p.add_argument("--kubectl", required=True)
+    p.add_argument("--audit-log", required=True)
+    p.add_argument("--disk", required=True, help="a folder on the disk that holds the plugins' state")
+    p.add_argument("--kill-pod", required=True, help="a command that kills (-9) the pod named by its last argument")
+    p.add_argument("--pairs", type=int, default=5)
+    p.add_argument("--sizes", default="2,12")
+    p.add_argument("--settle", type=int, default=60, help="seconds between a formation and the measuring of memory")
+    p.add_argument("--output", help="writes the table there as Markdown too")
+    a = p.parse_args()
+
+    log = lambda text: print(f"bench: {text}", file=sys.stderr, flush=True)
+    k = Cluster(a.kubectl)
+    try:
+        k.get(f"/api/v1/namespaces/{NS}")
+    except NotFound:
+        k.create("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NS}})
+    bench, audit = Bench(k, log), Audit(a.audit_log)
+    sizes = [int(s) for s in a.sizes.split(",")]
+    rows, timelines, writes = [], {}, {}
+    row = lambda what, value, bar="", note="": rows.append((what, value, bar, note))
+
+    log("one formation first, not measured")
+    _, _, name = bench.form(sizes[0], True)
+    bench.remove(name, True)
+
+    for n in sizes:
+        plain, formed, gone, timelines[n] = bench.pairs(n, a.pairs)
+        ratio = statistics.median(f / q for f, q in zip(formed, plain))
+        row(f"{n} nodes: apply to all pods Running", f"{statistics.median(formed):.2f} s; plain {statistics.median(plain):.2f} s; ratio {ratio:.2f}",
+            "<= 2.2", f"median of {a.pairs} interleaved pairs")
+        row(f"{n} nodes: teardown until nothing is left", f"{statistics.median(gone):.2f} s (worst {max(gone):.2f} s)")
+
+    for n in sizes:
+        since = audit.position()
+        _, _, name = bench.form(n, True)
+        bench.daemons.wait(lambda pods: sum(p["metadata"].get("annotations", {}).get("imex.resource.nvidia.com/ready") == "true" for p in pods) >= n,
+                           60, "all daemons ready")
+        bench.domains.wait(lambda ds: any(d["metadata"]["name"] == name and d.get("status", {}).get("nodesReady") == n for d in ds), 60,
+                           "status complete")
+        writes[n] = audit.writes(since)
+        reads = audit.reads(since)
+        if n == sizes[-1]:
+            log(f"{a.settle} s until memory is measured")
+            cpu_before = {pid: cpu_seconds(pid) for pids in our_processes().values() for pid in pids}
+            time.sleep(a.settle)
+            for program, pids in sorted(our_processes().items()):
+                m = [memory(pid) for pid in pids]
+                bar = {"compute-domain-controller": "3 / - / 14", "compute-domain-kubelet-plugin": "3 / - / 16", "compute-domain-daemon": "2 / - / 14"}[program]
+                row(f"memory of {program} ({len(pids)}), worst: private dirty / PSS / RSS",
+                    " / ".join(f"{max(x[i] for x in m):.1f}" for i in range(3)) + " MB", bar + " MB")
+                used = [cpu_seconds(pid) - cpu_before[pid] for pid in pids if pid in cpu_before]
+                row(f"CPU of {program} while idle, worst", f"{max(used) / a.settle * 1000:.1f} ms a second")
+        bench.remove(name, True)
+
+    if len(sizes) > 1:
+        (few, _), (many, conflicts) = writes[sizes[0]], writes[sizes[-1]]
+        more, span = many - few, sizes[-1] - sizes[0]
+        per_node = sum(v for (_, r), v in more.items() if r in ("nodes", "pods")) / span
+        shared = sum(v for (_, r), v in many.items() if r.startswith("computedomain"))
+        row(f"API writes per joining node, ({sizes[-1]} - {sizes[0]} nodes) / {span}: Node + Pod", f"{per_node:.2f}", "<= 3")
+        row(f"clique and status writes while {sizes[-1]} nodes join", f"{shared}", "<= 2 a burst")
+        row(f"conflicts (409) while {sizes[-1]} nodes join", f"{conflicts}", "0")
+        for (who, resource), v in sorted(many.items()):
+            log(f"writes with {sizes[-1]} nodes: {who} {resource}: {v}")
+        for (who, verb, resource), v in sorted(reads.items()):
+            log(f"reads with {sizes[-1]} nodes: {who} {verb} {resource}: {v}")
+
+    ready, waited = prepare_times(a.kubectl)
+    yard = three_writes(a.disk)
+    every = ready + waited
+    row("Prepare inside the plugin without claim GET and waiting: p50 / p99", f"{percentile(every, .5):.2f} / {percentile(every, .99):.2f} ms",
+        f"p50 <= 5, p99 <= {2 * percentile(yard, .99):.1f} ms", f"{len(every)} claims; three atomic writes here: p50 {percentile(yard, .5):.2f}, p99 {percentile(yard, .99):.2f} ms")
+
+    killed = [bench.join_without_leader(lambda pod: subprocess.run([*a.kill_pod.split(), pod], check=True)) for _ in range(3)]
+    row("2 nodes with the leading controller killed at the start", f"{statistics.median(killed):.2f} s (worst {max(killed):.2f} s)")
+
+    out = ["| what | measured | bar | note |", "|---|---|---|---|"] + [f"| {' | '.join(r)} |" for r in rows]
+    for n, lines in timelines.items():
+        if lines:
+            out += ["", f"Timeline of a median formation of {n} nodes (seconds after the first request: first, last):", "",
+                    "| step | first | last | how many |", "|---|---|---|---|"]
+            out += [f"| {step} | {first:.2f} | {last:.2f} | {count} |" for step, first, last, count in lines]
+    print("\n".join(out))
+    if a.output:
+        with open(a.output, "w") as f:
+            f.write("\n".join(out) + "\n")
+
+
+main()

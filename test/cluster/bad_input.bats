@@ -1,0 +1,106 @@
+#!/usr/bin/env bats
+# What is wrong is refused at once, in words that reach the person who can mend it, and changes nothing.
+
+load driver
+
+setup_file() { with_driver 4; }
+setup() { ns_begin; }
+teardown() { ns_end; }
+
+# claimed_by_hand NAME CONFIG-JSON [DEVICE-CLASS]: a template of the user's own, and a pod that uses it on node-0.
+claimed_by_hand() {
+	k -n "$ns" apply -f - >/dev/null <<END
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: $1}
+spec:
+  spec:
+    devices:
+      requests: [{name: channel, exactly: {deviceClassName: ${3:-compute-domain-default-channel.nvidia.com}}}]
+      config: [{requests: [channel], opaque: {driver: compute-domain.nvidia.com, parameters: $2}}]
+END
+	worker "$1" "$1" 0
+}
+
+refused_with() { eventually 20 event_says "Pod/$1" "$2"; }
+
+config() { echo "{apiVersion: resource.nvidia.com/v1beta1, kind: ${2:-ComputeDomainChannelConfig}, domainID: \"$1\"${3:-}}"; }
+
+@test "unknown field in an opaque config" {
+	domain d
+	claimed_by_hand bad "$(config "$(domain_uid d)" ComputeDomainChannelConfig ', unexpected: 1')"
+	refused_with bad 'strict decoding error: unknown field "unexpected"'
+}
+
+@test "wrong kind of opaque config" {
+	claimed_by_hand bad "$(config "e6d3a22d-12a8-47f7-b55b-fdcbcf4e35d8" ComputeDomainDaemonConfig)"
+	refused_with bad ComputeDomainDaemonConfig
+	claimed_by_hand worse "$(config "e6d3a22d-12a8-47f7-b55b-fdcbcf4e35d8" GpuConfig)"
+}
+
+@test "empty domainID" {
+	claimed_by_hand bad "$(config "")"
+	refused_with bad domainID
+}
+
+@test "a domainID that climbs out of its folder" {
+	claimed_by_hand bad "$(config "../../../../etc")"
+	refused_with bad domainID
+	! "$cluster/node" 0 test -e /var/lib/kubelet/plugins/compute-domain.nvidia.com/domains/../etc/state.json
+}
+
+@test "unknown allocationMode" {
+	domain d
+	claimed_by_hand bad "$(config "$(domain_uid d)" ComputeDomainChannelConfig ', allocationMode: Some')"
+	refused_with bad allocationMode
+}
+
+@test "a ComputeDomain of another namespace" {
+	k create namespace "$ns-other"
+	k -n "$ns-other" apply -f - <<END
+apiVersion: resource.nvidia.com/v1beta1
+kind: ComputeDomain
+metadata: {name: theirs}
+spec: {channel: {resourceClaimTemplate: {name: theirs}}}
+END
+	claimed_by_hand thief "$(config "$(k -n "$ns-other" get computedomain theirs -o jsonpath='{.metadata.uid}')")"
+	refused_with thief namespace
+	# No label was set for it either.
+	labels_gone
+	k delete namespace "$ns-other" --timeout=60s
+}
+
+@test "a ComputeDomain that does not exist" {
+	claimed_by_hand orphan "$(config "e6d3a22d-12a8-47f7-b55b-fdcbcf4e35d8")"
+	refused_with orphan e6d3a22d-12a8-47f7-b55b-fdcbcf4e35d8
+}
+
+@test "claim template name already taken by another object" {
+	k -n "$ns" apply -f - >/dev/null <<END
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: taken}
+spec: {spec: {devices: {requests: [{name: x, exactly: {deviceClassName: compute-domain-default-channel.nvidia.com}}]}}}
+END
+	domain taken
+	eventually 20 event_says ComputeDomain/taken taken
+	eventually 10 condition_is taken Ready False
+	[[ $(k -n "$ns" get resourceclaimtemplate taken -o jsonpath='{.metadata.labels}{.metadata.finalizers}') == "" ]]
+	# It heals by itself when the name is free.
+	k -n "$ns" delete resourceclaimtemplate taken
+	eventually 30 k -n "$ns" get resourceclaimtemplate taken
+}
+
+@test "the API server refuses a ComputeDomain without spec, with an unknown mode, and a changed spec" {
+	! k -n "$ns" create -f - <<<'{"apiVersion":"resource.nvidia.com/v1beta1","kind":"ComputeDomain","metadata":{"name":"x"}}'
+	! k -n "$ns" create -f - <<<'{"apiVersion":"resource.nvidia.com/v1beta1","kind":"ComputeDomain","metadata":{"name":"x"},"spec":{"channel":{"allocationMode":"Most","resourceClaimTemplate":{"name":"x"}}}}'
+	domain fixed
+	run ! k -n "$ns" patch computedomain fixed --type=merge -p '{"spec":{"numNodes":3}}'
+	[[ $output == *immutable* ]]
+}
+
+@test "a daemon claim made by hand in a user's namespace" {
+	domain d
+	claimed_by_hand sneaky "$(config "$(domain_uid d)" ComputeDomainDaemonConfig)" compute-domain-daemon.nvidia.com
+	refused_with sneaky "daemon"
+}

@@ -1,0 +1,146 @@
+# For tests of the driver on the test cluster; a .bats file loads it.
+cluster=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+checkout=$(cd "$cluster/../.." && pwd)
+driver_ns=nvidia-compute-domains
+uid_label=resource.nvidia.com/computeDomain
+
+k() { "$cluster/kubectl" "$@"; }
+
+# eventually SECONDS CMD...: the command succeeds within that time. For states that kubectl wait cannot express.
+eventually() {
+	local end=$((SECONDS + $1))
+	shift
+	until "$@"; do
+		((SECONDS < end)) || {
+			echo "not within the time: $*" >&2
+			return 1
+		}
+		read -rt 0.1 <> <(:) || true
+	done
+}
+
+# with_driver N [HELM ARGS...]: a cluster of N nodes with our image and chart; quick when it is there already.
+with_driver() {
+	local n=$1
+	shift
+	"$cluster/up" "$n"
+	"$cluster/image" "$checkout/build/image.tar"
+	"$cluster/helm" upgrade --install compute-domains "$checkout/deploy/chart/compute-domains" --namespace "$driver_ns" --create-namespace \
+		--values "$cluster/driver-values.yaml" --wait --timeout 120s "$@" >/dev/null
+	k -n "$driver_ns" rollout status daemonset,deployment --timeout=120s >/dev/null
+	eventually 60 slices_published "$n"
+}
+
+slices_published() { [[ $(k get resourceslices -o name | wc -l) -eq $1 ]]; }
+
+# Each test has a namespace of its own, and leaves nothing behind.
+ns_begin() {
+	ns=t-$BATS_TEST_NUMBER-$(basename "$BATS_TEST_FILENAME" .bats | tr _ -)
+	k create namespace "$ns" >/dev/null
+}
+ns_end() {
+	[[ -n ${ns:-} ]] || return 0
+	if [[ -z ${BATS_TEST_COMPLETED:-} ]]; then
+		diagnose
+	fi
+	k -n "$ns" delete computedomains,deployments,jobs,pods,resourceclaims --all --wait=false --grace-period=0 >/dev/null 2>&1 || true
+	k delete namespace "$ns" --timeout=90s >/dev/null
+	nothing_left
+}
+
+# What a person would look at first, printed when a test fails.
+diagnose() {
+	{
+		k -n "$ns" get computedomains,pods,resourceclaims -o wide
+		k -n "$ns" get computedomains -o jsonpath='{range .items[*]}{.status}{"\n"}{end}'
+		k -n "$ns" get events --sort-by=.lastTimestamp | tail -20
+		k -n "$driver_ns" get pods,daemonsets -o wide
+		k get computedomaincliques -A -o jsonpath='{range .items[*]}{.metadata.name}{" "}{.daemons}{"\n"}{end}'
+		k -n "$driver_ns" logs -l app=compute-domain-controller --tail=25 --prefix
+		k -n "$driver_ns" logs -l app=compute-domain-kubelet-plugin -c compute-domains --tail=15 --prefix
+		k -n "$driver_ns" logs -l app=imex-daemon --tail=15 --prefix
+	} 2>&1 | cut -c1-600
+}
+
+daemon_pods_gone() { [[ -z $(k -n "$driver_ns" get pods -l app=imex-daemon -o name) ]]; }
+labels_gone() { [[ -z $(k get nodes -l "$uid_label" -o name) ]]; }
+cliques_gone() { [[ -z $(k get computedomaincliques -A -o name) ]]; }
+objects_gone() { [[ -z $(k get daemonsets,resourceclaimtemplates,resourceclaims -A -l "$uid_label" -o name) && -z $(k -n "$driver_ns" get resourceclaims -o name) ]]; }
+node_files() { "$cluster/node" "$1" sh -c "ls /var/run/cdi; ls /var/lib/kubelet/plugins/compute-domain.nvidia.com/domains 2>/dev/null; grep -o PrepareCompleted /var/lib/kubelet/plugins/compute-domain.nvidia.com/checkpoint.json" 2>/dev/null; }
+node_clean() { ! node_files "$1" | grep -E 'claim_|PrepareCompleted'; }
+nothing_left() {
+	eventually 60 daemon_pods_gone && eventually 30 labels_gone && eventually 30 cliques_gone && eventually 30 objects_gone || return 1
+	local i
+	for i in $(k get nodes -o name | sed 's|node/node-||'); do
+		eventually 30 node_clean "$i" || return 1
+	done
+}
+
+# domain NAME [NUM_NODES] [MODE]: apply a ComputeDomain whose template has the same name.
+domain() {
+	k -n "$ns" apply -f - >/dev/null <<END
+apiVersion: resource.nvidia.com/v1beta1
+kind: ComputeDomain
+metadata: {name: $1}
+spec: {numNodes: ${2:-0}, channel: {allocationMode: ${3:-Single}, resourceClaimTemplate: {name: $1}}}
+END
+}
+
+# worker NAME TEMPLATE NODE [NAMESPACE]: a pod with a channel on one node.
+worker() {
+	k -n "${4:-$ns}" apply -f - >/dev/null <<END
+apiVersion: v1
+kind: Pod
+metadata: {name: $1, labels: {worker: "$2"}}
+spec:
+  terminationGracePeriodSeconds: 0
+  nodeSelector: {kubernetes.io/hostname: node-$3}
+  resourceClaims: [{name: channel, resourceClaimTemplateName: $2}]
+  containers:
+  - name: main
+    image: compute-domains/busybox:test
+    imagePullPolicy: Never
+    command: [sleep, "1000000"]
+    resources: {claims: [{name: channel}]}
+END
+}
+
+running() { k -n "$ns" wait --for=jsonpath='{.status.phase}'=Running "pod/$1" --timeout="${2:-60}s" >/dev/null; }
+gone() { k -n "$ns" wait --for=delete "$1" --timeout="${2:-60}s" >/dev/null; }
+domain_uid() { k -n "$ns" get computedomain "$1" -o jsonpath='{.metadata.uid}'; }
+domain_field() { k -n "$ns" get computedomain "$1" -o "jsonpath={$2}"; }
+domain_field_is() { [[ $(domain_field "$1" "$2") == "$3" ]]; }
+condition() { k -n "$ns" get computedomain "$1" -o "jsonpath={.status.conditions[?(@.type=='$2')].$3}"; }
+condition_is() { [[ $(condition "$1" "$2" status) == "$3" ]]; }
+has_channel() { k -n "$ns" exec "$1" -- test -c /dev/nvidia-caps-imex-channels/channel0; }
+
+# event_says KIND/NAME TEXT: an Event about that object contains the text.
+event_says() {
+	k -n "${3:-$ns}" get events -o json |
+		jq -e --arg kind "${1%%/*}" --arg name "${1#*/}" --arg text "$2" \
+			'any(.items[]; .involvedObject.kind == $kind and .involvedObject.name == $name and (.message | contains($text)))' >/dev/null
+}
+
+# daemon_pod DOMAIN NODE: the name of the daemon pod of a domain on a node.
+daemon_pod() { k -n "$driver_ns" get pods -l "$uid_label=$(domain_uid "$1")" --field-selector "spec.nodeName=node-$2" -o jsonpath='{.items[0].metadata.name}'; }
+daemon_is_ready() { k -n "$driver_ns" get pod "$1" -o json | jq -e '.metadata.annotations["imex.resource.nvidia.com/ready"] == "true"' >/dev/null; }
+
+# pids_of_pod NAMESPACE POD PROGRAM: process ids of a program in a pod, as the machine sees them.
+pids_of_pod() {
+	local uid pid
+	uid=$(k -n "$1" get pod "$2" -o jsonpath='{.metadata.uid}')
+	for pid in $(pgrep -x -f "(/usr/bin/)?$3( .*)?"); do
+		grep -q "$uid" "/proc/$pid/cgroup" && echo "$pid"
+	done
+}
+# kill_in_pod NAMESPACE POD PROGRAM [SIGNAL]
+kill_in_pod() { kill "-${4:-KILL}" $(pids_of_pod "$1" "$2" "$3"); }
+
+plugin_pod() { k -n "$driver_ns" get pods -l app=compute-domain-kubelet-plugin --field-selector "spec.nodeName=node-$1" -o jsonpath='{.items[0].metadata.name}'; }
+leader_pod() {
+	local holder pod
+	holder=$(k -n "$driver_ns" get leases -o jsonpath='{.items[?(@.spec.holderIdentity)].spec.holderIdentity}')
+	for pod in $(k -n "$driver_ns" get pods -l app=compute-domain-controller -o jsonpath='{.items[*].metadata.name}'); do
+		[[ $holder == "$pod"* ]] && echo "$pod"
+	done
+}

@@ -1,0 +1,146 @@
+#!/usr/bin/env bats
+# Driver-managed mode on a real cluster, as its users see it.
+
+load driver
+
+setup_file() { with_driver 4; }
+setup() { ns_begin; }
+teardown() { ns_end; }
+
+@test "one pod on one node gets its channel, and nothing is left when it goes" {
+	domain one
+	worker pod one 1
+	running pod
+	has_channel pod
+	[[ $(k -n "$ns" exec pod -- ls /dev/nvidia-caps-imex-channels) == channel0 ]]
+	[[ $(k get node node-1 -o "jsonpath={.metadata.labels.resource\.nvidia\.com/computeDomain}") == "$(domain_uid one)" ]]
+	k -n "$ns" wait --for=condition=Ready computedomain/one --timeout=30s
+	eventually 10 domain_field_is one .status.status Ready
+	[[ $(domain_field one '.status.nodes[0].name') == node-1 && $(domain_field one '.status.nodes[0].index') == 0 ]]
+	k -n "$ns" delete pod pod
+	eventually 30 labels_gone
+	eventually 30 daemon_pods_gone
+	eventually 10 domain_field_is one .status.nodes ""
+}
+
+@test "the Deployment of the introduction runs unchanged but for image and replicas" {
+	k -n "$ns" apply -f "$cluster/manifests/deployment.yaml"
+	k -n "$ns" rollout status deployment/example-mnnvl-workload --timeout=60s
+	local pod
+	for pod in $(k -n "$ns" get pods -l job=ex1 -o jsonpath='{.items[*].metadata.name}'); do has_channel "$pod"; done
+	eventually 15 domain_field_is compute-domain-0 .status.nodesReady 4
+	eventually 15 condition_is compute-domain-0 PeersConnected True
+	# Four nodes, four different indices, one clique.
+	[[ $(domain_field compute-domain-0 '.status.nodes[*].index' | xargs -n1 | sort | xargs) == "0 1 2 3" ]]
+	[[ $(k -n "$driver_ns" get computedomaincliques -o name | wc -l) == 1 ]]
+}
+
+@test "a launcher and workers of one pod shape run to their end as an Indexed Job on the whole rack" {
+	k -n "$ns" apply -f "$cluster/manifests/rack-job.yaml"
+	k -n "$ns" wait --for=condition=Complete job/dra-example-gb200-4x --timeout=90s
+	k -n "$ns" get resourceclaimtemplate imex-channel-s0-011-us-west-01a -o json |
+		jq -e '.metadata.labels["resource.nvidia.com/computeDomainTarget"] == "Workload" and (.metadata.finalizers | index("resource.nvidia.com/computeDomain"))'
+}
+
+@test "a domain grows and shrinks with its workload" {
+	k -n "$ns" apply -f "$cluster/manifests/deployment.yaml"
+	k -n "$ns" scale deployment/example-mnnvl-workload --replicas=2
+	k -n "$ns" rollout status deployment/example-mnnvl-workload --timeout=60s
+	eventually 30 domain_field_is compute-domain-0 .status.nodesReady 2
+	local stays before
+	stays=$(domain_field compute-domain-0 '.status.nodes[0].name')
+	before=$(k -n "$driver_ns" get pods -l app=imex-daemon --field-selector "spec.nodeName=$stays" -o jsonpath='{.items[0].metadata.uid}')
+	k -n "$ns" scale deployment/example-mnnvl-workload --replicas=4
+	k -n "$ns" rollout status deployment/example-mnnvl-workload --timeout=60s
+	eventually 30 domain_field_is compute-domain-0 .status.nodesReady 4
+	eventually 30 condition_is compute-domain-0 PeersConnected True
+	# Those who were there are not disturbed.
+	[[ $(k -n "$driver_ns" get pods -l app=imex-daemon --field-selector "spec.nodeName=$stays" -o jsonpath='{.items[0].metadata.uid}{.items[0].status.containerStatuses[0].restartCount}') == "${before}0" ]]
+	k -n "$ns" scale deployment/example-mnnvl-workload --replicas=1
+	eventually 60 domain_field_is compute-domain-0 .status.nodesReady 1
+	eventually 30 condition_is compute-domain-0 Ready True
+}
+
+@test "kubectl get, describe and the monitoring commands of the recipes tell the state" {
+	domain watched
+	worker pod watched 0
+	running pod
+	eventually 15 domain_field_is watched .status.nodesReady 1
+	run k -n "$ns" get cd watched
+	[[ $output == *STATUS*READY*WANTED*AGE* && $output == *Ready*1*1* ]]
+	run k -n "$ns" describe computedomain watched
+	[[ $output == *Conditions* ]]
+	run k get pods -n "$driver_ns" -l app=compute-domain-kubelet-plugin -o name
+	[[ $(wc -l <<<"$output") == 4 ]]
+	run k get pods -n "$driver_ns" -l app=imex-daemon -o name
+	[[ $(wc -l <<<"$output") == 1 ]]
+	run k get events -n "$ns" --field-selector involvedObject.kind=ComputeDomain
+	[[ $output == *node-0* ]]
+	k logs -n "$driver_ns" -l app=compute-domain-kubelet-plugin --tail=100 >/dev/null
+	k get computedomains -A >/dev/null
+}
+
+@test "nodes carry the label nvidia.com/gpu.clique, and the slices the clique as an attribute" {
+	local clique
+	clique=$(k get node node-0 -o "jsonpath={.metadata.labels.nvidia\.com/gpu\.clique}")
+	[[ $clique =~ ^[0-9a-f-]{36}\.[0-9]+$ ]]
+	k get resourceslices -o json | jq -e --arg c "$clique" '[.items[] | select(.spec.nodeName == "node-0") | .spec.devices[]] |
+		length == 2 and all(.[]; .attributes.cliqueID.string == $c) and (map(.name) | sort) == ["channel-0", "daemon-0"]'
+}
+
+@test "allocationMode All injects every channel" {
+	domain every 0 All
+	worker pod every 2
+	running pod
+	[[ $(k -n "$ns" exec pod -- ls /dev/nvidia-caps-imex-channels | wc -l) == 2048 ]]
+}
+
+@test "numNodes keeps the status NotReady until that many nodes are ready, and holds no pod back" {
+	domain two 2
+	worker a two 0
+	running a
+	eventually 15 domain_field_is two .status.nodesReady 1
+	domain_field_is two .status.status NotReady
+	[[ $(condition two Ready message) == *1*2* ]]
+	worker b two 1
+	running b
+	eventually 15 domain_field_is two .status.status Ready
+}
+
+@test "a ComputeDomain deleted under a running workload goes, and its nodes are free" {
+	domain doomed
+	worker pod doomed 3
+	running pod
+	k -n "$ns" delete computedomain doomed --timeout=60s
+	eventually 30 labels_gone
+	eventually 30 daemon_pods_gone
+}
+
+@test "a ComputeDomain deleted and made again with the same name forms again" {
+	domain again
+	worker pod again 0
+	running pod
+	k -n "$ns" delete pod pod --wait=false
+	k -n "$ns" delete computedomain again --wait=true --timeout=60s
+	domain again
+	worker pod2 again 0
+	running pod2
+	has_channel pod2
+}
+
+@test "two ComputeDomains side by side on their own nodes" {
+	domain left
+	domain right
+	worker l0 left 0
+	worker l1 left 1
+	worker r0 right 2
+	worker r1 right 3
+	running l0
+	running l1
+	running r0
+	running r1
+	eventually 20 domain_field_is left .status.nodesReady 2
+	eventually 20 domain_field_is right .status.nodesReady 2
+	eventually 20 condition_is left PeersConnected True
+	eventually 20 condition_is right PeersConnected True
+}
