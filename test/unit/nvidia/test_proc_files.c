@@ -1,0 +1,78 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <string.h>
+
+#include "nvidia/proc_files.h"
+
+static struct err e;
+
+static int major_of(const char *text) {
+        unsigned m = 0;
+        e = (struct err){ 0 };
+        return proc_devices_major(str_from(text), PROC_MAJOR_CAPS, &m, &e) < 0 ? -1 : (int)m;
+}
+
+static void devices(void **state) {
+        (void)state;
+        assert_int_equal(major_of("Character devices:\n  1 mem\n240 nvidia-caps-imex-channels\n241 nvidia-caps\n\nBlock devices:\n  8 sd\n"), 241);
+        assert_int_equal(major_of("Character devices:\n241 nvidia-caps"), 241);
+        assert_int_equal(major_of("Character devices:\n  9 nvidia-caps\r\n"), 9);
+        assert_int_equal(major_of("Character devices:\n1 nvidia-caps\n2 nvidia-caps\n"), 1);
+}
+
+static void devices_that_do_not_count(void **state) {
+        (void)state;
+        assert_int_equal(major_of("Character devices:\n  1 mem\nBlock devices:\n241 nvidia-caps\n"), -1);
+        assert_int_equal(e.kind, ERR_NOT_FOUND);
+        assert_int_equal(major_of("241 nvidia-caps\n"), -1);
+        assert_int_equal(e.kind, ERR_NOT_FOUND);
+        assert_int_equal(major_of(""), -1);
+        assert_int_equal(major_of("Character devices:\n241 nvidia-caps2\n242 xnvidia-caps\n-3 nvidia-caps\nx nvidia-caps\n+4 nvidia-caps\n5  nvidia-caps\n"), -1);
+        assert_int_equal(e.kind, ERR_NOT_FOUND);
+        assert_int_equal(major_of("Character devices:\n0 nvidia-caps\n"), -1);
+        assert_int_equal(e.kind, ERR_INVALID);
+        assert_int_equal(major_of("Character devices:\n4096 nvidia-caps\n"), -1);
+        assert_int_equal(e.kind, ERR_INVALID);
+        assert_int_equal(major_of("Character devices:\n99999999999999999999 nvidia-caps\n"), -1);
+}
+
+static void capability(void **state) {
+        (void)state;
+        struct proc_capability c = { 0 };
+        assert_int_equal(proc_capability_parse(STR("DeviceFileMinor: 512\nDeviceFileMode: 438\nDeviceFileModify: 1\n"), &c, &e), 0);
+        assert_int_equal(c.minor, 512);
+        assert_int_equal(c.mode, 0666);
+        assert_int_equal(proc_capability_parse(STR("x\nDeviceFileMode:256\nDeviceFileMinor:\t0"), &c, &e), 0);
+        assert_int_equal(c.minor, 0);
+        assert_int_equal(c.mode, 0400);
+        static const char *const bad[] = { "", "DeviceFileMinor: 5\n", "DeviceFileMode: 256\n", "DeviceFileMinor: x\nDeviceFileMode: 256\n",
+                                           "DeviceFileMinor: 5\nDeviceFileMode: \n", "DeviceFileMinor: -5\nDeviceFileMode: 256\n",
+                                           "DeviceFileMinor: 5\nDeviceFileMode: 4096\n", "DeviceFileMinor: 1048576\nDeviceFileMode: 256\n" };
+        for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+                assert_int_equal(proc_capability_parse(str_from(bad[i]), &c, &e), -1);
+        assert_int_equal(c.mode, 0400); /* untouched by failures */
+}
+
+static void channel_count(void **state) {
+        (void)state;
+        unsigned n = 0;
+        assert_int_equal(proc_params_channel_count(STR("ResmanDebugLevel: 4294967295\nImexChannelCount: 4096\n"), &n, &e), 0);
+        assert_int_equal(n, 4096);
+        assert_int_equal(proc_params_channel_count(STR("ResmanDebugLevel: 1\n"), &n, &e), -1);
+        assert_int_equal(e.kind, ERR_NOT_FOUND);
+        assert_int_equal(proc_params_channel_count(STR("ImexChannelCount: many\n"), &n, &e), -1);
+        assert_int_equal(e.kind, ERR_INVALID);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(devices),
+                cmocka_unit_test(devices_that_do_not_count),
+                cmocka_unit_test(capability),
+                cmocka_unit_test(channel_count),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
