@@ -223,14 +223,24 @@ start_kubelet() {
 		--node-labels=nvidia.com/gpu.present=true
 }
 
+kubelet_serves() {
+	ready 60 in_node "$1" curl -sf --max-time 2 http://127.0.0.1:10248/healthz || die "kubelet of node $1 does not answer"
+	kubectl wait --for=condition=Ready "node/$(node_name "$1")" --timeout=60s >/dev/null
+}
+
 # There is no GPU device plugin here, so the cluster's administrator vouches for the GPUs that pods ask for.
 advertise_gpus() {
 	kubectl patch node "$(node_name "$1")" --subresource=status --type=merge \
 		-p '{"status":{"capacity":{"nvidia.com/gpu":"4"},"allocatable":{"nvidia.com/gpu":"4"}}}' >/dev/null
 }
 
+# What was loaded is noted by content, since loading takes time even when all layers are there.
+image_note() { echo "$state/nodes/$1/images/$(stat -c %Y-%s "$2")-$(basename "$2")"; }
+has_image() { [[ -e $(image_note "$@") ]]; }
 load_image() {
 	in_node "$1" ctr -n k8s.io images import "$2" >/dev/null
+	mkdir -p "$state/nodes/$1/images"
+	touch "$(image_note "$@")"
 }
 
 node_up() {
@@ -243,7 +253,7 @@ node_up() {
 	make_driver_root "$k"
 	if ! running "$dir/containerd.pid"; then
 		start_containerd "$k"
-		for image in "$state"/images/*.tar; do load_image "$k" "$image"; done
+		for image in "$state"/images/*.tar; do has_image "$k" "$image" || load_image "$k" "$image"; done
 	fi
 	if ! running "$dir/kubelet.pid"; then
 		start_kubelet "$k"
@@ -252,17 +262,23 @@ node_up() {
 	fi
 }
 
-node_down() {
-	local k=$1 ns
+# What a power cut leaves of a node: its disk. The driver's root is on /run, but is there again after every boot.
+node_off() {
+	local k=$1 dir=$state/nodes/$1 ns kind
 	ns=$(netns_name "$k")
-	stop "$state/nodes/$k/kubelet.pid" KILL
-	stop "$state/nodes/$k/containerd.pid" KILL
+	stop "$dir/kubelet.pid" KILL
+	stop "$dir/containerd.pid" KILL
 	drop_cgroup "$k"
-	for ns_file in "$state/ns/mnt-$k" "$state/ns/uts-$k"; do
-		! mountpoint -q "$ns_file" || umount "$ns_file"
-		rm -f "$ns_file"
+	for kind in mnt uts; do
+		! mountpoint -q "$state/ns/$kind-$k" || umount "$state/ns/$kind-$k"
+		rm -f "$state/ns/$kind-$k"
 	done
 	[[ ! -e /run/netns/$ns ]] || ip netns del "$ns"
-	ip link del "cdt-$k" 2>/dev/null || true
-	rm -rf "$state/nodes/$k"
+	! ip link show "cdt-$k" &>/dev/null || ip link del "cdt-$k"
+	find "$dir/run" -mindepth 1 -maxdepth 1 ! -name nvidia -exec rm -rf {} +
+}
+
+node_down() {
+	node_off "$1"
+	rm -rf "$state/nodes/$1"
 }

@@ -1,0 +1,346 @@
+# What the API server accepts and what it refuses: the schemas of our two kinds, the roles of our three programs, and the
+# admission policies that confine a plugin to its node and a daemon to its pod.
+#
+# Needs a cluster that is up. Everything here has a namespace and a release of its own, so the driver may be installed.
+# Pods stand on nodes that do not exist: that is enough for a token that names a node, and no kubelet starts them.
+
+ns=policy-test
+chart=$BATS_TEST_DIRNAME/../../deploy/chart/compute-domains
+plugin=policy-test-service-account-kubeletplugin
+controller=policy-test-service-account-controller
+daemon=compute-domain-daemon-service-account
+
+k() { "$BATS_TEST_DIRNAME/kubectl" "$@"; }
+
+# as TOKEN ARGUMENT...: kubectl with that token in TOKEN.token and nothing else; a client certificate would win over it.
+as() {
+	local token=$1
+	shift
+	k --kubeconfig "$BATS_FILE_TMPDIR/kubeconfig" --token "$(<"$BATS_FILE_TMPDIR/$token.token")" "$@"
+}
+
+# bound_token FILE ACCOUNT POD: the token that kubelet would give to the pod.
+bound_token() {
+	k -n $ns create token "$2" --bound-object-kind Pod --bound-object-name "$3" \
+		--bound-object-uid "$(k -n $ns get pod "$3" -o jsonpath='{.metadata.uid}')" >"$BATS_FILE_TMPDIR/$1.token"
+}
+
+render() {
+	"$BATS_TEST_DIRNAME/helm" template policy-test "$chart" --namespace $ns --set nameOverride=policy-test \
+		--kube-version 1.36.0 --show-only "templates/rbac-controller.yaml" --show-only "templates/rbac-daemon.yaml" \
+		--show-only "templates/rbac-kubelet-plugin.yaml" --show-only "templates/policy-daemon-pods.yaml" \
+		--show-only "templates/policy-resourceslices.yaml"
+}
+
+# pod NAME ACCOUNT NODE
+pod() {
+	cat <<-YAML
+		---
+		apiVersion: v1
+		kind: Pod
+		metadata:
+		  name: $1
+		  namespace: $ns
+		  labels: {app: imex-daemon, resource.nvidia.com/computeDomain: some-uid}
+		  annotations: {example.org/kept: "yes"}
+		spec:
+		  serviceAccountName: $2
+		  nodeName: $3
+		  containers: [{name: main, image: "example.org/none:1"}]
+	YAML
+}
+
+# slice NAME NODE [POOL] [DRIVER] [API VERSION]
+slice() {
+	cat <<-YAML
+		apiVersion: resource.k8s.io/${5:-v1}
+		kind: ResourceSlice
+		metadata: {name: $ns-$1}
+		spec:
+		  driver: ${4:-compute-domain.nvidia.com}
+		  nodeName: $2
+		  pool: {name: ${3:-$2}, generation: 1, resourceSliceCount: 1}
+	YAML
+}
+
+# allowed COMMAND...
+allowed() {
+	run "$@"
+	[[ $status == 0 ]] || {
+		echo "refused: $output"
+		return 1
+	}
+}
+
+# denied SENTENCE COMMAND...
+denied() {
+	local sentence=$1
+	shift
+	run "$@"
+	[[ $status != 0 ]] || {
+		echo "allowed: $output"
+		return 1
+	}
+	[[ $output == *"$sentence"* ]] || {
+		echo "refused for another reason: $output"
+		return 1
+	}
+}
+
+setup_file() {
+	k get --raw /readyz >/dev/null
+	clean
+	k apply --server-side --force-conflicts -f "$chart/crds"
+	k wait --for=condition=Established crd/computedomains.resource.nvidia.com crd/computedomaincliques.resource.nvidia.com
+	k create namespace $ns
+	render | k apply -f -
+	# Rights to everything in the namespace, so that what is denied to a daemon is denied by the policy.
+	k -n $ns create rolebinding everything --clusterrole=admin --serviceaccount=$ns:$daemon
+
+	{
+		pod plugin-a $plugin policy-a
+		pod daemon-a $daemon policy-a
+		pod daemon-b $daemon policy-b
+		pod workload default policy-a
+	} | k create -f -
+	bound_token plugin $plugin plugin-a
+	bound_token daemon $daemon daemon-a
+	k -n $ns create token $plugin >"$BATS_FILE_TMPDIR/plugin-unbound.token"
+	k -n $ns create token $daemon >"$BATS_FILE_TMPDIR/daemon-unbound.token"
+	k -n $ns create token $controller >"$BATS_FILE_TMPDIR/controller.token"
+	k config view --raw --minify -o json | jq 'del(.users, .contexts[].context.user)' >"$BATS_FILE_TMPDIR/kubeconfig"
+
+	# Nothing tells when the API server has begun to heed a policy, but a policy at work.
+	local end=$((SECONDS + 60))
+	slice b policy-b >"$BATS_FILE_TMPDIR/foreign.yaml"
+	while as plugin create --dry-run=server -f "$BATS_FILE_TMPDIR/foreign.yaml" ||
+		as daemon -n $ns annotate --overwrite --dry-run=server pod daemon-b x=y; do
+		((SECONDS < end)) || return 1
+	done &>/dev/null
+}
+
+teardown_file() { clean; }
+
+clean() {
+	k delete --ignore-not-found resourceslice $ns-a $ns-b $ns-all
+	k -n $ns delete --ignore-not-found --force --grace-period=0 pods --all
+	render | k delete --ignore-not-found -f -
+	k delete --ignore-not-found namespace $ns
+} &>/dev/null
+
+# --- schemas
+
+domain() {
+	cat <<-YAML
+		apiVersion: resource.nvidia.com/v1beta1
+		kind: ComputeDomain
+		metadata: {name: ${1:-domain}, namespace: $ns}
+		${2-"spec: {numNodes: 0, channel: {resourceClaimTemplate: {name: domain-template}}}"}
+	YAML
+}
+
+@test "a ComputeDomain needs a spec, and a name for its claim template" {
+	allowed k create -f - <<<"$(domain)"
+	denied "spec: Required" k create -f - <<<"$(domain none '')"
+	denied "spec.channel: Required" k create -f - <<<"$(domain none 'spec: {numNodes: 1}')"
+	denied "resourceClaimTemplate.name: Required" k create -f - <<<"$(domain none 'spec: {channel: {resourceClaimTemplate: {}}}')"
+	denied "numNodes" k create -f - <<<"$(domain none 'spec: {numNodes: -1, channel: {resourceClaimTemplate: {name: x}}}')"
+	denied "allocationMode" k create -f - <<<"$(domain none 'spec: {channel: {resourceClaimTemplate: {name: x}, allocationMode: Some}}')"
+}
+
+@test "a ComputeDomain gets the defaults of the Go driver" {
+	k apply -f - <<<"$(domain defaults 'spec: {channel: {resourceClaimTemplate: {name: x}}}')"
+	[[ $(k -n $ns get computedomain defaults -o jsonpath='{.spec.numNodes} {.spec.channel.allocationMode}') == "0 Single" ]]
+}
+
+@test "a ComputeDomain's spec is immutable" {
+	k apply -f - <<<"$(domain)"
+	denied "A computeDomain.spec is immutable" k -n $ns patch cd domain --type merge -p '{"spec": {"numNodes": 2}}'
+	allowed k -n $ns label cd domain some=label
+}
+
+@test "a ComputeDomain's status has counts, conditions and nodes, and shows in a list" {
+	k apply -f - <<<"$(domain shown)"
+	allowed k -n $ns patch cd shown --subresource status --type merge -p '{"status": {"status": "Ready", "nodesReady": 2,
+		"nodesWanted": 3, "cliques": 1, "nodes": [{"name": "node-1", "ipAddress": "1.2.3.4", "cliqueID": "", "index": -1}],
+		"conditions": [{"type": "Ready", "status": "False", "reason": "Waiting", "message": "for node-2",
+		"lastTransitionTime": "2026-01-01T00:00:00Z"}]}}'
+	[[ $(k -n $ns get cd shown -o jsonpath='{.status.nodes[0].status}') == NotReady ]]
+	run k -n $ns get cd shown
+	[[ ${lines[0]} =~ ^NAME\ +STATUS\ +READY\ +WANTED\ +CLIQUES\ +AGE$ ]]
+	[[ ${lines[1]} =~ ^shown\ +Ready\ +2\ +3\ +1\  ]]
+	denied "Unsupported value" k -n $ns patch cd shown --subresource status --type merge -p '{"status": {"status": ""}}'
+	# As the Go driver's controller writes it.
+	allowed k -n $ns patch cd shown --subresource status --type json -p '[{"op": "replace", "path": "/status", "value":
+		{"status": "NotReady", "nodes": [{"name": "node-1", "ipAddress": "1.2.3.4", "cliqueID": "c.1", "index": 0, "status": "Ready"}]}}]'
+}
+
+@test "a ComputeDomainClique lists daemons at its root" {
+	allowed k apply -f - <<-YAML
+		apiVersion: resource.nvidia.com/v1beta1
+		kind: ComputeDomainClique
+		metadata: {name: 6c5a4d3e-0000-4000-8000-000000000000.7b6a5948-0000-4000-8000-000000000000.1, namespace: $ns}
+		daemons: [{nodeName: node-1, ipAddress: 1.2.3.4, cliqueID: 7b6a5948-0000-4000-8000-000000000000.1, index: 0}]
+	YAML
+	[[ $(k -n $ns get computedomaincliques -o jsonpath='{.items[0].daemons[0].status}') == NotReady ]]
+}
+
+@test "kubectl explains a ComputeDomain" {
+	run k explain computedomain.spec.channel.resourceClaimTemplate.name
+	[[ $output == *"resourceClaimTemplateName"* ]]
+}
+
+# --- roles
+
+# may ACCOUNT VERB RESOURCE [ARGUMENT...]
+may() {
+	local account=$1
+	shift
+	[[ $(k auth can-i --as "system:serviceaccount:$ns:$account" "$@" 2>/dev/null) == yes ]]
+}
+
+@test "the controller may bring our two definitions up to date, and no others" {
+	allowed as controller apply --server-side --force-conflicts --field-manager test --dry-run=server -f "$chart/crds"
+	sed 's/name: computedomains/name: otherdomains/; s/plural: computedomains/plural: otherdomains/' "$chart/crds/resource.nvidia.com_computedomains.yaml" >"$BATS_TEST_TMPDIR/crd.yaml"
+	denied "Forbidden" as controller apply --server-side --dry-run=server -f "$BATS_TEST_TMPDIR/crd.yaml"
+	may $controller create customresourcedefinitions/computedomains.resource.nvidia.com
+	! may $controller create customresourcedefinitions || false
+}
+
+@test "a plugin may read its node and write nothing of the cluster but slices" {
+	may $plugin get nodes
+	may $plugin create resourceslices.resource.k8s.io
+	local verb
+	for verb in update patch delete; do
+		! may $plugin $verb nodes || false
+		! may $plugin $verb computedomains.resource.nvidia.com --all-namespaces || false
+	done
+	! may $plugin list pods --all-namespaces || false
+	! may $plugin get secrets --all-namespaces || false
+}
+
+@test "the controller may neither read secrets nor write the pods of users" {
+	may $controller patch nodes
+	may $controller delete pods -n $ns
+	! may $controller get secrets --all-namespaces || false
+	! may $controller list pods --all-namespaces || false
+	! may $controller create pods -n $ns || false
+}
+
+# --- a plugin's slices
+
+@test "a plugin writes the slices of its own node" {
+	allowed as plugin create -f - <<<"$(slice a policy-a)"
+	allowed as plugin patch resourceslice $ns-a --type merge -p '{"spec": {"pool": {"generation": 2}}}'
+	allowed as plugin delete resourceslice $ns-a
+}
+
+@test "a plugin cannot publish slices of another node, or of all nodes" {
+	denied "node policy-a may write the slices of that node only" as plugin create -f - <<<"$(slice b policy-b)"
+	denied "node policy-a may write the slices of that node only" as plugin create -f - <<-YAML
+		apiVersion: resource.k8s.io/v1
+		kind: ResourceSlice
+		metadata: {name: $ns-all}
+		spec:
+		  driver: compute-domain.nvidia.com
+		  allNodes: true
+		  pool: {name: policy-a, generation: 1, resourceSliceCount: 1}
+	YAML
+}
+
+@test "a plugin cannot publish into another node's pool, or as another driver" {
+	denied "may write to the pool of that name only" as plugin create -f - <<<"$(slice a policy-a policy-b)"
+	denied "slices of compute-domain.nvidia.com only" as plugin create -f - <<<"$(slice a policy-a policy-a gpu.nvidia.com)"
+}
+
+@test "a plugin cannot change or delete slices of another node" {
+	k apply -f - <<<"$(slice b policy-b)"
+	denied "node policy-a may write the slices of that node only" as plugin label resourceslice $ns-b x=y
+	denied "node policy-a may write the slices of that node only" as plugin delete resourceslice $ns-b
+	k delete resourceslice $ns-b
+}
+
+@test "a plugin's slices are confined in every version of the API" {
+	local version
+	for version in $(k api-versions | sed -n 's,^resource.k8s.io/,,p'); do
+		run k get --raw "/apis/resource.k8s.io/$version/resourceslices"
+		[[ $status == 0 ]] || continue
+		denied "node policy-a may write the slices of that node only" \
+			as plugin create -f - <<<"$(slice b policy-b policy-b compute-domain.nvidia.com "$version")"
+	done
+}
+
+@test "a plugin's account without a pod writes no slice at all" {
+	denied "has to use the token of its own pod" as plugin-unbound create -f - <<<"$(slice a policy-a)"
+	denied "has to use the token of its own pod" k create --as "system:serviceaccount:$ns:$plugin" -f - <<<"$(slice a policy-a)"
+}
+
+@test "slices of others are no business of the policy" {
+	allowed k create -f - <<<"$(slice b policy-b other-pool gpu.nvidia.com)"
+	allowed k delete resourceslice $ns-b
+}
+
+# --- a daemon's pod
+
+# patch POD JSON: as daemon-a.
+patch() { as daemon -n $ns patch pod "$1" --type merge -p "$2"; }
+
+@test "a daemon reports on its own pod" {
+	allowed patch daemon-a '{"metadata": {"annotations": {"imex.resource.nvidia.com/state": "READY",
+		"imex.resource.nvidia.com/peers": "3/4"}, "labels": {"resource.nvidia.com/computeDomain.cliqueID": "c.1"}}}'
+	allowed patch daemon-a '{"metadata": {"annotations": {"imex.resource.nvidia.com/state": "UNAVAILABLE"},
+		"labels": {"resource.nvidia.com/computeDomain.cliqueID": ""}}}'
+	allowed patch daemon-a '{"metadata": {"annotations": {"imex.resource.nvidia.com/state": null}}}'
+}
+
+@test "a daemon changes no other label of its pod" {
+	denied "may change no label" patch daemon-a '{"metadata": {"labels": {"resource.nvidia.com/computeDomain": "other-uid"}}}'
+	denied "may change no label" patch daemon-a '{"metadata": {"labels": {"app": null}}}'
+	denied "may change no label" patch daemon-a '{"metadata": {"labels": {"new": "label"}}}'
+}
+
+@test "a daemon changes no other annotation of its pod" {
+	denied "may change no annotation" patch daemon-a '{"metadata": {"annotations": {"example.org/kept": "no"}}}'
+	denied "may change no annotation" patch daemon-a '{"metadata": {"annotations": {"example.org/kept": null}}}'
+	denied "may change no annotation" patch daemon-a '{"metadata": {"annotations": {"imex.resource.nvidia.com.example.org/state": "x"}}}'
+	denied "may change no annotation" patch daemon-a '{"metadata": {"annotations": {"imex.resource.nvidia.com/state": "READY",
+		"kubectl.kubernetes.io/default-container": "x"}}}'
+}
+
+@test "a daemon changes nothing else of its pod" {
+	local sentence="may change labels and annotations of its pod only"
+	denied "$sentence" patch daemon-a '{"spec": {"activeDeadlineSeconds": 1}}'
+	denied "$sentence" as daemon -n $ns set image pod/daemon-a main=example.org/other:1
+	denied "$sentence" patch daemon-a '{"metadata": {"finalizers": ["example.org/stay"]}}'
+	denied "$sentence" patch daemon-a '{"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "x", "uid": "x"}]}}'
+}
+
+@test "a daemon changes no other pod" {
+	local report='{"metadata": {"annotations": {"imex.resource.nvidia.com/state": "READY"}}}'
+	denied "its own pod only" patch daemon-b "$report"
+	denied "its own pod only" patch workload "$report"
+}
+
+@test "a daemon neither makes nor deletes pods" {
+	denied "its own pod only" as daemon -n $ns delete pod daemon-a
+	denied "its own pod only" as daemon create -f - <<<"$(pod another default policy-a)"
+}
+
+@test "a daemon's account without a pod changes no pod" {
+	denied "its own pod only" as daemon-unbound -n $ns annotate pod daemon-a imex.resource.nvidia.com/state=READY
+	denied "its own pod only" k -n $ns annotate --as "system:serviceaccount:$ns:$daemon" pod daemon-a imex.resource.nvidia.com/state=READY
+}
+
+@test "pods of others are no business of the policy" {
+	allowed k -n $ns label --overwrite pod workload any=label
+}
+
+# --- the policies themselves
+
+@test "the API server finds no fault with the policies" {
+	local policy
+	for policy in policy-test-resourceslices policy-test-daemon-pods; do
+		k wait --timeout=60s --for=jsonpath='{.status.observedGeneration}' validatingadmissionpolicy/$policy
+		[[ -z $(k get validatingadmissionpolicy $policy -o jsonpath='{.status.typeChecking.expressionWarnings}') ]]
+	done
+}
