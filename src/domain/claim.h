@@ -26,6 +26,11 @@ struct claim_consumer {
         const char *resource, *name, *uid;
 };
 
+/* A claim has been given devices: its members are in struct claim itself. */
+struct claim_allocated {
+        char unused;
+};
+
 struct claim {
         struct kube_object o;
         struct claim_result *results;
@@ -36,7 +41,7 @@ struct claim {
         size_t n_consumers;
         struct jd_pair *annotations;
         size_t n_annotations;
-        bool allocated;             /* status.allocation is present */
+        const struct claim_allocated *allocated; /* not NULL: status.allocation is present */
 };
 extern const struct jd_field claim_fields[];
 
@@ -44,8 +49,16 @@ extern const struct jd_field claim_fields[];
 bool claim_result_is_channel(const struct claim_result *r);
 bool claim_result_is_daemon(const struct claim_result *r);
 
-/* Reference 7.10: the configuration of a result: claim over class, later over earlier, a named request over an unnamed one of the right kind;
- * "request/subrequest" matches a config that names the request. Decodes what it picks. ERR_INVALID says what is wrong: undecodable, wrong kind, none at all. */
+/* Reference 7.10: the configuration of a result: claims before classes, later before earlier, and of those the first that names the request or names
+ * none and is of the device's kind; "request/subrequest" matches a config that names the request. ERR_INVALID says what is wrong: undecodable, a named
+ * one of the wrong kind, none at all. */
 int claim_config_for(const struct claim *c, const struct claim_result *r, bool strict, struct arena *a, struct opaque_config *ret, struct err *e);
+
+/* The domain that a claim brings its node into, by the labelling rule: allocated, a channel of ours, not by admin access, with a strictly valid config.
+ * False otherwise. Says nothing about whether that domain exists in the claim's namespace. */
+struct claim_place {
+        const char *domain_uid, *node;
+};
+bool claim_place(const struct claim *c, struct arena *a, struct claim_place *ret);
 
 #endif

@@ -17,13 +17,16 @@ struct cd_condition {
         int64_t last_transition, observed_generation;
 };
 
+struct cd_channel {
+        const char *template_name, *allocation_mode; /* of the claim template for workloads; either may be NULL in objects of an old schema */
+};
+
 struct compute_domain {
         struct kube_object o;
         const char **finalizers;
         size_t n_finalizers;
         int64_t num_nodes;
-        bool has_channel;               /* spec.channel is present */
-        const char *template_name, *allocation_mode;
+        const struct cd_channel *channel; /* NULL: no spec.channel, which only an old schema admits */
         const char *status;             /* NULL: none written yet */
         struct cd_node *nodes;
         size_t n_nodes;
@@ -38,15 +41,23 @@ struct clique_daemon {
         int64_t index;
 };
 
+struct clique_owner {
+        const char *uid;
+};
+
 struct clique {
         struct kube_object o;
         const char *domain_uid, *clique_id; /* from the labels */
         struct jd_pair *annotations;
         size_t n_annotations;
-        bool has_owners;                    /* ownerReferences present: written by the Go driver */
+        struct clique_owner *owners;        /* present: written by the Go driver */
+        size_t n_owners;
         struct clique_daemon *daemons;
         size_t n_daemons;
 };
 extern const struct jd_field clique_fields[];
+
+/* Name of the clique object: "<domain uid>.<clique id>". */
+void clique_object_name(const char *domain_uid, const char *clique_id, struct buf *out);
 
 #endif

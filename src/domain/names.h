@@ -29,6 +29,9 @@
 #define CD_ANNOTATION_NAMESPACE "resource.nvidia.com/computeDomain.namespace"
 #define CD_ANNOTATION_INFIX "resource.nvidia.com/imex-name-infix"             /* on cliques: absent means the Go driver's names */
 #define CD_ANNOTATION_NUM_NODES "resource.nvidia.com/num-nodes"               /* on cliques */
+#define CD_ANNOTATION_FREED "resource.nvidia.com/freed-indices"               /* on cliques: indices used before, longest free first */
+#define CD_ANNOTATION_GPU_CLIQUE "resource.nvidia.com/gpu-clique-label"       /* on Nodes: the value of GPU_CLIQUE_LABEL that we wrote */
+#define CD_ANNOTATION_TEMPLATE "resource.nvidia.com/template-hash"            /* on DaemonSets and daemon Pods: hash of what we applied */
 #define IMEX_ANNOTATION_PREFIX "imex.resource.nvidia.com/"
 #define IMEX_ANNOTATION_STATE "imex.resource.nvidia.com/state"     /* IMEX's word, or STARTING, STOPPED, BACKOFF, NO_FABRIC */
 #define IMEX_ANNOTATION_REASON "imex.resource.nvidia.com/reason"   /* why it is not ready, for people; absent when ready */
@@ -38,5 +41,7 @@
 #define IMEX_ANNOTATION_READY "imex.resource.nvidia.com/ready"     /* "true" or "false": local readiness (IMEX READY and id == index) */
 
 #define CD_APP_DAEMON "imex-daemon"
+#define CD_TARGET_DAEMON "Daemon"
+#define CD_TARGET_WORKLOAD "Workload"
 
 #endif

@@ -13,7 +13,7 @@ enum opaque_kind { OPAQUE_CHANNEL, OPAQUE_DAEMON };
 struct opaque_config {
         enum opaque_kind kind;
         const char *domain_id;        /* a UID when decoded strictly; lenient: any text, "" when absent */
-        const char *allocation_mode;  /* channel: "", "Single" or "All" when strict */
+        const char *allocation_mode;  /* channel: "", "Single" or "All" when strict; never NULL */
 };
 
 /* Strict (Prepare, labelling): unknown and duplicate fields, foreign apiVersion or kind, a domainID that is no UID and an unknown allocationMode
