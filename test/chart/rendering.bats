@@ -190,6 +190,16 @@ load chart.bash
 	refused "kubeVersion" --kube-version 1.31.0
 }
 
+@test "values of the wrong form are refused by name" {
+	refused "imagePullSecrets" --set 'imagePullSecrets[0]=my-secret'
+	refused "nvidiaDriverRoot" --set nvidiaDriverRoot=run/nvidia/driver
+	refused "featureGates" --set featureGates.ComputeDomainCliques=off
+	refused "pullPolicy" --set image.pullPolicy=Sometimes
+	refused "logVerbosity" --set logVerbosity=debug
+	refused "resourceApiVersion" --set resourceApiVersion=v1
+	refused "env" --set 'controller.containers.computeDomain.env.ADDITIONAL_NAMESPACES=old'
+}
+
 @test "what the Go driver's chart accepted is not refused" {
 	render --namespace default --set allowDefaultNamespace=true
 	render --set gpuResourcesEnabledOverride=true --set consumableShares=4 --set maskNvidiaDriverParams=true
@@ -197,4 +207,8 @@ load chart.bash
 	render --set resources.computeDomains.imex=null
 	render --set webhook.replicas=1 --set kubeletPlugin.metrics.gpuHttpEndpoint=:8080 --set controller.metrics.profilePath=/debug
 	render --kube-version 1.34.1-gke.1000
+	render --set logVerbosity=6 --set image.tag=1.5 --set nvidiaDriverRoot= --set altProcDevices=
+	is 'controller.spec.containers[0].image == "compute-domains/compute-domains:1.5"'
+	render --set-string kubeletPlugin.containers.computeDomains.healthcheckPort=51515 --set-string featureGates.ContextualLogging=true
+	render --set imagePullSecrets=null --set controller.containers.computeDomain.env=null --set selectorLabelsOverride=null
 }

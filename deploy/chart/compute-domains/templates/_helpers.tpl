@@ -68,7 +68,7 @@ Labels of pods: a merge, because selectorLabelsOverride may hold any of the othe
 {{- end -}}
 
 {{- define "compute-domains.image" -}}
-{{- printf "%s:%s" .Values.image.repository (.Values.image.tag | default (printf "v%s" .Chart.AppVersion)) -}}
+{{- .Values.image.repository }}:{{ .Values.image.tag | default (printf "v%s" .Chart.AppVersion) -}}
 {{- end -}}
 
 {{/* What the names of our service accounts begin with; "-controller" and "-kubeletplugin" follow. */}}
