@@ -15,7 +15,8 @@
 struct dra_plugin;
 struct dra_op;
 
-/* All three are set, non-empty and unique in their call: a request that breaks this is answered INVALID_ARGUMENT as a whole. */
+/* All three are Kubernetes names (letters, digits, '-', '.', '_', no dot in front, at most 253 bytes), and the uid is unique in
+ * its call: a request that breaks this, or has no claim, is answered INVALID_ARGUMENT as a whole and starts no operation. */
 struct dra_claim {
         const char *namespace, *name, *uid;
 };
@@ -50,7 +51,10 @@ struct dra_plugin_options {
 
 /* Serves dra.sock, then the registration socket (in this order, so that the kubelet never finds a dead endpoint). */
 int dra_plugin_new(uv_loop_t *loop, const struct dra_plugin_options *o, struct dra_plugin **ret, struct err *e);
+/* Removes the sockets; operations still open are cancelled (ops->cancelled) before it returns. */
 void dra_plugin_free(struct dra_plugin *p);
+/* The port of the health service (for health_port 0), -1 without one. */
+int dra_plugin_health_port(const struct dra_plugin *p);
 
 void dra_op_set_data(struct dra_op *op, void *data);
 /* Milliseconds left of the kubelet's deadline when the operation started, 0 when it gave none. */

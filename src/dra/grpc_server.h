@@ -28,19 +28,21 @@ typedef void(grpc_handler_fn)(void *u, struct grpc_call *call, struct str messag
 typedef void(grpc_cancel_fn)(void *u, struct grpc_call *call);
 
 struct grpc_server *grpc_server_new(uv_loop_t *loop);
-/* Refuses new calls, cancels the open ones, closes and unlinks the sockets; memory goes when the loop has closed the handles. */
+/* Refuses new calls, cancels the open ones (they end UNAVAILABLE for the peer), says GOAWAY, closes the sockets and unlinks those
+ * that are still ours. Allowed inside a handler. Memory goes when the loop has closed the handles. NULL is allowed. */
 void grpc_server_free(struct grpc_server *s);
 
 /* `path` is "/package.Service/Method". Unknown methods answer UNIMPLEMENTED. Strings are copied. */
 void grpc_server_handle(struct grpc_server *s, const char *path, grpc_handler_fn *fn, void *u);
 
-/* Removes a stale socket file first. */
+/* The file appears, or replaces a stale one, in one step, when connections to it succeed. */
 int grpc_server_listen_unix(struct grpc_server *s, const char *path, mode_t mode, struct err *e);
 int grpc_server_listen_tcp(struct grpc_server *s, int port, int *ret_port, struct err *e);
 
 /* Answers; the call must not be touched afterwards. `msg` is UTF-8 for people. */
 void grpc_call_reply(struct grpc_call *c, const void *message, size_t n);
 void grpc_call_fail(struct grpc_call *c, enum grpc_status status, const char *msg);
+/* A handler that does not answer before it returns must set this. */
 void grpc_call_on_cancel(struct grpc_call *c, grpc_cancel_fn *fn, void *u);
 /* Milliseconds that the caller gave (grpc-timeout), 0 when none. */
 uint64_t grpc_call_timeout_ms(const struct grpc_call *c);

@@ -1,0 +1,201 @@
+#include "dra/dra_messages.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dra.pb-c.h"
+
+/* Requests. */
+
+/* Names and UIDs of Kubernetes: letters, digits, '-', '.', '_', and no dot in front. */
+static bool is_name(const char *s) {
+        size_t n = 0;
+        if (*s == '.')
+                return false;
+        for (; s[n]; n++) {
+                char ch = s[n];
+                bool plain = (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') || (ch >= '0' && ch <= '9') || ch == '-' || ch == '.' || ch == '_';
+                if (!plain || n == DRA_MAX_NAME)
+                        return false;
+        }
+        return n > 0;
+}
+
+static int check_claim(const Dra__Claim *c, size_t i, struct err *e) {
+        const struct {
+                const char *what, *value;
+        } members[] = { { "namespace", c->namespace_ }, { "name", c->name }, { "uid", c->uid } };
+        for (size_t m = 0; m < ARRAY_LEN(members); m++) {
+                const char *problem = !*members[m].value ? "no" : !is_name(members[m].value) ? "an invalid" : NULL;
+                if (problem)
+                        return err_set(e, ERR_INVALID, 0, "claim %zu ('%.64s/%.64s') has %s %s", i + 1, c->namespace_, c->name, problem, members[m].what);
+        }
+        return 0;
+}
+
+static int by_uid(const void *a, const void *b) {
+        return strcmp((*(const Dra__Claim *const *)a)->uid, (*(const Dra__Claim *const *)b)->uid);
+}
+
+static int check_unique(const Dra__ClaimsRequest *r, struct arena *a, struct err *e) {
+        const Dra__Claim **sorted = arena_alloc(a, r->n_claims * sizeof(*sorted));
+        for (size_t i = 0; i < r->n_claims; i++)
+                sorted[i] = r->claims[i];
+        qsort(sorted, r->n_claims, sizeof(*sorted), by_uid);
+        for (size_t i = 1; i < r->n_claims; i++)
+                if (by_uid(&sorted[i - 1], &sorted[i]) == 0)
+                        return err_set(e, ERR_INVALID, 0, "claim '%.64s/%.64s': the uid '%.64s' is in the request twice", sorted[i]->namespace_, sorted[i]->name, sorted[i]->uid);
+        return 0;
+}
+
+static int check_request(const Dra__ClaimsRequest *r, struct arena *a, struct err *e) {
+        if (r->n_claims == 0)
+                return err_set(e, ERR_INVALID, 0, "the request has no claims");
+        if (r->n_claims > DRA_MAX_CLAIMS)
+                return err_set(e, ERR_INVALID, 0, "the request has %zu claims, at most %d are accepted", r->n_claims, DRA_MAX_CLAIMS);
+        for (size_t i = 0; i < r->n_claims; i++)
+                if (check_claim(r->claims[i], i, e) < 0)
+                        return -1;
+        return check_unique(r, a, e);
+}
+
+int dra_messages_read_claims(struct str message, struct arena *a, struct dra_claim **ret, size_t *ret_n, struct err *e) {
+        Dra__ClaimsRequest *r = dra__claims_request__unpack(NULL, message.n, (const uint8_t *)message.p);
+        if (!r)
+                return err_set(e, ERR_INVALID, 0, "the request is not a valid protobuf message");
+        int result = check_request(r, a, e);
+        if (result == 0) {
+                struct dra_claim *claims = arena_alloc(a, r->n_claims * sizeof(*claims));
+                for (size_t i = 0; i < r->n_claims; i++)
+                        claims[i] = (struct dra_claim){ .namespace = arena_strdup(a, r->claims[i]->namespace_),
+                                                        .name = arena_strdup(a, r->claims[i]->name),
+                                                        .uid = arena_strdup(a, r->claims[i]->uid) };
+                *ret = claims;
+                *ret_n = r->n_claims;
+        }
+        dra__claims_request__free_unpacked(r, NULL);
+        return result;
+}
+
+/* Responses. */
+
+/* Length of the valid UTF-8 character at s, 0 when there is none (overlong forms and surrogates included). */
+static size_t utf8_char(const unsigned char *s) {
+        uint32_t cp;
+        size_t n;
+        if (s[0] < 0x80)
+                return 1;
+        if (s[0] >= 0xc2 && s[0] <= 0xdf) {
+                n = 2;
+                cp = s[0] & 0x1fU;
+        } else if ((s[0] & 0xf0) == 0xe0) {
+                n = 3;
+                cp = s[0] & 0x0fU;
+        } else if (s[0] >= 0xf0 && s[0] <= 0xf4) {
+                n = 4;
+                cp = s[0] & 0x07U;
+        } else {
+                return 0;
+        }
+        for (size_t i = 1; i < n; i++) { /* the terminator ends this as well */
+                if ((s[i] & 0xc0) != 0x80)
+                        return 0;
+                cp = cp << 6 | (s[i] & 0x3fU);
+        }
+        bool valid = (n == 2) || (n == 3 && cp >= 0x800 && (cp < 0xd800 || cp > 0xdfff)) || (n == 4 && cp >= 0x10000 && cp <= 0x10ffff);
+        return valid ? n : 0;
+}
+
+char *dra_messages_text(struct arena *a, const char *s, size_t max) {
+        const unsigned char *in = (const unsigned char *)s;
+        size_t n = strnlen(s, max), at = 0;
+        char *out = arena_alloc(a, n + 1);
+        while (at < n) {
+                size_t k = utf8_char(in + at);
+                if (at + k > n)
+                        break;
+                if (k)
+                        memcpy(out + at, s + at, k);
+                else
+                        out[at] = '?';
+                at += k ? k : 1;
+        }
+        return out;
+}
+
+static char **borrow_strings(const char *const *in, size_t *ret_n, struct arena *a) {
+        size_t n = 0;
+        while (in && in[n])
+                n++;
+        char **out = arena_alloc(a, (n + 1) * sizeof(*out));
+        for (size_t i = 0; i < n; i++)
+                out[i] = arena_strdup(a, in[i]);
+        *ret_n = n;
+        return out;
+}
+
+static Dra__Device *device_message(const struct dra_device *d, struct arena *a) {
+        Dra__Device *m = arena_alloc(a, sizeof(*m));
+        dra__device__init(m);
+        m->request_names = borrow_strings(d->requests, &m->n_request_names, a);
+        m->cdi_device_ids = borrow_strings(d->cdi_ids, &m->n_cdi_device_ids, a);
+        m->pool_name = arena_strdup(a, d->pool);
+        m->device_name = arena_strdup(a, d->device);
+        return m;
+}
+
+static Dra__NodePrepareResourcesEntry *prepared_entry(const struct dra_result *r, struct arena *a) {
+        Dra__NodePrepareResourcesEntry *entry = arena_alloc(a, sizeof(*entry));
+        Dra__NodePrepareResourceResponse *value = arena_alloc(a, sizeof(*value));
+        dra__node_prepare_resources_entry__init(entry);
+        dra__node_prepare_resource_response__init(value);
+        entry->key = arena_strdup(a, r->uid);
+        entry->value = value;
+        if (r->error) {
+                value->error = dra_messages_text(a, r->error, DRA_MAX_ERROR);
+                return entry;
+        }
+        value->n_devices = r->n_devices;
+        value->devices = arena_alloc(a, (r->n_devices + 1) * sizeof(*value->devices));
+        for (size_t i = 0; i < r->n_devices; i++)
+                value->devices[i] = device_message(&r->devices[i], a);
+        return entry;
+}
+
+static Dra__NodeUnprepareResourcesEntry *unprepared_entry(const struct dra_result *r, struct arena *a) {
+        Dra__NodeUnprepareResourcesEntry *entry = arena_alloc(a, sizeof(*entry));
+        Dra__NodeUnprepareResourceResponse *value = arena_alloc(a, sizeof(*value));
+        dra__node_unprepare_resources_entry__init(entry);
+        dra__node_unprepare_resource_response__init(value);
+        entry->key = arena_strdup(a, r->uid);
+        entry->value = value;
+        if (r->error)
+                value->error = dra_messages_text(a, r->error, DRA_MAX_ERROR);
+        return entry;
+}
+
+static void pack(const ProtobufCMessage *m, struct arena *a, struct buf *out) {
+        size_t n = protobuf_c_message_get_packed_size(m);
+        uint8_t *packed = arena_alloc(a, n + 1);
+        protobuf_c_message_pack(m, packed);
+        buf_add(out, packed, n);
+}
+
+void dra_messages_write_results(bool prepare, const struct dra_result *results, size_t n, struct arena *a, struct buf *out) {
+        if (prepare) {
+                Dra__NodePrepareResourcesResponse m = DRA__NODE_PREPARE_RESOURCES_RESPONSE__INIT;
+                m.n_claims = n;
+                m.claims = arena_alloc(a, n * sizeof(*m.claims));
+                for (size_t i = 0; i < n; i++)
+                        m.claims[i] = prepared_entry(&results[i], a);
+                pack(&m.base, a, out);
+        } else {
+                Dra__NodeUnprepareResourcesResponse m = DRA__NODE_UNPREPARE_RESOURCES_RESPONSE__INIT;
+                m.n_claims = n;
+                m.claims = arena_alloc(a, n * sizeof(*m.claims));
+                for (size_t i = 0; i < n; i++)
+                        m.claims[i] = unprepared_entry(&results[i], a);
+                pack(&m.base, a, out);
+        }
+}

@@ -1,0 +1,182 @@
+#include "dra/dra_plugin.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "dra/dra_call.h"
+#include "dra/grpc_server.h"
+#include "health.pb-c.h"
+#include "pluginregistration.pb-c.h"
+
+#define DRA_SERVICE(version, method) "/k8s.io.kubelet.pkg.apis.dra." version ".DRAPlugin/" method
+#define REGISTRATION(method) "/pluginregistration.Registration/" method
+#define HEALTH_CHECK "/grpc.health.v1.Health/Check"
+
+enum { SOCKET_MODE = 0600, DIR_MODE = 0750 };
+
+/* One server a socket, so that each offers its own services only. */
+struct dra_plugin {
+        char *driver_name, *dra_path, *registration_path;
+        const struct dra_plugin_ops *ops;
+        void *u;
+        struct grpc_server *dra, *registration, *health;
+        int health_port;
+};
+
+static void reply(struct grpc_call *call, const ProtobufCMessage *m) {
+        size_t n = protobuf_c_message_get_packed_size(m);
+        _cleanup_(freep) uint8_t *packed = xmalloc(n + 1);
+        protobuf_c_message_pack(m, packed);
+        grpc_call_reply(call, packed, n);
+}
+
+static void malformed(struct grpc_call *call) {
+        grpc_call_fail(call, GRPC_INVALID_ARGUMENT, "the request is not a valid protobuf message");
+}
+
+static void on_prepare(void *u, struct grpc_call *call, struct str message) {
+        struct dra_plugin *p = u;
+        dra_call_start(p->ops, p->u, true, call, message);
+}
+
+static void on_unprepare(void *u, struct grpc_call *call, struct str message) {
+        struct dra_plugin *p = u;
+        dra_call_start(p->ops, p->u, false, call, message);
+}
+
+/* Registration: the kubelet finds the socket, asks who we are, and tells whether it likes the answer. */
+
+static void on_get_info(void *u, struct grpc_call *call, struct str message) {
+        struct dra_plugin *p = u;
+        char type[] = "DRAPlugin", v1[] = "v1.DRAPlugin", v1beta1[] = "v1beta1.DRAPlugin";
+        char *versions[] = { v1, v1beta1 };
+        Pluginregistration__PluginInfo info;
+        pluginregistration__plugin_info__init(&info);
+        info.type = type;
+        info.name = p->driver_name;
+        info.endpoint = p->dra_path;
+        info.n_supported_versions = ARRAY_LEN(versions);
+        info.supported_versions = versions;
+        reply(call, &info.base);
+}
+
+static void on_registration_status(void *u, struct grpc_call *call, struct str message) {
+        struct dra_plugin *p = u;
+        Pluginregistration__RegistrationStatus *status =
+                pluginregistration__registration_status__unpack(NULL, message.n, (const uint8_t *)message.p);
+        if (!status) {
+                malformed(call);
+                return;
+        }
+        if (status->plugin_registered) {
+                Pluginregistration__RegistrationStatusResponse ok = PLUGINREGISTRATION__REGISTRATION_STATUS_RESPONSE__INIT;
+                reply(call, &ok.base);
+        } else {
+                _cleanup_(freep) char *msg = xasprintf("the registration failed: %s", str_or(status->error, "no reason given"));
+                grpc_call_fail(call, GRPC_UNKNOWN, msg);
+        }
+        p->ops->registered(p->u, status->plugin_registered, status->error);
+        pluginregistration__registration_status__free_unpacked(status, NULL);
+}
+
+/* Health. */
+
+static bool is_socket(const char *path) {
+        struct stat st;
+        return lstat(path, &st) == 0 && S_ISSOCK(st.st_mode);
+}
+
+/* That this runs at all shows that the loop turns; the kubelet also needs the files to reach us. */
+static const char *what_is_wrong(const struct dra_plugin *p) {
+        if (!is_socket(p->dra_path))
+                return "the DRA socket is gone";
+        if (!is_socket(p->registration_path))
+                return "the registration socket is gone";
+        return p->ops->health(p->u);
+}
+
+static void on_health_check(void *u, struct grpc_call *call, struct str message) {
+        struct dra_plugin *p = u;
+        Health__HealthCheckRequest *request = health__health_check_request__unpack(NULL, message.n, (const uint8_t *)message.p);
+        if (!request) {
+                malformed(call);
+                return;
+        }
+        if (streq(request->service, "") || streq(request->service, "liveness")) {
+                Health__HealthCheckResponse response = HEALTH__HEALTH_CHECK_RESPONSE__INIT;
+                const char *wrong = what_is_wrong(p);
+                if (wrong)
+                        log_v(4, "health check fails", kv_str("reason", wrong));
+                response.status = wrong ? HEALTH__HEALTH_CHECK_RESPONSE__SERVING_STATUS__NOT_SERVING :
+                                          HEALTH__HEALTH_CHECK_RESPONSE__SERVING_STATUS__SERVING;
+                reply(call, &response.base);
+        } else {
+                grpc_call_fail(call, GRPC_NOT_FOUND, "unknown service");
+        }
+        health__health_check_request__free_unpacked(request, NULL);
+}
+
+/* The plugin. */
+
+static int serve_dra(struct dra_plugin *p, uv_loop_t *loop, struct err *e) {
+        p->dra = grpc_server_new(loop);
+        grpc_server_handle(p->dra, DRA_SERVICE("v1", "NodePrepareResources"), on_prepare, p);
+        grpc_server_handle(p->dra, DRA_SERVICE("v1", "NodeUnprepareResources"), on_unprepare, p);
+        grpc_server_handle(p->dra, DRA_SERVICE("v1beta1", "NodePrepareResources"), on_prepare, p);
+        grpc_server_handle(p->dra, DRA_SERVICE("v1beta1", "NodeUnprepareResources"), on_unprepare, p);
+        return grpc_server_listen_unix(p->dra, p->dra_path, SOCKET_MODE, e);
+}
+
+static int serve_health(struct dra_plugin *p, uv_loop_t *loop, int port, struct err *e) {
+        if (port < 0)
+                return 0;
+        p->health = grpc_server_new(loop);
+        grpc_server_handle(p->health, HEALTH_CHECK, on_health_check, p);
+        return grpc_server_listen_tcp(p->health, port, &p->health_port, e);
+}
+
+static int serve_registration(struct dra_plugin *p, uv_loop_t *loop, struct err *e) {
+        p->registration = grpc_server_new(loop);
+        grpc_server_handle(p->registration, REGISTRATION("GetInfo"), on_get_info, p);
+        grpc_server_handle(p->registration, REGISTRATION("NotifyRegistrationStatus"), on_registration_status, p);
+        return grpc_server_listen_unix(p->registration, p->registration_path, SOCKET_MODE, e);
+}
+
+int dra_plugin_new(uv_loop_t *loop, const struct dra_plugin_options *o, struct dra_plugin **ret, struct err *e) {
+        if (file_mkdirs(o->plugin_dir, DIR_MODE, e) < 0)
+                return -1;
+        _cleanup_(freep) char *registration_name = xasprintf("%s-reg.sock", o->driver_name);
+        struct dra_plugin *p = xnew(struct dra_plugin);
+        p->driver_name = xstrdup(o->driver_name);
+        p->dra_path = file_join(o->plugin_dir, "dra.sock");
+        p->registration_path = file_join(o->registrar_dir, registration_name);
+        p->ops = o->ops;
+        p->u = o->u;
+        p->health_port = -1;
+        if (serve_dra(p, loop, e) < 0 || serve_health(p, loop, o->health_port, e) < 0 || serve_registration(p, loop, e) < 0) {
+                dra_plugin_free(p);
+                return -1;
+        }
+        *ret = p;
+        return 0;
+}
+
+void dra_plugin_free(struct dra_plugin *p) {
+        if (!p)
+                return;
+        /* Unregister first: the kubelet forgets us when the registration socket goes. */
+        grpc_server_free(p->registration);
+        grpc_server_free(p->dra);
+        grpc_server_free(p->health);
+        free(p->driver_name);
+        free(p->dra_path);
+        free(p->registration_path);
+        free(p);
+}
+
+int dra_plugin_health_port(const struct dra_plugin *p) {
+        return p->health_port;
+}

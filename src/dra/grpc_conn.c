@@ -1,0 +1,501 @@
+#include "dra/grpc_conn.h"
+
+#include <inttypes.h>
+#include <nghttp2/nghttp2.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+/* nghttp2 1.60 renamed the functions that return a signed size. */
+#if NGHTTP2_VERSION_NUM >= 0x013c00
+#define session_mem_recv nghttp2_session_mem_recv2
+#define session_mem_send nghttp2_session_mem_send2
+#define submit_response nghttp2_submit_response2
+typedef nghttp2_data_provider2 data_provider;
+#else
+#define session_mem_recv nghttp2_session_mem_recv
+#define session_mem_send nghttp2_session_mem_send
+#define submit_response nghttp2_submit_response
+typedef nghttp2_data_provider data_provider;
+typedef ssize_t nghttp2_ssize;
+#endif
+
+enum {
+        PREFIX = 5, /* a flag byte and the length in front of each message */
+        STREAM_WINDOW = 1 << 20,
+        CONNECTION_WINDOW = 4 << 20,
+        MAX_HEADER_LIST = 16 << 10,
+        MAX_PATH_KEPT = 256, /* of a :path, for the error text */
+};
+
+enum call_state {
+        CALL_REQUEST,  /* the request is still coming in */
+        CALL_OPEN,     /* with its handler */
+        CALL_ANSWERED, /* or cancelled: nobody above knows the call any more */
+};
+
+struct grpc_call {
+        LIST_ENTRY(grpc_call) link;
+        struct grpc_conn *conn;
+        int32_t stream_id;
+        enum call_state state;
+
+        /* from the headers */
+        const struct grpc_method *method;
+        char *path;
+        bool post, grpc_content, compressed, bad_timeout;
+        uint64_t timeout_ms, deadline_ms;
+
+        /* the request message */
+        uint8_t prefix[PREFIX];
+        size_t n_prefix, announced;
+        struct buf in;
+
+        /* the reply: prefix and message; then the status in the trailers */
+        struct buf out;
+        size_t sent;
+
+        grpc_cancel_fn *cancel;
+        void *cancel_u;
+};
+
+struct grpc_conn {
+        nghttp2_session *session;
+        const struct grpc_methods *methods;
+        void (*wake)(void *u);
+        void *u;
+        LIST_HEAD(, grpc_call) calls; /* all whose stream is open: nghttp2 does not report them when it is deleted */
+        size_t buffered;
+        uint64_t now_ms;
+        bool inside; /* nghttp2 is on the stack and must not be entered to send or receive */
+        bool broken;
+};
+
+static nghttp2_nv header(const char *name, const char *value) {
+        /* nghttp2 takes copies, but does not say so in its types. */
+        return (nghttp2_nv){ .name = (uint8_t *)(uintptr_t)name, .namelen = strlen(name),
+                             .value = (uint8_t *)(uintptr_t)value, .valuelen = strlen(value) };
+}
+
+/* Answers and their encoding. */
+
+static char *percent_encode(const char *msg) {
+        static const char hex[] = "0123456789ABCDEF";
+        size_t n = strnlen(msg, GRPC_MAX_STATUS_MESSAGE);
+        char *out = xmalloc(3 * n + 1), *q = out;
+        while (n > 0 && msg[n] != '\0' && ((unsigned char)msg[n] & 0xc0) == 0x80)
+                n--; /* do not cut inside a character */
+        for (size_t i = 0; i < n; i++) {
+                unsigned char ch = (unsigned char)msg[i];
+                if (ch >= 0x20 && ch <= 0x7e && ch != '%') {
+                        *q++ = (char)ch;
+                } else {
+                        *q++ = '%';
+                        *q++ = hex[ch >> 4];
+                        *q++ = hex[ch & 15];
+                }
+        }
+        *q = '\0';
+        return out;
+}
+
+static nghttp2_ssize read_reply(nghttp2_session *session, int32_t stream_id, uint8_t *to, size_t room, uint32_t *flags,
+                                nghttp2_data_source *source, void *u) {
+        struct grpc_call *call = source->ptr;
+        size_t n = call->out.n - call->sent;
+        if (n > room)
+                n = room;
+        memcpy(to, call->out.p + call->sent, n);
+        call->sent += n;
+        if (call->sent == call->out.n) {
+                nghttp2_nv status = header("grpc-status", "0");
+                *flags |= NGHTTP2_DATA_FLAG_EOF | NGHTTP2_DATA_FLAG_NO_END_STREAM;
+                if (nghttp2_submit_trailer(session, stream_id, &status, 1) != 0)
+                        return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+        }
+        return (nghttp2_ssize)n;
+}
+
+static void drop_request(struct grpc_call *call) {
+        call->conn->buffered -= call->in.n;
+        buf_done(&call->in);
+}
+
+static void finish(struct grpc_call *call, const nghttp2_nv *nva, size_t n, const data_provider *body) {
+        struct grpc_conn *c = call->conn;
+        call->state = CALL_ANSWERED;
+        if (nghttp2_is_fatal(submit_response(c->session, call->stream_id, nva, n, body)))
+                c->broken = true;
+        c->wake(c->u);
+}
+
+/* A status without a message is one HEADERS frame that ends the stream. */
+static void finish_status(struct grpc_call *call, const char *http_status, enum grpc_status status, const char *msg) {
+        _cleanup_(freep) char *encoded = percent_encode(msg);
+        _cleanup_(freep) char *number = xasprintf("%d", (int)status);
+        nghttp2_nv nva[] = { header(":status", http_status), header("content-type", "application/grpc"),
+                             header("grpc-status", number), header("grpc-message", encoded) };
+        finish(call, nva, ARRAY_LEN(nva), NULL);
+}
+
+/* For a request that reaches no handler. */
+static void reject(struct grpc_call *call, enum grpc_status status, const char *msg) {
+        drop_request(call);
+        finish_status(call, "200", status, msg);
+}
+
+static void cancel(struct grpc_call *call) {
+        bool told = call->state == CALL_OPEN && call->cancel;
+        call->state = CALL_ANSWERED;
+        if (told)
+                call->cancel(call->cancel_u, call);
+}
+
+void grpc_call_reply(struct grpc_call *call, const void *message, size_t n) {
+        BUG_ON(call->state != CALL_OPEN);
+        if (n > GRPC_MAX_MESSAGE) {
+                finish_status(call, "200", GRPC_RESOURCE_EXHAUSTED, "the reply is larger than 4 MiB");
+                return;
+        }
+        const uint8_t prefix[PREFIX] = { 0, (uint8_t)(n >> 24), (uint8_t)(n >> 16), (uint8_t)(n >> 8), (uint8_t)n };
+        nghttp2_nv nva[] = { header(":status", "200"), header("content-type", "application/grpc") };
+        data_provider body = { .source.ptr = call, .read_callback = read_reply };
+        call->out = BUF_INIT(PREFIX + GRPC_MAX_MESSAGE);
+        buf_add(&call->out, prefix, sizeof prefix);
+        buf_add(&call->out, message, n);
+        finish(call, nva, ARRAY_LEN(nva), &body);
+}
+
+void grpc_call_fail(struct grpc_call *call, enum grpc_status status, const char *msg) {
+        BUG_ON(call->state != CALL_OPEN || status == GRPC_OK);
+        finish_status(call, "200", status, msg);
+}
+
+void grpc_call_on_cancel(struct grpc_call *call, grpc_cancel_fn *fn, void *u) {
+        BUG_ON(call->state != CALL_OPEN);
+        call->cancel = fn;
+        call->cancel_u = u;
+}
+
+uint64_t grpc_call_timeout_ms(const struct grpc_call *call) {
+        return call->timeout_ms;
+}
+
+/* Requests. */
+
+/* "1 to 8 digits and a unit"; what is below a millisecond is rounded up, so that only "none" is 0. */
+static bool parse_timeout(struct str s, uint64_t *ret_ms) {
+        uint64_t v = 0;
+        if (s.n < 2 || s.n > 9)
+                return false;
+        for (size_t i = 0; i < s.n - 1; i++) {
+                if (s.p[i] < '0' || s.p[i] > '9')
+                        return false;
+                v = v * 10 + (uint64_t)(s.p[i] - '0');
+        }
+        switch (s.p[s.n - 1]) {
+        case 'H':
+                v *= 3600 * 1000;
+                break;
+        case 'M':
+                v *= 60 * 1000;
+                break;
+        case 'S':
+                v *= 1000;
+                break;
+        case 'm':
+                break;
+        case 'u':
+                v = (v + 999) / 1000;
+                break;
+        case 'n':
+                v = (v + 999999) / 1000000;
+                break;
+        default:
+                return false;
+        }
+        *ret_ms = v ? v : 1;
+        return true;
+}
+
+/* "application/grpc", alone or with a sub-type ("+proto") or parameters behind it. */
+static bool is_grpc_content(struct str v) {
+        struct str want = STR("application/grpc");
+        return v.n >= want.n && memcmp(v.p, want.p, want.n) == 0 && (v.n == want.n || v.p[want.n] == '+' || v.p[want.n] == ';');
+}
+
+static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *u) {
+        struct grpc_conn *c = u;
+        if (frame->hd.type != NGHTTP2_HEADERS || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
+                return 0;
+        struct grpc_call *call = xnew(struct grpc_call);
+        call->conn = c;
+        call->stream_id = frame->hd.stream_id;
+        call->deadline_ms = UINT64_MAX;
+        LIST_INSERT_HEAD(&c->calls, call, link);
+        return nghttp2_session_set_stream_user_data(session, call->stream_id, call);
+}
+
+static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name_p, size_t name_n,
+                     const uint8_t *value_p, size_t value_n, uint8_t flags, void *u) {
+        struct grpc_conn *c = u;
+        struct grpc_call *call = nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
+        struct str name = { (const char *)name_p, name_n }, value = { (const char *)value_p, value_n };
+        if (!call || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
+                return 0;
+        if (str_eq(name, STR(":method"))) {
+                call->post = str_eq(value, STR("POST"));
+        } else if (str_eq(name, STR(":path"))) {
+                struct grpc_method *m;
+                SLIST_FOREACH(m, c->methods, link)
+                        if (str_eq(value, str_from(m->path)))
+                                call->method = m;
+                free(call->path);
+                call->path = xstrndup(value.p, value.n < MAX_PATH_KEPT ? value.n : MAX_PATH_KEPT);
+        } else if (str_eq(name, STR("content-type"))) {
+                call->grpc_content = is_grpc_content(value);
+        } else if (str_eq(name, STR("grpc-encoding"))) {
+                call->compressed = !str_eq(value, STR("identity"));
+        } else if (str_eq(name, STR("grpc-timeout"))) {
+                call->bad_timeout = !parse_timeout(value, &call->timeout_ms);
+                call->deadline_ms = c->now_ms + call->timeout_ms;
+        }
+        return 0;
+}
+
+static void headers_complete(struct grpc_call *call) {
+        if (!call->post) {
+                finish_status(call, "405", GRPC_INTERNAL, "gRPC calls are made with POST");
+        } else if (!call->grpc_content) {
+                finish_status(call, "415", GRPC_INTERNAL, "the content-type is not application/grpc");
+        } else if (!call->method) {
+                _cleanup_(freep) char *msg = xasprintf("unknown method %s", str_or(call->path, "\"\""));
+                reject(call, GRPC_UNIMPLEMENTED, msg);
+        } else if (call->compressed) {
+                reject(call, GRPC_UNIMPLEMENTED, "compressed messages are not understood");
+        } else if (call->bad_timeout) {
+                reject(call, GRPC_INVALID_ARGUMENT, "malformed grpc-timeout");
+        }
+}
+
+/* The length is judged before a byte of the message is kept; memory grows with what has really come. */
+static void prefix_complete(struct grpc_call *call) {
+        const uint8_t *p = call->prefix;
+        call->announced = (size_t)p[1] << 24 | (size_t)p[2] << 16 | (size_t)p[3] << 8 | (size_t)p[4];
+        call->in = BUF_INIT(GRPC_MAX_MESSAGE);
+        if (p[0] != 0) {
+                reject(call, GRPC_UNIMPLEMENTED, "compressed messages are not understood");
+        } else if (call->announced > GRPC_MAX_MESSAGE) {
+                _cleanup_(freep) char *msg = xasprintf("the request has %zu bytes, at most %d are accepted", call->announced, GRPC_MAX_MESSAGE);
+                reject(call, GRPC_RESOURCE_EXHAUSTED, msg);
+        }
+}
+
+static int on_data_chunk(nghttp2_session *session, uint8_t flags, int32_t stream_id, const uint8_t *p, size_t n, void *u) {
+        struct grpc_conn *c = u;
+        struct grpc_call *call = nghttp2_session_get_stream_user_data(session, stream_id);
+        if (!call || call->state != CALL_REQUEST)
+                return 0;
+        if (call->n_prefix < PREFIX) {
+                size_t k = PREFIX - call->n_prefix;
+                if (k > n)
+                        k = n;
+                memcpy(call->prefix + call->n_prefix, p, k);
+                call->n_prefix += k;
+                p += k;
+                n -= k;
+                if (call->n_prefix < PREFIX)
+                        return 0;
+                prefix_complete(call);
+                if (call->state != CALL_REQUEST)
+                        return 0;
+        }
+        if (n > call->announced - call->in.n) {
+                reject(call, GRPC_UNIMPLEMENTED, "more than one message in a unary call");
+        } else if (n > GRPC_MAX_BUFFERED - c->buffered) {
+                reject(call, GRPC_RESOURCE_EXHAUSTED, "too many unfinished requests on this connection");
+        } else {
+                buf_add(&call->in, p, n);
+                c->buffered += n;
+        }
+        return 0;
+}
+
+static void request_complete(struct grpc_call *call) {
+        if (call->n_prefix < PREFIX || call->in.n < call->announced) {
+                reject(call, GRPC_INTERNAL, "the request ended inside its message");
+                return;
+        }
+        struct buf in = call->in;
+        call->in = BUF_INIT(0);
+        call->conn->buffered -= in.n;
+        call->state = CALL_OPEN;
+        call->method->fn(call->method->u, call, (struct str){ buf_str(&in), in.n });
+        /* A call that is answered later can be lost meanwhile, and its holder must hear of it. */
+        BUG_ON(call->state == CALL_OPEN && !call->cancel);
+        buf_done(&in);
+}
+
+static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, void *u) {
+        if (frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA)
+                return 0;
+        struct grpc_call *call = nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
+        if (!call || call->state != CALL_REQUEST)
+                return 0;
+        if (frame->hd.type == NGHTTP2_HEADERS && frame->headers.cat == NGHTTP2_HCAT_REQUEST)
+                headers_complete(call);
+        if (call->state == CALL_REQUEST && frame->hd.flags & NGHTTP2_FLAG_END_STREAM)
+                request_complete(call);
+        return 0;
+}
+
+/* An answer that was given before the request ended: the rest of the request is not wanted. */
+static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, void *u) {
+        if (frame->hd.type == NGHTTP2_HEADERS && frame->hd.flags & NGHTTP2_FLAG_END_STREAM &&
+            nghttp2_session_get_stream_remote_close(session, frame->hd.stream_id) == 0)
+                return nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id, NGHTTP2_NO_ERROR);
+        return 0;
+}
+
+static void call_free(struct grpc_call *call) {
+        LIST_REMOVE(call, link);
+        drop_request(call);
+        buf_done(&call->out);
+        free(call->path);
+        free(call);
+}
+
+static int on_stream_close(nghttp2_session *session, int32_t stream_id, uint32_t error_code, void *u) {
+        struct grpc_call *call = nghttp2_session_get_stream_user_data(session, stream_id);
+        if (call) {
+                cancel(call);
+                call_free(call);
+        }
+        return 0;
+}
+
+/* The connection. */
+
+static nghttp2_session *session_new(struct grpc_conn *c) {
+        nghttp2_session_callbacks *cb;
+        nghttp2_option *option;
+        nghttp2_session *s;
+        BUG_ON(nghttp2_session_callbacks_new(&cb) != 0 || nghttp2_option_new(&option) != 0);
+        nghttp2_session_callbacks_set_on_begin_headers_callback(cb, on_begin_headers);
+        nghttp2_session_callbacks_set_on_header_callback(cb, on_header);
+        nghttp2_session_callbacks_set_on_data_chunk_recv_callback(cb, on_data_chunk);
+        nghttp2_session_callbacks_set_on_frame_recv_callback(cb, on_frame_recv);
+        nghttp2_session_callbacks_set_on_frame_send_callback(cb, on_frame_send);
+        nghttp2_session_callbacks_set_on_stream_close_callback(cb, on_stream_close);
+        nghttp2_option_set_no_closed_streams(option, 1); /* they would be kept for priorities, which gRPC does not use */
+        BUG_ON(nghttp2_session_server_new2(&s, cb, c, option) != 0);
+        nghttp2_option_del(option);
+        nghttp2_session_callbacks_del(cb);
+
+        const nghttp2_settings_entry settings[] = {
+                { NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, GRPC_MAX_CALLS },
+                { NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, STREAM_WINDOW },
+                { NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, MAX_HEADER_LIST },
+        };
+        BUG_ON(nghttp2_submit_settings(s, NGHTTP2_FLAG_NONE, settings, ARRAY_LEN(settings)) != 0);
+        BUG_ON(nghttp2_session_set_local_window_size(s, NGHTTP2_FLAG_NONE, 0, CONNECTION_WINDOW) != 0);
+        return s;
+}
+
+struct grpc_conn *grpc_conn_new(const struct grpc_methods *methods, void (*wake)(void *u), void *u) {
+        struct grpc_conn *c = xnew(struct grpc_conn);
+        c->methods = methods;
+        c->wake = wake;
+        c->u = u;
+        LIST_INIT(&c->calls);
+        c->session = session_new(c);
+        return c;
+}
+
+void grpc_conn_free(struct grpc_conn *c) {
+        if (!c)
+                return;
+        BUG_ON(c->inside);
+        nghttp2_session_del(c->session);
+        while (!LIST_EMPTY(&c->calls))
+                call_free(LIST_FIRST(&c->calls));
+        free(c);
+}
+
+void grpc_conn_recv(struct grpc_conn *c, const void *p, size_t n, uint64_t now_ms) {
+        BUG_ON(c->inside);
+        c->now_ms = now_ms;
+        if (!c->broken) {
+                c->inside = true;
+                c->broken = session_mem_recv(c->session, p, n) < 0;
+                c->inside = false;
+        }
+        c->wake(c->u);
+}
+
+void grpc_conn_output(struct grpc_conn *c, struct buf *out, size_t enough) {
+        BUG_ON(c->inside);
+        c->inside = true;
+        while (out->n < enough) {
+                const uint8_t *p;
+                nghttp2_ssize n = session_mem_send(c->session, &p);
+                if (n < 0)
+                        c->broken = true;
+                if (n <= 0)
+                        break;
+                buf_add(out, p, (size_t)n);
+        }
+        BUG_ON(out->failed);
+        c->inside = false;
+}
+
+bool grpc_conn_finished(const struct grpc_conn *c) {
+        return c->broken || (!nghttp2_session_want_read(c->session) && !nghttp2_session_want_write(c->session));
+}
+
+uint64_t grpc_conn_deadline(const struct grpc_conn *c) {
+        uint64_t first = UINT64_MAX;
+        struct grpc_call *call;
+        LIST_FOREACH(call, &c->calls, link)
+                if (call->state != CALL_ANSWERED && call->deadline_ms < first)
+                        first = call->deadline_ms;
+        return first;
+}
+
+/* An open call that nobody waits for any more: its holder hears of it, then the peer gets the reason. */
+static void give_up(struct grpc_call *call, enum grpc_status status, const char *msg) {
+        cancel(call);
+        reject(call, status, msg);
+}
+
+void grpc_conn_expire(struct grpc_conn *c, uint64_t now_ms) {
+        struct grpc_call *call;
+        LIST_FOREACH(call, &c->calls, link)
+                if (call->state != CALL_ANSWERED && call->deadline_ms <= now_ms)
+                        give_up(call, GRPC_DEADLINE_EXCEEDED, "the caller's time has passed");
+}
+
+bool grpc_conn_has_calls(const struct grpc_conn *c) {
+        struct grpc_call *call;
+        LIST_FOREACH(call, &c->calls, link)
+                if (call->state != CALL_ANSWERED)
+                        return true;
+        return false;
+}
+
+void grpc_conn_shutdown(struct grpc_conn *c) {
+        struct grpc_call *call;
+        LIST_FOREACH(call, &c->calls, link)
+                if (call->state != CALL_ANSWERED)
+                        give_up(call, GRPC_UNAVAILABLE, "the server is shutting down");
+        int32_t last = nghttp2_session_get_last_proc_stream_id(c->session);
+        if (nghttp2_is_fatal(nghttp2_submit_goaway(c->session, NGHTTP2_FLAG_NONE, last, NGHTTP2_NO_ERROR, NULL, 0)))
+                c->broken = true;
+        c->wake(c->u);
+}
+
+void grpc_conn_break(struct grpc_conn *c) {
+        struct grpc_call *call;
+        LIST_FOREACH(call, &c->calls, link)
+                cancel(call);
+}

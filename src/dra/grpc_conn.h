@@ -1,0 +1,57 @@
+/* grpc_conn: the protocol part of one gRPC connection: bytes in, calls to handlers, bytes out. No I/O, no clock, no loop.
+ *
+ * The owner feeds what it read, fetches what is to be written, and passes the time (milliseconds, any epoch) in. Handlers
+ * and cancel functions run from inside grpc_conn_recv, grpc_conn_expire, grpc_conn_output, grpc_conn_shutdown and
+ * grpc_conn_break; they may answer any call. No function but the grpc_call_ ones may be entered again from there. */
+#ifndef DRA_GRPC_CONN_H
+#define DRA_GRPC_CONN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "base/str.h"
+#include "dra/grpc_server.h"
+
+enum {
+        GRPC_MAX_MESSAGE = 4 << 20,        /* of a request and of a reply */
+        GRPC_MAX_BUFFERED = 16 << 20,      /* request bytes that a connection may hold unhandled */
+        GRPC_MAX_CALLS = 256,              /* concurrent, of a connection */
+        GRPC_MAX_STATUS_MESSAGE = 4096,    /* bytes of a status message; the rest is cut off */
+};
+
+struct grpc_method {
+        SLIST_ENTRY(grpc_method) link;
+        char *path;
+        grpc_handler_fn *fn;
+        void *u;
+};
+SLIST_HEAD(grpc_methods, grpc_method);
+
+struct grpc_conn;
+
+/* `wake` is called when bytes to write may have come up; it must only take note of that. Both methods and u are borrowed. */
+struct grpc_conn *grpc_conn_new(const struct grpc_methods *methods, void (*wake)(void *u), void *u);
+/* Calls still open are dropped without a word: grpc_conn_break or grpc_conn_shutdown come before. NULL is allowed. */
+void grpc_conn_free(struct grpc_conn *c);
+
+/* Never fails: what the peer does wrong is answered by the output or shows as grpc_conn_finished. */
+void grpc_conn_recv(struct grpc_conn *c, const void *p, size_t n, uint64_t now_ms);
+/* Appends what is to be written, until *out holds `enough` bytes (and at most a frame more) or nothing is left. */
+void grpc_conn_output(struct grpc_conn *c, struct buf *out, size_t enough);
+/* Nothing will be read or written any more: close the transport. */
+bool grpc_conn_finished(const struct grpc_conn *c);
+
+/* When the first open call runs out of time, UINT64_MAX for never; and answers the calls that have by now. */
+uint64_t grpc_conn_deadline(const struct grpc_conn *c);
+void grpc_conn_expire(struct grpc_conn *c, uint64_t now_ms);
+
+/* Whether a call has neither been answered nor cancelled. */
+bool grpc_conn_has_calls(const struct grpc_conn *c);
+/* Cancels the open calls, answers them UNAVAILABLE, and says GOAWAY. */
+void grpc_conn_shutdown(struct grpc_conn *c);
+/* The transport is gone: cancels the open calls. */
+void grpc_conn_break(struct grpc_conn *c);
+
+#endif

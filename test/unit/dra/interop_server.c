@@ -1,0 +1,116 @@
+/* interop_server: a DRA plugin whose answers follow from the claim's name, for the Go client in interop/.
+ *
+ *     interop_server <folder>
+ *
+ * Serves <folder>/plugin/dra.sock, <folder>/test.example.com-reg.sock and a health service, prints "ready <health port>", then
+ * a line for each thing the kubelet's side did, and ends on SIGTERM. */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "dra/dra_plugin.h"
+
+struct waiting {
+        LIST_ENTRY(waiting) link;
+        struct dra_op *op;
+};
+
+static LIST_HEAD(, waiting) waiting = LIST_HEAD_INITIALIZER(waiting);
+static struct dra_plugin *plugin;
+static const char *unwell;
+
+static void say(const char *what, const char *about) {
+        printf("%s %s\n", what, about);
+        fflush(stdout);
+}
+
+static void answer(struct dra_op *op, const char *name) {
+        const struct dra_device devices[] = {
+                { .requests = (const char *[]){ "channel/first", "other", NULL }, .pool = "node-1", .device = "channel-0",
+                  .cdi_ids = (const char *[]){ "k8s.compute-domain.nvidia.com/claim=a", "k8s.compute-domain.nvidia.com/claim=b", NULL } },
+                { .requests = (const char *[]){ NULL }, .pool = "node-1", .device = "daemon-0", .cdi_ids = (const char *[]){ NULL } },
+        };
+        if (str_starts(name, "fail"))
+                dra_op_fail(op, "claim is \"b\xc3\xa4" "d\": 100% wrong");
+        else if (str_starts(name, "none"))
+                dra_op_prepared(op, NULL, 0);
+        else
+                dra_op_prepared(op, devices, ARRAY_LEN(devices));
+}
+
+/* A claim named wait-* is answered when one named release comes. */
+static void prepare(void *u, struct dra_op *op, const struct dra_claim *claim) {
+        if (str_starts(claim->name, "wait")) {
+                struct waiting *w = xnew(struct waiting);
+                w->op = op;
+                dra_op_set_data(op, w);
+                LIST_INSERT_HEAD(&waiting, w, link);
+                say("waiting", claim->name);
+                return;
+        }
+        if (streq(claim->name, "release")) {
+                while (!LIST_EMPTY(&waiting)) {
+                        struct waiting *w = LIST_FIRST(&waiting);
+                        LIST_REMOVE(w, link);
+                        answer(w->op, "waited");
+                        free(w);
+                }
+        }
+        if (streq(claim->name, "unwell"))
+                unwell = "told so";
+        answer(op, claim->name);
+}
+
+static void unprepare(void *u, struct dra_op *op, const struct dra_claim *claim) {
+        if (str_starts(claim->name, "fail"))
+                dra_op_fail(op, "cannot let go");
+        else
+                dra_op_unprepared(op);
+}
+
+static void cancelled(void *u, struct dra_op *op, void *op_data) {
+        struct waiting *w = op_data;
+        LIST_REMOVE(w, link);
+        free(w);
+        say("cancelled", "-");
+}
+
+static void registered(void *u, bool ok, const char *error) {
+        say(ok ? "registered" : "refused", error);
+}
+
+static const char *health(void *u) {
+        return unwell;
+}
+
+static const struct dra_plugin_ops ops = { prepare, unprepare, cancelled, registered, health };
+
+static void on_signal(uv_signal_t *s, int signum) {
+        dra_plugin_free(TAKE(plugin));
+        uv_close((uv_handle_t *)s, NULL);
+}
+
+int main(int argc, char **argv) {
+        uv_loop_t loop;
+        uv_signal_t term;
+        struct err e;
+        if (argc != 2)
+                return 2;
+        _cleanup_(freep) char *dir = file_join(argv[1], "plugin");
+        const struct dra_plugin_options options = { .driver_name = "test.example.com", .plugin_dir = dir, .registrar_dir = argv[1], .ops = &ops };
+        uv_loop_init(&loop);
+        if (dra_plugin_new(&loop, &options, &plugin, &e) < 0) {
+                fprintf(stderr, "%s\n", e.msg);
+                return 1;
+        }
+        uv_signal_init(&loop, &term);
+        uv_signal_start(&term, on_signal, SIGTERM);
+        printf("ready %d\n", dra_plugin_health_port(plugin));
+        fflush(stdout);
+        uv_run(&loop, UV_RUN_DEFAULT);
+        return uv_loop_close(&loop) == 0 ? 0 : 1;
+}
