@@ -1,0 +1,182 @@
+#include "base/http_server.h"
+
+#include <errno.h>
+#include <microhttpd.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+
+enum {
+        MAX_CONNECTIONS = 64,
+        IDLE_TIMEOUT_S = 30,
+        MAX_BODY = 16 << 20,
+        BACKLOG = 64,
+};
+
+struct http_server {
+        struct MHD_Daemon *daemon;
+        uv_poll_t poll; /* on the epoll descriptor of the daemon, which holds all its sockets */
+        uv_timer_t timer;
+        unsigned open_handles;
+        http_handler_fn *fn;
+        void *u;
+        int port;
+};
+
+/* Requests. */
+
+static enum MHD_Result respond(struct MHD_Connection *c, int status, const char *content_type, struct str body, enum MHD_ResponseMemoryMode mode) {
+        struct MHD_Response *r = MHD_create_response_from_buffer(body.n, (void *)(uintptr_t)body.p, mode);
+        if (!r) {
+                if (mode == MHD_RESPMEM_MUST_FREE)
+                        free((void *)(uintptr_t)body.p);
+                return MHD_NO;
+        }
+        enum MHD_Result ok = MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, content_type);
+        if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
+                ok = MHD_add_response_header(r, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
+        if (ok == MHD_YES)
+                ok = MHD_queue_response(c, (unsigned)status, r);
+        MHD_destroy_response(r);
+        return ok;
+}
+
+static enum MHD_Result on_request(void *u, struct MHD_Connection *c, const char *path, const char *method, const char *version,
+                                  const char *upload, size_t *upload_n, void **state) {
+        static const char plain[] = "text/plain; charset=utf-8";
+        struct http_server *s = u;
+        if (!streq(method, "GET") && !streq(method, "HEAD"))
+                return respond(c, MHD_HTTP_METHOD_NOT_ALLOWED, plain, STR("only GET is allowed\n"), MHD_RESPMEM_PERSISTENT);
+        struct buf out = BUF_INIT(MAX_BODY);
+        const char *content_type = plain;
+        int status = s->fn(s->u, path, &out, &content_type);
+        if (out.failed) {
+                buf_done(&out);
+                return respond(c, MHD_HTTP_INTERNAL_SERVER_ERROR, plain, STR("the answer is too large\n"), MHD_RESPMEM_PERSISTENT);
+        }
+        size_t n = out.n;
+        return respond(c, status, content_type, (struct str){ buf_steal(&out), n }, MHD_RESPMEM_MUST_FREE);
+}
+
+/* The loop. */
+
+static void run(struct http_server *s);
+
+static void on_timer(uv_timer_t *t) {
+        run(t->data);
+}
+
+static void on_poll(uv_poll_t *p, int status, int events) {
+        run(p->data);
+}
+
+static void run(struct http_server *s) {
+        MHD_UNSIGNED_LONG_LONG wait_ms;
+        MHD_run(s->daemon);
+        if (MHD_get_timeout(s->daemon, &wait_ms) == MHD_YES)
+                uv_timer_start(&s->timer, on_timer, wait_ms, 0);
+        else
+                uv_timer_stop(&s->timer);
+}
+
+static void on_closed(uv_handle_t *h) {
+        struct http_server *s = h->data;
+        if (--s->open_handles == 0)
+                free(s);
+}
+
+/* Starting. */
+
+static int bind_address(const struct addrinfo *a, int *ret_fd) {
+        const int on = 1, off = 0;
+        _cleanup_(closep) int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (fd < 0)
+                return -errno;
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+        if (a->ai_family == AF_INET6)
+                setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+        if (bind(fd, a->ai_addr, a->ai_addrlen) < 0 || listen(fd, BACKLOG) < 0)
+                return -errno;
+        *ret_fd = TAKE_FD(fd);
+        return 0;
+}
+
+/* Without a host: all addresses of both families, or of IPv4 where the kernel has no IPv6. */
+static int listen_on(const char *endpoint, int *ret_fd, struct err *e) {
+        const char *colon = strrchr(endpoint, ':');
+        int64_t port;
+        if (!colon || !str_to_i64(str_from(colon + 1), &port) || port < 0 || port > UINT16_MAX)
+                return err_set(e, ERR_INVALID, EINVAL, "endpoint '%s' is not HOST:PORT or :PORT", endpoint);
+        struct str host = { endpoint, (size_t)(colon - endpoint) };
+        if (host.n >= 2 && host.p[0] == '[' && host.p[host.n - 1] == ']')
+                host = (struct str){ host.p + 1, host.n - 2 };
+        _cleanup_(freep) char *name = xstrndup(host.p, host.n);
+
+        const struct addrinfo any4 = { .ai_family = AF_INET, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE };
+        struct addrinfo hints = { .ai_family = host.n ? AF_UNSPEC : AF_INET6, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE };
+        for (;;) {
+                struct addrinfo *found;
+                int r = getaddrinfo(host.n ? name : NULL, colon + 1, &hints, &found);
+                if (r != 0)
+                        return err_set(e, ERR_INVALID, r, "endpoint '%s': %s", endpoint, gai_strerror(r));
+                r = bind_address(found, ret_fd);
+                freeaddrinfo(found);
+                bool no_ipv6 = r == -EAFNOSUPPORT || r == -EADDRNOTAVAIL;
+                if (r == 0 || host.n || hints.ai_family == AF_INET || !no_ipv6)
+                        return r == 0 ? 0 : err_errno(e, -r, "listen on '%s'", endpoint);
+                hints = any4;
+        }
+}
+
+static int port_of(int fd) {
+        struct sockaddr_storage a = { 0 };
+        socklen_t n = sizeof a;
+        if (getsockname(fd, (struct sockaddr *)&a, &n) < 0)
+                return -1;
+        return ntohs(((const struct sockaddr_in *)&a)->sin_port); /* at the same place in both families */
+}
+
+int http_server_new(uv_loop_t *loop, const char *endpoint, http_handler_fn *fn, void *u, struct http_server **ret, struct err *e) {
+        int fd;
+        if (listen_on(endpoint, &fd, e) < 0)
+                return -1;
+        struct http_server *s = xnew(struct http_server);
+        s->fn = fn;
+        s->u = u;
+        s->port = port_of(fd);
+        s->daemon = MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, on_request, s, MHD_OPTION_LISTEN_SOCKET, fd,
+                                     MHD_OPTION_CONNECTION_LIMIT, (unsigned)MAX_CONNECTIONS,
+                                     MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_TIMEOUT_S, MHD_OPTION_END);
+        const union MHD_DaemonInfo *info = s->daemon ? MHD_get_daemon_info(s->daemon, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
+        if (!info) {
+                if (s->daemon)
+                        MHD_stop_daemon(s->daemon);
+                else
+                        close(fd);
+                free(s);
+                return err_set(e, ERR_INTERNAL, 0, "listen on '%s': the HTTP server cannot be started", endpoint);
+        }
+        uv_poll_init(loop, &s->poll, info->epoll_fd);
+        uv_timer_init(loop, &s->timer);
+        s->poll.data = s->timer.data = s;
+        s->open_handles = 2;
+        uv_poll_start(&s->poll, UV_READABLE, on_poll);
+        *ret = s;
+        return 0;
+}
+
+void http_server_free(struct http_server *s) {
+        if (!s)
+                return;
+        uv_close((uv_handle_t *)&s->poll, on_closed); /* before its descriptor goes */
+        uv_close((uv_handle_t *)&s->timer, on_closed);
+        MHD_stop_daemon(s->daemon);
+}
+
+int http_server_port(const struct http_server *s) {
+        return s->port;
+}

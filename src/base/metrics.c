@@ -1,0 +1,272 @@
+#include "base/metrics.h"
+
+#include <dirent.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+#include <uthash.h>
+
+#include "base/err.h"
+#include "base/file.h"
+#include "base/mem.h"
+
+enum { MAX_LABELS = 4, MAX_SERIES_TEXT = 64 << 10 };
+
+struct series {
+        UT_hash_handle hh; /* keeps the order in which series were made */
+        double value;      /* of a histogram: the sum */
+        uint64_t count;
+        uint64_t *bucket;  /* of a histogram: observations in each, not cumulated */
+        char labels[];     /* as printed: name="value",name="value" */
+};
+
+struct metric {
+        STAILQ_ENTRY(metric) link;
+        enum metric_type type;
+        const char *name, *help;
+        const char *label[MAX_LABELS];
+        size_t n_labels;
+        const double *buckets;
+        size_t n_buckets;
+        struct series *series;
+};
+
+struct metrics {
+        STAILQ_HEAD(, metric) metrics;
+};
+
+struct metrics *metrics_new(void) {
+        struct metrics *m = xnew(struct metrics);
+        STAILQ_INIT(&m->metrics);
+        return m;
+}
+
+static void series_free(struct metric *m, struct series *s) {
+        HASH_DEL(m->series, s);
+        free(s->bucket);
+        free(s);
+}
+
+void metrics_free(struct metrics *m) {
+        if (!m)
+                return;
+        while (!STAILQ_EMPTY(&m->metrics)) {
+                struct metric *f = STAILQ_FIRST(&m->metrics);
+                STAILQ_REMOVE_HEAD(&m->metrics, link);
+                while (f->series)
+                        series_free(f, f->series);
+                free(f);
+        }
+        free(m);
+}
+
+/* Series. */
+
+static void add_escaped(struct buf *b, const char *s, bool quotes) {
+        for (; *s; s++) {
+                if (*s == '\n')
+                        buf_adds(b, "\\n");
+                else if (*s == '\\' || (*s == '"' && quotes))
+                        buf_addf(b, "\\%c", *s);
+                else
+                        buf_addc(b, *s);
+        }
+}
+
+static struct series *find_series(struct metric *m, const char *const *values, bool create) {
+        struct buf text = BUF_INIT(MAX_SERIES_TEXT);
+        struct series *s;
+        size_t n = 0;
+        for (; values && values[n]; n++) {
+                BUG_ON(n == m->n_labels);
+                buf_addf(&text, "%s%s=\"", n ? "," : "", m->label[n]);
+                add_escaped(&text, values[n], true);
+                buf_addc(&text, '"');
+        }
+        BUG_ON(n != m->n_labels || text.failed);
+        HASH_FIND(hh, m->series, buf_str(&text), text.n, s);
+        if (!s && create) {
+                s = xcalloc(1, sizeof(*s) + text.n + 1);
+                memcpy(s->labels, buf_str(&text), text.n);
+                if (m->type == METRIC_HISTOGRAM)
+                        s->bucket = xnew_n(uint64_t, m->n_buckets + 1);
+                HASH_ADD_KEYPTR(hh, m->series, s->labels, text.n, s);
+        }
+        buf_done(&text);
+        return s;
+}
+
+struct metric *metric_add(struct metrics *m, enum metric_type t, const char *name, const char *help, const char *const *labels,
+                          const double *buckets, size_t n_buckets) {
+        struct metric *f = xnew(struct metric);
+        f->type = t;
+        f->name = name;
+        f->help = help;
+        f->buckets = buckets;
+        f->n_buckets = n_buckets;
+        for (; labels && labels[f->n_labels]; f->n_labels++) {
+                BUG_ON(f->n_labels == MAX_LABELS);
+                f->label[f->n_labels] = labels[f->n_labels];
+        }
+        for (size_t i = 1; i < n_buckets; i++)
+                BUG_ON(buckets[i - 1] >= buckets[i]);
+        STAILQ_INSERT_TAIL(&m->metrics, f, link);
+        if (!f->n_labels) /* the only series there can be is shown from the start */
+                (void)find_series(f, NULL, true);
+        return f;
+}
+
+void metric_inc(struct metric *m, double by, const char *const *values) {
+        BUG_ON(m->type == METRIC_HISTOGRAM || (m->type == METRIC_COUNTER && by < 0));
+        find_series(m, values, true)->value += by;
+}
+
+void metric_set(struct metric *m, double to, const char *const *values) {
+        BUG_ON(m->type == METRIC_HISTOGRAM);
+        find_series(m, values, true)->value = to;
+}
+
+void metric_observe(struct metric *m, double v, const char *const *values) {
+        BUG_ON(m->type != METRIC_HISTOGRAM);
+        struct series *s = find_series(m, values, true);
+        size_t i = 0;
+        while (i < m->n_buckets && v > m->buckets[i])
+                i++;
+        s->bucket[i]++;
+        s->count++;
+        s->value += v;
+}
+
+void metric_forget(struct metric *m, const char *const *values) {
+        struct series *s = find_series(m, values, false);
+        if (s)
+                series_free(m, s);
+}
+
+/* Text. */
+
+static void add_number(struct buf *b, double v) {
+        if (isnan(v))
+                buf_adds(b, "NaN");
+        else if (isinf(v))
+                buf_adds(b, v > 0 ? "+Inf" : "-Inf");
+        else if (fabs(v) < 1e15 && v == trunc(v))
+                buf_addf(b, "%.0f", v);
+        else
+                buf_addf(b, "%.10g", v);
+}
+
+static void add_sample(struct buf *b, const char *name, const char *suffix, const char *labels, const double *le, double v) {
+        buf_addf(b, "%s%s", name, suffix);
+        if (*labels || le) {
+                buf_addf(b, "{%s", labels);
+                if (le) {
+                        buf_addf(b, "%sle=\"", *labels ? "," : "");
+                        add_number(b, *le);
+                        buf_addc(b, '"');
+                }
+                buf_addc(b, '}');
+        }
+        buf_addc(b, ' ');
+        add_number(b, v);
+        buf_addc(b, '\n');
+}
+
+static void add_head(struct buf *b, const char *name, const char *help, enum metric_type type) {
+        static const char *const types[] = { [METRIC_COUNTER] = "counter", [METRIC_GAUGE] = "gauge", [METRIC_HISTOGRAM] = "histogram" };
+        buf_addf(b, "# HELP %s ", name);
+        add_escaped(b, help, false);
+        buf_addf(b, "\n# TYPE %s %s\n", name, types[type]);
+}
+
+static void add_histogram(struct buf *b, const struct metric *m, const struct series *s) {
+        uint64_t below = 0;
+        for (size_t i = 0; i <= m->n_buckets; i++) {
+                double le = i < m->n_buckets ? m->buckets[i] : (double)INFINITY;
+                below += s->bucket[i];
+                add_sample(b, m->name, "_bucket", s->labels, &le, (double)below);
+        }
+        add_sample(b, m->name, "_sum", s->labels, NULL, s->value);
+        add_sample(b, m->name, "_count", s->labels, NULL, (double)s->count);
+}
+
+static void add_metric(struct buf *b, const struct metric *m) {
+        if (!m->series)
+                return;
+        add_head(b, m->name, m->help, m->type);
+        for (const struct series *s = m->series; s; s = s->hh.next) {
+                if (m->type == METRIC_HISTOGRAM)
+                        add_histogram(b, m, s);
+                else
+                        add_sample(b, m->name, "", s->labels, NULL, s->value);
+        }
+}
+
+/* The process, under the names that every Prometheus client library uses. */
+
+static void add_single(struct buf *b, const char *name, const char *help, enum metric_type type, double v) {
+        add_head(b, name, help, type);
+        add_sample(b, name, "", "", NULL, v);
+}
+
+static double timespec_s(struct timespec t) {
+        return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* Start time, virtual and resident size: proc(5), fields 22, 23 and 24 of stat, counted behind the name, which may hold anything. */
+static void add_stat(struct buf *b) {
+        _cleanup_(freep) char *text = NULL;
+        struct timespec now, since_boot;
+        struct err e;
+        if (file_read("/proc/self/stat", 8192, &text, NULL, &e) < 0)
+                return;
+        const char *name_end = strrchr(text, ')');
+        struct str rest = str_from(name_end ? name_end + 2 : ""), word;
+        int64_t field[25] = { 0 };
+        size_t i = 3;
+        for (; i < ARRAY_LEN(field) && str_next_field(&rest, ' ', &word); i++)
+                (void)str_to_i64(word, &field[i]); /* the state, a letter, stays 0 */
+        if (i < ARRAY_LEN(field) || clock_gettime(CLOCK_REALTIME, &now) < 0 || clock_gettime(CLOCK_BOOTTIME, &since_boot) < 0)
+                return;
+        double boot = timespec_s(now) - timespec_s(since_boot);
+        add_single(b, "process_start_time_seconds", "When the process was started, in seconds since 1970.", METRIC_GAUGE,
+                   floor(boot + (double)field[22] / (double)sysconf(_SC_CLK_TCK)));
+        add_single(b, "process_virtual_memory_bytes", "Virtual memory.", METRIC_GAUGE, (double)field[23]);
+        add_single(b, "process_resident_memory_bytes", "Resident memory.", METRIC_GAUGE, (double)field[24] * (double)sysconf(_SC_PAGESIZE));
+}
+
+static void add_descriptors(struct buf *b) {
+        struct rlimit limit;
+        DIR *d = opendir("/proc/self/fd");
+        if (d) {
+                int n = -1; /* our own */
+                for (const struct dirent *f; (f = readdir(d));)
+                        n += f->d_name[0] != '.';
+                closedir(d);
+                add_single(b, "process_open_fds", "Open file descriptors.", METRIC_GAUGE, n);
+        }
+        if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
+                add_single(b, "process_max_fds", "Most file descriptors that may be open.", METRIC_GAUGE, (double)limit.rlim_cur);
+}
+
+static void add_process(struct buf *b) {
+        struct rusage u;
+        if (getrusage(RUSAGE_SELF, &u) == 0)
+                add_single(b, "process_cpu_seconds_total", "CPU time spent, user and system.", METRIC_COUNTER,
+                           (double)u.ru_utime.tv_sec + (double)u.ru_stime.tv_sec + (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6);
+        add_stat(b);
+        add_descriptors(b);
+}
+
+void metrics_render(const struct metrics *m, struct buf *out) {
+        const struct metric *f;
+        STAILQ_FOREACH(f, &m->metrics, link)
+                add_metric(out, f);
+        add_process(out);
+}
