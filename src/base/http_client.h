@@ -41,8 +41,11 @@ struct http_response {
 
 /* Once, at the end of the call; *r is valid during the call only. The call is freed after it returns. */
 typedef void(http_done_fn)(void *u, const struct http_response *r);
-/* Streams only: the bytes of a 2xx body as they come. Bodies of other statuses are collected into r->body. */
+/* Streams only: the bytes of a 2xx body as they come. Bodies of other statuses are collected into r->body. May start and
+ * cancel calls, this one and the whole client included. */
 typedef void(http_data_fn)(void *u, const char *p, size_t n);
+/* Streams only: the headers of a 2xx answer are here, so the server took the request; before any data. */
+typedef void(http_head_fn)(void *u);
 
 struct http_request {
         const char *method, *path;        /* path with query, starts with '/' */
@@ -52,6 +55,7 @@ struct http_request {
         size_t max_body;                  /* largest response collected; 0: 32 MiB */
         unsigned timeout_ms;              /* 0: none (streams) */
         http_data_fn *data;               /* not NULL: a stream */
+        http_head_fn *head;               /* may be NULL */
         http_done_fn *done;
         void *u;
 };
@@ -59,5 +63,10 @@ struct http_request {
 struct http_call *http_start(struct http_client *c, const struct http_request *r);
 /* The callbacks will not be called any more; resets the stream only, not the connection. NULL is allowed. */
 void http_cancel(struct http_call *call);
+
+/* Gives the connection up: all calls end with a transport error in a later turn, the next call connects anew. For a server
+ * that stays silent on a connection that TCP finds healthy. Done by itself when a call times out and nothing at all
+ * was received since it began. */
+void http_client_reconnect(struct http_client *c);
 
 #endif

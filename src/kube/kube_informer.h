@@ -2,7 +2,7 @@
  *
  * It keeps only what the field table decodes and only the objects that `keep` accepts. It pages through lists, resumes a watch from its last resourceVersion,
  * uses bookmarks, lists again on 410, backs off with jitter while the server is away, for as long as that lasts, and restarts a watch that
- * has been silent for longer than two bookmarks. Within a relist, objects that vanished are reported as deleted. Loop thread only. */
+ * has been silent for longer than two bookmarks. A resource whose version is not known yet is discovered first. Within a relist, objects that vanished are reported as deleted. Loop thread only. */
 #ifndef KUBE_KUBE_INFORMER_H
 #define KUBE_KUBE_INFORMER_H
 
@@ -32,13 +32,16 @@ struct kube_informer_options {
         void (*synced)(void *u);           /* once, after the first complete list; may be NULL */
         /* An object that cannot be decoded is skipped and told here, once per version; the watch goes on. May be NULL (then logged at -v 2). */
         void (*undecodable)(void *u, const struct err *e);
-        /* The server refuses us (403, 404 because the CRD is missing, ...): told on each change of the reason, retried for ever; e NULL when well again. */
+        /* The server refuses us (403, 404 because the CRD is missing, ...): told on each change of the reason, retried for ever; e NULL when well again.
+         * ERR_RETRY (the server is away) is told from the third failure in a row on. */
         void (*trouble)(void *u, const struct err *e);
+        unsigned silence_ms; /* 0: 130 s, two bookmarks and a little */
         void *u;
 };
 
 struct kube_informer *kube_informer_new(struct kube_client *c, const struct kube_informer_options *o); /* starts in the next turn */
-void kube_informer_free(struct kube_informer *i); /* no more callbacks; releases the cache */
+/* No more callbacks; releases the cache, at the end of the callback when called from inside one. NULL is allowed. Before kube_client_free. */
+void kube_informer_free(struct kube_informer *i);
 
 bool kube_informer_synced(const struct kube_informer *i);
 size_t kube_informer_count(const struct kube_informer *i);

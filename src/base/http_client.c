@@ -1,0 +1,617 @@
+#include "base/http_client.h"
+
+#include <curl/curl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <sys/socket.h>
+
+#include "base/mem.h"
+
+enum {
+        MAX_BODY = 32 << 20,
+        /* libcurl allocates this much for each transfer in progress, and idle watches are most of our transfers. */
+        BUFFER_BYTES = 8 << 10,
+        UPLOAD_BUFFER_BYTES = 16 << 10, /* libcurl's minimum */
+        MAX_SPARE = 2,
+        CONNECT_TIMEOUT_MS = 10000,
+        /* A dead host is noticed 15 to 45 s after the last byte, about as client-go does with its HTTP/2 pings. */
+        KEEPALIVE_S = 15,
+        USER_TIMEOUT_MS = 30000,
+};
+
+enum call_state {
+        CALL_WAITING,   /* started from inside libcurl: added when it returns */
+        CALL_ACTIVE,    /* libcurl has it */
+        CALL_FAILED,    /* its connection was given up: done is called in the next turn */
+        CALL_CANCELLED, /* cancelled from inside libcurl: released when it returns */
+        CALL_DONE,      /* inside its done callback */
+};
+
+struct http_call {
+        TAILQ_ENTRY(http_call) entry; /* in client->calls, whatever its state */
+        struct http_client *client;
+        enum call_state state;
+        CURL *easy;
+        struct curl_slist *headers;
+        char *url, *body;
+        struct buf answer;
+        uint64_t started_ms;
+        int retry_after_s;
+        bool too_large, head_told;
+        http_data_fn *data;
+        http_head_fn *head;
+        http_done_fn *done;
+        void *u;
+        char reason[CURL_ERROR_SIZE];
+};
+
+/* A socket of libcurl's. It outlives the client by a turn, because libuv closes late, and so knows its client only until then. */
+struct http_socket {
+        uv_poll_t poll;
+        LIST_ENTRY(http_socket) entry;
+        struct http_client *client;
+        curl_socket_t fd;
+};
+
+struct http_client {
+        uv_loop_t *loop;
+        CURLM *multi;
+        uv_timer_t timer;
+        uv_idle_t next_turn;
+        unsigned open_handles;
+        TAILQ_HEAD(, http_call) calls;
+        LIST_HEAD(, http_socket) sockets;
+        CURL *spare[MAX_SPARE];
+        unsigned n_spare;
+        unsigned busy;        /* depth of callbacks, ours and libcurl's: memory must stay */
+        bool in_curl;         /* libcurl refuses calls from inside its callbacks */
+        bool kicked;          /* libcurl asked to be called at once */
+        bool unsettled;       /* calls in another state than ACTIVE exist */
+        bool reconnect;
+        bool dying;
+        uint64_t last_byte_ms;
+
+        char *base_url, *connect_to, *user_agent, *ca_pem, *cert_pem, *key_pem;
+        bool local; /* a loopback address is never behind a proxy */
+        struct curl_slist *connect_to_list;
+        const char *(*token)(void *u);
+        void *token_u;
+};
+
+static void settle(struct http_client *c);
+static void teardown(struct http_client *c);
+
+/* ---- libcurl's sockets and timer on the loop ---- */
+
+static void enter(struct http_client *c) {
+        c->busy++;
+        c->in_curl = true;
+}
+
+static void leave(struct http_client *c) {
+        c->in_curl = false;
+        settle(c);
+        c->busy--;
+        if (c->busy == 0 && c->dying)
+                teardown(c);
+}
+
+static void on_socket(uv_poll_t *p, int status, int events) {
+        struct http_socket *s = CONTAINER(p, struct http_socket, poll);
+        struct http_client *c = s->client;
+        int running, flags = status < 0 ? CURL_CSELECT_ERR : 0;
+
+        flags |= events & UV_READABLE ? CURL_CSELECT_IN : 0;
+        flags |= events & UV_WRITABLE ? CURL_CSELECT_OUT : 0;
+        enter(c);
+        curl_multi_socket_action(c->multi, s->fd, flags, &running);
+        leave(c);
+}
+
+static void on_time(struct http_client *c) {
+        int running;
+        enter(c);
+        curl_multi_socket_action(c->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+        leave(c);
+}
+
+static void on_timer(uv_timer_t *t) {
+        on_time(CONTAINER(t, struct http_client, timer));
+}
+
+static void on_next_turn(uv_idle_t *idle) {
+        struct http_client *c = CONTAINER(idle, struct http_client, next_turn);
+        uv_idle_stop(idle);
+        if (c->kicked) {
+                c->kicked = false;
+                on_time(c);
+        } else {
+                c->busy++;
+                leave(c);
+        }
+}
+
+/* A time of 0 ms is served in the next turn: a timer of 0 ms that is set again in its own callback would never let libuv poll. */
+static int set_timer(CURLM *multi, long ms, void *u) {
+        struct http_client *c = u;
+        c->kicked = ms == 0;
+        if (ms <= 0)
+                uv_timer_stop(&c->timer);
+        else
+                uv_timer_start(&c->timer, on_timer, (uint64_t)ms, 0);
+        if (ms == 0)
+                uv_idle_start(&c->next_turn, on_next_turn);
+        return 0;
+}
+
+static void socket_closed(uv_handle_t *h) {
+        free(CONTAINER((uv_poll_t *)h, struct http_socket, poll));
+}
+
+static void socket_drop(struct http_socket *s) {
+        LIST_REMOVE(s, entry);
+        uv_close((uv_handle_t *)&s->poll, socket_closed);
+}
+
+static int set_socket(CURL *easy, curl_socket_t fd, int what, void *u, void *socket_u) {
+        struct http_client *c = u;
+        struct http_socket *s = socket_u;
+
+        if (what == CURL_POLL_REMOVE) {
+                /* libcurl closes the descriptor right after: uv_close() takes it out of epoll at once. */
+                if (s) {
+                        curl_multi_assign(c->multi, fd, NULL);
+                        socket_drop(s);
+                }
+                return 0;
+        }
+        if (!s) {
+                s = xnew(struct http_socket);
+                s->client = c;
+                s->fd = fd;
+                int r = uv_poll_init(c->loop, &s->poll, fd);
+                BUG_ON(r < 0);
+                LIST_INSERT_HEAD(&c->sockets, s, entry);
+                curl_multi_assign(c->multi, fd, s);
+        }
+        uv_poll_start(&s->poll, (what & CURL_POLL_IN ? UV_READABLE : 0) | (what & CURL_POLL_OUT ? UV_WRITABLE : 0), on_socket);
+        return 0;
+}
+
+static int tune_socket(void *u, curl_socket_t fd, curlsocktype purpose) {
+        const unsigned ms = USER_TIMEOUT_MS;
+        /* Best effort: without it a dead host is only noticed by the callers' own time-outs. */
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof ms);
+        return CURL_SOCKOPT_OK;
+}
+
+static void multi_open(struct http_client *c) {
+        c->multi = curl_multi_init();
+        BUG_ON(!c->multi);
+        curl_multi_setopt(c->multi, CURLMOPT_SOCKETFUNCTION, set_socket);
+        curl_multi_setopt(c->multi, CURLMOPT_SOCKETDATA, c);
+        curl_multi_setopt(c->multi, CURLMOPT_TIMERFUNCTION, set_timer);
+        curl_multi_setopt(c->multi, CURLMOPT_TIMERDATA, c);
+        curl_multi_setopt(c->multi, CURLMOPT_PIPELINING, CURLPIPE_MULTIPLEX);
+        curl_multi_setopt(c->multi, CURLMOPT_MAXCONNECTS, 4L);
+}
+
+/* All calls have left it. */
+static void multi_close(struct http_client *c) {
+        struct http_socket *s;
+        c->in_curl = true;
+        curl_multi_cleanup(c->multi);
+        c->in_curl = false;
+        c->multi = NULL;
+        /* Not every version of libcurl takes its sockets back when it ends. */
+        while ((s = LIST_FIRST(&c->sockets)))
+                socket_drop(s);
+        uv_timer_stop(&c->timer);
+        uv_idle_stop(&c->next_turn);
+        c->kicked = false;
+}
+
+/* ---- one call ---- */
+
+static void call_release(struct http_call *call) {
+        struct http_client *c = call->client;
+
+        if (call->state == CALL_ACTIVE || call->state == CALL_CANCELLED)
+                curl_multi_remove_handle(c->multi, call->easy);
+        TAILQ_REMOVE(&c->calls, call, entry);
+        if (c->n_spare < MAX_SPARE && !c->dying) {
+                curl_easy_reset(call->easy);
+                c->spare[c->n_spare++] = call->easy;
+        } else {
+                curl_easy_cleanup(call->easy);
+        }
+        curl_slist_free_all(call->headers);
+        free(call->url);
+        free(call->body);
+        buf_done(&call->answer);
+        free(call);
+}
+
+static int call_status(const struct http_call *call) {
+        long status = 0;
+        curl_easy_getinfo(call->easy, CURLINFO_RESPONSE_CODE, &status);
+        return (int)status;
+}
+
+static bool call_streams(const struct http_call *call) {
+        int status = call_status(call);
+        return call->data && status >= 200 && status < 300;
+}
+
+static bool call_silenced(const struct http_call *call) {
+        return call->state == CALL_CANCELLED || call->client->dying;
+}
+
+static size_t on_header(char *p, size_t size, size_t n, void *u) {
+        struct http_call *call = u;
+        static const char name[] = "retry-after:";
+
+        n *= size;
+        if (call_silenced(call))
+                return 0;
+        call->client->last_byte_ms = uv_now(call->client->loop);
+        if (n >= sizeof name && strncasecmp(p, name, sizeof name - 1) == 0) {
+                int64_t s;
+                if (str_to_i64(str_trim((struct str){ p + sizeof name - 1, n - (sizeof name - 1) }), &s) && s >= 0)
+                        call->retry_after_s = s > 3600 ? 3600 : (int)s;
+        }
+        if (n <= 2 && call->head && !call->head_told && call_streams(call)) {
+                call->head_told = true;
+                call->head(call->u);
+                if (call_silenced(call))
+                        return 0;
+        }
+        return n;
+}
+
+/* Returning another number than n ends the transfer. */
+static size_t on_data(char *p, size_t size, size_t n, void *u) {
+        struct http_call *call = u;
+
+        n *= size;
+        if (call_silenced(call))
+                return 0;
+        call->client->last_byte_ms = uv_now(call->client->loop);
+        if (call_streams(call)) {
+                call->data(call->u, p, n);
+                return call_silenced(call) ? 0 : n;
+        }
+        buf_add(&call->answer, p, n);
+        if (call->answer.failed) {
+                call->too_large = true;
+                return 0;
+        }
+        return n;
+}
+
+static void header_add(struct http_call *call, const char *name, const char *value) {
+        _cleanup_(freep) char *line = xasprintf("%s: %s", name, value);
+        struct curl_slist *l = curl_slist_append(call->headers, line);
+        BUG_ON(!l);
+        call->headers = l;
+        explicit_bzero(line, strlen(line)); /* it may have been the token */
+}
+
+static void set_blob(CURL *h, CURLoption option, char *pem) {
+        if (!pem)
+                return;
+        struct curl_blob blob = { pem, strlen(pem), CURL_BLOB_NOCOPY };
+        curl_easy_setopt(h, option, &blob);
+}
+
+static void set_connection_options(struct http_client *c, CURL *h) {
+        curl_easy_setopt(h, CURLOPT_NOSIGNAL, 1L);
+        curl_easy_setopt(h, CURLOPT_PROTOCOLS_STR, "http,https");
+        curl_easy_setopt(h, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
+        curl_easy_setopt(h, CURLOPT_PIPEWAIT, 1L);
+        curl_easy_setopt(h, CURLOPT_PATH_AS_IS, 1L); /* what the caller encoded is not to be tidied up */
+        curl_easy_setopt(h, CURLOPT_BUFFERSIZE, (long)BUFFER_BYTES);
+        curl_easy_setopt(h, CURLOPT_UPLOAD_BUFFERSIZE, (long)UPLOAD_BUFFER_BYTES);
+        curl_easy_setopt(h, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_TIMEOUT_MS);
+        curl_easy_setopt(h, CURLOPT_TCP_KEEPALIVE, 1L);
+        curl_easy_setopt(h, CURLOPT_TCP_KEEPIDLE, (long)KEEPALIVE_S);
+        curl_easy_setopt(h, CURLOPT_TCP_KEEPINTVL, (long)KEEPALIVE_S);
+        curl_easy_setopt(h, CURLOPT_SOCKOPTFUNCTION, tune_socket);
+        curl_easy_setopt(h, CURLOPT_SSL_SESSIONID_CACHE, 0L);
+        if (c->local)
+                curl_easy_setopt(h, CURLOPT_PROXY, "");
+        if (c->connect_to_list)
+                curl_easy_setopt(h, CURLOPT_CONNECT_TO, c->connect_to_list);
+        if (c->ca_pem) {
+                /* The built-in default folder would be trusted beside the cluster's own authority. */
+                curl_easy_setopt(h, CURLOPT_CAINFO, NULL);
+                curl_easy_setopt(h, CURLOPT_CAPATH, NULL);
+                set_blob(h, CURLOPT_CAINFO_BLOB, c->ca_pem);
+        }
+        set_blob(h, CURLOPT_SSLCERT_BLOB, c->cert_pem);
+        set_blob(h, CURLOPT_SSLKEY_BLOB, c->key_pem);
+}
+
+static void set_call_options(struct http_call *call, const struct http_request *r) {
+        CURL *h = call->easy;
+
+        curl_easy_setopt(h, CURLOPT_PRIVATE, call);
+        curl_easy_setopt(h, CURLOPT_ERRORBUFFER, call->reason);
+        curl_easy_setopt(h, CURLOPT_URL, call->url);
+        curl_easy_setopt(h, CURLOPT_HTTPHEADER, call->headers);
+        curl_easy_setopt(h, CURLOPT_HEADERFUNCTION, on_header);
+        curl_easy_setopt(h, CURLOPT_HEADERDATA, call);
+        curl_easy_setopt(h, CURLOPT_WRITEFUNCTION, on_data);
+        curl_easy_setopt(h, CURLOPT_WRITEDATA, call);
+        curl_easy_setopt(h, CURLOPT_TIMEOUT_MS, (long)r->timeout_ms);
+        if (call->body) {
+                curl_easy_setopt(h, CURLOPT_POSTFIELDS, call->body);
+                curl_easy_setopt(h, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)r->body_len);
+        }
+        curl_easy_setopt(h, CURLOPT_CUSTOMREQUEST, r->method);
+}
+
+static void call_begin(struct http_call *call) {
+        call->state = CALL_ACTIVE;
+        CURLMcode r = curl_multi_add_handle(call->client->multi, call->easy);
+        BUG_ON(r != CURLM_OK);
+}
+
+struct http_call *http_start(struct http_client *c, const struct http_request *r) {
+        struct http_call *call = xnew(struct http_call);
+        const char *token = c->token ? c->token(c->token_u) : NULL;
+
+        BUG_ON(!r->done || !r->path || r->path[0] != '/' || c->dying);
+        call->client = c;
+        call->easy = c->n_spare ? c->spare[--c->n_spare] : curl_easy_init();
+        BUG_ON(!call->easy);
+        call->url = xasprintf("%s%s", c->base_url, r->path);
+        call->body = r->body ? xstrndup(r->body, r->body_len) : NULL;
+        call->answer = BUF_INIT(r->max_body ? r->max_body : MAX_BODY);
+        call->started_ms = uv_now(c->loop);
+        call->retry_after_s = -1;
+        call->data = r->data;
+        call->head = r->head;
+        call->done = r->done;
+        call->u = r->u;
+
+        header_add(call, "Accept", r->accept ? r->accept : "application/json");
+        header_add(call, "User-Agent", c->user_agent);
+        if (r->body) {
+                header_add(call, "Content-Type", r->content_type ? r->content_type : "application/json");
+                header_add(call, "Expect", ""); /* no wait for "100 Continue" */
+        }
+        if (token) {
+                _cleanup_(freep) char *bearer = xasprintf("Bearer %s", token);
+                header_add(call, "Authorization", bearer);
+                explicit_bzero(bearer, strlen(bearer));
+        }
+        set_connection_options(c, call->easy);
+        set_call_options(call, r);
+
+        TAILQ_INSERT_TAIL(&c->calls, call, entry);
+        if (c->in_curl) {
+                call->state = CALL_WAITING;
+                c->unsettled = true;
+        } else {
+                call_begin(call);
+        }
+        return call;
+}
+
+void http_cancel(struct http_call *call) {
+        if (!call || call->state == CALL_DONE || call->state == CALL_CANCELLED)
+                return;
+        if (call->client->in_curl && call->state == CALL_ACTIVE) {
+                call->state = CALL_CANCELLED;
+                call->client->unsettled = true;
+        } else {
+                call_release(call);
+        }
+}
+
+/* ---- ends ---- */
+
+static void call_finish(struct http_call *call, CURLcode result) {
+        struct http_client *c = call->client;
+        struct err e;
+        struct http_response r = { .status = call_status(call), .retry_after_s = call->retry_after_s };
+
+        if (call->too_large) {
+                err_set(&e, ERR_INVALID, (int)result, "the answer is larger than %zu bytes", call->answer.limit);
+                r.transport = &e;
+        } else if (call->state == CALL_FAILED) {
+                err_set(&e, ERR_RETRY, CURLE_OPERATION_TIMEDOUT, "the server is silent, its connection was given up");
+                r.transport = &e;
+        } else if (result != CURLE_OK) {
+                err_set(&e, ERR_RETRY, (int)result, "%s", str_or(call->reason, curl_easy_strerror(result)));
+                r.transport = &e;
+        }
+        r.body = buf_str(&call->answer);
+        r.body_len = call->answer.n;
+
+        if (call->state == CALL_ACTIVE)
+                curl_multi_remove_handle(c->multi, call->easy);
+        call->state = CALL_DONE;
+        call->done(call->u, &r);
+        call_release(call);
+}
+
+static void give_up_connection(struct http_client *c) {
+        struct http_call *call;
+
+        c->reconnect = false;
+        TAILQ_FOREACH(call, &c->calls, entry) {
+                if (call->state == CALL_ACTIVE) {
+                        curl_multi_remove_handle(c->multi, call->easy);
+                        call->state = CALL_FAILED;
+                        c->unsettled = true;
+                }
+        }
+        multi_close(c);
+        multi_open(c);
+}
+
+static void read_messages(struct http_client *c) {
+        CURLMsg *m;
+        int left;
+
+        while (!c->dying && (m = curl_multi_info_read(c->multi, &left))) {
+                struct http_call *call;
+                if (m->msg != CURLMSG_DONE)
+                        continue;
+                CURLcode result = m->data.result;
+                curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &call);
+                if (call->state == CALL_CANCELLED)
+                        continue;
+                if (result == CURLE_OPERATION_TIMEDOUT && c->last_byte_ms < call->started_ms)
+                        c->reconnect = true;
+                call_finish(call, result);
+        }
+}
+
+static struct http_call *next_unsettled(struct http_client *c) {
+        struct http_call *call;
+        TAILQ_FOREACH(call, &c->calls, entry)
+                if (call->state != CALL_ACTIVE && call->state != CALL_DONE)
+                        return call;
+        return NULL;
+}
+
+/* What could not be done inside libcurl is done behind it: ended calls are told, cancelled ones released, new ones begun. */
+static void settle(struct http_client *c) {
+        struct http_call *call;
+
+        read_messages(c);
+        if (c->reconnect && !c->dying)
+                give_up_connection(c);
+        while (c->unsettled && !c->dying) {
+                if (!(call = next_unsettled(c)))
+                        c->unsettled = false;
+                else if (call->state == CALL_WAITING)
+                        call_begin(call);
+                else if (call->state == CALL_CANCELLED)
+                        call_release(call);
+                else
+                        call_finish(call, CURLE_OPERATION_TIMEDOUT);
+        }
+}
+
+void http_client_reconnect(struct http_client *c) {
+        c->reconnect = true;
+        uv_idle_start(&c->next_turn, on_next_turn);
+}
+
+/* ---- the client ---- */
+
+/* A certificate name other than the address: the URL carries the name, and the connection is made to the address. */
+static int use_server_name(struct http_client *c, const char *name, struct err *e) {
+        CURLU *u = curl_url();
+        char *host = NULL, *port = NULL, *url = NULL;
+        int r = -1;
+
+        BUG_ON(!u);
+        if (curl_url_set(u, CURLUPART_URL, c->base_url, 0) != CURLUE_OK || curl_url_get(u, CURLUPART_HOST, &host, 0) != CURLUE_OK ||
+            curl_url_get(u, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) != CURLUE_OK) {
+                err_set(e, ERR_INVALID, 0, "server address '%s' is no http or https URL", c->base_url);
+                goto out;
+        }
+        c->local = streq(host, "localhost") || str_starts(host, "127.") || streq(host, "[::1]");
+        if (name) {
+                if (curl_url_set(u, CURLUPART_HOST, name, 0) != CURLUE_OK || curl_url_get(u, CURLUPART_URL, &url, CURLU_NO_DEFAULT_PORT) != CURLUE_OK) {
+                        err_set(e, ERR_INVALID, 0, "TLS server name '%s' is no host name", name);
+                        goto out;
+                }
+                _cleanup_(freep) char *rule = xasprintf("%s:%s:%s:%s", name, port, host, port);
+                c->connect_to_list = curl_slist_append(NULL, rule);
+                BUG_ON(!c->connect_to_list);
+                free(c->base_url);
+                c->base_url = xstrdup(url);
+        }
+        size_t n = strlen(c->base_url);
+        while (n && c->base_url[n - 1] == '/')
+                c->base_url[--n] = '\0';
+        r = 0;
+out:
+        curl_free(host);
+        curl_free(port);
+        curl_free(url);
+        curl_url_cleanup(u);
+        return r;
+}
+
+static void free_options(struct http_client *c) {
+        curl_slist_free_all(c->connect_to_list);
+        free(c->base_url);
+        free(c->user_agent);
+        free(c->ca_pem);
+        free(c->cert_pem);
+        if (c->key_pem)
+                explicit_bzero(c->key_pem, strlen(c->key_pem));
+        free(c->key_pem);
+}
+
+static char *dup_or_null(const char *s) {
+        return s ? xstrdup(s) : NULL;
+}
+
+int http_client_new(uv_loop_t *loop, const struct http_client_options *o, struct http_client **ret, struct err *e) {
+        struct http_client *c = xnew(struct http_client);
+
+        if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
+                free(c);
+                return err_set(e, ERR_INTERNAL, 0, "libcurl does not start");
+        }
+        c->loop = loop;
+        c->base_url = xstrdup(o->base_url);
+        c->user_agent = xstrdup(str_or(o->user_agent, "compute-domains"));
+        c->ca_pem = dup_or_null(o->ca_pem);
+        c->cert_pem = dup_or_null(o->cert_pem);
+        c->key_pem = dup_or_null(o->key_pem);
+        c->token = o->token;
+        c->token_u = o->token_u;
+        if (use_server_name(c, o->tls_server_name, e) < 0) {
+                free_options(c);
+                free(c);
+                return -1;
+        }
+        TAILQ_INIT(&c->calls);
+        LIST_INIT(&c->sockets);
+        uv_timer_init(loop, &c->timer);
+        uv_idle_init(loop, &c->next_turn);
+        c->open_handles = 2;
+        multi_open(c);
+        *ret = c;
+        return 0;
+}
+
+static void handle_closed(uv_handle_t *h) {
+        struct http_client *c = h->data;
+        if (--c->open_handles == 0)
+                free(c);
+}
+
+static void teardown(struct http_client *c) {
+        struct http_call *call;
+
+        while ((call = TAILQ_FIRST(&c->calls)))
+                call_release(call);
+        multi_close(c);
+        while (c->n_spare)
+                curl_easy_cleanup(c->spare[--c->n_spare]);
+        free_options(c);
+        c->timer.data = c->next_turn.data = c;
+        uv_close((uv_handle_t *)&c->timer, handle_closed);
+        uv_close((uv_handle_t *)&c->next_turn, handle_closed);
+}
+
+void http_client_free(struct http_client *c) {
+        if (!c || c->dying)
+                return;
+        c->dying = true;
+        if (c->busy == 0)
+                teardown(c);
+}

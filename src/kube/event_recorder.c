@@ -1,0 +1,342 @@
+#include "kube/event_recorder.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+#include <uthash.h>
+
+enum {
+        MAX_SERIES = 128,  /* remembered, the oldest idle one goes first */
+        MAX_OBJECTS = 256, /* with a token bucket */
+        OBJECT_BURST = 25,
+        OBJECT_REFILL_MS = 5 * 60 * 1000,
+        MAX_MESSAGE = 1024,
+        MAX_NAME = 253,
+        BODY_MAX = 64 << 10,
+};
+
+/* One Event on the server, and how often it happened. */
+struct series {
+        UT_hash_handle hh;
+        struct event_recorder *recorder;
+        char *api_version, *kind, *ns, *name, *uid; /* about whom */
+        char *reason, *message;
+        enum event_type type;
+        char event_name[MAX_NAME + 1];
+        int64_t first_s, last_s, count;
+        bool exists;          /* the server has it: patch instead of create */
+        bool dirty;           /* changed since the write in flight began */
+        struct kube_call *call;
+        char key[];
+};
+
+struct object {
+        UT_hash_handle hh;
+        double tokens;
+        uint64_t filled_ms;
+        char key[];
+};
+
+struct event_recorder {
+        struct kube_client *client;
+        uv_loop_t *loop;
+        uv_timer_t timer; /* of a flush */
+        char *component, *host;
+        struct series *series;
+        struct object *objects;
+        size_t n_in_flight;
+        void (*flushed)(void *u);
+        void *flushed_u;
+};
+
+static void write_event(struct series *s);
+
+/* ---- how much may be said about one object ---- */
+
+static double refill(const struct event_recorder *r, struct object *o) {
+        uint64_t now = uv_now(r->loop);
+        o->tokens += (double)(now - o->filled_ms) / OBJECT_REFILL_MS;
+        o->filled_ms = now;
+        if (o->tokens > OBJECT_BURST)
+                o->tokens = OBJECT_BURST;
+        return o->tokens;
+}
+
+static void drop_object(struct event_recorder *r, struct object *o) {
+        HASH_DEL(r->objects, o);
+        free(o);
+}
+
+/* A full bucket says nothing; if none is full, the oldest goes. */
+static void make_room_for_object(struct event_recorder *r) {
+        struct object *o, *next;
+        if (HASH_COUNT(r->objects) < MAX_OBJECTS)
+                return;
+        HASH_ITER(hh, r->objects, o, next) {
+                if (refill(r, o) >= OBJECT_BURST)
+                        drop_object(r, o);
+        }
+        if (HASH_COUNT(r->objects) >= MAX_OBJECTS)
+                drop_object(r, r->objects);
+}
+
+static bool may_write(struct event_recorder *r, const struct event_about *about) {
+        _cleanup_(freep) char *key = xasprintf("%s/%s/%s/%s", about->kind, about->ns ? about->ns : "", about->name, about->uid ? about->uid : "");
+        struct object *o;
+
+        HASH_FIND_STR(r->objects, key, o);
+        if (!o) {
+                size_t n = strlen(key) + 1;
+                make_room_for_object(r);
+                o = xcalloc(1, sizeof *o + n);
+                memcpy(o->key, key, n);
+                o->tokens = OBJECT_BURST;
+                o->filled_ms = uv_now(r->loop);
+                HASH_ADD_STR(r->objects, key, o);
+        }
+        if (refill(r, o) < 1)
+                return false;
+        o->tokens -= 1;
+        return true;
+}
+
+/* ---- series ---- */
+
+static void series_free(struct series *s) {
+        HASH_DEL(s->recorder->series, s);
+        free(s->api_version);
+        free(s->kind);
+        free(s->ns);
+        free(s->name);
+        free(s->uid);
+        free(s->reason);
+        free(s->message);
+        free(s);
+}
+
+static void make_room_for_series(struct event_recorder *r) {
+        struct series *s, *next;
+        if (HASH_COUNT(r->series) < MAX_SERIES)
+                return;
+        /* uthash keeps the order of insertion. */
+        HASH_ITER(hh, r->series, s, next) {
+                if (!s->call) {
+                        series_free(s);
+                        return;
+                }
+        }
+}
+
+static int64_t wall_ns(void) {
+        struct timespec t;
+        clock_gettime(CLOCK_REALTIME, &t);
+        return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* As client-go names them: the object's name and the time, which together are unique enough for one component. */
+static void name_event(struct series *s) {
+        snprintf(s->event_name, sizeof s->event_name, "%.*s.%016" PRIx64, MAX_NAME - 17, s->name, (uint64_t)wall_ns());
+}
+
+static char *dup_or_null(const char *s) {
+        return s ? xstrdup(s) : NULL;
+}
+
+static struct series *find_or_add(struct event_recorder *r, const struct event_about *about, enum event_type type, const char *reason, const char *message) {
+        _cleanup_(freep) char *key = xasprintf("%s\n%s\n%s\n%s\n%d\n%s\n%s", about->kind, about->ns ? about->ns : "", about->name,
+                                               about->uid ? about->uid : "", (int)type, reason, message);
+        struct series *s;
+
+        HASH_FIND_STR(r->series, key, s);
+        if (s)
+                return s;
+        make_room_for_series(r);
+        size_t n = strlen(key) + 1;
+        s = xcalloc(1, sizeof *s + n);
+        memcpy(s->key, key, n);
+        s->recorder = r;
+        s->api_version = dup_or_null(about->api_version);
+        s->kind = xstrdup(about->kind);
+        s->ns = dup_or_null(about->ns);
+        s->name = xstrdup(about->name);
+        s->uid = dup_or_null(about->uid);
+        s->reason = xstrdup(reason);
+        s->message = xstrdup(message);
+        s->type = type;
+        HASH_ADD_STR(r->series, key, s);
+        return s;
+}
+
+/* ---- writing ---- */
+
+static void end_flush(struct event_recorder *r) {
+        void (*flushed)(void *u) = r->flushed;
+        r->flushed = NULL;
+        uv_timer_stop(&r->timer);
+        if (flushed)
+                flushed(r->flushed_u);
+}
+
+static void on_written(void *u, yyjson_val *obj, const struct err *e) {
+        struct series *s = u;
+        struct event_recorder *r = s->recorder;
+
+        s->call = NULL;
+        r->n_in_flight--;
+        if (e && e->kind == ERR_NOT_FOUND && s->exists) {
+                /* The server forgets Events after an hour: begin another one. */
+                s->exists = false;
+                s->dirty = true;
+        } else if (e) {
+                log_v(2, "event was not written", kv_str("reason", s->reason), kv_err(e));
+                s->dirty = false;
+        } else {
+                s->exists = true;
+        }
+        if (s->dirty)
+                write_event(s);
+        if (r->n_in_flight == 0 && r->flushed)
+                end_flush(r);
+}
+
+static void about_json(struct jw *w, const struct series *s) {
+        jw_obj(w, "involvedObject");
+        if (s->api_version)
+                jw_str(w, "apiVersion", s->api_version);
+        jw_str(w, "kind", s->kind);
+        if (s->ns)
+                jw_str(w, "namespace", s->ns);
+        jw_str(w, "name", s->name);
+        if (s->uid)
+                jw_str(w, "uid", s->uid);
+        jw_end_obj(w);
+}
+
+static void create_json(struct jw *w, const struct series *s, const char *ns) {
+        const struct event_recorder *r = s->recorder;
+
+        jw_str(w, "apiVersion", "v1");
+        jw_str(w, "kind", "Event");
+        jw_obj(w, "metadata");
+        jw_str(w, "namespace", ns);
+        jw_str(w, "name", s->event_name);
+        jw_end_obj(w);
+        about_json(w, s);
+        jw_str(w, "type", s->type == EVENT_WARNING ? "Warning" : "Normal");
+        jw_str(w, "reason", s->reason);
+        jw_str(w, "message", s->message);
+        jw_obj(w, "source");
+        jw_str(w, "component", r->component);
+        if (r->host)
+                jw_str(w, "host", r->host);
+        jw_end_obj(w);
+        jw_str(w, "reportingComponent", r->component);
+        jw_str(w, "reportingInstance", r->host ? r->host : r->component);
+        jw_time(w, "firstTimestamp", s->first_s);
+}
+
+static void write_event(struct series *s) {
+        struct event_recorder *r = s->recorder;
+        const char *ns = s->ns ? s->ns : "default";
+        struct buf b = BUF_INIT(BODY_MAX);
+        struct jw w = JW(&b);
+
+        s->dirty = false;
+        jw_obj(&w, NULL);
+        if (!s->exists) {
+                name_event(s);
+                create_json(&w, s, ns);
+        }
+        jw_time(&w, "lastTimestamp", s->last_s);
+        jw_int(&w, "count", s->count);
+        jw_end_obj(&w);
+        r->n_in_flight++;
+        s->call = kube_start(r->client, &(struct kube_request){
+                .verb = s->exists ? KUBE_MERGE_PATCH : KUBE_CREATE, .res = &kube_events, .ns = ns, .name = s->event_name,
+                .body = { b.p, b.n }, .done = on_written, .u = s });
+        buf_done(&b);
+}
+
+/* Cuts behind a whole character. */
+static void shorten(char *s, size_t max) {
+        size_t n = strlen(s);
+        if (n <= max)
+                return;
+        while (max && ((unsigned char)s[max] & 0xc0) == 0x80)
+                max--;
+        s[max] = '\0';
+}
+
+void event_record(struct event_recorder *r, const struct event_about *about, enum event_type type, const char *reason, const char *fmt, ...) {
+        struct buf text = BUF_INIT(BODY_MAX);
+        va_list ap;
+
+        va_start(ap, fmt);
+        buf_vaddf(&text, fmt, ap);
+        va_end(ap);
+        _cleanup_(freep) char *message = buf_steal(&text);
+        shorten(message, MAX_MESSAGE);
+
+        struct series *s = find_or_add(r, about, type, reason, message);
+        s->last_s = wall_ns() / 1000000000;
+        if (s->count++ == 0)
+                s->first_s = s->last_s;
+        if (s->call) {
+                s->dirty = true;
+                return;
+        }
+        if (may_write(r, about))
+                write_event(s);
+        else
+                log_v(2, "event was held back, too many about this object", kv_str("object", s->name), kv_str("reason", reason));
+}
+
+/* ---- the recorder ---- */
+
+static void on_timer(uv_timer_t *t) {
+        end_flush(CONTAINER(t, struct event_recorder, timer));
+}
+
+void event_recorder_flush(struct event_recorder *r, unsigned limit_ms, void (*done)(void *u), void *u) {
+        r->flushed = done;
+        r->flushed_u = u;
+        uv_update_time(r->loop);
+        uv_timer_start(&r->timer, on_timer, r->n_in_flight ? limit_ms : 0, 0);
+}
+
+struct event_recorder *event_recorder_new(struct kube_client *c, const char *component, const char *host) {
+        struct event_recorder *r = xnew(struct event_recorder);
+        r->client = c;
+        r->loop = kube_client_loop(c);
+        r->component = xstrdup(component);
+        r->host = dup_or_null(host);
+        uv_timer_init(r->loop, &r->timer);
+        return r;
+}
+
+static void on_closed(uv_handle_t *h) {
+        free(CONTAINER((uv_timer_t *)h, struct event_recorder, timer));
+}
+
+void event_recorder_free(struct event_recorder *r) {
+        struct series *s, *next;
+        struct object *o, *next_object;
+
+        if (!r)
+                return;
+        HASH_ITER(hh, r->series, s, next) {
+                kube_cancel(s->call);
+                series_free(s);
+        }
+        HASH_ITER(hh, r->objects, o, next_object)
+                drop_object(r, o);
+        free(r->component);
+        free(r->host);
+        uv_close((uv_handle_t *)&r->timer, on_closed);
+}

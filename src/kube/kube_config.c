@@ -1,0 +1,273 @@
+#include "kube/kube_config.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <yaml.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "kube/kube_config_priv.h"
+
+enum { MAX_FILE = 1 << 20 };
+
+#define SERVICE_ACCOUNT_DIR "/var/run/secrets/kubernetes.io/serviceaccount"
+
+/* ---- in a pod ---- */
+
+int kube_config__in_cluster(const char *host, const char *port, const char *dir, struct kube_config *ret, struct err *e) {
+        _cleanup_(freep) char *ca_path = file_join(dir, "ca.crt"), *ns_path = file_join(dir, "namespace");
+        _cleanup_(freep) char *ns = NULL;
+        struct kube_config c = { 0 };
+        struct err ignored;
+        size_t n;
+
+        if (!host || !*host || !port || !*port)
+                return err_set(e, ERR_INVALID, 0, "not in a cluster (KUBERNETES_SERVICE_HOST and _PORT are not set) and no kubeconfig given");
+        c.token_file = file_join(dir, "token");
+        if (file_read(c.token_file, MAX_FILE, &c.token, &n, e) < 0 || file_read(ca_path, MAX_FILE, &c.ca_pem, NULL, e) < 0) {
+                kube_config_done(&c);
+                return err_wrap(e, "service account");
+        }
+        /* Only the file counts: it rotates. */
+        free(TAKE(c.token));
+        c.server = xasprintf(strchr(host, ':') ? "https://[%s]:%s" : "https://%s:%s", host, port);
+        if (file_read(ns_path, MAX_FILE, &ns, &n, &ignored) == 0) {
+                struct str s = str_trim((struct str){ ns, n });
+                c.ns = s.n ? xstrndup(s.p, s.n) : NULL;
+        }
+        if (!c.ns)
+                c.ns = xstrdup("default");
+        *ret = c;
+        return 0;
+}
+
+/* ---- kubeconfig: a YAML document, of which we look up a few strings ---- */
+
+static const char *scalar(const yaml_node_t *n) {
+        return n && n->type == YAML_SCALAR_NODE ? (const char *)n->data.scalar.value : NULL;
+}
+
+static yaml_node_t *get(yaml_document_t *d, yaml_node_t *map, const char *key) {
+        if (!map || map->type != YAML_MAPPING_NODE)
+                return NULL;
+        for (yaml_node_pair_t *p = map->data.mapping.pairs.start; p < map->data.mapping.pairs.top; p++)
+                if (streq(scalar(yaml_document_get_node(d, p->key)), key))
+                        return yaml_document_get_node(d, p->value);
+        return NULL;
+}
+
+/* NULL for absent, null and empty: kubectl writes all three for "not set". */
+static const char *get_str(yaml_document_t *d, yaml_node_t *map, const char *key) {
+        yaml_node_t *n = get(d, map, key);
+        const char *s = scalar(n);
+        if (!s || !*s)
+                return NULL;
+        bool plain = n->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
+        return plain && (streq(s, "null") || streq(s, "~")) ? NULL : s;
+}
+
+static bool get_true(yaml_document_t *d, yaml_node_t *map, const char *key) {
+        const char *s = get_str(d, map, key);
+        return s && (strcasecmp(s, "true") == 0 || strcasecmp(s, "yes") == 0 || strcasecmp(s, "on") == 0 || strcasecmp(s, "y") == 0);
+}
+
+/* The part named `what` ("cluster") of the entry called `name` in the list `list` ("clusters"). */
+static yaml_node_t *named(yaml_document_t *d, yaml_node_t *root, const char *list, const char *what, const char *name, struct err *e) {
+        yaml_node_t *l = get(d, root, list);
+        if (l && l->type == YAML_SEQUENCE_NODE) {
+                for (yaml_node_item_t *i = l->data.sequence.items.start; i < l->data.sequence.items.top; i++) {
+                        yaml_node_t *entry = yaml_document_get_node(d, *i);
+                        if (streq(get_str(d, entry, "name"), name)) {
+                                yaml_node_t *part = get(d, entry, what);
+                                if (part && part->type == YAML_MAPPING_NODE)
+                                        return part;
+                        }
+                }
+        }
+        err_set(e, ERR_INVALID, 0, "there is no %s '%s'", what, name);
+        return NULL;
+}
+
+static int base64_value(char c) {
+        if (c >= 'A' && c <= 'Z')
+                return c - 'A';
+        if (c >= 'a' && c <= 'z')
+                return c - 'a' + 26;
+        if (c >= '0' && c <= '9')
+                return c - '0' + 52;
+        return c == '+' ? 62 : c == '/' ? 63 : -1;
+}
+
+/* Standard alphabet; line breaks are allowed, as in a folded scalar. */
+static int base64_decode(const char *s, char **ret) {
+        _cleanup_(freep) char *out = xmalloc(strlen(s) / 4 * 3 + 4);
+        unsigned bits = 0, n_bits = 0, digits = 0, pads = 0;
+        size_t n = 0;
+
+        for (; *s; s++) {
+                if (*s == '\n' || *s == '\r' || *s == ' ')
+                        continue;
+                if (*s == '=') {
+                        pads++;
+                        continue;
+                }
+                int v = base64_value(*s);
+                if (v < 0 || pads)
+                        return -1;
+                bits = (bits << 6 | (unsigned)v) & 0xffffff;
+                digits++;
+                n_bits += 6;
+                if (n_bits >= 8) {
+                        n_bits -= 8;
+                        out[n++] = (char)(bits >> n_bits & 0xff);
+                }
+        }
+        if (pads > 2 || (digits + pads) % 4 != 0 || memchr(out, '\0', n))
+                return -1;
+        out[n] = '\0';
+        *ret = TAKE(out);
+        return 0;
+}
+
+static char *relative_to(const char *kubeconfig, const char *path) {
+        const char *slash = strrchr(kubeconfig, '/');
+        if (path[0] == '/' || !slash)
+                return xstrdup(path);
+        return xasprintf("%.*s/%s", (int)(slash - kubeconfig), kubeconfig, path);
+}
+
+/* The PEM text of `key` ("client-key"): inline in <key>-data, which wins as in kubectl, or in the file it names. */
+static int get_pem(yaml_document_t *d, yaml_node_t *map, const char *key, const char *kubeconfig, char **ret, struct err *e) {
+        _cleanup_(freep) char *data_key = xasprintf("%s-data", key);
+        const char *data = get_str(d, map, data_key), *file = get_str(d, map, key);
+
+        if (data) {
+                if (base64_decode(data, ret) < 0)
+                        return err_set(e, ERR_INVALID, 0, "%s is no base64 text", data_key);
+        } else if (file) {
+                _cleanup_(freep) char *path = relative_to(kubeconfig, file);
+                if (file_read(path, MAX_FILE, ret, NULL, e) < 0)
+                        return err_wrap(e, "%s", key);
+        }
+        return 0;
+}
+
+static int read_cluster(yaml_document_t *d, yaml_node_t *cluster, const char *kubeconfig, struct kube_config *c, struct err *e) {
+        const char *server = get_str(d, cluster, "server"), *name = get_str(d, cluster, "tls-server-name");
+
+        if (get_true(d, cluster, "insecure-skip-tls-verify"))
+                return err_set(e, ERR_INVALID, 0, "insecure-skip-tls-verify is not supported: give certificate-authority(-data)");
+        if (get_str(d, cluster, "proxy-url"))
+                return err_set(e, ERR_INVALID, 0, "proxy-url is not supported: set HTTPS_PROXY");
+        if (!server || (!str_starts(server, "https://") && !str_starts(server, "http://")))
+                return err_set(e, ERR_INVALID, 0, "server '%s' is no http or https URL", str_or(server, ""));
+        c->server = xstrdup(server);
+        c->tls_server_name = name ? xstrdup(name) : NULL;
+        return get_pem(d, cluster, "certificate-authority", kubeconfig, &c->ca_pem, e);
+}
+
+static int read_user(yaml_document_t *d, yaml_node_t *user, const char *kubeconfig, struct kube_config *c, struct err *e) {
+        static const char *const refused[] = { "exec", "auth-provider", "username", "password", "as", "as-uid", "as-groups", "as-user-extra" };
+        const char *token = get_str(d, user, "token"), *token_file = get_str(d, user, "tokenFile");
+
+        for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
+                yaml_node_t *n = get(d, user, refused[i]);
+                if (n && (n->type != YAML_SCALAR_NODE || get_str(d, user, refused[i])))
+                        return err_set(e, ERR_INVALID, 0, "'%s' is not supported: use token, tokenFile or a client certificate", refused[i]);
+        }
+        c->token = token ? xstrdup(token) : NULL;
+        for (const char *p = token; p && *p; p++)
+                if ((unsigned char)*p <= ' ' || *p == 0x7f)
+                        return err_set(e, ERR_INVALID, 0, "the token holds white space or control characters");
+        c->token_file = token_file ? relative_to(kubeconfig, token_file) : NULL;
+        if (get_pem(d, user, "client-certificate", kubeconfig, &c->cert_pem, e) < 0 || get_pem(d, user, "client-key", kubeconfig, &c->key_pem, e) < 0)
+                return -1;
+        if (!c->cert_pem != !c->key_pem)
+                return err_set(e, ERR_INVALID, 0, "client-certificate and client-key must both be given");
+        return 0;
+}
+
+static int read_document(yaml_document_t *d, const char *kubeconfig, struct kube_config *c, struct err *e) {
+        yaml_node_t *root = yaml_document_get_root_node(d), *context, *cluster, *user;
+        const char *name = get_str(d, root, "current-context"), *ns, *cluster_name, *user_name;
+
+        if (!root || root->type != YAML_MAPPING_NODE)
+                return err_set(e, ERR_INVALID, 0, "not a YAML mapping");
+        if (!name)
+                return err_set(e, ERR_INVALID, 0, "current-context is not set");
+        if (!(context = named(d, root, "contexts", "context", name, e)))
+                return -1;
+        ns = get_str(d, context, "namespace");
+        cluster_name = get_str(d, context, "cluster");
+        user_name = get_str(d, context, "user");
+        if (!cluster_name)
+                return err_set(e, ERR_INVALID, 0, "context '%s' names no cluster", name);
+        if (!(cluster = named(d, root, "clusters", "cluster", cluster_name, e)))
+                return -1;
+        if (read_cluster(d, cluster, kubeconfig, c, e) < 0)
+                return err_wrap(e, "cluster '%s'", cluster_name);
+        if (user_name) {
+                if (!(user = named(d, root, "users", "user", user_name, e)))
+                        return -1;
+                if (read_user(d, user, kubeconfig, c, e) < 0)
+                        return err_wrap(e, "user '%s'", user_name);
+        }
+        c->ns = xstrdup(str_or(ns, "default"));
+        return 0;
+}
+
+int kube_config__parse(const char *text, size_t n, const char *path, struct kube_config *ret, struct err *e) {
+        struct kube_config c = { 0 };
+        yaml_parser_t parser;
+        yaml_document_t doc;
+        int r;
+
+        if (!yaml_parser_initialize(&parser))
+                return err_set(e, ERR_INTERNAL, 0, "libyaml does not start");
+        yaml_parser_set_input_string(&parser, (const unsigned char *)text, n);
+        if (!yaml_parser_load(&parser, &doc)) {
+                r = err_set(e, ERR_INVALID, 0, "line %zu: %s", parser.problem_mark.line + 1, str_or(parser.problem, "no YAML"));
+        } else {
+                r = read_document(&doc, path, &c, e);
+                yaml_document_delete(&doc);
+        }
+        yaml_parser_delete(&parser);
+        if (r < 0)
+                kube_config_done(&c);
+        else
+                *ret = c;
+        return r;
+}
+
+int kube_config_load(const char *kubeconfig, struct kube_config *ret, struct err *e) {
+        _cleanup_(freep) char *text = NULL;
+        size_t n;
+
+        if (!kubeconfig || !*kubeconfig)
+                return kube_config__in_cluster(getenv("KUBERNETES_SERVICE_HOST"), getenv("KUBERNETES_SERVICE_PORT"), SERVICE_ACCOUNT_DIR, ret, e);
+        if (file_read(kubeconfig, MAX_FILE, &text, &n, e) < 0)
+                return err_wrap(e, "kubeconfig");
+        int r = kube_config__parse(text, n, kubeconfig, ret, e);
+        if (r < 0)
+                err_wrap(e, "kubeconfig '%s'", kubeconfig);
+        explicit_bzero(text, n);
+        return r;
+}
+
+static void wipe(char **s) {
+        if (*s)
+                explicit_bzero(*s, strlen(*s));
+        free(TAKE(*s));
+}
+
+void kube_config_done(struct kube_config *c) {
+        free(TAKE(c->server));
+        free(TAKE(c->tls_server_name));
+        free(TAKE(c->ca_pem));
+        free(TAKE(c->cert_pem));
+        wipe(&c->key_pem);
+        wipe(&c->token);
+        free(TAKE(c->token_file));
+        free(TAKE(c->ns));
+}

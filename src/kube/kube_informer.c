@@ -1,0 +1,520 @@
+#include "kube/kube_informer.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "kube/backoff.h"
+#include "kube/kube_client_priv.h"
+#include "kube/kube_path.h"
+#include "kube/object_cache.h"
+#include "kube/watch_stream.h"
+
+enum {
+        MAX_EVENT = 8 << 20, /* etcd takes objects of 1.5 MiB; JSON text of them may be a few times that */
+        BACKOFF_MIN_MS = 200,
+        BACKOFF_MAX_MS = 10000,
+        WATCH_S = 450, /* +-25 %: the server ends the watch then, so that load moves between API servers */
+        SILENCE_MS = 130000,
+        HEAD_MS = 30000,  /* the headers of a watch come at once from a healthy server */
+        SHORT_MS = 1000,  /* a watch that ends sooner counts as a failure */
+        LONG_MS = 10000,  /* one that lasted longer shows that all is well */
+        TELL_AFTER = 3,
+};
+
+#define PAGE "limit=500"
+
+/* A change that is yet to be told. */
+struct note {
+        STAILQ_ENTRY(note) entry;
+        const struct kube_object *old, *now;
+};
+
+struct kube_informer {
+        struct kube_client *client;
+        uv_loop_t *loop;
+        struct kube_informer_options o;
+        char *ns, *label_selector, *field_selector;
+        struct object_cache *cache;
+        STAILQ_HEAD(, note) notes;
+
+        uv_timer_t turn;  /* the next turn: begins, and tells what was learned */
+        uv_timer_t timer; /* back-off while nothing is in progress, silence while a watch is */
+        unsigned open_handles;
+        unsigned busy; /* depth of our callbacks: memory must stay */
+        bool dead;
+
+        bool begun, asked_version, synced;
+        bool listed; /* `rv` is a version to watch from */
+        struct kube_call *list;
+        struct http_call *watch;
+        struct watch_stream stream;
+        bool headed; /* the watch was accepted */
+        uint64_t watch_since_ms;
+        char *rv, *page;
+
+        unsigned failures;
+        enum err_kind trouble; /* the kind and code that were told; ERR_NONE: well */
+        int trouble_code;
+};
+
+static void step(struct kube_informer *i);
+
+static void destroy(struct kube_informer *i);
+
+static void enter(struct kube_informer *i) {
+        i->busy++;
+}
+
+/* False when the informer was freed by its user meanwhile. */
+static bool leave(struct kube_informer *i) {
+        bool dead = i->dead;
+        if (--i->busy == 0 && dead)
+                destroy(i);
+        return !dead;
+}
+
+/* ---- telling the user ---- */
+
+static void on_note(void *u, const struct kube_object *old, const struct kube_object *now) {
+        struct kube_informer *i = u;
+        struct note *n = xnew(struct note);
+
+        n->old = old;
+        n->now = now;
+        STAILQ_INSERT_TAIL(&i->notes, n, entry);
+}
+
+static void note_free(struct note *n) {
+        kube_object_unref(n->old);
+        kube_object_unref(n->now);
+        free(n);
+}
+
+/* In the order of the changes. Called between enter() and leave(). */
+static void tell_notes(struct kube_informer *i) {
+        struct note *n;
+
+        while (!i->dead && (n = STAILQ_FIRST(&i->notes))) {
+                STAILQ_REMOVE_HEAD(&i->notes, entry);
+                if (i->o.changed)
+                        i->o.changed(i->o.u, n->old, n->now);
+                note_free(n);
+        }
+}
+
+static void tell_undecodable(struct kube_informer *i, const struct err *e) {
+        if (i->o.undecodable)
+                i->o.undecodable(i->o.u, e);
+        else
+                log_v(2, "skipped an object", kv_str("resource", i->o.res->plural), kv_err(e));
+}
+
+static void tell_trouble(struct kube_informer *i, const struct err *e) {
+        if (e->kind == i->trouble && e->code == i->trouble_code)
+                return;
+        if (e->kind == ERR_RETRY && i->failures < TELL_AFTER)
+                return;
+        i->trouble = e->kind;
+        i->trouble_code = e->code;
+        if (i->o.trouble)
+                i->o.trouble(i->o.u, e);
+}
+
+static void tell_well(struct kube_informer *i) {
+        bool was = i->trouble != ERR_NONE;
+        i->trouble = ERR_NONE;
+        i->trouble_code = 0;
+        if (was && i->o.trouble)
+                i->o.trouble(i->o.u, NULL);
+}
+
+static void take(struct kube_informer *i, yyjson_val *object, enum cache_source source) {
+        struct err e;
+        bool told;
+        if (object_cache_take(i->cache, object, source, &told, &e) < 0 && !told)
+                tell_undecodable(i, &e);
+        if (source != CACHE_LEARNED)
+                tell_notes(i);
+}
+
+/* ---- after an end ---- */
+
+static void on_timer(uv_timer_t *t);
+
+static void step_after(struct kube_informer *i, uint64_t ms) {
+        uv_update_time(i->loop);
+        uv_timer_start(&i->timer, on_timer, ms, 0);
+}
+
+/* Called between enter() and leave(). */
+static void fail(struct kube_informer *i, const struct err *e, int wait_s) {
+        uint64_t ms, asked = wait_s > 0 ? (uint64_t)wait_s * 1000 : 0;
+
+        i->failures++;
+        ms = backoff_ms(BACKOFF_MIN_MS, BACKOFF_MAX_MS, i->failures);
+        log_v(2, "watch will be retried", kv_str("resource", i->o.res->plural), kv_int("in_ms", ms), kv_err(e));
+        tell_trouble(i, e);
+        if (!i->dead)
+                step_after(i, asked > ms ? asked + ms : ms);
+}
+
+/* The server no longer has the history since our version. The first time in a row the list is made at once. */
+static void list_again(struct kube_informer *i) {
+        i->listed = false;
+        step_after(i, i->failures++ ? backoff_ms(BACKOFF_MIN_MS, BACKOFF_MAX_MS, i->failures) : 0);
+}
+
+/* ---- list ---- */
+
+static void list_page(struct kube_informer *i);
+
+/* Called between enter() and leave(). */
+static void end_list(struct kube_informer *i, const char *rv) {
+        free(i->rv);
+        i->rv = xstrdup(rv);
+        i->listed = true;
+        object_cache_end_list(i->cache, rv);
+        tell_notes(i);
+        if (i->dead)
+                return;
+        tell_well(i);
+        if (!i->dead && !i->synced) {
+                i->synced = true;
+                if (i->o.synced)
+                        i->o.synced(i->o.u);
+        }
+        if (!i->dead)
+                step(i);
+}
+
+static void take_page(struct kube_informer *i, yyjson_val *obj) {
+        yyjson_val *meta = yyjson_obj_get(obj, "metadata"), *items = yyjson_obj_get(obj, "items"), *item;
+        const char *rv = yyjson_get_str(yyjson_obj_get(meta, "resourceVersion")), *page = yyjson_get_str(yyjson_obj_get(meta, "continue"));
+        size_t n, max;
+        struct err e;
+
+        if (!rv || (items && !yyjson_is_arr(items) && !yyjson_is_null(items))) {
+                err_set(&e, ERR_RETRY, 0, "the answer to a list is no list");
+                fail(i, &e, -1);
+                return;
+        }
+        yyjson_arr_foreach(items, n, max, item) {
+                take(i, item, CACHE_LIST);
+                if (i->dead)
+                        return;
+        }
+        if (page && *page) {
+                i->page = xstrdup(page);
+                list_page(i);
+        } else {
+                end_list(i, rv);
+        }
+}
+
+static void on_list(void *u, yyjson_val *obj, const struct err *e) {
+        struct kube_informer *i = u;
+
+        enter(i);
+        i->list = NULL;
+        free(TAKE(i->page));
+        if (!e)
+                take_page(i, obj);
+        else if (e->kind == ERR_GONE)
+                list_again(i); /* the list took longer than the server keeps its state */
+        else
+                fail(i, e, -1);
+        leave(i);
+}
+
+static void list_page(struct kube_informer *i) {
+        struct buf query = BUF_INIT(KUBE_PATH_MAX);
+        unsigned n = 1;
+
+        buf_adds(&query, PAGE);
+        kube_path_query(&query, &n, "continue", i->page);
+        i->list = kube_start(i->client, &(struct kube_request){
+                .verb = KUBE_LIST, .res = i->o.res, .ns = i->ns, .label_selector = i->label_selector, .field_selector = i->field_selector,
+                .query = query.p, .metadata_only = i->o.metadata_only, .done = on_list, .u = i });
+        buf_done(&query);
+}
+
+/* ---- watch ---- */
+
+/* Returns false when the stream is not to be read on. */
+static bool on_event(void *u, enum watch_type type, yyjson_val *object) {
+        struct kube_informer *i = u;
+        const char *rv = yyjson_get_str(yyjson_obj_get(yyjson_obj_get(object, "metadata"), "resourceVersion"));
+        struct err e;
+        int wait_s = -1;
+
+        if (type == WATCH_ERROR) {
+                http_cancel(TAKE(i->watch));
+                kube_client__status_error(object, 0, &e, &wait_s);
+                if (e.kind == ERR_GONE)
+                        list_again(i);
+                else
+                        fail(i, &e, wait_s);
+                return false;
+        }
+
+        i->failures = 0;
+        tell_notes(i); /* what was learned before comes first */
+        if (!i->dead && (type == WATCH_ADDED || type == WATCH_MODIFIED))
+                take(i, object, CACHE_EVENT);
+        else if (!i->dead && type == WATCH_DELETED)
+                object_cache_delete(i->cache, object);
+        if (!i->dead && rv) {
+                free(i->rv);
+                i->rv = xstrdup(rv);
+                object_cache_reached(i->cache, rv);
+        }
+        tell_notes(i);
+        return !i->dead;
+}
+
+static unsigned silence_ms(const struct kube_informer *i) {
+        return i->o.silence_ms ? i->o.silence_ms : SILENCE_MS;
+}
+
+static void on_head(void *u) {
+        struct kube_informer *i = u;
+
+        enter(i);
+        i->headed = true;
+        step_after(i, silence_ms(i));
+        tell_well(i);
+        leave(i);
+}
+
+static void on_data(void *u, const char *p, size_t n) {
+        struct kube_informer *i = u;
+        struct err e;
+
+        enter(i);
+        step_after(i, silence_ms(i));
+        if (watch_stream_feed(&i->stream, p, n, &e) < 0) {
+                /* Watching on from the same version would bring the same event again: list instead, which skips what it cannot read. */
+                http_cancel(TAKE(i->watch));
+                i->listed = false;
+                fail(i, &e, -1);
+        }
+        leave(i);
+}
+
+static void on_watch_end(void *u, const struct http_response *r) {
+        struct kube_informer *i = u;
+        uint64_t lasted = uv_now(i->loop) - i->watch_since_ms;
+        struct err e;
+        int wait_s = -1;
+
+        enter(i);
+        i->watch = NULL;
+        uv_timer_stop(&i->timer);
+        if (lasted >= LONG_MS && i->headed)
+                i->failures = 0;
+        if (r->transport || r->status < 200 || r->status >= 300) {
+                kube_client__error(r, &e, &wait_s);
+                if (r->status == 401)
+                        kube_client__refresh_token(i->client);
+                if (e.kind == ERR_GONE)
+                        list_again(i);
+                else
+                        fail(i, &e, wait_s);
+        } else if (lasted < SHORT_MS) {
+                err_set(&e, ERR_RETRY, 0, "the server ended the watch at once");
+                fail(i, &e, -1);
+        } else {
+                step(i);
+        }
+        leave(i);
+}
+
+static void begin_watch(struct kube_informer *i) {
+        struct err e;
+        unsigned head_ms = silence_ms(i) < HEAD_MS ? silence_ms(i) : HEAD_MS;
+
+        watch_stream_reset(&i->stream);
+        i->headed = false;
+        i->watch = kube_client__watch(i->client, &(struct kube__watch){
+                .res = i->o.res, .ns = i->ns, .label_selector = i->label_selector, .field_selector = i->field_selector, .resource_version = i->rv,
+                .metadata_only = i->o.metadata_only, .timeout_s = backoff_spread(WATCH_S), .head = on_head, .data = on_data, .done = on_watch_end, .u = i }, &e);
+        if (!i->watch) {
+                fail(i, &e, -1);
+                return;
+        }
+        step_after(i, head_ms);
+        i->watch_since_ms = uv_now(i->loop);
+}
+
+/* ---- what is next ---- */
+
+static void on_version(void *u, const struct err *e) {
+        struct kube_informer *i = u;
+
+        enter(i);
+        i->asked_version = false;
+        if (e)
+                fail(i, e, -1);
+        else
+                step(i);
+        leave(i);
+}
+
+/* Nothing is in progress: begins what is needed next. Called between enter() and leave(). */
+static void step(struct kube_informer *i) {
+        uv_timer_stop(&i->timer);
+        if (!kube_client__knows(i->client, i->o.res)) {
+                i->asked_version = true;
+                kube_discover_resource_api(i->client, on_version, i);
+        } else if (i->listed) {
+                begin_watch(i);
+        } else {
+                object_cache_begin_list(i->cache);
+                list_page(i);
+        }
+}
+
+static void on_timer(uv_timer_t *t) {
+        struct kube_informer *i = CONTAINER(t, struct kube_informer, timer);
+        struct err e;
+
+        enter(i);
+        if (!i->watch) {
+                step(i);
+        } else {
+                http_cancel(TAKE(i->watch));
+                if (i->headed) {
+                        /* No bookmark either: the server lost us, or has nothing to say. A new watch tells which. */
+                        step(i);
+                } else {
+                        kube_client__reconnect(i->client);
+                        err_set(&e, ERR_RETRY, 0, "the server does not answer");
+                        fail(i, &e, -1);
+                }
+        }
+        leave(i);
+}
+
+static void on_turn(uv_timer_t *t) {
+        struct kube_informer *i = CONTAINER(t, struct kube_informer, turn);
+
+        enter(i);
+        if (!i->begun) {
+                i->begun = true;
+                step(i);
+        }
+        tell_notes(i);
+        leave(i);
+}
+
+/* ---- the informer ---- */
+
+static bool on_keep(void *u, const struct kube_object *o) {
+        struct kube_informer *i = u;
+        return i->o.keep(i->o.u, o);
+}
+
+static char *dup_or_null(const char *s) {
+        return s ? xstrdup(s) : NULL;
+}
+
+struct kube_informer *kube_informer_new(struct kube_client *c, const struct kube_informer_options *o) {
+        struct kube_informer *i = xnew(struct kube_informer);
+        struct object_cache_options cache = {
+                .fields = o->fields, .size = o->size, .keep = o->keep ? on_keep : NULL, .note = on_note, .keep_u = i, .note_u = i,
+        };
+
+        BUG_ON(o->size < sizeof(struct kube_object));
+        memcpy(cache.index, o->index, sizeof cache.index);
+        i->client = c;
+        i->loop = kube_client_loop(c);
+        i->o = *o;
+        i->ns = dup_or_null(o->ns);
+        i->label_selector = dup_or_null(o->label_selector);
+        i->field_selector = dup_or_null(o->field_selector);
+        i->cache = object_cache_new(&cache);
+        STAILQ_INIT(&i->notes);
+        watch_stream_init(&i->stream, MAX_EVENT, on_event, i);
+        uv_timer_init(i->loop, &i->turn);
+        uv_timer_init(i->loop, &i->timer);
+        i->open_handles = 2;
+        uv_timer_start(&i->turn, on_turn, 0, 0);
+        return i;
+}
+
+static void on_closed(uv_handle_t *h) {
+        struct kube_informer *i = h->data;
+        if (--i->open_handles == 0)
+                free(i);
+}
+
+static void destroy(struct kube_informer *i) {
+        struct note *n;
+
+        while ((n = STAILQ_FIRST(&i->notes))) {
+                STAILQ_REMOVE_HEAD(&i->notes, entry);
+                note_free(n);
+        }
+        object_cache_free(i->cache);
+        watch_stream_done(&i->stream);
+        free(i->ns);
+        free(i->label_selector);
+        free(i->field_selector);
+        free(i->rv);
+        free(i->page);
+        i->turn.data = i->timer.data = i;
+        uv_close((uv_handle_t *)&i->turn, on_closed);
+        uv_close((uv_handle_t *)&i->timer, on_closed);
+}
+
+void kube_informer_free(struct kube_informer *i) {
+        if (!i || i->dead)
+                return;
+        i->dead = true;
+        uv_timer_stop(&i->turn);
+        uv_timer_stop(&i->timer);
+        kube_cancel(TAKE(i->list));
+        http_cancel(TAKE(i->watch));
+        if (i->asked_version)
+                kube_client__undiscover(i->client, on_version, i);
+        if (i->busy == 0)
+                destroy(i);
+}
+
+bool kube_informer_synced(const struct kube_informer *i) {
+        return i->synced;
+}
+
+size_t kube_informer_count(const struct kube_informer *i) {
+        return object_cache_count(i->cache);
+}
+
+const struct kube_object *kube_informer_get(const struct kube_informer *i, const char *ns, const char *name) {
+        return object_cache_get(i->cache, ns, name);
+}
+
+void kube_informer_each(const struct kube_informer *i, kube_visit_fn *fn, void *u) {
+        object_cache_each(i->cache, fn, u);
+}
+
+void kube_informer_each_at(const struct kube_informer *i, unsigned index, const char *key, kube_visit_fn *fn, void *u) {
+        object_cache_each_at(i->cache, index, key, fn, u);
+}
+
+const struct kube_object *kube_informer_first_at(const struct kube_informer *i, unsigned index, const char *key) {
+        return object_cache_first_at(i->cache, index, key);
+}
+
+void kube_informer_learn(struct kube_informer *i, yyjson_val *obj) {
+        /* The answer to a delete may be a Status. */
+        if (!yyjson_is_obj(obj) || !yyjson_obj_get(yyjson_obj_get(obj, "metadata"), "name"))
+                return;
+        enter(i);
+        take(i, obj, CACHE_LEARNED);
+        leave(i);
+        if (!i->dead && !STAILQ_EMPTY(&i->notes))
+                uv_timer_start(&i->turn, on_turn, 0, 0);
+}

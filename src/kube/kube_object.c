@@ -1,0 +1,40 @@
+#include "kube/kube_object.h"
+
+#include <stddef.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+
+const struct jd_field kube_f_meta[] = {
+        JD_STR(struct kube_meta, "namespace", ns),
+        JD_STR(struct kube_meta, "name", name, .required = true),
+        JD_STR(struct kube_meta, "uid", uid),
+        JD_STR(struct kube_meta, "resourceVersion", rv, .required = true),
+        JD_INT(struct kube_meta, "generation", generation),
+        JD_TIME(struct kube_meta, "creationTimestamp", created),
+        JD_TIME(struct kube_meta, "deletionTimestamp", deleted),
+        JD_END,
+};
+
+/* Counting is the one thing that changes in a cached object, hence the casts: to everybody else it is const. */
+static struct kube_object *counted(const struct kube_object *o) {
+        union {
+                const struct kube_object *in;
+                struct kube_object *out;
+        } u = { .in = o };
+        return u.out;
+}
+
+const struct kube_object *kube_object_ref(const struct kube_object *o) {
+        if (o)
+                counted(o)->refs++;
+        return o;
+}
+
+void kube_object_unref(const struct kube_object *o) {
+        if (!o)
+                return;
+        BUG_ON(o->refs == 0);
+        if (--counted(o)->refs == 0)
+                arena_free(o->arena);
+}

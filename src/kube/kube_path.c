@@ -1,0 +1,59 @@
+#include "kube/kube_path.h"
+
+#include <string.h>
+
+static void add_encoded(struct buf *b, const char *s) {
+        static const char hex[] = "0123456789ABCDEF";
+
+        for (; *s; s++) {
+                unsigned char c = (unsigned char)*s;
+                bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || strchr("-._~", c);
+                if (plain) {
+                        buf_addc(b, *s);
+                } else {
+                        char code[3] = { '%', hex[c >> 4], hex[c & 15] };
+                        buf_add(b, code, sizeof code);
+                }
+        }
+}
+
+static int add_segment(struct buf *b, const char *what, const char *s, struct err *e) {
+        if (!*s || streq(s, ".") || streq(s, ".."))
+                return err_set(e, ERR_INVALID, 0, "'%s' is no %s", s, what);
+        buf_addc(b, '/');
+        add_encoded(b, s);
+        return 0;
+}
+
+int kube_path_add(struct buf *b, const struct kube_resource *res, const char *version, const char *ns, const char *name, const char *subresource,
+                  struct err *e) {
+        if (*res->group)
+                buf_addf(b, "/apis/%s/%s", res->group, version);
+        else
+                buf_addf(b, "/api/%s", version);
+        if (ns && res->namespaced) {
+                buf_adds(b, "/namespaces");
+                if (add_segment(b, "namespace", ns, e) < 0)
+                        return -1;
+        } else if (name && res->namespaced) {
+                return err_set(e, ERR_INVALID, 0, "%s '%s' without a namespace", res->kind, name);
+        }
+        buf_addf(b, "/%s", res->plural);
+        if (name && add_segment(b, "name", name, e) < 0)
+                return -1;
+        if (name && subresource && add_segment(b, "subresource", subresource, e) < 0)
+                return -1;
+        return b->failed ? err_set(e, ERR_INVALID, 0, "path longer than %zu bytes", b->limit) : 0;
+}
+
+void kube_path_query(struct buf *b, unsigned *n_query, const char *key, const char *value) {
+        if (!value)
+                return;
+        buf_addf(b, "%c%s=", (*n_query)++ ? '&' : '?', key);
+        add_encoded(b, value);
+}
+
+void kube_path_query_raw(struct buf *b, unsigned *n_query, const char *query) {
+        if (query && *query)
+                buf_addf(b, "%c%s", (*n_query)++ ? '&' : '?', query);
+}

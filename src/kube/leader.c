@@ -1,0 +1,318 @@
+#include "kube/leader.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "kube/backoff.h"
+#include "kube/kube_informer.h"
+
+enum { RELEASE_MS = 2000, BODY_MAX = 4 << 10 };
+
+struct lease {
+        struct kube_object o;
+        const char *holder, *acquired, *renewed;
+        int64_t duration_s, transitions;
+};
+
+static const struct jd_field f_spec[] = {
+        JD_STR(struct lease, "holderIdentity", holder),
+        JD_STR(struct lease, "acquireTime", acquired),
+        JD_STR(struct lease, "renewTime", renewed),
+        JD_INT(struct lease, "leaseDurationSeconds", duration_s),
+        JD_INT(struct lease, "leaseTransitions", transitions),
+        JD_END,
+};
+
+static const struct jd_field f_lease[] = {
+        JD_OBJ(struct lease, "metadata", o.meta, kube_f_meta),
+        JD_IN(struct lease, "spec", f_spec),
+        JD_END,
+};
+
+struct leader {
+        struct leader_options o;
+        char *ns, *name, *identity, *selector;
+        uv_loop_t *loop;
+        uv_timer_t timer;
+        struct kube_informer *informer;
+        struct kube_call *call;   /* one request at a time: a write, or the read after a conflict */
+        bool leads, ended;        /* ended: lost or released, nothing more is done */
+        uint64_t observed_ms;     /* when the record last changed, by our clock: clocks of other machines do not count */
+        uint64_t called_ms, renewed_ms, retry_at_ms;
+        char *told;               /* the identity last given to `observed` */
+        bool releasing;
+        uint64_t release_until_ms;
+        void (*released)(void *u);
+        void *released_u;
+        unsigned busy;
+        bool dead;
+};
+
+static void evaluate(struct leader *l);
+static void destroy(struct leader *l);
+
+static void enter(struct leader *l) {
+        l->busy++;
+}
+
+static void leave(struct leader *l) {
+        if (--l->busy == 0 && l->dead)
+                destroy(l);
+}
+
+static uint64_t now_ms(struct leader *l) {
+        uv_update_time(l->loop);
+        return uv_now(l->loop);
+}
+
+static const struct lease *current(struct leader *l) {
+        return (const struct lease *)(const void *)kube_informer_get(l->informer, l->ns, l->name);
+}
+
+static bool is_ours(const struct leader *l, const struct lease *lease) {
+        return lease && streq(lease->holder, l->identity);
+}
+
+static void on_timer(uv_timer_t *t);
+
+static void wake_at(struct leader *l, uint64_t at_ms) {
+        uint64_t now = now_ms(l);
+        uv_timer_start(&l->timer, on_timer, at_ms > now ? at_ms - now : 0, 0);
+}
+
+/* ---- requests ---- */
+
+static void on_read(void *u, yyjson_val *obj, const struct err *e) {
+        struct leader *l = u;
+
+        enter(l);
+        l->call = NULL;
+        if (!e) {
+                l->retry_at_ms = 0;
+                kube_informer_learn(l->informer, obj);
+        }
+        evaluate(l);
+        leave(l);
+}
+
+static void on_written(void *u, yyjson_val *obj, const struct err *e) {
+        struct leader *l = u;
+
+        enter(l);
+        l->call = NULL;
+        if (e) {
+                log_v(2, "lease was not written", kv_str("lease", l->name), kv_err(e));
+                l->retry_at_ms = now_ms(l) + backoff_spread(l->o.retry_ms);
+                if (e->kind == ERR_CONFLICT) {
+                        /* Somebody wrote since the version we know. The watch will tell, but it may be down. */
+                        l->call = kube_start(l->o.client, &(struct kube_request){
+                                .verb = KUBE_GET, .res = &kube_leases, .ns = l->ns, .name = l->name, .attempts = 1,
+                                .timeout_ms = l->o.renew_deadline_ms / 2, .done = on_read, .u = l });
+                }
+        } else {
+                l->renewed_ms = l->called_ms;
+                kube_informer_learn(l->informer, obj);
+                if (l->releasing) {
+                        l->leads = false;
+                } else if (!l->leads) {
+                        l->leads = true;
+                        l->o.started(l->o.u);
+                }
+        }
+        evaluate(l);
+        leave(l);
+}
+
+static int64_t wall_us(void) {
+        struct timespec t;
+        clock_gettime(CLOCK_REALTIME, &t);
+        return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+/* Writes the Lease: taken or renewed for us, or given back. `lease` is the version that it replaces, NULL when there is none. */
+static void write_lease(struct leader *l, const struct lease *lease, bool give_back) {
+        struct buf b = BUF_INIT(BODY_MAX);
+        struct jw w = JW(&b);
+        bool keeps = is_ours(l, lease) && !give_back;
+        int64_t transitions = lease ? lease->transitions + (is_ours(l, lease) ? 0 : 1) : 0, now = wall_us();
+
+        jw_obj(&w, NULL);
+        jw_str(&w, "apiVersion", "coordination.k8s.io/v1");
+        jw_str(&w, "kind", "Lease");
+        jw_obj(&w, "metadata");
+        jw_str(&w, "namespace", l->ns);
+        jw_str(&w, "name", l->name);
+        if (lease)
+                jw_str(&w, "resourceVersion", lease->o.meta.rv);
+        jw_end_obj(&w);
+        jw_obj(&w, "spec");
+        jw_str(&w, "holderIdentity", give_back ? "" : l->identity);
+        jw_int(&w, "leaseDurationSeconds", give_back ? 1 : l->o.duration_ms / 1000);
+        if (keeps && lease->acquired)
+                jw_str(&w, "acquireTime", lease->acquired);
+        else
+                jw_time_micro(&w, "acquireTime", now);
+        jw_time_micro(&w, "renewTime", now);
+        jw_int(&w, "leaseTransitions", transitions);
+        jw_end_obj(&w);
+        jw_end_obj(&w);
+
+        l->called_ms = now_ms(l);
+        l->call = kube_start(l->o.client, &(struct kube_request){
+                .verb = lease ? KUBE_UPDATE : KUBE_CREATE, .res = &kube_leases, .ns = l->ns, .name = l->name, .body = { b.p, b.n },
+                .attempts = 1, .timeout_ms = l->o.renew_deadline_ms / 2, .done = on_written, .u = l });
+        buf_done(&b);
+}
+
+/* ---- the rules ---- */
+
+static void end_release(struct leader *l) {
+        l->ended = true;
+        kube_cancel(TAKE(l->call));
+        uv_timer_stop(&l->timer);
+        l->released(l->released_u);
+}
+
+static void evaluate_release(struct leader *l, const struct lease *lease, uint64_t now) {
+        if (now >= l->release_until_ms || (!l->call && (!l->leads || !is_ours(l, lease)))) {
+                end_release(l);
+                return;
+        }
+        wake_at(l, l->release_until_ms);
+        if (!l->call && now >= l->retry_at_ms)
+                write_lease(l, lease, true);
+}
+
+static void evaluate_leading(struct leader *l, const struct lease *lease, uint64_t now) {
+        uint64_t deadline = l->renewed_ms + l->o.renew_deadline_ms, renew = l->renewed_ms + l->o.retry_ms;
+
+        if (now >= deadline || (lease && !is_ours(l, lease))) {
+                l->ended = true;
+                l->leads = false;
+                kube_cancel(TAKE(l->call));
+                uv_timer_stop(&l->timer);
+                l->o.lost(l->o.u);
+                return;
+        }
+        if (renew < l->retry_at_ms)
+                renew = l->retry_at_ms;
+        if (!l->call && now >= renew)
+                write_lease(l, lease, false);
+        wake_at(l, l->call || renew > deadline ? deadline : renew);
+}
+
+static void evaluate_following(struct leader *l, const struct lease *lease, uint64_t now) {
+        uint64_t at = l->retry_at_ms;
+
+        if (l->call || !kube_informer_synced(l->informer))
+                return; /* both notify */
+        if (lease && lease->holder && *lease->holder && !is_ours(l, lease)) {
+                int64_t s = lease->duration_s > 0 && lease->duration_s < 24 * 3600 ? lease->duration_s : l->o.duration_ms / 1000;
+                uint64_t expiry = l->observed_ms + (uint64_t)s * 1000;
+                at = expiry > at ? expiry : at;
+        }
+        if (now >= at)
+                write_lease(l, lease, false);
+        else
+                wake_at(l, at);
+}
+
+/* Compares what is with what should be; called whenever anything happened. Between enter() and leave(). */
+static void evaluate(struct leader *l) {
+        const struct lease *lease = current(l);
+
+        if (l->dead || l->ended)
+                return;
+        if (l->releasing)
+                evaluate_release(l, lease, now_ms(l));
+        else if (l->leads)
+                evaluate_leading(l, lease, now_ms(l));
+        else
+                evaluate_following(l, lease, now_ms(l));
+}
+
+static void on_timer(uv_timer_t *t) {
+        struct leader *l = CONTAINER(t, struct leader, timer);
+        enter(l);
+        evaluate(l);
+        leave(l);
+}
+
+static void on_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
+        struct leader *l = u;
+        const struct lease *lease = (const struct lease *)(const void *)now;
+
+        enter(l);
+        l->observed_ms = now_ms(l);
+        l->retry_at_ms = 0;
+        if (lease && lease->holder && *lease->holder && !streq(lease->holder, l->told)) {
+                free(l->told);
+                l->told = xstrdup(lease->holder);
+                if (l->o.observed)
+                        l->o.observed(l->o.u, l->told);
+        }
+        evaluate(l);
+        leave(l);
+}
+
+static void on_synced(void *u) {
+        struct leader *l = u;
+        enter(l);
+        evaluate(l);
+        leave(l);
+}
+
+/* ---- the candidate ---- */
+
+struct leader *leader_new(const struct leader_options *o) {
+        struct leader *l = xnew(struct leader);
+
+        l->o = *o;
+        l->ns = xstrdup(o->ns);
+        l->name = xstrdup(o->name);
+        l->identity = xstrdup(o->identity);
+        l->selector = xasprintf("metadata.name=%s", o->name);
+        l->loop = kube_client_loop(o->client);
+        uv_timer_init(l->loop, &l->timer);
+        l->informer = kube_informer_new(o->client, &(struct kube_informer_options){
+                .res = &kube_leases, .ns = l->ns, .field_selector = l->selector, .fields = f_lease, .size = sizeof(struct lease),
+                .changed = on_changed, .synced = on_synced, .u = l });
+        return l;
+}
+
+void leader_release(struct leader *l, void (*done)(void *u), void *u) {
+        BUG_ON(l->releasing);
+        l->releasing = true;
+        l->ended = false; /* after `lost` there is nothing to give back, but done is called all the same */
+        l->released = done;
+        l->released_u = u;
+        l->retry_at_ms = 0;
+        l->release_until_ms = now_ms(l) + RELEASE_MS;
+        wake_at(l, 0);
+}
+
+static void on_closed(uv_handle_t *h) {
+        free(CONTAINER((uv_timer_t *)h, struct leader, timer));
+}
+
+static void destroy(struct leader *l) {
+        free(l->ns);
+        free(l->name);
+        free(l->identity);
+        free(l->selector);
+        free(l->told);
+        uv_close((uv_handle_t *)&l->timer, on_closed);
+}
+
+void leader_free(struct leader *l) {
+        if (!l || l->dead)
+                return;
+        l->dead = true;
+        kube_cancel(TAKE(l->call));
+        kube_informer_free(l->informer);
+        uv_timer_stop(&l->timer);
+        if (l->busy == 0)
+                destroy(l);
+}

@@ -1,0 +1,266 @@
+#include "kube/work_queue.h"
+
+#include <stdbool.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "kube/backoff.h"
+
+#include <uthash.h>
+
+/* Keys looked at between two looks at the network. */
+enum { BATCH = 64 };
+
+enum item_state { ITEM_IDLE, ITEM_READY, ITEM_WAITING };
+
+/* A key that is ready, waiting, being handled, or has failures to remember. */
+struct item {
+        UT_hash_handle hh;
+        TAILQ_ENTRY(item) entry; /* while READY */
+        enum item_state state;
+        uint64_t due_ms;
+        size_t at; /* in the heap while WAITING */
+        unsigned failures;
+        bool handled; /* inside its handler */
+        char key[];
+};
+
+struct work_queue {
+        uv_loop_t *loop;
+        uv_idle_t turn;
+        uv_timer_t timer;
+        unsigned open_handles;
+        unsigned backoff_min_ms, backoff_max_ms;
+        work_queue_fn *fn;
+        void *u;
+        struct item *items;
+        TAILQ_HEAD(, item) ready;
+        size_t n_ready;
+        struct item **heap; /* the earliest is first */
+        size_t n_heap, cap_heap;
+        bool busy, dead;
+};
+
+static void on_turn(uv_idle_t *t);
+static void on_timer(uv_timer_t *t);
+
+/* ---- the heap of waiting keys ---- */
+
+static void heap_set(struct work_queue *q, size_t at, struct item *x) {
+        q->heap[at] = x;
+        x->at = at;
+}
+
+static void heap_up(struct work_queue *q, size_t at) {
+        struct item *x = q->heap[at];
+        while (at > 0 && q->heap[(at - 1) / 2]->due_ms > x->due_ms) {
+                heap_set(q, at, q->heap[(at - 1) / 2]);
+                at = (at - 1) / 2;
+        }
+        heap_set(q, at, x);
+}
+
+static void heap_down(struct work_queue *q, size_t at) {
+        struct item *x = q->heap[at];
+        for (;;) {
+                size_t child = 2 * at + 1;
+                if (child + 1 < q->n_heap && q->heap[child + 1]->due_ms < q->heap[child]->due_ms)
+                        child++;
+                if (child >= q->n_heap || q->heap[child]->due_ms >= x->due_ms)
+                        break;
+                heap_set(q, at, q->heap[child]);
+                at = child;
+        }
+        heap_set(q, at, x);
+}
+
+static void heap_add(struct work_queue *q, struct item *x) {
+        if (q->n_heap == q->cap_heap) {
+                q->cap_heap = q->cap_heap ? q->cap_heap * 2 : 16;
+                q->heap = xrealloc(q->heap, q->cap_heap * sizeof(struct item *));
+        }
+        q->n_heap++;
+        heap_set(q, q->n_heap - 1, x);
+        heap_up(q, q->n_heap - 1);
+}
+
+static void heap_remove(struct work_queue *q, struct item *x) {
+        size_t at = x->at;
+        struct item *last = q->heap[--q->n_heap];
+        if (last == x)
+                return;
+        heap_set(q, at, last);
+        heap_up(q, at);
+        heap_down(q, last->at);
+}
+
+/* ---- keys ---- */
+
+static struct item *find(const struct work_queue *q, const char *key) {
+        struct item *x;
+        HASH_FIND_STR(q->items, key, x);
+        return x;
+}
+
+static struct item *find_or_add(struct work_queue *q, const char *key) {
+        struct item *x = find(q, key);
+        if (!x) {
+                size_t n = strlen(key) + 1;
+                x = xcalloc(1, sizeof *x + n);
+                memcpy(x->key, key, n);
+                HASH_ADD_STR(q->items, key, x);
+        }
+        return x;
+}
+
+static void free_if_unused(struct work_queue *q, struct item *x) {
+        if (x->state != ITEM_IDLE || x->handled || x->failures)
+                return;
+        HASH_DEL(q->items, x);
+        free(x);
+}
+
+static void arm(struct work_queue *q) {
+        if (q->dead)
+                return;
+        if (q->n_ready)
+                uv_idle_start(&q->turn, on_turn);
+        uv_timer_stop(&q->timer);
+        if (q->n_heap) {
+                uint64_t now = uv_now(q->loop), due = q->heap[0]->due_ms;
+                uv_timer_start(&q->timer, on_timer, due > now ? due - now : 0, 0);
+        }
+}
+
+static void make_ready(struct work_queue *q, struct item *x) {
+        if (x->state == ITEM_READY)
+                return;
+        if (x->state == ITEM_WAITING)
+                heap_remove(q, x);
+        x->state = ITEM_READY;
+        TAILQ_INSERT_TAIL(&q->ready, x, entry);
+        q->n_ready++;
+}
+
+void work_queue_add(struct work_queue *q, const char *key) {
+        make_ready(q, find_or_add(q, key));
+        arm(q);
+}
+
+static void add_after(struct work_queue *q, struct item *x, unsigned ms) {
+        uv_update_time(q->loop);
+        uint64_t due = uv_now(q->loop) + ms;
+
+        if (x->state == ITEM_READY || (x->state == ITEM_WAITING && x->due_ms <= due))
+                return;
+        if (x->state == ITEM_WAITING)
+                heap_remove(q, x);
+        x->state = ITEM_WAITING;
+        x->due_ms = due;
+        heap_add(q, x);
+        arm(q);
+}
+
+void work_queue_add_after(struct work_queue *q, const char *key, unsigned ms) {
+        add_after(q, find_or_add(q, key), ms);
+}
+
+void work_queue_retry(struct work_queue *q, const char *key) {
+        struct item *x = find_or_add(q, key);
+        x->failures++;
+        add_after(q, x, backoff_ms(q->backoff_min_ms, q->backoff_max_ms, x->failures));
+}
+
+void work_queue_forget(struct work_queue *q, const char *key) {
+        struct item *x = find(q, key);
+        if (!x)
+                return;
+        x->failures = 0;
+        free_if_unused(q, x);
+}
+
+size_t work_queue_depth(const struct work_queue *q) {
+        return q->n_ready;
+}
+
+/* ---- the loop ---- */
+
+static void destroy(struct work_queue *q);
+
+static void on_turn(uv_idle_t *t) {
+        struct work_queue *q = CONTAINER(t, struct work_queue, turn);
+        struct item *x;
+        /* Not those that are added meanwhile: the network gets its turn in between. */
+        size_t n = q->n_ready < BATCH ? q->n_ready : BATCH;
+
+        uv_idle_stop(&q->turn);
+        q->busy = true;
+        while (n-- && !q->dead && (x = TAILQ_FIRST(&q->ready))) {
+                TAILQ_REMOVE(&q->ready, x, entry);
+                q->n_ready--;
+                x->state = ITEM_IDLE;
+                x->handled = true;
+                q->fn(q->u, x->key);
+                x->handled = false;
+                free_if_unused(q, x);
+        }
+        q->busy = false;
+        if (q->dead)
+                destroy(q);
+        else
+                arm(q);
+}
+
+static void on_timer(uv_timer_t *t) {
+        struct work_queue *q = CONTAINER(t, struct work_queue, timer);
+        uint64_t now = uv_now(q->loop);
+
+        while (q->n_heap && q->heap[0]->due_ms <= now)
+                make_ready(q, q->heap[0]);
+        arm(q);
+}
+
+/* ---- the queue ---- */
+
+struct work_queue *work_queue_new(uv_loop_t *loop, unsigned backoff_min_ms, unsigned backoff_max_ms, work_queue_fn *fn, void *u) {
+        struct work_queue *q = xnew(struct work_queue);
+        q->loop = loop;
+        q->backoff_min_ms = backoff_min_ms;
+        q->backoff_max_ms = backoff_max_ms;
+        q->fn = fn;
+        q->u = u;
+        TAILQ_INIT(&q->ready);
+        uv_idle_init(loop, &q->turn);
+        uv_timer_init(loop, &q->timer);
+        q->open_handles = 2;
+        return q;
+}
+
+static void on_closed(uv_handle_t *h) {
+        struct work_queue *q = h->data;
+        if (--q->open_handles == 0)
+                free(q);
+}
+
+static void destroy(struct work_queue *q) {
+        struct item *x, *next;
+
+        HASH_ITER(hh, q->items, x, next) {
+                HASH_DEL(q->items, x);
+                free(x);
+        }
+        free(q->heap);
+        q->turn.data = q->timer.data = q;
+        uv_close((uv_handle_t *)&q->turn, on_closed);
+        uv_close((uv_handle_t *)&q->timer, on_closed);
+}
+
+void work_queue_free(struct work_queue *q) {
+        if (!q || q->dead)
+                return;
+        q->dead = true;
+        if (!q->busy)
+                destroy(q);
+}
