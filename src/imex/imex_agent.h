@@ -10,7 +10,8 @@
 #include <uv.h>
 
 #include "base/err.h"
-#include "imex/imex_files.h"
+#include "base/str.h"
+#include "imex/imex_members.h"
 
 struct imex_agent;
 
@@ -32,20 +33,32 @@ struct imex_agent_options {
         const char *hosts_path;    /* "/etc/hosts" */
         const char *imex_path, *ctl_path; /* looked up in PATH when they hold no slash */
         const char *own_ip;
-        const char *infix;         /* of the slot names; "" for the Go driver's */
+        const char *identity;      /* whose members.json may be loaded: see imex_members.h */
         unsigned max_nodes;
         bool dns_names;            /* gate IMEXDaemonsWithDNSNames; off: nodes.cfg holds IPs and is fixed once started */
-        unsigned term_grace_ms;    /* SIGTERM, then SIGKILL after this */
+
+        /* 0: the default in brackets */
+        unsigned term_grace_ms;    /* [10000] SIGTERM, then SIGKILL after this */
+        unsigned usr1_interval_ms; /* [5500] IMEX ignores a SIGUSR1 within 5 s of the last one, by its own clock */
+        unsigned backoff_first_ms, backoff_max_ms, stable_ms; /* [100, 30000, 60000] pause before a restart */
+        unsigned ask_first_ms, ask_slow_ms, ask_idle_ms;      /* [20, 1000, 30000] distance of questions to nvidia-imex-ctl */
+        unsigned ask_timeout_ms;                              /* [5000] */
+
         void (*changed)(void *u, const struct imex_report *r); /* never from inside a call of ours; each change once */
-        void (*stopped)(void *u);  /* after imex_agent_stop: the process is gone */
+        void (*stopped)(void *u);                 /* after imex_agent_stop: the process is gone */
+        void (*output)(void *u, struct str line); /* a line that nvidia-imex printed */
+        void (*trouble)(void *u, const struct err *e); /* something to log that is no state of IMEX; it is tried again */
         void *u;
 };
 
-int imex_agent_new(uv_loop_t *loop, const struct imex_agent_options *o, struct imex_agent **ret, struct err *e);
-/* What should be. own_index < 0: not a member (yet): the process is stopped. Peers include ourselves or not; copied. Remembered in
- * members.json, so that a restarted agent starts from it without asking anybody. */
-void imex_agent_set_members(struct imex_agent *a, int64_t own_index, const struct imex_peer *peers, size_t n);
-void imex_agent_report(const struct imex_agent *a, struct imex_report *ret);
+/* Starts at once from members.json, if it is ours: *ret_members then tells which (borrowed until the next change), else NULL. */
+int imex_agent_new(uv_loop_t *loop, const struct imex_agent_options *o, struct imex_agent **ret, const struct imex_members **ret_members,
+                   struct err *e);
+/* What should be; copied. own_index < 0: not a member (yet): the process is stopped. Remembered in members.json, so that a restarted agent
+ * starts from it without asking anybody. Without names, call it with an index only when the members are complete. */
+void imex_agent_set_members(struct imex_agent *a, const struct imex_members *m);
+/* Strings are valid until the next turn. */
+void imex_agent_report(struct imex_agent *a, struct imex_report *ret);
 /* Withdraws readiness at once (changed is called first), then SIGTERM, SIGKILL; `stopped` at the end. */
 void imex_agent_stop(struct imex_agent *a);
 void imex_agent_free(struct imex_agent *a);

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/str.h"
 
 #define IMEX_STATE_FILE "state.json"
 
@@ -24,11 +25,15 @@ struct imex_state {
         char reason[200];     /* for people, when not ready */
 };
 
-/* Writer. *lock_fd is -1 before the first write; it holds the lock of the newest file, and closing it drops the lock. */
+/* Writer. *lock_fd is -1 before the first write; it holds the lock of the newest file, and closing it drops the lock.
+ * On failure the old file stays in place, and locked. */
 int imex_state_write(const char *dir, const struct imex_state *s, int *lock_fd, struct err *e);
 
 /* Reader: ERR_NOT_FOUND when there is none; *ret_held tells whether a living process holds it. */
 int imex_state_read(const char *dir, struct imex_state *ret, bool *ret_held, struct err *e);
+
+/* The reader's pure part. Members it does not know are ignored; those it knows must all be there and fit. */
+int imex_state_parse(struct str text, struct imex_state *ret, struct err *e);
 
 /* The plugin's rule, pure: may this state release a channel? NULL when yes, else the reason. */
 const char *imex_state_refusal(const struct imex_state *s, bool held, const char *boot_id, const char *daemon_claim_uid);

@@ -1,0 +1,641 @@
+#include "imex/imex_agent.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "imex/imex_ctl.h"
+#include "imex/imex_log.h"
+#include "imex/imex_probe.h"
+#include "imex/imex_process.h"
+
+#define REASON_MAX 256
+#define FILE_LIMIT ((size_t)1024 * 1024)
+/* A file that could not be written is tried again after this. */
+#define RETRY_MS 1000
+/* A single question that fails says little on a busy machine; two in a row withdraw readiness. */
+#define UNANSWERED_MAX 2
+/* IMEX needs a moment to connect to its peers after a change of them. */
+#define CONNECT_MS 500
+
+struct imex_agent {
+        uv_loop_t *loop;
+        struct imex_agent_options o; /* strings point to the copies below */
+        struct arena *strings;
+        char *config_path, *nodes_path;
+        uv_timer_t turn;
+        struct imex_process *process;
+        struct imex_probe *probe;
+
+        struct arena *want_arena, *run_arena;
+        const struct imex_members *want;    /* NULL: never told */
+        const struct imex_members *running; /* what the process was started with; own slot included; NULL: never started */
+        bool fresh;                         /* `want` is not remembered on disk yet */
+        bool poke;                          /* a known peer became ready */
+        bool fixed_told;
+
+        const char *status;                 /* IMEX's last word in this life, "" before the first */
+        int64_t node_id;                    /* -1 unknown */
+        bool id_asked;                      /* the domain was asked for our id in this life */
+        unsigned unanswered;
+        unsigned connected;
+        const char *fault;                  /* of this life, or NULL; static */
+        char silence[REASON_MAX];           /* why the status is not known */
+        char ended[REASON_MAX];             /* why the last life ended, a sentence; "" when it was us */
+        char refused[REASON_MAX];           /* why the wanted members cannot be served */
+        char troubled[sizeof(((struct err *)0)->msg)];
+
+        bool stopping, stopped;
+        struct imex_report told;            /* last report delivered */
+        char reason[REASON_MAX], told_reason[REASON_MAX];
+};
+
+static void act(struct imex_agent *a);
+
+/* Told once, however often it is met again. */
+static void trouble(struct imex_agent *a, const struct err *e) {
+        if (streq(a->troubled, e->msg))
+                return;
+        snprintf(a->troubled, sizeof a->troubled, "%s", e->msg);
+        if (a->o.trouble)
+                a->o.trouble(a->o.u, e);
+}
+
+/* Members */
+
+static bool member(const struct imex_members *m) {
+        return m && m->own_index >= 0;
+}
+
+/* The members as the files have them: our own entry by our own knowledge, and nobody else in our slot or with our address, because IMEX
+ * finds its id by the address. */
+static const struct imex_members *resolved(struct imex_agent *a, const struct imex_members *m, struct arena *to) {
+        _cleanup_(freep) struct imex_peer *peers = xnew_n(struct imex_peer, m->n_peers + 1);
+        struct imex_members r = { .own_index = m->own_index, .infix = m->infix, .peers = peers };
+
+        peers[r.n_peers++] = (struct imex_peer){ .index = m->own_index, .ip = a->o.own_ip, .node = "this node" };
+        for (size_t i = 0; i < m->n_peers; i++)
+                if (m->peers[i].index != m->own_index && !streq(m->peers[i].ip, a->o.own_ip))
+                        peers[r.n_peers++] = m->peers[i];
+        return imex_members_copy(to, &r);
+}
+
+/* The id that IMEX must find: the slot, or without names the line of our address. */
+static int64_t expected_id(const struct imex_agent *a) {
+        int64_t line = 0;
+
+        if (a->o.dns_names)
+                return a->running->own_index;
+        for (size_t i = 0; i < a->running->n_peers; i++)
+                line += a->running->peers[i].index < a->running->own_index && *a->running->peers[i].ip;
+        return line;
+}
+
+static unsigned peers_known(const struct imex_agent *a) {
+        unsigned n = 0;
+
+        for (size_t i = 0; member(a->want) && i < a->want->n_peers; i++)
+                n += a->want->peers[i].index != a->want->own_index && *a->want->peers[i].ip && !streq(a->want->peers[i].ip, a->o.own_ip);
+        return n;
+}
+
+/* Whether what runs has the identity that is wanted; peers may come and go without a restart. */
+static bool identity_current(const struct imex_agent *a) {
+        return member(a->want) && a->running && a->running->own_index == a->want->own_index && streq(a->running->infix, a->want->infix);
+}
+
+/* The report */
+
+static bool running(const struct imex_agent *a) {
+        return imex_process_state(a->process) == IMEX_PROCESS_RUNNING;
+}
+
+static bool ready(const struct imex_agent *a) {
+        return !a->stopping && running(a) && identity_current(a) && !*a->refused && streq(a->status, "READY") &&
+               (a->node_id >= 0 ? a->node_id == expected_id(a) : a->id_asked);
+}
+
+static enum imex_phase phase(const struct imex_agent *a) {
+        enum imex_process_state s = imex_process_state(a->process);
+
+        if (a->stopping)
+                return s == IMEX_PROCESS_DOWN ? IMEX_STOPPED : IMEX_STOPPING;
+        if (!member(a->want))
+                return s == IMEX_PROCESS_DOWN || s == IMEX_PROCESS_WAITING ? IMEX_IDLE : IMEX_STOPPING;
+        if (s == IMEX_PROCESS_WAITING && *a->ended)
+                return IMEX_BACKOFF;
+        return ready(a) ? IMEX_READY : IMEX_STARTING;
+}
+
+static const char *status_text(const struct imex_agent *a, enum imex_phase ph) {
+        switch (ph) {
+        case IMEX_STOPPING:
+        case IMEX_STOPPED:
+                return "STOPPED";
+        case IMEX_BACKOFF:
+                return "BACKOFF";
+        case IMEX_IDLE:
+        case IMEX_STARTING:
+        case IMEX_READY:
+                break;
+        }
+        return running(a) && *a->status ? a->status : "STARTING";
+}
+
+static const char *status_meaning(const char *status) {
+        if (streq(status, "WAITING_FOR_RECOVERY"))
+                return " (it ended uncleanly before, and waits for the nodes that had imported its memory)";
+        if (streq(status, "WAITING_FOR_PEERS"))
+                return " (it waits for the other nodes of the domain)";
+        if (streq(status, "UNAVAILABLE"))
+                return " (its command service does not answer)";
+        return "";
+}
+
+/* IMEX took another id than the slot that we have, so that peers would reach the wrong node under our name. */
+static bool contradicted(const struct imex_agent *a) {
+        return a->node_id >= 0 && identity_current(a) && a->node_id != expected_id(a);
+}
+
+static void explain_contradiction(const struct imex_agent *a, char *s, size_t n) {
+        snprintf(s, n, "nvidia-imex took id %lld, but this node has index %lld", (long long)a->node_id, (long long)expected_id(a));
+}
+
+static void explain(const struct imex_agent *a, enum imex_phase ph, char *s, size_t n) {
+        *s = '\0';
+        if (ph == IMEX_READY)
+                return;
+        if (ph == IMEX_STOPPING || ph == IMEX_STOPPED)
+                snprintf(s, n, "the IMEX daemon is being stopped");
+        else if (ph == IMEX_IDLE)
+                snprintf(s, n, "this node has no index in the domain yet; the controller assigns it");
+        else if (*a->refused)
+                snprintf(s, n, "%s", a->refused);
+        else if (ph == IMEX_BACKOFF)
+                snprintf(s, n, "%s", a->ended);
+        else if (a->fault)
+                snprintf(s, n, "%s", a->fault);
+        else if (!running(a) || !identity_current(a))
+                snprintf(s, n, "nvidia-imex is being started");
+        else if (contradicted(a))
+                explain_contradiction(a, s, n);
+        else if (*a->status && !streq(a->status, "READY"))
+                snprintf(s, n, "nvidia-imex is %s%s", a->status, status_meaning(a->status));
+        else if (*a->ended)
+                snprintf(s, n, "%s", a->ended);
+        else if (a->unanswered > UNANSWERED_MAX)
+                snprintf(s, n, "nvidia-imex is starting: %s", a->silence);
+        else
+                snprintf(s, n, "nvidia-imex is starting");
+}
+
+void imex_agent_report(struct imex_agent *a, struct imex_report *ret) {
+        enum imex_phase ph = phase(a);
+
+        explain(a, ph, a->reason, sizeof a->reason);
+        *ret = (struct imex_report){
+                .phase = ph,
+                .ready = ph == IMEX_READY,
+                .status = status_text(a, ph),
+                .reason = a->reason,
+                .index = identity_current(a) ? a->running->own_index : -1,
+                .node_id = running(a) ? a->node_id : -1,
+                .peers_known = peers_known(a),
+                .peers_connected = running(a) ? a->connected : 0,
+                .restarts = imex_process_restarts(a->process),
+        };
+}
+
+static void deliver(struct imex_agent *a) {
+        struct imex_report r;
+
+        imex_agent_report(a, &r);
+        if (r.phase == a->told.phase && r.ready == a->told.ready && streq(r.status, a->told.status) && streq(r.reason, a->told_reason) &&
+            r.index == a->told.index && r.node_id == a->told.node_id && r.peers_known == a->told.peers_known &&
+            r.peers_connected == a->told.peers_connected && r.restarts == a->told.restarts)
+                return;
+        a->told = r;
+        memcpy(a->told_reason, a->reason, sizeof a->reason);
+        a->told.reason = a->told_reason;
+        a->o.changed(a->o.u, &a->told);
+}
+
+/* First the world hears, then the process: readiness is withdrawn before what made it true goes. */
+static void on_turn(uv_timer_t *t) {
+        struct imex_agent *a = t->data;
+
+        deliver(a);
+        act(a);
+        deliver(a);
+}
+
+static void in_turn(struct imex_agent *a, unsigned ms) {
+        if (ms == 0 || !uv_is_active((uv_handle_t *)&a->turn))
+                uv_timer_start(&a->turn, on_turn, ms, 0);
+}
+
+/* Files */
+
+/* *ret_changed tells whether the resolver now answers something else. */
+static int write_hosts(struct imex_agent *a, const struct imex_members *m, bool *ret_changed, struct err *e) {
+        _cleanup_(freep) char *current = NULL;
+        _cleanup_(buf_done) struct buf text = BUF_INIT(2 * IMEX_HOSTS_MAX);
+        size_t n;
+
+        *ret_changed = false;
+        if (file_read(a->o.hosts_path, IMEX_HOSTS_MAX, &current, &n, e) < 0)
+                return -1;
+        if (imex_hosts_render((struct str){ current, n }, m->infix, a->o.max_nodes, m->own_index, m->peers, m->n_peers, &text, e) < 0)
+                return -1;
+        if (text.n == n && memcmp(text.p, current, n) == 0)
+                return 0;
+        *ret_changed = true;
+        return imex_hosts_write(a->o.hosts_path, (struct str){ text.p, text.n }, e);
+}
+
+static int write_text(const char *path, const struct buf *text, struct err *e) {
+        if (text->failed)
+                return err_set(e, ERR_INVALID, 0, "'%s' would be too large", path);
+        return file_replace_volatile(path, buf_str(text), text->n, 0644, e);
+}
+
+static int write_config(struct imex_agent *a, const struct imex_members *m, struct err *e) {
+        _cleanup_(buf_done) struct buf config = BUF_INIT(FILE_LIMIT), nodes = BUF_INIT(FILE_LIMIT);
+
+        imex_config_render(a->o.own_ip, a->nodes_path, &config);
+        if (a->o.dns_names)
+                imex_nodes_render_names(m->infix, a->o.max_nodes, &nodes);
+        else
+                imex_nodes_render_ips(m->peers, m->n_peers, &nodes);
+        return write_text(a->nodes_path, &nodes, e) < 0 || write_text(a->config_path, &config, e) < 0 ? -1 : 0;
+}
+
+/* Without names the list is part of what the others run with, too: it stays what it was at the first start, unless our place in it moved. */
+static bool list_fixed(const struct imex_agent *a) {
+        return !a->o.dns_names && a->running && a->running->own_index == a->want->own_index;
+}
+
+static void remember(struct imex_agent *a) {
+        struct err e;
+
+        if (!a->fresh)
+                return;
+        if (imex_members_save(a->o.dir, a->o.identity, list_fixed(a) ? a->running : a->want, &e) < 0) {
+                trouble(a, &e);
+                in_turn(a, RETRY_MS);
+                return;
+        }
+        a->fresh = false;
+}
+
+/* Right before each start. */
+static int prepare(void *u, struct err *e) {
+        struct imex_agent *a = u;
+        bool changed;
+
+        a->status = "";
+        a->node_id = -1;
+        a->id_asked = false;
+        a->unanswered = a->connected = 0;
+        a->fault = NULL;
+        a->poke = false;
+        *a->silence = '\0';
+        if (!list_fixed(a)) {
+                struct arena *fresh = arena_new(1024);
+
+                a->running = resolved(a, a->want, fresh);
+                arena_free(a->run_arena);
+                a->run_arena = fresh;
+        }
+        if (a->o.dns_names && write_hosts(a, a->running, &changed, e) < 0)
+                return -1;
+        return write_config(a, a->running, e);
+}
+
+/* What should be, against what is */
+
+/* Brings the running process's view of its peers up to date. */
+static void update_peers(struct imex_agent *a) {
+        _cleanup_(arena_freep) struct arena *tmp = arena_new(1024);
+        bool changed = false;
+        struct err e;
+
+        if (a->o.dns_names && write_hosts(a, resolved(a, a->want, tmp), &changed, &e) < 0) {
+                trouble(a, &e);
+                in_turn(a, RETRY_MS);
+                return;
+        }
+        if (!changed && !a->poke)
+                return;
+        a->poke = false;
+        imex_process_poke(a->process);
+        imex_probe_domain(a->probe, CONNECT_MS);
+}
+
+/* Can these members be served at all? A wrong list must not take down what runs well. */
+static bool check_members(struct imex_agent *a) {
+        _cleanup_(arena_freep) struct arena *tmp = arena_new(1024);
+        _cleanup_(buf_done) struct buf text = BUF_INIT(IMEX_HOSTS_MAX);
+        const struct imex_members *m = resolved(a, a->want, tmp);
+        struct err e;
+
+        *a->refused = '\0';
+        if (imex_hosts_render(STR(""), m->infix, a->o.max_nodes, m->own_index, m->peers, m->n_peers, &text, &e) == 0)
+                return true;
+        if (!running(a) || !identity_current(a))
+                snprintf(a->refused, sizeof a->refused, "%s", e.msg);
+        else
+                trouble(a, &e);
+        return false;
+}
+
+static void tell_fixed_list(struct imex_agent *a) {
+        _cleanup_(arena_freep) struct arena *tmp = arena_new(1024);
+        _cleanup_(buf_done) struct buf was = BUF_INIT(FILE_LIMIT), now = BUF_INIT(FILE_LIMIT);
+        const struct imex_members *m = resolved(a, a->want, tmp);
+        struct err e;
+
+        imex_nodes_render_ips(a->running->peers, a->running->n_peers, &was);
+        imex_nodes_render_ips(m->peers, m->n_peers, &now);
+        if (a->fixed_told || streq(buf_str(&was), buf_str(&now)))
+                return;
+        a->fixed_told = true;
+        err_set(&e, ERR_INVALID, 0,
+                "the members of the domain changed, but a running nvidia-imex cannot follow: its node list holds addresses (feature gate "
+                "IMEXDaemonsWithDNSNames is off)");
+        trouble(a, &e);
+}
+
+static void act(struct imex_agent *a) {
+        enum imex_process_state s = imex_process_state(a->process);
+
+        if (a->stopping || !member(a->want)) {
+                *a->refused = '\0';
+                if (s != IMEX_PROCESS_DOWN && s != IMEX_PROCESS_ENDING)
+                        imex_process_stop(a->process);
+                if (a->stopping && s == IMEX_PROCESS_DOWN && !a->stopped) {
+                        a->stopped = true;
+                        if (a->o.stopped)
+                                a->o.stopped(a->o.u);
+                }
+                return;
+        }
+        if (!check_members(a)) {
+                if (*a->refused && s != IMEX_PROCESS_DOWN && s != IMEX_PROCESS_ENDING)
+                        imex_process_stop(a->process);
+                return;
+        }
+        if (s == IMEX_PROCESS_RUNNING && !identity_current(a)) {
+                imex_process_restart(a->process, false);
+        } else if (s == IMEX_PROCESS_RUNNING) {
+                update_peers(a);
+                if (!a->o.dns_names)
+                        tell_fixed_list(a);
+        } else {
+                imex_process_start(a->process);
+        }
+        remember(a);
+}
+
+/* What the process does */
+
+/* The most telling of what is known: its own words, its id, how it ended. */
+static void explain_end(struct imex_agent *a, const char *why) {
+        char *s = a->ended;
+        size_t n = sizeof a->ended;
+
+        if (!*why)
+                *s = '\0';
+        else if (a->fault)
+                snprintf(s, n, "%s", a->fault);
+        else if (contradicted(a))
+                explain_contradiction(a, s, n);
+        else if (strstr(why, a->o.imex_path))
+                snprintf(s, n, "nvidia-imex %s; the NVIDIA driver on this node needs the nvidia-imex package of its version", why);
+        else
+                snprintf(s, n, "nvidia-imex %s", why);
+}
+
+static void on_process(void *u, enum imex_process_state s, const char *why) {
+        struct imex_agent *a = u;
+
+        if (s == IMEX_PROCESS_RUNNING) {
+                imex_probe_hurry(a->probe);
+        } else {
+                imex_probe_stop(a->probe);
+                a->status = "";
+        }
+        if (s == IMEX_PROCESS_WAITING)
+                explain_end(a, why);
+        else if (s == IMEX_PROCESS_DOWN)
+                *a->ended = '\0';
+        in_turn(a, 0);
+}
+
+static void on_line(void *u, struct str line) {
+        struct imex_agent *a = u;
+        const char *fault = imex_log_fault(line);
+        int64_t id;
+
+        if (a->o.output)
+                a->o.output(a->o.u, line);
+        if (imex_log_node_id(line, &id) && id != a->node_id) {
+                a->node_id = id;
+                in_turn(a, 0);
+        }
+        if (fault && fault != a->fault && !a->told.ready) {
+                a->fault = fault;
+                in_turn(a, 0);
+        }
+}
+
+static void judge(struct imex_agent *a) {
+        bool was_ready = a->told.ready;
+
+        if (contradicted(a)) {
+                imex_probe_stop(a->probe);
+                imex_process_restart(a->process, true);
+        } else if (streq(a->status, "READY") && a->node_id < 0 && !a->id_asked) {
+                imex_probe_domain(a->probe, 0);
+        } else if (ready(a) && !was_ready) {
+                *a->ended = '\0';
+                imex_probe_relax(a->probe);
+                imex_probe_domain(a->probe, peers_known(a) ? CONNECT_MS : a->o.ask_idle_ms);
+        } else if (!ready(a) && was_ready) {
+                imex_probe_hurry(a->probe);
+        }
+        in_turn(a, 0);
+}
+
+static void on_status(void *u, const char *word, const char *why) {
+        struct imex_agent *a = u;
+
+        if (!running(a))
+                return;
+        imex_process_drain(a->process);
+        if (!*word) {
+                snprintf(a->silence, sizeof a->silence, "%s", why);
+                if (++a->unanswered < UNANSWERED_MAX && *a->status) {
+                        imex_probe_hurry(a->probe);
+                        return;
+                }
+        } else {
+                a->unanswered = 0;
+                *a->silence = '\0';
+                /* Its command service answers, so its signal handlers are in place. */
+                if (!streq(word, "INITIALIZING") && !streq(word, "UNAVAILABLE"))
+                        imex_process_up(a->process);
+        }
+        a->status = word;
+        if (streq(word, "READY"))
+                a->fault = NULL; /* it got over it */
+        judge(a);
+}
+
+static void on_domain(void *u, const struct imex_ctl_domain *d) {
+        struct imex_agent *a = u;
+        const struct imex_ctl_node *by_ip = d ? imex_ctl_find(d, a->o.own_ip, NULL) : NULL, *own = by_ip;
+        _cleanup_(buf_done) struct buf name = BUF_INIT(256);
+
+        if (!running(a) || !identity_current(a))
+                return;
+        imex_process_drain(a->process);
+        a->id_asked = true;
+        /* A name proves nothing about the id, since it is made from it; an address does. */
+        if (by_ip && a->node_id < 0)
+                a->node_id = by_ip->id;
+        imex_slot_name(a->running->infix, (unsigned)a->running->own_index, &name);
+        if (d && !own)
+                own = imex_ctl_find(d, NULL, buf_str(&name));
+        if (own)
+                a->connected = imex_ctl_connected(own);
+        judge(a);
+}
+
+/* Life cycle */
+
+void imex_agent_set_members(struct imex_agent *a, const struct imex_members *m) {
+        struct arena *fresh;
+        const struct imex_members *copy;
+
+        if (a->want && imex_members_equal(a->want, m))
+                return;
+        fresh = arena_new(1024);
+        copy = imex_members_copy(fresh, m);
+        for (size_t i = 0; i < copy->n_peers; i++) {
+                bool was_ready = false;
+
+                for (size_t j = 0; a->want && j < a->want->n_peers; j++)
+                        was_ready = was_ready || (a->want->peers[j].ready && a->want->peers[j].index == copy->peers[i].index &&
+                                                  streq(a->want->peers[j].ip, copy->peers[i].ip));
+                a->poke = a->poke || (copy->peers[i].ready && !was_ready && copy->peers[i].index != copy->own_index);
+        }
+        arena_free(a->want_arena);
+        a->want_arena = fresh;
+        a->want = copy;
+        a->fresh = true;
+        in_turn(a, 0);
+}
+
+static unsigned or_default(unsigned v, unsigned otherwise) {
+        return v ? v : otherwise;
+}
+
+static void copy_options(struct imex_agent *a, const struct imex_agent_options *o) {
+        a->o = *o;
+        a->strings = arena_new(512);
+        a->o.dir = arena_strdup(a->strings, o->dir);
+        a->o.hosts_path = arena_strdup(a->strings, o->hosts_path);
+        a->o.imex_path = arena_strdup(a->strings, o->imex_path);
+        a->o.ctl_path = arena_strdup(a->strings, o->ctl_path);
+        a->o.own_ip = arena_strdup(a->strings, o->own_ip);
+        a->o.identity = arena_strdup(a->strings, o->identity);
+        a->o.term_grace_ms = or_default(o->term_grace_ms, 10000);
+        a->o.usr1_interval_ms = or_default(o->usr1_interval_ms, 5500);
+        a->o.backoff_first_ms = or_default(o->backoff_first_ms, 100);
+        a->o.backoff_max_ms = or_default(o->backoff_max_ms, 30000);
+        a->o.stable_ms = or_default(o->stable_ms, 60000);
+        a->o.ask_first_ms = or_default(o->ask_first_ms, 20);
+        a->o.ask_slow_ms = or_default(o->ask_slow_ms, 1000);
+        a->o.ask_idle_ms = or_default(o->ask_idle_ms, 30000);
+        a->o.ask_timeout_ms = or_default(o->ask_timeout_ms, 5000);
+        a->config_path = file_join(a->o.dir, "imexd.cfg");
+        a->nodes_path = file_join(a->o.dir, "nodes.cfg");
+}
+
+int imex_agent_new(uv_loop_t *loop, const struct imex_agent_options *o, struct imex_agent **ret, const struct imex_members **ret_members,
+                   struct err *e) {
+        struct imex_agent *a;
+        struct imex_members *known = NULL;
+
+        *ret_members = NULL;
+        if (file_mkdirs(o->dir, 0755, e) < 0)
+                return -1;
+        a = xnew(struct imex_agent);
+        copy_options(a, o);
+        a->loop = loop;
+        a->status = "";
+        a->node_id = -1;
+        a->told.status = "";
+        a->told.index = -2; /* no report equals it: the first one is always told */
+        uv_timer_init(loop, &a->turn);
+        a->turn.data = a;
+        a->process = imex_process_new(loop, &(struct imex_process_options){
+                                                    .argv = (const char *const[]){ a->o.imex_path, "-c", a->config_path, NULL },
+                                                    .term_grace_ms = a->o.term_grace_ms,
+                                                    .usr1_interval_ms = a->o.usr1_interval_ms,
+                                                    .backoff_first_ms = a->o.backoff_first_ms,
+                                                    .backoff_max_ms = a->o.backoff_max_ms,
+                                                    .stable_ms = a->o.stable_ms,
+                                                    .prepare = prepare,
+                                                    .line = on_line,
+                                                    .changed = on_process,
+                                                    .u = a,
+                                            });
+        a->probe = imex_probe_new(loop, &(struct imex_probe_options){
+                                                .ctl_path = a->o.ctl_path,
+                                                .config_path = a->config_path,
+                                                .first_ms = a->o.ask_first_ms,
+                                                .slow_ms = a->o.ask_slow_ms,
+                                                .idle_ms = a->o.ask_idle_ms,
+                                                .timeout_ms = a->o.ask_timeout_ms,
+                                                .status = on_status,
+                                                .domain = on_domain,
+                                                .u = a,
+                                        });
+        a->want_arena = arena_new(1024);
+        if (imex_members_load(a->o.dir, a->o.identity, a->want_arena, &known, e) == 0) {
+                a->want = known;
+                *ret_members = known;
+        } else if (e->kind != ERR_NOT_FOUND) {
+                trouble(a, e);
+        }
+        in_turn(a, 0);
+        *ret = a;
+        return 0;
+}
+
+void imex_agent_stop(struct imex_agent *a) {
+        a->stopping = true;
+        in_turn(a, 0);
+}
+
+static void on_closed(uv_handle_t *h) {
+        struct imex_agent *a = h->data;
+
+        arena_free(a->want_arena);
+        arena_free(a->run_arena);
+        arena_free(a->strings);
+        free(a->config_path);
+        free(a->nodes_path);
+        free(a);
+}
+
+void imex_agent_free(struct imex_agent *a) {
+        if (!a)
+                return;
+        imex_probe_free(a->probe);
+        imex_process_free(a->process);
+        uv_close((uv_handle_t *)&a->turn, on_closed);
+}

@@ -1,0 +1,126 @@
+#include "imex/imex_ctl.h"
+
+#include <string.h>
+#include <yyjson.h>
+
+/* More nodes than any node list has: a limit for what comes from outside. */
+#define NODES_MAX 4096
+
+const char *imex_ctl_parse_status(struct str out) {
+        static const char *const words[] = { "INITIALIZING",         "STARTING_AUTH_SERVER", "WAITING_FOR_PEERS", "WAITING_FOR_RECOVERY",
+                                             "INIT_GPU",             "READY",                "SHUTTING_DOWN",     "UNAVAILABLE" };
+        const char *last = "";
+        struct str line;
+
+        while (str_next_line(&out, &line)) {
+                line = str_trim(line);
+                for (size_t i = 0; i < ARRAY_LEN(words); i++)
+                        if (str_eq(line, str_from(words[i])))
+                                last = words[i];
+        }
+        return last;
+}
+
+static const char *member(yyjson_val *obj, const char *key, struct arena *a) {
+        yyjson_val *v = yyjson_obj_get(obj, key);
+
+        return yyjson_is_str(v) ? arena_strndup(a, yyjson_get_str(v), yyjson_get_len(v)) : "";
+}
+
+static bool key_to_id(yyjson_val *key, int64_t *ret) {
+        return str_to_i64((struct str){ yyjson_get_str(key), yyjson_get_len(key) }, ret) && *ret >= 0;
+}
+
+static int parse_connections(yyjson_val *obj, struct arena *a, struct imex_ctl_node *n, struct err *e) {
+        yyjson_val *key, *val;
+        size_t i, max;
+
+        if (yyjson_obj_size(obj) > NODES_MAX)
+                return err_set(e, ERR_INVALID, 0, "node %lld has more than %d connections", (long long)n->id, NODES_MAX);
+        n->connections = arena_alloc(a, yyjson_obj_size(obj) * sizeof *n->connections + 1);
+        yyjson_obj_foreach(obj, i, max, key, val) {
+                struct imex_ctl_connection *c = &n->connections[n->n_connections];
+
+                if (!key_to_id(key, &c->to))
+                        return err_set(e, ERR_INVALID, 0, "node %lld has a connection to '%.20s'", (long long)n->id, yyjson_get_str(key));
+                c->status = member(val, "status", a);
+                n->n_connections++;
+        }
+        return 0;
+}
+
+static int parse_nodes(yyjson_val *obj, struct arena *a, struct imex_ctl_domain *d, struct err *e) {
+        yyjson_val *key, *val;
+        size_t i, max;
+
+        if (!yyjson_is_obj(obj))
+                return err_set(e, ERR_INVALID, 0, "no object 'nodes'");
+        if (yyjson_obj_size(obj) > NODES_MAX)
+                return err_set(e, ERR_INVALID, 0, "more than %d nodes", NODES_MAX);
+        d->nodes = arena_alloc(a, yyjson_obj_size(obj) * sizeof *d->nodes + 1);
+        yyjson_obj_foreach(obj, i, max, key, val) {
+                struct imex_ctl_node *n = &d->nodes[d->n_nodes];
+
+                if (!key_to_id(key, &n->id))
+                        return err_set(e, ERR_INVALID, 0, "'%.20s' is not a node id", yyjson_get_str(key));
+                n->host = member(val, "host", a);
+                n->host_name = member(val, "hostName", a);
+                n->status = member(val, "status", a);
+                n->version = member(val, "version", a);
+                if (parse_connections(yyjson_obj_get(val, "connections"), a, n, e) < 0)
+                        return -1;
+                d->n_nodes++;
+        }
+        return 0;
+}
+
+static void free_doc(yyjson_doc **doc) {
+        yyjson_doc_free(*doc);
+}
+
+int imex_ctl_parse_domain(struct str out, struct arena *a, struct imex_ctl_domain *ret, struct err *e) {
+        const char *start = out.n ? memchr(out.p, '{', out.n) : NULL;
+        _cleanup_(freep) char *text = NULL;
+        _cleanup_(free_doc) yyjson_doc *doc = NULL;
+        struct imex_ctl_domain d = { 0 };
+        yyjson_read_err je;
+        yyjson_val *root;
+        size_t n;
+
+        if (!start)
+                return err_set(e, ERR_INVALID, 0, "no JSON object");
+        n = out.n - (size_t)(start - out.p);
+        text = xstrndup(start, n); /* yyjson's signature asks for memory it could write to */
+        doc = yyjson_read_opts(text, strnlen(text, n), YYJSON_READ_STOP_WHEN_DONE, NULL, &je);
+        if (!doc)
+                return err_set(e, ERR_INVALID, 0, "%s at byte %zu", je.msg, je.pos);
+        root = yyjson_doc_get_root(doc);
+        d.status = member(root, "status", a);
+        if (parse_nodes(yyjson_obj_get(root, "nodes"), a, &d, e) < 0)
+                return -1;
+        *ret = d;
+        return 0;
+}
+
+const struct imex_ctl_node *imex_ctl_find(const struct imex_ctl_domain *d, const char *ip, const char *name) {
+        const struct imex_ctl_node *found = NULL;
+
+        for (size_t i = 0; i < d->n_nodes; i++) {
+                const struct imex_ctl_node *n = &d->nodes[i];
+
+                if (!streq(n->host, ip) && !streq(n->host, name) && !streq(n->host_name, name))
+                        continue;
+                if (found)
+                        return NULL;
+                found = n;
+        }
+        return found;
+}
+
+unsigned imex_ctl_connected(const struct imex_ctl_node *n) {
+        unsigned count = 0;
+
+        for (size_t i = 0; i < n->n_connections; i++)
+                count += n->connections[i].to != n->id && streq(n->connections[i].status, "CONNECTED");
+        return count;
+}

@@ -1,0 +1,210 @@
+#include "imex/imex_files.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/sha.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+
+#define NAME_PREFIX "compute-domain-daemon-"
+#define BLOCK_BEGIN "# begin of the IMEX domain's names (" NAME_PREFIX "*)"
+#define BLOCK_END "# end of the IMEX domain's names"
+#define UNUSED_SLOT_IP "127.0.0.2"
+#define INFIX_MAX 32
+
+void imex_config_render(const char *cmd_bind_ip, const char *nodes_file, struct buf *out) {
+        buf_adds(out, "LOG_LEVEL=4\n"
+                      "LOG_FILE_NAME=\n"
+                      "STATS_FILE_NAME=/var/log/nvidia-imex-stats.log\n"
+                      "LOG_APPEND_TO_LOG=0\n"
+                      "LOG_FILE_MAX_SIZE=1024\n"
+                      "LOG_MAX_ROTATE_COUNT=10\n"
+                      "LOG_USE_SYSLOG=0\n"
+                      "DAEMONIZE=0\n"
+                      "BIND_INTERFACE_IP=\n"
+                      "SERVER_PORT=50000\n");
+        buf_addf(out, "IMEX_NODE_CONFIG_FILE=%s\n", nodes_file);
+        buf_adds(out, "NETWORK_INTERFACE=\n"
+                      "IMEX_WAIT_FOR_QUORUM=RECOVERY\n"
+                      "IMEX_ENABLE_AUTH_ENCRYPTION=0\n"
+                      "IMEX_AUTH_ENCRYPTION_MODE=SSL_TLS\n"
+                      "IMEX_AUTH_SOURCE=\n"
+                      "IMEX_SERVER_KEY=\n"
+                      "IMEX_SERVER_CERT=\n"
+                      "IMEX_SERVER_CERT_AUTH=\n"
+                      "IMEX_CLIENT_KEY=\n"
+                      "IMEX_CLIENT_CERT=\n"
+                      "IMEX_CLIENT_CERT_AUTH=\n"
+                      "IMEX_SECURITY_TARGET_OVERRIDE=\n"
+                      "IMEX_GSS_SERVICE_NAME=host\n"
+                      "IMEX_GSS_TIMEOUT_SEC=30\n"
+                      "IMEX_GSS_RETRY_INTERVAL_SEC=5\n"
+                      "IMEX_GSS_SEC_CONTEXT_LIFETIME_SEC=-1\n"
+                      "IMEX_GSS_SHUTDOWN_ON_FAILURE=0\n"
+                      "IMEX_CMD_ENABLED=1\n");
+        buf_addf(out, "IMEX_CMD_BIND_INTERFACE_IP=%s\n", cmd_bind_ip);
+        buf_adds(out, "IMEX_CMD_PORT=50005\n"
+                      "IMEX_CMD_UNIX_DOMAIN_PATH=\n"
+                      "IMEX_NODE_DISCONNECTED_GRACE_TIME=-1\n");
+}
+
+void imex_slot_name(const char *infix, unsigned i, struct buf *out) {
+        buf_adds(out, NAME_PREFIX);
+        if (infix && *infix)
+                buf_addf(out, "%s-", infix);
+        buf_addf(out, "%04u", i);
+}
+
+void imex_infix(const char *domain_uid, char ret[static 11]) {
+        static const char hex[] = "0123456789abcdef";
+        unsigned char sum[SHA256_DIGEST_LENGTH];
+
+        SHA256((const unsigned char *)domain_uid, strlen(domain_uid), sum);
+        for (unsigned i = 0; i < 5; i++) {
+                ret[2 * i] = hex[sum[i] >> 4];
+                ret[2 * i + 1] = hex[sum[i] & 15];
+        }
+        ret[10] = '\0';
+}
+
+bool imex_infix_valid(const char *infix) {
+        return strlen(infix) <= INFIX_MAX && infix[strspn(infix, "abcdefghijklmnopqrstuvwxyz0123456789")] == '\0';
+}
+
+void imex_nodes_render_names(const char *infix, unsigned max_nodes, struct buf *out) {
+        for (unsigned i = 0; i < max_nodes; i++) {
+                imex_slot_name(infix, i, out);
+                buf_addc(out, '\n');
+        }
+}
+
+static int by_index(const void *a, const void *b) {
+        const struct imex_peer *x = *(const struct imex_peer *const *)a, *y = *(const struct imex_peer *const *)b;
+
+        return (x->index > y->index) - (x->index < y->index);
+}
+
+static const struct imex_peer **sorted(const struct imex_peer *peers, size_t n) {
+        const struct imex_peer **s = xnew_n(const struct imex_peer *, n + 1);
+
+        for (size_t i = 0; i < n; i++)
+                s[i] = &peers[i];
+        qsort(s, n, sizeof(const struct imex_peer *), by_index);
+        return s;
+}
+
+void imex_nodes_render_ips(const struct imex_peer *peers, size_t n, struct buf *out) {
+        _cleanup_(freep) const struct imex_peer **s = sorted(peers, n);
+
+        for (size_t i = 0; i < n; i++)
+                if (s[i]->ip && *s[i]->ip)
+                        buf_addf(out, "%s\n", s[i]->ip);
+}
+
+/* A line that an earlier rendering, or the Go driver, left: a marker, or an entry with a slot's name. */
+static bool is_ours(struct str line) {
+        struct str t = str_trim(line);
+
+        return str_eq(t, STR(BLOCK_BEGIN)) || str_eq(t, STR(BLOCK_END)) ||
+               (t.n && t.p[0] != '#' && memmem(t.p, t.n, NAME_PREFIX, sizeof NAME_PREFIX - 1));
+}
+
+static bool is_address(const char *s) {
+        unsigned char a[sizeof(struct in6_addr)];
+
+        return inet_pton(AF_INET, s, a) == 1 || inet_pton(AF_INET6, s, a) == 1;
+}
+
+static void add_entry(const char *infix, unsigned slot, const char *ip, struct buf *out) {
+        buf_addf(out, "%s\t", ip);
+        imex_slot_name(infix, slot, out);
+        buf_addc(out, '\n');
+}
+
+/* *ret: the address of each slot, NULL where unused; the addresses are borrowed. */
+static int fill_slots(unsigned max_nodes, const struct imex_peer *peers, size_t n, const char ***ret, struct err *e) {
+        _cleanup_(freep) const char **slots = xnew_n(const char *, max_nodes + 1);
+        _cleanup_(freep) bool *used = xnew_n(bool, max_nodes + 1);
+
+        for (size_t i = 0; i < n; i++) {
+                const struct imex_peer *p = &peers[i];
+
+                if (p->index < 0 || p->index >= (int64_t)max_nodes)
+                        return err_set(e, ERR_INVALID, 0, "node '%s' has index %lld, but an IMEX domain has only %u slots",
+                                       str_or(p->node, "?"), (long long)p->index, max_nodes);
+                if (used[p->index])
+                        return err_set(e, ERR_INVALID, 0, "node '%s' has index %lld, which another node has too",
+                                       str_or(p->node, "?"), (long long)p->index);
+                used[p->index] = true;
+                if (!p->ip || !*p->ip)
+                        continue;
+                if (!is_address(p->ip))
+                        return err_set(e, ERR_INVALID, 0, "node '%s' has '%.60s' for an IP address", str_or(p->node, "?"), p->ip);
+                slots[p->index] = p->ip;
+        }
+        *ret = TAKE(slots);
+        return 0;
+}
+
+int imex_hosts_render(struct str current, const char *infix, unsigned max_nodes, int64_t own_index, const struct imex_peer *peers, size_t n,
+                      struct buf *out, struct err *e) {
+        _cleanup_(freep) const char **slots = NULL;
+        struct str line;
+
+        if (fill_slots(max_nodes, peers, n, &slots, e) < 0)
+                return -1;
+        if (own_index < 0 || own_index >= (int64_t)max_nodes || !slots[own_index])
+                return err_set(e, ERR_INVALID, 0, "this node is not among the members (index %lld)", (long long)own_index);
+
+        while (str_next_line(&current, &line)) {
+                if (is_ours(line))
+                        continue;
+                buf_add(out, line.p, line.n);
+                buf_addc(out, '\n');
+        }
+        buf_adds(out, BLOCK_BEGIN "\n");
+        add_entry(infix, (unsigned)own_index, slots[own_index], out);
+        for (unsigned i = 0; i < max_nodes; i++)
+                if (i != own_index && slots[i])
+                        add_entry(infix, i, slots[i], out);
+        for (unsigned i = 0; i < max_nodes; i++)
+                if (!slots[i])
+                        add_entry(infix, i, UNUSED_SLOT_IP, out);
+        buf_adds(out, BLOCK_END "\n");
+        if (out->failed)
+                return err_set(e, ERR_INVALID, EFBIG, "the hosts file would be too large");
+        return 0;
+}
+
+int imex_hosts_write(const char *path, struct str text, struct err *e) {
+        _cleanup_(closep) int fd = open(path, O_WRONLY | O_CLOEXEC);
+        _cleanup_(freep) char *padded = NULL;
+        struct stat st;
+        size_t n;
+        ssize_t k;
+
+        if (fd < 0)
+                return err_errno(e, errno, "open '%s'", path);
+        if (fstat(fd, &st) < 0)
+                return err_errno(e, errno, "stat '%s'", path);
+        /* Until a shorter text is cut to its length, blank lines hide the tail of the longer one. */
+        n = st.st_size > (off_t)text.n && st.st_size <= (off_t)(2 * IMEX_HOSTS_MAX) ? (size_t)st.st_size : text.n;
+        padded = xmalloc(n + 1);
+        memset(padded, '\n', n);
+        if (text.n)
+                memcpy(padded, text.p, text.n);
+        do
+                k = pwrite(fd, padded, n, 0);
+        while (k < 0 && errno == EINTR);
+        if (k < 0)
+                return err_errno(e, errno, "write '%s'", path);
+        if ((size_t)k < n)
+                return err_set(e, ERR_RETRY, ENOSPC, "write '%s': only %zd of %zu bytes were taken", path, k, n);
+        if (ftruncate(fd, (off_t)text.n) < 0)
+                return err_errno(e, errno, "cut '%s'", path);
+        return 0;
+}

@@ -1,0 +1,16 @@
+/* imex_log: what the log of nvidia-imex tells that nothing else does. Foreign text; pure functions of one line. */
+#ifndef IMEX_IMEX_LOG_H
+#define IMEX_IMEX_LOG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/str.h"
+
+/* "... Identified this node as ID <n> ...": the id that IMEX found for itself by its addresses. */
+bool imex_log_node_id(struct str line, int64_t *ret);
+
+/* Cause and remedy, for people, when the line tells of a fault that no restart mends; NULL otherwise. Static. */
+const char *imex_log_fault(struct str line);
+
+#endif

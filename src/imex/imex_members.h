@@ -1,0 +1,37 @@
+/* imex_members: who is in the domain, as somebody told us last, and the file that remembers it over a restart of the container.
+ *
+ * The file is only as good as its `identity`: a text by which the embedder recognises its own former self (boot, claim, domain, address).
+ * Members of another identity are never loaded, because an index belongs to one daemon only. */
+#ifndef IMEX_IMEX_MEMBERS_H
+#define IMEX_IMEX_MEMBERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "imex/imex_files.h"
+
+#define IMEX_MEMBERS_FILE "members.json"
+/* More than any domain has: a limit for what comes from outside. */
+#define IMEX_MEMBERS_MAX 4096
+
+struct imex_members {
+        int64_t own_index;          /* < 0: not a member (yet) */
+        const char *infix;          /* of the slot names; "" for the Go driver's */
+        const struct imex_peer *peers; /* with or without ourselves */
+        size_t n_peers;
+};
+
+/* A copy, strings included, that lives in the arena. */
+struct imex_members *imex_members_copy(struct arena *a, const struct imex_members *m);
+bool imex_members_equal(const struct imex_members *x, const struct imex_members *y);
+
+int imex_members_save(const char *dir, const char *identity, const struct imex_members *m, struct err *e);
+/* ERR_NOT_FOUND when there is no file or it is of another identity. *ret lives in the arena. */
+int imex_members_load(const char *dir, const char *identity, struct arena *a, struct imex_members **ret, struct err *e);
+/* The pure part of it. */
+int imex_members_parse(struct str text, const char *identity, struct arena *a, struct imex_members **ret, struct err *e);
+
+#endif

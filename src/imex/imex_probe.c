@@ -1,0 +1,155 @@
+#include "imex/imex_probe.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/child.h"
+#include "base/mem.h"
+
+#define NEVER UINT64_MAX
+/* The domain is asked at growing distances from this one on. */
+#define DOMAIN_STEP_MS 1000
+
+struct imex_probe {
+        uv_loop_t *loop;
+        struct imex_probe_options o;
+        char *ctl_path, *config_path;
+        uv_timer_t timer;
+        struct child *child;
+        uint64_t status_at, domain_at; /* loop time of the next question */
+        unsigned status_ms, domain_ms; /* distance to the one after it */
+        bool relaxed;
+};
+
+static void schedule(struct imex_probe *p);
+
+static uint64_t from_now(const struct imex_probe *p, unsigned ms) {
+        return uv_now(p->loop) + ms;
+}
+
+static unsigned grown(unsigned ms, unsigned limit) {
+        return ms > limit / 2 ? limit : ms * 2;
+}
+
+static void describe(const struct child_result *r, unsigned timeout_ms, char *why, size_t n) {
+        struct str out = r->out, line = { 0 }, last = { 0 };
+
+        while (str_next_line(&out, &line))
+                if (str_trim(line).n)
+                        last = str_trim(line);
+        if (r->err)
+                snprintf(why, n, "nvidia-imex-ctl: %.100s", r->err->msg);
+        else if (r->timed_out)
+                snprintf(why, n, "nvidia-imex-ctl did not answer within %u ms", timeout_ms);
+        else if (last.n)
+                snprintf(why, n, "nvidia-imex-ctl says '%.*s'", last.n < 100 ? (int)last.n : 100, last.p);
+        else if (r->term_signal)
+                snprintf(why, n, "nvidia-imex-ctl was ended by signal %d", r->term_signal);
+        else
+                snprintf(why, n, "nvidia-imex-ctl ended with exit code %d and said nothing", r->exit_status);
+}
+
+static void on_status(void *u, const struct child_result *r) {
+        struct imex_probe *p = u;
+        const char *word = r->err || r->timed_out ? "" : imex_ctl_parse_status(r->out);
+        char why[160] = "";
+
+        p->child = NULL;
+        if (!*word)
+                describe(r, p->o.timeout_ms, why, sizeof why);
+        p->status_at = from_now(p, p->status_ms);
+        p->status_ms = grown(p->status_ms, p->relaxed ? p->o.idle_ms : p->o.slow_ms);
+        schedule(p);
+        p->o.status(p->o.u, word, why);
+}
+
+static void on_domain(void *u, const struct child_result *r) {
+        _cleanup_(arena_freep) struct arena *a = arena_new(4096);
+        struct imex_probe *p = u;
+        struct imex_ctl_domain d;
+        struct err e;
+        bool ok = !r->err && !r->timed_out && imex_ctl_parse_domain(r->out, a, &d, &e) == 0;
+
+        p->child = NULL;
+        p->domain_at = from_now(p, p->domain_ms);
+        p->domain_ms = grown(p->domain_ms, p->o.idle_ms);
+        schedule(p);
+        p->o.domain(p->o.u, ok ? &d : NULL);
+}
+
+static void on_timer(uv_timer_t *t) {
+        struct imex_probe *p = t->data;
+        bool domain = p->domain_at < p->status_at;
+        const char *const status_argv[] = { p->ctl_path, "-c", p->config_path, "-q", NULL };
+        const char *const domain_argv[] = { p->ctl_path, "-c", p->config_path, "-N", "-j", NULL };
+        struct child_options co = { .argv = domain ? domain_argv : status_argv, .timeout_ms = p->o.timeout_ms,
+                                    .done = domain ? on_domain : on_status, .u = p };
+
+        p->child = child_run(p->loop, &co);
+}
+
+static void schedule(struct imex_probe *p) {
+        uint64_t next = p->status_at < p->domain_at ? p->status_at : p->domain_at, now = uv_now(p->loop);
+
+        if (p->child)
+                return;
+        if (next == NEVER)
+                uv_timer_stop(&p->timer);
+        else
+                uv_timer_start(&p->timer, on_timer, next > now ? next - now : 0, 0);
+}
+
+void imex_probe_hurry(struct imex_probe *p) {
+        p->relaxed = false;
+        p->status_ms = p->o.first_ms;
+        p->status_at = from_now(p, p->status_ms);
+        schedule(p);
+}
+
+void imex_probe_relax(struct imex_probe *p) {
+        p->relaxed = true;
+        p->status_ms = p->o.idle_ms;
+        p->status_at = from_now(p, p->status_ms);
+        schedule(p);
+}
+
+void imex_probe_domain(struct imex_probe *p, unsigned ms) {
+        p->domain_ms = DOMAIN_STEP_MS;
+        p->domain_at = from_now(p, ms);
+        schedule(p);
+}
+
+void imex_probe_stop(struct imex_probe *p) {
+        child_cancel(p->child);
+        p->child = NULL;
+        p->status_at = p->domain_at = NEVER;
+        schedule(p);
+}
+
+struct imex_probe *imex_probe_new(uv_loop_t *loop, const struct imex_probe_options *o) {
+        struct imex_probe *p = xnew(struct imex_probe);
+
+        p->loop = loop;
+        p->o = *o;
+        p->o.ctl_path = p->ctl_path = xstrdup(o->ctl_path);
+        p->o.config_path = p->config_path = xstrdup(o->config_path);
+        p->status_at = p->domain_at = NEVER;
+        uv_timer_init(loop, &p->timer);
+        p->timer.data = p;
+        return p;
+}
+
+static void on_closed(uv_handle_t *h) {
+        struct imex_probe *p = h->data;
+
+        free(p->ctl_path);
+        free(p->config_path);
+        free(p);
+}
+
+void imex_probe_free(struct imex_probe *p) {
+        if (!p)
+                return;
+        child_cancel(p->child);
+        uv_close((uv_handle_t *)&p->timer, on_closed);
+}

@@ -1,0 +1,37 @@
+/* imex_probe: asks nvidia-imex-ctl how a running nvidia-imex is, which has no event to tell it.
+ *
+ * One question at a time, in a child process with a time-out. While somebody waits the status is asked after 20 ms, then at growing
+ * distances up to 1 s; when all is well every 30 s. The state of the domain (`-N -j`), which is dearer because the daemon asks all its
+ * peers, is asked on request and then at growing distances up to 30 s. Nothing is called back from inside a call of ours. */
+#ifndef IMEX_IMEX_PROBE_H
+#define IMEX_IMEX_PROBE_H
+
+#include <uv.h>
+
+#include "imex/imex_ctl.h"
+
+struct imex_probe;
+
+struct imex_probe_options {
+        const char *ctl_path, *config_path; /* copied */
+        unsigned first_ms, slow_ms, idle_ms, timeout_ms;
+        /* IMEX's word, or "" and `why`, a sentence fragment. */
+        void (*status)(void *u, const char *word, const char *why);
+        /* The domain; NULL when it could not be had. Valid during the call. */
+        void (*domain)(void *u, const struct imex_ctl_domain *d);
+        void *u;
+};
+
+struct imex_probe *imex_probe_new(uv_loop_t *loop, const struct imex_probe_options *o);
+void imex_probe_free(struct imex_probe *p);
+
+/* Somebody waits: ask after first_ms, then at growing distances. Asked again while it waits, it begins anew. */
+void imex_probe_hurry(struct imex_probe *p);
+/* All is well: idle_ms from now on. */
+void imex_probe_relax(struct imex_probe *p);
+/* Ask for the domain too, first after `ms`. */
+void imex_probe_domain(struct imex_probe *p, unsigned ms);
+/* No more questions, and no answer to the one that is out. */
+void imex_probe_stop(struct imex_probe *p);
+
+#endif

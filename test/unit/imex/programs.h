@@ -1,0 +1,88 @@
+/* programs: small shell programs in place of nvidia-imex and nvidia-imex-ctl, in a folder of the test's own, and a loop that runs until
+ * something is so. The programs note what happens to them in `events`, a line each. */
+#ifndef TEST_IMEX_PROGRAMS_H
+#define TEST_IMEX_PROGRAMS_H
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+static char dir[64];
+
+static inline char *in_dir(const char *name) {
+        return file_join(dir, name);
+}
+
+static inline void put(const char *name, const char *text, mode_t mode) {
+        _cleanup_(freep) char *path = in_dir(name);
+        struct err e;
+
+        assert_int_equal(file_replace_volatile(path, text, strlen(text), mode, &e), 0);
+}
+
+/* Does what the script says, with the folder as its current one. */
+static inline void put_program(const char *name, const char *script) {
+        _cleanup_(freep) char *text = xasprintf("#!/bin/sh\ncd %s || exit 99\n%s\n", dir, script);
+
+        put(name, text, 0755);
+}
+
+static inline char *get(const char *name) {
+        _cleanup_(freep) char *path = in_dir(name);
+        char *text = NULL;
+        struct err e;
+
+        return file_read(path, 1 << 20, &text, NULL, &e) == 0 ? text : xstrdup("");
+}
+
+static inline unsigned count(const char *name, const char *word) {
+        _cleanup_(freep) char *text = get(name);
+        unsigned n = 0;
+
+        for (char *p = text; (p = strstr(p, word)); p += strlen(word))
+                n++;
+        return n;
+}
+
+static inline int make_dir(void **state) {
+        strcpy(dir, "/tmp/test_imex.XXXXXX");
+        return mkdtemp(dir) ? 0 : -1;
+}
+
+static inline int remove_dir(void **state) {
+        _cleanup_(freep) char *cmd = xasprintf("rm -rf '%s'", dir);
+
+        return system(cmd);
+}
+
+static inline void on_tick(uv_timer_t *t) {
+}
+
+typedef bool(condition_fn)(void);
+
+/* Runs the default loop until cond() or the time is over; true: it came to be. */
+static inline bool within(unsigned ms, condition_fn *cond) {
+        static uv_timer_t tick;
+        uint64_t end = uv_hrtime() + (uint64_t)ms * 1000000;
+        bool met;
+
+        uv_timer_init(uv_default_loop(), &tick);
+        uv_timer_start(&tick, on_tick, 5, 5);
+        while (!(met = cond()) && uv_hrtime() < end)
+                uv_run(uv_default_loop(), UV_RUN_ONCE);
+        uv_close((uv_handle_t *)&tick, NULL);
+        uv_run(uv_default_loop(), UV_RUN_NOWAIT);
+        return met;
+}
+
+static inline bool never(void) {
+        return false;
+}
+
+#endif
