@@ -53,7 +53,7 @@ static size_t mutate(uint8_t *p, size_t n) {
 
 /* The target gets a heap copy of exactly n bytes, so that the sanitizer sees a read of one byte too many. */
 static void run(const uint8_t *p, size_t n) {
-        uint8_t *copy = malloc(n ? n : 1);
+        uint8_t *copy = calloc(1, n ? n : 1);
         if (!copy)
                 abort();
         memcpy(copy, p, n);
