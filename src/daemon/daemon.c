@@ -1,0 +1,127 @@
+/* compute-domain-daemon: one per node and ComputeDomain, in a pod of the domain's DaemonSet. `run` supervises nvidia-imex, `check` is its probe. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/flags.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "daemon/check.h"
+#include "daemon/supervisor.h"
+#include "domain/gates.h"
+
+#define IMEX_DIR "/imexd"
+#define DEFAULT_MAX_NODES 18 /* of an NVL72 rack */
+/* The pod is given 10 s to leave. */
+#define TERM_GRACE_MS 7000
+
+static struct supervisor_config config = {
+        .clique_id = "", .domain_uid = "", .domain_name = "", .domain_ns = "default", .claim_uid = "", .node = "", .pod_ip = "", .pod_uid = "",
+        .pod = "", .pod_ns = "", .kubeconfig = "", .dir = IMEX_DIR, .hosts_path = "/etc/hosts", .imex_path = "nvidia-imex",
+        .ctl_path = "nvidia-imex-ctl", .term_grace_ms = TERM_GRACE_MS,
+};
+static const char *gates_text = "", *log_format_text = "text";
+static int64_t verbosity;
+
+static const struct flag flags[] = {
+        { .name = "v", .type = FLAG_INT, .dest = &verbosity, .help = "log verbosity, 0 to 7" },
+        { .name = "logging-format", .type = FLAG_STR, .dest = &log_format_text, .help = "text or json" },
+        { .name = "feature-gates", .type = FLAG_STR, .dest = &gates_text, .help = "feature gates, Name=true|false,..." },
+        { .name = "clique-id", .type = FLAG_STR, .dest = &config.clique_id, .help = "clique of this node, empty without NVLink fabric" },
+        { .name = "compute-domain-uuid", .type = FLAG_STR, .dest = &config.domain_uid, .help = "UID of the ComputeDomain" },
+        { .name = "compute-domain-name", .type = FLAG_STR, .dest = &config.domain_name, .help = "name of the ComputeDomain" },
+        { .name = "compute-domain-namespace", .type = FLAG_STR, .dest = &config.domain_ns, .help = "namespace of the ComputeDomain" },
+        { .name = "compute-domain-claim-uid", .type = FLAG_STR, .dest = &config.claim_uid, .help = "UID of this daemon's ResourceClaim" },
+        { .name = "node-name", .type = FLAG_STR, .dest = &config.node, .help = "node that this pod runs on" },
+        { .name = "pod-ip", .type = FLAG_STR, .dest = &config.pod_ip, .help = "IP of this pod" },
+        { .name = "pod-uid", .type = FLAG_STR, .dest = &config.pod_uid, .help = "UID of this pod" },
+        { .name = "pod-name", .type = FLAG_STR, .dest = &config.pod, .help = "name of this pod" },
+        { .name = "pod-namespace", .type = FLAG_STR, .dest = &config.pod_ns, .help = "namespace of this pod" },
+        { .name = "max-nodes-per-imex-domain", .type = FLAG_INT, .dest = &config.max_nodes, .help = "slots of an IMEX domain, 0 for 18" },
+        { .name = "kubeconfig", .type = FLAG_STR, .dest = &config.kubeconfig, .help = "kubeconfig file, empty inside a cluster" },
+        { .name = NULL },
+};
+
+static void usage(FILE *to) {
+        fputs("usage: compute-domain-daemon [flags] run|check [flags]\n", to);
+        flags_usage(flags, to);
+}
+
+static int validate(struct gates *gates, struct err *e) {
+        gates_init(gates);
+        if (gates_parse(gates, gates_text, e) < 0 || gates_validate(gates, e) < 0)
+                return err_wrap(e, "feature gates");
+        if (!*config.domain_uid)
+                return err_set(e, ERR_INVALID, 0,
+                               "COMPUTE_DOMAIN_UUID is not set: the container runtime has not applied the CDI edits of this pod's ResourceClaim. Enable CDI in "
+                               "the runtime of this node (containerd: enable_cdi = true and cdi_spec_dirs with /var/run/cdi; CRI-O: cdi_spec_dirs), then "
+                               "delete this pod");
+        if (!str_is_uuid(config.domain_uid))
+                return err_set(e, ERR_INVALID, 0, "COMPUTE_DOMAIN_UUID '%.60s' is not a UID", config.domain_uid);
+        if (!*config.node || !*config.pod || !*config.pod_ns || !*config.pod_uid)
+                return err_set(e, ERR_INVALID, 0, "NODE_NAME, POD_NAME, POD_NAMESPACE and POD_UID must be set");
+        if (*config.clique_id && !*config.pod_ip)
+                return err_set(e, ERR_INVALID, 0, "POD_IP must be set: IMEX finds its node id by it");
+        if (config.max_nodes < 0 || config.max_nodes > 4096)
+                return err_set(e, ERR_INVALID, 0, "MAX_NODES_PER_IMEX_DOMAIN %lld: want 0 to 4096", (long long)config.max_nodes);
+        if (config.max_nodes == 0)
+                config.max_nodes = DEFAULT_MAX_NODES;
+        return 0;
+}
+
+static int run(struct err *e) {
+        struct gates gates;
+
+        if (validate(&gates, e) < 0)
+                return -1;
+        flags_log(flags);
+        gates_log_ineffective(&gates);
+        config.dns_names = gates.on[GATE_IMEX_DAEMONS_WITH_DNS_NAMES];
+        return supervisor_run(&config, e);
+}
+
+/* Flags may stand on both sides of the command. */
+static int parse(int argc, char **argv, const char **ret_command, bool *ret_help, struct err *e) {
+        int rest;
+
+        if (flags_parse(flags, argc, argv, &rest, ret_help, e) < 0)
+                return -1;
+        if (*ret_help || rest == argc)
+                return 0;
+        *ret_command = argv[rest];
+        for (int i = rest; i < argc; i++)
+                argv[i] = argv[i + 1];
+        if (flags_parse(flags, argc - 1, argv, &rest, ret_help, e) < 0)
+                return -1;
+        if (rest < argc - 1)
+                return err_set(e, ERR_INVALID, 0, "unexpected argument '%.60s'", argv[rest]);
+        return 0;
+}
+
+int main(int argc, char **argv) {
+        const char *command = "";
+        bool help = false;
+        struct err e;
+        int r;
+
+        r = parse(argc, argv, &command, &help, &e);
+        if (r == 0 && help) {
+                usage(stdout);
+                return EXIT_SUCCESS;
+        }
+        log_setup(streq(log_format_text, "json") ? LOG_JSON : LOG_TEXT, (int)verbosity);
+        if (r == 0) {
+                if (streq(command, "run")) {
+                        r = run(&e);
+                } else if (streq(command, "check")) {
+                        r = check(config.dir, config.clique_id, config.claim_uid, &e);
+                        if (r == 0)
+                                puts(*config.clique_id ? "READY" : "ready: this node has no NVLink fabric");
+                } else {
+                        usage(stderr);
+                        return EXIT_FAILURE;
+                }
+        }
+        if (r < 0)
+                fprintf(stderr, "Error: %s\n", e.msg);
+        return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}

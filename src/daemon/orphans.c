@@ -1,0 +1,30 @@
+#include "daemon/orphans.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void on_sigchld(uv_signal_t *s, int signum) {
+        (void)s;
+        (void)signum;
+        for (;;) {
+                siginfo_t info = { 0 };
+
+                if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || !info.si_pid)
+                        return;
+                /* The leader of a group may be a child of ours, whose owner is told by the same signal and brings the next one. */
+                if (getpgid(info.si_pid) == info.si_pid)
+                        return;
+                (void)waitpid(info.si_pid, NULL, WNOHANG);
+        }
+}
+
+void orphans_start(struct orphans *o, uv_loop_t *loop) {
+        uv_signal_init(loop, &o->sigchld);
+        uv_unref((uv_handle_t *)&o->sigchld);
+        uv_signal_start(&o->sigchld, on_sigchld, SIGCHLD);
+}
+
+void orphans_stop(struct orphans *o) {
+        uv_close((uv_handle_t *)&o->sigchld, NULL);
+}

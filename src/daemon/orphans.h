@@ -1,0 +1,15 @@
+/* orphans: the first process of a container inherits the children of those that die, and nobody else reaps them. */
+#ifndef DAEMON_ORPHANS_H
+#define DAEMON_ORPHANS_H
+
+#include <uv.h>
+
+struct orphans {
+        uv_signal_t sigchld;
+};
+
+/* Reaps every ended child that was not started by this process. All that this process starts leads a process group of its own. */
+void orphans_start(struct orphans *o, uv_loop_t *loop);
+void orphans_stop(struct orphans *o);
+
+#endif
