@@ -1,0 +1,91 @@
+# The NVML stand-in: facts, per-GPU overrides, live changes, errors, hang and crash. Needs STANDIN_BUILD.
+
+setup() {
+        DIR=$(mktemp -d)
+        cp "$STANDIN_BUILD/libnvidia-ml.so.1" "$DIR"
+        CONF=$DIR/libnvidia-ml.conf
+}
+
+teardown() {
+        rm -rf "$DIR"
+}
+
+client() {
+        "$STANDIN_BUILD/nvml-client" "$DIR/libnvidia-ml.so.1" "$@"
+}
+
+@test "facts come from the file beside the library, a GPU's own key wins" {
+        printf '%s\n' 'DRIVER_VERSION=575.57.08' 'GPU_COUNT=2' 'CLUSTER_UUID=2df84740-d3cb-b5ce-4e7e-98352b5a71b5' CLIQUE_ID=2 FABRIC_STATE=3 \
+                'GPU_NAME="NVIDIA GB200"' 'GPU1_CLIQUE_ID=5' 'GPU1_FABRIC_STATE=1' 'GPU1_NAME="NVIDIA DGX Display"' > "$CONF"
+        run client nfs
+        [ "$status" -eq 0 ]
+        [[ $output == *"driver Success 575.57.08"* ]]
+        [[ $output == *"gpu 0 Success NVIDIA GB200 GPU-"*" minor 0 fabric Success 2df84740d3cbb5ce4e7e98352b5a71b5.2 state 3 status 0"* ]]
+        [[ $output == *"gpu 1 Success NVIDIA DGX Display GPU-"*"2df84740d3cbb5ce4e7e98352b5a71b5.5 state 1"* ]]
+        [[ $output != *"gpu 2"* ]]
+}
+
+@test "the versioned fabric call checks the version and adds the health mask" {
+        printf '%s\n' GPU_COUNT=1 CLUSTER_UUID=2df84740-d3cb-b5ce-4e7e-98352b5a71b5 CLIQUE_ID=2 HEALTH_MASK=9 > "$CONF"
+        run client ivs
+        [[ $output == *"fabric Success 2df84740d3cbb5ce4e7e98352b5a71b5.2 state 3 status 0 health 9"* ]]
+        run client ibs
+        [[ $output == *"fabric The provided version is invalid/unsupported"* ]]
+}
+
+@test "the file is read again at every init, of a running process too" {
+        mkfifo "$DIR/go"
+        echo CLIQUE_ID=1 > "$CONF"
+        client ifwfswif < "$DIR/go" > "$DIR/out" 3>&- &
+        exec 9> "$DIR/go"
+        until grep -q 'gpu 3' "$DIR/out"; do read -rt 0.02 <> <(:) || true; done
+        echo CLIQUE_ID=4 > "$CONF"
+        printf '\n\n' >&9
+        exec 9>&-
+        wait
+        [ "$(grep -c '\.1 state 3' "$DIR/out")" -eq 8 ]
+        [ "$(grep -c '\.4 state 3' "$DIR/out")" -eq 4 ]
+}
+
+@test "without a file there are four GPUs without a cluster" {
+        run client ifs
+        [[ $output == *"count Success 4"* ]]
+        [[ $output == *"00000000000000000000000000000000.0 state 3"* ]]
+}
+
+@test "errors are the real library's numbers" {
+        echo INIT_ERROR=9 > "$CONF"
+        run client i
+        [[ $output == *"init Driver Not Loaded"* ]]
+        echo FABRIC_ERROR=3 > "$CONF"
+        run client ifs
+        [[ $output == *"fabric Not Supported"* ]]
+        echo FABRIC_STATUS=999 > "$CONF"
+        run client ifs
+        [[ $output == *"status 999"* ]]
+}
+
+@test "nothing works before init and after the last shutdown" {
+        run client fs
+        [[ $output == *"driver Uninitialized"* && $output == *"shutdown Uninitialized"* ]]
+        run client iisfsf
+        [[ $(grep -c 'driver Success' <<< "$output") -eq 1 && $(grep -c 'driver Uninitialized' <<< "$output") -eq 1 ]]
+}
+
+@test "init hangs or crashes on demand" {
+        echo HANG=1 > "$CONF"
+        run timeout 0.5 "$STANDIN_BUILD/nvml-client" "$DIR/libnvidia-ml.so.1" i
+        [ "$status" -eq 124 ]
+        echo CRASH=1 > "$CONF"
+        run client i
+        [ "$status" -eq 139 ]
+}
+
+@test "nvidia-smi reports the version of the library's file" {
+        mkdir -p "$DIR/usr/bin" "$DIR/usr/lib64"
+        cp "$STANDIN_BUILD/nvidia-smi" "$DIR/usr/bin"
+        echo DRIVER_VERSION=575.57.08 > "$DIR/usr/lib64/libnvidia-ml.conf"
+        run "$DIR/usr/bin/nvidia-smi" --version
+        [ "$status" -eq 0 ]
+        [[ $output == *"NVIDIA-SMI version  : 575.57.08"* ]]
+}

@@ -1,0 +1,388 @@
+/* libnvidia-ml.so.1: the part of NVML that a driver management program calls.
+ *
+ * Names, numbers and struct layouts are those of the public nvml.h. The facts come from libnvidia-ml.conf beside the library, which is
+ * read again by every initialisation, so that a test can change a live node. As in the real library, initialisations are counted and
+ * anything else before the first or after the last fails with NVML_ERROR_UNINITIALIZED. */
+#include <ctype.h>
+#include <dlfcn.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "conf.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+enum {
+        NVML_SUCCESS = 0,
+        NVML_ERROR_UNINITIALIZED = 1,
+        NVML_ERROR_INVALID_ARGUMENT = 2,
+        NVML_ERROR_NOT_SUPPORTED = 3,
+        NVML_ERROR_INSUFFICIENT_SIZE = 7,
+        NVML_ERROR_ARGUMENT_VERSION_MISMATCH = 25,
+};
+enum { NVML_INIT_FLAG_NO_GPUS = 1, NVML_INIT_FLAG_NO_ATTACH = 2, MAX_GPUS = 64 };
+
+typedef int nvmlReturn_t;
+
+struct device {
+        unsigned index;
+};
+typedef struct device *nvmlDevice_t;
+
+/* nvmlGpuFabricInfo_t */
+struct fabric_v1 {
+        unsigned char cluster_uuid[16];
+        nvmlReturn_t status;
+        unsigned clique_id;
+        unsigned char state;
+};
+/* nvmlGpuFabricInfo_v2_t */
+struct fabric_v2 {
+        unsigned version;
+        unsigned char cluster_uuid[16];
+        nvmlReturn_t status;
+        unsigned clique_id;
+        unsigned char state;
+        unsigned health_mask;
+};
+/* nvmlGpuFabricInfo_v3_t */
+struct fabric_v3 {
+        unsigned version;
+        unsigned char cluster_uuid[16];
+        nvmlReturn_t status;
+        unsigned clique_id;
+        unsigned char state;
+        unsigned health_mask;
+        unsigned char health_summary;
+};
+/* nvmlPciInfo_t */
+struct pci_info {
+        char bus_id_legacy[16];
+        unsigned domain, bus, device, pci_device_id, pci_subsystem_id;
+        char bus_id[32];
+};
+#define NVML_VERSIONED(type, number) ((unsigned)(sizeof(type) | ((number) << 24U)))
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned users;
+static struct conf conf;
+static struct device devices[MAX_GPUS];
+
+/* A key of one GPU ("GPU1_CLIQUE_ID") before the node's ("CLIQUE_ID"). */
+static const char *gpu_text(unsigned gpu, const char *key, const char *otherwise) {
+        char own[64];
+
+        snprintf(own, sizeof(own), "GPU%u_%s", gpu, key);
+        return conf_text(&conf, own, conf_text(&conf, key, otherwise));
+}
+
+static long gpu_number(unsigned gpu, const char *key, long otherwise) {
+        char own[64];
+
+        snprintf(own, sizeof(own), "GPU%u_%s", gpu, key);
+        return conf_number(&conf, own, conf_number(&conf, key, otherwise));
+}
+
+static unsigned gpu_count(void) {
+        long n = conf_number(&conf, "GPU_COUNT", 4);
+
+        return n < 0 ? 0 : n > MAX_GPUS ? MAX_GPUS : (unsigned)n;
+}
+
+static void load(void) {
+        char path[PATH_MAX];
+        Dl_info self;
+        const char *slash;
+
+        conf_done(&conf);
+        if (!dladdr(devices, &self) || !self.dli_fname || !(slash = strrchr(self.dli_fname, '/')))
+                return;
+        snprintf(path, sizeof(path), "%.*s/libnvidia-ml.conf", (int)(slash - self.dli_fname), self.dli_fname);
+        (void)conf_load(&conf, path);
+}
+
+static void crash(void) {
+        const struct rlimit no_core = { 0, 0 };
+
+        setrlimit(RLIMIT_CORE, &no_core);
+        signal(SIGSEGV, SIG_DFL);
+        raise(SIGSEGV);
+}
+
+static nvmlReturn_t init(void) {
+        long error;
+
+        pthread_mutex_lock(&lock);
+        load();
+        if (conf_number(&conf, "CRASH", 0))
+                crash();
+        while (conf_number(&conf, "HANG", 0))
+                pause();
+        error = conf_number(&conf, "INIT_ERROR", 0);
+        if (!error) {
+                users++;
+                for (unsigned i = 0; i < MAX_GPUS; i++)
+                        devices[i].index = i;
+        }
+        pthread_mutex_unlock(&lock);
+        return (nvmlReturn_t)error;
+}
+
+EXPORT nvmlReturn_t nvmlInitWithFlags(unsigned flags);
+EXPORT nvmlReturn_t nvmlInitWithFlags(unsigned flags) {
+        if (flags & ~(unsigned)(NVML_INIT_FLAG_NO_GPUS | NVML_INIT_FLAG_NO_ATTACH))
+                return NVML_ERROR_INVALID_ARGUMENT;
+        return init();
+}
+
+EXPORT nvmlReturn_t nvmlInit_v2(void);
+EXPORT nvmlReturn_t nvmlInit_v2(void) {
+        return init();
+}
+
+EXPORT nvmlReturn_t nvmlInit(void);
+EXPORT nvmlReturn_t nvmlInit(void) {
+        return init();
+}
+
+EXPORT nvmlReturn_t nvmlShutdown(void);
+EXPORT nvmlReturn_t nvmlShutdown(void) {
+        nvmlReturn_t result = NVML_SUCCESS;
+
+        pthread_mutex_lock(&lock);
+        if (users == 0)
+                result = NVML_ERROR_UNINITIALIZED;
+        else
+                users--;
+        pthread_mutex_unlock(&lock);
+        return result;
+}
+
+EXPORT const char *nvmlErrorString(nvmlReturn_t result);
+EXPORT const char *nvmlErrorString(nvmlReturn_t result) {
+        static const char *const text[] = {
+                [0] = "Success",
+                [1] = "Uninitialized",
+                [2] = "Invalid Argument",
+                [3] = "Not Supported",
+                [4] = "Insufficient Permissions",
+                [5] = "Already Initialized",
+                [6] = "Not Found",
+                [7] = "Insufficient Size",
+                [8] = "Insufficient External Power",
+                [9] = "Driver Not Loaded",
+                [10] = "Timeout",
+                [11] = "Interrupt Request Issue",
+                [12] = "NVML Shared Library Not Found",
+                [13] = "Function Not Found",
+                [14] = "Corrupted infoROM",
+                [15] = "GPU is lost",
+                [16] = "GPU requires reset",
+                [17] = "GPU access blocked by the operating system",
+                [18] = "Driver/library version mismatch",
+                [19] = "In use by another client",
+                [20] = "Insufficient Memory",
+                [25] = "The provided version is invalid/unsupported",
+        };
+
+        if (result < 0 || (size_t)result >= sizeof(text) / sizeof(*text) || !text[result])
+                return "Unknown Error";
+        return text[result];
+}
+
+static nvmlReturn_t put_text(const char *text, char *out, unsigned length) {
+        size_t n = strlen(text) + 1;
+
+        if (!out)
+                return NVML_ERROR_INVALID_ARGUMENT;
+        if (n > length)
+                return NVML_ERROR_INSUFFICIENT_SIZE;
+        memcpy(out, text, n);
+        return NVML_SUCCESS;
+}
+
+EXPORT nvmlReturn_t nvmlSystemGetDriverVersion(char *version, unsigned length);
+EXPORT nvmlReturn_t nvmlSystemGetDriverVersion(char *version, unsigned length) {
+        if (users == 0)
+                return NVML_ERROR_UNINITIALIZED;
+        return put_text(conf_text(&conf, "DRIVER_VERSION", STANDIN_VERSION), version, length);
+}
+
+EXPORT nvmlReturn_t nvmlSystemGetNVMLVersion(char *version, unsigned length);
+EXPORT nvmlReturn_t nvmlSystemGetNVMLVersion(char *version, unsigned length) {
+        char text[64];
+
+        snprintf(text, sizeof(text), "13.%s", conf_text(&conf, "DRIVER_VERSION", STANDIN_VERSION));
+        return put_text(text, version, length);
+}
+
+EXPORT nvmlReturn_t nvmlSystemGetCudaDriverVersion_v2(int *version);
+EXPORT nvmlReturn_t nvmlSystemGetCudaDriverVersion_v2(int *version) {
+        if (!version)
+                return NVML_ERROR_INVALID_ARGUMENT;
+        *version = (int)conf_number(&conf, "CUDA_VERSION", 13000);
+        return NVML_SUCCESS;
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetCount_v2(unsigned *count);
+EXPORT nvmlReturn_t nvmlDeviceGetCount_v2(unsigned *count) {
+        if (users == 0)
+                return NVML_ERROR_UNINITIALIZED;
+        if (!count)
+                return NVML_ERROR_INVALID_ARGUMENT;
+        *count = gpu_count();
+        return NVML_SUCCESS;
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetCount(unsigned *count);
+EXPORT nvmlReturn_t nvmlDeviceGetCount(unsigned *count) {
+        return nvmlDeviceGetCount_v2(count);
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t *device);
+EXPORT nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t *device) {
+        if (users == 0)
+                return NVML_ERROR_UNINITIALIZED;
+        if (!device || index >= gpu_count())
+                return NVML_ERROR_INVALID_ARGUMENT;
+        *device = &devices[index];
+        return NVML_SUCCESS;
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetHandleByIndex(unsigned index, nvmlDevice_t *device);
+EXPORT nvmlReturn_t nvmlDeviceGetHandleByIndex(unsigned index, nvmlDevice_t *device) {
+        return nvmlDeviceGetHandleByIndex_v2(index, device);
+}
+
+/* What every call on a device checks first. */
+static nvmlReturn_t check(nvmlDevice_t device, const void *out) {
+        if (users == 0)
+                return NVML_ERROR_UNINITIALIZED;
+        if (!out || device < devices || device >= devices + gpu_count())
+                return NVML_ERROR_INVALID_ARGUMENT;
+        return NVML_SUCCESS;
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned length);
+EXPORT nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned length) {
+        nvmlReturn_t bad = check(device, name);
+
+        return bad ? bad : put_text(gpu_text(device->index, "NAME", conf_text(&conf, "GPU_NAME", "NVIDIA GB200")), name, length);
+}
+
+/* Stable over restarts and different on every node: derived from the node's key, which the cluster scripts set. */
+EXPORT nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned length);
+EXPORT nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned length) {
+        nvmlReturn_t bad = check(device, uuid);
+        const char *node;
+        uint32_t hash = 2166136261U;
+        char text[64];
+
+        if (bad)
+                return bad;
+        for (node = conf_text(&conf, "NODE", ""); *node; node++)
+                hash = (hash ^ (unsigned char)*node) * 16777619U;
+        snprintf(text, sizeof(text), "GPU-%08x-5a5a-4c4c-9d9d-%012x", hash, device->index);
+        return put_text(gpu_text(device->index, "UUID", text), uuid, length);
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned *index);
+EXPORT nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned *index) {
+        nvmlReturn_t bad = check(device, index);
+
+        if (!bad)
+                *index = device->index;
+        return bad;
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetMinorNumber(nvmlDevice_t device, unsigned *minor);
+EXPORT nvmlReturn_t nvmlDeviceGetMinorNumber(nvmlDevice_t device, unsigned *minor) {
+        nvmlReturn_t bad = check(device, minor);
+
+        if (!bad)
+                *minor = device->index;
+        return bad;
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, struct pci_info *pci);
+EXPORT nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, struct pci_info *pci) {
+        nvmlReturn_t bad = check(device, pci);
+
+        if (bad)
+                return bad;
+        *pci = (struct pci_info){ .domain = 8 + device->index, .bus = 1, .pci_device_id = 0x294110deU };
+        snprintf(pci->bus_id, sizeof(pci->bus_id), "%08X:%02X:%02X.0", pci->domain, pci->bus, pci->device);
+        snprintf(pci->bus_id_legacy, sizeof(pci->bus_id_legacy), "%04X:%02X:%02X.0", pci->domain & 0xffffU, pci->bus & 0xffU,
+                 pci->device & 0xffU);
+        return NVML_SUCCESS;
+}
+
+/* The 16 bytes of a UUID in text form; anything else is the zero UUID, which the real library reports where there is no cluster. */
+static void parse_uuid(const char *text, unsigned char out[16]) {
+        size_t digits = 0;
+
+        memset(out, 0, 16);
+        for (; *text && digits < 32; text++) {
+                int c = tolower((unsigned char)*text);
+
+                if (c == '-')
+                        continue;
+                if (!isxdigit(c)) {
+                        memset(out, 0, 16);
+                        return;
+                }
+                out[digits / 2] = (unsigned char)(out[digits / 2] << 4 | (c <= '9' ? c - '0' : c - 'a' + 10));
+                digits++;
+        }
+        if (digits != 32 || *text)
+                memset(out, 0, 16);
+}
+
+static nvmlReturn_t fabric(nvmlDevice_t device, const void *out, struct fabric_v1 *ret) {
+        nvmlReturn_t bad = check(device, out);
+
+        if (!bad)
+                bad = (nvmlReturn_t)gpu_number(device->index, "FABRIC_ERROR", NVML_SUCCESS);
+        if (bad)
+                return bad;
+        *ret = (struct fabric_v1){
+                .status = (nvmlReturn_t)gpu_number(device->index, "FABRIC_STATUS", NVML_SUCCESS),
+                .clique_id = (unsigned)gpu_number(device->index, "CLIQUE_ID", 0),
+                .state = (unsigned char)gpu_number(device->index, "FABRIC_STATE", 3),
+        };
+        parse_uuid(gpu_text(device->index, "CLUSTER_UUID", ""), ret->cluster_uuid);
+        return NVML_SUCCESS;
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetGpuFabricInfo(nvmlDevice_t device, struct fabric_v1 *info);
+EXPORT nvmlReturn_t nvmlDeviceGetGpuFabricInfo(nvmlDevice_t device, struct fabric_v1 *info) {
+        return fabric(device, info, info);
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetGpuFabricInfoV(nvmlDevice_t device, struct fabric_v3 *info);
+EXPORT nvmlReturn_t nvmlDeviceGetGpuFabricInfoV(nvmlDevice_t device, struct fabric_v3 *info) {
+        struct fabric_v1 facts;
+        nvmlReturn_t bad = fabric(device, info, &facts);
+        bool newest;
+
+        if (bad)
+                return bad;
+        newest = info->version == NVML_VERSIONED(struct fabric_v3, 3);
+        if (!newest && info->version != NVML_VERSIONED(struct fabric_v2, 2))
+                return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+        memcpy(info->cluster_uuid, facts.cluster_uuid, sizeof(info->cluster_uuid));
+        info->status = facts.status;
+        info->clique_id = facts.clique_id;
+        info->state = facts.state;
+        info->health_mask = (unsigned)gpu_number(device->index, "HEALTH_MASK", 0);
+        if (newest) /* A version 2 caller's struct ends before this field. */
+                info->health_summary = (unsigned char)gpu_number(device->index, "HEALTH_SUMMARY", 0);
+        return NVML_SUCCESS;
+}
