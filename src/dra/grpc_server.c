@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/queue.h>
@@ -97,15 +98,23 @@ static void conn_close(struct conn *c) {
         grpc_conn_break(c->proto);
 }
 
+/* Writes as much of c->out as the socket takes at once. */
+static int write_now(struct conn *c) {
+        uv_buf_t b = uv_buf_init(c->out.p, (unsigned)c->out.n);
+        int n = c->out.n ? uv_try_write(&c->h.stream, &b, 1) : 0;
+        if (n < 0)
+                return n == UV_EAGAIN ? 0 : -1;
+        buf_consume(&c->out, (size_t)n);
+        return 0;
+}
+
 /* Says good-bye as far as the socket takes it at once: nobody waits for a peer that does not read. */
 static void conn_finish(struct conn *c) {
         if (c->closing)
                 return;
         if (!c->writing) {
                 grpc_conn_output(c->proto, &c->out, WRITE_SIZE);
-                uv_buf_t b = uv_buf_init(c->out.p, (unsigned)c->out.n);
-                if (c->out.n)
-                        (void)uv_try_write(&c->h.stream, &b, 1);
+                (void)write_now(c);
         }
         conn_close(c);
 }
@@ -146,25 +155,31 @@ static void on_written(uv_write_t *w, int status) {
                 conn_wake(c);
 }
 
-/* Writes what there is and re-arms the timer: once a turn, whatever number of calls was answered in it. */
-static void conn_flush(struct conn *c) {
+static void arm_deadline(struct conn *c) {
         uint64_t deadline = grpc_conn_deadline(c->proto), now = uv_now(c->server->loop);
         if (deadline == UINT64_MAX)
                 uv_timer_stop(&c->deadline);
         else
                 uv_timer_start(&c->deadline, on_deadline, deadline > now ? deadline - now : 0, 0);
-        if (c->writing)
-                return;
+}
+
+/* Writes what there is: once a turn, whatever number of calls was answered in it. */
+static void conn_flush(struct conn *c) {
         conn_enter(c);
         grpc_conn_output(c->proto, &c->out, WRITE_SIZE);
         conn_leave(c);
         if (c->closing)
                 return;
-        if (c->out.n) {
+        bool more = c->out.n >= WRITE_SIZE;
+        if (write_now(c) < 0) {
+                conn_close(c);
+        } else if (c->out.n) {
                 uv_buf_t b = uv_buf_init(c->out.p, (unsigned)c->out.n);
                 c->writing = uv_write(&c->write, &c->h.stream, &b, 1, on_written) == 0;
                 if (!c->writing)
                         conn_close(c);
+        } else if (more) {
+                conn_wake(c);
         } else if (grpc_conn_finished(c->proto)) {
                 conn_close(c);
         }
@@ -178,7 +193,10 @@ static void on_turn(uv_idle_t *turn) {
                 if (!c->dirty)
                         continue;
                 c->dirty = false;
-                if (!c->closing)
+                if (c->closing)
+                        continue;
+                arm_deadline(c);
+                if (!c->writing)
                         conn_flush(c);
         }
 }
@@ -390,6 +408,8 @@ static void turn_closed(uv_handle_t *h) {
 
 struct grpc_server *grpc_server_new(uv_loop_t *loop) {
         struct grpc_server *s = xnew(struct grpc_server);
+        /* libuv writes with write(2): a peer that has gone must be an error of its connection, not the end of the process. */
+        signal(SIGPIPE, SIG_IGN);
         s->loop = loop;
         SLIST_INIT(&s->methods);
         SLIST_INIT(&s->listeners);

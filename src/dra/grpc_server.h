@@ -27,6 +27,7 @@ typedef void(grpc_handler_fn)(void *u, struct grpc_call *call, struct str messag
  * when this returns (do not answer). */
 typedef void(grpc_cancel_fn)(void *u, struct grpc_call *call);
 
+/* Ignores SIGPIPE for the process. */
 struct grpc_server *grpc_server_new(uv_loop_t *loop);
 /* Refuses new calls, cancels the open ones (they end UNAVAILABLE for the peer), says GOAWAY, closes the sockets and unlinks those
  * that are still ours. Allowed inside a handler. Memory goes when the loop has closed the handles. NULL is allowed. */

@@ -1,0 +1,35 @@
+/* peer: an h2_client on a socket, driven by the loop. */
+#ifndef TEST_PEER_H
+#define TEST_PEER_H
+
+#include <uv.h>
+
+#include "h2_client.h"
+
+struct peer {
+        struct h2_client *h2;
+        union {
+                uv_handle_t handle;
+                uv_stream_t stream;
+                uv_pipe_t pipe;
+                uv_tcp_t tcp;
+        } h;
+        bool closed; /* by the other side, or by peer_close */
+        bool mute;   /* reads nothing */
+        char buffer[65536];
+};
+
+struct peer *peer_unix(uv_loop_t *loop, const char *path);
+struct peer *peer_tcp(uv_loop_t *loop, int port);
+/* The caller makes the prefix of the message itself only with h2_call(). */
+struct h2_call *peer_call(struct peer *p, const char *path, const void *message, size_t n, const struct h2_options *o);
+void peer_flush(struct peer *p);
+void peer_close(struct peer *p);
+/* Runs the loop until the call is over, or *flag is set. Fails the test after 20 s. */
+void peer_wait(struct peer *p, const struct h2_call *call);
+void loop_until(uv_loop_t *loop, const bool *flag);
+/* Runs what is ready, without waiting. */
+void loop_turns(uv_loop_t *loop, unsigned n);
+void peer_free(struct peer *p, uv_loop_t *loop);
+
+#endif
