@@ -76,7 +76,13 @@ running() { [[ -s $1 ]] && alive "$(<"$1")"; }
 spawn() {
 	local pidfile=$1 log=$2
 	shift 2
-	setsid "$@" >>"$log" 2>&1 </dev/null &
+	(
+		# A test runner waits until nobody holds its descriptors any more.
+		for fd in /proc/self/fd/*; do
+			((${fd##*/} <= 2)) || eval "exec ${fd##*/}>&-"
+		done
+		exec setsid "$@" >>"$log" 2>&1 </dev/null
+	) &
 	echo $! >"$pidfile"
 }
 

@@ -1,0 +1,81 @@
+# Every target installs what it needs, says what it does, and has little to do the second time.
+#
+#   make            the three programs, in build/
+#   make image      build/image.tar, the image that the chart installs
+#   make test       unit tests, fuzzers, the chart's tests, then the tests on a real cluster
+#   make demo       watch a ComputeDomain form on a real cluster (KEEP=1 leaves it up)
+#   make bench      measure it (PAIRS, SIZES: see test/bench/run)
+#   make fuzz       only the fuzzers, each for FUZZ_SECONDS (default 60)
+#   make soak       the cluster tests again and again, for MINUTES (default 60)
+#   make clean      remove all that was built here (and take the test cluster down)
+
+build := build
+checked := build-asan
+fuzzing := build-fuzz
+sanitize := -Db_sanitize=address,undefined
+
+# A sanitizer must fail the test that it complains about, and say where.
+export ASAN_OPTIONS ?= strict_string_checks=1:detect_stack_use_after_return=1
+export UBSAN_OPTIONS ?= print_stacktrace=1:halt_on_error=1
+
+programs := $(build)/src/controller/compute-domain-controller \
+	$(build)/src/plugin/compute-domain-kubelet-plugin \
+	$(build)/src/daemon/compute-domain-daemon
+
+FUZZ_SECONDS ?= 60
+MINUTES ?= 60
+
+.PHONY: all deps image test unit fuzzers cluster-test demo bench fuzz soak clean
+.DELETE_ON_ERROR:
+
+all: deps
+	@test -e $(build)/build.ninja || meson setup $(build) --buildtype=release -Doptimization=2 -Ddebug=true
+	ninja -C $(build)
+
+deps:
+	@scripts/deps
+
+image: all
+	@$(MAKE) --no-print-directory $(build)/image.tar
+
+$(build)/image.tar: $(programs) scripts/image scripts/mkimage
+	scripts/image $(build) $@
+
+unit: deps fuzzers
+	@test -e $(checked)/build.ninja || meson setup $(checked) --buildtype=debugoptimized $(sanitize)
+	ninja -C $(checked)
+	meson test -C $(checked) --no-rebuild --print-errorlogs --suite unit --suite standin
+	meson test -C $(fuzzing) --no-rebuild --print-errorlogs --suite fuzz
+
+fuzzers: deps
+	@test -e $(fuzzing)/build.ninja || CC=clang meson setup $(fuzzing) --buildtype=debugoptimized $(sanitize) \
+		-Db_lundef=false -Dc_args=-fsanitize=fuzzer-no-link
+	ninja -C $(fuzzing)
+
+# The chart's tests need helm, the others a whole cluster; both come from the same place.
+cluster-test: image
+	test/cluster/tools
+	bats test/chart
+	test/cluster/run-tests
+
+test: unit cluster-test
+
+demo: image
+	test/cluster/demo
+
+bench: image
+	test/bench/run
+
+fuzz: fuzzers
+	for f in $(fuzzing)/test/fuzz/fuzz_*[!.p]; do \
+		name=$${f##*/}; mkdir -p $(fuzzing)/found/$$name; echo "== $$name"; \
+		$$f -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 $(fuzzing)/found/$$name test/fuzz/corpus/$$name || exit 1; \
+	done
+
+soak: image
+	test/cluster/tools
+	end=$$(( $$(date +%s) + $(MINUTES) * 60 )); while [ $$(date +%s) -lt $$end ]; do test/cluster/run-tests || exit 1; done
+
+clean:
+	@test ! -d $${CD_CLUSTER_DIR:-/var/lib/compute-domains-test} || test/cluster/down
+	rm -rf $(build) $(checked) $(fuzzing)

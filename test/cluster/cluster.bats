@@ -1,0 +1,92 @@
+#!/usr/bin/env bats
+# The cluster itself: what the other tests take for granted. No driver is needed.
+
+load driver
+
+setup_file() { "$cluster/up" 4; }
+setup() { ns_begin; }
+teardown() {
+	k delete namespace "$ns" --wait=false >/dev/null
+}
+
+# plain NAME NODE: a pod without anything special.
+plain() {
+	k -n "$ns" apply -f - >/dev/null <<-END
+		apiVersion: v1
+		kind: Pod
+		metadata: {name: $1}
+		spec:
+		  terminationGracePeriodSeconds: 0
+		  nodeSelector: {kubernetes.io/hostname: node-$2}
+		  containers:
+		  - name: main
+		    image: compute-domains/busybox:test
+		    command: [sleep, "1000000"]
+		    resources: {limits: {nvidia.com/gpu: 4}}
+	END
+}
+
+@test "pods run on each node, with GPUs asked for, and reach one another and the API server" {
+	plain a 0
+	plain b 1
+	running a
+	running b
+	k -n "$ns" exec a -- ping -c 1 -W 2 "$(k -n "$ns" get pod b -o jsonpath='{.status.podIP}')"
+	k -n "$ns" exec b -- sh -c 'nc -w 2 10.96.0.1 443 </dev/null'
+}
+
+@test "DNS answers that it knows no name, at once" {
+	plain a 0
+	running a
+	local begin=$SECONDS
+	run k -n "$ns" exec a -- nslookup absent.invalid
+	[[ $output == *NXDOMAIN* ]]
+	((SECONDS - begin <= 2))
+}
+
+@test "a node's GPU driver says what the test tells it to, and its neighbour's does not" {
+	"$cluster/gpu" 0 CLIQUE_ID=7 INIT_ERROR=9
+	"$cluster/node" 0 grep -x CLIQUE_ID=7 /run/nvidia/driver/usr/lib64/libnvidia-ml.conf
+	"$cluster/node" 1 grep -x CLIQUE_ID=1 /run/nvidia/driver/usr/lib64/libnvidia-ml.conf
+	"$cluster/gpu" 0 CLIQUE_ID=1 INIT_ERROR=
+	! "$cluster/gpu" 0 | grep INIT_ERROR
+	"$cluster/node" 0 grep nvidia-caps-imex-channels /run/nvidia/driver/proc/devices
+}
+
+@test "a kubelet and the API server can be stopped; pods run on and GPUs stay advertised" {
+	plain a 0
+	running a
+	"$cluster/kubelet" 0 kill
+	"$cluster/apiserver" kill
+	! k get nodes --request-timeout=2s
+	"$cluster/apiserver" start
+	"$cluster/kubelet" 0 start
+	running a
+	[[ $(k get node node-0 -o jsonpath='{.status.allocatable.nvidia\.com/gpu}') == 4 ]]
+	[[ $(k -n "$ns" get pod a -o jsonpath='{.status.containerStatuses[0].restartCount}') == 0 ]]
+}
+
+@test "a node whose power is cut comes back with its pods ended" {
+	plain a 1
+	running a
+	"$cluster/power" 1 off
+	! "$cluster/node" 1 true
+	"$cluster/power" 1 on
+	restarted() { [[ $(k -n "$ns" get pod a -o jsonpath='{.status.containerStatuses[0].restartCount}') -ge 1 ]]; }
+	eventually 60 restarted
+	running a
+}
+
+@test "a node can be cut off the network" {
+	"$cluster/link" 1 down
+	! "$cluster/node" 1 timeout 2 bash -c '>/dev/tcp/10.96.0.1/443'
+	"$cluster/link" 1 up
+	"$cluster/node" 1 timeout 5 bash -c '>/dev/tcp/10.96.0.1/443'
+}
+
+@test "requests can be counted from the audit log" {
+	local mark
+	mark=$("$cluster/audit" mark)
+	k -n "$ns" create configmap counted >/dev/null
+	[[ $("$cluster/audit" "$mark" | grep -c "admin create configmaps $ns/counted 201") -eq 1 ]]
+}
