@@ -1,0 +1,16 @@
+/* Lines that nvidia-imex prints. */
+#include "base/err.h"
+#include "imex/imex_log.h"
+
+#include <stddef.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
+        struct str line = { (const char *)data, n };
+        int64_t id = -1;
+
+        BUG_ON(imex_log_node_id(line, &id) && id < 0);
+        (void)imex_log_fault(line);
+        return 0;
+}

@@ -1,0 +1,20 @@
+/* The members remembered on disk: what is accepted can be rendered into files or is refused there, and survives a copy. */
+#include "imex/imex_members.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
+        _cleanup_(arena_freep) struct arena *a = arena_new(1024);
+        _cleanup_(buf_done) struct buf hosts = BUF_INIT(4 * IMEX_HOSTS_MAX), nodes = BUF_INIT(4 * IMEX_HOSTS_MAX);
+        struct imex_members *m;
+        struct err e;
+
+        if (imex_members_parse((struct str){ (const char *)data, n }, "me", a, &m, &e) < 0) {
+                BUG_ON(e.kind != ERR_INVALID && e.kind != ERR_NOT_FOUND);
+                return 0;
+        }
+        BUG_ON(!imex_members_equal(m, imex_members_copy(a, m)));
+        imex_nodes_render_ips(m->peers, m->n_peers, &nodes);
+        (void)imex_hosts_render(STR(""), m->infix, 18, m->own_index, m->peers, m->n_peers, &hosts, &e);
+        return 0;
+}

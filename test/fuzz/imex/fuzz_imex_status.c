@@ -1,0 +1,13 @@
+/* Output of `nvidia-imex-ctl -q`: the word is one of those known, and stands on a line of its own. */
+#include <string.h>
+
+#include "imex/imex_ctl.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
+        const char *word = imex_ctl_parse_status((struct str){ (const char *)data, n });
+
+        BUG_ON(*word && !memmem(data, n, word, strlen(word)));
+        return 0;
+}
