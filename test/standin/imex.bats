@@ -3,6 +3,7 @@
 load nodes.bash
 
 setup_file() {
+        [ "$(id -u)" -eq 0 ] || skip "network namespaces need root"
         nodes_up
 }
 
@@ -285,6 +286,69 @@ names() {
         imex_fails 0 "Failed to open node configuration file"
 }
 
+@test "unused slots at an address that answers nobody stay unconnected and are refused by nobody" {
+        local k
+        for k in 0 1; do
+                names "$k" 4
+                hosts "$k" "$(ip_of 0) cd-slot-0000" "$(ip_of 1) cd-slot-0001" '127.0.0.2 cd-slot-0002' '127.0.0.2 cd-slot-0003'
+                knob "$k" RECONNECT_MS=50
+                imex "$k"
+        done
+        eventually is CONNECTED state 0 1
+        eventually is CONNECTED state 1 0
+        [ "$(state 0 2)" = NEVER_CONNECTED ]
+        [ "$(state 0 3)" = NEVER_CONNECTED ]
+        [ "$(domain 0)" = DEGRADED ]
+        [ "$(cat "$DIR/0/log" "$DIR/1/log" | grep -c '\[ERROR\]')" -eq 0 ]
+}
+
+@test "with RERESOLVE every attempt looks its name up again" {
+        names 0 2
+        names 1 2
+        hosts 0 "$(ip_of 0) cd-slot-0000"
+        hosts 1 "$(ip_of 0) cd-slot-0000" "$(ip_of 1) cd-slot-0001"
+        knob 0 RECONNECT_MS=50 RERESOLVE=1
+        imex 0
+        imex 1
+        eventually is READY ctl 1 -q
+        hosts 0 "$(ip_of 0) cd-slot-0000" "$(ip_of 1) cd-slot-0001"
+        eventually is UP domain 0
+}
+
+@test "IPv6 addresses" {
+        local k
+        for k in 0 1; do
+                list "$k" fd77::10 fd77::11
+                cfg "$k" "IMEX_CMD_BIND_INTERFACE_IP=fd77::1$k"
+                knob "$k" RECONNECT_MS=50
+                imex "$k"
+        done
+        eventually is UP domain 1
+        log_has 1 "Identified this node as ID 1, using bind IP of 'fd77::11'"
+}
+
+@test "a container's bind mount of the program shares the session and the knobs of its node" {
+        list 0 "$(ip_of 0)"
+        imex 0
+        eventually is READY ctl 0 -q
+        cp "$DIR/0/imexd.cfg" "$DIR/0/other.cfg"
+        sed -i 's/^SERVER_PORT=.*/SERVER_PORT=50100/; s/^IMEX_CMD_PORT=.*/IMEX_CMD_PORT=50105/' "$DIR/0/other.cfg"
+        mkdir "$DIR/0/container"
+        touch "$DIR/0/container/nvidia-imex"
+        contained() {
+                on 0 bash -c 'mount --bind "$0/bin/nvidia-imex" "$0/container/nvidia-imex" &&
+                        mount -o remount,bind,ro "$0/container/nvidia-imex" &&
+                        exec "$0/container/nvidia-imex" -c "$0/other.cfg"' "$DIR/0"
+        }
+        run contained
+        [ "$status" -eq 1 ]
+        [[ $output == *NV_ERR_IN_USE* ]]
+        knob 0 "REFUSE_START=seen through the mount" EXIT_CODE=9
+        run contained
+        [ "$status" -eq 9 ]
+        [[ $output == *"seen through the mount"* ]]
+}
+
 @test "a second daemon on the node gets NV_ERR_IN_USE, a later one after a crash does not" {
         list 0 "$(ip_of 0)"
         imex 0
@@ -465,7 +529,7 @@ imex_once() { on "$1" "$DIR/$1/bin/nvidia-imex" -c "$DIR/$1/imexd.cfg"; }
         list 0 "$(ip_of 0)" "$(ip_of 1)"
         imex 0
         eventually is READY ctl 0 -q
-        ! log_has 0 "[VERBOSE]"
+        [ "$(grep -c '\[VERBOSE\]' "$DIR/0/log")" -eq 0 ]
         kill -HUP "${PID[0]}"
         eventually log_has 0 "[VERBOSE]"
 }

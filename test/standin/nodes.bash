@@ -1,5 +1,5 @@
 # Pretended nodes for the tests: a network namespace each, joined by a bridge; own hosts file, own copy of the programs, own /run.
-# Needs STANDIN_BUILD. Node K (from 0) has the address 198.18.77.(10+K), and a spare one, .(100+K), that no list knows.
+# Needs STANDIN_BUILD. Node K (from 0) has the addresses 198.18.77.(10+K) and fd77::1K.
 
 NODES=4
 
@@ -19,14 +19,15 @@ nodes_up() {
                 ip -n "$NET" link add "p$k" type veth peer name eth0 netns "$NET-$k"
                 ip -n "$NET" link set "p$k" master br0 up
                 ip -n "$NET-$k" addr add "$(ip_of "$k")/24" dev eth0
-                ip -n "$NET-$k" addr add "198.18.77.$((100 + k))/24" dev eth0
                 ip -n "$NET-$k" link set eth0 up
+                ip -n "$NET-$k" addr add "fd77::1$k/64" dev eth0 nodad
         done
         export NET DIR
 }
 
 nodes_down() {
         local k
+        [ -n "${NET:-}" ] || return 0
         for ((k = 0; k < NODES; k++)); do
                 ip netns del "$NET-$k" || true
         done
@@ -146,10 +147,11 @@ is() {
         [ "$("$@" 2> /dev/null)" = "$want" ]
 }
 
+# Whatever runs on the nodes, also what a failed test lost sight of.
 stop_all() {
         local k
-        for k in "${!PID[@]}"; do
-                kill -9 "${PID[$k]}" 2> /dev/null || true
+        for ((k = 0; k < NODES; k++)); do
+                ip netns pids "$NET-$k" | xargs -r kill -9 2> /dev/null || true
         done
         wait 2> /dev/null || true
         PID=()
