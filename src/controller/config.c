@@ -1,0 +1,185 @@
+#include "controller/config.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/flags.h"
+#include "base/json.h"
+#include "base/log.h"
+
+enum { FLAG_COUNT = 40 };
+
+/* What is only looked at while the flags are read. */
+struct raw {
+        const char *gates, *pull_secrets, *namespaces, *resources, *imex_mode, *imex_isolation, *log_format;
+};
+
+static void flag_table(struct config *c, struct raw *r, struct flag *ret) {
+        const struct flag table[] = {
+                { "pod-name", NULL, FLAG_STR, &c->pod_name, true, "name of this pod: part of the identity in leader election", NULL },
+                { "namespace", NULL, FLAG_STR, &c->ns, false, "namespace of the driver", NULL },
+                { "image-name", NULL, FLAG_STR, &c->image, true, "image of the daemon pods", NULL },
+                { "log-verbosity-cd-daemon", NULL, FLAG_INT, &c->daemon_verbosity, true, "log verbosity of the daemon pods", NULL },
+                { "max-nodes-per-imex-domain", NULL, FLAG_INT, &c->max_nodes, false, "most nodes that one clique of a domain can have", NULL },
+                { "cd-daemon-image-pull-secret-names", NULL, FLAG_STR, &r->pull_secrets, false, "pull secrets of the daemon pods, by comma or space", NULL },
+                { "cd-daemon-priority-class", NULL, FLAG_STR, &c->priority_class, false, "priority class of the daemon pods", NULL },
+                { "cd-daemon-resources", NULL, FLAG_STR, &r->resources, false, "requests and limits of the daemon container, as JSON", NULL },
+                { "additional-namespaces", NULL, FLAG_STR, &r->namespaces, false, "namespaces that hold daemons of an earlier installation, by comma", NULL },
+                { "imex-mode", NULL, FLAG_STR, &r->imex_mode, false, "who runs the IMEX daemons: driverManaged", NULL },
+                { "imex-isolation", NULL, FLAG_STR, &r->imex_isolation, false, "what keeps workloads apart: domain", NULL },
+                { "gpu-clique-label-enabled", NULL, FLAG_BOOL, &c->gpu_clique_label, false, "put the label nvidia.com/gpu.clique on nodes", NULL },
+                { "apply-crds", NULL, FLAG_BOOL, &c->apply_crds, false, "bring the two CustomResourceDefinitions up to date at start", NULL },
+                { "http-endpoint", NULL, FLAG_STR, &c->http_endpoint, false, "address for /metrics, /healthz and /readyz; empty: none", NULL },
+                { "metrics-path", NULL, FLAG_STR, &c->metrics_path, false, "path of the metrics", NULL },
+                { "kubeconfig", NULL, FLAG_STR, &c->kubeconfig, false, "kubeconfig file; empty: in-cluster", NULL },
+                { "kube-api-qps", NULL, FLAG_INT, &c->qps, false, "API requests a second, on average", NULL },
+                { "kube-api-burst", NULL, FLAG_INT, &c->burst, false, "API requests at once", NULL },
+                { "leader-election-enabled", NULL, FLAG_BOOL, &c->leader_election, false, "elect a leader among the replicas", NULL },
+                { "leader-election-lease-lock-name", NULL, FLAG_STR, &c->lease_name, false, "name of the Lease", NULL },
+                { "leader-election-lease-lock-namespace", NULL, FLAG_STR, &c->lease_ns, false, "namespace of the Lease", NULL },
+                { "leader-election-lease-duration", NULL, FLAG_DURATION_MS, &c->lease_duration_ms, false, "how long a silent leader is respected", NULL },
+                { "leader-election-renew-deadline", NULL, FLAG_DURATION_MS, &c->renew_deadline_ms, false, "how long a leader tries to renew", NULL },
+                { "leader-election-retry-period", NULL, FLAG_DURATION_MS, &c->retry_period_ms, false, "pause between attempts", NULL },
+                { "feature-gates", NULL, FLAG_STR, &r->gates, false, "Name=true|false, by comma", NULL },
+                { "logging-format", NULL, FLAG_STR, &r->log_format, false, "text or json", NULL },
+                { "v", NULL, FLAG_INT, &c->verbosity, false, "log verbosity", NULL },
+                { "version", NULL, FLAG_BOOL, &c->version, false, "print the version and end", NULL },
+                { .name = NULL },
+        };
+        _Static_assert(ARRAY_LEN(table) <= FLAG_COUNT, "FLAG_COUNT is too small");
+        memcpy(ret, table, sizeof table);
+}
+
+static void defaults(struct config *c, struct raw *r) {
+        *c = (struct config){
+                .ns = "default",
+                .kubeconfig = "",
+                .http_endpoint = "",
+                .metrics_path = "/metrics",
+                .lease_name = "nvidia-compute-domain-controller",
+                .lease_ns = "default",
+                .priority_class = "",
+                .max_nodes = 18,
+                .qps = 1000,
+                .burst = 2000,
+                .lease_duration_ms = 15000,
+                .renew_deadline_ms = 10000,
+                .retry_period_ms = 2000,
+                .apply_crds = true,
+        };
+        *r = (struct raw){ .gates = "", .pull_secrets = "", .namespaces = "", .resources = "", .imex_mode = "driverManaged", .imex_isolation = "", .log_format = "text" };
+}
+
+/* Splits at commas and white space; empty pieces and repetitions are dropped. */
+static size_t split(struct arena *a, const char *first, const char *text, const char ***ret) {
+        const char **list = arena_alloc(a, (strlen(text) + 2) * sizeof *list);
+        size_t n = 0;
+        if (first)
+                list[n++] = first;
+        for (const char *p = text; *p;) {
+                size_t len = strcspn(p, ", \t\n");
+                if (len) {
+                        const char *s = arena_strndup(a, p, len);
+                        bool known = false;
+                        for (size_t i = 0; i < n; i++)
+                                known = known || streq(list[i], s);
+                        if (!known)
+                                list[n++] = s;
+                }
+                p += len + (p[len] != '\0');
+        }
+        *ret = list;
+        return n;
+}
+
+static int load_resources(struct config *c, const char *text, struct err *e) {
+        struct resources {
+                struct str requests, limits;
+        } r = { 0 };
+        static const struct jd_field fields[] = { JD_RAW(struct resources, "requests", requests), JD_RAW(struct resources, "limits", limits), JD_END };
+        if (*text && jd_decode_text(fields, text, strlen(text), true, "", c->arena, &r, e) < 0)
+                return err_wrap(e, "--cd-daemon-resources (CD_DAEMON_RESOURCES)");
+        c->requests = r.requests;
+        c->limits = r.limits;
+        return 0;
+}
+
+/* Reference 4.4. */
+static int check_imex(const struct config *c, const struct raw *r, struct err *e) {
+        if (!streq(r->imex_mode, "driverManaged") && !streq(r->imex_mode, "hostManaged"))
+                return err_set(e, ERR_INVALID, 0, "--imex-mode (IMEX_MODE) \"%s\" is neither driverManaged nor hostManaged", r->imex_mode);
+        if (*r->imex_isolation && !streq(r->imex_isolation, "domain") && !streq(r->imex_isolation, "channel"))
+                return err_set(e, ERR_INVALID, 0, "--imex-isolation (IMEX_ISOLATION) \"%s\" is neither domain nor channel", r->imex_isolation);
+        if (streq(r->imex_mode, "hostManaged") && !c->gates.on[GATE_HOST_MANAGED_IMEX_DAEMON])
+                return err_set(e, ERR_INVALID, 0, "--imex-mode (IMEX_MODE) hostManaged requires feature gate HostManagedIMEXDaemon, and this version does not implement it");
+        if (streq(r->imex_mode, "hostManaged"))
+                return err_set(e, ERR_INVALID, 0, "--imex-mode (IMEX_MODE) hostManaged is not implemented in this version: use driverManaged");
+        if (streq(r->imex_isolation, "channel"))
+                return err_set(e, ERR_INVALID, 0, "--imex-isolation (IMEX_ISOLATION) channel is not implemented in this version: use domain");
+        return 0;
+}
+
+static int derive(struct config *c, const struct raw *r, struct err *e) {
+        struct buf b = BUF_INIT(4096);
+        gates_init(&c->gates);
+        if (gates_parse(&c->gates, r->gates, e) < 0 || gates_validate(&c->gates, e) < 0)
+                return err_wrap(e, "--feature-gates (FEATURE_GATES)");
+        if (check_imex(c, r, e) < 0 || load_resources(c, r->resources, e) < 0)
+                return -1;
+        if (c->max_nodes < 1 || c->max_nodes > 1024)
+                return err_set(e, ERR_INVALID, 0, "--max-nodes-per-imex-domain (MAX_NODES_PER_IMEX_DOMAIN) %" PRId64 " is not between 1 and 1024", c->max_nodes);
+        if (!streq(r->log_format, "text") && !streq(r->log_format, "json"))
+                return err_set(e, ERR_INVALID, 0, "--logging-format (LOGGING_FORMAT) \"%s\" is neither text nor json", r->log_format);
+        if (c->qps < 1 || c->burst < 1)
+                return err_set(e, ERR_INVALID, 0, "--kube-api-qps and --kube-api-burst must be at least 1");
+        if (c->retry_period_ms < 100 || c->renew_deadline_ms <= c->retry_period_ms || c->lease_duration_ms <= c->renew_deadline_ms)
+                return err_set(e, ERR_INVALID, 0, "leader election: want retry period < renew deadline < lease duration, and a retry period of 100 ms or more");
+        c->json_log = streq(r->log_format, "json");
+        gates_render(&c->gates, &b);
+        c->gates_text = arena_strdup(c->arena, buf_str(&b));
+        buf_clear(&b);
+        buf_addf(&b, "%" PRId64, c->daemon_verbosity);
+        c->daemon_verbosity_text = arena_strdup(c->arena, buf_str(&b));
+        buf_done(&b);
+        c->n_pull_secrets = split(c->arena, NULL, r->pull_secrets, &c->pull_secrets);
+        c->n_namespaces = split(c->arena, c->ns, r->namespaces, &c->namespaces);
+        return 0;
+}
+
+int config_load(struct config *c, int argc, char **argv, struct err *e) {
+        struct flag table[FLAG_COUNT];
+        struct raw raw;
+        int rest;
+        defaults(c, &raw);
+        c->arena = arena_new(1024);
+        flag_table(c, &raw, table);
+        if (flags_parse(table, argc, argv, &rest, &c->help, e) < 0)
+                return -1;
+        if (c->help || c->version)
+                return 0;
+        if (rest < argc)
+                return err_set(e, ERR_INVALID, 0, "arguments are not supported: \"%s\"", argv[rest]);
+        if (derive(c, &raw, e) < 0)
+                return -1;
+        log_setup(c->json_log ? LOG_JSON : LOG_TEXT, (int)c->verbosity);
+        flags_log(table);
+        log_info("feature gates", kv_str("gates", c->gates_text));
+        return 0;
+}
+
+void config_done(struct config *c) {
+        arena_free(TAKE(c->arena));
+}
+
+void config_usage(void) {
+        struct config c;
+        struct raw raw;
+        struct flag table[FLAG_COUNT];
+        defaults(&c, &raw);
+        flag_table(&c, &raw, table);
+        printf("compute-domain-controller: forms ComputeDomains around the pods that use them.\n\n");
+        flags_usage(table, stdout);
+}

@@ -1,0 +1,36 @@
+/* config: what the controller was started with (reference sections 3.6 and 6.12). */
+#ifndef CONTROLLER_CONFIG_H
+#define CONTROLLER_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "domain/gates.h"
+
+struct config {
+        const char *pod_name, *ns, *image, *kubeconfig;
+        const char *http_endpoint, *metrics_path;
+        const char *lease_name, *lease_ns;
+        int64_t verbosity, daemon_verbosity, max_nodes, qps, burst;
+        int64_t lease_duration_ms, renew_deadline_ms, retry_period_ms;
+        bool leader_election, apply_crds, gpu_clique_label, json_log, help, version;
+        const char *priority_class;
+        struct gates gates;
+
+        /* Derived. */
+        struct arena *arena;
+        const char *gates_text, *daemon_verbosity_text;
+        const char **pull_secrets, **namespaces; /* the driver's namespace first, each once */
+        size_t n_pull_secrets, n_namespaces;
+        struct str requests, limits;             /* of the daemon container, JSON */
+};
+
+/* Reads flags and environment. Messages name the flag and the variable. */
+int config_load(struct config *c, int argc, char **argv, struct err *e);
+void config_done(struct config *c);
+void config_usage(void);
+
+#endif

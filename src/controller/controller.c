@@ -1,0 +1,173 @@
+#include "controller/controller.h"
+
+#include <string.h>
+
+#include "base/log.h"
+#include "domain/names.h"
+
+enum { BACKOFF_MIN_MS = 100, BACKOFF_MAX_MS = 30000 };
+
+static const double seconds[] = { 0.0001, 0.0005, 0.002, 0.01, 0.05, 0.25, 1 };
+
+static void on_key(void *u, const char *key) {
+        struct controller *c = u;
+        if (!c->leading || !controller_synced(c))
+                return;
+        uint64_t begin = uv_hrtime();
+        bool domain = key[0] == 'd';
+        if (domain)
+                controller__reconcile_domain(c, key + 2);
+        else
+                controller__reconcile_node(c, key + 2);
+        metric_observe(c->m_reconcile, (double)(uv_hrtime() - begin) / 1e9, LABELS(domain ? "domain" : "node"));
+}
+
+static void queue(struct controller *c, char kind, const char *name) {
+        struct buf key = BUF_INIT(1024);
+        /* A follower has nothing to do with changes: it looks at everything when it begins to lead. */
+        if (!c->leading || !name || !*name)
+                return;
+        buf_addf(&key, "%c/%s", kind, name);
+        if (!key.failed)
+                work_queue_add(c->queue, buf_str(&key));
+        buf_done(&key);
+}
+
+void controller__queue_domain(struct controller *c, const char *uid) {
+        queue(c, 'd', uid);
+}
+
+void controller__queue_node(struct controller *c, const char *name) {
+        queue(c, 'n', name);
+}
+
+const struct compute_domain *controller__domain(const struct controller *c, const char *uid) {
+        return uid ? (const struct compute_domain *)kube_informer_first_at(c->cds, CONTROLLER_BY_UID, uid) : NULL;
+}
+
+const struct node *controller__node(const struct controller *c, const char *name) {
+        return (const struct node *)kube_informer_get(c->nodes, NULL, name);
+}
+
+struct newest {
+        const struct slice *slice;
+        const char *clique;
+};
+
+static bool look_at_slice(void *u, const struct kube_object *o) {
+        struct newest *n = u;
+        const struct slice *s = (const struct slice *)o;
+        const char *clique;
+        if (streq(s->driver, CD_DRIVER) && slice_clique(s, &clique) && (!n->slice || o->meta.created >= n->slice->o.meta.created)) {
+                n->slice = s;
+                n->clique = clique;
+        }
+        return true;
+}
+
+const char *controller__node_clique(const struct controller *c, const char *node) {
+        struct newest n = { 0 };
+        kube_informer_each_at(c->slices, CONTROLLER_BY_NODE, node, look_at_slice, &n);
+        return n.clique;
+}
+
+void controller_start(struct controller *c, const struct config *config, struct kube_client *client, struct event_recorder *events, struct metrics *metrics) {
+        *c = (struct controller){
+                .config = config,
+                .client = client,
+                .events = events,
+                .metrics = metrics,
+                .placements = placements_new(),
+                .settings = {
+                        .ns = config->ns,
+                        .resource_api = kube_resource_api(client),
+                        .image = config->image,
+                        .log_verbosity = config->daemon_verbosity_text,
+                        .gates = config->gates_text,
+                        .max_nodes = config->max_nodes,
+                        .pull_secrets = config->pull_secrets,
+                        .n_pull_secrets = config->n_pull_secrets,
+                        .priority_class = config->priority_class,
+                        .requests = config->requests,
+                        .limits = config->limits,
+                },
+                .m_info = metric_add(metrics, METRIC_GAUGE, "nvidia_dra_compute_domain_info", "ComputeDomains by status.", LABELS("status"), NULL, 0),
+                .m_leader = metric_add(metrics, METRIC_GAUGE, "nvidia_dra_compute_domain_controller_leader", "1 while this replica leads.", NULL, NULL, 0),
+                .m_depth = metric_add(metrics, METRIC_GAUGE, "nvidia_dra_compute_domain_controller_queue_depth", "Keys waiting in the work queue.", NULL, NULL, 0),
+                .m_in_flight = metric_add(metrics, METRIC_GAUGE, "nvidia_dra_compute_domain_controller_writes_in_flight", "Writes to the API under way.", NULL, NULL, 0),
+                .m_writes = metric_add(metrics, METRIC_COUNTER, "nvidia_dra_compute_domain_controller_writes_total", "Writes to the API, Events apart.",
+                                       LABELS("resource", "verb", "result"), NULL, 0),
+                .m_reconcile = metric_add(metrics, METRIC_HISTOGRAM, "nvidia_dra_compute_domain_controller_reconcile_seconds", "Time to decide about one object.",
+                                          LABELS("kind"), seconds, ARRAY_LEN(seconds)),
+        };
+        c->queue = work_queue_new(kube_client_loop(client), BACKOFF_MIN_MS, BACKOFF_MAX_MS, on_key, c);
+        c->writes = writes_new(&(struct writes_options){ .client = client, .queue = c->queue, .manager = "compute-domain-controller", .total = c->m_writes });
+        c->started = true;
+        controller__watch(c);
+}
+
+void controller_lead(struct controller *c) {
+        c->leading = true;
+        if (c->started && controller_synced(c))
+                controller__queue_all(c);
+}
+
+bool controller_synced(const struct controller *c) {
+        if (!c->started || !kube_informer_synced(c->cds) || !kube_informer_synced(c->claims) || !kube_informer_synced(c->nodes) ||
+            !kube_informer_synced(c->slices) || !kube_informer_synced(c->rcts))
+                return false;
+        for (size_t i = 0; i < c->n_namespaces; i++)
+                if (!kube_informer_synced(c->namespaces[i].sets) || !kube_informer_synced(c->namespaces[i].pods) || !kube_informer_synced(c->namespaces[i].cliques))
+                        return false;
+        return true;
+}
+
+void controller__forget_domain(struct controller_domain *d) {
+        HASH_DEL(d->c->domains, d);
+        kube_cancel(d->asking);
+        arena_free(d->holder_arena);
+        free(d);
+}
+
+void controller_stop(struct controller *c) {
+        if (!c->started)
+                return;
+        c->started = c->leading = false;
+        for (struct controller_domain *d = c->domains, *next; d; d = next) {
+                next = d->hh.next;
+                controller__forget_domain(d);
+        }
+        writes_free(c->writes);
+        work_queue_free(c->queue);
+        controller__unwatch(c);
+        placements_free(c->placements);
+}
+
+struct count {
+        double ready, not_ready;
+};
+
+static bool count_one(void *u, const struct kube_object *o) {
+        struct count *n = u;
+        const struct compute_domain *cd = (const struct compute_domain *)o;
+        if (streq(cd->status, "Ready"))
+                n->ready++;
+        else
+                n->not_ready++;
+        return true;
+}
+
+void controller_metrics(struct controller *c) {
+        struct count n = { 0 };
+        if (!c->started)
+                return;
+        /* One replica tells of the domains, or a sum over replicas would count them twice. */
+        if (c->leading) {
+                kube_informer_each(c->cds, count_one, &n);
+                metric_set(c->m_info, n.ready, LABELS("Ready"));
+                metric_set(c->m_info, n.not_ready, LABELS("NotReady"));
+        }
+        metric_set(c->m_leader, c->leading, NULL);
+        metric_set(c->m_depth, (double)work_queue_depth(c->queue), NULL);
+        metric_set(c->m_in_flight, (double)writes_in_flight(c->writes), NULL);
+}

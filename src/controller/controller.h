@@ -1,0 +1,82 @@
+/* controller: keeps ComputeDomains, their objects, the labels of nodes and the cliques as they should be.
+ *
+ * Caches are filled from the start, also while another replica leads, so that taking over means no more than looking at everything once. What changes
+ * queues keys ("d/<UID of a domain>", "n/<name of a node>"); a key's handler decides by pure functions and sends what they say. Loop thread only. */
+#ifndef CONTROLLER_CONTROLLER_H
+#define CONTROLLER_CONTROLLER_H
+
+#include <uthash.h>
+
+#include "base/metrics.h"
+#include "controller/config.h"
+#include "controller/placements.h"
+#include "controller/writes.h"
+#include "domain/cached.h"
+#include "domain/compute_domain.h"
+#include "domain/objects.h"
+#include "kube/event_recorder.h"
+#include "kube/kube_informer.h"
+#include "kube/work_queue.h"
+
+/* A namespace with daemons of ours: the driver's, and those it lived in before. */
+struct controller_namespace {
+        struct controller *c;
+        const char *ns;
+        struct kube_informer *sets, *pods, *cliques;
+};
+
+/* What must be remembered of a domain beyond the caches. None of it matters after a restart. */
+struct controller_domain {
+        UT_hash_handle hh;
+        struct controller *c;
+        struct arena *holder_arena;
+        const struct rct *holder;   /* who has the name of the workload template, when the caches do not show him */
+        struct kube_call *asking;   /* for the holder */
+        int64_t ending_since;       /* 0: not seen without a ComputeDomain */
+        char uid[];
+};
+
+struct controller {
+        const struct config *config;
+        struct objects_settings settings;
+        struct kube_client *client;
+        struct event_recorder *events;
+        struct metrics *metrics;
+        struct work_queue *queue;
+        struct writes *writes;
+        struct placements *placements;
+        struct kube_informer *cds, *claims, *nodes, *slices, *rcts;
+        struct controller_namespace *namespaces;
+        size_t n_namespaces;
+        struct controller_domain *domains;
+        bool started, leading, synced;
+        bool no_conditions; /* the server's schema drops them */
+        struct metric *m_info, *m_depth, *m_leader, *m_reconcile, *m_writes, *m_in_flight;
+};
+
+enum { CONTROLLER_BY_UID = 0, CONTROLLER_BY_DOMAIN = 0, CONTROLLER_BY_NODE = 0, CONTROLLER_PODS_BY_NODE = 1 };
+
+/* Starts when kube_discover_resource_api() is through. */
+void controller_start(struct controller *c, const struct config *config, struct kube_client *client, struct event_recorder *events, struct metrics *metrics);
+/* From now on we write. */
+void controller_lead(struct controller *c);
+void controller_stop(struct controller *c);
+bool controller_synced(const struct controller *c);
+void controller_metrics(struct controller *c); /* brings gauges up to date */
+
+/* Between the files of the controller. */
+void controller__queue_domain(struct controller *c, const char *uid);
+void controller__queue_node(struct controller *c, const char *name);
+void controller__watch(struct controller *c);
+void controller__unwatch(struct controller *c);
+void controller__queue_all(struct controller *c);
+void controller__reconcile_domain(struct controller *c, const char *uid);
+void controller__reconcile_node(struct controller *c, const char *name);
+void controller__forget_domain(struct controller_domain *d);
+const struct compute_domain *controller__domain(const struct controller *c, const char *uid);
+const struct node *controller__node(const struct controller *c, const char *name);
+const char *controller__node_clique(const struct controller *c, const char *node);
+/* Whose label the node should carry, by the labelling rule: NULL for nobody's. */
+const char *controller__label_of(const struct controller *c, const char *node);
+
+#endif

@@ -1,0 +1,220 @@
+/* compute-domain-controller: wiring. */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <uv.h>
+
+#include "base/file.h"
+#include "base/http_server.h"
+#include "base/log.h"
+#include "controller/config.h"
+#include "controller/controller.h"
+#include "controller/crds.h"
+#include "kube/leader.h"
+
+#ifndef PROGRAM_VERSION
+#define PROGRAM_VERSION "unknown"
+#endif
+
+enum { EVENTS_FLUSH_MS = 1500 };
+
+struct program {
+        uv_loop_t loop;
+        uv_signal_t term, interrupt;
+        struct config config;
+        struct kube_client *client;
+        struct event_recorder *events;
+        struct metrics *metrics;
+        struct http_server *http;
+        struct leader *leader;
+        struct controller controller;
+        char *identity;
+        bool ending;
+        int exit_status;
+};
+
+/* ---- the end ---- */
+
+static void on_flushed(void *u) {
+        struct program *p = u;
+        event_recorder_free(TAKE(p->events));
+        http_server_free(TAKE(p->http));
+        leader_free(TAKE(p->leader));
+        kube_client_free(TAKE(p->client));
+        uv_close((uv_handle_t *)&p->term, NULL);
+        uv_close((uv_handle_t *)&p->interrupt, NULL);
+}
+
+static void on_released(void *u) {
+        struct program *p = u;
+        event_recorder_flush(p->events, EVENTS_FLUSH_MS, on_flushed, p);
+}
+
+/* Nothing is written any more when the lease is given back: the next leader may write at once. */
+static void end(struct program *p, int status) {
+        if (p->ending)
+                return;
+        p->ending = true;
+        p->exit_status = status;
+        controller_stop(&p->controller);
+        if (p->leader)
+                leader_release(p->leader, on_released, p);
+        else
+                on_released(p);
+}
+
+static void on_signal(uv_signal_t *s, int signum) {
+        struct program *p = s->data;
+        log_info("ending", kv_str("signal", strsignal(signum)));
+        end(p, EXIT_SUCCESS);
+}
+
+/* ---- leading ---- */
+
+static void on_started(void *u) {
+        struct program *p = u;
+        log_info("leading", kv_str("identity", p->identity));
+        controller_lead(&p->controller);
+}
+
+static void on_lost(void *u) {
+        log_error("leadership is lost; ending, so that two controllers never write");
+        end(u, EXIT_FAILURE);
+}
+
+static void on_observed(void *u, const char *identity) {
+        log_info("leader observed", kv_str("identity", identity));
+}
+
+static int make_identity(struct program *p, struct err *e) {
+        _cleanup_(freep) char *uuid = NULL;
+        if (file_read("/proc/sys/kernel/random/uuid", 64, &uuid, NULL, e) < 0)
+                return -1;
+        p->identity = xasprintf("%s-%.*s", p->config.pod_name, (int)str_trim(str_from(uuid)).n, uuid);
+        return 0;
+}
+
+static void elect(struct program *p) {
+        if (!p->config.leader_election) {
+                controller_lead(&p->controller);
+                return;
+        }
+        p->leader = leader_new(&(struct leader_options){
+                .client = p->client,
+                .ns = p->config.lease_ns,
+                .name = p->config.lease_name,
+                .identity = p->identity,
+                .duration_ms = (unsigned)p->config.lease_duration_ms,
+                .renew_deadline_ms = (unsigned)p->config.renew_deadline_ms,
+                .retry_ms = (unsigned)p->config.retry_period_ms,
+                .started = on_started,
+                .lost = on_lost,
+                .observed = on_observed,
+                .u = p,
+        });
+}
+
+/* ---- the beginning ---- */
+
+static void on_resource_api(void *u, const struct err *e) {
+        struct program *p = u;
+        if (p->ending)
+                return;
+        if (e) {
+                log_error("the server offers no version of resource.k8s.io that we know (v1, v1beta2, v1beta1)", kv_err(e));
+                end(p, EXIT_FAILURE);
+                return;
+        }
+        log_info("resource.k8s.io", kv_str("version", kube_resource_api(p->client)));
+        controller_start(&p->controller, &p->config, p->client, p->events, p->metrics);
+        elect(p);
+}
+
+static void on_crds(void *u) {
+        struct program *p = u;
+        if (!p->ending)
+                kube_discover_resource_api(p->client, on_resource_api, p);
+}
+
+static int on_http(void *u, const char *path, struct buf *out, const char **ret_content_type) {
+        struct program *p = u;
+        if (streq(path, p->config.metrics_path)) {
+                controller_metrics(&p->controller);
+                metrics_render(p->metrics, out);
+                *ret_content_type = METRICS_CONTENT_TYPE;
+                return 200;
+        }
+        if (streq(path, "/healthz")) {
+                buf_adds(out, "ok\n");
+                return 200;
+        }
+        if (streq(path, "/readyz")) {
+                bool ready = controller_synced(&p->controller) && !p->ending;
+                buf_adds(out, ready ? "ok\n" : "caches are not filled yet\n");
+                return ready ? 200 : 503;
+        }
+        buf_adds(out, "not found\n");
+        return 404;
+}
+
+static int begin(struct program *p, struct err *e) {
+        struct kube_config kc = { 0 };
+        if (make_identity(p, e) < 0 || kube_config_load(p->config.kubeconfig, &kc, e) < 0)
+                return -1;
+        int r = kube_client_new(&p->loop,
+                                &(struct kube_client_options){
+                                        .config = &kc,
+                                        .user_agent = "compute-domain-controller/" PROGRAM_VERSION,
+                                        .qps = (double)p->config.qps,
+                                        .burst = (unsigned)p->config.burst,
+                                },
+                                &p->client, e);
+        kube_config_done(&kc);
+        if (r < 0)
+                return -1;
+        p->metrics = metrics_new();
+        if (*p->config.http_endpoint && http_server_new(&p->loop, p->config.http_endpoint, on_http, p, &p->http, e) < 0)
+                return err_wrap(e, "--http-endpoint (HTTP_ENDPOINT) %s", p->config.http_endpoint);
+        p->events = event_recorder_new(p->client, "compute-domain-controller", NULL);
+        uv_signal_init(&p->loop, &p->term);
+        uv_signal_init(&p->loop, &p->interrupt);
+        p->term.data = p->interrupt.data = p;
+        uv_signal_start(&p->term, on_signal, SIGTERM);
+        uv_signal_start(&p->interrupt, on_signal, SIGINT);
+        gates_log_ineffective(&p->config.gates);
+        if (p->config.apply_crds)
+                crds_apply(p->client, on_crds, p);
+        else
+                on_crds(p);
+        return 0;
+}
+
+static int fail(const struct err *e) {
+        fprintf(stderr, "Error: %s\n", e->msg);
+        return EXIT_FAILURE;
+}
+
+int main(int argc, char **argv) {
+        static struct program p;
+        struct err e;
+        signal(SIGPIPE, SIG_IGN);
+        if (config_load(&p.config, argc, argv, &e) < 0)
+                return fail(&e);
+        if (p.config.help) {
+                config_usage();
+                return EXIT_SUCCESS;
+        }
+        if (p.config.version) {
+                puts("compute-domain-controller " PROGRAM_VERSION);
+                return EXIT_SUCCESS;
+        }
+        uv_loop_init(&p.loop);
+        if (begin(&p, &e) < 0)
+                return fail(&e);
+        uv_run(&p.loop, UV_RUN_DEFAULT);
+        uv_loop_close(&p.loop);
+        metrics_free(p.metrics);
+        config_done(&p.config);
+        free(p.identity);
+        return p.exit_status;
+}

@@ -1,0 +1,337 @@
+#include "controller/plan.h"
+
+#include "domain/gates.h"
+#include "domain/names.h"
+#include "domain/rules.h"
+
+enum { MAX_BODY = 4 << 20 };
+
+struct work {
+        struct plan_input *in;
+        struct arena *a;
+        struct plan *out;
+        size_t cap;
+        const char *daemon_name;           /* of the DaemonSet and the daemons' claim template */
+        const char *gates;                 /* that the domain's daemons run with */
+        const struct daemonset *own;       /* in the driver's namespace */
+        const struct daemonset *elsewhere; /* left by a driver that lived in another namespace: used as it is */
+        const char *home;                  /* namespace of the DaemonSet */
+};
+
+static struct str take_text(struct arena *a, struct buf *b) {
+        BUG_ON(b->failed);
+        struct str s = { arena_strndup(a, buf_str(b), b->n), b->n };
+        buf_done(b);
+        return s;
+}
+
+static struct plan_action *add(struct work *w, enum kube_verb verb, const struct kube_resource *res, const char *ns, const char *name, struct buf *body) {
+        if (w->out->n_actions == w->cap) {
+                struct plan_action *grown = arena_alloc(w->a, 2 * (w->cap + 8) * sizeof *grown);
+                for (size_t i = 0; i < w->out->n_actions; i++)
+                        grown[i] = w->out->actions[i];
+                w->out->actions = grown;
+                w->cap = 2 * (w->cap + 8);
+        }
+        struct plan_action *x = &w->out->actions[w->out->n_actions++];
+        *x = (struct plan_action){ .verb = verb, .res = res, .ns = ns, .name = name };
+        if (body)
+                x->body = take_text(w->a, body);
+        return x;
+}
+
+static void add_delete(struct work *w, const struct kube_resource *res, const struct kube_meta *m) {
+        struct buf b = BUF_INIT(MAX_BODY);
+        objects_delete(m, &b);
+        add(w, KUBE_DELETE, res, m->ns, m->name, &b);
+}
+
+static void add_finalizer(struct work *w, const struct kube_resource *res, const struct kube_meta *m, const char *const *list, size_t n, bool present) {
+        struct buf b = BUF_INIT(MAX_BODY);
+        objects_finalizer(m, list, n, present, &b);
+        add(w, KUBE_MERGE_PATCH, res, m->ns, m->name, &b);
+}
+
+/* An object of ours that must go: deleted, then released. True while it is still there. */
+static bool remove_object(struct work *w, const struct kube_resource *res, const struct kube_meta *m, const char *const *finalizers, size_t n) {
+        if (!m->deleted)
+                add_delete(w, res, m);
+        else if (has_string(finalizers, n, CD_FINALIZER))
+                add_finalizer(w, res, m, finalizers, n, false);
+        return true;
+}
+
+static void recheck(struct work *w, int64_t seconds) {
+        if (!w->out->recheck_s || seconds < w->out->recheck_s)
+                w->out->recheck_s = seconds;
+}
+
+/* ---- the daemons' objects ---- */
+
+/* All daemons of a living domain must agree on the length of the node list and on how it names nodes, so what its DaemonSet was made with stays until nobody
+ * uses the domain. */
+static void settle_common(struct work *w) {
+        struct plan_input *in = w->in;
+        const struct daemonset *set = w->own ? w->own : w->elsewhere;
+        bool live = in->n_pods > 0;
+        for (size_t i = 0; i < in->formation.n_nodes; i++)
+                live = live || in->formation.nodes[i].wanted;
+        const char *max = live && set ? daemonset_env(set, "MAX_NODES_PER_IMEX_DOMAIN") : NULL;
+        const char *gates = live && set ? daemonset_env(set, "FEATURE_GATES") : NULL;
+        struct gates g;
+        struct err e;
+        gates_init(&g);
+        w->gates = gates && gates_parse(&g, gates, &e) == 0 ? gates : in->settings->gates;
+        if (w->gates != gates && gates_parse(&g, w->gates, &e) < 0)
+                gates_init(&g);
+        in->formation.dns_names = g.on[GATE_IMEX_DAEMONS_WITH_DNS_NAMES];
+        if (!max || !str_to_i64(str_from(max), &in->formation.max_nodes) || in->formation.max_nodes < 1)
+                in->formation.max_nodes = in->settings->max_nodes;
+}
+
+static void find_sets(struct work *w) {
+        for (size_t i = 0; i < w->in->n_sets; i++) {
+                const struct daemonset *d = w->in->sets[i];
+                if (streq(d->o.meta.ns, w->in->settings->ns) && streq(d->o.meta.name, w->daemon_name))
+                        w->own = d;
+                else if (!d->o.meta.deleted)
+                        w->elsewhere = d;
+        }
+        w->home = !w->own && w->elsewhere ? w->elsewhere->o.meta.ns : w->in->settings->ns;
+}
+
+static void want_daemonset(struct work *w) {
+        const struct plan_input *in = w->in;
+        const struct daemonset *d = w->own;
+        char hash[17];
+        if (!d && w->elsewhere)
+                return;
+        if (d && d->o.meta.deleted) { /* deleted by hand: let it go, then make it anew */
+                remove_object(w, &kube_daemonsets, &d->o.meta, d->finalizers, d->n_finalizers);
+                return;
+        }
+        objects_template_hash(in->settings, in->uid, w->gates, in->formation.max_nodes, hash);
+        bool fresh = d && streq(d->template_hash, hash) && d->o.meta.generation == in->applied_generation && has_string(d->finalizers, d->n_finalizers, CD_FINALIZER);
+        if (!fresh) {
+                struct buf b = BUF_INIT(MAX_BODY);
+                objects_daemonset(in->settings, in->uid, w->gates, in->formation.max_nodes, &b);
+                add(w, KUBE_APPLY, &kube_daemonsets, in->settings->ns, w->daemon_name, &b);
+        }
+        if (!d || !streq(d->template_hash, hash))
+                return;
+        for (size_t i = 0; i < in->formation.n_nodes; i++) {
+                const struct formation_node *n = &in->formation.nodes[i];
+                if (n->pod && streq(n->pod->o.meta.ns, d->o.meta.ns) && rules_replace_daemon(n->pod, hash, n->wanted))
+                        add_delete(w, &kube_pods, &n->pod->o.meta);
+        }
+}
+
+static const struct rct *find_rct(const struct plan_input *in, const char *ns, const char *name) {
+        for (size_t i = 0; i < in->n_rcts; i++)
+                if (streq(in->rcts[i]->o.meta.ns, ns) && streq(in->rcts[i]->o.meta.name, name))
+                        return in->rcts[i];
+        return NULL;
+}
+
+/* Brings one claim template about. Its spec cannot be changed, so a wrong one is made anew. */
+static void want_rct(struct work *w, const struct rct *r, const char *ns, const char *name, const char *target, const char *mode) {
+        const struct plan_input *in = w->in;
+        struct buf b = BUF_INIT(MAX_BODY);
+        if (!r) {
+                objects_rct(in->settings->resource_api, ns, name, in->uid, target, mode, &b);
+                add(w, KUBE_CREATE, &kube_resource_claim_templates, ns, name, &b);
+        } else if (r->o.meta.deleted || !objects_rct_matches(r, in->uid, target, mode)) {
+                remove_object(w, &kube_resource_claim_templates, &r->o.meta, r->finalizers, r->n_finalizers);
+        } else if (!streq(r->domain_uid, in->uid) || !streq(r->target, target) || !has_string(r->finalizers, r->n_finalizers, CD_FINALIZER)) {
+                objects_rct_repair(r, in->uid, target, &b);
+                add(w, KUBE_MERGE_PATCH, &kube_resource_claim_templates, ns, name, &b);
+        }
+}
+
+/* The workload template: false when somebody else has its name. It is never taken over: pods of another owner may be using it. */
+static bool want_workload_rct(struct work *w) {
+        const struct plan_input *in = w->in;
+        const char *ns = in->cd->o.meta.ns, *name = in->cd->channel->template_name, *mode = str_or(in->cd->channel->allocation_mode, "Single");
+        const struct rct *r = find_rct(in, ns, name);
+        bool ours = !in->holder || streq(in->holder->domain_uid, in->uid) ||
+                    (!in->holder->domain_uid && objects_rct_matches(in->holder, in->uid, CD_TARGET_WORKLOAD, mode));
+        if (!r && in->holder && ours)
+                r = in->holder;
+        /* While it is another's, the attempt to create it goes on, with growing pauses: only the server can tell when the name is free. */
+        want_rct(w, r, ns, name, CD_TARGET_WORKLOAD, mode);
+        return ours;
+}
+
+/* ---- a living domain ---- */
+
+static void want_cliques(struct work *w, const struct formation *f) {
+        for (size_t i = 0; i < f->n_cliques; i++) {
+                const struct formation_clique *c = &f->cliques[i];
+                struct buf b = BUF_INIT(MAX_BODY), name = BUF_INIT(512);
+                if (!c->changed || (!c->old && !c->n_daemons))
+                        continue;
+                clique_object_name(w->in->uid, c->clique_id, &name);
+                objects_clique(c, w->home, w->in->uid, &b);
+                struct plan_action *x = add(w, c->old ? KUBE_MERGE_PATCH : KUBE_CREATE, &kube_cliques, c->old ? c->old->o.meta.ns : w->home,
+                                            c->old ? c->old->o.meta.name : take_text(w->a, &name).p, &b);
+                x->when = c->urgent ? PLAN_SOON : PLAN_LATER;
+                buf_done(&name);
+        }
+}
+
+static void want_status(struct work *w, const struct formation *f, const struct verdict_problem *problem) {
+        const struct plan_input *in = w->in;
+        struct verdict v;
+        verdict_make(in->cd, f, problem, in->conditions, in->now, w->a, &v);
+        if (!v.changed)
+                return;
+        struct buf b = BUF_INIT(MAX_BODY);
+        objects_status(in->cd, &v, &b);
+        struct plan_action *x = add(w, KUBE_MERGE_PATCH, &kube_compute_domains, in->cd->o.meta.ns, in->cd->o.meta.name, &b);
+        x->subresource = "status";
+        x->when = PLAN_LATER;
+        x->is_status = true;
+        w->out->n_events = verdict_events(in->cd, f, &v, w->a, &w->out->events);
+}
+
+static bool has_finalizer(const struct compute_domain *cd) {
+        return has_string(cd->finalizers, cd->n_finalizers, CD_FINALIZER);
+}
+
+static void plan_living(struct work *w) {
+        struct plan_input *in = w->in;
+        const struct compute_domain *cd = in->cd;
+        struct verdict_problem problem = { 0 };
+        struct formation f = { 0 };
+        if (!cd->channel || !cd->channel->template_name || !*cd->channel->template_name) {
+                problem = (struct verdict_problem){ "InvalidSpec", "spec.channel.resourceClaimTemplate.name is missing, so there is nothing to make; delete the "
+                                                                   "ComputeDomain and create it with a complete spec" };
+                want_status(w, &f, &problem);
+                return;
+        }
+        if (!has_finalizer(cd))
+                add_finalizer(w, &kube_compute_domains, &cd->o.meta, cd->finalizers, cd->n_finalizers, true);
+        settle_common(w);
+        bool name_ours = want_workload_rct(w);
+        want_rct(w, find_rct(in, w->home, w->daemon_name), w->home, w->daemon_name, CD_TARGET_DAEMON, NULL);
+        want_daemonset(w);
+        formation_make(&in->formation, w->a, &f);
+        want_cliques(w, &f);
+        if (!name_ours)
+                problem = (struct verdict_problem){ "TemplateNameTaken",
+                                                    formation_text(w->a, "ResourceClaimTemplate %s/%s exists already and belongs to %s, so pods cannot get into this domain "
+                                                                         "by it", cd->o.meta.ns, cd->channel->template_name,
+                                                                   in->holder->domain_uid ? "another ComputeDomain" : "somebody else") };
+        else if (!in->formation.dns_names && cd->num_nodes == 0)
+                problem = (struct verdict_problem){ "NumNodesRequired", "Feature gate IMEXDaemonsWithDNSNames is off, so IMEX daemons start when exactly spec.numNodes nodes "
+                                                                        "have joined, and spec.numNodes is 0" };
+        else if (in->write_error)
+                problem = (struct verdict_problem){ "WriteFailed", in->write_error };
+        want_status(w, &f, &problem);
+}
+
+/* ---- a domain that ends ---- */
+
+static const char *name_pods(const struct plan_input *in, struct arena *a) {
+        struct buf b = BUF_INIT(4096);
+        for (size_t i = 0; i < in->n_pods && i < 5; i++)
+                buf_addf(&b, "%s%s on %s", i ? ", " : "", in->pods[i]->o.meta.name, str_or(in->pods[i]->node, "no node yet"));
+        if (in->n_pods > 5)
+                buf_addf(&b, " and %zu more", in->n_pods - 5);
+        const char *s = arena_strdup(a, buf_str(&b));
+        buf_done(&b);
+        return s;
+}
+
+static bool is_workload(const struct rct *r) {
+        return !streq(r->target, CD_TARGET_DAEMON);
+}
+
+/* Stops new pods from getting in; its name stays taken until all the rest is gone, so that a domain of the same name starts from nothing. */
+static void close_door(struct work *w) {
+        for (size_t i = 0; i < w->in->n_rcts; i++)
+                if (is_workload(w->in->rcts[i]) && !w->in->rcts[i]->o.meta.deleted)
+                        add_delete(w, &kube_resource_claim_templates, &w->in->rcts[i]->o.meta);
+}
+
+/* The DaemonSet ends its pods as the labels go; without it nobody does. */
+static void end_orphans(struct work *w) {
+        for (size_t i = 0; !w->in->n_sets && i < w->in->n_pods; i++)
+                if (!w->in->pods[i]->o.meta.deleted)
+                        add_delete(w, &kube_pods, &w->in->pods[i]->o.meta);
+}
+
+static bool remove_daemon_objects(struct work *w) {
+        bool left = false;
+        for (size_t i = 0; i < w->in->n_sets; i++)
+                left = remove_object(w, &kube_daemonsets, &w->in->sets[i]->o.meta, w->in->sets[i]->finalizers, w->in->sets[i]->n_finalizers);
+        for (size_t i = 0; i < w->in->n_rcts; i++)
+                if (!is_workload(w->in->rcts[i]))
+                        left = remove_object(w, &kube_resource_claim_templates, &w->in->rcts[i]->o.meta, w->in->rcts[i]->finalizers, w->in->rcts[i]->n_finalizers);
+        for (size_t i = 0; i < w->in->formation.n_cliques; i++) {
+                left = true;
+                if (!w->in->formation.cliques[i]->o.meta.deleted)
+                        add_delete(w, &kube_cliques, &w->in->formation.cliques[i]->o.meta);
+        }
+        return left;
+}
+
+static bool release_workload_rcts(struct work *w) {
+        bool left = false;
+        for (size_t i = 0; i < w->in->n_rcts; i++) {
+                const struct rct *r = w->in->rcts[i];
+                if (!is_workload(r))
+                        continue;
+                left = true;
+                if (r->o.meta.deleted && has_string(r->finalizers, r->n_finalizers, CD_FINALIZER))
+                        add_finalizer(w, &kube_resource_claim_templates, &r->o.meta, r->finalizers, r->n_finalizers, false);
+        }
+        return left;
+}
+
+static void tell_waiting(struct work *w, const char *what) {
+        struct formation f = { 0 };
+        struct verdict_problem problem = { "DeletionWaiting", what };
+        if (w->in->cd && w->in->cd->channel) /* an object without a spec takes no status under the schema of today */
+                want_status(w, &f, &problem);
+}
+
+static void plan_ending(struct work *w) {
+        const struct plan_input *in = w->in;
+        int64_t since = in->cd ? in->cd->o.meta.deleted : in->ending_since;
+        int64_t left_s = since + PLAN_DAEMONS_END_S - in->now;
+        close_door(w);
+        end_orphans(w);
+        if (in->n_pods && left_s > 0) {
+                recheck(w, left_s);
+                tell_waiting(w, formation_text(w->a, "Waiting for daemon Pods to end: %s", name_pods(in, w->a)));
+                return;
+        }
+        if (in->n_labelled) {
+                tell_waiting(w, formation_text(w->a, "Waiting for the label to go from %zu nodes", in->n_labelled));
+                return;
+        }
+        if (remove_daemon_objects(w) || release_workload_rcts(w))
+                return;
+        w->out->nothing_left = !in->cd;
+        if (in->cd && has_finalizer(in->cd) && in->cd->channel) {
+                add_finalizer(w, &kube_compute_domains, &in->cd->o.meta, in->cd->finalizers, in->cd->n_finalizers, false);
+        } else if (in->cd && has_finalizer(in->cd)) {
+                struct buf b = BUF_INIT(MAX_BODY);
+                objects_release_specless(&in->cd->o.meta, in->cd->finalizers, in->cd->n_finalizers, &b);
+                add(w, KUBE_MERGE_PATCH, &kube_compute_domains, in->cd->o.meta.ns, in->cd->o.meta.name, &b);
+        }
+}
+
+void plan_make(struct plan_input *in, struct arena *a, struct plan *ret) {
+        struct buf name = BUF_INIT(512);
+        *ret = (struct plan){ 0 };
+        objects_daemon_name(in->uid, &name);
+        struct work w = { .in = in, .a = a, .out = ret, .daemon_name = take_text(a, &name).p };
+        in->formation.cd = in->cd;
+        find_sets(&w);
+        if (in->cd && !in->cd->o.meta.deleted)
+                plan_living(&w);
+        else
+                plan_ending(&w);
+}

@@ -1,0 +1,3 @@
+# Text to C string literals, a line each.
+s/[\\"]/\\&/g
+s/.*/"&\\n"/

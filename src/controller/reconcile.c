@@ -1,0 +1,296 @@
+/* One domain: gathers what the caches know of it, decides by plan_make(), sends what that says. */
+#include <string.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "controller/controller.h"
+#include "controller/plan.h"
+#include "domain/names.h"
+#include "imex/imex_files.h"
+
+/* How long a write waits for more to come, and from the last write of the same object. Daemons need their index by the time their container has
+ * started, which takes longer than this; what only people look at may wait a little more. */
+static const struct {
+        unsigned gather_ms, interval_ms;
+} pace[] = { [PLAN_NOW] = { 0, 0 }, [PLAN_SOON] = { 20, 200 }, [PLAN_LATER] = { 150, 1000 } };
+
+static int64_t now_s(void) {
+        struct timespec t;
+        clock_gettime(CLOCK_REALTIME, &t);
+        return t.tv_sec;
+}
+
+/* ---- what the caches know ---- */
+
+struct list {
+        struct arena *a;
+        const void **items;
+        size_t n, cap;
+};
+
+static bool add_object(void *u, const struct kube_object *o) {
+        struct list *l = u;
+        if (l->n == l->cap) {
+                const void **grown = arena_alloc(l->a, 2 * (l->cap + 8) * sizeof *grown);
+                if (l->n)
+                        memcpy(grown, l->items, l->n * sizeof *grown);
+                l->items = grown;
+                l->cap = 2 * (l->cap + 8);
+        }
+        l->items[l->n++] = o;
+        return true;
+}
+
+static void add_wanted(void *u, const struct placement *x) {
+        add_object(u, (const struct kube_object *)(const void *)x);
+}
+
+static bool add_living_pod(void *u, const struct kube_object *o) {
+        return pod_ended((const struct pod *)o) || add_object(u, o);
+}
+
+static int by_name(const void *x, const void *y) {
+        return strcmp(((const struct formation_node *)x)->name, ((const struct formation_node *)y)->name);
+}
+
+static void merge(struct formation_node *into, const struct formation_node *from) {
+        into->wanted = into->wanted || from->wanted;
+        /* Two pods of one node: the one that is not being deleted, else the newer. */
+        if (from->pod && (!into->pod || (!from->pod->o.meta.deleted && into->pod->o.meta.deleted) ||
+                          (!from->pod->o.meta.deleted == !into->pod->o.meta.deleted && from->pod->o.meta.created > into->pod->o.meta.created)))
+                into->pod = from->pod;
+}
+
+/* Each node once, sorted, with what is known of it. */
+static void know_nodes(const struct controller *c, const char *uid, struct formation_node *nodes, size_t *n, struct arena *a) {
+        size_t kept = 0;
+        qsort(nodes, *n, sizeof *nodes, by_name);
+        for (size_t i = 0; i < *n; i++) {
+                if (kept && streq(nodes[kept - 1].name, nodes[i].name))
+                        merge(&nodes[kept - 1], &nodes[i]);
+                else
+                        nodes[kept++] = nodes[i];
+        }
+        *n = kept;
+        for (size_t i = 0; i < kept; i++) {
+                struct formation_node *f = &nodes[i];
+                f->node = controller__node(c, f->name);
+                f->clique = controller__node_clique(c, f->name);
+                const char *label = f->wanted ? controller__label_of(c, f->name) : uid;
+                const struct compute_domain *other = streq(label, uid) ? NULL : controller__domain(c, label);
+                if (other)
+                        f->held_by = formation_text(a, "%s/%s", other->o.meta.ns, other->o.meta.name);
+        }
+}
+
+static void gather_nodes(const struct controller *c, const char *uid, const struct list *wanted, const struct list *pods, const struct list *cliques,
+                         struct arena *a, struct formation_input *ret) {
+        size_t n = 0, cap = wanted->n + pods->n;
+        for (size_t i = 0; i < cliques->n; i++)
+                cap += ((const struct clique *)cliques->items[i])->n_daemons;
+        struct formation_node *nodes = arena_alloc(a, (cap + 1) * sizeof *nodes);
+        const struct compute_domain *cd = controller__domain(c, uid);
+        for (size_t i = 0; i < wanted->n; i++) {
+                const struct placement *x = wanted->items[i];
+                if (cd && streq(cd->o.meta.ns, x->ns)) /* a claim of another namespace counts for nothing */
+                        nodes[n++] = (struct formation_node){ .name = arena_strdup(a, x->node), .wanted = true };
+        }
+        for (size_t i = 0; i < pods->n; i++) {
+                const struct pod *p = pods->items[i];
+                if (p->node)
+                        nodes[n++] = (struct formation_node){ .name = p->node, .pod = p };
+        }
+        for (size_t i = 0; i < cliques->n; i++) {
+                const struct clique *q = cliques->items[i];
+                for (size_t k = 0; k < q->n_daemons; k++)
+                        nodes[n++] = (struct formation_node){ .name = q->daemons[k].node };
+        }
+        know_nodes(c, uid, nodes, &n, a);
+        ret->nodes = nodes;
+        ret->n_nodes = n;
+}
+
+static struct controller_domain *find_memory(const struct controller *c, const char *uid) {
+        struct controller_domain *d;
+        HASH_FIND_STR(c->domains, uid, d);
+        return d;
+}
+
+static struct controller_domain *make_memory(struct controller *c, const char *uid) {
+        struct controller_domain *d = find_memory(c, uid);
+        if (!d) {
+                size_t n = strlen(uid) + 1;
+                d = xcalloc(1, sizeof *d + n);
+                d->c = c;
+                memcpy(d->uid, uid, n);
+                HASH_ADD_STR(c->domains, uid, d);
+        }
+        return d;
+}
+
+static void gather(struct controller *c, const char *uid, const char *key, struct arena *a, struct plan_input *ret) {
+        struct list sets = { .a = a }, rcts = { .a = a }, pods = { .a = a }, cliques = { .a = a }, wanted = { .a = a }, labelled = { .a = a };
+        const struct compute_domain *cd = controller__domain(c, uid);
+        struct controller_domain *memory = find_memory(c, uid);
+        char *infix = arena_alloc(a, 11);
+        for (size_t i = 0; i < c->n_namespaces; i++) {
+                kube_informer_each_at(c->namespaces[i].sets, CONTROLLER_BY_DOMAIN, uid, add_object, &sets);
+                kube_informer_each_at(c->namespaces[i].pods, CONTROLLER_BY_DOMAIN, uid, add_living_pod, &pods);
+                kube_informer_each_at(c->namespaces[i].cliques, CONTROLLER_BY_DOMAIN, uid, add_object, &cliques);
+        }
+        kube_informer_each_at(c->rcts, CONTROLLER_BY_DOMAIN, uid, add_object, &rcts);
+        kube_informer_each_at(c->nodes, CONTROLLER_BY_DOMAIN, uid, add_object, &labelled);
+        placements_of_domain(c->placements, uid, add_wanted, &wanted);
+        imex_infix(uid, infix);
+        *ret = (struct plan_input){
+                .settings = &c->settings,
+                .uid = uid,
+                .cd = cd,
+                .sets = (const struct daemonset *const *)(const void *)sets.items,
+                .n_sets = sets.n,
+                .rcts = (const struct rct *const *)(const void *)rcts.items,
+                .n_rcts = rcts.n,
+                .pods = (const struct pod *const *)(const void *)pods.items,
+                .n_pods = pods.n,
+                .formation = { .cliques = (const struct clique *const *)(const void *)cliques.items, .n_cliques = cliques.n, .infix = infix },
+                .n_labelled = labelled.n,
+                .conditions = !c->no_conditions,
+                .now = now_s(),
+                .write_error = writes_error(c->writes, key),
+        };
+        gather_nodes(c, uid, &wanted, &pods, &cliques, a, &ret->formation);
+        if (cd && cd->channel && cd->channel->template_name) {
+                ret->holder = (const struct rct *)kube_informer_get(c->rcts, cd->o.meta.ns, cd->channel->template_name);
+                if (!ret->holder && memory)
+                        ret->holder = memory->holder;
+        }
+        if (!cd) {
+                memory = make_memory(c, uid);
+                memory->ending_since = memory->ending_since ? memory->ending_since : ret->now;
+                ret->ending_since = memory->ending_since;
+        }
+        struct buf name = BUF_INIT(256);
+        objects_daemon_name(uid, &name);
+        ret->applied_generation = writes_generation(c->writes, key, &kube_daemonsets, c->settings.ns, buf_str(&name));
+        buf_done(&name);
+}
+
+/* ---- the name of the workload template is taken ---- */
+
+static void on_holder(void *u, yyjson_val *obj, const struct err *e) {
+        struct controller_domain *d = u;
+        struct arena *a = arena_new(1024);
+        struct rct *r = arena_alloc(a, sizeof *r);
+        struct err bad;
+        d->asking = NULL;
+        arena_free(TAKE(d->holder_arena));
+        d->holder = NULL;
+        if (!e && jd_decode(rct_fields, obj, false, "", a, r, &bad) == 0) {
+                d->holder_arena = a;
+                d->holder = r;
+                if (streq(r->domain_uid, d->uid)) /* our own: the watch is a moment behind */
+                        kube_informer_learn(d->c->rcts, obj);
+        } else {
+                arena_free(a);
+        }
+        controller__queue_domain(d->c, d->uid);
+}
+
+static void on_rct(void *u, const char *requester, yyjson_val *obj, const struct err *e) {
+        struct controller *c = u;
+        const char *uid = requester + 2;
+        const struct compute_domain *cd = controller__domain(c, uid);
+        struct controller_domain *d = find_memory(c, uid);
+        if (!e && d) {
+                arena_free(TAKE(d->holder_arena));
+                d->holder = NULL;
+        }
+        if (!e || e->kind != ERR_CONFLICT || !cd || !cd->channel)
+                return;
+        d = make_memory(c, uid);
+        if (!d->asking)
+                d->asking = kube_start(c->client, &(struct kube_request){
+                                                          .verb = KUBE_GET,
+                                                          .res = &kube_resource_claim_templates,
+                                                          .ns = cd->o.meta.ns,
+                                                          .name = cd->channel->template_name,
+                                                          .done = on_holder,
+                                                          .u = d,
+                                                  });
+}
+
+/* ---- sending ---- */
+
+static void on_status(void *u, const char *requester, yyjson_val *obj, const struct err *e) {
+        struct controller *c = u;
+        if (e)
+                return;
+        bool dropped = !yyjson_obj_get(yyjson_obj_get(obj, "status"), "conditions");
+        if (dropped && !c->no_conditions)
+                log_warn("the CustomResourceDefinition computedomains.resource.nvidia.com is an old one and drops status.conditions: going on without them");
+        c->no_conditions = dropped;
+}
+
+static struct kube_informer *informer_for(const struct controller *c, const struct plan_action *x) {
+        if (x->res == &kube_compute_domains)
+                return c->cds;
+        if (x->res == &kube_resource_claim_templates)
+                return c->rcts;
+        for (size_t i = 0; i < c->n_namespaces; i++) {
+                const struct controller_namespace *n = &c->namespaces[i];
+                if (streq(n->ns, x->ns))
+                        return x->res == &kube_daemonsets ? n->sets : x->res == &kube_cliques ? n->cliques : x->res == &kube_pods ? n->pods : NULL;
+        }
+        return NULL;
+}
+
+static void tell(struct controller *c, const struct compute_domain *cd, const struct plan *p) {
+        const struct event_about about = { CD_API_VERSION, CD_KIND, cd->o.meta.ns, cd->o.meta.name, cd->o.meta.uid };
+        for (size_t i = 0; i < p->n_events; i++)
+                event_record(c->events, &about, p->events[i].warning ? EVENT_WARNING : EVENT_NORMAL, p->events[i].reason, "%s", p->events[i].message);
+}
+
+static void perform(struct controller *c, const char *key, const struct plan_input *in, const struct plan *p) {
+        for (size_t i = 0; i < p->n_actions; i++) {
+                const struct plan_action *x = &p->actions[i];
+                bool started = writes_try(c->writes, &(struct writes_request){
+                                                             .requester = key,
+                                                             .verb = x->verb,
+                                                             .res = x->res,
+                                                             .ns = x->ns,
+                                                             .name = x->name,
+                                                             .subresource = x->subresource,
+                                                             .body = x->body,
+                                                             .gather_ms = pace[x->when].gather_ms,
+                                                             .interval_ms = pace[x->when].interval_ms,
+                                                             .learn = informer_for(c, x),
+                                                             .done = x->is_status ? on_status : x->res == &kube_resource_claim_templates ? on_rct : NULL,
+                                                             .u = c,
+                                                     });
+                if (started)
+                        log_v(3, "write", kv_str("domain", in->uid), kv_str("kind", x->res->kind), kv_str("name", x->name), kv_int("verb", x->verb));
+                if (started && x->is_status && in->cd)
+                        tell(c, in->cd, p);
+        }
+}
+
+void controller__reconcile_domain(struct controller *c, const char *uid) {
+        struct arena *a = arena_new(16 << 10);
+        struct buf key = BUF_INIT(256);
+        struct plan_input in;
+        struct plan p;
+        buf_addf(&key, "d/%s", uid);
+        gather(c, uid, buf_str(&key), a, &in);
+        plan_make(&in, a, &p);
+        perform(c, buf_str(&key), &in, &p);
+        if (p.recheck_s)
+                work_queue_add_after(c->queue, buf_str(&key), (unsigned)p.recheck_s * 1000U);
+        if (p.nothing_left) {
+                struct controller_domain *d = find_memory(c, uid);
+                writes_forget(c->writes, buf_str(&key));
+                if (d)
+                        controller__forget_domain(d);
+        }
+        buf_done(&key);
+        arena_free(a);
+}

@@ -1,0 +1,327 @@
+/* What is watched, and which keys a change concerns. */
+#include "base/log.h"
+#include "controller/controller.h"
+#include "domain/names.h"
+
+/* ---- keys of indexes ---- */
+
+static const char *uid_of(const struct kube_object *o) {
+        return o->meta.uid;
+}
+
+#define INDEX(fn, type, member)                                                                                        \
+        static const char *fn(const struct kube_object *o) {                                                           \
+                return ((const struct type *)o)->member;                                                               \
+        }
+INDEX(node_domain, node, domain_uid)
+INDEX(slice_node, slice, node)
+INDEX(rct_domain, rct, domain_uid)
+INDEX(set_domain, daemonset, domain_uid)
+INDEX(pod_domain, pod, domain_uid)
+INDEX(pod_node, pod, node)
+INDEX(clique_domain, clique, domain_uid)
+
+/* ---- who is concerned ---- */
+
+static void queue_place(void *u, const struct placement *x) {
+        controller__queue_domain(u, x->domain_uid);
+}
+
+static void queue_place_node(void *u, const struct placement *x) {
+        controller__queue_node(u, x->node);
+}
+
+static bool queue_node_object(void *u, const struct kube_object *o) {
+        controller__queue_node(u, o->meta.name);
+        return true;
+}
+
+static bool queue_pod_domain(void *u, const struct kube_object *o) {
+        controller__queue_domain(u, ((const struct pod *)o)->domain_uid);
+        return true;
+}
+
+/* The domains that have to do with a node: by claim, by label, by a daemon pod. */
+static void queue_domains_of_node(struct controller *c, const char *name) {
+        const struct node *n = controller__node(c, name);
+        placements_on_node(c->placements, name, queue_place, c);
+        if (n)
+                controller__queue_domain(c, n->domain_uid);
+        for (size_t i = 0; i < c->n_namespaces; i++)
+                kube_informer_each_at(c->namespaces[i].pods, CONTROLLER_PODS_BY_NODE, name, queue_pod_domain, c);
+}
+
+/* ---- changes ---- */
+
+static void cd_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
+        struct controller *c = u;
+        const struct kube_object *o = now ? now : old;
+        controller__queue_domain(c, o->meta.uid);
+        if (old && now && streq(old->meta.uid, now->meta.uid) && !old->meta.deleted == !now->meta.deleted)
+                return;
+        /* It came, began to end, or went: that decides about labels. */
+        placements_of_domain(c->placements, o->meta.uid, queue_place_node, c);
+        kube_informer_each_at(c->nodes, CONTROLLER_BY_DOMAIN, o->meta.uid, queue_node_object, c);
+        if (old && now && !streq(old->meta.uid, now->meta.uid))
+                cd_changed(u, old, NULL);
+}
+
+static bool claim_is_ours(void *u, const struct kube_object *o) {
+        const struct claim *c = (const struct claim *)o;
+        for (size_t i = 0; i < c->n_results; i++)
+                if (streq(c->results[i].driver, CD_DRIVER))
+                        return true;
+        return false;
+}
+
+static void claim_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
+        struct controller *c = u;
+        struct placement was, is;
+        if (!placements_update(c->placements, (const struct claim *)old, (const struct claim *)now, &was, &is))
+                return;
+        controller__queue_node(c, was.node);
+        controller__queue_node(c, is.node);
+        controller__queue_domain(c, was.domain_uid);
+        controller__queue_domain(c, is.domain_uid);
+}
+
+static void node_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
+        struct controller *c = u;
+        const struct node *was = (const struct node *)old, *is = (const struct node *)now;
+        const char *name = now ? now->meta.name : old->meta.name;
+        if (was && is && !node_differs(was, is))
+                return;
+        controller__queue_node(c, name);
+        queue_domains_of_node(c, name);
+        if (was)
+                controller__queue_domain(c, was->domain_uid);
+}
+
+static void slice_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
+        struct controller *c = u;
+        const struct slice *s = (const struct slice *)(now ? now : old);
+        if (!s->node)
+                return;
+        controller__queue_node(c, s->node);
+        queue_domains_of_node(c, s->node);
+}
+
+static bool queue_cd(void *u, const struct kube_object *o) {
+        controller__queue_domain(u, o->meta.uid);
+        return true;
+}
+
+struct freed_name {
+        struct controller *c;
+        const char *ns, *name;
+};
+
+static bool queue_if_wants_name(void *u, const struct kube_object *o) {
+        struct freed_name *f = u;
+        const struct compute_domain *cd = (const struct compute_domain *)o;
+        if (streq(cd->o.meta.ns, f->ns) && cd->channel && streq(cd->channel->template_name, f->name))
+                queue_cd(f->c, o);
+        return true;
+}
+
+static void rct_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
+        struct controller *c = u;
+        const struct rct *was = (const struct rct *)old, *is = (const struct rct *)now;
+        if (was)
+                controller__queue_domain(c, was->domain_uid);
+        if (is)
+                controller__queue_domain(c, is->domain_uid);
+        if (!now) /* its name is free: another domain may have waited for it */
+                kube_informer_each(c->cds, queue_if_wants_name, &(struct freed_name){ c, old->meta.ns, old->meta.name });
+}
+
+#define CHANGED(fn, type)                                                                                              \
+        static void fn(void *u, const struct kube_object *old, const struct kube_object *now) {                        \
+                struct controller_namespace *n = u;                                                                    \
+                if (old)                                                                                               \
+                        controller__queue_domain(n->c, ((const struct type *)old)->domain_uid);                        \
+                if (now)                                                                                               \
+                        controller__queue_domain(n->c, ((const struct type *)now)->domain_uid);                        \
+        }
+CHANGED(set_changed, daemonset)
+CHANGED(pod_changed, pod)
+CHANGED(clique_changed, clique)
+
+/* ---- start and end ---- */
+
+static void on_synced(void *u) {
+        struct controller *c = u;
+        if (c->leading && controller_synced(c))
+                controller__queue_all(c);
+}
+
+static void ns_synced(void *u) {
+        on_synced(((struct controller_namespace *)u)->c);
+}
+
+static void trouble(const char *what, const struct err *e) {
+        if (e)
+                log_warn("watch has trouble", kv_str("resource", what), kv_err(e));
+        else
+                log_info("watch is well again", kv_str("resource", what));
+}
+
+#define TROUBLE(name, text)                                                                                            \
+        static void name##_trouble(void *u, const struct err *e) {                                                     \
+                trouble(text, e);                                                                                      \
+        }                                                                                                              \
+        static void name##_undecodable(void *u, const struct err *e) {                                                 \
+                log_warn("object cannot be read", kv_str("resource", text), kv_err(e));                                \
+        }
+TROUBLE(cds, "computedomains")
+TROUBLE(claims, "resourceclaims")
+TROUBLE(nodes, "nodes")
+TROUBLE(slices, "resourceslices")
+TROUBLE(rcts, "resourceclaimtemplates")
+TROUBLE(sets, "daemonsets")
+TROUBLE(pods, "pods")
+TROUBLE(cliques, "computedomaincliques")
+
+static void watch_namespace(struct controller *c, struct controller_namespace *n) {
+        n->sets = kube_informer_new(c->client, &(struct kube_informer_options){
+                                                       .res = &kube_daemonsets,
+                                                       .ns = n->ns,
+                                                       .label_selector = CD_LABEL,
+                                                       .fields = daemonset_fields,
+                                                       .size = sizeof(struct daemonset),
+                                                       .index = { set_domain },
+                                                       .changed = set_changed,
+                                                       .synced = ns_synced,
+                                                       .trouble = sets_trouble,
+                                                       .undecodable = sets_undecodable,
+                                                       .u = n,
+                                               });
+        n->pods = kube_informer_new(c->client, &(struct kube_informer_options){
+                                                       .res = &kube_pods,
+                                                       .ns = n->ns,
+                                                       .label_selector = CD_LABEL,
+                                                       .fields = pod_fields,
+                                                       .size = sizeof(struct pod),
+                                                       .index = { pod_domain, pod_node },
+                                                       .changed = pod_changed,
+                                                       .synced = ns_synced,
+                                                       .trouble = pods_trouble,
+                                                       .undecodable = pods_undecodable,
+                                                       .u = n,
+                                               });
+        n->cliques = kube_informer_new(c->client, &(struct kube_informer_options){
+                                                          .res = &kube_cliques,
+                                                          .ns = n->ns,
+                                                          .fields = clique_fields,
+                                                          .size = sizeof(struct clique),
+                                                          .index = { clique_domain },
+                                                          .changed = clique_changed,
+                                                          .synced = ns_synced,
+                                                          .trouble = cliques_trouble,
+                                                          .undecodable = cliques_undecodable,
+                                                          .u = n,
+                                                  });
+}
+
+void controller__watch(struct controller *c) {
+        c->cds = kube_informer_new(c->client, &(struct kube_informer_options){
+                                                      .res = &kube_compute_domains,
+                                                      .fields = compute_domain_fields,
+                                                      .size = sizeof(struct compute_domain),
+                                                      .index = { uid_of },
+                                                      .changed = cd_changed,
+                                                      .synced = on_synced,
+                                                      .trouble = cds_trouble,
+                                                      .undecodable = cds_undecodable,
+                                                      .u = c,
+                                              });
+        c->claims = kube_informer_new(c->client, &(struct kube_informer_options){
+                                                         .res = &kube_resource_claims,
+                                                         .fields = claim_fields,
+                                                         .size = sizeof(struct claim),
+                                                         .keep = claim_is_ours,
+                                                         .changed = claim_changed,
+                                                         .synced = on_synced,
+                                                         .trouble = claims_trouble,
+                                                         .undecodable = claims_undecodable,
+                                                         .u = c,
+                                                 });
+        c->nodes = kube_informer_new(c->client, &(struct kube_informer_options){
+                                                        .res = &kube_nodes,
+                                                        .fields = node_fields,
+                                                        .size = sizeof(struct node),
+                                                        .index = { node_domain },
+                                                        .changed = node_changed,
+                                                        .synced = on_synced,
+                                                        .trouble = nodes_trouble,
+                                                        .undecodable = nodes_undecodable,
+                                                        .u = c,
+                                                });
+        c->slices = kube_informer_new(c->client, &(struct kube_informer_options){
+                                                         .res = &kube_resource_slices,
+                                                         .field_selector = "spec.driver=" CD_DRIVER,
+                                                         .fields = slice_fields,
+                                                         .size = sizeof(struct slice),
+                                                         .index = { slice_node },
+                                                         .changed = slice_changed,
+                                                         .synced = on_synced,
+                                                         .trouble = slices_trouble,
+                                                         .undecodable = slices_undecodable,
+                                                         .u = c,
+                                                 });
+        c->rcts = kube_informer_new(c->client, &(struct kube_informer_options){
+                                                       .res = &kube_resource_claim_templates,
+                                                       .label_selector = CD_LABEL,
+                                                       .fields = rct_fields,
+                                                       .size = sizeof(struct rct),
+                                                       .index = { rct_domain },
+                                                       .changed = rct_changed,
+                                                       .synced = on_synced,
+                                                       .trouble = rcts_trouble,
+                                                       .undecodable = rcts_undecodable,
+                                                       .u = c,
+                                               });
+        c->namespaces = xnew_n(struct controller_namespace, c->config->n_namespaces);
+        c->n_namespaces = c->config->n_namespaces;
+        for (size_t i = 0; i < c->n_namespaces; i++) {
+                c->namespaces[i] = (struct controller_namespace){ .c = c, .ns = c->config->namespaces[i] };
+                watch_namespace(c, &c->namespaces[i]);
+        }
+}
+
+void controller__unwatch(struct controller *c) {
+        kube_informer_free(c->cds);
+        kube_informer_free(c->claims);
+        kube_informer_free(c->nodes);
+        kube_informer_free(c->slices);
+        kube_informer_free(c->rcts);
+        for (size_t i = 0; i < c->n_namespaces; i++) {
+                kube_informer_free(c->namespaces[i].sets);
+                kube_informer_free(c->namespaces[i].pods);
+                kube_informer_free(c->namespaces[i].cliques);
+        }
+        free(c->namespaces);
+}
+
+#define QUEUE(fn, type)                                                                                                \
+        static bool fn(void *u, const struct kube_object *o) {                                                         \
+                controller__queue_domain(u, ((const struct type *)o)->domain_uid);                                     \
+                return true;                                                                                           \
+        }
+QUEUE(queue_rct, rct)
+QUEUE(queue_set, daemonset)
+QUEUE(queue_clique, clique)
+
+/* Everything once: what needs nothing costs a look. Objects and labels of domains that are no more are found this way too. */
+void controller__queue_all(struct controller *c) {
+        log_info("all caches are filled, reconciling everything", kv_int("computeDomains", kube_informer_count(c->cds)),
+                 kv_int("nodes", kube_informer_count(c->nodes)), kv_int("claims", kube_informer_count(c->claims)));
+        kube_informer_each(c->cds, queue_cd, c);
+        kube_informer_each(c->nodes, queue_node_object, c);
+        kube_informer_each(c->rcts, queue_rct, c);
+        for (size_t i = 0; i < c->n_namespaces; i++) {
+                kube_informer_each(c->namespaces[i].sets, queue_set, c);
+                kube_informer_each(c->namespaces[i].pods, queue_pod_domain, c);
+                kube_informer_each(c->namespaces[i].cliques, queue_clique, c);
+        }
+}

@@ -1,0 +1,247 @@
+#include "controller/writes.h"
+
+#include <string.h>
+#include <sys/queue.h>
+#include <uthash.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "kube/backoff.h"
+
+enum { BACKOFF_MIN_MS = 50, BACKOFF_MAX_MS = 30000, ERROR_SHOWN_AFTER = 3 };
+
+/* An object that is being written, was written lately, or cannot be written. */
+struct target {
+        UT_hash_handle hh;
+        LIST_ENTRY(target) of_requester;
+        struct writes *w;
+        struct kube_call *call;        /* not NULL: in flight */
+        struct kube_informer *learn;
+        writes_done_fn *done;
+        void *u;
+        enum kube_verb verb;
+        const struct kube_resource *res;
+        char *requester, *ns, *name;
+        char *error;                   /* of the last attempt, NULL when it succeeded */
+        unsigned failures;
+        uint64_t first_wanted_ms;      /* of the request that gathers now, 0: none */
+        uint64_t last_ms;              /* end of the last success */
+        uint64_t not_before_ms;        /* backing off */
+        int64_t generation;
+        char key[];
+};
+
+struct requester {
+        UT_hash_handle hh;
+        LIST_HEAD(, target) targets;
+        char key[];
+};
+
+struct writes {
+        struct writes_options o;
+        struct target *targets;
+        struct requester *requesters;
+        size_t in_flight;
+};
+
+struct writes *writes_new(const struct writes_options *o) {
+        struct writes *w = xnew(struct writes);
+        w->o = *o;
+        return w;
+}
+
+static void drop(struct target *t) {
+        struct writes *w = t->w;
+        struct requester *r;
+        HASH_DEL(w->targets, t);
+        LIST_REMOVE(t, of_requester);
+        HASH_FIND_STR(w->requesters, t->requester, r);
+        if (r && LIST_EMPTY(&r->targets)) {
+                HASH_DEL(w->requesters, r);
+                free(r);
+        }
+        if (t->call) {
+                kube_cancel(t->call);
+                w->in_flight--;
+        }
+        free(t->requester);
+        free(t->ns);
+        free(t->name);
+        free(t->error);
+        free(t);
+}
+
+void writes_free(struct writes *w) {
+        if (!w)
+                return;
+        for (struct target *t = w->targets, *next; t; t = next) {
+                next = t->hh.next;
+                drop(t);
+        }
+        free(w);
+}
+
+/* Two domains may want the same claim template; each has its own failures. */
+static void make_key(const char *requester, const struct kube_resource *res, const char *ns, const char *name, const char *subresource, struct buf *out) {
+        buf_addf(out, "%s|%s/%s/%s/%s", requester, res->plural, str_or(ns, ""), name, str_or(subresource, ""));
+}
+
+static struct target *find(const struct writes *w, const char *requester, const struct kube_resource *res, const char *ns, const char *name,
+                           const char *subresource) {
+        struct target *t;
+        struct buf key = BUF_INIT(2048);
+        make_key(requester, res, ns, name, subresource, &key);
+        HASH_FIND_STR(w->targets, buf_str(&key), t);
+        buf_done(&key);
+        return t;
+}
+
+static void belong(struct target *t, const char *requester) {
+        struct requester *r;
+        HASH_FIND_STR(t->w->requesters, requester, r);
+        if (!r) {
+                size_t n = strlen(requester) + 1;
+                r = xcalloc(1, sizeof *r + n);
+                memcpy(r->key, requester, n);
+                LIST_INIT(&r->targets);
+                HASH_ADD_STR(t->w->requesters, key, r);
+        }
+        t->requester = xstrdup(requester);
+        LIST_INSERT_HEAD(&r->targets, t, of_requester);
+}
+
+static struct target *make(struct writes *w, const struct writes_request *q) {
+        struct buf key = BUF_INIT(2048);
+        make_key(q->requester, q->res, q->ns, q->name, q->subresource, &key);
+        struct target *t = xcalloc(1, sizeof *t + key.n + 1);
+        memcpy(t->key, buf_str(&key), key.n + 1);
+        buf_done(&key);
+        t->w = w;
+        t->res = q->res;
+        t->ns = q->ns ? xstrdup(q->ns) : NULL;
+        t->name = xstrdup(q->name);
+        HASH_ADD_STR(w->targets, key, t);
+        belong(t, q->requester);
+        return t;
+}
+
+static const char *verb_name(enum kube_verb v) {
+        static const char *const names[] = {
+                [KUBE_GET] = "get",   [KUBE_LIST] = "list",     [KUBE_CREATE] = "create", [KUBE_APPLY] = "apply",
+                [KUBE_MERGE_PATCH] = "patch", [KUBE_UPDATE] = "update", [KUBE_DELETE] = "delete",
+        };
+        return names[v];
+}
+
+static void succeeded(struct target *t, yyjson_val *obj) {
+        if (t->verb == KUBE_APPLY)
+                t->generation = yyjson_get_sint(yyjson_obj_get(yyjson_obj_get(obj, "metadata"), "generation"));
+        /* The answer to a DELETE is the object while a finalizer holds it, else a Status. */
+        if (t->learn && yyjson_obj_get(obj, "metadata") && !streq(yyjson_get_str(yyjson_obj_get(obj, "kind")), "Status"))
+                kube_informer_learn(t->learn, obj);
+        t->failures = 0;
+        t->not_before_ms = 0;
+        t->last_ms = uv_now(kube_client_loop(t->w->o.client));
+        free(TAKE(t->error));
+}
+
+static void failed(struct target *t, const struct err *e) {
+        uint64_t now = uv_now(kube_client_loop(t->w->o.client));
+        t->failures++;
+        t->not_before_ms = now + backoff_ms(BACKOFF_MIN_MS, BACKOFF_MAX_MS, t->failures);
+        free(t->error);
+        t->error = xasprintf("%s %s %s%s%s: %s", verb_name(t->verb), t->res->kind, str_or(t->ns, ""), t->ns ? "/" : "", t->name, e->msg);
+        /* A conflict or an object gone means that the cache is a moment behind: it will have caught up when the key comes again. */
+        if (e->kind == ERR_CONFLICT || e->kind == ERR_NOT_FOUND)
+                log_v(4, "write lost a race", kv_str("write", t->error));
+        else
+                log_warn("write failed", kv_str("write", t->error), kv_int("attempt", t->failures));
+}
+
+static void on_done(void *u, yyjson_val *obj, const struct err *e) {
+        struct target *t = u;
+        struct writes *w = t->w;
+        bool gone = e && t->verb == KUBE_DELETE && e->kind == ERR_NOT_FOUND;
+        t->call = NULL;
+        w->in_flight--;
+        metric_inc(w->o.total, 1, LABELS(t->res->plural, verb_name(t->verb), e && !gone ? err_kind_name(e->kind) : "success"));
+        if (!e)
+                succeeded(t, obj);
+        else
+                failed(t, e);
+        char *requester = xstrdup(t->requester);
+        if (t->done)
+                t->done(t->u, requester, obj, e);
+        work_queue_add(w->o.queue, requester);
+        free(requester);
+}
+
+static uint64_t later(uint64_t a, uint64_t b) {
+        return a > b ? a : b;
+}
+
+bool writes_try(struct writes *w, const struct writes_request *q) {
+        struct target *t = find(w, q->requester, q->res, q->ns, q->name, q->subresource);
+        uint64_t now = uv_now(kube_client_loop(w->o.client));
+        if (!t)
+                t = make(w, q);
+        if (t->call)
+                return false;
+        if (!t->first_wanted_ms)
+                t->first_wanted_ms = now;
+        uint64_t due = later(t->not_before_ms, later(t->first_wanted_ms + q->gather_ms, t->last_ms ? t->last_ms + q->interval_ms : 0));
+        if (due > now) {
+                work_queue_add_after(w->o.queue, q->requester, (unsigned)(due - now));
+                return false;
+        }
+        t->first_wanted_ms = 0;
+        t->verb = q->verb;
+        t->learn = q->learn;
+        t->done = q->done;
+        t->u = q->u;
+        w->in_flight++;
+        t->call = kube_start(w->o.client, &(struct kube_request){
+                                                  .verb = q->verb,
+                                                  .res = q->res,
+                                                  .ns = q->ns,
+                                                  .name = q->name,
+                                                  .subresource = q->subresource,
+                                                  .manager = w->o.manager,
+                                                  .body = q->body,
+                                                  .done = on_done,
+                                                  .u = t,
+                                          });
+        return true;
+}
+
+int64_t writes_generation(const struct writes *w, const char *requester, const struct kube_resource *res, const char *ns, const char *name) {
+        const struct target *t = find(w, requester, res, ns, name, NULL);
+        return t ? t->generation : 0;
+}
+
+const char *writes_error(const struct writes *w, const char *requester) {
+        struct requester *r;
+        struct target *t;
+        HASH_FIND_STR(w->requesters, requester, r);
+        if (!r)
+                return NULL;
+        LIST_FOREACH(t, &r->targets, of_requester)
+                if (t->error && t->failures >= ERROR_SHOWN_AFTER)
+                        return t->error;
+        return NULL;
+}
+
+void writes_forget(struct writes *w, const char *requester) {
+        struct requester *r;
+        HASH_FIND_STR(w->requesters, requester, r);
+        /* drop() releases the requester with its last target. */
+        for (struct target *t = r ? LIST_FIRST(&r->targets) : NULL, *next; t; t = next) {
+                next = LIST_NEXT(t, of_requester);
+                if (!t->call)
+                        drop(t);
+        }
+}
+
+size_t writes_in_flight(const struct writes *w) {
+        return w->in_flight;
+}

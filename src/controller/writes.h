@@ -1,0 +1,52 @@
+/* writes: sends what was decided, at most one write an object in flight, coalescing what may wait, and backing off an object that fails.
+ *
+ * It keeps no bodies: when a write may not start yet, the requester's key is queued for the moment when it may, and decides again from what is known
+ * then. That is how a burst becomes one write. */
+#ifndef CONTROLLER_WRITES_H
+#define CONTROLLER_WRITES_H
+
+#include "base/metrics.h"
+#include "kube/kube_client.h"
+#include "kube/kube_informer.h"
+#include "kube/work_queue.h"
+
+struct writes;
+
+/* Called with the answer, before the requester is queued again. e NULL on success. */
+typedef void(writes_done_fn)(void *u, const char *requester, yyjson_val *obj, const struct err *e);
+
+struct writes_options {
+        struct kube_client *client;
+        struct work_queue *queue;
+        const char *manager;       /* field manager */
+        struct metric *total;      /* counter with labels resource, verb, result */
+};
+
+struct writes *writes_new(const struct writes_options *o);
+void writes_free(struct writes *w); /* cancels what is in flight */
+
+struct writes_request {
+        const char *requester;     /* key of the work queue */
+        enum kube_verb verb;
+        const struct kube_resource *res;
+        const char *ns, *name, *subresource;
+        struct str body;
+        unsigned gather_ms;        /* waits so long from the first request on, for more to come */
+        unsigned interval_ms;      /* and so long after the last write of this object */
+        struct kube_informer *learn; /* takes the answer, or NULL */
+        writes_done_fn *done;      /* may be NULL */
+        void *u;
+};
+
+/* True: it is on its way. False: it waits or backs off; the requester will be queued again. */
+bool writes_try(struct writes *w, const struct writes_request *r);
+
+/* metadata.generation in the answer to the last successful apply of an object, 0 when there was none. */
+int64_t writes_generation(const struct writes *w, const char *requester, const struct kube_resource *res, const char *ns, const char *name);
+/* Why a write of this requester keeps failing, NULL when none does. */
+const char *writes_error(const struct writes *w, const char *requester);
+/* Drops what is remembered for a requester that has nothing to write any more, except for what is in flight. */
+void writes_forget(struct writes *w, const char *requester);
+size_t writes_in_flight(const struct writes *w);
+
+#endif

@@ -1,0 +1,309 @@
+#include "domain/formation.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "domain/names.h"
+#include "domain/rules.h"
+
+const char *formation_text(struct arena *a, const char *fmt, ...) {
+        struct buf b = BUF_INIT(4096);
+        va_list ap;
+        va_start(ap, fmt);
+        buf_vaddf(&b, fmt, ap);
+        va_end(ap);
+        const char *s = arena_strdup(a, buf_str(&b));
+        buf_done(&b);
+        return s;
+}
+
+static const struct clique_daemon *entry_in(const struct clique *c, const char *node) {
+        for (size_t i = 0; c && i < c->n_daemons; i++)
+                if (streq(c->daemons[i].node, node))
+                        return &c->daemons[i];
+        return NULL;
+}
+
+/* The node's entry, and which clique it is in; of several (the node was moved) the one that the daemon itself confirms, else the slice's. */
+static const struct clique_daemon *find_entry(const struct formation_input *in, const struct formation_node *n, const char **ret_clique) {
+        const char *prefer[] = { n->pod ? n->pod->clique_id : NULL, n->clique };
+        const struct clique_daemon *found = NULL;
+        int best = 0;
+        for (size_t i = 0; i < in->n_cliques; i++) {
+                const struct clique_daemon *e = entry_in(in->cliques[i], n->name);
+                if (!e)
+                        continue;
+                int rank = streq(in->cliques[i]->clique_id, prefer[0]) ? 3 : streq(in->cliques[i]->clique_id, prefer[1]) ? 2 : 1;
+                if (rank > best) {
+                        best = rank;
+                        found = e;
+                        *ret_clique = in->cliques[i]->clique_id;
+                }
+        }
+        return found;
+}
+
+/* Which clique the node is in: "" for none, NULL when nobody knows. A daemon that runs stays where its entry is until it says something else that the
+ * node's slice confirms: two daemons with one id are worse than one in the wrong place. */
+static const char *clique_of(const struct formation_node *n, const char *entry_clique) {
+        const char *says = n->pod ? n->pod->clique_id : NULL;
+        if (says && !*says)
+                return "";
+        if (says && (streq(says, entry_clique) || streq(says, n->clique)))
+                return says;
+        if (entry_clique && (n->pod || !n->clique))
+                return entry_clique;
+        return n->clique;
+}
+
+static const char *pod_ip(const struct formation_node *n) {
+        return n->pod && n->pod->n_ips ? str_or(n->pod->ips[0].ip, "") : "";
+}
+
+static const char *with_message(struct arena *a, const char *what, const char *message) {
+        return message && *message ? formation_text(a, "%s: %.300s", what, message) : what;
+}
+
+/* Why a container does not run, or NULL. ContainerCreating and PodInitializing are the way up, not down. */
+static const char *container_down(const struct pod *p, struct arena *a) {
+        for (size_t i = 0; i < p->n_containers; i++) {
+                const struct pod_container *c = &p->containers[i];
+                const struct pod_container_why *w = c->terminated ? c->terminated : c->waiting;
+                if (!w || streq(w->reason, "ContainerCreating") || streq(w->reason, "PodInitializing"))
+                        continue;
+                return with_message(a, formation_text(a, "daemon Pod %s: %s", p->o.meta.name, str_or(w->reason, "container is down")), w->message);
+        }
+        return NULL;
+}
+
+static void judge(struct formation_member *m, enum formation_why why, const char *message) {
+        m->why = why;
+        m->message = message;
+}
+
+static void judge_pending(struct formation_member *m, const struct pod *p, struct arena *a) {
+        const struct condition *c = condition_find(p->conditions, p->n_conditions, "PodScheduled");
+        if (c && streq(c->status, "False"))
+                judge(m, FORMATION_FAILING, with_message(a, formation_text(a, "daemon Pod %s cannot be scheduled", p->o.meta.name), c->message));
+        else
+                judge(m, FORMATION_STARTING, formation_text(a, "daemon Pod %s is starting", p->o.meta.name));
+}
+
+/* The Go driver's daemons do not report; their probe says the same. */
+static void judge_foreign(struct formation_member *m, const struct pod *p, struct arena *a) {
+        const struct condition *c = condition_find(p->conditions, p->n_conditions, "Ready");
+        if (c && streq(c->status, "True"))
+                judge(m, FORMATION_READY, "");
+        else
+                judge(m, FORMATION_STARTING, formation_text(a, "daemon Pod %s is not ready", p->o.meta.name));
+}
+
+static void judge_daemon(struct formation_member *m, const struct formation_node *n, struct arena *a) {
+        const struct pod *p = n->pod;
+        const struct condition *ready = condition_find(p->conditions, p->n_conditions, "Ready");
+        const char *down;
+        int64_t index;
+        if (ready && streq(ready->status, "False") && streq(ready->reason, "NodeNotReady"))
+                judge(m, FORMATION_LOST, formation_text(a, "daemon Pod %s is out of reach", p->o.meta.name));
+        else if (p->o.meta.deleted)
+                judge(m, FORMATION_STARTING, formation_text(a, "daemon Pod %s is being deleted", p->o.meta.name));
+        else if ((down = container_down(p, a)))
+                judge(m, FORMATION_FAILING, down);
+        else if (!p->template_hash)
+                judge_foreign(m, p, a);
+        else if (!p->ready)
+                judge_pending(m, p, a);
+        else if (p->clique_id && *p->clique_id && n->clique && !streq(p->clique_id, n->clique))
+                judge(m, FORMATION_FAILING, formation_text(a, "daemon Pod %s claims clique %.63s, but the node's ResourceSlice states %s", p->o.meta.name, p->clique_id,
+                                                           *n->clique ? n->clique : "none"));
+        else if (!streq(p->ready, "true"))
+                judge(m, streq(p->state, "BACKOFF") ? FORMATION_FAILING : FORMATION_STARTING,
+                      with_message(a, formation_text(a, "IMEX daemon is %.40s", str_or(p->state, "not ready")), p->reason));
+        else if (!*m->ip || !p->clique_id || (m->clique && *m->clique && !str_to_i64(str_from(p->index), &index)))
+                judge_pending(m, p, a);
+        else if (m->clique && *m->clique && index != m->index)
+                judge(m, FORMATION_STARTING, formation_text(a, "IMEX daemon changes from index %lld to %lld", (long long)index, (long long)m->index));
+        else
+                judge(m, FORMATION_READY, "");
+}
+
+static void read_peers(struct formation_member *m, const struct pod *p) {
+        struct str rest = str_from(p ? p->peers : NULL), connected = { 0 };
+        m->peers_connected = m->peers_known = -1;
+        if (!str_next_field(&rest, '/', &connected) || !rest.p || !str_to_i64(connected, &m->peers_connected) || !str_to_i64(rest, &m->peers_known))
+                m->peers_connected = m->peers_known = -1;
+}
+
+static void judge_member(struct formation_member *m, const struct formation_node *n, struct arena *a) {
+        m->ip = pod_ip(n);
+        read_peers(m, n->pod);
+        m->listed = m->clique && (!*m->clique || m->index >= 0);
+        if (!n->pod && n->held_by)
+                judge(m, FORMATION_HELD, formation_text(a, "the node is held by ComputeDomain %.300s", n->held_by));
+        else if (!n->node || !node_ready(n->node))
+                judge(m, FORMATION_LOST, "the Node is not ready");
+        else if (m->clique && *m->clique && m->index < 0)
+                judge(m, FORMATION_FULL, "no index is left in its clique");
+        else if (n->pod)
+                judge_daemon(m, n, a);
+        else if (!m->clique)
+                judge(m, FORMATION_STARTING, "its ResourceSlice does not state a clique yet");
+        else
+                judge(m, FORMATION_STARTING, "no daemon Pod yet");
+        /* A node that another domain holds has no place here until that one is gone. */
+        if (m->why == FORMATION_HELD)
+                m->listed = false;
+}
+
+/* Everyone who belongs: wanted, or still running a daemon that has an entry. A node that is gone or out of service runs nothing. */
+static size_t gather(const struct formation_input *in, struct formation_member *members, const struct formation_node **ret_nodes) {
+        size_t n = 0;
+        for (size_t i = 0; i < in->n_nodes; i++) {
+                const struct formation_node *node = &in->nodes[i];
+                const char *entry_clique = NULL;
+                const struct clique_daemon *entry = find_entry(in, node, &entry_clique);
+                if (!node->node || node_out_of_service(node->node))
+                        continue;
+                const char *clique = clique_of(node, entry_clique);
+                bool stays = node->pod && (entry || (clique && !*clique));
+                if (!node->wanted && !stays)
+                        continue;
+                members[n] = (struct formation_member){ .node = node->name, .clique = clique, .index = -1, .wanted = node->wanted };
+                ret_nodes[n++] = node;
+        }
+        return n;
+}
+
+static size_t parse_freed(const struct clique *old, struct arena *a, int64_t **ret) {
+        struct str rest = str_from(old ? jd_pair_get(old->annotations, old->n_annotations, CD_ANNOTATION_FREED) : NULL), part;
+        size_t n = 0;
+        *ret = arena_alloc(a, (rest.n + 1) * sizeof **ret);
+        while (rest.n && str_next_field(&rest, ',', &part))
+                if (str_to_i64(str_trim(part), &(*ret)[n]))
+                        n++;
+        return n;
+}
+
+static const char *render_freed(const int64_t *freed, size_t n, struct arena *a) {
+        struct buf b = BUF_INIT(1 << 16);
+        for (size_t i = 0; i < n; i++)
+                buf_addf(&b, "%s%lld", i ? "," : "", (long long)freed[i]);
+        const char *s = n && !b.failed ? arena_strdup(a, buf_str(&b)) : NULL;
+        buf_done(&b);
+        return s;
+}
+
+static bool wants_index(const struct formation_member *m, const struct formation_node *n, const char *clique) {
+        return streq(m->clique, clique) && (n->pod || !n->held_by);
+}
+
+/* The index that a node's daemon says it runs with in this clique, -1 for none. */
+static int64_t running_index(const struct formation_node *n, const char *clique, int64_t max_nodes) {
+        int64_t index;
+        if (!n->pod || !streq(n->pod->clique_id, clique) || !str_to_i64(str_from(n->pod->index), &index))
+                return -1;
+        return index < max_nodes ? index : -1;
+}
+
+static void assign_indices(const struct formation_input *in, struct formation_member *members, const struct formation_node *const *nodes, size_t n_members,
+                           struct formation_clique *c, struct arena *a) {
+        const struct clique *old = c->old;
+        size_t n_held = old ? old->n_daemons : 0, n = 0, n_new_freed;
+        struct rules_slot *held = arena_alloc(a, (n_held + n_members + 1) * sizeof *held), *slots = arena_alloc(a, (n_members + 1) * sizeof *slots);
+        const char **names = arena_alloc(a, (n_members + 1) * sizeof *names);
+        struct formation_member **of = arena_alloc(a, (n_members + 1) * sizeof *of);
+        const int64_t *new_freed;
+        int64_t *freed;
+        size_t n_freed = parse_freed(old, a, &freed);
+        for (size_t i = 0; old && i < old->n_daemons; i++)
+                held[i] = (struct rules_slot){ old->daemons[i].node, old->daemons[i].index };
+        for (size_t i = 0; i < n_members; i++) {
+                int64_t runs_with = running_index(nodes[i], c->clique_id, in->max_nodes);
+                if (!wants_index(&members[i], nodes[i], c->clique_id))
+                        continue;
+                /* The entry is lost (somebody deleted the clique), but the daemon lives: it keeps the id that it has. */
+                if (runs_with >= 0 && !entry_in(old, members[i].node))
+                        held[n_held++] = (struct rules_slot){ members[i].node, runs_with };
+                of[n] = &members[i];
+                names[n++] = members[i].node;
+        }
+        rules_indices(held, n_held, freed, n_freed, names, n, in->max_nodes, a, slots, &new_freed, &n_new_freed);
+        for (size_t i = 0; i < n; i++)
+                of[i]->index = slots[i].index;
+        c->freed = render_freed(new_freed, n_new_freed, a);
+}
+
+static int by_index(const void *x, const void *y) {
+        const struct clique_daemon *a = x, *b = y;
+        return a->index < b->index ? -1 : a->index > b->index;
+}
+
+static const char *annotation(const struct clique *c, const char *key) {
+        return c ? jd_pair_get(c->annotations, c->n_annotations, key) : NULL;
+}
+
+/* Compares with what is there: first what a daemon waits for, then the rest. */
+static void compare(const struct formation_input *in, struct formation_clique *c) {
+        const struct clique *old = c->old;
+        c->urgent = c->changed = false;
+        for (size_t i = 0; i < c->n_daemons; i++) {
+                const struct clique_daemon *d = &c->daemons[i], *was = entry_in(old, d->node);
+                bool ip_differs = !was || !streq(str_or(was->ip, ""), d->ip);
+                if (!was || was->index != d->index || (ip_differs && !in->dns_names))
+                        c->urgent = true;
+                if (ip_differs || !streq(was->status, d->status) || !streq(was->clique_id, d->clique_id))
+                        c->changed = true;
+        }
+        c->changed = c->changed || c->urgent || (old && (old->n_daemons != c->n_daemons || old->n_owners)) ||
+                     (c->n_daemons && (!streq(annotation(old, CD_ANNOTATION_INFIX), c->infix) || !streq(annotation(old, CD_ANNOTATION_NUM_NODES), c->num_nodes))) ||
+                     (old && !streq(annotation(old, CD_ANNOTATION_FREED), c->freed));
+}
+
+static void render_entries(const struct formation_input *in, const struct formation_member *members, size_t n_members, struct formation_clique *c,
+                           struct arena *a) {
+        c->daemons = arena_alloc(a, (n_members + 1) * sizeof *c->daemons);
+        for (size_t i = 0; i < n_members; i++) {
+                const struct formation_member *m = &members[i];
+                if (streq(m->clique, c->clique_id) && m->index >= 0)
+                        c->daemons[c->n_daemons++] = (struct clique_daemon){ m->node, m->ip, m->clique, m->why == FORMATION_READY ? "Ready" : "NotReady", m->index };
+        }
+        qsort(c->daemons, c->n_daemons, sizeof *c->daemons, by_index);
+        /* Names are fixed while anybody uses them, because IMEX refuses a changed node list for good: a clique that had entries and no infix when we found it
+         * keeps the Go driver's. */
+        c->infix = annotation(c->old, CD_ANNOTATION_INFIX);
+        if (!c->infix && (!c->old || !c->old->n_daemons))
+                c->infix = in->infix;
+        c->num_nodes = formation_text(a, "%lld", (long long)in->cd->num_nodes);
+}
+
+static struct formation_clique *clique_at(struct formation *f, const char *id) {
+        for (size_t i = 0; i < f->n_cliques; i++)
+                if (streq(f->cliques[i].clique_id, id))
+                        return &f->cliques[i];
+        return NULL;
+}
+
+void formation_make(const struct formation_input *in, struct arena *a, struct formation *ret) {
+        const struct formation_node **nodes = arena_alloc(a, (in->n_nodes + 1) * sizeof *nodes);
+        *ret = (struct formation){
+                .members = arena_alloc(a, (in->n_nodes + 1) * sizeof *ret->members),
+                .cliques = arena_alloc(a, (in->n_nodes + in->n_cliques + 1) * sizeof *ret->cliques),
+        };
+        ret->n_members = gather(in, ret->members, nodes);
+        for (size_t i = 0; i < in->n_cliques; i++)
+                if (in->cliques[i]->clique_id && !clique_at(ret, in->cliques[i]->clique_id))
+                        ret->cliques[ret->n_cliques++] = (struct formation_clique){ .clique_id = in->cliques[i]->clique_id, .old = in->cliques[i] };
+        for (size_t i = 0; i < ret->n_members; i++) {
+                const char *id = ret->members[i].clique;
+                if (id && *id && !clique_at(ret, id) && wants_index(&ret->members[i], nodes[i], id))
+                        ret->cliques[ret->n_cliques++] = (struct formation_clique){ .clique_id = id };
+        }
+        for (size_t i = 0; i < ret->n_cliques; i++)
+                assign_indices(in, ret->members, nodes, ret->n_members, &ret->cliques[i], a);
+        for (size_t i = 0; i < ret->n_members; i++)
+                judge_member(&ret->members[i], nodes[i], a);
+        for (size_t i = 0; i < ret->n_cliques; i++) {
+                render_entries(in, ret->members, ret->n_members, &ret->cliques[i], a);
+                compare(in, &ret->cliques[i]);
+        }
+}

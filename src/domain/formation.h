@@ -1,0 +1,78 @@
+/* formation: who belongs to a domain now, in which clique, with which index, and whether he is ready: the heart of the controller, as a pure function
+ * of what is cached. */
+#ifndef DOMAIN_FORMATION_H
+#define DOMAIN_FORMATION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/mem.h"
+#include "domain/cached.h"
+#include "domain/compute_domain.h"
+
+/* All that is known of one node with regard to one domain. */
+struct formation_node {
+        const char *name;
+        const struct node *node; /* NULL: there is no such Node */
+        bool wanted;             /* a channel claim of the domain is allocated here */
+        const char *held_by;     /* another domain carries the label ("namespace/name" or a UID), NULL: none */
+        const char *clique;      /* what the node's ResourceSlice states: "" without fabric, NULL when it states nothing */
+        const struct pod *pod;   /* the domain's daemon pod here, the newest that has not ended; NULL: none */
+};
+
+struct formation_input {
+        const struct compute_domain *cd;
+        const struct formation_node *nodes; /* sorted by name, each once: wanted, with a pod, or with an entry in a clique */
+        size_t n_nodes;
+        const struct clique *const *cliques;
+        size_t n_cliques;
+        int64_t max_nodes;
+        bool dns_names;                     /* gate IMEXDaemonsWithDNSNames */
+        const char *infix;                  /* of slot names, for cliques that do not have one yet */
+};
+
+enum formation_why {
+        FORMATION_READY,
+        FORMATION_STARTING, /* on its way; nothing wrong so far */
+        FORMATION_FAILING,  /* something a person should look at */
+        FORMATION_LOST,     /* the node or its pod does not answer */
+        FORMATION_HELD,     /* another domain has the node */
+        FORMATION_FULL,     /* no index is left */
+};
+
+/* A node of the domain, in the order of the input. */
+struct formation_member {
+        const char *node, *ip, *clique; /* ip "" while unknown; clique "" without fabric, NULL while unknown */
+        int64_t index;                  /* -1: none (no fabric), or none yet */
+        bool listed;                    /* it appears in status.nodes: it has an index, or needs none */
+        enum formation_why why;
+        const char *message;            /* for people, "" when ready */
+        int64_t peers_connected, peers_known; /* as its daemon reports them, -1 unknown */
+        bool wanted;
+};
+
+/* A clique object as it should be. */
+struct formation_clique {
+        const char *clique_id;
+        const struct clique *old;         /* NULL: to be created */
+        struct clique_daemon *daemons;    /* sorted by index */
+        size_t n_daemons;
+        const char *infix;                /* annotation; NULL: none, it keeps the Go driver's names */
+        const char *num_nodes, *freed;    /* annotations; freed NULL for none */
+        bool changed;                     /* it differs from old */
+        bool urgent;                      /* a daemon waits for what changed */
+};
+
+struct formation {
+        struct formation_member *members;
+        size_t n_members;
+        struct formation_clique *cliques;
+        size_t n_cliques;
+};
+
+void formation_make(const struct formation_input *in, struct arena *a, struct formation *ret);
+
+/* printf into an arena. */
+const char *formation_text(struct arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

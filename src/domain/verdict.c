@@ -1,0 +1,227 @@
+#include "domain/verdict.h"
+
+#include "domain/names.h"
+
+enum { NAMED_AT_MOST = 5 };
+
+static const struct cd_node *node_at(const struct cd_node *list, size_t n, const char *name) {
+        for (size_t i = 0; i < n; i++)
+                if (streq(list[i].name, name))
+                        return &list[i];
+        return NULL;
+}
+
+static const struct cd_condition *condition_at(const struct compute_domain *cd, const char *type) {
+        for (size_t i = 0; i < cd->n_conditions; i++)
+                if (streq(cd->conditions[i].type, type))
+                        return &cd->conditions[i];
+        return NULL;
+}
+
+/* "node-1: why; node-2: why; and 3 more" of all members that are in the state `why`, or not ready at all. */
+static const char *name_them(const struct formation *f, enum formation_why why, bool all, struct arena *a) {
+        struct buf b = BUF_INIT(8192);
+        size_t n = 0;
+        for (size_t i = 0; i < f->n_members; i++) {
+                const struct formation_member *m = &f->members[i];
+                if (m->why == FORMATION_READY || (!all && m->why != why) || n++ >= NAMED_AT_MOST)
+                        continue;
+                buf_addf(&b, "%s%s: %s", b.n ? "; " : "", m->node, m->message);
+        }
+        if (n > NAMED_AT_MOST)
+                buf_addf(&b, "; and %zu more", n - NAMED_AT_MOST);
+        const char *s = arena_strdup(a, buf_str(&b));
+        buf_done(&b);
+        return s;
+}
+
+static bool any(const struct formation *f, enum formation_why why) {
+        for (size_t i = 0; i < f->n_members; i++)
+                if (f->members[i].why == why)
+                        return true;
+        return false;
+}
+
+static void condition_ready(const struct compute_domain *cd, const struct formation *f, const struct verdict_problem *problem, struct arena *a,
+                            struct verdict *v) {
+        static const struct {
+                enum formation_why why;
+                const char *reason;
+        } bad[] = { { FORMATION_FULL, "DomainFull" }, { FORMATION_HELD, "NodeHeld" }, { FORMATION_LOST, "NodeLost" }, { FORMATION_FAILING, "NodeFailing" } };
+        struct cd_condition *c = &v->conditions[0];
+        *c = (struct cd_condition){ .type = "Ready", .status = "False" };
+        if (problem->reason) {
+                c->reason = problem->reason;
+                c->message = problem->message;
+                v->warns = true;
+                return;
+        }
+        for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+                if (any(f, bad[i].why)) {
+                        c->reason = bad[i].reason;
+                        c->message = name_them(f, bad[i].why, false, a);
+                        v->warns = true;
+                        return;
+                }
+        if (any(f, FORMATION_STARTING)) {
+                c->reason = "NodesNotReady";
+                c->message = formation_text(a, "%lld of %zu nodes are ready. %s", (long long)v->nodes_ready, f->n_members, name_them(f, FORMATION_STARTING, true, a));
+        } else if ((int64_t)v->n_nodes < cd->num_nodes) {
+                c->reason = "NodesMissing";
+                c->message = formation_text(a, "%zu nodes have joined, spec.numNodes asks for %lld", v->n_nodes, (long long)cd->num_nodes);
+        } else if (!v->n_nodes) {
+                c->status = "True";
+                c->reason = "NoNodes";
+                c->message = "No pod uses this domain yet";
+        } else {
+                c->status = "True";
+                c->reason = "AllNodesReady";
+                c->message = formation_text(a, "All %zu nodes are ready", v->n_nodes);
+        }
+}
+
+static int64_t clique_size(const struct formation *f, const char *clique) {
+        int64_t n = 0;
+        for (size_t i = 0; i < f->n_members; i++)
+                if (f->members[i].listed && streq(f->members[i].clique, clique))
+                        n++;
+        return n;
+}
+
+static void condition_peers(const struct formation *f, struct arena *a, struct verdict *v) {
+        struct cd_condition *c = &v->conditions[1];
+        struct buf missing = BUF_INIT(8192);
+        size_t n = 0, n_bad = 0;
+        for (size_t i = 0; i < f->n_members; i++) {
+                const struct formation_member *m = &f->members[i];
+                if (!m->listed || !*m->clique)
+                        continue;
+                int64_t want = clique_size(f, m->clique) - 1;
+                n++;
+                if (m->why == FORMATION_READY && (m->peers_connected >= want || !want))
+                        continue;
+                if (n_bad++ >= NAMED_AT_MOST)
+                        continue;
+                if (m->why == FORMATION_READY && m->peers_connected >= 0)
+                        buf_addf(&missing, "%s%s: connected to %lld of %lld peers", missing.n ? "; " : "", m->node, (long long)m->peers_connected, (long long)want);
+                else
+                        buf_addf(&missing, "%s%s: not known", missing.n ? "; " : "", m->node);
+        }
+        if (n_bad > NAMED_AT_MOST)
+                buf_addf(&missing, "; and %zu more", n_bad - NAMED_AT_MOST);
+        *c = (struct cd_condition){ .type = "PeersConnected" };
+        if (!n) {
+                c->status = "Unknown";
+                c->reason = "NoFabricNodes";
+                c->message = "No node with a fabric has joined";
+        } else {
+                c->status = n_bad ? "False" : "True";
+                c->reason = n_bad ? "PeersMissing" : "AllConnected";
+                c->message = n_bad ? arena_strdup(a, buf_str(&missing)) : "All IMEX daemons have found each other";
+        }
+        buf_done(&missing);
+}
+
+static int64_t count_cliques(const struct formation *f) {
+        int64_t n = 0;
+        for (size_t i = 0; i < f->n_cliques; i++)
+                n += f->cliques[i].n_daemons > 0;
+        return n;
+}
+
+static bool same_nodes(const struct compute_domain *cd, const struct verdict *v) {
+        if (cd->n_nodes != v->n_nodes)
+                return false;
+        for (size_t i = 0; i < v->n_nodes; i++) {
+                const struct cd_node *now = &v->nodes[i], *was = streq(cd->nodes[i].name, now->name) ? &cd->nodes[i] : node_at(cd->nodes, cd->n_nodes, now->name);
+                if (!was || !streq(str_or(was->ip, ""), now->ip) || !streq(str_or(was->clique_id, ""), now->clique_id) || !streq(was->status, now->status) ||
+                    was->index != now->index)
+                        return false;
+        }
+        return true;
+}
+
+static bool same_conditions(const struct compute_domain *cd, const struct verdict *v) {
+        for (size_t i = 0; i < VERDICT_CONDITIONS; i++) {
+                const struct cd_condition *now = &v->conditions[i], *was = condition_at(cd, now->type);
+                if (!was || !streq(was->status, now->status) || !streq(was->reason, now->reason) || !streq(was->message, now->message) ||
+                    was->observed_generation != now->observed_generation)
+                        return false;
+        }
+        return cd->nodes_ready == v->nodes_ready && cd->nodes_wanted == v->nodes_wanted && cd->cliques == v->cliques;
+}
+
+void verdict_make(const struct compute_domain *cd, const struct formation *f, const struct verdict_problem *problem, bool conditions, int64_t now,
+                  struct arena *a, struct verdict *ret) {
+        *ret = (struct verdict){ .nodes = arena_alloc(a, (f->n_members + 1) * sizeof *ret->nodes), .cliques = count_cliques(f) };
+        for (size_t i = 0; i < f->n_members; i++) {
+                const struct formation_member *m = &f->members[i];
+                bool ready = m->why == FORMATION_READY;
+                ret->nodes_wanted += m->wanted;
+                if (!m->listed)
+                        continue;
+                ret->nodes[ret->n_nodes++] = (struct cd_node){ m->node, m->ip, m->clique, ready ? "Ready" : "NotReady", m->index };
+                ret->nodes_ready += ready;
+        }
+        if (cd->num_nodes > 0)
+                ret->nodes_wanted = cd->num_nodes;
+        condition_ready(cd, f, problem, a, ret);
+        condition_peers(f, a, ret);
+        ret->status = streq(ret->conditions[0].status, "True") ? "Ready" : "NotReady";
+        for (size_t i = 0; i < VERDICT_CONDITIONS; i++) {
+                struct cd_condition *c = &ret->conditions[i];
+                const struct cd_condition *was = condition_at(cd, c->type);
+                c->observed_generation = cd->o.meta.generation;
+                c->last_transition = was && streq(was->status, c->status) && was->last_transition ? was->last_transition : now;
+        }
+        ret->changed = !streq(cd->status, ret->status) || !same_nodes(cd, ret) || (conditions && !same_conditions(cd, ret));
+}
+
+static void add(struct verdict_event *list, size_t *n, bool warning, const char *reason, const char *message) {
+        list[(*n)++] = (struct verdict_event){ warning, reason, message };
+}
+
+static const struct formation_member *member_at(const struct formation *f, const char *node) {
+        for (size_t i = 0; i < f->n_members; i++)
+                if (streq(f->members[i].node, node))
+                        return &f->members[i];
+        return NULL;
+}
+
+static void node_event(const struct cd_node *was, const struct cd_node *now, const struct formation_member *m, struct arena *a, struct verdict_event *list,
+                       size_t *n) {
+        bool ready = streq(now->status, "Ready"), was_ready = was && streq(was->status, "Ready");
+        if (!was && *now->clique_id)
+                add(list, n, false, "NodeJoined", formation_text(a, "Node %s has joined clique %s with index %lld", now->name, now->clique_id, (long long)now->index));
+        else if (!was)
+                add(list, n, false, "NodeJoined", formation_text(a, "Node %s has joined; it has no fabric, so its pods get no channel", now->name));
+        else if (was->index != now->index || !streq(was->clique_id, now->clique_id))
+                add(list, n, true, "NodeMoved", formation_text(a, "Node %s has moved from clique %s, index %lld to clique %s, index %lld", now->name,
+                                                               str_or(was->clique_id, "none"), (long long)was->index, str_or(now->clique_id, "none"), (long long)now->index));
+        if (ready && !was_ready)
+                add(list, n, false, "NodeReady", formation_text(a, "Node %s is ready", now->name));
+        else if (!ready && was_ready && m->why == FORMATION_LOST)
+                add(list, n, true, "NodeLost", formation_text(a, "Node %s is lost: %s", now->name, m->message));
+        else if (!ready && was_ready)
+                add(list, n, true, "NodeNotReady", formation_text(a, "Node %s is not ready any more: %s", now->name, m->message));
+}
+
+size_t verdict_events(const struct compute_domain *cd, const struct formation *f, const struct verdict *v, struct arena *a, struct verdict_event **ret) {
+        struct verdict_event *list = arena_alloc(a, (2 * v->n_nodes + cd->n_nodes + 2) * sizeof *list);
+        size_t n = 0;
+        for (size_t i = 0; i < v->n_nodes; i++)
+                node_event(node_at(cd->nodes, cd->n_nodes, v->nodes[i].name), &v->nodes[i], member_at(f, v->nodes[i].name), a, list, &n);
+        for (size_t i = 0; i < cd->n_nodes; i++)
+                if (!node_at(v->nodes, v->n_nodes, cd->nodes[i].name))
+                        add(list, &n, false, "NodeLeft", formation_text(a, "Node %s has left", cd->nodes[i].name));
+        const struct cd_condition *now = &v->conditions[0], *was = condition_at(cd, now->type);
+        if (v->warns && (!was || !streq(was->reason, now->reason) || !streq(was->message, now->message)))
+                add(list, &n, true, now->reason, now->message);
+        /* A domain that nobody uses yet is called Ready, which is nothing to tell anybody. */
+        if (streq(v->status, "Ready") && !streq(cd->status, "Ready") && v->n_nodes)
+                add(list, &n, false, "Ready", now->message);
+        else if (streq(v->status, "NotReady") && streq(cd->status, "Ready") && cd->n_nodes && !v->warns)
+                add(list, &n, false, "NotReady", now->message);
+        *ret = list;
+        return n;
+}
