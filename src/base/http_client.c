@@ -75,6 +75,7 @@ struct http_client {
         uint64_t last_byte_ms;
 
         char *base_url, *connect_to, *user_agent, *ca_pem, *cert_pem, *key_pem;
+        bool secure;
         bool local; /* a loopback address is never behind a proxy */
         struct curl_slist *connect_to_list;
         const char *(*token)(void *u);
@@ -196,7 +197,6 @@ static void multi_open(struct http_client *c) {
         curl_multi_setopt(c->multi, CURLMOPT_TIMERFUNCTION, set_timer);
         curl_multi_setopt(c->multi, CURLMOPT_TIMERDATA, c);
         curl_multi_setopt(c->multi, CURLMOPT_PIPELINING, CURLPIPE_MULTIPLEX);
-        curl_multi_setopt(c->multi, CURLMOPT_MAXCONNECTS, 4L);
 }
 
 /* All calls have left it. */
@@ -311,7 +311,8 @@ static void set_connection_options(struct http_client *c, CURL *h) {
         curl_easy_setopt(h, CURLOPT_NOSIGNAL, 1L);
         curl_easy_setopt(h, CURLOPT_PROTOCOLS_STR, "http,https");
         curl_easy_setopt(h, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
-        curl_easy_setopt(h, CURLOPT_PIPEWAIT, 1L);
+        if (c->secure) /* ALPN tells at once whether the connection can be shared; without TLS only an answer would */
+                curl_easy_setopt(h, CURLOPT_PIPEWAIT, 1L);
         curl_easy_setopt(h, CURLOPT_PATH_AS_IS, 1L); /* what the caller encoded is not to be tidied up */
         curl_easy_setopt(h, CURLOPT_BUFFERSIZE, (long)BUFFER_BYTES);
         curl_easy_setopt(h, CURLOPT_UPLOAD_BUFFERSIZE, (long)UPLOAD_BUFFER_BYTES);
@@ -514,8 +515,9 @@ static int use_server_name(struct http_client *c, const char *name, struct err *
         int r = -1;
 
         BUG_ON(!u);
-        if (curl_url_set(u, CURLUPART_URL, c->base_url, 0) != CURLUE_OK || curl_url_get(u, CURLUPART_HOST, &host, 0) != CURLUE_OK ||
-            curl_url_get(u, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) != CURLUE_OK) {
+        c->secure = str_starts(c->base_url, "https://");
+        if ((!c->secure && !str_starts(c->base_url, "http://")) || curl_url_set(u, CURLUPART_URL, c->base_url, 0) != CURLUE_OK ||
+            curl_url_get(u, CURLUPART_HOST, &host, 0) != CURLUE_OK || curl_url_get(u, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) != CURLUE_OK) {
                 err_set(e, ERR_INVALID, 0, "server address '%s' is no http or https URL", c->base_url);
                 goto out;
         }

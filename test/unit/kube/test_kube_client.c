@@ -1,0 +1,490 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "fake_server.h"
+#include "kube/kube_client.h"
+
+struct world {
+        uv_loop_t loop;
+        struct fake_server *server;
+        struct kube_client *client;
+        struct fake_conn *last;
+        char method[16], path[2048], head[4096], body[4096];
+        unsigned calls, failures_first; /* so many answers are `failure` */
+        int failure;
+        const char *failure_headers, *failure_body, *answer;
+        bool silent;
+        char token_file[64];
+
+        bool done, ok;
+        unsigned n_done;
+        struct err err;
+        char name[256];
+        struct kube_call *call;
+        void (*on_done)(struct world *w);
+};
+
+static void on_request(void *u, struct fake_conn *c, const struct fake_request *r) {
+        struct world *w = u;
+        w->last = c;
+        snprintf(w->method, sizeof w->method, "%s", r->method);
+        snprintf(w->path, sizeof w->path, "%s", r->path);
+        snprintf(w->head, sizeof w->head, "%s", r->head);
+        snprintf(w->body, sizeof w->body, "%s", r->body);
+        w->calls++;
+        if (w->silent)
+                return;
+        if (w->failures_first) {
+                w->failures_first--;
+                fake_reply(c, w->failure, w->failure_headers, w->failure_body ? w->failure_body : "");
+                return;
+        }
+        fake_reply(c, 200, NULL, w->answer ? w->answer : "{\"metadata\":{\"name\":\"n\"}}");
+}
+
+static int set_up_with(void **state, double qps, unsigned burst, bool token_file) {
+        struct world *w = xnew(struct world);
+        struct kube_config k = { 0 };
+        struct err e;
+
+        uv_loop_init(&w->loop);
+        w->server = fake_server_new(&w->loop, 0, on_request, w);
+        k.server = xasprintf("http://127.0.0.1:%d", fake_server_port(w->server));
+        if (token_file) {
+                snprintf(w->token_file, sizeof w->token_file, "/tmp/kube-token-XXXXXX");
+                int fd = mkstemp(w->token_file);
+                assert_int_equal(write(fd, "first\n", 6), 6);
+                close(fd);
+                k.token_file = w->token_file;
+        }
+        assert_int_equal(kube_client_new(&w->loop, &(struct kube_client_options){ .config = &k, .user_agent = "t", .qps = qps, .burst = burst },
+                                         &w->client, &e), 0);
+        free(k.server);
+        *state = w;
+        return 0;
+}
+
+static int set_up(void **state) {
+        return set_up_with(state, 0, 0, false);
+}
+
+static int set_up_slow(void **state) {
+        return set_up_with(state, 20, 2, false);
+}
+
+static int set_up_token(void **state) {
+        return set_up_with(state, 0, 0, true);
+}
+
+static int tear_down(void **state) {
+        struct world *w = *state;
+        kube_client_free(w->client);
+        fake_server_free(w->server);
+        loop_end(&w->loop);
+        if (*w->token_file)
+                unlink(w->token_file);
+        free(w);
+        return 0;
+}
+
+static void on_done(void *u, yyjson_val *obj, const struct err *e) {
+        struct world *w = u;
+        const char *name = yyjson_get_str(yyjson_obj_get(yyjson_obj_get(obj, "metadata"), "name"));
+        w->done = true;
+        w->n_done++;
+        w->ok = !e;
+        w->call = NULL;
+        if (e)
+                w->err = *e;
+        snprintf(w->name, sizeof w->name, "%s", name ? name : "");
+        if (w->on_done)
+                w->on_done(w);
+}
+
+static void start(struct world *w, struct kube_request r) {
+        r.done = on_done;
+        r.u = w;
+        w->done = false;
+        w->call = kube_start(w->client, &r);
+        assert_false(w->done);
+}
+
+static void finish(struct world *w, struct kube_request r) {
+        start(w, r);
+        run_until(&w->loop, &w->done);
+}
+
+static void test_verbs(void **state) {
+        struct world *w = *state;
+
+        finish(w, (struct kube_request){ .verb = KUBE_GET, .res = &kube_pods, .ns = "a", .name = "p" });
+        assert_true(w->ok);
+        assert_string_equal(w->name, "n");
+        assert_string_equal(w->method, "GET");
+        assert_string_equal(w->path, "/api/v1/namespaces/a/pods/p");
+        assert_true(fake_has(w->head, "Accept: application/json\r\n"));
+
+        finish(w, (struct kube_request){ .verb = KUBE_LIST, .res = &kube_pods, .label_selector = "a=b,c in (d,e)", .field_selector = "spec.nodeName=x",
+                .query = "limit=7", .metadata_only = true });
+        assert_string_equal(w->path, "/api/v1/pods?labelSelector=a%3Db%2Cc%20in%20%28d%2Ce%29&fieldSelector=spec.nodeName%3Dx&limit=7");
+        assert_true(fake_has(w->head, "Accept: application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1\r\n"));
+
+        finish(w, (struct kube_request){ .verb = KUBE_CREATE, .res = &kube_leases, .ns = "a", .name = "ignored", .body = STR("{}"), .manager = "m e" });
+        assert_string_equal(w->method, "POST");
+        assert_string_equal(w->path, "/apis/coordination.k8s.io/v1/namespaces/a/leases?fieldManager=m%20e");
+        assert_string_equal(w->body, "{}");
+        assert_true(fake_has(w->head, "Content-Type: application/json\r\n"));
+
+        finish(w, (struct kube_request){ .verb = KUBE_APPLY, .res = &kube_daemonsets, .ns = "a", .name = "d", .body = STR("{\"x\":1}"), .manager = "m" });
+        assert_string_equal(w->method, "PATCH");
+        assert_string_equal(w->path, "/apis/apps/v1/namespaces/a/daemonsets/d?fieldManager=m&force=true");
+        assert_true(fake_has(w->head, "Content-Type: application/apply-patch+yaml\r\n"));
+
+        finish(w, (struct kube_request){ .verb = KUBE_MERGE_PATCH, .res = &kube_compute_domains, .ns = "a", .name = "d", .subresource = "status", .body = STR("{}") });
+        assert_string_equal(w->path, "/apis/resource.nvidia.com/v1beta1/namespaces/a/computedomains/d/status");
+        assert_true(fake_has(w->head, "Content-Type: application/merge-patch+json\r\n"));
+
+        finish(w, (struct kube_request){ .verb = KUBE_UPDATE, .res = &kube_nodes, .name = "n1", .body = STR("{}") });
+        assert_string_equal(w->method, "PUT");
+        assert_string_equal(w->path, "/api/v1/nodes/n1");
+
+        finish(w, (struct kube_request){ .verb = KUBE_DELETE, .res = &kube_crds, .name = "x.y", .body = STR("{\"preconditions\":{}}") });
+        assert_string_equal(w->method, "DELETE");
+        assert_string_equal(w->path, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/x.y");
+        assert_string_equal(w->body, "{\"preconditions\":{}}");
+}
+
+static void test_names_cannot_become_paths(void **state) {
+        static const char *const bad[] = { "", ".", ".." };
+        struct world *w = *state;
+
+        finish(w, (struct kube_request){ .verb = KUBE_GET, .res = &kube_pods, .ns = "a", .name = "../../nodes?x=y#z" });
+        assert_string_equal(w->path, "/api/v1/namespaces/a/pods/..%2F..%2Fnodes%3Fx%3Dy%23z");
+        unsigned calls = w->calls;
+        for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+                finish(w, (struct kube_request){ .verb = KUBE_DELETE, .res = &kube_pods, .ns = "a", .name = bad[i] });
+                assert_int_equal(w->err.kind, ERR_INVALID);
+                finish(w, (struct kube_request){ .verb = KUBE_DELETE, .res = &kube_pods, .ns = bad[i], .name = "x" });
+                assert_int_equal(w->err.kind, ERR_INVALID);
+        }
+        finish(w, (struct kube_request){ .verb = KUBE_DELETE, .res = &kube_pods, .ns = "a" });
+        assert_int_equal(w->err.kind, ERR_INVALID);
+        finish(w, (struct kube_request){ .verb = KUBE_DELETE, .res = &kube_pods, .name = "a" });
+        assert_int_equal(w->err.kind, ERR_INVALID);
+        finish(w, (struct kube_request){ .verb = KUBE_CREATE, .res = &kube_pods, .body = STR("{}") });
+        assert_int_equal(w->err.kind, ERR_INVALID);
+        assert_int_equal(w->calls, calls);
+}
+
+static void test_errors_say_what_may_be_done(void **state) {
+        static const struct {
+                int status;
+                enum err_kind kind;
+        } cases[] = { { 400, ERR_INVALID }, { 401, ERR_DENIED }, { 403, ERR_DENIED },    { 404, ERR_NOT_FOUND },
+                      { 409, ERR_CONFLICT }, { 410, ERR_GONE },  { 415, ERR_INVALID },   { 422, ERR_INVALID } };
+        struct world *w = *state;
+
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+                unsigned calls = w->calls;
+                w->failures_first = 1;
+                w->failure = cases[i].status;
+                w->failure_body = "{\"kind\":\"Status\",\"message\":\"pods \\\"p\\\" and so on\",\"code\":1}";
+                finish(w, (struct kube_request){ .verb = KUBE_GET, .res = &kube_pods, .ns = "a", .name = "p" });
+                assert_false(w->ok);
+                assert_int_equal(w->err.kind, cases[i].kind);
+                assert_int_equal(w->err.code, cases[i].status);
+                assert_string_equal(w->err.msg, "pods \"p\" and so on");
+                assert_int_equal(w->calls, calls + 1);
+        }
+        w->failures_first = 1;
+        w->failure = 404;
+        w->failure_body = "404 page not found";
+        finish(w, (struct kube_request){ .verb = KUBE_GET, .res = &kube_pods, .ns = "a", .name = "p" });
+        assert_string_equal(w->err.msg, "the server answered 404: 404 page not found");
+}
+
+static void test_server_errors_are_retried(void **state) {
+        struct world *w = *state;
+        w->failures_first = 2;
+        w->failure = 503;
+        finish(w, (struct kube_request){ .verb = KUBE_GET, .res = &kube_pods, .ns = "a", .name = "p" });
+        assert_true(w->ok);
+        assert_int_equal(w->calls, 3);
+        assert_int_equal(w->n_done, 1);
+}
+
+static void test_attempts_end(void **state) {
+        struct world *w = *state;
+        w->failures_first = 100;
+        w->failure = 500;
+        w->failure_body = "{\"message\":\"etcd is asleep\"}";
+        finish(w, (struct kube_request){ .verb = KUBE_GET, .res = &kube_pods, .ns = "a", .name = "p", .attempts = 2 });
+        assert_int_equal(w->err.kind, ERR_RETRY);
+        assert_string_equal(w->err.msg, "etcd is asleep");
+        assert_int_equal(w->calls, 2);
+}
+
+static void test_retry_after_is_kept(void **state) {
+        struct world *w = *state;
+        uint64_t before = uv_hrtime();
+        w->failures_first = 1;
+        w->failure = 429;
+        w->failure_headers = "Retry-After: 1\r\n";
+        finish(w, (struct kube_request){ .verb = KUBE_GET, .res = &kube_pods, .ns = "a", .name = "p" });
+        assert_true(w->ok);
+        assert_true(uv_hrtime() - before >= 1000000000U);
+}
+
+static void test_retry_after_in_the_status_is_kept(void **state) {
+        struct world *w = *state;
+        uint64_t before = uv_hrtime();
+        w->failures_first = 1;
+        w->failure = 429;
+        w->failure_body = "{\"message\":\"m\",\"details\":{\"retryAfterSeconds\":1}}";
+        finish(w, (struct kube_request){ .verb = KUBE_GET, .res = &kube_pods, .ns = "a", .name = "p" });
+        assert_true(w->ok);
+        assert_true(uv_hrtime() - before >= 1000000000U);
+}
+
+static void test_connection_loss_is_retried(void **state) {
+        struct world *w = *state;
+        int port = fake_server_port(w->server);
+        fake_server_free(w->server);
+        w->server = NULL;
+        start(w, (struct kube_request){ .verb = KUBE_GET, .res = &kube_pods, .ns = "a", .name = "p", .attempts = UINT32_MAX });
+        run_for(&w->loop, 300);
+        assert_false(w->done);
+        w->server = fake_server_new(&w->loop, port, on_request, w);
+        run_until(&w->loop, &w->done);
+        assert_true(w->ok);
+}
+
+static void test_answer_that_is_no_json(void **state) {
+        struct world *w = *state;
+        w->answer = "<html>";
+        finish(w, (struct kube_request){ .verb = KUBE_GET, .res = &kube_pods, .ns = "a", .name = "p" });
+        assert_int_equal(w->err.kind, ERR_RETRY);
+        assert_int_equal(w->calls, 1);
+}
+
+static void test_empty_answer_is_success(void **state) {
+        struct world *w = *state;
+        w->answer = "";
+        finish(w, (struct kube_request){ .verb = KUBE_DELETE, .res = &kube_pods, .ns = "a", .name = "p" });
+        assert_true(w->ok);
+}
+
+static void test_hung_server_is_retried(void **state) {
+        struct world *w = *state;
+        w->silent = true;
+        start(w, (struct kube_request){ .verb = KUBE_GET, .res = &kube_pods, .ns = "a", .name = "p", .timeout_ms = 100, .attempts = 10 });
+        run_for(&w->loop, 150);
+        w->silent = false;
+        run_until(&w->loop, &w->done);
+        assert_true(w->ok);
+        assert_true(fake_server_accepted(w->server) >= 2);
+}
+
+static void test_cancel_in_each_phase(void **state) {
+        struct world *w = *state;
+        struct kube_request r = { .verb = KUBE_GET, .res = &kube_pods, .ns = "a", .name = "p" };
+
+        kube_cancel(NULL);
+        start(w, r); /* not sent */
+        kube_cancel(w->call);
+        w->silent = true;
+        start(w, r); /* sent */
+        while (w->calls == 0)
+                uv_run(&w->loop, UV_RUN_ONCE);
+        kube_cancel(w->call);
+        w->silent = false;
+        w->failures_first = 1;
+        w->failure = 503;
+        start(w, r); /* in its back-off */
+        while (w->failures_first)
+                uv_run(&w->loop, UV_RUN_ONCE);
+        run_for(&w->loop, 20);
+        kube_cancel(w->call);
+        r.name = "";
+        start(w, r); /* refused */
+        kube_cancel(w->call);
+        run_for(&w->loop, 200);
+        assert_int_equal(w->n_done, 0);
+}
+
+static void free_client(struct world *w) {
+        kube_client_free(w->client);
+        w->client = NULL;
+}
+
+static void test_free_from_inside_done(void **state) {
+        struct world *w = *state;
+        for (int i = 0; i < 50; i++)
+                start(w, (struct kube_request){ .verb = KUBE_GET, .res = &kube_pods, .ns = "a", .name = "p" });
+        w->on_done = free_client;
+        run_until(&w->loop, &w->done);
+        run_for(&w->loop, 20);
+        assert_int_equal(w->n_done, 1);
+}
+
+static void test_free_from_inside_a_refused_call(void **state) {
+        struct world *w = *state;
+        for (int i = 0; i < 3; i++)
+                start(w, (struct kube_request){ .verb = KUBE_GET, .res = &kube_pods, .ns = "a", .name = "" });
+        w->on_done = free_client;
+        run_until(&w->loop, &w->done);
+        run_for(&w->loop, 20);
+        assert_int_equal(w->n_done, 1);
+}
+
+static void test_many_calls_share_few_connections(void **state) {
+        struct world *w = *state;
+        for (int i = 0; i < 500; i++)
+                start(w, (struct kube_request){ .verb = KUBE_GET, .res = &kube_pods, .ns = "a", .name = "p" });
+        while (w->n_done < 500)
+                uv_run(&w->loop, UV_RUN_ONCE);
+        assert_true(fake_server_accepted(w->server) <= 32 + 4);
+}
+
+static void test_rate(void **state) {
+        struct world *w = *state;
+        uint64_t before = uv_hrtime();
+        for (int i = 0; i < 6; i++)
+                start(w, (struct kube_request){ .verb = KUBE_GET, .res = &kube_pods, .ns = "a", .name = "p" });
+        while (w->n_done < 6)
+                uv_run(&w->loop, UV_RUN_ONCE);
+        /* two at once, four more at 20 a second */
+        assert_in_range((uv_hrtime() - before) / 1000000, 180, 1000);
+}
+
+static void put_token(struct world *w, const char *text) {
+        FILE *f = fopen(w->token_file, "w");
+        fputs(text, f);
+        fclose(f);
+}
+
+static void test_token_file_is_read_again_on_401(void **state) {
+        struct world *w = *state;
+        struct kube_request r = { .verb = KUBE_GET, .res = &kube_pods, .ns = "a", .name = "p" };
+        finish(w, r);
+        assert_true(fake_has(w->head, "Authorization: Bearer first\r\n"));
+        put_token(w, "second\n");
+        finish(w, r);
+        assert_true(fake_has(w->head, "Authorization: Bearer first\r\n"));
+        w->failures_first = 1;
+        w->failure = 401;
+        finish(w, r);
+        assert_true(w->ok);
+        assert_true(fake_has(w->head, "Authorization: Bearer second\r\n"));
+
+        /* Neither an empty file nor one with line breaks inside replaces a token or reaches the wire. */
+        put_token(w, "bad\r\nX-Evil: 1\n");
+        w->failures_first = 1;
+        finish(w, r);
+        assert_true(fake_has(w->head, "Authorization: Bearer second\r\n"));
+        assert_false(fake_has(w->head, "Evil"));
+        put_token(w, "");
+        w->failures_first = 2;
+        finish(w, r);
+        assert_false(w->ok);
+        assert_int_equal(w->err.kind, ERR_DENIED);
+}
+
+/* ---- discovery ---- */
+
+struct discovery {
+        bool told;
+        unsigned n;
+        struct err err;
+        bool failed;
+};
+
+static void on_known(void *u, const struct err *e) {
+        struct discovery *d = u;
+        d->told = true;
+        d->n++;
+        d->failed = e != NULL;
+        if (e)
+                d->err = *e;
+}
+
+static void test_discovery(void **state) {
+        struct world *w = *state;
+        struct discovery a = { 0 }, b = { 0 }, c = { 0 };
+
+        finish(w, (struct kube_request){ .verb = KUBE_GET, .res = &kube_resource_claims, .ns = "a", .name = "c" });
+        assert_int_equal(w->err.kind, ERR_RETRY);
+        assert_int_equal(w->calls, 0);
+
+        w->failures_first = 1;
+        w->failure = 503;
+        w->answer = "{\"kind\":\"APIGroup\",\"versions\":[{\"version\":\"v1beta1\"},{\"version\":\"v1beta2\"},{\"version\":\"v2\"}]}";
+        kube_discover_resource_api(w->client, on_known, &a);
+        kube_discover_resource_api(w->client, on_known, &b);
+        assert_null(kube_resource_api(w->client));
+        run_until(&w->loop, &b.told);
+        assert_int_equal(w->calls, 2);
+        assert_string_equal(w->path, "/apis/resource.k8s.io");
+        assert_string_equal(kube_resource_api(w->client), "v1beta2");
+        assert_true(a.n == 1 && b.n == 1 && !a.failed && !b.failed);
+
+        kube_discover_resource_api(w->client, on_known, &c);
+        assert_false(c.told);
+        run_until(&w->loop, &c.told);
+        assert_int_equal(w->calls, 2);
+
+        finish(w, (struct kube_request){ .verb = KUBE_GET, .res = &kube_resource_claims, .ns = "a", .name = "c" });
+        assert_string_equal(w->path, "/apis/resource.k8s.io/v1beta2/namespaces/a/resourceclaims/c");
+}
+
+static void test_discovery_finds_nothing(void **state) {
+        struct world *w = *state;
+        struct discovery a = { 0 };
+        w->answer = "{\"versions\":[{\"version\":\"v1alpha3\"}]}";
+        kube_discover_resource_api(w->client, on_known, &a);
+        run_until(&w->loop, &a.told);
+        assert_true(a.failed);
+        assert_int_equal(a.err.kind, ERR_INVALID);
+
+        w->failures_first = 1;
+        w->failure = 404;
+        a.told = false;
+        kube_discover_resource_api(w->client, on_known, &a);
+        run_until(&w->loop, &a.told);
+        assert_int_equal(a.err.kind, ERR_INVALID);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+#define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+                T(test_verbs),
+                T(test_names_cannot_become_paths),
+                T(test_errors_say_what_may_be_done),
+                T(test_server_errors_are_retried),
+                T(test_attempts_end),
+                T(test_retry_after_is_kept),
+                T(test_retry_after_in_the_status_is_kept),
+                T(test_connection_loss_is_retried),
+                T(test_answer_that_is_no_json),
+                T(test_empty_answer_is_success),
+                T(test_hung_server_is_retried),
+                T(test_cancel_in_each_phase),
+                T(test_free_from_inside_done),
+                T(test_free_from_inside_a_refused_call),
+                T(test_many_calls_share_few_connections),
+                cmocka_unit_test_setup_teardown(test_rate, set_up_slow, tear_down),
+                cmocka_unit_test_setup_teardown(test_token_file_is_read_again_on_401, set_up_token, tear_down),
+                T(test_discovery),
+                T(test_discovery_finds_nothing),
+        };
+        return cmocka_run_group_tests_name("kube_client", tests, NULL, NULL);
+}
