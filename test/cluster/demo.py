@@ -1,0 +1,221 @@
+"""The part of the demo that one watches: drives a workload through its life and shows what the cluster makes of it.
+
+Everything on the screen comes from watches of the API; on a terminal one table is redrawn, elsewhere each change is a line."""
+
+import argparse
+import os
+import queue
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "bench"))
+from kubeapi import Cluster, Watch  # noqa: E402
+
+NS, DRIVER_NS = "demo", "nvidia-compute-domains"
+DOMAIN, WORKLOAD = "compute-domain-0", "example-mnnvl-workload"
+DOMAIN_LABEL, CLIQUE_LABEL = "resource.nvidia.com/computeDomain", "nvidia.com/gpu.clique"
+IMEX = "imex.resource.nvidia.com/"
+BOLD, DIM, GREEN, YELLOW, OFF = "\033[1m", "\033[2m", "\033[32m", "\033[33m", "\033[0m"
+COLUMNS = (("node", 8), ("partition", 16), ("in domain", 10), ("index", 6), ("daemon", 12), ("IMEX", 24), ("peers", 6), ("workload", 0))
+
+
+def phase_of(pod):
+    """What kubectl would print as the status of a pod."""
+    if "deletionTimestamp" in pod["metadata"]:
+        return "Terminating"
+    status = pod.get("status", {})
+    for container in status.get("containerStatuses", []):
+        waiting = container["state"].get("waiting")
+        if waiting and waiting.get("reason"):
+            return waiting["reason"]
+    return status.get("phase", "Pending")
+
+
+def is_running(pod):
+    return phase_of(pod) == "Running"
+
+
+class View:
+    def __init__(self, cluster):
+        self.events = queue.Queue()
+        self.terminal, self.drawn = sys.stdout.isatty(), 0
+        self.rows, self.headline = {}, ""
+
+        def follow(path):
+            return Watch(cluster, path, lambda *_: self.events.put(True))
+
+        self.nodes = follow("/api/v1/nodes")
+        self.pods = follow(f"/api/v1/namespaces/{NS}/pods")
+        self.daemons = follow(f"/api/v1/namespaces/{DRIVER_NS}/pods?labelSelector=app=imex-daemon")
+        self.domains = follow(f"/apis/resource.nvidia.com/v1beta1/namespaces/{NS}/computedomains")
+
+    @staticmethod
+    def all(watch):
+        with watch.changed:
+            return list(watch.objects.values())
+
+    def domain(self):
+        return next(iter(self.all(self.domains)), None)
+
+    def ready(self, n):
+        """Whether n pods run, n nodes are members and the domain says that it is ready."""
+        domain = self.domain() or {}
+        status = domain.get("status", {})
+        return (sum(map(is_running, self.all(self.pods))) == n == len(self.all(self.pods)) == status.get("nodesReady")
+                and len(self.all(self.daemons)) == n and status.get("status") == "Ready")
+
+    def gone(self):
+        return (not self.all(self.pods) and not self.all(self.daemons) and not self.domain()
+                and not any(DOMAIN_LABEL in n["metadata"].get("labels", {}) for n in self.all(self.nodes)))
+
+    def members_gone(self):
+        return not self.all(self.pods) and not self.all(self.daemons)
+
+    def look(self):
+        domain = self.domain()
+        members = {n["name"]: n for n in (domain or {}).get("status", {}).get("nodes", []) or []}
+        rows = {}
+        for node in sorted(self.all(self.nodes), key=lambda n: n["metadata"]["name"]):
+            name, labels = node["metadata"]["name"], node["metadata"].get("labels", {})
+            daemon = next((p for p in self.all(self.daemons) if p["spec"].get("nodeName") == name), None)
+            noted = daemon["metadata"].get("annotations", {}) if daemon else {}
+            workload = [phase_of(p) for p in self.all(self.pods) if p["spec"].get("nodeName") == name]
+            rows[name] = {
+                "node": name,
+                "partition": "…" + labels[CLIQUE_LABEL][-12:] if CLIQUE_LABEL in labels else "-",
+                "in domain": "yes" if DOMAIN_LABEL in labels else "-",
+                "index": str(members[name].get("index", "-")) if name in members else "-",
+                "daemon": phase_of(daemon) if daemon else "-",
+                "IMEX": noted.get(IMEX + "state", "-"),
+                "peers": noted.get(IMEX + "peers", "-"),
+                "workload": ", ".join(workload) or "-",
+            }
+        if domain:
+            status = domain.get("status", {})
+            headline = (f"ComputeDomain {DOMAIN}: {status.get('status', 'new')}, "
+                        f"{status.get('nodesReady', 0)} of {status.get('nodesWanted', 0)} nodes ready")
+        else:
+            headline = "no ComputeDomain"
+        return headline, rows
+
+    def tell(self, headline, rows, clock):
+        """For logs: a line a change."""
+        if headline != self.headline:
+            print(f"{clock:6.1f} s  {headline}", flush=True)
+        for name, row in rows.items():
+            before = self.rows.get(name, {})
+            changes = [f"{title} {row[title]}" for title, _ in COLUMNS[1:] if row[title] != before.get(title, "-")]
+            if changes:
+                print(f"{clock:6.1f} s  {name}: " + ", ".join(changes), flush=True)
+
+    def draw(self, headline, rows, clock):
+        colour = GREEN if ": Ready" in headline else YELLOW
+        lines = [f"{colour}{headline}{OFF}   {DIM}{clock:.1f} s{OFF}",
+                 BOLD + "  ".join(title.ljust(width) for title, width in COLUMNS) + OFF]
+        for row in rows.values():
+            cells = []
+            for title, width in COLUMNS:
+                good = row[title] in ("Running", "READY", "yes")
+                cells.append((GREEN if good else "") + row[title][:width or None].ljust(width) + (OFF if good else ""))
+            lines.append("  ".join(cells))
+        sys.stdout.write((f"\033[{self.drawn}A" if self.drawn else "") + "".join(f"\033[K{line}\n" for line in lines))
+        sys.stdout.flush()
+        self.drawn = len(lines)
+
+    def until(self, condition, seconds):
+        """Show what happens until the condition holds; returns how long that took."""
+        begin = time.monotonic()
+        self.drawn = 0
+        while True:
+            clock = time.monotonic() - begin
+            headline, rows = self.look()
+            (self.draw if self.terminal else self.tell)(headline, rows, clock)
+            self.headline, self.rows = headline, rows
+            if condition():
+                return clock
+            if clock > seconds:
+                raise TimeoutError(f"this should have taken less than {seconds} s")
+            try:
+                self.events.get(timeout=0.2 if self.terminal else 1)  # the time-out only moves the clock on the screen
+                while True:
+                    self.events.get_nowait()
+            except queue.Empty:
+                pass
+
+
+class Demo:
+    def __init__(self, folder, keep):
+        self.folder, self.keep = folder, keep
+        self.kubectl = os.path.join(folder, "kubectl")
+        self.cluster = Cluster(self.kubectl)
+        self.view = None
+        self.terminal = sys.stdout.isatty()
+
+    def title(self, text):
+        print(f"\n{BOLD}{text}{OFF}" if self.terminal else f"\n== {text}", flush=True)
+
+    def run(self, *args, stdin=None, show=True):
+        if show:
+            print(f"$ kubectl {' '.join(args)}", flush=True)
+        subprocess.run([self.kubectl, "-n", NS, *args], input=stdin, text=True, check=True, stdout=subprocess.DEVNULL)
+
+    def channels(self):
+        self.title("Inside each pod: the IMEX channel")
+        for pod in sorted(View.all(self.view.pods), key=lambda p: p["spec"].get("nodeName", "")):
+            name = pod["metadata"]["name"]
+            listed = subprocess.check_output([self.kubectl, "-n", NS, "exec", name, "--", "ls", "-l", "/dev/nvidia-caps-imex-channels"], text=True)
+            device = [line for line in listed.splitlines() if "channel" in line]
+            print(f"{pod['spec']['nodeName']}  {name}:  " + "; ".join(device), flush=True)
+
+    def life(self):
+        self.run("create", "namespace", NS, show=False)
+        self.view = View(self.cluster)
+        with open(os.path.join(self.folder, "manifests", "deployment.yaml")) as f:
+            manifest = f.read()
+
+        self.title("A workload of two pods that wants to share GPU memory: the domain forms around it")
+        print("$ kubectl apply -f test/cluster/manifests/deployment.yaml    # with 2 replicas", flush=True)
+        self.run("apply", "-f", "-", stdin=manifest.replace("replicas: 4", "replicas: 2"), show=False)
+        took = [("formed with 2 nodes", self.view.until(lambda: self.view.ready(2), 90))]
+        self.channels()
+
+        self.title("It grows to four: two nodes join the living domain")
+        self.run("scale", "deployment", WORKLOAD, "--replicas=4")
+        took.append(("grew from 2 to 4", self.view.until(lambda: self.view.ready(4), 90)))
+        self.channels()
+
+        self.title("It shrinks to three: a node leaves, the others do not notice")
+        self.run("scale", "deployment", WORKLOAD, "--replicas=3")
+        took.append(("shrank from 4 to 3", self.view.until(lambda: self.view.ready(3), 90)))
+
+        if not self.keep:
+            self.title("The workload goes, and the domain's daemons with it")
+            self.run("delete", "deployment", WORKLOAD)
+            took.append(("emptied", self.view.until(self.view.members_gone, 90)))
+            self.run("delete", "computedomain", DOMAIN, "--wait=false")
+            took.append(("gone", self.view.until(self.view.gone, 90)))
+        return took
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder")
+    parser.add_argument("--keep", action="store_true", help="leave the workload running")
+    args = parser.parse_args()
+    demo = Demo(args.folder, args.keep)
+    try:
+        took = demo.life()
+    except TimeoutError as e:
+        print(f"\ndemo: {e}; what the cluster says:", file=sys.stderr)
+        subprocess.run([demo.kubectl, "-n", NS, "get", "computedomains,pods,events"], check=False, stdout=sys.stderr)
+        subprocess.run([demo.kubectl, "-n", DRIVER_NS, "get", "pods", "-o", "wide"], check=False, stdout=sys.stderr)
+        return 1
+    demo.title("From the command to the state shown")
+    for what, seconds in took:
+        print(f"{what:22} {seconds:5.1f} s")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
