@@ -9,7 +9,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
         const struct imex_peer peers[] = { { .index = 1, .ip = "10.0.0.7" }, { .index = 3, .ip = "fd00::3" }, { .index = 2, .ip = "" } };
         _cleanup_(buf_done) struct buf once = BUF_INIT(4 * IMEX_HOSTS_MAX), twice = BUF_INIT(4 * IMEX_HOSTS_MAX);
-        const char *own = "10.0.0.7\tcompute-domain-daemon-ab-0001\n", *at;
+        const char *own = "\n10.0.0.7\tcompute-domain-daemon-ab-0001\n", *at;
         struct err e;
 
         BUG_ON(imex_hosts_render((struct str){ (const char *)data, n }, "ab", 5, 1, peers, ARRAY_LEN(peers), &once, &e) < 0);

@@ -13,6 +13,11 @@
 #include "base/mem.h"
 #include "base/str.h"
 
+/* The loop of the test's own process. */
+#ifndef TEST_LOOP
+#define TEST_LOOP uv_default_loop()
+#endif
+
 static char dir[64];
 
 static inline char *in_dir(const char *name) {
@@ -66,18 +71,18 @@ static inline void on_tick(uv_timer_t *t) {
 
 typedef bool(condition_fn)(void);
 
-/* Runs the default loop until cond() or the time is over; true: it came to be. */
+/* Runs the loop until cond() or the time is over; true: it came to be. */
 static inline bool within(unsigned ms, condition_fn *cond) {
         static uv_timer_t tick;
         uint64_t end = uv_hrtime() + (uint64_t)ms * 1000000;
         bool met;
 
-        uv_timer_init(uv_default_loop(), &tick);
+        uv_timer_init(TEST_LOOP, &tick);
         uv_timer_start(&tick, on_tick, 5, 5);
         while (!(met = cond()) && uv_hrtime() < end)
-                uv_run(uv_default_loop(), UV_RUN_ONCE);
+                uv_run(TEST_LOOP, UV_RUN_ONCE);
         uv_close((uv_handle_t *)&tick, NULL);
-        uv_run(uv_default_loop(), UV_RUN_NOWAIT);
+        uv_run(TEST_LOOP, UV_RUN_NOWAIT);
         return met;
 }
 

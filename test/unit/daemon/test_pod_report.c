@@ -1,0 +1,59 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "daemon/pod_report.h"
+
+static const struct pod_report ready = { .clique_id = "uuid.1", .state = "READY", .reason = "", .ready = true, .index = 3, .node_id = 3, .peers_connected = 2, .peers_known = 3 };
+static const struct pod_report starting = { .clique_id = "uuid.1", .state = "STARTING", .reason = "nvidia-imex is starting", .index = 3, .node_id = -1 };
+
+static void test_render(void **state) {
+        _cleanup_(buf_done) struct buf b = BUF_INIT(4096);
+
+        pod_report_render(&ready, &b);
+        assert_string_equal(buf_str(&b), "{\"metadata\":{\"labels\":{\"resource.nvidia.com/computeDomain.cliqueID\":\"uuid.1\"},\"annotations\":{"
+                                         "\"imex.resource.nvidia.com/state\":\"READY\",\"imex.resource.nvidia.com/reason\":null,"
+                                         "\"imex.resource.nvidia.com/ready\":\"true\",\"imex.resource.nvidia.com/index\":\"3\","
+                                         "\"imex.resource.nvidia.com/node-id\":\"3\",\"imex.resource.nvidia.com/peers\":\"2/3\"}}}");
+        buf_clear(&b);
+        pod_report_render(&(struct pod_report){ .clique_id = "", .state = "NO_FABRIC", .reason = "", .ready = true, .index = -1, .node_id = -1 }, &b);
+        assert_non_null(strstr(buf_str(&b), "cliqueID\":\"\""));
+        assert_non_null(strstr(buf_str(&b), "node-id\":null"));
+        assert_non_null(strstr(buf_str(&b), "/index\":\"-1\""));
+}
+
+static void test_patience(void **state) {
+        struct pod_report r = ready;
+
+        /* The first word waits for readiness, readiness for nothing. */
+        assert_in_range(pod_report_patience(NULL, &starting), 500, 2000);
+        assert_int_equal(pod_report_patience(NULL, &ready), 0);
+        assert_int_equal(pod_report_patience(&starting, &ready), 0);
+        assert_int_equal(pod_report_patience(&ready, &starting), 0);
+        /* Another index means another slot for the controller to believe in. */
+        r.index = 4;
+        assert_int_equal(pod_report_patience(&ready, &r), 0);
+        r = starting;
+        r.state = "BACKOFF";
+        assert_int_equal(pod_report_patience(&starting, &r), 0);
+        /* The way up is of little interest. */
+        r.state = "WAITING_FOR_RECOVERY";
+        assert_in_range(pod_report_patience(&starting, &r), 1000, 5000);
+        /* Peers trickle in. */
+        r = ready;
+        r.peers_known = 5;
+        assert_in_range(pod_report_patience(&ready, &r), 5000, 15000);
+        r.peers_connected = 5;
+        assert_in_range(pod_report_patience(&ready, &r), 1000, 3000);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = { cmocka_unit_test(test_render), cmocka_unit_test(test_patience) };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

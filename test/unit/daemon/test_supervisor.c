@@ -1,0 +1,394 @@
+/* The whole daemon in a process of its own, against an API server and an IMEX that the test plays. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+
+#include <cmocka.h>
+
+static struct uv_loop_s loop_storage;
+#define TEST_LOOP (&loop_storage)
+#include "programs.h"
+
+#include "daemon/check.h"
+#include "daemon/supervisor.h"
+#include "fake_server.h"
+#include "imex/imex_state.h"
+
+#define DOMAIN "dddddddd-0000-0000-0000-000000000000"
+#define CLAIM "cccccccc-0000-0000-0000-000000000000"
+#define POD "bbbbbbbb-0000-0000-0000-000000000000"
+#define CLIQUE "aaaaaaaa-0000-0000-0000-000000000000.1"
+
+#define IMEX                                                                                            \
+        "echo $$ >> pids; echo start >> events\n"                                                       \
+        "trap 'echo usr1 >> events' USR1\n"                                                             \
+        "trap 'echo term >> events; cat state.json >> events; exit 0' TERM\n"                           \
+        "echo \"Identified this node as ID $(grep -n '' nodes.cfg | grep -c x)\" > /dev/null\n"        \
+        "while :; do sleep 1000 & wait $!; done"
+
+static struct fake_server *server;
+static struct fake_conn *watch;
+static pid_t daemon_pid;
+static int exit_status;
+static char patches[16][2048];
+static unsigned n_patches, refuse_patches, n_lists, n_watches;
+static const char *clique_daemons; /* NULL: there is no clique object */
+static int rv = 1;
+
+static char *clique_json(void) {
+        return xasprintf("{\"apiVersion\":\"resource.nvidia.com/v1beta1\",\"kind\":\"ComputeDomainClique\",\"metadata\":{\"name\":\"" DOMAIN "." CLIQUE
+                         "\",\"namespace\":\"driver\",\"uid\":\"u\",\"resourceVersion\":\"%d\",\"labels\":{\"resource.nvidia.com/computeDomain\":\"" DOMAIN
+                         "\"},\"annotations\":{\"resource.nvidia.com/imex-name-infix\":\"ab\",\"resource.nvidia.com/num-nodes\":\"2\"}},\"daemons\":[%s]}",
+                         rv, clique_daemons);
+}
+
+static void on_request(void *u, struct fake_conn *c, const struct fake_request *r) {
+        _cleanup_(freep) char *item = clique_daemons ? clique_json() : xstrdup(""), *list = NULL;
+
+        if (streq(r->method, "PATCH")) {
+                assert_true(fake_has(r->path, "/api/v1/namespaces/driver/pods/daemon-x"));
+                snprintf(patches[n_patches++ % 16], sizeof patches[0], "%s", r->body);
+                if (refuse_patches) {
+                        refuse_patches--;
+                        fake_reply(c, 403, NULL, "{\"message\":\"no\"}");
+                } else {
+                        fake_reply(c, 200, NULL, "{\"metadata\":{\"name\":\"daemon-x\"}}");
+                }
+        } else if (fake_query(r, "watch")) {
+                n_watches++;
+                watch = c;
+                fake_stream(c);
+        } else {
+                n_lists++;
+                assert_true(fake_has(r->path, "/namespaces/driver/computedomaincliques"));
+                assert_string_equal(fake_query(r, "fieldSelector"), "metadata.name=" DOMAIN "." CLIQUE);
+                list = xasprintf("{\"kind\":\"List\",\"metadata\":{\"resourceVersion\":\"%d\"},\"items\":[%s]}", rv, item);
+                fake_reply(c, 200, NULL, list);
+        }
+}
+
+static void tell(const char *daemons) {
+        _cleanup_(freep) char *item = NULL, *event = NULL;
+        const char *type = clique_daemons ? "MODIFIED" : "ADDED";
+
+        rv++;
+        clique_daemons = daemons;
+        item = clique_json();
+        event = xasprintf("{\"type\":\"%s\",\"object\":%s}\n", type, item);
+        fake_chunk(watch, event);
+}
+
+static void start_server(int port) {
+        _cleanup_(freep) char *text = NULL;
+
+        server = fake_server_new(TEST_LOOP, port, on_request, NULL);
+        text = xasprintf("{\"apiVersion\":\"v1\",\"kind\":\"Config\",\"current-context\":\"c\",\"contexts\":[{\"name\":\"c\",\"context\":{\"cluster\":\"c\",\"user\":\"u\"}}],"
+                         "\"clusters\":[{\"name\":\"c\",\"cluster\":{\"server\":\"http://127.0.0.1:%d\"}}],\"users\":[{\"name\":\"u\",\"user\":{}}]}",
+                         fake_server_port(server));
+        put("kubeconfig", text, 0644);
+}
+
+static int be_the_daemon(char **argv) {
+        _cleanup_(freep) char *kubeconfig = file_join(argv[2], "kubeconfig"), *hosts = file_join(argv[2], "hosts"), *imex = file_join(argv[2], "imex"),
+                              *ctl = file_join(argv[2], "ctl");
+        const struct supervisor_config c = {
+                .clique_id = argv[3], .domain_uid = DOMAIN, .domain_name = "cd", .domain_ns = "default", .claim_uid = CLAIM, .node = "n0",
+                .pod_ip = "10.0.0.1", .pod_uid = POD, .pod = "daemon-x", .pod_ns = "driver", .kubeconfig = kubeconfig, .max_nodes = 4,
+                .dns_names = streq(argv[4], "names"), .dir = argv[2], .hosts_path = hosts, .imex_path = imex, .ctl_path = ctl, .term_grace_ms = 500,
+        };
+        struct err e;
+
+        if (supervisor_run(&c, &e) == 0)
+                return 0;
+        fprintf(stderr, "%s\n", e.msg);
+        return 1;
+}
+
+/* In a program of its own, which shares nothing with the test. */
+static void run_daemon(const char *clique_id, bool dns_names) {
+        daemon_pid = fork();
+        if (daemon_pid == 0) {
+                execl("/proc/self/exe", "test", "--daemon", dir, clique_id, dns_names ? "names" : "addresses", (char *)NULL);
+                _exit(127);
+        }
+        exit_status = -1;
+}
+
+static int setup(void **state) {
+        if (make_dir(state) < 0 || uv_loop_init(TEST_LOOP) < 0)
+                return -1;
+        put_program("imex", IMEX);
+        put_program("ctl", "cat status");
+        put("status", "READY\n", 0644);
+        put("hosts", "127.0.0.1\tlocalhost\n", 0644);
+        watch = NULL;
+        clique_daemons = NULL;
+        n_patches = refuse_patches = n_lists = n_watches = 0;
+        start_server(0);
+        return 0;
+}
+
+static bool exited(void) {
+        int status;
+
+        if (daemon_pid && waitpid(daemon_pid, &status, WNOHANG) == daemon_pid) {
+                exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+                daemon_pid = 0;
+        }
+        return !daemon_pid;
+}
+
+/* Outside a container a killed daemon leaves its IMEX behind. */
+static void kill_imex(void) {
+        _cleanup_(freep) char *pids = get("pids");
+        struct str rest = str_from(pids), line;
+        int64_t pid;
+
+        while (str_next_line(&rest, &line))
+                if (str_to_i64(line, &pid))
+                        kill((pid_t)-pid, SIGKILL);
+}
+
+static int teardown(void **state) {
+        if (daemon_pid) {
+                kill(daemon_pid, SIGKILL);
+                within(5000, exited);
+        }
+        kill_imex();
+        fake_server_free(server);
+        loop_end(TEST_LOOP);
+        return remove_dir(state);
+}
+
+static struct imex_state state_now;
+static bool held;
+
+static bool read_state(void) {
+        struct err e;
+
+        return imex_state_read(dir, &state_now, &held, &e) == 0;
+}
+
+static bool state_ready(void) { return read_state() && held && state_now.ready; }
+static bool state_unready(void) { return read_state() && held && !state_now.ready; }
+static bool state_waits(void) { return state_unready() && strstr(state_now.reason, "no index"); }
+static bool state_incomplete(void) { return state_unready() && strstr(state_now.reason, "1 of 2"); }
+static bool state_backoff(void) { return state_unready() && streq(state_now.status, "BACKOFF"); }
+static bool watching(void) { return watch != NULL; }
+static bool patched(void) { return n_patches > 0; }
+static bool patched_thrice(void) { return n_patches >= 3; }
+static bool usr1(void) { return count("events", "usr1") > 0; }
+static bool relisted(void) { return n_watches >= 1; }
+
+#define ME "{\"nodeName\":\"n0\",\"ipAddress\":\"\",\"cliqueID\":\"" CLIQUE "\",\"index\":2,\"status\":\"NotReady\"}"
+#define PEER "{\"nodeName\":\"n1\",\"ipAddress\":\"10.0.0.2\",\"cliqueID\":\"" CLIQUE "\",\"index\":0,\"status\":\"NotReady\"}"
+
+static void test_forms_and_leaves(void **state) {
+        const char *guard;
+
+        run_daemon(CLIQUE, true);
+        assert_true(within(5000, watching));
+        assert_true(within(5000, state_waits));
+        assert_int_equal(state_now.index, -1);
+
+        tell(ME);
+        assert_true(within(5000, state_ready));
+        assert_int_equal(state_now.index, 2);
+        assert_string_equal(state_now.claim_uid, CLAIM);
+        assert_string_equal(state_now.pod_uid, POD);
+        guard = imex_state_refusal(&state_now, held, state_now.boot_id, CLAIM);
+        assert_null(guard);
+        /* One write tells label and readiness, when IMEX is quick. */
+        assert_true(within(5000, patched));
+        assert_int_equal(n_patches, 1);
+        assert_non_null(strstr(patches[0], "\"resource.nvidia.com/computeDomain.cliqueID\":\"" CLIQUE "\""));
+        assert_non_null(strstr(patches[0], "imex.resource.nvidia.com/ready\":\"true\""));
+        assert_non_null(strstr(patches[0], "imex.resource.nvidia.com/index\":\"2\""));
+
+        tell(ME "," PEER);
+        assert_true(within(5000, usr1));
+        assert_int_equal(count("hosts", "10.0.0.2\tcompute-domain-daemon-ab-0000\n"), 1);
+        assert_true(state_ready());
+
+        kill(daemon_pid, SIGTERM);
+        assert_true(within(5000, exited));
+        assert_int_equal(exit_status, 0);
+        /* Withdrawn before IMEX was told. */
+        assert_int_equal(count("events", "\"ready\":false"), 1);
+        assert_true(read_state());
+        assert_false(held);
+        assert_false(state_now.ready);
+        assert_string_equal(state_now.status, "STOPPED");
+}
+
+static void test_killed_daemon_leaves_no_ready(void **state) {
+        struct err e;
+
+        clique_daemons = ME;
+        run_daemon(CLIQUE, true);
+        assert_true(within(5000, state_ready));
+        assert_int_equal(check(dir, CLIQUE, CLAIM, &e), 0);
+        kill(daemon_pid, SIGKILL);
+        assert_true(within(5000, exited));
+        assert_true(read_state());
+        assert_false(held);
+        assert_non_null(imex_state_refusal(&state_now, held, state_now.boot_id, CLAIM));
+        assert_int_equal(check(dir, CLIQUE, CLAIM, &e), -1);
+}
+
+static void test_restarts_without_the_api(void **state) {
+        int port = fake_server_port(server);
+
+        clique_daemons = ME "," PEER;
+        run_daemon(CLIQUE, true);
+        assert_true(within(5000, state_ready));
+        kill(daemon_pid, SIGKILL);
+        assert_true(within(5000, exited));
+        kill_imex();
+        fake_server_kill(server);
+
+        run_daemon(CLIQUE, true);
+        assert_true(within(5000, state_ready));
+        assert_int_equal(state_now.index, 2);
+
+        /* The server comes back and knows the same: nothing happens to IMEX. */
+        fake_server_free(server);
+        n_watches = 0;
+        watch = NULL;
+        server = fake_server_new(TEST_LOOP, port, on_request, NULL);
+        assert_true(within(20000, relisted));
+        within(100, never);
+        assert_true(state_ready());
+        assert_int_equal(count("events", "start"), 2);
+}
+
+static void test_server_gone_while_running(void **state) {
+        clique_daemons = ME;
+        run_daemon(CLIQUE, true);
+        assert_true(within(5000, state_ready));
+        fake_server_kill(server);
+        within(300, never);
+        assert_true(state_ready());
+        kill(daemon_pid, SIGTERM);
+        assert_true(within(5000, exited));
+        assert_int_equal(exit_status, 0);
+}
+
+static void test_index_taken_away_stops(void **state) {
+        clique_daemons = ME;
+        run_daemon(CLIQUE, true);
+        assert_true(within(5000, state_ready) && within(5000, watching));
+        tell(PEER);
+        assert_true(within(5000, state_waits));
+        assert_int_equal(count("events", "term"), 1);
+        tell(ME);
+        assert_true(within(5000, state_ready));
+}
+
+static void test_clique_object_deleted_disturbs_nothing(void **state) {
+        _cleanup_(freep) char *item = NULL, *event = NULL;
+
+        clique_daemons = ME;
+        run_daemon(CLIQUE, true);
+        assert_true(within(5000, state_ready) && within(5000, watching));
+        rv++;
+        item = clique_json();
+        event = xasprintf("{\"type\":\"DELETED\",\"object\":%s}\n", item);
+        fake_chunk(watch, event);
+        within(200, never);
+        assert_true(state_ready());
+        assert_int_equal(count("events", "term"), 0);
+}
+
+static void test_refused_report_disturbs_nothing(void **state) {
+        clique_daemons = ME;
+        refuse_patches = 2;
+        run_daemon(CLIQUE, true);
+        assert_true(within(5000, state_ready));
+        assert_true(within(10000, patched_thrice));
+        assert_non_null(strstr(patches[2], "ready\":\"true\""));
+        assert_true(state_ready());
+}
+
+static void test_crash_is_told(void **state) {
+        put_program("imex", "echo start >> events; echo 'status = NV_ERR_IN_USE'; exit 1");
+        put("status", "UNAVAILABLE\n", 0644);
+        clique_daemons = ME;
+        run_daemon(CLIQUE, true);
+        assert_true(within(5000, state_backoff));
+        assert_non_null(strstr(state_now.reason, "nvidia-imex.service"));
+        assert_true(within(5000, patched));
+        assert_non_null(strstr(patches[0], "imex.resource.nvidia.com/state\":\"BACKOFF\""));
+        assert_non_null(strstr(patches[0], "nvidia-imex.service"));
+}
+
+static void test_without_fabric(void **state) {
+        run_daemon("", true);
+        assert_true(within(5000, state_ready));
+        assert_int_equal(state_now.index, -1);
+        assert_string_equal(state_now.status, "NO_FABRIC");
+        assert_true(within(5000, patched));
+        assert_non_null(strstr(patches[0], "cliqueID\":\"\""));
+        assert_int_equal(n_lists, 0);
+        kill(daemon_pid, SIGTERM);
+        assert_true(within(5000, exited));
+        assert_int_equal(exit_status, 0);
+        assert_true(read_state() && !state_now.ready && !held);
+        assert_int_equal(count("events", "start"), 0);
+}
+
+static void test_addresses_wait_for_all(void **state) {
+        clique_daemons = "{\"nodeName\":\"n0\",\"ipAddress\":\"10.0.0.1\",\"index\":2}";
+        run_daemon(CLIQUE, false);
+        assert_true(within(5000, state_incomplete) && within(5000, watching));
+        assert_int_equal(count("events", "start"), 0);
+        tell("{\"nodeName\":\"n0\",\"ipAddress\":\"10.0.0.1\",\"index\":2}," PEER);
+        assert_true(within(5000, state_ready));
+        assert_int_equal(count("nodes.cfg", "10.0.0.2\n10.0.0.1\n"), 1);
+        /* A member that leaves stops nobody. */
+        tell("{\"nodeName\":\"n0\",\"ipAddress\":\"10.0.0.1\",\"index\":2}");
+        within(200, never);
+        assert_true(state_ready());
+        assert_int_equal(count("events", "term"), 0);
+}
+
+static void test_full_disk_withdraws(void **state) {
+        _cleanup_(freep) char *tmp = xasprintf("%s/.state.json." POD, dir), *state_path = in_dir("state.json");
+
+        clique_daemons = ME;
+        run_daemon(CLIQUE, true);
+        assert_true(within(5000, state_ready) && within(5000, watching));
+        /* No new file can be made, so that the old one has to go. */
+        assert_int_equal(mkdir(tmp, 0700), 0);
+        tell(PEER);
+        for (int i = 0; i < 500 && access(state_path, F_OK) == 0; i++)
+                within(10, never);
+        assert_int_equal(access(state_path, F_OK), -1);
+        rmdir(tmp);
+        assert_true(within(5000, state_waits));
+}
+
+int main(int argc, char **argv) {
+        if (argc == 5 && streq(argv[1], "--daemon"))
+                return be_the_daemon(argv);
+#define T(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
+        const struct CMUnitTest tests[] = {
+                T(test_forms_and_leaves),
+                T(test_killed_daemon_leaves_no_ready),
+                T(test_restarts_without_the_api),
+                T(test_server_gone_while_running),
+                T(test_index_taken_away_stops),
+                T(test_clique_object_deleted_disturbs_nothing),
+                T(test_refused_report_disturbs_nothing),
+                T(test_crash_is_told),
+                T(test_without_fabric),
+                T(test_addresses_wait_for_all),
+                T(test_full_disk_withdraws),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
