@@ -29,7 +29,8 @@ struct http_server {
 
 /* Requests. */
 
-static enum MHD_Result respond(struct MHD_Connection *c, int status, const char *content_type, struct str body, enum MHD_ResponseMemoryMode mode) {
+static enum MHD_Result respond(struct MHD_Connection *c, int status, const char *content_type, struct str body,
+                               enum MHD_ResponseMemoryMode mode) {
         struct MHD_Response *r = MHD_create_response_from_buffer(body.n, (void *)(uintptr_t)body.p, mode);
         if (!r) {
                 if (mode == MHD_RESPMEM_MUST_FREE)

@@ -15,8 +15,8 @@ static bool is_name(const char *s) {
                 return false;
         for (; s[n]; n++) {
                 char ch = s[n];
-                bool plain = (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') || (ch >= '0' && ch <= '9') || ch == '-' || ch == '.' || ch == '_';
-                if (!plain || n == DRA_MAX_NAME)
+                bool letter = (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z'), digit = ch >= '0' && ch <= '9';
+                if (!(letter || digit || ch == '-' || ch == '.' || ch == '_') || n == DRA_MAX_NAME)
                         return false;
         }
         return n > 0;
@@ -29,7 +29,8 @@ static int check_claim(const Dra__Claim *c, size_t i, struct err *e) {
         for (size_t m = 0; m < ARRAY_LEN(members); m++) {
                 const char *problem = !*members[m].value ? "no" : !is_name(members[m].value) ? "an invalid" : NULL;
                 if (problem)
-                        return err_set(e, ERR_INVALID, 0, "claim %zu ('%.64s/%.64s') has %s %s", i + 1, c->namespace_, c->name, problem, members[m].what);
+                        return err_set(e, ERR_INVALID, 0, "claim %zu ('%.64s/%.64s') has %s %s", i + 1, c->namespace_, c->name, problem,
+                                       members[m].what);
         }
         return 0;
 }
@@ -45,7 +46,8 @@ static int check_unique(const Dra__ClaimsRequest *r, struct arena *a, struct err
         qsort(sorted, r->n_claims, sizeof(*sorted), by_uid);
         for (size_t i = 1; i < r->n_claims; i++)
                 if (by_uid(&sorted[i - 1], &sorted[i]) == 0)
-                        return err_set(e, ERR_INVALID, 0, "claim '%.64s/%.64s': the uid '%.64s' is in the request twice", sorted[i]->namespace_, sorted[i]->name, sorted[i]->uid);
+                        return err_set(e, ERR_INVALID, 0, "claim '%.64s/%.64s': the uid '%.64s' is in the request twice",
+                                       sorted[i]->namespace_, sorted[i]->name, sorted[i]->uid);
         return 0;
 }
 

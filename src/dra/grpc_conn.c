@@ -286,7 +286,8 @@ static void prefix_complete(struct grpc_call *call) {
         if (p[0] != 0) {
                 reject(call, GRPC_UNIMPLEMENTED, "compressed messages are not understood");
         } else if (call->announced > GRPC_MAX_MESSAGE) {
-                _cleanup_(freep) char *msg = xasprintf("the request has %zu bytes, at most %d are accepted", call->announced, GRPC_MAX_MESSAGE);
+                _cleanup_(freep) char *msg = xasprintf("the request has %zu bytes, at most %d are accepted", call->announced,
+                                                         GRPC_MAX_MESSAGE);
                 reject(call, GRPC_RESOURCE_EXHAUSTED, msg);
         }
 }

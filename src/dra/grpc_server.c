@@ -312,7 +312,8 @@ static int listener_start(struct listener *l, int fd, const char *name, struct e
 static char *temporary_name(const char *path) {
         static unsigned count;
         const char *slash = strrchr(path, '/');
-        return xasprintf("%.*s.%x.%x.%x", slash ? (int)(slash - path + 1) : 0, path, (unsigned)getpid(), (unsigned)(uv_hrtime() >> 10), count++);
+        int dir_n = slash ? (int)(slash - path + 1) : 0;
+        return xasprintf("%.*s.%x.%x.%x", dir_n, path, (unsigned)getpid(), (unsigned)(uv_hrtime() >> 10), count++);
 }
 
 /* Gives the bound socket its name, once connections to it succeed. */

@@ -1,7 +1,7 @@
 /* grpc_server: a small gRPC server (unary calls, no compression) on nghttp2, on the loop.
  *
- * Served on unix sockets or TCP, in clear text, as the kubelet speaks it. Limits: 4 MiB a message, 256 concurrent calls a connection. docs/grpc.md
- * holds the protocol notes. Loop thread only. */
+ * Served on unix sockets or TCP, in clear text, as the kubelet speaks it. Limits: 4 MiB a message, 256 concurrent calls a
+ * connection. docs/grpc.md holds the protocol notes. Loop thread only. */
 #ifndef DRA_GRPC_SERVER_H
 #define DRA_GRPC_SERVER_H
 

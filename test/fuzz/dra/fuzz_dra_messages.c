@@ -43,7 +43,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
                         const char **ids = arena_alloc(a, 2 * sizeof(*ids));
                         ids[0] = claims[i].name;
                         *d = (struct dra_device){ .requests = ids, .pool = claims[i].namespace, .device = claims[i].uid, .cdi_ids = ids };
-                        results[i] = (struct dra_result){ .uid = claims[i].uid, .devices = d, .n_devices = 1, .error = i % 3 ? NULL : once };
+                        results[i] =
+                                (struct dra_result){ .uid = claims[i].uid, .devices = d, .n_devices = 1, .error = i % 3 ? NULL : once };
                 }
                 dra_messages_write_results(prepare, results, n_claims, a, &out);
                 BUG_ON(out.failed || out.n == 0);

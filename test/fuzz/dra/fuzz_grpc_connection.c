@@ -80,7 +80,9 @@ static void on_wake(void *u) {
 }
 
 static void answer(struct bed *b) {
-        const struct dra_device device = { .requests = (const char *[]){ "r/s", NULL }, .pool = "p", .device = "d", .cdi_ids = (const char *[]){ "c", NULL } };
+        const struct dra_device device = {
+                .requests = (const char *[]){ "r/s", NULL }, .pool = "p", .device = "d", .cdi_ids = (const char *[]){ "c", NULL }
+        };
         if (b->n_calls)
                 grpc_call_reply(b->call[--b->n_calls], "late", 4);
         if (b->n_ops)
@@ -137,7 +139,9 @@ static void run_script(struct bed *b, const uint8_t *p, size_t n) {
                         if (n_calls < MAX_CALLS) {
                                 size_t total = k;
                                 uint8_t *body = order % 10 ? NULL : h2_message(p, k, &total);
-                                const struct h2_options o = { .timeout = timeouts[order / 10 % ARRAY_LEN(timeouts)], .frame_size = order & 7, .open = order & 0x80 };
+                                const struct h2_options o = { .timeout = timeouts[order / 10 % ARRAY_LEN(timeouts)],
+                                                              .frame_size = order & 7,
+                                                              .open = order & 0x80 };
                                 call[n_calls++] = h2_call(client, paths[order / 10 % ARRAY_LEN(paths)], body ? body : p, total, &o);
                                 free(body);
                         }

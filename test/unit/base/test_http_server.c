@@ -62,7 +62,9 @@ static void on_readable(uv_poll_t *p, int status, int events) {
 }
 
 static void client_start(uv_loop_t *loop, struct client *c, int port, const char *request) {
-        const struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+        const struct sockaddr_in a = { .sin_family = AF_INET,
+                                       .sin_port = htons((uint16_t)port),
+                                       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
         *c = (struct client){ .in = BUF_INIT(4 << 20) };
         c->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
         assert_int_equal(connect(c->fd, (const struct sockaddr *)&a, sizeof a), 0);
@@ -148,7 +150,8 @@ static void test_methods(void **state) {
         assert_non_null(strstr(head, "HTTP/1.1 200 OK\r\n"));
         assert_null(strstr(head, "\r\n\r\nok"));
         assert_int_equal(calls, 1);
-        _cleanup_(freep) char *post = exchange(&loop, port, "POST /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nConnection: close\r\n\r\nabc");
+        _cleanup_(freep) char *post =
+                exchange(&loop, port, "POST /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nConnection: close\r\n\r\nabc");
         assert_non_null(strstr(post, "HTTP/1.1 405 "));
         assert_non_null(strstr(post, "Allow: GET, HEAD\r\n"));
         _cleanup_(freep) char *junk = exchange(&loop, port, "\x16\x03\x01\x02 what is this\r\n\r\n");

@@ -42,8 +42,10 @@ static void test_counter_and_gauge(void **state) {
         metric_set(g, 0.25, LABELS("x", "prepare"));
         metric_inc(g, -1, LABELS("x", "unprepare"));
         metric_inc(g, 0.5, LABELS("x", "prepare"));
-        assert_text(m, "# HELP a_total Things done.\n# TYPE a_total counter\na_total 3\n"
-                       "# HELP b Size.\n# TYPE b gauge\nb{driver=\"x\",operation=\"prepare\"} 0.75\nb{driver=\"x\",operation=\"unprepare\"} -1\n");
+        assert_text(
+                m,
+                "# HELP a_total Things done.\n# TYPE a_total counter\na_total 3\n"
+                "# HELP b Size.\n# TYPE b gauge\nb{driver=\"x\",operation=\"prepare\"} 0.75\nb{driver=\"x\",operation=\"unprepare\"} -1\n");
         metric_forget(g, LABELS("x", "prepare"));
         metric_forget(g, LABELS("never", "there"));
         assert_text(m, "# HELP a_total Things done.\n# TYPE a_total counter\na_total 3\n"

@@ -101,7 +101,9 @@ int main(int argc, char **argv) {
         if (argc != 2)
                 return 2;
         _cleanup_(freep) char *dir = file_join(argv[1], "plugin");
-        const struct dra_plugin_options options = { .driver_name = "test.example.com", .plugin_dir = dir, .registrar_dir = argv[1], .ops = &ops };
+        const struct dra_plugin_options options = {
+                .driver_name = "test.example.com", .plugin_dir = dir, .registrar_dir = argv[1], .ops = &ops
+        };
         uv_loop_init(&loop);
         if (dra_plugin_new(&loop, &options, &plugin, &e) < 0) {
                 fprintf(stderr, "%s\n", e.msg);

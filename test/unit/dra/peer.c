@@ -85,7 +85,9 @@ struct peer *peer_unix(uv_loop_t *loop, const char *path) {
 }
 
 struct peer *peer_tcp(uv_loop_t *loop, int port) {
-        const struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+        const struct sockaddr_in a = { .sin_family = AF_INET,
+                                       .sin_port = htons((uint16_t)port),
+                                       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
         int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
         struct peer *p = peer_new(fd, (const struct sockaddr *)&a, sizeof a);
         uv_tcp_init(loop, &p->h.tcp);

@@ -106,7 +106,8 @@ static void test_number_of_claims(void **state) {
                         assert_int_equal(n, want);
                 } else {
                         assert_int_equal(r, -1);
-                        assert_string_equal(e.msg, want ? "the request has 1025 claims, at most 1024 are accepted" : "the request has no claims");
+                        assert_string_equal(e.msg,
+                                            want ? "the request has 1025 claims, at most 1024 are accepted" : "the request has no claims");
                 }
                 buf_done(&b);
         }
@@ -116,7 +117,8 @@ static void test_not_protobuf(void **state) {
         static const struct {
                 const char *p;
                 size_t n;
-        } cases[] = { { "\x0a\x05xx", 4 }, { "\x0a", 1 }, { "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 11 }, { "garbage", 7 }, { "\x0a\x02\x0a\x7f", 4 }, { "\x08\x01", 2 } };
+        } cases[] = { { "\x0a\x05xx", 4 },       { "\x0a", 1 },    { "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 11 }, { "garbage", 7 },
+                      { "\x0a\x02\x0a\x7f", 4 }, { "\x08\x01", 2 } };
         for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
                 _cleanup_(arena_freep) struct arena *a = arena_new(0);
                 struct dra_claim *claims;
@@ -136,10 +138,15 @@ static void test_results(void **state) {
                 "\x0a\x05" "\x0a\x01" "c" "\x12\x00";
         static const char unprepared[] = "\x0a\x05" "\x0a\x01" "a" "\x12\x00" "\x0a\x0b" "\x0a\x01" "b" "\x12\x06" "\x0a\x04oops";
         const struct dra_device devices[] = {
-                { .requests = (const char *[]){ "r1", "r2", NULL }, .pool = "pool", .device = "dev", .cdi_ids = (const char *[]){ "k=c", NULL } },
+                { .requests = (const char *[]){ "r1", "r2", NULL },
+                  .pool = "pool",
+                  .device = "dev",
+                  .cdi_ids = (const char *[]){ "k=c", NULL } },
                 { .requests = NULL, .pool = "pool", .device = "d2", .cdi_ids = NULL },
         };
-        const struct dra_result results[] = { { .uid = "a", .devices = devices, .n_devices = 2 }, { .uid = "b", .error = "oops" }, { .uid = "c" } };
+        const struct dra_result results[] = { { .uid = "a", .devices = devices, .n_devices = 2 },
+                                              { .uid = "b", .error = "oops" },
+                                              { .uid = "c" } };
         _cleanup_(arena_freep) struct arena *a = arena_new(0);
         struct buf out = BUF_INIT(4096);
         dra_messages_write_results(true, results, 3, a, &out);

@@ -39,7 +39,9 @@ struct bed {
 /* "d": with a device, "n": without, "f": fails, "w<i>": waits. */
 static void prepare(void *u, struct dra_op *op, const struct dra_claim *claim) {
         struct bed *b = u;
-        const struct dra_device device = { .requests = (const char *[]){ "req/sub", NULL }, .pool = "p", .device = "d", .cdi_ids = (const char *[]){ "c", NULL } };
+        const struct dra_device device = {
+                .requests = (const char *[]){ "req/sub", NULL }, .pool = "p", .device = "d", .cdi_ids = (const char *[]){ "c", NULL }
+        };
         b->started++;
         b->timeout_ms = dra_op_timeout_ms(op);
         switch (claim->name[0]) {
@@ -106,7 +108,9 @@ static struct bed *bed_new(void) {
         b->dra_path = file_join(b->plugin_dir, "dra.sock");
         b->registration_path = file_join(dir, "x.example.com-reg.sock");
         uv_loop_init(&b->loop);
-        const struct dra_plugin_options o = { .driver_name = "x.example.com", .plugin_dir = b->plugin_dir, .registrar_dir = dir, .health_port = 0, .ops = &ops, .u = b };
+        const struct dra_plugin_options o = {
+                .driver_name = "x.example.com", .plugin_dir = b->plugin_dir, .registrar_dir = dir, .health_port = 0, .ops = &ops, .u = b
+        };
         if (dra_plugin_new(&b->loop, &o, &b->plugin, &e) < 0)
                 fail_msg("%s", e.msg);
         return b;
@@ -177,7 +181,16 @@ static void test_unprepare(void **state) {
         wait_ops(b, 3);
         dra_op_unprepared(b->op[1]);
         peer_wait(p, call);
-        ASSERT_REPLY(call, "\x0a\x0d" "\x0a\x03u-f" "\x12\x06" "\x0a\x04oops" "\x0a\x07" "\x0a\x03u-x" "\x12\x00" "\x0a\x08" "\x0a\x04u-w1" "\x12\x00");
+        ASSERT_REPLY(call, "\x0a\x0d"
+                           "\x0a\x03u-f"
+                           "\x12\x06"
+                           "\x0a\x04oops"
+                           "\x0a\x07"
+                           "\x0a\x03u-x"
+                           "\x12\x00"
+                           "\x0a\x08"
+                           "\x0a\x04u-w1"
+                           "\x12\x00");
         peer_free(p, &b->loop);
         bed_free(b);
 }
@@ -196,7 +209,16 @@ static void test_waiting_claim_blocks_nobody(void **state) {
         assert_false(call->closed);
         dra_op_prepared(b->op[1], NULL, 0);
         peer_wait(p, call);
-        ASSERT_REPLY(call, "\x0a\x08" "\x0a\x04u-w1" "\x12\x00" "\x0a\x07" "\x0a\x03u-n" "\x12\x00" "\x0a\x0e" "\x0a\x04u-w2" "\x12\x06" "\x12\x04oops");
+        ASSERT_REPLY(call, "\x0a\x08"
+                           "\x0a\x04u-w1"
+                           "\x12\x00"
+                           "\x0a\x07"
+                           "\x0a\x03u-n"
+                           "\x12\x00"
+                           "\x0a\x0e"
+                           "\x0a\x04u-w2"
+                           "\x12\x06"
+                           "\x12\x04oops");
         assert_int_equal(b->cancelled, 0);
         peer_free(p, &b->loop);
         bed_free(b);
@@ -209,7 +231,8 @@ static void test_kubelet_hangs_up(void **state) {
                 struct bed *b = bed_new();
                 struct peer *p = peer_unix(&b->loop, b->dra_path), *other = peer_unix(&b->loop, b->dra_path);
                 struct h2_call *stays = call_claims(other, PREPARE, CLAIMS("w9"), NULL);
-                struct h2_call *call = call_claims(p, PREPARE, CLAIMS("w1", "n", "w2", "w3"), &(struct h2_options){ .timeout = how == DEADLINE ? "100m" : "45S" });
+                struct h2_call *call = call_claims(p, PREPARE, CLAIMS("w1", "n", "w2", "w3"),
+                                                   &(struct h2_options){ .timeout = how == DEADLINE ? "100m" : "45S" });
                 wait_ops(b, 5);
                 dra_op_prepared(TAKE(b->op[2]), NULL, 0);
                 if (how == RESET) {
@@ -289,7 +312,14 @@ static void test_registration(void **state) {
         struct h2_call *info = peer_call(p, "/pluginregistration.Registration/GetInfo", NULL, 0, NULL);
         peer_wait(p, info);
         struct buf want = BUF_INIT(1024);
-        buf_addf(&want, "\x0a\x09" "DRAPlugin" "\x12\x0dx.example.com" "\x1a%c%s" "\x22\x0cv1.DRAPlugin" "\x22\x11v1beta1.DRAPlugin", (int)strlen(b->dra_path), b->dra_path);
+        buf_addf(&want,
+                 "\x0a\x09"
+                 "DRAPlugin"
+                 "\x12\x0dx.example.com"
+                 "\x1a%c%s"
+                 "\x22\x0cv1.DRAPlugin"
+                 "\x22\x11v1beta1.DRAPlugin",
+                 (int)strlen(b->dra_path), b->dra_path);
         assert_reply(info, buf_str(&want), want.n);
         buf_done(&want);
 
@@ -342,8 +372,11 @@ static void test_cannot_start(void **state) {
         struct bed *b = bed_new();
         struct dra_plugin *second;
         struct err e;
-        _cleanup_(freep) char *nowhere = file_join(b->dir, "nowhere"), *elsewhere = file_join(b->dir, "second"), *socket_path = file_join(elsewhere, "dra.sock");
-        struct dra_plugin_options o = { .driver_name = "x.example.com", .plugin_dir = elsewhere, .registrar_dir = nowhere, .health_port = -1, .ops = &ops, .u = b };
+        _cleanup_(freep) char *nowhere = file_join(b->dir, "nowhere"), *elsewhere = file_join(b->dir, "second"),
+                              *socket_path = file_join(elsewhere, "dra.sock");
+        struct dra_plugin_options o = {
+                .driver_name = "x.example.com", .plugin_dir = elsewhere, .registrar_dir = nowhere, .health_port = -1, .ops = &ops, .u = b
+        };
         assert_int_equal(dra_plugin_new(&b->loop, &o, &second, &e), -1);
         assert_non_null(strstr(e.msg, "nowhere/x.example.com-reg.sock"));
         assert_int_equal(access(socket_path, F_OK), -1);

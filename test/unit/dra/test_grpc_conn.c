@@ -251,7 +251,8 @@ static void test_split_in_every_way(void **state) {
                 for (size_t frame = 0; frame <= 7; frame++) {
                         struct bed *b = bed_new();
                         b->slice = slice;
-                        struct h2_call *call = call_with(b, "/test.Test/Echo", "a message of some length", 24, &(struct h2_options){ .frame_size = frame });
+                        struct h2_call *call = call_with(b, "/test.Test/Echo", "a message of some length", 24,
+                                                         &(struct h2_options){ .frame_size = frame });
                         shuttle(b);
                         assert_text(h2_reply(call), "a message of some length");
                         bed_free(b);
@@ -278,11 +279,14 @@ static void test_announced_length(void **state) {
         const struct {
                 uint8_t prefix[5];
                 int status;
-        } cases[] = { { { 0, 0x00, 0x40, 0x00, 0x01 }, GRPC_RESOURCE_EXHAUSTED }, { { 0, 0xff, 0xff, 0xff, 0xff }, GRPC_RESOURCE_EXHAUSTED },
-                      { { 1, 0, 0, 0, 1 }, GRPC_UNIMPLEMENTED },                  { { 0xff, 0, 0, 0, 1 }, GRPC_UNIMPLEMENTED } };
+        } cases[] = { { { 0, 0x00, 0x40, 0x00, 0x01 }, GRPC_RESOURCE_EXHAUSTED },
+                      { { 0, 0xff, 0xff, 0xff, 0xff }, GRPC_RESOURCE_EXHAUSTED },
+                      { { 1, 0, 0, 0, 1 }, GRPC_UNIMPLEMENTED },
+                      { { 0xff, 0, 0, 0, 1 }, GRPC_UNIMPLEMENTED } };
         for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
                 struct bed *b = bed_new();
-                struct h2_call *call = h2_call(b->client, "/test.Test/Echo", cases[i].prefix, 5, &(struct h2_options){ .open = true, .frame_size = 2 });
+                struct h2_call *call =
+                        h2_call(b->client, "/test.Test/Echo", cases[i].prefix, 5, &(struct h2_options){ .open = true, .frame_size = 2 });
                 shuttle(b);
                 assert_true(call->closed);
                 assert_int_equal(call->grpc_status, cases[i].status);
@@ -307,7 +311,11 @@ static void test_bad_headers(void **state) {
                 { "/x%y", { 0 }, 200, GRPC_UNIMPLEMENTED, "unknown method /x%25y" },
                 { "/test.Test/Echo", { .method = "GET" }, 405, GRPC_INTERNAL, "gRPC calls are made with POST" },
                 { "/test.Test/Echo", { .content_type = "text/plain" }, 415, GRPC_INTERNAL, "the content-type is not application/grpc" },
-                { "/test.Test/Echo", { .content_type = "application/grpc-web" }, 415, GRPC_INTERNAL, "the content-type is not application/grpc" },
+                { "/test.Test/Echo",
+                  { .content_type = "application/grpc-web" },
+                  415,
+                  GRPC_INTERNAL,
+                  "the content-type is not application/grpc" },
                 { "/test.Test/Echo", { .encoding = "gzip" }, 200, GRPC_UNIMPLEMENTED, "compressed messages are not understood" },
                 { "/test.Test/Echo", { .timeout = "" }, 200, GRPC_INVALID_ARGUMENT, "malformed grpc-timeout" },
                 { "/test.Test/Echo", { .timeout = "5" }, 200, GRPC_INVALID_ARGUMENT, "malformed grpc-timeout" },
@@ -328,7 +336,8 @@ static void test_bad_headers(void **state) {
         assert_int_equal(b->handled, 0);
         static const char *const good[] = { "application/grpc", "application/grpc+proto", "application/grpc; charset=utf-8" };
         for (size_t i = 0; i < ARRAY_LEN(good); i++) {
-                struct h2_call *call = call_with(b, "/test.Test/Echo", "x", 1, &(struct h2_options){ .content_type = good[i], .encoding = "identity" });
+                struct h2_call *call =
+                        call_with(b, "/test.Test/Echo", "x", 1, &(struct h2_options){ .content_type = good[i], .encoding = "identity" });
                 shuttle(b);
                 assert_text(h2_reply(call), "x");
         }
@@ -512,7 +521,8 @@ static void test_deadline(void **state) {
         struct bed *b = bed_new();
         struct h2_call *late = call_with(b, "/test.Test/Keep", "x", 1, &(struct h2_options){ .timeout = "3S" });
         struct h2_call *first = call_with(b, "/test.Test/Keep", "x", 1, &(struct h2_options){ .timeout = "2S" });
-        struct h2_call *unfinished = h2_call(b->client, "/test.Test/Echo", "\0\0", 2, &(struct h2_options){ .open = true, .timeout = "2S" });
+        struct h2_call *unfinished =
+                h2_call(b->client, "/test.Test/Echo", "\0\0", 2, &(struct h2_options){ .open = true, .timeout = "2S" });
         struct h2_call *never = call_with(b, "/test.Test/Keep", "x", 1, NULL);
         shuttle(b);
         assert_int_equal(grpc_conn_deadline(b->conn), 3000);
@@ -536,7 +546,8 @@ static void test_deadline(void **state) {
 /* Peers that do not behave. */
 
 static void test_not_http2(void **state) {
-        static const char *const inputs[] = { "GET / HTTP/1.1\r\nHost: x\r\n\r\n", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n" };
+        static const char *const inputs[] = { "GET / HTTP/1.1\r\nHost: x\r\n\r\n", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+                                              "PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n" };
         for (size_t i = 0; i < ARRAY_LEN(inputs); i++) {
                 struct bed *b = bed_new();
                 grpc_conn_recv(b->conn, inputs[i], strlen(inputs[i]), 0);

@@ -392,7 +392,8 @@ static void test_freed_in_cancel(void **state) {
         for (enum how how = RESET; how <= DEADLINE; how++) {
                 struct bed *b = bed_new();
                 struct peer *p = peer_unix(&b->loop, b->path);
-                struct h2_call *call = peer_call(p, "/test.Test/Keep", "x", 1, &(struct h2_options){ .timeout = how == DEADLINE ? "30m" : NULL });
+                struct h2_call *call =
+                        peer_call(p, "/test.Test/Keep", "x", 1, &(struct h2_options){ .timeout = how == DEADLINE ? "30m" : NULL });
                 (void)peer_call(p, "/test.Test/Keep", "x", 1, NULL);
                 while (b->handled < 2)
                         uv_run(&b->loop, UV_RUN_ONCE);
