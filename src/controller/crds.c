@@ -1,5 +1,7 @@
 #include "controller/crds.h"
 
+#include <limits.h>
+
 #include "base/log.h"
 #include "base/mem.h"
 
@@ -56,6 +58,7 @@ void crds_apply(struct kube_client *c, void (*done)(void *u), void *u) {
                                       .name = crds[i].name,
                                       .manager = "compute-domain-controller",
                                       .body = crds[i].text,
+                                      .attempts = UINT_MAX, /* nothing else works either while the server is away */
                                       .done = on_applied,
                                       .u = o,
                               });
