@@ -92,7 +92,8 @@ static void on_closed(uv_handle_t *h) {
 
 /* Starting. */
 
-static int bind_address(const struct addrinfo *a, int *ret_fd) {
+/* The listening socket, or a negative errno. */
+static int bind_address(const struct addrinfo *a) {
         const int on = 1, off = 0;
         _cleanup_(closep) int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         if (fd < 0)
@@ -102,12 +103,22 @@ static int bind_address(const struct addrinfo *a, int *ret_fd) {
                 setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
         if (bind(fd, a->ai_addr, a->ai_addrlen) < 0 || listen(fd, BACKLOG) < 0)
                 return -errno;
-        *ret_fd = TAKE_FD(fd);
-        return 0;
+        return TAKE_FD(fd);
 }
 
-/* Without a host: all addresses of both families, or of IPv4 where the kernel has no IPv6. */
-static int listen_on(const char *endpoint, int *ret_fd, struct err *e) {
+/* The same for the first address of a host; without a host, for all addresses of a family. */
+static int bind_host(const char *endpoint, const char *host, const char *port, int family, struct err *e) {
+        const struct addrinfo hints = { .ai_family = family, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE };
+        struct addrinfo *found;
+        int r = getaddrinfo(host, port, &hints, &found);
+        if (r != 0)
+                return err_set(e, ERR_INVALID, EINVAL, "endpoint '%s': %s", endpoint, gai_strerror(r));
+        r = bind_address(found);
+        freeaddrinfo(found);
+        return r < 0 ? err_errno(e, -r, "listen on '%s'", endpoint) : r;
+}
+
+static int listen_on(const char *endpoint, struct err *e) {
         const char *colon = strrchr(endpoint, ':');
         int64_t port;
         if (!colon || !str_to_i64(str_from(colon + 1), &port) || port < 0 || port > UINT16_MAX)
@@ -116,21 +127,14 @@ static int listen_on(const char *endpoint, int *ret_fd, struct err *e) {
         if (host.n >= 2 && host.p[0] == '[' && host.p[host.n - 1] == ']')
                 host = (struct str){ host.p + 1, host.n - 2 };
         _cleanup_(freep) char *name = xstrndup(host.p, host.n);
+        if (*name)
+                return bind_host(endpoint, name, colon + 1, AF_UNSPEC, e);
 
-        const struct addrinfo any4 = { .ai_family = AF_INET, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE };
-        struct addrinfo hints = { .ai_family = host.n ? AF_UNSPEC : AF_INET6, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE };
-        for (;;) {
-                struct addrinfo *found;
-                int r = getaddrinfo(host.n ? name : NULL, colon + 1, &hints, &found);
-                if (r != 0)
-                        return err_set(e, ERR_INVALID, r, "endpoint '%s': %s", endpoint, gai_strerror(r));
-                r = bind_address(found, ret_fd);
-                freeaddrinfo(found);
-                bool no_ipv6 = r == -EAFNOSUPPORT || r == -EADDRNOTAVAIL;
-                if (r == 0 || host.n || hints.ai_family == AF_INET || !no_ipv6)
-                        return r == 0 ? 0 : err_errno(e, -r, "listen on '%s'", endpoint);
-                hints = any4;
-        }
+        /* All addresses of both families, or of IPv4 where the kernel has no IPv6. */
+        int fd = bind_host(endpoint, NULL, colon + 1, AF_INET6, e);
+        if (fd < 0 && (e->code == EAFNOSUPPORT || e->code == EADDRNOTAVAIL))
+                fd = bind_host(endpoint, NULL, colon + 1, AF_INET, e);
+        return fd;
 }
 
 static int port_of(int fd) {
@@ -142,8 +146,8 @@ static int port_of(int fd) {
 }
 
 int http_server_new(uv_loop_t *loop, const char *endpoint, http_handler_fn *fn, void *u, struct http_server **ret, struct err *e) {
-        int fd;
-        if (listen_on(endpoint, &fd, e) < 0)
+        int fd = listen_on(endpoint, e);
+        if (fd < 0)
                 return -1;
         struct http_server *s = xnew(struct http_server);
         s->fn = fn;

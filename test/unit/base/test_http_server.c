@@ -233,7 +233,7 @@ static void test_idle_connections_cost_nothing(void **state) {
 }
 
 static void test_endpoints(void **state) {
-        static const char *const good[] = { ":0", "127.0.0.1:0", "0.0.0.0:0", "localhost:0" };
+        static const char *const good[] = { ":0", "127.0.0.1:0", "0.0.0.0:0", "localhost:0", "[::ffff:127.0.0.1]:0" };
         static const char *const bad[] = { "", "8080", ":", ":x", ":65536", ":-1", "127.0.0.1" };
         uv_loop_t loop;
         unsigned calls = 0;

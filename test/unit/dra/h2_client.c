@@ -161,6 +161,12 @@ void h2_ping(struct h2_client *c) {
         assert_int_equal(nghttp2_submit_ping(c->session, NGHTTP2_FLAG_NONE, NULL), 0);
 }
 
+void h2_open_windows(struct h2_client *c) {
+        const nghttp2_settings_entry widest = { NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, INT32_MAX };
+        assert_int_equal(nghttp2_submit_settings(c->session, NGHTTP2_FLAG_NONE, &widest, 1), 0);
+        assert_int_equal(nghttp2_session_set_local_window_size(c->session, NGHTTP2_FLAG_NONE, 0, INT32_MAX), 0);
+}
+
 uint8_t *h2_message(const void *p, size_t n, size_t *ret_n) {
         const uint8_t prefix[] = { 0, (uint8_t)(n >> 24), (uint8_t)(n >> 16), (uint8_t)(n >> 8), (uint8_t)n };
         uint8_t *out = xmalloc(sizeof prefix + n);

@@ -54,6 +54,8 @@ void h2_send(struct h2_call *call, const void *p, size_t n, bool end);
 void h2_send_trailers(struct h2_call *call); /* instead of an end */
 void h2_reset(struct h2_call *call);
 void h2_ping(struct h2_client *c);
+/* Lets the server send as much as it likes: nothing but the socket stops it. */
+void h2_open_windows(struct h2_client *c);
 
 /* A message behind its prefix; caller frees. */
 uint8_t *h2_message(const void *p, size_t n, size_t *ret_n);

@@ -286,6 +286,7 @@ static void test_largest_message(void **state) {
         char *big = xcalloc(1, GRPC_MAX_MESSAGE);
         memset(big, 'b', GRPC_MAX_MESSAGE);
         struct peer *p = peer_unix(&b->loop, b->path);
+        h2_open_windows(p->h2);
         struct h2_call *call = peer_call(p, "/test.Test/Echo", big, GRPC_MAX_MESSAGE, NULL);
         peer_wait(p, call);
         struct str s = h2_reply(call);
@@ -432,11 +433,12 @@ static void test_goaway_on_shutdown(void **state) {
 
 /* Bad peers. */
 
-/* It asks for much and reads nothing: the server neither grows nor hangs at its end. */
+/* It asks for much and reads nothing: others are served meanwhile, and the server's end does not wait for it. */
 static void test_peer_that_does_not_read(void **state) {
         struct bed *b = bed_new();
         struct peer *mute = peer_unix(&b->loop, b->path), *p = peer_unix(&b->loop, b->path);
         uv_read_stop(&mute->h.stream);
+        h2_open_windows(mute->h2);
         for (int i = 0; i < 20; i++)
                 (void)peer_call(mute, "/test.Test/Large", "x", 1, NULL);
         for (int i = 0; i < 10; i++) {
@@ -448,6 +450,23 @@ static void test_peer_that_does_not_read(void **state) {
         loop_until(&b->loop, &p->closed);
         peer_free(mute, &b->loop);
         peer_free(p, &b->loop);
+        bed_free(b);
+}
+
+/* It goes while an answer is half written. */
+static void test_peer_goes_while_written_to(void **state) {
+        struct bed *b = bed_new();
+        struct peer *mute = peer_unix(&b->loop, b->path);
+        uv_read_stop(&mute->h.stream);
+        h2_open_windows(mute->h2);
+        (void)peer_call(mute, "/test.Test/Keep", "x", 1, NULL);
+        (void)peer_call(mute, "/test.Test/Large", "x", 1, NULL);
+        while (!b->n_kept)
+                uv_run(&b->loop, UV_RUN_ONCE);
+        loop_turns(&b->loop, 5);
+        peer_close(mute);
+        loop_until(&b->loop, &b->was_cancelled);
+        peer_free(mute, &b->loop);
         bed_free(b);
 }
 
@@ -537,6 +556,7 @@ int main(void) {
                 cmocka_unit_test(test_freed_in_cancel),
                 cmocka_unit_test(test_goaway_on_shutdown),
                 cmocka_unit_test(test_peer_that_does_not_read),
+                cmocka_unit_test(test_peer_goes_while_written_to),
                 cmocka_unit_test(test_idle_connections_make_room),
                 cmocka_unit_test(test_busy_connections_stay),
                 cmocka_unit_test(test_not_http2),
