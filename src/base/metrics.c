@@ -156,7 +156,7 @@ static void add_number(struct buf *b, double v) {
                 buf_adds(b, "NaN");
         else if (isinf(v))
                 buf_adds(b, v > 0 ? "+Inf" : "-Inf");
-        else if (fabs(v) < 1e15 && v == trunc(v))
+        else if (fabs(v) < 1e15 && v == (double)(int64_t)v)
                 buf_addf(b, "%.0f", v);
         else
                 buf_addf(b, "%.10g", v);
@@ -236,7 +236,7 @@ static void add_stat(struct buf *b) {
                 return;
         double boot = timespec_s(now) - timespec_s(since_boot);
         add_single(b, "process_start_time_seconds", "When the process was started, in seconds since 1970.", METRIC_GAUGE,
-                   floor(boot + (double)field[22] / (double)sysconf(_SC_CLK_TCK)));
+                   (double)(int64_t)(boot + (double)field[22] / (double)sysconf(_SC_CLK_TCK)));
         add_single(b, "process_virtual_memory_bytes", "Virtual memory.", METRIC_GAUGE, (double)field[23]);
         add_single(b, "process_resident_memory_bytes", "Resident memory.", METRIC_GAUGE, (double)field[24] * (double)sysconf(_SC_PAGESIZE));
 }
