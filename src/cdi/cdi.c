@@ -78,6 +78,10 @@ int cdi_validate(const struct cdi_spec *s, struct err *e) {
                 if (edits_validate(&d->edits, d->name, e) < 0)
                         return -1;
         }
+        for (const char *p = s->comment; p && *p; p++) {
+                if ((unsigned char)*p < ' ')
+                        return err_set(e, ERR_INVALID, 0, "%s: the comment is not one line", s->kind);
+        }
         return edits_validate(&s->common, s->kind, e);
 }
 
@@ -134,6 +138,8 @@ static void render_edits(struct jw *w, const struct cdi_edits *ed) {
 
 void cdi_render(const struct cdi_spec *s, struct buf *out) {
         struct jw w = JW(out);
+        if (s->comment)
+                buf_addf(out, "# %s\n", s->comment);
         jw_obj(&w, NULL);
         jw_str(&w, "cdiVersion", "0.5.0");
         jw_str(&w, "kind", s->kind);

@@ -37,9 +37,10 @@ struct cdi_spec {
         const struct cdi_device *devices;
         size_t n_devices;
         struct cdi_edits common;     /* containerEdits at the root */
+        const char *comment;         /* one line for people and for the writer itself, "# ..." at the top of the file, or NULL */
 };
 
-/* Renders as JSON, a form of YAML that every runtime reads. */
+/* Renders as JSON, a form of YAML that every runtime reads, behind the comment. */
 void cdi_render(const struct cdi_spec *s, struct buf *out);
 
 /* "<root>/<vendor>-<class>_<id>.yaml", caller frees: the name that the reference driver uses, so that an upgrade finds its files. */

@@ -67,6 +67,20 @@ static void daemon_claim_renders_as_the_reference(void **state) {
         buf_done(&b);
 }
 
+static void comment_is_one_line_above(void **state) {
+        (void)state;
+        struct err e;
+        struct cdi_spec s = channel_spec;
+        struct buf b = BUF_INIT(4096);
+        s.comment = "claim ns/name";
+        assert_int_equal(cdi_validate(&s, &e), 0);
+        cdi_render(&s, &b);
+        assert_true(str_starts(buf_str(&b), "# claim ns/name\n{\"cdiVersion\""));
+        buf_done(&b);
+        s.comment = "a\nkind: evil";
+        assert_int_equal(cdi_validate(&s, &e), -1);
+}
+
 static void file_has_the_reference_name_and_mode(void **state) {
         (void)state;
         struct err e;
@@ -153,6 +167,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(channel_claim_renders_as_the_reference),
                 cmocka_unit_test(daemon_claim_renders_as_the_reference),
+                cmocka_unit_test(comment_is_one_line_above),
                 cmocka_unit_test(file_has_the_reference_name_and_mode),
                 cmocka_unit_test(list_finds_its_own_kind_only),
                 cmocka_unit_test(an_id_never_leaves_the_folder),

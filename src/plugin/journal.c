@@ -1,0 +1,119 @@
+#include "plugin/journal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/file.h"
+
+void journal_init(struct journal *j, const char *plugin_dir, const char *boot_id) {
+        *j = (struct journal){ .path = file_join(plugin_dir, "checkpoint.json"), .stale = true };
+        snprintf(j->boot_id, sizeof j->boot_id, "%s", boot_id);
+}
+
+/* Each write makes a new file, so these tell whether it is still the one that we know. */
+static bool same_file(const struct stat *a, const struct stat *b) {
+        return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
+               a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+static int look(const struct journal *j, struct stat *ret, struct err *e) {
+        *ret = (struct stat){ 0 };
+        if (stat(j->path, ret) < 0 && errno != ENOENT)
+                return err_errno(e, errno, "stat '%s'", j->path);
+        return 0;
+}
+
+static void empty_table(struct journal *j) {
+        checkpoint_done(&j->table);
+        memcpy(j->table.boot_id, j->boot_id, sizeof j->boot_id);
+}
+
+static int set_aside(struct journal *j, char **ret_aside, struct err *e) {
+        char *aside = xasprintf("%s.corrupt-%lld", j->path, (long long)time(NULL));
+        if (rename(j->path, aside) < 0) {
+                err_errno(e, errno, "rename '%s' to '%s'", j->path, aside);
+                free(aside);
+                return -1;
+        }
+        *ret_aside = aside;
+        return 0;
+}
+
+int journal_sync(struct journal *j, enum journal_event *ret, char **ret_aside, struct err *e) {
+        struct stat now;
+        struct err why;
+        _cleanup_(freep) char *text = NULL;
+        size_t n = 0;
+        *ret = JOURNAL_SAME;
+        if (look(j, &now, e) < 0)
+                return -1;
+        if (!j->stale && same_file(&now, &j->seen))
+                return 0;
+        *ret = JOURNAL_READ;
+        if (now.st_ino && file_read(j->path, CHECKPOINT_MAX_BYTES, &text, &n, e) < 0)
+                return err_wrap(e, "checkpoint");
+        struct checkpoint table = { 0 };
+        if (!text) {
+                empty_table(j);
+        } else if (checkpoint_decode((struct str){ text, n }, &table, &why) < 0) {
+                if (set_aside(j, ret_aside, e) < 0)
+                        return -1;
+                empty_table(j);
+                now = (struct stat){ 0 };
+                *ret = JOURNAL_CORRUPT;
+        } else if (table.boot_id[0] && !streq(table.boot_id, j->boot_id)) {
+                checkpoint_done(&table);
+                empty_table(j);
+                *ret = JOURNAL_REBOOTED;
+        } else {
+                /* Old versions wrote no boot id: their claims are taken to be of this boot. */
+                checkpoint_done(&j->table);
+                j->table = table;
+                memcpy(j->table.boot_id, j->boot_id, sizeof j->boot_id);
+        }
+        j->seen = now;
+        j->stale = false;
+        return 0;
+}
+
+int journal_write(struct journal *j, struct err *e) {
+        struct buf text = BUF_INIT(CHECKPOINT_MAX_BYTES);
+        enum journal_event event;
+        struct err ignored;
+        _cleanup_(freep) char *aside = NULL;
+        checkpoint_encode(&j->table, &text);
+        int r = text.failed ? err_set(e, ERR_INTERNAL, 0, "it would be larger than %d bytes", CHECKPOINT_MAX_BYTES)
+                            : file_replace(j->path, text.p, text.n, 0600, e);
+        buf_done(&text);
+        if (r == 0 && look(j, &j->seen, e) == 0)
+                return 0;
+        err_wrap(e, "record the claims of this node");
+        j->stale = true;
+        (void)journal_sync(j, &event, &aside, &ignored); /* else the next one does it */
+        return -1;
+}
+
+static void on_change(struct watch_file *w) {
+        struct journal *j = w->u;
+        struct stat now;
+        struct err e;
+        if (look(j, &now, &e) < 0 || !same_file(&now, &j->seen))
+                j->changed(j->u);
+}
+
+int journal_watch(struct journal *j, uv_loop_t *loop, void (*changed)(void *u), void *u, struct err *e) {
+        j->changed = changed;
+        j->u = u;
+        j->watch.u = j;
+        return watch_file_start(&j->watch, loop, j->path, on_change, e);
+}
+
+void journal_done(struct journal *j) {
+        if (j->watch.active)
+                watch_file_stop(&j->watch, NULL);
+        checkpoint_done(&j->table);
+        free(j->path);
+        j->path = NULL;
+}

@@ -1,0 +1,43 @@
+/* journal: the table of prepared claims, in memory and in checkpoint.json.
+ *
+ * The file is the truth, because two plugin processes share it during an update: whoever holds the node lock calls journal_sync() first, which
+ * reads the file again if somebody else wrote it. A write replaces the file durably; when it fails (disk full), the table goes back to what
+ * the file holds. */
+#ifndef PLUGIN_JOURNAL_H
+#define PLUGIN_JOURNAL_H
+
+#include <sys/stat.h>
+#include <uv.h>
+
+#include "base/watch_file.h"
+#include "plugin/checkpoint.h"
+
+struct journal {
+        char *path;
+        struct checkpoint table;   /* valid since the last sync or write */
+        char boot_id[37];          /* of this boot */
+        struct stat seen;          /* the file that `table` stands for; st_ino 0: none */
+        bool stale;                /* the table is not what the file holds */
+        struct watch_file watch;
+        void (*changed)(void *u);
+        void *u;
+};
+
+/* What journal_sync found. */
+enum journal_event {
+        JOURNAL_SAME,      /* nobody else wrote */
+        JOURNAL_READ,      /* read (again) */
+        JOURNAL_REBOOTED,  /* of another boot: the table is empty now, and nothing that it held exists any more */
+        JOURNAL_CORRUPT,   /* set aside under a new name (*ret_aside, caller frees); the table is empty */
+};
+
+void journal_init(struct journal *j, const char *plugin_dir, const char *boot_id);
+/* With the node lock held. A file of another boot, of none or a corrupt one is not written over yet: that is the caller's next journal_write(). */
+int journal_sync(struct journal *j, enum journal_event *ret, char **ret_aside, struct err *e);
+/* With the node lock held, after journal_sync(). */
+int journal_write(struct journal *j, struct err *e);
+/* Calls back when somebody else has replaced the file. */
+int journal_watch(struct journal *j, uv_loop_t *loop, void (*changed)(void *u), void *u, struct err *e);
+void journal_done(struct journal *j);
+
+#endif

@@ -1,0 +1,231 @@
+#include "plugin/lookup.h"
+
+#include <ctype.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#include "base/json.h"
+#include "kube/kube_informer.h"
+#include "kube/kube_object.h"
+
+enum { PAGE = 500, DOMAINS_MAX = 100000 };
+
+/* ---- one list ---- */
+
+struct lookup {
+        struct kube_client *client;
+        struct kube_call *call;
+        char *ns;
+        struct lookup_list *list;
+        size_t cap;
+        lookup_done_fn *fn;
+        void *u;
+};
+
+void lookup_list_free(struct lookup_list *l) {
+        if (l)
+                arena_free(l->arena);
+}
+
+const struct lookup_domain *lookup_find(const struct lookup_list *l, const char *uid) {
+        for (size_t i = 0; l && i < l->n; i++) {
+                if (streq(l->items[i].uid, uid))
+                        return &l->items[i];
+        }
+        return NULL;
+}
+
+static void finish(struct lookup *l, const struct err *e) {
+        lookup_done_fn *fn = l->fn;
+        void *u = l->u;
+        struct lookup_list *list = l->list;
+        if (e) {
+                lookup_list_free(list);
+                list = NULL;
+        }
+        free(l->ns);
+        free(l);
+        fn(u, list, e);
+}
+
+static void add(struct lookup *l, yyjson_val *item) {
+        struct kube_meta meta = { 0 };
+        struct err e;
+        /* One that cannot be read is one that no claim can be for. */
+        if (jd_decode(kube_f_meta, yyjson_obj_get(item, "metadata"), false, "", l->list->arena, &meta, &e) < 0 || !meta.uid)
+                return;
+        if (l->list->n == l->cap) {
+                size_t cap = l->cap ? l->cap * 2 : 16;
+                struct lookup_domain *more = arena_alloc(l->list->arena, cap * sizeof *more);
+                if (l->list->n)
+                        memcpy(more, l->list->items, l->list->n * sizeof *more);
+                l->list->items = more;
+                l->cap = cap;
+        }
+        l->list->items[l->list->n++] = (struct lookup_domain){ meta.ns, meta.name, meta.uid, meta.deleted != 0 };
+}
+
+static void next_page(struct lookup *l, const char *token);
+
+static void on_page(void *u, yyjson_val *obj, const struct err *e) {
+        struct lookup *l = u;
+        size_t i, max;
+        yyjson_val *item;
+        l->call = NULL;
+        if (e) {
+                finish(l, e);
+                return;
+        }
+        yyjson_arr_foreach(yyjson_obj_get(obj, "items"), i, max, item) {
+                if (l->list->n < DOMAINS_MAX)
+                        add(l, item);
+        }
+        const char *token = yyjson_get_str(yyjson_obj_get(yyjson_obj_get(obj, "metadata"), "continue"));
+        if (*str_or(token, ""))
+                next_page(l, token);
+        else
+                finish(l, NULL);
+}
+
+static void next_page(struct lookup *l, const char *token) {
+        struct buf query = BUF_INIT(16384);
+        buf_addf(&query, "limit=%d", PAGE);
+        if (token)
+                buf_adds(&query, "&continue=");
+        for (; token && *token; token++) {
+                if (isalnum((unsigned char)*token) || strchr("-_.~", *token))
+                        buf_addc(&query, *token);
+                else
+                        buf_addf(&query, "%%%02X", (unsigned char)*token);
+        }
+        l->call = kube_start(l->client, &(struct kube_request){
+                .verb = KUBE_LIST,
+                .res = &kube_compute_domains,
+                .ns = l->ns,
+                .query = buf_str(&query),
+                .metadata_only = true,
+                .done = on_page,
+                .u = l,
+        });
+        buf_done(&query);
+}
+
+struct lookup *lookup_start(struct kube_client *c, const char *ns, lookup_done_fn *fn, void *u) {
+        struct lookup *l = xnew(struct lookup);
+        struct arena *a = arena_new(1024);
+        l->client = c;
+        l->ns = ns ? xstrdup(ns) : NULL;
+        l->list = arena_alloc(a, sizeof *l->list);
+        l->list->arena = a;
+        l->fn = fn;
+        l->u = u;
+        next_page(l, NULL);
+        return l;
+}
+
+void lookup_cancel(struct lookup *l) {
+        if (!l)
+                return;
+        kube_cancel(l->call);
+        lookup_list_free(l->list);
+        free(l->ns);
+        free(l);
+}
+
+/* ---- watches ---- */
+
+struct lookup_watch {
+        LIST_ENTRY(lookup_watch) link;
+        struct lookup_watches *all;
+        char *ns;
+        unsigned refs;
+        struct kube_informer *informer;
+};
+
+struct lookup_watches {
+        struct kube_client *client;
+        void (*changed)(void *u);
+        void *u;
+        LIST_HEAD(, lookup_watch) list;
+};
+
+/* Nothing but the metadata is asked for. */
+struct seen_domain {
+        struct kube_object o;
+};
+static const struct jd_field seen_fields[] = { JD_OBJ(struct seen_domain, "metadata", o.meta, kube_f_meta), JD_END };
+
+static const char *by_uid(const struct kube_object *o) {
+        return o->meta.uid;
+}
+
+static void on_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
+        struct lookup_watch *w = u;
+        /* A domain that turns up frees nobody who waits. */
+        if (old && (!now || (now->meta.deleted && !old->meta.deleted)))
+                w->all->changed(w->all->u);
+}
+
+static void on_synced(void *u) {
+        struct lookup_watch *w = u;
+        w->all->changed(w->all->u);
+}
+
+struct lookup_watches *lookup_watches_new(struct kube_client *c, void (*changed)(void *u), void *u) {
+        struct lookup_watches *w = xnew(struct lookup_watches);
+        w->client = c;
+        w->changed = changed;
+        w->u = u;
+        LIST_INIT(&w->list);
+        return w;
+}
+
+void lookup_watches_free(struct lookup_watches *w) {
+        BUG_ON(w && !LIST_EMPTY(&w->list));
+        free(w);
+}
+
+struct lookup_watch *lookup_watch_get(struct lookup_watches *all, const char *ns) {
+        struct lookup_watch *w;
+        LIST_FOREACH(w, &all->list, link) {
+                if (streq(w->ns, ns)) {
+                        w->refs++;
+                        return w;
+                }
+        }
+        w = xnew(struct lookup_watch);
+        w->all = all;
+        w->ns = xstrdup(ns);
+        w->refs = 1;
+        LIST_INSERT_HEAD(&all->list, w, link);
+        w->informer = kube_informer_new(all->client, &(struct kube_informer_options){
+                .res = &kube_compute_domains,
+                .ns = ns,
+                .fields = seen_fields,
+                .size = sizeof(struct seen_domain),
+                .metadata_only = true,
+                .index = { by_uid },
+                .changed = on_changed,
+                .synced = on_synced,
+                .u = w,
+        });
+        return w;
+}
+
+void lookup_watch_put(struct lookup_watch *w) {
+        if (!w || --w->refs)
+                return;
+        LIST_REMOVE(w, link);
+        kube_informer_free(w->informer);
+        free(w->ns);
+        free(w);
+}
+
+bool lookup_watch_gone(const struct lookup_watch *w, const char *uid, bool *ret_deleting) {
+        *ret_deleting = false;
+        if (!w || !kube_informer_synced(w->informer))
+                return false;
+        const struct kube_object *o = kube_informer_first_at(w->informer, 0, uid);
+        *ret_deleting = o && o->meta.deleted;
+        return !o || o->meta.deleted;
+}

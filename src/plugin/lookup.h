@@ -1,0 +1,40 @@
+/* lookup: which ComputeDomains exist. A list for each Prepare, as metadata only, and a watch of one namespace while a Prepare waits for longer. */
+#ifndef PLUGIN_LOOKUP_H
+#define PLUGIN_LOOKUP_H
+
+#include <stdbool.h>
+
+#include "base/mem.h"
+#include "kube/kube_client.h"
+
+struct lookup_domain {
+        const char *ns, *name, *uid;
+        bool deleting;
+};
+
+struct lookup_list {
+        struct arena *arena;
+        struct lookup_domain *items;
+        size_t n;
+};
+void lookup_list_free(struct lookup_list *l);
+const struct lookup_domain *lookup_find(const struct lookup_list *l, const char *uid);
+
+struct lookup;
+/* Once, never from inside; the list is the callback's to free, NULL on error. */
+typedef void(lookup_done_fn)(void *u, struct lookup_list *l, const struct err *e);
+/* ns NULL: all namespaces. */
+struct lookup *lookup_start(struct kube_client *c, const char *ns, lookup_done_fn *fn, void *u);
+void lookup_cancel(struct lookup *l);
+
+/* Namespaces watched, shared by all who wait in one. */
+struct lookup_watches;
+struct lookup_watch;
+struct lookup_watches *lookup_watches_new(struct kube_client *c, void (*changed)(void *u), void *u);
+void lookup_watches_free(struct lookup_watches *w);
+struct lookup_watch *lookup_watch_get(struct lookup_watches *w, const char *ns);
+void lookup_watch_put(struct lookup_watch *w); /* NULL is allowed */
+/* True when the watch knows that the domain does not exist (any more), or, with *ret_deleting, is being deleted. */
+bool lookup_watch_gone(const struct lookup_watch *w, const char *uid, bool *ret_deleting);
+
+#endif

@@ -1,0 +1,81 @@
+#include "plugin/metrics.h"
+
+#include "domain/names.h"
+
+static const double request_buckets[] = { 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8 };
+static const double inside_buckets[] = { 0.0005, 0.001, 0.002, 0.003, 0.005, 0.01, 0.02, 0.05, 0.1, 1 };
+
+static const char *operation(bool prepare) {
+        return prepare ? "prepare" : "unprepare";
+}
+
+void plugin_metrics_init(struct plugin_metrics *m, const char *node) {
+        static const char *const by_operation[] = { "driver", "operation", NULL }, *const by_type[] = { "node", "driver", "device_type", NULL };
+        static const char *const by_error[] = { "driver", "error_type", NULL }, *const by_reason[] = { "reason", NULL };
+        struct metrics *r = metrics_new();
+        *m = (struct plugin_metrics){
+                .registry = r,
+                .node = node,
+                .requests = metric_add(r, METRIC_COUNTER, "nvidia_dra_requests_total", "Claims prepared or unprepared.", by_operation, NULL, 0),
+                .duration = metric_add(r, METRIC_HISTOGRAM, "nvidia_dra_request_duration_seconds",
+                                       "Time to prepare or unprepare a claim, with all waiting.", by_operation, request_buckets, ARRAY_LEN(request_buckets)),
+                .inflight = metric_add(r, METRIC_GAUGE, "nvidia_dra_requests_inflight", "Claims being prepared or unprepared.", by_operation, NULL, 0),
+                .prepared = metric_add(r, METRIC_GAUGE, "nvidia_dra_prepared_devices", "Devices of prepared claims.", by_type, NULL, 0),
+                .prepare_errors = metric_add(r, METRIC_COUNTER, "nvidia_dra_node_prepare_errors_total", "Claims that could not be prepared.", by_error, NULL, 0),
+                .unprepare_errors = metric_add(r, METRIC_COUNTER, "nvidia_dra_node_unprepare_errors_total", "Claims that could not be unprepared.", by_error, NULL, 0),
+                .offered = metric_add(r, METRIC_GAUGE, "nvidia_dra_compute_domain_devices_offered", "1 while this node offers its devices to the scheduler.", NULL, NULL, 0),
+                .not_offered = metric_add(r, METRIC_GAUGE, "nvidia_dra_compute_domain_devices_withheld", "1 for the reason why this node offers no devices.", by_reason, NULL, 0),
+                .inside = metric_add(r, METRIC_HISTOGRAM, "nvidia_dra_prepare_inside_seconds",
+                                     "Time to prepare a claim without the read of the claim and without waiting.", NULL, inside_buckets, ARRAY_LEN(inside_buckets)),
+        };
+        /* Present from the first scrape on: a rate over a series that appears late misses its first event. */
+        for (int prepare = 0; prepare < 2; prepare++) {
+                metric_inc(m->requests, 0, LABELS(CD_DRIVER, operation(prepare)));
+                metric_set(m->inflight, 0, LABELS(CD_DRIVER, operation(prepare)));
+                metric_inc(prepare ? m->prepare_errors : m->unprepare_errors, 0, LABELS(CD_DRIVER, "lock_acquire"));
+                metric_inc(prepare ? m->prepare_errors : m->unprepare_errors, 0, LABELS(CD_DRIVER, prepare ? "prepare_devices" : "unprepare_devices"));
+        }
+        metric_set(m->offered, 0, NULL);
+}
+
+void plugin_metrics_done(struct plugin_metrics *m) {
+        metrics_free(m->registry);
+        m->registry = NULL;
+}
+
+void plugin_metrics_begin(struct plugin_metrics *m, bool prepare) {
+        metric_inc(m->inflight, 1, LABELS(CD_DRIVER, operation(prepare)));
+}
+
+void plugin_metrics_end(struct plugin_metrics *m, bool prepare, bool ok, double total_s, double inside_s) {
+        metric_inc(m->inflight, -1, LABELS(CD_DRIVER, operation(prepare)));
+        if (!ok)
+                return;
+        metric_inc(m->requests, 1, LABELS(CD_DRIVER, operation(prepare)));
+        metric_observe(m->duration, total_s, LABELS(CD_DRIVER, operation(prepare)));
+        if (prepare)
+                metric_observe(m->inside, inside_s, NULL);
+}
+
+void plugin_metrics_error(struct plugin_metrics *m, bool prepare, bool lock) {
+        const char *type = lock ? "lock_acquire" : prepare ? "prepare_devices" : "unprepare_devices";
+        metric_inc(prepare ? m->prepare_errors : m->unprepare_errors, 1, LABELS(CD_DRIVER, type));
+}
+
+void plugin_metrics_prepared(struct plugin_metrics *m, const struct checkpoint *table) {
+        double channels = 0, daemons = 0;
+        for (const struct checkpoint_claim *c = table->claims; c; c = c->hh.next) {
+                for (size_t i = 0; i < c->n_devices && c->state == CHECKPOINT_COMPLETED; i++)
+                        *(c->devices[i].is_daemon ? &daemons : &channels) += 1;
+        }
+        metric_set(m->prepared, channels, LABELS(m->node, CD_DRIVER, "channel"));
+        metric_set(m->prepared, daemons, LABELS(m->node, CD_DRIVER, "daemon"));
+        metric_set(m->prepared, 0, LABELS(m->node, CD_DRIVER, "unknown"));
+}
+
+void plugin_metrics_offered(struct plugin_metrics *m, const char *reason) {
+        static const char *const reasons[] = { "DriverNotAskedYet", "DriverNotFound", "DriverNotReady", "DriverTooOld", "NoIMEXChannels", "FabricRegistering", "FabricError" };
+        metric_set(m->offered, *reason ? 0 : 1, NULL);
+        for (size_t i = 0; i < ARRAY_LEN(reasons); i++)
+                metric_set(m->not_offered, streq(reason, reasons[i]) ? 1 : 0, LABELS(reasons[i]));
+}

@@ -1,0 +1,418 @@
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "cdi/cdi.h"
+#include "domain/names.h"
+#include "plugin/claims_priv.h"
+#include "plugin/edits.h"
+
+/* ---- fetching: the claim, and the domains of its namespace ---- */
+
+static void start_lookup(struct op *op, const char *ns);
+static void fetched_some(struct op *op);
+
+static void on_domains(void *u, struct lookup_list *l, const struct err *e) {
+        struct op *op = u;
+        op->lookup = NULL;
+        if (!e) {
+                op->domains = l;
+                fetched_some(op);
+                return;
+        }
+        snprintf(op->msg, sizeof op->msg, "cannot list ComputeDomains: %s", e->msg);
+        if (e->kind == ERR_RETRY)
+                start_lookup(op, op->domains_all ? NULL : op->ns);
+        else
+                claims__fail(op, op->msg);
+}
+
+static void start_lookup(struct op *op, const char *ns) {
+        op->domains_all = !ns;
+        op->lookup = lookup_start(op->c->o.kube, ns, on_domains, op);
+}
+
+static int add_want(struct op *op, const struct claim_result *r, struct err *e) {
+        struct want *w = &op->wants[op->n_wants];
+        const char *node = op->c->o.node;
+        *w = (struct want){ .result = r, .is_daemon = claim_result_is_daemon(r) };
+        if (!streq(r->pool, node))
+                return err_set(e, ERR_INVALID, 0, "device '%s' was allocated on node '%s', but this is node '%s'", r->device, r->pool, node);
+        if (!w->is_daemon && !streq(r->device, CD_DEVICE_CHANNEL_PREFIX "0"))
+                return err_set(e, ERR_INVALID, 0, "node '%s' has no device '%s'", node, r->device);
+        if (claim_config_for(&op->claim, r, true, op->arena, &w->config, e) < 0)
+                return -1;
+        /* Its folder is mounted into the daemon writable: only the driver's own namespace may ask for that. */
+        if (w->is_daemon && !streq(op->ns, op->c->o.ns))
+                return err_set(e, ERR_DENIED, 0, "device '%s' is for the IMEX daemons in namespace '%s' only, not for claims of namespace '%s'",
+                               r->device, op->c->o.ns, op->ns);
+        if (w->is_daemon) {
+                w->domain_name = jd_pair_get(op->claim.annotations, op->claim.n_annotations, CD_ANNOTATION_NAME);
+                w->domain_ns = jd_pair_get(op->claim.annotations, op->claim.n_annotations, CD_ANNOTATION_NAMESPACE);
+        }
+        op->n_wants++;
+        return 0;
+}
+
+/* All of a claim is checked before anything is done for a part of it. */
+static int take_claim(struct op *op, yyjson_val *obj, struct err *e) {
+        struct buf status = BUF_INIT(CHECKPOINT_MAX_BYTES);
+        struct claim *c = &op->claim;
+        if (jd_decode(claim_fields, obj, false, "", op->arena, c, e) < 0)
+                return err_wrap(e, "ResourceClaim");
+        if (!streq(c->o.meta.uid, op->uid))
+                return err_set(e, ERR_INVALID, 0, "ResourceClaim '%s/%s' has been replaced: its UID is %s now", op->ns, op->name, str_or(c->o.meta.uid, "unknown"));
+        if (!c->allocated)
+                return err_set(e, ERR_INVALID, 0, "ResourceClaim '%s/%s' is not allocated", op->ns, op->name);
+        bool ok = checkpoint_canonical(yyjson_obj_get(obj, "status"), &status);
+        if (ok)
+                op->status = (struct str){ arena_strndup(op->arena, status.p, status.n), status.n };
+        buf_done(&status);
+        if (!ok)
+                return err_set(e, ERR_INVALID, 0, "the status of ResourceClaim '%s/%s' is too large or nests too deep", op->ns, op->name);
+        op->wants = arena_alloc(op->arena, (c->n_results + 1) * sizeof *op->wants);
+        for (size_t i = 0; i < c->n_results; i++) {
+                if (streq(c->results[i].driver, CD_DRIVER) && add_want(op, &c->results[i], e) < 0)
+                        return -1;
+        }
+        return 0;
+}
+
+static void start_get(struct op *op);
+
+static void on_claim(void *u, yyjson_val *obj, const struct err *error) {
+        struct op *op = u;
+        struct err e;
+        op->get = NULL;
+        op->get_ns = uv_hrtime() - op->began_ns;
+        if (error && error->kind == ERR_RETRY) {
+                snprintf(op->msg, sizeof op->msg, "cannot read the ResourceClaim: %s", error->msg);
+                start_get(op);
+                return;
+        }
+        if (error) {
+                snprintf(op->msg, sizeof op->msg, "cannot read the ResourceClaim: %s", error->msg);
+                claims__fail(op, op->msg);
+                return;
+        }
+        op->arena = arena_new(4096);
+        if (take_claim(op, obj, &e) < 0) {
+                claims__fail(op, e.msg);
+                return;
+        }
+        fetched_some(op);
+}
+
+static void start_get(struct op *op) {
+        if (!kube_resource_api(op->c->o.kube)) {
+                snprintf(op->msg, sizeof op->msg, "the Kubernetes API server has not yet said which version of resource.k8s.io it serves");
+                return; /* prepare_api_known() */
+        }
+        op->get = kube_start(op->c->o.kube, &(struct kube_request){
+                .verb = KUBE_GET, .res = &kube_resource_claims, .ns = op->ns, .name = op->name, .done = on_claim, .u = op });
+}
+
+static void fetched_some(struct op *op) {
+        bool need_list = false, need_all = false;
+        if (!op->arena)
+                return;
+        for (size_t i = 0; i < op->n_wants; i++) {
+                const struct want *w = &op->wants[i];
+                need_list = need_list || !w->is_daemon;
+                need_all = need_all || (w->is_daemon && (!w->domain_name || !w->domain_ns));
+        }
+        if (need_all && !op->domains_all) {
+                lookup_cancel(op->lookup);
+                lookup_list_free(op->domains);
+                op->domains = NULL;
+                start_lookup(op, NULL);
+        } else if (need_list && !op->domains && !op->lookup) {
+                start_lookup(op, op->ns);
+        }
+        if ((need_list || need_all) && !op->domains)
+                return;
+        op->fetched = true;
+        op->msg[0] = '\0';
+        claims__queue(op);
+}
+
+void prepare_fetch(struct op *op) {
+        op->phase = OP_FETCHING;
+        start_get(op);
+        /* Not after the claim but beside it. Daemon claims know their domain, or need another list. */
+        if (!streq(op->ns, op->c->o.ns))
+                start_lookup(op, op->ns);
+}
+
+void prepare_api_known(struct op *op) {
+        if (op->phase == OP_FETCHING && !op->get && !op->arena)
+                start_get(op);
+}
+
+void prepare_release(struct op *op) {
+        kube_cancel(op->get);
+        lookup_cancel(op->lookup);
+        lookup_list_free(op->domains);
+        lookup_watch_put(op->watch);
+        arena_free(op->arena);
+        op->get = NULL;
+        op->lookup = NULL;
+        op->domains = NULL;
+        op->watch = NULL;
+        op->arena = NULL;
+}
+
+/* ---- judging ---- */
+
+static enum verdict say(struct op *op, enum verdict v, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+static enum verdict say(struct op *op, enum verdict v, const char *fmt, ...) {
+        va_list ap;
+        va_start(ap, fmt);
+        vsnprintf(op->msg, sizeof op->msg, fmt, ap);
+        va_end(ap);
+        return v;
+}
+
+/* The recorded devices can be answered as they are: they say for which requests, and the file that the runtime will read is there. */
+static bool answerable(const struct claims *c, const struct checkpoint_claim *entry) {
+        bool needs_file = false;
+        for (size_t i = 0; i < entry->n_devices; i++) {
+                if (!entry->devices[i].name || !entry->devices[i].pool || !entry->devices[i].requests[0])
+                        return false;
+                needs_file = needs_file || entry->devices[i].cdi_ids[0];
+        }
+        if (!needs_file)
+                return entry->n_devices > 0;
+        _cleanup_(freep) char *path = cdi_path(c->o.cdi_root, CD_CDI_KIND_CLAIM, entry->uid);
+        return access(path, F_OK) == 0;
+}
+
+/* What will not change by waiting. */
+static enum verdict judge_domain(struct op *op, struct want *w) {
+        const struct lookup_domain *d = lookup_find(op->domains, w->config.domain_id);
+        bool deleting = false;
+        if (w->is_daemon) {
+                if (d && (!w->domain_name || !w->domain_ns)) {
+                        w->domain_name = d->name;
+                        w->domain_ns = d->ns;
+                }
+                return w->domain_name && w->domain_ns ? VERDICT_GO : say(op, VERDICT_FAIL, "there is no ComputeDomain %s", w->config.domain_id);
+        }
+        if (!d || !streq(d->ns, op->ns))
+                return say(op, VERDICT_FAIL, "there is no ComputeDomain %s in namespace '%s' of the claim", w->config.domain_id, op->ns);
+        w->domain_name = d->name;
+        w->domain_ns = d->ns;
+        if (lookup_watch_gone(op->watch, w->config.domain_id, &deleting))
+                return say(op, VERDICT_FAIL, "ComputeDomain '%s/%s' %s", d->ns, d->name, deleting ? "is being deleted" : "has been deleted");
+        if (d->deleting)
+                return say(op, VERDICT_FAIL, "ComputeDomain '%s/%s' is being deleted", d->ns, d->name);
+        return VERDICT_GO;
+}
+
+/* Somebody else's claim that has this device, or NULL. */
+static const struct checkpoint_claim *holder(const struct op *op, const struct want *w) {
+        for (const struct checkpoint_claim *e = op->c->journal.table.claims; e; e = e->hh.next) {
+                for (size_t i = 0; i < e->n_devices && e->state == CHECKPOINT_COMPLETED && !streq(e->uid, op->uid); i++) {
+                        if (streq(e->devices[i].name, w->result->device) && !e->devices[i].admin)
+                                return e;
+                }
+        }
+        return NULL;
+}
+
+static enum verdict judge_want(struct op *op, const struct want *w) {
+        struct claims *c = op->c;
+        const struct facts *f = facts_get(c->o.facts);
+        if (!f->usable) {
+                op->for_facts = true;
+                return say(op, VERDICT_WAIT, "%s: %s", c->o.node, f->message);
+        }
+        if (op->redo)
+                return VERDICT_GO;
+        const struct checkpoint_claim *other = w->result->admin_access ? NULL : holder(op, w);
+        if (other)
+                return say(op, VERDICT_WAIT, "%s: device '%s' is still held by claim '%s/%s' (%s)", c->o.node, w->result->device, str_or(other->ns, "?"),
+                           str_or(other->name, "?"), other->uid);
+        if (w->is_daemon || f->fabric.kind == FABRIC_NONE ||
+            readiness_check(c->readiness, &c->journal.table, w->config.domain_id, op->msg, sizeof op->msg))
+                return VERDICT_GO;
+        return VERDICT_WAIT;
+}
+
+enum verdict prepare_judge(struct op *op) {
+        const struct checkpoint_claim *entry = checkpoint_find(&op->c->journal.table, op->uid);
+        op->for_facts = false;
+        if (op->recorded && (!entry || entry->state == CHECKPOINT_ABORTED))
+                return say(op, VERDICT_FAIL, "the claim was unprepared while it was being prepared");
+        op->redo = entry && entry->state == CHECKPOINT_COMPLETED;
+        if (op->redo && answerable(op->c, entry))
+                return VERDICT_ANSWER;
+        if (!op->fetched)
+                return VERDICT_FETCH;
+        if (!op->n_wants)
+                return VERDICT_GO;
+        if (entry && entry->state == CHECKPOINT_ABORTED && str_eq(entry->status, op->status))
+                return say(op, VERDICT_FAIL, "this allocation of the claim has been unprepared already, so the request is out of date");
+        for (size_t i = 0; i < op->n_wants; i++) {
+                /* A channel that was granted is not taken back because its domain goes. */
+                if (!(op->redo && !op->wants[i].is_daemon) && judge_domain(op, &op->wants[i]) == VERDICT_FAIL)
+                        return VERDICT_FAIL;
+        }
+        for (size_t i = 0; i < op->n_wants; i++) {
+                enum verdict v = judge_want(op, &op->wants[i]);
+                if (v != VERDICT_GO)
+                        return v;
+        }
+        return VERDICT_GO;
+}
+
+void prepare_look_closer(struct op *op) {
+        bool channel = false;
+        for (size_t i = 0; i < op->n_wants; i++)
+                channel = channel || !op->wants[i].is_daemon;
+        if (channel && !op->watch)
+                op->watch = lookup_watch_get(op->c->watches, op->ns);
+        /* Whoever holds the device may be a claim that the kubelet has forgotten. */
+        sweep_gone_claims(op->c->sweep);
+}
+
+/* ---- carrying out ---- */
+
+static int edit_daemon(struct op *op, const struct want *w, struct arena *a, struct cdi_edits *ret, struct err *e) {
+        struct claims *c = op->c;
+        const struct facts *f = facts_get(c->o.facts);
+        const char *domain = w->config.domain_id;
+        _cleanup_(freep) char *dir = readiness_domain_dir(c->o.plugin_dir, domain);
+        struct edits_daemon d = {
+                .domain_dir = dir,
+                .clique_id = f->fabric.clique_id,
+                .domain_uid = domain,
+                .domain_name = str_or(w->domain_name, ""),
+                .domain_ns = str_or(w->domain_ns, ""),
+                .claim_uid = op->uid,
+                .root = c->o.root,
+                .driver_version = f->driver_version,
+                .dev_root = c->o.dev_root,
+                .proc_driver = c->o.proc_driver,
+        };
+        if (*d.clique_id && facts_major(c->o.facts, PROC_MAJOR_CAPS, &d.caps_major, e) < 0)
+                return -1;
+        if (edits_for_daemon(a, &d, ret, e) < 0)
+                return -1;
+        return readiness_prepare_dir(c->o.plugin_dir, domain, op->redo, e);
+}
+
+static int edit_channel(struct op *op, const struct want *w, struct arena *a, struct cdi_edits *ret, struct err *e) {
+        struct claims *c = op->c;
+        unsigned major = 0, count = 1;
+        if (!*facts_get(c->o.facts)->fabric.clique_id)
+                return 0; /* no fabric: the pod runs without a channel */
+        if (facts_major(c->o.facts, PROC_MAJOR_IMEX_CHANNELS, &major, e) < 0)
+                return -1;
+        if (streq(w->config.allocation_mode, "All"))
+                count = edits_channel_count(c->o.proc_driver);
+        edits_channels(a, major, count, ret);
+        return 0;
+}
+
+static bool edits_empty(const struct cdi_edits *ed) {
+        return !(ed->env && *ed->env) && !ed->n_nodes && !ed->n_mounts;
+}
+
+/* The CDI file with one device for each device of ours in the claim that changes anything. */
+static int write_cdi(struct op *op, struct arena *a, bool *has_edits, struct err *e) {
+        struct cdi_device *devices = arena_alloc(a, (op->n_wants + 1) * sizeof *devices);
+        size_t n = 0;
+        for (size_t i = 0; i < op->n_wants; i++) {
+                const struct want *w = &op->wants[i];
+                struct cdi_edits edits = { 0 };
+                bool twice = false;
+                if ((w->is_daemon ? edit_daemon(op, w, a, &edits, e) : edit_channel(op, w, a, &edits, e)) < 0)
+                        return -1;
+                has_edits[i] = !edits_empty(&edits);
+                _cleanup_(freep) char *name = xasprintf("%s-%s", op->uid, w->result->device);
+                for (size_t j = 0; j < n; j++)
+                        twice = twice || streq(devices[j].name, name); /* several requests may share a device by admin access */
+                if (has_edits[i] && !twice)
+                        devices[n++] = (struct cdi_device){ arena_strdup(a, name), edits };
+        }
+        if (!n)
+                return cdi_remove(op->c->o.cdi_root, CD_CDI_KIND_CLAIM, op->uid, e);
+        _cleanup_(freep) char *comment = xasprintf("claim %s/%s domain %s", op->ns, op->name, op->wants[0].config.domain_id);
+        struct cdi_spec spec = { .kind = CD_CDI_KIND_CLAIM, .devices = devices, .n_devices = n, .comment = comment };
+        return cdi_write(op->c->o.cdi_root, op->uid, &spec, e);
+}
+
+static void complete(struct op *op, struct arena *a, const bool *has_edits) {
+        struct checkpoint_device *devices = arena_alloc(a, (op->n_wants + 1) * sizeof *devices);
+        for (size_t i = 0; i < op->n_wants; i++) {
+                const struct want *w = &op->wants[i];
+                const char **requests = arena_alloc(a, 2 * sizeof *requests), **ids = arena_alloc(a, 2 * sizeof *ids);
+                requests[0] = w->result->request;
+                if (has_edits[i]) {
+                        _cleanup_(freep) char *id = xasprintf(CD_CDI_KIND_CLAIM "=%s-%s", op->uid, w->result->device);
+                        ids[0] = arena_strdup(a, id);
+                }
+                devices[i] = (struct checkpoint_device){
+                        .name = w->result->device,
+                        .pool = w->result->pool,
+                        .requests = requests,
+                        .cdi_ids = ids,
+                        .domain = w->config.domain_id,
+                        .is_daemon = w->is_daemon,
+                        .admin = w->result->admin_access,
+                };
+        }
+        struct checkpoint_claim *entry = checkpoint_put(&op->c->journal.table, op->uid, op->ns, op->name, op->status);
+        checkpoint_set_devices(entry, devices, op->n_wants);
+        entry->state = CHECKPOINT_COMPLETED;
+}
+
+int prepare_carry_out(struct op *op, struct err *e) {
+        struct arena *a = arena_new(4096);
+        bool *has_edits = arena_alloc(a, (op->n_wants + 1) * sizeof *has_edits);
+        int r = write_cdi(op, a, has_edits, e);
+        if (r < 0)
+                err_wrap(e, "%s", op->c->o.node);
+        else
+                complete(op, a, has_edits);
+        arena_free(a);
+        return r;
+}
+
+/* ---- answering ---- */
+
+static void tell_no_channel(const struct op *op) {
+        const struct claims *c = op->c;
+        const struct facts *f = facts_get(c->o.facts);
+        bool channel = false;
+        for (size_t i = 0; i < op->n_wants; i++)
+                channel = channel || !op->wants[i].is_daemon;
+        if (!channel || f->fabric.kind != FABRIC_NONE)
+                return;
+        for (size_t i = 0; i < op->claim.n_consumers; i++) {
+                const struct claim_consumer *pod = &op->claim.consumers[i];
+                if (!streq(pod->resource, "pods"))
+                        continue;
+                struct event_about about = { "v1", "Pod", op->ns, pod->name, pod->uid };
+                event_record(c->o.events, &about, EVENT_WARNING, "NoIMEXChannel",
+                             "node %s has no multi-node NVLink fabric (%s): the pod runs without an IMEX channel", c->o.node, f->fabric.reason);
+        }
+}
+
+void prepare_answer(struct op *op) {
+        const struct checkpoint_claim *entry = checkpoint_find(&op->c->journal.table, op->uid);
+        size_t n = entry ? entry->n_devices : 0;
+        struct dra_device *devices = xnew_n(struct dra_device, n + 1);
+        for (size_t i = 0; i < n; i++) {
+                const struct checkpoint_device *d = &entry->devices[i];
+                devices[i] = (struct dra_device){ .requests = d->requests, .pool = d->pool, .device = d->name, .cdi_ids = d->cdi_ids };
+        }
+        if (op->dra)
+                dra_op_prepared(op->dra, devices, n);
+        free(devices);
+        if (op->verdict == VERDICT_GO)
+                tell_no_channel(op);
+}

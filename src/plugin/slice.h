@@ -1,0 +1,54 @@
+/* slice: this node's ResourceSlice, kept as it should be (reference section 7.5).
+ *
+ * The plugin watches the slices of its own node and driver only, and repairs what differs: created when missing, updated in place when its content
+ * differs, surplus ones deleted. Content comes from facts: a node that cannot serve offers no devices. */
+#ifndef PLUGIN_SLICE_H
+#define PLUGIN_SLICE_H
+
+#include <stdbool.h>
+
+#include "base/str.h"
+#include "kube/kube_client.h"
+#include "kube/kube_object.h"
+
+/* What should be published. */
+struct slice_content {
+        bool devices;          /* false: an empty slice */
+        const char *clique_id; /* "": none */
+};
+
+/* A slice of ours as the server has it. */
+struct own_slice_device {
+        const char *name;
+        struct str attributes;       /* v1, v1beta2 */
+        struct str basic_attributes; /* v1beta1 */
+};
+struct own_slice {
+        struct kube_object o;
+        const char *driver, *node, *pool;
+        int64_t generation, count;
+        struct own_slice_device *devices;
+        size_t n_devices;
+};
+extern const struct jd_field own_slice_fields[];
+
+/* Pure. The object to create (`old` NULL) or to write over `old`. `version` is that of resource.k8s.io. */
+void slice_render(const char *version, const char *node, const char *node_uid, const struct own_slice *old, const struct slice_content *want,
+                  struct buf *out);
+/* Pure. Is it what should be? */
+bool slice_matches(const struct own_slice *s, const char *node, const struct slice_content *want);
+/* Pure. Which of two slices stays: the newer generation, else the one that was there first. */
+bool slice_outranks(const struct own_slice *a, const struct own_slice *b);
+
+struct slice_publisher;
+
+/* Reads the node's UID, watches, and publishes once slice_set() has been called. */
+struct slice_publisher *slice_publisher_new(struct kube_client *c, const char *node);
+void slice_set(struct slice_publisher *p, const struct slice_content *want);
+/* The server holds what should be. */
+bool slice_published(const struct slice_publisher *p);
+/* UID of the Node, NULL until known. */
+const char *slice_node_uid(const struct slice_publisher *p);
+void slice_publisher_free(struct slice_publisher *p);
+
+#endif

@@ -1,0 +1,227 @@
+#include "plugin/sweep.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "cdi/cdi.h"
+#include "domain/names.h"
+#include "plugin/claims_priv.h"
+
+enum {
+        FIRST_MS = 10000,
+        PERIOD_MS = 600000,
+        FILE_MAX_BYTES = 4 << 20,
+};
+
+/* ---- rebuilding entries from CDI files ---- */
+
+/* The UID behind `label` in the text, which may be our JSON or the YAML of the Go driver. */
+static bool find_uuid(const char *text, const char *label, char ret[static 37]) {
+        const char *p = strstr(text, label);
+        if (!p)
+                return false;
+        snprintf(ret, 37, "%s", p + strlen(label));
+        return str_is_uuid(ret);
+}
+
+static bool mentions(const char *text, const char *uid, const char *device) {
+        _cleanup_(freep) char *name = xasprintf("%s-%s", uid, device);
+        return strstr(text, name) != NULL;
+}
+
+bool sweep_rebuild(struct checkpoint *table, const char *uid, struct str cdi_file, const char *node) {
+        _cleanup_(freep) char *text = xstrndup(cdi_file.p, cdi_file.n);
+        char domain[37] = "", ns[254] = "", name[254] = "";
+        const char *none[] = { NULL };
+        struct checkpoint_device devices[2];
+        size_t n = 0;
+        /* The comment that we write; "claim ns/name domain uid". */
+        if (sscanf(text, "# claim %253[^/ \n]/%253[^ \n] domain ", ns, name) != 2)
+                ns[0] = name[0] = '\0';
+        if (!find_uuid(text, " domain ", domain) && !find_uuid(text, "COMPUTE_DOMAIN_UUID=", domain))
+                domain[0] = '\0';
+        if (mentions(text, uid, CD_DEVICE_CHANNEL_PREFIX "0"))
+                devices[n++] = (struct checkpoint_device){ .name = CD_DEVICE_CHANNEL_PREFIX "0", .pool = node, .domain = domain, .requests = none, .cdi_ids = none };
+        if (mentions(text, uid, CD_DEVICE_DAEMON))
+                devices[n++] = (struct checkpoint_device){ .name = CD_DEVICE_DAEMON, .pool = node, .domain = domain, .requests = none, .cdi_ids = none, .is_daemon = true };
+        if (!n)
+                return false;
+        struct checkpoint_claim *entry = checkpoint_put(table, uid, ns, name, STR("{}"));
+        checkpoint_set_devices(entry, devices, n);
+        entry->state = CHECKPOINT_COMPLETED;
+        return true;
+}
+
+static void rebuild_one(void *u, const char *uid) {
+        struct claims *c = u;
+        _cleanup_(freep) char *path = cdi_path(c->o.cdi_root, CD_CDI_KIND_CLAIM, uid);
+        _cleanup_(freep) char *text = NULL;
+        size_t n = 0;
+        struct err e;
+        if (file_read(path, FILE_MAX_BYTES, &text, &n, &e) < 0)
+                log_warn("cannot read a CDI file", kv_err(&e));
+        else if (sweep_rebuild(&c->journal.table, uid, (struct str){ text, n }, c->o.node))
+                log_info("rebuilt the entry of a claim from its CDI file", kv_str("uid", uid));
+}
+
+/* ---- files ---- */
+
+static void remove_orphan(void *u, const char *uid) {
+        struct claims *c = u;
+        const struct checkpoint_claim *entry = checkpoint_find(&c->journal.table, uid);
+        struct err e;
+        if (entry && entry->state != CHECKPOINT_ABORTED)
+                return;
+        log_info("removing the CDI file of a claim that is not prepared here", kv_str("uid", uid));
+        if (cdi_remove(c->o.cdi_root, CD_CDI_KIND_CLAIM, uid, &e) < 0)
+                log_warn("cannot remove a CDI file", kv_err(&e));
+}
+
+static void each_cdi_file(struct claims *c, void (*fn)(void *u, const char *uid)) {
+        struct err e;
+        if (cdi_list(c->o.cdi_root, CD_CDI_KIND_CLAIM, fn, c, &e) < 0)
+                log_warn("cannot list the CDI files", kv_err(&e));
+}
+
+struct search {
+        const char *domain;
+        bool found;
+};
+
+static void compare(void *u, const char *domain) {
+        struct search *s = u;
+        s->found = s->found || streq(s->domain, domain);
+}
+
+static bool domain_wanted(void *u, const char *domain) {
+        const struct claims *c = u;
+        struct search s = { .domain = domain };
+        for (const struct checkpoint_claim *e = c->journal.table.claims; e && !s.found; e = e->hh.next) {
+                if (e->state != CHECKPOINT_ABORTED)
+                        unprepare_each_daemon_domain(e, compare, &s);
+        }
+        return s.found;
+}
+
+void sweep_files(struct claims *c) {
+        each_cdi_file(c, remove_orphan);
+        readiness_sweep_dirs(c->o.plugin_dir, domain_wanted, c);
+}
+
+bool sweep_after_sync(struct claims *c, enum journal_event event, const char *aside) {
+        struct event_about node = { "v1", "Node", NULL, c->o.node, c->o.node };
+        switch (event) {
+        case JOURNAL_REBOOTED:
+                log_info("the checkpoint is from before the last boot: its claims are forgotten, the kubelet prepares what it needs again");
+                sweep_files(c);
+                return true;
+        case JOURNAL_CORRUPT:
+                log_error("the checkpoint was corrupt: set aside, and rebuilt from the CDI files", kv_str("aside", aside));
+                event_record(c->o.events, &node, EVENT_WARNING, "CheckpointCorrupt",
+                             "the kubelet plugin's checkpoint was corrupt; it is kept as %s and was rebuilt from the CDI files of this node", aside);
+                each_cdi_file(c, rebuild_one);
+                return true;
+        case JOURNAL_SAME:
+        case JOURNAL_READ:
+                break;
+        }
+        return false;
+}
+
+/* ---- claims whose object is gone ---- */
+
+struct suspect {
+        STAILQ_ENTRY(suspect) link;
+        char *ns, *name, *uid;
+};
+
+struct sweep {
+        struct claims *c;
+        uv_timer_t timer;
+        struct kube_call *call;
+        STAILQ_HEAD(, suspect) list; /* the first is being looked up */
+};
+
+static void drop_first(struct sweep *s) {
+        struct suspect *x = STAILQ_FIRST(&s->list);
+        STAILQ_REMOVE_HEAD(&s->list, link);
+        free(x->ns);
+        free(x->name);
+        free(x->uid);
+        free(x);
+}
+
+static void look_up_first(struct sweep *s);
+
+static void on_claim(void *u, yyjson_val *obj, const struct err *e) {
+        struct sweep *s = u;
+        struct suspect *x = STAILQ_FIRST(&s->list);
+        const char *uid = yyjson_get_str(yyjson_obj_get(yyjson_obj_get(obj, "metadata"), "uid"));
+        s->call = NULL;
+        bool gone = e ? e->kind == ERR_NOT_FOUND : uid && !streq(uid, x->uid);
+        if (gone && !claims__active(s->c, x->uid)) {
+                _cleanup_(freep) char *claim = xasprintf("%s/%s", x->ns, x->name);
+                log_info("unpreparing a claim that is gone", kv_str("claim", claim), kv_str("uid", x->uid));
+                claims__own_unprepare(s->c, x->ns, x->name, x->uid);
+        }
+        drop_first(s);
+        /* An API server that does not answer will not answer for the others either. */
+        while (e && e->kind == ERR_RETRY && !STAILQ_EMPTY(&s->list))
+                drop_first(s);
+        look_up_first(s);
+}
+
+static void look_up_first(struct sweep *s) {
+        const struct suspect *x = STAILQ_FIRST(&s->list);
+        if (x)
+                s->call = kube_start(s->c->o.kube, &(struct kube_request){
+                        .verb = KUBE_GET, .res = &kube_resource_claims, .ns = x->ns, .name = x->name, .metadata_only = true, .done = on_claim, .u = s });
+}
+
+void sweep_gone_claims(struct sweep *s) {
+        if (s->call)
+                return;
+        for (const struct checkpoint_claim *e = s->c->journal.table.claims; e; e = e->hh.next) {
+                /* Entries of old versions have no name to ask for. */
+                if (!e->ns || !*e->ns || !e->name || !*e->name || e->state == CHECKPOINT_ABORTED || claims__active(s->c, e->uid))
+                        continue;
+                struct suspect *x = xnew(struct suspect);
+                x->ns = xstrdup(e->ns);
+                x->name = xstrdup(e->name);
+                x->uid = xstrdup(e->uid);
+                STAILQ_INSERT_TAIL(&s->list, x, link);
+        }
+        look_up_first(s);
+}
+
+static void on_timer(uv_timer_t *t) {
+        struct sweep *s = t->data;
+        sweep_gone_claims(s);
+        /* Up to a fifth later each time, so that the plugins of many nodes do not stay in step. */
+        uv_timer_start(&s->timer, on_timer, PERIOD_MS + uv_hrtime() % (PERIOD_MS / 5), 0);
+}
+
+struct sweep *sweep_new(struct claims *c) {
+        struct sweep *s = xnew(struct sweep);
+        s->c = c;
+        STAILQ_INIT(&s->list);
+        uv_timer_init(c->o.loop, &s->timer);
+        s->timer.data = s;
+        uv_timer_start(&s->timer, on_timer, FIRST_MS + uv_hrtime() % FIRST_MS, 0);
+        return s;
+}
+
+static void on_closed(uv_handle_t *h) {
+        free(h->data);
+}
+
+void sweep_free(struct sweep *s) {
+        if (!s)
+                return;
+        kube_cancel(s->call);
+        while (!STAILQ_EMPTY(&s->list))
+                drop_first(s);
+        uv_close((uv_handle_t *)&s->timer, on_closed);
+}
