@@ -28,7 +28,8 @@ set_machine() {
 
 set_network() {
 	[[ -d /sys/class/net/$bridge ]] && return
-	ip link add "$bridge" type bridge
+	# Left to itself a bridge takes the lowest address of its ports, so that each new node could make the others lose it.
+	ip link add "$bridge" address 02:00:c6:12:00:01 type bridge
 	# Pods reach pods of other nodes by way of the machine; without this it would tell them of shorter ways.
 	sysctl -qw "net.ipv4.conf.$bridge.send_redirects=0"
 	ip addr add "$node_net.1/24" dev "$bridge"

@@ -229,8 +229,11 @@ kubelet_serves() {
 }
 
 # There is no GPU device plugin here, so the cluster's administrator vouches for the GPUs that pods ask for.
+# The kubelets keep what they find in their nodes' status.
 advertise_gpus() {
-	kubectl patch node "$(node_name "$1")" --subresource=status --type=merge \
+	local node
+	for node; do kubectl wait --for=create "$node" --timeout=120s >/dev/null; done
+	kubectl patch "$@" --subresource=status --type=merge \
 		-p '{"status":{"capacity":{"nvidia.com/gpu":"4"},"allocatable":{"nvidia.com/gpu":"4"}}}' >/dev/null
 }
 
@@ -255,11 +258,7 @@ node_up() {
 		start_containerd "$k"
 		for image in "$state"/images/*.tar; do has_image "$k" "$image" || load_image "$k" "$image"; done
 	fi
-	if ! running "$dir/kubelet.pid"; then
-		start_kubelet "$k"
-		kubectl wait --for=create "node/$(node_name "$k")" --timeout=60s >/dev/null
-		advertise_gpus "$k"
-	fi
+	running "$dir/kubelet.pid" || start_kubelet "$k"
 }
 
 # What a power cut leaves of a node: its disk. The driver's root is on /run, but is there again after every boot.
