@@ -7,8 +7,8 @@
 
 #define FIRST_MS 1000
 #define STATE_MS 3000
-#define PEERS_COMPLETE_MS 2000
-#define PEERS_MS 10000
+#define PEERS_COMPLETE_MS 3000
+#define PEERS_MS 20000
 
 void pod_report_render(const struct pod_report *r, struct buf *out) {
         struct jw w = JW(out);

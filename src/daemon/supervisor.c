@@ -1,5 +1,6 @@
 #include "daemon/supervisor.h"
 
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,12 +20,14 @@
 
 /* A state file that could not be written is tried again after this. */
 #define STATE_RETRY_MS 1000
+/* When a domain has formed, what the start took (TLS above all) is given back to the node: one daemon runs per node and domain, and idles. */
+#define SETTLED_MS 15000
 
 struct supervisor {
         const struct supervisor_config *c;
         uv_loop_t *loop;
         uv_signal_t sigterm, sigint;
-        uv_timer_t state_retry;
+        uv_timer_t state_retry, settled;
         struct orphans orphans;
 
         struct kube_client *client;
@@ -85,6 +88,11 @@ static void set_state(struct supervisor *s, bool ready, int64_t index, const cha
                 write_state(s);
 }
 
+static void on_settled(uv_timer_t *t) {
+        (void)t;
+        malloc_trim(0);
+}
+
 /* What IMEX does */
 
 static void on_report(void *u, const struct imex_report *r) {
@@ -93,12 +101,14 @@ static void on_report(void *u, const struct imex_report *r) {
         bool was_ready = s->state.ready;
 
         set_state(s, r->ready, r->index, r->status, reason);
-        if (r->ready && !was_ready)
+        if (r->ready && !was_ready) {
                 log_info("IMEX daemon is ready", kv_int("index", r->index), kv_int("peers", r->peers_known));
-        else if (r->phase == IMEX_BACKOFF)
+                uv_timer_start(&s->settled, on_settled, SETTLED_MS, 0);
+        } else if (r->phase == IMEX_BACKOFF) {
                 log_warn("IMEX daemon is down, it is started again", kv_str("reason", reason), kv_int("restarts", r->restarts));
-        else if (was_ready && !r->ready)
+        } else if (was_ready && !r->ready) {
                 log_warn("IMEX daemon is not ready any more", kv_str("status", r->status), kv_str("reason", reason));
+        }
         pod_patch_set(s->patch, &(struct pod_report){
                                         .clique_id = s->c->clique_id,
                                         .state = r->status,
@@ -255,6 +265,7 @@ static int connect_api(struct supervisor *s, struct err *e) {
 
 static void report_no_fabric(struct supervisor *s) {
         log_info("this node has no NVLink fabric: nothing to do until the end of the pod");
+        uv_timer_start(&s->settled, on_settled, SETTLED_MS, 0);
         set_state(s, true, -1, "NO_FABRIC", "");
         pod_patch_set(s->patch, &(struct pod_report){ .clique_id = "", .state = "NO_FABRIC", .reason = "", .ready = true, .index = -1, .node_id = -1 });
 }
@@ -268,6 +279,7 @@ static void done(struct supervisor *s) {
                 uv_close((uv_handle_t *)&s->sigterm, NULL);
                 uv_close((uv_handle_t *)&s->sigint, NULL);
                 uv_close((uv_handle_t *)&s->state_retry, NULL);
+                uv_close((uv_handle_t *)&s->settled, NULL);
                 orphans_stop(&s->orphans);
         }
         uv_run(s->loop, UV_RUN_DEFAULT);
@@ -288,6 +300,7 @@ int supervisor_run(const struct supervisor_config *c, struct err *e) {
         watch_signal(&s, &s.sigterm, SIGTERM);
         watch_signal(&s, &s.sigint, SIGINT);
         uv_timer_init(s.loop, &s.state_retry);
+        uv_timer_init(s.loop, &s.settled);
         s.state_retry.data = &s;
         orphans_start(&s.orphans, s.loop);
 

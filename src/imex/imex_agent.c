@@ -140,7 +140,7 @@ static const char *status_text(const struct imex_agent *a, enum imex_phase ph) {
         case IMEX_READY:
                 break;
         }
-        return running(a) && *a->status ? a->status : "STARTING";
+        return running(a) && identity_current(a) && *a->status ? a->status : "STARTING";
 }
 
 static const char *status_meaning(const char *status) {
@@ -200,9 +200,9 @@ void imex_agent_report(struct imex_agent *a, struct imex_report *ret) {
                 .status = status_text(a, ph),
                 .reason = a->reason,
                 .index = identity_current(a) ? a->running->own_index : -1,
-                .node_id = running(a) ? a->node_id : -1,
+                .node_id = running(a) && identity_current(a) ? a->node_id : -1,
                 .peers_known = peers_known(a),
-                .peers_connected = running(a) ? a->connected : 0,
+                .peers_connected = running(a) && identity_current(a) ? a->connected : 0,
                 .restarts = imex_process_restarts(a->process),
         };
 }

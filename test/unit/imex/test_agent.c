@@ -17,11 +17,13 @@
         "trap 'echo term >> events; exit 0' TERM\n"                 \
         "[ -e before ] && . ./before\n"                             \
         "[ -e id ] && echo \"[INFO] Identified this node as ID $(cat id), using bind IP of '10.0.0.1'\"\n" \
+        "echo $$ > up\n"                                            \
         "while :; do sleep 1000 & wait $!; done"
-/* In place of nvidia-imex-ctl: the answers are files. */
+/* In place of nvidia-imex-ctl: while the other one lives, the answers are files. */
 #define CTL                                                         \
         "echo \"$*\" >> asked\n"                                    \
         "[ -e hang ] && exec sleep 1000\n"                          \
+        "{ read -r pid < up && kill -0 $pid; } 2>/dev/null || { echo UNAVAILABLE; exit 1; }\n" \
         "case \"$*\" in *-N*) cat domain;; *) cat status;; esac"
 #define HOSTS "127.0.0.1\tlocalhost\n"
 
@@ -347,13 +349,11 @@ static void test_crash_while_ready_withdraws(void **state) {
 static void test_crash_loop_reports_the_cause(void **state) {
         make();
         put("before", "echo 'Failed to allocate Imex session, status = NV_ERR_IN_USE' >&2; exit 1\n", 0644);
-        put("status", "UNAVAILABLE\n", 0644);
         members(0, NULL, NULL);
         assert_true(within(5000, restarted_thrice));
         assert_true(within(5000, is_backoff));
         assert_non_null(strstr(last_reason, "nvidia-imex.service"));
         put("before", "", 0644);
-        put("status", "READY\n", 0644);
         assert_true(within(5000, is_ready));
 }
 
