@@ -289,10 +289,16 @@ static bool release_workload_rcts(struct work *w) {
         return left;
 }
 
+/* Daemons take a moment to end, which is nothing to tell; an object without a spec takes no status under the schema of today. */
 static void tell_waiting(struct work *w, const char *what) {
+        const struct compute_domain *cd = w->in->cd;
         struct formation f = { 0 };
         struct verdict_problem problem = { "DeletionWaiting", what };
-        if (w->in->cd && w->in->cd->channel) /* an object without a spec takes no status under the schema of today */
+        if (!cd || !cd->channel)
+                return;
+        if (w->in->now < cd->o.meta.deleted + PLAN_PATIENCE_S)
+                recheck(w, cd->o.meta.deleted + PLAN_PATIENCE_S - w->in->now);
+        else
                 want_status(w, &f, &problem);
 }
 

@@ -50,7 +50,7 @@ struct plan {
 };
 
 /* How long the deletion of a domain waits for its daemon pods before it goes on without them. */
-enum { PLAN_DAEMONS_END_S = 60 };
+enum { PLAN_DAEMONS_END_S = 60, PLAN_PATIENCE_S = 5 /* and when it begins to say so */ };
 
 void plan_make(struct plan_input *in, struct arena *a, struct plan *ret);
 

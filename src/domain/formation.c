@@ -138,7 +138,9 @@ static void judge_member(struct formation_member *m, const struct formation_node
         m->ip = pod_ip(n);
         read_peers(m, n->pod);
         m->listed = m->clique && (!*m->clique || m->index >= 0);
-        if (!n->pod && n->held_by)
+        if (!n->wanted && n->pod && n->pod->o.meta.deleted)
+                judge(m, FORMATION_LEAVING, "its daemon is ending");
+        else if (!n->pod && n->held_by)
                 judge(m, FORMATION_HELD, formation_text(a, "the node is held by ComputeDomain %.300s", n->held_by));
         else if (!n->node || !node_ready(n->node))
                 judge(m, FORMATION_LOST, "the Node is not ready");
@@ -150,8 +152,8 @@ static void judge_member(struct formation_member *m, const struct formation_node
                 judge(m, FORMATION_STARTING, "its ResourceSlice does not state a clique yet");
         else
                 judge(m, FORMATION_STARTING, "no daemon Pod yet");
-        /* A node that another domain holds has no place here until that one is gone. */
-        if (m->why == FORMATION_HELD)
+        /* A node that another domain holds has no place here until that one is gone; one that leaves has been told of. */
+        if (m->why == FORMATION_HELD || m->why == FORMATION_LEAVING)
                 m->listed = false;
 }
 

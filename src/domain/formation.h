@@ -38,6 +38,7 @@ enum formation_why {
         FORMATION_LOST,     /* the node or its pod does not answer */
         FORMATION_HELD,     /* another domain has the node */
         FORMATION_FULL,     /* no index is left */
+        FORMATION_LEAVING,  /* nobody wants it here any more and its daemon is ending: it only keeps its index until that is gone */
 };
 
 /* A node of the domain, in the order of the input. */

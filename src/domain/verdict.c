@@ -18,13 +18,13 @@ static const struct cd_condition *condition_at(const struct compute_domain *cd, 
         return NULL;
 }
 
-/* "node-1: why; node-2: why; and 3 more" of all members that are in the state `why`, or not ready at all. */
-static const char *name_them(const struct formation *f, enum formation_why why, bool all, struct arena *a) {
+/* "node-1: why; node-2: why; and 3 more" of all members that are in the state `why`. */
+static const char *name_them(const struct formation *f, enum formation_why why, struct arena *a) {
         struct buf b = BUF_INIT(8192);
         size_t n = 0;
         for (size_t i = 0; i < f->n_members; i++) {
                 const struct formation_member *m = &f->members[i];
-                if (m->why == FORMATION_READY || (!all && m->why != why) || n++ >= NAMED_AT_MOST)
+                if (m->why != why || n++ >= NAMED_AT_MOST)
                         continue;
                 buf_addf(&b, "%s%s: %s", b.n ? "; " : "", m->node, m->message);
         }
@@ -59,13 +59,13 @@ static void condition_ready(const struct compute_domain *cd, const struct format
         for (size_t i = 0; i < ARRAY_LEN(bad); i++)
                 if (any(f, bad[i].why)) {
                         c->reason = bad[i].reason;
-                        c->message = name_them(f, bad[i].why, false, a);
+                        c->message = name_them(f, bad[i].why, a);
                         v->warns = true;
                         return;
                 }
         if (any(f, FORMATION_STARTING)) {
                 c->reason = "NodesNotReady";
-                c->message = formation_text(a, "%lld of %zu nodes are ready. %s", (long long)v->nodes_ready, f->n_members, name_them(f, FORMATION_STARTING, true, a));
+                c->message = formation_text(a, "%lld of %zu nodes are ready. %s", (long long)v->nodes_ready, v->n_nodes, name_them(f, FORMATION_STARTING, a));
         } else if ((int64_t)v->n_nodes < cd->num_nodes) {
                 c->reason = "NodesMissing";
                 c->message = formation_text(a, "%zu nodes have joined, spec.numNodes asks for %lld", v->n_nodes, (long long)cd->num_nodes);
@@ -76,7 +76,7 @@ static void condition_ready(const struct compute_domain *cd, const struct format
         } else {
                 c->status = "True";
                 c->reason = "AllNodesReady";
-                c->message = formation_text(a, "All %zu nodes are ready", v->n_nodes);
+                c->message = v->n_nodes == 1 ? "The only node is ready" : formation_text(a, "All %zu nodes are ready", v->n_nodes);
         }
 }
 

@@ -1,0 +1,57 @@
+/* world: a small stand-in for API server, DaemonSet controller, kubelets and daemons, as far as one domain sees them, so that plan_make() can be run
+ * against its own effects. Time does not pass by itself. */
+#ifndef TEST_CONTROLLER_WORLD_H
+#define TEST_CONTROLLER_WORLD_H
+
+#include "../domain/fake.h"
+
+#include "controller/plan.h"
+
+enum { WORLD_NODES = 5, WORLD_OBJECTS = 64 };
+#define WORLD_NS "driver"
+#define WORLD_USER_NS "w"
+
+struct world_object {
+        const struct kube_resource *res;
+        char *ns, *name, *json; /* json NULL: a free place */
+};
+
+struct world_node {
+        bool exists, ready, wanted, labelled;
+        const char *clique;
+        bool has_pod, pod_ending, pod_stuck; /* stuck: its node is dead, it ends only with its node */
+        int pod_number;
+        int64_t runs_with;                   /* the index that its daemon has seen, -1 none yet */
+};
+
+struct world {
+        struct world_object objects[WORLD_OBJECTS];
+        struct world_node nodes[WORLD_NODES];
+        int64_t version, now;
+        int pods_made;
+        int64_t applied_generation;
+        int conflicts;
+        size_t n_writes;
+        struct objects_settings settings;
+};
+
+extern const char *const world_names[WORLD_NODES];
+
+void world_init(struct world *w);
+void world_done(struct world *w);
+void world_create_cd(struct world *w, const char *spec);
+struct world_object *world_find(struct world *w, const struct kube_resource *res, const char *ns, const char *name);
+void world_put(struct world *w, const struct kube_resource *res, const char *ns, const char *name, const char *json); /* with ' for " */
+void world_delete(struct world *w, struct world_object *o);
+void world_vanish(struct world_object *o); /* without a trace, finalizers or not */
+
+/* The caches of this moment, in the arena. */
+void world_view(struct world *w, struct arena *a, struct plan_input *ret);
+/* One write as the server would take it; false: refused. */
+bool world_perform(struct world *w, const struct plan_action *x);
+/* Labels, DaemonSet controller, kubelets and daemons do one step. */
+void world_turn(struct world *w);
+/* Plans and performs until nothing is to be done; a random part of each plan is lost when `lossy`. Returns the number of rounds, -1 when it does not settle. */
+int world_settle(struct world *w, bool lossy);
+
+#endif
