@@ -192,8 +192,8 @@ void kube_client__error(const struct http_response *r, struct err *e, int *ret_w
                 if (*ret_wait_s < 0)
                         *ret_wait_s = in_body;
         } else {
-                int n = r->body_len > 200 ? 200 : (int)r->body_len;
-                err_set(e, kind_of_status(r->status), r->status, "the server answered %d: %.*s", r->status, n, r->body);
+                struct str text = str_trim((struct str){ r->body, r->body_len > 200 ? 200 : r->body_len });
+                err_set(e, kind_of_status(r->status), r->status, "the server answered %d: %.*s", r->status, (int)text.n, text.p);
         }
         yyjson_doc_free(doc);
 }

@@ -39,7 +39,9 @@ struct leader {
         struct kube_informer *informer;
         struct kube_call *call;   /* one request at a time: a write, or the read after a conflict */
         bool leads, ended;        /* ended: lost or released, nothing more is done */
-        uint64_t observed_ms;     /* when the record last changed, by our clock: clocks of other machines do not count */
+        bool gives_back;          /* the write in flight does, rather than renew */
+        char *observed_rv;
+        uint64_t observed_ms;     /* when we first saw that version, by our clock: clocks of other machines do not count */
         uint64_t called_ms, renewed_ms, retry_at_ms;
         char *told;               /* the identity last given to `observed` */
         bool releasing;
@@ -114,11 +116,12 @@ static void on_written(void *u, yyjson_val *obj, const struct err *e) {
         } else {
                 l->renewed_ms = l->called_ms;
                 kube_informer_learn(l->informer, obj);
-                if (l->releasing) {
+                if (l->gives_back) {
                         l->leads = false;
                 } else if (!l->leads) {
                         l->leads = true;
-                        l->o.started(l->o.u);
+                        if (!l->releasing)
+                                l->o.started(l->o.u);
                 }
         }
         evaluate(l);
@@ -160,6 +163,7 @@ static void write_lease(struct leader *l, const struct lease *lease, bool give_b
         jw_end_obj(&w);
 
         l->called_ms = now_ms(l);
+        l->gives_back = give_back;
         l->call = kube_start(l->o.client, &(struct kube_request){
                 .verb = lease ? KUBE_UPDATE : KUBE_CREATE, .res = &kube_leases, .ns = l->ns, .name = l->name, .body = { b.p, b.n },
                 .attempts = 1, .timeout_ms = l->o.renew_deadline_ms / 2, .done = on_written, .u = l });
@@ -219,10 +223,31 @@ static void evaluate_following(struct leader *l, const struct lease *lease, uint
                 wake_at(l, at);
 }
 
+static void observe(struct leader *l, const struct lease *lease) {
+        const char *rv = lease ? lease->o.meta.rv : NULL;
+
+        if (streq(rv, l->observed_rv))
+                return;
+        free(l->observed_rv);
+        l->observed_rv = rv ? xstrdup(rv) : NULL;
+        l->observed_ms = now_ms(l);
+        l->retry_at_ms = 0;
+        if (lease && lease->holder && *lease->holder && !streq(lease->holder, l->told)) {
+                free(l->told);
+                l->told = xstrdup(lease->holder);
+                if (l->o.observed)
+                        l->o.observed(l->o.u, l->told);
+        }
+}
+
 /* Compares what is with what should be; called whenever anything happened. Between enter() and leave(). */
 static void evaluate(struct leader *l) {
-        const struct lease *lease = current(l);
+        const struct lease *lease;
 
+        if (l->dead)
+                return;
+        lease = current(l);
+        observe(l, lease);
         if (l->dead || l->ended)
                 return;
         if (l->releasing)
@@ -242,26 +267,13 @@ static void on_timer(uv_timer_t *t) {
 
 static void on_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
         struct leader *l = u;
-        const struct lease *lease = (const struct lease *)(const void *)now;
-
         enter(l);
-        l->observed_ms = now_ms(l);
-        l->retry_at_ms = 0;
-        if (lease && lease->holder && *lease->holder && !streq(lease->holder, l->told)) {
-                free(l->told);
-                l->told = xstrdup(lease->holder);
-                if (l->o.observed)
-                        l->o.observed(l->o.u, l->told);
-        }
         evaluate(l);
         leave(l);
 }
 
 static void on_synced(void *u) {
-        struct leader *l = u;
-        enter(l);
-        evaluate(l);
-        leave(l);
+        on_changed(u, NULL, NULL);
 }
 
 /* ---- the candidate ---- */
@@ -303,6 +315,7 @@ static void destroy(struct leader *l) {
         free(l->identity);
         free(l->selector);
         free(l->told);
+        free(l->observed_rv);
         uv_close((uv_handle_t *)&l->timer, on_closed);
 }
 

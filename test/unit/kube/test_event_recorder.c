@@ -1,0 +1,213 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "fake_server.h"
+#include "kube/event_recorder.h"
+
+struct world {
+        uv_loop_t loop;
+        struct fake_server *server;
+        struct kube_client *client;
+        struct event_recorder *r;
+        struct fake_conn *waiting; /* the request that is not answered yet */
+        bool hold;
+        unsigned creates, patches;
+        int patch_status;
+        char method[16], path[512], body[8192];
+        bool flushed;
+};
+
+static void on_request(void *u, struct fake_conn *c, const struct fake_request *r) {
+        struct world *w = u;
+        bool patch = streq(r->method, "PATCH");
+
+        snprintf(w->path, sizeof w->path, "%s", r->path);
+        snprintf(w->body, sizeof w->body, "%s", r->body);
+        w->creates += !patch;
+        w->patches += patch;
+        if (w->hold)
+                w->waiting = c;
+        else
+                fake_reply(c, patch && w->patch_status ? w->patch_status : 200, NULL, "{}");
+}
+
+static int set_up(void **state) {
+        struct world *w = xnew(struct world);
+        _cleanup_(freep) char *url = NULL;
+        struct kube_config k = { 0 };
+        struct err e;
+
+        uv_loop_init(&w->loop);
+        w->server = fake_server_new(&w->loop, 0, on_request, w);
+        k.server = url = xasprintf("http://127.0.0.1:%d", fake_server_port(w->server));
+        assert_int_equal(kube_client_new(&w->loop, &(struct kube_client_options){ .config = &k, .user_agent = "t" }, &w->client, &e), 0);
+        w->r = event_recorder_new(w->client, "unit-test", "node-1");
+        *state = w;
+        return 0;
+}
+
+static int tear_down(void **state) {
+        struct world *w = *state;
+        event_recorder_free(w->r);
+        kube_client_free(w->client);
+        fake_server_free(w->server);
+        loop_end(&w->loop);
+        free(w);
+        return 0;
+}
+
+static const struct event_about cd = { "resource.nvidia.com/v1beta1", "ComputeDomain", "apps", "training", "uid-1" };
+static const struct event_about node = { "v1", "Node", NULL, "n1", "uid-2" };
+
+static void on_flushed(void *u) {
+        ((struct world *)u)->flushed = true;
+}
+
+static void flush(struct world *w) {
+        w->flushed = false;
+        event_recorder_flush(w->r, 5000, on_flushed, w);
+        assert_false(w->flushed);
+        run_until(&w->loop, &w->flushed);
+}
+
+static void test_event(void **state) {
+        struct world *w = *state;
+        event_record(w->r, &cd, EVENT_WARNING, "NodeLost", "node %s \"left\"\n", "n7");
+        flush(w);
+        assert_string_equal(w->path, "/api/v1/namespaces/apps/events");
+        assert_true(fake_has(w->body, "\"metadata\":{\"namespace\":\"apps\",\"name\":\"training."));
+        assert_true(fake_has(w->body, "\"involvedObject\":{\"apiVersion\":\"resource.nvidia.com/v1beta1\",\"kind\":\"ComputeDomain\",\"namespace\":\"apps\",\"name\":\"training\",\"uid\":\"uid-1\"}"));
+        assert_true(fake_has(w->body, "\"type\":\"Warning\",\"reason\":\"NodeLost\",\"message\":\"node n7 \\\"left\\\"\\n\""));
+        assert_true(fake_has(w->body, "\"source\":{\"component\":\"unit-test\",\"host\":\"node-1\"}"));
+        assert_true(fake_has(w->body, "\"reportingComponent\":\"unit-test\",\"reportingInstance\":\"node-1\""));
+        assert_true(fake_has(w->body, "\"count\":1}"));
+}
+
+static void test_cluster_scoped_goes_to_default(void **state) {
+        struct world *w = *state;
+        event_record(w->r, &node, EVENT_NORMAL, "Joined", "x");
+        flush(w);
+        assert_string_equal(w->path, "/api/v1/namespaces/default/events");
+        assert_true(fake_has(w->body, "\"involvedObject\":{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"name\":\"n1\""));
+}
+
+static void test_repetition_counts_up_by_patch(void **state) {
+        struct world *w = *state;
+        event_record(w->r, &cd, EVENT_NORMAL, "Joined", "node %d", 1);
+        flush(w);
+        event_record(w->r, &cd, EVENT_NORMAL, "Joined", "node %d", 1);
+        flush(w);
+        assert_true(w->creates == 1 && w->patches == 1);
+        assert_true(fake_has(w->path, "/api/v1/namespaces/apps/events/training."));
+        assert_true(fake_has(w->body, "\"count\":2}"));
+        event_record(w->r, &cd, EVENT_NORMAL, "Joined", "node %d", 2);
+        event_record(w->r, &cd, EVENT_WARNING, "Joined", "node %d", 1);
+        event_record(w->r, &cd, EVENT_NORMAL, "Left", "node %d", 1);
+        flush(w);
+        assert_true(w->creates == 4 && w->patches == 1);
+}
+
+static void test_one_write_in_flight_a_series(void **state) {
+        struct world *w = *state;
+        w->hold = true;
+        for (int i = 0; i < 10; i++)
+                event_record(w->r, &cd, EVENT_NORMAL, "Joined", "x");
+        while (!w->waiting)
+                run_for(&w->loop, 2);
+        run_for(&w->loop, 20);
+        assert_int_equal(w->creates, 1);
+        w->hold = false;
+        fake_reply(w->waiting, 201, NULL, "{}");
+        flush(w);
+        assert_true(w->creates == 1 && w->patches == 1);
+        assert_true(fake_has(w->body, "\"count\":10}"));
+}
+
+static void test_event_that_the_server_forgot_is_made_again(void **state) {
+        struct world *w = *state;
+        event_record(w->r, &cd, EVENT_NORMAL, "Joined", "x");
+        flush(w);
+        w->patch_status = 404;
+        event_record(w->r, &cd, EVENT_NORMAL, "Joined", "x");
+        flush(w);
+        assert_true(w->creates == 2 && w->patches == 1);
+        assert_true(fake_has(w->body, "\"count\":2}"));
+}
+
+static void test_refused_event_is_given_up(void **state) {
+        struct world *w = *state;
+        event_record(w->r, &cd, EVENT_NORMAL, "Joined", "x");
+        flush(w);
+        w->patch_status = 403;
+        event_record(w->r, &cd, EVENT_NORMAL, "Joined", "x");
+        flush(w);
+        assert_true(w->creates == 1 && w->patches == 1);
+}
+
+static void test_burst_about_one_object_is_limited(void **state) {
+        struct world *w = *state;
+        for (int i = 0; i < 40; i++)
+                event_record(w->r, &cd, EVENT_NORMAL, "Joined", "x%d", i);
+        event_record(w->r, &node, EVENT_NORMAL, "Joined", "x");
+        flush(w);
+        assert_int_equal(w->creates, 26);
+}
+
+static void test_many_series_and_objects_are_bounded(void **state) {
+        struct world *w = *state;
+        for (int i = 0; i < 600; i++) {
+                _cleanup_(freep) char *name = xasprintf("cd-%d", i);
+                event_record(w->r, &(struct event_about){ "v1", "Pod", "apps", name, NULL }, EVENT_NORMAL, "Joined", "x");
+        }
+        flush(w);
+        assert_int_equal(w->creates, 600);
+}
+
+static void test_long_texts(void **state) {
+        struct world *w = *state;
+        _cleanup_(freep) char *name = xcalloc(1, 254), *text = xcalloc(1, 3001);
+        memset(name, 'n', 253);
+        for (int i = 0; i < 3000; i += 3)
+                memcpy(text + i, "\xe2\x82\xac", 3);
+        event_record(w->r, &(struct event_about){ "v1", "Pod", "apps", name, NULL }, EVENT_NORMAL, "Joined", "%s", text);
+        flush(w);
+        const char *message = strstr(w->body, "\"message\":\"");
+        assert_non_null(message);
+        assert_int_equal(strcspn(message + 11, "\"") % 3, 0);
+        assert_in_range(strcspn(message + 11, "\""), 1000, 1024);
+        const char *event = strstr(w->body, "\"metadata\":{\"namespace\":\"apps\",\"name\":\"");
+        assert_int_equal(strcspn(event + strlen("\"metadata\":{\"namespace\":\"apps\",\"name\":\""), "\""), 253);
+}
+
+static void test_flush_has_a_limit(void **state) {
+        struct world *w = *state;
+        w->hold = true;
+        event_record(w->r, &cd, EVENT_NORMAL, "Joined", "x");
+        event_recorder_flush(w->r, 50, on_flushed, w);
+        run_until(&w->loop, &w->flushed);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+#define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+                T(test_event),
+                T(test_cluster_scoped_goes_to_default),
+                T(test_repetition_counts_up_by_patch),
+                T(test_one_write_in_flight_a_series),
+                T(test_event_that_the_server_forgot_is_made_again),
+                T(test_refused_event_is_given_up),
+                T(test_burst_about_one_object_is_limited),
+                T(test_many_series_and_objects_are_bounded),
+                T(test_long_texts),
+                T(test_flush_has_a_limit),
+        };
+        return cmocka_run_group_tests_name("event_recorder", tests, NULL, NULL);
+}

@@ -1,0 +1,395 @@
+/* Candidates against a server that keeps one Lease as a real one would: versions, conflicts, watches. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "fake_server.h"
+#include "kube/leader.h"
+
+enum { MAX_WATCHES = 8 };
+
+struct candidate {
+        struct kube_client *client;
+        struct leader *leader;
+        bool started, lost, released;
+        unsigned n_started;
+        char observed[64];
+        uint64_t started_at;
+        bool free_on_lost;
+};
+
+struct world {
+        uv_loop_t loop;
+        struct fake_server *server;
+        struct fake_conn *watches[MAX_WATCHES];
+        unsigned n_watches;
+        char *spec; /* of the Lease, NULL while there is none */
+        unsigned rv, writes, conflicts, creates, reads;
+        bool deaf;          /* writes get no answer */
+        bool no_events;     /* watches are silent */
+        unsigned refuse;    /* so many writes are answered 403 */
+        struct candidate a, b;
+};
+
+static char *lease_json(struct world *w) {
+        return xasprintf("{\"metadata\":{\"namespace\":\"sys\",\"name\":\"lock\",\"resourceVersion\":\"%u\"},\"spec\":%s}", w->rv, w->spec);
+}
+
+static void tell_watches(struct world *w, const char *type) {
+        _cleanup_(freep) char *lease = lease_json(w), *line = xasprintf("{\"type\":\"%s\",\"object\":%s}\n", type, lease);
+        for (unsigned i = 0; i < w->n_watches && !w->no_events; i++)
+                fake_chunk(w->watches[i], line);
+}
+
+static void set_lease(struct world *w, const char *spec) {
+        const char *type = w->spec ? "MODIFIED" : "ADDED";
+        free(w->spec);
+        w->spec = xstrdup(spec);
+        w->rv++;
+        tell_watches(w, type);
+}
+
+static const char *field(struct world *w, const char *name) {
+        static char value[128];
+        _cleanup_(freep) char *key = xasprintf("\"%s\":", name);
+        const char *p = w->spec ? strstr(w->spec, key) : NULL;
+        if (!p)
+                return NULL;
+        p += strlen(key);
+        snprintf(value, sizeof value, "%.*s", (int)strcspn(p, ",}"), p);
+        return value;
+}
+
+static void on_request(void *u, struct fake_conn *c, const struct fake_request *r) {
+        struct world *w = u;
+        _cleanup_(freep) char *lease = w->spec ? lease_json(w) : NULL;
+
+        if (fake_query(r, "watch")) {
+                assert_string_equal(fake_query(r, "fieldSelector"), "metadata.name=lock");
+                assert_true(w->n_watches < MAX_WATCHES);
+                w->watches[w->n_watches++] = c;
+                fake_stream(c);
+        } else if (streq(r->method, "GET") && str_starts(r->path, "/apis/coordination.k8s.io/v1/namespaces/sys/leases?")) {
+                _cleanup_(freep) char *list = xasprintf("{\"metadata\":{\"resourceVersion\":\"%u\"},\"items\":[%s]}", w->rv, lease ? lease : "");
+                fake_reply(c, 200, NULL, list);
+        } else if (streq(r->method, "GET")) {
+                w->reads++;
+                fake_reply(c, lease ? 200 : 404, NULL, lease ? lease : "{}");
+        } else if (!w->deaf) {
+                const char *spec = strstr(r->body, "\"spec\":");
+                bool create = streq(r->method, "POST");
+                char version[48];
+                assert_non_null(spec);
+                w->writes++;
+                w->creates += create;
+                snprintf(version, sizeof version, "\"resourceVersion\":\"%u\"", w->rv);
+                if (w->refuse) {
+                        w->refuse--;
+                        fake_reply(c, 403, NULL, "{\"message\":\"no\"}");
+                } else if (create ? w->spec != NULL : !fake_has(r->body, version)) {
+                        w->conflicts++;
+                        fake_reply(c, 409, NULL, "{\"message\":\"conflict\"}");
+                } else {
+                        _cleanup_(freep) char *text = xstrndup(spec + 7, strlen(spec + 7) - 1);
+                        set_lease(w, text);
+                        _cleanup_(freep) char *now = lease_json(w);
+                        fake_reply(c, create ? 201 : 200, NULL, now);
+                }
+        }
+}
+
+static void on_started(void *u) {
+        struct candidate *c = u;
+        c->started = true;
+        c->n_started++;
+        c->started_at = uv_hrtime() / 1000000;
+}
+
+static void on_lost(void *u) {
+        struct candidate *c = u;
+        c->lost = true;
+        if (c->free_on_lost)
+                leader_free(TAKE(c->leader));
+}
+
+static void on_observed(void *u, const char *identity) {
+        struct candidate *c = u;
+        snprintf(c->observed, sizeof c->observed, "%s", identity);
+}
+
+static void on_released(void *u) {
+        struct candidate *c = u;
+        c->released = true;
+}
+
+static void stand(struct world *w, struct candidate *c, const char *identity) {
+        _cleanup_(freep) char *url = xasprintf("http://127.0.0.1:%d", fake_server_port(w->server));
+        struct kube_config k = { .server = url };
+        struct err e;
+        assert_int_equal(kube_client_new(&w->loop, &(struct kube_client_options){ .config = &k, .user_agent = "t" }, &c->client, &e), 0);
+        c->leader = leader_new(&(struct leader_options){ .client = c->client, .ns = "sys", .name = "lock", .identity = identity, .duration_ms = 1000,
+                .renew_deadline_ms = 600, .retry_ms = 100, .started = on_started, .lost = on_lost, .observed = on_observed, .u = c });
+        assert_false(c->started);
+}
+
+static int set_up(void **state) {
+        struct world *w = xnew(struct world);
+        uv_loop_init(&w->loop);
+        w->rv = 1;
+        w->server = fake_server_new(&w->loop, 0, on_request, w);
+        *state = w;
+        return 0;
+}
+
+static void end(struct candidate *c) {
+        leader_free(TAKE(c->leader));
+        kube_client_free(TAKE(c->client));
+}
+
+static int tear_down(void **state) {
+        struct world *w = *state;
+        end(&w->a);
+        end(&w->b);
+        fake_server_free(w->server);
+        loop_end(&w->loop);
+        free(w->spec);
+        free(w);
+        return 0;
+}
+
+static void test_takes_a_missing_lease_and_renews_it(void **state) {
+        struct world *w = *state;
+        stand(w, &w->a, "me");
+        run_until(&w->loop, &w->a.started);
+        assert_int_equal(w->creates, 1);
+        assert_string_equal(field(w, "holderIdentity"), "\"me\"");
+        assert_string_equal(field(w, "leaseDurationSeconds"), "1");
+        assert_string_equal(field(w, "leaseTransitions"), "0");
+        char acquired[64], renewed[64];
+        snprintf(acquired, sizeof acquired, "%s", field(w, "acquireTime"));
+        snprintf(renewed, sizeof renewed, "%s", field(w, "renewTime"));
+        assert_true(strlen(acquired) == strlen("\"2026-01-01T00:00:00.000000Z\""));
+        run_for(&w->loop, 450);
+        assert_in_range(w->writes, 3, 6);
+        assert_int_equal(w->conflicts, 0);
+        assert_string_equal(field(w, "acquireTime"), acquired);
+        assert_string_not_equal(field(w, "renewTime"), renewed);
+        assert_string_equal(w->a.observed, "me");
+        assert_int_equal(w->a.n_started, 1);
+        assert_false(w->a.lost);
+}
+
+static void test_second_waits_without_asking(void **state) {
+        struct world *w = *state;
+        stand(w, &w->a, "one");
+        run_until(&w->loop, &w->a.started);
+        stand(w, &w->b, "two");
+        unsigned before = fake_server_requests(w->server), writes = w->writes;
+        run_for(&w->loop, 1300);
+        assert_false(w->b.started);
+        assert_string_equal(w->b.observed, "one");
+        assert_int_equal(fake_server_requests(w->server) - before - (w->writes - writes), 2); /* its list and its watch */
+}
+
+static void test_hand_over_by_release_is_immediate(void **state) {
+        struct world *w = *state;
+        stand(w, &w->a, "one");
+        run_until(&w->loop, &w->a.started);
+        stand(w, &w->b, "two");
+        run_for(&w->loop, 100);
+        uint64_t before = uv_hrtime() / 1000000;
+        leader_release(w->a.leader, on_released, &w->a);
+        assert_false(w->a.released);
+        run_until(&w->loop, &w->b.started);
+        assert_in_range(w->b.started_at - before, 0, 100);
+        assert_true(w->a.released);
+        assert_false(w->a.lost);
+        assert_string_equal(field(w, "holderIdentity"), "\"two\"");
+        assert_string_equal(field(w, "leaseTransitions"), "1");
+        run_for(&w->loop, 300);
+        assert_string_equal(field(w, "holderIdentity"), "\"two\"");
+}
+
+static void test_hand_over_by_expiry(void **state) {
+        struct world *w = *state;
+        stand(w, &w->a, "one");
+        run_until(&w->loop, &w->a.started);
+        stand(w, &w->b, "two");
+        run_for(&w->loop, 150);
+        uint64_t before = uv_hrtime() / 1000000;
+        end(&w->a); /* as if killed */
+        run_until(&w->loop, &w->b.started);
+        assert_in_range(w->b.started_at - before, 850, 1400);
+}
+
+static void test_foreign_lease_is_kept_until_it_expires(void **state) {
+        struct world *w = *state;
+        set_lease(w, "{\"holderIdentity\":\"go\",\"leaseDurationSeconds\":1,\"acquireTime\":\"2020-01-01T00:00:00.000000Z\","
+                     "\"renewTime\":\"2020-01-01T00:00:00.000000Z\",\"leaseTransitions\":41}");
+        uint64_t before = uv_hrtime() / 1000000;
+        stand(w, &w->a, "me");
+        run_until(&w->loop, &w->a.started);
+        assert_true(w->a.started_at - before >= 1000); /* its clock does not count, ours does */
+        assert_string_equal(field(w, "leaseTransitions"), "42");
+        assert_string_equal(w->a.observed, "me");
+}
+
+static void test_released_and_empty_leases_are_taken_at_once(void **state) {
+        static const char *const specs[] = { "{\"holderIdentity\":\"\",\"leaseDurationSeconds\":1}", "{}", "{\"holderIdentity\":null}" };
+        struct world *w = *state;
+        for (size_t i = 0; i < ARRAY_LEN(specs); i++) {
+                set_lease(w, specs[i]);
+                uint64_t before = uv_hrtime() / 1000000;
+                stand(w, &w->a, "me");
+                run_until(&w->loop, &w->a.started);
+                assert_true(w->a.started_at - before < 300);
+                end(&w->a);
+                memset(&w->a, 0, sizeof w->a);
+        }
+}
+
+static void test_own_lease_of_an_earlier_life_is_renewed(void **state) {
+        struct world *w = *state;
+        set_lease(w, "{\"holderIdentity\":\"me\",\"leaseDurationSeconds\":1,\"acquireTime\":\"2020-01-01T00:00:00.000000Z\",\"leaseTransitions\":7}");
+        stand(w, &w->a, "me");
+        run_until(&w->loop, &w->a.started);
+        assert_string_equal(field(w, "leaseTransitions"), "7");
+        assert_string_equal(field(w, "acquireTime"), "\"2020-01-01T00:00:00.000000Z\"");
+}
+
+static void test_lost_when_renewals_get_no_answer(void **state) {
+        struct world *w = *state;
+        stand(w, &w->a, "me");
+        run_until(&w->loop, &w->a.started);
+        uint64_t before = uv_hrtime() / 1000000;
+        w->deaf = true;
+        run_until(&w->loop, &w->a.lost);
+        assert_in_range(uv_hrtime() / 1000000 - before, 400, 900); /* before others may take it, 1 s after the last renewal */
+        run_for(&w->loop, 300);
+        assert_int_equal(w->a.n_started, 1);
+}
+
+static void test_lost_when_the_server_is_gone(void **state) {
+        struct world *w = *state;
+        stand(w, &w->a, "me");
+        run_until(&w->loop, &w->a.started);
+        fake_server_kill(w->server);
+        w->a.free_on_lost = true;
+        run_until(&w->loop, &w->a.lost);
+}
+
+static void test_lost_when_another_holds_it(void **state) {
+        struct world *w = *state;
+        stand(w, &w->a, "me");
+        run_until(&w->loop, &w->a.started);
+        set_lease(w, "{\"holderIdentity\":\"thief\",\"leaseDurationSeconds\":1}");
+        run_until(&w->loop, &w->a.lost);
+        assert_string_equal(w->a.observed, "thief");
+}
+
+static void test_short_trouble_is_survived(void **state) {
+        struct world *w = *state;
+        stand(w, &w->a, "me");
+        run_until(&w->loop, &w->a.started);
+        w->refuse = 3;
+        run_for(&w->loop, 1500);
+        assert_false(w->a.lost);
+        assert_int_equal(w->refuse, 0);
+}
+
+/* Somebody annotated the Lease, and the watch did not tell. */
+static void test_conflict_with_a_silent_watch(void **state) {
+        struct world *w = *state;
+        stand(w, &w->a, "me");
+        run_until(&w->loop, &w->a.started);
+        w->no_events = true;
+        w->rv += 5;
+        run_for(&w->loop, 800);
+        assert_false(w->a.lost);
+        assert_int_equal(w->conflicts, 1);
+        assert_int_equal(w->reads, 1);
+}
+
+static void test_deleted_lease_is_made_again(void **state) {
+        struct world *w = *state;
+        stand(w, &w->a, "me");
+        run_until(&w->loop, &w->a.started);
+        w->rv++;
+        tell_watches(w, "DELETED");
+        free(TAKE(w->spec));
+        run_for(&w->loop, 500);
+        assert_non_null(w->spec);
+        assert_int_equal(w->creates, 2);
+        assert_false(w->a.lost);
+}
+
+static void test_two_at_once(void **state) {
+        struct world *w = *state;
+        stand(w, &w->a, "one");
+        stand(w, &w->b, "two");
+        run_for(&w->loop, 600);
+        assert_true(w->a.started != w->b.started);
+        assert_in_range(w->conflicts, 0, 1);
+}
+
+static void test_release_without_leading(void **state) {
+        struct world *w = *state;
+        stand(w, &w->a, "one");
+        run_until(&w->loop, &w->a.started);
+        stand(w, &w->b, "two");
+        run_for(&w->loop, 100);
+        leader_release(w->b.leader, on_released, &w->b);
+        run_until(&w->loop, &w->b.released);
+        assert_string_equal(field(w, "holderIdentity"), "\"one\"");
+}
+
+static void test_release_while_the_server_is_gone_ends_in_time(void **state) {
+        struct world *w = *state;
+        stand(w, &w->a, "one");
+        run_until(&w->loop, &w->a.started);
+        fake_server_kill(w->server);
+        uint64_t before = uv_hrtime() / 1000000;
+        leader_release(w->a.leader, on_released, &w->a);
+        run_until(&w->loop, &w->a.released);
+        assert_true(uv_hrtime() / 1000000 - before < 2300);
+}
+
+static void test_release_before_anything_is_known(void **state) {
+        struct world *w = *state;
+        stand(w, &w->a, "one");
+        leader_release(w->a.leader, on_released, &w->a);
+        run_until(&w->loop, &w->a.released);
+        run_for(&w->loop, 200);
+        assert_false(w->a.started);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+#define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+                T(test_takes_a_missing_lease_and_renews_it),
+                T(test_second_waits_without_asking),
+                T(test_hand_over_by_release_is_immediate),
+                T(test_hand_over_by_expiry),
+                T(test_foreign_lease_is_kept_until_it_expires),
+                T(test_released_and_empty_leases_are_taken_at_once),
+                T(test_own_lease_of_an_earlier_life_is_renewed),
+                T(test_lost_when_renewals_get_no_answer),
+                T(test_lost_when_the_server_is_gone),
+                T(test_lost_when_another_holds_it),
+                T(test_short_trouble_is_survived),
+                T(test_conflict_with_a_silent_watch),
+                T(test_deleted_lease_is_made_again),
+                T(test_two_at_once),
+                T(test_release_without_leading),
+                T(test_release_while_the_server_is_gone_ends_in_time),
+                T(test_release_before_anything_is_known),
+        };
+        return cmocka_run_group_tests_name("leader", tests, NULL, NULL);
+}
