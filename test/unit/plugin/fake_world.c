@@ -1,0 +1,438 @@
+#include "fake_world.h"
+
+#include <ftw.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "domain/names.h"
+#include "kube/kube_informer.h"
+
+struct world w;
+
+/* ---- the API server ---- */
+
+struct object {
+        char ns[64], name[64], *json; /* json NULL: deleted */
+        char uid[40];
+        bool deleting;
+};
+static struct object claim_objects[16], domain_objects[16];
+static size_t n_claim_objects, n_domain_objects;
+
+struct kube_call {
+        TAILQ_ENTRY(kube_call) link;
+        enum kube_verb verb;
+        const struct kube_resource *res;
+        char ns[64], name[64];
+        kube_done_fn *done;
+        void *u;
+};
+static TAILQ_HEAD(calls, kube_call) calls = TAILQ_HEAD_INITIALIZER(calls);
+
+const struct kube_resource kube_compute_domains = { CD_GROUP, "v1beta1", "computedomains", "ComputeDomain", true };
+const struct kube_resource kube_resource_claims = { "resource.k8s.io", NULL, "resourceclaims", "ResourceClaim", true };
+
+static struct object *find_object(struct object *list, size_t n, const char *ns, const char *name) {
+        for (size_t i = 0; i < n; i++) {
+                if (streq(list[i].ns, ns) && streq(list[i].name, name))
+                        return &list[i];
+        }
+        return NULL;
+}
+
+void api_claim_json(const char *ns, const char *name, const char *json) {
+        struct object *o = find_object(claim_objects, n_claim_objects, ns, name);
+        if (!o) {
+                o = &claim_objects[n_claim_objects++];
+                snprintf(o->ns, sizeof o->ns, "%s", ns);
+                snprintf(o->name, sizeof o->name, "%s", name);
+        }
+        free(o->json);
+        o->json = json ? xstrdup(json) : NULL;
+}
+
+void api_claim(const char *ns, const char *name, const char *uid, const char *device, const char *config_kind, const char *domain, const char *extra) {
+        _cleanup_(freep) char *json = xasprintf(
+                "{\"metadata\":{\"name\":\"%s\",\"namespace\":\"%s\",\"uid\":\"%s\",\"resourceVersion\":\"1\",\"annotations\":{"
+                "\"resource.nvidia.com/computeDomain.name\":\"cd\",\"resource.nvidia.com/computeDomain.namespace\":\"user\"}},"
+                "\"status\":{\"allocation\":{\"devices\":{\"results\":[{\"request\":\"r\",\"driver\":\"compute-domain.nvidia.com\",\"pool\":\"n0\",\"device\":\"%s\"}],"
+                "\"config\":[{\"source\":\"FromClaim\",\"requests\":[\"r\"],\"opaque\":{\"driver\":\"compute-domain.nvidia.com\",\"parameters\":{"
+                "\"apiVersion\":\"resource.nvidia.com/v1beta1\",\"kind\":\"%s\",\"domainID\":\"%s\"%s}}}]}},"
+                "\"reservedFor\":[{\"resource\":\"pods\",\"name\":\"pod-%s\",\"uid\":\"p\"}]}}",
+                name, ns, uid, device, config_kind, domain, extra, name);
+        api_claim_json(ns, name, json);
+}
+
+void api_remove_claim(const char *ns, const char *name) {
+        api_claim_json(ns, name, NULL);
+}
+
+void api_domain(const char *ns, const char *name, const char *uid, bool deleting) {
+        struct object *o = find_object(domain_objects, n_domain_objects, ns, name);
+        if (!o)
+                o = &domain_objects[n_domain_objects++];
+        snprintf(o->ns, sizeof o->ns, "%s", ns);
+        snprintf(o->name, sizeof o->name, "%s", name);
+        snprintf(o->uid, sizeof o->uid, "%s", uid);
+        o->deleting = deleting;
+}
+
+void api_remove_domain(const char *uid) {
+        for (size_t i = 0; i < n_domain_objects; i++) {
+                if (streq(domain_objects[i].uid, uid))
+                        domain_objects[i] = domain_objects[--n_domain_objects];
+        }
+}
+
+struct kube_call *kube_start(struct kube_client *c, const struct kube_request *r) {
+        struct kube_call *call = xnew(struct kube_call);
+        (void)c;
+        call->verb = r->verb;
+        call->res = r->res;
+        snprintf(call->ns, sizeof call->ns, "%s", str_or(r->ns, ""));
+        snprintf(call->name, sizeof call->name, "%s", str_or(r->name, ""));
+        call->done = r->done;
+        call->u = r->u;
+        TAILQ_INSERT_TAIL(&calls, call, link);
+        w.requests++;
+        return call;
+}
+
+void kube_cancel(struct kube_call *call) {
+        if (!call)
+                return;
+        TAILQ_REMOVE(&calls, call, link);
+        free(call);
+}
+
+const char *kube_resource_api(const struct kube_client *c) {
+        (void)c;
+        return w.api_unknown ? NULL : "v1";
+}
+
+static kube_ready_fn *ready_fn;
+static void *ready_u;
+void kube_discover_resource_api(struct kube_client *c, kube_ready_fn *fn, void *u) {
+        (void)c;
+        ready_fn = fn;
+        ready_u = u;
+}
+
+static void list_domains(const char *ns, struct buf *out) {
+        buf_adds(out, "{\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[");
+        for (size_t i = 0, n = 0; i < n_domain_objects; i++) {
+                const struct object *o = &domain_objects[i];
+                if (*ns && !streq(o->ns, ns))
+                        continue;
+                buf_addf(out, "%s{\"metadata\":{\"name\":\"%s\",\"namespace\":\"%s\",\"uid\":\"%s\",\"resourceVersion\":\"1\"%s}}", n++ ? "," : "", o->name, o->ns, o->uid,
+                         o->deleting ? ",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"" : "");
+        }
+        buf_adds(out, "]}");
+}
+
+static bool serve_one(void) {
+        struct kube_call *call = TAILQ_FIRST(&calls);
+        struct buf text = BUF_INIT(1 << 20);
+        struct err e;
+        if (!call || w.api_down)
+                return false;
+        TAILQ_REMOVE(&calls, call, link);
+        if (call->res == &kube_compute_domains)
+                list_domains(call->ns, &text);
+        const struct object *o = find_object(claim_objects, n_claim_objects, call->ns, call->name);
+        if (call->res == &kube_resource_claims && o && o->json)
+                buf_adds(&text, o->json);
+        yyjson_doc *doc = text.n ? yyjson_read(text.p, text.n, 0) : NULL;
+        if (!doc)
+                err_set(&e, ERR_NOT_FOUND, 404, "resourceclaims.resource.k8s.io \"%s\" not found", call->name);
+        call->done(call->u, doc ? yyjson_doc_get_root(doc) : NULL, doc ? NULL : &e);
+        yyjson_doc_free(doc);
+        buf_done(&text);
+        free(call);
+        return true;
+}
+
+/* The watch of a namespace: it sees the domains as they are at the moment. */
+struct kube_informer {
+        struct kube_informer_options o;
+        uv_timer_t timer;
+        struct kube_object seen;
+};
+
+static void on_informer(uv_timer_t *t) {
+        struct kube_informer *i = t->data;
+        i->o.synced(i->o.u);
+}
+
+struct kube_informer *kube_informer_new(struct kube_client *c, const struct kube_informer_options *o) {
+        struct kube_informer *i = xnew(struct kube_informer);
+        (void)c;
+        i->o = *o;
+        uv_timer_init(&w.loop, &i->timer);
+        i->timer.data = i;
+        uv_timer_start(&i->timer, on_informer, 10, 20);
+        return i;
+}
+
+static void on_informer_closed(uv_handle_t *h) {
+        free(h->data);
+}
+
+void kube_informer_free(struct kube_informer *i) {
+        if (i)
+                uv_close((uv_handle_t *)&i->timer, on_informer_closed);
+}
+
+bool kube_informer_synced(const struct kube_informer *i) {
+        (void)i;
+        return true;
+}
+
+const struct kube_object *kube_informer_first_at(const struct kube_informer *i, unsigned index, const char *key) {
+        static struct kube_object found;
+        (void)i;
+        (void)index;
+        for (size_t k = 0; k < n_domain_objects; k++) {
+                if (streq(domain_objects[k].uid, key)) {
+                        found.meta = (struct kube_meta){ .uid = domain_objects[k].uid, .deleted = domain_objects[k].deleting };
+                        return &found;
+                }
+        }
+        return NULL;
+}
+
+void event_record(struct event_recorder *r, const struct event_about *about, enum event_type type, const char *reason, const char *fmt, ...) {
+        size_t n = strlen(w.events);
+        va_list ap;
+        (void)r;
+        (void)type;
+        n += (size_t)snprintf(w.events + n, sizeof w.events - n, "%s/%s %s: ", about->kind, about->name, reason);
+        va_start(ap, fmt);
+        if (n < sizeof w.events)
+                vsnprintf(w.events + n, sizeof w.events - n, fmt, ap);
+        va_end(ap);
+}
+
+/* ---- the kubelet ---- */
+
+void dra_op_set_data(struct dra_op *op, void *data) {
+        op->data = data;
+}
+
+uint64_t dra_op_timeout_ms(const struct dra_op *op) {
+        return op->timeout_ms;
+}
+
+void dra_op_prepared(struct dra_op *op, const struct dra_device *devices, size_t n) {
+        size_t len = 0;
+        assert_int_equal(op->answer, PENDING);
+        op->answer = PREPARED;
+        for (size_t i = 0; i < n && len < sizeof op->devices; i++)
+                len += (size_t)snprintf(op->devices + len, sizeof op->devices - len, "%s%s/%s/%s=%s", i ? "," : "", devices[i].requests[0], devices[i].pool,
+                                        devices[i].device, str_or(devices[i].cdi_ids[0], ""));
+}
+
+void dra_op_unprepared(struct dra_op *op) {
+        assert_int_equal(op->answer, PENDING);
+        op->answer = UNPREPARED;
+}
+
+void dra_op_fail(struct dra_op *op, const char *msg) {
+        assert_int_equal(op->answer, PENDING);
+        op->answer = FAILED;
+        snprintf(op->msg, sizeof op->msg, "%s", msg);
+}
+
+void kubelet_prepare(struct claims *c, struct dra_op *op, const char *ns, const char *name, const char *uid) {
+        op->answer = PENDING;
+        claims_prepare(c, op, &(struct dra_claim){ ns, name, uid });
+        assert_int_equal(op->answer, PENDING);
+}
+
+void kubelet_unprepare(struct claims *c, struct dra_op *op, const char *ns, const char *name, const char *uid) {
+        op->answer = PENDING;
+        claims_unprepare(c, op, &(struct dra_claim){ ns, name, uid });
+        assert_int_equal(op->answer, PENDING);
+}
+
+/* ---- the node ---- */
+
+const struct facts *facts_get(const struct facts_sampler *s) {
+        (void)s;
+        return &w.facts;
+}
+
+void facts_hurry(struct facts_sampler *s, bool waiting) {
+        (void)s;
+        w.hurried = waiting;
+}
+
+int facts_major(const struct facts_sampler *s, const char *name, unsigned *ret, struct err *e) {
+        (void)s;
+        (void)e;
+        *ret = streq(name, PROC_MAJOR_CAPS) ? 241 : 240;
+        return 0;
+}
+
+static void put(const char *path, const char *text) {
+        struct err e;
+        _cleanup_(freep) char *p = file_join(w.driver_root, path);
+        _cleanup_(freep) char *dir = xstrndup(p, (size_t)(strrchr(p, '/') - p));
+        assert_int_equal(file_mkdirs(dir, 0755, &e), 0);
+        assert_int_equal(file_replace_volatile(p, text, strlen(text), 0755, &e), 0);
+}
+
+char *world_read(const char *path) {
+        struct err e;
+        char *text = NULL;
+        return file_read(path, 1 << 20, &text, NULL, &e) < 0 ? NULL : text;
+}
+
+char *world_cdi(const char *uid) {
+        _cleanup_(freep) char *path = xasprintf("%s/k8s.compute-domain.nvidia.com-claim_%s.yaml", w.cdi_root, uid);
+        return world_read(path);
+}
+
+const struct checkpoint_claim *world_entry(struct claims *c, const char *uid) {
+        return checkpoint_find(&c->journal.table, uid);
+}
+
+void daemon_says(const char *domain, const char *claim_uid, const char *boot_id, bool ready, const char *status, int *lock_fd) {
+        _cleanup_(freep) char *dir = xasprintf("%s/domains/%s", w.plugin_dir, domain);
+        struct imex_state s = { .index = 3, .ready = ready };
+        struct err e;
+        snprintf(s.boot_id, sizeof s.boot_id, "%s", boot_id);
+        snprintf(s.claim_uid, sizeof s.claim_uid, "%s", claim_uid);
+        snprintf(s.pod_uid, sizeof s.pod_uid, "%s", "e0000000-0000-4000-8000-000000000001");
+        snprintf(s.status, sizeof s.status, "%s", status);
+        if (!ready)
+                snprintf(s.reason, sizeof s.reason, "%s", "two peers are missing");
+        assert_int_equal(imex_state_write(dir, &s, lock_fd, &e), 0);
+}
+
+void daemon_ready(int *lock_fd) {
+        struct dra_op op = { 0 };
+        api_claim("driver", "daemon-claim", DAEMON_1, "daemon-0", "ComputeDomainDaemonConfig", DOMAIN_A, "");
+        kubelet_prepare(w.claims, &op, "driver", "daemon-claim", DAEMON_1);
+        world_wait(&op, PREPARED);
+        daemon_says(DOMAIN_A, DAEMON_1, BOOT, true, "READY", lock_fd);
+}
+
+/* ---- running ---- */
+
+static void on_started(void *u, const struct err *e) {
+        bool *done = u;
+        assert_null(e);
+        *done = true;
+}
+
+struct claims *world_process(const char *boot_id) {
+        struct claims *c;
+        struct err e;
+        bool done = false;
+        const struct claims_options o = {
+                .loop = &w.loop, .metrics = &w.metrics, .node = "n0", .ns = "driver", .plugin_dir = w.plugin_dir, .cdi_root = w.cdi_root, .boot_id = boot_id,
+                .root = { .host = "/run/nvidia/driver", .here = w.driver_root }, .dev_root = w.driver_root, .proc_driver = w.driver_root,
+        };
+        assert_int_equal(claims_new(&o, &c, &e), 0);
+        claims_start(c, on_started, &done);
+        while (!done)
+                uv_run(&w.loop, UV_RUN_ONCE);
+        return c;
+}
+
+void world_start(const char *boot_id) {
+        w.claims = world_process(boot_id);
+}
+
+void world_stop(struct claims *c) {
+        claims_free(c);
+        world_turn();
+}
+
+void world_turn(void) {
+        for (int quiet = 0; quiet < 5;) {
+                bool any = serve_one();
+                if (!w.api_unknown && ready_fn) {
+                        kube_ready_fn *fn = ready_fn;
+                        ready_fn = NULL;
+                        fn(ready_u, NULL);
+                        any = true;
+                }
+                uv_run(&w.loop, UV_RUN_NOWAIT);
+                quiet = any ? 0 : quiet + 1;
+        }
+}
+
+static void on_alarm(uv_timer_t *t) {
+        *(bool *)t->data = true;
+}
+
+static void on_alarm_closed(uv_handle_t *h) {
+        free(h);
+}
+
+void world_wait(struct dra_op *op, enum answer want) {
+        bool late = false;
+        uv_timer_t *alarm = xnew(uv_timer_t);
+        uv_timer_init(&w.loop, alarm);
+        alarm->data = &late;
+        uv_timer_start(alarm, on_alarm, 5000, 0);
+        while (op->answer == PENDING && !late) {
+                world_turn();
+                if (op->answer == PENDING)
+                        uv_run(&w.loop, UV_RUN_ONCE);
+        }
+        uv_close((uv_handle_t *)alarm, on_alarm_closed);
+        if (op->answer != want)
+                print_message("answer %d: %s\n", (int)op->answer, op->msg);
+        assert_int_equal(op->answer, want);
+}
+
+int world_setup(void **state) {
+        struct err e;
+        (void)state;
+        w = (struct world){ .dir = "/tmp/test_claims.XXXXXX" };
+        if (!mkdtemp(w.dir))
+                return -1;
+        w.plugin_dir = file_join(w.dir, "plugin");
+        w.cdi_root = file_join(w.dir, "cdi");
+        w.driver_root = file_join(w.dir, "root");
+        file_mkdirs(w.plugin_dir, 0750, &e);
+        put("usr/lib64/libnvidia-ml.so.1", "x");
+        put("usr/bin/nvidia-imex", "x");
+        put("usr/bin/nvidia-imex-ctl", "x");
+        put("capabilities/fabric-imex-mgmt", "DeviceFileMinor: 512\nDeviceFileMode: 438\n");
+        w.facts = (struct facts){ .known = true, .usable = true, .reason = "", .driver_version = "580.95.05", .fabric = { .kind = FABRIC_CLIQUE, .clique_id = CLIQUE }, .channel_major = 240 };
+        uv_loop_init(&w.loop);
+        plugin_metrics_init(&w.metrics, "n0");
+        api_domain("user", "cd", DOMAIN_A, false);
+        return 0;
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *f) {
+        (void)st;
+        (void)type;
+        (void)f;
+        return remove(path);
+}
+
+int world_teardown(void **state) {
+        (void)state;
+        claims_free(w.claims);
+        ready_fn = NULL;
+        uv_run(&w.loop, UV_RUN_DEFAULT);
+        plugin_metrics_done(&w.metrics);
+        nftw(w.dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+        free(w.plugin_dir);
+        free(w.cdi_root);
+        free(w.driver_root);
+        for (size_t i = 0; i < n_claim_objects; i++)
+                freep(&claim_objects[i].json);
+        memset(claim_objects, 0, sizeof claim_objects);
+        n_claim_objects = n_domain_objects = 0;
+        return uv_loop_close(&w.loop);
+}

@@ -1,0 +1,75 @@
+/* fake_world: everything around the claims' state machine: an API server with claims and domains, the kubelet's calls, a node's facts and
+ * folders. Real are the files, the lock, inotify, and the loop. */
+#ifndef TEST_FAKE_WORLD_H
+#define TEST_FAKE_WORLD_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "imex/imex_state.h"
+#include "plugin/claims_priv.h"
+
+#define BOOT "11111111-1111-4111-8111-111111111111"
+#define DOMAIN_A "aaaaaaaa-0000-4000-8000-000000000001"
+#define DOMAIN_B "bbbbbbbb-0000-4000-8000-000000000002"
+#define CLAIM_1 "c0000000-0000-4000-8000-000000000001"
+#define CLAIM_2 "c0000000-0000-4000-8000-000000000002"
+#define DAEMON_1 "d0000000-0000-4000-8000-000000000001"
+#define CLIQUE "2df84740-d3cb-b5ce-4e7e-98352b5a71b5.2"
+
+enum answer { PENDING, PREPARED, UNPREPARED, FAILED, CANCELLED };
+
+/* The kubelet's view of one claim in one call. */
+struct dra_op {
+        void *data;
+        uint64_t timeout_ms;
+        enum answer answer;
+        char msg[700];
+        char devices[400]; /* "request/pool/device=cdi id,..." */
+};
+
+extern struct world {
+        uv_loop_t loop;
+        char dir[64], *plugin_dir, *cdi_root, *driver_root;
+        struct claims *claims;
+        struct facts facts;
+        bool hurried, api_down, api_unknown;
+        unsigned requests;   /* to the API server so far */
+        char events[2000];   /* "Kind/name reason: message\n" */
+        struct plugin_metrics metrics;
+} w;
+
+int world_setup(void **state);
+int world_teardown(void **state);
+/* A plugin process on the same node; world_start() makes the first. */
+struct claims *world_process(const char *boot_id);
+void world_start(const char *boot_id);
+void world_stop(struct claims *c);
+
+/* Objects in the API server. `extra` goes into the claim's status.allocation.devices.config parameters behind domainID. */
+void api_claim(const char *ns, const char *name, const char *uid, const char *device, const char *config_kind, const char *domain, const char *extra);
+void api_claim_json(const char *ns, const char *name, const char *json);
+void api_remove_claim(const char *ns, const char *name);
+void api_domain(const char *ns, const char *name, const char *uid, bool deleting);
+void api_remove_domain(const char *uid);
+
+/* Runs the loop and the API server until nothing happens any more; world_wait() until the answer is there, or fails after 5 s. */
+void world_turn(void);
+void world_wait(struct dra_op *op, enum answer want);
+
+void kubelet_prepare(struct claims *c, struct dra_op *op, const char *ns, const char *name, const char *uid);
+void kubelet_unprepare(struct claims *c, struct dra_op *op, const char *ns, const char *name, const char *uid);
+
+/* The daemon of a domain writes its state file; *lock_fd keeps it "alive". */
+void daemon_says(const char *domain, const char *claim_uid, const char *boot_id, bool ready, const char *status, int *lock_fd);
+/* Prepares DAEMON_1 for DOMAIN_A and lets it report READY. */
+void daemon_ready(int *lock_fd);
+
+char *world_read(const char *path);          /* NULL: there is none; caller frees */
+char *world_cdi(const char *uid);            /* content of a claim's CDI file, or NULL */
+const struct checkpoint_claim *world_entry(struct claims *c, const char *uid);
+
+#endif
