@@ -25,7 +25,7 @@ programs := $(build)/src/controller/compute-domain-controller \
 FUZZ_SECONDS ?= 60
 MINUTES ?= 60
 
-.PHONY: all deps image test unit fuzzers cluster-test demo bench fuzz soak clean
+.PHONY: all deps image test unit fuzz-test cluster-test demo bench fuzz soak clean
 .DELETE_ON_ERROR:
 
 all: deps
@@ -41,16 +41,15 @@ image: all
 $(build)/image.tar: $(programs) scripts/image scripts/mkimage
 	scripts/image $(build) $@
 
-unit: deps fuzzers
+unit: deps
 	@test -e $(checked)/build.ninja || meson setup $(checked) --buildtype=debugoptimized $(sanitize)
-	ninja -C $(checked)
-	meson test -C $(checked) --no-rebuild --print-errorlogs --suite unit --suite standin
-	meson test -C $(fuzzing) --no-rebuild --print-errorlogs --suite fuzz
+	meson test -C $(checked) --print-errorlogs --suite unit --suite standin
 
-fuzzers: deps
+# Each fuzzer for a few seconds. Only what it needs is built.
+fuzz-test: deps
 	@test -e $(fuzzing)/build.ninja || CC=clang meson setup $(fuzzing) --buildtype=debugoptimized $(sanitize) \
 		-Db_lundef=false -Dc_args=-fsanitize=fuzzer-no-link
-	ninja -C $(fuzzing)
+	meson test -C $(fuzzing) --print-errorlogs --suite fuzz
 
 # The chart's tests need helm, the others a whole cluster; both come from the same place.
 cluster-test: image
@@ -58,7 +57,7 @@ cluster-test: image
 	bats test/chart
 	test/cluster/run-tests
 
-test: unit cluster-test
+test: unit fuzz-test cluster-test
 
 demo: image
 	test/cluster/demo
@@ -66,7 +65,7 @@ demo: image
 bench: image
 	test/bench/run
 
-fuzz: fuzzers
+fuzz: fuzz-test
 	for f in $(fuzzing)/test/fuzz/fuzz_*[!.p]; do \
 		name=$${f##*/}; mkdir -p $(fuzzing)/found/$$name; echo "== $$name"; \
 		$$f -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 $(fuzzing)/found/$$name test/fuzz/corpus/$$name || exit 1; \
