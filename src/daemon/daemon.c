@@ -1,4 +1,5 @@
 /* compute-domain-daemon: one per node and ComputeDomain, in a pod of the domain's DaemonSet. `run` supervises nvidia-imex, `check` is its probe. */
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -13,6 +14,7 @@
 #define DEFAULT_MAX_NODES 18 /* of an NVL72 rack */
 /* The pod is given 10 s to leave. */
 #define TERM_GRACE_MS 7000
+#define LARGE (32 * 1024)
 
 static struct supervisor_config config = {
         .clique_id = "", .domain_uid = "", .domain_name = "", .domain_ns = "default", .claim_uid = "", .node = "", .pod_ip = "", .pod_uid = "",
@@ -75,6 +77,10 @@ static int run(struct err *e) {
                 return -1;
         flags_log(flags);
         gates_log_ineffective(&gates);
+        /* What nvidia-imex-ctl prints of a full domain is large, rare and soon forgotten: it shall not leave its mark on the heap. */
+        mallopt(M_MMAP_THRESHOLD, LARGE);
+        mallopt(M_TRIM_THRESHOLD, LARGE);
+        mallopt(M_TOP_PAD, LARGE / 2);
         config.dns_names = gates.on[GATE_IMEX_DAEMONS_WITH_DNS_NAMES];
         return supervisor_run(&config, e);
 }
