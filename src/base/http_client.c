@@ -12,8 +12,9 @@
 
 enum {
         MAX_BODY = 32 << 20,
-        /* libcurl allocates this much for each transfer in progress, and idle watches are most of our transfers. */
-        BUFFER_BYTES = 8 << 10,
+        /* What a transfer receives while libcurl is busy with another one gathers here. Debian 12's libcurl 7.88 loses or overruns data when
+         * it is full, so it is much larger than what comes in one turn; pages that nothing was written to cost nothing. */
+        BUFFER_BYTES = 256 << 10,
         UPLOAD_BUFFER_BYTES = 16 << 10, /* libcurl's minimum */
         MAX_SPARE = 2,
         CONNECT_TIMEOUT_MS = 10000,
