@@ -31,14 +31,14 @@ struct child {
         uv_signal_t sigchld;
         uv_poll_t output;
         uv_timer_t timer;
-        unsigned open;         /* handles that libuv has not closed yet */
-        pid_t pid;             /* 0: not running */
-        int out_fd;            /* -1: closed */
+        unsigned open; /* handles that libuv has not closed yet */
+        pid_t pid;     /* 0: not running */
+        int out_fd;    /* -1: closed */
         struct buf out;
         size_t max_output;
         bool timed_out, failed;
         struct err err;
-        child_done_fn *done;   /* NULL: cancelled or already called */
+        child_done_fn *done; /* NULL: cancelled or already called */
         void *u;
 };
 
@@ -197,8 +197,12 @@ _Noreturn static void launch_child(const struct launch *l) {
 static int launch(struct child *c, const struct child_options *o, int out_fd) {
         _cleanup_(closep) int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
         _cleanup_(closep) int report_r = -1, report_w = -1;
-        struct launch l = { .argv = (char *const *)(uintptr_t)o->argv, .env = (char *const *)(uintptr_t)o->env,
-                            .chroot = o->chroot, .null_fd = null_fd, .out_fd = out_fd, .parent = getpid() };
+        struct launch l = { .argv = (char *const *)(uintptr_t)o->argv,
+                            .env = (char *const *)(uintptr_t)o->env,
+                            .chroot = o->chroot,
+                            .null_fd = null_fd,
+                            .out_fd = out_fd,
+                            .parent = getpid() };
         sigset_t all, before;
         int report[2], code = 0;
         ssize_t n;

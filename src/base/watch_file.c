@@ -7,7 +7,7 @@
 
 struct watch_file__handles {
         uv_fs_event_t event;
-        uv_timer_t turn;          /* coalesces the changes of one turn */
+        uv_timer_t turn; /* coalesces the changes of one turn */
         unsigned open;
         char *name;               /* base name watched */
         struct watch_file *owner; /* NULL once the owner may be gone */

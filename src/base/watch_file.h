@@ -20,7 +20,7 @@ struct watch_file {
         struct watch_file__handles *handles; /* what libuv closes in its own time, so not embedded; NULL when stopped */
         watch_file_fn *fn;
         bool active;
-        void *u;                             /* the owner's, untouched */
+        void *u; /* the owner's, untouched */
 };
 
 /* The folder of `path` must exist; the file need not. */

@@ -1,4 +1,5 @@
-/* compute-domain-daemon: one per node and ComputeDomain, in a pod of the domain's DaemonSet. `run` supervises nvidia-imex, `check` is its probe. */
+/* compute-domain-daemon: one per node and ComputeDomain, in a pod of the domain's DaemonSet. `run` supervises nvidia-imex, `check` is its
+ * probe. */
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,9 +18,22 @@
 #define LARGE (32 * 1024)
 
 static struct supervisor_config config = {
-        .clique_id = "", .domain_uid = "", .domain_name = "", .domain_ns = "default", .claim_uid = "", .node = "", .pod_ip = "", .pod_uid = "",
-        .pod = "", .pod_ns = "", .kubeconfig = "", .dir = IMEX_DIR, .hosts_path = "/etc/hosts", .imex_path = "nvidia-imex",
-        .ctl_path = "nvidia-imex-ctl", .term_grace_ms = TERM_GRACE_MS,
+        .clique_id = "",
+        .domain_uid = "",
+        .domain_name = "",
+        .domain_ns = "default",
+        .claim_uid = "",
+        .node = "",
+        .pod_ip = "",
+        .pod_uid = "",
+        .pod = "",
+        .pod_ns = "",
+        .kubeconfig = "",
+        .dir = IMEX_DIR,
+        .hosts_path = "/etc/hosts",
+        .imex_path = "nvidia-imex",
+        .ctl_path = "nvidia-imex-ctl",
+        .term_grace_ms = TERM_GRACE_MS,
 };
 static const char *gates_text = "", *log_format_text = "text";
 static int64_t verbosity;
@@ -54,8 +68,10 @@ static int validate(struct gates *gates, struct err *e) {
                 return err_wrap(e, "feature gates");
         if (!*config.domain_uid)
                 return err_set(e, ERR_INVALID, 0,
-                               "COMPUTE_DOMAIN_UUID is not set: the container runtime has not applied the CDI edits of this pod's ResourceClaim. Enable CDI in "
-                               "the runtime of this node (containerd: enable_cdi = true and cdi_spec_dirs with /var/run/cdi; CRI-O: cdi_spec_dirs), then "
+                               "COMPUTE_DOMAIN_UUID is not set: the container runtime has not applied the CDI edits of this pod's "
+                               "ResourceClaim. Enable CDI in "
+                               "the runtime of this node (containerd: enable_cdi = true and cdi_spec_dirs with /var/run/cdi; CRI-O: "
+                               "cdi_spec_dirs), then "
                                "delete this pod");
         if (!str_is_uuid(config.domain_uid))
                 return err_set(e, ERR_INVALID, 0, "COMPUTE_DOMAIN_UUID '%.60s' is not a UID", config.domain_uid);

@@ -18,7 +18,7 @@ struct pod_patch {
         struct kube_client *client;
         char *ns, *name;
         uv_timer_t timer;
-        uint64_t due;             /* loop time of the timer */
+        uint64_t due; /* loop time of the timer */
         struct kube_call *call;
         struct copy *wanted, *sent; /* sent: what the server has, or is being given; NULL: nothing yet */
         unsigned pause_ms;

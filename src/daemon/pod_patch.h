@@ -1,5 +1,5 @@
-/* pod_patch: keeps the daemon's own Pod at the newest report: one patch in flight, what comes meanwhile goes into the next, failures come back with a
- * growing pause for as long as it takes. Nothing that happens here disturbs IMEX. Loop thread only. */
+/* pod_patch: keeps the daemon's own Pod at the newest report: one patch in flight, what comes meanwhile goes into the next, failures come
+ * back with a growing pause for as long as it takes. Nothing that happens here disturbs IMEX. Loop thread only. */
 #ifndef DAEMON_POD_PATCH_H
 #define DAEMON_POD_PATCH_H
 

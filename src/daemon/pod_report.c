@@ -43,7 +43,8 @@ unsigned pod_report_patience(const struct pod_report *sent, const struct pod_rep
                 return 0;
         if (!sent)
                 return FIRST_MS;
-        if (!streq(sent->state, now->state) || !streq(sent->reason, now->reason) || sent->index != now->index || sent->node_id != now->node_id)
+        if (!streq(sent->state, now->state) || !streq(sent->reason, now->reason) || sent->index != now->index ||
+            sent->node_id != now->node_id)
                 return STATE_MS;
         return now->peers_connected >= now->peers_known ? PEERS_COMPLETE_MS : PEERS_MS;
 }

@@ -8,18 +8,18 @@
 #include "base/str.h"
 
 struct pod_report {
-        const char *clique_id;       /* the label; "" without fabric */
-        const char *state, *reason;  /* reason "": none */
+        const char *clique_id;      /* the label; "" without fabric */
+        const char *state, *reason; /* reason "": none */
         bool ready;
-        int64_t index, node_id;      /* node_id -1: unknown */
+        int64_t index, node_id; /* node_id -1: unknown */
         unsigned peers_connected, peers_known;
 };
 
 void pod_report_render(const struct pod_report *r, struct buf *out);
 
-/* Milliseconds that the step from `sent` (NULL: nothing was reported yet) to `now` may wait for more to come with it. What the formation of a domain
- * waits for goes at once. The first report, which by itself tells nothing but that we live, waits for IMEX, which is usually ready in this time:
- * one write a node less when hundreds come at once. */
+/* Milliseconds that the step from `sent` (NULL: nothing was reported yet) to `now` may wait for more to come with it. What the formation of
+ * a domain waits for goes at once. The first report, which by itself tells nothing but that we live, waits for IMEX, which is usually ready
+ * in this time: one write a node less when hundreds come at once. */
 unsigned pod_report_patience(const struct pod_report *sent, const struct pod_report *now);
 
 #endif

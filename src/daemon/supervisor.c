@@ -20,7 +20,8 @@
 
 /* A state file that could not be written is tried again after this. */
 #define STATE_RETRY_MS 1000
-/* When a domain has formed, what the start took (TLS above all) is given back to the node: one daemon runs per node and domain, and idles. */
+/* When a domain has formed, what the start took (TLS above all) is given back to the node: one daemon runs per node and domain, and idles.
+ */
 #define SETTLED_MS 15000
 
 struct supervisor {
@@ -33,13 +34,13 @@ struct supervisor {
         struct kube_client *client;
         struct kube_informer *cliques;
         struct pod_patch *patch;
-        struct imex_agent *agent;   /* NULL without fabric */
+        struct imex_agent *agent; /* NULL without fabric */
 
-        struct imex_state state;    /* as it should be in the file */
+        struct imex_state state; /* as it should be in the file */
         bool state_written;
         int state_lock;
-        bool started;               /* IMEX has had its members: without names the list is fixed since */
-        char why[256];              /* what keeps us out of the domain, by the clique */
+        bool started;  /* IMEX has had its members: without names the list is fixed since */
+        char why[256]; /* what keeps us out of the domain, by the clique */
 };
 
 /* The state file */
@@ -166,7 +167,8 @@ static void on_clique(void *u, const struct kube_object *old, const struct kube_
                 imex_agent_report(s->agent, &r);
                 on_report(s, &r);
         }
-        log_v(2, "clique", kv_int("index", m.members.own_index), kv_int("peers", m.members.n_peers), kv_str("resourceVersion", now->meta.rv));
+        log_v(2, "clique", kv_int("index", m.members.own_index), kv_int("peers", m.members.n_peers),
+              kv_str("resourceVersion", now->meta.rv));
         imex_agent_set_members(s->agent, &m.members);
 }
 
@@ -199,8 +201,9 @@ static void on_signal(uv_signal_t *h, int signum) {
 
 static int start_agent(struct supervisor *s, struct err *e) {
         const struct supervisor_config *c = s->c;
-        _cleanup_(freep) char *identity = xasprintf("boot=%s pod=%s claim=%s domain=%s clique=%s ip=%s max=%lld names=%d", s->state.boot_id, c->pod_uid,
-                                                    c->claim_uid, c->domain_uid, c->clique_id, c->pod_ip, (long long)c->max_nodes, c->dns_names);
+        _cleanup_(freep) char *identity =
+                xasprintf("boot=%s pod=%s claim=%s domain=%s clique=%s ip=%s max=%lld names=%d", s->state.boot_id, c->pod_uid, c->claim_uid,
+                          c->domain_uid, c->clique_id, c->pod_ip, (long long)c->max_nodes, c->dns_names);
         const struct imex_members *known;
         struct imex_agent_options o = {
                 .dir = c->dir,
@@ -223,7 +226,8 @@ static int start_agent(struct supervisor *s, struct err *e) {
                 return -1;
         if (known && known->own_index >= 0) {
                 s->started = true;
-                log_info("starting with the members known before the restart", kv_int("index", known->own_index), kv_int("peers", known->n_peers));
+                log_info("starting with the members known before the restart", kv_int("index", known->own_index),
+                         kv_int("peers", known->n_peers));
         }
         return 0;
 }
@@ -258,7 +262,8 @@ static int connect_api(struct supervisor *s, struct err *e) {
 
         if (kube_config_load(s->c->kubeconfig, &config, e) < 0)
                 return -1;
-        r = kube_client_new(s->loop, &(struct kube_client_options){ .config = &config, .user_agent = "compute-domain-daemon" }, &s->client, e);
+        r = kube_client_new(s->loop, &(struct kube_client_options){ .config = &config, .user_agent = "compute-domain-daemon" }, &s->client,
+                            e);
         kube_config_done(&config);
         return r;
 }
@@ -267,7 +272,8 @@ static void report_no_fabric(struct supervisor *s) {
         log_info("this node has no NVLink fabric: nothing to do until the end of the pod");
         uv_timer_start(&s->settled, on_settled, SETTLED_MS, 0);
         set_state(s, true, -1, "NO_FABRIC", "");
-        pod_patch_set(s->patch, &(struct pod_report){ .clique_id = "", .state = "NO_FABRIC", .reason = "", .ready = true, .index = -1, .node_id = -1 });
+        pod_patch_set(s->patch, &(struct pod_report){
+                                        .clique_id = "", .state = "NO_FABRIC", .reason = "", .ready = true, .index = -1, .node_id = -1 });
 }
 
 static void done(struct supervisor *s) {
@@ -296,6 +302,8 @@ int supervisor_run(const struct supervisor_config *c, struct err *e) {
         snprintf(s.state.claim_uid, sizeof s.state.claim_uid, "%s", c->claim_uid);
         snprintf(s.state.pod_uid, sizeof s.state.pod_uid, "%s", c->pod_uid);
 
+        /* Whoever reads our log may go; we stay. */
+        signal(SIGPIPE, SIG_IGN);
         /* First of all: as the first process of a container we are sent no signal that we do not handle. */
         watch_signal(&s, &s.sigterm, SIGTERM);
         watch_signal(&s, &s.sigint, SIGINT);

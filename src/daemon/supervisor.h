@@ -1,4 +1,5 @@
-/* supervisor: what `compute-domain-daemon run` does: membership from the clique, IMEX by the agent, its state to the plugin and to the own Pod. */
+/* supervisor: what `compute-domain-daemon run` does: membership from the clique, IMEX by the agent, its state to the plugin and to the own
+ * Pod. */
 #ifndef DAEMON_SUPERVISOR_H
 #define DAEMON_SUPERVISOR_H
 
@@ -8,18 +9,18 @@
 #include "base/err.h"
 
 struct supervisor_config {
-        const char *clique_id;        /* "": a node without fabric */
+        const char *clique_id; /* "": a node without fabric */
         const char *domain_uid, *domain_name, *domain_ns;
-        const char *claim_uid;        /* of the daemon's claim; "" when the plugin does not tell */
+        const char *claim_uid; /* of the daemon's claim; "" when the plugin does not tell */
         const char *node, *pod_ip, *pod_uid, *pod, *pod_ns;
-        const char *kubeconfig;       /* "": in the cluster */
+        const char *kubeconfig; /* "": in the cluster */
         int64_t max_nodes;
         bool dns_names;
 
-        const char *dir;              /* "/imexd" */
-        const char *hosts_path;       /* "/etc/hosts" */
+        const char *dir;        /* "/imexd" */
+        const char *hosts_path; /* "/etc/hosts" */
         const char *imex_path, *ctl_path;
-        unsigned term_grace_ms;       /* for nvidia-imex, within the pod's own */
+        unsigned term_grace_ms; /* for nvidia-imex, within the pod's own */
 };
 
 /* Returns after SIGTERM or SIGINT, when nvidia-imex has ended: 0. -1: it could not start. */

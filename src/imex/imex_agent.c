@@ -35,19 +35,19 @@ struct imex_agent {
         bool poke;                          /* a known peer became ready */
         bool fixed_told;
 
-        const char *status;                 /* IMEX's last word in this life, "" before the first */
-        int64_t node_id;                    /* -1 unknown */
-        bool id_asked;                      /* the domain was asked for our id in this life */
+        const char *status; /* IMEX's last word in this life, "" before the first */
+        int64_t node_id;    /* -1 unknown */
+        bool id_asked;      /* the domain was asked for our id in this life */
         unsigned unanswered;
         unsigned connected;
-        const char *fault;                  /* of this life, or NULL; static */
-        char silence[REASON_MAX];           /* why the status is not known */
-        char ended[REASON_MAX];             /* why the last life ended, a sentence; "" when it was us */
-        char refused[REASON_MAX];           /* why the wanted members cannot be served */
+        const char *fault;        /* of this life, or NULL; static */
+        char silence[REASON_MAX]; /* why the status is not known */
+        char ended[REASON_MAX];   /* why the last life ended, a sentence; "" when it was us */
+        char refused[REASON_MAX]; /* why the wanted members cannot be served */
         char troubled[sizeof(((struct err *)0)->msg)];
 
         bool stopping, stopped;
-        struct imex_report told;            /* last report delivered */
+        struct imex_report told; /* last report delivered */
         char reason[REASON_MAX], told_reason[REASON_MAX];
 };
 
@@ -271,7 +271,8 @@ static int write_config(struct imex_agent *a, const struct imex_members *m, stru
         return write_text(a->nodes_path, &nodes, e) < 0 || write_text(a->config_path, &config, e) < 0 ? -1 : 0;
 }
 
-/* Without names the list is part of what the others run with, too: it stays what it was at the first start, unless our place in it moved. */
+/* Without names the list is part of what the others run with, too: it stays what it was at the first start, unless our place in it moved.
+ */
 static bool list_fixed(const struct imex_agent *a) {
         return !a->o.dns_names && a->running && a->running->own_index == a->want->own_index;
 }
@@ -372,6 +373,8 @@ static void act(struct imex_agent *a) {
 
         if (a->stopping || !member(a->want)) {
                 *a->refused = '\0';
+                if (a->want)
+                        remember(a); /* that we are none, too: a restart must not believe in the old index */
                 if (s != IMEX_PROCESS_DOWN && s != IMEX_PROCESS_ENDING)
                         imex_process_stop(a->process);
                 if (a->stopping && s == IMEX_PROCESS_DOWN && !a->stopped) {

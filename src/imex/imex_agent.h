@@ -1,7 +1,8 @@
 /* imex_agent: runs nvidia-imex for one domain on this node: membership, configuration files, supervision, readiness.
  *
  * It has no notion of a pod: whoever embeds it (today compute-domain-daemon, later a resident agent) says which slot this node has and
- * who the peers are, and hears what the IMEX process does. Level-triggered: every input is "what should be", repeated freely. Loop thread only. */
+ * who the peers are, and hears what the IMEX process does. Level-triggered: every input is "what should be", repeated freely. Loop thread
+ * only. */
 #ifndef IMEX_IMEX_AGENT_H
 #define IMEX_IMEX_AGENT_H
 
@@ -19,23 +20,23 @@ enum imex_phase { IMEX_IDLE /* no index yet */, IMEX_STARTING, IMEX_READY, IMEX_
 
 struct imex_report {
         enum imex_phase phase;
-        bool ready;            /* IMEX says READY and its own id is our index */
-        const char *status;    /* IMEX's last word, or STARTING / STOPPED / BACKOFF */
-        const char *reason;    /* when not ready: cause and remedy for people; "" otherwise */
-        int64_t index;         /* the slot it runs with, -1 without */
-        int64_t node_id;       /* the id that IMEX found for itself, -1 unknown */
+        bool ready;                            /* IMEX says READY and its own id is our index */
+        const char *status;                    /* IMEX's last word, or STARTING / STOPPED / BACKOFF */
+        const char *reason;                    /* when not ready: cause and remedy for people; "" otherwise */
+        int64_t index;                         /* the slot it runs with, -1 without */
+        int64_t node_id;                       /* the id that IMEX found for itself, -1 unknown */
         unsigned peers_known, peers_connected; /* without ourselves; connected is a lower bound from -N -j */
         unsigned restarts;
 };
 
 struct imex_agent_options {
-        const char *dir;           /* "/imexd": imexd.cfg, nodes.cfg, members.json */
-        const char *hosts_path;    /* "/etc/hosts" */
+        const char *dir;                  /* "/imexd": imexd.cfg, nodes.cfg, members.json */
+        const char *hosts_path;           /* "/etc/hosts" */
         const char *imex_path, *ctl_path; /* looked up in PATH when they hold no slash */
         const char *own_ip;
-        const char *identity;      /* whose members.json may be loaded: see imex_members.h */
+        const char *identity; /* whose members.json may be loaded: see imex_members.h */
         unsigned max_nodes;
-        bool dns_names;            /* gate IMEXDaemonsWithDNSNames; off: nodes.cfg holds IPs and is fixed once started */
+        bool dns_names; /* gate IMEXDaemonsWithDNSNames; off: nodes.cfg holds IPs and is fixed once started */
 
         /* 0: the default in brackets */
         unsigned term_grace_ms;    /* [10000] SIGTERM, then SIGKILL after this */
@@ -45,9 +46,9 @@ struct imex_agent_options {
         unsigned ask_timeout_ms;                              /* [5000] */
 
         void (*changed)(void *u, const struct imex_report *r); /* never from inside a call of ours; each change once */
-        void (*stopped)(void *u);                 /* after imex_agent_stop: the process is gone */
-        void (*output)(void *u, struct str line); /* a line that nvidia-imex printed */
-        void (*trouble)(void *u, const struct err *e); /* something to log that is no state of IMEX; it is tried again */
+        void (*stopped)(void *u);                              /* after imex_agent_stop: the process is gone */
+        void (*output)(void *u, struct str line);              /* a line that nvidia-imex printed */
+        void (*trouble)(void *u, const struct err *e);         /* something to log that is no state of IMEX; it is tried again */
         void *u;
 };
 

@@ -7,8 +7,10 @@
 #define NODES_MAX 4096
 
 const char *imex_ctl_parse_status(struct str out) {
-        static const char *const words[] = { "INITIALIZING",         "STARTING_AUTH_SERVER", "WAITING_FOR_PEERS", "WAITING_FOR_RECOVERY",
-                                             "INIT_GPU",             "READY",                "SHUTTING_DOWN",     "UNAVAILABLE" };
+        static const char *const words[] = { "INITIALIZING",      "STARTING_AUTH_SERVER",
+                                             "WAITING_FOR_PEERS", "WAITING_FOR_RECOVERY",
+                                             "INIT_GPU",          "READY",
+                                             "SHUTTING_DOWN",     "UNAVAILABLE" };
         const char *last = "";
         struct str line;
 

@@ -16,7 +16,7 @@ const char *imex_ctl_parse_status(struct str out);
 
 struct imex_ctl_connection {
         int64_t to;
-        const char *status;     /* CONNECTED, NEVER_CONNECTED, ... */
+        const char *status; /* CONNECTED, NEVER_CONNECTED, ... */
 };
 struct imex_ctl_node {
         int64_t id;
@@ -25,7 +25,7 @@ struct imex_ctl_node {
         size_t n_connections;
 };
 struct imex_ctl_domain {
-        const char *status;     /* UP, DEGRADED, DOWN */
+        const char *status; /* UP, DEGRADED, DOWN */
         struct imex_ctl_node *nodes;
         size_t n_nodes;
 };

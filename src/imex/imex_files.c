@@ -137,8 +137,8 @@ static int fill_slots(unsigned max_nodes, const struct imex_peer *peers, size_t 
                         return err_set(e, ERR_INVALID, 0, "node '%s' has index %lld, but an IMEX domain has only %u slots",
                                        str_or(p->node, "?"), (long long)p->index, max_nodes);
                 if (used[p->index])
-                        return err_set(e, ERR_INVALID, 0, "node '%s' has index %lld, which another node has too",
-                                       str_or(p->node, "?"), (long long)p->index);
+                        return err_set(e, ERR_INVALID, 0, "node '%s' has index %lld, which another node has too", str_or(p->node, "?"),
+                                       (long long)p->index);
                 used[p->index] = true;
                 if (!p->ip || !*p->ip)
                         continue;

@@ -14,8 +14,8 @@
 
 struct imex_peer {
         int64_t index;
-        const char *ip;      /* "" while unknown */
-        const char *node;    /* for people */
+        const char *ip;   /* "" while unknown */
+        const char *node; /* for people */
         bool ready;
 };
 

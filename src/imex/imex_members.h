@@ -18,8 +18,8 @@
 #define IMEX_MEMBERS_MAX 4096
 
 struct imex_members {
-        int64_t own_index;          /* < 0: not a member (yet) */
-        const char *infix;          /* of the slot names; "" for the Go driver's */
+        int64_t own_index;             /* < 0: not a member (yet) */
+        const char *infix;             /* of the slot names; "" for the Go driver's */
         const struct imex_peer *peers; /* with or without ourselves */
         size_t n_peers;
 };

@@ -82,8 +82,9 @@ static void on_timer(uv_timer_t *t) {
         bool domain = p->domain_at < p->status_at;
         const char *const status_argv[] = { p->ctl_path, "-c", p->config_path, "-q", NULL };
         const char *const domain_argv[] = { p->ctl_path, "-c", p->config_path, "-N", "-j", NULL };
-        struct child_options co = { .argv = domain ? domain_argv : status_argv, .timeout_ms = p->o.timeout_ms,
-                                    .done = domain ? on_domain : on_status, .u = p };
+        struct child_options co = {
+                .argv = domain ? domain_argv : status_argv, .timeout_ms = p->o.timeout_ms, .done = domain ? on_domain : on_status, .u = p
+        };
 
         p->child = child_run(p->loop, &co);
 }

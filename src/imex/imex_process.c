@@ -20,7 +20,7 @@ struct run {
         uv_poll_t output;
         uv_timer_t kill_timer;
         unsigned open;
-        int out_fd;                 /* -1: closed */
+        int out_fd; /* -1: closed */
         bool ended;
         bool up;
         uint64_t started_ms;
@@ -32,16 +32,16 @@ struct imex_process {
         uv_loop_t *loop;
         struct imex_process_options o;
         char **argv;
-        uv_timer_t turn;            /* acts on `wanted`, and the pause before a restart */
-        uv_timer_t usr1;            /* the rest of the interval */
+        uv_timer_t turn; /* acts on `wanted`, and the pause before a restart */
+        uv_timer_t usr1; /* the rest of the interval */
         unsigned open;
 
         bool wanted;
-        bool renew;                 /* what runs is to be replaced */
-        bool penalty;               /* ... after a pause */
-        bool poke;                  /* a SIGUSR1 is owed */
-        uint64_t last_usr1_ms;      /* 0: none in this life */
-        unsigned pause_ms;          /* 0: the last life was stable */
+        bool renew;            /* what runs is to be replaced */
+        bool penalty;          /* ... after a pause */
+        bool poke;             /* a SIGUSR1 is owed */
+        uint64_t last_usr1_ms; /* 0: none in this life */
+        unsigned pause_ms;     /* 0: the last life was stable */
         unsigned restarts;
         enum imex_process_state state;
         struct run *run;
@@ -206,7 +206,11 @@ static int spawn(struct imex_process *p, struct err *e) {
         _cleanup_(closep) int out_w = -1;
         struct run *r = xnew(struct run);
         uv_stdio_container_t stdio[3] = { { .flags = UV_IGNORE } };
-        uv_process_options_t po = { .exit_cb = on_ended, .file = p->argv[0], .args = p->argv, .stdio = stdio, .stdio_count = 3,
+        uv_process_options_t po = { .exit_cb = on_ended,
+                                    .file = p->argv[0],
+                                    .args = p->argv,
+                                    .stdio = stdio,
+                                    .stdio_count = 3,
                                     /* A process group of its own, which can be killed as one. */
                                     .flags = UV_PROCESS_DETACHED };
         int rc;

@@ -14,18 +14,18 @@
 struct imex_process;
 
 enum imex_process_state {
-        IMEX_PROCESS_DOWN,     /* not wanted, not there */
+        IMEX_PROCESS_DOWN, /* not wanted, not there */
         IMEX_PROCESS_RUNNING,
-        IMEX_PROCESS_WAITING,  /* it ended or could not be started; the next start follows by itself */
-        IMEX_PROCESS_ENDING,   /* told to end, still there */
+        IMEX_PROCESS_WAITING, /* it ended or could not be started; the next start follows by itself */
+        IMEX_PROCESS_ENDING,  /* told to end, still there */
 };
 
 struct imex_process_options {
-        const char *const *argv;     /* copied; argv[0] is looked up in PATH when it holds no slash */
-        unsigned term_grace_ms;      /* SIGTERM, SIGKILL to its process group after this */
-        unsigned usr1_interval_ms;   /* shortest time between two SIGUSR1 */
+        const char *const *argv;                   /* copied; argv[0] is looked up in PATH when it holds no slash */
+        unsigned term_grace_ms;                    /* SIGTERM, SIGKILL to its process group after this */
+        unsigned usr1_interval_ms;                 /* shortest time between two SIGUSR1 */
         unsigned backoff_first_ms, backoff_max_ms; /* pause before a restart, doubled each time ... */
-        unsigned stable_ms;          /* ... until it has run for so long */
+        unsigned stable_ms;                        /* ... until it has run for so long */
         /* Runs right before each start; failing counts as a failed start. May be NULL. */
         int (*prepare)(void *u, struct err *e);
         /* One line that it printed, without the line end; long ones come in pieces. All of them come before its end is told. */
@@ -53,8 +53,8 @@ void imex_process_poke(struct imex_process *p);
 void imex_process_up(struct imex_process *p);
 
 enum imex_process_state imex_process_state(const struct imex_process *p);
-pid_t imex_process_pid(const struct imex_process *p);            /* 0 when none */
-unsigned imex_process_restarts(const struct imex_process *p);    /* starts after the first one that the owner did not ask for */
+pid_t imex_process_pid(const struct imex_process *p);         /* 0 when none */
+unsigned imex_process_restarts(const struct imex_process *p); /* starts after the first one that the owner did not ask for */
 /* Reads now what it has printed so far, so that `line` has seen it. */
 void imex_process_drain(struct imex_process *p);
 

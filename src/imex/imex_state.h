@@ -16,13 +16,13 @@
 
 struct imex_state {
         char boot_id[37];
-        char claim_uid[37];   /* of the daemon's claim */
+        char claim_uid[37]; /* of the daemon's claim */
         char pod_uid[37];
-        int64_t index;        /* -1 on a node without fabric */
-        int64_t generation;   /* grows with each write of one daemon */
+        int64_t index;      /* -1 on a node without fabric */
+        int64_t generation; /* grows with each write of one daemon */
         bool ready;
-        char status[40];      /* IMEX's word (READY, WAITING_FOR_RECOVERY, ...), or ours: STARTING, STOPPED, NO_FABRIC */
-        char reason[200];     /* for people, when not ready */
+        char status[40];  /* IMEX's word (READY, WAITING_FOR_RECOVERY, ...), or ours: STARTING, STOPPED, NO_FABRIC */
+        char reason[200]; /* for people, when not ready */
 };
 
 /* Writer. *lock_fd is -1 before the first write; it holds the lock of the newest file, and closing it drops the lock.

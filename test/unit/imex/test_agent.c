@@ -496,6 +496,17 @@ static void test_restarts_from_memory(void **state) {
         assert_int_equal(count("hosts", "10.0.0.2"), 1);
         free_agent();
 
+        /* It was sent away, and remembers that, too. */
+        known = make_with((struct setting){ 0 });
+        assert_non_null(known);
+        assert_true(within(5000, is_ready));
+        members(-1, NULL, NULL);
+        assert_true(within(5000, is_idle));
+        free_agent();
+        known = make_with((struct setting){ 0 });
+        assert_true(known && known->own_index < 0);
+        free_agent();
+
         /* Another pod, claim, boot or domain knows nothing. */
         assert_null(make_with((struct setting){ .identity = "another" }));
         assert_true(within(5000, reported));
