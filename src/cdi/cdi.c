@@ -49,7 +49,8 @@ static int edits_validate(const struct cdi_edits *ed, const char *where, struct 
         }
         for (size_t i = 0; i < ed->n_nodes; i++) {
                 if (!path_ok(ed->nodes[i].path))
-                        return err_set(e, ERR_INVALID, 0, "%s: device node '%s' is not an absolute path", where, str_or(ed->nodes[i].path, ""));
+                        return err_set(e, ERR_INVALID, 0, "%s: device node '%s' is not an absolute path", where,
+                                       str_or(ed->nodes[i].path, ""));
                 if (ed->nodes[i].major == 0)
                         return err_set(e, ERR_INVALID, 0, "%s: device node '%s' has no major", where, ed->nodes[i].path);
         }

@@ -25,8 +25,9 @@ void driver_file_done(struct driver_file *f);
 int driver_root_find_library(const struct driver_root *r, const char *name, struct driver_file *ret, struct err *e);
 int driver_root_find_binary(const struct driver_root *r, const char *name, struct driver_file *ret, struct err *e);
 
-/* The files beside libnvidia-ml.so.1 that are the library *.so.<version> or a link to one under the name that programs ask for (libcuda.so.1),
- * and libnvidia-ml.so.1 itself, sorted by `inside`. Each can be mounted from `host` at `inside`; a link's `host` is what it leads to. */
+/* The files beside libnvidia-ml.so.1 that are the library *.so.<version> or a link to one under the name that programs ask for
+ * (libcuda.so.1), and libnvidia-ml.so.1 itself, sorted by `inside`. Each can be mounted from `host` at `inside`; a link's `host` is what it
+ * leads to. */
 struct driver_files { struct driver_file *items; size_t n; };
 int driver_root_list_libraries(const struct driver_root *r, const char *version, struct driver_files *ret, struct err *e);
 void driver_files_done(struct driver_files *f);

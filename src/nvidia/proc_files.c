@@ -26,7 +26,8 @@ int proc_devices_major(struct str text, const char *name, unsigned *ret_major, s
                 if (!str_eq(label, str_from(name)) || !isdigit((unsigned char)line.p[0]) || !str_to_i64(number, &major))
                         continue;
                 if (major < 1 || major > MAJOR_MAX)
-                        return err_set(e, ERR_INVALID, 0, "character device '%s' has major %lld, which is out of range", name, (long long)major);
+                        return err_set(e, ERR_INVALID, 0, "character device '%s' has major %lld, which is out of range", name,
+                                       (long long)major);
                 *ret_major = (unsigned)major;
                 return 0;
         }

@@ -11,8 +11,8 @@ int proc_devices_major(struct str text, const char *name, unsigned *ret_major, s
 #define PROC_MAJOR_IMEX_CHANNELS "nvidia-caps-imex-channels"
 #define PROC_MAJOR_CAPS "nvidia-caps"
 
-/* A capability file: "Key: value" lines; DeviceFileMinor and DeviceFileMode (decimal, used as mode bits) are required here: an unreadable number is an
- * error and not zero. */
+/* A capability file: "Key: value" lines; DeviceFileMinor and DeviceFileMode (decimal, used as mode bits) are required here: an unreadable
+ * number is an error and not zero. */
 struct proc_capability {
         unsigned minor, mode;
 };

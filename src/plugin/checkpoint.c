@@ -474,7 +474,8 @@ static int check_sum(struct str stored, uint32_t computed, const char *what, str
         if (!str_to_i64(stored, &v))
                 return err_set(e, ERR_INVALID, 0, "%s has no checksum", what);
         if (v != (int64_t)computed)
-                return err_set(e, ERR_INVALID, 0, "the checksum of %s is %lld, but its content gives %lu", what, (long long)v, (unsigned long)computed);
+                return err_set(e, ERR_INVALID, 0, "the checksum of %s is %lld, but its content gives %lu", what, (long long)v,
+                               (unsigned long)computed);
         return 0;
 }
 

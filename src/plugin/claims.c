@@ -79,7 +79,8 @@ static void finish(struct op *op, bool ok) {
 
 void claims__fail(struct op *op, const char *msg) {
         _cleanup_(freep) char *claim = xasprintf("%s/%s", op->ns, op->name);
-        log_warn(op->unprepare ? "cannot unprepare claim" : "cannot prepare claim", kv_str("claim", claim), kv_str("uid", op->uid), kv_str("err", msg));
+        log_warn(op->unprepare ? "cannot unprepare claim" : "cannot prepare claim", kv_str("claim", claim), kv_str("uid", op->uid),
+                 kv_str("err", msg));
         plugin_metrics_error(op->c->o.metrics, !op->unprepare, false);
         if (op->dra)
                 dra_op_fail(op->dra, msg);
@@ -94,8 +95,9 @@ static void succeed(struct op *op) {
                         dra_op_unprepared(op->dra);
         } else {
                 prepare_answer(op);
-                log_info("prepared claim", kv_str("claim", claim), kv_str("uid", op->uid), kv_int("total_us", (now_ns() - op->began_ns) / 1000),
-                         kv_int("get_us", op->get_ns / 1000), kv_int("wait_us", op->waited_ns / 1000));
+                log_info("prepared claim", kv_str("claim", claim), kv_str("uid", op->uid),
+                         kv_int("total_us", (now_ns() - op->began_ns) / 1000), kv_int("get_us", op->get_ns / 1000),
+                         kv_int("wait_us", op->waited_ns / 1000));
         }
         finish(op, true);
 }
@@ -173,8 +175,8 @@ static void on_ready_lost(void *u, const char *domain_uid, const char *reason) {
                         if (e->devices[i].is_daemon || !streq(e->devices[i].domain, domain_uid))
                                 continue;
                         struct event_about about = { "resource.k8s.io/v1", "ResourceClaim", e->ns, e->name, e->uid };
-                        event_record(c->o.events, &about, EVENT_WARNING, "IMEXDaemonNotReady", "%s: the IMEX daemon that serves this channel is not ready: %s",
-                                     c->o.node, reason);
+                        event_record(c->o.events, &about, EVENT_WARNING, "IMEXDaemonNotReady",
+                                     "%s: the IMEX daemon that serves this channel is not ready: %s", c->o.node, reason);
                 }
         }
 }
@@ -212,7 +214,8 @@ static void schedule_expiry(struct claims *c) {
         if (first == INT64_MAX)
                 uv_timer_stop(&c->expiry);
         else
-                uv_timer_start(&c->expiry, on_expiry, (uint64_t)(first + ABORTED_TTL_S + 1 > now ? first + ABORTED_TTL_S + 1 - now : 1) * 1000, 0);
+                uv_timer_start(&c->expiry, on_expiry,
+                               (uint64_t)(first + ABORTED_TTL_S + 1 > now ? first + ABORTED_TTL_S + 1 - now : 1) * 1000, 0);
 }
 
 /* A Prepare that is still on its way when its claim is unprepared must not succeed any more. */
@@ -475,7 +478,8 @@ static void copy_options(struct claims_options *o) {
 }
 
 static void free_options(struct claims_options *o) {
-        const char **strings[] = { &o->node, &o->ns, &o->plugin_dir, &o->cdi_root, &o->boot_id, &o->root.host, &o->root.here, &o->dev_root, &o->proc_driver };
+        const char **strings[] = { &o->node,      &o->ns,        &o->plugin_dir, &o->cdi_root,   &o->boot_id,
+                                   &o->root.host, &o->root.here, &o->dev_root,   &o->proc_driver };
         for (size_t i = 0; i < ARRAY_LEN(strings); i++)
                 freep(strings[i]);
 }
@@ -497,8 +501,12 @@ int claims_new(const struct claims_options *o, struct claims **ret, struct err *
         c->lock = lock;
         TAILQ_INIT(&c->ops);
         journal_init(&c->journal, o->plugin_dir, o->boot_id);
-        c->readiness = readiness_new(o->loop, &(struct readiness_options){
-                .plugin_dir = o->plugin_dir, .node = o->node, .boot_id = o->boot_id, .changed = on_changed, .lost = on_ready_lost, .u = c });
+        c->readiness = readiness_new(o->loop, &(struct readiness_options){ .plugin_dir = o->plugin_dir,
+                                                                           .node = o->node,
+                                                                           .boot_id = o->boot_id,
+                                                                           .changed = on_changed,
+                                                                           .lost = on_ready_lost,
+                                                                           .u = c });
         c->watches = lookup_watches_new(o->kube, on_changed, c);
         c->sweep = sweep_new(c);
         uv_timer_init(o->loop, &c->kick);

@@ -1,8 +1,9 @@
 /* claims: what the kubelet asks for, one operation a claim, and the state machine of prepared claims (reference sections 7.8 to 7.13).
  *
- * A Prepare fetches its claim, is judged, and either fails at once with the cause (what can never succeed), waits (recorded, holding nothing
- * and blocking nobody, until whatever it waits for happens or the kubelet's deadline is near), or is carried out. All that is carried out in one turn
- * of the loop shares the node lock and two writes of the checkpoint: one before the side effects, one after. Loop thread only. */
+ * A Prepare fetches its claim, is judged, and either fails at once with the cause (what can never succeed), waits (recorded, holding
+ * nothing and blocking nobody, until whatever it waits for happens or the kubelet's deadline is near), or is carried out. All that is
+ * carried out in one turn of the loop shares the node lock and two writes of the checkpoint: one before the side effects, one after. Loop
+ * thread only. */
 #ifndef PLUGIN_CLAIMS_H
 #define PLUGIN_CLAIMS_H
 
@@ -33,8 +34,8 @@ struct claims_options {
 
 /* Copies the strings. */
 int claims_new(const struct claims_options *o, struct claims **ret, struct err *e);
-/* Takes the node lock, reads the checkpoint, drops what a reboot or corruption made void, and sweeps what nobody owns. `done` once, never from inside;
- * operations may start after it. */
+/* Takes the node lock, reads the checkpoint, drops what a reboot or corruption made void, and sweeps what nobody owns. `done` once, never
+ * from inside; operations may start after it. */
 void claims_start(struct claims *c, void (*done)(void *u, const struct err *e), void *u);
 
 void claims_prepare(struct claims *c, struct dra_op *op, const struct dra_claim *claim);

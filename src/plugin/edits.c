@@ -77,8 +77,8 @@ static void scan(struct arena *a, const char *dev_root, const char *dir, const c
                 return;
         for (struct dirent *f; (f = readdir(d)) && nodes->n < NODES_MAX;) {
                 struct stat st;
-                if (!str_starts(f->d_name, prefix) || is_host_only(f->d_name) || fstatat(dirfd(d), f->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-                    !S_ISCHR(st.st_mode) || major(st.st_rdev) == 0)
+                if (!str_starts(f->d_name, prefix) || is_host_only(f->d_name) ||
+                    fstatat(dirfd(d), f->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISCHR(st.st_mode) || major(st.st_rdev) == 0)
                         continue;
                 struct cdi_node node = { printf_in(a, "/%s/%s", dir, f->d_name), major(st.st_rdev), minor(st.st_rdev), st.st_mode & 0777 };
                 add_node(a, nodes, &node);
@@ -134,7 +134,8 @@ static int add_mounts(struct arena *a, const struct edits_daemon *d, struct cdi_
         }
         driver_files_done(&libraries);
         if (*d->clique_id) {
-                if (add_binary(a, &d->root, "nvidia-imex", &mounts[n++], e) < 0 || add_binary(a, &d->root, "nvidia-imex-ctl", &mounts[n++], e) < 0)
+                if (add_binary(a, &d->root, "nvidia-imex", &mounts[n++], e) < 0 ||
+                    add_binary(a, &d->root, "nvidia-imex-ctl", &mounts[n++], e) < 0)
                         return -1;
         }
         ret->mounts = mounts;

@@ -33,7 +33,8 @@ void facts_judge(const struct facts_input *in, struct facts *ret) {
         if (in->dns_names && nvml_version_cmp(ret->driver_version, FACTS_MIN_DRIVER) < 0) {
                 char text[sizeof ret->message];
                 snprintf(text, sizeof text,
-                         "driver %s is older than " FACTS_MIN_DRIVER ", which the feature gate IMEXDaemonsWithDNSNames needs; update the driver, or "
+                         "driver %s is older than " FACTS_MIN_DRIVER
+                         ", which the feature gate IMEXDaemonsWithDNSNames needs; update the driver, or "
                          "turn that gate and ComputeDomainCliques off",
                          ret->driver_version);
                 unusable(ret, "DriverTooOld", text);
@@ -78,14 +79,16 @@ static void schedule(struct facts_sampler *s);
 /* What is worth telling others; `message` may carry numbers that change with every sample. */
 static bool same(const struct facts *a, const struct facts *b) {
         return a->known == b->known && a->usable == b->usable && streq(a->reason, b->reason) && a->channel_major == b->channel_major &&
-               a->fabric.kind == b->fabric.kind && streq(a->fabric.clique_id, b->fabric.clique_id) && streq(a->driver_version, b->driver_version) &&
-               streq(a->message, b->message);
+               a->fabric.kind == b->fabric.kind && streq(a->fabric.clique_id, b->fabric.clique_id) &&
+               streq(a->driver_version, b->driver_version) && streq(a->message, b->message);
 }
 
 static void judge(struct facts_sampler *s, const struct nvml_facts *nvml, const struct err *error) {
         struct facts now;
         struct err major_error;
-        struct facts_input in = { .nvml = nvml, .nvml_error = error, .major_error = &major_error, .strict = s->strict, .dns_names = s->dns_names };
+        struct facts_input in = {
+                .nvml = nvml, .nvml_error = error, .major_error = &major_error, .strict = s->strict, .dns_names = s->dns_names
+        };
         if (facts_major(s, PROC_MAJOR_IMEX_CHANNELS, &in.channel_major, &major_error) < 0)
                 in.channel_major = 0;
         facts_judge(&in, &now);

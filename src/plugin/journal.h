@@ -1,8 +1,8 @@
 /* journal: the table of prepared claims, in memory and in checkpoint.json.
  *
- * The file is the truth, because two plugin processes share it during an update: whoever holds the node lock calls journal_sync() first, which
- * reads the file again if somebody else wrote it. A write replaces the file durably; when it fails (disk full), the table goes back to what
- * the file holds. */
+ * The file is the truth, because two plugin processes share it during an update: whoever holds the node lock calls journal_sync() first,
+ * which reads the file again if somebody else wrote it. A write replaces the file durably; when it fails (disk full), the table goes back
+ * to what the file holds. */
 #ifndef PLUGIN_JOURNAL_H
 #define PLUGIN_JOURNAL_H
 
@@ -32,7 +32,8 @@ enum journal_event {
 };
 
 void journal_init(struct journal *j, const char *plugin_dir, const char *boot_id);
-/* With the node lock held. A file of another boot, of none or a corrupt one is not written over yet: that is the caller's next journal_write(). */
+/* With the node lock held. A file of another boot, of none or a corrupt one is not written over yet: that is the caller's next
+ * journal_write(). */
 int journal_sync(struct journal *j, enum journal_event *ret, char **ret_aside, struct err *e);
 /* With the node lock held, after journal_sync(). */
 int journal_write(struct journal *j, struct err *e);

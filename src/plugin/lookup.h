@@ -1,4 +1,5 @@
-/* lookup: which ComputeDomains exist. A list for each Prepare, as metadata only, and a watch of one namespace while a Prepare waits for longer. */
+/* lookup: which ComputeDomains exist. A list for each Prepare, as metadata only, and a watch of one namespace while a Prepare waits for
+ * longer. */
 #ifndef PLUGIN_LOOKUP_H
 #define PLUGIN_LOOKUP_H
 

@@ -61,14 +61,15 @@ static void tell_facts(struct plugin *p, const struct facts *f) {
                 log_info("this node offers its devices", kv_str("driver", f->driver_version),
                          kv_str("clique", *f->fabric.clique_id ? f->fabric.clique_id : "none"), kv_str("why", f->fabric.reason));
                 if (p->told[0])
-                        event_record(p->events, &node, EVENT_NORMAL, "ComputeDomainDevicesOffered", "the IMEX channel and daemon of this node are offered again");
+                        event_record(p->events, &node, EVENT_NORMAL, "ComputeDomainDevicesOffered",
+                                     "the IMEX channel and daemon of this node are offered again");
                 p->told[0] = '\0';
                 return;
         }
         log_warn("this node offers no devices", kv_str("reason", f->reason), kv_str("why", f->message));
         if (!streq(p->told, f->reason))
-                event_record(p->events, &node, EVENT_WARNING, "ComputeDomainDevicesWithheld", "no IMEX channel or daemon is offered on this node (%s): %s", f->reason,
-                             f->message);
+                event_record(p->events, &node, EVENT_WARNING, "ComputeDomainDevicesWithheld",
+                             "no IMEX channel or daemon is offered on this node (%s): %s", f->reason, f->message);
         snprintf(p->told, sizeof p->told, "%s", f->reason);
 }
 
@@ -232,7 +233,8 @@ static void uncover_proc(void) {
 static int start(struct plugin *p, struct err *e) {
         struct kube_config config = { 0 };
         struct stat st;
-        if (file_boot_id(FILE_BOOT_ID_PATH, p->boot_id, e) < 0 || file_mkdirs(p->plugin_dir, 0750, e) < 0 || file_mkdirs(p->o.cdi_root, 0750, e) < 0)
+        if (file_boot_id(FILE_BOOT_ID_PATH, p->boot_id, e) < 0 || file_mkdirs(p->plugin_dir, 0750, e) < 0 ||
+            file_mkdirs(p->o.cdi_root, 0750, e) < 0)
                 return -1;
         if (*p->o.alt_proc_devices) {
                 p->proc_driver = file_join(p->o.root_here, "proc/driver/nvidia");
@@ -244,7 +246,9 @@ static int start(struct plugin *p, struct err *e) {
         p->dev_root = xstrdup(stat(dev, &st) == 0 && S_ISDIR(st.st_mode) ? p->o.root_here : "/");
         if (kube_config_load(p->o.kubeconfig, &config, e) < 0)
                 return -1;
-        const struct kube_client_options k = { .config = &config, .user_agent = PROGRAM, .qps = (double)p->o.qps, .burst = (unsigned)p->o.burst };
+        const struct kube_client_options k = {
+                .config = &config, .user_agent = PROGRAM, .qps = (double)p->o.qps, .burst = (unsigned)p->o.burst
+        };
         int r = kube_client_new(&p->loop, &k, &p->kube, e);
         kube_config_done(&config);
         if (r < 0)
@@ -265,8 +269,18 @@ static int start(struct plugin *p, struct err *e) {
                 .u = p,
         });
         const struct claims_options c = {
-                .loop = &p->loop, .kube = p->kube, .events = p->events, .metrics = &p->metrics, .facts = p->facts, .node = p->o.node, .ns = p->o.ns,
-                .plugin_dir = p->plugin_dir, .cdi_root = p->o.cdi_root, .boot_id = p->boot_id, .root = root, .dev_root = p->dev_root,
+                .loop = &p->loop,
+                .kube = p->kube,
+                .events = p->events,
+                .metrics = &p->metrics,
+                .facts = p->facts,
+                .node = p->o.node,
+                .ns = p->o.ns,
+                .plugin_dir = p->plugin_dir,
+                .cdi_root = p->o.cdi_root,
+                .boot_id = p->boot_id,
+                .root = root,
+                .dev_root = p->dev_root,
                 .proc_driver = p->proc_driver,
         };
         if (claims_new(&c, &p->claims, e) < 0)
@@ -324,10 +338,23 @@ int main(int argc, char **argv) {
         if (argc > 1 && streq(argv[1], "prestart"))
                 return prestart_main(argc - 1, argv + 1);
         static struct plugin p = {
-                .o = { .ns = "default", .http_endpoint = "", .metrics_path = "/metrics", .cdi_root = "/etc/cdi", .root_host = "/", .root_here = "/driver-root",
-                       .registrar_dir = "/var/lib/kubelet/plugins_registry", .plugins_dir = "/var/lib/kubelet/plugins", .cdi_hook = "",
-                       .imex_mode = "driverManaged", .imex_isolation = "domain", .imex_socket = "/etc/nvidia-imex/imex_ctrl.sock", .alt_proc_devices = "",
-                       .kubeconfig = "", .gates = "", .log_format = "text", .health_port = -1 },
+                .o = { .ns = "default",
+                       .http_endpoint = "",
+                       .metrics_path = "/metrics",
+                       .cdi_root = "/etc/cdi",
+                       .root_host = "/",
+                       .root_here = "/driver-root",
+                       .registrar_dir = "/var/lib/kubelet/plugins_registry",
+                       .plugins_dir = "/var/lib/kubelet/plugins",
+                       .cdi_hook = "",
+                       .imex_mode = "driverManaged",
+                       .imex_isolation = "domain",
+                       .imex_socket = "/etc/nvidia-imex/imex_ctrl.sock",
+                       .alt_proc_devices = "",
+                       .kubeconfig = "",
+                       .gates = "",
+                       .log_format = "text",
+                       .health_port = -1 },
         };
         static const struct flag flags[] = {
                 { "node-name", .type = FLAG_STR, .dest = &p.o.node, .required = true, .help = "name of this node" },
@@ -335,20 +362,26 @@ int main(int argc, char **argv) {
                 { "http-endpoint", .type = FLAG_STR, .dest = &p.o.http_endpoint, .help = "address for metrics and probes; empty: none" },
                 { "metrics-path", .type = FLAG_STR, .dest = &p.o.metrics_path, .help = "path of the metrics" },
                 { "cdi-root", .type = FLAG_STR, .dest = &p.o.cdi_root, .help = "folder for CDI files" },
-                { "nvidia-driver-root", .type = FLAG_STR, .dest = &p.o.root_host, .alt_env = "HOST_DRIVER_ROOT", .help = "root of the NVIDIA driver on the host" },
+                { "nvidia-driver-root", .type = FLAG_STR, .dest = &p.o.root_host, .alt_env = "HOST_DRIVER_ROOT",
+                  .help = "root of the NVIDIA driver on the host" },
                 { "driver-root-ctr-path", .type = FLAG_STR, .dest = &p.o.root_here, .help = "the same folder as seen from here" },
                 { "nvidia-cdi-hook-path", .type = FLAG_STR, .dest = &p.o.cdi_hook, .help = "accepted; no hook is needed" },
-                { "kubelet-registrar-directory-path", .type = FLAG_STR, .dest = &p.o.registrar_dir, .help = "where the kubelet looks for plugins" },
+                { "kubelet-registrar-directory-path", .type = FLAG_STR, .dest = &p.o.registrar_dir,
+                  .help = "where the kubelet looks for plugins" },
                 { "kubelet-plugins-directory-path", .type = FLAG_STR, .dest = &p.o.plugins_dir, .help = "where plugins keep their data" },
-                { "healthcheck-port", .type = FLAG_INT, .dest = &p.o.health_port, .help = "port of the gRPC health service; negative: none" },
-                { "gpu-clique-label-enabled", .type = FLAG_BOOL, .dest = &p.o.clique_label, .help = "accepted; the controller writes that label" },
+                { "healthcheck-port", .type = FLAG_INT, .dest = &p.o.health_port,
+                  .help = "port of the gRPC health service; negative: none" },
+                { "gpu-clique-label-enabled", .type = FLAG_BOOL, .dest = &p.o.clique_label,
+                  .help = "accepted; the controller writes that label" },
                 { "imex-mode", .type = FLAG_STR, .dest = &p.o.imex_mode, .help = "driverManaged" },
                 { "imex-isolation", .type = FLAG_STR, .dest = &p.o.imex_isolation, .help = "accepted" },
                 { "imex-host-socket-path", .type = FLAG_STR, .dest = &p.o.imex_socket, .help = "accepted" },
-                { "alt-proc-devices-path", .type = FLAG_STR, .dest = &p.o.alt_proc_devices, .help = "a file to read instead of /proc/devices" },
+                { "alt-proc-devices-path", .type = FLAG_STR, .dest = &p.o.alt_proc_devices,
+                  .help = "a file to read instead of /proc/devices" },
                 { "kubeconfig", .type = FLAG_STR, .dest = &p.o.kubeconfig, .help = "empty: the service account of this pod" },
                 { "kube-api-qps", .type = FLAG_INT, .dest = &p.o.qps, .help = "requests a second to the API server; 0: a generous limit" },
-                { "kube-api-burst", .type = FLAG_INT, .dest = &p.o.burst, .help = "requests at once to the API server; 0: a generous limit" },
+                { "kube-api-burst", .type = FLAG_INT, .dest = &p.o.burst,
+                  .help = "requests at once to the API server; 0: a generous limit" },
                 { "feature-gates", .type = FLAG_STR, .dest = &p.o.gates, .help = "Name=true|false, comma separated" },
                 { "logging-format", .type = FLAG_STR, .dest = &p.o.log_format, .help = "text or json" },
                 { "v", .type = FLAG_INT, .dest = &p.o.verbosity, .alt_env = "LOG_VERBOSITY", .help = "verbosity of the log" },

@@ -10,30 +10,40 @@ static const char *operation(bool prepare) {
 }
 
 void plugin_metrics_init(struct plugin_metrics *m, const char *node) {
-        static const char *const by_operation[] = { "driver", "operation", NULL }, *const by_type[] = { "node", "driver", "device_type", NULL };
+        static const char *const by_operation[] = { "driver", "operation", NULL }, *const by_type[] = { "node", "driver", "device_type",
+                                                                                                        NULL };
         static const char *const by_error[] = { "driver", "error_type", NULL }, *const by_reason[] = { "reason", NULL };
         struct metrics *r = metrics_new();
         *m = (struct plugin_metrics){
                 .registry = r,
                 .node = node,
-                .requests = metric_add(r, METRIC_COUNTER, "nvidia_dra_requests_total", "Claims prepared or unprepared.", by_operation, NULL, 0),
+                .requests =
+                        metric_add(r, METRIC_COUNTER, "nvidia_dra_requests_total", "Claims prepared or unprepared.", by_operation, NULL, 0),
                 .duration = metric_add(r, METRIC_HISTOGRAM, "nvidia_dra_request_duration_seconds",
-                                       "Time to prepare or unprepare a claim, with all waiting.", by_operation, request_buckets, ARRAY_LEN(request_buckets)),
-                .inflight = metric_add(r, METRIC_GAUGE, "nvidia_dra_requests_inflight", "Claims being prepared or unprepared.", by_operation, NULL, 0),
+                                       "Time to prepare or unprepare a claim, with all waiting.", by_operation, request_buckets,
+                                       ARRAY_LEN(request_buckets)),
+                .inflight = metric_add(r, METRIC_GAUGE, "nvidia_dra_requests_inflight", "Claims being prepared or unprepared.",
+                                       by_operation, NULL, 0),
                 .prepared = metric_add(r, METRIC_GAUGE, "nvidia_dra_prepared_devices", "Devices of prepared claims.", by_type, NULL, 0),
-                .prepare_errors = metric_add(r, METRIC_COUNTER, "nvidia_dra_node_prepare_errors_total", "Claims that could not be prepared.", by_error, NULL, 0),
-                .unprepare_errors = metric_add(r, METRIC_COUNTER, "nvidia_dra_node_unprepare_errors_total", "Claims that could not be unprepared.", by_error, NULL, 0),
-                .offered = metric_add(r, METRIC_GAUGE, "nvidia_dra_compute_domain_devices_offered", "1 while this node offers its devices to the scheduler.", NULL, NULL, 0),
-                .not_offered = metric_add(r, METRIC_GAUGE, "nvidia_dra_compute_domain_devices_withheld", "1 for the reason why this node offers no devices.", by_reason, NULL, 0),
+                .prepare_errors = metric_add(r, METRIC_COUNTER, "nvidia_dra_node_prepare_errors_total",
+                                             "Claims that could not be prepared.", by_error, NULL, 0),
+                .unprepare_errors = metric_add(r, METRIC_COUNTER, "nvidia_dra_node_unprepare_errors_total",
+                                               "Claims that could not be unprepared.", by_error, NULL, 0),
+                .offered = metric_add(r, METRIC_GAUGE, "nvidia_dra_compute_domain_devices_offered",
+                                      "1 while this node offers its devices to the scheduler.", NULL, NULL, 0),
+                .not_offered = metric_add(r, METRIC_GAUGE, "nvidia_dra_compute_domain_devices_withheld",
+                                          "1 for the reason why this node offers no devices.", by_reason, NULL, 0),
                 .inside = metric_add(r, METRIC_HISTOGRAM, "nvidia_dra_prepare_inside_seconds",
-                                     "Time to prepare a claim without the read of the claim and without waiting.", NULL, inside_buckets, ARRAY_LEN(inside_buckets)),
+                                     "Time to prepare a claim without the read of the claim and without waiting.", NULL, inside_buckets,
+                                     ARRAY_LEN(inside_buckets)),
         };
         /* Present from the first scrape on: a rate over a series that appears late misses its first event. */
         for (int prepare = 0; prepare < 2; prepare++) {
                 metric_inc(m->requests, 0, LABELS(CD_DRIVER, operation(prepare)));
                 metric_set(m->inflight, 0, LABELS(CD_DRIVER, operation(prepare)));
                 metric_inc(prepare ? m->prepare_errors : m->unprepare_errors, 0, LABELS(CD_DRIVER, "lock_acquire"));
-                metric_inc(prepare ? m->prepare_errors : m->unprepare_errors, 0, LABELS(CD_DRIVER, prepare ? "prepare_devices" : "unprepare_devices"));
+                metric_inc(prepare ? m->prepare_errors : m->unprepare_errors, 0,
+                           LABELS(CD_DRIVER, prepare ? "prepare_devices" : "unprepare_devices"));
         }
         metric_set(m->offered, 0, NULL);
 }
@@ -74,7 +84,8 @@ void plugin_metrics_prepared(struct plugin_metrics *m, const struct checkpoint *
 }
 
 void plugin_metrics_offered(struct plugin_metrics *m, const char *reason) {
-        static const char *const reasons[] = { "DriverNotAskedYet", "DriverNotFound", "DriverNotReady", "DriverTooOld", "NoIMEXChannels", "FabricRegistering", "FabricError" };
+        static const char *const reasons[] = { "DriverNotAskedYet", "DriverNotFound",    "DriverNotReady", "DriverTooOld",
+                                               "NoIMEXChannels",    "FabricRegistering", "FabricError" };
         metric_set(m->offered, *reason ? 0 : 1, NULL);
         for (size_t i = 0; i < ARRAY_LEN(reasons); i++)
                 metric_set(m->not_offered, streq(reason, reasons[i]) ? 1 : 0, LABELS(reasons[i]));

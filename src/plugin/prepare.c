@@ -39,15 +39,17 @@ static int add_want(struct op *op, const struct claim_result *r, struct err *e) 
         const char *node = op->c->o.node;
         *w = (struct want){ .result = r, .is_daemon = claim_result_is_daemon(r) };
         if (!streq(r->pool, node))
-                return err_set(e, ERR_INVALID, 0, "device '%s' was allocated on node '%s', but this is node '%s'", r->device, r->pool, node);
+                return err_set(e, ERR_INVALID, 0, "device '%s' was allocated on node '%s', but this is node '%s'", r->device, r->pool,
+                               node);
         if (!w->is_daemon && !streq(r->device, CD_DEVICE_CHANNEL_PREFIX "0"))
                 return err_set(e, ERR_INVALID, 0, "node '%s' has no device '%s'", node, r->device);
         if (claim_config_for(&op->claim, r, true, op->arena, &w->config, e) < 0)
                 return -1;
         /* Its folder is mounted into the daemon writable: only the driver's own namespace may ask for that. */
         if (w->is_daemon && !streq(op->ns, op->c->o.ns))
-                return err_set(e, ERR_DENIED, 0, "device '%s' is for the IMEX daemons in namespace '%s' only, not for claims of namespace '%s'",
-                               r->device, op->c->o.ns, op->ns);
+                return err_set(e, ERR_DENIED, 0,
+                               "device '%s' is for the IMEX daemons in namespace '%s' only, not for claims of namespace '%s'", r->device,
+                               op->c->o.ns, op->ns);
         if (w->is_daemon) {
                 w->domain_name = jd_pair_get(op->claim.annotations, op->claim.n_annotations, CD_ANNOTATION_NAME);
                 w->domain_ns = jd_pair_get(op->claim.annotations, op->claim.n_annotations, CD_ANNOTATION_NAMESPACE);
@@ -63,7 +65,8 @@ static int take_claim(struct op *op, yyjson_val *obj, struct err *e) {
         if (jd_decode(claim_fields, obj, false, "", op->arena, c, e) < 0)
                 return err_wrap(e, "ResourceClaim");
         if (!streq(c->o.meta.uid, op->uid))
-                return err_set(e, ERR_INVALID, 0, "ResourceClaim '%s/%s' has been replaced: its UID is %s now", op->ns, op->name, str_or(c->o.meta.uid, "unknown"));
+                return err_set(e, ERR_INVALID, 0, "ResourceClaim '%s/%s' has been replaced: its UID is %s now", op->ns, op->name,
+                               str_or(c->o.meta.uid, "unknown"));
         if (!c->allocated)
                 return err_set(e, ERR_INVALID, 0, "ResourceClaim '%s/%s' is not allocated", op->ns, op->name);
         bool ok = checkpoint_canonical(yyjson_obj_get(obj, "status"), &status);
@@ -198,14 +201,16 @@ static enum verdict judge_domain(struct op *op, struct want *w) {
                         w->domain_name = d->name;
                         w->domain_ns = d->ns;
                 }
-                return w->domain_name && w->domain_ns ? VERDICT_GO : say(op, VERDICT_FAIL, "there is no ComputeDomain %s", w->config.domain_id);
+                return w->domain_name && w->domain_ns ? VERDICT_GO
+                                                      : say(op, VERDICT_FAIL, "there is no ComputeDomain %s", w->config.domain_id);
         }
         if (!d || !streq(d->ns, op->ns))
                 return say(op, VERDICT_FAIL, "there is no ComputeDomain %s in namespace '%s' of the claim", w->config.domain_id, op->ns);
         w->domain_name = d->name;
         w->domain_ns = d->ns;
         if (lookup_watch_gone(op->watch, w->config.domain_id, &deleting))
-                return say(op, VERDICT_FAIL, "ComputeDomain '%s/%s' %s", d->ns, d->name, deleting ? "is being deleted" : "has been deleted");
+                return say(op, VERDICT_FAIL, "ComputeDomain '%s/%s' %s", d->ns, d->name,
+                           deleting ? "is being deleted" : "has been deleted");
         if (d->deleting)
                 return say(op, VERDICT_FAIL, "ComputeDomain '%s/%s' is being deleted", d->ns, d->name);
         return VERDICT_GO;
@@ -233,8 +238,8 @@ static enum verdict judge_want(struct op *op, const struct want *w) {
                 return VERDICT_GO;
         const struct checkpoint_claim *other = w->result->admin_access ? NULL : holder(op, w);
         if (other)
-                return say(op, VERDICT_WAIT, "%s: device '%s' is still held by claim '%s/%s' (%s)", c->o.node, w->result->device, str_or(other->ns, "?"),
-                           str_or(other->name, "?"), other->uid);
+                return say(op, VERDICT_WAIT, "%s: device '%s' is still held by claim '%s/%s' (%s)", c->o.node, w->result->device,
+                           str_or(other->ns, "?"), str_or(other->name, "?"), other->uid);
         if (w->is_daemon || f->fabric.kind == FABRIC_NONE ||
             readiness_check(c->readiness, &c->journal.table, w->config.domain_id, op->msg, sizeof op->msg))
                 return VERDICT_GO;
@@ -398,7 +403,8 @@ static void tell_no_channel(const struct op *op) {
                         continue;
                 struct event_about about = { "v1", "Pod", op->ns, pod->name, pod->uid };
                 event_record(c->o.events, &about, EVENT_WARNING, "NoIMEXChannel",
-                             "node %s has no multi-node NVLink fabric (%s): the pod runs without an IMEX channel", c->o.node, f->fabric.reason);
+                             "node %s has no multi-node NVLink fabric (%s): the pod runs without an IMEX channel", c->o.node,
+                             f->fabric.reason);
         }
 }
 

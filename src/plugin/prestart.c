@@ -18,7 +18,9 @@ enum {
 };
 
 /* Folders below the parent of the root in which something may turn up; those that are missing are tried again each time. */
-static const char *const watched[] = { "", "/usr", "/usr/bin", "/usr/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/opt/bin" };
+static const char *const watched[] = {
+        "", "/usr", "/usr/bin", "/usr/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/opt/bin"
+};
 
 struct prestart {
         uv_loop_t loop;
@@ -33,7 +35,8 @@ struct prestart {
 
 static bool found(struct prestart *p, struct err *e) {
         struct driver_file library = { 0 }, smi = { 0 };
-        bool ok = driver_root_find_library(&p->root, "libnvidia-ml.so.1", &library, e) == 0 && driver_root_find_binary(&p->root, "nvidia-smi", &smi, e) == 0;
+        bool ok = driver_root_find_library(&p->root, "libnvidia-ml.so.1", &library, e) == 0 &&
+                  driver_root_find_binary(&p->root, "nvidia-smi", &smi, e) == 0;
         if (ok)
                 log_info("found the NVIDIA driver", kv_str("library", library.host), kv_str("nvidia-smi", smi.host));
         driver_file_done(&library);
@@ -46,7 +49,8 @@ static void hint(const struct prestart *p, const struct err *e) {
         if (streq(p->root.host, "/"))
                 log_info("hint: if the GPU operator manages the driver, set the chart value nvidiaDriverRoot=/run/nvidia/driver");
         else
-                log_info("hint: is the driver container running, and is the chart value nvidiaDriverRoot the folder where it mounts its root? Drivers installed "
+                log_info("hint: is the driver container running, and is the chart value nvidiaDriverRoot the folder where it mounts its "
+                         "root? Drivers installed "
                          "on the host need nvidiaDriverRoot=/");
 }
 
@@ -130,7 +134,8 @@ int prestart_main(int argc, char **argv) {
         bool help;
         struct err e;
         const struct flag flags[] = {
-                { "nvidia-driver-root", .type = FLAG_STR, .dest = &host, .alt_env = "HOST_DRIVER_ROOT", .help = "root of the NVIDIA driver on the host" },
+                { "nvidia-driver-root", .type = FLAG_STR, .dest = &host, .alt_env = "HOST_DRIVER_ROOT",
+                  .help = "root of the NVIDIA driver on the host" },
                 { "driver-root-parent-path", .type = FLAG_STR, .dest = &parent, .help = "where the folder that holds it is mounted here" },
                 { "v", .type = FLAG_INT, .dest = &verbosity, .alt_env = "LOG_VERBOSITY", .help = "verbosity of the log" },
                 { 0 },

@@ -57,7 +57,8 @@ static const char *refusal(const struct readiness *r, const char *dir, const cha
 }
 
 /* The claim of the daemon of this domain, or of the daemon that stands in its way. */
-static const struct checkpoint_claim *find_daemon(const struct checkpoint *table, const char *domain_uid, const struct checkpoint_claim **ret_other) {
+static const struct checkpoint_claim *find_daemon(const struct checkpoint *table, const char *domain_uid,
+                                                  const struct checkpoint_claim **ret_other) {
         *ret_other = NULL;
         for (const struct checkpoint_claim *c = table->claims; c; c = c->hh.next) {
                 for (size_t i = 0; i < c->n_devices && c->state == CHECKPOINT_COMPLETED; i++) {
@@ -77,8 +78,9 @@ bool readiness_check(const struct readiness *r, const struct checkpoint *table, 
         const struct checkpoint_claim *other, *daemon = find_daemon(table, domain_uid, &other);
         char text[320];
         if (!daemon && other) {
-                snprintf(reason, n, "%s: the IMEX daemon of another ComputeDomain (%s) has not left this node yet: claim '%s/%s' holds its device", r->node,
-                         str_or(other->devices[0].domain, "unknown"), str_or(other->ns, "?"), str_or(other->name, other->uid));
+                snprintf(reason, n,
+                         "%s: the IMEX daemon of another ComputeDomain (%s) has not left this node yet: claim '%s/%s' holds its device",
+                         r->node, str_or(other->devices[0].domain, "unknown"), str_or(other->ns, "?"), str_or(other->name, other->uid));
                 return false;
         }
         if (!daemon) {
@@ -104,7 +106,8 @@ static void on_change(struct watch_file *w) {
         bool was = d->ready;
         d->ready = !why;
         if (was != d->ready)
-                log_info(d->ready ? "IMEX daemon is ready" : "IMEX daemon is not ready any more", kv_str("domain", d->uid), kv_str("reason", why));
+                log_info(d->ready ? "IMEX daemon is ready" : "IMEX daemon is not ready any more", kv_str("domain", d->uid),
+                         kv_str("reason", why));
         if (was && why)
                 r->lost(r->u, d->uid, why);
         r->changed(r->u);

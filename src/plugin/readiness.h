@@ -1,7 +1,7 @@
 /* readiness: is the IMEX daemon of a domain on this node ready? Told by the state file in the domain directory, watched with inotify.
  *
- * A READY that was left behind would release a pod without IMEX, so a state counts only if the daemon's claim is prepared here now, the file is of
- * this boot and of that claim, and a living process holds it locked. It is read afresh for each answer. */
+ * A READY that was left behind would release a pod without IMEX, so a state counts only if the daemon's claim is prepared here now, the
+ * file is of this boot and of that claim, and a living process holds it locked. It is read afresh for each answer. */
 #ifndef PLUGIN_READINESS_H
 #define PLUGIN_READINESS_H
 

@@ -64,8 +64,8 @@ static void attributes(struct jw *w, const char *key, const char *type, const ch
         jw_end_obj(w);
 }
 
-void slice_render(const char *version, const char *node, const char *node_uid, const struct own_slice *old, const struct slice_content *want,
-                  struct buf *out) {
+void slice_render(const char *version, const char *node, const char *node_uid, const struct own_slice *old,
+                  const struct slice_content *want, struct buf *out) {
         struct jw w = JW(out);
         bool basic = streq(version, "v1beta1");
         _cleanup_(freep) char *api = xasprintf("resource.k8s.io/%s", version);
@@ -242,7 +242,8 @@ static void reconcile(void *u, const char *key) {
         if (p->call || !p->set)
                 return;
         if (!p->node_uid) {
-                p->call = kube_start(p->client, &(struct kube_request){ .verb = KUBE_GET, .res = &kube_nodes, .name = p->node, .done = on_node, .u = p });
+                p->call = kube_start(p->client, &(struct kube_request){
+                                                        .verb = KUBE_GET, .res = &kube_nodes, .name = p->node, .done = on_node, .u = p });
                 return;
         }
         if (!kube_informer_synced(p->informer) || !kube_resource_api(p->client))

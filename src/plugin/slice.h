@@ -1,7 +1,7 @@
 /* slice: this node's ResourceSlice, kept as it should be (reference section 7.5).
  *
- * The plugin watches the slices of its own node and driver only, and repairs what differs: created when missing, updated in place when its content
- * differs, surplus ones deleted. Content comes from facts: a node that cannot serve offers no devices. */
+ * The plugin watches the slices of its own node and driver only, and repairs what differs: created when missing, updated in place when its
+ * content differs, surplus ones deleted. Content comes from facts: a node that cannot serve offers no devices. */
 #ifndef PLUGIN_SLICE_H
 #define PLUGIN_SLICE_H
 
@@ -33,8 +33,8 @@ struct own_slice {
 extern const struct jd_field own_slice_fields[];
 
 /* Pure. The object to create (`old` NULL) or to write over `old`. `version` is that of resource.k8s.io. */
-void slice_render(const char *version, const char *node, const char *node_uid, const struct own_slice *old, const struct slice_content *want,
-                  struct buf *out);
+void slice_render(const char *version, const char *node, const char *node_uid, const struct own_slice *old,
+                  const struct slice_content *want, struct buf *out);
 /* Pure. Is it what should be? */
 bool slice_matches(const struct own_slice *s, const char *node, const struct slice_content *want);
 /* Pure. Which of two slices stays: the newer generation, else the one that was there first. */

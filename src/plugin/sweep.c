@@ -48,9 +48,13 @@ bool sweep_rebuild(struct checkpoint *table, const char *uid, struct str cdi_fil
         if (!find_uuid(text, " domain ", domain) && !find_uuid(text, "COMPUTE_DOMAIN_UUID=", domain))
                 domain[0] = '\0';
         if (mentions(text, uid, CD_DEVICE_CHANNEL_PREFIX "0"))
-                devices[n++] = (struct checkpoint_device){ .name = CD_DEVICE_CHANNEL_PREFIX "0", .pool = node, .domain = domain, .requests = none, .cdi_ids = none };
+                devices[n++] = (struct checkpoint_device){
+                        .name = CD_DEVICE_CHANNEL_PREFIX "0", .pool = node, .domain = domain, .requests = none, .cdi_ids = none
+                };
         if (mentions(text, uid, CD_DEVICE_DAEMON))
-                devices[n++] = (struct checkpoint_device){ .name = CD_DEVICE_DAEMON, .pool = node, .domain = domain, .requests = none, .cdi_ids = none, .is_daemon = true };
+                devices[n++] = (struct checkpoint_device){
+                        .name = CD_DEVICE_DAEMON, .pool = node, .domain = domain, .requests = none, .cdi_ids = none, .is_daemon = true
+                };
         if (!n)
                 return false;
         struct checkpoint_claim *entry = checkpoint_put(table, uid, ns, name, STR("{}"));
@@ -124,8 +128,10 @@ bool sweep_after_sync(struct claims *c, enum journal_event event, const char *as
                 return true;
         case JOURNAL_CORRUPT:
                 log_error("the checkpoint was corrupt: set aside, and rebuilt from the CDI files", kv_str("aside", aside));
-                event_record(c->o.events, &node, EVENT_WARNING, "CheckpointCorrupt",
-                             "the kubelet plugin's checkpoint was corrupt; it is kept as %s and was rebuilt from the CDI files of this node", aside);
+                event_record(
+                        c->o.events, &node, EVENT_WARNING, "CheckpointCorrupt",
+                        "the kubelet plugin's checkpoint was corrupt; it is kept as %s and was rebuilt from the CDI files of this node",
+                        aside);
                 each_cdi_file(c, rebuild_one);
                 return true;
         case JOURNAL_SAME:
@@ -181,8 +187,13 @@ static void on_claim(void *u, yyjson_val *obj, const struct err *e) {
 static void look_up_first(struct sweep *s) {
         const struct suspect *x = STAILQ_FIRST(&s->list);
         if (x)
-                s->call = kube_start(s->c->o.kube, &(struct kube_request){
-                        .verb = KUBE_GET, .res = &kube_resource_claims, .ns = x->ns, .name = x->name, .metadata_only = true, .done = on_claim, .u = s });
+                s->call = kube_start(s->c->o.kube, &(struct kube_request){ .verb = KUBE_GET,
+                                                                           .res = &kube_resource_claims,
+                                                                           .ns = x->ns,
+                                                                           .name = x->name,
+                                                                           .metadata_only = true,
+                                                                           .done = on_claim,
+                                                                           .u = s });
 }
 
 void sweep_gone_claims(struct sweep *s) {

@@ -1,4 +1,5 @@
-/* sweep: what nobody will tell us to clean up: files of claims that no journal knows, claims of another boot, claims whose object is gone. */
+/* sweep: what nobody will tell us to clean up: files of claims that no journal knows, claims of another boot, claims whose object is gone.
+ */
 #ifndef PLUGIN_SWEEP_H
 #define PLUGIN_SWEEP_H
 
@@ -18,8 +19,8 @@ void sweep_free(struct sweep *s);
 bool sweep_after_sync(struct claims *c, enum journal_event event, const char *aside);
 /* With the node lock held, once at the start: CDI files and domain folders that no entry of the journal stands for. */
 void sweep_files(struct claims *c);
-/* Looks each recorded claim up in the API, one after the other, and unprepares those whose object is gone: the kubelet has forgotten them. Now
- * and then by itself. */
+/* Looks each recorded claim up in the API, one after the other, and unprepares those whose object is gone: the kubelet has forgotten them.
+ * Now and then by itself. */
 void sweep_gone_claims(struct sweep *s);
 
 /* Pure: an entry as far as the claim's CDI file tells it. False when it is none of ours. */

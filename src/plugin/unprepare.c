@@ -16,12 +16,13 @@ void unprepare_each_daemon_domain(const struct checkpoint_claim *entry, void (*f
         struct arena *a = arena_new(4096);
         struct claim claim = { 0 };
         struct err e;
-        _cleanup_(freep) char *text = xasprintf("{\"metadata\":{\"name\":\"x\",\"resourceVersion\":\"0\"},\"status\":%.*s}", (int)entry->status.n, entry->status.p);
+        _cleanup_(freep) char *text = xasprintf("{\"metadata\":{\"name\":\"x\",\"resourceVersion\":\"0\"},\"status\":%.*s}",
+                                                (int)entry->status.n, entry->status.p);
         if (jd_decode_text(claim_fields, text, strlen(text), false, "", a, &claim, &e) == 0) {
                 for (size_t i = 0; i < claim.n_results; i++) {
                         struct opaque_config config;
-                        if (claim_result_is_daemon(&claim.results[i]) && claim_config_for(&claim, &claim.results[i], false, a, &config, &e) == 0 &&
-                            str_is_uuid(config.domain_id))
+                        if (claim_result_is_daemon(&claim.results[i]) &&
+                            claim_config_for(&claim, &claim.results[i], false, a, &config, &e) == 0 && str_is_uuid(config.domain_id))
                                 fn(u, config.domain_id);
                 }
         }

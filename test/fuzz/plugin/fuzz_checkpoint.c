@@ -29,7 +29,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
         buf_adds(&zero, "{\"checksum\":0,\"preparedClaims\":");
         buf_add(&zero, text.p, text.n);
         buf_adds(&zero, ",\"nodeBootID\":\"b\"}");
-        buf_addf(&whole, "{\"checksum\":1083090442,\"v1\":{},\"v2\":{\"checksum\":%lu", (unsigned long)checkpoint_checksum((struct str){ zero.p, zero.n }));
+        buf_addf(&whole, "{\"checksum\":1083090442,\"v1\":{},\"v2\":{\"checksum\":%lu",
+                 (unsigned long)checkpoint_checksum((struct str){ zero.p, zero.n }));
         buf_add(&whole, zero.p + 13, zero.n - 13);
         buf_addc(&whole, '}');
         round_trip((struct str){ whole.p, whole.n });

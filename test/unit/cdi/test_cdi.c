@@ -35,10 +35,11 @@ static void channel_claim_renders_as_the_reference(void **state) {
         (void)state;
         struct buf b = BUF_INIT(4096);
         cdi_render(&channel_spec, &b);
-        assert_string_equal(buf_str(&b), "{\"cdiVersion\":\"0.5.0\",\"kind\":\"k8s.compute-domain.nvidia.com/claim\",\"devices\":[{"
-                                         "\"name\":\"11111111-2222-3333-4444-555555555555-channel-0\",\"containerEdits\":{\"deviceNodes\":[{"
-                                         "\"path\":\"/dev/nvidia-caps-imex-channels/channel0\",\"hostPath\":\"/dev/nvidia-caps-imex-channels/channel0\","
-                                         "\"type\":\"c\",\"major\":234,\"fileMode\":438}]}}]}\n");
+        assert_string_equal(buf_str(&b),
+                            "{\"cdiVersion\":\"0.5.0\",\"kind\":\"k8s.compute-domain.nvidia.com/claim\",\"devices\":[{"
+                            "\"name\":\"11111111-2222-3333-4444-555555555555-channel-0\",\"containerEdits\":{\"deviceNodes\":[{"
+                            "\"path\":\"/dev/nvidia-caps-imex-channels/channel0\",\"hostPath\":\"/dev/nvidia-caps-imex-channels/channel0\","
+                            "\"type\":\"c\",\"major\":234,\"fileMode\":438}]}}]}\n");
         buf_done(&b);
 }
 
@@ -56,14 +57,15 @@ static void daemon_claim_renders_as_the_reference(void **state) {
         struct cdi_spec s = { .kind = KIND, .devices = &d, .n_devices = 1 };
         struct buf b = BUF_INIT(4096);
         cdi_render(&s, &b);
-        assert_string_equal(buf_str(&b),
-                            "{\"cdiVersion\":\"0.5.0\",\"kind\":\"k8s.compute-domain.nvidia.com/claim\",\"devices\":[{"
-                            "\"name\":\"aaaaaaaa-2222-3333-4444-555555555555-daemon-0\",\"containerEdits\":{"
-                            "\"env\":[\"CLIQUE_ID=a.1\",\"COMPUTE_DOMAIN_UUID=u\",\"COMPUTE_DOMAIN_NAME=n\",\"COMPUTE_DOMAIN_NAMESPACE=ns\"],"
-                            "\"deviceNodes\":[{\"path\":\"/dev/nvidia-caps/nvidia-cap5\",\"hostPath\":\"/dev/nvidia-caps/nvidia-cap5\","
-                            "\"type\":\"c\",\"major\":236,\"minor\":5,\"fileMode\":256}],"
-                            "\"mounts\":[{\"hostPath\":\"/var/lib/kubelet/plugins/compute-domain.nvidia.com/domains/u\",\"containerPath\":\"/imexd\","
-                            "\"options\":[\"rw\",\"nosuid\",\"nodev\",\"bind\"]}]}}]}\n");
+        assert_string_equal(
+                buf_str(&b),
+                "{\"cdiVersion\":\"0.5.0\",\"kind\":\"k8s.compute-domain.nvidia.com/claim\",\"devices\":[{"
+                "\"name\":\"aaaaaaaa-2222-3333-4444-555555555555-daemon-0\",\"containerEdits\":{"
+                "\"env\":[\"CLIQUE_ID=a.1\",\"COMPUTE_DOMAIN_UUID=u\",\"COMPUTE_DOMAIN_NAME=n\",\"COMPUTE_DOMAIN_NAMESPACE=ns\"],"
+                "\"deviceNodes\":[{\"path\":\"/dev/nvidia-caps/nvidia-cap5\",\"hostPath\":\"/dev/nvidia-caps/nvidia-cap5\","
+                "\"type\":\"c\",\"major\":236,\"minor\":5,\"fileMode\":256}],"
+                "\"mounts\":[{\"hostPath\":\"/var/lib/kubelet/plugins/compute-domain.nvidia.com/domains/u\",\"containerPath\":\"/imexd\","
+                "\"options\":[\"rw\",\"nosuid\",\"nodev\",\"bind\"]}]}}]}\n");
         buf_done(&b);
 }
 
@@ -151,10 +153,20 @@ static void validation_names_the_culprit(void **state) {
                 { { .kind = KIND }, "no device" },
                 { { .kind = KIND, .devices = &(struct cdi_device){ .name = "a b" }, .n_devices = 1 }, "a b" },
                 { { .kind = KIND, .devices = (struct cdi_device[]){ { .name = "x" }, { .name = "x" } }, .n_devices = 2 }, "twice" },
-                { { .kind = KIND, .devices = &(struct cdi_device){ .name = "x", .edits = { .nodes = &relative, .n_nodes = 1 } }, .n_devices = 1 }, "dev/x" },
-                { { .kind = KIND, .devices = &(struct cdi_device){ .name = "x", .edits = { .nodes = &no_major, .n_nodes = 1 } }, .n_devices = 1 }, "major" },
-                { { .kind = KIND, .devices = &(struct cdi_device){ .name = "x", .edits = { .mounts = &mount, .n_mounts = 1 } }, .n_devices = 1 }, "'b'" },
-                { { .kind = KIND, .devices = &channel_device, .n_devices = 1, .common = { .env = (const char *const[]){ "=v", NULL } } }, "=v" },
+                { { .kind = KIND,
+                    .devices = &(struct cdi_device){ .name = "x", .edits = { .nodes = &relative, .n_nodes = 1 } },
+                    .n_devices = 1 },
+                  "dev/x" },
+                { { .kind = KIND,
+                    .devices = &(struct cdi_device){ .name = "x", .edits = { .nodes = &no_major, .n_nodes = 1 } },
+                    .n_devices = 1 },
+                  "major" },
+                { { .kind = KIND,
+                    .devices = &(struct cdi_device){ .name = "x", .edits = { .mounts = &mount, .n_mounts = 1 } },
+                    .n_devices = 1 },
+                  "'b'" },
+                { { .kind = KIND, .devices = &channel_device, .n_devices = 1, .common = { .env = (const char *const[]){ "=v", NULL } } },
+                  "=v" },
         };
         for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
                 assert_int_equal(cdi_validate(&bad[i].s, &e), -1);

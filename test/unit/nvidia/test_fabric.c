@@ -20,7 +20,8 @@ static struct fabric run(const struct nvml_gpu *gpus, size_t n, bool strict) {
         fabric_from_facts(&f, strict, &ret);
         return ret;
 }
-#define RUN(strict, ...) run((const struct nvml_gpu[]){ __VA_ARGS__ }, sizeof((const struct nvml_gpu[]){ __VA_ARGS__ }) / sizeof(struct nvml_gpu), strict)
+#define RUN(strict, ...)                                                                                                                   \
+        run((const struct nvml_gpu[]){ __VA_ARGS__ }, sizeof((const struct nvml_gpu[]){ __VA_ARGS__ }) / sizeof(struct nvml_gpu), strict)
 
 static void completed_registration_is_a_clique(void **state) {
         (void)state;

@@ -17,7 +17,8 @@ static int major_of(const char *text) {
 
 static void devices(void **state) {
         (void)state;
-        assert_int_equal(major_of("Character devices:\n  1 mem\n240 nvidia-caps-imex-channels\n241 nvidia-caps\n\nBlock devices:\n  8 sd\n"), 241);
+        assert_int_equal(
+                major_of("Character devices:\n  1 mem\n240 nvidia-caps-imex-channels\n241 nvidia-caps\n\nBlock devices:\n  8 sd\n"), 241);
         assert_int_equal(major_of("Character devices:\n241 nvidia-caps"), 241);
         assert_int_equal(major_of("Character devices:\n  9 nvidia-caps\r\n"), 9);
         assert_int_equal(major_of("Character devices:\n1 nvidia-caps\n2 nvidia-caps\n"), 1);
@@ -30,7 +31,9 @@ static void devices_that_do_not_count(void **state) {
         assert_int_equal(major_of("241 nvidia-caps\n"), -1);
         assert_int_equal(e.kind, ERR_NOT_FOUND);
         assert_int_equal(major_of(""), -1);
-        assert_int_equal(major_of("Character devices:\n241 nvidia-caps2\n242 xnvidia-caps\n-3 nvidia-caps\nx nvidia-caps\n+4 nvidia-caps\n5  nvidia-caps\n"), -1);
+        assert_int_equal(major_of("Character devices:\n241 nvidia-caps2\n242 xnvidia-caps\n-3 nvidia-caps\nx nvidia-caps\n+4 "
+                                  "nvidia-caps\n5  nvidia-caps\n"),
+                         -1);
         assert_int_equal(e.kind, ERR_NOT_FOUND);
         assert_int_equal(major_of("Character devices:\n0 nvidia-caps\n"), -1);
         assert_int_equal(e.kind, ERR_INVALID);
@@ -48,9 +51,14 @@ static void capability(void **state) {
         assert_int_equal(proc_capability_parse(STR("x\nDeviceFileMode:256\nDeviceFileMinor:\t0"), &c, &e), 0);
         assert_int_equal(c.minor, 0);
         assert_int_equal(c.mode, 0400);
-        static const char *const bad[] = { "", "DeviceFileMinor: 5\n", "DeviceFileMode: 256\n", "DeviceFileMinor: x\nDeviceFileMode: 256\n",
-                                           "DeviceFileMinor: 5\nDeviceFileMode: \n", "DeviceFileMinor: -5\nDeviceFileMode: 256\n",
-                                           "DeviceFileMinor: 5\nDeviceFileMode: 4096\n", "DeviceFileMinor: 1048576\nDeviceFileMode: 256\n" };
+        static const char *const bad[] = { "",
+                                           "DeviceFileMinor: 5\n",
+                                           "DeviceFileMode: 256\n",
+                                           "DeviceFileMinor: x\nDeviceFileMode: 256\n",
+                                           "DeviceFileMinor: 5\nDeviceFileMode: \n",
+                                           "DeviceFileMinor: -5\nDeviceFileMode: 256\n",
+                                           "DeviceFileMinor: 5\nDeviceFileMode: 4096\n",
+                                           "DeviceFileMinor: 1048576\nDeviceFileMode: 256\n" };
         for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
                 assert_int_equal(proc_capability_parse(str_from(bad[i]), &c, &e), -1);
         assert_int_equal(c.mode, 0400); /* untouched by failures */

@@ -54,15 +54,18 @@ void api_claim_json(const char *ns, const char *name, const char *json) {
         o->json = json ? xstrdup(json) : NULL;
 }
 
-void api_claim(const char *ns, const char *name, const char *uid, const char *device, const char *config_kind, const char *domain, const char *extra) {
-        _cleanup_(freep) char *json = xasprintf(
-                "{\"metadata\":{\"name\":\"%s\",\"namespace\":\"%s\",\"uid\":\"%s\",\"resourceVersion\":\"1\",\"annotations\":{"
-                "\"resource.nvidia.com/computeDomain.name\":\"cd\",\"resource.nvidia.com/computeDomain.namespace\":\"user\"}},"
-                "\"status\":{\"allocation\":{\"devices\":{\"results\":[{\"request\":\"r\",\"driver\":\"compute-domain.nvidia.com\",\"pool\":\"n0\",\"device\":\"%s\"}],"
-                "\"config\":[{\"source\":\"FromClaim\",\"requests\":[\"r\"],\"opaque\":{\"driver\":\"compute-domain.nvidia.com\",\"parameters\":{"
-                "\"apiVersion\":\"resource.nvidia.com/v1beta1\",\"kind\":\"%s\",\"domainID\":\"%s\"%s}}}]}},"
-                "\"reservedFor\":[{\"resource\":\"pods\",\"name\":\"pod-%s\",\"uid\":\"p\"}]}}",
-                name, ns, uid, device, config_kind, domain, extra, name);
+void api_claim(const char *ns, const char *name, const char *uid, const char *device, const char *config_kind, const char *domain,
+               const char *extra) {
+        _cleanup_(freep) char *json =
+                xasprintf("{\"metadata\":{\"name\":\"%s\",\"namespace\":\"%s\",\"uid\":\"%s\",\"resourceVersion\":\"1\",\"annotations\":{"
+                          "\"resource.nvidia.com/computeDomain.name\":\"cd\",\"resource.nvidia.com/computeDomain.namespace\":\"user\"}},"
+                          "\"status\":{\"allocation\":{\"devices\":{\"results\":[{\"request\":\"r\",\"driver\":\"compute-domain.nvidia."
+                          "com\",\"pool\":\"n0\",\"device\":\"%s\"}],"
+                          "\"config\":[{\"source\":\"FromClaim\",\"requests\":[\"r\"],\"opaque\":{\"driver\":\"compute-domain.nvidia.com\","
+                          "\"parameters\":{"
+                          "\"apiVersion\":\"resource.nvidia.com/v1beta1\",\"kind\":\"%s\",\"domainID\":\"%s\"%s}}}]}},"
+                          "\"reservedFor\":[{\"resource\":\"pods\",\"name\":\"pod-%s\",\"uid\":\"p\"}]}}",
+                          name, ns, uid, device, config_kind, domain, extra, name);
         api_claim_json(ns, name, json);
 }
 
@@ -127,8 +130,8 @@ static void list_domains(const char *ns, struct buf *out) {
                 const struct object *o = &domain_objects[i];
                 if (*ns && !streq(o->ns, ns))
                         continue;
-                buf_addf(out, "%s{\"metadata\":{\"name\":\"%s\",\"namespace\":\"%s\",\"uid\":\"%s\",\"resourceVersion\":\"1\"%s}}", n++ ? "," : "", o->name, o->ns, o->uid,
-                         o->deleting ? ",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"" : "");
+                buf_addf(out, "%s{\"metadata\":{\"name\":\"%s\",\"namespace\":\"%s\",\"uid\":\"%s\",\"resourceVersion\":\"1\"%s}}",
+                         n++ ? "," : "", o->name, o->ns, o->uid, o->deleting ? ",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"" : "");
         }
         buf_adds(out, "]}");
 }
@@ -204,7 +207,8 @@ const struct kube_object *kube_informer_first_at(const struct kube_informer *i, 
         return NULL;
 }
 
-void event_record(struct event_recorder *r, const struct event_about *about, enum event_type type, const char *reason, const char *fmt, ...) {
+void event_record(struct event_recorder *r, const struct event_about *about, enum event_type type, const char *reason, const char *fmt,
+                  ...) {
         size_t n = strlen(w.events);
         va_list ap;
         (void)r;
@@ -231,8 +235,8 @@ void dra_op_prepared(struct dra_op *op, const struct dra_device *devices, size_t
         assert_int_equal(op->answer, PENDING);
         op->answer = PREPARED;
         for (size_t i = 0; i < n && len < sizeof op->devices; i++)
-                len += (size_t)snprintf(op->devices + len, sizeof op->devices - len, "%s%s/%s/%s=%s", i ? "," : "", devices[i].requests[0], devices[i].pool,
-                                        devices[i].device, str_or(devices[i].cdi_ids[0], ""));
+                len += (size_t)snprintf(op->devices + len, sizeof op->devices - len, "%s%s/%s/%s=%s", i ? "," : "", devices[i].requests[0],
+                                        devices[i].pool, devices[i].device, str_or(devices[i].cdi_ids[0], ""));
 }
 
 void dra_op_unprepared(struct dra_op *op) {
@@ -334,8 +338,16 @@ struct claims *world_process(const char *boot_id) {
         struct err e;
         bool done = false;
         const struct claims_options o = {
-                .loop = &w.loop, .metrics = &w.metrics, .node = "n0", .ns = "driver", .plugin_dir = w.plugin_dir, .cdi_root = w.cdi_root, .boot_id = boot_id,
-                .root = { .host = "/run/nvidia/driver", .here = w.driver_root }, .dev_root = w.driver_root, .proc_driver = w.driver_root,
+                .loop = &w.loop,
+                .metrics = &w.metrics,
+                .node = "n0",
+                .ns = "driver",
+                .plugin_dir = w.plugin_dir,
+                .cdi_root = w.cdi_root,
+                .boot_id = boot_id,
+                .root = { .host = "/run/nvidia/driver", .here = w.driver_root },
+                .dev_root = w.driver_root,
+                .proc_driver = w.driver_root,
         };
         assert_int_equal(claims_new(&o, &c, &e), 0);
         claims_start(c, on_started, &done);
@@ -406,7 +418,12 @@ int world_setup(void **state) {
         put("usr/bin/nvidia-imex", "x");
         put("usr/bin/nvidia-imex-ctl", "x");
         put("capabilities/fabric-imex-mgmt", "DeviceFileMinor: 512\nDeviceFileMode: 438\n");
-        w.facts = (struct facts){ .known = true, .usable = true, .reason = "", .driver_version = "580.95.05", .fabric = { .kind = FABRIC_CLIQUE, .clique_id = CLIQUE }, .channel_major = 240 };
+        w.facts = (struct facts){ .known = true,
+                                  .usable = true,
+                                  .reason = "",
+                                  .driver_version = "580.95.05",
+                                  .fabric = { .kind = FABRIC_CLIQUE, .clique_id = CLIQUE },
+                                  .channel_major = 240 };
         uv_loop_init(&w.loop);
         plugin_metrics_init(&w.metrics, "n0");
         api_domain("user", "cd", DOMAIN_A, false);

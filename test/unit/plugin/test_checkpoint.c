@@ -13,37 +13,55 @@ static const char empty[] =
         "{\"checksum\":1083090442,\"v1\":{},\"v2\":{\"checksum\":70045160,\"nodeBootID\":\"boot-1\"}}";
 
 /* uid-1 completed, uid-2 started */
-static const char full[] =
-        "{\"checksum\":3945497490,\"v1\":{\"preparedClaims\":{\"uid-1\":{\"status\":{\"allocation\":{\"devices\":{\"results\":[{\"request\":\"channe"
-        "l\",\"driver\":\"compute-domain.nvidia.com\",\"pool\":\"node1\",\"device\":\"channel-0\"}],\"config\":[{\"source\":\"FromClaim\",\"requests\""
-        ":[\"channel\"],\"opaque\":{\"driver\":\"compute-domain.nvidia.com\",\"parameters\":{\"apiVersion\":\"resource.nvidia.com/v1beta1\",\"ki"
-        "nd\":\"ComputeDomainChannelConfig\",\"domainID\":\"cd-uid\",\"allocationMode\":\"Single\"}}}]}}},\"preparedDevices\":[{\"devices\":[{\"c"
-        "hannel\":{\"info\":{\"id\":0},\"device\":{\"Requests\":[\"channel\"],\"PoolName\":\"node1\",\"DeviceName\":\"channel-0\",\"CDIDeviceIDs\":[\"k"
-        "8s.compute-domain.nvidia.com/claim=uid-1-channel-0\"]}},\"daemon\":null}],\"configState\":{\"Type\":\"channel\",\"ComputeDomain\":\""
-        "cd-uid\"}}]}}},\"v2\":{\"checksum\":609914250,\"preparedClaims\":{\"uid-1\":{\"checkpointState\":\"PrepareCompleted\",\"status\":{\"allo"
-        "cation\":{\"devices\":{\"results\":[{\"request\":\"channel\",\"driver\":\"compute-domain.nvidia.com\",\"pool\":\"node1\",\"device\":\"channe"
-        "l-0\"}],\"config\":[{\"source\":\"FromClaim\",\"requests\":[\"channel\"],\"opaque\":{\"driver\":\"compute-domain.nvidia.com\",\"parameters"
-        "\":{\"apiVersion\":\"resource.nvidia.com/v1beta1\",\"kind\":\"ComputeDomainChannelConfig\",\"domainID\":\"cd-uid\",\"allocationMode\":\""
-        "Single\"}}}]}}},\"preparedDevices\":[{\"devices\":[{\"channel\":{\"info\":{\"id\":0},\"device\":{\"Requests\":[\"channel\"],\"PoolName\":\"n"
-        "ode1\",\"DeviceName\":\"channel-0\",\"CDIDeviceIDs\":[\"k8s.compute-domain.nvidia.com/claim=uid-1-channel-0\"]}},\"daemon\":null}],"
-        "\"configState\":{\"Type\":\"channel\",\"ComputeDomain\":\"cd-uid\"}}],\"name\":\"c\",\"namespace\":\"ns\"},\"uid-2\":{\"checkpointState\":\"Pre"
-        "pareStarted\",\"status\":{},\"name\":\"d\",\"namespace\":\"ns\"}},\"nodeBootID\":\"boot-1\"}}";
+static const char full[] = "{\"checksum\":3945497490,\"v1\":{\"preparedClaims\":{\"uid-1\":{\"status\":{\"allocation\":{\"devices\":{"
+                           "\"results\":[{\"request\":\"channe"
+                           "l\",\"driver\":\"compute-domain.nvidia.com\",\"pool\":\"node1\",\"device\":\"channel-0\"}],\"config\":[{"
+                           "\"source\":\"FromClaim\",\"requests\""
+                           ":[\"channel\"],\"opaque\":{\"driver\":\"compute-domain.nvidia.com\",\"parameters\":{\"apiVersion\":\"resource."
+                           "nvidia.com/v1beta1\",\"ki"
+                           "nd\":\"ComputeDomainChannelConfig\",\"domainID\":\"cd-uid\",\"allocationMode\":\"Single\"}}}]}}},"
+                           "\"preparedDevices\":[{\"devices\":[{\"c"
+                           "hannel\":{\"info\":{\"id\":0},\"device\":{\"Requests\":[\"channel\"],\"PoolName\":\"node1\",\"DeviceName\":"
+                           "\"channel-0\",\"CDIDeviceIDs\":[\"k"
+                           "8s.compute-domain.nvidia.com/"
+                           "claim=uid-1-channel-0\"]}},\"daemon\":null}],\"configState\":{\"Type\":\"channel\",\"ComputeDomain\":\""
+                           "cd-uid\"}}]}}},\"v2\":{\"checksum\":609914250,\"preparedClaims\":{\"uid-1\":{\"checkpointState\":"
+                           "\"PrepareCompleted\",\"status\":{\"allo"
+                           "cation\":{\"devices\":{\"results\":[{\"request\":\"channel\",\"driver\":\"compute-domain.nvidia.com\",\"pool\":"
+                           "\"node1\",\"device\":\"channe"
+                           "l-0\"}],\"config\":[{\"source\":\"FromClaim\",\"requests\":[\"channel\"],\"opaque\":{\"driver\":\"compute-"
+                           "domain.nvidia.com\",\"parameters"
+                           "\":{\"apiVersion\":\"resource.nvidia.com/"
+                           "v1beta1\",\"kind\":\"ComputeDomainChannelConfig\",\"domainID\":\"cd-uid\",\"allocationMode\":\""
+                           "Single\"}}}]}}},\"preparedDevices\":[{\"devices\":[{\"channel\":{\"info\":{\"id\":0},\"device\":{\"Requests\":["
+                           "\"channel\"],\"PoolName\":\"n"
+                           "ode1\",\"DeviceName\":\"channel-0\",\"CDIDeviceIDs\":[\"k8s.compute-domain.nvidia.com/"
+                           "claim=uid-1-channel-0\"]}},\"daemon\":null}],"
+                           "\"configState\":{\"Type\":\"channel\",\"ComputeDomain\":\"cd-uid\"}}],\"name\":\"c\",\"namespace\":\"ns\"},"
+                           "\"uid-2\":{\"checkpointState\":\"Pre"
+                           "pareStarted\",\"status\":{},\"name\":\"d\",\"namespace\":\"ns\"}},\"nodeBootID\":\"boot-1\"}}";
 
 /* 25.3: no v2 */
-static const char only_v1[] =
-        "{\"checksum\":3945497490,\"v1\":{\"preparedClaims\":{\"uid-1\":{\"status\":{\"allocation\":{\"devices\":{\"results\":[{\"request\":\"channe"
-        "l\",\"driver\":\"compute-domain.nvidia.com\",\"pool\":\"node1\",\"device\":\"channel-0\"}],\"config\":[{\"source\":\"FromClaim\",\"requests\""
-        ":[\"channel\"],\"opaque\":{\"driver\":\"compute-domain.nvidia.com\",\"parameters\":{\"apiVersion\":\"resource.nvidia.com/v1beta1\",\"ki"
-        "nd\":\"ComputeDomainChannelConfig\",\"domainID\":\"cd-uid\",\"allocationMode\":\"Single\"}}}]}}},\"preparedDevices\":[{\"devices\":[{\"c"
-        "hannel\":{\"info\":{\"id\":0},\"device\":{\"Requests\":[\"channel\"],\"PoolName\":\"node1\",\"DeviceName\":\"channel-0\",\"CDIDeviceIDs\":[\"k"
-        "8s.compute-domain.nvidia.com/claim=uid-1-channel-0\"]}},\"daemon\":null}],\"configState\":{\"Type\":\"channel\",\"ComputeDomain\":\""
-        "cd-uid\"}}]}}}}";
+static const char only_v1[] = "{\"checksum\":3945497490,\"v1\":{\"preparedClaims\":{\"uid-1\":{\"status\":{\"allocation\":{\"devices\":{"
+                              "\"results\":[{\"request\":\"channe"
+                              "l\",\"driver\":\"compute-domain.nvidia.com\",\"pool\":\"node1\",\"device\":\"channel-0\"}],\"config\":[{"
+                              "\"source\":\"FromClaim\",\"requests\""
+                              ":[\"channel\"],\"opaque\":{\"driver\":\"compute-domain.nvidia.com\",\"parameters\":{\"apiVersion\":"
+                              "\"resource.nvidia.com/v1beta1\",\"ki"
+                              "nd\":\"ComputeDomainChannelConfig\",\"domainID\":\"cd-uid\",\"allocationMode\":\"Single\"}}}]}}},"
+                              "\"preparedDevices\":[{\"devices\":[{\"c"
+                              "hannel\":{\"info\":{\"id\":0},\"device\":{\"Requests\":[\"channel\"],\"PoolName\":\"node1\",\"DeviceName\":"
+                              "\"channel-0\",\"CDIDeviceIDs\":[\"k"
+                              "8s.compute-domain.nvidia.com/"
+                              "claim=uid-1-channel-0\"]}},\"daemon\":null}],\"configState\":{\"Type\":\"channel\",\"ComputeDomain\":\""
+                              "cd-uid\"}}]}}}}";
 
 /* 25.3.0-rc2: other member names, no status */
-static const char rc2[] =
-        "{\"checksum\":1729198935,\"v1\":{\"preparedClaims\":{\"uid-1\":[{\"devices\":[{\"channel\":{\"info\":{\"id\":0},\"device\":{\"request_names"
-        "\":[\"channel\"],\"pool_name\":\"node1\",\"device_name\":\"channel-0\",\"cdi_device_ids\":[\"k8s.compute-domain.nvidia.com/claim=uid-1"
-        "-channel-0\"]}},\"daemon\":null}],\"configState\":{\"Type\":\"channel\",\"ComputeDomain\":\"cd-uid\"}}]}}}";
+static const char rc2[] = "{\"checksum\":1729198935,\"v1\":{\"preparedClaims\":{\"uid-1\":[{\"devices\":[{\"channel\":{\"info\":{\"id\":0},"
+                          "\"device\":{\"request_names"
+                          "\":[\"channel\"],\"pool_name\":\"node1\",\"device_name\":\"channel-0\",\"cdi_device_ids\":[\"k8s.compute-domain."
+                          "nvidia.com/claim=uid-1"
+                          "-channel-0\"]}},\"daemon\":null}],\"configState\":{\"Type\":\"channel\",\"ComputeDomain\":\"cd-uid\"}}]}}}";
 
 static struct err e;
 
@@ -140,7 +158,8 @@ static void layout_of_25_3_0_rc2(void **state) {
 /* A text of the form {"checksum":N,"v1":{},"v2":{"checksum":N<tail>} with the right sums. */
 static char *with_tail(const char *tail) {
         char *zero = xasprintf("{\"checksum\":0%s", tail);
-        char *text = xasprintf("{\"checksum\":1083090442,\"v1\":{},\"v2\":{\"checksum\":%lu%s}", (unsigned long)checkpoint_checksum(str_from(zero)), tail);
+        char *text = xasprintf("{\"checksum\":1083090442,\"v1\":{},\"v2\":{\"checksum\":%lu%s}",
+                               (unsigned long)checkpoint_checksum(str_from(zero)), tail);
         free(zero);
         return text;
 }
@@ -152,9 +171,12 @@ static int decode_tail(const char *tail, struct checkpoint *c) {
 
 static void members_of_other_versions_survive(void **state) {
         (void)state;
-        static const char tail[] = ",\"preparedClaims\":{\"u\":{\"checkpointState\":\"PrepareStarted\",\"status\":{\"allocation\":{\"devices\":{"
-                                   "\"new\":[1.50,1e3,18446744073709551615,-0],\"x\":\"\\u003c\\u003e\\u0026\"}}},\"preparedDevices\":[{\"devices\":[{\"channel\":"
-                                   "{\"device\":{\"DeviceName\":\"channel-0\",\"Metadata\":{\"a\":null}}},\"daemon\":null}],\"more\":true}]}},\"nodeBootID\":\"b\"}";
+        static const char tail[] =
+                ",\"preparedClaims\":{\"u\":{\"checkpointState\":\"PrepareStarted\",\"status\":{\"allocation\":{\"devices\":{"
+                "\"new\":[1.50,1e3,18446744073709551615,-0],\"x\":\"\\u003c\\u003e\\u0026\"}}},\"preparedDevices\":[{\"devices\":[{"
+                "\"channel\":"
+                "{\"device\":{\"DeviceName\":\"channel-0\",\"Metadata\":{\"a\":null}}},\"daemon\":null}],\"more\":true}]}},\"nodeBootID\":"
+                "\"b\"}";
         struct checkpoint c = { 0 };
         assert_int_equal(decode_tail(tail, &c), 0);
         _cleanup_(freep) char *want = with_tail(tail);
@@ -165,7 +187,8 @@ static void members_of_other_versions_survive(void **state) {
 static void aborted_entries_keep_their_time(void **state) {
         (void)state;
         struct checkpoint c = { 0 };
-        static const char tail[] = ",\"preparedClaims\":{\"u\":{\"checkpointState\":\"PrepareAborted\",\"status\":{},\"abortedAt\":\"2026-06-10T10:00:00Z\"}}}";
+        static const char tail[] = ",\"preparedClaims\":{\"u\":{\"checkpointState\":\"PrepareAborted\",\"status\":{},\"abortedAt\":\"2026-"
+                                   "06-10T10:00:00Z\"}}}";
         assert_int_equal(decode_tail(tail, &c), 0);
         assert_int_equal(checkpoint_find(&c, "u")->state, CHECKPOINT_ABORTED);
         assert_int_equal(checkpoint_find(&c, "u")->aborted_at, 1781085600);
@@ -177,10 +200,15 @@ static void aborted_entries_keep_their_time(void **state) {
 static void admin_access_comes_from_the_status(void **state) {
         (void)state;
         struct checkpoint c = { 0 };
-        assert_int_equal(decode_tail(",\"preparedClaims\":{\"u\":{\"checkpointState\":\"PrepareCompleted\",\"status\":{\"allocation\":{\"devices\":{\"results\":["
+        assert_int_equal(decode_tail(",\"preparedClaims\":{\"u\":{\"checkpointState\":\"PrepareCompleted\",\"status\":{\"allocation\":{"
+                                     "\"devices\":{\"results\":["
                                      "{\"request\":\"r\",\"driver\":\"gpu.nvidia.com\",\"pool\":\"n\",\"device\":\"channel-0\"},"
-                                     "{\"request\":\"r\",\"driver\":\"compute-domain.nvidia.com\",\"pool\":\"n\",\"device\":\"channel-0\",\"adminAccess\":true}]}}},"
-                                     "\"preparedDevices\":[{\"devices\":[{\"channel\":{\"device\":{\"DeviceName\":\"channel-0\"}},\"daemon\":null}]}]}}}", &c), 0);
+                                     "{\"request\":\"r\",\"driver\":\"compute-domain.nvidia.com\",\"pool\":\"n\",\"device\":\"channel-0\","
+                                     "\"adminAccess\":true}]}}},"
+                                     "\"preparedDevices\":[{\"devices\":[{\"channel\":{\"device\":{\"DeviceName\":\"channel-0\"}},"
+                                     "\"daemon\":null}]}]}}}",
+                                     &c),
+                         0);
         assert_true(checkpoint_find(&c, "u")->devices[0].admin);
         checkpoint_done(&c);
 }
@@ -217,8 +245,15 @@ static void every_changed_byte_is_corruption(void **state) {
 
 static void nonsense_is_corruption(void **state) {
         (void)state;
-        static const char *const bad[] = { "", "null", "[]", "{}", "{\"checksum\":0}", "{\"checksum\":1083090442,\"v1\":[]}", "\x01\x02",
-                                           "{\"checksum\":1083090442,\"v1\":{},\"v2\":{}}", "{\"checksum\":1083090442,\"v1\":{},\"v2\":{\"nodeBootID\":\"b\",\"checksum\":1}}" };
+        static const char *const bad[] = { "",
+                                           "null",
+                                           "[]",
+                                           "{}",
+                                           "{\"checksum\":0}",
+                                           "{\"checksum\":1083090442,\"v1\":[]}",
+                                           "\x01\x02",
+                                           "{\"checksum\":1083090442,\"v1\":{},\"v2\":{}}",
+                                           "{\"checksum\":1083090442,\"v1\":{},\"v2\":{\"nodeBootID\":\"b\",\"checksum\":1}}" };
         struct checkpoint c = { 0 };
         for (size_t i = 0; i < ARRAY_LEN(bad); i++)
                 assert_int_equal(checkpoint_decode(str_from(bad[i]), &c, &e), -1);

@@ -67,7 +67,8 @@ static void ready_channel_is_prepared_at_once(void **state) {
         assert_int_equal(op.answer, PREPARED);
         assert_string_equal(op.devices, "r/n0/channel-0=" CDI_1);
         _cleanup_(freep) char *cdi = world_cdi(CLAIM_1);
-        assert_non_null(strstr(cdi, "{\"path\":\"/dev/nvidia-caps-imex-channels/channel0\",\"hostPath\":\"/dev/nvidia-caps-imex-channels/channel0\",\"type\":\"c\","
+        assert_non_null(strstr(cdi, "{\"path\":\"/dev/nvidia-caps-imex-channels/channel0\",\"hostPath\":\"/dev/nvidia-caps-imex-channels/"
+                                    "channel0\",\"type\":\"c\","
                                     "\"major\":240,\"fileMode\":438}"));
         assert_true(recorded(CLAIM_1));
         assert_int_equal(world_entry(w.claims, CLAIM_1)->state, CHECKPOINT_COMPLETED);
@@ -77,12 +78,21 @@ static void daemon_claim_brings_the_hosts_programs_and_the_domain_folder(void **
         (void)state;
         daemon_ready(&lock_fd);
         _cleanup_(freep) char *cdi = world_cdi(DAEMON_1);
-        _cleanup_(freep) char *mount = xasprintf("{\"hostPath\":\"%s/domains/" DOMAIN_A "\",\"containerPath\":\"/imexd\",\"options\":[\"rw\",\"nosuid\",\"nodev\",\"bind\"]}", w.plugin_dir);
+        _cleanup_(freep) char *mount = xasprintf("{\"hostPath\":\"%s/domains/" DOMAIN_A
+                                                 "\",\"containerPath\":\"/imexd\",\"options\":[\"rw\",\"nosuid\",\"nodev\",\"bind\"]}",
+                                                 w.plugin_dir);
         static const char *const parts[] = {
-                "\"CLIQUE_ID=" CLIQUE "\"", "\"COMPUTE_DOMAIN_UUID=" DOMAIN_A "\"", "\"COMPUTE_DOMAIN_NAME=cd\"", "\"COMPUTE_DOMAIN_NAMESPACE=user\"",
-                "\"COMPUTE_DOMAIN_CLAIM_UID=" DAEMON_1 "\"", "\"LD_LIBRARY_PATH=/usr/lib64\"", "\"/run/nvidia/driver/usr/bin/nvidia-imex\",\"containerPath\":\"/usr/bin/nvidia-imex\"",
-                "\"containerPath\":\"/usr/bin/nvidia-imex-ctl\"", "\"containerPath\":\"/usr/lib64/libnvidia-ml.so.1\"",
-                "{\"path\":\"/dev/nvidia-caps/nvidia-cap512\",\"hostPath\":\"/dev/nvidia-caps/nvidia-cap512\",\"type\":\"c\",\"major\":241,\"minor\":512,\"fileMode\":438}",
+                "\"CLIQUE_ID=" CLIQUE "\"",
+                "\"COMPUTE_DOMAIN_UUID=" DOMAIN_A "\"",
+                "\"COMPUTE_DOMAIN_NAME=cd\"",
+                "\"COMPUTE_DOMAIN_NAMESPACE=user\"",
+                "\"COMPUTE_DOMAIN_CLAIM_UID=" DAEMON_1 "\"",
+                "\"LD_LIBRARY_PATH=/usr/lib64\"",
+                "\"/run/nvidia/driver/usr/bin/nvidia-imex\",\"containerPath\":\"/usr/bin/nvidia-imex\"",
+                "\"containerPath\":\"/usr/bin/nvidia-imex-ctl\"",
+                "\"containerPath\":\"/usr/lib64/libnvidia-ml.so.1\"",
+                "{\"path\":\"/dev/nvidia-caps/nvidia-cap512\",\"hostPath\":\"/dev/nvidia-caps/"
+                "nvidia-cap512\",\"type\":\"c\",\"major\":241,\"minor\":512,\"fileMode\":438}",
         };
         assert_non_null(strstr(cdi, mount));
         for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
@@ -133,11 +143,14 @@ static void devices_of_other_drivers_in_the_same_claim_are_not_ours(void **state
         (void)state;
         struct dra_op op = { 0 };
         api_claim_json("user", "c1",
-                       "{\"metadata\":{\"name\":\"c1\",\"namespace\":\"user\",\"uid\":\"" CLAIM_1 "\",\"resourceVersion\":\"1\"},\"status\":{\"allocation\":{\"devices\":{\"results\":["
+                       "{\"metadata\":{\"name\":\"c1\",\"namespace\":\"user\",\"uid\":\"" CLAIM_1
+                       "\",\"resourceVersion\":\"1\"},\"status\":{\"allocation\":{\"devices\":{\"results\":["
                        "{\"request\":\"gpu\",\"driver\":\"gpu.nvidia.com\",\"pool\":\"n0\",\"device\":\"gpu-0\"},"
                        "{\"request\":\"r\",\"driver\":\"compute-domain.nvidia.com\",\"pool\":\"n0\",\"device\":\"channel-0\"}],"
-                       "\"config\":[{\"source\":\"FromClaim\",\"requests\":[\"gpu\"],\"opaque\":{\"driver\":\"gpu.nvidia.com\",\"parameters\":{\"whatever\":1.5}}},"
-                       "{\"source\":\"FromClaim\",\"opaque\":{\"driver\":\"compute-domain.nvidia.com\",\"parameters\":{\"apiVersion\":\"resource.nvidia.com/v1beta1\","
+                       "\"config\":[{\"source\":\"FromClaim\",\"requests\":[\"gpu\"],\"opaque\":{\"driver\":\"gpu.nvidia.com\","
+                       "\"parameters\":{\"whatever\":1.5}}},"
+                       "{\"source\":\"FromClaim\",\"opaque\":{\"driver\":\"compute-domain.nvidia.com\",\"parameters\":{\"apiVersion\":"
+                       "\"resource.nvidia.com/v1beta1\","
                        "\"kind\":\"" CHANNEL "\",\"domainID\":\"" DOMAIN_A "\"}}}]}}}}");
         daemon_ready(&lock_fd);
         prepare(&op, "c1", CLAIM_1);
@@ -226,7 +239,8 @@ static void fabric_registration_that_completes_late(void **state) {
         struct dra_op op = { 0 };
         struct facts good = w.facts;
         daemon_ready(&lock_fd);
-        w.facts = (struct facts){ .known = true, .reason = "FabricRegistering", .message = "GPU x: its fabric registration is in progress" };
+        w.facts =
+                (struct facts){ .known = true, .reason = "FabricRegistering", .message = "GPU x: its fabric registration is in progress" };
         prepare(&op, "c1", CLAIM_1);
         world_turn();
         assert_int_equal(op.answer, PENDING);
@@ -380,7 +394,9 @@ static void claim_that_does_not_exist_or_is_another_now(void **state) {
 
 static void claim_without_allocation(void **state) {
         (void)state;
-        api_claim_json("user", "c1", "{\"metadata\":{\"name\":\"c1\",\"namespace\":\"user\",\"uid\":\"" CLAIM_1 "\",\"resourceVersion\":\"1\"},\"status\":{}}");
+        api_claim_json("user", "c1",
+                       "{\"metadata\":{\"name\":\"c1\",\"namespace\":\"user\",\"uid\":\"" CLAIM_1
+                       "\",\"resourceVersion\":\"1\"},\"status\":{}}");
         refused_at_once("c1", CLAIM_1, "not allocated");
 }
 
@@ -421,12 +437,16 @@ static void one_bad_configuration_spoils_the_claim_whatever_the_order(void **sta
         for (int order = 0; order < 2; order++) {
                 struct dra_op op = { 0 };
                 _cleanup_(freep) char *json = xasprintf(
-                        "{\"metadata\":{\"name\":\"c1\",\"namespace\":\"driver\",\"uid\":\"" CLAIM_1 "\",\"resourceVersion\":\"1\"},\"status\":{\"allocation\":{\"devices\":{\"results\":["
+                        "{\"metadata\":{\"name\":\"c1\",\"namespace\":\"driver\",\"uid\":\"" CLAIM_1
+                        "\",\"resourceVersion\":\"1\"},\"status\":{\"allocation\":{\"devices\":{\"results\":["
                         "{\"request\":\"%s\",\"driver\":\"compute-domain.nvidia.com\",\"pool\":\"n0\",\"device\":\"%s\"},"
                         "{\"request\":\"%s\",\"driver\":\"compute-domain.nvidia.com\",\"pool\":\"n0\",\"device\":\"%s\"}],\"config\":["
-                        "{\"source\":\"FromClaim\",\"requests\":[\"d\"],\"opaque\":{\"driver\":\"compute-domain.nvidia.com\",\"parameters\":%s}},"
-                        "{\"source\":\"FromClaim\",\"requests\":[\"c\"],\"opaque\":{\"driver\":\"compute-domain.nvidia.com\",\"parameters\":%s}}]}}}}",
-                        order ? "d" : "c", order ? "daemon-0" : "channel-0", order ? "c" : "d", order ? "channel-0" : "daemon-0", good, bad);
+                        "{\"source\":\"FromClaim\",\"requests\":[\"d\"],\"opaque\":{\"driver\":\"compute-domain.nvidia.com\","
+                        "\"parameters\":%s}},"
+                        "{\"source\":\"FromClaim\",\"requests\":[\"c\"],\"opaque\":{\"driver\":\"compute-domain.nvidia.com\","
+                        "\"parameters\":%s}}]}}}}",
+                        order ? "d" : "c", order ? "daemon-0" : "channel-0", order ? "c" : "d", order ? "channel-0" : "daemon-0", good,
+                        bad);
                 api_claim_json("driver", "c1", json);
                 kubelet_prepare(w.claims, &op, "driver", "c1", CLAIM_1);
                 world_turn();
@@ -479,9 +499,12 @@ static void admin_access_does_not_take_the_channel(void **state) {
         (void)state;
         struct dra_op one = { 0 }, two = { 0 };
         api_claim_json("user", "c1",
-                       "{\"metadata\":{\"name\":\"c1\",\"namespace\":\"user\",\"uid\":\"" CLAIM_1 "\",\"resourceVersion\":\"1\"},\"status\":{\"allocation\":{\"devices\":{\"results\":["
-                       "{\"request\":\"r\",\"driver\":\"compute-domain.nvidia.com\",\"pool\":\"n0\",\"device\":\"channel-0\",\"adminAccess\":true}],"
-                       "\"config\":[{\"source\":\"FromClaim\",\"opaque\":{\"driver\":\"compute-domain.nvidia.com\",\"parameters\":{\"apiVersion\":\"resource.nvidia.com/v1beta1\","
+                       "{\"metadata\":{\"name\":\"c1\",\"namespace\":\"user\",\"uid\":\"" CLAIM_1
+                       "\",\"resourceVersion\":\"1\"},\"status\":{\"allocation\":{\"devices\":{\"results\":["
+                       "{\"request\":\"r\",\"driver\":\"compute-domain.nvidia.com\",\"pool\":\"n0\",\"device\":\"channel-0\","
+                       "\"adminAccess\":true}],"
+                       "\"config\":[{\"source\":\"FromClaim\",\"opaque\":{\"driver\":\"compute-domain.nvidia.com\",\"parameters\":{"
+                       "\"apiVersion\":\"resource.nvidia.com/v1beta1\","
                        "\"kind\":\"" CHANNEL "\",\"domainID\":\"" DOMAIN_A "\"}}}]}}}}");
         daemon_ready(&lock_fd);
         prepare(&one, "c1", CLAIM_1);
@@ -543,7 +566,8 @@ static void put_checkpoint(const char *claims_json) {
         struct err e;
         _cleanup_(freep) char *path = file_join(w.plugin_dir, "checkpoint.json");
         _cleanup_(freep) char *zero = xasprintf("{\"checksum\":0,\"preparedClaims\":%s,\"nodeBootID\":\"" BOOT "\"}", claims_json);
-        _cleanup_(freep) char *text = xasprintf("{\"checksum\":1083090442,\"v1\":{},\"v2\":{\"checksum\":%lu%s}", (unsigned long)checkpoint_checksum(str_from(zero)), zero + 13);
+        _cleanup_(freep) char *text = xasprintf("{\"checksum\":1083090442,\"v1\":{},\"v2\":{\"checksum\":%lu%s}",
+                                                (unsigned long)checkpoint_checksum(str_from(zero)), zero + 13);
         assert_int_equal(file_replace(path, text, strlen(text), 0600, &e), 0);
 }
 
@@ -551,10 +575,14 @@ static void put_checkpoint(const char *claims_json) {
 static void unprepare_of_a_recorded_claim_that_makes_no_sense(void **state) {
         (void)state;
         struct dra_op one = { 0 }, two = { 0 };
-        put_checkpoint("{\"" CLAIM_1 "\":{\"checkpointState\":\"PrepareCompleted\",\"status\":{},\"preparedDevices\":[{\"devices\":[{\"channel\":null,\"daemon\":{\"device\":"
-                       "{\"DeviceName\":\"daemon-0\"}}}],\"configState\":{\"Type\":\"daemon\",\"ComputeDomain\":\"../../x\"}}],\"name\":\"c1\",\"namespace\":\"user\"},"
-                       "\"" CLAIM_2 "\":{\"checkpointState\":\"PrepareStarted\",\"status\":{\"allocation\":{\"devices\":{\"results\":[{\"request\":\"r\",\"driver\":"
-                       "\"compute-domain.nvidia.com\",\"pool\":\"n0\",\"device\":\"daemon-0\"}],\"config\":[{\"source\":\"FromClaim\",\"opaque\":{\"driver\":\"compute-domain.nvidia.com\","
+        put_checkpoint("{\"" CLAIM_1 "\":{\"checkpointState\":\"PrepareCompleted\",\"status\":{},\"preparedDevices\":[{\"devices\":[{"
+                                     "\"channel\":null,\"daemon\":{\"device\":"
+                       "{\"DeviceName\":\"daemon-0\"}}}],\"configState\":{\"Type\":\"daemon\",\"ComputeDomain\":\"../../"
+                       "x\"}}],\"name\":\"c1\",\"namespace\":\"user\"},"
+                       "\"" CLAIM_2 "\":{\"checkpointState\":\"PrepareStarted\",\"status\":{\"allocation\":{\"devices\":{\"results\":[{"
+                                    "\"request\":\"r\",\"driver\":"
+                       "\"compute-domain.nvidia.com\",\"pool\":\"n0\",\"device\":\"daemon-0\"}],\"config\":[{\"source\":\"FromClaim\","
+                       "\"opaque\":{\"driver\":\"compute-domain.nvidia.com\","
                        "\"parameters\":{\"kind\":\"Nonsense\",\"domainID\":\"../x\",\"more\":[]}}}]}}}}}");
         kubelet_unprepare(w.claims, &one, "user", "c1", CLAIM_1);
         world_wait(&one, UNPREPARED);
@@ -847,9 +875,12 @@ static void claims_of_one_call_share_the_writes(void **state) {
 static void daemon_claim_without_annotations_finds_its_domain(void **state) {
         (void)state;
         struct dra_op op = { 0 }, none = { 0 };
-        static const char json[] = "{\"metadata\":{\"name\":\"daemon-claim\",\"namespace\":\"driver\",\"uid\":\"" DAEMON_1 "\",\"resourceVersion\":\"1\"},\"status\":{\"allocation\":{"
-                                   "\"devices\":{\"results\":[{\"request\":\"daemon\",\"driver\":\"compute-domain.nvidia.com\",\"pool\":\"n0\",\"device\":\"daemon-0\"}],"
-                                   "\"config\":[{\"source\":\"FromClaim\",\"opaque\":{\"driver\":\"compute-domain.nvidia.com\",\"parameters\":{\"apiVersion\":\"resource.nvidia.com/v1beta1\","
+        static const char json[] = "{\"metadata\":{\"name\":\"daemon-claim\",\"namespace\":\"driver\",\"uid\":\"" DAEMON_1
+                                   "\",\"resourceVersion\":\"1\"},\"status\":{\"allocation\":{"
+                                   "\"devices\":{\"results\":[{\"request\":\"daemon\",\"driver\":\"compute-domain.nvidia.com\",\"pool\":"
+                                   "\"n0\",\"device\":\"daemon-0\"}],"
+                                   "\"config\":[{\"source\":\"FromClaim\",\"opaque\":{\"driver\":\"compute-domain.nvidia.com\","
+                                   "\"parameters\":{\"apiVersion\":\"resource.nvidia.com/v1beta1\","
                                    "\"kind\":\"" DAEMON "\",\"domainID\":\"" DOMAIN_A "\"}}}]}}}}";
         api_claim_json("driver", "daemon-claim", json);
         api_domain("user", "cd", DOMAIN_A, false);

@@ -22,7 +22,12 @@ static int fresh(void **state) {
         nvml = (struct nvml_facts){ .driver_version = "580.95.05", .gpus = &gpu, .n_gpus = 1 };
         err_set(&major_error, ERR_NOT_FOUND, 0, "there is no character device 'nvidia-caps-imex-channels'");
         err_set(&nvml_error, ERR_NOT_FOUND, 0, "'libnvidia-ml.so.1' is not in driver root '/run/nvidia/driver'");
-        in = (struct facts_input){ .nvml = &nvml, .nvml_error = &nvml_error, .channel_major = 240, .major_error = &major_error, .strict = true, .dns_names = true };
+        in = (struct facts_input){ .nvml = &nvml,
+                                   .nvml_error = &nvml_error,
+                                   .channel_major = 240,
+                                   .major_error = &major_error,
+                                   .strict = true,
+                                   .dns_names = true };
         return 0;
 }
 
@@ -116,7 +121,9 @@ static void driver_that_is_missing_is_a_fact_and_it_is_found_when_it_comes(void 
         static const char text[] = "Character devices:\n240 nvidia-caps-imex-channels\n";
         assert_int_equal(file_replace(devices, text, strlen(text), 0644, &e), 0);
         uv_loop_init(&loop);
-        seen.s = facts_sampler_new(&loop, &(struct facts_options){ .root = { dir, dir }, .proc_devices = devices, .strict = true, .changed = on_changed, .u = &seen });
+        seen.s = facts_sampler_new(
+                &loop, &(struct facts_options){
+                               .root = { dir, dir }, .proc_devices = devices, .strict = true, .changed = on_changed, .u = &seen });
         assert_false(facts_get(seen.s)->known);
         while (!seen.changes)
                 uv_run(&loop, UV_RUN_ONCE);

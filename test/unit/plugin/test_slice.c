@@ -21,22 +21,30 @@ static void rendered(const char *version, const struct own_slice *old, const str
 
 static void new_slice_of_a_fabric_node(void **state) {
         (void)state;
-        rendered("v1", NULL, &fabric,
-                 "{\"apiVersion\":\"resource.k8s.io/v1\",\"kind\":\"ResourceSlice\",\"metadata\":{\"generateName\":\"00000-compute-domain.nvidia.com-n0-\","
-                 "\"ownerReferences\":[{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"name\":\"n0\",\"uid\":\"node-uid\",\"controller\":true}]},"
-                 "\"spec\":{\"driver\":\"compute-domain.nvidia.com\",\"nodeName\":\"n0\",\"pool\":{\"name\":\"n0\",\"generation\":1,\"resourceSliceCount\":1},\"devices\":["
-                 "{\"name\":\"channel-0\",\"attributes\":{\"cliqueID\":{\"string\":\"" CLIQUE "\"},\"id\":{\"int\":0},\"type\":{\"string\":\"channel\"}}},"
-                 "{\"name\":\"daemon-0\",\"attributes\":{\"cliqueID\":{\"string\":\"" CLIQUE "\"},\"id\":{\"int\":0},\"type\":{\"string\":\"daemon\"}}}]}}");
+        rendered(
+                "v1", NULL, &fabric,
+                "{\"apiVersion\":\"resource.k8s.io/"
+                "v1\",\"kind\":\"ResourceSlice\",\"metadata\":{\"generateName\":\"00000-compute-domain.nvidia.com-n0-\","
+                "\"ownerReferences\":[{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"name\":\"n0\",\"uid\":\"node-uid\",\"controller\":true}]},"
+                "\"spec\":{\"driver\":\"compute-domain.nvidia.com\",\"nodeName\":\"n0\",\"pool\":{\"name\":\"n0\",\"generation\":1,"
+                "\"resourceSliceCount\":1},\"devices\":["
+                "{\"name\":\"channel-0\",\"attributes\":{\"cliqueID\":{\"string\":\"" CLIQUE
+                "\"},\"id\":{\"int\":0},\"type\":{\"string\":\"channel\"}}},"
+                "{\"name\":\"daemon-0\",\"attributes\":{\"cliqueID\":{\"string\":\"" CLIQUE
+                "\"},\"id\":{\"int\":0},\"type\":{\"string\":\"daemon\"}}}]}}");
 }
 
 static void v1beta1_wraps_the_attributes(void **state) {
         (void)state;
-        rendered("v1beta1", NULL, &no_fabric,
-                 "{\"apiVersion\":\"resource.k8s.io/v1beta1\",\"kind\":\"ResourceSlice\",\"metadata\":{\"generateName\":\"00000-compute-domain.nvidia.com-n0-\","
-                 "\"ownerReferences\":[{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"name\":\"n0\",\"uid\":\"node-uid\",\"controller\":true}]},"
-                 "\"spec\":{\"driver\":\"compute-domain.nvidia.com\",\"nodeName\":\"n0\",\"pool\":{\"name\":\"n0\",\"generation\":1,\"resourceSliceCount\":1},\"devices\":["
-                 "{\"name\":\"channel-0\",\"basic\":{\"attributes\":{\"id\":{\"int\":0},\"type\":{\"string\":\"channel\"}}}},"
-                 "{\"name\":\"daemon-0\",\"basic\":{\"attributes\":{\"id\":{\"int\":0},\"type\":{\"string\":\"daemon\"}}}}]}}");
+        rendered(
+                "v1beta1", NULL, &no_fabric,
+                "{\"apiVersion\":\"resource.k8s.io/"
+                "v1beta1\",\"kind\":\"ResourceSlice\",\"metadata\":{\"generateName\":\"00000-compute-domain.nvidia.com-n0-\","
+                "\"ownerReferences\":[{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"name\":\"n0\",\"uid\":\"node-uid\",\"controller\":true}]},"
+                "\"spec\":{\"driver\":\"compute-domain.nvidia.com\",\"nodeName\":\"n0\",\"pool\":{\"name\":\"n0\",\"generation\":1,"
+                "\"resourceSliceCount\":1},\"devices\":["
+                "{\"name\":\"channel-0\",\"basic\":{\"attributes\":{\"id\":{\"int\":0},\"type\":{\"string\":\"channel\"}}}},"
+                "{\"name\":\"daemon-0\",\"basic\":{\"attributes\":{\"id\":{\"int\":0},\"type\":{\"string\":\"daemon\"}}}}]}}");
 }
 
 /* As the server gives it back: what was written, with metadata of its own. */
@@ -95,14 +103,18 @@ static void update_keeps_name_version_and_generation(void **state) {
         (void)state;
         struct own_slice old = { .o.meta = { .name = "s-1", .rv = "42" }, .generation = 5 };
         rendered("v1", &old, &nothing,
-                 "{\"apiVersion\":\"resource.k8s.io/v1\",\"kind\":\"ResourceSlice\",\"metadata\":{\"generateName\":\"00000-compute-domain.nvidia.com-n0-\",\"name\":\"s-1\","
-                 "\"resourceVersion\":\"42\",\"ownerReferences\":[{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"name\":\"n0\",\"uid\":\"node-uid\",\"controller\":true}]},"
-                 "\"spec\":{\"driver\":\"compute-domain.nvidia.com\",\"nodeName\":\"n0\",\"pool\":{\"name\":\"n0\",\"generation\":5,\"resourceSliceCount\":1},\"devices\":[]}}");
+                 "{\"apiVersion\":\"resource.k8s.io/"
+                 "v1\",\"kind\":\"ResourceSlice\",\"metadata\":{\"generateName\":\"00000-compute-domain.nvidia.com-n0-\",\"name\":\"s-1\","
+                 "\"resourceVersion\":\"42\",\"ownerReferences\":[{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"name\":\"n0\",\"uid\":\"node-"
+                 "uid\",\"controller\":true}]},"
+                 "\"spec\":{\"driver\":\"compute-domain.nvidia.com\",\"nodeName\":\"n0\",\"pool\":{\"name\":\"n0\",\"generation\":5,"
+                 "\"resourceSliceCount\":1},\"devices\":[]}}");
 }
 
 static void the_newer_generation_stays_then_the_older_slice(void **state) {
         (void)state;
-        struct own_slice a = { .o.meta = { .name = "a", .created = 10 }, .generation = 2 }, b = { .o.meta = { .name = "b", .created = 5 }, .generation = 1 };
+        struct own_slice a = { .o.meta = { .name = "a", .created = 10 }, .generation = 2 },
+                         b = { .o.meta = { .name = "b", .created = 5 }, .generation = 1 };
         assert_true(slice_outranks(&a, &b));
         assert_false(slice_outranks(&b, &a));
         b.generation = 2;
