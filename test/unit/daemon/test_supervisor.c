@@ -8,8 +8,9 @@
 #include <sys/wait.h>
 
 #include <cmocka.h>
+#include <uv.h>
 
-static struct uv_loop_s loop_storage;
+static uv_loop_t loop_storage;
 #define TEST_LOOP (&loop_storage)
 #include "programs.h"
 
