@@ -168,17 +168,41 @@ static void on_journal_changed(void *u) {
         claims__kick(u);
 }
 
-static void on_ready_lost(void *u, const char *domain_uid, const char *reason) {
-        struct claims *c = u;
+static void tell_lost(struct claims *c, const char *domain, const char *reason) {
         for (const struct checkpoint_claim *e = c->journal.table.claims; e; e = e->hh.next) {
                 for (size_t i = 0; i < e->n_devices && e->state == CHECKPOINT_COMPLETED && e->name; i++) {
-                        if (e->devices[i].is_daemon || !streq(e->devices[i].domain, domain_uid))
+                        if (e->devices[i].is_daemon || !streq(e->devices[i].domain, domain))
                                 continue;
                         struct event_about about = { "resource.k8s.io/v1", "ResourceClaim", e->ns, e->name, e->uid };
-                        event_record(c->o.events, &about, EVENT_WARNING, "IMEXDaemonNotReady",
-                                     "%s: the IMEX daemon that serves this channel is not ready: %s", c->o.node, reason);
+                        event_record(c->o.events, &about, EVENT_WARNING, "IMEXDaemonNotReady", "the channel is in use, but is not served: %s", reason);
                 }
         }
+}
+
+static void on_grace(uv_timer_t *t) {
+        struct claims *c = t->data;
+        char reason[400];
+        while (!LIST_EMPTY(&c->lost)) {
+                struct lost *l = LIST_FIRST(&c->lost);
+                if (!readiness_check(c->readiness, &c->journal.table, l->domain, reason, sizeof reason))
+                        tell_lost(c, l->domain, reason);
+                LIST_REMOVE(l, link);
+                free(l);
+        }
+}
+
+static void on_ready_lost(void *u, const char *domain_uid) {
+        struct claims *c = u;
+        struct lost *l;
+        LIST_FOREACH(l, &c->lost, link) {
+                if (streq(l->domain, domain_uid))
+                        return;
+        }
+        l = xnew(struct lost);
+        snprintf(l->domain, sizeof l->domain, "%s", domain_uid);
+        LIST_INSERT_HEAD(&c->lost, l, link);
+        if (!uv_is_active((uv_handle_t *)&c->grace))
+                uv_timer_start(&c->grace, on_grace, LOST_GRACE_MS, 0);
 }
 
 /* ---- batches ---- */
@@ -511,8 +535,10 @@ int claims_new(const struct claims_options *o, struct claims **ret, struct err *
         c->sweep = sweep_new(c);
         uv_timer_init(o->loop, &c->kick);
         uv_timer_init(o->loop, &c->expiry);
-        c->kick.data = c->expiry.data = c;
-        c->open = 2;
+        uv_timer_init(o->loop, &c->grace);
+        c->kick.data = c->expiry.data = c->grace.data = c;
+        c->open = 3;
+        LIST_INIT(&c->lost);
         *ret = c;
         return 0;
 }
@@ -526,6 +552,11 @@ void claims_free(struct claims *c) {
                 return;
         while (!TAILQ_EMPTY(&c->ops))
                 op_free(TAILQ_FIRST(&c->ops));
+        while (!LIST_EMPTY(&c->lost)) {
+                struct lost *l = LIST_FIRST(&c->lost);
+                LIST_REMOVE(l, link);
+                free(l);
+        }
         sweep_free(c->sweep);
         lookup_watches_free(c->watches);
         readiness_free(c->readiness);
@@ -536,4 +567,5 @@ void claims_free(struct claims *c) {
         c->freed = true;
         uv_close((uv_handle_t *)&c->kick, on_closed);
         uv_close((uv_handle_t *)&c->expiry, on_closed);
+        uv_close((uv_handle_t *)&c->grace, on_closed);
 }

@@ -17,6 +17,7 @@ enum {
         BUDGET_MS = 44000,        /* the kubelet waits 45 s; the answer must get there before */
         LOOK_CLOSER_MS = 5000,    /* after this long, a wait is worth a watch and a look at who stands in the way */
         ABORTED_TTL_S = 90,       /* twice the kubelet's patience */
+        LOST_GRACE_MS = 5000,     /* a daemon that leaves with its workload is no news, nor is one that is back at once */
 };
 
 enum verdict {
@@ -68,6 +69,12 @@ struct op {
         char msg[600];
 };
 
+/* A domain whose daemon was ready and is not any more. */
+struct lost {
+        LIST_ENTRY(lost) link;
+        char domain[37];
+};
+
 struct claims {
         struct claims_options o;
         struct journal journal;
@@ -79,6 +86,8 @@ struct claims {
         uint64_t n_ops;
         uv_timer_t kick;             /* runs the queue at the next turn */
         uv_timer_t expiry;           /* the next PrepareAborted entry to forget */
+        uv_timer_t grace;            /* of `lost` */
+        LIST_HEAD(, lost) lost;
         bool locking;                /* waiting for the node lock */
         bool freed;
         unsigned open;               /* handles not closed yet */

@@ -25,7 +25,7 @@ struct readiness {
         uv_loop_t *loop;
         char *plugin_dir, *node, *boot_id;
         void (*changed)(void *u);
-        void (*lost)(void *u, const char *domain_uid, const char *reason);
+        void (*lost)(void *u, const char *domain_uid);
         void *u;
         LIST_HEAD(, domain) domains;
 };
@@ -105,11 +105,12 @@ static void on_change(struct watch_file *w) {
         const char *why = refusal(r, d->dir, d->claim_uid, text, sizeof text);
         bool was = d->ready;
         d->ready = !why;
-        if (was != d->ready)
-                log_info(d->ready ? "IMEX daemon is ready" : "IMEX daemon is not ready any more", kv_str("domain", d->uid),
-                         kv_str("reason", why));
+        if (!was && !why)
+                log_info("IMEX daemon is ready", kv_str("domain", d->uid));
         if (was && why)
-                r->lost(r->u, d->uid, why);
+                log_info("IMEX daemon is not ready any more", kv_str("domain", d->uid), kv_str("reason", why));
+        if (was && why)
+                r->lost(r->u, d->uid);
         r->changed(r->u);
 }
 

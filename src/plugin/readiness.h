@@ -17,7 +17,7 @@ struct readiness_options {
         const char *node, *boot_id;
         void (*changed)(void *u); /* some state file changed */
         /* The daemon of a domain was ready and no longer is. */
-        void (*lost)(void *u, const char *domain_uid, const char *reason);
+        void (*lost)(void *u, const char *domain_uid);
         void *u;
 };
 

@@ -1,5 +1,6 @@
 #include "plugin/sweep.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -36,13 +37,15 @@ static bool is_name(const char *s) {
         return *s && strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789.-") == strlen(s);
 }
 
-bool sweep_rebuild(struct checkpoint *table, const char *uid, struct str cdi_file, const char *node) {
+bool sweep_rebuild(struct checkpoint *table, const char *uid, struct str cdi_file, const char *node, const char *boot_id) {
         _cleanup_(freep) char *text = xstrndup(cdi_file.p, cdi_file.n);
-        char domain[37] = "", ns[254] = "", name[254] = "";
+        char domain[37] = "", boot[37] = "", ns[254] = "", name[254] = "";
         const char *none[] = { NULL };
         struct checkpoint_device devices[2];
         size_t n = 0;
-        /* The comment that we write; "claim ns/name domain uid". */
+        if (find_uuid(text, " boot ", boot) && !streq(boot, boot_id))
+                return false;
+        /* The comment that we write: "claim ns/name domain uid boot id". */
         if (sscanf(text, "# claim %253[^/ \n]/%253[^ \n] domain ", ns, name) != 2 || !is_name(ns) || !is_name(name))
                 ns[0] = name[0] = '\0';
         if (!find_uuid(text, " domain ", domain) && !find_uuid(text, "COMPUTE_DOMAIN_UUID=", domain))
@@ -71,7 +74,7 @@ static void rebuild_one(void *u, const char *uid) {
         struct err e;
         if (file_read(path, FILE_MAX_BYTES, &text, &n, &e) < 0)
                 log_warn("cannot read a CDI file", kv_err(&e));
-        else if (sweep_rebuild(&c->journal.table, uid, (struct str){ text, n }, c->o.node))
+        else if (sweep_rebuild(&c->journal.table, uid, (struct str){ text, n }, c->o.node, c->o.boot_id))
                 log_info("rebuilt the entry of a claim from its CDI file", kv_str("uid", uid));
 }
 
@@ -114,7 +117,25 @@ static bool domain_wanted(void *u, const char *domain) {
         return s.found;
 }
 
+/* What a process that was killed while it wrote left behind. With the node lock held nobody is writing now. */
+static void remove_leftovers(const char *dir, const char *prefix) {
+        DIR *d = opendir(dir);
+        struct err e;
+        if (!d)
+                return;
+        for (struct dirent *f; (f = readdir(d));) {
+                if (!str_starts(f->d_name, prefix) || !strstr(f->d_name, ".tmp."))
+                        continue;
+                _cleanup_(freep) char *path = file_join(dir, f->d_name);
+                if (file_remove(path, &e) < 0)
+                        log_warn("cannot remove a temporary file", kv_err(&e));
+        }
+        closedir(d);
+}
+
 void sweep_files(struct claims *c) {
+        remove_leftovers(c->o.plugin_dir, ".checkpoint.json.tmp.");
+        remove_leftovers(c->o.cdi_root, ".k8s." CD_DRIVER "-claim_");
         each_cdi_file(c, remove_orphan);
         readiness_sweep_dirs(c->o.plugin_dir, domain_wanted, c);
 }

@@ -23,7 +23,7 @@ void sweep_files(struct claims *c);
  * Now and then by itself. */
 void sweep_gone_claims(struct sweep *s);
 
-/* Pure: an entry as far as the claim's CDI file tells it. False when it is none of ours. */
-bool sweep_rebuild(struct checkpoint *table, const char *uid, struct str cdi_file, const char *node);
+/* Pure: an entry as far as the claim's CDI file tells it. False when it is none of ours, or of another boot. */
+bool sweep_rebuild(struct checkpoint *table, const char *uid, struct str cdi_file, const char *node, const char *boot_id);
 
 #endif

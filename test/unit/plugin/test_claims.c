@@ -327,6 +327,18 @@ static void ready_file_is_removed_before_the_next_daemon_is_prepared(void **stat
         assert_int_equal(access(path, F_OK), -1);
 }
 
+/* What the timer does five seconds after readiness was withdrawn. */
+static void grace_passes(void) {
+        for (int i = 0; i < 1000 && !uv_is_active((uv_handle_t *)&w.claims->grace); i++)
+                uv_run(&w.loop, UV_RUN_NOWAIT);
+        assert_true(uv_is_active((uv_handle_t *)&w.claims->grace));
+        uv_timer_set_repeat(&w.claims->grace, 1);
+        uv_timer_again(&w.claims->grace);
+        while (!LIST_EMPTY(&w.claims->lost))
+                uv_run(&w.loop, UV_RUN_ONCE);
+        uv_timer_stop(&w.claims->grace);
+}
+
 static void readiness_withdrawn_under_a_channel_is_an_event(void **state) {
         (void)state;
         struct dra_op op = { 0 };
@@ -335,9 +347,24 @@ static void readiness_withdrawn_under_a_channel_is_an_event(void **state) {
         world_wait(&op, PREPARED);
         world_turn();
         daemon_says(DOMAIN_A, DAEMON_1, BOOT, false, "STOPPED", &lock_fd);
-        for (int i = 0; i < 100 && !w.events[0]; i++)
-                uv_run(&w.loop, UV_RUN_NOWAIT);
+        grace_passes();
         assert_non_null(strstr(w.events, "ResourceClaim/c1 IMEXDaemonNotReady"));
+        assert_non_null(strstr(w.events, "IMEX daemon is STOPPED"));
+}
+
+static void daemon_that_is_back_at_once_is_no_event(void **state) {
+        (void)state;
+        struct dra_op op = { 0 };
+        daemon_ready(&lock_fd);
+        prepare(&op, "c1", CLAIM_1);
+        world_wait(&op, PREPARED);
+        world_turn();
+        daemon_says(DOMAIN_A, DAEMON_1, BOOT, false, "STARTING", &lock_fd);
+        for (int i = 0; i < 1000 && !uv_is_active((uv_handle_t *)&w.claims->grace); i++)
+                uv_run(&w.loop, UV_RUN_NOWAIT);
+        daemon_says(DOMAIN_A, DAEMON_1, BOOT, true, "READY", &lock_fd);
+        grace_passes();
+        assert_string_equal(w.events, "");
 }
 
 /* ---- refused at once, with nothing recorded and nothing done ---- */
@@ -766,7 +793,7 @@ static void corrupt_checkpoint_is_set_aside_and_rebuilt_from_cdi_files(void **st
         world_wait(&other, PREPARED);
 }
 
-static void orphan_cdi_files_are_swept_at_the_start(void **state) {
+static void orphan_files_are_swept_at_the_start(void **state) {
         (void)state;
         struct err e;
         world_stop(w.claims);
@@ -775,8 +802,14 @@ static void orphan_cdi_files_are_swept_at_the_start(void **state) {
         assert_int_equal(file_mkdirs(w.cdi_root, 0755, &e), 0);
         assert_int_equal(file_replace(ours, "x", 1, 0600, &e), 0);
         assert_int_equal(file_replace(base, "x", 1, 0600, &e), 0);
+        _cleanup_(freep) char *half = xasprintf("%s/.checkpoint.json.tmp.7.1", w.plugin_dir);
+        _cleanup_(freep) char *half_cdi = xasprintf("%s/.k8s.compute-domain.nvidia.com-claim_" CLAIM_2 ".yaml.tmp.7.2", w.cdi_root);
+        assert_int_equal(file_replace(half, "x", 1, 0600, &e), 0);
+        assert_int_equal(file_replace(half_cdi, "x", 1, 0600, &e), 0);
         world_start(BOOT);
         assert_int_equal(access(ours, F_OK), -1);
+        assert_int_equal(access(half, F_OK), -1);
+        assert_int_equal(access(half_cdi, F_OK), -1);
         assert_int_equal(access(base, F_OK), 0); /* containers of the Go driver may still refer to it */
 }
 
@@ -920,6 +953,7 @@ int main(void) {
                 T(ready_file_of_an_earlier_daemon_of_the_same_domain),
                 T(ready_file_is_removed_before_the_next_daemon_is_prepared),
                 T(readiness_withdrawn_under_a_channel_is_an_event),
+                T(daemon_that_is_back_at_once_is_no_event),
                 T(unknown_field),
                 T(wrong_kind),
                 T(bad_domain_ids),
@@ -950,7 +984,7 @@ int main(void) {
                 T(restart_while_a_prepare_waits),
                 T(reboot_forgets_claims_and_their_files),
                 T(corrupt_checkpoint_is_set_aside_and_rebuilt_from_cdi_files),
-                T(orphan_cdi_files_are_swept_at_the_start),
+                T(orphan_files_are_swept_at_the_start),
                 T(full_disk_while_journaling),
                 T(a_ready_channel_costs_three_durable_writes_and_two_requests),
                 T(claims_of_one_call_share_the_writes),
