@@ -69,6 +69,8 @@ static int identify(yyjson_val *object, struct ident *ret, struct err *e) {
         ret->rv = yyjson_get_str(yyjson_obj_get(meta, "resourceVersion"));
         if (!ret->name || !ret->rv)
                 return err_set(e, ERR_INVALID, 0, "an object without metadata.name or metadata.resourceVersion");
+        if (strchr(ret->name, '/') || (ret->ns && strchr(ret->ns, '/'))) /* the key would not be unique */
+                return err_set(e, ERR_INVALID, 0, "an object with a slash in its name");
         ret->version = version_of(ret->rv);
         ret->key = key_of(ret->ns, ret->name);
         return 0;

@@ -53,7 +53,7 @@ static void on_note(void *u, const struct kube_object *old, const struct kube_ob
         struct run *r = u;
 
         BUG_ON(!old && !now);
-        BUG_ON(old && now && (!streq(old->meta.name, now->meta.name) || !streq(old->meta.ns, now->meta.ns)));
+        BUG_ON(old && now && (!streq(old->meta.name, now->meta.name) || !streq(str_or(old->meta.ns, ""), str_or(now->meta.ns, ""))));
         r->count += !old;
         r->count -= !now;
         mix(r, old ? old->meta.rv : NULL);
