@@ -22,7 +22,7 @@ struct target {
         enum kube_verb verb;
         const struct kube_resource *res;
         char *requester, *ns, *name;
-        char *error;                   /* of the last attempt, NULL when it succeeded */
+        char *error;                   /* of the last attempt, NULL when it succeeded or only lost a race */
         unsigned failures;
         uint64_t first_wanted_ms;      /* of the request that gathers now, 0: none */
         uint64_t last_ms;              /* end of the last success */
@@ -149,13 +149,16 @@ static void failed(struct target *t, const struct err *e) {
         uint64_t now = uv_now(kube_client_loop(t->w->o.client));
         t->failures++;
         t->not_before_ms = now + backoff_ms(BACKOFF_MIN_MS, BACKOFF_MAX_MS, t->failures);
-        free(t->error);
-        t->error = xasprintf("%s %s %s%s%s: %s", verb_name(t->verb), t->res->kind, str_or(t->ns, ""), t->ns ? "/" : "", t->name, e->msg);
+        free(TAKE(t->error));
+        char *text = xasprintf("%s %s %s%s%s: %s", verb_name(t->verb), t->res->kind, str_or(t->ns, ""), t->ns ? "/" : "", t->name, e->msg);
         /* A conflict or an object gone means that the cache is a moment behind: it will have caught up when the key comes again. */
-        if (e->kind == ERR_CONFLICT || e->kind == ERR_NOT_FOUND)
-                log_v(4, "write lost a race", kv_str("write", t->error));
-        else
-                log_warn("write failed", kv_str("write", t->error), kv_int("attempt", t->failures));
+        if (e->kind == ERR_CONFLICT || e->kind == ERR_NOT_FOUND) {
+                log_v(3, "write lost a race", kv_str("write", text));
+                free(text);
+        } else {
+                log_warn("write failed", kv_str("write", text), kv_int("attempt", t->failures));
+                t->error = text;
+        }
 }
 
 static void on_done(void *u, yyjson_val *obj, const struct err *e) {
