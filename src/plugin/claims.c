@@ -174,7 +174,8 @@ static void tell_lost(struct claims *c, const char *domain, const char *reason) 
                         if (e->devices[i].is_daemon || !streq(e->devices[i].domain, domain))
                                 continue;
                         struct event_about about = { "resource.k8s.io/v1", "ResourceClaim", e->ns, e->name, e->uid };
-                        event_record(c->o.events, &about, EVENT_WARNING, "IMEXDaemonNotReady", "the channel is in use, but is not served: %s", reason);
+                        event_record(c->o.events, &about, EVENT_WARNING, "IMEXDaemonNotReady",
+                                     "the channel is in use, but is not served: %s", reason);
                 }
         }
 }

@@ -151,11 +151,12 @@ int edits_for_daemon(struct arena *a, const struct edits_daemon *d, struct cdi_e
         if (add_mounts(a, d, ret, &library_dir, e) < 0)
                 return -1;
         if (*d->clique_id) {
+                /* First, so that it wins over a node that an earlier load of the driver left in /dev. */
+                if (add_capability(a, d, &nodes, e) < 0)
+                        return -1;
                 scan(a, d->dev_root, "dev", "nvidia", &nodes);
                 scan(a, d->dev_root, "dev/nvidia-caps", "nvidia-cap", &nodes);
                 scan(a, d->dev_root, "dev/nvidia-caps-imex-channels", "channel", &nodes);
-                if (add_capability(a, d, &nodes, e) < 0)
-                        return -1;
                 qsort(nodes.list, nodes.n, sizeof *nodes.list, by_path);
         }
         env[n++] = printf_in(a, "CLIQUE_ID=%s", d->clique_id);

@@ -345,7 +345,8 @@ static int write_cdi(struct op *op, struct arena *a, bool *has_edits, struct err
         }
         if (!n)
                 return cdi_remove(op->c->o.cdi_root, CD_CDI_KIND_CLAIM, op->uid, e);
-        _cleanup_(freep) char *comment = xasprintf("claim %s/%s domain %s boot %s", op->ns, op->name, op->wants[0].config.domain_id, op->c->o.boot_id);
+        _cleanup_(freep) char *comment =
+                xasprintf("claim %s/%s domain %s boot %s", op->ns, op->name, op->wants[0].config.domain_id, op->c->o.boot_id);
         struct cdi_spec spec = { .kind = CD_CDI_KIND_CLAIM, .devices = devices, .n_devices = n, .comment = comment };
         return cdi_write(op->c->o.cdi_root, op->uid, &spec, e);
 }

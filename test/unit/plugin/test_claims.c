@@ -81,6 +81,8 @@ static void daemon_claim_brings_the_hosts_programs_and_the_domain_folder(void **
         _cleanup_(freep) char *mount = xasprintf("{\"hostPath\":\"%s/domains/" DOMAIN_A
                                                  "\",\"containerPath\":\"/imexd\",\"options\":[\"rw\",\"nosuid\",\"nodev\",\"bind\"]}",
                                                  w.plugin_dir);
+        static const char capability[] = "{\"path\":\"/dev/nvidia-caps/nvidia-cap512\",\"hostPath\":\"/dev/nvidia-caps/nvidia-cap512\","
+                                         "\"type\":\"c\",\"major\":241,\"minor\":512,\"fileMode\":438}";
         static const char *const parts[] = {
                 "\"CLIQUE_ID=" CLIQUE "\"",
                 "\"COMPUTE_DOMAIN_UUID=" DOMAIN_A "\"",
@@ -91,8 +93,7 @@ static void daemon_claim_brings_the_hosts_programs_and_the_domain_folder(void **
                 "\"/run/nvidia/driver/usr/bin/nvidia-imex\",\"containerPath\":\"/usr/bin/nvidia-imex\"",
                 "\"containerPath\":\"/usr/bin/nvidia-imex-ctl\"",
                 "\"containerPath\":\"/usr/lib64/libnvidia-ml.so.1\"",
-                "{\"path\":\"/dev/nvidia-caps/nvidia-cap512\",\"hostPath\":\"/dev/nvidia-caps/"
-                "nvidia-cap512\",\"type\":\"c\",\"major\":241,\"minor\":512,\"fileMode\":438}",
+                capability,
         };
         assert_non_null(strstr(cdi, mount));
         for (size_t i = 0; i < ARRAY_LEN(parts); i++) {

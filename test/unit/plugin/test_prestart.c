@@ -1,0 +1,106 @@
+/* The init container, as a process of its own. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <ftw.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "plugin/prestart.h"
+
+static char *parent;
+static struct err e;
+
+static int setup(void **state) {
+        (void)state;
+        char dir[] = "/tmp/test_prestart.XXXXXX";
+        if (!mkdtemp(dir))
+                return -1;
+        parent = xstrdup(dir);
+        return 0;
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *f) {
+        (void)st;
+        (void)type;
+        (void)f;
+        return remove(path);
+}
+
+static int teardown(void **state) {
+        (void)state;
+        int r = nftw(parent, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+        free(parent);
+        return r;
+}
+
+static void put(const char *path) {
+        _cleanup_(freep) char *p = file_join(parent, path);
+        _cleanup_(freep) char *dir = xstrndup(p, (size_t)(strrchr(p, '/') - p));
+        assert_int_equal(file_mkdirs(dir, 0755, &e), 0);
+        assert_int_equal(file_replace_volatile(p, "x", 1, 0755, &e), 0);
+}
+
+static pid_t run(const char *root) {
+        pid_t pid = fork();
+        if (pid == 0) {
+                char name[] = "prestart", a[] = "--nvidia-driver-root", b[] = "--driver-root-parent-path";
+                char *argv[] = { name, a, xstrdup(root), b, parent, NULL };
+                _exit(prestart_main(5, argv));
+        }
+        return pid;
+}
+
+static int status_of(pid_t pid) {
+        int status = 0;
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void driver_that_is_there(void **state) {
+        (void)state;
+        put("driver/usr/bin/nvidia-smi");
+        put("driver/usr/lib64/libnvidia-ml.so.1");
+        assert_int_equal(status_of(run("/run/nvidia/driver")), 0);
+}
+
+static void driver_on_the_host_itself(void **state) {
+        (void)state;
+        put("usr/bin/nvidia-smi");
+        put("usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1");
+        assert_int_equal(status_of(run("/")), 0);
+}
+
+static void driver_that_comes_later(void **state) {
+        (void)state;
+        int status;
+        pid_t pid = run("/run/nvidia/driver");
+        put("driver/usr/bin/nvidia-smi");
+        assert_int_equal(waitpid(pid, &status, WNOHANG), 0);
+        put("driver/usr/lib64/libnvidia-ml.so.1");
+        assert_int_equal(status_of(pid), 0);
+}
+
+static void ended_while_it_waits(void **state) {
+        (void)state;
+        pid_t pid = run("/run/nvidia/driver");
+        kill(pid, SIGTERM);
+        int status = 0;
+        waitpid(pid, &status, 0);
+        /* before or after it has set its handler */
+        assert_true((WIFEXITED(status) && WEXITSTATUS(status) == 128 + SIGTERM) || (WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM));
+}
+
+int main(void) {
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+        const struct CMUnitTest tests[] = { T(driver_that_is_there), T(driver_on_the_host_itself), T(driver_that_comes_later), T(ended_while_it_waits) };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
