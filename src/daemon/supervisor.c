@@ -4,12 +4,14 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <uv.h>
 
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/watch_file.h"
 #include "daemon/membership.h"
 #include "daemon/orphans.h"
 #include "daemon/pod_patch.h"
@@ -29,6 +31,7 @@ struct supervisor {
         uv_loop_t *loop;
         uv_signal_t sigterm, sigint;
         uv_timer_t state_retry, settled;
+        struct watch_file state_watch;
         struct orphans orphans;
 
         struct kube_client *client;
@@ -70,11 +73,48 @@ static void write_state(struct supervisor *s) {
         uv_timer_start(&s->state_retry, on_state_retry, STATE_RETRY_MS, 0);
 }
 
+/* The plugin believes in our file only, so one that was removed or replaced is written again. But not while another daemon holds it, which
+ * can only be one on its way out after a forced deletion: two that insist would take turns for ever. */
+static void check_state_file(struct supervisor *s) {
+        _cleanup_(freep) char *path = file_join(s->c->dir, IMEX_STATE_FILE);
+        struct stat ours, there;
+        struct imex_state other;
+        bool held = false;
+        struct err e;
+
+        if (fstat(s->state_lock, &ours) == 0 && lstat(path, &there) == 0 && ours.st_ino == there.st_ino && ours.st_dev == there.st_dev)
+                return;
+        if (imex_state_read(s->c->dir, &other, &held, &e) == 0 && held) {
+                uv_timer_start(&s->state_retry, on_state_retry, STATE_RETRY_MS, 0);
+                return;
+        }
+        log_warn("the state file is not ours any more, it is written again", kv_str("path", path));
+        write_state(s);
+}
+
 static void on_state_retry(uv_timer_t *t) {
         struct supervisor *s = t->data;
 
-        if (!s->state_written)
+        if (s->state_written)
+                check_state_file(s);
+        else
                 write_state(s);
+}
+
+static void on_state_file(struct watch_file *w) {
+        struct supervisor *s = w->u;
+
+        if (s->state_written)
+                check_state_file(s);
+}
+
+static void watch_state(struct supervisor *s) {
+        _cleanup_(freep) char *path = file_join(s->c->dir, IMEX_STATE_FILE);
+        struct err e;
+
+        s->state_watch.u = s;
+        if (watch_file_start(&s->state_watch, s->loop, path, on_state_file, &e) < 0)
+                log_warn("cannot watch the state file", kv_err(&e));
 }
 
 static void set_state(struct supervisor *s, bool ready, int64_t index, const char *status, const char *reason) {
@@ -287,6 +327,7 @@ static void done(struct supervisor *s) {
                 uv_close((uv_handle_t *)&s->state_retry, NULL);
                 uv_close((uv_handle_t *)&s->settled, NULL);
                 orphans_stop(&s->orphans);
+                watch_file_stop(&s->state_watch, NULL);
         }
         uv_run(s->loop, UV_RUN_DEFAULT);
         if (s->state_lock >= 0)
@@ -311,6 +352,7 @@ int supervisor_run(const struct supervisor_config *c, struct err *e) {
         uv_timer_init(s.loop, &s.settled);
         s.state_retry.data = &s;
         orphans_start(&s.orphans, s.loop);
+        watch_state(&s);
 
         r = connect_api(&s, e);
         if (r == 0) {

@@ -373,6 +373,47 @@ static void test_full_disk_withdraws(void **state) {
         assert_true(within(5000, state_waits));
 }
 
+static bool state_gone(void) {
+        return !read_state();
+}
+
+static void test_state_file_removed_is_written_again(void **state) {
+        _cleanup_(freep) char *path = in_dir("state.json");
+
+        clique_daemons = ME;
+        run_daemon(CLIQUE, true);
+        assert_true(within(5000, state_ready));
+        for (int i = 0; i < 3; i++) {
+                unlink(path);
+                assert_true(state_gone());
+                assert_true(within(5000, state_ready));
+        }
+        /* A forgery lasts no longer. */
+        put("state.json", "{}", 0644);
+        assert_true(within(5000, state_ready));
+        within(100, never);
+        assert_true(state_now.generation < 20);
+}
+
+static bool state_of_ours(void) {
+        return state_ready() && streq(state_now.claim_uid, CLAIM);
+}
+
+static void test_two_daemons_do_not_fight_over_the_state_file(void **state) {
+        struct imex_state other = { .boot_id = "b", .claim_uid = "other", .pod_uid = "other", .status = "STOPPED" };
+        int lock = -1;
+        struct err e;
+
+        clique_daemons = ME;
+        run_daemon(CLIQUE, true);
+        assert_true(within(5000, state_ready));
+        assert_int_equal(imex_state_write(dir, &other, &lock, &e), 0);
+        within(300, never);
+        assert_true(read_state() && streq(state_now.claim_uid, "other"));
+        close(lock);
+        assert_true(within(5000, state_of_ours));
+}
+
 int main(int argc, char **argv) {
         if (argc == 5 && streq(argv[1], "--daemon"))
                 return be_the_daemon(argv);
@@ -389,6 +430,8 @@ int main(int argc, char **argv) {
                 T(test_without_fabric),
                 T(test_addresses_wait_for_all),
                 T(test_full_disk_withdraws),
+                T(test_state_file_removed_is_written_again),
+                T(test_two_daemons_do_not_fight_over_the_state_file),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
