@@ -129,7 +129,8 @@ static void device(const char *path, unsigned minor_number) {
 
 static void devices_of_the_driver_and_no_others(void **state) {
         (void)state;
-        static const char *const want[] = { "/dev/nvidia-caps-imex-channels/channel3", "/dev/nvidia-caps/nvidia-cap5", "/dev/nvidia0", "/dev/nvidiactl" };
+        static const char *const want[] = { "/dev/nvidia-caps-imex-channels/channel3", "/dev/nvidia-caps/nvidia-cap5", "/dev/nvidia0",
+                                            "/dev/nvidiactl" };
         struct cdi_edits ed;
         umask(0);
         device("dev/nvidia0", 0);

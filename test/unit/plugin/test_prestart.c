@@ -101,6 +101,7 @@ static void ended_while_it_waits(void **state) {
 
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-        const struct CMUnitTest tests[] = { T(driver_that_is_there), T(driver_on_the_host_itself), T(driver_that_comes_later), T(ended_while_it_waits) };
+        const struct CMUnitTest tests[] = { T(driver_that_is_there), T(driver_on_the_host_itself), T(driver_that_comes_later),
+                                            T(ended_while_it_waits) };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
