@@ -206,6 +206,13 @@ static void node_event(const struct cd_node *was, const struct cd_node *now, con
                 add(list, n, true, "NodeNotReady", formation_text(a, "Node %s is not ready any more: %s", now->name, m->message));
 }
 
+static bool has_reason(const struct verdict_event *list, size_t n, const char *reason) {
+        for (size_t i = 0; i < n; i++)
+                if (streq(list[i].reason, reason))
+                        return true;
+        return false;
+}
+
 size_t verdict_events(const struct compute_domain *cd, const struct formation *f, const struct verdict *v, struct arena *a, struct verdict_event **ret) {
         struct verdict_event *list = arena_alloc(a, (2 * v->n_nodes + cd->n_nodes + 2) * sizeof *list);
         size_t n = 0;
@@ -215,7 +222,7 @@ size_t verdict_events(const struct compute_domain *cd, const struct formation *f
                 if (!node_at(v->nodes, v->n_nodes, cd->nodes[i].name))
                         add(list, &n, false, "NodeLeft", formation_text(a, "Node %s has left", cd->nodes[i].name));
         const struct cd_condition *now = &v->conditions[0], *was = condition_at(cd, now->type);
-        if (v->warns && (!was || !streq(was->reason, now->reason) || !streq(was->message, now->message)))
+        if (v->warns && !has_reason(list, n, now->reason) && (!was || !streq(was->reason, now->reason) || !streq(was->message, now->message)))
                 add(list, &n, true, now->reason, now->message);
         /* A domain that nobody uses yet is called Ready, which is nothing to tell anybody. */
         if (streq(v->status, "Ready") && !streq(cd->status, "Ready") && v->n_nodes)

@@ -1,0 +1,167 @@
+#include "fake.h"
+
+#include "domain/verdict.h"
+
+#define CD(status) "{'metadata':{'name':'cd','namespace':'w','uid':'" UID_A "','resourceVersion':'1','generation':3},'spec':{'numNodes':%d,'channel':{'resourceClaimTemplate':{'name':'t'}}},'status':" status "}"
+#define NODE(name, status) "{'name':'" name "','ipAddress':'10.0.0.1','cliqueID':'" CLIQUE_1 "','index':0,'status':'" status "'}"
+
+static struct formation_member ready(const char *node, int64_t index) {
+        return (struct formation_member){ node, "10.0.0.1", CLIQUE_1, index, true, FORMATION_READY, "", 0, 0, true };
+}
+
+static struct formation_member state(const char *node, enum formation_why why, const char *message, bool listed) {
+        return (struct formation_member){ node, "", CLIQUE_1, listed ? 0 : -1, listed, why, message, -1, -1, true };
+}
+
+static struct verdict judge(struct arena *a, const struct compute_domain *cd, struct formation_member *m, size_t n, const char *problem) {
+        struct formation f = { .members = m, .n_members = n };
+        struct verdict_problem p = { problem, problem };
+        struct verdict v;
+        verdict_make(cd, &f, &p, true, 1000, a, &v);
+        return v;
+}
+
+/* Reference 6.8, and what we say beyond it. */
+static void status_rule(void **st) {
+        const struct {
+                int num_nodes;
+                struct formation_member members[3];
+                size_t n;
+                const char *problem, *want_status, *want_reason;
+        } cases[] = {
+                { 0, { { 0 } }, 0, NULL, "Ready", "NoNodes" },
+                { 2, { { 0 } }, 0, NULL, "NotReady", "NodesMissing" },
+                { 2, { ready("a", 0) }, 1, NULL, "NotReady", "NodesMissing" },
+                { 2, { ready("a", 0), ready("b", 1) }, 2, NULL, "Ready", "AllNodesReady" },
+                { 1, { ready("a", 0), ready("b", 1) }, 2, NULL, "Ready", "AllNodesReady" },
+                { 0, { ready("a", 0), state("b", FORMATION_STARTING, "why", true) }, 2, NULL, "NotReady", "NodesNotReady" },
+                { 0, { ready("a", 0), state("b", FORMATION_FAILING, "why", true) }, 2, NULL, "NotReady", "NodeFailing" },
+                { 0, { ready("a", 0), state("b", FORMATION_LOST, "why", true) }, 2, NULL, "NotReady", "NodeLost" },
+                { 0, { ready("a", 0), state("b", FORMATION_FULL, "why", false) }, 2, NULL, "NotReady", "DomainFull" },
+                { 0, { state("b", FORMATION_HELD, "why", false) }, 1, NULL, "NotReady", "NodeHeld" },
+                { 0, { ready("a", 0), state("b", FORMATION_LEAVING, "why", false) }, 2, NULL, "Ready", "AllNodesReady" },
+                { 0, { ready("a", 0) }, 1, "TemplateNameTaken", "NotReady", "TemplateNameTaken" },
+        };
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+                struct arena *a = arena_new(4096);
+                struct formation_member m[3];
+                memcpy(m, cases[i].members, sizeof m);
+                struct verdict v = judge(a, fake_cd_json(a, CD("{}"), cases[i].num_nodes), m, cases[i].n, cases[i].problem);
+                if (!streq(v.status, cases[i].want_status) || !streq(v.conditions[0].reason, cases[i].want_reason))
+                        fail_msg("case %zu: %s %s", i, v.status, v.conditions[0].reason);
+                assert_int_equal(v.conditions[0].observed_generation, 3);
+                arena_free(a);
+        }
+}
+
+static void the_message_names_what_is_missing(void **st) {
+        struct arena *a = arena_new(4096);
+        struct formation_member m[8];
+        for (size_t i = 0; i < 8; i++)
+                m[i] = state(formation_text(a, "n%zu", i), FORMATION_STARTING, "no daemon Pod yet", true);
+        struct verdict v = judge(a, fake_cd_json(a, CD("{}"), 0), m, 8, NULL);
+        assert_string_equal(v.conditions[0].message, "0 of 8 nodes are ready. n0: no daemon Pod yet; n1: no daemon Pod yet; n2: no daemon Pod yet; n3: no daemon Pod yet; "
+                                                     "n4: no daemon Pod yet; and 3 more");
+        arena_free(a);
+}
+
+static void peers(void **st) {
+        struct arena *a = arena_new(4096);
+        struct formation_member m[2] = { ready("a", 0), ready("b", 1) };
+        const struct compute_domain *cd = fake_cd_json(a, CD("{}"), 0);
+        m[0].peers_connected = 1;
+        struct verdict v = judge(a, cd, m, 2, NULL);
+        assert_string_equal(v.conditions[1].status, "False");
+        assert_string_equal(v.conditions[1].message, "b: connected to 0 of 1 peers");
+        assert_string_equal(v.status, "Ready"); /* a dead peer does not stop a living domain */
+        m[1].peers_connected = 1;
+        v = judge(a, cd, m, 2, NULL);
+        assert_string_equal(v.conditions[1].status, "True");
+        v = judge(a, cd, m, 1, NULL); /* alone: nobody to find */
+        assert_string_equal(v.conditions[1].status, "True");
+        v = judge(a, cd, m, 0, NULL);
+        assert_string_equal(v.conditions[1].status, "Unknown");
+        arena_free(a);
+}
+
+#define CONDITIONS(ready_status, ready_reason, ready_message)                                                          \
+        "'conditions':[{'type':'Ready','status':'" ready_status "','reason':'" ready_reason "','message':'" ready_message \
+        "','observedGeneration':3,'lastTransitionTime':'1970-01-01T00:01:40Z'},"                                       \
+        "{'type':'PeersConnected','status':'True','reason':'AllConnected','message':'All IMEX daemons have found each other','observedGeneration':3," \
+        "'lastTransitionTime':'1970-01-01T00:01:40Z'}]"
+
+static void written_only_on_change(void **st) {
+        struct arena *a = arena_new(4096);
+        struct formation_member m = ready("a", 0);
+        const struct compute_domain *cd = fake_cd_json(a, CD("{'status':'Ready','nodesReady':1,'nodesWanted':1,'cliques':0,'nodes':[" NODE("a", "Ready") "]," CONDITIONS("True", "AllNodesReady", "The only node is ready") "}"), 0);
+        struct verdict v = judge(a, cd, &m, 1, NULL);
+        assert_false(v.changed);
+        assert_int_equal(v.conditions[0].last_transition, 100); /* kept while the condition's status stays */
+        m = state("a", FORMATION_LOST, "gone", true);
+        v = judge(a, cd, &m, 1, NULL);
+        assert_true(v.changed);
+        assert_int_equal(v.conditions[0].last_transition, 1000);
+        arena_free(a);
+}
+
+/* Under the Go driver's schema the server drops conditions and counts: their absence must not make us write for ever. */
+static void an_old_schema_does_not_make_it_write_for_ever(void **st) {
+        struct arena *a = arena_new(4096);
+        struct formation_member m = ready("a", 0);
+        struct formation f = { .members = &m, .n_members = 1 };
+        struct verdict v;
+        const struct compute_domain *cd = fake_cd_json(a, CD("{'status':'Ready','nodes':[" NODE("a", "Ready") "]}"), 0);
+        verdict_make(cd, &f, &(struct verdict_problem){ 0 }, false, 1000, a, &v);
+        assert_false(v.changed);
+        verdict_make(cd, &f, &(struct verdict_problem){ 0 }, true, 1000, a, &v);
+        assert_true(v.changed);
+        arena_free(a);
+}
+
+static const char *reasons(struct arena *a, const struct compute_domain *cd, struct formation_member *m, size_t n, const char *problem) {
+        struct formation f = { .members = m, .n_members = n };
+        struct verdict_problem p = { problem, "text" };
+        struct verdict v;
+        struct verdict_event *events;
+        struct buf b = BUF_INIT(4096);
+        verdict_make(cd, &f, &p, true, 1000, a, &v);
+        size_t count = verdict_events(cd, &f, &v, a, &events);
+        for (size_t i = 0; i < count; i++)
+                buf_addf(&b, "%s%s%s", b.n ? " " : "", events[i].warning ? "!" : "", events[i].reason);
+        const char *s = arena_strdup(a, buf_str(&b));
+        buf_done(&b);
+        return s;
+}
+
+static void events_tell_each_step(void **st) {
+        struct arena *a = arena_new(4096);
+        const struct compute_domain *fresh = fake_cd_json(a, CD("{}"), 0), *empty = fake_cd_json(a, CD("{'status':'Ready'}"), 0),
+                                    *one = fake_cd_json(a, CD("{'status':'Ready','nodes':[" NODE("a", "Ready") "]}"), 0),
+                                    *forming = fake_cd_json(a, CD("{'status':'NotReady','nodes':[" NODE("a", "NotReady") "]}"), 0);
+        struct formation_member up = ready("a", 0), starting = state("a", FORMATION_STARTING, "why", true), lost = state("a", FORMATION_LOST, "why", true),
+                                failing = state("a", FORMATION_FAILING, "why", true), held = state("a", FORMATION_HELD, "why", false), moved = ready("a", 5);
+        assert_string_equal(reasons(a, fresh, NULL, 0, NULL), "");
+        assert_string_equal(reasons(a, empty, &starting, 1, NULL), "NodeJoined");
+        assert_string_equal(reasons(a, empty, &up, 1, NULL), "NodeJoined NodeReady");
+        assert_string_equal(reasons(a, forming, &up, 1, NULL), "NodeReady Ready");
+        assert_string_equal(reasons(a, one, &starting, 1, NULL), "!NodeNotReady NotReady");
+        assert_string_equal(reasons(a, one, &failing, 1, NULL), "!NodeNotReady !NodeFailing");
+        assert_string_equal(reasons(a, one, &lost, 1, NULL), "!NodeLost");
+        assert_string_equal(reasons(a, one, &moved, 1, NULL), "!NodeMoved");
+        assert_string_equal(reasons(a, one, NULL, 0, NULL), "NodeLeft");
+        assert_string_equal(reasons(a, empty, &held, 1, NULL), "!NodeHeld");
+        assert_string_equal(reasons(a, empty, NULL, 0, "TemplateNameTaken"), "!TemplateNameTaken");
+        arena_free(a);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(status_rule),
+                cmocka_unit_test(the_message_names_what_is_missing),
+                cmocka_unit_test(peers),
+                cmocka_unit_test(written_only_on_change),
+                cmocka_unit_test(an_old_schema_does_not_make_it_write_for_ever),
+                cmocka_unit_test(events_tell_each_step),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
