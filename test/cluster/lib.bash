@@ -33,6 +33,20 @@ die() { echo "cluster: $*" >&2; exit 1; }
 need_root() { ((EUID == 0)) || die "run as root: the cluster needs namespaces, mounts and cgroups"; }
 need_cluster() { [[ -e $state/control/up ]] || die "no cluster is up (test/cluster/up N)"; }
 
+# Two commands that build or tear down at once would meet halfway. Programs that they start do not hold the lock.
+lock_cluster() {
+	mkdir -p "$cache"
+	exec 8>"$cache/cluster-lock"
+	flock -n 8 || { say "another up or down is at work; waiting for it"; flock 8; }
+}
+
+# After the machine has restarted, the processes and mounts are gone and their recorded ids are somebody else's.
+forget_last_boot() {
+	local boot_id
+	boot_id=$(</proc/sys/kernel/random/boot_id)
+	[[ ! -d $state || $(cat "$state/boot-id" 2>/dev/null) == "$boot_id" ]] || rm -rf "$state"
+}
+
 node_name() { echo "node-$1"; }
 node_ip() { echo "$node_net.$((10 + $1))"; }
 

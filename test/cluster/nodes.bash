@@ -35,8 +35,17 @@ cgroup_of_processes() {
 	fi
 }
 
+# Controllers that are not to be had here are the kubelet's to complain of.
+enable_controllers() {
+	local controller
+	for controller in $(<"$1/cgroup.controllers"); do
+		{ echo "+$controller" >"$1/cgroup.subtree_control"; } 2>/dev/null || true
+	done
+}
+
 make_cgroup() {
 	local k=$1 root dir
+	[[ ! -e /sys/fs/cgroup/cgroup.controllers ]] || enable_controllers /sys/fs/cgroup
 	for root in $(cgroup_roots); do
 		for dir in "$root$cgroup" "$root$cgroup/node-$k" "$root$cgroup/node-$k/system"; do
 			mkdir -p "$dir"
@@ -45,7 +54,7 @@ make_cgroup() {
 				cat "$dir/../cpuset.mems" >"$dir/cpuset.mems"
 			fi
 			if [[ -e $dir/cgroup.subtree_control && $dir != */system ]]; then
-				sed 's/\(^\| \)\([^ ]\)/\1+\2/g' "$dir/cgroup.controllers" >"$dir/cgroup.subtree_control"
+				enable_controllers "$dir"
 			fi
 		done
 	done
@@ -273,7 +282,8 @@ node_off() {
 		rm -f "$state/ns/$kind-$k"
 	done
 	[[ ! -e /run/netns/$ns ]] || ip netns del "$ns"
-	! ip link show "cdt-$k" &>/dev/null || ip link del "cdt-$k"
+	# It goes with the namespace, but not at once.
+	ip link del "cdt-$k" 2>/dev/null || true
 	find "$dir/run" -mindepth 1 -maxdepth 1 ! -name nvidia -exec rm -rf {} +
 }
 
