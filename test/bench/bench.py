@@ -248,7 +248,7 @@ def percentile(values, p):
 
 def prepare_times(kubectl):
     """Milliseconds inside the plugin without the claim's GET, for channels that were ready, and of three atomic writes (from its log)."""
-    text = subprocess.run([kubectl, "-n", DRIVER_NS, "logs", "-l", "app=compute-domain-kubelet-plugin", "-c", "compute-domains", "--tail=-1"],
+    text = subprocess.run([kubectl, "-n", DRIVER_NS, "logs", "-l", "app=compute-domain-kubelet-plugin", "-c", "compute-domains", "--tail=-1", "--ignore-errors"],
                           capture_output=True, text=True, check=True).stdout
     ready, waited = [], []
     for line in text.splitlines():
