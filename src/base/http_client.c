@@ -12,11 +12,10 @@
 
 enum {
         MAX_BODY = 32 << 20,
-        /* What a transfer receives while libcurl is busy with another one gathers here. Debian 12's libcurl 7.88 loses or overruns data when
-         * it is full, so it is much larger than what comes in one turn; pages that nothing was written to cost nothing. */
-        BUFFER_BYTES = 256 << 10,
+        /* libcurl allocates this much for each transfer in progress, and idle watches are most of our transfers: its default, which is
+         * also the largest DATA frame, so that a frame is not cut. */
+        BUFFER_BYTES = 16 << 10,
         UPLOAD_BUFFER_BYTES = 16 << 10, /* libcurl's minimum */
-        MAX_SPARE = 2,
         CONNECT_TIMEOUT_MS = 10000,
         /* A dead host is noticed 15 to 45 s after the last byte, about as client-go does with its HTTP/2 pings. */
         KEEPALIVE_S = 15,
@@ -65,8 +64,6 @@ struct http_client {
         unsigned open_handles;
         TAILQ_HEAD(, http_call) calls;
         LIST_HEAD(, http_socket) sockets;
-        CURL *spare[MAX_SPARE];
-        unsigned n_spare;
         unsigned busy;        /* depth of callbacks, ours and libcurl's: memory must stay */
         bool in_curl;         /* libcurl refuses calls from inside its callbacks */
         bool kicked;          /* libcurl asked to be called at once */
@@ -223,12 +220,9 @@ static void call_release(struct http_call *call) {
         if (call->state == CALL_ACTIVE || call->state == CALL_CANCELLED)
                 curl_multi_remove_handle(c->multi, call->easy);
         TAILQ_REMOVE(&c->calls, call, entry);
-        if (c->n_spare < MAX_SPARE && !c->dying) {
-                curl_easy_reset(call->easy);
-                c->spare[c->n_spare++] = call->easy;
-        } else {
-                curl_easy_cleanup(call->easy);
-        }
+        /* Never kept for another call: curl_easy_reset() of Debian 12's libcurl forgets the size of the receive buffer, but not
+         * the buffer, which then overflows. */
+        curl_easy_cleanup(call->easy);
         curl_slist_free_all(call->headers);
         free(call->url);
         free(call->body);
@@ -368,7 +362,7 @@ struct http_call *http_start(struct http_client *c, const struct http_request *r
 
         BUG_ON(!r->done || !r->path || r->path[0] != '/' || c->dying);
         call->client = c;
-        call->easy = c->n_spare ? c->spare[--c->n_spare] : curl_easy_init();
+        call->easy = curl_easy_init();
         BUG_ON(!call->easy);
         call->url = xasprintf("%s%s", c->base_url, r->path);
         call->body = r->body ? xstrndup(r->body, r->body_len) : NULL;
@@ -603,8 +597,6 @@ static void teardown(struct http_client *c) {
         while ((call = TAILQ_FIRST(&c->calls)))
                 call_release(call);
         multi_close(c);
-        while (c->n_spare)
-                curl_easy_cleanup(c->spare[--c->n_spare]);
         free_options(c);
         c->timer.data = c->next_turn.data = c;
         uv_close((uv_handle_t *)&c->timer, handle_closed);
