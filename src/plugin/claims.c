@@ -183,9 +183,10 @@ static void tell_lost(struct claims *c, const char *domain, const char *reason) 
 static void on_grace(uv_timer_t *t) {
         struct claims *c = t->data;
         char reason[400];
+        bool in_the_way;
         while (!LIST_EMPTY(&c->lost)) {
                 struct lost *l = LIST_FIRST(&c->lost);
-                if (!readiness_check(c->readiness, &c->journal.table, l->domain, reason, sizeof reason))
+                if (!readiness_check(c->readiness, &c->journal.table, l->domain, &in_the_way, reason, sizeof reason))
                         tell_lost(c, l->domain, reason);
                 LIST_REMOVE(l, link);
                 free(l);
@@ -465,6 +466,26 @@ void claims_cancelled(struct claims *c, struct dra_op *dra, void *op_data) {
         else
                 finish(op, false);
         update_hurry(c);
+}
+
+void claims_dump(const struct claims *c) {
+        static const char *const phases[] = {
+                [OP_FETCHING] = "fetching", [OP_QUEUED] = "queued", [OP_WAITING] = "waiting", [OP_DONE] = "done",
+        };
+        static const char *const states[] = {
+                [CHECKPOINT_STARTED] = "started", [CHECKPOINT_COMPLETED] = "completed", [CHECKPOINT_ABORTED] = "aborted",
+        };
+        const struct op *op;
+        TAILQ_FOREACH(op, &c->ops, link) {
+                log_info("operation", kv_str("kind", op->unprepare ? "unprepare" : "prepare"), kv_str("namespace", op->ns),
+                         kv_str("claim", op->name), kv_str("uid", op->uid), kv_str("phase", phases[op->phase]), kv_str("why", op->msg),
+                         kv_int("age_ms", (now_ns() - op->began_ns) / 1000000));
+        }
+        for (const struct checkpoint_claim *e = c->journal.table.claims; e; e = e->hh.next)
+                log_info("recorded claim", kv_str("namespace", str_or(e->ns, "")), kv_str("claim", str_or(e->name, "")),
+                         kv_str("uid", e->uid), kv_str("state", states[e->state]),
+                         kv_str("device", e->n_devices ? str_or(e->devices[0].name, "") : ""),
+                         kv_str("domain", e->n_devices ? str_or(e->devices[0].domain, "") : ""));
 }
 
 static void on_api_known(void *u, const struct err *e) {

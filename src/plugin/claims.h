@@ -44,6 +44,9 @@ void claims_cancelled(struct claims *c, struct dra_op *op, void *op_data);
 /* Facts have changed: those who wait for them are judged again. */
 void claims_facts_changed(struct claims *c);
 
+/* Logs each operation with what it waits for, and each recorded claim. */
+void claims_dump(const struct claims *c);
+
 /* A thread still waits for the node lock: end by _exit(). */
 bool claims_stuck(const struct claims *c);
 /* After dra_plugin_free(). */

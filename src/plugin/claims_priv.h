@@ -65,6 +65,7 @@ struct op {
         bool redo;                  /* prepared already, but its CDI file or the answer's details are lost */
         bool recorded;              /* PrepareStarted is in the journal */
         bool for_facts;             /* it waits for facts */
+        bool for_claim;             /* it waits for another claim to go */
         enum verdict verdict;
         char msg[600];
 };

@@ -36,7 +36,7 @@ struct plugin {
         struct options o;
         struct gates gates;
         uv_loop_t loop;
-        uv_signal_t signals[4];
+        uv_signal_t signals[5];
         char *plugin_dir, *dev_root, *proc_driver;
         char boot_id[37];
         struct kube_client *kube;
@@ -193,6 +193,11 @@ static void stop(struct plugin *p, int status) {
 
 static void on_signal(uv_signal_t *s, int signum) {
         struct plugin *p = s->data;
+        if (signum == SIGUSR2) {
+                if (!p->stopping)
+                        claims_dump(p->claims);
+                return;
+        }
         if (p->stopping)
                 _exit(128 + signum);
         log_info("stopping", kv_int("signal", signum));
@@ -301,7 +306,7 @@ static int check_options(struct plugin *p, struct err *e) {
 }
 
 static int run(struct plugin *p, const struct flag *flags) {
-        static const int signums[ARRAY_LEN(p->signals)] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT };
+        static const int signums[ARRAY_LEN(p->signals)] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR2 };
         struct buf gates = BUF_INIT(4096);
         struct err e;
         gates_render(&p->gates, &gates);

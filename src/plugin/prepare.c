@@ -237,18 +237,19 @@ static enum verdict judge_want(struct op *op, const struct want *w) {
         if (op->redo)
                 return VERDICT_GO;
         const struct checkpoint_claim *other = w->result->admin_access ? NULL : holder(op, w);
+        op->for_claim = other != NULL;
         if (other)
                 return say(op, VERDICT_WAIT, "%s: device '%s' is still held by claim '%s/%s' (%s)", c->o.node, w->result->device,
                            str_or(other->ns, "?"), str_or(other->name, "?"), other->uid);
         if (w->is_daemon || f->fabric.kind == FABRIC_NONE ||
-            readiness_check(c->readiness, &c->journal.table, w->config.domain_id, op->msg, sizeof op->msg))
+            readiness_check(c->readiness, &c->journal.table, w->config.domain_id, &op->for_claim, op->msg, sizeof op->msg))
                 return VERDICT_GO;
         return VERDICT_WAIT;
 }
 
 enum verdict prepare_judge(struct op *op) {
         const struct checkpoint_claim *entry = checkpoint_find(&op->c->journal.table, op->uid);
-        op->for_facts = false;
+        op->for_facts = op->for_claim = false;
         if (op->recorded && (!entry || entry->state == CHECKPOINT_ABORTED))
                 return say(op, VERDICT_FAIL, "the claim was unprepared while it was being prepared");
         op->redo = entry && entry->state == CHECKPOINT_COMPLETED;
@@ -280,7 +281,8 @@ void prepare_look_closer(struct op *op) {
         if (channel && !op->watch)
                 op->watch = lookup_watch_get(op->c->watches, op->ns);
         /* Whoever holds the device may be a claim that the kubelet has forgotten. */
-        sweep_gone_claims(op->c->sweep);
+        if (op->for_claim)
+                sweep_gone_claims(op->c->sweep);
 }
 
 /* ---- carrying out ---- */

@@ -74,9 +74,11 @@ static const struct checkpoint_claim *find_daemon(const struct checkpoint *table
         return NULL;
 }
 
-bool readiness_check(const struct readiness *r, const struct checkpoint *table, const char *domain_uid, char *reason, size_t n) {
+bool readiness_check(const struct readiness *r, const struct checkpoint *table, const char *domain_uid, bool *ret_in_the_way, char *reason,
+                     size_t n) {
         const struct checkpoint_claim *other, *daemon = find_daemon(table, domain_uid, &other);
         char text[320];
+        *ret_in_the_way = !daemon && other;
         if (!daemon && other) {
                 snprintf(reason, n,
                          "%s: the IMEX daemon of another ComputeDomain (%s) has not left this node yet: claim '%s/%s' holds its device",

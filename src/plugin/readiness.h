@@ -24,8 +24,10 @@ struct readiness_options {
 struct readiness *readiness_new(uv_loop_t *loop, const struct readiness_options *o);
 /* Follows the table: one watch for each daemon claim that is prepared here. */
 void readiness_follow(struct readiness *r, const struct checkpoint *table);
-/* False: `reason` says why, beginning with the node's name. */
-bool readiness_check(const struct readiness *r, const struct checkpoint *table, const char *domain_uid, char *reason, size_t n);
+/* False: `reason` says why, beginning with the node's name, and *ret_in_the_way whether it is because another domain's daemon is still
+ * here. */
+bool readiness_check(const struct readiness *r, const struct checkpoint *table, const char *domain_uid, bool *ret_in_the_way, char *reason,
+                     size_t n);
 void readiness_free(struct readiness *r);
 
 /* "<plugin dir>/domains/<uid>", caller frees. The UID must be one (str_is_uuid), because it becomes a path. */

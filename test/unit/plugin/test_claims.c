@@ -495,6 +495,7 @@ static void second_claim_for_the_channel_waits_for_the_first(void **state) {
         prepare(&two, "c2", CLAIM_2);
         world_turn();
         assert_int_equal(two.answer, PENDING);
+        claims_dump(w.claims);
         kubelet_unprepare(w.claims, &gone, "user", "c1", CLAIM_1);
         world_wait(&gone, UNPREPARED);
         world_wait(&two, PREPARED);
