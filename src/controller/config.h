@@ -25,7 +25,7 @@ struct config {
         const char *gates_text, *daemon_verbosity_text;
         const char **pull_secrets, **namespaces; /* the driver's namespace first, each once */
         size_t n_pull_secrets, n_namespaces;
-        struct str requests, limits;             /* of the daemon container, JSON */
+        struct str requests, limits; /* of the daemon container, JSON */
 };
 
 /* Reads flags and environment. Messages name the flag and the variable. */

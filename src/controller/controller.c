@@ -71,7 +71,25 @@ const char *controller__node_clique(const struct controller *c, const char *node
         return n.clique;
 }
 
-void controller_start(struct controller *c, const struct config *config, struct kube_client *client, struct event_recorder *events, struct metrics *metrics) {
+static struct metric *add_metric(struct controller *c, enum metric_type t, const char *name, const char *help, const char *const *labels) {
+        bool histogram = t == METRIC_HISTOGRAM;
+        return metric_add(c->metrics, t, name, help, labels, histogram ? seconds : NULL, histogram ? ARRAY_LEN(seconds) : 0);
+}
+
+#define OURS "nvidia_dra_compute_domain_controller_"
+
+static void add_metrics(struct controller *c) {
+        c->m_info = add_metric(c, METRIC_GAUGE, "nvidia_dra_compute_domain_info", "ComputeDomains by status.", LABELS("status"));
+        c->m_leader = add_metric(c, METRIC_GAUGE, OURS "leader", "1 while this replica leads.", NULL);
+        c->m_depth = add_metric(c, METRIC_GAUGE, OURS "queue_depth", "Keys waiting in the work queue.", NULL);
+        c->m_in_flight = add_metric(c, METRIC_GAUGE, OURS "writes_in_flight", "Writes to the API under way.", NULL);
+        c->m_writes = add_metric(c, METRIC_COUNTER, OURS "writes_total", "Writes to the API, Events apart.",
+                                 LABELS("resource", "verb", "result"));
+        c->m_reconcile = add_metric(c, METRIC_HISTOGRAM, OURS "reconcile_seconds", "Time to decide about one object.", LABELS("kind"));
+}
+
+void controller_start(struct controller *c, const struct config *config, struct kube_client *client, struct event_recorder *events,
+                      struct metrics *metrics) {
         *c = (struct controller){
                 .config = config,
                 .client = client,
@@ -91,17 +109,11 @@ void controller_start(struct controller *c, const struct config *config, struct 
                         .requests = config->requests,
                         .limits = config->limits,
                 },
-                .m_info = metric_add(metrics, METRIC_GAUGE, "nvidia_dra_compute_domain_info", "ComputeDomains by status.", LABELS("status"), NULL, 0),
-                .m_leader = metric_add(metrics, METRIC_GAUGE, "nvidia_dra_compute_domain_controller_leader", "1 while this replica leads.", NULL, NULL, 0),
-                .m_depth = metric_add(metrics, METRIC_GAUGE, "nvidia_dra_compute_domain_controller_queue_depth", "Keys waiting in the work queue.", NULL, NULL, 0),
-                .m_in_flight = metric_add(metrics, METRIC_GAUGE, "nvidia_dra_compute_domain_controller_writes_in_flight", "Writes to the API under way.", NULL, NULL, 0),
-                .m_writes = metric_add(metrics, METRIC_COUNTER, "nvidia_dra_compute_domain_controller_writes_total", "Writes to the API, Events apart.",
-                                       LABELS("resource", "verb", "result"), NULL, 0),
-                .m_reconcile = metric_add(metrics, METRIC_HISTOGRAM, "nvidia_dra_compute_domain_controller_reconcile_seconds", "Time to decide about one object.",
-                                          LABELS("kind"), seconds, ARRAY_LEN(seconds)),
         };
+        add_metrics(c);
         c->queue = work_queue_new(kube_client_loop(client), BACKOFF_MIN_MS, BACKOFF_MAX_MS, on_key, c);
-        c->writes = writes_new(&(struct writes_options){ .client = client, .queue = c->queue, .manager = "compute-domain-controller", .total = c->m_writes });
+        c->writes = writes_new(&(struct writes_options){
+                .client = client, .queue = c->queue, .manager = "compute-domain-controller", .total = c->m_writes });
         c->started = true;
         controller__watch(c);
 }
@@ -117,7 +129,8 @@ bool controller_synced(const struct controller *c) {
             !kube_informer_synced(c->slices) || !kube_informer_synced(c->rcts))
                 return false;
         for (size_t i = 0; i < c->n_namespaces; i++)
-                if (!kube_informer_synced(c->namespaces[i].sets) || !kube_informer_synced(c->namespaces[i].pods) || !kube_informer_synced(c->namespaces[i].cliques))
+                if (!kube_informer_synced(c->namespaces[i].sets) || !kube_informer_synced(c->namespaces[i].pods) ||
+                    !kube_informer_synced(c->namespaces[i].cliques))
                         return false;
         return true;
 }

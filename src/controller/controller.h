@@ -1,7 +1,8 @@
 /* controller: keeps ComputeDomains, their objects, the labels of nodes and the cliques as they should be.
  *
- * Caches are filled from the start, also while another replica leads, so that taking over means no more than looking at everything once. What changes
- * queues keys ("d/<UID of a domain>", "n/<name of a node>"); a key's handler decides by pure functions and sends what they say. Loop thread only. */
+ * Caches are filled from the start, also while another replica leads, so that taking over means no more than looking at everything once.
+ * What changes queues keys ("d/<UID of a domain>", "n/<name of a node>"); a key's handler decides by pure functions and sends what they
+ * say. Loop thread only. */
 #ifndef CONTROLLER_CONTROLLER_H
 #define CONTROLLER_CONTROLLER_H
 
@@ -30,9 +31,9 @@ struct controller_domain {
         UT_hash_handle hh;
         struct controller *c;
         struct arena *holder_arena;
-        const struct rct *holder;   /* who has the name of the workload template, when the caches do not show him */
-        struct kube_call *asking;   /* for the holder */
-        int64_t ending_since;       /* 0: not seen without a ComputeDomain */
+        const struct rct *holder; /* who has the name of the workload template, when the caches do not show him */
+        struct kube_call *asking; /* for the holder */
+        int64_t ending_since;     /* 0: not seen without a ComputeDomain */
         char uid[];
 };
 
@@ -57,7 +58,8 @@ struct controller {
 enum { CONTROLLER_BY_UID = 0, CONTROLLER_BY_DOMAIN = 0, CONTROLLER_BY_NODE = 0, CONTROLLER_PODS_BY_NODE = 1 };
 
 /* Starts when kube_discover_resource_api() is through. */
-void controller_start(struct controller *c, const struct config *config, struct kube_client *client, struct event_recorder *events, struct metrics *metrics);
+void controller_start(struct controller *c, const struct config *config, struct kube_client *client, struct event_recorder *events,
+                      struct metrics *metrics);
 /* From now on we write. */
 void controller_lead(struct controller *c);
 void controller_stop(struct controller *c);

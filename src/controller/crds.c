@@ -36,7 +36,8 @@ static void on_applied(void *u, yyjson_val *obj, const struct err *e) {
         struct one *o = u;
         struct job *j = o->job;
         if (e)
-                log_warn("cannot bring a CustomResourceDefinition up to date; going on with what the server has", kv_str("crd", o->name), kv_err(e));
+                log_warn("cannot bring a CustomResourceDefinition up to date; going on with what the server has", kv_str("crd", o->name),
+                         kv_err(e));
         else
                 log_info("CustomResourceDefinition is up to date", kv_str("crd", o->name));
         free(o);

@@ -25,7 +25,8 @@ static struct str take_text(struct arena *a, struct buf *b) {
         return s;
 }
 
-static struct plan_action *add(struct work *w, enum kube_verb verb, const struct kube_resource *res, const char *ns, const char *name, struct buf *body) {
+static struct plan_action *add(struct work *w, enum kube_verb verb, const struct kube_resource *res, const char *ns, const char *name,
+                               struct buf *body) {
         if (w->out->n_actions == w->cap) {
                 struct plan_action *grown = arena_alloc(w->a, 2 * (w->cap + 8) * sizeof *grown);
                 for (size_t i = 0; i < w->out->n_actions; i++)
@@ -46,14 +47,16 @@ static void add_delete(struct work *w, const struct kube_resource *res, const st
         add(w, KUBE_DELETE, res, m->ns, m->name, &b);
 }
 
-static void add_finalizer(struct work *w, const struct kube_resource *res, const struct kube_meta *m, const char *const *list, size_t n, bool present) {
+static void add_finalizer(struct work *w, const struct kube_resource *res, const struct kube_meta *m, const char *const *list, size_t n,
+                          bool present) {
         struct buf b = BUF_INIT(MAX_BODY);
         objects_finalizer(m, list, n, present, &b);
         add(w, KUBE_MERGE_PATCH, res, m->ns, m->name, &b);
 }
 
 /* An object of ours that must go: deleted, then released. True while it is still there. */
-static bool remove_object(struct work *w, const struct kube_resource *res, const struct kube_meta *m, const char *const *finalizers, size_t n) {
+static bool remove_object(struct work *w, const struct kube_resource *res, const struct kube_meta *m, const char *const *finalizers,
+                          size_t n) {
         if (!m->deleted)
                 add_delete(w, res, m);
         else if (has_string(finalizers, n, CD_FINALIZER))
@@ -68,8 +71,8 @@ static void recheck(struct work *w, int64_t seconds) {
 
 /* ---- the daemons' objects ---- */
 
-/* All daemons of a living domain must agree on the length of the node list and on how it names nodes, so what its DaemonSet was made with stays until nobody
- * uses the domain. */
+/* All daemons of a living domain must agree on the length of the node list and on how it names nodes, so what its DaemonSet was made with
+ * stays until nobody uses the domain. */
 static void settle_common(struct work *w) {
         struct plan_input *in = w->in;
         const struct daemonset *set = w->own ? w->own : w->elsewhere;
@@ -111,7 +114,8 @@ static void want_daemonset(struct work *w) {
                 return;
         }
         objects_template_hash(in->settings, in->uid, w->gates, in->formation.max_nodes, hash);
-        bool fresh = d && streq(d->template_hash, hash) && d->o.meta.generation == in->applied_generation && has_string(d->finalizers, d->n_finalizers, CD_FINALIZER);
+        bool fresh = d && streq(d->template_hash, hash) && d->o.meta.generation == in->applied_generation &&
+                     has_string(d->finalizers, d->n_finalizers, CD_FINALIZER);
         if (!fresh) {
                 struct buf b = BUF_INIT(MAX_BODY);
                 objects_daemonset(in->settings, in->uid, w->gates, in->formation.max_nodes, &b);
@@ -142,7 +146,8 @@ static void want_rct(struct work *w, const struct rct *r, const char *ns, const 
                 add(w, KUBE_CREATE, &kube_resource_claim_templates, ns, name, &b);
         } else if (r->o.meta.deleted || !objects_rct_matches(r, in->uid, target, mode)) {
                 remove_object(w, &kube_resource_claim_templates, &r->o.meta, r->finalizers, r->n_finalizers);
-        } else if (!streq(r->domain_uid, in->uid) || !streq(r->target, target) || !has_string(r->finalizers, r->n_finalizers, CD_FINALIZER)) {
+        } else if (!streq(r->domain_uid, in->uid) || !streq(r->target, target) ||
+                   !has_string(r->finalizers, r->n_finalizers, CD_FINALIZER)) {
                 objects_rct_repair(r, in->uid, target, &b);
                 add(w, KUBE_MERGE_PATCH, &kube_resource_claim_templates, ns, name, &b);
         }
@@ -151,7 +156,8 @@ static void want_rct(struct work *w, const struct rct *r, const char *ns, const 
 /* The workload template: false when somebody else has its name. It is never taken over: pods of another owner may be using it. */
 static bool want_workload_rct(struct work *w) {
         const struct plan_input *in = w->in;
-        const char *ns = in->cd->o.meta.ns, *name = in->cd->channel->template_name, *mode = str_or(in->cd->channel->allocation_mode, "Single");
+        const char *ns = in->cd->o.meta.ns, *name = in->cd->channel->template_name,
+                   *mode = str_or(in->cd->channel->allocation_mode, "Single");
         const struct rct *r = find_rct(in, ns, name);
         bool ours = !in->holder || streq(in->holder->domain_uid, in->uid) ||
                     (!in->holder->domain_uid && objects_rct_matches(in->holder, in->uid, CD_TARGET_WORKLOAD, mode));
@@ -204,8 +210,10 @@ static void plan_living(struct work *w) {
         struct verdict_problem problem = { 0 };
         struct formation f = { 0 };
         if (!cd->channel || !cd->channel->template_name || !*cd->channel->template_name) {
-                problem = (struct verdict_problem){ "InvalidSpec", "spec.channel.resourceClaimTemplate.name is missing, so there is nothing to make; delete the "
-                                                                   "ComputeDomain and create it with a complete spec" };
+                problem = (struct verdict_problem){
+                        "InvalidSpec", "spec.channel.resourceClaimTemplate.name is missing, so there is nothing to make; delete the "
+                                       "ComputeDomain and create it with a complete spec"
+                };
                 want_status(w, &f, &problem);
                 return;
         }
@@ -218,13 +226,20 @@ static void plan_living(struct work *w) {
         formation_make(&in->formation, w->a, &f);
         want_cliques(w, &f);
         if (!name_ours)
-                problem = (struct verdict_problem){ "TemplateNameTaken",
-                                                    formation_text(w->a, "ResourceClaimTemplate %s/%s exists already and belongs to %s, so pods cannot get into this domain "
-                                                                         "by it", cd->o.meta.ns, cd->channel->template_name,
-                                                                   in->holder->domain_uid ? "another ComputeDomain" : "somebody else") };
+                problem = (struct verdict_problem){
+                        "TemplateNameTaken",
+                        formation_text(w->a,
+                                       "ResourceClaimTemplate %s/%s exists already and belongs to %s, so pods cannot get into this domain "
+                                       "by it",
+                                       cd->o.meta.ns, cd->channel->template_name,
+                                       in->holder->domain_uid ? "another ComputeDomain" : "somebody else")
+                };
         else if (!in->formation.dns_names && cd->num_nodes == 0)
-                problem = (struct verdict_problem){ "NumNodesRequired", "Feature gate IMEXDaemonsWithDNSNames is off, so IMEX daemons start when exactly spec.numNodes nodes "
-                                                                        "have joined, and spec.numNodes is 0" };
+                problem = (struct verdict_problem){
+                        "NumNodesRequired",
+                        "Feature gate IMEXDaemonsWithDNSNames is off, so IMEX daemons start when exactly spec.numNodes nodes "
+                        "have joined, and spec.numNodes is 0"
+                };
         else if (in->write_error)
                 problem = (struct verdict_problem){ "WriteFailed", in->write_error };
         want_status(w, &f, &problem);
@@ -247,7 +262,7 @@ static bool is_workload(const struct rct *r) {
         return !streq(r->target, CD_TARGET_DAEMON);
 }
 
-/* Stops new pods from getting in; its name stays taken until all the rest is gone, so that a domain of the same name starts from nothing. */
+/* Stops new pods from getting in. The name stays taken until the rest is gone, so that a domain of the same name starts from nothing. */
 static void close_door(struct work *w) {
         for (size_t i = 0; i < w->in->n_rcts; i++)
                 if (is_workload(w->in->rcts[i]) && !w->in->rcts[i]->o.meta.deleted)
@@ -264,10 +279,12 @@ static void end_orphans(struct work *w) {
 static bool remove_daemon_objects(struct work *w) {
         bool left = false;
         for (size_t i = 0; i < w->in->n_sets; i++)
-                left = remove_object(w, &kube_daemonsets, &w->in->sets[i]->o.meta, w->in->sets[i]->finalizers, w->in->sets[i]->n_finalizers);
+                left = remove_object(w, &kube_daemonsets, &w->in->sets[i]->o.meta, w->in->sets[i]->finalizers,
+                                     w->in->sets[i]->n_finalizers);
         for (size_t i = 0; i < w->in->n_rcts; i++)
                 if (!is_workload(w->in->rcts[i]))
-                        left = remove_object(w, &kube_resource_claim_templates, &w->in->rcts[i]->o.meta, w->in->rcts[i]->finalizers, w->in->rcts[i]->n_finalizers);
+                        left = remove_object(w, &kube_resource_claim_templates, &w->in->rcts[i]->o.meta, w->in->rcts[i]->finalizers,
+                                             w->in->rcts[i]->n_finalizers);
         for (size_t i = 0; i < w->in->formation.n_cliques; i++) {
                 left = true;
                 if (!w->in->formation.cliques[i]->o.meta.deleted)

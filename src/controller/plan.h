@@ -1,5 +1,5 @@
-/* plan: what has to be written so that one ComputeDomain becomes what it should be, as a pure function of what is cached. Level-triggered: it looks at
- * nothing but the present, so a lost event or a crash between two writes costs a pass and no more. */
+/* plan: what has to be written so that one ComputeDomain becomes what it should be, as a pure function of what is cached. Level-triggered:
+ * it looks at nothing but the present, so a lost event or a crash between two writes costs a pass and no more. */
 #ifndef CONTROLLER_PLAN_H
 #define CONTROLLER_PLAN_H
 
@@ -11,21 +11,21 @@
 struct plan_input {
         const struct objects_settings *settings;
         const char *uid;
-        const struct compute_domain *cd;      /* NULL: it does not exist (any more) */
-        const struct daemonset *const *sets;  /* with the domain's label, in all namespaces we manage */
+        const struct compute_domain *cd;     /* NULL: it does not exist (any more) */
+        const struct daemonset *const *sets; /* with the domain's label, in all namespaces we manage */
         size_t n_sets;
-        const struct rct *const *rcts;        /* with the domain's label, in all namespaces */
+        const struct rct *const *rcts; /* with the domain's label, in all namespaces */
         size_t n_rcts;
-        const struct rct *holder;             /* whoever has the name and namespace of the workload template, NULL: nobody known */
-        const struct pod *const *pods;        /* daemon pods of the domain that have not ended */
+        const struct rct *holder;      /* whoever has the name and namespace of the workload template, NULL: nobody known */
+        const struct pod *const *pods; /* daemon pods of the domain that have not ended */
         size_t n_pods;
-        struct formation_input formation;     /* max_nodes and dns_names are filled in by plan_make() */
-        size_t n_labelled;                    /* nodes that carry the domain's label */
-        int64_t applied_generation;           /* of the DaemonSet after our last apply, 0: not applied yet by this process */
-        bool conditions;                      /* the server keeps status.conditions */
-        int64_t now;                          /* seconds since 1970 */
-        int64_t ending_since;                 /* of a domain that does not exist: when its remains were seen first */
-        const char *write_error;              /* why one of the domain's objects cannot be written, NULL: nothing known */
+        struct formation_input formation; /* max_nodes and dns_names are filled in by plan_make() */
+        size_t n_labelled;                /* nodes that carry the domain's label */
+        int64_t applied_generation;       /* of the DaemonSet after our last apply, 0: not applied yet by this process */
+        bool conditions;                  /* the server keeps status.conditions */
+        int64_t now;                      /* seconds since 1970 */
+        int64_t ending_since;             /* of a domain that does not exist: when its remains were seen first */
+        const char *write_error;          /* why one of the domain's objects cannot be written, NULL: nothing known */
 };
 
 /* When: at once; soon, gathering what comes in the same moment; or later, for what only people wait for. */
@@ -45,8 +45,8 @@ struct plan {
         size_t n_actions;
         struct verdict_event *events;
         size_t n_events;
-        int64_t recheck_s;  /* look again then though nothing happens; 0: no need */
-        bool nothing_left;  /* no trace of the domain in the caches */
+        int64_t recheck_s; /* look again then though nothing happens; 0: no need */
+        bool nothing_left; /* no trace of the domain in the caches */
 };
 
 /* How long the deletion of a domain waits for its daemon pods before it goes on without them. */

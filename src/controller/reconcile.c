@@ -8,8 +8,8 @@
 #include "domain/names.h"
 #include "imex/imex_files.h"
 
-/* How long a write waits for more to come, and from the last write of the same object. Daemons need their index by the time their container has
- * started, which takes longer than this; what only people look at may wait a little more. */
+/* How long a write waits for more to come, and from the last write of the same object. Daemons need their index by the time their container
+ * has started, which takes longer than this; what only people look at may wait a little more. */
 static const struct {
         unsigned gather_ms, interval_ms;
 } pace[] = { [PLAN_NOW] = { 0, 0 }, [PLAN_SOON] = { 20, 200 }, [PLAN_LATER] = { 150, 1000 } };
@@ -56,8 +56,9 @@ static int by_name(const void *x, const void *y) {
 static void merge(struct formation_node *into, const struct formation_node *from) {
         into->wanted = into->wanted || from->wanted;
         /* Two pods of one node: the one that is not being deleted, else the newer. */
-        if (from->pod && (!into->pod || (!from->pod->o.meta.deleted && into->pod->o.meta.deleted) ||
-                          (!from->pod->o.meta.deleted == !into->pod->o.meta.deleted && from->pod->o.meta.created > into->pod->o.meta.created)))
+        if (from->pod &&
+            (!into->pod || (!from->pod->o.meta.deleted && into->pod->o.meta.deleted) ||
+             (!from->pod->o.meta.deleted == !into->pod->o.meta.deleted && from->pod->o.meta.created > into->pod->o.meta.created)))
                 into->pod = from->pod;
 }
 
@@ -83,8 +84,8 @@ static void know_nodes(const struct controller *c, const char *uid, struct forma
         }
 }
 
-static void gather_nodes(const struct controller *c, const char *uid, const struct list *wanted, const struct list *pods, const struct list *cliques,
-                         struct arena *a, struct formation_input *ret) {
+static void gather_nodes(const struct controller *c, const char *uid, const struct list *wanted, const struct list *pods,
+                         const struct list *cliques, struct arena *a, struct formation_input *ret) {
         size_t n = 0, cap = wanted->n + pods->n;
         for (size_t i = 0; i < cliques->n; i++)
                 cap += ((const struct clique *)cliques->items[i])->n_daemons;
@@ -129,7 +130,8 @@ static struct controller_domain *make_memory(struct controller *c, const char *u
 }
 
 static void gather(struct controller *c, const char *uid, const char *key, struct arena *a, struct plan_input *ret) {
-        struct list sets = { .a = a }, rcts = { .a = a }, pods = { .a = a }, cliques = { .a = a }, wanted = { .a = a }, labelled = { .a = a };
+        struct list sets = { .a = a }, rcts = { .a = a }, pods = { .a = a }, cliques = { .a = a }, wanted = { .a = a },
+                    labelled = { .a = a };
         const struct compute_domain *cd = controller__domain(c, uid);
         struct controller_domain *memory = find_memory(c, uid);
         char *infix = arena_alloc(a, 11);
@@ -152,7 +154,9 @@ static void gather(struct controller *c, const char *uid, const char *key, struc
                 .n_rcts = rcts.n,
                 .pods = (const struct pod *const *)(const void *)pods.items,
                 .n_pods = pods.n,
-                .formation = { .cliques = (const struct clique *const *)(const void *)cliques.items, .n_cliques = cliques.n, .infix = infix },
+                .formation = { .cliques = (const struct clique *const *)(const void *)cliques.items,
+                               .n_cliques = cliques.n,
+                               .infix = infix },
                 .n_labelled = labelled.n,
                 .conditions = !c->no_conditions,
                 .now = now_s(),
@@ -227,7 +231,8 @@ static void on_status(void *u, const char *requester, yyjson_val *obj, const str
                 return;
         bool dropped = !yyjson_obj_get(yyjson_obj_get(obj, "status"), "conditions");
         if (dropped && !c->no_conditions)
-                log_warn("the CustomResourceDefinition computedomains.resource.nvidia.com is an old one and drops status.conditions: going on without them");
+                log_warn("the CustomResourceDefinition computedomains.resource.nvidia.com is an old one and drops status.conditions: going "
+                         "on without them");
         c->no_conditions = dropped;
 }
 
@@ -239,7 +244,10 @@ static struct kube_informer *informer_for(const struct controller *c, const stru
         for (size_t i = 0; i < c->n_namespaces; i++) {
                 const struct controller_namespace *n = &c->namespaces[i];
                 if (streq(n->ns, x->ns))
-                        return x->res == &kube_daemonsets ? n->sets : x->res == &kube_cliques ? n->cliques : x->res == &kube_pods ? n->pods : NULL;
+                        return x->res == &kube_daemonsets ? n->sets
+                               : x->res == &kube_cliques  ? n->cliques
+                               : x->res == &kube_pods     ? n->pods
+                                                          : NULL;
         }
         return NULL;
 }
@@ -247,7 +255,8 @@ static struct kube_informer *informer_for(const struct controller *c, const stru
 static void tell(struct controller *c, const struct compute_domain *cd, const struct plan *p) {
         const struct event_about about = { CD_API_VERSION, CD_KIND, cd->o.meta.ns, cd->o.meta.name, cd->o.meta.uid };
         for (size_t i = 0; i < p->n_events; i++)
-                event_record(c->events, &about, p->events[i].warning ? EVENT_WARNING : EVENT_NORMAL, p->events[i].reason, "%s", p->events[i].message);
+                event_record(c->events, &about, p->events[i].warning ? EVENT_WARNING : EVENT_NORMAL, p->events[i].reason, "%s",
+                             p->events[i].message);
 }
 
 static void perform(struct controller *c, const char *key, const struct plan_input *in, const struct plan *p) {
@@ -264,11 +273,14 @@ static void perform(struct controller *c, const char *key, const struct plan_inp
                                                              .gather_ms = pace[x->when].gather_ms,
                                                              .interval_ms = pace[x->when].interval_ms,
                                                              .learn = informer_for(c, x),
-                                                             .done = x->is_status ? on_status : x->res == &kube_resource_claim_templates ? on_rct : NULL,
+                                                             .done = x->is_status                               ? on_status
+                                                                     : x->res == &kube_resource_claim_templates ? on_rct
+                                                                                                                : NULL,
                                                              .u = c,
                                                      });
                 if (started)
-                        log_v(3, "write", kv_str("domain", in->uid), kv_str("kind", x->res->kind), kv_str("name", x->name), kv_int("verb", x->verb));
+                        log_v(3, "write", kv_str("domain", in->uid), kv_str("kind", x->res->kind), kv_str("name", x->name),
+                              kv_int("verb", x->verb));
                 if (started && x->is_status && in->cd)
                         tell(c, in->cd, p);
         }

@@ -9,9 +9,9 @@ static const char *uid_of(const struct kube_object *o) {
         return o->meta.uid;
 }
 
-#define INDEX(fn, type, member)                                                                                        \
-        static const char *fn(const struct kube_object *o) {                                                           \
-                return ((const struct type *)o)->member;                                                               \
+#define INDEX(fn, type, member)                                                                                                            \
+        static const char *fn(const struct kube_object *o) {                                                                               \
+                return ((const struct type *)o)->member;                                                                                   \
         }
 INDEX(node_domain, node, domain_uid)
 INDEX(slice_node, slice, node)
@@ -135,13 +135,13 @@ static void rct_changed(void *u, const struct kube_object *old, const struct kub
                 kube_informer_each(c->cds, queue_if_wants_name, &(struct freed_name){ c, old->meta.ns, old->meta.name });
 }
 
-#define CHANGED(fn, type)                                                                                              \
-        static void fn(void *u, const struct kube_object *old, const struct kube_object *now) {                        \
-                struct controller_namespace *n = u;                                                                    \
-                if (old)                                                                                               \
-                        controller__queue_domain(n->c, ((const struct type *)old)->domain_uid);                        \
-                if (now)                                                                                               \
-                        controller__queue_domain(n->c, ((const struct type *)now)->domain_uid);                        \
+#define CHANGED(fn, type)                                                                                                                  \
+        static void fn(void *u, const struct kube_object *old, const struct kube_object *now) {                                            \
+                struct controller_namespace *n = u;                                                                                        \
+                if (old)                                                                                                                   \
+                        controller__queue_domain(n->c, ((const struct type *)old)->domain_uid);                                            \
+                if (now)                                                                                                                   \
+                        controller__queue_domain(n->c, ((const struct type *)now)->domain_uid);                                            \
         }
 CHANGED(set_changed, daemonset)
 CHANGED(pod_changed, pod)
@@ -166,12 +166,12 @@ static void trouble(const char *what, const struct err *e) {
                 log_info("watch is well again", kv_str("resource", what));
 }
 
-#define TROUBLE(name, text)                                                                                            \
-        static void name##_trouble(void *u, const struct err *e) {                                                     \
-                trouble(text, e);                                                                                      \
-        }                                                                                                              \
-        static void name##_undecodable(void *u, const struct err *e) {                                                 \
-                log_warn("object cannot be read", kv_str("resource", text), kv_err(e));                                \
+#define TROUBLE(name, text)                                                                                                                \
+        static void name##_trouble(void *u, const struct err *e) {                                                                         \
+                trouble(text, e);                                                                                                          \
+        }                                                                                                                                  \
+        static void name##_undecodable(void *u, const struct err *e) {                                                                     \
+                log_warn("object cannot be read", kv_str("resource", text), kv_err(e));                                                    \
         }
 TROUBLE(cds, "computedomains")
 TROUBLE(claims, "resourceclaims")
@@ -303,10 +303,10 @@ void controller__unwatch(struct controller *c) {
         free(c->namespaces);
 }
 
-#define QUEUE(fn, type)                                                                                                \
-        static bool fn(void *u, const struct kube_object *o) {                                                         \
-                controller__queue_domain(u, ((const struct type *)o)->domain_uid);                                     \
-                return true;                                                                                           \
+#define QUEUE(fn, type)                                                                                                                    \
+        static bool fn(void *u, const struct kube_object *o) {                                                                             \
+                controller__queue_domain(u, ((const struct type *)o)->domain_uid);                                                         \
+                return true;                                                                                                               \
         }
 QUEUE(queue_rct, rct)
 QUEUE(queue_set, daemonset)

@@ -15,18 +15,18 @@ struct target {
         UT_hash_handle hh;
         LIST_ENTRY(target) of_requester;
         struct writes *w;
-        struct kube_call *call;        /* not NULL: in flight */
+        struct kube_call *call; /* not NULL: in flight */
         struct kube_informer *learn;
         writes_done_fn *done;
         void *u;
         enum kube_verb verb;
         const struct kube_resource *res;
         char *requester, *ns, *name;
-        char *error;                   /* of the last attempt, NULL when it succeeded or only lost a race */
+        char *error; /* of the last attempt, NULL when it succeeded or only lost a race */
         unsigned failures;
-        uint64_t first_wanted_ms;      /* of the request that gathers now, 0: none */
-        uint64_t last_ms;              /* end of the last success */
-        uint64_t not_before_ms;        /* backing off */
+        uint64_t first_wanted_ms; /* of the request that gathers now, 0: none */
+        uint64_t last_ms;         /* end of the last success */
+        uint64_t not_before_ms;   /* backing off */
         int64_t generation;
         char key[];
 };
@@ -82,7 +82,8 @@ void writes_free(struct writes *w) {
 }
 
 /* Two domains may want the same claim template; each has its own failures. */
-static void make_key(const char *requester, const struct kube_resource *res, const char *ns, const char *name, const char *subresource, struct buf *out) {
+static void make_key(const char *requester, const struct kube_resource *res, const char *ns, const char *name, const char *subresource,
+                     struct buf *out) {
         buf_addf(out, "%s|%s/%s/%s/%s", requester, res->plural, str_or(ns, ""), name, str_or(subresource, ""));
 }
 
@@ -127,7 +128,7 @@ static struct target *make(struct writes *w, const struct writes_request *q) {
 
 static const char *verb_name(enum kube_verb v) {
         static const char *const names[] = {
-                [KUBE_GET] = "get",   [KUBE_LIST] = "list",     [KUBE_CREATE] = "create", [KUBE_APPLY] = "apply",
+                [KUBE_GET] = "get",           [KUBE_LIST] = "list",     [KUBE_CREATE] = "create", [KUBE_APPLY] = "apply",
                 [KUBE_MERGE_PATCH] = "patch", [KUBE_UPDATE] = "update", [KUBE_DELETE] = "delete",
         };
         return names[v];
@@ -217,7 +218,8 @@ bool writes_try(struct writes *w, const struct writes_request *q) {
         return true;
 }
 
-int64_t writes_generation(const struct writes *w, const char *requester, const struct kube_resource *res, const char *ns, const char *name) {
+int64_t writes_generation(const struct writes *w, const char *requester, const struct kube_resource *res, const char *ns,
+                          const char *name) {
         const struct target *t = find(w, requester, res, ns, name, NULL);
         return t ? t->generation : 0;
 }
@@ -229,8 +231,8 @@ const char *writes_error(const struct writes *w, const char *requester) {
         if (!r)
                 return NULL;
         LIST_FOREACH(t, &r->targets, of_requester)
-                if (t->error && t->failures >= ERROR_SHOWN_AFTER)
-                        return t->error;
+        if (t->error && t->failures >= ERROR_SHOWN_AFTER)
+                return t->error;
         return NULL;
 }
 

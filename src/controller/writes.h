@@ -1,7 +1,7 @@
 /* writes: sends what was decided, at most one write an object in flight, coalescing what may wait, and backing off an object that fails.
  *
- * It keeps no bodies: when a write may not start yet, the requester's key is queued for the moment when it may, and decides again from what is known
- * then. That is how a burst becomes one write. */
+ * It keeps no bodies: when a write may not start yet, the requester's key is queued for the moment when it may, and decides again from what
+ * is known then. That is how a burst becomes one write. */
 #ifndef CONTROLLER_WRITES_H
 #define CONTROLLER_WRITES_H
 
@@ -18,23 +18,23 @@ typedef void(writes_done_fn)(void *u, const char *requester, yyjson_val *obj, co
 struct writes_options {
         struct kube_client *client;
         struct work_queue *queue;
-        const char *manager;       /* field manager */
-        struct metric *total;      /* counter with labels resource, verb, result */
+        const char *manager;  /* field manager */
+        struct metric *total; /* counter with labels resource, verb, result */
 };
 
 struct writes *writes_new(const struct writes_options *o);
 void writes_free(struct writes *w); /* cancels what is in flight */
 
 struct writes_request {
-        const char *requester;     /* key of the work queue */
+        const char *requester; /* key of the work queue */
         enum kube_verb verb;
         const struct kube_resource *res;
         const char *ns, *name, *subresource;
         struct str body;
-        unsigned gather_ms;        /* waits so long from the first request on, for more to come */
-        unsigned interval_ms;      /* and so long after the last write of this object */
+        unsigned gather_ms;          /* waits so long from the first request on, for more to come */
+        unsigned interval_ms;        /* and so long after the last write of this object */
         struct kube_informer *learn; /* takes the answer, or NULL */
-        writes_done_fn *done;      /* may be NULL */
+        writes_done_fn *done;        /* may be NULL */
         void *u;
 };
 

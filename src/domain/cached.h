@@ -20,9 +20,9 @@ struct taint {
 
 struct node {
         struct kube_object o;
-        const char *domain_uid;          /* label CD_LABEL */
-        const char *gpu_clique;          /* label GPU_CLIQUE_LABEL */
-        const char *gpu_clique_ours;     /* annotation CD_ANNOTATION_GPU_CLIQUE: the value that we wrote, NULL: never */
+        const char *domain_uid;      /* label CD_LABEL */
+        const char *gpu_clique;      /* label GPU_CLIQUE_LABEL */
+        const char *gpu_clique_ours; /* annotation CD_ANNOTATION_GPU_CLIQUE: the value that we wrote, NULL: never */
         struct taint *taints;
         size_t n_taints;
         struct condition *conditions;
@@ -51,8 +51,8 @@ struct pod_container {
 /* A daemon pod. */
 struct pod {
         struct kube_object o;
-        const char *domain_uid, *clique_id; /* labels; clique_id NULL until the daemon has set it, "" without fabric */
-        const char *template_hash;          /* annotation CD_ANNOTATION_TEMPLATE; NULL: made by the Go driver */
+        const char *domain_uid, *clique_id;                 /* labels; clique_id NULL until the daemon has set it, "" without fabric */
+        const char *template_hash;                          /* annotation CD_ANNOTATION_TEMPLATE; NULL: made by the Go driver */
         const char *state, *reason, *index, *peers, *ready; /* the daemon's annotations, NULL when absent */
         const char *node, *phase;
         struct pod_ip *ips;
@@ -123,7 +123,7 @@ struct slice {
         size_t n_devices;
 };
 extern const struct jd_field slice_fields[];
-/* The clique that a node's slice states: false when it states nothing (no devices: the fabric is in error), "" when the node has no fabric. */
+/* The clique that a node's slice states: false when it states nothing (no devices: the fabric is in error), "" without fabric. */
 bool slice_clique(const struct slice *s, const char **ret);
 
 bool has_string(const char *const *list, size_t n, const char *s);

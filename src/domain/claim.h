@@ -15,11 +15,11 @@ struct claim_result {
 };
 
 struct claim_config {
-        const char *source;         /* "FromClass" or "FromClaim" */
+        const char *source; /* "FromClass" or "FromClaim" */
         const char **requests;
         size_t n_requests;
-        const char *driver;         /* opaque.driver, NULL when there is no opaque part */
-        struct str parameters;      /* opaque.parameters as compact JSON, key order kept */
+        const char *driver;    /* opaque.driver, NULL when there is no opaque part */
+        struct str parameters; /* opaque.parameters as compact JSON, key order kept */
 };
 
 struct claim_consumer {
@@ -49,13 +49,14 @@ extern const struct jd_field claim_fields[];
 bool claim_result_is_channel(const struct claim_result *r);
 bool claim_result_is_daemon(const struct claim_result *r);
 
-/* Reference 7.10: the configuration of a result: claims before classes, later before earlier, and of those the first that names the request or names
- * none and is of the device's kind; "request/subrequest" matches a config that names the request. ERR_INVALID says what is wrong: undecodable, a named
- * one of the wrong kind, none at all. */
-int claim_config_for(const struct claim *c, const struct claim_result *r, bool strict, struct arena *a, struct opaque_config *ret, struct err *e);
+/* Reference 7.10: the configuration of a result: claims before classes, later before earlier, and of those the first that names the request
+ * or names none and is of the device's kind; "request/subrequest" matches a config that names the request. ERR_INVALID says what is wrong:
+ * undecodable, a named one of the wrong kind, none at all. */
+int claim_config_for(const struct claim *c, const struct claim_result *r, bool strict, struct arena *a, struct opaque_config *ret,
+                     struct err *e);
 
-/* The domain that a claim brings its node into, by the labelling rule: allocated, a channel of ours, not by admin access, with a strictly valid config.
- * False otherwise. Says nothing about whether that domain exists in the claim's namespace. */
+/* The domain that a claim brings its node into, by the labelling rule: allocated, a channel of ours, not by admin access, with a strictly
+ * valid config. False otherwise. Says nothing about whether that domain exists in the claim's namespace. */
 struct claim_place {
         const char *domain_uid, *node;
 };

@@ -2,13 +2,19 @@
 
 #include "domain/names.h"
 
-static const struct jd_field f_node[] = { JD_STR(struct cd_node, "name", name, .required = true), JD_STR(struct cd_node, "ipAddress", ip),
-                                          JD_STR(struct cd_node, "cliqueID", clique_id), JD_STR(struct cd_node, "status", status),
-                                          JD_INT(struct cd_node, "index", index), JD_END };
+static const struct jd_field f_node[] = { JD_STR(struct cd_node, "name", name, .required = true),
+                                          JD_STR(struct cd_node, "ipAddress", ip),
+                                          JD_STR(struct cd_node, "cliqueID", clique_id),
+                                          JD_STR(struct cd_node, "status", status),
+                                          JD_INT(struct cd_node, "index", index),
+                                          JD_END };
 static const struct jd_field f_condition[] = {
-        JD_STR(struct cd_condition, "type", type, .required = true),     JD_STR(struct cd_condition, "status", status),
-        JD_STR(struct cd_condition, "reason", reason),                   JD_STR(struct cd_condition, "message", message),
-        JD_TIME(struct cd_condition, "lastTransitionTime", last_transition), JD_INT(struct cd_condition, "observedGeneration", observed_generation),
+        JD_STR(struct cd_condition, "type", type, .required = true),
+        JD_STR(struct cd_condition, "status", status),
+        JD_STR(struct cd_condition, "reason", reason),
+        JD_STR(struct cd_condition, "message", message),
+        JD_TIME(struct cd_condition, "lastTransitionTime", last_transition),
+        JD_INT(struct cd_condition, "observedGeneration", observed_generation),
         JD_END,
 };
 static const struct jd_field f_status[] = {
@@ -34,12 +40,17 @@ const struct jd_field compute_domain_fields[] = {
         JD_END,
 };
 
-static const struct jd_field f_daemon[] = { JD_STR(struct clique_daemon, "nodeName", node, .required = true), JD_STR(struct clique_daemon, "ipAddress", ip),
-                                            JD_STR(struct clique_daemon, "cliqueID", clique_id), JD_STR(struct clique_daemon, "status", status),
-                                            JD_INT(struct clique_daemon, "index", index), JD_END };
+static const struct jd_field f_daemon[] = { JD_STR(struct clique_daemon, "nodeName", node, .required = true),
+                                            JD_STR(struct clique_daemon, "ipAddress", ip),
+                                            JD_STR(struct clique_daemon, "cliqueID", clique_id),
+                                            JD_STR(struct clique_daemon, "status", status),
+                                            JD_INT(struct clique_daemon, "index", index),
+                                            JD_END };
 static const struct jd_field f_owner[] = { JD_STR(struct clique_owner, "uid", uid), JD_END };
-static const struct jd_field f_clique_labels[] = { JD_STR(struct clique, CD_LABEL, domain_uid), JD_STR(struct clique, CD_LABEL_CLIQUE, clique_id), JD_END };
-static const struct jd_field f_clique_meta[] = { JD_IN(struct clique, "labels", f_clique_labels), JD_MAP(struct clique, "annotations", annotations),
+static const struct jd_field f_clique_labels[] = { JD_STR(struct clique, CD_LABEL, domain_uid),
+                                                   JD_STR(struct clique, CD_LABEL_CLIQUE, clique_id), JD_END };
+static const struct jd_field f_clique_meta[] = { JD_IN(struct clique, "labels", f_clique_labels),
+                                                 JD_MAP(struct clique, "annotations", annotations),
                                                  JD_LIST(struct clique, "ownerReferences", owners, struct clique_owner, f_owner), JD_END };
 const struct jd_field clique_fields[] = {
         JD_OBJ(struct clique, "metadata", o.meta, kube_f_meta),

@@ -18,7 +18,8 @@ struct cd_condition {
 };
 
 struct cd_channel {
-        const char *template_name, *allocation_mode; /* of the claim template for workloads; either may be NULL in objects of an old schema */
+        const char *template_name,
+                *allocation_mode; /* of the claim template for workloads; either may be NULL in objects of an old schema */
 };
 
 struct compute_domain {
@@ -27,7 +28,7 @@ struct compute_domain {
         size_t n_finalizers;
         int64_t num_nodes;
         const struct cd_channel *channel; /* NULL: no spec.channel, which only an old schema admits */
-        const char *status;             /* NULL: none written yet */
+        const char *status;               /* NULL: none written yet */
         struct cd_node *nodes;
         size_t n_nodes;
         struct cd_condition *conditions;
@@ -50,7 +51,7 @@ struct clique {
         const char *domain_uid, *clique_id; /* from the labels */
         struct jd_pair *annotations;
         size_t n_annotations;
-        struct clique_owner *owners;        /* present: written by the Go driver */
+        struct clique_owner *owners; /* present: written by the Go driver */
         size_t n_owners;
         struct clique_daemon *daemons;
         size_t n_daemons;

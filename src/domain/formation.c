@@ -24,7 +24,7 @@ static const struct clique_daemon *entry_in(const struct clique *c, const char *
         return NULL;
 }
 
-/* The node's entry, and which clique it is in; of several (the node was moved) the one that the daemon itself confirms, else the slice's. */
+/* The node's entry, and its clique; of several (the node was moved) the one that the daemon itself confirms, else the slice's. */
 static const struct clique_daemon *find_entry(const struct formation_input *in, const struct formation_node *n, const char **ret_clique) {
         const char *prefer[] = { n->pod ? n->pod->clique_id : NULL, n->clique };
         const struct clique_daemon *found = NULL;
@@ -43,8 +43,8 @@ static const struct clique_daemon *find_entry(const struct formation_input *in, 
         return found;
 }
 
-/* Which clique the node is in: "" for none, NULL when nobody knows. A daemon that runs stays where its entry is until it says something else that the
- * node's slice confirms: two daemons with one id are worse than one in the wrong place. */
+/* Which clique the node is in: "" for none, NULL when nobody knows. A daemon that runs stays where its entry is until it says something
+ * else that the node's slice confirms: two daemons with one id are worse than one in the wrong place. */
 static const char *clique_of(const struct formation_node *n, const char *entry_clique) {
         const char *says = n->pod ? n->pod->clique_id : NULL;
         if (says && !*says)
@@ -71,7 +71,8 @@ static const char *container_down(const struct pod *p, struct arena *a) {
                 const struct pod_container_why *w = c->terminated ? c->terminated : c->waiting;
                 if (!w || streq(w->reason, "ContainerCreating") || streq(w->reason, "PodInitializing"))
                         continue;
-                return with_message(a, formation_text(a, "daemon Pod %s: %s", p->o.meta.name, str_or(w->reason, "container is down")), w->message);
+                return with_message(a, formation_text(a, "daemon Pod %s: %s", p->o.meta.name, str_or(w->reason, "container is down")),
+                                    w->message);
         }
         return NULL;
 }
@@ -84,7 +85,8 @@ static void judge(struct formation_member *m, enum formation_why why, const char
 static void judge_pending(struct formation_member *m, const struct pod *p, struct arena *a) {
         const struct condition *c = condition_find(p->conditions, p->n_conditions, "PodScheduled");
         if (c && streq(c->status, "False"))
-                judge(m, FORMATION_FAILING, with_message(a, formation_text(a, "daemon Pod %s cannot be scheduled", p->o.meta.name), c->message));
+                judge(m, FORMATION_FAILING,
+                      with_message(a, formation_text(a, "daemon Pod %s cannot be scheduled", p->o.meta.name), c->message));
         else
                 judge(m, FORMATION_STARTING, formation_text(a, "daemon Pod %s is starting", p->o.meta.name));
 }
@@ -114,15 +116,17 @@ static void judge_daemon(struct formation_member *m, const struct formation_node
         else if (!p->ready)
                 judge_pending(m, p, a);
         else if (p->clique_id && *p->clique_id && n->clique && !streq(p->clique_id, n->clique))
-                judge(m, FORMATION_FAILING, formation_text(a, "daemon Pod %s claims clique %.63s, but the node's ResourceSlice states %s", p->o.meta.name, p->clique_id,
-                                                           *n->clique ? n->clique : "none"));
+                judge(m, FORMATION_FAILING,
+                      formation_text(a, "daemon Pod %s claims clique %.63s, but the node's ResourceSlice states %s", p->o.meta.name,
+                                     p->clique_id, *n->clique ? n->clique : "none"));
         else if (!streq(p->ready, "true"))
                 judge(m, streq(p->state, "BACKOFF") ? FORMATION_FAILING : FORMATION_STARTING,
                       with_message(a, formation_text(a, "IMEX daemon is %.40s", str_or(p->state, "not ready")), p->reason));
         else if (!*m->ip || !p->clique_id || (m->clique && *m->clique && !str_to_i64(str_from(p->index), &index)))
                 judge_pending(m, p, a);
         else if (m->clique && *m->clique && index != m->index)
-                judge(m, FORMATION_STARTING, formation_text(a, "IMEX daemon changes from index %lld to %lld", (long long)index, (long long)m->index));
+                judge(m, FORMATION_STARTING,
+                      formation_text(a, "IMEX daemon changes from index %lld to %lld", (long long)index, (long long)m->index));
         else
                 judge(m, FORMATION_READY, "");
 }
@@ -130,7 +134,8 @@ static void judge_daemon(struct formation_member *m, const struct formation_node
 static void read_peers(struct formation_member *m, const struct pod *p) {
         struct str rest = str_from(p ? p->peers : NULL), connected = { 0 };
         m->peers_connected = m->peers_known = -1;
-        if (!str_next_field(&rest, '/', &connected) || !rest.p || !str_to_i64(connected, &m->peers_connected) || !str_to_i64(rest, &m->peers_known))
+        if (!str_next_field(&rest, '/', &connected) || !rest.p || !str_to_i64(connected, &m->peers_connected) ||
+            !str_to_i64(rest, &m->peers_known))
                 m->peers_connected = m->peers_known = -1;
 }
 
@@ -207,11 +212,12 @@ static int64_t running_index(const struct formation_node *n, const char *clique,
         return index < max_nodes ? index : -1;
 }
 
-static void assign_indices(const struct formation_input *in, struct formation_member *members, const struct formation_node *const *nodes, size_t n_members,
-                           struct formation_clique *c, struct arena *a) {
+static void assign_indices(const struct formation_input *in, struct formation_member *members, const struct formation_node *const *nodes,
+                           size_t n_members, struct formation_clique *c, struct arena *a) {
         const struct clique *old = c->old;
         size_t n_held = old ? old->n_daemons : 0, n = 0, n_new_freed;
-        struct rules_slot *held = arena_alloc(a, (n_held + n_members + 1) * sizeof *held), *slots = arena_alloc(a, (n_members + 1) * sizeof *slots);
+        struct rules_slot *held = arena_alloc(a, (n_held + n_members + 1) * sizeof *held),
+                          *slots = arena_alloc(a, (n_members + 1) * sizeof *slots);
         const char **names = arena_alloc(a, (n_members + 1) * sizeof *names);
         struct formation_member **of = arena_alloc(a, (n_members + 1) * sizeof *of);
         const int64_t *new_freed;
@@ -257,21 +263,23 @@ static void compare(const struct formation_input *in, struct formation_clique *c
                         c->changed = true;
         }
         c->changed = c->changed || c->urgent || (old && (old->n_daemons != c->n_daemons || old->n_owners)) ||
-                     (c->n_daemons && (!streq(annotation(old, CD_ANNOTATION_INFIX), c->infix) || !streq(annotation(old, CD_ANNOTATION_NUM_NODES), c->num_nodes))) ||
+                     (c->n_daemons && (!streq(annotation(old, CD_ANNOTATION_INFIX), c->infix) ||
+                                       !streq(annotation(old, CD_ANNOTATION_NUM_NODES), c->num_nodes))) ||
                      (old && !streq(annotation(old, CD_ANNOTATION_FREED), c->freed));
 }
 
-static void render_entries(const struct formation_input *in, const struct formation_member *members, size_t n_members, struct formation_clique *c,
-                           struct arena *a) {
+static void render_entries(const struct formation_input *in, const struct formation_member *members, size_t n_members,
+                           struct formation_clique *c, struct arena *a) {
         c->daemons = arena_alloc(a, (n_members + 1) * sizeof *c->daemons);
         for (size_t i = 0; i < n_members; i++) {
                 const struct formation_member *m = &members[i];
                 if (streq(m->clique, c->clique_id) && m->index >= 0)
-                        c->daemons[c->n_daemons++] = (struct clique_daemon){ m->node, m->ip, m->clique, m->why == FORMATION_READY ? "Ready" : "NotReady", m->index };
+                        c->daemons[c->n_daemons++] = (struct clique_daemon){ m->node, m->ip, m->clique,
+                                                                             m->why == FORMATION_READY ? "Ready" : "NotReady", m->index };
         }
         qsort(c->daemons, c->n_daemons, sizeof *c->daemons, by_index);
-        /* Names are fixed while anybody uses them, because IMEX refuses a changed node list for good: a clique that had entries and no infix when we found it
-         * keeps the Go driver's. */
+        /* Names are fixed while anybody uses them, because IMEX refuses a changed node list for good: a clique that had entries and no
+         * infix when we found it keeps the Go driver's. */
         c->infix = annotation(c->old, CD_ANNOTATION_INFIX);
         if (!c->infix && (!c->old || !c->old->n_daemons))
                 c->infix = in->infix;
@@ -294,7 +302,8 @@ void formation_make(const struct formation_input *in, struct arena *a, struct fo
         ret->n_members = gather(in, ret->members, nodes);
         for (size_t i = 0; i < in->n_cliques; i++)
                 if (in->cliques[i]->clique_id && !clique_at(ret, in->cliques[i]->clique_id))
-                        ret->cliques[ret->n_cliques++] = (struct formation_clique){ .clique_id = in->cliques[i]->clique_id, .old = in->cliques[i] };
+                        ret->cliques[ret->n_cliques++] =
+                                (struct formation_clique){ .clique_id = in->cliques[i]->clique_id, .old = in->cliques[i] };
         for (size_t i = 0; i < ret->n_members; i++) {
                 const char *id = ret->members[i].clique;
                 if (id && *id && !clique_at(ret, id) && wants_index(&ret->members[i], nodes[i], id))

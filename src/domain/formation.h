@@ -1,5 +1,5 @@
-/* formation: who belongs to a domain now, in which clique, with which index, and whether he is ready: the heart of the controller, as a pure function
- * of what is cached. */
+/* formation: who belongs to a domain now, in which clique, with which index, and whether he is ready: the heart of the controller, as a
+ * pure function of what is cached. */
 #ifndef DOMAIN_FORMATION_H
 #define DOMAIN_FORMATION_H
 
@@ -27,8 +27,8 @@ struct formation_input {
         const struct clique *const *cliques;
         size_t n_cliques;
         int64_t max_nodes;
-        bool dns_names;                     /* gate IMEXDaemonsWithDNSNames */
-        const char *infix;                  /* of slot names, for cliques that do not have one yet */
+        bool dns_names;    /* gate IMEXDaemonsWithDNSNames */
+        const char *infix; /* of slot names, for cliques that do not have one yet */
 };
 
 enum formation_why {
@@ -47,7 +47,7 @@ struct formation_member {
         int64_t index;                  /* -1: none (no fabric), or none yet */
         bool listed;                    /* it appears in status.nodes: it has an index, or needs none */
         enum formation_why why;
-        const char *message;            /* for people, "" when ready */
+        const char *message;                  /* for people, "" when ready */
         int64_t peers_connected, peers_known; /* as its daemon reports them, -1 unknown */
         bool wanted;
 };
@@ -55,13 +55,13 @@ struct formation_member {
 /* A clique object as it should be. */
 struct formation_clique {
         const char *clique_id;
-        const struct clique *old;         /* NULL: to be created */
-        struct clique_daemon *daemons;    /* sorted by index */
+        const struct clique *old;      /* NULL: to be created */
+        struct clique_daemon *daemons; /* sorted by index */
         size_t n_daemons;
-        const char *infix;                /* annotation; NULL: none, it keeps the Go driver's names */
-        const char *num_nodes, *freed;    /* annotations; freed NULL for none */
-        bool changed;                     /* it differs from old */
-        bool urgent;                      /* a daemon waits for what changed */
+        const char *infix;             /* annotation; NULL: none, it keeps the Go driver's names */
+        const char *num_nodes, *freed; /* annotations; freed NULL for none */
+        bool changed;                  /* it differs from old */
+        bool urgent;                   /* a daemon waits for what changed */
 };
 
 struct formation {

@@ -11,7 +11,7 @@
 #define CD_LABEL_CLIQUE "resource.nvidia.com/computeDomain.cliqueID" /* on daemon Pods and cliques */
 #define CD_LABEL_TARGET "resource.nvidia.com/computeDomainTarget"    /* on claim templates: "Daemon" or "Workload" */
 #define CD_FINALIZER "resource.nvidia.com/computeDomain"
-#define GPU_CLIQUE_LABEL "nvidia.com/gpu.clique"                     /* on Nodes */
+#define GPU_CLIQUE_LABEL "nvidia.com/gpu.clique" /* on Nodes */
 
 #define CD_DRIVER "compute-domain.nvidia.com"
 #define CD_CLASS_DAEMON "compute-domain-daemon.nvidia.com"
@@ -21,17 +21,17 @@
 #define CD_DEVICE_CHANNEL_PREFIX "channel-"
 #define CD_DEVICE_DAEMON "daemon-0"
 #define CD_CDI_KIND_CLAIM "k8s.compute-domain.nvidia.com/claim"
-#define CD_DAEMON_OBJECT_PREFIX "computedomain-daemon-"              /* + UID: DaemonSet and daemon claim template */
+#define CD_DAEMON_OBJECT_PREFIX "computedomain-daemon-" /* + UID: DaemonSet and daemon claim template */
 #define CD_DAEMON_SERVICE_ACCOUNT "compute-domain-daemon-service-account"
 
 /* Ours, beyond the Go driver. */
-#define CD_ANNOTATION_NAME "resource.nvidia.com/computeDomain.name"           /* on daemon claims, so that Prepare needs no look-up */
+#define CD_ANNOTATION_NAME "resource.nvidia.com/computeDomain.name" /* on daemon claims, so that Prepare needs no look-up */
 #define CD_ANNOTATION_NAMESPACE "resource.nvidia.com/computeDomain.namespace"
-#define CD_ANNOTATION_INFIX "resource.nvidia.com/imex-name-infix"             /* on cliques: absent means the Go driver's names */
-#define CD_ANNOTATION_NUM_NODES "resource.nvidia.com/num-nodes"               /* on cliques */
-#define CD_ANNOTATION_FREED "resource.nvidia.com/freed-indices"               /* on cliques: indices used before, longest free first */
-#define CD_ANNOTATION_GPU_CLIQUE "resource.nvidia.com/gpu-clique-label"       /* on Nodes: the value of GPU_CLIQUE_LABEL that we wrote */
-#define CD_ANNOTATION_TEMPLATE "resource.nvidia.com/template-hash"            /* on DaemonSets and daemon Pods: hash of what we applied */
+#define CD_ANNOTATION_INFIX "resource.nvidia.com/imex-name-infix"       /* on cliques: absent means the Go driver's names */
+#define CD_ANNOTATION_NUM_NODES "resource.nvidia.com/num-nodes"         /* on cliques */
+#define CD_ANNOTATION_FREED "resource.nvidia.com/freed-indices"         /* on cliques: indices used before, longest free first */
+#define CD_ANNOTATION_GPU_CLIQUE "resource.nvidia.com/gpu-clique-label" /* on Nodes: the value of GPU_CLIQUE_LABEL that we wrote */
+#define CD_ANNOTATION_TEMPLATE "resource.nvidia.com/template-hash"      /* on DaemonSets and daemon Pods: hash of what we applied */
 #define IMEX_ANNOTATION_PREFIX "imex.resource.nvidia.com/"
 #define IMEX_ANNOTATION_STATE "imex.resource.nvidia.com/state"     /* IMEX's word, or STARTING, STOPPED, BACKOFF, NO_FABRIC */
 #define IMEX_ANNOTATION_REASON "imex.resource.nvidia.com/reason"   /* why it is not ready, for people; absent when ready */

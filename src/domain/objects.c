@@ -96,9 +96,7 @@ static void security(struct jw *w) {
 }
 
 /* Where nvidia-imex keeps its state and statistics; the rest of the file system is read-only. */
-static const struct {
-        const char *name, *path;
-} scratch[] = { { "imex-run", "/var/run/nvidia-imex" }, { "imex-log", "/var/log" } };
+static const struct { const char *name, *path; } scratch[] = { { "imex-run", "/var/run/nvidia-imex" }, { "imex-log", "/var/log" } };
 
 static void container(struct jw *w, const struct objects_settings *s, const char *gates, int64_t max_nodes) {
         jw_obj(w, NULL);
@@ -193,7 +191,8 @@ static void pod_spec(struct jw *w, const struct objects_settings *s, const char 
         buf_done(&name);
 }
 
-static void daemonset(const struct objects_settings *s, const char *uid, const char *gates, int64_t max_nodes, const char *hash, struct buf *out) {
+static void daemonset(const struct objects_settings *s, const char *uid, const char *gates, int64_t max_nodes, const char *hash,
+                      struct buf *out) {
         struct jw w = JW(out);
         struct buf name = BUF_INIT(256);
         objects_daemon_name(uid, &name);
@@ -267,7 +266,8 @@ static void rct_labels(struct jw *w, const char *uid, const char *target) {
         jw_map(w, "labels", (const struct jd_pair[]){ { CD_LABEL, uid }, { CD_LABEL_TARGET, target } }, 2);
 }
 
-void objects_rct(const char *resource_api, const char *ns, const char *name, const char *uid, const char *target, const char *mode, struct buf *out) {
+void objects_rct(const char *resource_api, const char *ns, const char *name, const char *uid, const char *target, const char *mode,
+                 struct buf *out) {
         struct jw w = JW(out);
         struct buf api = BUF_INIT(64);
         buf_addf(&api, "resource.k8s.io/%s", resource_api);
@@ -312,9 +312,10 @@ bool objects_rct_matches(const struct rct *r, const char *uid, const char *targe
         struct opaque_config cfg;
         struct err e;
         struct arena *a = arena_new(256);
-        bool same = r->n_requests == 1 && streq(r->requests[0].name, request_of(target)) && streq(r->requests[0].device_class, class_of(target)) &&
-                    r->n_configs == 1 && r->configs[0].n_requests == 1 && streq(r->configs[0].requests[0], request_of(target)) &&
-                    streq(r->configs[0].driver, CD_DRIVER) && opaque_decode(r->configs[0].parameters, true, a, &cfg, &e) == 0 &&
+        bool same = r->n_requests == 1 && streq(r->requests[0].name, request_of(target)) &&
+                    streq(r->requests[0].device_class, class_of(target)) && r->n_configs == 1 && r->configs[0].n_requests == 1 &&
+                    streq(r->configs[0].requests[0], request_of(target)) && streq(r->configs[0].driver, CD_DRIVER) &&
+                    opaque_decode(r->configs[0].parameters, true, a, &cfg, &e) == 0 &&
                     cfg.kind == (is_daemon(target) ? OPAQUE_DAEMON : OPAQUE_CHANNEL) && streq(cfg.domain_id, uid) &&
                     (is_daemon(target) || streq(str_or(cfg.allocation_mode, "Single"), mode));
         arena_free(a);

@@ -14,27 +14,29 @@
 
 /* What the DaemonSets of all domains have in common. */
 struct objects_settings {
-        const char *ns;                 /* the driver's namespace */
-        const char *resource_api;       /* "v1", "v1beta2" or "v1beta1" */
+        const char *ns;           /* the driver's namespace */
+        const char *resource_api; /* "v1", "v1beta2" or "v1beta1" */
         const char *image, *log_verbosity;
-        const char *gates;              /* as gates_render() writes it */
+        const char *gates; /* as gates_render() writes it */
         int64_t max_nodes;
         const char *const *pull_secrets;
         size_t n_pull_secrets;
-        const char *priority_class;     /* "" for none */
-        struct str requests, limits;    /* JSON objects of the daemon container's resources; empty for none */
+        const char *priority_class;  /* "" for none */
+        struct str requests, limits; /* JSON objects of the daemon container's resources; empty for none */
 };
 
 /* "computedomain-daemon-<uid>": the DaemonSet and the claim template of its pods. */
 void objects_daemon_name(const char *uid, struct buf *out);
 
-/* The DaemonSet of a domain, for server-side apply. `gates` and `max_nodes` may differ from the settings: all daemons of a living domain need the same. */
+/* The DaemonSet of a domain, for server-side apply. `gates` and `max_nodes` may differ from the settings: all daemons of a living domain
+ * need the same. */
 void objects_daemonset(const struct objects_settings *s, const char *uid, const char *gates, int64_t max_nodes, struct buf *out);
 /* The value of annotation CD_ANNOTATION_TEMPLATE that objects_daemonset() writes. */
 void objects_template_hash(const struct objects_settings *s, const char *uid, const char *gates, int64_t max_nodes, char ret[static 17]);
 
 /* A claim template, to be created; target CD_TARGET_DAEMON or CD_TARGET_WORKLOAD, mode only for the latter. */
-void objects_rct(const char *resource_api, const char *ns, const char *name, const char *uid, const char *target, const char *mode, struct buf *out);
+void objects_rct(const char *resource_api, const char *ns, const char *name, const char *uid, const char *target, const char *mode,
+                 struct buf *out);
 /* Does it ask for what objects_rct() would write? Labels and finalizer are not looked at: they can be repaired. */
 bool objects_rct_matches(const struct rct *r, const char *uid, const char *target, const char *mode);
 /* Patch that brings labels and finalizer of a claim template back. */

@@ -63,8 +63,8 @@ static int decode_lenient(struct str json, struct arena *a, struct opaque_config
         if (!yyjson_is_obj(root))
                 err_set(e, ERR_INVALID, 0, "not a JSON object");
         else if (!str_starts(text_at(root, "apiVersion", a), CD_GROUP "/") || find_kind(text_at(root, "kind", a), &kind) < 0)
-                err_set(e, ERR_INVALID, 0, "apiVersion \"%.100s\", kind \"%.100s\" is not one of the driver %s", text_at(root, "apiVersion", a),
-                        text_at(root, "kind", a), CD_DRIVER);
+                err_set(e, ERR_INVALID, 0, "apiVersion \"%.100s\", kind \"%.100s\" is not one of the driver %s",
+                        text_at(root, "apiVersion", a), text_at(root, "kind", a), CD_DRIVER);
         else {
                 *ret = (struct opaque_config){
                         .kind = kind,

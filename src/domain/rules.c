@@ -8,13 +8,15 @@ const char *rules_label(const char *current, const struct rules_claim *claims, s
                 const struct rules_claim *c = &claims[i];
                 if (streq(c->domain_uid, current))
                         return current;
-                if (!oldest || c->created < oldest->created || (c->created == oldest->created && strcmp(c->claim_uid, oldest->claim_uid) < 0))
+                if (!oldest || c->created < oldest->created ||
+                    (c->created == oldest->created && strcmp(c->claim_uid, oldest->claim_uid) < 0))
                         oldest = c;
         }
         return oldest ? oldest->domain_uid : NULL;
 }
 
-bool rules_gpu_label(bool enabled, const char *current, const char *ours, const char *clique, const char **ret_label, const char **ret_ours) {
+bool rules_gpu_label(bool enabled, const char *current, const char *ours, const char *clique, const char **ret_label,
+                     const char **ret_ours) {
         bool is_ours = current && streq(current, ours);
         *ret_label = current;
         *ret_ours = ours;
@@ -67,9 +69,10 @@ static int64_t take_free(const struct rules_slot *taken, size_t n, const int64_t
         return -1;
 }
 
-void rules_indices(const struct rules_slot *held, size_t n_held, const int64_t *freed, size_t n_freed, const char *const *members, size_t n_members,
-                   int64_t max_nodes, struct arena *a, struct rules_slot *ret_slots, const int64_t **ret_freed, size_t *ret_n_freed) {
-        /* What leaves in this very step is freed in this step too: its index goes to the end of the list and is the last to be given again. */
+void rules_indices(const struct rules_slot *held, size_t n_held, const int64_t *freed, size_t n_freed, const char *const *members,
+                   size_t n_members, int64_t max_nodes, struct arena *a, struct rules_slot *ret_slots, const int64_t **ret_freed,
+                   size_t *ret_n_freed) {
+        /* What leaves in this very step is freed in it too: its index goes to the end of the list, the last to be given again. */
         int64_t *list = arena_alloc(a, (n_freed + n_held + 1) * sizeof *list);
         size_t n_list = 0;
         for (size_t i = 0; i < n_freed; i++)

@@ -42,12 +42,15 @@ static bool any(const struct formation *f, enum formation_why why) {
         return false;
 }
 
-static void condition_ready(const struct compute_domain *cd, const struct formation *f, const struct verdict_problem *problem, struct arena *a,
-                            struct verdict *v) {
+static void condition_ready(const struct compute_domain *cd, const struct formation *f, const struct verdict_problem *problem,
+                            struct arena *a, struct verdict *v) {
         static const struct {
                 enum formation_why why;
                 const char *reason;
-        } bad[] = { { FORMATION_FULL, "DomainFull" }, { FORMATION_HELD, "NodeHeld" }, { FORMATION_LOST, "NodeLost" }, { FORMATION_FAILING, "NodeFailing" } };
+        } bad[] = { { FORMATION_FULL, "DomainFull" },
+                    { FORMATION_HELD, "NodeHeld" },
+                    { FORMATION_LOST, "NodeLost" },
+                    { FORMATION_FAILING, "NodeFailing" } };
         struct cd_condition *c = &v->conditions[0];
         *c = (struct cd_condition){ .type = "Ready", .status = "False" };
         if (problem->reason) {
@@ -65,7 +68,8 @@ static void condition_ready(const struct compute_domain *cd, const struct format
                 }
         if (any(f, FORMATION_STARTING)) {
                 c->reason = "NodesNotReady";
-                c->message = formation_text(a, "%lld of %zu nodes are ready. %s", (long long)v->nodes_ready, v->n_nodes, name_them(f, FORMATION_STARTING, a));
+                c->message = formation_text(a, "%lld of %zu nodes are ready. %s", (long long)v->nodes_ready, v->n_nodes,
+                                            name_them(f, FORMATION_STARTING, a));
         } else if ((int64_t)v->n_nodes < cd->num_nodes) {
                 c->reason = "NodesMissing";
                 c->message = formation_text(a, "%zu nodes have joined, spec.numNodes asks for %lld", v->n_nodes, (long long)cd->num_nodes);
@@ -103,7 +107,8 @@ static void condition_peers(const struct formation *f, struct arena *a, struct v
                 if (n_bad++ >= NAMED_AT_MOST)
                         continue;
                 if (m->why == FORMATION_READY && m->peers_connected >= 0)
-                        buf_addf(&missing, "%s%s: connected to %lld of %lld peers", missing.n ? "; " : "", m->node, (long long)m->peers_connected, (long long)want);
+                        buf_addf(&missing, "%s%s: connected to %lld of %lld peers", missing.n ? "; " : "", m->node,
+                                 (long long)m->peers_connected, (long long)want);
                 else
                         buf_addf(&missing, "%s%s: not known", missing.n ? "; " : "", m->node);
         }
@@ -133,9 +138,11 @@ static bool same_nodes(const struct compute_domain *cd, const struct verdict *v)
         if (cd->n_nodes != v->n_nodes)
                 return false;
         for (size_t i = 0; i < v->n_nodes; i++) {
-                const struct cd_node *now = &v->nodes[i], *was = streq(cd->nodes[i].name, now->name) ? &cd->nodes[i] : node_at(cd->nodes, cd->n_nodes, now->name);
-                if (!was || !streq(str_or(was->ip, ""), now->ip) || !streq(str_or(was->clique_id, ""), now->clique_id) || !streq(was->status, now->status) ||
-                    was->index != now->index)
+                const struct cd_node *now = &v->nodes[i], *was = streq(cd->nodes[i].name, now->name)
+                                                                         ? &cd->nodes[i]
+                                                                         : node_at(cd->nodes, cd->n_nodes, now->name);
+                if (!was || !streq(str_or(was->ip, ""), now->ip) || !streq(str_or(was->clique_id, ""), now->clique_id) ||
+                    !streq(was->status, now->status) || was->index != now->index)
                         return false;
         }
         return true;
@@ -151,8 +158,8 @@ static bool same_conditions(const struct compute_domain *cd, const struct verdic
         return cd->nodes_ready == v->nodes_ready && cd->nodes_wanted == v->nodes_wanted && cd->cliques == v->cliques;
 }
 
-void verdict_make(const struct compute_domain *cd, const struct formation *f, const struct verdict_problem *problem, bool conditions, int64_t now,
-                  struct arena *a, struct verdict *ret) {
+void verdict_make(const struct compute_domain *cd, const struct formation *f, const struct verdict_problem *problem, bool conditions,
+                  int64_t now, struct arena *a, struct verdict *ret) {
         *ret = (struct verdict){ .nodes = arena_alloc(a, (f->n_members + 1) * sizeof *ret->nodes), .cliques = count_cliques(f) };
         for (size_t i = 0; i < f->n_members; i++) {
                 const struct formation_member *m = &f->members[i];
@@ -188,16 +195,20 @@ static const struct formation_member *member_at(const struct formation *f, const
         return NULL;
 }
 
-static void node_event(const struct cd_node *was, const struct cd_node *now, const struct formation_member *m, struct arena *a, struct verdict_event *list,
-                       size_t *n) {
+static void node_event(const struct cd_node *was, const struct cd_node *now, const struct formation_member *m, struct arena *a,
+                       struct verdict_event *list, size_t *n) {
         bool ready = streq(now->status, "Ready"), was_ready = was && streq(was->status, "Ready");
         if (!was && *now->clique_id)
-                add(list, n, false, "NodeJoined", formation_text(a, "Node %s has joined clique %s with index %lld", now->name, now->clique_id, (long long)now->index));
+                add(list, n, false, "NodeJoined",
+                    formation_text(a, "Node %s has joined clique %s with index %lld", now->name, now->clique_id, (long long)now->index));
         else if (!was)
-                add(list, n, false, "NodeJoined", formation_text(a, "Node %s has joined; it has no fabric, so its pods get no channel", now->name));
+                add(list, n, false, "NodeJoined",
+                    formation_text(a, "Node %s has joined; it has no fabric, so its pods get no channel", now->name));
         else if (was->index != now->index || !streq(was->clique_id, now->clique_id))
-                add(list, n, true, "NodeMoved", formation_text(a, "Node %s has moved from clique %s, index %lld to clique %s, index %lld", now->name,
-                                                               str_or(was->clique_id, "none"), (long long)was->index, str_or(now->clique_id, "none"), (long long)now->index));
+                add(list, n, true, "NodeMoved",
+                    formation_text(a, "Node %s has moved from clique %s, index %lld to clique %s, index %lld", now->name,
+                                   str_or(was->clique_id, "none"), (long long)was->index, str_or(now->clique_id, "none"),
+                                   (long long)now->index));
         if (ready && !was_ready)
                 add(list, n, false, "NodeReady", formation_text(a, "Node %s is ready", now->name));
         else if (!ready && was_ready && m->why == FORMATION_LOST)
@@ -213,7 +224,8 @@ static bool has_reason(const struct verdict_event *list, size_t n, const char *r
         return false;
 }
 
-size_t verdict_events(const struct compute_domain *cd, const struct formation *f, const struct verdict *v, struct arena *a, struct verdict_event **ret) {
+size_t verdict_events(const struct compute_domain *cd, const struct formation *f, const struct verdict *v, struct arena *a,
+                      struct verdict_event **ret) {
         struct verdict_event *list = arena_alloc(a, (2 * v->n_nodes + cd->n_nodes + 2) * sizeof *list);
         size_t n = 0;
         for (size_t i = 0; i < v->n_nodes; i++)
@@ -222,7 +234,8 @@ size_t verdict_events(const struct compute_domain *cd, const struct formation *f
                 if (!node_at(v->nodes, v->n_nodes, cd->nodes[i].name))
                         add(list, &n, false, "NodeLeft", formation_text(a, "Node %s has left", cd->nodes[i].name));
         const struct cd_condition *now = &v->conditions[0], *was = condition_at(cd, now->type);
-        if (v->warns && !has_reason(list, n, now->reason) && (!was || !streq(was->reason, now->reason) || !streq(was->message, now->message)))
+        if (v->warns && !has_reason(list, n, now->reason) &&
+            (!was || !streq(was->reason, now->reason) || !streq(was->message, now->message)))
                 add(list, &n, true, now->reason, now->message);
         /* A domain that nobody uses yet is called Ready, which is nothing to tell anybody. */
         if (streq(v->status, "Ready") && !streq(cd->status, "Ready") && v->n_nodes)

@@ -20,20 +20,21 @@ struct verdict {
         size_t n_nodes;
         int64_t nodes_ready, nodes_wanted, cliques;
         struct cd_condition conditions[VERDICT_CONDITIONS]; /* Ready, PeersConnected */
-        bool warns;         /* the reason of Ready is something a person should look at */
-        bool changed;       /* it differs from what the object says */
+        bool warns;                                         /* the reason of Ready is something a person should look at */
+        bool changed;                                       /* it differs from what the object says */
 };
 
-/* `now` in seconds since 1970, for transitions. `conditions` false: the server's schema drops what the Go driver's does not have, so differences there
- * do not count. */
-void verdict_make(const struct compute_domain *cd, const struct formation *f, const struct verdict_problem *problem, bool conditions, int64_t now,
-                  struct arena *a, struct verdict *ret);
+/* `now` in seconds since 1970, for transitions. `conditions` false: the server's schema drops what the Go driver's does not have, so
+ * differences there do not count. */
+void verdict_make(const struct compute_domain *cd, const struct formation *f, const struct verdict_problem *problem, bool conditions,
+                  int64_t now, struct arena *a, struct verdict *ret);
 
 struct verdict_event {
         bool warning;
         const char *reason, *message;
 };
 /* What a person would want to know of the step from what the object says to the verdict. Returns the number; *ret is from the arena. */
-size_t verdict_events(const struct compute_domain *cd, const struct formation *f, const struct verdict *v, struct arena *a, struct verdict_event **ret);
+size_t verdict_events(const struct compute_domain *cd, const struct formation *f, const struct verdict *v, struct arena *a,
+                      struct verdict_event **ret);
 
 #endif

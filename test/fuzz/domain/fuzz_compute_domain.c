@@ -20,8 +20,12 @@ static void judge(const struct compute_domain *cd, const struct clique *c, struc
         size_t count = 0;
         for (size_t i = 0; i < c->n_daemons; i++)
                 if (!count || strcmp(nodes[count - 1].name, c->daemons[i].node) < 0) /* the caller's promise: sorted, each once */
-                        nodes[count++] = (struct formation_node){ .name = c->daemons[i].node, .node = &ready, .wanted = i % 2 == 0, .clique = c->clique_id };
-        struct formation_input in = { .cd = cd, .nodes = nodes, .n_nodes = count, .cliques = &c, .n_cliques = 1, .max_nodes = 4, .dns_names = true, .infix = "i" };
+                        nodes[count++] = (struct formation_node){
+                                .name = c->daemons[i].node, .node = &ready, .wanted = i % 2 == 0, .clique = c->clique_id
+                        };
+        struct formation_input in = {
+                .cd = cd, .nodes = nodes, .n_nodes = count, .cliques = &c, .n_cliques = 1, .max_nodes = 4, .dns_names = true, .infix = "i"
+        };
         struct formation f;
         struct verdict v;
         struct verdict_event *events;

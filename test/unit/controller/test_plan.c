@@ -132,7 +132,8 @@ static void deletion_waits_for_daemons_but_not_for_ever(void **state) {
 static void deletion_works_when_objects_are_missing(void **state) {
         struct world *w = *state;
         for (unsigned mask = 0; mask < 16; mask++) {
-                static const struct kube_resource *const kinds[] = { &kube_daemonsets, &kube_resource_claim_templates, &kube_resource_claim_templates, &kube_cliques };
+                static const struct kube_resource *const kinds[] = { &kube_daemonsets, &kube_resource_claim_templates,
+                                                                     &kube_resource_claim_templates, &kube_cliques };
                 world_create_cd(w, SPEC);
                 w->nodes[0].wanted = true;
                 assert_true(world_settle(w, false) >= 0);
@@ -159,13 +160,15 @@ static void objects_of_a_domain_that_is_no_more_are_swept(void **state) {
 static void a_domain_without_spec_says_so_and_can_be_deleted(void **state) {
         struct world *w = *state;
         struct arena *a = arena_new(4096);
-        world_put(w, &kube_compute_domains, WORLD_USER_NS, "cd", "{'metadata':{'name':'cd','namespace':'" WORLD_USER_NS "','uid':'" UID_A "','finalizers':['" CD_FINALIZER "']}}");
+        world_put(w, &kube_compute_domains, WORLD_USER_NS, "cd",
+                  "{'metadata':{'name':'cd','namespace':'" WORLD_USER_NS "','uid':'" UID_A "','finalizers':['" CD_FINALIZER "']}}");
         assert_true(world_settle(w, false) >= 0);
         assert_string_equal(ready_condition(cd_now(w, a))->reason, "InvalidSpec");
         assert_int_equal(count_objects(w), 1);
         world_delete(w, world_find(w, &kube_compute_domains, WORLD_USER_NS, "cd"));
         struct plan_input in;
-        assert_non_null(strstr(find_action(plan_once(w, a, &in), KUBE_MERGE_PATCH, &kube_compute_domains)->body.p, "\"spec\":{\"channel\""));
+        assert_non_null(
+                strstr(find_action(plan_once(w, a, &in), KUBE_MERGE_PATCH, &kube_compute_domains)->body.p, "\"spec\":{\"channel\""));
         assert_true(world_settle(w, false) >= 0);
         assert_int_equal(count_objects(w), 0);
         arena_free(a);
@@ -176,7 +179,8 @@ static void a_domain_without_spec_says_so_and_can_be_deleted(void **state) {
 static void a_taken_template_name_is_reported_and_not_taken_over(void **state) {
         struct world *w = *state;
         struct arena *a = arena_new(4096);
-        const char *theirs = "{'metadata':{'name':'tpl','namespace':'" WORLD_USER_NS "'},'spec':{'spec':{'devices':{'requests':[{'name':'gpu'}]}}}}";
+        const char *theirs =
+                "{'metadata':{'name':'tpl','namespace':'" WORLD_USER_NS "'},'spec':{'spec':{'devices':{'requests':[{'name':'gpu'}]}}}}";
         world_put(w, &kube_resource_claim_templates, WORLD_USER_NS, "tpl", theirs);
         world_create_cd(w, SPEC);
         assert_int_equal(world_settle(w, false), -1); /* it keeps trying: only the server knows when the name is free */
@@ -197,7 +201,8 @@ static void our_template_without_its_label_is_taken_back(void **state) {
         char *label = strstr(o->json, CD_LABEL "\"");
         label[0] = 'x';
         assert_true(world_settle(w, false) >= 0);
-        assert_non_null(strstr(world_find(w, &kube_resource_claim_templates, WORLD_USER_NS, "tpl")->json, "\"" CD_LABEL "\":\"" UID_A "\""));
+        assert_non_null(
+                strstr(world_find(w, &kube_resource_claim_templates, WORLD_USER_NS, "tpl")->json, "\"" CD_LABEL "\":\"" UID_A "\""));
 }
 
 static void drift_is_repaired(void **state) {
@@ -245,7 +250,9 @@ static void what_all_daemons_must_share_does_not_change_under_them(void **state)
 
 static void a_daemonset_in_another_namespace_is_used_as_it_is(void **state) {
         struct world *w = *state;
-        world_put(w, &kube_daemonsets, "old-driver", DAEMON_NAME, "{'metadata':{'name':'" DAEMON_NAME "','namespace':'old-driver','labels':{'" CD_LABEL "':'" UID_A "'},'finalizers':['" CD_FINALIZER "']}}");
+        world_put(w, &kube_daemonsets, "old-driver", DAEMON_NAME,
+                  "{'metadata':{'name':'" DAEMON_NAME "','namespace':'old-driver','labels':{'" CD_LABEL "':'" UID_A
+                  "'},'finalizers':['" CD_FINALIZER "']}}");
         world_create_cd(w, SPEC);
         assert_true(world_settle(w, false) >= 0);
         assert_null(world_find(w, &kube_daemonsets, WORLD_NS, DAEMON_NAME));
@@ -315,8 +322,8 @@ static void something_happens(struct world *w) {
         }
 }
 
-/* Through random events, with writes lost at random, the ids stay apart; when the events end, everything becomes as it should be, and after the deletion of
- * the domain nothing is left. */
+/* Through random events, with writes lost at random, the ids stay apart; when the events end, everything becomes as it should be, and after
+ * the deletion of the domain nothing is left. */
 static void it_always_settles(void **state) {
         for (int life = 0; life < 250; life++) {
                 struct world w;

@@ -16,7 +16,13 @@ void world_init(struct world *w) {
         *w = (struct world){
                 .version = 100,
                 .now = 1700000000,
-                .settings = { .ns = WORLD_NS, .resource_api = "v1", .image = "image:1", .log_verbosity = "1", .gates = "IMEXDaemonsWithDNSNames=true,", .max_nodes = 4, .priority_class = "" },
+                .settings = { .ns = WORLD_NS,
+                              .resource_api = "v1",
+                              .image = "image:1",
+                              .log_verbosity = "1",
+                              .gates = "IMEXDaemonsWithDNSNames=true,",
+                              .max_nodes = 4,
+                              .priority_class = "" },
         };
         for (size_t i = 0; i < WORLD_NODES; i++)
                 w->nodes[i] = (struct world_node){ .exists = true, .ready = true, .clique = i < 4 ? CLIQUE_1 : CLIQUE_2, .runs_with = -1 };
@@ -32,7 +38,8 @@ void world_done(struct world *w) {
 
 struct world_object *world_find(struct world *w, const struct kube_resource *res, const char *ns, const char *name) {
         for (size_t i = 0; i < WORLD_OBJECTS; i++)
-                if (w->objects[i].json && w->objects[i].res == res && streq(w->objects[i].ns, ns) && (!name || streq(w->objects[i].name, name)))
+                if (w->objects[i].json && w->objects[i].res == res && streq(w->objects[i].ns, ns) &&
+                    (!name || streq(w->objects[i].name, name)))
                         return &w->objects[i];
         return NULL;
 }
@@ -120,7 +127,8 @@ static const char *text_at(yyjson_mut_val *meta, const char *key) {
 
 static bool patch(struct world *w, struct world_object *o, const char *body, bool status) {
         yyjson_mut_doc *was = parse(o->json), *change = parse(body), *out = yyjson_mut_doc_new(NULL);
-        yyjson_mut_val *old_meta = yyjson_mut_obj_get(yyjson_mut_doc_get_root(was), "metadata"), *meta = yyjson_mut_obj_get(yyjson_mut_doc_get_root(change), "metadata");
+        yyjson_mut_val *old_meta = yyjson_mut_obj_get(yyjson_mut_doc_get_root(was), "metadata"),
+                       *meta = yyjson_mut_obj_get(yyjson_mut_doc_get_root(change), "metadata");
         const char *rv = text_at(meta, "resourceVersion"), *uid = text_at(meta, "uid");
         bool good = (!rv || streq(rv, text_at(old_meta, "resourceVersion"))) && (!uid || streq(uid, text_at(old_meta, "uid")));
         if (!status)
@@ -140,7 +148,8 @@ static bool patch(struct world *w, struct world_object *o, const char *body, boo
 /* What a forced apply by the only manager comes to: the new text, the old identity. */
 static void apply(struct world *w, struct world_object *o, const char *body) {
         yyjson_mut_doc *was = parse(o->json), *now = parse(body);
-        yyjson_mut_val *old_meta = yyjson_mut_obj_get(yyjson_mut_doc_get_root(was), "metadata"), *meta = yyjson_mut_obj_get(yyjson_mut_doc_get_root(now), "metadata");
+        yyjson_mut_val *old_meta = yyjson_mut_obj_get(yyjson_mut_doc_get_root(was), "metadata"),
+                       *meta = yyjson_mut_obj_get(yyjson_mut_doc_get_root(now), "metadata");
         int64_t generation = yyjson_mut_get_sint(yyjson_mut_obj_get(old_meta, "generation"));
         _cleanup_(freep) char *a = yyjson_mut_val_write(yyjson_mut_obj_get(yyjson_mut_doc_get_root(was), "spec"), 0, NULL);
         _cleanup_(freep) char *b = yyjson_mut_val_write(yyjson_mut_obj_get(yyjson_mut_doc_get_root(now), "spec"), 0, NULL);
@@ -185,7 +194,8 @@ bool world_perform(struct world *w, const struct plan_action *x) {
 
 /* ---- caches ---- */
 
-static const void **all(struct world *w, struct arena *a, const struct kube_resource *res, size_t size, const struct jd_field *fields, size_t *ret_n) {
+static const void **all(struct world *w, struct arena *a, const struct kube_resource *res, size_t size, const struct jd_field *fields,
+                        size_t *ret_n) {
         const void **list = arena_alloc(a, WORLD_OBJECTS * sizeof *list);
         struct err e;
         *ret_n = 0;
@@ -226,15 +236,23 @@ void world_view(struct world *w, struct arena *a, struct plan_input *ret) {
         size_t n_cds, n_rcts;
         const struct pod **pods = arena_alloc(a, WORLD_NODES * sizeof *pods);
         struct formation_node *nodes = arena_alloc(a, WORLD_NODES * sizeof *nodes);
-        const struct compute_domain **cds = (const struct compute_domain **)all(w, a, &kube_compute_domains, sizeof **cds, compute_domain_fields, &n_cds);
+        const struct compute_domain **cds =
+                (const struct compute_domain **)all(w, a, &kube_compute_domains, sizeof **cds, compute_domain_fields, &n_cds);
         const struct rct **rcts = (const struct rct **)all(w, a, &kube_resource_claim_templates, sizeof **rcts, rct_fields, &n_rcts);
-        *ret = (struct plan_input){ .settings = &w->settings, .uid = UID_A, .conditions = true, .now = w->now, .applied_generation = w->applied_generation, .ending_since = w->now };
+        *ret = (struct plan_input){ .settings = &w->settings,
+                                    .uid = UID_A,
+                                    .conditions = true,
+                                    .now = w->now,
+                                    .applied_generation = w->applied_generation,
+                                    .ending_since = w->now };
         ret->cd = n_cds ? cds[0] : NULL;
         ret->sets = (const struct daemonset *const *)all(w, a, &kube_daemonsets, sizeof(struct daemonset), daemonset_fields, &ret->n_sets);
-        ret->formation.cliques = (const struct clique *const *)all(w, a, &kube_cliques, sizeof(struct clique), clique_fields, &ret->formation.n_cliques);
+        ret->formation.cliques =
+                (const struct clique *const *)all(w, a, &kube_cliques, sizeof(struct clique), clique_fields, &ret->formation.n_cliques);
         ret->formation.infix = "0123456789";
         for (size_t i = 0; i < n_rcts; i++) {
-                if (ret->cd && ret->cd->channel && streq(rcts[i]->o.meta.ns, ret->cd->o.meta.ns) && streq(rcts[i]->o.meta.name, ret->cd->channel->template_name))
+                if (ret->cd && ret->cd->channel && streq(rcts[i]->o.meta.ns, ret->cd->o.meta.ns) &&
+                    streq(rcts[i]->o.meta.name, ret->cd->channel->template_name))
                         ret->holder = rcts[i];
                 if (streq(rcts[i]->domain_uid, UID_A))
                         rcts[ret->n_rcts++] = rcts[i];
@@ -242,7 +260,10 @@ void world_view(struct world *w, struct arena *a, struct plan_input *ret) {
         ret->rcts = (const struct rct *const *)(const void *)rcts;
         for (size_t i = 0; i < WORLD_NODES; i++) {
                 const struct world_node *n = &w->nodes[i];
-                nodes[i] = (struct formation_node){ .name = world_names[i], .node = n->exists ? fake_node(a, world_names[i], n->ready) : NULL, .wanted = n->wanted, .clique = n->clique };
+                nodes[i] = (struct formation_node){ .name = world_names[i],
+                                                    .node = n->exists ? fake_node(a, world_names[i], n->ready) : NULL,
+                                                    .wanted = n->wanted,
+                                                    .clique = n->clique };
                 if (n->has_pod)
                         pods[ret->n_pods++] = nodes[i].pod = pod_of(w, i, a);
                 ret->n_labelled += n->exists && n->labelled;
@@ -268,7 +289,8 @@ static int64_t entry_of(struct world *w, const char *node, const char *clique) {
 }
 
 void world_turn(struct world *w) {
-        struct world_object *cd = world_find(w, &kube_compute_domains, WORLD_USER_NS, "cd"), *set = world_find(w, &kube_daemonsets, WORLD_NS, NULL);
+        struct world_object *cd = world_find(w, &kube_compute_domains, WORLD_USER_NS, "cd"),
+                            *set = world_find(w, &kube_daemonsets, WORLD_NS, NULL);
         bool living = cd && !strstr(cd->json, "deletionTimestamp"), set_works = set && !strstr(set->json, "deletionTimestamp");
         for (size_t i = 0; i < WORLD_NODES; i++) {
                 struct world_node *n = &w->nodes[i];

@@ -1,5 +1,5 @@
-/* world: a small stand-in for API server, DaemonSet controller, kubelets and daemons, as far as one domain sees them, so that plan_make() can be run
- * against its own effects. Time does not pass by itself. */
+/* world: a small stand-in for API server, DaemonSet controller, kubelets and daemons, as far as one domain sees them, so that plan_make()
+ * can be run against its own effects. Time does not pass by itself. */
 #ifndef TEST_CONTROLLER_WORLD_H
 #define TEST_CONTROLLER_WORLD_H
 
@@ -21,7 +21,7 @@ struct world_node {
         const char *clique;
         bool has_pod, pod_ending, pod_stuck; /* stuck: its node is dead, it ends only with its node */
         int pod_number;
-        int64_t runs_with;                   /* the index that its daemon has seen, -1 none yet */
+        int64_t runs_with; /* the index that its daemon has seen, -1 none yet */
 };
 
 struct world {
@@ -51,7 +51,8 @@ void world_view(struct world *w, struct arena *a, struct plan_input *ret);
 bool world_perform(struct world *w, const struct plan_action *x);
 /* Labels, DaemonSet controller, kubelets and daemons do one step. */
 void world_turn(struct world *w);
-/* Plans and performs until nothing is to be done; a random part of each plan is lost when `lossy`. Returns the number of rounds, -1 when it does not settle. */
+/* Plans and performs until nothing is to be done; a random part of each plan is lost when `lossy`. Returns the number of rounds, -1 when it
+ * does not settle. */
 int world_settle(struct world *w, bool lossy);
 
 #endif

@@ -31,21 +31,28 @@ static int teardown(void **state) {
 }
 
 static struct formation_node *add(struct world *w, const char *name, const char *clique) {
-        w->nodes[w->n_nodes] = (struct formation_node){ .name = name, .node = fake_node(w->a, name, true), .wanted = true, .clique = clique };
+        w->nodes[w->n_nodes] =
+                (struct formation_node){ .name = name, .node = fake_node(w->a, name, true), .wanted = true, .clique = clique };
         return &w->nodes[w->n_nodes++];
 }
 
 static void clique(struct world *w, const char *id, const char *daemons, const char *more_meta) {
-        w->cliques[w->n_cliques++] = fake_clique_json(w->a, "{'metadata':{'name':'c-%s','namespace':'driver','uid':'u','resourceVersion':'7','labels':{'" CD_LABEL "':'" UID_A "','" CD_LABEL_CLIQUE
-                                                            "':'%s'}%s},'daemons':[%s]}", id, id, more_meta, daemons);
+        w->cliques[w->n_cliques++] =
+                fake_clique_json(w->a,
+                                 "{'metadata':{'name':'c-%s','namespace':'driver','uid':'u','resourceVersion':'7','labels':{'" CD_LABEL
+                                 "':'" UID_A "','" CD_LABEL_CLIQUE "':'%s'}%s},'daemons':[%s]}",
+                                 id, id, more_meta, daemons);
 }
 
-#define ENTRY(node, ip, clique, index, status) "{'nodeName':'" node "','ipAddress':'" ip "','cliqueID':'" clique "','index':" #index ",'status':'" status "'}"
+#define ENTRY(node, ip, clique, index, status)                                                                                             \
+        "{'nodeName':'" node "','ipAddress':'" ip "','cliqueID':'" clique "','index':" #index ",'status':'" status "'}"
 #define INFIX ",'annotations':{'" CD_ANNOTATION_INFIX "':'abc','" CD_ANNOTATION_NUM_NODES "':'0'}"
 
 static void make(struct world *w) {
         struct formation_input in = {
-                .cd = fake_cd_json(w->a, "{'metadata':{'name':'cd','namespace':'w','uid':'" UID_A "','resourceVersion':'1'},'spec':{'numNodes':0,'channel':{'resourceClaimTemplate':{'name':'t'}}}}"),
+                .cd = fake_cd_json(w->a,
+                                   "{'metadata':{'name':'cd','namespace':'w','uid':'" UID_A
+                                   "','resourceVersion':'1'},'spec':{'numNodes':0,'channel':{'resourceClaimTemplate':{'name':'t'}}}}"),
                 .nodes = w->nodes,
                 .n_nodes = w->n_nodes,
                 .cliques = w->cliques,
@@ -146,7 +153,8 @@ static void an_index_is_free_only_when_nothing_can_run_under_it(void **state) {
         n->pod = fake_daemon(w->a, "a", "10.0.0.1", CLIQUE_1, 0, true);
         make(w);
         assert_string_equal(entries(w, CLIQUE_1), "a=0@10.0.0.1+"); /* the pod is there */
-        n->node = fake_node_json(w->a, "{'metadata':{'name':'a','uid':'u','resourceVersion':'1'},'spec':{'taints':[{'key':'node.kubernetes.io/out-of-service'}]}}");
+        n->node = fake_node_json(w->a, "{'metadata':{'name':'a','uid':'u','resourceVersion':'1'},'spec':{'taints':[{'key':'node.kubernetes."
+                                       "io/out-of-service'}]}}");
         make(w);
         assert_string_equal(entries(w, CLIQUE_1), ""); /* the operator says that the machine is off */
         n->node = NULL;
@@ -175,8 +183,12 @@ static void a_replaced_pod_keeps_the_index_and_loses_ready(void **state) {
         add(w, "a", CLIQUE_1);
         make(w);
         assert_string_equal(entries(w, CLIQUE_1), "a=5@-");
-        w->nodes[0].pod = fake_pod_json(w->a, "{'metadata':{'name':'p','namespace':'driver','uid':'u2','resourceVersion':'1','annotations':{'" CD_ANNOTATION_TEMPLATE "':'h'}},'spec':{'nodeName':'a'},"
-                                              "'status':{'phase':'Pending','conditions':[{'type':'PodScheduled','status':'False','message':'cannot allocate all claims'}]}}");
+        w->nodes[0].pod = fake_pod_json(
+                w->a,
+                "{'metadata':{'name':'p','namespace':'driver','uid':'u2','resourceVersion':'1','annotations':{'" CD_ANNOTATION_TEMPLATE
+                "':'h'}},'spec':{'nodeName':'a'},"
+                "'status':{'phase':'Pending','conditions':[{'type':'PodScheduled','status':'False','message':'cannot allocate all "
+                "claims'}]}}");
         make(w);
         assert_string_equal(entries(w, CLIQUE_1), "a=5@-");
         assert_string_equal(member(w, "a")->message, "daemon Pod p cannot be scheduled: cannot allocate all claims");
@@ -261,8 +273,11 @@ static void an_adopted_clique_keeps_names_and_indices_and_loses_owners(void **st
         struct world *w = *state;
         clique(w, CLIQUE_1, ENTRY("b", "10.0.0.2", CLIQUE_1, 1, "Ready"), ",'ownerReferences':[{'uid':'x'}]");
         add(w, "a", CLIQUE_1);
-        add(w, "b", CLIQUE_1)->pod = fake_pod_json(w->a, "{'metadata':{'name':'go','namespace':'driver','uid':'u2','resourceVersion':'1','labels':{'" CD_LABEL_CLIQUE "':'" CLIQUE_1 "'}},"
-                                                         "'spec':{'nodeName':'b'},'status':{'phase':'Running','podIPs':[{'ip':'10.0.0.2'}],'conditions':[{'type':'Ready','status':'True'}]}}");
+        add(w, "b", CLIQUE_1)->pod = fake_pod_json(
+                w->a, "{'metadata':{'name':'go','namespace':'driver','uid':'u2','resourceVersion':'1','labels':{'" CD_LABEL_CLIQUE
+                      "':'" CLIQUE_1 "'}},"
+                      "'spec':{'nodeName':'b'},'status':{'phase':'Running','podIPs':[{'ip':'10.0.0.2'}],'conditions':[{'type':'Ready','"
+                      "status':'True'}]}}");
         make(w);
         assert_string_equal(entries(w, CLIQUE_1), "a=0@- b=1@10.0.0.2+");
         assert_null(w->f.cliques[0].infix);
@@ -297,15 +312,19 @@ static void a_node_that_another_domain_holds_waits_without_an_index(void **state
 static void a_daemon_that_is_down_says_why(void **state) {
         struct world *w = *state;
         clique(w, CLIQUE_1, ENTRY("a", "10.0.0.1", CLIQUE_1, 0, "Ready"), INFIX);
-        add(w, "a", CLIQUE_1)->pod = fake_pod_json(w->a, "{'metadata':{'name':'p','namespace':'driver','uid':'u2','resourceVersion':'1','labels':{'" CD_LABEL_CLIQUE "':'" CLIQUE_1 "'},'annotations':{'" CD_ANNOTATION_TEMPLATE "':'h','"
-                                                         IMEX_ANNOTATION_READY "':'true','" IMEX_ANNOTATION_INDEX "':'0'}},'spec':{'nodeName':'a'},'status':{'phase':'Running','podIPs':[{'ip':'10.0.0.1'}],"
-                                                         "'containerStatuses':[{'state':{'waiting':{'reason':'CrashLoopBackOff','message':'back-off 5s'}}}]}}");
+        add(w, "a", CLIQUE_1)->pod = fake_pod_json(
+                w->a,
+                "{'metadata':{'name':'p','namespace':'driver','uid':'u2','resourceVersion':'1','labels':{'" CD_LABEL_CLIQUE "':'" CLIQUE_1
+                "'},'annotations':{'" CD_ANNOTATION_TEMPLATE "':'h','" IMEX_ANNOTATION_READY "':'true','" IMEX_ANNOTATION_INDEX
+                "':'0'}},'spec':{'nodeName':'a'},'status':{'phase':'Running','podIPs':[{'ip':'10.0.0.1'}],"
+                "'containerStatuses':[{'state':{'waiting':{'reason':'CrashLoopBackOff','message':'back-off 5s'}}}]}}");
         make(w);
         assert_string_equal(entries(w, CLIQUE_1), "a=0@10.0.0.1-");
         assert_string_equal(member(w, "a")->message, "daemon Pod p: CrashLoopBackOff: back-off 5s");
 }
 
-/* Whatever is in the caches: an index is never held by two nodes of a clique, a node is in one clique only, and what was decided is stable. */
+/* Whatever is in the caches: an index is never held by two nodes of a clique, a node is in one clique only, and what was decided is stable.
+ */
 static void invariants_hold_for_anything(void **state) {
         static const char *const names[] = { "a", "b", "c", "d", "e" }, *const ids[] = { CLIQUE_1, CLIQUE_2, "", NULL };
         for (int round = 0; round < 10000; round++) {
@@ -314,7 +333,8 @@ static void invariants_hold_for_anything(void **state) {
                         struct buf b = BUF_INIT(4096);
                         for (size_t i = 0; i < 5; i++)
                                 if (fake_random(3) == 0)
-                                        buf_addf(&b, "%s{'nodeName':'%s','ipAddress':'','cliqueID':'%s','index':%d,'status':'Ready'}", b.n ? "," : "", names[i], ids[q], (int)fake_random(4));
+                                        buf_addf(&b, "%s{'nodeName':'%s','ipAddress':'','cliqueID':'%s','index':%d,'status':'Ready'}",
+                                                 b.n ? "," : "", names[i], ids[q], (int)fake_random(4));
                         if (fake_random(2))
                                 clique(&w, ids[q], buf_str(&b), INFIX);
                         buf_done(&b);
@@ -325,7 +345,8 @@ static void invariants_hold_for_anything(void **state) {
                         if (fake_random(4) == 0)
                                 n->node = fake_random(2) ? NULL : fake_node(w.a, names[i], false);
                         if (fake_random(2))
-                                n->pod = fake_daemon(w.a, names[i], "10.0.0.1", fake_random(5) ? ids[fake_random(2)] : "", (int)fake_random(5), fake_random(2));
+                                n->pod = fake_daemon(w.a, names[i], "10.0.0.1", fake_random(5) ? ids[fake_random(2)] : "",
+                                                     (int)fake_random(5), fake_random(2));
                 }
                 make(&w);
                 size_t in_cliques = 0;

@@ -6,11 +6,11 @@
 #include "base/mem.h"
 #include "domain/gates.h"
 
-#define DEFAULTS                                                                                                       \
-        "AllAlpha=false,AllBeta=false,ComputeDomainCliques=true,ConsumableShares=false,ContextualLogging=true,"        \
-        "CrashOnNVLinkFabricErrors=true,DRAListTypeAttributes=false,DeviceMetadata=false,DynamicMIG=false,"            \
-        "FabricManagerPartitioning=false,HostManagedIMEXDaemon=false,IMEXDaemonsWithDNSNames=true,"                    \
-        "LoggingAlphaOptions=false,LoggingBetaOptions=true,MPSSupport=false,NVMLDeviceHealthCheck=false,"              \
+#define DEFAULTS                                                                                                                           \
+        "AllAlpha=false,AllBeta=false,ComputeDomainCliques=true,ConsumableShares=false,ContextualLogging=true,"                            \
+        "CrashOnNVLinkFabricErrors=true,DRAListTypeAttributes=false,DeviceMetadata=false,DynamicMIG=false,"                                \
+        "FabricManagerPartitioning=false,HostManagedIMEXDaemon=false,IMEXDaemonsWithDNSNames=true,"                                        \
+        "LoggingAlphaOptions=false,LoggingBetaOptions=true,MPSSupport=false,NVMLDeviceHealthCheck=false,"                                  \
         "PassthroughSupport=false,TimeSlicingSettings=false,"
 
 static void defaults_render_as_in_the_go_driver(void **state) {

@@ -3,7 +3,13 @@
 #include "domain/objects.h"
 
 static const struct objects_settings settings = {
-        .ns = "driver", .resource_api = "v1", .image = "registry/image:1", .log_verbosity = "2", .gates = "A=true,", .max_nodes = 18, .priority_class = "",
+        .ns = "driver",
+        .resource_api = "v1",
+        .image = "registry/image:1",
+        .log_verbosity = "2",
+        .gates = "A=true,",
+        .max_nodes = 18,
+        .priority_class = "",
 };
 
 /* The value at a path such as "spec.template.spec.containers.0.image", as JSON text. */
@@ -42,7 +48,8 @@ static void daemonset(void **state) {
                 { "spec.template.spec.serviceAccountName", "\"compute-domain-daemon-service-account\"" },
                 { "spec.template.spec.imagePullSecrets", "" },
                 { "spec.template.spec.priorityClassName", "" },
-                { "spec.template.spec.resourceClaims", "[{\"name\":\"compute-domain-daemon\",\"resourceClaimTemplateName\":\"computedomain-daemon-" UID_A "\"}]" },
+                { "spec.template.spec.resourceClaims",
+                  "[{\"name\":\"compute-domain-daemon\",\"resourceClaimTemplateName\":\"computedomain-daemon-" UID_A "\"}]" },
                 { "spec.template.spec.tolerations.1", "{\"effect\":\"NoExecute\",\"operator\":\"Exists\"}" },
                 { "spec.template.spec.dnsConfig", "{\"options\":[{\"name\":\"ndots\",\"value\":\"1\"}]}" },
                 { "spec.template.spec.containers.0.name", "\"compute-domain-daemon\"" },
@@ -58,7 +65,8 @@ static void daemonset(void **state) {
                 { "spec.template.spec.containers.0.startupProbe.periodSeconds", "1" },
                 { "spec.template.spec.containers.0.livenessProbe.periodSeconds", "60" },
                 { "spec.template.spec.containers.0.readinessProbe.failureThreshold", "1" },
-                { "spec.template.spec.containers.0.readinessProbe.exec.command", "[\"compute-domain-daemon\",\"-v\",\"$(LOG_VERBOSITY)\",\"check\"]" },
+                { "spec.template.spec.containers.0.readinessProbe.exec.command",
+                  "[\"compute-domain-daemon\",\"-v\",\"$(LOG_VERBOSITY)\",\"check\"]" },
                 { "spec.template.spec.containers.0.securityContext.capabilities", "{\"drop\":[\"ALL\"]}" },
                 { "spec.template.spec.containers.0.securityContext.readOnlyRootFilesystem", "true" },
                 { "spec.template.spec.containers.0.securityContext.seccompProfile.type", "\"RuntimeDefault\"" },
@@ -87,8 +95,9 @@ static void daemonset_options(void **state) {
         objects_daemonset(&s, UID_A, s.gates, 18, &b);
         assert_string_equal(at(a, &b, "spec.template.spec.imagePullSecrets"), "[{\"name\":\"one\"},{\"name\":\"two\"}]");
         assert_string_equal(at(a, &b, "spec.template.spec.priorityClassName"), "\"high\"");
-        assert_string_equal(at(a, &b, "spec.template.spec.containers.0.resources"),
-                            "{\"requests\":{\"cpu\":\"10m\"},\"limits\":{\"memory\":\"1Gi\"},\"claims\":[{\"name\":\"compute-domain-daemon\"}]}");
+        assert_string_equal(
+                at(a, &b, "spec.template.spec.containers.0.resources"),
+                "{\"requests\":{\"cpu\":\"10m\"},\"limits\":{\"memory\":\"1Gi\"},\"claims\":[{\"name\":\"compute-domain-daemon\"}]}");
         buf_done(&b);
         arena_free(a);
 }
@@ -123,15 +132,18 @@ static void claim_templates(void **state) {
                 struct buf b = BUF_INIT(1 << 16);
                 objects_rct(apis[i], "w", "tpl", UID_A, CD_TARGET_WORKLOAD, "All", &b);
                 bool nested = !streq(apis[i], "v1beta1");
-                assert_string_equal(at(a, &b, "spec.spec.devices.requests"),
-                                    nested ? "[{\"name\":\"channel\",\"exactly\":{\"deviceClassName\":\"compute-domain-default-channel.nvidia.com\"}}]"
-                                           : "[{\"name\":\"channel\",\"deviceClassName\":\"compute-domain-default-channel.nvidia.com\"}]");
-                assert_string_equal(at(a, &b, "spec.spec.devices.config.0.opaque"),
-                                    "{\"driver\":\"compute-domain.nvidia.com\",\"parameters\":{\"apiVersion\":\"resource.nvidia.com/v1beta1\","
-                                    "\"kind\":\"ComputeDomainChannelConfig\",\"domainID\":\"" UID_A "\",\"allocationMode\":\"All\"}}");
+                assert_string_equal(
+                        at(a, &b, "spec.spec.devices.requests"),
+                        nested ? "[{\"name\":\"channel\",\"exactly\":{\"deviceClassName\":\"compute-domain-default-channel.nvidia.com\"}}]"
+                               : "[{\"name\":\"channel\",\"deviceClassName\":\"compute-domain-default-channel.nvidia.com\"}]");
+                assert_string_equal(
+                        at(a, &b, "spec.spec.devices.config.0.opaque"),
+                        "{\"driver\":\"compute-domain.nvidia.com\",\"parameters\":{\"apiVersion\":\"resource.nvidia.com/v1beta1\","
+                        "\"kind\":\"ComputeDomainChannelConfig\",\"domainID\":\"" UID_A "\",\"allocationMode\":\"All\"}}");
                 assert_string_equal(at(a, &b, "metadata.labels"), "{\"" CD_LABEL "\":\"" UID_A "\",\"" CD_LABEL_TARGET "\":\"Workload\"}");
                 /* what we write is what we recognise */
-                char *stored = xasprintf("{\"metadata\":{\"name\":\"tpl\",\"namespace\":\"w\",\"resourceVersion\":\"1\"},\"spec\":%s}", at(a, &b, "spec"));
+                char *stored = xasprintf("{\"metadata\":{\"name\":\"tpl\",\"namespace\":\"w\",\"resourceVersion\":\"1\"},\"spec\":%s}",
+                                         at(a, &b, "spec"));
                 const struct rct *r = fake_rct_json(a, "%s", stored);
                 assert_true(objects_rct_matches(r, UID_A, CD_TARGET_WORKLOAD, "All"));
                 assert_false(objects_rct_matches(r, UID_A, CD_TARGET_WORKLOAD, "Single"));
@@ -140,8 +152,10 @@ static void claim_templates(void **state) {
                 free(stored);
                 buf_clear(&b);
                 objects_rct(apis[i], "driver", "d", UID_A, CD_TARGET_DAEMON, NULL, &b);
-                assert_string_equal(at(a, &b, "spec.spec.devices.config.0.opaque.parameters"),
-                                    "{\"apiVersion\":\"resource.nvidia.com/v1beta1\",\"kind\":\"ComputeDomainDaemonConfig\",\"domainID\":\"" UID_A "\"}");
+                assert_string_equal(
+                        at(a, &b, "spec.spec.devices.config.0.opaque.parameters"),
+                        "{\"apiVersion\":\"resource.nvidia.com/v1beta1\",\"kind\":\"ComputeDomainDaemonConfig\",\"domainID\":\"" UID_A
+                        "\"}");
                 buf_done(&b);
                 arena_free(a);
         }
@@ -150,9 +164,13 @@ static void claim_templates(void **state) {
 /* The Go driver's template of an empty mode holds null. */
 static void a_template_of_the_go_driver_is_recognised(void **state) {
         struct arena *a = arena_new(4096);
-        const struct rct *r = fake_rct_json(a, "{'metadata':{'name':'t','resourceVersion':'1'},'spec':{'spec':{'devices':{'requests':[{'name':'channel','exactly':{'deviceClassName':"
-                                               "'compute-domain-default-channel.nvidia.com','allocationMode':'ExactCount','count':1}}],'config':[{'requests':['channel'],'opaque':{'driver':'compute-domain.nvidia.com',"
-                                               "'parameters':{'allocationMode':null,'apiVersion':'resource.nvidia.com/v1beta1','domainID':'" UID_A "','kind':'ComputeDomainChannelConfig'}}}]}}}}");
+        const struct rct *r =
+                fake_rct_json(a, "{'metadata':{'name':'t','resourceVersion':'1'},'spec':{'spec':{'devices':{'requests':[{'name':'channel','"
+                                 "exactly':{'deviceClassName':"
+                                 "'compute-domain-default-channel.nvidia.com','allocationMode':'ExactCount','count':1}}],'config':[{'"
+                                 "requests':['channel'],'opaque':{'driver':'compute-domain.nvidia.com',"
+                                 "'parameters':{'allocationMode':null,'apiVersion':'resource.nvidia.com/v1beta1','domainID':'" UID_A
+                                 "','kind':'ComputeDomainChannelConfig'}}}]}}}}");
         assert_true(objects_rct_matches(r, UID_A, CD_TARGET_WORKLOAD, "Single"));
         arena_free(a);
 }
@@ -165,7 +183,8 @@ static void finalizers_of_others_stay(void **state) {
         assert_string_equal(buf_str(&b), "{\"metadata\":{\"uid\":\"u\",\"resourceVersion\":\"7\",\"finalizers\":[\"a.io/x\",\"b.io/y\"]}}");
         buf_clear(&b);
         objects_finalizer(&m, list, 1, true, &b);
-        assert_string_equal(buf_str(&b), "{\"metadata\":{\"uid\":\"u\",\"resourceVersion\":\"7\",\"finalizers\":[\"a.io/x\",\"" CD_FINALIZER "\"]}}");
+        assert_string_equal(buf_str(&b),
+                            "{\"metadata\":{\"uid\":\"u\",\"resourceVersion\":\"7\",\"finalizers\":[\"a.io/x\",\"" CD_FINALIZER "\"]}}");
         buf_done(&b);
 }
 
@@ -175,8 +194,12 @@ static void node_patch(void **state) {
         objects_node(&m, &(struct objects_node_patch){ .set_domain = true, .domain_uid = UID_A }, &b);
         assert_string_equal(buf_str(&b), "{\"metadata\":{\"uid\":\"u\",\"labels\":{\"" CD_LABEL "\":\"" UID_A "\"}}}");
         buf_clear(&b);
-        objects_node(&m, &(struct objects_node_patch){ .set_domain = true, .set_gpu_clique = true, .gpu_clique = "c.1", .gpu_clique_ours = "c.1" }, &b);
-        assert_string_equal(buf_str(&b), "{\"metadata\":{\"uid\":\"u\",\"labels\":{\"" CD_LABEL "\":null,\"" GPU_CLIQUE_LABEL "\":\"c.1\"},\"annotations\":{\"" CD_ANNOTATION_GPU_CLIQUE "\":\"c.1\"}}}");
+        objects_node(
+                &m,
+                &(struct objects_node_patch){ .set_domain = true, .set_gpu_clique = true, .gpu_clique = "c.1", .gpu_clique_ours = "c.1" },
+                &b);
+        assert_string_equal(buf_str(&b), "{\"metadata\":{\"uid\":\"u\",\"labels\":{\"" CD_LABEL "\":null,\"" GPU_CLIQUE_LABEL
+                                         "\":\"c.1\"},\"annotations\":{\"" CD_ANNOTATION_GPU_CLIQUE "\":\"c.1\"}}}");
         buf_done(&b);
 }
 
@@ -186,7 +209,8 @@ static void an_empty_status_has_no_nodes(void **state) {
         struct formation f = { 0 };
         struct verdict v;
         struct buf b = BUF_INIT(4096);
-        const struct compute_domain *cd = fake_cd_json(a, "{'metadata':{'name':'cd','uid':'u','resourceVersion':'1'},'spec':{'channel':{}}}");
+        const struct compute_domain *cd =
+                fake_cd_json(a, "{'metadata':{'name':'cd','uid':'u','resourceVersion':'1'},'spec':{'channel':{}}}");
         verdict_make(cd, &f, &(struct verdict_problem){ 0 }, true, 1000, a, &v);
         objects_status(cd, &v, &b);
         assert_string_equal(at(a, &b, "status.nodes"), "null");

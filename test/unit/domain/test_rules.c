@@ -13,13 +13,13 @@ static void label_cases(void **state) {
                 const char *want;
         } cases[] = {
                 { NULL, { { 0 } }, 0, NULL },
-                { "a", { { 0 } }, 0, NULL },              /* nobody justifies it any more */
+                { "a", { { 0 } }, 0, NULL }, /* nobody justifies it any more */
                 { NULL, { a }, 1, "a" },
-                { "a", { a, b_older }, 2, "a" },          /* whoever holds the node keeps it */
+                { "a", { a, b_older }, 2, "a" }, /* whoever holds the node keeps it */
                 { "a", { b_older, a }, 2, "a" },
-                { "c", { a, b_older }, 2, "b" },          /* else the oldest claim */
+                { "c", { a, b_older }, 2, "b" }, /* else the oldest claim */
                 { NULL, { b, a }, 2, "a" },
-                { NULL, { a, b_same }, 2, "b" },          /* of the same second: by UID, so that every replica says the same */
+                { NULL, { a, b_same }, 2, "b" }, /* of the same second: by UID, so that every replica says the same */
                 { NULL, { b_same, a }, 2, "b" },
         };
         for (size_t i = 0; i < ARRAY_LEN(cases); i++)
@@ -56,16 +56,16 @@ static void gpu_label(void **state) {
                 { true, NULL, NULL, "x.1", "x.1", "x.1" },
                 { true, "x.1", "x.1", "x.2", "x.2", "x.2" },
                 { true, "x.1", "x.1", "x.1", "x.1", "x.1" },
-                { true, "x.1", "x.1", NULL, "x.1", "x.1" },   /* a missing slice removes nothing */
-                { true, "x.1", "x.1", "", NULL, NULL },       /* no fabric any more */
-                { true, "gfd", NULL, "x.1", "gfd", NULL },    /* another owner */
-                { true, "x.1", NULL, "x.1", "x.1", NULL },    /* another owner, who agrees */
-                { true, "gfd", "x.1", "x.1", "gfd", NULL },   /* somebody took over */
-                { true, NULL, "x.1", "x.1", "x.1", "x.1" },   /* removed by hand */
+                { true, "x.1", "x.1", NULL, "x.1", "x.1" }, /* a missing slice removes nothing */
+                { true, "x.1", "x.1", "", NULL, NULL },     /* no fabric any more */
+                { true, "gfd", NULL, "x.1", "gfd", NULL },  /* another owner */
+                { true, "x.1", NULL, "x.1", "x.1", NULL },  /* another owner, who agrees */
+                { true, "gfd", "x.1", "x.1", "gfd", NULL }, /* somebody took over */
+                { true, NULL, "x.1", "x.1", "x.1", "x.1" }, /* removed by hand */
                 { true, NULL, NULL, "", NULL, NULL },
                 { true, NULL, NULL, NULL, NULL, NULL },
-                { false, "x.1", "x.1", "x.1", NULL, NULL },   /* switched off: ours goes */
-                { false, "gfd", NULL, "x.1", "gfd", NULL },   /* and nobody else's */
+                { false, "x.1", "x.1", "x.1", NULL, NULL }, /* switched off: ours goes */
+                { false, "gfd", NULL, "x.1", "gfd", NULL }, /* and nobody else's */
                 { false, NULL, NULL, "x.1", NULL, NULL },
         };
         for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -91,22 +91,26 @@ static void index_cases(void **state) {
         assert_int_equal(out[1].index, 1);
         assert_int_equal(n_freed, 0);
         /* sticky, and what was used before comes last */
-        rules_indices((const struct rules_slot[]){ { "x", 0 }, { "y", 1 }, { "z", 2 } }, 3, NULL, 0, (const char *const[]){ "z", "w" }, 2, 18, a, out, &freed, &n_freed);
+        rules_indices((const struct rules_slot[]){ { "x", 0 }, { "y", 1 }, { "z", 2 } }, 3, NULL, 0, (const char *const[]){ "z", "w" }, 2,
+                      18, a, out, &freed, &n_freed);
         assert_int_equal(out[0].index, 2);
         assert_int_equal(out[1].index, 3);
         assert_int_equal(n_freed, 2);
         assert_int_equal(freed[0], 0);
         assert_int_equal(freed[1], 1);
         /* the longest free of those used before */
-        rules_indices((const struct rules_slot[]){ { "z", 2 } }, 1, (const int64_t[]){ 1, 0 }, 2, (const char *const[]){ "z", "w" }, 2, 3, a, out, &freed, &n_freed);
+        rules_indices((const struct rules_slot[]){ { "z", 2 } }, 1, (const int64_t[]){ 1, 0 }, 2, (const char *const[]){ "z", "w" }, 2, 3,
+                      a, out, &freed, &n_freed);
         assert_int_equal(out[1].index, 1);
         assert_int_equal(n_freed, 1);
         assert_int_equal(freed[0], 0);
         /* full */
-        rules_indices((const struct rules_slot[]){ { "x", 0 }, { "y", 1 } }, 2, NULL, 0, (const char *const[]){ "x", "y", "z" }, 3, 2, a, out, &freed, &n_freed);
+        rules_indices((const struct rules_slot[]){ { "x", 0 }, { "y", 1 } }, 2, NULL, 0, (const char *const[]){ "x", "y", "z" }, 3, 2, a,
+                      out, &freed, &n_freed);
         assert_int_equal(out[2].index, -1);
         /* two hold the same: the first keeps it */
-        rules_indices((const struct rules_slot[]){ { "x", 0 }, { "y", 0 } }, 2, NULL, 0, (const char *const[]){ "y", "x" }, 2, 18, a, out, &freed, &n_freed);
+        rules_indices((const struct rules_slot[]){ { "x", 0 }, { "y", 0 } }, 2, NULL, 0, (const char *const[]){ "y", "x" }, 2, 18, a, out,
+                      &freed, &n_freed);
         assert_int_equal(out[1].index, 0);
         assert_int_equal(out[0].index, 1);
         /* what a broken annotation says does no harm */
@@ -168,7 +172,8 @@ static void indices_over_a_life(void **state) {
         }
 }
 
-/* An index that was given back is the last to be given again, so that a peer that has not heard of it yet does not meet another under that id. */
+/* An index that was given back is the last to be given again, so that a peer that has not heard of it yet does not meet another under that
+ * id. */
 static void least_recently_used_first(void **state) {
         struct rules_slot held[1] = { { "a", 0 } };
         int64_t freed[8], seen[5];

@@ -2,7 +2,10 @@
 
 #include "domain/verdict.h"
 
-#define CD(status) "{'metadata':{'name':'cd','namespace':'w','uid':'" UID_A "','resourceVersion':'1','generation':3},'spec':{'numNodes':%d,'channel':{'resourceClaimTemplate':{'name':'t'}}},'status':" status "}"
+#define CD(status)                                                                                                                         \
+        "{'metadata':{'name':'cd','namespace':'w','uid':'" UID_A                                                                           \
+        "','resourceVersion':'1','generation':3},'spec':{'numNodes':%d,'channel':{'resourceClaimTemplate':{'name':'t'}}},'status':" status \
+        "}"
 #define NODE(name, status) "{'name':'" name "','ipAddress':'10.0.0.1','cliqueID':'" CLIQUE_1 "','index':0,'status':'" status "'}"
 
 static struct formation_member ready(const char *node, int64_t index) {
@@ -60,8 +63,10 @@ static void the_message_names_what_is_missing(void **st) {
         for (size_t i = 0; i < 8; i++)
                 m[i] = state(formation_text(a, "n%zu", i), FORMATION_STARTING, "no daemon Pod yet", true);
         struct verdict v = judge(a, fake_cd_json(a, CD("{}"), 0), m, 8, NULL);
-        assert_string_equal(v.conditions[0].message, "0 of 8 nodes are ready. n0: no daemon Pod yet; n1: no daemon Pod yet; n2: no daemon Pod yet; n3: no daemon Pod yet; "
-                                                     "n4: no daemon Pod yet; and 3 more");
+        assert_string_equal(
+                v.conditions[0].message,
+                "0 of 8 nodes are ready. n0: no daemon Pod yet; n1: no daemon Pod yet; n2: no daemon Pod yet; n3: no daemon Pod yet; "
+                "n4: no daemon Pod yet; and 3 more");
         arena_free(a);
 }
 
@@ -84,16 +89,21 @@ static void peers(void **st) {
         arena_free(a);
 }
 
-#define CONDITIONS(ready_status, ready_reason, ready_message)                                                          \
-        "'conditions':[{'type':'Ready','status':'" ready_status "','reason':'" ready_reason "','message':'" ready_message \
-        "','observedGeneration':3,'lastTransitionTime':'1970-01-01T00:01:40Z'},"                                       \
-        "{'type':'PeersConnected','status':'True','reason':'AllConnected','message':'All IMEX daemons have found each other','observedGeneration':3," \
+#define CONDITIONS(ready_status, ready_reason, ready_message)                                                                              \
+        "'conditions':[{'type':'Ready','status':'" ready_status "','reason':'" ready_reason "','message':'" ready_message                  \
+        "','observedGeneration':3,'lastTransitionTime':'1970-01-01T00:01:40Z'},"                                                           \
+        "{'type':'PeersConnected','status':'True','reason':'AllConnected','message':'All IMEX daemons have found each "                    \
+        "other','observedGeneration':3,"                                                                                                   \
         "'lastTransitionTime':'1970-01-01T00:01:40Z'}]"
 
 static void written_only_on_change(void **st) {
         struct arena *a = arena_new(4096);
         struct formation_member m = ready("a", 0);
-        const struct compute_domain *cd = fake_cd_json(a, CD("{'status':'Ready','nodesReady':1,'nodesWanted':1,'cliques':0,'nodes':[" NODE("a", "Ready") "]," CONDITIONS("True", "AllNodesReady", "The only node is ready") "}"), 0);
+        const struct compute_domain *cd =
+                fake_cd_json(a,
+                             CD("{'status':'Ready','nodesReady':1,'nodesWanted':1,'cliques':0,'nodes':[" NODE("a", "Ready") "]," CONDITIONS(
+                                     "True", "AllNodesReady", "The only node is ready") "}"),
+                             0);
         struct verdict v = judge(a, cd, &m, 1, NULL);
         assert_false(v.changed);
         assert_int_equal(v.conditions[0].last_transition, 100); /* kept while the condition's status stays */
@@ -138,8 +148,9 @@ static void events_tell_each_step(void **st) {
         const struct compute_domain *fresh = fake_cd_json(a, CD("{}"), 0), *empty = fake_cd_json(a, CD("{'status':'Ready'}"), 0),
                                     *one = fake_cd_json(a, CD("{'status':'Ready','nodes':[" NODE("a", "Ready") "]}"), 0),
                                     *forming = fake_cd_json(a, CD("{'status':'NotReady','nodes':[" NODE("a", "NotReady") "]}"), 0);
-        struct formation_member up = ready("a", 0), starting = state("a", FORMATION_STARTING, "why", true), lost = state("a", FORMATION_LOST, "why", true),
-                                failing = state("a", FORMATION_FAILING, "why", true), held = state("a", FORMATION_HELD, "why", false), moved = ready("a", 5);
+        struct formation_member up = ready("a", 0), starting = state("a", FORMATION_STARTING, "why", true),
+                                lost = state("a", FORMATION_LOST, "why", true), failing = state("a", FORMATION_FAILING, "why", true),
+                                held = state("a", FORMATION_HELD, "why", false), moved = ready("a", 5);
         assert_string_equal(reasons(a, fresh, NULL, 0, NULL), "");
         assert_string_equal(reasons(a, empty, &starting, 1, NULL), "NodeJoined");
         assert_string_equal(reasons(a, empty, &up, 1, NULL), "NodeJoined NodeReady");
