@@ -46,6 +46,7 @@ struct kube_call {
         uint64_t due_ms;
         unsigned attempts, failed;
         bool token_refreshed;
+        bool away;    /* waits because no answer came */
         bool refused; /* `refusal` is the whole answer: the request cannot be made */
         struct err refusal;
         const char *method, *content_type, *accept;
@@ -63,6 +64,7 @@ struct waiter {
         void *u;
 };
 TAILQ_HEAD(waiters, waiter);
+TAILQ_HEAD(hopes, kube__hope);
 TAILQ_HEAD(calls, kube_call);
 
 struct kube_client {
@@ -83,6 +85,9 @@ struct kube_client {
         const char *resource_api; /* static text */
         struct waiters waiters;
         struct kube_call *discovery;
+
+        struct hopes hopes;
+        unsigned n_away; /* waiting calls that hope, too */
 };
 
 static void pump(struct kube_client *c);
@@ -210,6 +215,8 @@ static void call_unlink(struct kube_call *call) {
         struct kube_client *c = call->client;
         if (call->state == CALL_WAITING) {
                 TAILQ_REMOVE(&c->waiting, call, entry);
+                c->n_away -= call->away;
+                call->away = false;
         } else if (call->state == CALL_IN_FLIGHT) {
                 TAILQ_REMOVE(&c->in_flight, call, entry);
                 c->n_in_flight--;
@@ -230,6 +237,47 @@ static void call_wait(struct kube_call *call, uint64_t due_ms) {
                 TAILQ_INSERT_AFTER(&c->waiting, at, call, entry);
         else
                 TAILQ_INSERT_HEAD(&c->waiting, call, entry);
+}
+
+/* ---- the server is back ---- */
+
+/* Transport errors carry libcurl's number, all others the HTTP status. */
+bool kube_client__away(const struct err *e) {
+        return e->kind == ERR_RETRY && e->code > 0 && e->code < 100;
+}
+
+void kube_client__hope(struct kube_client *c, struct kube__hope *h) {
+        if (h->waits)
+                return;
+        h->waits = true;
+        TAILQ_INSERT_TAIL(&c->hopes, h, entry);
+}
+
+void kube_client__unhope(struct kube_client *c, struct kube__hope *h) {
+        if (!h->waits)
+                return;
+        h->waits = false;
+        TAILQ_REMOVE(&c->hopes, h, entry);
+}
+
+void kube_client__heard(struct kube_client *c) {
+        struct kube_call *call, *next;
+        struct kube__hope *h;
+
+        while ((h = TAILQ_FIRST(&c->hopes))) {
+                kube_client__unhope(c, h);
+                h->fn(h);
+        }
+        if (c->n_away == 0)
+                return;
+        for (call = TAILQ_FIRST(&c->waiting); call; call = next) {
+                next = TAILQ_NEXT(call, entry);
+                if (call->away) {
+                        call_unlink(call);
+                        call_wait(call, 0);
+                }
+        }
+        pump(c);
 }
 
 static void call_finish(struct kube_call *call, yyjson_val *obj, const struct err *e) {
@@ -255,6 +303,8 @@ static void on_answer(void *u, const struct http_response *r) {
         int wait_s;
 
         call->http = NULL;
+        if (!r->transport && r->status < 500)
+                kube_client__heard(c);
         if (!r->transport && r->status >= 200 && r->status < 300) {
                 yyjson_doc *doc = r->body_len ? yyjson_read(r->body, r->body_len, 0) : NULL;
                 if (r->body_len && !doc)
@@ -286,6 +336,8 @@ static void on_answer(void *u, const struct http_response *r) {
         log_v(2, "API request will be retried", kv_str("method", call->method), kv_str("path", call->path), kv_int("in_ms", ms), kv_err(&e));
         call_unlink(call);
         call_wait(call, now_ms(c) + ms);
+        call->away = kube_client__away(&e);
+        c->n_away += call->away;
         pump(c);
 }
 
@@ -302,7 +354,7 @@ static void call_send(struct kube_call *call) {
                 .done = on_answer,
                 .u = call,
         };
-        TAILQ_REMOVE(&c->waiting, call, entry);
+        call_unlink(call);
         TAILQ_INSERT_TAIL(&c->in_flight, call, entry);
         call->state = CALL_IN_FLIGHT;
         c->n_in_flight++;
@@ -596,6 +648,7 @@ int kube_client_new(uv_loop_t *loop, const struct kube_client_options *o, struct
         TAILQ_INIT(&c->waiting);
         TAILQ_INIT(&c->in_flight);
         TAILQ_INIT(&c->waiters);
+        TAILQ_INIT(&c->hopes);
         uv_timer_init(loop, &c->timer);
         *ret = c;
         return 0;

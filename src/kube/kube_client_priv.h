@@ -2,6 +2,8 @@
 #ifndef KUBE_KUBE_CLIENT_PRIV_H
 #define KUBE_KUBE_CLIENT_PRIV_H
 
+#include <sys/queue.h>
+
 #include "base/http_client.h"
 #include "kube/kube_client.h"
 
@@ -29,6 +31,20 @@ void kube_client__status_error(yyjson_val *status, int code, struct err *e, int 
 void kube_client__reconnect(struct kube_client *c);
 /* The server said 401: the token file is read again before the next request. */
 void kube_client__refresh_token(struct kube_client *c);
+
+/* Somebody who waits out his back-off because the server was away, and would rather come at once when it is back. The first answer to
+ * anybody calls them all, from inside that answer: fn only sets a timer. */
+struct kube__hope {
+        TAILQ_ENTRY(kube__hope) entry;
+        void (*fn)(struct kube__hope *h);
+        bool waits;
+};
+void kube_client__hope(struct kube_client *c, struct kube__hope *h);
+void kube_client__unhope(struct kube_client *c, struct kube__hope *h);
+/* The server answered; for answers that the client does not see, those of watches. */
+void kube_client__heard(struct kube_client *c);
+/* True when the error means that no answer came. */
+bool kube_client__away(const struct err *e);
 
 /* Whether requests for this resource can be made, or its version is yet to be discovered. */
 bool kube_client__knows(const struct kube_client *c, const struct kube_resource *res);

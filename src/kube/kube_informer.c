@@ -56,6 +56,7 @@ struct kube_informer {
         char *rv, *page;
 
         unsigned failures;
+        struct kube__hope hope;
         enum err_kind trouble; /* the kind and code that were told; ERR_NONE: well */
         int trouble_code;
 };
@@ -157,8 +158,15 @@ static void fail(struct kube_informer *i, const struct err *e, int wait_s) {
         ms = backoff_ms(BACKOFF_MIN_MS, BACKOFF_MAX_MS, i->failures);
         log_v(2, "watch will be retried", kv_str("resource", i->o.res->plural), kv_int("in_ms", ms), kv_err(e));
         tell_trouble(i, e);
-        if (!i->dead)
-                step_after(i, asked > ms ? asked + ms : ms);
+        if (i->dead)
+                return;
+        step_after(i, asked > ms ? asked + ms : ms);
+        if (kube_client__away(e))
+                kube_client__hope(i->client, &i->hope);
+}
+
+static void on_hope(struct kube__hope *h) {
+        step_after(CONTAINER(h, struct kube_informer, hope), 0);
 }
 
 /* The server no longer has the history since our version. The first time in a row the list is made at once. */
@@ -284,6 +292,7 @@ static void on_head(void *u) {
 
         enter(i);
         i->headed = true;
+        kube_client__heard(i->client);
         step_after(i, silence_ms(i));
         tell_well(i);
         leave(i);
@@ -366,6 +375,7 @@ static void on_version(void *u, const struct err *e) {
 /* Nothing is in progress: begins what is needed next. Called between enter() and leave(). */
 static void step(struct kube_informer *i) {
         uv_timer_stop(&i->timer);
+        kube_client__unhope(i->client, &i->hope);
         if (!kube_client__knows(i->client, i->o.res)) {
                 i->asked_version = true;
                 kube_discover_resource_api(i->client, on_version, i);
@@ -438,6 +448,7 @@ struct kube_informer *kube_informer_new(struct kube_client *c, const struct kube
         i->cache = object_cache_new(&cache);
         STAILQ_INIT(&i->notes);
         watch_stream_init(&i->stream, MAX_EVENT, on_event, i);
+        i->hope.fn = on_hope;
         uv_timer_init(i->loop, &i->turn);
         uv_timer_init(i->loop, &i->timer);
         i->open_handles = 2;
@@ -478,6 +489,7 @@ void kube_informer_free(struct kube_informer *i) {
         uv_timer_stop(&i->timer);
         kube_cancel(TAKE(i->list));
         http_cancel(TAKE(i->watch));
+        kube_client__unhope(i->client, &i->hope);
         if (i->asked_version)
                 kube_client__undiscover(i->client, on_version, i);
         if (i->busy == 0)

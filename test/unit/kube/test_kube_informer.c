@@ -40,7 +40,7 @@ struct world {
 
         /* what the informer said */
         struct buf log;
-        bool synced, changed, undecodable, trouble, well;
+        bool synced, changed, undecodable, trouble, well, got;
         unsigned n_synced, n_undecodable, n_trouble;
         struct err err;
         void (*on_changed)(struct world *w);
@@ -130,6 +130,10 @@ static void on_trouble(void *u, const struct err *e) {
         } else {
                 w->well = true;
         }
+}
+
+static void on_got(void *u, yyjson_val *obj, const struct err *e) {
+        ((struct world *)u)->got = true;
 }
 
 static void connect_to(struct world *w, int port) {
@@ -384,6 +388,41 @@ static void test_server_gone_and_back(void **state) {
         assert_string_equal(w->watch_rv, "11");
         assert_int_equal(w->n_trouble, 2);
         assert_int_equal(w->n_lists, 1);
+}
+
+/* Each waits out a back-off of its own; the first that gets an answer wakes the others. */
+static void test_all_come_back_together(void **state) {
+        struct world *w = *state;
+        struct kube_informer *more[7];
+        struct kube_call *call;
+        int port = fake_server_port(w->server);
+        uint64_t first = 0, last = 0;
+
+        begin_watching(w);
+        w->o.changed = NULL;
+        w->o.synced = NULL;
+        w->o.trouble = NULL;
+        for (size_t i = 0; i < ARRAY_LEN(more); i++)
+                more[i] = kube_informer_new(w->client, &w->o);
+        wait_for_watch(w, 8);
+        fake_server_free(w->server);
+        w->server = NULL;
+        call = kube_start(w->client, &(struct kube_request){
+                .verb = KUBE_GET, .res = &kube_pods, .ns = "ns", .name = "a", .attempts = UINT32_MAX, .done = on_got, .u = w });
+        assert_non_null(call);
+        run_for(&w->loop, 3500);
+        w->server = fake_server_new(&w->loop, port, on_request, w);
+        w->n_watches = 0;
+        for (int i = 0; i < 10000 && (w->n_watches < 8 || !w->got); i++) {
+                run_for(&w->loop, 1);
+                if (!first && fake_server_requests(w->server))
+                        first = uv_hrtime();
+                last = uv_hrtime();
+        }
+        assert_true(w->got && w->n_watches == 8);
+        assert_in_range((last - first) / 1000000, 0, 150);
+        for (size_t i = 0; i < ARRAY_LEN(more); i++)
+                kube_informer_free(more[i]);
 }
 
 static void test_refusal_is_told_once_and_retried(void **state) {
@@ -773,6 +812,7 @@ int main(void) {
                 T(test_history_gone_lists_again_and_reports_the_difference),
                 T(test_410_as_the_answer_to_a_watch),
                 T(test_server_gone_and_back),
+                T(test_all_come_back_together),
                 T(test_refusal_is_told_once_and_retried),
                 T(test_missing_kind_appears),
                 T(test_429_on_watch_keeps_the_version),
