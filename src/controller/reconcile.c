@@ -12,7 +12,7 @@
  * has started, which takes longer than this; what only people look at may wait a little more. */
 static const struct {
         unsigned gather_ms, interval_ms;
-} pace[] = { [PLAN_NOW] = { 0, 0 }, [PLAN_SOON] = { 20, 200 }, [PLAN_LATER] = { 150, 1000 } };
+} pace[] = { [PLAN_NOW] = { 0, 0 }, [PLAN_SOON] = { 20, 400 }, [PLAN_LATER] = { 150, 1000 } };
 
 static int64_t now_s(void) {
         struct timespec t;

@@ -1,0 +1,111 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "controller/config.h"
+
+/* Every variable that the chart sets, and what is required. */
+static void clear_env(void) {
+        static const char *const names[] = { "POD_NAME",
+                                             "NAMESPACE",
+                                             "IMAGE_NAME",
+                                             "LOG_VERBOSITY_CD_DAEMON",
+                                             "MAX_NODES_PER_IMEX_DOMAIN",
+                                             "CD_DAEMON_IMAGE_PULL_SECRET_NAMES",
+                                             "CD_DAEMON_RESOURCES",
+                                             "ADDITIONAL_NAMESPACES",
+                                             "IMEX_MODE",
+                                             "IMEX_ISOLATION",
+                                             "FEATURE_GATES",
+                                             "LEADER_ELECTION_RENEW_DEADLINE" };
+        for (size_t i = 0; i < ARRAY_LEN(names); i++)
+                unsetenv(names[i]);
+        setenv("POD_NAME", "pod", 1);
+        setenv("IMAGE_NAME", "image:1", 1);
+        setenv("LOG_VERBOSITY_CD_DAEMON", "4", 1);
+}
+
+static int load(struct config *c, struct err *e) {
+        char name[] = "compute-domain-controller", *argv[] = { name, NULL };
+        return config_load(c, 1, argv, e);
+}
+
+static void defaults(void **state) {
+        struct config c;
+        struct err e;
+        clear_env();
+        if (load(&c, &e) < 0)
+                fail_msg("%s", e.msg);
+        assert_string_equal(c.ns, "default");
+        assert_int_equal(c.max_nodes, 18);
+        assert_int_equal(c.lease_duration_ms, 15000);
+        assert_string_equal(c.lease_name, "nvidia-compute-domain-controller");
+        assert_string_equal(c.daemon_verbosity_text, "4");
+        assert_int_equal(c.n_namespaces, 1);
+        assert_true(c.apply_crds);
+        config_done(&c);
+}
+
+static void lists_are_split_and_deduplicated(void **state) {
+        struct config c;
+        struct err e;
+        clear_env();
+        setenv("NAMESPACE", "driver", 1);
+        setenv("ADDITIONAL_NAMESPACES", "old, driver,,older,old", 1);
+        setenv("CD_DAEMON_IMAGE_PULL_SECRET_NAMES", "a b,c", 1);
+        setenv("CD_DAEMON_RESOURCES", "{\"requests\":{\"cpu\":\"10m\"}}", 1);
+        if (load(&c, &e) < 0)
+                fail_msg("%s", e.msg);
+        assert_int_equal(c.n_namespaces, 3);
+        assert_string_equal(c.namespaces[0], "driver");
+        assert_string_equal(c.namespaces[1], "old");
+        assert_string_equal(c.namespaces[2], "older");
+        assert_int_equal(c.n_pull_secrets, 3);
+        assert_true(str_eq(c.requests, STR("{\"cpu\":\"10m\"}")));
+        assert_int_equal(c.limits.n, 0);
+        config_done(&c);
+}
+
+static void what_cannot_work_is_refused_in_words(void **state) {
+        static const struct {
+                const char *name, *value, *want;
+        } cases[] = {
+                { "POD_NAME", NULL, "POD_NAME" },
+                { "IMAGE_NAME", NULL, "IMAGE_NAME" },
+                { "LOG_VERBOSITY_CD_DAEMON", "loud", "LOG_VERBOSITY_CD_DAEMON" },
+                { "IMEX_MODE", "hostManaged", "requires feature gate HostManagedIMEXDaemon" },
+                { "IMEX_MODE", "somebody", "neither driverManaged nor hostManaged" },
+                { "IMEX_ISOLATION", "channel", "not implemented in this version" },
+                { "IMEX_ISOLATION", "wall", "neither domain nor channel" },
+                { "FEATURE_GATES", "IMEXDaemonsWithDNSNames=false", "ComputeDomainCliques requires feature gate IMEXDaemonsWithDNSNames" },
+                { "FEATURE_GATES", "Warp=true", "unrecognized feature gate: Warp" },
+                { "CD_DAEMON_RESOURCES", "{\"requests\":", "not JSON" },
+                { "CD_DAEMON_RESOURCES", "{\"cpu\":1}", "unknown field \"cpu\"" },
+                { "MAX_NODES_PER_IMEX_DOMAIN", "0", "not between 1 and 1024" },
+                { "LEADER_ELECTION_RENEW_DEADLINE", "20s", "renew deadline < lease duration" },
+        };
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+                struct config c;
+                struct err e = { 0 };
+                clear_env();
+                if (cases[i].value)
+                        setenv(cases[i].name, cases[i].value, 1);
+                else
+                        unsetenv(cases[i].name);
+                if (load(&c, &e) == 0 || !strstr(e.msg, cases[i].want))
+                        fail_msg("%s=%s: '%s'", cases[i].name, cases[i].value ? cases[i].value : "(unset)", e.msg);
+                config_done(&c);
+        }
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(defaults),
+                cmocka_unit_test(lists_are_split_and_deduplicated),
+                cmocka_unit_test(what_cannot_work_is_refused_in_words),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
