@@ -27,7 +27,7 @@ with_driver() {
 	"$cluster/image" "$checkout/build/image.tar"
 	"$cluster/helm" upgrade --install compute-domains "$checkout/deploy/chart/compute-domains" --namespace "$driver_ns" --create-namespace \
 		--values "$cluster/driver-values.yaml" --wait --timeout 120s "$@" >/dev/null
-	k -n "$driver_ns" rollout status daemonset,deployment --timeout=120s >/dev/null
+	k -n "$driver_ns" rollout status daemonset/compute-domains-kubelet-plugin --timeout=120s >/dev/null
 	eventually 60 slices_published "$n"
 }
 

@@ -29,7 +29,7 @@ clique_conf() { "$cluster/node" "$1" sed -i "s/^$2=.*/$2=$3/" /run/nvidia/driver
 	k -n "$ns" delete pod a
 	k -n "$driver_ns" scale deployment compute-domains-controller --replicas=2
 	eventually 60 labels_gone
-	k -n "$driver_ns" rollout status deployment --timeout=60s
+	k -n "$driver_ns" rollout status deployment/compute-domains-controller --timeout=60s
 }
 
 @test "the kubelet plugin is killed while a Prepare waits" {
@@ -145,7 +145,7 @@ clique_conf() { "$cluster/node" "$1" sed -i "s/^$2=.*/$2=$3/" /run/nvidia/driver
 @test "a node without fabric: the pod runs without a channel and an Event says so" {
 	clique_conf 2 FABRIC_STATE 0
 	k -n "$driver_ns" delete pod "$(plugin_pod 2)"
-	k -n "$driver_ns" rollout status daemonset --timeout=60s
+	k -n "$driver_ns" rollout status daemonset/compute-domains-kubelet-plugin --timeout=60s
 	no_clique() { k get resourceslices -o json | jq -e '[.items[] | select(.spec.nodeName == "node-2") | .spec.devices[] | .attributes | has("cliqueID")] == [false, false]' >/dev/null; }
 	eventually 30 no_clique
 	domain d
@@ -157,7 +157,7 @@ clique_conf() { "$cluster/node" "$1" sed -i "s/^$2=.*/$2=$3/" /run/nvidia/driver
 	clique_conf 2 FABRIC_STATE 3
 	k -n "$ns" delete pod a
 	k -n "$driver_ns" delete pod "$(plugin_pod 2)"
-	k -n "$driver_ns" rollout status daemonset --timeout=60s
+	k -n "$driver_ns" rollout status daemonset/compute-domains-kubelet-plugin --timeout=60s
 	has_clique() { ! no_clique; }
 	eventually 30 has_clique
 }
@@ -165,7 +165,7 @@ clique_conf() { "$cluster/node" "$1" sed -i "s/^$2=.*/$2=$3/" /run/nvidia/driver
 @test "two cliques in one ComputeDomain" {
 	"$cluster/clique" 3 2
 	k -n "$driver_ns" delete pod "$(plugin_pod 3)"
-	k -n "$driver_ns" rollout status daemonset --timeout=60s
+	k -n "$driver_ns" rollout status daemonset/compute-domains-kubelet-plugin --timeout=60s
 	relabelled() { [[ $(k get node node-3 -o "jsonpath={.metadata.labels.nvidia\.com/gpu\.clique}") == *.2 ]]; }
 	eventually 30 relabelled
 	domain d
@@ -178,7 +178,7 @@ clique_conf() { "$cluster/node" "$1" sed -i "s/^$2=.*/$2=$3/" /run/nvidia/driver
 	"$cluster/clique" 3 1
 	k -n "$ns" delete pod a b
 	k -n "$driver_ns" delete pod "$(plugin_pod 3)"
-	k -n "$driver_ns" rollout status daemonset --timeout=60s
+	k -n "$driver_ns" rollout status daemonset/compute-domains-kubelet-plugin --timeout=60s
 }
 
 @test "the kubelet is restarted under a running workload" {
@@ -188,7 +188,8 @@ clique_conf() { "$cluster/node" "$1" sed -i "s/^$2=.*/$2=$3/" /run/nvidia/driver
 	"$cluster/kubelet" 1 stop
 	"$cluster/kubelet" 1 start
 	k wait --for=condition=Ready node/node-1 --timeout=60s
-	has_channel a
+	eventually 30 has_channel a # the kubelet has to find its pods again
+	[[ $(k -n "$ns" get pod a -o jsonpath='{.status.containerStatuses[0].restartCount}') == 0 ]]
 	k -n "$ns" delete pod a
 	eventually 60 labels_gone
 }
