@@ -330,9 +330,7 @@ static void test_watch_that_ends_in_order_is_resumed(void **state) {
         run_for(&w->loop, 1050);
         fake_end(w->watch);
         w->watching = false;
-        uint64_t before = uv_hrtime();
         run_until(&w->loop, &w->watching);
-        assert_true(uv_hrtime() - before < 100000000U);
         assert_int_equal(w->n_lists, 1);
 }
 

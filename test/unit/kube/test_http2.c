@@ -1,0 +1,344 @@
+/* The HTTP client over TLS and HTTP/2: whom it trusts, and many streams on one connection. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/http_client.h"
+#include "base/mem.h"
+#include "fake_h2_server.h"
+#include "fake_server.h"
+
+enum { MAX_CALLS = 64, BIG = 3 << 20 };
+
+struct one {
+        struct world *w;
+        struct http_call *call;
+        unsigned i;
+        bool done, failed, headed;
+        int status;
+        struct err err;
+        struct str body;
+        size_t got;
+        uint64_t hash;
+};
+
+struct world {
+        uv_loop_t loop;
+        struct fake_h2 *server;
+        struct http_client *client;
+        struct one calls[MAX_CALLS];
+        struct fake_h2_stream *streams[MAX_CALLS];
+        unsigned n_streams, n_done;
+        char *big;
+        bool all_done;
+};
+
+static void on_request(void *u, struct fake_h2_stream *s, const char *method, const char *path) {
+        struct world *w = u;
+        assert_string_equal(method, "GET");
+        if (str_starts(path, "/stream")) {
+                w->streams[w->n_streams++] = s;
+                fake_h2_begin(s, 200);
+        } else if (streq(path, "/big")) {
+                fake_h2_begin(s, 200);
+                fake_h2_data(s, w->big, BIG);
+                fake_h2_end(s);
+        } else if (!streq(path, "/silent")) {
+                fake_h2_begin(s, 200);
+                fake_h2_data(s, "{}", 2);
+                fake_h2_end(s);
+        }
+}
+
+static int set_up(void **state) {
+        struct world *w = xnew(struct world);
+        uv_loop_init(&w->loop);
+        for (unsigned i = 0; i < MAX_CALLS; i++)
+                w->calls[i] = (struct one){ .w = w, .i = i };
+        w->big = xmalloc(BIG);
+        for (size_t i = 0; i < BIG; i++)
+                w->big[i] = (char)(i * 2654435761U >> 13);
+        *state = w;
+        return 0;
+}
+
+static int tear_down(void **state) {
+        struct world *w = *state;
+        http_client_free(w->client);
+        fake_h2_free(w->server);
+        loop_end(&w->loop);
+        free(w->big);
+        free(w);
+        return 0;
+}
+
+static void connect_with(struct world *w, struct http_client_options o) {
+        _cleanup_(freep) char *url = xasprintf("https://127.0.0.1:%d", fake_h2_port(w->server));
+        struct err e;
+        o.base_url = url;
+        o.user_agent = "test";
+        assert_int_equal(http_client_new(&w->loop, &o, &w->client, &e), 0);
+}
+
+static void serve(struct world *w) {
+        w->server = fake_h2_new(&w->loop, "127.0.0.1", false, on_request, w);
+        connect_with(w, (struct http_client_options){ .ca_pem = fake_h2_ca(w->server) });
+}
+
+static void on_done(void *u, const struct http_response *r) {
+        struct one *o = u;
+        o->done = true;
+        o->call = NULL;
+        o->status = r->status;
+        o->failed = r->transport != NULL;
+        if (r->transport)
+                o->err = *r->transport;
+        if (r->body_len) {
+                o->got = r->body_len;
+                o->hash = str_fnv64(r->body, r->body_len);
+        }
+        o->w->n_done++;
+}
+
+static void on_data(void *u, const char *p, size_t n) {
+        struct one *o = u;
+        o->got += n;
+}
+
+static void on_head(void *u) {
+        ((struct one *)u)->headed = true;
+}
+
+static struct one *get(struct world *w, unsigned i, const char *path, unsigned timeout_ms) {
+        struct one *o = &w->calls[i];
+        o->done = false;
+        o->call = http_start(w->client, &(struct http_request){ .method = "GET", .path = path, .timeout_ms = timeout_ms, .done = on_done, .u = o });
+        return o;
+}
+
+static struct one *stream(struct world *w, unsigned i) {
+        struct one *o = &w->calls[i];
+        o->call = http_start(w->client, &(struct http_request){ .method = "GET", .path = "/stream", .head = on_head, .data = on_data, .done = on_done, .u = o });
+        return o;
+}
+
+static void test_trusted(void **state) {
+        struct world *w = *state;
+        serve(w);
+        run_until(&w->loop, &get(w, 0, "/x", 5000)->done);
+        assert_false(w->calls[0].failed);
+        assert_int_equal(w->calls[0].status, 200);
+}
+
+static void expect_refusal(struct world *w, const char *says) {
+        run_until(&w->loop, &get(w, 0, "/x", 5000)->done);
+        assert_true(w->calls[0].failed);
+        assert_int_equal(w->calls[0].err.kind, ERR_RETRY);
+        if (!strstr(w->calls[0].err.msg, says))
+                fail_msg("'%s' without '%s'", w->calls[0].err.msg, says);
+}
+
+static void test_another_authority(void **state) {
+        struct world *w = *state;
+        w->server = fake_h2_new(&w->loop, "127.0.0.1", false, on_request, w);
+        connect_with(w, (struct http_client_options){ .ca_pem = fake_h2_other_ca(w->server) });
+        expect_refusal(w, "certificate");
+}
+
+static void test_system_roots_do_not_know_it(void **state) {
+        struct world *w = *state;
+        w->server = fake_h2_new(&w->loop, "127.0.0.1", false, on_request, w);
+        connect_with(w, (struct http_client_options){ 0 });
+        expect_refusal(w, "certificate");
+}
+
+static void test_another_name(void **state) {
+        struct world *w = *state;
+        w->server = fake_h2_new(&w->loop, "api.example", false, on_request, w);
+        connect_with(w, (struct http_client_options){ .ca_pem = fake_h2_ca(w->server) });
+        expect_refusal(w, "127.0.0.1");
+}
+
+static void test_server_name(void **state) {
+        struct world *w = *state;
+        w->server = fake_h2_new(&w->loop, "api.example", false, on_request, w);
+        connect_with(w, (struct http_client_options){ .ca_pem = fake_h2_ca(w->server), .tls_server_name = "api.example" });
+        run_until(&w->loop, &get(w, 0, "/x", 5000)->done);
+        assert_false(w->calls[0].failed);
+}
+
+static void test_client_certificate(void **state) {
+        struct world *w = *state;
+        w->server = fake_h2_new(&w->loop, "127.0.0.1", true, on_request, w);
+        connect_with(w, (struct http_client_options){ .ca_pem = fake_h2_ca(w->server), .cert_pem = fake_h2_client_cert(w->server),
+                                                      .key_pem = fake_h2_client_key(w->server) });
+        run_until(&w->loop, &get(w, 0, "/x", 5000)->done);
+        assert_false(w->calls[0].failed);
+}
+
+static void test_client_certificate_missing(void **state) {
+        struct world *w = *state;
+        w->server = fake_h2_new(&w->loop, "127.0.0.1", true, on_request, w);
+        connect_with(w, (struct http_client_options){ .ca_pem = fake_h2_ca(w->server) });
+        expect_refusal(w, "");
+}
+
+static void open_streams(struct world *w, unsigned n) {
+        for (unsigned i = 0; i < n; i++)
+                stream(w, i);
+        for (unsigned i = 0; i < n; i++)
+                run_until(&w->loop, &w->calls[i].headed);
+}
+
+static void test_streams_share_one_connection(void **state) {
+        struct world *w = *state;
+        serve(w);
+        open_streams(w, 20);
+        run_until(&w->loop, &get(w, 30, "/x", 5000)->done);
+        assert_int_equal(fake_h2_accepted(w->server), 1);
+        for (unsigned i = 0; i < 20; i++)
+                fake_h2_data(w->streams[i], "event\n", 6);
+        run_for(&w->loop, 50);
+        for (unsigned i = 0; i < 20; i++)
+                assert_int_equal(w->calls[i].got, 6);
+}
+
+static void test_cancel_resets_one_stream_only(void **state) {
+        struct world *w = *state;
+        serve(w);
+        open_streams(w, 5);
+        http_cancel(w->calls[2].call);
+        /* libcurl 7.88 sends the reset with the next frame only. */
+        run_until(&w->loop, &get(w, 30, "/x", 5000)->done);
+        assert_int_equal(fake_h2_resets(w->server), 1);
+        unsigned gone = 0;
+        for (unsigned i = 0; i < 5; i++) {
+                gone += fake_h2_gone(w->streams[i]);
+                if (!fake_h2_gone(w->streams[i]))
+                        fake_h2_data(w->streams[i], "event\n", 6);
+        }
+        run_for(&w->loop, 50);
+        assert_int_equal(gone, 1);
+        assert_int_equal(w->calls[2].got, 0);
+        for (unsigned i = 0; i < 5; i++)
+                assert_true(i == 2 || w->calls[i].got == 6);
+        assert_int_equal(fake_h2_accepted(w->server), 1);
+        assert_int_equal(w->n_done, 1);
+}
+
+static void test_cancel_while_connecting(void **state) {
+        struct world *w = *state;
+        serve(w);
+        get(w, 0, "/x", 5000);
+        get(w, 1, "/x", 5000);
+        http_cancel(w->calls[0].call);
+        run_until(&w->loop, &w->calls[1].done);
+        assert_false(w->calls[0].done || w->calls[1].failed);
+}
+
+/* More at once, again and again over the same connection, than any buffer of libcurl's holds. */
+static void test_many_large_answers_come_whole(void **state) {
+        struct world *w = *state;
+        uint64_t hash = str_fnv64(w->big, BIG);
+        serve(w);
+        for (unsigned round = 0; round < 3; round++) {
+                w->n_done = 0;
+                if (round == 0)
+                        open_streams(w, 3);
+                for (unsigned i = 10; i < 26; i++)
+                        get(w, i, "/big", 0);
+                for (unsigned i = 10; i < 26; i++)
+                        run_until(&w->loop, &w->calls[i].done);
+                for (unsigned i = 10; i < 26; i++) {
+                        assert_false(w->calls[i].failed);
+                        assert_int_equal(w->calls[i].got, BIG);
+                        assert_true(w->calls[i].hash == hash);
+                }
+        }
+        assert_int_equal(fake_h2_accepted(w->server), 1);
+}
+
+static void test_goaway_leaves_running_streams(void **state) {
+        struct world *w = *state;
+        serve(w);
+        open_streams(w, 2);
+        fake_h2_goaway(w->server);
+        run_for(&w->loop, 20);
+        run_until(&w->loop, &get(w, 10, "/x", 5000)->done);
+        assert_false(w->calls[10].failed);
+        assert_int_equal(fake_h2_accepted(w->server), 2);
+        fake_h2_data(w->streams[0], "event\n", 6);
+        fake_h2_data(w->streams[1], "event\n", 6);
+        run_for(&w->loop, 50);
+        assert_true(w->calls[0].got == 6 && w->calls[1].got == 6);
+        assert_int_equal(w->n_done, 1);
+}
+
+static void test_silent_connection_is_given_up(void **state) {
+        struct world *w = *state;
+        serve(w);
+        open_streams(w, 2);
+        run_for(&w->loop, 20);
+        run_until(&w->loop, &get(w, 10, "/silent", 100)->done);
+        run_until(&w->loop, &w->calls[1].done);
+        assert_true(w->calls[0].failed && w->calls[1].failed && w->calls[10].failed);
+        run_for(&w->loop, 20);
+        assert_int_equal(fake_h2_open(w->server), 0);
+        run_until(&w->loop, &get(w, 10, "/x", 5000)->done);
+        assert_false(w->calls[10].failed);
+        assert_int_equal(fake_h2_accepted(w->server), 2);
+}
+
+static void test_time_out_of_one_call_on_a_living_connection(void **state) {
+        struct world *w = *state;
+        serve(w);
+        open_streams(w, 2);
+        struct one *o = get(w, 10, "/silent", 200);
+        for (int i = 0; i < 10 && !o->done; i++) {
+                fake_h2_data(w->streams[0], "event\n", 6);
+                run_for(&w->loop, 30);
+        }
+        assert_true(o->done && o->failed);
+        run_for(&w->loop, 50);
+        assert_false(w->calls[0].done || w->calls[1].done);
+        assert_int_equal(fake_h2_accepted(w->server), 1);
+}
+
+static void test_free_with_streams(void **state) {
+        struct world *w = *state;
+        serve(w);
+        open_streams(w, 8);
+        http_client_free(TAKE(w->client));
+        run_for(&w->loop, 50);
+        assert_int_equal(fake_h2_open(w->server), 0);
+        assert_int_equal(w->n_done, 0);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+#define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+                T(test_trusted),
+                T(test_another_authority),
+                T(test_system_roots_do_not_know_it),
+                T(test_another_name),
+                T(test_server_name),
+                T(test_client_certificate),
+                T(test_client_certificate_missing),
+                T(test_streams_share_one_connection),
+                T(test_cancel_resets_one_stream_only),
+                T(test_cancel_while_connecting),
+                T(test_many_large_answers_come_whole),
+                T(test_goaway_leaves_running_streams),
+                T(test_silent_connection_is_given_up),
+                T(test_time_out_of_one_call_on_a_living_connection),
+                T(test_free_with_streams),
+        };
+        signal(SIGPIPE, SIG_IGN); /* for the server: clients here leave in the middle */
+        return cmocka_run_group_tests_name("http2", tests, NULL, NULL);
+}
