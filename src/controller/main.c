@@ -28,7 +28,7 @@ struct program {
         struct http_server *http;
         struct leader *leader;
         struct controller controller;
-        char *identity;
+        char *identity, *earlier;
         bool ending;
         int exit_status;
 };
@@ -90,7 +90,9 @@ static int make_identity(struct program *p, struct err *e) {
         _cleanup_(freep) char *uuid = NULL;
         if (file_read("/proc/sys/kernel/random/uuid", 64, &uuid, NULL, e) < 0)
                 return -1;
-        p->identity = xasprintf("%s-%.*s", p->config.pod_name, (int)str_trim(str_from(uuid)).n, uuid);
+        /* A pod has one container, so whoever held the lease under this pod's name is the process that this one replaces. */
+        p->earlier = xasprintf("%s-", p->config.pod_name);
+        p->identity = xasprintf("%s%.*s", p->earlier, (int)str_trim(str_from(uuid)).n, uuid);
         return 0;
 }
 
@@ -104,6 +106,7 @@ static void elect(struct program *p) {
                 .ns = p->config.lease_ns,
                 .name = p->config.lease_name,
                 .identity = p->identity,
+                .earlier = p->earlier,
                 .duration_ms = (unsigned)p->config.lease_duration_ms,
                 .renew_deadline_ms = (unsigned)p->config.renew_deadline_ms,
                 .retry_ms = (unsigned)p->config.retry_period_ms,
@@ -216,5 +219,6 @@ int main(int argc, char **argv) {
         metrics_free(p.metrics);
         config_done(&p.config);
         free(p.identity);
+        free(p.earlier);
         return p.exit_status;
 }

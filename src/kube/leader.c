@@ -33,7 +33,7 @@ static const struct jd_field f_lease[] = {
 
 struct leader {
         struct leader_options o;
-        char *ns, *name, *identity, *selector;
+        char *ns, *name, *identity, *earlier, *selector;
         uv_loop_t *loop;
         uv_timer_t timer;
         struct kube_informer *informer;
@@ -75,6 +75,11 @@ static const struct lease *current(struct leader *l) {
 
 static bool is_ours(const struct leader *l, const struct lease *lease) {
         return lease && streq(lease->holder, l->identity);
+}
+
+/* Held by somebody who may be alive. */
+static bool is_taken(const struct leader *l, const struct lease *lease) {
+        return lease && lease->holder && *lease->holder && !is_ours(l, lease) && !(l->earlier && str_starts(lease->holder, l->earlier));
 }
 
 static void on_timer(uv_timer_t *t);
@@ -212,7 +217,7 @@ static void evaluate_following(struct leader *l, const struct lease *lease, uint
 
         if (l->call || !kube_informer_synced(l->informer))
                 return; /* both notify */
-        if (lease && lease->holder && *lease->holder && !is_ours(l, lease)) {
+        if (is_taken(l, lease)) {
                 int64_t s = lease->duration_s > 0 && lease->duration_s < 24 * 3600 ? lease->duration_s : l->o.duration_ms / 1000;
                 uint64_t expiry = l->observed_ms + (uint64_t)s * 1000;
                 at = expiry > at ? expiry : at;
@@ -285,6 +290,7 @@ struct leader *leader_new(const struct leader_options *o) {
         l->ns = xstrdup(o->ns);
         l->name = xstrdup(o->name);
         l->identity = xstrdup(o->identity);
+        l->earlier = o->earlier ? xstrdup(o->earlier) : NULL;
         l->selector = xasprintf("metadata.name=%s", o->name);
         l->loop = kube_client_loop(o->client);
         uv_timer_init(l->loop, &l->timer);
@@ -313,6 +319,7 @@ static void destroy(struct leader *l) {
         free(l->ns);
         free(l->name);
         free(l->identity);
+        free(l->earlier);
         free(l->selector);
         free(l->told);
         free(l->observed_rv);
