@@ -64,10 +64,10 @@ struct http_client {
         unsigned open_handles;
         TAILQ_HEAD(, http_call) calls;
         LIST_HEAD(, http_socket) sockets;
-        unsigned busy;        /* depth of callbacks, ours and libcurl's: memory must stay */
-        bool in_curl;         /* libcurl refuses calls from inside its callbacks */
-        bool kicked;          /* libcurl asked to be called at once */
-        bool unsettled;       /* calls in another state than ACTIVE exist */
+        unsigned busy;  /* depth of callbacks, ours and libcurl's: memory must stay */
+        bool in_curl;   /* libcurl refuses calls from inside its callbacks */
+        bool kicked;    /* libcurl asked to be called at once */
+        bool unsettled; /* calls in another state than ACTIVE exist */
         bool reconnect;
         bool dying;
         uint64_t last_byte_ms;
@@ -472,8 +472,8 @@ static void read_messages(struct http_client *c) {
 static struct http_call *next_unsettled(struct http_client *c) {
         struct http_call *call;
         TAILQ_FOREACH(call, &c->calls, entry)
-                if (call->state != CALL_ACTIVE && call->state != CALL_DONE)
-                        return call;
+        if (call->state != CALL_ACTIVE && call->state != CALL_DONE)
+                return call;
         return NULL;
 }
 
@@ -512,13 +512,15 @@ static int use_server_name(struct http_client *c, const char *name, struct err *
         BUG_ON(!u);
         c->secure = str_starts(c->base_url, "https://");
         if ((!c->secure && !str_starts(c->base_url, "http://")) || curl_url_set(u, CURLUPART_URL, c->base_url, 0) != CURLUE_OK ||
-            curl_url_get(u, CURLUPART_HOST, &host, 0) != CURLUE_OK || curl_url_get(u, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) != CURLUE_OK) {
+            curl_url_get(u, CURLUPART_HOST, &host, 0) != CURLUE_OK ||
+            curl_url_get(u, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) != CURLUE_OK) {
                 err_set(e, ERR_INVALID, 0, "server address '%s' is no http or https URL", c->base_url);
                 goto out;
         }
         c->local = streq(host, "localhost") || str_starts(host, "127.") || streq(host, "[::1]");
         if (name) {
-                if (curl_url_set(u, CURLUPART_HOST, name, 0) != CURLUE_OK || curl_url_get(u, CURLUPART_URL, &url, CURLU_NO_DEFAULT_PORT) != CURLUE_OK) {
+                if (curl_url_set(u, CURLUPART_HOST, name, 0) != CURLUE_OK ||
+                    curl_url_get(u, CURLUPART_URL, &url, CURLU_NO_DEFAULT_PORT) != CURLUE_OK) {
                         err_set(e, ERR_INVALID, 0, "TLS server name '%s' is no host name", name);
                         goto out;
                 }

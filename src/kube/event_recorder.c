@@ -30,8 +30,8 @@ struct series {
         enum event_type type;
         char event_name[MAX_NAME + 1];
         int64_t first_s, last_s, count;
-        bool exists;          /* the server has it: patch instead of create */
-        bool dirty;           /* changed since the write in flight began */
+        bool exists; /* the server has it: patch instead of create */
+        bool dirty;  /* changed since the write in flight began */
         struct kube_call *call;
         char key[];
 };
@@ -87,7 +87,8 @@ static void make_room_for_object(struct event_recorder *r) {
 }
 
 static bool may_write(struct event_recorder *r, const struct event_about *about) {
-        _cleanup_(freep) char *key = xasprintf("%s/%s/%s/%s", about->kind, about->ns ? about->ns : "", about->name, about->uid ? about->uid : "");
+        _cleanup_(freep) char *key =
+                xasprintf("%s/%s/%s/%s", about->kind, about->ns ? about->ns : "", about->name, about->uid ? about->uid : "");
         struct object *o;
 
         HASH_FIND_STR(r->objects, key, o);
@@ -148,7 +149,8 @@ static char *dup_or_null(const char *s) {
         return s ? xstrdup(s) : NULL;
 }
 
-static struct series *find_or_add(struct event_recorder *r, const struct event_about *about, enum event_type type, const char *reason, const char *message) {
+static struct series *find_or_add(struct event_recorder *r, const struct event_about *about, enum event_type type, const char *reason,
+                                  const char *message) {
         _cleanup_(freep) char *key = xasprintf("%s\n%s\n%s\n%s\n%d\n%s\n%s", about->kind, about->ns ? about->ns : "", about->name,
                                                about->uid ? about->uid : "", (int)type, reason, message);
         struct series *s;
@@ -257,9 +259,16 @@ static void write_event(struct series *s) {
         jw_int(&w, "count", s->count);
         jw_end_obj(&w);
         r->n_in_flight++;
-        s->call = kube_start(r->client, &(struct kube_request){
-                .verb = s->exists ? KUBE_MERGE_PATCH : KUBE_CREATE, .res = &kube_events, .ns = ns, .name = s->event_name,
-                .body = { b.p, b.n }, .done = on_written, .u = s });
+        struct kube_request request = {
+                .verb = s->exists ? KUBE_MERGE_PATCH : KUBE_CREATE,
+                .res = &kube_events,
+                .ns = ns,
+                .name = s->event_name,
+                .body = { b.p, b.n },
+                .done = on_written,
+                .u = s,
+        };
+        s->call = kube_start(r->client, &request);
         buf_done(&b);
 }
 
@@ -273,7 +282,8 @@ static void shorten(char *s, size_t max) {
         s[max] = '\0';
 }
 
-void event_record(struct event_recorder *r, const struct event_about *about, enum event_type type, const char *reason, const char *fmt, ...) {
+void event_record(struct event_recorder *r, const struct event_about *about, enum event_type type, const char *reason, const char *fmt,
+                  ...) {
         struct buf text = BUF_INIT(BODY_MAX);
         va_list ap;
 
@@ -335,7 +345,7 @@ void event_recorder_free(struct event_recorder *r) {
                 series_free(s);
         }
         HASH_ITER(hh, r->objects, o, next_object)
-                drop_object(r, o);
+        drop_object(r, o);
         free(r->component);
         free(r->host);
         uv_close((uv_handle_t *)&r->timer, on_closed);

@@ -231,8 +231,8 @@ static void call_wait(struct kube_call *call, uint64_t due_ms) {
         call->state = CALL_WAITING;
         call->due_ms = due_ms;
         TAILQ_FOREACH_REVERSE(at, &c->waiting, calls, entry)
-                if (at->due_ms <= due_ms)
-                        break;
+        if (at->due_ms <= due_ms)
+                break;
         if (at)
                 TAILQ_INSERT_AFTER(&c->waiting, at, call, entry);
         else
@@ -333,7 +333,8 @@ static void on_answer(void *u, const struct http_response *r) {
                 uint64_t asked = (uint64_t)(wait_s > MAX_WAIT_S ? MAX_WAIT_S : wait_s) * 1000;
                 ms = ms < asked ? asked + ms : ms; /* never earlier than asked, and not all at the same moment */
         }
-        log_v(2, "API request will be retried", kv_str("method", call->method), kv_str("path", call->path), kv_int("in_ms", ms), kv_err(&e));
+        log_v(2, "API request will be retried", kv_str("method", call->method), kv_str("path", call->path), kv_int("in_ms", ms),
+              kv_err(&e));
         call_unlink(call);
         call_wait(call, now_ms(c) + ms);
         call->away = kube_client__away(&e);
@@ -414,7 +415,7 @@ static void tell_waiters(struct kube_client *c, const struct err *e) {
         unsigned n = 0;
 
         TAILQ_FOREACH(w, &c->waiters, entry)
-                n++;
+        n++;
         while (n-- && !c->closing && (w = TAILQ_FIRST(&c->waiters))) {
                 struct waiter told = *w;
                 TAILQ_REMOVE(&c->waiters, w, entry);
@@ -543,12 +544,19 @@ struct http_call *kube_client__watch(struct kube_client *c, const struct kube__w
                 kube_path_query(&b, &n, "timeoutSeconds", seconds);
                 kube_path_query(&b, &n, "labelSelector", w->label_selector);
                 kube_path_query(&b, &n, "fieldSelector", w->field_selector);
+                struct http_request r = {
+                        .method = "GET",
+                        .path = b.p,
+                        .accept = accept_of(w->metadata_only, false),
+                        .head = w->head,
+                        .data = w->data,
+                        .done = w->done,
+                        .u = w->u,
+                };
                 if (b.failed)
                         err_set(e, ERR_INVALID, 0, "request path longer than %zu bytes", b.limit);
                 else
-                        call = http_start(c->http, &(struct http_request){
-                                .method = "GET", .path = b.p, .accept = accept_of(w->metadata_only, false),
-                                .head = w->head, .data = w->data, .done = w->done, .u = w->u });
+                        call = http_start(c->http, &r);
         }
         buf_done(&b);
         return call;
@@ -561,9 +569,8 @@ static const char *const resource_apis[] = { "v1", "v1beta2", "v1beta1" };
 static bool group_offers(yyjson_val *group, const char *version) {
         size_t i, max;
         yyjson_val *v;
-        yyjson_arr_foreach(yyjson_obj_get(group, "versions"), i, max, v)
-                if (streq(yyjson_get_str(yyjson_obj_get(v, "version")), version))
-                        return true;
+        yyjson_arr_foreach(yyjson_obj_get(group, "versions"), i, max,
+                           v) if (streq(yyjson_get_str(yyjson_obj_get(v, "version")), version)) return true;
         return false;
 }
 
@@ -576,7 +583,8 @@ static void on_group(void *u, yyjson_val *obj, const struct err *e) {
                 if (group_offers(obj, resource_apis[i]))
                         c->resource_api = resource_apis[i];
         if ((e && e->kind == ERR_NOT_FOUND) || (!e && !c->resource_api)) {
-                err_set(&none, ERR_INVALID, e ? e->code : 0, "the server offers no version of %s that we know (v1, v1beta2, v1beta1)", RESOURCE_API);
+                err_set(&none, ERR_INVALID, e ? e->code : 0, "the server offers no version of %s that we know (v1, v1beta2, v1beta1)",
+                        RESOURCE_API);
                 e = &none;
         }
         tell_waiters(c, e);

@@ -42,7 +42,8 @@ extern const struct kube_resource kube_nodes, kube_pods, kube_events, kube_lease
         kube_cliques, kube_resource_claims, kube_resource_claim_templates, kube_resource_slices;
 
 /* Asks which version of resource.k8s.io the server offers (v1, then v1beta2, then v1beta1) and remembers it in the client for all resources
- * of that group; requests for them before that fail with ERR_RETRY. Retries while the server is away; ERR_INVALID when it offers none. Informers ask by themselves. */
+ * of that group; requests for them before that fail with ERR_RETRY. Retries while the server is away; ERR_INVALID when it offers none.
+ * Informers ask by themselves. */
 typedef void(kube_ready_fn)(void *u, const struct err *e);
 void kube_discover_resource_api(struct kube_client *c, kube_ready_fn *fn, void *u);
 /* "v1", "v1beta2", "v1beta1"; NULL before discovery. */

@@ -23,7 +23,8 @@ int kube_config__in_cluster(const char *host, const char *port, const char *dir,
         size_t n;
 
         if (!host || !*host || !port || !*port)
-                return err_set(e, ERR_INVALID, 0, "not in a cluster (KUBERNETES_SERVICE_HOST and _PORT are not set) and no kubeconfig given");
+                return err_set(e, ERR_INVALID, 0,
+                               "not in a cluster (KUBERNETES_SERVICE_HOST and _PORT are not set) and no kubeconfig given");
         c.token_file = file_join(dir, "token");
         if (file_read(c.token_file, MAX_FILE, &c.token, &n, e) < 0 || file_read(ca_path, MAX_FILE, &c.ca_pem, NULL, e) < 0) {
                 kube_config_done(&c);
@@ -168,20 +169,24 @@ static int read_cluster(yaml_document_t *d, yaml_node_t *cluster, const char *ku
 }
 
 static int read_user(yaml_document_t *d, yaml_node_t *user, const char *kubeconfig, struct kube_config *c, struct err *e) {
-        static const char *const refused[] = { "exec", "auth-provider", "username", "password", "as", "as-uid", "as-groups", "as-user-extra" };
+        static const char *const refused[] = {
+                "exec", "auth-provider", "username", "password", "as", "as-uid", "as-groups", "as-user-extra"
+        };
         const char *token = get_str(d, user, "token"), *token_file = get_str(d, user, "tokenFile");
 
         for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
                 yaml_node_t *n = get(d, user, refused[i]);
                 if (n && (n->type != YAML_SCALAR_NODE || get_str(d, user, refused[i])))
-                        return err_set(e, ERR_INVALID, 0, "'%s' is not supported: use token, tokenFile or a client certificate", refused[i]);
+                        return err_set(e, ERR_INVALID, 0, "'%s' is not supported: use token, tokenFile or a client certificate",
+                                       refused[i]);
         }
         c->token = token ? xstrdup(token) : NULL;
         for (const char *p = token; p && *p; p++)
                 if ((unsigned char)*p <= ' ' || *p == 0x7f)
                         return err_set(e, ERR_INVALID, 0, "the token holds white space or control characters");
         c->token_file = token_file ? relative_to(kubeconfig, token_file) : NULL;
-        if (get_pem(d, user, "client-certificate", kubeconfig, &c->cert_pem, e) < 0 || get_pem(d, user, "client-key", kubeconfig, &c->key_pem, e) < 0)
+        if (get_pem(d, user, "client-certificate", kubeconfig, &c->cert_pem, e) < 0 ||
+            get_pem(d, user, "client-key", kubeconfig, &c->key_pem, e) < 0)
                 return -1;
         if (!c->cert_pem != !c->key_pem)
                 return err_set(e, ERR_INVALID, 0, "client-certificate and client-key must both be given");
@@ -245,7 +250,8 @@ int kube_config_load(const char *kubeconfig, struct kube_config *ret, struct err
         size_t n;
 
         if (!kubeconfig || !*kubeconfig)
-                return kube_config__in_cluster(getenv("KUBERNETES_SERVICE_HOST"), getenv("KUBERNETES_SERVICE_PORT"), SERVICE_ACCOUNT_DIR, ret, e);
+                return kube_config__in_cluster(getenv("KUBERNETES_SERVICE_HOST"), getenv("KUBERNETES_SERVICE_PORT"), SERVICE_ACCOUNT_DIR,
+                                               ret, e);
         if (file_read(kubeconfig, MAX_FILE, &text, &n, e) < 0)
                 return err_wrap(e, "kubeconfig");
         int r = kube_config__parse(text, n, kubeconfig, ret, e);

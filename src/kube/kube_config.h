@@ -14,8 +14,8 @@ struct kube_config {
         char *ns;                  /* of the context or service account; "default" otherwise */
 };
 
-/* `kubeconfig` NULL or "": in-cluster (KUBERNETES_SERVICE_HOST/PORT and the service account folder). Relative file names in a kubeconfig are
- * relative to it. insecure-skip-tls-verify, exec and auth-provider entries are refused with a sentence that names them. */
+/* `kubeconfig` NULL or "": in-cluster (KUBERNETES_SERVICE_HOST/PORT and the service account folder). Relative file names in a kubeconfig
+ * are relative to it. insecure-skip-tls-verify, exec and auth-provider entries are refused with a sentence that names them. */
 int kube_config_load(const char *kubeconfig, struct kube_config *ret, struct err *e);
 void kube_config_done(struct kube_config *c);
 

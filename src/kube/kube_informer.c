@@ -18,9 +18,9 @@ enum {
         BACKOFF_MAX_MS = 10000,
         WATCH_S = 450, /* +-25 %: the server ends the watch then, so that load moves between API servers */
         SILENCE_MS = 130000,
-        HEAD_MS = 30000,  /* the headers of a watch come at once from a healthy server */
-        SHORT_MS = 1000,  /* a watch that ends sooner counts as a failure */
-        LONG_MS = 10000,  /* one that lasted longer shows that all is well */
+        HEAD_MS = 30000, /* the headers of a watch come at once from a healthy server */
+        SHORT_MS = 1000, /* a watch that ends sooner counts as a failure */
+        LONG_MS = 10000, /* one that lasted longer shows that all is well */
         TELL_AFTER = 3,
 };
 
@@ -243,9 +243,18 @@ static void list_page(struct kube_informer *i) {
 
         buf_adds(&query, PAGE);
         kube_path_query(&query, &n, "continue", i->page);
-        i->list = kube_start(i->client, &(struct kube_request){
-                .verb = KUBE_LIST, .res = i->o.res, .ns = i->ns, .label_selector = i->label_selector, .field_selector = i->field_selector,
-                .query = query.p, .metadata_only = i->o.metadata_only, .done = on_list, .u = i });
+        struct kube_request r = {
+                .verb = KUBE_LIST,
+                .res = i->o.res,
+                .ns = i->ns,
+                .label_selector = i->label_selector,
+                .field_selector = i->field_selector,
+                .query = query.p,
+                .metadata_only = i->o.metadata_only,
+                .done = on_list,
+                .u = i,
+        };
+        i->list = kube_start(i->client, &r);
         buf_done(&query);
 }
 
@@ -347,9 +356,20 @@ static void begin_watch(struct kube_informer *i) {
 
         watch_stream_reset(&i->stream);
         i->headed = false;
-        i->watch = kube_client__watch(i->client, &(struct kube__watch){
-                .res = i->o.res, .ns = i->ns, .label_selector = i->label_selector, .field_selector = i->field_selector, .resource_version = i->rv,
-                .metadata_only = i->o.metadata_only, .timeout_s = backoff_spread(WATCH_S), .head = on_head, .data = on_data, .done = on_watch_end, .u = i }, &e);
+        struct kube__watch w = {
+                .res = i->o.res,
+                .ns = i->ns,
+                .label_selector = i->label_selector,
+                .field_selector = i->field_selector,
+                .resource_version = i->rv,
+                .metadata_only = i->o.metadata_only,
+                .timeout_s = backoff_spread(WATCH_S),
+                .head = on_head,
+                .data = on_data,
+                .done = on_watch_end,
+                .u = i,
+        };
+        i->watch = kube_client__watch(i->client, &w, &e);
         if (!i->watch) {
                 fail(i, &e, -1);
                 return;
@@ -434,7 +454,12 @@ static char *dup_or_null(const char *s) {
 struct kube_informer *kube_informer_new(struct kube_client *c, const struct kube_informer_options *o) {
         struct kube_informer *i = xnew(struct kube_informer);
         struct object_cache_options cache = {
-                .fields = o->fields, .size = o->size, .keep = o->keep ? on_keep : NULL, .note = on_note, .keep_u = i, .note_u = i,
+                .fields = o->fields,
+                .size = o->size,
+                .keep = o->keep ? on_keep : NULL,
+                .note = on_note,
+                .keep_u = i,
+                .note_u = i,
         };
 
         BUG_ON(o->size < sizeof(struct kube_object));

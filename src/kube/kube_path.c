@@ -25,8 +25,8 @@ static int add_segment(struct buf *b, const char *what, const char *s, struct er
         return 0;
 }
 
-int kube_path_add(struct buf *b, const struct kube_resource *res, const char *version, const char *ns, const char *name, const char *subresource,
-                  struct err *e) {
+int kube_path_add(struct buf *b, const struct kube_resource *res, const char *version, const char *ns, const char *name,
+                  const char *subresource, struct err *e) {
         if (*res->group)
                 buf_addf(b, "/apis/%s/%s", res->group, version);
         else

@@ -15,8 +15,8 @@ enum { KUBE_PATH_MAX = 64 << 10 };
 
 /* "/apis/apps/v1/namespaces/ns/daemonsets/name/status". `version` stands in where res->version is NULL. ns NULL: cluster-scoped, or
  * all namespaces; name NULL: the collection. */
-int kube_path_add(struct buf *b, const struct kube_resource *res, const char *version, const char *ns, const char *name, const char *subresource,
-                  struct err *e);
+int kube_path_add(struct buf *b, const struct kube_resource *res, const char *version, const char *ns, const char *name,
+                  const char *subresource, struct err *e);
 
 /* Adds "?key=value" or "&key=value", the value encoded; nothing when it is NULL. *n_query counts the parameters so far. */
 void kube_path_query(struct buf *b, unsigned *n_query, const char *key, const char *value);

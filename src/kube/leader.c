@@ -37,13 +37,13 @@ struct leader {
         uv_loop_t *loop;
         uv_timer_t timer;
         struct kube_informer *informer;
-        struct kube_call *call;   /* one request at a time: a write, or the read after a conflict */
-        bool leads, ended;        /* ended: lost or released, nothing more is done */
-        bool gives_back;          /* the write in flight does, rather than renew */
+        struct kube_call *call; /* one request at a time: a write, or the read after a conflict */
+        bool leads, ended;      /* ended: lost or released, nothing more is done */
+        bool gives_back;        /* the write in flight does, rather than renew */
         char *observed_rv;
-        uint64_t observed_ms;     /* when we first saw that version, by our clock: clocks of other machines do not count */
+        uint64_t observed_ms; /* when we first saw that version, by our clock: clocks of other machines do not count */
         uint64_t called_ms, renewed_ms, retry_at_ms;
-        char *told;               /* the identity last given to `observed` */
+        char *told; /* the identity last given to `observed` */
         bool releasing;
         uint64_t release_until_ms;
         void (*released)(void *u);
@@ -91,6 +91,22 @@ static void wake_at(struct leader *l, uint64_t at_ms) {
 
 /* ---- requests ---- */
 
+/* One attempt, and short: what the answer would be worth later is for evaluate() to say. */
+static void request(struct leader *l, enum kube_verb verb, struct str body, kube_done_fn *done) {
+        struct kube_request r = {
+                .verb = verb,
+                .res = &kube_leases,
+                .ns = l->ns,
+                .name = l->name,
+                .body = body,
+                .timeout_ms = l->o.renew_deadline_ms / 2,
+                .attempts = 1,
+                .done = done,
+                .u = l,
+        };
+        l->call = kube_start(l->o.client, &r);
+}
+
 static void on_read(void *u, yyjson_val *obj, const struct err *e) {
         struct leader *l = u;
 
@@ -114,9 +130,7 @@ static void on_written(void *u, yyjson_val *obj, const struct err *e) {
                 l->retry_at_ms = now_ms(l) + backoff_spread(l->o.retry_ms);
                 if (e->kind == ERR_CONFLICT) {
                         /* Somebody wrote since the version we know. The watch will tell, but it may be down. */
-                        l->call = kube_start(l->o.client, &(struct kube_request){
-                                .verb = KUBE_GET, .res = &kube_leases, .ns = l->ns, .name = l->name, .attempts = 1,
-                                .timeout_ms = l->o.renew_deadline_ms / 2, .done = on_read, .u = l });
+                        request(l, KUBE_GET, (struct str){ NULL, 0 }, on_read);
                 }
         } else {
                 l->renewed_ms = l->called_ms;
@@ -169,9 +183,7 @@ static void write_lease(struct leader *l, const struct lease *lease, bool give_b
 
         l->called_ms = now_ms(l);
         l->gives_back = give_back;
-        l->call = kube_start(l->o.client, &(struct kube_request){
-                .verb = lease ? KUBE_UPDATE : KUBE_CREATE, .res = &kube_leases, .ns = l->ns, .name = l->name, .body = { b.p, b.n },
-                .attempts = 1, .timeout_ms = l->o.renew_deadline_ms / 2, .done = on_written, .u = l });
+        request(l, lease ? KUBE_UPDATE : KUBE_CREATE, (struct str){ b.p, b.n }, on_written);
         buf_done(&b);
 }
 
@@ -294,9 +306,17 @@ struct leader *leader_new(const struct leader_options *o) {
         l->selector = xasprintf("metadata.name=%s", o->name);
         l->loop = kube_client_loop(o->client);
         uv_timer_init(l->loop, &l->timer);
-        l->informer = kube_informer_new(o->client, &(struct kube_informer_options){
-                .res = &kube_leases, .ns = l->ns, .field_selector = l->selector, .fields = f_lease, .size = sizeof(struct lease),
-                .changed = on_changed, .synced = on_synced, .u = l });
+        struct kube_informer_options informer = {
+                .res = &kube_leases,
+                .ns = l->ns,
+                .field_selector = l->selector,
+                .fields = f_lease,
+                .size = sizeof(struct lease),
+                .changed = on_changed,
+                .synced = on_synced,
+                .u = l,
+        };
+        l->informer = kube_informer_new(o->client, &informer);
         return l;
 }
 

@@ -9,10 +9,11 @@ struct leader;
 struct leader_options {
         struct kube_client *client;
         const char *ns, *name, *identity;
-        /* A Lease whose holder begins with this belongs to an earlier life of ours that has certainly ended (the same pod before its container was
-         * restarted), and is taken at once. NULL: there is no way to know. */
+        /* A Lease whose holder begins with this belongs to an earlier life of ours that has certainly ended (the same pod before its
+         * container was restarted), and is taken at once. NULL: there is no way to know. */
         const char *earlier;
-        unsigned duration_ms, renew_deadline_ms, retry_ms; /* 15 s, 10 s, 2 s in client-go; a watch on the Lease replaces retry where it can notify */
+        /* 15 s, 10 s, 2 s in client-go; a watch on the Lease replaces retry where it can notify */
+        unsigned duration_ms, renew_deadline_ms, retry_ms;
         void (*started)(void *u);                /* we lead */
         void (*lost)(void *u);                   /* we led and could not renew in time: end the process */
         void (*observed)(void *u, const char *identity); /* the leader seen, on change; may be NULL */

@@ -183,7 +183,8 @@ static struct entry *decode(struct object_cache *c, yyjson_val *object, const st
         return x;
 }
 
-static int take(struct object_cache *c, yyjson_val *object, const struct ident *id, enum cache_source source, bool *ret_told, struct err *e) {
+static int take(struct object_cache *c, yyjson_val *object, const struct ident *id, enum cache_source source, bool *ret_told,
+                struct err *e) {
         struct entry *old = find(c, id->key), *x;
 
         if (old) {
@@ -308,8 +309,8 @@ void object_cache_each_at(const struct object_cache *c, unsigned index, const ch
         if (!b)
                 return;
         LIST_FOREACH(x, &b->entries, links[index])
-                if (!fn(u, x->object))
-                        return;
+        if (!fn(u, x->object))
+                return;
 }
 
 const struct kube_object *object_cache_first_at(const struct object_cache *c, unsigned index, const char *key) {
@@ -336,6 +337,6 @@ void object_cache_free(struct object_cache *c) {
                 kube_object_unref(x->object);
         }
         HASH_ITER(hh, c->bad, b, next_bad)
-                free_bad(c, b);
+        free_bad(c, b);
         free(c);
 }

@@ -28,8 +28,8 @@ enum cache_source { CACHE_LIST, CACHE_EVENT, CACHE_LEARNED };
 struct object_cache *object_cache_new(const struct object_cache_options *o);
 void object_cache_free(struct object_cache *c);
 
-/* Takes a version of an object. An older one than is there is ignored, one that `keep` refuses counts as deleted. -1: it cannot be decoded; the
- * version in the cache stays, and *ret_told says whether this very version has been reported before. */
+/* Takes a version of an object. An older one than is there is ignored, one that `keep` refuses counts as deleted. -1: it cannot be decoded;
+ * the version in the cache stays, and *ret_told says whether this very version has been reported before. */
 int object_cache_take(struct object_cache *c, yyjson_val *object, enum cache_source source, bool *ret_told, struct err *e);
 void object_cache_delete(struct object_cache *c, yyjson_val *object);
 

@@ -1,7 +1,7 @@
 /* watch_stream: the bytes of a Kubernetes watch, cut into events.
  *
- * A watch is one JSON object a line: {"type": "ADDED", "object": {...}}. Bytes go in as they come; a line that came whole is parsed where it
- * lies, only the rest of a cut one is kept. */
+ * A watch is one JSON object a line: {"type": "ADDED", "object": {...}}. Bytes go in as they come; a line that came whole is parsed where
+ * it lies, only the rest of a cut one is kept. */
 #ifndef KUBE_WATCH_STREAM_H
 #define KUBE_WATCH_STREAM_H
 

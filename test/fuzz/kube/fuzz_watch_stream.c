@@ -1,5 +1,5 @@
-/* A watch, from bytes to the cache behind it. The first byte says where the bytes are cut; however they are, the same changes must come out.
- * Events may say by extra members ("learn", "list", "begin", "end") that they come from another side than the watch. */
+/* A watch, from bytes to the cache behind it. The first byte says where the bytes are cut; however they are, the same changes must come
+ * out. Events may say by extra members ("learn", "list", "begin", "end") that they come from another side than the watch. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,8 @@ static const struct jd_field f_spec[] = {
         JD_STRS(struct thing, "tags", tags),
         JD_END,
 };
-static const struct jd_field f_thing[] = { JD_OBJ(struct thing, "metadata", o.meta, kube_f_meta), JD_IN(struct thing, "spec", f_spec), JD_END };
+static const struct jd_field f_thing[] = { JD_OBJ(struct thing, "metadata", o.meta, kube_f_meta), JD_IN(struct thing, "spec", f_spec),
+                                           JD_END };
 
 struct run {
         struct object_cache *cache;
@@ -86,7 +87,9 @@ static bool check(void *u, const struct kube_object *o) {
 static bool on_event(void *u, enum watch_type type, yyjson_val *object) {
         struct run *r = u;
         const char *rv = yyjson_get_str(yyjson_obj_get(yyjson_obj_get(object, "metadata"), "resourceVersion"));
-        enum cache_source source = yyjson_obj_get(object, "learn") ? CACHE_LEARNED : yyjson_obj_get(object, "list") ? CACHE_LIST : CACHE_EVENT;
+        enum cache_source source = yyjson_obj_get(object, "learn")  ? CACHE_LEARNED
+                                   : yyjson_obj_get(object, "list") ? CACHE_LIST
+                                                                    : CACHE_EVENT;
         struct err e;
         bool told;
 
@@ -120,8 +123,12 @@ static uint64_t feed(const char *p, size_t n, size_t step) {
         struct err e;
         int rc = 0;
 
-        r.cache = object_cache_new(&(struct object_cache_options){
-                .fields = f_thing, .size = sizeof(struct thing), .index = { node_of, uid_of }, .keep = keep, .note = on_note, .note_u = &r });
+        r.cache = object_cache_new(&(struct object_cache_options){ .fields = f_thing,
+                                                                   .size = sizeof(struct thing),
+                                                                   .index = { node_of, uid_of },
+                                                                   .keep = keep,
+                                                                   .note = on_note,
+                                                                   .note_u = &r });
         watch_stream_init(&w, 4096, on_event, &r);
         for (size_t at = 0; at < n && rc == 0; at += step)
                 rc = watch_stream_feed(&w, p + at, n - at < step ? n - at : step, &e);
@@ -134,7 +141,8 @@ static uint64_t feed(const char *p, size_t n, size_t step) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
         if (n < 2)
                 return 0;
-        /* An ERROR ends only the bytes at hand, and a whole line counts against the limit before a cut one does: without either, cuts do not show. */
+        /* An ERROR ends only the bytes at hand, and a whole line counts against the limit before a cut one does: without either, cuts do
+         * not show. */
         const char *p = (const char *)data + 1;
         bool same = !memmem(p, n - 1, "ERROR", 5) && !memchr(p, '\\', n - 1);
         uint64_t whole = feed(p, n - 1, n), cut = feed(p, n - 1, data[0] ? data[0] : 1);

@@ -180,8 +180,8 @@ static void conn_close(struct conn *c) {
                 return;
         c->open = false;
         LIST_FOREACH(s, &c->f->streams, entry)
-                if (s->conn == c)
-                        s->gone = true;
+        if (s->conn == c)
+                s->gone = true;
         uv_close((uv_handle_t *)&c->tcp, conn_closed);
 }
 
@@ -222,7 +222,8 @@ static void pump(struct conn *c) {
 
 /* ---- HTTP/2 ---- */
 
-static ssize_t read_data(nghttp2_session *session, int32_t id, uint8_t *p, size_t n, uint32_t *flags, nghttp2_data_source *source, void *u) {
+static ssize_t read_data(nghttp2_session *session, int32_t id, uint8_t *p, size_t n, uint32_t *flags, nghttp2_data_source *source,
+                         void *u) {
         struct fake_h2_stream *s = source->ptr;
         size_t left = s->out.n - s->sent, k = left < n ? left : n;
         if (k == 0 && !s->end)
@@ -277,8 +278,8 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
         return 0;
 }
 
-static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name, size_t name_n, const uint8_t *value, size_t value_n,
-                     uint8_t flags, void *u) {
+static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name, size_t name_n, const uint8_t *value,
+                     size_t value_n, uint8_t flags, void *u) {
         struct fake_h2_stream *s = nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
         if (name_n == 7 && memcmp(name, ":method", 7) == 0)
                 s->method = xstrndup((const char *)value, value_n);
@@ -403,7 +404,7 @@ void fake_h2_free(struct fake_h2 *f) {
                 return;
         f->freed = true;
         LIST_FOREACH(c, &f->conns, entry)
-                conn_close(c);
+        conn_close(c);
         uv_close((uv_handle_t *)&f->listener, listener_closed);
 }
 
@@ -439,7 +440,7 @@ unsigned fake_h2_open(const struct fake_h2 *f) {
         struct conn *c;
         unsigned n = 0;
         LIST_FOREACH(c, &f->conns, entry)
-                n += c->open;
+        n += c->open;
         return n;
 }
 
@@ -448,7 +449,8 @@ void fake_h2_goaway(struct fake_h2 *f) {
         LIST_FOREACH(c, &f->conns, entry) {
                 if (!c->open)
                         continue;
-                nghttp2_submit_goaway(c->session, NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(c->session), NGHTTP2_NO_ERROR, NULL, 0);
+                nghttp2_submit_goaway(c->session, NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(c->session), NGHTTP2_NO_ERROR,
+                                      NULL, 0);
                 pump(c);
         }
 }

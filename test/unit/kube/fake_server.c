@@ -155,7 +155,7 @@ void fake_server_kill(struct fake_server *s) {
                 uv_close((uv_handle_t *)&s->listener, listener_closed);
         s->listening = false;
         LIST_FOREACH(c, &s->conns, entry)
-                fake_close(c);
+        fake_close(c);
 }
 
 void fake_server_free(struct fake_server *s) {
@@ -169,7 +169,7 @@ void fake_server_free(struct fake_server *s) {
 void fake_server_freeze(struct fake_server *s) {
         struct fake_conn *c;
         LIST_FOREACH(c, &s->conns, entry)
-                c->frozen = true;
+        c->frozen = true;
 }
 
 int fake_server_port(const struct fake_server *s) {
@@ -206,8 +206,8 @@ static void send_text(struct fake_conn *c, char *text, size_t n) {
 }
 
 void fake_reply(struct fake_conn *c, int status, const char *headers, const char *body) {
-        char *text = xasprintf("HTTP/1.1 %d Whatever\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n%s\r\n%s", status, strlen(body),
-                               headers ? headers : "", body);
+        char *text = xasprintf("HTTP/1.1 %d Whatever\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n%s\r\n%s", status,
+                               strlen(body), headers ? headers : "", body);
         send_text(c, text, strlen(text));
 }
 

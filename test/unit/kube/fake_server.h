@@ -15,7 +15,7 @@ struct fake_request {
         const char *method, *path; /* path with query */
         const char *head;          /* all header lines */
         const char *body;
-        unsigned n;                /* how many requests came before it */
+        unsigned n; /* how many requests came before it */
 };
 
 /* Called for each request. It may answer at once, later or never. */
@@ -33,10 +33,10 @@ void fake_server_freeze(struct fake_server *s);
 
 /* headers: further header lines, each with \r\n, or NULL. */
 void fake_reply(struct fake_conn *c, int status, const char *headers, const char *body);
-void fake_stream(struct fake_conn *c);                    /* 200 and a chunked body begins */
+void fake_stream(struct fake_conn *c); /* 200 and a chunked body begins */
 void fake_chunk(struct fake_conn *c, const char *text);
-void fake_end(struct fake_conn *c);                       /* the chunked body ends in good order */
-void fake_close(struct fake_conn *c);                     /* the connection breaks */
+void fake_end(struct fake_conn *c);   /* the chunked body ends in good order */
+void fake_close(struct fake_conn *c); /* the connection breaks */
 bool fake_is_open(const struct fake_conn *c);
 /* Value of a query parameter, decoded, into a static buffer; NULL when absent. */
 const char *fake_query(const struct fake_request *r, const char *name);

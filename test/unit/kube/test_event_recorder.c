@@ -84,7 +84,9 @@ static void test_event(void **state) {
         flush(w);
         assert_string_equal(w->path, "/api/v1/namespaces/apps/events");
         assert_true(fake_has(w->body, "\"metadata\":{\"namespace\":\"apps\",\"name\":\"training."));
-        assert_true(fake_has(w->body, "\"involvedObject\":{\"apiVersion\":\"resource.nvidia.com/v1beta1\",\"kind\":\"ComputeDomain\",\"namespace\":\"apps\",\"name\":\"training\",\"uid\":\"uid-1\"}"));
+        assert_true(
+                fake_has(w->body, "\"involvedObject\":{\"apiVersion\":\"resource.nvidia.com/"
+                                  "v1beta1\",\"kind\":\"ComputeDomain\",\"namespace\":\"apps\",\"name\":\"training\",\"uid\":\"uid-1\"}"));
         assert_true(fake_has(w->body, "\"type\":\"Warning\",\"reason\":\"NodeLost\",\"message\":\"node n7 \\\"left\\\"\\n\""));
         assert_true(fake_has(w->body, "\"source\":{\"component\":\"unit-test\",\"host\":\"node-1\"}"));
         assert_true(fake_has(w->body, "\"reportingComponent\":\"unit-test\",\"reportingInstance\":\"node-1\""));

@@ -105,7 +105,8 @@ static void get(struct world *w, struct answer *a, const char *path) {
 }
 
 static void stream(struct world *w, struct answer *a, const char *path) {
-        a->call = http_start(w->client, &(struct http_request){ .method = "GET", .path = path, .head = on_head, .data = on_data, .done = on_done, .u = a });
+        a->call = http_start(w->client, &(struct http_request){
+                                                .method = "GET", .path = path, .head = on_head, .data = on_data, .done = on_done, .u = a });
 }
 
 /* Remembers the request and answers by its path. */
@@ -130,8 +131,13 @@ static void test_request_and_answer(void **state) {
         struct world *w = *state;
         serve(w, usual);
         w->token = "s3cret";
-        w->a.call = http_start(w->client, &(struct http_request){ .method = "PATCH", .path = "/x/../y?a=%2F", .body = "{}rest", .body_len = 2,
-                .content_type = "application/merge-patch+json", .done = on_done, .u = &w->a });
+        w->a.call = http_start(w->client, &(struct http_request){ .method = "PATCH",
+                                                                  .path = "/x/../y?a=%2F",
+                                                                  .body = "{}rest",
+                                                                  .body_len = 2,
+                                                                  .content_type = "application/merge-patch+json",
+                                                                  .done = on_done,
+                                                                  .u = &w->a });
         run_until(&w->loop, &w->a.done);
         assert_int_equal(w->a.status, 200);
         assert_int_equal(w->a.retry_after_s, -1);
@@ -188,7 +194,8 @@ static void test_connection_breaks_before_the_answer(void **state) {
 static void test_time_out(void **state) {
         struct world *w = *state;
         serve(w, usual);
-        w->a.call = http_start(w->client, &(struct http_request){ .method = "GET", .path = "/silent", .timeout_ms = 100, .done = on_done, .u = &w->a });
+        w->a.call = http_start(
+                w->client, &(struct http_request){ .method = "GET", .path = "/silent", .timeout_ms = 100, .done = on_done, .u = &w->a });
         run_until(&w->loop, &w->a.done);
         assert_true(w->a.failed);
         assert_int_equal(w->a.err.kind, ERR_RETRY);
@@ -201,7 +208,8 @@ static void test_time_out_on_a_silent_connection_ends_all_calls(void **state) {
         stream(w, &w->b, "/stream");
         run_until(&w->loop, &w->b.headed);
         run_for(&w->loop, 20);
-        w->a.call = http_start(w->client, &(struct http_request){ .method = "GET", .path = "/silent", .timeout_ms = 100, .done = on_done, .u = &w->a });
+        w->a.call = http_start(
+                w->client, &(struct http_request){ .method = "GET", .path = "/silent", .timeout_ms = 100, .done = on_done, .u = &w->a });
         run_until(&w->loop, &w->b.done);
         assert_true(w->a.done && w->a.failed && w->b.failed);
         assert_int_equal(w->b.err.kind, ERR_RETRY);
@@ -217,7 +225,8 @@ static void test_time_out_on_a_silent_connection_ends_all_calls(void **state) {
 static void test_too_large(void **state) {
         struct world *w = *state;
         serve(w, usual);
-        w->a.call = http_start(w->client, &(struct http_request){ .method = "GET", .path = "/x", .max_body = 5, .done = on_done, .u = &w->a });
+        w->a.call =
+                http_start(w->client, &(struct http_request){ .method = "GET", .path = "/x", .max_body = 5, .done = on_done, .u = &w->a });
         run_until(&w->loop, &w->a.done);
         assert_true(w->a.failed);
         assert_int_equal(w->a.err.kind, ERR_INVALID);

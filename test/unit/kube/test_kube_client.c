@@ -66,8 +66,10 @@ static int set_up_with(void **state, double qps, unsigned burst, bool token_file
                 close(fd);
                 k.token_file = w->token_file;
         }
-        assert_int_equal(kube_client_new(&w->loop, &(struct kube_client_options){ .config = &k, .user_agent = "t", .qps = qps, .burst = burst },
-                                         &w->client, &e), 0);
+        assert_int_equal(kube_client_new(&w->loop,
+                                         &(struct kube_client_options){ .config = &k, .user_agent = "t", .qps = qps, .burst = burst },
+                                         &w->client, &e),
+                         0);
         free(k.server);
         *state = w;
         return 0;
@@ -133,23 +135,34 @@ static void test_verbs(void **state) {
         assert_string_equal(w->path, "/api/v1/namespaces/a/pods/p");
         assert_true(fake_has(w->head, "Accept: application/json\r\n"));
 
-        finish(w, (struct kube_request){ .verb = KUBE_LIST, .res = &kube_pods, .label_selector = "a=b,c in (d,e)", .field_selector = "spec.nodeName=x",
-                .query = "limit=7", .metadata_only = true });
+        finish(w, (struct kube_request){ .verb = KUBE_LIST,
+                                         .res = &kube_pods,
+                                         .label_selector = "a=b,c in (d,e)",
+                                         .field_selector = "spec.nodeName=x",
+                                         .query = "limit=7",
+                                         .metadata_only = true });
         assert_string_equal(w->path, "/api/v1/pods?labelSelector=a%3Db%2Cc%20in%20%28d%2Ce%29&fieldSelector=spec.nodeName%3Dx&limit=7");
         assert_true(fake_has(w->head, "Accept: application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1\r\n"));
 
-        finish(w, (struct kube_request){ .verb = KUBE_CREATE, .res = &kube_leases, .ns = "a", .name = "ignored", .body = STR("{}"), .manager = "m e" });
+        finish(w, (struct kube_request){
+                          .verb = KUBE_CREATE, .res = &kube_leases, .ns = "a", .name = "ignored", .body = STR("{}"), .manager = "m e" });
         assert_string_equal(w->method, "POST");
         assert_string_equal(w->path, "/apis/coordination.k8s.io/v1/namespaces/a/leases?fieldManager=m%20e");
         assert_string_equal(w->body, "{}");
         assert_true(fake_has(w->head, "Content-Type: application/json\r\n"));
 
-        finish(w, (struct kube_request){ .verb = KUBE_APPLY, .res = &kube_daemonsets, .ns = "a", .name = "d", .body = STR("{\"x\":1}"), .manager = "m" });
+        finish(w, (struct kube_request){
+                          .verb = KUBE_APPLY, .res = &kube_daemonsets, .ns = "a", .name = "d", .body = STR("{\"x\":1}"), .manager = "m" });
         assert_string_equal(w->method, "PATCH");
         assert_string_equal(w->path, "/apis/apps/v1/namespaces/a/daemonsets/d?fieldManager=m&force=true");
         assert_true(fake_has(w->head, "Content-Type: application/apply-patch+yaml\r\n"));
 
-        finish(w, (struct kube_request){ .verb = KUBE_MERGE_PATCH, .res = &kube_compute_domains, .ns = "a", .name = "d", .subresource = "status", .body = STR("{}") });
+        finish(w, (struct kube_request){ .verb = KUBE_MERGE_PATCH,
+                                         .res = &kube_compute_domains,
+                                         .ns = "a",
+                                         .name = "d",
+                                         .subresource = "status",
+                                         .body = STR("{}") });
         assert_string_equal(w->path, "/apis/resource.nvidia.com/v1beta1/namespaces/a/computedomains/d/status");
         assert_true(fake_has(w->head, "Content-Type: application/merge-patch+json\r\n"));
 
@@ -189,8 +202,8 @@ static void test_errors_say_what_may_be_done(void **state) {
         static const struct {
                 int status;
                 enum err_kind kind;
-        } cases[] = { { 400, ERR_INVALID }, { 401, ERR_DENIED }, { 403, ERR_DENIED },    { 404, ERR_NOT_FOUND },
-                      { 409, ERR_CONFLICT }, { 410, ERR_GONE },  { 415, ERR_INVALID },   { 422, ERR_INVALID } };
+        } cases[] = { { 400, ERR_INVALID },  { 401, ERR_DENIED }, { 403, ERR_DENIED },  { 404, ERR_NOT_FOUND },
+                      { 409, ERR_CONFLICT }, { 410, ERR_GONE },   { 415, ERR_INVALID }, { 422, ERR_INVALID } };
         struct world *w = *state;
 
         for (size_t i = 0; i < ARRAY_LEN(cases); i++) {

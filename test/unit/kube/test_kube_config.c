@@ -37,8 +37,9 @@ static int remove_dir(void **state) {
         return rmdir(dir);
 }
 
-#define HEAD "apiVersion: v1\nkind: Config\ncurrent-context: here\ncontexts:\n- name: other\n  context: {cluster: x, user: y}\n- name: here\n" \
-             "  context:\n    cluster: c\n    user: u\n    namespace: apps\n"
+#define HEAD                                                                                                                               \
+        "apiVersion: v1\nkind: Config\ncurrent-context: here\ncontexts:\n- name: other\n  context: {cluster: x, user: y}\n- name: here\n"  \
+        "  context:\n    cluster: c\n    user: u\n    namespace: apps\n"
 #define CLUSTER "clusters:\n- name: c\n  cluster:\n    server: https://10.0.0.1:6443\n"
 #define USER "users:\n- name: u\n  user:\n"
 
@@ -51,7 +52,9 @@ static void test_inline_data(void **state) {
         struct kube_config c;
         struct err e;
         assert_int_equal(parse(HEAD CLUSTER "    certificate-authority-data: Q0E=\n    tls-server-name: api.example\n" USER
-                               "    client-certificate-data: Q0VSVA==\n    client-key-data: \"S0\n      VZ\"\n", &c, &e), 0);
+                                            "    client-certificate-data: Q0VSVA==\n    client-key-data: \"S0\n      VZ\"\n",
+                               &c, &e),
+                         0);
         assert_string_equal(c.server, "https://10.0.0.1:6443");
         assert_string_equal(c.ca_pem, "CA");
         assert_string_equal(c.cert_pem, "CERT");
@@ -70,7 +73,8 @@ static void test_files_are_relative_to_the_kubeconfig(void **state) {
         put("ca.crt", "CA");
         put("cert.pem", "CERT");
         put("key.pem", "KEY");
-        put("config", HEAD CLUSTER "    certificate-authority: ca.crt\n" USER "    client-certificate: cert.pem\n    client-key: ./key.pem\n    tokenFile: token\n");
+        put("config", HEAD CLUSTER "    certificate-authority: ca.crt\n" USER
+                                   "    client-certificate: cert.pem\n    client-key: ./key.pem\n    tokenFile: token\n");
         assert_int_equal(kube_config_load(path, &c, &e), 0);
         assert_string_equal(c.ca_pem, "CA");
         assert_string_equal(c.cert_pem, "CERT");
@@ -82,7 +86,10 @@ static void test_files_are_relative_to_the_kubeconfig(void **state) {
 static void test_data_wins_over_file(void **state) {
         struct kube_config c;
         struct err e;
-        assert_int_equal(parse(HEAD CLUSTER "    certificate-authority: /nowhere\n    certificate-authority-data: Q0E=\n" USER "    token: abc\n", &c, &e), 0);
+        assert_int_equal(parse(HEAD CLUSTER "    certificate-authority: /nowhere\n    certificate-authority-data: Q0E=\n" USER
+                                            "    token: abc\n",
+                               &c, &e),
+                         0);
         assert_string_equal(c.ca_pem, "CA");
         assert_string_equal(c.token, "abc");
         kube_config_done(&c);
@@ -92,7 +99,10 @@ static void test_json_is_yaml(void **state) {
         struct kube_config c;
         struct err e;
         assert_int_equal(parse("{\"current-context\":\"a\",\"contexts\":[{\"name\":\"a\",\"context\":{\"cluster\":\"c\",\"user\":\"\"}}],"
-                               "\"clusters\":[{\"name\":\"c\",\"cluster\":{\"server\":\"http://h\",\"insecure-skip-tls-verify\":false}}],\"users\":null}", &c, &e), 0);
+                               "\"clusters\":[{\"name\":\"c\",\"cluster\":{\"server\":\"http://"
+                               "h\",\"insecure-skip-tls-verify\":false}}],\"users\":null}",
+                               &c, &e),
+                         0);
         assert_string_equal(c.ns, "default");
         assert_null(c.cert_pem);
         kube_config_done(&c);
@@ -170,12 +180,9 @@ static void test_in_cluster(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_inline_data),
-                cmocka_unit_test(test_files_are_relative_to_the_kubeconfig),
-                cmocka_unit_test(test_data_wins_over_file),
-                cmocka_unit_test(test_json_is_yaml),
-                cmocka_unit_test(test_refusals_say_why),
-                cmocka_unit_test(test_missing_file),
+                cmocka_unit_test(test_inline_data),         cmocka_unit_test(test_files_are_relative_to_the_kubeconfig),
+                cmocka_unit_test(test_data_wins_over_file), cmocka_unit_test(test_json_is_yaml),
+                cmocka_unit_test(test_refusals_say_why),    cmocka_unit_test(test_missing_file),
                 cmocka_unit_test(test_in_cluster),
         };
         return cmocka_run_group_tests_name("kube_config", tests, make_dir, remove_dir);

@@ -152,8 +152,15 @@ static int set_up(void **state) {
         connect_to(w, fake_server_port(w->server));
         w->pages[0] = "{\"metadata\":{\"resourceVersion\":\"10\"},\"items\":[]}";
         w->o = (struct kube_informer_options){
-                .res = &kube_pods, .fields = f_pod, .size = sizeof(struct pod), .index = { node_of, uid_of }, .changed = on_changed,
-                .synced = on_synced, .undecodable = on_undecodable, .trouble = on_trouble, .u = w,
+                .res = &kube_pods,
+                .fields = f_pod,
+                .size = sizeof(struct pod),
+                .index = { node_of, uid_of },
+                .changed = on_changed,
+                .synced = on_synced,
+                .undecodable = on_undecodable,
+                .trouble = on_trouble,
+                .u = w,
         };
         *state = w;
         return 0;
@@ -182,9 +189,10 @@ static void begin_watching(struct world *w) {
 }
 
 static void event(struct world *w, const char *type, const char *name, unsigned rv, const char *node) {
-        _cleanup_(freep) char *line = xasprintf(
-                "{\"type\":\"%s\",\"object\":{\"metadata\":{\"namespace\":\"ns\",\"name\":\"%s\",\"uid\":\"uid-%s\",\"resourceVersion\":\"%u\"},"
-                "\"spec\":{\"nodeName\":\"%s\"}}}\n", type, name, name, rv, node);
+        _cleanup_(freep) char *line = xasprintf("{\"type\":\"%s\",\"object\":{\"metadata\":{\"namespace\":\"ns\",\"name\":\"%s\",\"uid\":"
+                                                "\"uid-%s\",\"resourceVersion\":\"%u\"},"
+                                                "\"spec\":{\"nodeName\":\"%s\"}}}\n",
+                                                type, name, name, rv, node);
         fake_chunk(w->watch, line);
 }
 
@@ -202,8 +210,9 @@ static void wait_for_watch(struct world *w, unsigned n) {
         run_for(&w->loop, 20);
 }
 
-#define ITEM(name, rv, node) \
-        "{\"metadata\":{\"namespace\":\"ns\",\"name\":\"" name "\",\"uid\":\"uid-" name "\",\"resourceVersion\":\"" rv "\"},\"spec\":{\"nodeName\":\"" node "\"}}"
+#define ITEM(name, rv, node)                                                                                                               \
+        "{\"metadata\":{\"namespace\":\"ns\",\"name\":\"" name "\",\"uid\":\"uid-" name "\",\"resourceVersion\":\"" rv                     \
+        "\"},\"spec\":{\"nodeName\":\"" node "\"}}"
 #define LIST(rv, items) "{\"metadata\":{\"resourceVersion\":\"" rv "\"},\"items\":[" items "]}"
 #define PAGE(rv, next, items) "{\"metadata\":{\"resourceVersion\":\"" rv "\",\"continue\":\"" next "\"},\"items\":[" items "]}"
 
@@ -214,7 +223,8 @@ static void test_list_then_watch(void **state) {
         w->o.label_selector = "app=x";
         begin_watching(w);
         assert_string_equal(w->list_path, "/api/v1/namespaces/ns/pods?labelSelector=app%3Dx&limit=500");
-        assert_true(fake_has(w->watch_path, "/api/v1/namespaces/ns/pods?watch=true&allowWatchBookmarks=true&resourceVersion=10&timeoutSeconds="));
+        assert_true(fake_has(w->watch_path,
+                             "/api/v1/namespaces/ns/pods?watch=true&allowWatchBookmarks=true&resourceVersion=10&timeoutSeconds="));
         assert_true(fake_has(w->watch_path, "&labelSelector=app%3Dx"));
         assert_true(fake_has(w->head, "Accept: application/json\r\n"));
         wait_for_log(w, "+a@3 +b@4 ");
@@ -235,7 +245,8 @@ static void test_list_then_watch(void **state) {
 
 static void test_events_cut_anywhere(void **state) {
         struct world *w = *state;
-        const char *text = "{\"type\":\"ADDED\",\"object\":" ITEM("a", "11", "n1") "}\n\n{\"type\":\"ADDED\",\"object\":" ITEM("b", "12", "n1") "}\n";
+        const char *text =
+                "{\"type\":\"ADDED\",\"object\":" ITEM("a", "11", "n1") "}\n\n{\"type\":\"ADDED\",\"object\":" ITEM("b", "12", "n1") "}\n";
         begin_watching(w);
         for (size_t at = 0, n = strlen(text); at < n; at += 7) {
                 _cleanup_(freep) char *piece = xstrndup(text + at, n - at < 7 ? n - at : 7);
@@ -351,7 +362,8 @@ static void test_history_gone_lists_again_and_reports_the_difference(void **stat
         w->pages[1] = LIST("30", ITEM("a", "3", "n1") "," ITEM("c", "25", "n9") "," ITEM("d", "28", "n1"));
         begin_watching(w);
         buf_clear(&w->log);
-        fake_chunk(w->watch, "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"code\":410,\"reason\":\"Expired\",\"message\":\"too old\"}}\n");
+        fake_chunk(w->watch,
+                   "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"code\":410,\"reason\":\"Expired\",\"message\":\"too old\"}}\n");
         wait_for_watch(w, 2);
         assert_string_equal(buf_str(&w->log), "~c@5>25 +d@28 -b@4 ");
         assert_string_equal(w->watch_rv, "30");
@@ -405,8 +417,10 @@ static void test_all_come_back_together(void **state) {
         wait_for_watch(w, 8);
         fake_server_free(w->server);
         w->server = NULL;
-        call = kube_start(w->client, &(struct kube_request){
-                .verb = KUBE_GET, .res = &kube_pods, .ns = "ns", .name = "a", .attempts = UINT32_MAX, .done = on_got, .u = w });
+        call = kube_start(
+                w->client,
+                &(struct kube_request){
+                        .verb = KUBE_GET, .res = &kube_pods, .ns = "ns", .name = "a", .attempts = UINT32_MAX, .done = on_got, .u = w });
         assert_non_null(call);
         run_for(&w->loop, 3500);
         w->server = fake_server_new(&w->loop, port, on_request, w);
@@ -466,7 +480,8 @@ static void test_error_event_other_than_410(void **state) {
 }
 
 static void test_garbage_in_the_stream_lists_again(void **state) {
-        static const char *const garbage[] = { "<html>\n", "{\"type\":\"ADDED\"}\n", "{\"type\":\"SURPRISE\",\"object\":{}}\n", "[1]\n", "{\"type\":\"ADDED\",\"object\":[]}\n" };
+        static const char *const garbage[] = { "<html>\n", "{\"type\":\"ADDED\"}\n", "{\"type\":\"SURPRISE\",\"object\":{}}\n", "[1]\n",
+                                               "{\"type\":\"ADDED\",\"object\":[]}\n" };
         struct world *w = *state;
         begin_watching(w);
         for (unsigned i = 0; i < 2; i++) {
@@ -515,8 +530,10 @@ static void test_frozen_server(void **state) {
 
 static void test_undecodable_object_is_skipped_and_told_once(void **state) {
         struct world *w = *state;
-        const char *bad = "{\"metadata\":{\"namespace\":\"ns\",\"name\":\"bad\",\"resourceVersion\":\"5\"},\"spec\":{\"weight\":\"heavy\"}}";
-        _cleanup_(freep) char *list = xasprintf(LIST("10", "%s," ITEM("a", "3", "n1")), bad), *again = xasprintf(LIST("30", "%s," ITEM("a", "3", "n1")), bad);
+        const char *bad =
+                "{\"metadata\":{\"namespace\":\"ns\",\"name\":\"bad\",\"resourceVersion\":\"5\"},\"spec\":{\"weight\":\"heavy\"}}";
+        _cleanup_(freep) char *list = xasprintf(LIST("10", "%s," ITEM("a", "3", "n1")), bad),
+                              *again = xasprintf(LIST("30", "%s," ITEM("a", "3", "n1")), bad);
         w->pages[0] = list;
         w->pages[1] = again;
         begin_watching(w);
@@ -528,8 +545,10 @@ static void test_undecodable_object_is_skipped_and_told_once(void **state) {
         assert_int_equal(w->n_undecodable, 1);
 
         /* A new version is told again; the good version of an object stays when a bad one follows. */
-        fake_chunk(w->watch, "{\"type\":\"MODIFIED\",\"object\":{\"metadata\":{\"namespace\":\"ns\",\"name\":\"bad\",\"resourceVersion\":\"31\"},\"spec\":{\"weight\":[]}}}\n");
-        fake_chunk(w->watch, "{\"type\":\"MODIFIED\",\"object\":{\"metadata\":{\"namespace\":\"ns\",\"name\":\"a\",\"resourceVersion\":\"32\"},\"spec\":[]}}\n");
+        fake_chunk(w->watch, "{\"type\":\"MODIFIED\",\"object\":{\"metadata\":{\"namespace\":\"ns\",\"name\":\"bad\",\"resourceVersion\":"
+                             "\"31\"},\"spec\":{\"weight\":[]}}}\n");
+        fake_chunk(w->watch, "{\"type\":\"MODIFIED\",\"object\":{\"metadata\":{\"namespace\":\"ns\",\"name\":\"a\",\"resourceVersion\":"
+                             "\"32\"},\"spec\":[]}}\n");
         event(w, "MODIFIED", "bad", 33, "n1");
         wait_for_log(w, "+a@3 +bad@33 ");
         assert_int_equal(w->n_undecodable, 3);
@@ -714,7 +733,8 @@ static void test_free_from_inside_changed_of_a_watch(void **state) {
         struct world *w = *state;
         w->on_changed = free_it;
         begin_watching(w);
-        fake_chunk(w->watch, "{\"type\":\"ADDED\",\"object\":" ITEM("a", "11", "n1") "}\n{\"type\":\"ADDED\",\"object\":" ITEM("b", "12", "n1") "}\n");
+        fake_chunk(w->watch, "{\"type\":\"ADDED\",\"object\":" ITEM("a", "11", "n1") "}\n{\"type\":\"ADDED\",\"object\":" ITEM("b", "12",
+                                                                                                                               "n1") "}\n");
         run_until(&w->loop, &w->changed);
         run_for(&w->loop, 20);
         assert_string_equal(buf_str(&w->log), "+a@11 ");
@@ -786,8 +806,11 @@ static void test_many_objects(void **state) {
         begin_watching(w);
         struct buf b = BUF_INIT(16 << 20);
         for (unsigned i = 0; i < 5000; i++)
-                buf_addf(&b, "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"namespace\":\"ns\",\"name\":\"p%u\",\"uid\":\"u%u\",\"resourceVersion\":\"%u\"},"
-                             "\"spec\":{\"nodeName\":\"n%u\"}}}\n", i, i, 100 + i, i % 10);
+                buf_addf(&b,
+                         "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"namespace\":\"ns\",\"name\":\"p%u\",\"uid\":\"u%u\","
+                         "\"resourceVersion\":\"%u\"},"
+                         "\"spec\":{\"nodeName\":\"n%u\"}}}\n",
+                         i, i, 100 + i, i % 10);
         fake_chunk(w->watch, buf_str(&b));
         buf_done(&b);
         for (int i = 0; i < 2000 && kube_informer_count(w->informer) < 5000; i++)

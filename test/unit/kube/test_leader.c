@@ -32,9 +32,9 @@ struct world {
         unsigned n_watches;
         char *spec; /* of the Lease, NULL while there is none */
         unsigned rv, writes, conflicts, creates, reads;
-        bool deaf;          /* writes get no answer */
-        bool no_events;     /* watches are silent */
-        unsigned refuse;    /* so many writes are answered 403 */
+        bool deaf;       /* writes get no answer */
+        bool no_events;  /* watches are silent */
+        unsigned refuse; /* so many writes are answered 403 */
         struct candidate a, b;
 };
 
@@ -77,7 +77,8 @@ static void on_request(void *u, struct fake_conn *c, const struct fake_request *
                 w->watches[w->n_watches++] = c;
                 fake_stream(c);
         } else if (streq(r->method, "GET") && str_starts(r->path, "/apis/coordination.k8s.io/v1/namespaces/sys/leases?")) {
-                _cleanup_(freep) char *list = xasprintf("{\"metadata\":{\"resourceVersion\":\"%u\"},\"items\":[%s]}", w->rv, lease ? lease : "");
+                _cleanup_(freep) char *list =
+                        xasprintf("{\"metadata\":{\"resourceVersion\":\"%u\"},\"items\":[%s]}", w->rv, lease ? lease : "");
                 fake_reply(c, 200, NULL, list);
         } else if (streq(r->method, "GET")) {
                 w->reads++;
@@ -134,8 +135,18 @@ static void stand_again(struct world *w, struct candidate *c, const char *identi
         struct kube_config k = { .server = url };
         struct err e;
         assert_int_equal(kube_client_new(&w->loop, &(struct kube_client_options){ .config = &k, .user_agent = "t" }, &c->client, &e), 0);
-        c->leader = leader_new(&(struct leader_options){ .client = c->client, .ns = "sys", .name = "lock", .identity = identity, .earlier = earlier, .duration_ms = 1000,
-                .renew_deadline_ms = 600, .retry_ms = 100, .started = on_started, .lost = on_lost, .observed = on_observed, .u = c });
+        c->leader = leader_new(&(struct leader_options){ .client = c->client,
+                                                         .ns = "sys",
+                                                         .name = "lock",
+                                                         .identity = identity,
+                                                         .earlier = earlier,
+                                                         .duration_ms = 1000,
+                                                         .renew_deadline_ms = 600,
+                                                         .retry_ms = 100,
+                                                         .started = on_started,
+                                                         .lost = on_lost,
+                                                         .observed = on_observed,
+                                                         .u = c });
         assert_false(c->started);
 }
 
@@ -275,7 +286,8 @@ static void test_lease_of_a_namesake_is_respected(void **state) {
 
 static void test_own_lease_of_an_earlier_life_is_renewed(void **state) {
         struct world *w = *state;
-        set_lease(w, "{\"holderIdentity\":\"me\",\"leaseDurationSeconds\":1,\"acquireTime\":\"2020-01-01T00:00:00.000000Z\",\"leaseTransitions\":7}");
+        set_lease(w, "{\"holderIdentity\":\"me\",\"leaseDurationSeconds\":1,\"acquireTime\":\"2020-01-01T00:00:00.000000Z\","
+                     "\"leaseTransitions\":7}");
         stand(w, &w->a, "me");
         run_until(&w->loop, &w->a.started);
         assert_string_equal(field(w, "leaseTransitions"), "7");

@@ -38,9 +38,11 @@ static int feed(struct watch_stream *w, const char *text, size_t step, struct er
 }
 
 static void test_cut_at_every_size(void **state) {
-        static const char text[] = "{\"type\":\"ADDED\",\"object\":{\"n\":\"1\"}}\n\r\n \n{\"type\":\"MODIFIED\",\"object\":{\"n\":\"2\"}}\r\n"
-                                   "{\"type\":\"DELETED\",\"object\":{\"n\":\"3\"}}\n{\"type\":\"BOOKMARK\",\"object\":{}}\n{\"type\":\"ERROR\",\"object\":{}}\n"
-                                   "{\"type\":\"ADDED\",\"object\":{\"n\":\"unfinished";
+        static const char text[] =
+                "{\"type\":\"ADDED\",\"object\":{\"n\":\"1\"}}\n\r\n \n{\"type\":\"MODIFIED\",\"object\":{\"n\":\"2\"}}\r\n"
+                "{\"type\":\"DELETED\",\"object\":{\"n\":\"3\"}}\n{\"type\":\"BOOKMARK\",\"object\":{}}\n{\"type\":\"ERROR\",\"object\":{}}"
+                "\n"
+                "{\"type\":\"ADDED\",\"object\":{\"n\":\"unfinished";
         for (size_t step = 1; step < sizeof text; step++) {
                 struct seen s = { .log = BUF_INIT(4096) };
                 struct watch_stream w;
@@ -57,8 +59,15 @@ static void test_cut_at_every_size(void **state) {
 }
 
 static void test_what_is_no_event(void **state) {
-        static const char *const bad[] = { "x\n", "{}\n", "[]\n", "null\n", "{\"type\":\"ADDED\"}\n", "{\"type\":\"ADDED\",\"object\":null}\n",
-                                           "{\"type\":1,\"object\":{}}\n", "{\"type\":\"added\",\"object\":{}}\n", "{\"type\":\"ADDED\",\"object\":{}}{}\n" };
+        static const char *const bad[] = { "x\n",
+                                           "{}\n",
+                                           "[]\n",
+                                           "null\n",
+                                           "{\"type\":\"ADDED\"}\n",
+                                           "{\"type\":\"ADDED\",\"object\":null}\n",
+                                           "{\"type\":1,\"object\":{}}\n",
+                                           "{\"type\":\"added\",\"object\":{}}\n",
+                                           "{\"type\":\"ADDED\",\"object\":{}}{}\n" };
         for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
                 struct seen s = { .log = BUF_INIT(4096) };
                 struct watch_stream w;
@@ -119,8 +128,11 @@ static void test_receiver_frees_the_stream(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_cut_at_every_size),      cmocka_unit_test(test_what_is_no_event),           cmocka_unit_test(test_limit),
-                cmocka_unit_test(test_receiver_wants_no_more), cmocka_unit_test(test_receiver_frees_the_stream),
+                cmocka_unit_test(test_cut_at_every_size),
+                cmocka_unit_test(test_what_is_no_event),
+                cmocka_unit_test(test_limit),
+                cmocka_unit_test(test_receiver_wants_no_more),
+                cmocka_unit_test(test_receiver_frees_the_stream),
         };
         return cmocka_run_group_tests_name("watch_stream", tests, NULL, NULL);
 }
