@@ -138,6 +138,7 @@ bool controller_synced(const struct controller *c) {
 void controller__forget_domain(struct controller_domain *d) {
         HASH_DEL(d->c->domains, d);
         kube_cancel(d->asking);
+        kube_cancel(d->labelling);
         arena_free(d->holder_arena);
         free(d);
 }

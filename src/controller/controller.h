@@ -31,9 +31,10 @@ struct controller_domain {
         UT_hash_handle hh;
         struct controller *c;
         struct arena *holder_arena;
-        const struct rct *holder; /* who has the name of the workload template, when the caches do not show him */
-        struct kube_call *asking; /* for the holder */
-        int64_t ending_since;     /* 0: not seen without a ComputeDomain */
+        const struct rct *holder;    /* who has the name of the workload template, when the caches do not show him */
+        struct kube_call *asking;    /* for the holder */
+        struct kube_call *labelling; /* a clique that lost its labels */
+        int64_t ending_since;        /* 0: not seen without a ComputeDomain */
         char uid[];
 };
 

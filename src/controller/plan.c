@@ -141,9 +141,13 @@ static const struct rct *find_rct(const struct plan_input *in, const char *ns, c
 static void want_rct(struct work *w, const struct rct *r, const char *ns, const char *name, const char *target, const char *mode) {
         const struct plan_input *in = w->in;
         struct buf b = BUF_INIT(MAX_BODY);
-        if (!r) {
+        if (!r && streq(target,
+                        CD_TARGET_DAEMON)) { /* nobody else has a reason to take that name, so what is there is ours, without its labels */
                 objects_rct(in->settings->resource_api, ns, name, in->uid, target, mode, &b);
-                add(w, KUBE_CREATE, &kube_resource_claim_templates, ns, name, &b);
+                add(w, KUBE_APPLY, &kube_resource_claim_templates, ns, name, &b);
+        } else if (!r) {
+                objects_rct(in->settings->resource_api, ns, name, in->uid, target, mode, &b);
+                add(w, KUBE_CREATE, &kube_resource_claim_templates, ns, name, &b)->answer = PLAN_ANSWER_TEMPLATE;
         } else if (r->o.meta.deleted || !objects_rct_matches(r, in->uid, target, mode)) {
                 remove_object(w, &kube_resource_claim_templates, &r->o.meta, r->finalizers, r->n_finalizers);
         } else if (!streq(r->domain_uid, in->uid) || !streq(r->target, target) ||
@@ -181,6 +185,7 @@ static void want_cliques(struct work *w, const struct formation *f) {
                 struct plan_action *x = add(w, c->old ? KUBE_MERGE_PATCH : KUBE_CREATE, &kube_cliques, c->old ? c->old->o.meta.ns : w->home,
                                             c->old ? c->old->o.meta.name : take_text(w->a, &name).p, &b);
                 x->when = c->urgent ? PLAN_SOON : PLAN_LATER;
+                x->answer = c->old ? PLAN_ANSWER_NONE : PLAN_ANSWER_NEW_CLIQUE;
                 buf_done(&name);
         }
 }
@@ -196,7 +201,7 @@ static void want_status(struct work *w, const struct formation *f, const struct 
         struct plan_action *x = add(w, KUBE_MERGE_PATCH, &kube_compute_domains, in->cd->o.meta.ns, in->cd->o.meta.name, &b);
         x->subresource = "status";
         x->when = PLAN_LATER;
-        x->is_status = true;
+        x->answer = PLAN_ANSWER_STATUS;
         w->out->n_events = verdict_events(in->cd, f, &v, w->a, &w->out->events);
 }
 

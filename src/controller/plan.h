@@ -28,6 +28,9 @@ struct plan_input {
         const char *write_error;          /* why one of the domain's objects cannot be written, NULL: nothing known */
 };
 
+/* Whose answer the controller looks at beyond taking it into the cache. */
+enum plan_answer { PLAN_ANSWER_NONE, PLAN_ANSWER_STATUS, PLAN_ANSWER_TEMPLATE, PLAN_ANSWER_NEW_CLIQUE };
+
 /* When: at once; soon, gathering what comes in the same moment; or later, for what only people wait for. */
 enum plan_when { PLAN_NOW, PLAN_SOON, PLAN_LATER };
 
@@ -37,7 +40,7 @@ struct plan_action {
         const char *ns, *name, *subresource;
         struct str body;
         enum plan_when when;
-        bool is_status; /* the write that the plan's events belong to */
+        enum plan_answer answer; /* STATUS: the write that the plan's events belong to */
 };
 
 struct plan {

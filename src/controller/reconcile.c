@@ -200,9 +200,9 @@ static void on_holder(void *u, yyjson_val *obj, const struct err *e) {
         controller__queue_domain(d->c, d->uid);
 }
 
-static void on_rct(void *u, const char *requester, yyjson_val *obj, const struct err *e) {
+static void on_rct(void *u, const struct writes_about *q, yyjson_val *obj, const struct err *e) {
         struct controller *c = u;
-        const char *uid = requester + 2;
+        const char *uid = q->requester + 2;
         const struct compute_domain *cd = controller__domain(c, uid);
         struct controller_domain *d = find_memory(c, uid);
         if (!e && d) {
@@ -223,9 +223,40 @@ static void on_rct(void *u, const char *requester, yyjson_val *obj, const struct
                                                   });
 }
 
+/* ---- a clique exists without the labels that we know it by ---- */
+
+static void on_labelled(void *u, yyjson_val *obj, const struct err *e) {
+        struct controller_domain *d = u;
+        d->labelling = NULL;
+        controller__queue_domain(d->c, d->uid);
+}
+
+static void on_new_clique(void *u, const struct writes_about *q, yyjson_val *obj, const struct err *e) {
+        struct controller *c = u;
+        const char *uid = q->requester + 2;
+        struct buf b = BUF_INIT(4096);
+        if (!e || e->kind != ERR_CONFLICT)
+                return;
+        struct controller_domain *d = make_memory(c, uid);
+        if (d->labelling)
+                return;
+        objects_clique_labels(uid, q->name + strlen(uid) + 1, &b);
+        d->labelling = kube_start(c->client, &(struct kube_request){
+                                                     .verb = KUBE_MERGE_PATCH,
+                                                     .res = &kube_cliques,
+                                                     .ns = q->ns,
+                                                     .name = q->name,
+                                                     .manager = "compute-domain-controller",
+                                                     .body = { buf_str(&b), b.n },
+                                                     .done = on_labelled,
+                                                     .u = d,
+                                             });
+        buf_done(&b);
+}
+
 /* ---- sending ---- */
 
-static void on_status(void *u, const char *requester, yyjson_val *obj, const struct err *e) {
+static void on_status(void *u, const struct writes_about *q, yyjson_val *obj, const struct err *e) {
         struct controller *c = u;
         if (e)
                 return;
@@ -259,6 +290,13 @@ static void tell(struct controller *c, const struct compute_domain *cd, const st
                              p->events[i].message);
 }
 
+static writes_done_fn *const answered[] = {
+        [PLAN_ANSWER_NONE] = NULL,
+        [PLAN_ANSWER_STATUS] = on_status,
+        [PLAN_ANSWER_TEMPLATE] = on_rct,
+        [PLAN_ANSWER_NEW_CLIQUE] = on_new_clique,
+};
+
 static void perform(struct controller *c, const char *key, const struct plan_input *in, const struct plan *p) {
         for (size_t i = 0; i < p->n_actions; i++) {
                 const struct plan_action *x = &p->actions[i];
@@ -273,15 +311,13 @@ static void perform(struct controller *c, const char *key, const struct plan_inp
                                                              .gather_ms = pace[x->when].gather_ms,
                                                              .interval_ms = pace[x->when].interval_ms,
                                                              .learn = informer_for(c, x),
-                                                             .done = x->is_status                               ? on_status
-                                                                     : x->res == &kube_resource_claim_templates ? on_rct
-                                                                                                                : NULL,
+                                                             .done = answered[x->answer],
                                                              .u = c,
                                                      });
                 if (started)
                         log_v(3, "write", kv_str("domain", in->uid), kv_str("kind", x->res->kind), kv_str("name", x->name),
                               kv_int("verb", x->verb));
-                if (started && x->is_status && in->cd)
+                if (started && x->answer == PLAN_ANSWER_STATUS && in->cd)
                         tell(c, in->cd, p);
         }
 }

@@ -173,11 +173,9 @@ static void on_done(void *u, yyjson_val *obj, const struct err *e) {
                 succeeded(t, obj);
         else
                 failed(t, e);
-        char *requester = xstrdup(t->requester);
         if (t->done)
-                t->done(t->u, requester, obj, e);
-        work_queue_add(w->o.queue, requester);
-        free(requester);
+                t->done(t->u, &(struct writes_about){ t->requester, t->ns, t->name }, obj, e);
+        work_queue_add(w->o.queue, t->requester);
 }
 
 static uint64_t later(uint64_t a, uint64_t b) {

@@ -12,8 +12,12 @@
 
 struct writes;
 
+/* Which write an answer belongs to. */
+struct writes_about {
+        const char *requester, *ns, *name;
+};
 /* Called with the answer, before the requester is queued again. e NULL on success. */
-typedef void(writes_done_fn)(void *u, const char *requester, yyjson_val *obj, const struct err *e);
+typedef void(writes_done_fn)(void *u, const struct writes_about *about, yyjson_val *obj, const struct err *e);
 
 struct writes_options {
         struct kube_client *client;

@@ -24,20 +24,50 @@ static const struct clique_daemon *entry_in(const struct clique *c, const char *
         return NULL;
 }
 
-/* The node's entry, and its clique; of several (the node was moved) the one that the daemon itself confirms, else the slice's. */
-static const struct clique_daemon *find_entry(const struct formation_input *in, const struct formation_node *n, const char **ret_clique) {
-        const char *prefer[] = { n->pod ? n->pod->clique_id : NULL, n->clique };
-        const struct clique_daemon *found = NULL;
-        int best = 0;
-        for (size_t i = 0; i < in->n_cliques; i++) {
-                const struct clique_daemon *e = entry_in(in->cliques[i], n->name);
-                if (!e)
-                        continue;
-                int rank = streq(in->cliques[i]->clique_id, prefer[0]) ? 3 : streq(in->cliques[i]->clique_id, prefer[1]) ? 2 : 1;
+/* An entry of a clique; all of a domain's are sorted by node, because domains may have thousands. */
+struct seat {
+        const char *node, *clique;
+};
+
+struct seats {
+        struct seat *list;
+        size_t n;
+};
+
+static int by_node(const void *x, const void *y) {
+        return strcmp(((const struct seat *)x)->node, ((const struct seat *)y)->node);
+}
+
+static struct seats sort_seats(const struct formation_input *in, struct arena *a) {
+        struct seats s = { 0 };
+        size_t n = 0;
+        for (size_t i = 0; i < in->n_cliques; i++)
+                n += in->cliques[i]->n_daemons;
+        s.list = arena_alloc(a, (n + 1) * sizeof *s.list);
+        for (size_t i = 0; i < in->n_cliques; i++)
+                for (size_t k = 0; in->cliques[i]->clique_id && k < in->cliques[i]->n_daemons; k++)
+                        s.list[s.n++] = (struct seat){ in->cliques[i]->daemons[k].node, in->cliques[i]->clique_id };
+        qsort(s.list, s.n, sizeof *s.list, by_node);
+        return s;
+}
+
+/* The clique that holds the node's entry, NULL for none; of several (the node was moved) the one that the daemon itself confirms, else the
+ * slice's. */
+static const char *find_seat(const struct seats *s, const struct formation_node *n) {
+        size_t low = 0, high = s->n;
+        const char *found = NULL, *says = n->pod ? n->pod->clique_id : NULL;
+        while (low < high) {
+                size_t middle = low + (high - low) / 2;
+                if (strcmp(s->list[middle].node, n->name) < 0)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        for (int best = 0; low < s->n && streq(s->list[low].node, n->name); low++) {
+                int rank = streq(s->list[low].clique, says) ? 3 : streq(s->list[low].clique, n->clique) ? 2 : 1;
                 if (rank > best) {
                         best = rank;
-                        found = e;
-                        *ret_clique = in->cliques[i]->clique_id;
+                        found = s->list[low].clique;
                 }
         }
         return found;
@@ -163,16 +193,17 @@ static void judge_member(struct formation_member *m, const struct formation_node
 }
 
 /* Everyone who belongs: wanted, or still running a daemon that has an entry. A node that is gone or out of service runs nothing. */
-static size_t gather(const struct formation_input *in, struct formation_member *members, const struct formation_node **ret_nodes) {
+static size_t gather(const struct formation_input *in, struct formation_member *members, const struct formation_node **ret_nodes,
+                     struct arena *a) {
+        struct seats seats = sort_seats(in, a);
         size_t n = 0;
         for (size_t i = 0; i < in->n_nodes; i++) {
                 const struct formation_node *node = &in->nodes[i];
-                const char *entry_clique = NULL;
-                const struct clique_daemon *entry = find_entry(in, node, &entry_clique);
+                const char *entry_clique = find_seat(&seats, node);
                 if (!node->node || node_out_of_service(node->node))
                         continue;
                 const char *clique = clique_of(node, entry_clique);
-                bool stays = node->pod && (entry || (clique && !*clique));
+                bool stays = node->pod && (entry_clique || (clique && !*clique));
                 if (!node->wanted && !stays)
                         continue;
                 members[n] = (struct formation_member){ .node = node->name, .clique = clique, .index = -1, .wanted = node->wanted };
@@ -212,14 +243,20 @@ static int64_t running_index(const struct formation_node *n, const char *clique,
         return index < max_nodes ? index : -1;
 }
 
+static size_t count_in(const struct formation_member *members, size_t n, const char *clique) {
+        size_t count = 0;
+        for (size_t i = 0; i < n; i++)
+                count += streq(members[i].clique, clique);
+        return count;
+}
+
 static void assign_indices(const struct formation_input *in, struct formation_member *members, const struct formation_node *const *nodes,
                            size_t n_members, struct formation_clique *c, struct arena *a) {
         const struct clique *old = c->old;
-        size_t n_held = old ? old->n_daemons : 0, n = 0, n_new_freed;
-        struct rules_slot *held = arena_alloc(a, (n_held + n_members + 1) * sizeof *held),
-                          *slots = arena_alloc(a, (n_members + 1) * sizeof *slots);
-        const char **names = arena_alloc(a, (n_members + 1) * sizeof *names);
-        struct formation_member **of = arena_alloc(a, (n_members + 1) * sizeof *of);
+        size_t n_held = old ? old->n_daemons : 0, n = 0, n_new_freed, most = count_in(members, n_members, c->clique_id) + 1;
+        struct rules_slot *held = arena_alloc(a, (n_held + most) * sizeof *held), *slots = arena_alloc(a, most * sizeof *slots);
+        const char **names = arena_alloc(a, most * sizeof *names);
+        struct formation_member **of = arena_alloc(a, most * sizeof *of);
         const int64_t *new_freed;
         int64_t *freed;
         size_t n_freed = parse_freed(old, a, &freed);
@@ -270,12 +307,14 @@ static void compare(const struct formation_input *in, struct formation_clique *c
 
 static void render_entries(const struct formation_input *in, const struct formation_member *members, size_t n_members,
                            struct formation_clique *c, struct arena *a) {
-        c->daemons = arena_alloc(a, (n_members + 1) * sizeof *c->daemons);
+        c->daemons = arena_alloc(a, (count_in(members, n_members, c->clique_id) + 1) * sizeof *c->daemons);
         for (size_t i = 0; i < n_members; i++) {
                 const struct formation_member *m = &members[i];
-                if (streq(m->clique, c->clique_id) && m->index >= 0)
-                        c->daemons[c->n_daemons++] = (struct clique_daemon){ m->node, m->ip, m->clique,
-                                                                             m->why == FORMATION_READY ? "Ready" : "NotReady", m->index };
+                if (!streq(m->clique, c->clique_id) || m->index < 0)
+                        continue;
+                c->n_listed += m->listed;
+                c->daemons[c->n_daemons++] =
+                        (struct clique_daemon){ m->node, m->ip, m->clique, m->why == FORMATION_READY ? "Ready" : "NotReady", m->index };
         }
         qsort(c->daemons, c->n_daemons, sizeof *c->daemons, by_index);
         /* Names are fixed while anybody uses them, because IMEX refuses a changed node list for good: a clique that had entries and no
@@ -299,7 +338,7 @@ void formation_make(const struct formation_input *in, struct arena *a, struct fo
                 .members = arena_alloc(a, (in->n_nodes + 1) * sizeof *ret->members),
                 .cliques = arena_alloc(a, (in->n_nodes + in->n_cliques + 1) * sizeof *ret->cliques),
         };
-        ret->n_members = gather(in, ret->members, nodes);
+        ret->n_members = gather(in, ret->members, nodes, a);
         for (size_t i = 0; i < in->n_cliques; i++)
                 if (in->cliques[i]->clique_id && !clique_at(ret, in->cliques[i]->clique_id))
                         ret->cliques[ret->n_cliques++] =

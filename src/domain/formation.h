@@ -57,7 +57,7 @@ struct formation_clique {
         const char *clique_id;
         const struct clique *old;      /* NULL: to be created */
         struct clique_daemon *daemons; /* sorted by index */
-        size_t n_daemons;
+        size_t n_daemons, n_listed;    /* listed: those that status.nodes shows */
         const char *infix;             /* annotation; NULL: none, it keeps the Go driver's names */
         const char *num_nodes, *freed; /* annotations; freed NULL for none */
         bool changed;                  /* it differs from old */

@@ -292,12 +292,13 @@ void objects_rct(const char *resource_api, const char *ns, const char *name, con
         jw_end_arr(&w);
         jw_obj(&w, "opaque");
         jw_str(&w, "driver", CD_DRIVER);
+        /* Sorted, as server-side apply stores them: the spec is immutable to the byte, and an apply must find it unchanged. */
         jw_obj(&w, "parameters");
-        jw_str(&w, "apiVersion", CD_API_VERSION);
-        jw_str(&w, "kind", is_daemon(target) ? "ComputeDomainDaemonConfig" : "ComputeDomainChannelConfig");
-        jw_str(&w, "domainID", uid);
         if (!is_daemon(target))
                 jw_str(&w, "allocationMode", mode);
+        jw_str(&w, "apiVersion", CD_API_VERSION);
+        jw_str(&w, "domainID", uid);
+        jw_str(&w, "kind", is_daemon(target) ? "ComputeDomainDaemonConfig" : "ComputeDomainChannelConfig");
         jw_end_obj(&w);
         jw_end_obj(&w);
         jw_end_obj(&w);
@@ -374,6 +375,10 @@ void objects_rct_repair(const struct rct *r, const char *uid, const char *target
         jw_end_obj(&w);
 }
 
+static void clique_labels(struct jw *w, const char *uid, const char *clique_id) {
+        jw_map(w, "labels", (const struct jd_pair[]){ { CD_LABEL, uid }, { CD_LABEL_CLIQUE, clique_id } }, 2);
+}
+
 void objects_clique(const struct formation_clique *c, const char *ns, const char *uid, struct buf *out) {
         struct jw w = JW(out);
         if (c->old) {
@@ -392,7 +397,7 @@ void objects_clique(const struct formation_clique *c, const char *ns, const char
                 clique_object_name(uid, c->clique_id, &name);
                 jw_str(&w, "name", buf_str(&name));
                 jw_str(&w, "namespace", ns);
-                jw_map(&w, "labels", (const struct jd_pair[]){ { CD_LABEL, uid }, { CD_LABEL_CLIQUE, c->clique_id } }, 2);
+                clique_labels(&w, uid, c->clique_id);
                 buf_done(&name);
         }
         jw_obj(&w, "annotations");
@@ -415,6 +420,15 @@ void objects_clique(const struct formation_clique *c, const char *ns, const char
                 jw_end_obj(&w);
         }
         jw_end_arr(&w);
+        jw_end_obj(&w);
+}
+
+void objects_clique_labels(const char *uid, const char *clique_id, struct buf *out) {
+        struct jw w = JW(out);
+        jw_obj(&w, NULL);
+        jw_obj(&w, "metadata");
+        clique_labels(&w, uid, clique_id);
+        jw_end_obj(&w);
         jw_end_obj(&w);
 }
 

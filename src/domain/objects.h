@@ -45,6 +45,9 @@ void objects_rct_repair(const struct rct *r, const char *uid, const char *target
 /* A new clique, or the merge patch that makes the old one equal to `c` (with resourceVersion). */
 void objects_clique(const struct formation_clique *c, const char *ns, const char *uid, struct buf *out);
 
+/* Merge patch that gives a clique its labels back. */
+void objects_clique_labels(const char *uid, const char *clique_id, struct buf *out);
+
 /* Merge patch of the status subresource. */
 void objects_status(const struct compute_domain *cd, const struct verdict *v, struct buf *out);
 

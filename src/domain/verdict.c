@@ -85,11 +85,10 @@ static void condition_ready(const struct compute_domain *cd, const struct format
 }
 
 static int64_t clique_size(const struct formation *f, const char *clique) {
-        int64_t n = 0;
-        for (size_t i = 0; i < f->n_members; i++)
-                if (f->members[i].listed && streq(f->members[i].clique, clique))
-                        n++;
-        return n;
+        for (size_t i = 0; i < f->n_cliques; i++)
+                if (streq(f->cliques[i].clique_id, clique))
+                        return (int64_t)f->cliques[i].n_listed;
+        return 0;
 }
 
 static void condition_peers(const struct formation *f, struct arena *a, struct verdict *v) {

@@ -173,7 +173,7 @@ bool world_perform(struct world *w, const struct plan_action *x) {
         }
         if (!o && (x->verb == KUBE_CREATE || x->verb == KUBE_APPLY)) {
                 store(w, place(w, x->res, x->ns, x->name), parse(x->body.p), true);
-                w->applied_generation = x->verb == KUBE_APPLY ? 1 : w->applied_generation;
+                w->applied_generation = x->res == &kube_daemonsets ? 1 : w->applied_generation;
                 return true;
         }
         if (!o || x->verb == KUBE_CREATE)
@@ -183,6 +183,10 @@ bool world_perform(struct world *w, const struct plan_action *x) {
         if (x->verb == KUBE_APPLY) {
                 struct arena *a = arena_new(1024);
                 apply(w, o, x->body.p);
+                if (x->res != &kube_daemonsets) {
+                        arena_free(a);
+                        return true;
+                }
                 const struct daemonset *d = o->json ? fake_set_json(a, "%s", o->json) : NULL;
                 w->applied_generation = d ? d->o.meta.generation : 0;
                 arena_free(a);

@@ -136,10 +136,10 @@ static void claim_templates(void **state) {
                         at(a, &b, "spec.spec.devices.requests"),
                         nested ? "[{\"name\":\"channel\",\"exactly\":{\"deviceClassName\":\"compute-domain-default-channel.nvidia.com\"}}]"
                                : "[{\"name\":\"channel\",\"deviceClassName\":\"compute-domain-default-channel.nvidia.com\"}]");
-                assert_string_equal(
-                        at(a, &b, "spec.spec.devices.config.0.opaque"),
-                        "{\"driver\":\"compute-domain.nvidia.com\",\"parameters\":{\"apiVersion\":\"resource.nvidia.com/v1beta1\","
-                        "\"kind\":\"ComputeDomainChannelConfig\",\"domainID\":\"" UID_A "\",\"allocationMode\":\"All\"}}");
+                assert_string_equal(at(a, &b, "spec.spec.devices.config.0.opaque"),
+                                    "{\"driver\":\"compute-domain.nvidia.com\",\"parameters\":{\"allocationMode\":\"All\",\"apiVersion\":"
+                                    "\"resource.nvidia.com/v1beta1\","
+                                    "\"domainID\":\"" UID_A "\",\"kind\":\"ComputeDomainChannelConfig\"}}");
                 assert_string_equal(at(a, &b, "metadata.labels"), "{\"" CD_LABEL "\":\"" UID_A "\",\"" CD_LABEL_TARGET "\":\"Workload\"}");
                 /* what we write is what we recognise */
                 char *stored = xasprintf("{\"metadata\":{\"name\":\"tpl\",\"namespace\":\"w\",\"resourceVersion\":\"1\"},\"spec\":%s}",
@@ -152,10 +152,9 @@ static void claim_templates(void **state) {
                 free(stored);
                 buf_clear(&b);
                 objects_rct(apis[i], "driver", "d", UID_A, CD_TARGET_DAEMON, NULL, &b);
-                assert_string_equal(
-                        at(a, &b, "spec.spec.devices.config.0.opaque.parameters"),
-                        "{\"apiVersion\":\"resource.nvidia.com/v1beta1\",\"kind\":\"ComputeDomainDaemonConfig\",\"domainID\":\"" UID_A
-                        "\"}");
+                assert_string_equal(at(a, &b, "spec.spec.devices.config.0.opaque.parameters"),
+                                    "{\"apiVersion\":\"resource.nvidia.com/v1beta1\",\"domainID\":\"" UID_A
+                                    "\",\"kind\":\"ComputeDomainDaemonConfig\"}");
                 buf_done(&b);
                 arena_free(a);
         }

@@ -17,9 +17,12 @@ static struct formation_member state(const char *node, enum formation_why why, c
 }
 
 static struct verdict judge(struct arena *a, const struct compute_domain *cd, struct formation_member *m, size_t n, const char *problem) {
-        struct formation f = { .members = m, .n_members = n };
+        struct formation_clique c = { .clique_id = CLIQUE_1 };
+        struct formation f = { .members = m, .n_members = n, .cliques = &c, .n_cliques = 1 };
         struct verdict_problem p = { problem, problem };
         struct verdict v;
+        for (size_t i = 0; i < n; i++)
+                c.n_listed += m[i].listed;
         verdict_make(cd, &f, &p, true, 1000, a, &v);
         return v;
 }
