@@ -1,0 +1,182 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "informer_world.h"
+
+static const struct jd_field f_spec[] = { JD_STR(struct pod, "nodeName", node), JD_INT(struct pod, "weight", weight), JD_END };
+static const struct jd_field f_pod[] = { JD_OBJ(struct pod, "metadata", o.meta, kube_f_meta), JD_IN(struct pod, "spec", f_spec), JD_END };
+
+void world_on_request(void *u, struct fake_conn *c, const struct fake_request *r) {
+        struct world *w = u;
+
+        if (w->answers_discovery && streq(r->path, "/apis/resource.k8s.io")) {
+                fake_reply(c, 200, NULL, "{\"versions\":[{\"version\":\"v1\"}]}");
+        } else if (fake_query(r, "watch")) {
+                w->n_watches++;
+                snprintf(w->watch_path, sizeof w->watch_path, "%s", r->path);
+                snprintf(w->watch_rv, sizeof w->watch_rv, "%s", fake_query(r, "resourceVersion"));
+                if (w->n_watch_failures) {
+                        w->n_watch_failures--;
+                        fake_reply(c, w->watch_failure, NULL, "{\"message\":\"no watch\"}");
+                } else if (!w->hung) {
+                        w->watch = c;
+                        w->watching = true;
+                        fake_stream(c);
+                }
+        } else {
+                snprintf(w->list_path, sizeof w->list_path, "%s", r->path);
+                snprintf(w->head, sizeof w->head, "%s", r->head);
+                if (w->n_list_failures) {
+                        w->n_list_failures--;
+                        fake_reply(c, w->list_failure, NULL, "{\"message\":\"no list\"}");
+                        return;
+                }
+                unsigned last = 0;
+                while (last + 1 < ARRAY_LEN(w->pages) && w->pages[last + 1])
+                        last++;
+                fake_reply(c, 200, NULL, w->pages[w->n_lists < last ? w->n_lists : last]);
+                w->n_lists++;
+        }
+}
+
+const char *world_node_of(const struct kube_object *o) {
+        return ((const struct pod *)(const void *)o)->node;
+}
+
+static const char *uid_of(const struct kube_object *o) {
+        return o->meta.uid;
+}
+
+/* "+a@1 ", "~a@1>2 ", "-a@2 " */
+static void on_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
+        struct world *w = u;
+        if (!old)
+                buf_addf(&w->log, "+%s@%s ", now->meta.name, now->meta.rv);
+        else if (!now)
+                buf_addf(&w->log, "-%s@%s ", old->meta.name, old->meta.rv);
+        else
+                buf_addf(&w->log, "~%s@%s>%s ", now->meta.name, old->meta.rv, now->meta.rv);
+        if (now)
+                assert_ptr_equal(kube_informer_get(w->informer, now->meta.ns, now->meta.name), now);
+        w->changed = true;
+        if (w->on_changed)
+                w->on_changed(w);
+}
+
+static void on_synced(void *u) {
+        struct world *w = u;
+        w->synced = true;
+        w->n_synced++;
+        assert_true(kube_informer_synced(w->informer));
+        if (w->on_synced)
+                w->on_synced(w);
+}
+
+static void on_undecodable(void *u, const struct err *e) {
+        struct world *w = u;
+        w->undecodable = true;
+        w->n_undecodable++;
+        w->err = *e;
+}
+
+static void on_trouble(void *u, const struct err *e) {
+        struct world *w = u;
+        w->n_trouble++;
+        if (e) {
+                w->trouble = true;
+                w->err = *e;
+        } else {
+                w->well = true;
+        }
+}
+
+static void connect_to(struct world *w, int port) {
+        _cleanup_(freep) char *url = xasprintf("http://127.0.0.1:%d", port);
+        struct kube_config k = { .server = url };
+        struct err e;
+        assert_int_equal(kube_client_new(&w->loop, &(struct kube_client_options){ .config = &k, .user_agent = "t" }, &w->client, &e), 0);
+}
+
+int world_set_up(void **state) {
+        struct world *w = xnew(struct world);
+
+        uv_loop_init(&w->loop);
+        w->log = BUF_INIT(1 << 20);
+        w->server = fake_server_new(&w->loop, 0, world_on_request, w);
+        connect_to(w, fake_server_port(w->server));
+        w->pages[0] = "{\"metadata\":{\"resourceVersion\":\"10\"},\"items\":[]}";
+        w->o = (struct kube_informer_options){
+                .res = &kube_pods,
+                .fields = f_pod,
+                .size = sizeof(struct pod),
+                .index = { world_node_of, uid_of },
+                .changed = on_changed,
+                .synced = on_synced,
+                .undecodable = on_undecodable,
+                .trouble = on_trouble,
+                .u = w,
+        };
+        *state = w;
+        return 0;
+}
+
+int world_tear_down(void **state) {
+        struct world *w = *state;
+        kube_informer_free(w->informer);
+        kube_object_unref(w->held);
+        kube_client_free(w->client);
+        fake_server_free(w->server);
+        loop_end(&w->loop);
+        buf_done(&w->log);
+        free(w);
+        return 0;
+}
+
+void world_begin(struct world *w) {
+        w->informer = kube_informer_new(w->client, &w->o);
+        assert_false(w->synced || w->changed);
+}
+
+void world_begin_watching(struct world *w) {
+        world_begin(w);
+        run_until(&w->loop, &w->watching);
+}
+
+void world_event(struct world *w, const char *type, const char *name, unsigned rv, const char *node) {
+        _cleanup_(freep) char *line = xasprintf("{\"type\":\"%s\",\"object\":{\"metadata\":{\"namespace\":\"ns\",\"name\":\"%s\",\"uid\":"
+                                                "\"uid-%s\",\"resourceVersion\":\"%u\"},"
+                                                "\"spec\":{\"nodeName\":\"%s\"}}}\n",
+                                                type, name, name, rv, node);
+        fake_chunk(w->watch, line);
+}
+
+void world_wait_for_log(struct world *w, const char *expected) {
+        for (int i = 0; i < 500 && !streq(buf_str(&w->log), expected); i++)
+                run_for(&w->loop, 2);
+        assert_string_equal(buf_str(&w->log), expected);
+        w->changed = false;
+}
+
+void world_wait_for_watch(struct world *w, unsigned n) {
+        for (int i = 0; i < 5000 && w->n_watches < n; i++)
+                run_for(&w->loop, 2);
+        assert_int_equal(w->n_watches, n);
+        run_for(&w->loop, 20);
+}
+
+static bool count(void *u, const struct kube_object *o) {
+        ++*(unsigned *)u;
+        return true;
+}
+
+unsigned world_count_at(struct world *w, unsigned index, const char *key) {
+        unsigned n = 0;
+        kube_informer_each_at(w->informer, index, key, count, &n);
+        return n;
+}

@@ -1,0 +1,225 @@
+/* Which version of an object an informer keeps, finds and tells. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "informer_world.h"
+
+static bool count_one(void *u, const struct kube_object *o) {
+        ++*(unsigned *)u;
+        return false;
+}
+
+static void test_two_indexes(void **state) {
+        struct world *w = *state;
+        unsigned n = 0;
+        w->pages[0] = LIST("10", ITEM("a", "3", "n1") "," ITEM("b", "4", "n1") "," ITEM("c", "5", "n2"));
+        world_begin_watching(w);
+        assert_int_equal(world_count_at(w, 0, "n1"), 2);
+        assert_int_equal(world_count_at(w, 0, "n2"), 1);
+        assert_int_equal(world_count_at(w, 0, "n3"), 0);
+        assert_string_equal(kube_informer_first_at(w->informer, 1, "uid-c")->meta.name, "c");
+        assert_null(kube_informer_first_at(w->informer, 1, "uid-d"));
+        kube_informer_each(w->informer, count_one, &n);
+        assert_int_equal(n, 1);
+        n = 0;
+        kube_informer_each_at(w->informer, 0, "n1", count_one, &n);
+        assert_int_equal(n, 1);
+
+        world_event(w, "MODIFIED", "a", 11, "n2");
+        world_event(w, "DELETED", "b", 12, "n1");
+        world_wait_for_log(w, "+a@3 +b@4 +c@5 ~a@3>11 -b@4 ");
+        assert_int_equal(world_count_at(w, 0, "n1"), 0);
+        assert_int_equal(world_count_at(w, 0, "n2"), 2);
+        assert_null(kube_informer_first_at(w->informer, 1, "uid-b"));
+}
+
+static void test_undecodable_object_is_skipped_and_told_once(void **state) {
+        struct world *w = *state;
+        const char *bad =
+                "{\"metadata\":{\"namespace\":\"ns\",\"name\":\"bad\",\"resourceVersion\":\"5\"},\"spec\":{\"weight\":\"heavy\"}}";
+        _cleanup_(freep) char *list = xasprintf(LIST("10", "%s," ITEM("a", "3", "n1")), bad),
+                              *again = xasprintf(LIST("30", "%s," ITEM("a", "3", "n1")), bad);
+        w->pages[0] = list;
+        w->pages[1] = again;
+        world_begin_watching(w);
+        assert_string_equal(buf_str(&w->log), "+a@3 ");
+        assert_int_equal(w->n_undecodable, 1);
+        assert_string_equal(w->err.msg, "ns/bad: spec.weight: not an integer");
+        fake_chunk(w->watch, "{\"type\":\"ERROR\",\"object\":{\"code\":410}}\n");
+        world_wait_for_watch(w, 2);
+        assert_int_equal(w->n_undecodable, 1);
+
+        /* A new version is told again; the good version of an object stays when a bad one follows. */
+        fake_chunk(w->watch, "{\"type\":\"MODIFIED\",\"object\":{\"metadata\":{\"namespace\":\"ns\",\"name\":\"bad\",\"resourceVersion\":"
+                             "\"31\"},\"spec\":{\"weight\":[]}}}\n");
+        fake_chunk(w->watch, "{\"type\":\"MODIFIED\",\"object\":{\"metadata\":{\"namespace\":\"ns\",\"name\":\"a\",\"resourceVersion\":"
+                             "\"32\"},\"spec\":[]}}\n");
+        world_event(w, "MODIFIED", "bad", 33, "n1");
+        world_wait_for_log(w, "+a@3 +bad@33 ");
+        assert_int_equal(w->n_undecodable, 3);
+        assert_string_equal(kube_informer_get(w->informer, "ns", "a")->meta.rv, "3");
+}
+
+static void test_object_without_a_name(void **state) {
+        struct world *w = *state;
+        world_begin_watching(w);
+        fake_chunk(w->watch, "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"resourceVersion\":\"11\"}}}\n");
+        world_event(w, "ADDED", "a", 12, "n1");
+        world_wait_for_log(w, "+a@12 ");
+        assert_int_equal(w->n_undecodable, 1);
+}
+
+static bool keep_n1(void *u, const struct kube_object *o) {
+        return streq(world_node_of(o), "n1");
+}
+
+static void test_keep(void **state) {
+        struct world *w = *state;
+        w->o.keep = keep_n1;
+        w->pages[0] = LIST("10", ITEM("a", "3", "n1") "," ITEM("b", "4", "n2"));
+        world_begin_watching(w);
+        world_event(w, "MODIFIED", "b", 11, "n1");
+        world_event(w, "MODIFIED", "a", 12, "n2");
+        world_event(w, "DELETED", "a", 13, "n2");
+        world_event(w, "DELETED", "b", 14, "n1");
+        world_wait_for_log(w, "+a@3 +b@11 -a@3 -b@11 ");
+        assert_int_equal(kube_informer_count(w->informer), 0);
+}
+
+static void hold(struct world *w) {
+        if (!w->held)
+                w->held = kube_object_ref(kube_informer_get(w->informer, "ns", "a"));
+}
+
+static void test_objects_live_as_long_as_they_are_held(void **state) {
+        struct world *w = *state;
+        w->on_changed = hold;
+        w->pages[0] = LIST("10", ITEM("a", "3", "n1"));
+        world_begin_watching(w);
+        world_event(w, "MODIFIED", "a", 11, "n2");
+        world_event(w, "DELETED", "a", 12, "n2");
+        world_wait_for_log(w, "+a@3 ~a@3>11 -a@11 ");
+        assert_string_equal(w->held->meta.rv, "3");
+        assert_string_equal(world_node_of(w->held), "n1");
+}
+
+/* ---- learning from answers ---- */
+
+static void learn(struct world *w, const char *text) {
+        yyjson_doc *doc = yyjson_read(text, strlen(text), 0);
+        assert_non_null(doc);
+        w->changed = false;
+        kube_informer_learn(w->informer, yyjson_doc_get_root(doc));
+        assert_false(w->changed);
+        yyjson_doc_free(doc);
+}
+
+static void test_learn_is_seen_at_once_and_told_once(void **state) {
+        struct world *w = *state;
+        world_begin_watching(w);
+        learn(w, ITEM("a", "11", "n1"));
+        assert_non_null(kube_informer_get(w->informer, "ns", "a"));
+        run_until(&w->loop, &w->changed);
+        world_event(w, "ADDED", "a", 11, "n1"); /* the same again by the watch */
+        world_event(w, "MODIFIED", "a", 12, "n2");
+        world_wait_for_log(w, "+a@11 ~a@11>12 ");
+        learn(w, ITEM("a", "11", "n1")); /* older than what is there */
+        run_for(&w->loop, 20);
+        assert_string_equal(buf_str(&w->log), "+a@11 ~a@11>12 ");
+}
+
+static void test_learned_object_outlives_a_late_list_item(void **state) {
+        struct world *w = *state;
+        world_begin_watching(w);
+        world_event(w, "ADDED", "a", 11, "n1");
+        world_wait_for_log(w, "+a@11 ");
+        learn(w, ITEM("a", "15", "n2"));
+        world_event(w, "MODIFIED", "a", 13, "n3"); /* on its way before our write */
+        world_event(w, "MODIFIED", "a", 15, "n2");
+        world_event(w, "MODIFIED", "a", 16, "n4");
+        world_wait_for_log(w, "+a@11 ~a@11>15 ~a@15>16 ");
+}
+
+static void test_deleted_object_is_not_revived(void **state) {
+        struct world *w = *state;
+        world_begin_watching(w);
+        world_event(w, "ADDED", "a", 11, "n1");
+        world_event(w, "DELETED", "a", 13, "n1");
+        world_wait_for_log(w, "+a@11 -a@11 ");
+        learn(w, ITEM("a", "12", "n1"));
+        run_for(&w->loop, 20);
+        assert_int_equal(kube_informer_count(w->informer), 0);
+        assert_string_equal(buf_str(&w->log), "+a@11 -a@11 ");
+}
+
+static void test_learned_object_that_was_recreated_survives_the_old_deletion(void **state) {
+        struct world *w = *state;
+        world_begin_watching(w);
+        world_event(w, "ADDED", "a", 11, "n1");
+        world_wait_for_log(w, "+a@11 ");
+        learn(w, ITEM("a", "15", "n2"));
+        world_event(w, "DELETED", "a", 14, "n1");
+        world_event(w, "ADDED", "a", 15, "n2");
+        world_event(w, "ADDED", "b", 16, "n2");
+        world_wait_for_log(w, "+a@11 ~a@11>15 +b@16 ");
+}
+
+static void test_learned_object_that_does_not_belong_goes(void **state) {
+        struct world *w = *state;
+        world_begin_watching(w);
+        learn(w, ITEM("a", "11", "n1"));
+        run_until(&w->loop, &w->changed);
+        fake_chunk(w->watch, "{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{\"resourceVersion\":\"20\"}}}\n");
+        world_wait_for_log(w, "+a@11 -a@11 ");
+}
+
+static void test_learn_ignores_what_is_no_object(void **state) {
+        struct world *w = *state;
+        world_begin_watching(w);
+        kube_informer_learn(w->informer, NULL);
+        learn(w, "{\"kind\":\"Status\",\"metadata\":{},\"status\":\"Success\"}");
+        learn(w, "[]");
+        run_for(&w->loop, 20);
+        assert_int_equal(w->n_undecodable, 0);
+}
+
+static void learn_b(struct world *w) {
+        if (!kube_informer_get(w->informer, "ns", "b")) {
+                yyjson_doc *doc = yyjson_read(ITEM("b", "21", "n1"), strlen(ITEM("b", "21", "n1")), 0);
+                kube_informer_learn(w->informer, yyjson_doc_get_root(doc));
+                yyjson_doc_free(doc);
+        }
+}
+
+static void test_learn_from_inside_changed(void **state) {
+        struct world *w = *state;
+        w->on_changed = learn_b;
+        world_begin_watching(w);
+        world_event(w, "ADDED", "a", 11, "n1");
+        world_wait_for_log(w, "+a@11 +b@21 ");
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+#define T(f) cmocka_unit_test_setup_teardown(f, world_set_up, world_tear_down)
+                T(test_two_indexes),
+                T(test_undecodable_object_is_skipped_and_told_once),
+                T(test_object_without_a_name),
+                T(test_keep),
+                T(test_objects_live_as_long_as_they_are_held),
+                T(test_learn_is_seen_at_once_and_told_once),
+                T(test_learned_object_outlives_a_late_list_item),
+                T(test_deleted_object_is_not_revived),
+                T(test_learned_object_that_was_recreated_survives_the_old_deletion),
+                T(test_learned_object_that_does_not_belong_goes),
+                T(test_learn_ignores_what_is_no_object),
+                T(test_learn_from_inside_changed),
+        };
+        return cmocka_run_group_tests_name("informer_cache", tests, NULL, NULL);
+}
