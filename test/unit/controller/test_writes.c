@@ -1,0 +1,230 @@
+/* Writes against a server whose every answer the test decides. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "../kube/fake_server.h"
+#include "base/mem.h"
+#include "controller/writes.h"
+
+enum { GATHER_MS = 40, INTERVAL_MS = 120 };
+
+/* A requester that wants the same object to hold `wanted`, however often that changes. */
+struct world {
+        uv_loop_t loop;
+        uv_timer_t timer;
+        struct fake_server *server;
+        struct fake_conn *waiting; /* a write that has no answer yet */
+        struct kube_client *client;
+        struct work_queue *queue;
+        struct writes *writes;
+        struct metrics *metrics;
+        int wanted, written, sent; /* `sent` travels, `written` was answered with 200 */
+        unsigned n_requests, most_in_flight, in_flight, refuse;
+        unsigned gather_ms, interval_ms;
+        bool hold; /* answers wait for release() */
+        char error[256];
+};
+
+static void answer(struct world *w, struct fake_conn *c) {
+        char body[160];
+        w->in_flight--;
+        if (w->refuse) {
+                w->refuse--;
+                fake_reply(c, 422, NULL, "{\"kind\":\"Status\",\"status\":\"Failure\",\"message\":\"not like this\",\"code\":422}");
+                return;
+        }
+        w->written = w->sent;
+        snprintf(body, sizeof body, "{\"kind\":\"Node\",\"metadata\":{\"name\":\"n\",\"resourceVersion\":\"%u\",\"generation\":7}}",
+                 w->n_requests);
+        fake_reply(c, 200, NULL, body);
+}
+
+static void on_request(void *u, struct fake_conn *c, const struct fake_request *r) {
+        struct world *w = u;
+        w->n_requests++;
+        w->in_flight++;
+        w->most_in_flight = w->in_flight > w->most_in_flight ? w->in_flight : w->most_in_flight;
+        assert_int_equal(sscanf(r->body, "{\"v\":%d}", &w->sent), 1);
+        if (w->hold)
+                w->waiting = c;
+        else
+                answer(w, c);
+}
+
+static void on_key(void *u, const char *key) {
+        struct world *w = u;
+        char body[32];
+        const char *error = writes_error(w->writes, key);
+        snprintf(w->error, sizeof w->error, "%s", error ? error : "");
+        if (w->written == w->wanted) {
+                uv_stop(&w->loop);
+                return;
+        }
+        int n = snprintf(body, sizeof body, "{\"v\":%d}", w->wanted);
+        writes_try(w->writes, &(struct writes_request){ .requester = key,
+                                                        .verb = KUBE_APPLY,
+                                                        .res = &kube_nodes,
+                                                        .name = "n",
+                                                        .body = { body, (size_t)n },
+                                                        .gather_ms = w->gather_ms,
+                                                        .interval_ms = w->interval_ms });
+}
+
+static int setup(void **state) {
+        struct world *w = xnew(struct world);
+        struct err e;
+        uv_loop_init(&w->loop);
+        uv_timer_init(&w->loop, &w->timer);
+        w->timer.data = w;
+        w->server = fake_server_new(&w->loop, 0, on_request, w);
+        char *url = xasprintf("http://127.0.0.1:%d", fake_server_port(w->server));
+        struct kube_config config = { .server = url };
+        if (kube_client_new(&w->loop, &(struct kube_client_options){ .config = &config, .user_agent = "test" }, &w->client, &e) < 0)
+                fail_msg("%s", e.msg);
+        free(url);
+        w->metrics = metrics_new();
+        w->queue = work_queue_new(&w->loop, 10, 1000, on_key, w);
+        w->writes = writes_new(&(struct writes_options){
+                .client = w->client,
+                .queue = w->queue,
+                .manager = "test",
+                .total = metric_add(w->metrics, METRIC_COUNTER, "t", "t", LABELS("resource", "verb", "result"), NULL, 0),
+        });
+        *state = w;
+        return 0;
+}
+
+static int teardown(void **state) {
+        struct world *w = *state;
+        writes_free(w->writes);
+        work_queue_free(w->queue);
+        kube_client_free(w->client);
+        fake_server_free(w->server);
+        uv_close((uv_handle_t *)&w->timer, NULL);
+        uv_run(&w->loop, UV_RUN_DEFAULT);
+        assert_int_equal(uv_loop_close(&w->loop), 0);
+        metrics_free(w->metrics);
+        free(w);
+        return 0;
+}
+
+static void want(struct world *w, int value) {
+        w->wanted = value;
+        work_queue_add(w->queue, "d/x");
+}
+
+static void on_stop(uv_timer_t *t) {
+        uv_stop(t->loop);
+}
+
+static void pass(struct world *w, unsigned ms) {
+        uv_timer_start(&w->timer, on_stop, ms, 0);
+        uv_run(&w->loop, UV_RUN_DEFAULT);
+        uv_timer_stop(&w->timer);
+}
+
+static void until_written(struct world *w) {
+        uv_timer_start(&w->timer, on_stop, 10000, 0);
+        uv_run(&w->loop, UV_RUN_DEFAULT);
+        uv_timer_stop(&w->timer);
+        assert_int_equal(w->written, w->wanted);
+}
+
+static void one_write_an_object_is_in_flight(void **state) {
+        struct world *w = *state;
+        w->hold = true;
+        want(w, 1);
+        pass(w, 50);
+        assert_int_equal(writes_in_flight(w->writes), 1);
+        for (int i = 2; i < 20; i++) { /* what comes meanwhile goes into the next */
+                want(w, i);
+                pass(w, 1);
+        }
+        assert_int_equal(w->n_requests, 1);
+        w->hold = false;
+        answer(w, w->waiting);
+        until_written(w);
+        assert_int_equal(w->n_requests, 2);
+        assert_int_equal(w->most_in_flight, 1);
+        assert_int_equal(writes_generation(w->writes, "d/x", &kube_nodes, NULL, "n"), 7);
+}
+
+static void a_burst_is_one_write(void **state) {
+        struct world *w = *state;
+        w->gather_ms = GATHER_MS;
+        for (int i = 1; i < 6; i++) {
+                want(w, i);
+                pass(w, 2);
+        }
+        until_written(w);
+        assert_int_equal(w->n_requests, 1);
+}
+
+static void writes_of_one_object_keep_their_distance(void **state) {
+        struct world *w = *state;
+        w->interval_ms = INTERVAL_MS;
+        want(w, 1);
+        until_written(w);
+        uint64_t begin = uv_hrtime();
+        want(w, 2);
+        pass(w, INTERVAL_MS / 3);
+        want(w, 3);
+        until_written(w);
+        assert_int_equal(w->n_requests, 2);
+        assert_true((uv_hrtime() - begin) / 1000000 >= INTERVAL_MS - 2);
+}
+
+static void a_failing_object_backs_off_and_tells_why(void **state) {
+        struct world *w = *state;
+        uint64_t begin = uv_hrtime();
+        unsigned most = 2;
+        w->refuse = 1000;
+        want(w, 1);
+        for (int i = 0; i < 100; i++) { /* events do not make it try more often */
+                work_queue_add(w->queue, "d/x");
+                pass(w, 1);
+        }
+        for (uint64_t ms = (uv_hrtime() - begin) / 1000000; ms > 37; ms /= 2) /* pauses of 50 ms and more, less 25 %, doubling */
+                most++;
+        assert_true(w->n_requests <= most);
+        w->refuse = 0;
+        until_written(w);
+        assert_string_equal(w->error, ""); /* and when it is well, nothing is told any more */
+        w->refuse = 3;
+        want(w, 2);
+        pass(w, 300);
+        assert_string_equal(writes_error(w->writes, "d/x"), "apply Node n: not like this");
+        writes_forget(w->writes, "d/x");
+        assert_null(writes_error(w->writes, "d/x"));
+        until_written(w);
+}
+
+static void what_is_in_flight_is_not_forgotten(void **state) {
+        struct world *w = *state;
+        w->hold = true;
+        want(w, 1);
+        pass(w, 50);
+        writes_forget(w->writes, "d/x");
+        assert_int_equal(writes_in_flight(w->writes), 1);
+        w->hold = false;
+        answer(w, w->waiting);
+        until_written(w);
+        writes_forget(w->writes, "d/x");
+        assert_int_equal(writes_generation(w->writes, "d/x", &kube_nodes, NULL, "n"), 0);
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                T(one_write_an_object_is_in_flight),         T(a_burst_is_one_write),
+                T(writes_of_one_object_keep_their_distance), T(a_failing_object_backs_off_and_tells_why),
+                T(what_is_in_flight_is_not_forgotten),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
