@@ -229,6 +229,8 @@ static void plan_living(struct work *w) {
         want_rct(w, find_rct(in, w->home, w->daemon_name), w->home, w->daemon_name, CD_TARGET_DAEMON, NULL);
         want_daemonset(w);
         formation_make(&in->formation, w->a, &f);
+        if (f.recheck_s)
+                recheck(w, f.recheck_s);
         want_cliques(w, &f);
         if (!name_ours)
                 problem = (struct verdict_problem){
@@ -357,6 +359,7 @@ void plan_make(struct plan_input *in, struct arena *a, struct plan *ret) {
         objects_daemon_name(in->uid, &name);
         struct work w = { .in = in, .a = a, .out = ret, .daemon_name = take_text(a, &name).p };
         in->formation.cd = in->cd;
+        in->formation.now = in->now;
         find_sets(&w);
         if (in->cd && !in->cd->o.meta.deleted)
                 plan_living(&w);

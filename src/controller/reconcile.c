@@ -129,6 +129,18 @@ static struct controller_domain *make_memory(struct controller *c, const char *u
         return d;
 }
 
+/* Why the domain stands still although nothing is wrong with its own objects: a node that cannot be labelled. */
+static const char *node_write_error(const struct controller *c, const struct formation_input *in) {
+        const char *error = NULL;
+        for (size_t i = 0; i < in->n_nodes && !error; i++) {
+                struct buf key = BUF_INIT(1024);
+                buf_addf(&key, "n/%s", in->nodes[i].name);
+                error = in->nodes[i].wanted ? writes_error(c->writes, buf_str(&key)) : NULL;
+                buf_done(&key);
+        }
+        return error;
+}
+
 static void gather(struct controller *c, const char *uid, const char *key, struct arena *a, struct plan_input *ret) {
         struct list sets = { .a = a }, rcts = { .a = a }, pods = { .a = a }, cliques = { .a = a }, wanted = { .a = a },
                     labelled = { .a = a };
@@ -163,6 +175,8 @@ static void gather(struct controller *c, const char *uid, const char *key, struc
                 .write_error = writes_error(c->writes, key),
         };
         gather_nodes(c, uid, &wanted, &pods, &cliques, a, &ret->formation);
+        if (!ret->write_error)
+                ret->write_error = node_write_error(c, &ret->formation);
         if (cd && cd->channel && cd->channel->template_name) {
                 ret->holder = (const struct rct *)kube_informer_get(c->rcts, cd->o.meta.ns, cd->channel->template_name);
                 if (!ret->holder && memory)

@@ -107,18 +107,29 @@ static const char *container_down(const struct pod *p, struct arena *a) {
         return NULL;
 }
 
+/* What judging needs beyond the node, and when it would say something else though nothing happens. */
+struct judging {
+        struct arena *a;
+        int64_t now, recheck_s;
+};
+
 static void judge(struct formation_member *m, enum formation_why why, const char *message) {
         m->why = why;
         m->message = message;
 }
 
-static void judge_pending(struct formation_member *m, const struct pod *p, struct arena *a) {
+/* For a moment nothing fits any pod: its claim is being made, or the daemon before it is leaving. */
+static void judge_pending(struct formation_member *m, const struct pod *p, struct judging *j) {
         const struct condition *c = condition_find(p->conditions, p->n_conditions, "PodScheduled");
-        if (c && streq(c->status, "False"))
-                judge(m, FORMATION_FAILING,
-                      with_message(a, formation_text(a, "daemon Pod %s cannot be scheduled", p->o.meta.name), c->message));
-        else
-                judge(m, FORMATION_STARTING, formation_text(a, "daemon Pod %s is starting", p->o.meta.name));
+        if (!c || !streq(c->status, "False")) {
+                judge(m, FORMATION_STARTING, formation_text(j->a, "daemon Pod %s is starting", p->o.meta.name));
+                return;
+        }
+        int64_t left_s = c->since + FORMATION_SCHEDULED_S - j->now;
+        judge(m, left_s > 0 ? FORMATION_STARTING : FORMATION_FAILING,
+              with_message(j->a, formation_text(j->a, "daemon Pod %s cannot be scheduled", p->o.meta.name), c->message));
+        if (left_s > 0 && (!j->recheck_s || left_s < j->recheck_s))
+                j->recheck_s = left_s;
 }
 
 /* The Go driver's daemons do not report; their probe says the same. */
@@ -130,7 +141,8 @@ static void judge_foreign(struct formation_member *m, const struct pod *p, struc
                 judge(m, FORMATION_STARTING, formation_text(a, "daemon Pod %s is not ready", p->o.meta.name));
 }
 
-static void judge_daemon(struct formation_member *m, const struct formation_node *n, struct arena *a) {
+static void judge_daemon(struct formation_member *m, const struct formation_node *n, struct judging *j) {
+        struct arena *a = j->a;
         const struct pod *p = n->pod;
         const struct condition *ready = condition_find(p->conditions, p->n_conditions, "Ready");
         const char *down;
@@ -144,7 +156,7 @@ static void judge_daemon(struct formation_member *m, const struct formation_node
         else if (!p->template_hash)
                 judge_foreign(m, p, a);
         else if (!p->ready)
-                judge_pending(m, p, a);
+                judge_pending(m, p, j);
         else if (p->clique_id && *p->clique_id && n->clique && !streq(p->clique_id, n->clique))
                 judge(m, FORMATION_FAILING,
                       formation_text(a, "daemon Pod %s claims clique %.63s, but the node's ResourceSlice states %s", p->o.meta.name,
@@ -153,7 +165,7 @@ static void judge_daemon(struct formation_member *m, const struct formation_node
                 judge(m, streq(p->state, "BACKOFF") ? FORMATION_FAILING : FORMATION_STARTING,
                       with_message(a, formation_text(a, "IMEX daemon is %.40s", str_or(p->state, "not ready")), p->reason));
         else if (!*m->ip || !p->clique_id || (m->clique && *m->clique && !str_to_i64(str_from(p->index), &index)))
-                judge_pending(m, p, a);
+                judge_pending(m, p, j);
         else if (m->clique && *m->clique && index != m->index)
                 judge(m, FORMATION_STARTING,
                       formation_text(a, "IMEX daemon changes from index %lld to %lld", (long long)index, (long long)m->index));
@@ -169,7 +181,8 @@ static void read_peers(struct formation_member *m, const struct pod *p) {
                 m->peers_connected = m->peers_known = -1;
 }
 
-static void judge_member(struct formation_member *m, const struct formation_node *n, struct arena *a) {
+static void judge_member(struct formation_member *m, const struct formation_node *n, struct judging *j) {
+        struct arena *a = j->a;
         m->ip = pod_ip(n);
         read_peers(m, n->pod);
         m->listed = m->clique && (!*m->clique || m->index >= 0);
@@ -182,7 +195,7 @@ static void judge_member(struct formation_member *m, const struct formation_node
         else if (m->clique && *m->clique && m->index < 0)
                 judge(m, FORMATION_FULL, "no index is left in its clique");
         else if (n->pod)
-                judge_daemon(m, n, a);
+                judge_daemon(m, n, j);
         else if (!m->clique)
                 judge(m, FORMATION_STARTING, "its ResourceSlice does not state a clique yet");
         else
@@ -334,6 +347,7 @@ static struct formation_clique *clique_at(struct formation *f, const char *id) {
 
 void formation_make(const struct formation_input *in, struct arena *a, struct formation *ret) {
         const struct formation_node **nodes = arena_alloc(a, (in->n_nodes + 1) * sizeof *nodes);
+        struct judging j = { .a = a, .now = in->now };
         *ret = (struct formation){
                 .members = arena_alloc(a, (in->n_nodes + 1) * sizeof *ret->members),
                 .cliques = arena_alloc(a, (in->n_nodes + in->n_cliques + 1) * sizeof *ret->cliques),
@@ -351,7 +365,8 @@ void formation_make(const struct formation_input *in, struct arena *a, struct fo
         for (size_t i = 0; i < ret->n_cliques; i++)
                 assign_indices(in, ret->members, nodes, ret->n_members, &ret->cliques[i], a);
         for (size_t i = 0; i < ret->n_members; i++)
-                judge_member(&ret->members[i], nodes[i], a);
+                judge_member(&ret->members[i], nodes[i], &j);
+        ret->recheck_s = j.recheck_s;
         for (size_t i = 0; i < ret->n_cliques; i++) {
                 render_entries(in, ret->members, ret->n_members, &ret->cliques[i], a);
                 compare(in, &ret->cliques[i]);

@@ -29,6 +29,7 @@ struct formation_input {
         int64_t max_nodes;
         bool dns_names;    /* gate IMEXDaemonsWithDNSNames */
         const char *infix; /* of slot names, for cliques that do not have one yet */
+        int64_t now;       /* seconds since 1970 */
 };
 
 enum formation_why {
@@ -64,7 +65,11 @@ struct formation_clique {
         bool urgent;                   /* a daemon waits for what changed */
 };
 
+/* A daemon pod that nothing fits for so long is worth a warning. */
+enum { FORMATION_SCHEDULED_S = 10 };
+
 struct formation {
+        int64_t recheck_s; /* look again then though nothing happens; 0: no need */
         struct formation_member *members;
         size_t n_members;
         struct formation_clique *cliques;

@@ -12,6 +12,7 @@ struct world {
         size_t n_cliques;
         int64_t max_nodes;
         bool ip_mode;
+        int64_t now;
         struct formation f;
 };
 
@@ -60,6 +61,7 @@ static void make(struct world *w) {
                 .max_nodes = w->max_nodes,
                 .dns_names = !w->ip_mode,
                 .infix = "abc",
+                .now = w->now,
         };
         formation_make(&in, w->a, &w->f);
 }
@@ -192,7 +194,12 @@ static void a_replaced_pod_keeps_the_index_and_loses_ready(void **state) {
         make(w);
         assert_string_equal(entries(w, CLIQUE_1), "a=5@-");
         assert_string_equal(member(w, "a")->message, "daemon Pod p cannot be scheduled: cannot allocate all claims");
+        assert_int_equal(member(w, "a")->why, FORMATION_STARTING); /* which is usual for a moment */
+        assert_int_equal(w->f.recheck_s, FORMATION_SCHEDULED_S);
+        w->now += FORMATION_SCHEDULED_S;
+        make(w);
         assert_int_equal(member(w, "a")->why, FORMATION_FAILING);
+        assert_int_equal(w->f.recheck_s, 0);
 }
 
 static void the_nineteenth_node_is_told(void **state) {
