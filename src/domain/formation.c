@@ -185,7 +185,8 @@ static void judge_member(struct formation_member *m, const struct formation_node
         struct arena *a = j->a;
         m->ip = pod_ip(n);
         read_peers(m, n->pod);
-        m->listed = m->clique && (!*m->clique || m->index >= 0);
+        /* What is not written yet may come out differently when more nodes come before it is: nobody is told of it. */
+        m->listed = m->clique && (!*m->clique || m->written >= 0);
         if (!n->wanted && n->pod && n->pod->o.meta.deleted)
                 judge(m, FORMATION_LEAVING, "its daemon is ending");
         else if (!n->pod && n->held_by)
@@ -219,7 +220,9 @@ static size_t gather(const struct formation_input *in, struct formation_member *
                 bool stays = node->pod && (entry_clique || (clique && !*clique));
                 if (!node->wanted && !stays)
                         continue;
-                members[n] = (struct formation_member){ .node = node->name, .clique = clique, .index = -1, .wanted = node->wanted };
+                members[n] = (struct formation_member){
+                        .node = node->name, .clique = clique, .index = -1, .written = -1, .wanted = node->wanted
+                };
                 ret_nodes[n++] = node;
         }
         return n;
@@ -256,6 +259,11 @@ static int64_t running_index(const struct formation_node *n, const char *clique,
         return index < max_nodes ? index : -1;
 }
 
+static int64_t index_in(const struct clique *c, const char *node) {
+        const struct clique_daemon *e = entry_in(c, node);
+        return e ? e->index : -1;
+}
+
 static size_t count_in(const struct formation_member *members, size_t n, const char *clique) {
         size_t count = 0;
         for (size_t i = 0; i < n; i++)
@@ -282,6 +290,7 @@ static void assign_indices(const struct formation_input *in, struct formation_me
                 /* The entry is lost (somebody deleted the clique), but the daemon lives: it keeps the id that it has. */
                 if (runs_with >= 0 && !entry_in(old, members[i].node))
                         held[n_held++] = (struct rules_slot){ members[i].node, runs_with };
+                members[i].written = index_in(old, members[i].node);
                 of[n] = &members[i];
                 names[n++] = members[i].node;
         }

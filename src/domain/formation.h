@@ -45,8 +45,9 @@ enum formation_why {
 /* A node of the domain, in the order of the input. */
 struct formation_member {
         const char *node, *ip, *clique; /* ip "" while unknown; clique "" without fabric, NULL while unknown */
-        int64_t index;                  /* -1: none (no fabric), or none yet */
-        bool listed;                    /* it appears in status.nodes: it has an index, or needs none */
+        int64_t index;                  /* the one it shall have; -1: none (no fabric), or none left */
+        int64_t written;                /* the one that its clique says, which others have seen; -1: none (yet) */
+        bool listed;                    /* it appears in status.nodes: it has an entry, or needs none */
         enum formation_why why;
         const char *message;                  /* for people, "" when ready */
         int64_t peers_connected, peers_known; /* as its daemon reports them, -1 unknown */

@@ -42,6 +42,13 @@ static bool any(const struct formation *f, enum formation_why why) {
         return false;
 }
 
+static size_t count_staying(const struct formation *f) {
+        size_t n = 0;
+        for (size_t i = 0; i < f->n_members; i++)
+                n += f->members[i].why != FORMATION_LEAVING;
+        return n;
+}
+
 static void condition_ready(const struct compute_domain *cd, const struct formation *f, const struct verdict_problem *problem,
                             struct arena *a, struct verdict *v) {
         static const struct {
@@ -68,7 +75,7 @@ static void condition_ready(const struct compute_domain *cd, const struct format
                 }
         if (any(f, FORMATION_STARTING)) {
                 c->reason = "NodesNotReady";
-                c->message = formation_text(a, "%lld of %zu nodes are ready. %s", (long long)v->nodes_ready, v->n_nodes,
+                c->message = formation_text(a, "%lld of %zu nodes are ready. %s", (long long)v->nodes_ready, count_staying(f),
                                             name_them(f, FORMATION_STARTING, a));
         } else if ((int64_t)v->n_nodes < cd->num_nodes) {
                 c->reason = "NodesMissing";
@@ -166,7 +173,7 @@ void verdict_make(const struct compute_domain *cd, const struct formation *f, co
                 ret->nodes_wanted += m->wanted;
                 if (!m->listed)
                         continue;
-                ret->nodes[ret->n_nodes++] = (struct cd_node){ m->node, m->ip, m->clique, ready ? "Ready" : "NotReady", m->index };
+                ret->nodes[ret->n_nodes++] = (struct cd_node){ m->node, m->ip, m->clique, ready ? "Ready" : "NotReady", m->written };
                 ret->nodes_ready += ready;
         }
         if (cd->num_nodes > 0)

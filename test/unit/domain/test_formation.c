@@ -98,6 +98,18 @@ static void an_allocated_claim_gives_an_index_at_once(void **state) {
         assert_string_equal(member(w, "a")->message, "no daemon Pod yet");
 }
 
+/* Nodes that come before the clique is written may still change who gets which index, so the status does not speak of it yet. */
+static void nobody_is_told_an_index_that_is_not_written(void **state) {
+        struct world *w = *state;
+        clique(w, CLIQUE_1, ENTRY("b", "", CLIQUE_1, 3, "NotReady"), INFIX);
+        add(w, "a", CLIQUE_1);
+        add(w, "b", CLIQUE_1);
+        make(w);
+        assert_false(member(w, "a")->listed);
+        assert_true(member(w, "b")->listed);
+        assert_int_equal(member(w, "b")->written, 3);
+}
+
 static void the_ip_and_readiness_follow_the_daemon(void **state) {
         struct world *w = *state;
         clique(w, CLIQUE_1, ENTRY("a", "", CLIQUE_1, 3, "NotReady"), INFIX);
@@ -422,6 +434,7 @@ static void ten_thousand_nodes(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 T(an_allocated_claim_gives_an_index_at_once),
+                T(nobody_is_told_an_index_that_is_not_written),
                 T(the_ip_and_readiness_follow_the_daemon),
                 T(without_dns_names_an_ip_is_urgent),
                 T(nothing_to_write_when_all_is_as_it_should_be),

@@ -9,11 +9,11 @@
 #define NODE(name, status) "{'name':'" name "','ipAddress':'10.0.0.1','cliqueID':'" CLIQUE_1 "','index':0,'status':'" status "'}"
 
 static struct formation_member ready(const char *node, int64_t index) {
-        return (struct formation_member){ node, "10.0.0.1", CLIQUE_1, index, true, FORMATION_READY, "", 0, 0, true };
+        return (struct formation_member){ node, "10.0.0.1", CLIQUE_1, index, index, true, FORMATION_READY, "", 0, 0, true };
 }
 
 static struct formation_member state(const char *node, enum formation_why why, const char *message, bool listed) {
-        return (struct formation_member){ node, "", CLIQUE_1, listed ? 0 : -1, listed, why, message, -1, -1, true };
+        return (struct formation_member){ node, "", CLIQUE_1, listed ? 0 : -1, listed ? 0 : -1, listed, why, message, -1, -1, true };
 }
 
 static struct verdict judge(struct arena *a, const struct compute_domain *cd, struct formation_member *m, size_t n, const char *problem) {
