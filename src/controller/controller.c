@@ -1,19 +1,27 @@
 #include "controller/controller.h"
 
+#include <malloc.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "domain/names.h"
 
-enum { BACKOFF_MIN_MS = 100, BACKOFF_MAX_MS = 30000 };
+enum { BACKOFF_MIN_MS = 100, BACKOFF_MAX_MS = 30000, CALM_MS = 5000 };
 
 static const double seconds[] = { 0.0001, 0.0005, 0.002, 0.01, 0.05, 0.25, 1 };
+
+/* Lists of a large cluster and bursts of decisions leave the heap full of holes: give the pages back. */
+static void on_calm(uv_timer_t *t) {
+        (void)t;
+        malloc_trim(0);
+}
 
 static void on_key(void *u, const char *key) {
         struct controller *c = u;
         if (!c->leading || !controller_synced(c))
                 return;
         uint64_t begin = uv_hrtime();
+        uv_timer_start(&c->calm, on_calm, CALM_MS, 0);
         bool domain = key[0] == 'd';
         if (domain)
                 controller__reconcile_domain(c, key + 2);
@@ -114,6 +122,7 @@ void controller_start(struct controller *c, const struct config *config, struct 
         c->queue = work_queue_new(kube_client_loop(client), BACKOFF_MIN_MS, BACKOFF_MAX_MS, on_key, c);
         c->writes = writes_new(&(struct writes_options){
                 .client = client, .queue = c->queue, .manager = "compute-domain-controller", .total = c->m_writes });
+        uv_timer_init(kube_client_loop(client), &c->calm);
         c->started = true;
         controller__watch(c);
 }
@@ -151,6 +160,7 @@ void controller_stop(struct controller *c) {
                 next = d->hh.next;
                 controller__forget_domain(d);
         }
+        uv_close((uv_handle_t *)&c->calm, NULL);
         writes_free(c->writes);
         work_queue_free(c->queue);
         controller__unwatch(c);

@@ -51,7 +51,8 @@ struct controller {
         struct controller_namespace *namespaces;
         size_t n_namespaces;
         struct controller_domain *domains;
-        bool started, leading, synced;
+        uv_timer_t calm; /* runs out when nothing has been decided for a while */
+        bool started, leading;
         bool no_conditions; /* the server's schema drops them */
         struct metric *m_info, *m_depth, *m_leader, *m_reconcile, *m_writes, *m_in_flight;
 };
