@@ -46,7 +46,9 @@ static void env_field(struct jw *w, const char *name, const char *path) {
         jw_end_obj(w);
 }
 
-static void probe(struct jw *w, const char *key, int64_t period_s, int64_t failures) {
+/* Nothing waits for the probes: the plugin learns readiness from the state file. Each costs the node about as much as starting a container, so the
+ * first ones come when the domain has formed and its workload is starting no more. */
+static void probe(struct jw *w, const char *key, int64_t delay_s, int64_t period_s, int64_t failures) {
         jw_obj(w, key);
         jw_obj(w, "exec");
         jw_arr(w, "command");
@@ -56,6 +58,8 @@ static void probe(struct jw *w, const char *key, int64_t period_s, int64_t failu
         jw_str(w, NULL, "check");
         jw_end_arr(w);
         jw_end_obj(w);
+        if (delay_s)
+                jw_int(w, "initialDelaySeconds", delay_s);
         jw_int(w, "periodSeconds", period_s);
         jw_int(w, "timeoutSeconds", 10);
         jw_int(w, "failureThreshold", failures);
@@ -130,9 +134,9 @@ static void container(struct jw *w, const struct objects_settings *s, const char
                 jw_end_obj(w);
         }
         jw_end_arr(w);
-        probe(w, "startupProbe", 1, 1200);
-        probe(w, "livenessProbe", 60, 20);
-        probe(w, "readinessProbe", 10, 1);
+        probe(w, "startupProbe", 5, 1, 1200);
+        probe(w, "livenessProbe", 60, 60, 20);
+        probe(w, "readinessProbe", 0, 10, 1);
         jw_end_obj(w);
 }
 

@@ -63,6 +63,7 @@ static void daemonset(void **state) {
                 { "spec.template.spec.containers.0.env.5.valueFrom.fieldRef.fieldPath", "\"status.podIP\"" },
                 { "spec.template.spec.containers.0.startupProbe.failureThreshold", "1200" },
                 { "spec.template.spec.containers.0.startupProbe.periodSeconds", "1" },
+                { "spec.template.spec.containers.0.startupProbe.initialDelaySeconds", "5" },
                 { "spec.template.spec.containers.0.livenessProbe.periodSeconds", "60" },
                 { "spec.template.spec.containers.0.readinessProbe.failureThreshold", "1" },
                 { "spec.template.spec.containers.0.readinessProbe.exec.command",
