@@ -34,6 +34,39 @@ static int bad(const struct where *w, struct err *e, const char *what) {
 
 static int decode_obj(const struct jd_field *fields, yyjson_val *v, bool strict, const struct where *w, struct arena *a, void *out, struct err *e);
 
+static bool digits(const char *s, size_t n, int *ret) {
+        *ret = 0;
+        for (size_t i = 0; i < n; i++) {
+                if (s[i] < '0' || s[i] > '9')
+                        return false;
+                *ret = *ret * 10 + (s[i] - '0');
+        }
+        return true;
+}
+
+/* RFC 3339 to seconds since 1970. */
+static bool parse_time(const char *s, int64_t *ret) {
+        int y, mo, d, h, mi, sec, oh = 0, om = 0;
+        if (strlen(s) < 20 || !digits(s, 4, &y) || s[4] != '-' || !digits(s + 5, 2, &mo) || s[7] != '-' || !digits(s + 8, 2, &d) ||
+            (s[10] != 'T' && s[10] != 't') || !digits(s + 11, 2, &h) || s[13] != ':' || !digits(s + 14, 2, &mi) || s[16] != ':' ||
+            !digits(s + 17, 2, &sec))
+                return false;
+        const char *p = s + 19;
+        if (*p == '.')
+                for (p++; *p >= '0' && *p <= '9'; p++)
+                        ;
+        int sign = *p == '-' ? -1 : 1;
+        if (*p == '+' || *p == '-') {
+                if (strlen(p) != 6 || !digits(p + 1, 2, &oh) || p[3] != ':' || !digits(p + 4, 2, &om))
+                        return false;
+        } else if ((*p != 'Z' && *p != 'z') || p[1]) {
+                return false;
+        }
+        struct tm tm = { .tm_year = y - 1900, .tm_mon = mo - 1, .tm_mday = d, .tm_hour = h, .tm_min = mi, .tm_sec = sec };
+        *ret = (int64_t)timegm(&tm) - sign * (oh * 3600 + om * 60);
+        return true;
+}
+
 static int decode_raw(yyjson_val *v, const struct where *w, struct arena *a, struct str *out, struct err *e) {
         size_t n;
         char *text = yyjson_val_write(v, YYJSON_WRITE_NOFLAG, &n);
@@ -116,7 +149,7 @@ static int decode_value(const struct jd_field *f, yyjson_val *v, bool strict, co
                 *(int64_t *)to = yyjson_get_sint(v);
                 return 0;
         case JD_T_TIME:
-                if (!yyjson_is_str(v) || !jd_parse_time(yyjson_get_str(v), to))
+                if (!yyjson_is_str(v) || !parse_time(yyjson_get_str(v), to))
                         return bad(w, e, "not a time");
                 return 0;
         case JD_T_OBJ:
@@ -215,38 +248,6 @@ int jd_decode_text(const struct jd_field *fields, const char *text, size_t n, bo
         int r = jd_decode(fields, yyjson_doc_get_root(doc), strict, where, a, out, e);
         yyjson_doc_free(doc);
         return r;
-}
-
-static bool digits(const char *s, size_t n, int *ret) {
-        *ret = 0;
-        for (size_t i = 0; i < n; i++) {
-                if (s[i] < '0' || s[i] > '9')
-                        return false;
-                *ret = *ret * 10 + (s[i] - '0');
-        }
-        return true;
-}
-
-bool jd_parse_time(const char *s, int64_t *ret) {
-        int y, mo, d, h, mi, sec, oh = 0, om = 0;
-        if (strlen(s) < 20 || !digits(s, 4, &y) || s[4] != '-' || !digits(s + 5, 2, &mo) || s[7] != '-' || !digits(s + 8, 2, &d) ||
-            (s[10] != 'T' && s[10] != 't') || !digits(s + 11, 2, &h) || s[13] != ':' || !digits(s + 14, 2, &mi) || s[16] != ':' ||
-            !digits(s + 17, 2, &sec))
-                return false;
-        const char *p = s + 19;
-        if (*p == '.')
-                for (p++; *p >= '0' && *p <= '9'; p++)
-                        ;
-        int sign = *p == '-' ? -1 : 1;
-        if (*p == '+' || *p == '-') {
-                if (strlen(p) != 6 || !digits(p + 1, 2, &oh) || p[3] != ':' || !digits(p + 4, 2, &om))
-                        return false;
-        } else if ((*p != 'Z' && *p != 'z') || p[1]) {
-                return false;
-        }
-        struct tm tm = { .tm_year = y - 1900, .tm_mon = mo - 1, .tm_mday = d, .tm_hour = h, .tm_min = mi, .tm_sec = sec };
-        *ret = (int64_t)timegm(&tm) - sign * (oh * 3600 + om * 60);
-        return true;
 }
 
 const char *jd_pair_get(const struct jd_pair *p, size_t n, const char *key) {

@@ -70,9 +70,6 @@ int jd_decode(const struct jd_field *fields, yyjson_val *v, bool strict, const c
  * twice), then jd_decode()s it. The unknown-field error of strict mode is: strict decoding error: unknown field "x". */
 int jd_decode_text(const struct jd_field *fields, const char *text, size_t n, bool strict, const char *where, struct arena *a, void *out, struct err *e);
 
-/* RFC 3339 to seconds since 1970; false when it is none. */
-bool jd_parse_time(const char *s, int64_t *ret);
-
 /* Value of a key in a JD_MAP, or NULL. */
 const char *jd_pair_get(const struct jd_pair *p, size_t n, const char *key);
 

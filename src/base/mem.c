@@ -81,7 +81,6 @@ struct block {
 
 struct arena {
         struct block *newest;
-        size_t held;
 };
 
 enum { ARENA_MIN_BLOCK = 128, ARENA_ALIGN = alignof(max_align_t) };
@@ -99,7 +98,6 @@ struct arena *arena_new(size_t hint) {
         struct arena *a = (struct arena *)(void *)b->bytes;
         b->used = head;
         a->newest = b;
-        a->held = sizeof *b + b->size;
         return a;
 }
 
@@ -126,7 +124,6 @@ void *arena_alloc(struct arena *a, size_t n) {
                 struct block *fresh = block_new(size < n ? n : size);
                 fresh->next = b;
                 a->newest = b = fresh;
-                a->held += sizeof *b + b->size;
         }
         void *p = b->bytes + b->used;
         b->used += n;
@@ -141,8 +138,4 @@ char *arena_strndup(struct arena *a, const char *s, size_t n) {
 
 char *arena_strdup(struct arena *a, const char *s) {
         return arena_strndup(a, s, strlen(s));
-}
-
-size_t arena_size(const struct arena *a) {
-        return a->held;
 }

@@ -38,6 +38,5 @@ void arena_freep(struct arena **a);
 void *arena_alloc(struct arena *a, size_t n) __attribute__((returns_nonnull));
 char *arena_strdup(struct arena *a, const char *s) __attribute__((returns_nonnull));
 char *arena_strndup(struct arena *a, const char *s, size_t n) __attribute__((returns_nonnull));
-size_t arena_size(const struct arena *a); /* bytes held, for memory accounting */
 
 #endif

@@ -182,14 +182,6 @@ char *buf_steal(struct buf *b) {
         return p;
 }
 
-uint32_t str_fnv32(const void *p, size_t n) {
-        const unsigned char *c = p;
-        uint32_t h = 2166136261U;
-        for (size_t i = 0; i < n; i++)
-                h = (h ^ c[i]) * 16777619U;
-        return h;
-}
-
 uint64_t str_fnv64(const void *p, size_t n) {
         const unsigned char *c = p;
         uint64_t h = 14695981039346656037U;

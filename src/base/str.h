@@ -49,8 +49,7 @@ void buf_consume(struct buf *b, size_t n);                 /* drops n bytes from
 const char *buf_str(const struct buf *b);                  /* "" when empty */
 char *buf_steal(struct buf *b);                            /* caller frees; never NULL; buf is empty after */
 
-/* FNV-1a, 32 and 64 bit. */
-uint32_t str_fnv32(const void *p, size_t n);
+/* FNV-1a, 64 bit. */
 uint64_t str_fnv64(const void *p, size_t n);
 
 #endif

@@ -82,7 +82,6 @@ static void an_arena_zeroes_aligns_and_grows(void **state) {
                 memset(p, 0xff, i);
         }
         assert_string_equal(arena_strdup(a, "text"), "text");
-        assert_true(arena_size(a) > 3000);
         arena_free(a);
         arena_free(NULL);
 }
