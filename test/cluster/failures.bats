@@ -37,7 +37,7 @@ clique_conf() { "$cluster/node" "$1" sed -i "s/^$2=.*/$2=$3/" /run/nvidia/driver
 	worker a d 0
 	eventually 20 k -n "$ns" get resourceclaims -o name
 	kill_in_pod "$driver_ns" "$(plugin_pod 0)" compute-domain-kubelet-plugin || true
-	running a 120
+	running a 240 # a kubelet whose call broke off asks again only at its next look at the pod, after up to 90 s
 	has_channel a
 }
 
