@@ -59,13 +59,14 @@ int file_open_nofollow(const char *path, int flags, int *ret_fd, struct err *e) 
         return 0;
 }
 
-static int write_all(int fd, const char *path, const char *p, size_t n, struct err *e) {
+int file_write_all(int fd, const char *name, const void *data, size_t n, struct err *e) {
+        const char *p = data;
         while (n) {
                 ssize_t k = write(fd, p, n);
                 if (k < 0 && errno == EINTR)
                         continue;
                 if (k < 0)
-                        return err_errno(e, errno, "write '%s'", path);
+                        return err_errno(e, errno, "write '%s'", name);
                 p += k;
                 n -= (size_t)k;
         }
@@ -88,7 +89,7 @@ static int fill(const char *tmp, const void *data, size_t n, mode_t mode, bool d
         /* The mode asked for, whatever the umask. */
         if (fchmod(fd, mode) < 0)
                 return err_errno(e, errno, "chmod '%s'", tmp);
-        if (write_all(fd, tmp, data, n, e) < 0)
+        if (file_write_all(fd, tmp, data, n, e) < 0)
                 return -1;
         if (durable && fsync(fd) < 0)
                 return err_errno(e, errno, "sync '%s'", tmp);

@@ -19,6 +19,9 @@ int file_read_fd(int fd, const char *name, size_t limit, char **ret, size_t *ret
  * less trusted process writes. */
 int file_open_nofollow(const char *path, int flags, int *ret_fd, struct err *e);
 
+/* Writes all of it at the descriptor's offset, however many calls that takes. `name` is for the message. */
+int file_write_all(int fd, const char *name, const void *data, size_t n, struct err *e);
+
 /* Replaces `path`: temporary file beside it, write, fsync, rename, fsync of the folder. The temporary file is named
  * ".<base>.tmp.<pid>.<n>" and removed on failure. */
 int file_replace(const char *path, const void *data, size_t n, mode_t mode, struct err *e);

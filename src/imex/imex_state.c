@@ -29,19 +29,6 @@ static void render(const struct imex_state *s, struct buf *out) {
         buf_addc(out, '\n');
 }
 
-static int write_all(int fd, const struct buf *b) {
-        size_t done = 0;
-
-        while (done < b->n) {
-                ssize_t k = write(fd, b->p + done, b->n - done);
-
-                if (k < 0 && errno != EINTR)
-                        return -1;
-                done += k > 0 ? (size_t)k : 0;
-        }
-        return 0;
-}
-
 /* A locked file of this content under a name of its own. */
 static int make_locked(const char *tmp, const struct buf *text, int *ret_fd, struct err *e) {
         _cleanup_(closep) int fd = open(tmp, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
@@ -54,8 +41,8 @@ static int make_locked(const char *tmp, const struct buf *text, int *ret_fd, str
         /* The plugin may run as another user, whatever our umask is. */
         if (fchmod(fd, 0644) < 0)
                 return err_errno(e, errno, "chmod '%s'", tmp);
-        if (write_all(fd, text) < 0)
-                return err_errno(e, errno, "write '%s'", tmp);
+        if (file_write_all(fd, tmp, text->p, text->n, e) < 0)
+                return -1;
         *ret_fd = TAKE_FD(fd);
         return 0;
 }
