@@ -21,6 +21,7 @@ static const struct {
         [GATE_DEVICE_METADATA] = { "DeviceMetadata", STAGE_ALPHA, false },
         [GATE_DYNAMIC_MIG] = { "DynamicMIG", STAGE_ALPHA, false },
         [GATE_FABRIC_MANAGER_PARTITIONING] = { "FabricManagerPartitioning", STAGE_ALPHA, false },
+        [GATE_HOST_MANAGED_IMEX] = { "HostManagedIMEX", STAGE_ALPHA, false },
         [GATE_HOST_MANAGED_IMEX_DAEMON] = { "HostManagedIMEXDaemon", STAGE_ALPHA, false },
         [GATE_IMEX_DAEMONS_WITH_DNS_NAMES] = { "IMEXDaemonsWithDNSNames", STAGE_BETA, true },
         [GATE_LOGGING_ALPHA_OPTIONS] = { "LoggingAlphaOptions", STAGE_ALPHA, false },
@@ -32,6 +33,7 @@ static const struct {
 };
 
 void gates_init(struct gates *g) {
+        *g = (struct gates){ 0 };
         for (int i = 0; i < GATE_COUNT; i++)
                 g->on[i] = known[i].on;
 }
@@ -113,9 +115,18 @@ void gates_render(const struct gates *g, struct buf *out) {
                 buf_addf(out, "%s=%s,", known[i].name, g->on[i] ? "true" : "false");
 }
 
+void gates_force_off(struct gates *g, enum gate gate) {
+        g->forced[gate] = g->forced[gate] || g->on[gate];
+        g->on[gate] = false;
+}
+
+void gates_log_forced(const struct gates *g) {
+        for (int i = 0; i < GATE_COUNT; i++)
+                if (g->forced[i])
+                        log_info("feature gate forced off: it has no meaning when the host runs IMEX", kv_str("gate", known[i].name));
+}
+
 void gates_log_ineffective(const struct gates *g) {
-        if (!g->on[GATE_COMPUTE_DOMAIN_CLIQUES])
+        if (!g->on[GATE_COMPUTE_DOMAIN_CLIQUES] && !g->forced[GATE_COMPUTE_DOMAIN_CLIQUES])
                 log_info("feature gate ComputeDomainCliques=false changes nothing: cliques have one writer, the controller, either way");
-        if (g->on[GATE_HOST_MANAGED_IMEX_DAEMON])
-                log_info("feature gate HostManagedIMEXDaemon=true changes nothing yet: IMEX_MODE hostManaged is not implemented");
 }

@@ -18,6 +18,7 @@ enum gate {
         GATE_DEVICE_METADATA,
         GATE_DYNAMIC_MIG,
         GATE_FABRIC_MANAGER_PARTITIONING,
+        GATE_HOST_MANAGED_IMEX,
         GATE_HOST_MANAGED_IMEX_DAEMON,
         GATE_IMEX_DAEMONS_WITH_DNS_NAMES,
         GATE_LOGGING_ALPHA_OPTIONS,
@@ -31,6 +32,7 @@ enum gate {
 
 struct gates {
         bool on[GATE_COUNT];
+        bool forced[GATE_COUNT]; /* switched off by another setting, though it was on */
 };
 
 void gates_init(struct gates *g); /* defaults */
@@ -39,6 +41,8 @@ void gates_init(struct gates *g); /* defaults */
 int gates_parse(struct gates *g, const char *text, struct err *e);
 int gates_validate(const struct gates *g, struct err *e);  /* the dependencies of 4.3 */
 void gates_render(const struct gates *g, struct buf *out); /* all gates, sorted by name, each followed by a comma (4.1) */
+void gates_force_off(struct gates *g, enum gate gate);     /* whatever was said, because another setting leaves it no meaning */
+void gates_log_forced(const struct gates *g);              /* logs each gate that gates_force_off() has changed */
 /* Logs each gate that our design accepts but that changes nothing (e.g. ComputeDomainCliques off), once. */
 void gates_log_ineffective(const struct gates *g);
 

@@ -23,7 +23,7 @@ pod_net=198.19
 api_address=10.96.0.1
 dns_address=10.96.0.10
 service_range=10.96.0.0/16
-cgroup=/compute-domains-test
+cgroup=/${state##*/}
 
 export KUBECONFIG=$state/kubeconfig
 

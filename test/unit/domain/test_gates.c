@@ -9,7 +9,7 @@
 #define DEFAULTS                                                                                                                           \
         "AllAlpha=false,AllBeta=false,ComputeDomainCliques=true,ConsumableShares=false,ContextualLogging=true,"                            \
         "CrashOnNVLinkFabricErrors=true,DRAListTypeAttributes=false,DeviceMetadata=false,DynamicMIG=false,"                                \
-        "FabricManagerPartitioning=false,HostManagedIMEXDaemon=false,IMEXDaemonsWithDNSNames=true,"                                        \
+        "FabricManagerPartitioning=false,HostManagedIMEX=false,HostManagedIMEXDaemon=false,IMEXDaemonsWithDNSNames=true,"                  \
         "LoggingAlphaOptions=false,LoggingBetaOptions=true,MPSSupport=false,NVMLDeviceHealthCheck=false,"                                  \
         "PassthroughSupport=false,TimeSlicingSettings=false,"
 

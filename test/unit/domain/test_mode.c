@@ -1,0 +1,108 @@
+#include "domain/mode.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+
+enum want { DRIVER, HOST, HOST_DAEMON, ERROR };
+
+static const struct {
+        const char *gates, *mode, *isolation;
+        enum want want;
+        const char *says[2]; /* what an error names */
+} cases[] = {
+        { "", NULL, NULL, DRIVER, { 0 } },
+        { "", "driverManaged", "domain", DRIVER, { 0 } },
+        { "HostManagedIMEXDaemon=true", "driverManaged", "", DRIVER, { 0 } },
+        { "HostManagedIMEX=true", "", "", HOST, { 0 } },
+        { "HostManagedIMEX=true", "driverManaged", "domain", HOST, { 0 } },
+        { "HostManagedIMEX=true,IMEXDaemonsWithDNSNames=true,ComputeDomainCliques=true", "", "", HOST, { 0 } },
+        { "HostManagedIMEX=true,IMEXDaemonsWithDNSNames=false", "", "", HOST, { 0 } }, /* by itself this fails the dependency check */
+        { "IMEXDaemonsWithDNSNames=false", "", "", ERROR, { "ComputeDomainCliques", "IMEXDaemonsWithDNSNames" } },
+        { "HostManagedIMEX=true,DynamicMIG=true,MPSSupport=true", "", "", ERROR, { "DynamicMIG", "MPSSupport" } },
+        { "HostManagedIMEXDaemon=true", "hostManaged", "", HOST_DAEMON, { 0 } },
+        { "HostManagedIMEXDaemon=true", "hostManaged", "domain", HOST_DAEMON, { 0 } },
+        { "HostManagedIMEXDaemon=true,IMEXDaemonsWithDNSNames=false",
+          "hostManaged",
+          "",
+          ERROR, /* the Go driver checks before it forces */
+          { "ComputeDomainCliques", "IMEXDaemonsWithDNSNames" } },
+        { "", "hostManaged", "", ERROR, { "imex.mode=hostManaged", "HostManagedIMEXDaemon=true" } },
+        { "HostManagedIMEX=true", "hostManaged", "", ERROR, { "HostManagedIMEX=true", "imex.mode=hostManaged" } },
+        { "AllAlpha=true,DynamicMIG=false,DeviceMetadata=false,PassthroughSupport=false",
+          "hostManaged",
+          "",
+          ERROR,
+          { "HostManagedIMEX=true", "imex.mode=hostManaged" } },
+        { "", "rackManaged", "", ERROR, { "imex.mode", "rackManaged" } },
+        { "", "", "tenant", ERROR, { "imex.isolation", "tenant" } },
+        { "", "", "channel", ERROR, { "imex.isolation", "channel" } },
+        { "HostManagedIMEXDaemon=true", "hostManaged", "channel", ERROR, { "imex.isolation", "channel" } },
+        { "HostManagedIMEX=true", "", "channel", ERROR, { "imex.isolation", "channel" } },
+};
+
+static void settings_choose_the_mode_or_name_what_contradicts(void **state) {
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+                const struct imex_mode *m = NULL;
+                struct gates g;
+                struct err e;
+                gates_init(&g);
+                assert_int_equal(gates_parse(&g, cases[i].gates, &e), 0);
+                int r = mode_resolve(&g, cases[i].mode, cases[i].isolation, &m, &e);
+                assert_int_equal(r, cases[i].want == ERROR ? -1 : 0);
+                for (size_t k = 0; k < 2 && cases[i].says[k]; k++)
+                        assert_non_null(strstr(e.msg, cases[i].says[k]));
+                if (r < 0)
+                        continue;
+                assert_int_equal(m->daemons, cases[i].want == DRIVER);
+                assert_string_equal(m->name, cases[i].want == DRIVER ? "driverManaged" : "hostManaged");
+                assert_int_equal(m->needs_clique, cases[i].want == HOST);
+                assert_int_equal(m->single_only, cases[i].want == HOST);
+                assert_int_equal(m->waits_for_host, cases[i].want == HOST_DAEMON);
+                assert_int_equal(m->single_template, cases[i].want == HOST_DAEMON);
+        }
+}
+
+static void host_managed_forces_two_gates_off_and_the_dependency_check_passes(void **state) {
+        const struct imex_mode *m;
+        struct gates g;
+        struct err e;
+        gates_init(&g);
+        assert_true(g.on[GATE_IMEX_DAEMONS_WITH_DNS_NAMES] && g.on[GATE_COMPUTE_DOMAIN_CLIQUES]);
+        assert_int_equal(gates_parse(&g, "HostManagedIMEX=true,ComputeDomainCliques=true", &e), 0);
+        assert_int_equal(mode_resolve(&g, NULL, NULL, &m, &e), 0);
+        assert_false(g.on[GATE_IMEX_DAEMONS_WITH_DNS_NAMES]);
+        assert_false(g.on[GATE_COMPUTE_DOMAIN_CLIQUES]);
+        assert_true(g.forced[GATE_IMEX_DAEMONS_WITH_DNS_NAMES] && g.forced[GATE_COMPUTE_DOMAIN_CLIQUES]);
+        assert_int_equal(gates_validate(&g, &e), 0);
+        /* What was off already is not said to have been forced. */
+        gates_init(&g);
+        assert_int_equal(gates_parse(&g, "HostManagedIMEX=true,ComputeDomainCliques=false", &e), 0);
+        assert_int_equal(mode_resolve(&g, NULL, NULL, &m, &e), 0);
+        assert_false(g.forced[GATE_COMPUTE_DOMAIN_CLIQUES]);
+}
+
+static void driver_managed_forces_nothing(void **state) {
+        const struct imex_mode *m;
+        struct gates g;
+        struct err e;
+        gates_init(&g);
+        assert_int_equal(mode_resolve(&g, NULL, NULL, &m, &e), 0);
+        assert_true(m->daemons && g.on[GATE_IMEX_DAEMONS_WITH_DNS_NAMES] && g.on[GATE_COMPUTE_DOMAIN_CLIQUES]);
+        for (int i = 0; i < GATE_COUNT; i++)
+                assert_false(g.forced[i]);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(settings_choose_the_mode_or_name_what_contradicts),
+                cmocka_unit_test(host_managed_forces_two_gates_off_and_the_dependency_check_passes),
+                cmocka_unit_test(driver_managed_forces_nothing),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
