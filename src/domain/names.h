@@ -32,6 +32,7 @@
 #define CD_ANNOTATION_FREED "resource.nvidia.com/freed-indices"         /* on cliques: indices used before, longest free first */
 #define CD_ANNOTATION_GPU_CLIQUE "resource.nvidia.com/gpu-clique-label" /* on Nodes: the value of GPU_CLIQUE_LABEL that we wrote */
 #define CD_ANNOTATION_TEMPLATE "resource.nvidia.com/template-hash"      /* on DaemonSets and daemon Pods: hash of what we applied */
+#define CD_ANNOTATION_MODE "resource.nvidia.com/imex-mode"              /* on ComputeDomains: the name of the mode they were formed in */
 #define IMEX_ANNOTATION_PREFIX "imex.resource.nvidia.com/"
 #define IMEX_ANNOTATION_STATE "imex.resource.nvidia.com/state"     /* IMEX's word, or STARTING, STOPPED, BACKOFF, NO_FABRIC */
 #define IMEX_ANNOTATION_REASON "imex.resource.nvidia.com/reason"   /* why it is not ready, for people; absent when ready */
@@ -39,6 +40,9 @@
 #define IMEX_ANNOTATION_INDEX "imex.resource.nvidia.com/index"     /* the index it runs with */
 #define IMEX_ANNOTATION_PEERS "imex.resource.nvidia.com/peers"     /* "<connected>/<known>" without itself */
 #define IMEX_ANNOTATION_READY "imex.resource.nvidia.com/ready"     /* "true" or "false": local readiness (IMEX READY and id == index) */
+/* On the plugin's own Pod, when the host runs IMEX: "UP", "DEGRADED" or "DOWN"; absent while it has not been asked. */
+#define IMEX_ANNOTATION_HOST_STATE "imex.resource.nvidia.com/host-state"
+#define IMEX_ANNOTATION_HOST_REASON "imex.resource.nvidia.com/host-reason" /* why it is not UP, for people; absent when it is */
 
 #define CD_APP_DAEMON "imex-daemon"
 #define CD_TARGET_DAEMON "Daemon"
