@@ -3,7 +3,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -12,6 +11,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "nvidia/driver_root.h"
+#include "tree.h"
 
 static char *top, *here;
 static struct driver_root root;
@@ -22,10 +22,7 @@ static char *at(const char *path) {
 }
 
 static void put(const char *path) {
-        _cleanup_(freep) char *p = at(path);
-        _cleanup_(freep) char *dir = xstrndup(p, (size_t)(strrchr(p, '/') - p));
-        assert_int_equal(file_mkdirs(dir, 0755, &e), 0);
-        assert_int_equal(file_replace_volatile(p, "x", 1, 0755, &e), 0);
+        tree_put(here, path + 1, "x");
 }
 
 static void link_to(const char *path, const char *target) {
@@ -40,28 +37,17 @@ static void folder(const char *path) {
 
 static int setup(void **state) {
         (void)state;
-        char dir[] = "/tmp/test_driver_root.XXXXXX";
-        if (!mkdtemp(dir))
-                return -1;
-        top = xstrdup(dir);
-        here = xasprintf("%s/root", dir);
+        top = tree_new();
+        here = xasprintf("%s/root", top);
         root = (struct driver_root){ .host = "/run/nvidia/driver", .here = here };
         return mkdir(here, 0755);
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *f) {
-        (void)st;
-        (void)type;
-        (void)f;
-        return remove(path);
-}
-
 static int teardown(void **state) {
         (void)state;
-        int r = nftw(top, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-        free(top);
+        tree_remove(top);
         free(here);
-        return r;
+        return 0;
 }
 
 static void expect(const struct driver_file *f, const char *real, const char *inside) {

@@ -1,9 +1,7 @@
 #include "fake_world.h"
 
-#include <ftw.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -256,6 +254,10 @@ void kubelet_prepare(struct claims *c, struct dra_op *op, const char *ns, const 
         assert_int_equal(op->answer, PENDING);
 }
 
+void prepare(struct dra_op *op, const char *name, const char *uid) {
+        kubelet_prepare(w.claims, op, "user", name, uid);
+}
+
 void kubelet_unprepare(struct claims *c, struct dra_op *op, const char *ns, const char *name, const char *uid) {
         op->answer = PENDING;
         claims_unprepare(c, op, &(struct dra_claim){ ns, name, uid });
@@ -281,14 +283,6 @@ int facts_major(const struct facts_sampler *s, const char *name, unsigned *ret, 
         return 0;
 }
 
-static void put(const char *path, const char *text) {
-        struct err e;
-        _cleanup_(freep) char *p = file_join(w.driver_root, path);
-        _cleanup_(freep) char *dir = xstrndup(p, (size_t)(strrchr(p, '/') - p));
-        assert_int_equal(file_mkdirs(dir, 0755, &e), 0);
-        assert_int_equal(file_replace_volatile(p, text, strlen(text), 0755, &e), 0);
-}
-
 char *world_read(const char *path) {
         struct err e;
         char *text = NULL;
@@ -298,6 +292,12 @@ char *world_read(const char *path) {
 char *world_cdi(const char *uid) {
         _cleanup_(freep) char *path = xasprintf("%s/k8s.compute-domain.nvidia.com-claim_%s.yaml", w.cdi_root, uid);
         return world_read(path);
+}
+
+bool world_recorded(const char *uid) {
+        _cleanup_(freep) char *path = file_join(w.plugin_dir, "checkpoint.json");
+        _cleanup_(freep) char *text = world_read(path);
+        return text && strstr(text, uid);
 }
 
 const struct checkpoint_claim *world_entry(struct claims *c, const char *uid) {
@@ -317,12 +317,12 @@ void daemon_says(const char *domain, const char *claim_uid, const char *boot_id,
         assert_int_equal(imex_state_write(dir, &s, lock_fd, &e), 0);
 }
 
-void daemon_ready(int *lock_fd) {
+void daemon_ready(void) {
         struct dra_op op = { 0 };
-        api_claim("driver", "daemon-claim", DAEMON_1, "daemon-0", "ComputeDomainDaemonConfig", DOMAIN_A, "");
+        api_claim("driver", "daemon-claim", DAEMON_1, "daemon-0", DAEMON, DOMAIN_A, "");
         kubelet_prepare(w.claims, &op, "driver", "daemon-claim", DAEMON_1);
         world_wait(&op, PREPARED);
-        daemon_says(DOMAIN_A, DAEMON_1, BOOT, true, "READY", lock_fd);
+        daemon_says(DOMAIN_A, DAEMON_1, BOOT, true, "READY", &w.lock_fd);
 }
 
 /* ---- running ---- */
@@ -407,17 +407,15 @@ void world_wait(struct dra_op *op, enum answer want) {
 int world_setup(void **state) {
         struct err e;
         (void)state;
-        w = (struct world){ .dir = "/tmp/test_claims.XXXXXX" };
-        if (!mkdtemp(w.dir))
-                return -1;
+        w = (struct world){ .dir = tree_new(), .lock_fd = -1 };
         w.plugin_dir = file_join(w.dir, "plugin");
         w.cdi_root = file_join(w.dir, "cdi");
         w.driver_root = file_join(w.dir, "root");
         file_mkdirs(w.plugin_dir, 0750, &e);
-        put("usr/lib64/libnvidia-ml.so.1", "x");
-        put("usr/bin/nvidia-imex", "x");
-        put("usr/bin/nvidia-imex-ctl", "x");
-        put("capabilities/fabric-imex-mgmt", "DeviceFileMinor: 512\nDeviceFileMode: 438\n");
+        tree_put(w.driver_root, "usr/lib64/libnvidia-ml.so.1", "x");
+        tree_put(w.driver_root, "usr/bin/nvidia-imex", "x");
+        tree_put(w.driver_root, "usr/bin/nvidia-imex-ctl", "x");
+        tree_put(w.driver_root, "capabilities/fabric-imex-mgmt", "DeviceFileMinor: 512\nDeviceFileMode: 438\n");
         w.facts = (struct facts){ .known = true,
                                   .usable = true,
                                   .reason = "",
@@ -430,20 +428,24 @@ int world_setup(void **state) {
         return 0;
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *f) {
-        (void)st;
-        (void)type;
-        (void)f;
-        return remove(path);
+int world_setup_claims(void **state) {
+        if (world_setup(state) < 0)
+                return -1;
+        world_start(BOOT);
+        api_claim("user", "c1", CLAIM_1, "channel-0", CHANNEL, DOMAIN_A, "");
+        api_claim("user", "c2", CLAIM_2, "channel-0", CHANNEL, DOMAIN_A, "");
+        return 0;
 }
 
 int world_teardown(void **state) {
         (void)state;
+        if (w.lock_fd >= 0)
+                close(w.lock_fd);
         claims_free(w.claims);
         ready_fn = NULL;
         uv_run(&w.loop, UV_RUN_DEFAULT);
         plugin_metrics_done(&w.metrics);
-        nftw(w.dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+        tree_remove(w.dir);
         free(w.plugin_dir);
         free(w.cdi_root);
         free(w.driver_root);

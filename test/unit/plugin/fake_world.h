@@ -11,6 +11,7 @@
 
 #include "imex/imex_state.h"
 #include "plugin/claims_priv.h"
+#include "tree.h"
 
 #define BOOT "11111111-1111-4111-8111-111111111111"
 #define DOMAIN_A "aaaaaaaa-0000-4000-8000-000000000001"
@@ -18,6 +19,8 @@
 #define CLAIM_1 "c0000000-0000-4000-8000-000000000001"
 #define CLAIM_2 "c0000000-0000-4000-8000-000000000002"
 #define DAEMON_1 "d0000000-0000-4000-8000-000000000001"
+#define CHANNEL "ComputeDomainChannelConfig"
+#define DAEMON "ComputeDomainDaemonConfig"
 #define CLIQUE "2df84740-d3cb-b5ce-4e7e-98352b5a71b5.2"
 
 enum answer { PENDING, PREPARED, UNPREPARED, FAILED, CANCELLED };
@@ -33,16 +36,19 @@ struct dra_op {
 
 extern struct world {
         uv_loop_t loop;
-        char dir[64], *plugin_dir, *cdi_root, *driver_root;
+        char *dir, *plugin_dir, *cdi_root, *driver_root;
         struct claims *claims;
         struct facts facts;
         bool hurried, api_down, api_unknown;
-        unsigned requests;   /* to the API server so far */
-        char events[2000];   /* "Kind/name reason: message\n" */
+        unsigned requests; /* to the API server so far */
+        char events[2000]; /* "Kind/name reason: message\n" */
         struct plugin_metrics metrics;
+        int lock_fd; /* what daemon_ready() holds, -1: nothing */
 } w;
 
 int world_setup(void **state);
+/* The same, a plugin process, and the claims user/c1 (CLAIM_1) and user/c2 (CLAIM_2) for channel-0 in DOMAIN_A. */
+int world_setup_claims(void **state);
 int world_teardown(void **state);
 /* A plugin process on the same node; world_start() makes the first. */
 struct claims *world_process(const char *boot_id);
@@ -62,15 +68,18 @@ void world_turn(void);
 void world_wait(struct dra_op *op, enum answer want);
 
 void kubelet_prepare(struct claims *c, struct dra_op *op, const char *ns, const char *name, const char *uid);
+/* In namespace "user", of w.claims. */
+void prepare(struct dra_op *op, const char *name, const char *uid);
 void kubelet_unprepare(struct claims *c, struct dra_op *op, const char *ns, const char *name, const char *uid);
 
 /* The daemon of a domain writes its state file; *lock_fd keeps it "alive". */
 void daemon_says(const char *domain, const char *claim_uid, const char *boot_id, bool ready, const char *status, int *lock_fd);
-/* Prepares DAEMON_1 for DOMAIN_A and lets it report READY. */
-void daemon_ready(int *lock_fd);
+/* Prepares DAEMON_1 for DOMAIN_A and lets it report READY; w.lock_fd keeps it alive. */
+void daemon_ready(void);
 
-char *world_read(const char *path);          /* NULL: there is none; caller frees */
-char *world_cdi(const char *uid);            /* content of a claim's CDI file, or NULL */
+char *world_read(const char *path);   /* NULL: there is none; caller frees */
+char *world_cdi(const char *uid);     /* content of a claim's CDI file, or NULL */
+bool world_recorded(const char *uid); /* in the file, not in memory */
 const struct checkpoint_claim *world_entry(struct claims *c, const char *uid);
 
 #endif

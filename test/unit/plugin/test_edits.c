@@ -4,7 +4,6 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <errno.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,30 +12,21 @@
 
 #include "base/file.h"
 #include "plugin/edits.h"
+#include "tree.h"
 
 static char *root;
 static struct arena *arena;
 static struct err e;
 static struct edits_daemon d;
 
-static void put(const char *path, const char *text) {
-        _cleanup_(freep) char *p = file_join(root, path);
-        _cleanup_(freep) char *dir = xstrndup(p, (size_t)(strrchr(p, '/') - p));
-        assert_int_equal(file_mkdirs(dir, 0755, &e), 0);
-        assert_int_equal(file_replace_volatile(p, text, strlen(text), 0755, &e), 0);
-}
-
 static int setup(void **state) {
         (void)state;
-        char dir[] = "/tmp/test_edits.XXXXXX";
-        if (!mkdtemp(dir))
-                return -1;
-        root = xstrdup(dir);
+        root = tree_new();
         arena = arena_new(4096);
-        put("usr/lib64/libnvidia-ml.so.1", "x");
-        put("usr/bin/nvidia-imex", "x");
-        put("opt/bin/nvidia-imex-ctl", "x");
-        put("capabilities/fabric-imex-mgmt", "DeviceFileMinor: 5\nDeviceFileMode: 256\n");
+        tree_put(root, "usr/lib64/libnvidia-ml.so.1", "x");
+        tree_put(root, "usr/bin/nvidia-imex", "x");
+        tree_put(root, "opt/bin/nvidia-imex-ctl", "x");
+        tree_put(root, "capabilities/fabric-imex-mgmt", "DeviceFileMinor: 5\nDeviceFileMode: 256\n");
         d = (struct edits_daemon){ .domain_dir = "/d",
                                    .clique_id = "c.1",
                                    .domain_uid = "u",
@@ -51,19 +41,11 @@ static int setup(void **state) {
         return 0;
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *f) {
-        (void)st;
-        (void)type;
-        (void)f;
-        return remove(path);
-}
-
 static int teardown(void **state) {
         (void)state;
         arena_free(arena);
-        int r = nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-        free(root);
-        return r;
+        tree_remove(root);
+        return 0;
 }
 
 static const struct cdi_mount *mount_at(const struct cdi_edits *ed, const char *path) {
@@ -111,7 +93,7 @@ static void what_is_missing_is_named(void **state) {
         assert_int_equal(edits_for_daemon(arena, &d, &ed, &e), -1);
         assert_int_equal(e.kind, ERR_NOT_FOUND);
         assert_non_null(strstr(e.msg, "fabric-imex-mgmt"));
-        put("capabilities/fabric-imex-mgmt", "DeviceFileMinor: x\n");
+        tree_put(root, "capabilities/fabric-imex-mgmt", "DeviceFileMinor: x\n");
         assert_int_equal(edits_for_daemon(arena, &d, &ed, &e), -1);
         assert_int_equal(e.kind, ERR_INVALID);
         assert_int_equal(unlink(imex), 0);
@@ -141,7 +123,7 @@ static void devices_of_the_driver_and_no_others(void **state) {
         device("dev/null", 3);
         device("dev/nvidia-caps-imex-channels/channel3", 3);
         device("dev/nvidia-caps/nvidia-cap5", 5); /* the management capability itself: once */
-        put("dev/nvidia-text", "no device");
+        tree_put(root, "dev/nvidia-text", "no device");
         assert_int_equal(edits_for_daemon(arena, &d, &ed, &e), 0);
         assert_int_equal(ed.n_nodes, ARRAY_LEN(want));
         for (size_t i = 0; i < ARRAY_LEN(want); i++)
@@ -156,9 +138,9 @@ static void channel_count_comes_from_the_driver(void **state) {
         (void)state;
         struct cdi_edits ed;
         assert_int_equal(edits_channel_count(root), 2048);
-        put("params", "ImexChannelCount: 3\n");
+        tree_put(root, "params", "ImexChannelCount: 3\n");
         assert_int_equal(edits_channel_count(root), 3);
-        put("params", "ImexChannelCount: 0\n");
+        tree_put(root, "params", "ImexChannelCount: 0\n");
         assert_int_equal(edits_channel_count(root), 2048);
         edits_channels(arena, 234, 3, &ed);
         assert_int_equal(ed.n_nodes, 3);

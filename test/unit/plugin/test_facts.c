@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "plugin/facts.h"
+#include "tree.h"
 
 #define CLUSTER "2df84740-d3cb-b5ce-4e7e-98352b5a71b5"
 
@@ -111,15 +112,12 @@ static void on_changed(void *u) {
 
 static void driver_that_is_missing_is_a_fact_and_it_is_found_when_it_comes(void **state) {
         (void)state;
-        char dir[] = "/tmp/test_facts.XXXXXX";
+        char *dir = tree_new();
         struct seen seen = { 0 };
-        struct err e;
         uv_loop_t loop;
-        assert_non_null(mkdtemp(dir));
         _cleanup_(freep) char *devices = file_join(dir, "devices");
-        _cleanup_(freep) char *library = file_join(dir, "libnvidia-ml.so.1");
         static const char text[] = "Character devices:\n240 nvidia-caps-imex-channels\n";
-        assert_int_equal(file_replace(devices, text, strlen(text), 0644, &e), 0);
+        tree_put(dir, "devices", text);
         uv_loop_init(&loop);
         seen.s = facts_sampler_new(
                 &loop, &(struct facts_options){
@@ -130,7 +128,7 @@ static void driver_that_is_missing_is_a_fact_and_it_is_found_when_it_comes(void 
         assert_string_equal(seen.last.reason, "DriverNotFound");
         facts_hurry(seen.s, true);
         /* No NVML, but a file of that name: the child says that it cannot be loaded. */
-        assert_int_equal(file_replace(library, "x", 1, 0644, &e), 0);
+        tree_put(dir, "libnvidia-ml.so.1", "x");
         while (seen.changes < 2)
                 uv_run(&loop, UV_RUN_ONCE);
         assert_false(seen.last.usable);
@@ -140,9 +138,7 @@ static void driver_that_is_missing_is_a_fact_and_it_is_found_when_it_comes(void 
         facts_sampler_free(seen.s);
         uv_run(&loop, UV_RUN_DEFAULT);
         assert_int_equal(uv_loop_close(&loop), 0);
-        remove(devices);
-        remove(library);
-        remove(dir);
+        tree_remove(dir);
 }
 
 int main(int argc, char **argv) {

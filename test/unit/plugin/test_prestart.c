@@ -4,49 +4,32 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-#include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/mem.h"
 #include "plugin/prestart.h"
+#include "tree.h"
 
 static char *parent;
-static struct err e;
 
 static int setup(void **state) {
         (void)state;
-        char dir[] = "/tmp/test_prestart.XXXXXX";
-        if (!mkdtemp(dir))
-                return -1;
-        parent = xstrdup(dir);
+        parent = tree_new();
         return 0;
-}
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *f) {
-        (void)st;
-        (void)type;
-        (void)f;
-        return remove(path);
 }
 
 static int teardown(void **state) {
         (void)state;
-        int r = nftw(parent, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-        free(parent);
-        return r;
+        tree_remove(parent);
+        return 0;
 }
 
 static void put(const char *path) {
-        _cleanup_(freep) char *p = file_join(parent, path);
-        _cleanup_(freep) char *dir = xstrndup(p, (size_t)(strrchr(p, '/') - p));
-        assert_int_equal(file_mkdirs(dir, 0755, &e), 0);
-        assert_int_equal(file_replace_volatile(p, "x", 1, 0755, &e), 0);
+        tree_put(parent, path, "x");
 }
 
 static pid_t run(const char *root) {

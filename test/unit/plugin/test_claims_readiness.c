@@ -1,0 +1,108 @@
+/* Stale state files, and readiness withdrawn under a channel. */
+#include "fake_world.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+static void not_released_by(const char *domain, const char *claim, const char *boot, bool held) {
+        struct dra_op op = { .timeout_ms = 300 }, daemon = { 0 };
+        int fd = -1;
+        api_claim("driver", "daemon-claim", DAEMON_1, "daemon-0", DAEMON, DOMAIN_A, "");
+        kubelet_prepare(w.claims, &daemon, "driver", "daemon-claim", DAEMON_1);
+        world_wait(&daemon, PREPARED);
+        prepare(&op, "c1", CLAIM_1);
+        world_turn();
+        daemon_says(domain, claim, boot, true, "READY", &fd);
+        if (!held) {
+                close(fd);
+                fd = -1;
+        }
+        world_wait(&op, FAILED);
+        assert_null(world_cdi(CLAIM_1));
+        if (fd >= 0)
+                close(fd);
+}
+
+static void ready_file_of_a_killed_daemon(void **state) {
+        (void)state;
+        not_released_by(DOMAIN_A, DAEMON_1, BOOT, false);
+}
+
+static void ready_file_of_another_boot(void **state) {
+        (void)state;
+        not_released_by(DOMAIN_A, DAEMON_1, "22222222-2222-4222-8222-222222222222", true);
+}
+
+static void ready_file_of_an_earlier_daemon_of_the_same_domain(void **state) {
+        (void)state;
+        not_released_by(DOMAIN_A, "d0000000-0000-4000-8000-000000000009", BOOT, true);
+}
+
+static void ready_file_is_removed_before_the_next_daemon_is_prepared(void **state) {
+        (void)state;
+        struct dra_op op = { 0 };
+        struct err e;
+        _cleanup_(freep) char *dir = xasprintf("%s/domains/" DOMAIN_A, w.plugin_dir);
+        _cleanup_(freep) char *path = file_join(dir, "state.json");
+        assert_int_equal(file_mkdirs(dir, 0755, &e), 0);
+        daemon_says(DOMAIN_A, DAEMON_1, BOOT, true, "READY", &w.lock_fd);
+        api_claim("driver", "daemon-claim", DAEMON_1, "daemon-0", DAEMON, DOMAIN_A, "");
+        kubelet_prepare(w.claims, &op, "driver", "daemon-claim", DAEMON_1);
+        world_wait(&op, PREPARED);
+        assert_int_equal(access(path, F_OK), -1);
+}
+
+/* What the timer does five seconds after readiness was withdrawn. */
+static void grace_passes(void) {
+        for (int i = 0; i < 1000 && !uv_is_active((uv_handle_t *)&w.claims->grace); i++)
+                uv_run(&w.loop, UV_RUN_NOWAIT);
+        assert_true(uv_is_active((uv_handle_t *)&w.claims->grace));
+        uv_timer_set_repeat(&w.claims->grace, 1);
+        uv_timer_again(&w.claims->grace);
+        while (!LIST_EMPTY(&w.claims->lost))
+                uv_run(&w.loop, UV_RUN_ONCE);
+        uv_timer_stop(&w.claims->grace);
+}
+
+static void readiness_withdrawn_under_a_channel_is_an_event(void **state) {
+        (void)state;
+        struct dra_op op = { 0 };
+        daemon_ready();
+        prepare(&op, "c1", CLAIM_1);
+        world_wait(&op, PREPARED);
+        world_turn();
+        daemon_says(DOMAIN_A, DAEMON_1, BOOT, false, "STOPPED", &w.lock_fd);
+        grace_passes();
+        assert_non_null(strstr(w.events, "ResourceClaim/c1 IMEXDaemonNotReady"));
+        assert_non_null(strstr(w.events, "IMEX daemon is STOPPED"));
+}
+
+static void daemon_that_is_back_at_once_is_no_event(void **state) {
+        (void)state;
+        struct dra_op op = { 0 };
+        daemon_ready();
+        prepare(&op, "c1", CLAIM_1);
+        world_wait(&op, PREPARED);
+        world_turn();
+        daemon_says(DOMAIN_A, DAEMON_1, BOOT, false, "STARTING", &w.lock_fd);
+        for (int i = 0; i < 1000 && !uv_is_active((uv_handle_t *)&w.claims->grace); i++)
+                uv_run(&w.loop, UV_RUN_NOWAIT);
+        daemon_says(DOMAIN_A, DAEMON_1, BOOT, true, "READY", &w.lock_fd);
+        grace_passes();
+        assert_string_equal(w.events, "");
+}
+
+int main(void) {
+#define T(f) cmocka_unit_test_setup_teardown(f, world_setup_claims, world_teardown)
+        const struct CMUnitTest tests[] = {
+                T(ready_file_of_a_killed_daemon),
+                T(ready_file_of_another_boot),
+                T(ready_file_of_an_earlier_daemon_of_the_same_domain),
+                T(ready_file_is_removed_before_the_next_daemon_is_prepared),
+                T(readiness_withdrawn_under_a_channel_is_an_event),
+                T(daemon_that_is_back_at_once_is_no_event),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,152 @@
+/* Bad input is refused at once, with nothing recorded and nothing done. */
+#include "fake_world.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+static void refused_at_once(const char *name, const char *uid, const char *part) {
+        struct dra_op op = { 0 };
+        prepare(&op, name, uid);
+        world_turn();
+        assert_int_equal(op.answer, FAILED);
+        if (!strstr(op.msg, part))
+                print_message("'%s' is not in: %s\n", part, op.msg);
+        assert_non_null(strstr(op.msg, part));
+        assert_false(world_recorded(uid));
+        assert_null(world_cdi(uid));
+}
+
+static void unknown_field(void **state) {
+        (void)state;
+        api_claim("user", "c1", CLAIM_1, "channel-0", CHANNEL, DOMAIN_A, ",\"unexpected\":1");
+        refused_at_once("c1", CLAIM_1, "strict decoding error: unknown field \"unexpected\"");
+}
+
+static void wrong_kind(void **state) {
+        (void)state;
+        api_claim("user", "c1", CLAIM_1, "channel-0", DAEMON, DOMAIN_A, "");
+        refused_at_once("c1", CLAIM_1, "channel-0");
+        api_claim("user", "c1", CLAIM_1, "channel-0", "GpuConfig", DOMAIN_A, "");
+        refused_at_once("c1", CLAIM_1, "GpuConfig");
+}
+
+static void bad_domain_ids(void **state) {
+        (void)state;
+        static const char *const bad[] = { "", "../../etc", "x", DOMAIN_A "/..", "aaaaaaaa-0000-4000-8000-00000000000" };
+        for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+                api_claim("user", "c1", CLAIM_1, "channel-0", CHANNEL, bad[i], "");
+                refused_at_once("c1", CLAIM_1, "domainID");
+        }
+}
+
+static void unknown_allocation_mode(void **state) {
+        (void)state;
+        api_claim("user", "c1", CLAIM_1, "channel-0", CHANNEL, DOMAIN_A, ",\"allocationMode\":\"Some\"");
+        refused_at_once("c1", CLAIM_1, "allocationMode");
+}
+
+static void domain_of_another_namespace(void **state) {
+        (void)state;
+        api_domain("other", "theirs", DOMAIN_B, false);
+        api_claim("user", "c1", CLAIM_1, "channel-0", CHANNEL, DOMAIN_B, "");
+        refused_at_once("c1", CLAIM_1, "in namespace 'user'");
+}
+
+static void domain_that_is_being_deleted(void **state) {
+        (void)state;
+        api_domain("user", "cd", DOMAIN_A, true);
+        refused_at_once("c1", CLAIM_1, "ComputeDomain 'user/cd' is being deleted");
+}
+
+static void claim_that_does_not_exist_or_is_another_now(void **state) {
+        (void)state;
+        api_remove_claim("user", "c1");
+        refused_at_once("c1", CLAIM_1, "not found");
+        api_claim("user", "c1", CLAIM_2, "channel-0", CHANNEL, DOMAIN_A, "");
+        refused_at_once("c1", CLAIM_1, "replaced");
+}
+
+static void claim_without_allocation(void **state) {
+        (void)state;
+        api_claim_json("user", "c1",
+                       "{\"metadata\":{\"name\":\"c1\",\"namespace\":\"user\",\"uid\":\"" CLAIM_1
+                       "\",\"resourceVersion\":\"1\"},\"status\":{}}");
+        refused_at_once("c1", CLAIM_1, "not allocated");
+}
+
+static void device_of_another_node_or_none(void **state) {
+        (void)state;
+        api_claim("user", "c1", CLAIM_1, "channel-7", CHANNEL, DOMAIN_A, "");
+        refused_at_once("c1", CLAIM_1, "channel-7");
+}
+
+static void daemon_claim_made_by_hand_in_a_users_namespace(void **state) {
+        (void)state;
+        api_claim("user", "c1", CLAIM_1, "daemon-0", DAEMON, DOMAIN_A, "");
+        refused_at_once("c1", CLAIM_1, "daemons in namespace 'driver' only");
+        _cleanup_(freep) char *dir = xasprintf("%s/domains/" DOMAIN_A, w.plugin_dir);
+        assert_int_equal(access(dir, F_OK), -1);
+}
+
+static void garbage_in_the_capability_file(void **state) {
+        (void)state;
+        struct dra_op op = { 0 };
+        struct err e;
+        _cleanup_(freep) char *path = file_join(w.driver_root, "capabilities/fabric-imex-mgmt");
+        assert_int_equal(file_replace(path, "garbage", 7, 0644, &e), 0);
+        api_claim("driver", "daemon-claim", DAEMON_1, "daemon-0", DAEMON, DOMAIN_A, "");
+        kubelet_prepare(w.claims, &op, "driver", "daemon-claim", DAEMON_1);
+        world_turn();
+        assert_int_equal(op.answer, FAILED);
+        assert_non_null(strstr(op.msg, "DeviceFileMinor"));
+        assert_null(world_cdi(DAEMON_1));
+}
+
+/* Two configurations, one good and one bad, in both orders: nothing is applied. */
+static void one_bad_configuration_spoils_the_claim_whatever_the_order(void **state) {
+        (void)state;
+        static const char good[] = "{\"apiVersion\":\"resource.nvidia.com/v1beta1\",\"kind\":\"" DAEMON "\",\"domainID\":\"" DOMAIN_A "\"}";
+        static const char bad[] = "{\"apiVersion\":\"resource.nvidia.com/v1beta1\",\"kind\":\"" CHANNEL "\",\"domainID\":\"x\"}";
+        _cleanup_(freep) char *dir = xasprintf("%s/domains/" DOMAIN_A, w.plugin_dir);
+        for (int order = 0; order < 2; order++) {
+                struct dra_op op = { 0 };
+                _cleanup_(freep) char *json = xasprintf(
+                        "{\"metadata\":{\"name\":\"c1\",\"namespace\":\"driver\",\"uid\":\"" CLAIM_1
+                        "\",\"resourceVersion\":\"1\"},\"status\":{\"allocation\":{\"devices\":{\"results\":["
+                        "{\"request\":\"%s\",\"driver\":\"compute-domain.nvidia.com\",\"pool\":\"n0\",\"device\":\"%s\"},"
+                        "{\"request\":\"%s\",\"driver\":\"compute-domain.nvidia.com\",\"pool\":\"n0\",\"device\":\"%s\"}],\"config\":["
+                        "{\"source\":\"FromClaim\",\"requests\":[\"d\"],\"opaque\":{\"driver\":\"compute-domain.nvidia.com\","
+                        "\"parameters\":%s}},"
+                        "{\"source\":\"FromClaim\",\"requests\":[\"c\"],\"opaque\":{\"driver\":\"compute-domain.nvidia.com\","
+                        "\"parameters\":%s}}]}}}}",
+                        order ? "d" : "c", order ? "daemon-0" : "channel-0", order ? "c" : "d", order ? "channel-0" : "daemon-0", good,
+                        bad);
+                api_claim_json("driver", "c1", json);
+                kubelet_prepare(w.claims, &op, "driver", "c1", CLAIM_1);
+                world_turn();
+                assert_int_equal(op.answer, FAILED);
+                assert_int_equal(access(dir, F_OK), -1);
+                assert_false(world_recorded(CLAIM_1));
+        }
+}
+
+int main(void) {
+#define T(f) cmocka_unit_test_setup_teardown(f, world_setup_claims, world_teardown)
+        const struct CMUnitTest tests[] = {
+                T(unknown_field),
+                T(wrong_kind),
+                T(bad_domain_ids),
+                T(unknown_allocation_mode),
+                T(domain_of_another_namespace),
+                T(domain_that_is_being_deleted),
+                T(claim_that_does_not_exist_or_is_another_now),
+                T(claim_without_allocation),
+                T(device_of_another_node_or_none),
+                T(daemon_claim_made_by_hand_in_a_users_namespace),
+                T(garbage_in_the_capability_file),
+                T(one_bad_configuration_spoils_the_claim_whatever_the_order),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,111 @@
+/* Restarts, reboots and damage. */
+#include "fake_world.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+static void restart_keeps_what_is_prepared(void **state) {
+        (void)state;
+        struct dra_op op = { 0 }, again = { 0 };
+        daemon_ready();
+        prepare(&op, "c1", CLAIM_1);
+        world_wait(&op, PREPARED);
+        world_stop(w.claims);
+        world_start(BOOT);
+        w.api_down = true;
+        prepare(&again, "c1", CLAIM_1);
+        world_wait(&again, PREPARED);
+        assert_string_equal(again.devices, op.devices);
+}
+
+static void restart_while_a_prepare_waits(void **state) {
+        (void)state;
+        struct dra_op op = { 0 }, again = { 0 };
+        prepare(&op, "c1", CLAIM_1);
+        world_turn();
+        world_stop(w.claims);
+        world_start(BOOT);
+        prepare(&again, "c1", CLAIM_1);
+        daemon_ready();
+        world_wait(&again, PREPARED);
+}
+
+static void reboot_forgets_claims_and_their_files(void **state) {
+        (void)state;
+        struct dra_op op = { 0 };
+        _cleanup_(freep) char *dir = xasprintf("%s/domains/" DOMAIN_A, w.plugin_dir);
+        daemon_ready();
+        prepare(&op, "c1", CLAIM_1);
+        world_wait(&op, PREPARED);
+        world_stop(w.claims);
+        world_start("33333333-3333-4333-8333-333333333333");
+        assert_null(world_entry(w.claims, CLAIM_1));
+        assert_null(world_cdi(CLAIM_1));
+        assert_null(world_cdi(DAEMON_1));
+        assert_false(world_recorded(CLAIM_1));
+        assert_int_equal(access(dir, F_OK), -1);
+}
+
+static void corrupt_checkpoint_is_set_aside_and_rebuilt_from_cdi_files(void **state) {
+        (void)state;
+        struct dra_op op = { 0 }, other = { 0 }, gone = { 0 };
+        struct err e;
+        daemon_ready();
+        prepare(&op, "c1", CLAIM_1);
+        world_wait(&op, PREPARED);
+        world_stop(w.claims);
+        _cleanup_(freep) char *path = file_join(w.plugin_dir, "checkpoint.json");
+        assert_int_equal(file_replace(path, "{\"checksum\":1,", 14, 0600, &e), 0);
+        world_start(BOOT);
+        assert_non_null(strstr(w.events, "Node/n0 CheckpointCorrupt"));
+        assert_non_null(strstr(w.events, "checkpoint.json.corrupt-"));
+        const struct checkpoint_claim *entry = world_entry(w.claims, CLAIM_1);
+        assert_string_equal(entry->ns, "user");
+        assert_string_equal(entry->name, "c1");
+        assert_string_equal(entry->devices[0].domain, DOMAIN_A);
+        assert_true(world_entry(w.claims, DAEMON_1)->devices[0].is_daemon);
+        assert_true(world_recorded(CLAIM_1));
+        /* The channel is still taken, the daemon still counts, and the claim can be answered again and be unprepared. */
+        prepare(&other, "c2", CLAIM_2);
+        world_turn();
+        assert_int_equal(other.answer, PENDING);
+        struct dra_op again = { 0 };
+        prepare(&again, "c1", CLAIM_1);
+        world_wait(&again, PREPARED);
+        assert_string_equal(again.devices, op.devices);
+        kubelet_unprepare(w.claims, &gone, "user", "c1", CLAIM_1);
+        world_wait(&gone, UNPREPARED);
+        world_wait(&other, PREPARED);
+}
+
+static void orphan_files_are_swept_at_the_start(void **state) {
+        (void)state;
+        struct err e;
+        world_stop(w.claims);
+        _cleanup_(freep) char *ours = xasprintf("%s/k8s.compute-domain.nvidia.com-claim_" CLAIM_2 ".yaml", w.cdi_root);
+        _cleanup_(freep) char *base = xasprintf("%s/k8s.compute-domain.nvidia.com-device_base.yaml", w.cdi_root);
+        assert_int_equal(file_mkdirs(w.cdi_root, 0755, &e), 0);
+        assert_int_equal(file_replace(ours, "x", 1, 0600, &e), 0);
+        assert_int_equal(file_replace(base, "x", 1, 0600, &e), 0);
+        _cleanup_(freep) char *half = xasprintf("%s/.checkpoint.json.tmp.7.1", w.plugin_dir);
+        _cleanup_(freep) char *half_cdi = xasprintf("%s/.k8s.compute-domain.nvidia.com-claim_" CLAIM_2 ".yaml.tmp.7.2", w.cdi_root);
+        assert_int_equal(file_replace(half, "x", 1, 0600, &e), 0);
+        assert_int_equal(file_replace(half_cdi, "x", 1, 0600, &e), 0);
+        world_start(BOOT);
+        assert_int_equal(access(ours, F_OK), -1);
+        assert_int_equal(access(half, F_OK), -1);
+        assert_int_equal(access(half_cdi, F_OK), -1);
+        assert_int_equal(access(base, F_OK), 0); /* containers of the Go driver may still refer to it */
+}
+
+int main(void) {
+#define T(f) cmocka_unit_test_setup_teardown(f, world_setup_claims, world_teardown)
+        const struct CMUnitTest tests[] = {
+                T(restart_keeps_what_is_prepared),        T(restart_while_a_prepare_waits),
+                T(reboot_forgets_claims_and_their_files), T(corrupt_checkpoint_is_set_aside_and_rebuilt_from_cdi_files),
+                T(orphan_files_are_swept_at_the_start),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,147 @@
+/* One device, several claims; one node, two plugin processes during an update. */
+#include "fake_world.h"
+
+#include <string.h>
+
+#include "base/file.h"
+
+static void second_claim_for_the_channel_waits_for_the_first(void **state) {
+        (void)state;
+        struct dra_op one = { 0 }, two = { 0 }, gone = { 0 };
+        daemon_ready();
+        prepare(&one, "c1", CLAIM_1);
+        world_wait(&one, PREPARED);
+        prepare(&two, "c2", CLAIM_2);
+        world_turn();
+        assert_int_equal(two.answer, PENDING);
+        claims_dump(w.claims);
+        kubelet_unprepare(w.claims, &gone, "user", "c1", CLAIM_1);
+        world_wait(&gone, UNPREPARED);
+        world_wait(&two, PREPARED);
+}
+
+static void at_the_deadline_the_holder_is_named(void **state) {
+        (void)state;
+        struct dra_op one = { 0 }, two = { .timeout_ms = 200 };
+        daemon_ready();
+        prepare(&one, "c1", CLAIM_1);
+        world_wait(&one, PREPARED);
+        prepare(&two, "c2", CLAIM_2);
+        world_wait(&two, FAILED);
+        assert_non_null(strstr(two.msg, "n0: device 'channel-0' is still held by claim 'user/c1'"));
+}
+
+static void two_claims_for_the_channel_in_one_call(void **state) {
+        (void)state;
+        struct dra_op one = { 0 }, two = { .timeout_ms = 600 };
+        prepare(&one, "c1", CLAIM_1);
+        prepare(&two, "c2", CLAIM_2);
+        world_turn();
+        daemon_ready();
+        world_wait(&one, PREPARED);
+        world_wait(&two, FAILED);
+        assert_null(world_cdi(CLAIM_2));
+}
+
+static void admin_access_does_not_take_the_channel(void **state) {
+        (void)state;
+        struct dra_op one = { 0 }, two = { 0 };
+        api_claim_json("user", "c1",
+                       "{\"metadata\":{\"name\":\"c1\",\"namespace\":\"user\",\"uid\":\"" CLAIM_1
+                       "\",\"resourceVersion\":\"1\"},\"status\":{\"allocation\":{\"devices\":{\"results\":["
+                       "{\"request\":\"r\",\"driver\":\"compute-domain.nvidia.com\",\"pool\":\"n0\",\"device\":\"channel-0\","
+                       "\"adminAccess\":true}],"
+                       "\"config\":[{\"source\":\"FromClaim\",\"opaque\":{\"driver\":\"compute-domain.nvidia.com\",\"parameters\":{"
+                       "\"apiVersion\":\"resource.nvidia.com/v1beta1\","
+                       "\"kind\":\"" CHANNEL "\",\"domainID\":\"" DOMAIN_A "\"}}}]}}}}");
+        daemon_ready();
+        prepare(&one, "c1", CLAIM_1);
+        world_wait(&one, PREPARED);
+        prepare(&two, "c2", CLAIM_2);
+        world_wait(&two, PREPARED);
+        struct dra_op again = { 0 };
+        kubelet_unprepare(w.claims, &again, "user", "c1", CLAIM_1);
+        world_wait(&again, UNPREPARED);
+        struct dra_op third = { 0 };
+        prepare(&third, "c1", CLAIM_1); /* beside the one that holds it */
+        world_wait(&third, PREPARED);
+}
+
+static void daemon_of_another_domain_has_not_left_yet(void **state) {
+        (void)state;
+        struct dra_op op = { .timeout_ms = 200 };
+        daemon_ready();
+        api_domain("user", "second", DOMAIN_B, false);
+        api_claim("user", "c2", CLAIM_2, "channel-0", CHANNEL, DOMAIN_B, "");
+        prepare(&op, "c2", CLAIM_2);
+        world_wait(&op, FAILED);
+        assert_non_null(strstr(op.msg, "has not left this node yet"));
+        assert_non_null(strstr(op.msg, "driver/daemon-claim"));
+}
+
+/* ---- two plugin processes during an update ---- */
+
+static void other_process_unprepares_what_this_one_waits_for(void **state) {
+        (void)state;
+        struct dra_op op = { 0 }, gone = { 0 };
+        struct claims *other = world_process(BOOT);
+        prepare(&op, "c1", CLAIM_1);
+        world_turn();
+        kubelet_unprepare(other, &gone, "user", "c1", CLAIM_1);
+        world_wait(&gone, UNPREPARED);
+        daemon_ready();
+        world_wait(&op, FAILED);
+        assert_non_null(strstr(op.msg, "unprepared while"));
+        assert_null(world_cdi(CLAIM_1));
+        world_stop(other);
+}
+
+static void other_process_frees_the_channel(void **state) {
+        (void)state;
+        struct dra_op one = { 0 }, two = { 0 }, gone = { 0 };
+        daemon_ready();
+        prepare(&one, "c1", CLAIM_1);
+        world_wait(&one, PREPARED);
+        struct claims *other = world_process(BOOT);
+        prepare(&two, "c2", CLAIM_2);
+        world_turn();
+        assert_int_equal(two.answer, PENDING);
+        kubelet_unprepare(other, &gone, "user", "c1", CLAIM_1);
+        world_wait(&gone, UNPREPARED);
+        world_wait(&two, PREPARED);
+        world_stop(other);
+}
+
+static void lock_held_by_another_process_delays_and_blocks_nothing_else(void **state) {
+        (void)state;
+        struct dra_op op = { 0 };
+        struct node_lock *other;
+        struct err e;
+        daemon_ready();
+        _cleanup_(freep) char *path = file_join(w.plugin_dir, "pu.lock");
+        assert_int_equal(node_lock_new(&w.loop, path, &other, &e), 0);
+        assert_true(node_lock_try(other));
+        prepare(&op, "c1", CLAIM_1);
+        world_turn();
+        assert_int_equal(op.answer, PENDING);
+        assert_true(claims_stuck(w.claims));
+        node_lock_release(other);
+        world_wait(&op, PREPARED);
+        assert_false(claims_stuck(w.claims));
+        node_lock_free(other);
+}
+
+int main(void) {
+#define T(f) cmocka_unit_test_setup_teardown(f, world_setup_claims, world_teardown)
+        const struct CMUnitTest tests[] = {
+                T(second_claim_for_the_channel_waits_for_the_first),
+                T(at_the_deadline_the_holder_is_named),
+                T(two_claims_for_the_channel_in_one_call),
+                T(admin_access_does_not_take_the_channel),
+                T(daemon_of_another_domain_has_not_left_yet),
+                T(other_process_unprepares_what_this_one_waits_for),
+                T(other_process_frees_the_channel),
+                T(lock_held_by_another_process_delays_and_blocks_nothing_else),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
