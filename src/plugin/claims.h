@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <uv.h>
 
+#include "domain/mode.h"
 #include "dra/dra_plugin.h"
 #include "kube/event_recorder.h"
 #include "kube/kube_client.h"
@@ -24,6 +25,7 @@ struct claims_options {
         struct event_recorder *events;
         struct plugin_metrics *metrics;
         struct facts_sampler *facts;
+        const struct imex_mode *mode;
         const char *node, *ns;           /* this node; the driver's namespace, where daemons run */
         const char *plugin_dir, *cdi_root;
         const char *boot_id;

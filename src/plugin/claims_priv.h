@@ -104,6 +104,9 @@ void claims__fail(struct op *op, const char *msg);    /* answers and frees */
 struct op *claims__own_unprepare(struct claims *c, const char *ns, const char *name, const char *uid);
 bool claims__active(const struct claims *c, const char *uid); /* an operation for this claim is under way */
 
+/* wants.c: decodes the claim and fills op->wants; all of it is checked before anything is done for a part of it. */
+int wants_take(struct op *op, yyjson_val *claim, struct err *e);
+
 /* prepare.c */
 void prepare_fetch(struct op *op);
 void prepare_api_known(struct op *op);                /* claims can be read now */

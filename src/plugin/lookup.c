@@ -5,6 +5,7 @@
 #include <sys/queue.h>
 
 #include "base/json.h"
+#include "domain/names.h"
 #include "kube/kube_informer.h"
 #include "kube/kube_object.h"
 
@@ -51,8 +52,10 @@ static void finish(struct lookup *l, const struct err *e) {
 static void add(struct lookup *l, yyjson_val *item) {
         struct kube_meta meta = { 0 };
         struct err e;
+        yyjson_val *m = yyjson_obj_get(item, "metadata");
+        const char *mode = yyjson_get_str(yyjson_obj_get(yyjson_obj_get(m, "annotations"), CD_ANNOTATION_MODE));
         /* One that cannot be read is one that no claim can be for. */
-        if (jd_decode(kube_f_meta, yyjson_obj_get(item, "metadata"), false, "", l->list->arena, &meta, &e) < 0 || !meta.uid)
+        if (jd_decode(kube_f_meta, m, false, "", l->list->arena, &meta, &e) < 0 || !meta.uid)
                 return;
         if (l->list->n == l->cap) {
                 size_t cap = l->cap ? l->cap * 2 : 16;
@@ -62,7 +65,13 @@ static void add(struct lookup *l, yyjson_val *item) {
                 l->list->items = more;
                 l->cap = cap;
         }
-        l->list->items[l->list->n++] = (struct lookup_domain){ meta.ns, meta.name, meta.uid, meta.deleted != 0 };
+        l->list->items[l->list->n++] = (struct lookup_domain){
+                .ns = meta.ns,
+                .name = meta.name,
+                .uid = meta.uid,
+                .mode = mode ? arena_strdup(l->list->arena, mode) : NULL,
+                .deleting = meta.deleted != 0,
+        };
 }
 
 static void next_page(struct lookup *l, const char *token);
@@ -99,14 +108,14 @@ static void next_page(struct lookup *l, const char *token) {
                         buf_addf(&query, "%%%02X", (unsigned char)*token);
         }
         l->call = kube_start(l->client, &(struct kube_request){
-                .verb = KUBE_LIST,
-                .res = &kube_compute_domains,
-                .ns = l->ns,
-                .query = buf_str(&query),
-                .metadata_only = true,
-                .done = on_page,
-                .u = l,
-        });
+                                                .verb = KUBE_LIST,
+                                                .res = &kube_compute_domains,
+                                                .ns = l->ns,
+                                                .query = buf_str(&query),
+                                                .metadata_only = true,
+                                                .done = on_page,
+                                                .u = l,
+                                        });
         buf_done(&query);
 }
 
@@ -199,16 +208,16 @@ struct lookup_watch *lookup_watch_get(struct lookup_watches *all, const char *ns
         w->refs = 1;
         LIST_INSERT_HEAD(&all->list, w, link);
         w->informer = kube_informer_new(all->client, &(struct kube_informer_options){
-                .res = &kube_compute_domains,
-                .ns = ns,
-                .fields = seen_fields,
-                .size = sizeof(struct seen_domain),
-                .metadata_only = true,
-                .index = { by_uid },
-                .changed = on_changed,
-                .synced = on_synced,
-                .u = w,
-        });
+                                                             .res = &kube_compute_domains,
+                                                             .ns = ns,
+                                                             .fields = seen_fields,
+                                                             .size = sizeof(struct seen_domain),
+                                                             .metadata_only = true,
+                                                             .index = { by_uid },
+                                                             .changed = on_changed,
+                                                             .synced = on_synced,
+                                                             .u = w,
+                                                     });
         return w;
 }
 

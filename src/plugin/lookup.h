@@ -10,6 +10,7 @@
 
 struct lookup_domain {
         const char *ns, *name, *uid;
+        const char *mode; /* annotation CD_ANNOTATION_MODE; NULL: none */
         bool deleting;
 };
 

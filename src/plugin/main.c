@@ -35,6 +35,7 @@ struct options {
 struct plugin {
         struct options o;
         struct gates gates;
+        const struct imex_mode *mode;
         uv_loop_t loop;
         uv_signal_t signals[5];
         char *plugin_dir, *dev_root, *proc_driver;
@@ -77,7 +78,12 @@ static void on_facts(void *u) {
         struct plugin *p = u;
         const struct facts *f = facts_get(p->facts);
         tell_facts(p, f);
-        slice_set(p->slices, &(struct slice_content){ .devices = f->usable, .clique_id = f->usable ? f->fabric.clique_id : "" });
+        slice_set(p->slices, &(struct slice_content){
+                .devices = f->usable,
+                .daemon = p->mode->daemons,
+                /* What no daemon of ours serves has type and id, and nothing else (design note HostManagedIMEX, 7.1). */
+                .clique_id = f->usable && p->mode->daemons ? f->fabric.clique_id : "",
+        });
         claims_facts_changed(p->claims);
 }
 
@@ -279,6 +285,7 @@ static int start(struct plugin *p, struct err *e) {
                 .events = p->events,
                 .metrics = &p->metrics,
                 .facts = p->facts,
+                .mode = p->mode,
                 .node = p->o.node,
                 .ns = p->o.ns,
                 .plugin_dir = p->plugin_dir,
@@ -296,10 +303,10 @@ static int start(struct plugin *p, struct err *e) {
 
 static int check_options(struct plugin *p, struct err *e) {
         gates_init(&p->gates);
-        if (gates_parse(&p->gates, p->o.gates, e) < 0 || gates_validate(&p->gates, e) < 0)
+        if (gates_parse(&p->gates, p->o.gates, e) < 0)
                 return err_wrap(e, "--feature-gates");
-        if (!streq(p->o.imex_mode, "driverManaged"))
-                return err_set(e, ERR_INVALID, 0, "--imex-mode: only driverManaged is implemented, not '%s'", p->o.imex_mode);
+        if (mode_resolve(&p->gates, p->o.imex_mode, p->o.imex_isolation, &p->mode, e) < 0)
+                return -1;
         if (!streq(p->o.log_format, "text") && !streq(p->o.log_format, "json"))
                 return err_set(e, ERR_INVALID, 0, "--logging-format: text or json, not '%s'", p->o.log_format);
         return 0;
@@ -310,8 +317,9 @@ static int run(struct plugin *p, const struct flag *flags) {
         struct buf gates = BUF_INIT(4096);
         struct err e;
         gates_render(&p->gates, &gates);
-        log_info(PROGRAM, kv_str("gates", buf_str(&gates)));
+        log_info(PROGRAM, kv_str("gates", buf_str(&gates)), kv_str("mode", p->mode->name), kv_str("chosen_by", p->mode->chosen_by));
         buf_done(&gates);
+        gates_log_forced(&p->gates);
         gates_log_ineffective(&p->gates);
         flags_log(flags);
         if (p->o.clique_label)
@@ -378,8 +386,8 @@ int main(int argc, char **argv) {
                   .help = "port of the gRPC health service; negative: none" },
                 { "gpu-clique-label-enabled", .type = FLAG_BOOL, .dest = &p.o.clique_label,
                   .help = "accepted; the controller writes that label" },
-                { "imex-mode", .type = FLAG_STR, .dest = &p.o.imex_mode, .help = "driverManaged" },
-                { "imex-isolation", .type = FLAG_STR, .dest = &p.o.imex_isolation, .help = "accepted" },
+                { "imex-mode", .type = FLAG_STR, .dest = &p.o.imex_mode, .help = "driverManaged, or hostManaged with feature gate HostManagedIMEXDaemon" },
+                { "imex-isolation", .type = FLAG_STR, .dest = &p.o.imex_isolation, .help = "domain" },
                 { "imex-host-socket-path", .type = FLAG_STR, .dest = &p.o.imex_socket, .help = "accepted" },
                 { "alt-proc-devices-path", .type = FLAG_STR, .dest = &p.o.alt_proc_devices,
                   .help = "a file to read instead of /proc/devices" },

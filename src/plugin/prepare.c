@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "cdi/cdi.h"
 #include "domain/names.h"
@@ -34,55 +35,6 @@ static void start_lookup(struct op *op, const char *ns) {
         op->lookup = lookup_start(op->c->o.kube, ns, on_domains, op);
 }
 
-static int add_want(struct op *op, const struct claim_result *r, struct err *e) {
-        struct want *w = &op->wants[op->n_wants];
-        const char *node = op->c->o.node;
-        *w = (struct want){ .result = r, .is_daemon = claim_result_is_daemon(r) };
-        if (!streq(r->pool, node))
-                return err_set(e, ERR_INVALID, 0, "device '%s' was allocated on node '%s', but this is node '%s'", r->device, r->pool,
-                               node);
-        if (!w->is_daemon && !streq(r->device, CD_DEVICE_CHANNEL_PREFIX "0"))
-                return err_set(e, ERR_INVALID, 0, "node '%s' has no device '%s'", node, r->device);
-        if (claim_config_for(&op->claim, r, true, op->arena, &w->config, e) < 0)
-                return -1;
-        /* Its folder is mounted into the daemon writable: only the driver's own namespace may ask for that. */
-        if (w->is_daemon && !streq(op->ns, op->c->o.ns))
-                return err_set(e, ERR_DENIED, 0,
-                               "device '%s' is for the IMEX daemons in namespace '%s' only, not for claims of namespace '%s'", r->device,
-                               op->c->o.ns, op->ns);
-        if (w->is_daemon) {
-                w->domain_name = jd_pair_get(op->claim.annotations, op->claim.n_annotations, CD_ANNOTATION_NAME);
-                w->domain_ns = jd_pair_get(op->claim.annotations, op->claim.n_annotations, CD_ANNOTATION_NAMESPACE);
-        }
-        op->n_wants++;
-        return 0;
-}
-
-/* All of a claim is checked before anything is done for a part of it. */
-static int take_claim(struct op *op, yyjson_val *obj, struct err *e) {
-        struct buf status = BUF_INIT(CHECKPOINT_MAX_BYTES);
-        struct claim *c = &op->claim;
-        if (jd_decode(claim_fields, obj, false, "", op->arena, c, e) < 0)
-                return err_wrap(e, "ResourceClaim");
-        if (!streq(c->o.meta.uid, op->uid))
-                return err_set(e, ERR_INVALID, 0, "ResourceClaim '%s/%s' has been replaced: its UID is %s now", op->ns, op->name,
-                               str_or(c->o.meta.uid, "unknown"));
-        if (!c->allocated)
-                return err_set(e, ERR_INVALID, 0, "ResourceClaim '%s/%s' is not allocated", op->ns, op->name);
-        bool ok = checkpoint_canonical(yyjson_obj_get(obj, "status"), &status);
-        if (ok)
-                op->status = (struct str){ arena_strndup(op->arena, status.p, status.n), status.n };
-        buf_done(&status);
-        if (!ok)
-                return err_set(e, ERR_INVALID, 0, "the status of ResourceClaim '%s/%s' is too large or nests too deep", op->ns, op->name);
-        op->wants = arena_alloc(op->arena, (c->n_results + 1) * sizeof *op->wants);
-        for (size_t i = 0; i < c->n_results; i++) {
-                if (streq(c->results[i].driver, CD_DRIVER) && add_want(op, &c->results[i], e) < 0)
-                        return -1;
-        }
-        return 0;
-}
-
 static void start_get(struct op *op);
 
 static void on_claim(void *u, yyjson_val *obj, const struct err *error) {
@@ -101,7 +53,7 @@ static void on_claim(void *u, yyjson_val *obj, const struct err *error) {
                 return;
         }
         op->arena = arena_new(4096);
-        if (take_claim(op, obj, &e) < 0) {
+        if (wants_take(op, obj, &e) < 0) {
                 claims__fail(op, e.msg);
                 return;
         }
@@ -113,8 +65,10 @@ static void start_get(struct op *op) {
                 snprintf(op->msg, sizeof op->msg, "the Kubernetes API server has not yet said which version of resource.k8s.io it serves");
                 return; /* prepare_api_known() */
         }
-        op->get = kube_start(op->c->o.kube, &(struct kube_request){
-                .verb = KUBE_GET, .res = &kube_resource_claims, .ns = op->ns, .name = op->name, .done = on_claim, .u = op });
+        op->get = kube_start(
+                op->c->o.kube,
+                &(struct kube_request){
+                        .verb = KUBE_GET, .res = &kube_resource_claims, .ns = op->ns, .name = op->name, .done = on_claim, .u = op });
 }
 
 static void fetched_some(struct op *op) {
@@ -192,10 +146,31 @@ static bool answerable(const struct claims *c, const struct checkpoint_claim *en
         return access(path, F_OK) == 0;
 }
 
-/* What will not change by waiting. */
+/* Somebody else's claim that has this device, or NULL. */
+static const struct checkpoint_claim *holder(const struct op *op, const struct want *w) {
+        for (const struct checkpoint_claim *e = op->c->journal.table.claims; e; e = e->hh.next) {
+                for (size_t i = 0; i < e->n_devices && e->state == CHECKPOINT_COMPLETED && !streq(e->uid, op->uid); i++) {
+                        if (streq(e->devices[i].name, w->result->device) && !e->devices[i].admin)
+                                return e;
+                }
+        }
+        return NULL;
+}
+
+static enum verdict judge_holder(struct op *op, struct want *w) {
+        const struct checkpoint_claim *other = op->redo || w->result->admin_access ? NULL : holder(op, w);
+        op->for_claim = other != NULL;
+        if (!other)
+                return VERDICT_GO;
+        return say(op, VERDICT_WAIT, "%s: device '%s' is still held by claim '%s/%s' (%s)", op->c->o.node, w->result->device,
+                   str_or(other->ns, "?"), str_or(other->name, "?"), other->uid);
+}
+
 static enum verdict judge_domain(struct op *op, struct want *w) {
         const struct lookup_domain *d = lookup_find(op->domains, w->config.domain_id);
         bool deleting = false;
+        if (op->redo && !w->is_daemon)
+                return VERDICT_GO; /* a channel that was granted is not taken back because its domain goes */
         if (w->is_daemon) {
                 if (d && (!w->domain_name || !w->domain_ns)) {
                         w->domain_name = d->name;
@@ -208,6 +183,10 @@ static enum verdict judge_domain(struct op *op, struct want *w) {
                 return say(op, VERDICT_FAIL, "there is no ComputeDomain %s in namespace '%s' of the claim", w->config.domain_id, op->ns);
         w->domain_name = d->name;
         w->domain_ns = d->ns;
+        if (d->mode && !streq(d->mode, op->c->o.mode->name))
+                return say(op, VERDICT_FAIL,
+                           "ComputeDomain '%s/%s' was formed with %s IMEX, but this installation is %s (%s): delete and recreate it", d->ns,
+                           d->name, d->mode, op->c->o.mode->name, op->c->o.mode->chosen_by);
         if (lookup_watch_gone(op->watch, w->config.domain_id, &deleting))
                 return say(op, VERDICT_FAIL, "ComputeDomain '%s/%s' %s", d->ns, d->name,
                            deleting ? "is being deleted" : "has been deleted");
@@ -216,38 +195,29 @@ static enum verdict judge_domain(struct op *op, struct want *w) {
         return VERDICT_GO;
 }
 
-/* Somebody else's claim that has this device, or NULL. */
-static const struct checkpoint_claim *holder(const struct op *op, const struct want *w) {
-        for (const struct checkpoint_claim *e = op->c->journal.table.claims; e; e = e->hh.next) {
-                for (size_t i = 0; i < e->n_devices && e->state == CHECKPOINT_COMPLETED && !streq(e->uid, op->uid); i++) {
-                        if (streq(e->devices[i].name, w->result->device) && !e->devices[i].admin)
-                                return e;
-                }
-        }
-        return NULL;
-}
-
-static enum verdict judge_want(struct op *op, const struct want *w) {
-        struct claims *c = op->c;
+static enum verdict judge_node(struct op *op, struct want *w) {
+        const struct claims *c = op->c;
         const struct facts *f = facts_get(c->o.facts);
         if (!f->usable) {
                 op->for_facts = true;
                 return say(op, VERDICT_WAIT, "%s: %s", c->o.node, f->message);
         }
-        if (op->redo)
-                return VERDICT_GO;
-        const struct checkpoint_claim *other = w->result->admin_access ? NULL : holder(op, w);
-        op->for_claim = other != NULL;
-        if (other)
-                return say(op, VERDICT_WAIT, "%s: device '%s' is still held by claim '%s/%s' (%s)", c->o.node, w->result->device,
-                           str_or(other->ns, "?"), str_or(other->name, "?"), other->uid);
-        if (w->is_daemon || f->fabric.kind == FABRIC_NONE ||
+        if (c->o.mode->needs_clique && !w->is_daemon && !*f->fabric.clique_id)
+                return say(op, VERDICT_FAIL, "%s: host-managed IMEX requires an NVLink clique on this node; NVML reports none (%s)",
+                           c->o.node, f->fabric.reason);
+        return VERDICT_GO;
+}
+
+static enum verdict judge_readiness(struct op *op, struct want *w) {
+        struct claims *c = op->c;
+        if (op->redo || w->is_daemon || !c->o.mode->daemons || facts_get(c->o.facts)->fabric.kind == FABRIC_NONE ||
             readiness_check(c->readiness, &c->journal.table, w->config.domain_id, &op->for_claim, op->msg, sizeof op->msg))
                 return VERDICT_GO;
         return VERDICT_WAIT;
 }
 
 enum verdict prepare_judge(struct op *op) {
+        static enum verdict (*const steps[])(struct op *, struct want *) = { judge_holder, judge_domain, judge_node, judge_readiness };
         const struct checkpoint_claim *entry = checkpoint_find(&op->c->journal.table, op->uid);
         op->for_facts = op->for_claim = false;
         if (op->recorded && (!entry || entry->state == CHECKPOINT_ABORTED))
@@ -261,15 +231,12 @@ enum verdict prepare_judge(struct op *op) {
                 return VERDICT_GO;
         if (entry && entry->state == CHECKPOINT_ABORTED && str_eq(entry->status, op->status))
                 return say(op, VERDICT_FAIL, "this allocation of the claim has been unprepared already, so the request is out of date");
-        for (size_t i = 0; i < op->n_wants; i++) {
-                /* A channel that was granted is not taken back because its domain goes. */
-                if (!(op->redo && !op->wants[i].is_daemon) && judge_domain(op, &op->wants[i]) == VERDICT_FAIL)
-                        return VERDICT_FAIL;
-        }
-        for (size_t i = 0; i < op->n_wants; i++) {
-                enum verdict v = judge_want(op, &op->wants[i]);
-                if (v != VERDICT_GO)
-                        return v;
+        for (size_t step = 0; step < ARRAY_LEN(steps); step++) {
+                for (size_t i = 0; i < op->n_wants; i++) {
+                        enum verdict v = steps[step](op, &op->wants[i]);
+                        if (v != VERDICT_GO)
+                                return v;
+                }
         }
         return VERDICT_GO;
 }
@@ -318,7 +285,7 @@ static int edit_channel(struct op *op, const struct want *w, struct arena *a, st
                 return 0; /* no fabric: the pod runs without a channel */
         if (facts_major(c->o.facts, PROC_MAJOR_IMEX_CHANNELS, &major, e) < 0)
                 return -1;
-        if (streq(w->config.allocation_mode, "All"))
+        if (c->o.mode->daemons && streq(w->config.allocation_mode, "All"))
                 count = edits_channel_count(c->o.proc_driver);
         edits_channels(a, major, count, ret);
         return 0;
@@ -392,22 +359,38 @@ int prepare_carry_out(struct op *op, struct err *e) {
 
 /* ---- answering ---- */
 
-static void tell_no_channel(const struct op *op) {
+static void tell_pods(const struct op *op, const char *reason, const char *msg) {
+        for (size_t i = 0; i < op->claim.n_consumers; i++) {
+                const struct claim_consumer *pod = &op->claim.consumers[i];
+                struct event_about about = { "v1", "Pod", op->ns, pod->name, pod->uid };
+                if (streq(pod->resource, "pods"))
+                        event_record(op->c->o.events, &about, EVENT_WARNING, reason, "%s", msg);
+        }
+}
+
+/* What the pod's owner should know about the channel, though it is no reason to keep the pod from running. */
+static void tell_of_channel(const struct op *op) {
         const struct claims *c = op->c;
         const struct facts *f = facts_get(c->o.facts);
+        _cleanup_(freep) char *node = file_join(c->o.dev_root, "dev/nvidia-caps-imex-channels/channel0");
+        char msg[700];
         bool channel = false;
         for (size_t i = 0; i < op->n_wants; i++)
                 channel = channel || !op->wants[i].is_daemon;
-        if (!channel || f->fabric.kind != FABRIC_NONE)
-                return;
-        for (size_t i = 0; i < op->claim.n_consumers; i++) {
-                const struct claim_consumer *pod = &op->claim.consumers[i];
-                if (!streq(pod->resource, "pods"))
-                        continue;
-                struct event_about about = { "v1", "Pod", op->ns, pod->name, pod->uid };
-                event_record(c->o.events, &about, EVENT_WARNING, "NoIMEXChannel",
-                             "node %s has no multi-node NVLink fabric (%s): the pod runs without an IMEX channel", c->o.node,
-                             f->fabric.reason);
+        if (channel && f->fabric.kind == FABRIC_NONE) {
+                snprintf(msg, sizeof msg, "node %s has no multi-node NVLink fabric (%s): the pod runs without an IMEX channel", c->o.node,
+                         f->fabric.reason);
+                tell_pods(op, "NoIMEXChannel", msg);
+        } else if (channel && !c->o.mode->daemons && access(node, F_OK) < 0) {
+                /* The container gets its own device node. On the host it is the operator's to make, so its absence tells of a setup
+                 * that nobody has finished. */
+                snprintf(
+                        msg, sizeof msg,
+                        "node %s has no /dev/nvidia-caps-imex-channels/channel0: the pod gets its channel, but check the host's IMEX setup "
+                        "(the driver's option NVreg_CreateImexChannel0, or nvidia-modprobe)",
+                        c->o.node);
+                log_warn("the host has no device node of channel 0", kv_str("path", node));
+                tell_pods(op, "IMEXChannelNodeMissing", msg);
         }
 }
 
@@ -423,5 +406,5 @@ void prepare_answer(struct op *op) {
                 dra_op_prepared(op->dra, devices, n);
         free(devices);
         if (op->verdict == VERDICT_GO)
-                tell_no_channel(op);
+                tell_of_channel(op);
 }

@@ -45,6 +45,10 @@ static const struct {
         const char *name, *type;
 } devices[] = { { CD_DEVICE_CHANNEL_PREFIX "0", "channel" }, { CD_DEVICE_DAEMON, "daemon" } };
 
+static size_t device_count(const struct slice_content *want) {
+        return !want->devices ? 0 : want->daemon ? ARRAY_LEN(devices) : 1;
+}
+
 static void attribute(struct jw *w, const char *name, const char *text) {
         jw_obj(w, name);
         if (text)
@@ -98,7 +102,7 @@ void slice_render(const char *version, const char *node, const char *node_uid, c
         jw_int(&w, "resourceSliceCount", 1);
         jw_end_obj(&w);
         jw_arr(&w, "devices");
-        for (size_t i = 0; want->devices && i < ARRAY_LEN(devices); i++) {
+        for (size_t i = 0; i < device_count(want); i++) {
                 jw_obj(&w, NULL);
                 jw_str(&w, "name", devices[i].name);
                 if (basic)
@@ -125,7 +129,7 @@ static bool device_matches(const struct own_slice_device *d, size_t i, const cha
 
 bool slice_matches(const struct own_slice *s, const char *node, const struct slice_content *want) {
         if (!streq(s->driver, CD_DRIVER) || !streq(s->node, node) || !streq(s->pool, node) || s->count != 1 || s->generation < 1 ||
-            s->n_devices != (want->devices ? ARRAY_LEN(devices) : 0))
+            s->n_devices != device_count(want))
                 return false;
         for (size_t i = 0; i < s->n_devices; i++) {
                 if (!device_matches(&s->devices[i], i, want->clique_id))
@@ -149,11 +153,11 @@ struct slice_publisher {
         char *node, *node_uid, *selector;
         struct kube_informer *informer;
         struct work_queue *queue;
-        struct kube_call *call;      /* at most one request at a time */
+        struct kube_call *call; /* at most one request at a time */
         bool set, published;
         struct slice_content want;
         char clique_id[80];
-        char trouble[400];           /* last error that was logged, so that a long outage is one line */
+        char trouble[400]; /* last error that was logged, so that a long outage is one line */
 };
 
 struct choice {
@@ -225,13 +229,13 @@ static void write_slice(struct slice_publisher *p, const struct own_slice *old) 
         struct buf body = BUF_INIT(BODY_MAX);
         slice_render(kube_resource_api(p->client), p->node, p->node_uid, old, &p->want, &body);
         p->call = kube_start(p->client, &(struct kube_request){
-                .verb = old ? KUBE_UPDATE : KUBE_CREATE,
-                .res = &kube_resource_slices,
-                .name = old ? old->o.meta.name : NULL,
-                .body = { buf_str(&body), body.n },
-                .done = on_written,
-                .u = p,
-        });
+                                                .verb = old ? KUBE_UPDATE : KUBE_CREATE,
+                                                .res = &kube_resource_slices,
+                                                .name = old ? old->o.meta.name : NULL,
+                                                .body = { buf_str(&body), body.n },
+                                                .done = on_written,
+                                                .u = p,
+                                        });
         buf_done(&body);
 }
 
@@ -251,8 +255,11 @@ static void reconcile(void *u, const char *key) {
         kube_informer_each(p->informer, choose, &c);
         p->published = c.keep && !c.surplus && slice_matches(c.keep, p->node, &p->want);
         if (c.surplus) {
-                p->call = kube_start(p->client, &(struct kube_request){
-                        .verb = KUBE_DELETE, .res = &kube_resource_slices, .name = c.surplus->o.meta.name, .done = on_deleted, .u = p });
+                p->call = kube_start(p->client, &(struct kube_request){ .verb = KUBE_DELETE,
+                                                                        .res = &kube_resource_slices,
+                                                                        .name = c.surplus->o.meta.name,
+                                                                        .done = on_deleted,
+                                                                        .u = p });
         } else if (!p->published) {
                 write_slice(p, c.keep);
         }
@@ -288,21 +295,22 @@ struct slice_publisher *slice_publisher_new(struct kube_client *c, const char *n
         p->selector = xasprintf("spec.nodeName=%s,spec.driver=" CD_DRIVER, node);
         p->queue = work_queue_new(kube_client_loop(c), BACKOFF_MIN_MS, BACKOFF_MAX_MS, reconcile, p);
         p->informer = kube_informer_new(c, &(struct kube_informer_options){
-                .res = &kube_resource_slices,
-                .field_selector = p->selector,
-                .fields = own_slice_fields,
-                .size = sizeof(struct own_slice),
-                .changed = on_changed,
-                .synced = on_synced,
-                .trouble = on_trouble,
-                .u = p,
-        });
+                                                   .res = &kube_resource_slices,
+                                                   .field_selector = p->selector,
+                                                   .fields = own_slice_fields,
+                                                   .size = sizeof(struct own_slice),
+                                                   .changed = on_changed,
+                                                   .synced = on_synced,
+                                                   .trouble = on_trouble,
+                                                   .u = p,
+                                           });
         return p;
 }
 
 void slice_set(struct slice_publisher *p, const struct slice_content *want) {
         snprintf(p->clique_id, sizeof p->clique_id, "%s", want->clique_id);
-        p->want = (struct slice_content){ .devices = want->devices, .clique_id = p->clique_id };
+        p->want = *want;
+        p->want.clique_id = p->clique_id;
         p->set = true;
         work_queue_add(p->queue, KEY);
 }

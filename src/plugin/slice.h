@@ -14,6 +14,7 @@
 /* What should be published. */
 struct slice_content {
         bool devices;          /* false: an empty slice */
+        bool daemon;           /* the daemon device too: not when the host runs IMEX */
         const char *clique_id; /* "": none */
 };
 

@@ -16,6 +16,7 @@ struct object {
         char ns[64], name[64], *json; /* json NULL: deleted */
         char uid[40];
         bool deleting;
+        const char *mode;
 };
 static struct object claim_objects[16], domain_objects[16];
 static size_t n_claim_objects, n_domain_objects;
@@ -79,6 +80,14 @@ void api_domain(const char *ns, const char *name, const char *uid, bool deleting
         snprintf(o->name, sizeof o->name, "%s", name);
         snprintf(o->uid, sizeof o->uid, "%s", uid);
         o->deleting = deleting;
+        o->mode = NULL;
+}
+
+void api_domain_mode(const char *uid, const char *mode) {
+        for (size_t i = 0; i < n_domain_objects; i++) {
+                if (streq(domain_objects[i].uid, uid))
+                        domain_objects[i].mode = mode;
+        }
 }
 
 void api_remove_domain(const char *uid) {
@@ -128,8 +137,11 @@ static void list_domains(const char *ns, struct buf *out) {
                 const struct object *o = &domain_objects[i];
                 if (*ns && !streq(o->ns, ns))
                         continue;
-                buf_addf(out, "%s{\"metadata\":{\"name\":\"%s\",\"namespace\":\"%s\",\"uid\":\"%s\",\"resourceVersion\":\"1\"%s}}",
+                buf_addf(out, "%s{\"metadata\":{\"name\":\"%s\",\"namespace\":\"%s\",\"uid\":\"%s\",\"resourceVersion\":\"1\"%s",
                          n++ ? "," : "", o->name, o->ns, o->uid, o->deleting ? ",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"" : "");
+                if (o->mode)
+                        buf_addf(out, ",\"annotations\":{\"" CD_ANNOTATION_MODE "\":\"%s\"}", o->mode);
+                buf_adds(out, "}}");
         }
         buf_adds(out, "]}");
 }
@@ -340,6 +352,7 @@ struct claims *world_process(const char *boot_id) {
         const struct claims_options o = {
                 .loop = &w.loop,
                 .metrics = &w.metrics,
+                .mode = w.mode,
                 .node = "n0",
                 .ns = "driver",
                 .plugin_dir = w.plugin_dir,
@@ -354,6 +367,14 @@ struct claims *world_process(const char *boot_id) {
         while (!done)
                 uv_run(&w.loop, UV_RUN_ONCE);
         return c;
+}
+
+void world_mode(const char *gates, const char *imex_mode) {
+        static struct gates g;
+        struct err e;
+        gates_init(&g);
+        assert_int_equal(gates_parse(&g, gates, &e), 0);
+        assert_int_equal(mode_resolve(&g, imex_mode, "", &w.mode, &e), 0);
 }
 
 void world_start(const char *boot_id) {
@@ -422,6 +443,7 @@ int world_setup(void **state) {
                                   .driver_version = "580.95.05",
                                   .fabric = { .kind = FABRIC_CLIQUE, .clique_id = CLIQUE },
                                   .channel_major = 240 };
+        world_mode("", "");
         uv_loop_init(&w.loop);
         plugin_metrics_init(&w.metrics, "n0");
         api_domain("user", "cd", DOMAIN_A, false);
@@ -454,4 +476,17 @@ int world_teardown(void **state) {
         memset(claim_objects, 0, sizeof claim_objects);
         n_claim_objects = n_domain_objects = 0;
         return uv_loop_close(&w.loop);
+}
+
+void refused_at_once(const char *name, const char *uid, const char *part) {
+        struct dra_op op = { 0 };
+        prepare(&op, name, uid);
+        world_turn();
+        assert_int_equal(op.answer, FAILED);
+        const char *found = strstr(op.msg, part);
+        if (!found)
+                print_message("'%s' is not in: %s\n", part, op.msg);
+        assert_non_null(found);
+        assert_false(world_recorded(uid));
+        assert_null(world_cdi(uid));
 }

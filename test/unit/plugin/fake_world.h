@@ -39,6 +39,7 @@ extern struct world {
         char *dir, *plugin_dir, *cdi_root, *driver_root;
         struct claims *claims;
         struct facts facts;
+        const struct imex_mode *mode; /* of the plugin processes made from now on */
         bool hurried, api_down, api_unknown;
         unsigned requests; /* to the API server so far */
         char events[2000]; /* "Kind/name reason: message\n" */
@@ -50,6 +51,8 @@ int world_setup(void **state);
 /* The same, a plugin process, and the claims user/c1 (CLAIM_1) and user/c2 (CLAIM_2) for channel-0 in DOMAIN_A. */
 int world_setup_claims(void **state);
 int world_teardown(void **state);
+/* Chooses w.mode as the program does. */
+void world_mode(const char *gates, const char *imex_mode);
 /* A plugin process on the same node; world_start() makes the first. */
 struct claims *world_process(const char *boot_id);
 void world_start(const char *boot_id);
@@ -62,6 +65,8 @@ void api_claim_json(const char *ns, const char *name, const char *json);
 void api_remove_claim(const char *ns, const char *name);
 void api_domain(const char *ns, const char *name, const char *uid, bool deleting);
 void api_remove_domain(const char *uid);
+/* Annotates a domain with the mode it was formed in; NULL: none. */
+void api_domain_mode(const char *uid, const char *mode);
 
 /* Runs the loop and the API server until nothing happens any more; world_wait() until the answer is there, or fails after 5 s. */
 void world_turn(void);
@@ -70,6 +75,8 @@ void world_wait(struct dra_op *op, enum answer want);
 void kubelet_prepare(struct claims *c, struct dra_op *op, const char *ns, const char *name, const char *uid);
 /* In namespace "user", of w.claims. */
 void prepare(struct dra_op *op, const char *name, const char *uid);
+/* FAILED without waiting, the message holds `part`, and nothing was recorded or written. */
+void refused_at_once(const char *name, const char *uid, const char *part);
 void kubelet_unprepare(struct claims *c, struct dra_op *op, const char *ns, const char *name, const char *uid);
 
 /* The daemon of a domain writes its state file; *lock_fd keeps it "alive". */

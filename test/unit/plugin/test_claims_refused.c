@@ -6,18 +6,6 @@
 
 #include "base/file.h"
 
-static void refused_at_once(const char *name, const char *uid, const char *part) {
-        struct dra_op op = { 0 };
-        prepare(&op, name, uid);
-        world_turn();
-        assert_int_equal(op.answer, FAILED);
-        if (!strstr(op.msg, part))
-                print_message("'%s' is not in: %s\n", part, op.msg);
-        assert_non_null(strstr(op.msg, part));
-        assert_false(world_recorded(uid));
-        assert_null(world_cdi(uid));
-}
-
 static void unknown_field(void **state) {
         (void)state;
         api_claim("user", "c1", CLAIM_1, "channel-0", CHANNEL, DOMAIN_A, ",\"unexpected\":1");

@@ -9,8 +9,9 @@
 
 #define CLIQUE "2df84740-d3cb-b5ce-4e7e-98352b5a71b5.2"
 
-static const struct slice_content fabric = { .devices = true, .clique_id = CLIQUE }, no_fabric = { .devices = true, .clique_id = "" },
-                                  nothing = { .devices = false, .clique_id = "" };
+static const struct slice_content fabric = { .devices = true, .daemon = true, .clique_id = CLIQUE },
+                                  no_fabric = { .devices = true, .daemon = true, .clique_id = "" },
+                                  host_managed = { .devices = true, .clique_id = "" }, nothing = { .devices = false, .clique_id = "" };
 
 static void rendered(const char *version, const struct own_slice *old, const struct slice_content *want, const char *text) {
         struct buf b = BUF_INIT(8192);
@@ -47,6 +48,18 @@ static void v1beta1_wraps_the_attributes(void **state) {
                 "{\"name\":\"daemon-0\",\"basic\":{\"attributes\":{\"id\":{\"int\":0},\"type\":{\"string\":\"daemon\"}}}}]}}");
 }
 
+static void host_managed_slice_omits_the_daemon_device_and_has_two_attributes(void **state) {
+        (void)state;
+        rendered(
+                "v1", NULL, &host_managed,
+                "{\"apiVersion\":\"resource.k8s.io/"
+                "v1\",\"kind\":\"ResourceSlice\",\"metadata\":{\"generateName\":\"00000-compute-domain.nvidia.com-n0-\","
+                "\"ownerReferences\":[{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"name\":\"n0\",\"uid\":\"node-uid\",\"controller\":true}]},"
+                "\"spec\":{\"driver\":\"compute-domain.nvidia.com\",\"nodeName\":\"n0\",\"pool\":{\"name\":\"n0\",\"generation\":1,"
+                "\"resourceSliceCount\":1},\"devices\":["
+                "{\"name\":\"channel-0\",\"attributes\":{\"id\":{\"int\":0},\"type\":{\"string\":\"channel\"}}}]}}");
+}
+
 /* As the server gives it back: what was written, with metadata of its own. */
 static void decode(const char *version, const struct slice_content *want, struct arena *a, struct own_slice *ret) {
         struct buf b = BUF_INIT(8192), text = BUF_INIT(8192);
@@ -66,7 +79,7 @@ static void decode(const char *version, const struct slice_content *want, struct
 static void what_was_written_matches_and_nothing_else_does(void **state) {
         (void)state;
         static const char *const versions[] = { "v1", "v1beta2", "v1beta1" };
-        const struct slice_content *contents[] = { &fabric, &no_fabric, &nothing };
+        const struct slice_content *contents[] = { &fabric, &no_fabric, &host_managed, &nothing };
         for (size_t v = 0; v < ARRAY_LEN(versions); v++) {
                 for (size_t i = 0; i < ARRAY_LEN(contents); i++) {
                         struct arena *a = arena_new(4096);
@@ -128,6 +141,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(new_slice_of_a_fabric_node),
                 cmocka_unit_test(v1beta1_wraps_the_attributes),
+                cmocka_unit_test(host_managed_slice_omits_the_daemon_device_and_has_two_attributes),
                 cmocka_unit_test(what_was_written_matches_and_nothing_else_does),
                 cmocka_unit_test(drift_is_seen),
                 cmocka_unit_test(update_keeps_name_version_and_generation),
