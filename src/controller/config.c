@@ -32,8 +32,10 @@ static void flag_table(struct config *c, struct raw *r, struct flag *ret) {
                   NULL },
                 { "additional-namespaces", NULL, FLAG_STR, &r->namespaces, false,
                   "namespaces that hold daemons of an earlier installation, by comma", NULL },
-                { "imex-mode", NULL, FLAG_STR, &r->imex_mode, false, "who runs the IMEX daemons: driverManaged", NULL },
+                { "imex-mode", NULL, FLAG_STR, &r->imex_mode, false, "who runs the IMEX daemons: driverManaged or hostManaged", NULL },
                 { "imex-isolation", NULL, FLAG_STR, &r->imex_isolation, false, "what keeps workloads apart: domain", NULL },
+                { "kubelet-plugin-selector", NULL, FLAG_STR, &c->plugin_selector, false,
+                  "label selector of the kubelet plugin's pods, which tell how the hosts' IMEX is", NULL },
                 { "gpu-clique-label-enabled", NULL, FLAG_BOOL, &c->gpu_clique_label, false, "put the label nvidia.com/gpu.clique on nodes",
                   NULL },
                 { "apply-crds", NULL, FLAG_BOOL, &c->apply_crds, false, "bring the two CustomResourceDefinitions up to date at start",
@@ -66,6 +68,7 @@ static void defaults(struct config *c, struct raw *r) {
         *c = (struct config){
                 .ns = "default",
                 .kubeconfig = "",
+                .plugin_selector = "",
                 .http_endpoint = "",
                 .metrics_path = "/metrics",
                 .lease_name = "nvidia-compute-domain-controller",
@@ -83,7 +86,7 @@ static void defaults(struct config *c, struct raw *r) {
                            .pull_secrets = "",
                            .namespaces = "",
                            .resources = "",
-                           .imex_mode = "driverManaged",
+                           .imex_mode = "",
                            .imex_isolation = "",
                            .log_format = "text" };
 }
@@ -123,32 +126,12 @@ static int load_resources(struct config *c, const char *text, struct err *e) {
         return 0;
 }
 
-/* Reference 4.4. */
-static int check_imex(const struct config *c, const struct raw *r, struct err *e) {
-        if (!streq(r->imex_mode, "driverManaged") && !streq(r->imex_mode, "hostManaged"))
-                return err_set(e, ERR_INVALID, 0, "--imex-mode (IMEX_MODE) \"%s\" is neither driverManaged nor hostManaged", r->imex_mode);
-        if (*r->imex_isolation && !streq(r->imex_isolation, "domain") && !streq(r->imex_isolation, "channel"))
-                return err_set(e, ERR_INVALID, 0, "--imex-isolation (IMEX_ISOLATION) \"%s\" is neither domain nor channel",
-                               r->imex_isolation);
-        if (streq(r->imex_mode, "hostManaged") && !c->gates.on[GATE_HOST_MANAGED_IMEX_DAEMON])
-                return err_set(e, ERR_INVALID, 0,
-                               "--imex-mode (IMEX_MODE) hostManaged requires feature gate HostManagedIMEXDaemon, and this version does not "
-                               "implement it");
-        if (streq(r->imex_mode, "hostManaged"))
-                return err_set(e, ERR_INVALID, 0,
-                               "--imex-mode (IMEX_MODE) hostManaged is not implemented in this version: use driverManaged");
-        if (streq(r->imex_isolation, "channel"))
-                return err_set(e, ERR_INVALID, 0,
-                               "--imex-isolation (IMEX_ISOLATION) channel is not implemented in this version: use domain");
-        return 0;
-}
-
 static int derive(struct config *c, const struct raw *r, struct err *e) {
         struct buf b = BUF_INIT(4096);
         gates_init(&c->gates);
-        if (gates_parse(&c->gates, r->gates, e) < 0 || gates_validate(&c->gates, e) < 0)
+        if (gates_parse(&c->gates, r->gates, e) < 0)
                 return err_wrap(e, "--feature-gates (FEATURE_GATES)");
-        if (check_imex(c, r, e) < 0 || load_resources(c, r->resources, e) < 0)
+        if (mode_resolve(&c->gates, r->imex_mode, r->imex_isolation, &c->mode, e) < 0 || load_resources(c, r->resources, e) < 0)
                 return -1;
         if (c->max_nodes < 1 || c->max_nodes > 1024)
                 return err_set(e, ERR_INVALID, 0,
@@ -192,6 +175,8 @@ int config_load(struct config *c, int argc, char **argv, struct err *e) {
         log_setup(c->json_log ? LOG_JSON : LOG_TEXT, (int)c->verbosity);
         flags_log(table);
         log_info("feature gates", kv_str("gates", c->gates_text));
+        gates_log_forced(&c->gates);
+        log_info("IMEX mode", kv_str("mode", c->mode->name), kv_str("chosenBy", c->mode->chosen_by));
         return 0;
 }
 

@@ -9,9 +9,11 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "domain/gates.h"
+#include "domain/mode.h"
 
 struct config {
         const char *pod_name, *ns, *image, *kubeconfig;
+        const char *plugin_selector; /* label selector of the kubelet plugin's Pods, "" for none: nothing is known of the hosts' IMEX */
         const char *http_endpoint, *metrics_path;
         const char *lease_name, *lease_ns;
         int64_t verbosity, daemon_verbosity, max_nodes, qps, burst;
@@ -21,6 +23,7 @@ struct config {
         struct gates gates;
 
         /* Derived. */
+        const struct imex_mode *mode;
         struct arena *arena;
         const char *gates_text, *daemon_verbosity_text;
         const char **pull_secrets, **namespaces; /* the driver's namespace first, each once */

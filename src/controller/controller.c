@@ -57,6 +57,22 @@ const struct node *controller__node(const struct controller *c, const char *name
         return (const struct node *)kube_informer_get(c->nodes, NULL, name);
 }
 
+static bool is_daemon_template(void *u, const struct kube_object *o) {
+        bool *found = u;
+        *found = streq(((const struct rct *)o)->target, CD_TARGET_DAEMON);
+        return !*found;
+}
+
+bool controller__has_daemon_template(const struct controller *c, const char *uid) {
+        bool found = false;
+        kube_informer_each_at(c->rcts, CONTROLLER_BY_DOMAIN, uid, is_daemon_template, &found);
+        return found;
+}
+
+bool controller__other_mode(const struct controller *c, const struct compute_domain *cd) {
+        return mode_is_other(c->mode, cd->mode, controller__has_daemon_template(c, cd->o.meta.uid));
+}
+
 struct newest {
         const struct slice *slice;
         const char *clique;
@@ -100,6 +116,7 @@ void controller_start(struct controller *c, const struct config *config, struct 
                       struct metrics *metrics) {
         *c = (struct controller){
                 .config = config,
+                .mode = config->mode,
                 .client = client,
                 .events = events,
                 .metrics = metrics,
@@ -135,13 +152,9 @@ void controller_lead(struct controller *c) {
 
 bool controller_synced(const struct controller *c) {
         if (!c->started || !kube_informer_synced(c->cds) || !kube_informer_synced(c->claims) || !kube_informer_synced(c->nodes) ||
-            !kube_informer_synced(c->slices) || !kube_informer_synced(c->rcts))
+            !kube_informer_synced(c->slices) || !kube_informer_synced(c->rcts) || (c->plugins && !kube_informer_synced(c->plugins)))
                 return false;
-        for (size_t i = 0; i < c->n_namespaces; i++)
-                if (!kube_informer_synced(c->namespaces[i].sets) || !kube_informer_synced(c->namespaces[i].pods) ||
-                    !kube_informer_synced(c->namespaces[i].cliques))
-                        return false;
-        return true;
+        return !c->mode->daemons || controller__daemons_synced(c);
 }
 
 void controller__forget_domain(struct controller_domain *d) {

@@ -40,6 +40,7 @@ struct controller_domain {
 
 struct controller {
         const struct config *config;
+        const struct imex_mode *mode;
         struct objects_settings settings;
         struct kube_client *client;
         struct event_recorder *events;
@@ -48,6 +49,8 @@ struct controller {
         struct writes *writes;
         struct placements *placements;
         struct kube_informer *cds, *claims, *nodes, *slices, *rcts;
+        struct kube_informer *plugins; /* Pods of the kubelet plugin; NULL when we run the IMEX daemons ourselves */
+        /* What belongs to daemons. Where the hosts run IMEX: empty until something is met that a driver-managed domain left. */
         struct controller_namespace *namespaces;
         size_t n_namespaces;
         struct controller_domain *domains;
@@ -57,7 +60,13 @@ struct controller {
         struct metric *m_info, *m_depth, *m_leader, *m_reconcile, *m_writes, *m_in_flight;
 };
 
-enum { CONTROLLER_BY_UID = 0, CONTROLLER_BY_DOMAIN = 0, CONTROLLER_BY_NODE = 0, CONTROLLER_PODS_BY_NODE = 1 };
+enum {
+        CONTROLLER_BY_UID = 0,
+        CONTROLLER_PLUGINS_BY_NODE = 0,
+        CONTROLLER_BY_DOMAIN = 0,
+        CONTROLLER_BY_NODE = 0,
+        CONTROLLER_PODS_BY_NODE = 1
+};
 
 /* Starts when kube_discover_resource_api() is through. */
 void controller_start(struct controller *c, const struct config *config, struct kube_client *client, struct event_recorder *events,
@@ -72,6 +81,8 @@ void controller_metrics(struct controller *c); /* brings gauges up to date */
 void controller__queue_domain(struct controller *c, const char *uid);
 void controller__queue_node(struct controller *c, const char *name);
 void controller__watch(struct controller *c);
+void controller__watch_daemons(struct controller *c);
+bool controller__daemons_synced(const struct controller *c);
 void controller__unwatch(struct controller *c);
 void controller__queue_all(struct controller *c);
 void controller__reconcile_domain(struct controller *c, const char *uid);
@@ -80,6 +91,8 @@ void controller__forget_domain(struct controller_domain *d);
 const struct compute_domain *controller__domain(const struct controller *c, const char *uid);
 const struct node *controller__node(const struct controller *c, const char *name);
 const char *controller__node_clique(const struct controller *c, const char *node);
+bool controller__has_daemon_template(const struct controller *c, const char *uid);
+bool controller__other_mode(const struct controller *c, const struct compute_domain *cd);
 /* Whose label the node should carry, by the labelling rule: NULL for nobody's. */
 const char *controller__label_of(const struct controller *c, const char *node);
 

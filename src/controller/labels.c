@@ -7,6 +7,7 @@ enum { MAX_BODY = 64 << 10 };
 /* The claims that justify a label here. */
 struct justified {
         const struct controller *c;
+        const char *current;
         struct rules_claim *list;
         size_t n, cap;
 };
@@ -15,6 +16,10 @@ static void add_justified(void *u, const struct placement *x) {
         struct justified *j = u;
         const struct compute_domain *cd = controller__domain(j->c, x->domain_uid);
         if (!cd || cd->o.meta.deleted || !streq(cd->o.meta.ns, x->ns))
+                return;
+        /* Only a domain with daemons of ours labels nodes, and one that was formed in another mode than we run in gets no new ones. */
+        bool other = controller__other_mode(j->c, cd), daemons = j->c->mode->daemons != other;
+        if (!daemons || (other && !streq(x->domain_uid, j->current)))
                 return;
         if (j->n == j->cap) {
                 j->cap = j->cap ? 2 * j->cap : 4;
@@ -25,9 +30,9 @@ static void add_justified(void *u, const struct placement *x) {
 
 const char *controller__label_of(const struct controller *c, const char *name) {
         const struct node *n = controller__node(c, name);
-        struct justified j = { .c = c };
+        struct justified j = { .c = c, .current = n ? n->domain_uid : NULL };
         placements_on_node(c->placements, name, add_justified, &j);
-        const char *uid = rules_label(n ? n->domain_uid : NULL, j.list, j.n);
+        const char *uid = rules_label(j.current, j.list, j.n);
         free(j.list);
         return uid;
 }

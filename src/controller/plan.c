@@ -47,10 +47,9 @@ static void add_delete(struct work *w, const struct kube_resource *res, const st
         add(w, KUBE_DELETE, res, m->ns, m->name, &b);
 }
 
-static void add_finalizer(struct work *w, const struct kube_resource *res, const struct kube_meta *m, const char *const *list, size_t n,
-                          bool present) {
+static void add_release(struct work *w, const struct kube_resource *res, const struct kube_meta *m, const char *const *list, size_t n) {
         struct buf b = BUF_INIT(MAX_BODY);
-        objects_finalizer(m, list, n, present, &b);
+        objects_release(m, list, n, &b);
         add(w, KUBE_MERGE_PATCH, res, m->ns, m->name, &b);
 }
 
@@ -60,7 +59,7 @@ static bool remove_object(struct work *w, const struct kube_resource *res, const
         if (!m->deleted)
                 add_delete(w, res, m);
         else if (has_string(finalizers, n, CD_FINALIZER))
-                add_finalizer(w, res, m, finalizers, n, false);
+                add_release(w, res, m, finalizers, n);
         return true;
 }
 
@@ -157,11 +156,12 @@ static void want_rct(struct work *w, const struct rct *r, const char *ns, const 
         }
 }
 
-/* The workload template: false when somebody else has its name. It is never taken over: pods of another owner may be using it. */
-static bool want_workload_rct(struct work *w) {
+/* The workload template. Somebody else who has its name is a problem, and never taken over: pods of another owner may be using it. True
+ * when it is there as it should be. */
+static bool want_workload_rct(struct work *w, struct verdict_problem *problem) {
         const struct plan_input *in = w->in;
         const char *ns = in->cd->o.meta.ns, *name = in->cd->channel->template_name,
-                   *mode = str_or(in->cd->channel->allocation_mode, "Single");
+                   *mode = in->mode->single_template ? "Single" : str_or(in->cd->channel->allocation_mode, "Single");
         const struct rct *r = find_rct(in, ns, name);
         bool ours = !in->holder || streq(in->holder->domain_uid, in->uid) ||
                     (!in->holder->domain_uid && objects_rct_matches(in->holder, in->uid, CD_TARGET_WORKLOAD, mode));
@@ -169,7 +169,15 @@ static bool want_workload_rct(struct work *w) {
                 r = in->holder;
         /* While it is another's, the attempt to create it goes on, with growing pauses: only the server can tell when the name is free. */
         want_rct(w, r, ns, name, CD_TARGET_WORKLOAD, mode);
-        return ours;
+        if (!ours)
+                *problem = (struct verdict_problem){
+                        "TemplateNameTaken",
+                        formation_text(w->a,
+                                       "ResourceClaimTemplate %s/%s exists already and belongs to %s, so pods cannot get into this domain "
+                                       "by it",
+                                       ns, name, in->holder->domain_uid ? "another ComputeDomain" : "somebody else")
+                };
+        return ours && r && !r->o.meta.deleted && objects_rct_matches(r, in->uid, CD_TARGET_WORKLOAD, mode);
 }
 
 /* ---- a living domain ---- */
@@ -190,66 +198,118 @@ static void want_cliques(struct work *w, const struct formation *f) {
         }
 }
 
-static void want_status(struct work *w, const struct formation *f, const struct verdict_problem *problem) {
+static void want_status(struct work *w, const struct formation *f, const struct verdict *v) {
         const struct plan_input *in = w->in;
-        struct verdict v;
-        verdict_make(in->cd, f, problem, in->conditions, in->now, w->a, &v);
-        if (!v.changed)
+        if (!v->changed)
                 return;
         struct buf b = BUF_INIT(MAX_BODY);
-        objects_status(in->cd, &v, &b);
+        objects_status(in->cd, v, &b);
         struct plan_action *x = add(w, KUBE_MERGE_PATCH, &kube_compute_domains, in->cd->o.meta.ns, in->cd->o.meta.name, &b);
         x->subresource = "status";
         x->when = PLAN_LATER;
         x->answer = PLAN_ANSWER_STATUS;
-        w->out->n_events = verdict_events(in->cd, f, &v, w->a, &w->out->events);
+        w->out->n_events = verdict_events(in->cd, f, v, w->a, &w->out->events);
+}
+
+static void want_daemons_status(struct work *w, const struct formation *f, const struct verdict_problem *problem) {
+        struct verdict v;
+        verdict_make(w->in->cd, f, problem, w->in->conditions, w->in->now, w->a, &v);
+        want_status(w, f, &v);
+}
+
+static void want_host_status(struct work *w, const struct verdict_problem *problem) {
+        struct verdict v;
+        verdict_make_host(w->in->cd, w->in->hosts, w->in->n_hosts, problem, w->in->conditions, w->in->now, w->a, &v);
+        want_status(w, &(struct formation){ 0 }, &v);
+}
+
+/* By the mode that we run in. */
+static void want_problem_status(struct work *w, const struct verdict_problem *problem) {
+        if (w->in->mode->daemons)
+                want_daemons_status(w, &(struct formation){ 0 }, problem);
+        else
+                want_host_status(w, problem);
 }
 
 static bool has_finalizer(const struct compute_domain *cd) {
         return has_string(cd->finalizers, cd->n_finalizers, CD_FINALIZER);
 }
 
-static void plan_living(struct work *w) {
+static bool is_workload(const struct rct *r) {
+        return !streq(r->target, CD_TARGET_DAEMON);
+}
+
+static bool formed_in_other_mode(const struct plan_input *in) {
+        bool has_daemon_template = false;
+        for (size_t i = 0; i < in->n_rcts; i++)
+                has_daemon_template = has_daemon_template || !is_workload(in->rcts[i]);
+        return mode_is_other(in->mode, in->cd->mode, has_daemon_template);
+}
+
+static void plan_with_daemons(struct work *w, struct verdict_problem *problem) {
         struct plan_input *in = w->in;
-        const struct compute_domain *cd = in->cd;
-        struct verdict_problem problem = { 0 };
         struct formation f = { 0 };
-        if (!cd->channel || !cd->channel->template_name || !*cd->channel->template_name) {
-                problem = (struct verdict_problem){
-                        "InvalidSpec", "spec.channel.resourceClaimTemplate.name is missing, so there is nothing to make; delete the "
-                                       "ComputeDomain and create it with a complete spec"
-                };
-                want_status(w, &f, &problem);
-                return;
-        }
-        if (!has_finalizer(cd))
-                add_finalizer(w, &kube_compute_domains, &cd->o.meta, cd->finalizers, cd->n_finalizers, true);
         settle_common(w);
-        bool name_ours = want_workload_rct(w);
+        want_workload_rct(w, problem);
         want_rct(w, find_rct(in, w->home, w->daemon_name), w->home, w->daemon_name, CD_TARGET_DAEMON, NULL);
         want_daemonset(w);
         formation_make(&in->formation, w->a, &f);
         if (f.recheck_s)
                 recheck(w, f.recheck_s);
         want_cliques(w, &f);
-        if (!name_ours)
-                problem = (struct verdict_problem){
-                        "TemplateNameTaken",
-                        formation_text(w->a,
-                                       "ResourceClaimTemplate %s/%s exists already and belongs to %s, so pods cannot get into this domain "
-                                       "by it",
-                                       cd->o.meta.ns, cd->channel->template_name,
-                                       in->holder->domain_uid ? "another ComputeDomain" : "somebody else")
-                };
-        else if (!in->formation.dns_names && cd->num_nodes == 0)
-                problem = (struct verdict_problem){
+        if (!problem->reason && !in->formation.dns_names && in->cd->num_nodes == 0)
+                *problem = (struct verdict_problem){
                         "NumNodesRequired",
                         "Feature gate IMEXDaemonsWithDNSNames is off, so IMEX daemons start when exactly spec.numNodes nodes "
                         "have joined, and spec.numNodes is 0"
                 };
-        else if (in->write_error)
-                problem = (struct verdict_problem){ "WriteFailed", in->write_error };
-        want_status(w, &f, &problem);
+        else if (!problem->reason && in->write_error)
+                *problem = (struct verdict_problem){ "WriteFailed", in->write_error };
+        want_daemons_status(w, &f, problem);
+}
+
+/* Nothing but the claim template. What the status says of it is true when it is said: the first status waits for the template. */
+static void plan_on_hosts(struct work *w, struct verdict_problem *problem) {
+        const struct plan_input *in = w->in;
+        bool there = want_workload_rct(w, problem);
+        if (!problem->reason && in->write_error)
+                *problem = (struct verdict_problem){ "WriteFailed", in->write_error };
+        if (!problem->reason && !there && !in->cd->status)
+                return;
+        if (!problem->reason && !there)
+                *problem = (struct verdict_problem){ "TemplateMissing",
+                                                     formation_text(w->a, "ResourceClaimTemplate %s/%s is not there yet, or again",
+                                                                    in->cd->o.meta.ns, in->cd->channel->template_name) };
+        want_host_status(w, problem);
+}
+
+static void plan_living(struct work *w) {
+        const struct plan_input *in = w->in;
+        const struct compute_domain *cd = in->cd;
+        struct verdict_problem problem = { 0 };
+        if (!cd->channel || !cd->channel->template_name || !*cd->channel->template_name) {
+                problem = (struct verdict_problem){
+                        "InvalidSpec", "spec.channel.resourceClaimTemplate.name is missing, so there is nothing to make; delete the "
+                                       "ComputeDomain and create it with a complete spec"
+                };
+                want_problem_status(w, &problem);
+                return;
+        }
+        if (formed_in_other_mode(in)) {
+                struct verdict v;
+                verdict_make_other(cd, in->mode, in->conditions, in->now, w->a, &v);
+                want_status(w, &(struct formation){ 0 }, &v);
+                return;
+        }
+        if (!has_finalizer(cd) || !streq(cd->mode, in->mode->name)) {
+                struct buf b = BUF_INIT(MAX_BODY);
+                objects_adopt(cd, in->mode->name, &b);
+                add(w, KUBE_MERGE_PATCH, &kube_compute_domains, cd->o.meta.ns, cd->o.meta.name, &b);
+        }
+        if (in->mode->daemons)
+                plan_with_daemons(w, &problem);
+        else
+                plan_on_hosts(w, &problem);
 }
 
 /* ---- a domain that ends ---- */
@@ -263,10 +323,6 @@ static const char *name_pods(const struct plan_input *in, struct arena *a) {
         const char *s = arena_strdup(a, buf_str(&b));
         buf_done(&b);
         return s;
-}
-
-static bool is_workload(const struct rct *r) {
-        return !streq(r->target, CD_TARGET_DAEMON);
 }
 
 /* Stops new pods from getting in. The name stays taken until the rest is gone, so that a domain of the same name starts from nothing. */
@@ -308,7 +364,7 @@ static bool release_workload_rcts(struct work *w) {
                         continue;
                 left = true;
                 if (r->o.meta.deleted && has_string(r->finalizers, r->n_finalizers, CD_FINALIZER))
-                        add_finalizer(w, &kube_resource_claim_templates, &r->o.meta, r->finalizers, r->n_finalizers, false);
+                        add_release(w, &kube_resource_claim_templates, &r->o.meta, r->finalizers, r->n_finalizers);
         }
         return left;
 }
@@ -316,14 +372,13 @@ static bool release_workload_rcts(struct work *w) {
 /* Daemons take a moment to end, which is nothing to tell; an object without a spec takes no status under the schema of today. */
 static void tell_waiting(struct work *w, const char *what) {
         const struct compute_domain *cd = w->in->cd;
-        struct formation f = { 0 };
         struct verdict_problem problem = { "DeletionWaiting", what };
         if (!cd || !cd->channel)
                 return;
         if (w->in->now < cd->o.meta.deleted + PLAN_PATIENCE_S)
                 recheck(w, cd->o.meta.deleted + PLAN_PATIENCE_S - w->in->now);
         else
-                want_status(w, &f, &problem);
+                want_problem_status(w, &problem);
 }
 
 static void plan_ending(struct work *w) {
@@ -345,7 +400,7 @@ static void plan_ending(struct work *w) {
                 return;
         w->out->nothing_left = !in->cd;
         if (in->cd && has_finalizer(in->cd) && in->cd->channel) {
-                add_finalizer(w, &kube_compute_domains, &in->cd->o.meta, in->cd->finalizers, in->cd->n_finalizers, false);
+                add_release(w, &kube_compute_domains, &in->cd->o.meta, in->cd->finalizers, in->cd->n_finalizers);
         } else if (in->cd && has_finalizer(in->cd)) {
                 struct buf b = BUF_INIT(MAX_BODY);
                 objects_release_specless(&in->cd->o.meta, in->cd->finalizers, in->cd->n_finalizers, &b);

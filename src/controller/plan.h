@@ -4,12 +4,15 @@
 #define CONTROLLER_PLAN_H
 
 #include "domain/formation.h"
+#include "domain/host_health.h"
+#include "domain/mode.h"
 #include "domain/objects.h"
 #include "domain/verdict.h"
 #include "kube/kube_client.h"
 
 struct plan_input {
         const struct objects_settings *settings;
+        const struct imex_mode *mode;
         const char *uid;
         const struct compute_domain *cd;     /* NULL: it does not exist (any more) */
         const struct daemonset *const *sets; /* with the domain's label, in all namespaces we manage */
@@ -20,12 +23,14 @@ struct plan_input {
         const struct pod *const *pods; /* daemon pods of the domain that have not ended */
         size_t n_pods;
         struct formation_input formation; /* max_nodes and dns_names are filled in by plan_make() */
-        size_t n_labelled;                /* nodes that carry the domain's label */
-        int64_t applied_generation;       /* of the DaemonSet after our last apply, 0: not applied yet by this process */
-        bool conditions;                  /* the server keeps status.conditions */
-        int64_t now;                      /* seconds since 1970 */
-        int64_t ending_since;             /* of a domain that does not exist: when its remains were seen first */
-        const char *write_error;          /* why one of the domain's objects cannot be written, NULL: nothing known */
+        const struct host *hosts;         /* where claims of the domain are allocated, sorted by name; only when the hosts run IMEX */
+        size_t n_hosts;
+        size_t n_labelled;          /* nodes that carry the domain's label */
+        int64_t applied_generation; /* of the DaemonSet after our last apply, 0: not applied yet by this process */
+        bool conditions;            /* the server keeps status.conditions */
+        int64_t now;                /* seconds since 1970 */
+        int64_t ending_since;       /* of a domain that does not exist: when its remains were seen first */
+        const char *write_error;    /* why one of the domain's objects cannot be written, NULL: nothing known */
 };
 
 /* Whose answer the controller looks at beyond taking it into the cache. */

@@ -84,6 +84,53 @@ static void know_nodes(const struct controller *c, const char *uid, struct forma
         }
 }
 
+/* ---- what the kubelet plugins say of their hosts ---- */
+
+struct newest_plugin {
+        const struct plugin_pod *pod;
+};
+
+static bool look_at_plugin(void *u, const struct kube_object *o) {
+        struct newest_plugin *n = u;
+        const struct plugin_pod *p = (const struct plugin_pod *)o;
+        bool ended = o->meta.deleted || streq(p->phase, "Succeeded") || streq(p->phase, "Failed");
+        if (!ended && (!n->pod || o->meta.created >= n->pod->o.meta.created))
+                n->pod = p;
+        return true;
+}
+
+static int hosts_by_name(const void *x, const void *y) {
+        return strcmp(((const struct host *)x)->name, ((const struct host *)y)->name);
+}
+
+static void gather_hosts(const struct controller *c, const struct compute_domain *cd, const struct list *wanted, struct arena *a,
+                         struct plan_input *ret) {
+        struct host *hosts = arena_alloc(a, (wanted->n + 1) * sizeof *hosts);
+        size_t n = 0, kept = 0;
+        for (size_t i = 0; cd && i < wanted->n; i++) {
+                const struct placement *x = wanted->items[i];
+                if (streq(cd->o.meta.ns, x->ns))
+                        hosts[n++] = (struct host){ .name = x->node };
+        }
+        qsort(hosts, n, sizeof *hosts, hosts_by_name);
+        for (size_t i = 0; i < n; i++) {
+                struct newest_plugin plugin = { 0 };
+                const struct node *node = controller__node(c, hosts[i].name);
+                if (kept && streq(hosts[kept - 1].name, hosts[i].name))
+                        continue;
+                hosts[kept++] = hosts[i];
+                /* What a node that does not answer said last is not what is. */
+                if (c->plugins && node && node_ready(node))
+                        kube_informer_each_at(c->plugins, CONTROLLER_PLUGINS_BY_NODE, hosts[i].name, look_at_plugin, &plugin);
+                if (plugin.pod) {
+                        hosts[kept - 1].state = plugin.pod->host_state;
+                        hosts[kept - 1].reason = plugin.pod->host_reason;
+                }
+        }
+        ret->hosts = hosts;
+        ret->n_hosts = kept;
+}
+
 static void gather_nodes(const struct controller *c, const char *uid, const struct list *wanted, const struct list *pods,
                          const struct list *cliques, struct arena *a, struct formation_input *ret) {
         size_t n = 0, cap = wanted->n + pods->n;
@@ -158,6 +205,7 @@ static void gather(struct controller *c, const char *uid, const char *key, struc
         imex_infix(uid, infix);
         *ret = (struct plan_input){
                 .settings = &c->settings,
+                .mode = c->mode,
                 .uid = uid,
                 .cd = cd,
                 .sets = (const struct daemonset *const *)(const void *)sets.items,
@@ -174,7 +222,10 @@ static void gather(struct controller *c, const char *uid, const char *key, struc
                 .now = now_s(),
                 .write_error = writes_error(c->writes, key),
         };
-        gather_nodes(c, uid, &wanted, &pods, &cliques, a, &ret->formation);
+        if (c->mode->daemons)
+                gather_nodes(c, uid, &wanted, &pods, &cliques, a, &ret->formation);
+        else
+                gather_hosts(c, cd, &wanted, a, ret);
         if (!ret->write_error)
                 ret->write_error = node_write_error(c, &ret->formation);
         if (cd && cd->channel && cd->channel->template_name) {
@@ -336,7 +387,7 @@ static void perform(struct controller *c, const char *key, const struct plan_inp
         }
 }
 
-void controller__reconcile_domain(struct controller *c, const char *uid) {
+static void reconcile(struct controller *c, const char *uid) {
         struct arena *a = arena_new(16 << 10);
         struct buf key = BUF_INIT(256);
         struct plan_input in;
@@ -355,4 +406,20 @@ void controller__reconcile_domain(struct controller *c, const char *uid) {
         }
         buf_done(&key);
         arena_free(a);
+}
+
+/* May there be a DaemonSet, daemon Pods, cliques of this domain? Only somebody else, or we in another mode, can have made them; a domain
+ * that does not say who made it may be theirs. */
+static bool may_have_daemons(const struct controller *c, const char *uid) {
+        const struct compute_domain *cd = controller__domain(c, uid);
+        bool made_elsewhere = cd && has_string(cd->finalizers, cd->n_finalizers, CD_FINALIZER) && !streq(cd->mode, c->mode->name);
+        return made_elsewhere || controller__has_daemon_template(c, uid) || kube_informer_first_at(c->nodes, CONTROLLER_BY_DOMAIN, uid);
+}
+
+void controller__reconcile_domain(struct controller *c, const char *uid) {
+        if (!c->mode->daemons && !c->namespaces && may_have_daemons(c, uid))
+                controller__watch_daemons(c);
+        if (c->namespaces && !controller__daemons_synced(c)) /* everything is queued again when they are */
+                return;
+        reconcile(c, uid);
 }

@@ -20,6 +20,7 @@ INDEX(set_domain, daemonset, domain_uid)
 INDEX(pod_domain, pod, domain_uid)
 INDEX(pod_node, pod, node)
 INDEX(clique_domain, clique, domain_uid)
+INDEX(plugin_node, plugin_pod, node)
 
 /* ---- who is concerned ---- */
 
@@ -135,6 +136,18 @@ static void rct_changed(void *u, const struct kube_object *old, const struct kub
                 kube_informer_each(c->cds, queue_if_wants_name, &(struct freed_name){ c, old->meta.ns, old->meta.name });
 }
 
+/* What the plugin says of its host concerns the domains whose pods are there. */
+static void plugin_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
+        struct controller *c = u;
+        const struct plugin_pod *was = (const struct plugin_pod *)old, *is = (const struct plugin_pod *)now;
+        if (was && is && streq(was->node, is->node) && streq(was->phase, is->phase) && streq(was->host_state, is->host_state) &&
+            streq(was->host_reason, is->host_reason) && !was->o.meta.deleted == !is->o.meta.deleted)
+                return;
+        const char *node = is ? is->node : was->node;
+        if (node)
+                placements_on_node(c->placements, node, queue_place, c);
+}
+
 #define CHANGED(fn, type)                                                                                                                  \
         static void fn(void *u, const struct kube_object *old, const struct kube_object *now) {                                            \
                 struct controller_namespace *n = u;                                                                                        \
@@ -155,8 +168,11 @@ static void on_synced(void *u) {
                 controller__queue_all(c);
 }
 
+/* Whatever waited for these caches, or is only to be seen in them. */
 static void ns_synced(void *u) {
-        on_synced(((struct controller_namespace *)u)->c);
+        struct controller *c = ((struct controller_namespace *)u)->c;
+        if (controller__daemons_synced(c))
+                on_synced(c);
 }
 
 static void trouble(const char *what, const struct err *e) {
@@ -181,6 +197,7 @@ TROUBLE(rcts, "resourceclaimtemplates")
 TROUBLE(sets, "daemonsets")
 TROUBLE(pods, "pods")
 TROUBLE(cliques, "computedomaincliques")
+TROUBLE(plugins, "pods of the kubelet plugin")
 
 static void watch_namespace(struct controller *c, struct controller_namespace *n) {
         n->sets = kube_informer_new(c->client, &(struct kube_informer_options){
@@ -220,6 +237,22 @@ static void watch_namespace(struct controller *c, struct controller_namespace *n
                                                           .trouble = cliques_trouble,
                                                           .undecodable = cliques_undecodable,
                                                           .u = n,
+                                                  });
+}
+
+static void watch_plugins(struct controller *c) {
+        c->plugins = kube_informer_new(c->client, &(struct kube_informer_options){
+                                                          .res = &kube_pods,
+                                                          .ns = c->config->ns,
+                                                          .label_selector = c->config->plugin_selector,
+                                                          .fields = plugin_pod_fields,
+                                                          .size = sizeof(struct plugin_pod),
+                                                          .index = { plugin_node },
+                                                          .changed = plugin_changed,
+                                                          .synced = on_synced,
+                                                          .trouble = plugins_trouble,
+                                                          .undecodable = plugins_undecodable,
+                                                          .u = c,
                                                   });
 }
 
@@ -281,6 +314,18 @@ void controller__watch(struct controller *c) {
                                                        .undecodable = rcts_undecodable,
                                                        .u = c,
                                                });
+        if (c->mode->daemons)
+                controller__watch_daemons(c);
+        else if (*c->config->plugin_selector)
+                watch_plugins(c);
+}
+
+void controller__watch_daemons(struct controller *c) {
+        if (c->namespaces)
+                return;
+        if (!c->mode->daemons)
+                log_info("something of a driver-managed ComputeDomain is there: watching DaemonSets, daemon Pods and cliques to take it "
+                         "down");
         c->namespaces = xnew_n(struct controller_namespace, c->config->n_namespaces);
         c->n_namespaces = c->config->n_namespaces;
         for (size_t i = 0; i < c->n_namespaces; i++) {
@@ -289,12 +334,21 @@ void controller__watch(struct controller *c) {
         }
 }
 
+bool controller__daemons_synced(const struct controller *c) {
+        for (size_t i = 0; i < c->n_namespaces; i++)
+                if (!kube_informer_synced(c->namespaces[i].sets) || !kube_informer_synced(c->namespaces[i].pods) ||
+                    !kube_informer_synced(c->namespaces[i].cliques))
+                        return false;
+        return c->namespaces != NULL;
+}
+
 void controller__unwatch(struct controller *c) {
         kube_informer_free(c->cds);
         kube_informer_free(c->claims);
         kube_informer_free(c->nodes);
         kube_informer_free(c->slices);
         kube_informer_free(c->rcts);
+        kube_informer_free(c->plugins);
         for (size_t i = 0; i < c->n_namespaces; i++) {
                 kube_informer_free(c->namespaces[i].sets);
                 kube_informer_free(c->namespaces[i].pods);
@@ -309,6 +363,7 @@ void controller__unwatch(struct controller *c) {
                 return true;                                                                                                               \
         }
 QUEUE(queue_rct, rct)
+QUEUE(queue_label, node)
 QUEUE(queue_set, daemonset)
 QUEUE(queue_clique, clique)
 
@@ -318,6 +373,7 @@ void controller__queue_all(struct controller *c) {
                  kv_int("nodes", kube_informer_count(c->nodes)), kv_int("claims", kube_informer_count(c->claims)));
         kube_informer_each(c->cds, queue_cd, c);
         kube_informer_each(c->nodes, queue_node_object, c);
+        kube_informer_each(c->nodes, queue_label, c);
         kube_informer_each(c->rcts, queue_rct, c);
         for (size_t i = 0; i < c->n_namespaces; i++) {
                 kube_informer_each(c->namespaces[i].sets, queue_set, c);

@@ -83,6 +83,16 @@ static const struct jd_field f_pod_status[] = { JD_STR(struct pod, "phase", phas
 const struct jd_field pod_fields[] = { JD_OBJ(struct pod, "metadata", o.meta, kube_f_meta), JD_IN(struct pod, "metadata", f_pod_meta),
                                        JD_IN(struct pod, "spec", f_pod_spec), JD_IN(struct pod, "status", f_pod_status), JD_END };
 
+static const struct jd_field f_plugin_annotations[] = { JD_STR(struct plugin_pod, IMEX_ANNOTATION_HOST_STATE, host_state),
+                                                        JD_STR(struct plugin_pod, IMEX_ANNOTATION_HOST_REASON, host_reason), JD_END };
+static const struct jd_field f_plugin_meta[] = { JD_IN(struct plugin_pod, "annotations", f_plugin_annotations), JD_END };
+static const struct jd_field f_plugin_spec[] = { JD_STR(struct plugin_pod, "nodeName", node), JD_END };
+static const struct jd_field f_plugin_status[] = { JD_STR(struct plugin_pod, "phase", phase), JD_END };
+const struct jd_field plugin_pod_fields[] = { JD_OBJ(struct plugin_pod, "metadata", o.meta, kube_f_meta),
+                                              JD_IN(struct plugin_pod, "metadata", f_plugin_meta),
+                                              JD_IN(struct plugin_pod, "spec", f_plugin_spec),
+                                              JD_IN(struct plugin_pod, "status", f_plugin_status), JD_END };
+
 bool pod_ended(const struct pod *p) {
         return streq(p->phase, "Succeeded") || streq(p->phase, "Failed");
 }

@@ -66,6 +66,14 @@ extern const struct jd_field pod_fields[];
 /* No process of it can run any more. */
 bool pod_ended(const struct pod *p);
 
+/* A Pod of the kubelet plugin. */
+struct plugin_pod {
+        struct kube_object o;
+        const char *node, *phase;
+        const char *host_state, *host_reason; /* its annotations, NULL when absent */
+};
+extern const struct jd_field plugin_pod_fields[];
+
 struct ds_env {
         const char *name, *value;
 };

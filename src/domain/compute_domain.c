@@ -31,7 +31,9 @@ static const struct jd_field f_channel[] = { JD_IN(struct cd_channel, "resourceC
                                              JD_STR(struct cd_channel, "allocationMode", allocation_mode), JD_END };
 static const struct jd_field f_spec[] = { JD_INT(struct compute_domain, "numNodes", num_nodes),
                                           JD_OPTOBJ(struct compute_domain, "channel", channel, struct cd_channel, f_channel), JD_END };
-static const struct jd_field f_meta[] = { JD_STRS(struct compute_domain, "finalizers", finalizers), JD_END };
+static const struct jd_field f_annotations[] = { JD_STR(struct compute_domain, CD_ANNOTATION_MODE, mode), JD_END };
+static const struct jd_field f_meta[] = { JD_STRS(struct compute_domain, "finalizers", finalizers),
+                                          JD_IN(struct compute_domain, "annotations", f_annotations), JD_END };
 const struct jd_field compute_domain_fields[] = {
         JD_OBJ(struct compute_domain, "metadata", o.meta, kube_f_meta),
         JD_IN(struct compute_domain, "metadata", f_meta),

@@ -29,6 +29,7 @@ struct compute_domain {
         int64_t num_nodes;
         const struct cd_channel *channel; /* NULL: no spec.channel, which only an old schema admits */
         const char *status;               /* NULL: none written yet */
+        const char *mode;                 /* annotation CD_ANNOTATION_MODE, NULL: none */
         struct cd_node *nodes;
         size_t n_nodes;
         struct cd_condition *conditions;

@@ -62,3 +62,7 @@ int mode_resolve(struct gates *g, const char *imex_mode, const char *imex_isolat
         *ret = gate ? &host_managed : word ? &host_managed_daemon : &driver_managed;
         return 0;
 }
+
+bool mode_is_other(const struct imex_mode *m, const char *recorded, bool has_daemon_template) {
+        return recorded ? !streq(recorded, m->name) : has_daemon_template && !m->daemons;
+}

@@ -46,8 +46,8 @@ static void env_field(struct jw *w, const char *name, const char *path) {
         jw_end_obj(w);
 }
 
-/* Nothing waits for the probes: the plugin learns readiness from the state file. Each costs the node about as much as starting a container, so the
- * first ones come when the domain has formed and its workload is starting no more. */
+/* Nothing waits for the probes: the plugin learns readiness from the state file. Each costs the node about as much as starting a container,
+ * so the first ones come when the domain has formed and its workload is starting no more. */
 static void probe(struct jw *w, const char *key, int64_t delay_s, int64_t period_s, int64_t failures) {
         jw_obj(w, key);
         jw_obj(w, "exec");
@@ -344,11 +344,21 @@ static void finalizers(struct jw *w, const char *const *list, size_t n, bool add
         jw_end_arr(w);
 }
 
-void objects_finalizer(const struct kube_meta *m, const char *const *list, size_t n, bool add, struct buf *out) {
+void objects_adopt(const struct compute_domain *cd, const char *mode, struct buf *out) {
+        struct jw w = JW(out);
+        patch_head(&w, &cd->o.meta);
+        jw_str(&w, "resourceVersion", cd->o.meta.rv); /* a list is replaced as a whole: somebody's new finalizer must not get lost */
+        finalizers(&w, cd->finalizers, cd->n_finalizers, true);
+        jw_map(&w, "annotations", (const struct jd_pair[]){ { CD_ANNOTATION_MODE, mode } }, 1);
+        jw_end_obj(&w);
+        jw_end_obj(&w);
+}
+
+void objects_release(const struct kube_meta *m, const char *const *list, size_t n, struct buf *out) {
         struct jw w = JW(out);
         patch_head(&w, m);
-        jw_str(&w, "resourceVersion", m->rv); /* a list is replaced as a whole: somebody's new finalizer must not get lost */
-        finalizers(&w, list, n, add);
+        jw_str(&w, "resourceVersion", m->rv);
+        finalizers(&w, list, n, false);
         jw_end_obj(&w);
         jw_end_obj(&w);
 }
@@ -461,12 +471,14 @@ void objects_status(const struct compute_domain *cd, const struct verdict *v, st
         jw_end_obj(&w);
         jw_obj(&w, "status");
         jw_str(&w, "status", v->status);
-        jw_int(&w, "nodesReady", v->nodes_ready);
-        jw_int(&w, "nodesWanted", v->nodes_wanted);
-        jw_int(&w, "cliques", v->cliques);
-        status_nodes(&w, v);
+        if (v->has_nodes) {
+                jw_int(&w, "nodesReady", v->nodes_ready);
+                jw_int(&w, "nodesWanted", v->nodes_wanted);
+                jw_int(&w, "cliques", v->cliques);
+                status_nodes(&w, v);
+        }
         jw_arr(&w, "conditions");
-        for (size_t i = 0; i < VERDICT_CONDITIONS; i++) {
+        for (size_t i = 0; i < v->n_conditions; i++) {
                 const struct cd_condition *c = &v->conditions[i];
                 jw_obj(&w, NULL);
                 jw_str(&w, "type", c->type);

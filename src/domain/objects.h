@@ -51,10 +51,13 @@ void objects_clique_labels(const char *uid, const char *clique_id, struct buf *o
 /* Merge patch of the status subresource. */
 void objects_status(const struct compute_domain *cd, const struct verdict *v, struct buf *out);
 
-/* Merge patch that adds or removes our finalizer and keeps the others. */
-void objects_finalizer(const struct kube_meta *m, const char *const *finalizers, size_t n, bool add, struct buf *out);
+/* Merge patch that takes a ComputeDomain in: our finalizer beside the others, and the mode that it is formed in. */
+void objects_adopt(const struct compute_domain *cd, const char *mode, struct buf *out);
 
-/* The same removal for a ComputeDomain without spec, which today's schema would refuse in any write: gives it a spec that passes. */
+/* Merge patch that removes our finalizer and keeps the others. */
+void objects_release(const struct kube_meta *m, const char *const *finalizers, size_t n, struct buf *out);
+
+/* The same for a ComputeDomain without spec, which today's schema would refuse in any write: gives it a spec that passes. */
 void objects_release_specless(const struct kube_meta *m, const char *const *finalizers, size_t n, struct buf *out);
 
 /* Merge patch of a Node: the members whose `set_` is true; NULL removes. */

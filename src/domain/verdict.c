@@ -141,6 +141,8 @@ static int64_t count_cliques(const struct formation *f) {
 }
 
 static bool same_nodes(const struct compute_domain *cd, const struct verdict *v) {
+        if (!v->has_nodes)
+                return true;
         if (cd->n_nodes != v->n_nodes)
                 return false;
         for (size_t i = 0; i < v->n_nodes; i++) {
@@ -155,18 +157,35 @@ static bool same_nodes(const struct compute_domain *cd, const struct verdict *v)
 }
 
 static bool same_conditions(const struct compute_domain *cd, const struct verdict *v) {
-        for (size_t i = 0; i < VERDICT_CONDITIONS; i++) {
+        for (size_t i = 0; i < v->n_conditions; i++) {
                 const struct cd_condition *now = &v->conditions[i], *was = condition_at(cd, now->type);
                 if (!was || !streq(was->status, now->status) || !streq(was->reason, now->reason) || !streq(was->message, now->message) ||
                     was->observed_generation != now->observed_generation)
                         return false;
         }
+        if (!v->has_nodes)
+                return true;
         return cd->nodes_ready == v->nodes_ready && cd->nodes_wanted == v->nodes_wanted && cd->cliques == v->cliques;
+}
+
+/* What follows from the conditions and from what the object says. */
+static void conclude(const struct compute_domain *cd, bool conditions, int64_t now, struct verdict *v) {
+        v->status = streq(v->conditions[0].status, "True") ? "Ready" : "NotReady";
+        for (size_t i = 0; i < v->n_conditions; i++) {
+                struct cd_condition *c = &v->conditions[i];
+                const struct cd_condition *was = condition_at(cd, c->type);
+                c->observed_generation = cd->o.meta.generation;
+                c->last_transition = was && streq(was->status, c->status) && was->last_transition ? was->last_transition : now;
+        }
+        v->changed = !streq(cd->status, v->status) || !same_nodes(cd, v) || (conditions && !same_conditions(cd, v));
 }
 
 void verdict_make(const struct compute_domain *cd, const struct formation *f, const struct verdict_problem *problem, bool conditions,
                   int64_t now, struct arena *a, struct verdict *ret) {
-        *ret = (struct verdict){ .nodes = arena_alloc(a, (f->n_members + 1) * sizeof *ret->nodes), .cliques = count_cliques(f) };
+        *ret = (struct verdict){ .nodes = arena_alloc(a, (f->n_members + 1) * sizeof *ret->nodes),
+                                 .cliques = count_cliques(f),
+                                 .has_nodes = true,
+                                 .n_conditions = 2 };
         for (size_t i = 0; i < f->n_members; i++) {
                 const struct formation_member *m = &f->members[i];
                 bool ready = m->why == FORMATION_READY;
@@ -180,14 +199,37 @@ void verdict_make(const struct compute_domain *cd, const struct formation *f, co
                 ret->nodes_wanted = cd->num_nodes;
         condition_ready(cd, f, problem, a, ret);
         condition_peers(f, a, ret);
-        ret->status = streq(ret->conditions[0].status, "True") ? "Ready" : "NotReady";
-        for (size_t i = 0; i < VERDICT_CONDITIONS; i++) {
-                struct cd_condition *c = &ret->conditions[i];
-                const struct cd_condition *was = condition_at(cd, c->type);
-                c->observed_generation = cd->o.meta.generation;
-                c->last_transition = was && streq(was->status, c->status) && was->last_transition ? was->last_transition : now;
+        conclude(cd, conditions, now, ret);
+}
+
+void verdict_make_host(const struct compute_domain *cd, const struct host *hosts, size_t n_hosts, const struct verdict_problem *problem,
+                       bool conditions, int64_t now, struct arena *a, struct verdict *ret) {
+        *ret = (struct verdict){ .n_conditions = 2, .warns = problem->reason != NULL };
+        ret->conditions[0] = (struct cd_condition){ "Ready", problem->reason ? "False" : "True", .reason = "Admitted",
+                                                    .message = "Admitted, and the claim template for its pods exists. This says nothing "
+                                                               "about the IMEX of the hosts" };
+        if (problem->reason) {
+                ret->conditions[0].reason = problem->reason;
+                ret->conditions[0].message = problem->message;
         }
-        ret->changed = !streq(cd->status, ret->status) || !same_nodes(cd, ret) || (conditions && !same_conditions(cd, ret));
+        host_health(hosts, n_hosts, a, &ret->conditions[1]);
+        conclude(cd, conditions, now, ret);
+}
+
+void verdict_make_other(const struct compute_domain *cd, const struct imex_mode *mode, bool conditions, int64_t now, struct arena *a,
+                        struct verdict *ret) {
+        const char *was = mode->daemons ? MODE_HOST_MANAGED : MODE_DRIVER_MANAGED;
+        *ret = (struct verdict){ .n_conditions = 1, .warns = true };
+        ret->conditions[0] = (struct cd_condition){
+                "Ready",
+                "False",
+                "OtherMode",
+                formation_text(a,
+                               "Formed in IMEX mode %s; the driver runs in %s now (%s) and does nothing more for this ComputeDomain but "
+                               "delete it: delete it when its pods are gone and create it anew",
+                               was, mode->name, mode->chosen_by),
+        };
+        conclude(cd, conditions, now, ret);
 }
 
 static void add(struct verdict_event *list, size_t *n, bool warning, const char *reason, const char *message) {
@@ -223,6 +265,16 @@ static void node_event(const struct cd_node *was, const struct cd_node *now, con
                 add(list, n, true, "NodeNotReady", formation_text(a, "Node %s is not ready any more: %s", now->name, m->message));
 }
 
+/* That the hosts' IMEX fails a domain in use, or does so no more. */
+static void host_event(const struct compute_domain *cd, const struct verdict *v, struct verdict_event *list, size_t *n) {
+        for (size_t i = 0; i < v->n_conditions; i++) {
+                const struct cd_condition *now = &v->conditions[i], *was = condition_at(cd, now->type);
+                bool bad = streq(now->status, "False"), was_bad = was && streq(was->status, "False");
+                if (streq(now->type, "HostIMEXHealthy") && bad != was_bad && (bad || streq(now->status, "True")))
+                        add(list, n, bad, now->reason, now->message);
+        }
+}
+
 static bool has_reason(const struct verdict_event *list, size_t n, const char *reason) {
         for (size_t i = 0; i < n; i++)
                 if (streq(list[i].reason, reason))
@@ -232,11 +284,11 @@ static bool has_reason(const struct verdict_event *list, size_t n, const char *r
 
 size_t verdict_events(const struct compute_domain *cd, const struct formation *f, const struct verdict *v, struct arena *a,
                       struct verdict_event **ret) {
-        struct verdict_event *list = arena_alloc(a, (2 * v->n_nodes + cd->n_nodes + 2) * sizeof *list);
+        struct verdict_event *list = arena_alloc(a, (2 * v->n_nodes + cd->n_nodes + 3) * sizeof *list);
         size_t n = 0;
         for (size_t i = 0; i < v->n_nodes; i++)
                 node_event(node_at(cd->nodes, cd->n_nodes, v->nodes[i].name), &v->nodes[i], member_at(f, v->nodes[i].name), a, list, &n);
-        for (size_t i = 0; i < cd->n_nodes; i++)
+        for (size_t i = 0; v->has_nodes && i < cd->n_nodes; i++)
                 if (!node_at(v->nodes, v->n_nodes, cd->nodes[i].name))
                         add(list, &n, false, "NodeLeft", formation_text(a, "Node %s has left", cd->nodes[i].name));
         const struct cd_condition *now = &v->conditions[0], *was = condition_at(cd, now->type);
@@ -248,6 +300,7 @@ size_t verdict_events(const struct compute_domain *cd, const struct formation *f
                 add(list, &n, false, "Ready", now->message);
         else if (streq(v->status, "NotReady") && streq(cd->status, "Ready") && cd->n_nodes && !v->warns)
                 add(list, &n, false, "NotReady", now->message);
+        host_event(cd, v, list, &n);
         *ret = list;
         return n;
 }

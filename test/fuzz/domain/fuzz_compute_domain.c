@@ -39,7 +39,7 @@ static void judge(const struct compute_domain *cd, const struct clique *c, struc
         (void)verdict_events(cd, &f, &v, a, &events);
         objects_status(cd, &v, &b);
         must_be_json(&b);
-        objects_finalizer(&cd->o.meta, cd->finalizers, cd->n_finalizers, true, &b);
+        objects_adopt(cd, "driverManaged", &b);
         must_be_json(&b);
         buf_done(&b);
 }

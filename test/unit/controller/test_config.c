@@ -69,6 +69,34 @@ static void lists_are_split_and_deduplicated(void **state) {
         config_done(&c);
 }
 
+static void the_mode_comes_from_gates_and_words(void **state) {
+        static const struct {
+                const char *gates, *mode, *want;
+                bool single_template;
+        } cases[] = {
+                { NULL, NULL, MODE_DRIVER_MANAGED, false },
+                { "HostManagedIMEX=true", NULL, MODE_HOST_MANAGED, false },
+                { "HostManagedIMEX=true,", "driverManaged", MODE_HOST_MANAGED, false }, /* as the chart sends it */
+                { "HostManagedIMEXDaemon=true", "hostManaged", MODE_HOST_MANAGED, true },
+        };
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+                struct config c;
+                struct err e;
+                clear_env();
+                if (cases[i].gates)
+                        setenv("FEATURE_GATES", cases[i].gates, 1);
+                if (cases[i].mode)
+                        setenv("IMEX_MODE", cases[i].mode, 1);
+                if (load(&c, &e) < 0)
+                        fail_msg("%s", e.msg);
+                assert_string_equal(c.mode->name, cases[i].want);
+                assert_int_equal(c.mode->single_template, cases[i].single_template);
+                /* What is logged and handed on is what holds, not what was said. */
+                assert_int_equal(strstr(c.gates_text, "IMEXDaemonsWithDNSNames=true") != NULL, c.mode->daemons);
+                config_done(&c);
+        }
+}
+
 static void what_cannot_work_is_refused_in_words(void **state) {
         static const struct {
                 const char *name, *value, *want;
@@ -76,11 +104,12 @@ static void what_cannot_work_is_refused_in_words(void **state) {
                 { "POD_NAME", NULL, "POD_NAME" },
                 { "IMAGE_NAME", NULL, "IMAGE_NAME" },
                 { "LOG_VERBOSITY_CD_DAEMON", "loud", "LOG_VERBOSITY_CD_DAEMON" },
-                { "IMEX_MODE", "hostManaged", "requires feature gate HostManagedIMEXDaemon" },
+                { "IMEX_MODE", "hostManaged", "requires feature gate HostManagedIMEXDaemon=true" },
                 { "IMEX_MODE", "somebody", "neither driverManaged nor hostManaged" },
-                { "IMEX_ISOLATION", "channel", "not implemented in this version" },
+                { "IMEX_ISOLATION", "channel", "channel is not offered" },
                 { "IMEX_ISOLATION", "wall", "neither domain nor channel" },
                 { "FEATURE_GATES", "IMEXDaemonsWithDNSNames=false", "ComputeDomainCliques requires feature gate IMEXDaemonsWithDNSNames" },
+                { "FEATURE_GATES", "IMEXDaemonsWithDNSNames=false,HostManagedIMEX=false", "ComputeDomainCliques requires" },
                 { "FEATURE_GATES", "Warp=true", "unrecognized feature gate: Warp" },
                 { "CD_DAEMON_RESOURCES", "{\"requests\":", "not JSON" },
                 { "CD_DAEMON_RESOURCES", "{\"cpu\":1}", "unknown field \"cpu\"" },
@@ -105,6 +134,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(defaults),
                 cmocka_unit_test(lists_are_split_and_deduplicated),
+                cmocka_unit_test(the_mode_comes_from_gates_and_words),
                 cmocka_unit_test(what_cannot_work_is_refused_in_words),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

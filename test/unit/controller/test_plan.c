@@ -16,53 +16,20 @@ static int teardown(void **state) {
         return 0;
 }
 
-static struct plan *plan_once(struct world *w, struct arena *a, struct plan_input *in) {
-        struct plan *p = arena_alloc(a, sizeof *p);
-        world_view(w, a, in);
-        plan_make(in, a, p);
-        return p;
-}
-
-static const struct plan_action *find_action(const struct plan *p, enum kube_verb verb, const struct kube_resource *res) {
-        for (size_t i = 0; i < p->n_actions; i++)
-                if (p->actions[i].verb == verb && p->actions[i].res == res)
-                        return &p->actions[i];
-        return NULL;
-}
-
-static const struct compute_domain *cd_now(struct world *w, struct arena *a) {
-        return fake_cd_json(a, "%s", world_find(w, &kube_compute_domains, WORLD_USER_NS, "cd")->json);
-}
-
-static const struct cd_condition *ready_condition(const struct compute_domain *cd) {
-        for (size_t i = 0; i < cd->n_conditions; i++)
-                if (streq(cd->conditions[i].type, "Ready"))
-                        return &cd->conditions[i];
-        return NULL;
-}
-
-static size_t count_objects(struct world *w) {
-        size_t n = 0;
-        for (size_t i = 0; i < WORLD_OBJECTS; i++)
-                n += w->objects[i].json != NULL;
-        return n;
-}
-
 /* ---- a domain's life ---- */
 
 static void a_new_domain_gets_all_in_one_pass(void **state) {
         struct world *w = *state;
         struct arena *a = arena_new(4096);
-        struct plan_input in;
         world_create_cd(w, SPEC);
-        struct plan *p = plan_once(w, a, &in);
-        assert_non_null(strstr(find_action(p, KUBE_MERGE_PATCH, &kube_compute_domains)->body.p, "\"finalizers\":[\"" CD_FINALIZER "\"]"));
-        assert_string_equal(find_action(p, KUBE_APPLY, &kube_daemonsets)->name, DAEMON_NAME);
-        assert_string_equal(find_action(p, KUBE_APPLY, &kube_resource_claim_templates)->name, DAEMON_NAME);
-        assert_string_equal(find_action(p, KUBE_CREATE, &kube_resource_claim_templates)->name, "tpl");
+        struct plan *p = world_plan(w, a);
+        assert_non_null(strstr(world_action(p, KUBE_MERGE_PATCH, &kube_compute_domains)->body.p, "\"finalizers\":[\"" CD_FINALIZER "\"]"));
+        assert_string_equal(world_action(p, KUBE_APPLY, &kube_daemonsets)->name, DAEMON_NAME);
+        assert_string_equal(world_action(p, KUBE_APPLY, &kube_resource_claim_templates)->name, DAEMON_NAME);
+        assert_string_equal(world_action(p, KUBE_CREATE, &kube_resource_claim_templates)->name, "tpl");
         assert_true(world_settle(w, false) >= 0);
-        assert_string_equal(cd_now(w, a)->status, "Ready"); /* as in the Go driver: nobody uses it */
-        assert_string_equal(ready_condition(cd_now(w, a))->reason, "NoNodes");
+        assert_string_equal(world_cd(w, a)->status, "Ready"); /* as in the Go driver: nobody uses it */
+        assert_string_equal(world_condition(w, a, "Ready")->reason, "NoNodes");
         assert_int_equal(w->conflicts, 0);
         arena_free(a);
 }
@@ -74,19 +41,19 @@ static void a_domain_forms_and_goes(void **state) {
         for (size_t i = 0; i < 4; i++)
                 w->nodes[i].wanted = true;
         assert_true(world_settle(w, false) >= 0);
-        const struct compute_domain *cd = cd_now(w, a);
+        const struct compute_domain *cd = world_cd(w, a);
         assert_string_equal(cd->status, "Ready");
         assert_int_equal(cd->n_nodes, 4);
         assert_int_equal(cd->nodes_ready, 4);
         assert_int_equal(cd->cliques, 1);
         w->nodes[1].wanted = false;
         assert_true(world_settle(w, false) >= 0);
-        cd = cd_now(w, a);
+        cd = world_cd(w, a);
         assert_int_equal(cd->n_nodes, 3);
         assert_string_equal(cd->status, "Ready");
         world_delete(w, world_find(w, &kube_compute_domains, WORLD_USER_NS, "cd"));
         assert_true(world_settle(w, false) >= 0); /* with workloads still running */
-        assert_int_equal(count_objects(w), 0);
+        assert_int_equal(world_count(w), 0);
         assert_int_equal(w->conflicts, 0);
         arena_free(a);
 }
@@ -95,13 +62,12 @@ static void a_domain_forms_and_goes(void **state) {
 static void a_burst_is_one_clique_write(void **state) {
         struct world *w = *state;
         struct arena *a = arena_new(4096);
-        struct plan_input in;
         world_create_cd(w, SPEC);
         world_settle(w, false);
         for (size_t i = 0; i < 4; i++)
                 w->nodes[i].wanted = true;
-        struct plan *p = plan_once(w, a, &in);
-        const struct plan_action *x = find_action(p, KUBE_CREATE, &kube_cliques);
+        struct plan *p = world_plan(w, a);
+        const struct plan_action *x = world_action(p, KUBE_CREATE, &kube_cliques);
         assert_int_equal(x->when, PLAN_SOON);
         for (size_t i = 0; i < 4; i++)
                 assert_non_null(strstr(x->body.p, world_names[i]));
@@ -118,12 +84,12 @@ static void deletion_waits_for_daemons_but_not_for_ever(void **state) {
         world_delete(w, world_find(w, &kube_compute_domains, WORLD_USER_NS, "cd"));
         w->now += PLAN_PATIENCE_S;
         assert_true(world_settle(w, false) >= 0);
-        assert_string_equal(ready_condition(cd_now(w, a))->reason, "DeletionWaiting");
-        assert_non_null(strstr(ready_condition(cd_now(w, a))->message, "pod-node-a on node-a"));
+        assert_string_equal(world_condition(w, a, "Ready")->reason, "DeletionWaiting");
+        assert_non_null(strstr(world_condition(w, a, "Ready")->message, "pod-node-a on node-a"));
         assert_non_null(world_find(w, &kube_daemonsets, WORLD_NS, DAEMON_NAME));
         w->now += PLAN_DAEMONS_END_S;
         assert_true(world_settle(w, false) >= 0);
-        assert_int_equal(count_objects(w), 0);
+        assert_int_equal(world_count(w), 0);
         arena_free(a);
 }
 
@@ -141,7 +107,7 @@ static void deletion_works_when_objects_are_missing(void **state) {
                 world_delete(w, world_find(w, &kube_compute_domains, WORLD_USER_NS, "cd"));
                 if (world_settle(w, false) < 0)
                         fail_msg("mask %u does not settle", mask);
-                assert_int_equal(count_objects(w), 0);
+                assert_int_equal(world_count(w), 0);
         }
 }
 
@@ -152,7 +118,7 @@ static void objects_of_a_domain_that_is_no_more_are_swept(void **state) {
         world_settle(w, false);
         world_vanish(world_find(w, &kube_compute_domains, WORLD_USER_NS, "cd")); /* somebody took the finalizer off by hand */
         assert_true(world_settle(w, false) >= 0);
-        assert_int_equal(count_objects(w), 0);
+        assert_int_equal(world_count(w), 0);
 }
 
 static void a_domain_without_spec_says_so_and_can_be_deleted(void **state) {
@@ -161,14 +127,12 @@ static void a_domain_without_spec_says_so_and_can_be_deleted(void **state) {
         world_put(w, &kube_compute_domains, WORLD_USER_NS, "cd",
                   "{'metadata':{'name':'cd','namespace':'" WORLD_USER_NS "','uid':'" UID_A "','finalizers':['" CD_FINALIZER "']}}");
         assert_true(world_settle(w, false) >= 0);
-        assert_string_equal(ready_condition(cd_now(w, a))->reason, "InvalidSpec");
-        assert_int_equal(count_objects(w), 1);
+        assert_string_equal(world_condition(w, a, "Ready")->reason, "InvalidSpec");
+        assert_int_equal(world_count(w), 1);
         world_delete(w, world_find(w, &kube_compute_domains, WORLD_USER_NS, "cd"));
-        struct plan_input in;
-        assert_non_null(
-                strstr(find_action(plan_once(w, a, &in), KUBE_MERGE_PATCH, &kube_compute_domains)->body.p, "\"spec\":{\"channel\""));
+        assert_non_null(strstr(world_action(world_plan(w, a), KUBE_MERGE_PATCH, &kube_compute_domains)->body.p, "\"spec\":{\"channel\""));
         assert_true(world_settle(w, false) >= 0);
-        assert_int_equal(count_objects(w), 0);
+        assert_int_equal(world_count(w), 0);
         arena_free(a);
 }
 
@@ -182,12 +146,12 @@ static void a_taken_template_name_is_reported_and_not_taken_over(void **state) {
         world_put(w, &kube_resource_claim_templates, WORLD_USER_NS, "tpl", theirs);
         world_create_cd(w, SPEC);
         assert_int_equal(world_settle(w, false), -1); /* it keeps trying: only the server knows when the name is free */
-        assert_string_equal(ready_condition(cd_now(w, a))->reason, "TemplateNameTaken");
-        assert_string_equal(cd_now(w, a)->status, "NotReady");
+        assert_string_equal(world_condition(w, a, "Ready")->reason, "TemplateNameTaken");
+        assert_string_equal(world_cd(w, a)->status, "NotReady");
         assert_null(strstr(world_find(w, &kube_resource_claim_templates, WORLD_USER_NS, "tpl")->json, CD_LABEL));
         world_delete(w, world_find(w, &kube_resource_claim_templates, WORLD_USER_NS, "tpl"));
         assert_true(world_settle(w, false) >= 0);
-        assert_string_equal(cd_now(w, a)->status, "Ready");
+        assert_string_equal(world_cd(w, a)->status, "Ready");
         arena_free(a);
 }
 
@@ -206,15 +170,14 @@ static void our_template_without_its_label_is_taken_back(void **state) {
 static void drift_is_repaired(void **state) {
         struct world *w = *state;
         struct arena *a = arena_new(4096);
-        struct plan_input in;
         world_create_cd(w, SPEC);
         world_settle(w, false);
-        assert_int_equal(plan_once(w, a, &in)->n_actions, 0);
+        assert_int_equal(world_plan(w, a)->n_actions, 0);
         w->applied_generation--; /* somebody edited the DaemonSet */
-        assert_non_null(find_action(plan_once(w, a, &in), KUBE_APPLY, &kube_daemonsets));
+        assert_non_null(world_action(world_plan(w, a), KUBE_APPLY, &kube_daemonsets));
         w->applied_generation++;
         w->settings.image = "image:2"; /* we were upgraded */
-        assert_non_null(find_action(plan_once(w, a, &in), KUBE_APPLY, &kube_daemonsets));
+        assert_non_null(world_action(world_plan(w, a), KUBE_APPLY, &kube_daemonsets));
         world_settle(w, false);
         world_delete(w, world_find(w, &kube_daemonsets, WORLD_NS, DAEMON_NAME)); /* deleted by hand */
         world_delete(w, world_find(w, &kube_resource_claim_templates, WORLD_USER_NS, "tpl"));
@@ -257,7 +220,7 @@ static void a_daemonset_in_another_namespace_is_used_as_it_is(void **state) {
         assert_non_null(world_find(w, &kube_resource_claim_templates, "old-driver", DAEMON_NAME));
         world_delete(w, world_find(w, &kube_compute_domains, WORLD_USER_NS, "cd"));
         assert_true(world_settle(w, false) >= 0);
-        assert_int_equal(count_objects(w), 0);
+        assert_int_equal(world_count(w), 0);
 }
 
 static void without_dns_names_num_nodes_must_be_given(void **state) {
@@ -266,7 +229,7 @@ static void without_dns_names_num_nodes_must_be_given(void **state) {
         w->settings.gates = "IMEXDaemonsWithDNSNames=false,ComputeDomainCliques=false,";
         world_create_cd(w, SPEC);
         world_settle(w, false);
-        assert_string_equal(ready_condition(cd_now(w, a))->reason, "NumNodesRequired");
+        assert_string_equal(world_condition(w, a, "Ready")->reason, "NumNodesRequired");
         arena_free(a);
 }
 
@@ -330,8 +293,7 @@ static void it_always_settles(void **state) {
                 for (int event = 0; event < 30; event++) {
                         something_happens(&w);
                         struct arena *a = arena_new(8192);
-                        struct plan_input in;
-                        struct plan *p = plan_once(&w, a, &in);
+                        struct plan *p = world_plan(&w, a);
                         for (size_t i = 0; i < p->n_actions; i++)
                                 if (fake_random(3))
                                         world_perform(&w, &p->actions[i]);
@@ -348,13 +310,13 @@ static void it_always_settles(void **state) {
                         fail_msg("life %d does not settle", life);
                 check_identities(&w);
                 struct arena *a = arena_new(4096);
-                const struct compute_domain *cd = cd_now(&w, a);
+                const struct compute_domain *cd = world_cd(&w, a);
                 assert_string_equal(cd->status, "Ready");
                 assert_int_equal(cd->n_nodes, wanted);
                 world_delete(&w, world_find(&w, &kube_compute_domains, WORLD_USER_NS, "cd"));
                 if (world_settle(&w, true) < 0)
                         fail_msg("life %d does not end", life);
-                assert_int_equal(count_objects(&w), 0);
+                assert_int_equal(world_count(&w), 0);
                 arena_free(a);
                 world_done(&w);
         }

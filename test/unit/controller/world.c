@@ -12,6 +12,14 @@ static char *quoted(const char *text) {
         return s;
 }
 
+void world_set_mode(struct world *w, const char *gates, const char *imex_mode) {
+        struct gates g;
+        struct err e;
+        gates_init(&g);
+        if (gates_parse(&g, gates, &e) < 0 || mode_resolve(&g, imex_mode, NULL, &w->mode, &e) < 0)
+                fail_msg("%s", e.msg);
+}
+
 void world_init(struct world *w) {
         *w = (struct world){
                 .version = 100,
@@ -26,6 +34,7 @@ void world_init(struct world *w) {
         };
         for (size_t i = 0; i < WORLD_NODES; i++)
                 w->nodes[i] = (struct world_node){ .exists = true, .ready = true, .clique = i < 4 ? CLIQUE_1 : CLIQUE_2, .runs_with = -1 };
+        world_set_mode(w, "", NULL);
 }
 
 void world_done(struct world *w) {
@@ -240,10 +249,12 @@ void world_view(struct world *w, struct arena *a, struct plan_input *ret) {
         size_t n_cds, n_rcts;
         const struct pod **pods = arena_alloc(a, WORLD_NODES * sizeof *pods);
         struct formation_node *nodes = arena_alloc(a, WORLD_NODES * sizeof *nodes);
+        struct host *hosts = arena_alloc(a, WORLD_NODES * sizeof *hosts);
         const struct compute_domain **cds =
                 (const struct compute_domain **)all(w, a, &kube_compute_domains, sizeof **cds, compute_domain_fields, &n_cds);
         const struct rct **rcts = (const struct rct **)all(w, a, &kube_resource_claim_templates, sizeof **rcts, rct_fields, &n_rcts);
         *ret = (struct plan_input){ .settings = &w->settings,
+                                    .mode = w->mode,
                                     .uid = UID_A,
                                     .conditions = true,
                                     .now = w->now,
@@ -271,10 +282,49 @@ void world_view(struct world *w, struct arena *a, struct plan_input *ret) {
                 if (n->has_pod)
                         pods[ret->n_pods++] = nodes[i].pod = pod_of(w, i, a);
                 ret->n_labelled += n->exists && n->labelled;
+                if (n->wanted)
+                        hosts[ret->n_hosts++] = (struct host){ world_names[i], n->host_state, n->host_reason };
         }
         ret->pods = pods;
+        ret->hosts = hosts;
+        if (!w->mode->daemons)
+                return;
         ret->formation.nodes = nodes;
         ret->formation.n_nodes = WORLD_NODES;
+}
+
+struct plan *world_plan(struct world *w, struct arena *a) {
+        struct plan *p = arena_alloc(a, sizeof *p);
+        struct plan_input in;
+        world_view(w, a, &in);
+        plan_make(&in, a, p);
+        return p;
+}
+
+const struct plan_action *world_action(const struct plan *p, enum kube_verb verb, const struct kube_resource *res) {
+        for (size_t i = 0; i < p->n_actions; i++)
+                if (p->actions[i].verb == verb && p->actions[i].res == res)
+                        return &p->actions[i];
+        return NULL;
+}
+
+const struct compute_domain *world_cd(struct world *w, struct arena *a) {
+        return fake_cd_json(a, "%s", world_find(w, &kube_compute_domains, WORLD_USER_NS, "cd")->json);
+}
+
+const struct cd_condition *world_condition(struct world *w, struct arena *a, const char *type) {
+        const struct compute_domain *cd = world_cd(w, a);
+        for (size_t i = 0; i < cd->n_conditions; i++)
+                if (streq(cd->conditions[i].type, type))
+                        return &cd->conditions[i];
+        return NULL;
+}
+
+size_t world_count(const struct world *w) {
+        size_t n = 0;
+        for (size_t i = 0; i < WORLD_OBJECTS; i++)
+                n += w->objects[i].json != NULL;
+        return n;
 }
 
 /* ---- everybody else ---- */
@@ -292,13 +342,23 @@ static int64_t entry_of(struct world *w, const char *node, const char *clique) {
         return index;
 }
 
+static bool in_other_mode(struct world *w, const struct world_object *cd) {
+        struct arena *a = arena_new(4096);
+        const struct compute_domain *d = cd ? fake_cd_json(a, "%s", cd->json) : NULL;
+        bool other = d && mode_is_other(w->mode, d->mode, world_find(w, &kube_resource_claim_templates, WORLD_NS, NULL) != NULL);
+        arena_free(a);
+        return other;
+}
+
 void world_turn(struct world *w) {
         struct world_object *cd = world_find(w, &kube_compute_domains, WORLD_USER_NS, "cd"),
                             *set = world_find(w, &kube_daemonsets, WORLD_NS, NULL);
         bool living = cd && !strstr(cd->json, "deletionTimestamp"), set_works = set && !strstr(set->json, "deletionTimestamp");
+        bool other = in_other_mode(w, cd), daemons = w->mode->daemons != other;
         for (size_t i = 0; i < WORLD_NODES; i++) {
                 struct world_node *n = &w->nodes[i];
-                n->labelled = n->exists && living && n->wanted; /* the labelling rule */
+                /* The labelling rule; what was formed in another mode gets no new labels. */
+                n->labelled = n->exists && living && n->wanted && daemons && (!other || n->labelled);
                 if (!n->exists) {
                         n->has_pod = false;
                         continue;

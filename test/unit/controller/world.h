@@ -21,7 +21,8 @@ struct world_node {
         const char *clique;
         bool has_pod, pod_ending, pod_stuck; /* stuck: its node is dead, it ends only with its node */
         int pod_number;
-        int64_t runs_with; /* the index that its daemon has seen, -1 none yet */
+        int64_t runs_with;                    /* the index that its daemon has seen, -1 none yet */
+        const char *host_state, *host_reason; /* what its kubelet plugin says of the IMEX that the host runs itself */
 };
 
 struct world {
@@ -33,11 +34,14 @@ struct world {
         int conflicts;
         size_t n_writes;
         struct objects_settings settings;
+        const struct imex_mode *mode;
 };
 
 extern const char *const world_names[WORLD_NODES];
 
 void world_init(struct world *w);
+/* Driver-managed is what a world begins in. Sets what feature gates and IMEX_MODE choose. */
+void world_set_mode(struct world *w, const char *gates, const char *imex_mode);
 void world_done(struct world *w);
 void world_create_cd(struct world *w, const char *spec);
 struct world_object *world_find(struct world *w, const struct kube_resource *res, const char *ns, const char *name);
@@ -51,6 +55,13 @@ void world_view(struct world *w, struct arena *a, struct plan_input *ret);
 bool world_perform(struct world *w, const struct plan_action *x);
 /* Labels, DaemonSet controller, kubelets and daemons do one step. */
 void world_turn(struct world *w);
+/* The ComputeDomain as it is, and its condition of a type. */
+const struct compute_domain *world_cd(struct world *w, struct arena *a);
+const struct cd_condition *world_condition(struct world *w, struct arena *a, const char *type);
+size_t world_count(const struct world *w); /* of objects */
+/* A plan for the present, not performed. */
+struct plan *world_plan(struct world *w, struct arena *a);
+const struct plan_action *world_action(const struct plan *p, enum kube_verb verb, const struct kube_resource *res);
 /* Plans and performs until nothing is to be done; a random part of each plan is lost when `lossy`. Returns the number of rounds, -1 when it
  * does not settle. */
 int world_settle(struct world *w, bool lossy);

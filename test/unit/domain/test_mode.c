@@ -98,11 +98,39 @@ static void driver_managed_forces_nothing(void **state) {
                 assert_false(g.forced[i]);
 }
 
+static void the_mode_a_domain_was_formed_in(void **state) {
+        static const struct {
+                const char *gates, *recorded;
+                bool has_daemon_template, other;
+        } rows[] = {
+                { "", MODE_DRIVER_MANAGED, true, false },
+                { "", MODE_HOST_MANAGED, false, true },
+                { "", NULL, true, false },
+                { "", NULL, false, false }, /* nothing tells, so it is taken in */
+                { "HostManagedIMEX=true", MODE_HOST_MANAGED, false, false },
+                { "HostManagedIMEX=true", MODE_HOST_MANAGED, true, false }, /* what is recorded counts */
+                { "HostManagedIMEX=true", MODE_DRIVER_MANAGED, false, true },
+                { "HostManagedIMEX=true", NULL, true, true },
+                { "HostManagedIMEX=true", NULL, false, false },
+        };
+        for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+                const struct imex_mode *m = NULL;
+                struct gates g;
+                struct err e;
+                gates_init(&g);
+                assert_int_equal(gates_parse(&g, rows[i].gates, &e), 0);
+                assert_int_equal(mode_resolve(&g, NULL, NULL, &m, &e), 0);
+                if (mode_is_other(m, rows[i].recorded, rows[i].has_daemon_template) != rows[i].other)
+                        fail_msg("row %zu", i);
+        }
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(settings_choose_the_mode_or_name_what_contradicts),
                 cmocka_unit_test(host_managed_forces_two_gates_off_and_the_dependency_check_passes),
                 cmocka_unit_test(driver_managed_forces_nothing),
+                cmocka_unit_test(the_mode_a_domain_was_formed_in),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -177,14 +177,15 @@ static void a_template_of_the_go_driver_is_recognised(void **state) {
 
 static void finalizers_of_others_stay(void **state) {
         const char *const list[] = { "a.io/x", CD_FINALIZER, "b.io/y" };
+        const char *theirs[] = { "a.io/x" };
         struct kube_meta m = { .uid = "u", .rv = "7" };
         struct buf b = BUF_INIT(1024);
-        objects_finalizer(&m, list, 3, false, &b);
+        objects_release(&m, list, 3, &b);
         assert_string_equal(buf_str(&b), "{\"metadata\":{\"uid\":\"u\",\"resourceVersion\":\"7\",\"finalizers\":[\"a.io/x\",\"b.io/y\"]}}");
         buf_clear(&b);
-        objects_finalizer(&m, list, 1, true, &b);
-        assert_string_equal(buf_str(&b),
-                            "{\"metadata\":{\"uid\":\"u\",\"resourceVersion\":\"7\",\"finalizers\":[\"a.io/x\",\"" CD_FINALIZER "\"]}}");
+        objects_adopt(&(struct compute_domain){ .o.meta = m, .finalizers = theirs, .n_finalizers = 1 }, "driverManaged", &b);
+        assert_string_equal(buf_str(&b), "{\"metadata\":{\"uid\":\"u\",\"resourceVersion\":\"7\",\"finalizers\":[\"a.io/x\",\"" CD_FINALIZER
+                                         "\"],\"annotations\":{\"" CD_ANNOTATION_MODE "\":\"driverManaged\"}}}");
         buf_done(&b);
 }
 

@@ -1,0 +1,375 @@
+#include "world.h"
+
+#define SPEC "{'channel':{'resourceClaimTemplate':{'name':'tpl'}}}"
+#define SPEC_OF(num_nodes, mode) "{'numNodes':" num_nodes ",'channel':{'resourceClaimTemplate':{'name':'tpl'},'allocationMode':'" mode "'}}"
+#define GATE "HostManagedIMEX=true"
+
+static int setup_driver(void **state) {
+        struct world *w = xnew(struct world);
+        world_init(w);
+        *state = w;
+        return 0;
+}
+
+static int setup(void **state) {
+        setup_driver(state);
+        world_set_mode(*state, GATE, NULL);
+        return 0;
+}
+
+static int teardown(void **state) {
+        world_done(*state);
+        free(*state);
+        return 0;
+}
+
+static struct world_object *the_template(struct world *w) {
+        return world_find(w, &kube_resource_claim_templates, WORLD_USER_NS, "tpl");
+}
+
+static void delete_cd(struct world *w) {
+        world_delete(w, world_find(w, &kube_compute_domains, WORLD_USER_NS, "cd"));
+}
+
+static void put_host(struct world *w, size_t i, const char *state, const char *reason) {
+        w->nodes[i].wanted = true;
+        w->nodes[i].host_state = state;
+        w->nodes[i].host_reason = reason;
+}
+
+/* ---- section 14: add and delete ---- */
+
+static void controller_add_path_creates_only_the_workload_rct_and_sets_status_ready(void **state) {
+        struct world *w = *state;
+        struct arena *a = arena_new(4096);
+        world_create_cd(w, SPEC);
+        struct plan *p = world_plan(w, a);
+        /* finalizer and mode in one patch; the status has to wait for the template that it speaks of */
+        assert_int_equal(p->n_actions, 2);
+        const char *adopt = world_action(p, KUBE_MERGE_PATCH, &kube_compute_domains)->body.p;
+        assert_non_null(strstr(adopt, "\"finalizers\":[\"resource.nvidia.com/computeDomain\"]"));
+        assert_non_null(strstr(adopt, "\"" CD_ANNOTATION_MODE "\":\"hostManaged\""));
+        assert_string_equal(world_action(p, KUBE_CREATE, &kube_resource_claim_templates)->name, "tpl");
+        assert_true(world_settle(w, false) >= 0);
+        assert_int_equal(world_count(w), 2);
+        assert_int_equal(w->n_writes, 3);
+        assert_string_equal(world_cd(w, a)->status, "Ready");
+        assert_string_equal(world_condition(w, a, "Ready")->status, "True");
+        assert_int_equal(world_cd(w, a)->n_nodes, 0);
+        assert_null(strstr(world_find(w, &kube_compute_domains, WORLD_USER_NS, "cd")->json, "nodes"));
+        arena_free(a);
+}
+
+static void controller_delete_path_deletes_only_the_workload_rct_then_rct_and_cd_finalizers(void **state) {
+        struct world *w = *state;
+        struct arena *a = arena_new(4096);
+        struct plan *p;
+        world_create_cd(w, SPEC);
+        put_host(w, 0, HOST_UP, NULL); /* with a workload still running */
+        world_settle(w, false);
+        delete_cd(w);
+        p = world_plan(w, a);
+        assert_int_equal(p->n_actions, 1);
+        assert_string_equal(world_action(p, KUBE_DELETE, &kube_resource_claim_templates)->name, "tpl");
+        world_perform(w, &p->actions[0]);
+        p = world_plan(w, a);
+        assert_int_equal(p->n_actions, 1);
+        assert_non_null(strstr(world_action(p, KUBE_MERGE_PATCH, &kube_resource_claim_templates)->body.p, "\"finalizers\":[]"));
+        world_perform(w, &p->actions[0]);
+        assert_null(the_template(w)); /* asserted gone before the finalizer goes */
+        p = world_plan(w, a);
+        assert_int_equal(p->n_actions, 1);
+        assert_non_null(strstr(world_action(p, KUBE_MERGE_PATCH, &kube_compute_domains)->body.p, "\"finalizers\":[]"));
+        world_perform(w, &p->actions[0]);
+        assert_int_equal(world_count(w), 0);
+        assert_true(world_plan(w, a)->nothing_left);
+        arena_free(a);
+}
+
+static void the_cd_keeps_its_finalizer_while_somebody_holds_the_template(void **state) {
+        struct world *w = *state;
+        struct arena *a = arena_new(4096);
+        world_create_cd(w, SPEC);
+        world_settle(w, false);
+        char *ours = strstr(the_template(w)->json, CD_FINALIZER "\"]");
+        ours[0] = 'x'; /* not ours: it stays */
+        delete_cd(w);
+        assert_true(world_settle(w, false) >= 0);
+        assert_non_null(the_template(w));
+        assert_int_equal(world_cd(w, a)->n_finalizers, 1);
+        arena_free(a);
+}
+
+static void nonzero_num_nodes_is_silently_ignored_never_rejected(void **state) {
+        struct world *w = *state;
+        struct arena *a = arena_new(4096);
+        world_create_cd(w, SPEC_OF("7", "Single"));
+        assert_true(world_settle(w, false) >= 0);
+        assert_string_equal(world_cd(w, a)->status, "Ready");
+        assert_string_equal(world_condition(w, a, "Ready")->reason, "Admitted");
+        arena_free(a);
+}
+
+static void the_template_says_what_the_mode_wants(void **state) {
+        static const struct {
+                const char *gates, *mode, *want;
+        } rows[] = { { GATE, NULL, "\"allocationMode\":\"All\"" }, /* Prepare refuses it, in words that the user sees */
+                     { "HostManagedIMEXDaemon=true", "hostManaged", "\"allocationMode\":\"Single\"" } };
+        for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+                struct world w;
+                world_init(&w);
+                world_set_mode(&w, rows[i].gates, rows[i].mode);
+                world_create_cd(&w, SPEC_OF("0", "All"));
+                assert_true(world_settle(&w, false) >= 0);
+                assert_non_null(strstr(the_template(&w)->json, rows[i].want));
+                world_done(&w);
+        }
+}
+
+static void ready_means_that_the_template_is_there(void **state) {
+        struct world *w = *state;
+        struct arena *a = arena_new(4096);
+        world_put(w, &kube_resource_claim_templates, WORLD_USER_NS, "tpl",
+                  "{'metadata':{'name':'tpl','namespace':'" WORLD_USER_NS "'},'spec':{'spec':{'devices':{'requests':[{'name':'gpu'}]}}}}");
+        world_create_cd(w, SPEC);
+        assert_int_equal(world_settle(w, false), -1); /* only the server knows when the name is free */
+        assert_string_equal(world_cd(w, a)->status, "NotReady");
+        assert_string_equal(world_condition(w, a, "Ready")->reason, "TemplateNameTaken");
+        world_vanish(the_template(w));
+        assert_true(world_settle(w, false) >= 0);
+        assert_string_equal(world_cd(w, a)->status, "Ready");
+        world_vanish(the_template(w)); /* by force */
+        struct plan *p = world_plan(w, a);
+        assert_non_null(world_action(p, KUBE_CREATE, &kube_resource_claim_templates));
+        assert_non_null(strstr(world_action(p, KUBE_MERGE_PATCH, &kube_compute_domains)->body.p, "TemplateMissing"));
+        assert_true(world_settle(w, false) >= 0);
+        assert_string_equal(world_cd(w, a)->status, "Ready");
+        arena_free(a);
+}
+
+/* ---- health of the hosts ---- */
+
+static void a_joining_node_costs_no_write(void **state) {
+        struct world *w = *state;
+        world_create_cd(w, SPEC);
+        put_host(w, 0, HOST_UP, NULL);
+        world_settle(w, false);
+        size_t writes = w->n_writes;
+        for (size_t i = 1; i < WORLD_NODES; i++) {
+                put_host(w, i, HOST_UP, NULL);
+                world_settle(w, false);
+        }
+        put_host(w, 2, HOST_DOWN, "nvidia-imex does not answer");
+        world_settle(w, false);
+        assert_int_equal(w->n_writes, writes + 1);
+        w->nodes[4].wanted = false;
+        world_settle(w, false);
+        put_host(w, 4, HOST_UP, NULL); /* nor does one that joins while another is ill */
+        world_settle(w, false);
+        assert_int_equal(w->n_writes, writes + 1);
+}
+
+static void host_imex_health_is_told_and_changes_nothing_else(void **state) {
+        struct world *w = *state;
+        struct arena *a = arena_new(4096);
+        world_create_cd(w, SPEC);
+        world_settle(w, false);
+        assert_string_equal(world_condition(w, a, "HostIMEXHealthy")->status, "Unknown");
+        assert_string_equal(world_condition(w, a, "HostIMEXHealthy")->reason, "NoNodes");
+        put_host(w, 0, HOST_UP, NULL);
+        put_host(w, 1, NULL, NULL);
+        world_settle(w, false);
+        assert_string_equal(world_condition(w, a, "HostIMEXHealthy")->reason, "NotProbed");
+        put_host(w, 1, HOST_UP, NULL);
+        world_settle(w, false);
+        assert_string_equal(world_condition(w, a, "HostIMEXHealthy")->status, "True");
+        put_host(w, 1, HOST_DEGRADED, "node-c is not connected");
+        struct plan *p = world_plan(w, a);
+        assert_int_equal(p->n_actions, 1);
+        assert_int_equal(p->n_events, 1);
+        assert_true(p->events[0].warning);
+        assert_string_equal(p->events[0].reason, "HostIMEXDegraded");
+        world_settle(w, false);
+        put_host(w, 0, HOST_DOWN, "nvidia-imex does not answer");
+        world_settle(w, false);
+        const struct cd_condition *c = world_condition(w, a, "HostIMEXHealthy");
+        assert_string_equal(c->status, "False");
+        assert_string_equal(c->reason, "HostIMEXDown");
+        assert_string_equal(c->message, "node-a is DOWN: nvidia-imex does not answer; node-b is DEGRADED: node-c is not connected");
+        assert_string_equal(world_cd(w, a)->status, "Ready");
+        assert_string_equal(world_condition(w, a, "Ready")->status, "True");
+        put_host(w, 0, HOST_UP, NULL);
+        put_host(w, 1, HOST_UP, NULL);
+        p = world_plan(w, a);
+        assert_string_equal(p->events[0].reason, "HostIMEXUp");
+        assert_false(p->events[0].warning);
+        arena_free(a);
+}
+
+/* ---- mode changes with live domains ---- */
+
+static void settled_with_two_nodes(struct world *w) {
+        world_create_cd(w, SPEC);
+        put_host(w, 0, HOST_UP, NULL);
+        put_host(w, 1, HOST_UP, NULL);
+        assert_true(world_settle(w, false) >= 0);
+}
+
+static void expect_other_mode(struct world *w, const char *was, const char *now) {
+        struct arena *a = arena_new(4096);
+        struct plan *p = world_plan(w, a);
+        assert_int_equal(p->n_actions, 1); /* the status, and nothing of new work */
+        assert_string_equal(p->actions[0].subresource, "status");
+        assert_int_equal(p->n_events, 1);
+        assert_string_equal(p->events[0].reason, "OtherMode");
+        assert_true(world_settle(w, false) >= 0);
+        assert_int_equal(world_plan(w, a)->n_events, 0); /* told once */
+        const struct cd_condition *c = world_condition(w, a, "Ready");
+        assert_string_equal(world_cd(w, a)->status, "NotReady");
+        assert_string_equal(c->reason, "OtherMode");
+        assert_non_null(strstr(c->message, was));
+        assert_non_null(strstr(c->message, now));
+        assert_non_null(strstr(c->message, "create it anew"));
+        arena_free(a);
+}
+
+static void to_host_managed_with_a_live_domain(void **state) {
+        struct world *w = *state;
+        struct arena *a = arena_new(4096);
+        settled_with_two_nodes(w);
+        assert_string_equal(world_cd(w, a)->mode, "driverManaged");
+        int pods = w->pods_made;
+        world_set_mode(w, GATE, NULL);
+        expect_other_mode(w, "Formed in IMEX mode driverManaged", "hostManaged now (feature gate HostManagedIMEX=true)");
+        assert_true(w->nodes[0].labelled && w->nodes[0].has_pod); /* what runs goes on */
+        assert_int_equal(world_cd(w, a)->n_nodes, 2);
+        put_host(w, 2, HOST_UP, NULL);
+        world_settle(w, false);
+        assert_false(w->nodes[2].labelled); /* but nobody gets in */
+        assert_int_equal(w->pods_made, pods);
+        w->nodes[1].wanted = false;
+        world_settle(w, false);
+        assert_false(w->nodes[1].labelled || w->nodes[1].has_pod);
+        delete_cd(w);
+        assert_true(world_settle(w, false) >= 0);
+        assert_int_equal(world_count(w), 0);
+        for (size_t i = 0; i < WORLD_NODES; i++)
+                assert_false(w->nodes[i].labelled || w->nodes[i].has_pod);
+        arena_free(a);
+}
+
+static void to_driver_managed_with_a_live_domain(void **state) {
+        struct world *w = *state;
+        settled_with_two_nodes(w);
+        world_set_mode(w, "", NULL);
+        expect_other_mode(w, "Formed in IMEX mode hostManaged", "driverManaged now");
+        assert_int_equal(world_count(w), 2);
+        assert_false(w->nodes[0].labelled);
+        delete_cd(w);
+        assert_true(world_settle(w, false) >= 0);
+        assert_int_equal(world_count(w), 0);
+        assert_int_equal(w->pods_made, 0);
+}
+
+static void back_in_its_own_mode_a_domain_goes_on(void **state) {
+        struct world *w = *state;
+        struct arena *a = arena_new(4096);
+        settled_with_two_nodes(w);
+        world_set_mode(w, GATE, NULL);
+        world_settle(w, false);
+        world_set_mode(w, "", NULL);
+        assert_true(world_settle(w, false) >= 0);
+        assert_string_equal(world_cd(w, a)->status, "Ready");
+        assert_int_equal(world_cd(w, a)->nodes_ready, 2);
+        arena_free(a);
+}
+
+/* The Go driver records no mode: its daemon claim template tells. */
+static void a_domain_without_a_recorded_mode(void **state) {
+        struct world *w = *state;
+        struct arena *a = arena_new(4096);
+        settled_with_two_nodes(w);
+        memcpy(strstr(world_find(w, &kube_compute_domains, WORLD_USER_NS, "cd")->json, CD_ANNOTATION_MODE), "example.com/", 12);
+        struct plan *p = world_plan(w, a);
+        assert_int_equal(p->n_actions, 1); /* in its own mode it is adopted, once */
+        assert_non_null(strstr(p->actions[0].body.p, "\"" CD_ANNOTATION_MODE "\":\"driverManaged\""));
+        world_set_mode(w, GATE, NULL);
+        expect_other_mode(w, "Formed in IMEX mode driverManaged", "hostManaged now");
+        delete_cd(w);
+        assert_true(world_settle(w, false) >= 0);
+        assert_int_equal(world_count(w), 0);
+        arena_free(a);
+}
+
+static void remains_of_a_driver_managed_domain_are_swept(void **state) {
+        struct world *w = *state;
+        settled_with_two_nodes(w);
+        world_vanish(world_find(w, &kube_compute_domains, WORLD_USER_NS, "cd"));
+        world_set_mode(w, GATE, NULL);
+        assert_true(world_settle(w, false) >= 0);
+        assert_int_equal(world_count(w), 0);
+}
+
+/* Whatever happens to a domain, in whichever mode, with writes lost: it can be deleted, and nothing is left. */
+static void through_all_modes_nothing_is_left(void **state) {
+        static const struct {
+                const char *gates, *mode;
+        } modes[] = { { "", NULL }, { GATE, NULL }, { "HostManagedIMEXDaemon=true", "hostManaged" } };
+        static const char *const states[] = { NULL, HOST_UP, HOST_DEGRADED, HOST_DOWN };
+        for (int life = 0; life < 250; life++) {
+                struct world w;
+                world_init(&w);
+                size_t m = fake_random(ARRAY_LEN(modes));
+                world_set_mode(&w, modes[m].gates, modes[m].mode);
+                world_create_cd(&w, SPEC);
+                for (int event = 0; event < 30; event++) {
+                        struct arena *a = arena_new(8192);
+                        struct world_node *n = &w.nodes[fake_random(WORLD_NODES)];
+                        if (fake_random(2))
+                                n->wanted = !n->wanted;
+                        n->host_state = states[fake_random(ARRAY_LEN(states))];
+                        if (!fake_random(8)) {
+                                m = fake_random(ARRAY_LEN(modes));
+                                world_set_mode(&w, modes[m].gates, modes[m].mode);
+                        }
+                        struct plan *p = world_plan(&w, a);
+                        for (size_t i = 0; i < p->n_actions; i++)
+                                if (fake_random(3))
+                                        world_perform(&w, &p->actions[i]);
+                        arena_free(a);
+                        world_turn(&w);
+                }
+                if (world_settle(&w, true) < 0)
+                        fail_msg("life %d does not settle", life);
+                delete_cd(&w);
+                if (world_settle(&w, true) < 0)
+                        fail_msg("life %d does not end", life);
+                assert_int_equal(world_count(&w), 0);
+                for (size_t i = 0; i < WORLD_NODES; i++)
+                        assert_false(w.nodes[i].labelled || w.nodes[i].has_pod);
+                world_done(&w);
+        }
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T_DRIVER(f) cmocka_unit_test_setup_teardown(f, setup_driver, teardown)
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                T(controller_add_path_creates_only_the_workload_rct_and_sets_status_ready),
+                T(controller_delete_path_deletes_only_the_workload_rct_then_rct_and_cd_finalizers),
+                T(the_cd_keeps_its_finalizer_while_somebody_holds_the_template),
+                T(nonzero_num_nodes_is_silently_ignored_never_rejected),
+                T(the_template_says_what_the_mode_wants),
+                T(ready_means_that_the_template_is_there),
+                T(a_joining_node_costs_no_write),
+                T(host_imex_health_is_told_and_changes_nothing_else),
+                T_DRIVER(to_host_managed_with_a_live_domain),
+                T(to_driver_managed_with_a_live_domain),
+                T_DRIVER(back_in_its_own_mode_a_domain_goes_on),
+                T_DRIVER(a_domain_without_a_recorded_mode),
+                T_DRIVER(remains_of_a_driver_managed_domain_are_swept),
+                T(through_all_modes_nothing_is_left),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
