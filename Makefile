@@ -6,7 +6,7 @@
 #   make demo       watch a ComputeDomain form on a real cluster (KEEP=1 leaves it up)
 #   make bench      measure it (PAIRS, SIZES: see test/bench/run)
 #   make fuzz       only the fuzzers, each for FUZZ_SECONDS of processor time (default 60)
-#   make soak       the cluster tests again and again, for MINUTES (default 60)
+#   make soak       faults strike a cluster of six nodes for MINUTES (20), workloads come and go (SEED, FAULTS: see test/soak/run)
 #   make clean      remove all that was built here (and take the test cluster down)
 
 build := build
@@ -23,7 +23,6 @@ programs := $(build)/src/controller/compute-domain-controller \
 	$(build)/src/daemon/compute-domain-daemon
 
 FUZZ_SECONDS ?= 60
-MINUTES ?= 60
 
 .PHONY: all deps image test unit fuzz-test cluster-test demo bench fuzz soak clean
 .DELETE_ON_ERROR:
@@ -74,7 +73,7 @@ fuzz: fuzz-test
 
 soak: image
 	test/cluster/tools
-	end=$$(( $$(date +%s) + $(MINUTES) * 60 )); while [ $$(date +%s) -lt $$end ]; do test/cluster/run-tests || exit 1; done
+	test/soak/run
 
 clean:
 	@test ! -d $${CD_CLUSTER_DIR:-/var/lib/compute-domains-test} || test/cluster/down

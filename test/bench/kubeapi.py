@@ -83,33 +83,57 @@ class Cluster:
 
 
 class Watch:
-    """Follows a collection in a thread. `on_event(type, object, arrived)` runs there; wait(condition) sees the objects by name."""
+    """Follows a collection in a thread. `on_event(type, object, arrived)` runs there; wait(condition) sees the objects by name.
+    It outlives an API server that goes away or has forgotten the version to go on from: then it lists again."""
 
     def __init__(self, cluster, path, on_event=None):
         self.cluster, self.path, self.on_event = cluster, path, on_event
-        self.objects, self.changed, self.ended = {}, threading.Condition(), False
-        first = cluster.get(path)
-        for o in first["items"]:
-            self.objects[(o["metadata"].get("namespace"), o["metadata"]["name"])] = o
-        self.version = first["metadata"]["resourceVersion"]
+        self.objects, self.changed, self.ended = {}, threading.Condition(), threading.Event()
+        self.list()
         self.thread = threading.Thread(target=self.follow, daemon=True)
         self.thread.start()
 
+    def list(self):
+        """Takes what is there now and returns what that changed."""
+        found = self.cluster.get(self.path)
+        listed = {(o["metadata"].get("namespace"), o["metadata"]["name"]): o for o in found["items"]}
+        with self.changed:
+            before, self.objects = self.objects, listed
+            self.version = found["metadata"]["resourceVersion"]
+        changes = [("DELETED", o) for key, o in before.items() if key not in listed]
+        return changes + [("MODIFIED" if key in before else "ADDED", o) for key, o in listed.items() if before.get(key) != o]
+
     def follow(self):
         joiner = "&" if "?" in self.path else "?"
-        while not self.ended:
-            self.conn = self.cluster.connect(timeout=3600)
+        while not self.ended.is_set():
             try:
-                self.conn.request("GET", f"{self.path}{joiner}watch=1&resourceVersion={self.version}", headers=self.cluster.headers())
-                for line in self.conn.getresponse():
+                conn = self.cluster.connect(timeout=3600)
+                conn.request("GET", f"{self.path}{joiner}watch=1&resourceVersion={self.version}", headers=self.cluster.headers())
+                for line in conn.getresponse():
                     self.take(json.loads(line), time.monotonic())
-            except (OSError, ValueError, http.client.HTTPException, AttributeError):
-                pass
+            except (OSError, ValueError, KeyError, http.client.HTTPException, AttributeError):
+                self.start_again()
+
+    def start_again(self):
+        while not self.ended.wait(0.2):
+            try:
+                changes = self.list()
+            except (OSError, ValueError, RuntimeError, NotFound, http.client.HTTPException):
+                continue  # not back yet
+            with self.changed:
+                for kind, o in changes:
+                    self.tell(kind, o, time.monotonic())
+            return
+
+    def tell(self, kind, o, arrived):
+        if self.on_event:
+            self.on_event(kind, o, arrived)
+        self.changed.notify_all()
 
     def take(self, event, arrived):
         o = event["object"]
-        if event["type"] == "ERROR" or self.ended:
-            return
+        if event["type"] == "ERROR":
+            raise ValueError(o.get("message"))
         self.version = o["metadata"]["resourceVersion"]
         key = (o["metadata"].get("namespace"), o["metadata"]["name"])
         with self.changed:
@@ -117,9 +141,7 @@ class Watch:
                 self.objects.pop(key, None)
             else:
                 self.objects[key] = o
-            if self.on_event:
-                self.on_event(event["type"], o, arrived)
-            self.changed.notify_all()
+            self.tell(event["type"], o, arrived)
 
     def wait(self, condition, seconds, what):
         """The time at which condition(list of objects) became true."""
@@ -132,4 +154,4 @@ class Watch:
             return time.monotonic()
 
     def stop(self):
-        self.ended = True
+        self.ended.set()

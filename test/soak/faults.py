@@ -1,0 +1,384 @@
+"""The faults that strike during the soak.
+
+A fault is a generator. It does harm, yields how long that shall last, and mends what it broke (only the cause: healing is the product's).
+It yields seconds, or a function that says what it waits for, None when that is there. What it returns is the evidence: such a function too,
+about the part that was struck. A fault that finds nothing to strike returns before it yields."""
+
+import os
+import signal
+
+from world import (CD_GROUP, CONTROLLER, DAEMON, DRA_GROUP, DRIVER, DRIVER_NS, NS, PLUGIN, UID_LABEL, alive, container_ids, name, node_of, runs)
+
+WHOLE = lambda: None  # noqa: E731
+
+
+class Hit:
+    """One strike: what it may use, and what it tells of itself."""
+
+    def __init__(self, world, rng, workloads, busy):
+        self.w, self.k, self.rng, self.workloads = world, world.k, rng, workloads
+        self.what = ""       # for people: whom it struck
+        self.affects = None  # names of the workloads that have to be well again; None: all
+        self.nodes = set()   # nobody else may strike these meanwhile
+        self.busy = busy     # nodes that others strike
+
+    def choose(self, things):
+        things = list(things)
+        return self.rng.choice(things) if things else None
+
+    def free_node(self):
+        node = self.choose(sorted(name(n) for n in self.w.all(self.w.nodes) if name(n) not in self.busy))
+        if node:
+            self.on_node(node)
+        return node
+
+    def on_node(self, node):
+        self.what, self.affects = node, {w for w in self.workloads() if any(node_of(p) == node for p in self.w.workload_pods(w))}
+        self.nodes = {node}
+
+    def some_daemon(self):
+        pod = self.choose(sorted((p for p in self.w.daemons() if node_of(p) not in self.busy), key=name))
+        if pod:
+            self.on_node(node_of(pod))
+        return pod
+
+    def some_workload(self):
+        workload = self.choose(sorted(self.workloads()))
+        if workload:
+            self.what, self.affects = workload, {workload}
+        return workload
+
+    def kill(self, pids, how=signal.SIGKILL):
+        for pid in pids:
+            try:
+                os.kill(pid, how)
+            except ProcessLookupError:
+                pass
+
+    def other_container(self, watch, pod):
+        """Evidence: the pod is gone, or runs with other containers than now."""
+        before, key = container_ids(pod), (pod["metadata"]["namespace"], name(pod))
+
+        def missing():
+            now = watch.objects.get(key)
+            return f"{name(pod)} has not been started again" if now and (container_ids(now) & before or not (runs(now) or not alive(now))) else None
+        return missing
+
+    def replaced(self, app, node):
+        def missing():
+            if node not in {name(n) for n in self.w.all(self.w.nodes)}:
+                return None
+            return None if any(runs(p) and node_of(p) == node for p in self.w.of_app(app)) else f"no {app} runs on {node}"
+        return missing
+
+    def controller_works(self):
+        """Evidence: somebody has renewed the lease since now, and leads."""
+        before = self.w.lease().get("renewTime")
+
+        def missing():
+            leader = self.w.leader()
+            return None if leader and runs(leader) and self.w.lease().get("renewTime") != before else "no controller leads"
+        return missing
+
+
+def both(*evidence):
+    return lambda: next(filter(None, (e() for e in evidence)), None)
+
+
+# ---- our programs ----
+
+def controller_killed(h):
+    pod = h.w.leader()
+    if not pod:
+        return None
+    h.what = name(pod)
+    h.kill(h.w.of_pod(pod, CONTROLLER))
+    yield 0
+    return both(h.other_container(h.w.ours, pod), h.controller_works())
+
+
+def controller_hangs(h):
+    """Longer than its lease lasts, at times: the other one leads, and this one must see that it does not any more."""
+    pod = h.w.leader()
+    if not pod:
+        return None
+    h.what, pids = name(pod), h.w.of_pod(pod, CONTROLLER)
+    h.kill(pids, signal.SIGSTOP)
+    yield h.rng.uniform(2, 25)
+    h.kill(pids, signal.SIGCONT)
+    return h.controller_works()
+
+
+def controllers_deleted(h):
+    for pod in h.w.of_app(CONTROLLER):
+        h.k.delete(f"/api/v1/namespaces/{DRIVER_NS}/pods/{name(pod)}")
+    yield 0
+    return h.controller_works()
+
+
+def plugin_killed(h):
+    node = h.free_node()
+    pod = node and h.w.plugin_on(node)
+    if not pod:
+        return None
+    h.kill(h.w.of_pod(pod, PLUGIN))
+    yield 0
+    return h.other_container(h.w.ours, pod)
+
+
+def plugin_deleted(h):
+    node = h.free_node()
+    pod = node and h.w.plugin_on(node)
+    if not pod:
+        return None
+    h.k.delete(f"/api/v1/namespaces/{DRIVER_NS}/pods/{name(pod)}")
+    yield 0
+    return both(h.other_container(h.w.ours, pod), h.replaced(PLUGIN, node))
+
+
+def plugin_finds_garbage(h):
+    """It is killed, and its checkpoint is not what it was when it comes back."""
+    node = h.free_node()
+    pod = node and h.w.plugin_on(node)
+    if not pod:
+        return None
+    path = os.path.join(h.w.state, "nodes", node.rsplit("-", 1)[1], "kubelet/plugins", DRIVER, "checkpoint.json")
+    h.kill(h.w.of_pod(pod, PLUGIN))
+    with open(path, "r+b") as f:
+        whole = f.read()
+        f.truncate(h.rng.randrange(len(whole)))
+        if h.rng.random() < 0.5:
+            f.seek(h.rng.randrange(len(whole)))
+            f.write(h.rng.randbytes(20))
+    yield 0
+    return h.other_container(h.w.ours, pod)
+
+
+def daemon_killed(h):
+    pod = h.some_daemon()
+    if not pod:
+        return None
+    h.kill(h.w.of_pod(pod, DAEMON))
+    yield 0
+    return h.other_container(h.w.ours, pod)
+
+
+def daemon_deleted(h):
+    pod = h.some_daemon()
+    if not pod:
+        return None
+    h.k.delete(f"/api/v1/namespaces/{DRIVER_NS}/pods/{name(pod)}")
+    yield 0
+    return h.other_container(h.w.ours, pod)
+
+
+def imex_again(h, pod, before):
+    key = (DRIVER_NS, name(pod))
+
+    def missing():
+        if key not in h.w.ours.objects or not alive(h.w.ours.objects[key]):
+            return None
+        return None if set(h.w.of_pod(pod, "nvidia-imex")) - before else f"nvidia-imex of {name(pod)} has not been started again"
+    return missing
+
+
+def imex_killed(h):
+    pod = h.some_daemon()
+    pids = pod and h.w.of_pod(pod, "nvidia-imex")
+    if not pids:
+        return None
+    h.kill(pids, h.rng.choice([signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM]))
+    yield 0
+    return imex_again(h, pod, set(pids))
+
+
+def imex_crashes_in_a_loop(h):
+    pod = h.some_daemon()
+    pids = pod and h.w.of_pod(pod, "nvidia-imex")
+    if not pids:
+        return None
+    node = node_of(pod)
+    h.w.knob(node, *h.rng.choice([["CRASH_AFTER_MS=200"], ["REFUSE_START=no"]]))
+    h.kill(pids)
+    yield h.rng.uniform(3, 12)
+    h.w.knob(node, "CRASH_AFTER_MS=", "REFUSE_START=")
+    return imex_again(h, pod, set(h.w.of_pod(pod, "nvidia-imex")) | set(pids))
+
+
+# ---- Kubernetes ----
+
+def api_server_gone(h):
+    """What a watch could go on from is forgotten at times, so that it has to list again."""
+    h.w.api_up = False
+    h.w.command("apiserver", h.rng.choice(["stop", "kill"]))
+    if h.rng.random() < 0.5:
+        h.w.compact()
+    yield h.rng.uniform(0, 20)
+    h.w.command("apiserver", "start")
+    h.w.api_up = True
+    return h.controller_works()
+
+
+def kubelet_restarted(h):
+    node = h.free_node()
+    if not node:
+        return None
+    k = node.rsplit("-", 1)[1]
+    h.w.command("kubelet", k, h.rng.choice(["stop", "kill"]))
+    yield h.rng.uniform(0, 10)
+    h.w.command("kubelet", k, "start")
+    return WHOLE
+
+
+def node_cut_off(h):
+    node = h.free_node()
+    if not node:
+        return None
+    k = node.rsplit("-", 1)[1]
+    h.w.command("link", k, "down")
+    yield h.rng.uniform(1, 20)
+    h.w.command("link", k, "up")
+    return WHOLE
+
+
+def node_loses_power(h):
+    node = h.free_node()
+    if not node:
+        return None
+    k = node.rsplit("-", 1)[1]
+    here = [(watch, p) for watch in (h.w.pods, h.w.ours) for p in h.w.all(watch) if node_of(p) == node]
+    h.w.command("power", k, "off")
+    yield h.rng.uniform(0, 15)
+    h.w.command("power", k, "on")
+    return both(*(h.other_container(watch, p) for watch, p in here))
+
+
+def pod_deleted(h):
+    """While it runs, or while its claim is being prepared."""
+    pod = h.choose(sorted((p for p in h.w.all(h.w.pods) if alive(p) and node_of(p)), key=name))
+    if not pod:
+        return None
+    h.what, h.affects = f"{name(pod)} ({pod['status']['phase']})", {pod["metadata"]["labels"]["workload"]}
+    h.k.delete(f"/api/v1/namespaces/{NS}/pods/{name(pod)}")
+    yield 0
+    return h.other_container(h.w.pods, pod)
+
+
+# ---- ComputeDomains and what belongs to them ----
+
+def domain_deleted(h, at_once):
+    workload = h.some_workload()
+    cd = workload and h.workloads()[workload].cd
+    o = cd and h.w.domain(cd)
+    if not o or not alive(o):
+        return None
+    h.what, h.affects = cd, {w for w, x in h.workloads().items() if x.cd == cd}
+    path = f"{CD_GROUP}/namespaces/{NS}/computedomains"
+    h.k.delete(f"{path}/{cd}")
+    gone = lambda: None if h.w.domain(cd) is None else f"ComputeDomain {cd} does not go"  # noqa: E731
+    yield gone
+    yield 0 if at_once else h.rng.uniform(0, 5)
+    h.k.create(path, {"apiVersion": "resource.nvidia.com/v1beta1", "kind": "ComputeDomain", "metadata": {"name": cd, "namespace": NS}, "spec": o["spec"]})
+    # Pods of a domain that is gone do not belong to the one of the same name: their owner makes them anew.
+    h.affects = {w for w, x in h.workloads().items() if x.cd == cd}
+    for pod in h.w.all(h.w.pods):
+        if pod["metadata"]["labels"]["workload"] in h.affects:
+            h.k.delete(f"/api/v1/namespaces/{NS}/pods/{name(pod)}")
+    return WHOLE
+
+
+def domain_deleted_under_its_workload(h):
+    return (yield from domain_deleted(h, False))
+
+
+def domain_made_again_with_its_name(h):
+    return (yield from domain_deleted(h, True))
+
+
+def objects_of_a_domain_deleted(h):
+    """By hand: the controller has to bring them back."""
+    workload = h.some_workload()
+    cd = workload and h.workloads()[workload].cd
+    o = cd and h.w.domain(cd)
+    if not o:
+        return None
+    uid, what = o["metadata"]["uid"], h.rng.choice(["DaemonSet", "daemon template", "workload template", "label", "clique"])
+    h.what, h.affects = f"{what} of {cd}", {w for w, x in h.workloads().items() if x.cd == cd}
+    watch, path, old = None, None, None
+    if what == "DaemonSet":
+        watch, path = h.w.sets, f"/apis/apps/v1/namespaces/{DRIVER_NS}/daemonsets"
+    elif what == "clique":
+        watch, path = h.w.cliques, f"{CD_GROUP}/namespaces/{DRIVER_NS}/computedomaincliques"
+    elif what != "label":
+        watch, path = h.w.templates, f"{DRA_GROUP}/namespaces/{NS if what == 'workload template' else DRIVER_NS}/resourceclaimtemplates"
+    if what == "label":
+        node = h.choose(sorted(name(n) for n in h.w.all(h.w.nodes) if n["metadata"]["labels"].get(UID_LABEL) == uid))
+        if node:
+            h.k.patch(f"/api/v1/nodes/{node}", {"metadata": {"labels": {UID_LABEL: None}}})
+            old = node
+    else:
+        mine = [x for x in h.w.all(watch) if uid in (x["metadata"].get("labels", {}).get(UID_LABEL), name(x)[:len(uid)]) or name(x).endswith(uid)]
+        mine = [x for x in mine if f"/namespaces/{x['metadata']['namespace']}/" in path]
+        old = h.choose(sorted(mine, key=name))
+        if old:
+            h.k.delete(f"{path}/{name(old)}")
+    if not old:
+        return None
+    yield 0
+    if what == "label" or what == "clique":
+        return WHOLE
+
+    def missing():
+        now = watch.objects.get((old["metadata"]["namespace"], name(old)))
+        if h.w.domain(cd) is None or h.w.domain(cd)["metadata"]["uid"] != uid:
+            return None
+        return None if now and now["metadata"]["uid"] != old["metadata"]["uid"] and alive(now) else f"{what} of {cd} is not there again"
+    return missing
+
+
+# ---- the fabric ----
+
+def states(h, node, wanted):
+    def missing():
+        found = h.w.clique_of(node)
+        return None if len(found) == 2 and all((c or "").endswith(wanted) for c in found) else f"the slice of {node} states {found}"
+    return missing
+
+
+def node_moves_to_another_clique(h):
+    node = h.free_node()
+    if not node:
+        return None
+    k = node.rsplit("-", 1)[1]
+    h.w.command("clique", k, 2)
+    yield states(h, node, ".2")
+    yield h.rng.uniform(0, 10)
+    h.w.command("clique", k, 1)
+    return states(h, node, ".1")
+
+
+def fabric_registers_again(h):
+    """As after a reset: in progress for a while, with whatever runs there."""
+    node = h.free_node()
+    if not node:
+        return None
+    k = node.rsplit("-", 1)[1]
+    h.w.command("gpu", k, "FABRIC_STATE=2")
+    yield h.rng.uniform(1, 40)
+    h.w.command("gpu", k, "FABRIC_STATE=3")
+    return states(h, node, ".1")
+
+
+def title(fault):
+    return fault.__name__.replace("_", " ")
+
+
+# Those that need neither the API server nor a command of the cluster that asks it.
+LOCAL = [controller_killed, controller_hangs, plugin_killed, plugin_finds_garbage, daemon_killed, imex_killed, imex_crashes_in_a_loop, node_cut_off]
+# Each with how often it shall strike, compared with the others.
+FAULTS = {
+    controller_killed: 2, controller_hangs: 2, controllers_deleted: 1, plugin_killed: 3, plugin_deleted: 2, plugin_finds_garbage: 2,
+    daemon_killed: 3, daemon_deleted: 3, imex_killed: 3, imex_crashes_in_a_loop: 2, api_server_gone: 3, kubelet_restarted: 2, node_cut_off: 2,
+    node_loses_power: 2, pod_deleted: 4, domain_deleted_under_its_workload: 2, domain_made_again_with_its_name: 2,
+    objects_of_a_domain_deleted: 2, node_moves_to_another_clique: 1, fabric_registers_again: 1,
+}

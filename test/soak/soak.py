@@ -1,0 +1,335 @@
+"""Lets workloads of one to six pods come and go in several ComputeDomains while faults strike, and wants nothing left at the end.
+
+The cluster, the image and the chart are set up by ./run, which calls this."""
+
+import argparse
+import collections
+import concurrent.futures
+import heapq
+import itertools
+import os
+import random
+import signal
+import statistics
+import sys
+import time
+
+import faults
+from world import CD_GROUP, NS, PLUGIN, World, alive, condition, containers, name, runs
+from kubeapi import NotFound
+
+DOMAINS = [f"cd-{i}" for i in range(4)]
+OUTSTANDING = 3    # with more faults unhealed at once, nobody could say which of them it is that does not heal
+HEAL_LIMIT_S = 330  # the kubelet starts a container that keeps ending only every five minutes
+LEFT_LIMIT_S = 180
+Workload = collections.namedtuple("Workload", "cd replicas")
+
+
+def deployment(workload, cd, replicas):
+    pod = {
+        "terminationGracePeriodSeconds": 0,
+        "resourceClaims": [{"name": "channel", "resourceClaimTemplateName": cd}],
+        "containers": [{
+            "name": "worker", "image": "compute-domains/busybox:test", "imagePullPolicy": "Never", "resources": {"claims": [{"name": "channel"}]},
+            "command": ["sh", "-c", "test -c /dev/nvidia-caps-imex-channels/channel0 || exit 77; exec sleep 1000000"],
+        }],
+    }
+    return {
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": workload, "namespace": NS},
+        "spec": {"replicas": replicas, "selector": {"matchLabels": {"workload": workload}}, "progressDeadlineSeconds": 3600,
+                 "template": {"metadata": {"labels": {"workload": workload}}, "spec": pod}},
+    }
+
+
+class Strike:
+    """A fault under way: first its harm, then the wait until what it struck is whole."""
+
+    def __init__(self, fault, hit):
+        self.fault, self.hit, self.steps = fault, hit, fault(hit)
+        self.running = None     # a step in a thread
+        self.waiting = None     # for seconds, or for something to be there
+        self.since = self.harm_ended = None
+        self.struck = False     # it has done some harm
+        self.evidence, self.affected = None, set()
+
+
+class Soak:
+    def __init__(self, world, seed, kinds):
+        self.w, self.rng, self.kinds = world, random.Random(seed), kinds
+        self.workloads, self.strikes, self.healed = {}, [], collections.defaultdict(list)
+        self.failures = []
+        self.threads = concurrent.futures.ThreadPoolExecutor(8)
+        self.serial, self.agenda, self.order = itertools.count(1), [], itertools.count()
+        self.start = time.monotonic()
+
+    def log(self, text):
+        print(f"{time.monotonic() - self.start:7.1f} s  {text}", flush=True)
+
+    def at(self, seconds, action):
+        heapq.heappush(self.agenda, (time.monotonic() + seconds, next(self.order), action))
+
+    def fail(self, text):
+        self.failures.append(text)
+        self.log("FAILED: " + text)
+
+    # ---- workloads ----
+
+    def free_pods(self):
+        return self.w.n_nodes - sum(x.replicas for x in self.workloads.values())
+
+    def api_fault(self):
+        return any(s.fault is faults.api_server_gone and s.harm_ended is None for s in self.strikes)
+
+    def churn(self):
+        """One change: a workload comes, goes, grows or shrinks."""
+        if self.api_fault():
+            return
+        path, free = f"/apis/apps/v1/namespaces/{NS}/deployments", self.free_pods()
+        if free and (not self.workloads or self.rng.random() < 0.5):
+            w, n = f"w{next(self.serial)}", self.rng.randint(1, free)
+            cd = self.rng.choice(DOMAINS)
+            self.w.k.create(path, deployment(w, cd, n))
+            self.workloads[w] = Workload(cd, n)
+            self.log(f"workload {w}: {n} pods in {cd}")
+            return
+        w = self.rng.choice(sorted(self.workloads))
+        cd, n = self.workloads[w]
+        wanted = self.rng.choice([i for i in range(n + free + 1) if i != n])
+        if wanted == 0:
+            self.w.k.delete(f"{path}/{w}")
+            del self.workloads[w]
+        else:
+            self.w.k.patch(f"{path}/{w}", {"spec": {"replicas": wanted}})
+            self.workloads[w] = Workload(cd, wanted)
+        self.log(f"workload {w}: {n} to {wanted} pods in {cd}")
+
+    # ---- faults ----
+
+    def may_strike(self, fault):
+        harming = [s for s in self.strikes if s.harm_ended is None]
+        if any(s.fault is fault for s in harming):
+            return False
+        if self.api_fault():
+            return fault in faults.LOCAL
+        return fault is not faults.api_server_gone or all(s.fault in faults.LOCAL for s in harming)
+
+    def strike(self):
+        kinds = [f for f in self.kinds if self.may_strike(f)]
+        if len(self.strikes) >= OUTSTANDING or not kinds:
+            return
+        fault = self.rng.choices(kinds, [faults.FAULTS[f] for f in kinds])[0]
+        busy = set().union(*(s.hit.nodes for s in self.strikes))
+        hit = faults.Hit(self.w, random.Random(self.rng.random()), lambda: dict(self.workloads), busy)
+        s = Strike(fault, hit)
+        s.since = time.monotonic()
+        self.strikes.append(s)
+        self.step(s)
+
+    def step(self, s):
+        s.waiting = None
+        s.running = self.threads.submit(lambda: next(s.steps))
+        s.running.add_done_callback(lambda _: self.w.news.set())
+
+    def after_step(self, s):
+        future, s.running = s.running, None
+        try:
+            wait = future.result()
+        except StopIteration as end:
+            if not s.struck:
+                self.strikes.remove(s)  # there was nothing to strike
+                return
+            s.evidence, s.harm_ended = end.value or faults.WHOLE, time.monotonic()
+            return
+        except Exception as e:  # whatever it is, the run has failed by it
+            self.fail(f"{faults.title(s.fault)} {s.hit.what}: {e!r}")
+            self.strikes.remove(s)
+            return
+        if not s.struck:
+            s.struck = True
+            s.affected = set(self.workloads) if s.hit.affects is None else set(s.hit.affects)
+            self.log(f"fault: {faults.title(s.fault)}: {s.hit.what}")
+        if callable(wait):
+            s.waiting = wait
+        else:
+            end = time.monotonic() + wait
+            s.waiting = lambda: None if time.monotonic() >= end else "its time"
+            self.at(wait, lambda: None)
+
+    def missing_of(self, s):
+        """What a fault still waits for, None when all is well."""
+        if s.waiting:
+            return s.waiting()
+        text = s.evidence()
+        for w in sorted(s.affected & set(self.workloads)):
+            text = text or self.w.missing(self.workloads[w].cd, w, self.workloads[w].replicas)
+        return text
+
+    def look(self):
+        now = time.monotonic()
+        for s in list(self.strikes):
+            if s.running:
+                if s.running.done():
+                    self.after_step(s)
+                continue
+            text = self.missing_of(s)
+            if text and now - (s.harm_ended or s.since) > HEAL_LIMIT_S:
+                self.fail(f"{faults.title(s.fault)}: {s.hit.what} is not healed after {HEAL_LIMIT_S} s: {text}")
+                self.strikes.remove(s)
+            elif not text and s.waiting:
+                self.step(s)
+            elif not text:
+                self.strikes.remove(s)
+                self.healed[s.fault].append(now - s.harm_ended)
+                self.log(f"healed after {now - s.harm_ended:.1f} s: {faults.title(s.fault)}: {s.hit.what}")
+
+    def state(self):
+        """For whoever wonders what it waits for: kill -USR1."""
+        for s in self.strikes:
+            doing = "at work" if s.running else "harming" if s.harm_ended is None else "healing"
+            self.log(f"{doing}: {faults.title(s.fault)}: {s.hit.what}: {None if s.running else self.missing_of(s)}")
+
+    # ---- the run ----
+
+    def turn(self, limit=1.0):
+        now = time.monotonic()
+        while self.agenda and self.agenda[0][0] <= now:
+            heapq.heappop(self.agenda)[2]()
+        self.look()
+        pause = min([limit] + [at - time.monotonic() for at, _, _ in self.agenda[:1]])
+        self.w.news.wait(max(0.0, pause))
+        self.w.news.clear()
+
+    def broken(self):
+        return bool(self.failures or self.w.violations)
+
+    def until(self, what, seconds):
+        """Goes on until nothing is missing; what() says what is."""
+        end = time.monotonic() + seconds
+        while (text := what()) and time.monotonic() < end:
+            self.turn()
+        return text
+
+    def keep_doing(self, action, shortest, longest, end):
+        def again():
+            if time.monotonic() < end:
+                action()
+                self.at(self.rng.uniform(shortest, longest), again)
+        self.at(self.rng.uniform(shortest, longest), again)
+
+    def missing_of_any(self):
+        return next(filter(None, (self.w.missing(x.cd, w, x.replicas) for w, x in sorted(self.workloads.items()))), None)
+
+    def storm(self, seconds):
+        end = time.monotonic() + seconds
+        self.keep_doing(self.churn, 4, 12, end)
+        self.keep_doing(self.strike, 2, 7, end)
+        while time.monotonic() < end and not self.broken():
+            self.turn()
+        self.agenda.clear()
+        if text := self.until(lambda: "faults" if self.strikes else self.missing_of_any(), HEAL_LIMIT_S + 30):
+            self.fail(f"not well after the storm: {text}")
+
+    def make_domains(self):
+        for cd in DOMAINS:
+            self.w.k.create(f"{CD_GROUP}/namespaces/{NS}/computedomains", {
+                "apiVersion": "resource.nvidia.com/v1beta1", "kind": "ComputeDomain", "metadata": {"name": cd, "namespace": NS},
+                "spec": {"numNodes": 0, "channel": {"resourceClaimTemplate": {"name": cd}}}})
+
+    def delete_all(self):
+        for w in list(self.workloads):
+            self.w.k.delete(f"/apis/apps/v1/namespaces/{NS}/deployments/{w}")
+        self.workloads.clear()
+        for cd in DOMAINS:
+            self.w.k.delete(f"{CD_GROUP}/namespaces/{NS}/computedomains/{cd}")
+        left = self.until(self.w.leftovers, LEFT_LIMIT_S)
+        for text in left:
+            self.fail("left behind: " + text)
+
+    def warm_up(self):
+        """A formation of all nodes, which touches all the code that ordinary life does; what the programs hold after it is the measure."""
+        self.make_domains()
+        self.workloads["warm-up"] = Workload(DOMAINS[0], self.w.n_nodes)
+        self.w.k.create(f"/apis/apps/v1/namespaces/{NS}/deployments", deployment("warm-up", DOMAINS[0], self.w.n_nodes))
+        if text := self.until(self.missing_of_any, 120):
+            self.fail(f"warm-up: {text}")
+        self.delete_all()
+        return self.w.figures()
+
+
+def worst(figures):
+    """{program: (most private dirty MB, most descriptors)}"""
+    found = {}
+    for (program, _), (mb, fds) in figures.items():
+        before = found.get(program, (0, 0))
+        found[program] = (max(before[0], mb), max(before[1], fds))
+    return found
+
+
+def grown(before, now, spare_mb, spare_fds):
+    """What has become more than a run may leave."""
+    texts = []
+    limits = worst(before)
+    for (program, pod), (mb, fds) in now.items():
+        most_mb, most_fds = limits[program]
+        if mb > most_mb + spare_mb:
+            texts.append(f"{program} in {pod} holds {mb:.2f} MB of private memory, at the start the most was {most_mb:.2f} MB")
+        if fds > most_fds + spare_fds:
+            texts.append(f"{program} in {pod} has {fds} descriptors, at the start the most was {most_fds}")
+    return texts
+
+
+def report(soak, before, now):
+    lines = ["| fault | survived | healed: median | worst |", "|---|---|---|---|"]
+    every = []
+    for fault in sorted(faults.FAULTS, key=faults.title):
+        times = soak.healed.get(fault)
+        if times:
+            every += times
+            lines.append(f"| {faults.title(fault)} | {len(times)} | {statistics.median(times):.1f} s | {max(times):.1f} s |")
+    if every:
+        lines.append(f"| all | {len(every)} | {statistics.median(every):.1f} s | {max(every):.1f} s |")
+    lines.append("")
+    for program, (mb, fds) in sorted(worst(now).items()):
+        was = worst(before)[program]
+        lines.append(f"{program}: at most {was[0]:.2f} MB private dirty and {was[1]} descriptors at the start, {mb:.2f} MB and {fds} at the end.")
+    return lines
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__)
+    p.add_argument("--state", required=True, help="the folder of the test cluster")
+    p.add_argument("--nodes", type=int, required=True)
+    p.add_argument("--minutes", type=float, required=True)
+    p.add_argument("--seed", type=int, required=True)
+    p.add_argument("--faults", default="", help="only these, by their names in faults.py, separated by commas")
+    p.add_argument("--output", required=True)
+    a = p.parse_args()
+    kinds = [f for f in faults.FAULTS if not a.faults or f.__name__ in a.faults.split(",")]
+
+    world = World(a.state, a.nodes)
+    soak = Soak(world, a.seed, kinds)
+    signal.signal(signal.SIGUSR1, lambda *_: soak.state())
+    soak.log(f"seed {a.seed}, {a.minutes:g} minutes, {a.nodes} nodes, {len(kinds)} kinds of faults")
+    before = soak.warm_up()
+    now = before
+    if not soak.broken():
+        soak.make_domains()
+        soak.storm(a.minutes * 60)
+        if not soak.broken():
+            soak.delete_all()
+            soak.until(lambda: grown(before, world.figures(), 0.5, 2), 90)
+            now = world.figures()
+            for text in grown(before, now, 0.5, 2):
+                soak.fail(text)
+    lines = report(soak, before, now)
+    print("\n".join(lines))
+    with open(a.output, "w") as f:
+        f.write(f"seed {a.seed}, {a.minutes:g} minutes, {a.nodes} nodes\n\n" + "\n".join(lines) + "\n")
+    for text in soak.failures + world.violations:
+        print(f"soak: {text}", file=sys.stderr)
+    if soak.broken():
+        print(f"soak: FAILED with seed {a.seed}", file=sys.stderr)
+    os._exit(1 if soak.broken() else 0)  # threads that still wait for something are of no more use
+
+
+main()

@@ -1,0 +1,260 @@
+"""What the soak knows of the cluster: watches, processes and files, and the questions that it asks of them."""
+
+import base64
+import collections
+import glob
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+import urllib.request
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TEST = os.path.dirname(HERE)
+sys.path.insert(0, os.path.join(TEST, "bench"))
+from kubeapi import Cluster, Watch  # noqa: E402
+
+NS, DRIVER_NS, DRIVER = "soak", "nvidia-compute-domains", "compute-domain.nvidia.com"
+CD_GROUP = "/apis/resource.nvidia.com/v1beta1"
+DRA_GROUP = "/apis/resource.k8s.io/v1"
+UID_LABEL, CLIQUE_LABEL, IMEX = "resource.nvidia.com/computeDomain", "nvidia.com/gpu.clique", "imex.resource.nvidia.com/"
+CONTROLLER, PLUGIN, DAEMON = "compute-domain-controller", "compute-domain-kubelet-plugin", "compute-domain-daemon"
+NO_CHANNEL = 77  # what a workload's container ends with when its channel is not there
+# The ways in which a container of ours may end: by itself, by a signal of ours, or with its node.
+HARMLESS_ENDS = (0, 137, 143, 255)
+
+
+def name(o):
+    return o["metadata"]["name"]
+
+
+def alive(o):
+    return "deletionTimestamp" not in o["metadata"]
+
+
+def containers(pod):
+    return pod.get("status", {}).get("containerStatuses", [])
+
+
+def runs(pod):
+    return alive(pod) and bool(containers(pod)) and all(c.get("ready") for c in containers(pod)) and pod["status"]["phase"] == "Running"
+
+
+def node_of(pod):
+    return pod["spec"].get("nodeName")
+
+
+def container_ids(pod):
+    return {c.get("containerID") for c in containers(pod)}
+
+
+def condition(o, kind):
+    return next((c["status"] for c in o.get("status", {}).get("conditions", []) if c["type"] == kind), None)
+
+
+class World:
+    def __init__(self, state, nodes):
+        self.state, self.n_nodes = state, nodes
+        self.commands = os.path.join(TEST, "cluster")
+        self.k = Cluster(os.path.join(self.commands, "kubectl"))
+        self.news = threading.Event()
+        self.violations = []
+        self.api_up = True
+
+        def follow(path, look=None):
+            def on_event(kind, o, arrived):
+                if look:
+                    look(kind, o)
+                self.news.set()
+            return Watch(self.k, path, on_event)
+
+        self.indices = {}
+        self.pods = follow(f"/api/v1/namespaces/{NS}/pods", self.look_at_workload)
+        self.ours = follow(f"/api/v1/namespaces/{DRIVER_NS}/pods", self.look_at_ours)
+        self.nodes = follow("/api/v1/nodes")
+        self.domains = follow(f"{CD_GROUP}/computedomains")
+        self.cliques = follow(f"{CD_GROUP}/computedomaincliques", self.look_at_clique)
+        self.claims = follow(f"{DRA_GROUP}/resourceclaims")
+        self.templates = follow(f"{DRA_GROUP}/resourceclaimtemplates")
+        self.slices = follow(f"{DRA_GROUP}/resourceslices")
+        self.sets = follow(f"/apis/apps/v1/namespaces/{DRIVER_NS}/daemonsets")
+        self.leases = follow(f"/apis/coordination.k8s.io/v1/namespaces/{DRIVER_NS}/leases")
+
+    # ---- what must never be seen ----
+
+    def violation(self, text):
+        if text not in self.violations:
+            self.violations.append(text)
+            self.news.set()
+
+    def look_at_workload(self, kind, pod):
+        for c in containers(pod):
+            for when in ("state", "lastState"):
+                if c.get(when, {}).get("terminated", {}).get("exitCode") == NO_CHANNEL:
+                    self.violation(f"pod {name(pod)} ran on {node_of(pod)} without its channel")
+
+    def look_at_ours(self, kind, pod):
+        for c in containers(pod):
+            end = c.get("lastState", {}).get("terminated") or c.get("state", {}).get("terminated")
+            if end and end["exitCode"] not in HARMLESS_ENDS:
+                self.violation(f"container {c['name']} of {name(pod)} on {node_of(pod)} ended with {end['exitCode']}: {end.get('message', '')[-300:]}")
+
+    def look_at_clique(self, kind, clique):
+        key, seats = name(clique), {d["nodeName"]: d.get("index") for d in clique.get("daemons") or []}
+        taken = collections.Counter(seats.values())
+        for index, n in taken.items():
+            if n > 1:
+                self.violation(f"clique {key}: index {index} is given to {n} nodes")
+        for node, index in seats.items():
+            before = self.indices.get((key, node), index)
+            if before != index and kind != "DELETED":
+                self.violation(f"clique {key}: the index of {node} changed from {before} to {index}")
+        self.indices = {k: v for k, v in self.indices.items() if k[0] != key}
+        if kind != "DELETED":
+            self.indices.update({(key, node): index for node, index in seats.items()})
+
+    # ---- questions ----
+
+    @staticmethod
+    def all(watch):
+        with watch.changed:
+            return list(watch.objects.values())
+
+    def of_app(self, app):
+        return [p for p in self.all(self.ours) if p["metadata"].get("labels", {}).get("app") == app]
+
+    def daemons(self):
+        return [p for p in self.of_app("imex-daemon") if runs(p)]
+
+    def plugin_on(self, node):
+        return next((p for p in self.of_app(PLUGIN) if node_of(p) == node and alive(p)), None)
+
+    def lease(self):
+        return next((lease for lease in self.all(self.leases) if "controller" in name(lease)), {"spec": {}})["spec"]
+
+    def leader(self):
+        holder = self.lease().get("holderIdentity") or ""
+        return next((p for p in self.of_app(CONTROLLER) if holder.startswith(name(p))), None)
+
+    def domain(self, cd):
+        return next((d for d in self.all(self.domains) if name(d) == cd and d["metadata"]["namespace"] == NS), None)
+
+    def workload_pods(self, workload):
+        return [p for p in self.all(self.pods) if p["metadata"].get("labels", {}).get("workload") == workload]
+
+    def clique_of(self, node):
+        """The clique that each device of the node's slice states, None for one that states none."""
+        return [d.get("attributes", {}).get("cliqueID", {}).get("string")
+                for s in self.all(self.slices) if s["spec"].get("nodeName") == node and s["spec"]["driver"] == DRIVER for d in s["spec"]["devices"]]
+
+    def missing(self, cd, workload, replicas):
+        """What keeps a workload from being well, None when it is."""
+        pods = [p for p in self.workload_pods(workload) if alive(p)]
+        running = [p for p in pods if runs(p)]
+        if len(running) != replicas or len(pods) != replicas:
+            return f"{workload}: {len(running)} of {replicas} pods run ({', '.join(sorted(name(p) + ' on ' + str(node_of(p)) for p in pods if not runs(p)))})"
+        o = self.domain(cd)
+        if not o or not alive(o):
+            return f"{cd}: there is no such ComputeDomain"
+        ready = {n["name"] for n in o.get("status", {}).get("nodes") or [] if n.get("status") == "Ready"}
+        for p in running:
+            if node_of(p) not in ready:
+                return f"{cd}: {node_of(p)} is not ready in its status"
+        if replicas and condition(o, "PeersConnected") != "True":
+            return f"{cd}: peers are not connected"
+        return None
+
+    # ---- processes ----
+
+    @staticmethod
+    def processes(program, pod_uid=None):
+        found = []
+        for path in glob.glob("/proc/[0-9]*/cmdline"):
+            folder = os.path.dirname(path)
+            try:
+                words = open(path, "rb").read().split(b"\0")
+                if os.path.basename(words[0].decode(errors="replace")) != program or b"check" in words:
+                    continue
+                if pod_uid and pod_uid not in open(folder + "/cgroup").read():
+                    continue
+            except OSError:
+                continue
+            found.append(int(os.path.basename(folder)))
+        return found
+
+    def of_pod(self, pod, program):
+        return self.processes(program, pod["metadata"]["uid"])
+
+    def figures(self):
+        """{(program, pod): (private dirty MB, descriptors)} of controllers and plugins."""
+        found = {}
+        for program in (CONTROLLER, PLUGIN):
+            for pod in self.of_app(program):
+                for pid in self.of_pod(pod, program):
+                    try:
+                        text = open(f"/proc/{pid}/smaps_rollup").read()
+                        fds = len(os.listdir(f"/proc/{pid}/fd"))
+                    except OSError:
+                        continue
+                    found[(program, name(pod))] = (int(re.search(r"^Private_Dirty:\s+(\d+) kB", text, re.M).group(1)) / 1024, fds)
+        return found
+
+    # ---- commands of the test cluster ----
+
+    def command(self, what, *args):
+        path = os.path.join(self.commands, what)
+        done = subprocess.run([path, *map(str, args)], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        if done.returncode:
+            raise RuntimeError(f"{what} {' '.join(map(str, args))}: {done.stdout}{done.stderr}")
+        return done.stdout
+
+    def knob(self, node, *pairs):
+        program = os.path.join(os.path.dirname(TEST), "build", "test", "standin", "standin-knob")
+        k = node.rsplit("-", 1)[1]
+        subprocess.run([program, os.path.join(self.state, "nodes", k, "run/nvidia/driver/usr/bin/nvidia-imex"), *pairs], check=True, capture_output=True)
+
+    def etcd(self, call, body):
+        url = urllib.request.Request("http://127.0.0.1:23790/v3/kv/" + call, json.dumps(body).encode())
+        return json.loads(urllib.request.urlopen(url, timeout=10).read())
+
+    def compact(self):
+        """Makes etcd forget all versions but the last, as it does every five minutes."""
+        now = self.etcd("range", {"key": base64.b64encode(b"x").decode()})["header"]["revision"]
+        self.etcd("compaction", {"revision": now, "physical": True})
+
+    # ---- what is left when all is deleted ----
+
+    def leftovers(self):
+        left = [f"ComputeDomain {name(o)}" for o in self.all(self.domains)]
+        left += [f"clique {name(o)}" for o in self.all(self.cliques)]
+        left += [f"ResourceClaim {o['metadata']['namespace']}/{name(o)}" for o in self.all(self.claims)]
+        left += [f"ResourceClaimTemplate {o['metadata']['namespace']}/{name(o)} (finalizers {o['metadata'].get('finalizers')})"
+                 for o in self.all(self.templates)]
+        left += [f"pod {name(o)}" for o in self.all(self.pods)]
+        left += [f"daemon pod {name(o)} on {node_of(o)}" for o in self.of_app("imex-daemon")]
+        left += [f"DaemonSet {name(o)}" for o in self.all(self.sets) if UID_LABEL in o["metadata"].get("labels", {})]
+        left += [f"label of {name(o)}" for o in self.all(self.nodes) if UID_LABEL in o["metadata"].get("labels", {})]
+        for k in range(self.n_nodes):
+            left += [f"node-{k}: {text}" for text in self.files_on(k)]
+        for program in (DAEMON, "nvidia-imex"):
+            left += [f"process {pid} ({program})" for pid in self.processes(program) if self.is_of_cluster(pid)]
+        return left
+
+    def is_of_cluster(self, pid):
+        try:
+            return f"/{os.path.basename(self.state)}/" in open(f"/proc/{pid}/cgroup").read()
+        except OSError:
+            return False
+
+    def files_on(self, k):
+        plugin = os.path.join(self.state, "nodes", str(k), "kubelet/plugins", DRIVER)
+        left = [f"CDI file {os.path.basename(p)}" for p in glob.glob(os.path.join(self.state, "nodes", str(k), "run/cdi", "*claim_*"))]
+        left += [f"folder of domain {os.path.basename(p)}" for p in glob.glob(os.path.join(plugin, "domains", "*"))]
+        left += [f"temporary file {os.path.basename(p)}" for p in glob.glob(os.path.join(plugin, ".*tmp*"))]
+        try:
+            claims = json.load(open(os.path.join(plugin, "checkpoint.json")))["v2"].get("preparedClaims") or {}
+        except (OSError, ValueError, KeyError) as e:
+            return left + [f"checkpoint.json: {e!r}"]
+        return left + [f"checkpoint entry {uid} ({c.get('checkpointState')})" for uid, c in claims.items()]
