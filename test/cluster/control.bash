@@ -27,7 +27,7 @@ set_machine() {
 }
 
 set_network() {
-	[[ -d /sys/class/net/$bridge ]] && return
+	ip link show "$bridge" &>/dev/null && return
 	# Left to itself a bridge takes the lowest address of its ports, so that each new node could make the others lose it.
 	ip link add "$bridge" address 02:00:c6:12:00:01 type bridge
 	# Pods reach pods of other nodes by way of the machine; without this it would tell them of shorter ways.
@@ -183,6 +183,6 @@ control_down() {
 	for service in dns controller-manager scheduler apiserver etcd; do
 		stop "$control/$service.pid" KILL
 	done
-	[[ ! -d /sys/class/net/$bridge ]] || ip link del "$bridge"
+	! ip link show "$bridge" &>/dev/null || ip link del "$bridge"
 	[[ ! -e $state/sysctls ]] || sysctl -qp "$state/sysctls"
 }
