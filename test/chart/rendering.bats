@@ -178,12 +178,9 @@ load chart.bash
 	refused "does not allocate GPUs yet" --set resources.gpus.enabled=true
 	refused "does not allocate GPUs yet" --set resources.gpus.enabled=true --set gpuResourcesEnabledOverride=true
 	refused "no admission webhook yet" --set webhook.enabled=true
-	refused "hostManaged is not available in this version" --set resources.computeDomains.imex.mode=hostManaged
-	refused "hostManaged is not available in this version" --set resources.computeDomains.imex.mode=hostManaged \
-		--set featureGates.HostManagedIMEXDaemon=true
-	refused 'there is no mode "both"' --set resources.computeDomains.imex.mode=both
-	refused "channel is not available in this version" --set resources.computeDomains.imex.isolation=channel
-	refused 'there is no isolation "pod"' --set resources.computeDomains.imex.isolation=pod
+	refused '"both" is neither driverManaged nor hostManaged' --set resources.computeDomains.imex.mode=both
+	refused "channel is not offered: workloads of one IMEX domain share channel 0" --set resources.computeDomains.imex.isolation=channel
+	refused '"pod" is neither domain nor channel' --set resources.computeDomains.imex.isolation=pod
 	refused "needs controller.leaderElection.enabled=true" --set controller.leaderElection.enabled=false
 	refused "ComputeDomainCliques cannot work without" --set featureGates.IMEXDaemonsWithDNSNames=false
 	refused "nothing needs nvidia-ctk" --set nvidiaCtkPath=/usr/bin/nvidia-ctk

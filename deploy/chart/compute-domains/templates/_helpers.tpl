@@ -55,6 +55,15 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 {{- end -}}
 
+{{/* The same of the kubelet plugin, as a label selector. */}}
+{{- define "compute-domains.pluginSelector" -}}
+{{- $terms := list -}}
+{{- range $key, $value := include "compute-domains.selectorLabels" (list . "kubelet-plugin") | fromYaml -}}
+{{- $terms = append $terms (printf "%s=%s" $key $value) -}}
+{{- end -}}
+{{- join "," $terms -}}
+{{- end -}}
+
 {{/*
 Labels of pods: a merge, because selectorLabelsOverride may hold any of the other keys and has to win. Takes
 (list $ "component").
@@ -113,6 +122,20 @@ true
 {{/* The value of FEATURE_GATES. */}}
 {{- define "compute-domains.featureGates" -}}
 {{- range $gate, $on := .Values.featureGates }}{{ $gate }}={{ $on }},{{ end -}}
+{{- end -}}
+
+{{/* "true" when the alpha feature gate is on. Takes (list $ "Gate"). */}}
+{{- define "compute-domains.alphaGate" -}}
+{{- $gates := (index . 0).Values.featureGates | default dict -}}
+{{- if eq (toString (dig (index . 1) (dig "AllAlpha" false $gates) $gates)) "true" -}}true{{- end -}}
+{{- end -}}
+
+{{/* "true" when the hosts run IMEX themselves, in either way: no daemons, and nothing for them. */}}
+{{- define "compute-domains.hostManaged" -}}
+{{- $imex := .Values.resources.computeDomains.imex | default dict -}}
+{{- if or (include "compute-domains.alphaGate" (list . "HostManagedIMEX")) (eq ($imex.mode | default "driverManaged") "hostManaged") -}}
+true
+{{- end -}}
 {{- end -}}
 
 {{/*

@@ -1,0 +1,106 @@
+# What the chart makes when the hosts run nvidia-imex themselves.
+load chart.bash
+
+gate=(--set featureGates.HostManagedIMEX=true)
+waiting=(--set resources.computeDomains.imex.mode=hostManaged --set featureGates.HostManagedIMEXDaemon=true)
+
+# in_both_modes CMD...: with the objects of each of the two.
+in_both_modes() {
+	render "${gate[@]}"
+	"$@"
+	render "${waiting[@]}"
+	"$@"
+}
+
+@test "default channel DeviceClass exists, daemon DeviceClass does not exist" {
+	in_both_modes is '[kind("DeviceClass")[].metadata.name] == ["compute-domain-default-channel.nvidia.com"]'
+}
+
+@test "daemon RBAC and service account do not exist, nor anything else of the daemons" {
+	in_both_modes is '[.[] | "\(.kind) \(.metadata.name)" | select(contains("daemon"))] == []'
+	render "${gate[@]}" --api-versions security.openshift.io/v1
+	is 'kind("SecurityContextConstraints") == []'
+}
+
+@test "controller and kubelet plugin receive FEATURE_GATES, IMEX_MODE and IMEX_ISOLATION" {
+	render "${gate[@]}"
+	is '[controller, plugin] | all(env("FEATURE_GATES") == "HostManagedIMEX=true,")'
+	is '[controller, plugin] | all(env("IMEX_ISOLATION") == "domain")'
+	render "${waiting[@]}"
+	is '[controller, plugin] | all(env("FEATURE_GATES") == "HostManagedIMEXDaemon=true," and env("IMEX_MODE") == "hostManaged")'
+}
+
+@test "the gate needs no second value, and not the webhook" {
+	render "${gate[@]}"
+	is '[kind("ValidatingWebhookConfiguration"), kind("Service")] == [[], []]'
+	render --set-string featureGates.HostManagedIMEX=true
+	is '[kind("DeviceClass")[].metadata.name] == ["compute-domain-default-channel.nvidia.com"]'
+	# whatever the user says of the gates that it forces off
+	render "${gate[@]}" --set featureGates.IMEXDaemonsWithDNSNames=false
+	render "${gate[@]}" --set featureGates.IMEXDaemonsWithDNSNames=true --set featureGates.ComputeDomainCliques=true
+	render "${gate[@]}" --set featureGates.AllBeta=false --set featureGates.ComputeDomainCliques=true
+}
+
+@test "the controller may take down what the other mode made, and make none of it" {
+	in_both_modes is '[named("Role"; "compute-domains-role-controller").rules[] |
+		select(.resources == ["daemonsets"] or .resources == ["computedomaincliques"]) | .verbs] |
+		length == 2 and all(. == ["get", "list", "watch", "patch", "delete"])'
+	is 'named("Role"; "compute-domains-role-controller").rules[] | select(.resources == ["pods"]) | .verbs == ["get", "list", "watch", "delete"]'
+	is 'named("ClusterRole"; "compute-domains-clusterrole-controller").rules[] | select(.resources == ["resourceclaimtemplates"]) |
+		.verbs | contains(["create", "delete"])'
+}
+
+@test "a kubelet plugin may patch pods in host-managed mode only, and a policy leaves it its own" {
+	in_both_modes is 'named("Role"; "compute-domains-role-kubeletplugin") | .metadata.namespace == "nvidia-compute-domains" and
+		.rules == [{apiGroups: [""], resources: ["pods"], verbs: ["patch"]}]'
+	is 'named("ValidatingAdmissionPolicy"; "compute-domains-plugin-pods").spec | .failurePolicy == "Fail" and
+		(.matchConditions[0].expression | contains("system:serviceaccount:nvidia-compute-domains:compute-domains-service-account-kubeletplugin"))'
+	is 'named("ValidatingAdmissionPolicyBinding"; "compute-domains-plugin-pods").spec.validationActions == ["Deny"]'
+	render
+	is '[.[] | select(.metadata.name | test("role-kubeletplugin|plugin-pods")) | select(.kind != "ClusterRole")] == []'
+}
+
+@test "the controller finds the kubelet plugin's pods by their labels" {
+	in_both_modes is 'controller | env("KUBELET_PLUGIN_SELECTOR") == "compute-domains-component=kubelet-plugin"'
+	render "${gate[@]}" --set selectorLabelsOverride.app=mine --set selectorLabelsOverride.tier=node
+	is 'controller | env("KUBELET_PLUGIN_SELECTOR") == "app=mine,tier=node"'
+	render
+	is 'controller | [env("KUBELET_PLUGIN_SELECTOR")] == []'
+}
+
+@test "settings that contradict each other are refused in the words of the programs" {
+	refused "feature gate HostManagedIMEX=true and resources.computeDomains.imex.mode=hostManaged (IMEX_MODE) are two different host-managed modes" \
+		"${gate[@]}" "${waiting[@]}"
+	refused "resources.computeDomains.imex.mode=hostManaged (IMEX_MODE) requires feature gate HostManagedIMEXDaemon=true, which is false" \
+		--set resources.computeDomains.imex.mode=hostManaged
+	refused "requires feature gate HostManagedIMEXDaemon=true" --set resources.computeDomains.imex.mode=hostManaged \
+		--set featureGates.AllAlpha=true --set featureGates.HostManagedIMEXDaemon=false --set featureGates.HostManagedIMEX=false
+	refused "two different host-managed modes" --set resources.computeDomains.imex.mode=hostManaged --set featureGates.AllAlpha=true
+	refused "channel is not offered" "${gate[@]}" --set resources.computeDomains.imex.isolation=channel
+	refused "ComputeDomainCliques cannot work without" "${waiting[@]}" --set featureGates.IMEXDaemonsWithDNSNames=false
+	! grep -q "resources.computeDomains" "$checkout/src/domain/mode.c" || false # the chart's sentences are the programs', after that prefix
+	local sentence
+	while read -r sentence; do
+		tr -d '"\n' <"$checkout/src/domain/mode.c" | tr -s ' ' | grep -qF "$sentence"
+	done <<-'END'
+		are two different host-managed modes: the gate checks the fabric and does not wait for the host's IMEX, the other waits for it; set one of them
+		requires feature gate HostManagedIMEXDaemon=true, which is false
+		channel is not offered: workloads of one IMEX domain share channel 0; use domain
+	END
+}
+
+@test "the admission rule for claims is optional, off by default, and never stands in the way" {
+	in_both_modes is '[kind("ValidatingAdmissionPolicy")[].metadata.name | select(contains("claim"))] == []'
+	render "${gate[@]}" --set admission.hostManaged.enabled=true
+	is '[kind("ValidatingAdmissionPolicy")[] | select(.metadata.name | contains("claim"))] | length == 2 and
+		all(.spec | .failurePolicy == "Ignore" and .matchConstraints.matchPolicy == "Equivalent" and
+		.matchConstraints.resourceRules[0].operations == ["CREATE"])'
+	is 'map("\(.kind)/\(.metadata.namespace)/\(.metadata.name)") | length == (unique | length)'
+	render --set admission.hostManaged.enabled=true
+	is '[kind("ValidatingAdmissionPolicy")[].metadata.name | select(contains("claim"))] == []'
+}
+
+@test "both modes render nothing twice, and lint" {
+	in_both_modes is 'map("\(.kind)/\(.metadata.namespace)/\(.metadata.name)") | length == (unique | length)'
+	helm lint --strict --namespace nvidia-compute-domains --kube-version 1.36.0 "${gate[@]}" --set admission.hostManaged.enabled=true "$chart"
+}
