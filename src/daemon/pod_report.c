@@ -3,8 +3,10 @@
 #include <stdio.h>
 
 #include "base/json.h"
+#include "base/mem.h"
 #include "domain/names.h"
 
+#define BODY_MAX ((size_t)16 * 1024)
 #define FIRST_MS 1000
 #define STATE_MS 3000
 #define PEERS_COMPLETE_MS 3000
@@ -47,4 +49,39 @@ unsigned pod_report_patience(const struct pod_report *sent, const struct pod_rep
             sent->node_id != now->node_id)
                 return STATE_MS;
         return now->peers_connected >= now->peers_known ? PEERS_COMPLETE_MS : PEERS_MS;
+}
+
+/* A report with its own strings. */
+struct copy {
+        struct arena *a;
+        struct pod_report r;
+};
+
+static void drop(void *report) {
+        struct copy *c = report;
+
+        arena_free(c->a);
+}
+
+static unsigned patience(const void *sent, const void *now) {
+        const struct copy *s = sent, *n = now;
+
+        return pod_report_patience(s ? &s->r : NULL, &n->r);
+}
+
+struct pod_patch *pod_report_patch_new(struct kube_client *c, const char *ns, const char *name) {
+        return pod_patch_new(&(struct pod_patch_options){ .client = c, .ns = ns, .name = name, .patience = patience, .drop = drop });
+}
+
+void pod_report_tell(struct pod_patch *p, const struct pod_report *r) {
+        _cleanup_(buf_done) struct buf body = BUF_INIT(BODY_MAX);
+        struct arena *a = arena_new(256);
+        struct copy *c = arena_alloc(a, sizeof *c);
+
+        *c = (struct copy){ .a = a, .r = *r };
+        c->r.clique_id = arena_strdup(a, r->clique_id);
+        c->r.state = arena_strdup(a, r->state);
+        c->r.reason = arena_strdup(a, r->reason);
+        pod_report_render(r, &body);
+        pod_patch_set(p, c, (struct str){ buf_str(&body), body.n });
 }

@@ -14,7 +14,7 @@
 #include "base/watch_file.h"
 #include "daemon/membership.h"
 #include "daemon/orphans.h"
-#include "daemon/pod_patch.h"
+#include "daemon/pod_report.h"
 #include "domain/names.h"
 #include "imex/imex_agent.h"
 #include "imex/imex_state.h"
@@ -150,7 +150,7 @@ static void on_report(void *u, const struct imex_report *r) {
         } else if (was_ready && !r->ready) {
                 log_warn("IMEX daemon is not ready any more", kv_str("status", r->status), kv_str("reason", reason));
         }
-        pod_patch_set(s->patch, &(struct pod_report){
+        pod_report_tell(s->patch, &(struct pod_report){
                                         .clique_id = s->c->clique_id,
                                         .state = r->status,
                                         .reason = reason,
@@ -312,7 +312,7 @@ static void report_no_fabric(struct supervisor *s) {
         log_info("this node has no NVLink fabric: nothing to do until the end of the pod");
         uv_timer_start(&s->settled, on_settled, SETTLED_MS, 0);
         set_state(s, true, -1, "NO_FABRIC", "");
-        pod_patch_set(s->patch, &(struct pod_report){
+        pod_report_tell(s->patch, &(struct pod_report){
                                         .clique_id = "", .state = "NO_FABRIC", .reason = "", .ready = true, .index = -1, .node_id = -1 });
 }
 
@@ -356,7 +356,7 @@ int supervisor_run(const struct supervisor_config *c, struct err *e) {
 
         r = connect_api(&s, e);
         if (r == 0) {
-                s.patch = pod_patch_new(s.client, c->pod_ns, c->pod);
+                s.patch = pod_report_patch_new(s.client, c->pod_ns, c->pod);
                 if (!*c->clique_id) {
                         report_no_fabric(&s);
                 } else {
