@@ -38,7 +38,7 @@ const char *imex_log_fault(struct str line) {
                   "nvidia-imex finds none of this node's addresses in its node list; delete the daemon pod, so that it gets a fresh "
                   "address and slot" },
                 { "NV_ERR_IN_USE", "",
-                  "another nvidia-imex on this node owns the driver's only IMEX session; stop and disable the host's nvidia-imex.service" },
+                  IMEX_LOG_SESSION_TAKEN "; stop and disable the host's nvidia-imex.service" },
                 { "fabric-imex-mgmt", "fail",
                   "nvidia-imex may not open the driver's fabric-imex-mgmt capability; check that the NVIDIA driver on this node is loaded "
                   "and has IMEX" },

@@ -13,11 +13,12 @@
 struct imex_probe {
         uv_loop_t *loop;
         struct imex_probe_options o;
-        char *ctl_path, *config_path;
+        char *ctl_path, *config_path, *socket_arg, *chroot;
         uv_timer_t timer;
         struct child *child;
         uint64_t status_at, domain_at; /* loop time of the next question */
         unsigned status_ms, domain_ms; /* distance to the one after it */
+        uint64_t put_ns, asked_ns;     /* of the question that is out, and of the last status question that is answered */
         bool relaxed;
 };
 
@@ -55,6 +56,7 @@ static void on_status(void *u, const struct child_result *r) {
         char why[160] = "";
 
         p->child = NULL;
+        p->asked_ns = p->put_ns;
         if (!*word)
                 describe(r, p->o.timeout_ms, why, sizeof why);
         p->status_at = from_now(p, p->status_ms);
@@ -80,12 +82,18 @@ static void on_domain(void *u, const struct child_result *r) {
 static void on_timer(uv_timer_t *t) {
         struct imex_probe *p = t->data;
         bool domain = p->domain_at < p->status_at;
-        const char *const status_argv[] = { p->ctl_path, "-c", p->config_path, "-q", NULL };
+        const char *const config_argv[] = { p->ctl_path, "-c", p->config_path, "-q", NULL };
+        const char *const socket_argv[] = { p->ctl_path, "-q", p->socket_arg, NULL };
         const char *const domain_argv[] = { p->ctl_path, "-c", p->config_path, "-N", "-j", NULL };
         struct child_options co = {
-                .argv = domain ? domain_argv : status_argv, .timeout_ms = p->o.timeout_ms, .done = domain ? on_domain : on_status, .u = p
+                .argv = domain ? domain_argv : p->socket_arg ? socket_argv : config_argv,
+                .chroot = p->chroot,
+                .timeout_ms = p->o.timeout_ms,
+                .done = domain ? on_domain : on_status,
+                .u = p,
         };
 
+        p->put_ns = uv_hrtime();
         p->child = child_run(p->loop, &co);
 }
 
@@ -114,7 +122,12 @@ void imex_probe_relax(struct imex_probe *p) {
         schedule(p);
 }
 
+uint64_t imex_probe_asked_ns(const struct imex_probe *p) {
+        return p->asked_ns;
+}
+
 void imex_probe_domain(struct imex_probe *p, unsigned ms) {
+        BUG_ON(!p->config_path);
         p->domain_ms = DOMAIN_STEP_MS;
         p->domain_at = from_now(p, ms);
         schedule(p);
@@ -133,7 +146,10 @@ struct imex_probe *imex_probe_new(uv_loop_t *loop, const struct imex_probe_optio
         p->loop = loop;
         p->o = *o;
         p->o.ctl_path = p->ctl_path = xstrdup(o->ctl_path);
-        p->o.config_path = p->config_path = xstrdup(o->config_path);
+        p->o.config_path = p->config_path = o->config_path ? xstrdup(o->config_path) : NULL;
+        /* With an equals sign, as the Go driver writes it to the real tool. */
+        p->socket_arg = o->socket_path ? xasprintf("--u=%s", o->socket_path) : NULL;
+        p->o.chroot = p->chroot = o->chroot ? xstrdup(o->chroot) : NULL;
         p->status_at = p->domain_at = NEVER;
         uv_timer_init(loop, &p->timer);
         p->timer.data = p;
@@ -145,6 +161,8 @@ static void on_closed(uv_handle_t *h) {
 
         free(p->ctl_path);
         free(p->config_path);
+        free(p->socket_arg);
+        free(p->chroot);
         free(p);
 }
 

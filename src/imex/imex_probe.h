@@ -13,7 +13,9 @@
 struct imex_probe;
 
 struct imex_probe_options {
-        const char *ctl_path, *config_path; /* copied */
+        /* Copied. Without a config_path the domain cannot be asked for; with a socket_path the status is asked for there, else where the
+         * configuration says. The paths are those in the folder `chroot`, when that is not NULL. */
+        const char *ctl_path, *config_path, *socket_path, *chroot;
         unsigned first_ms, slow_ms, idle_ms, timeout_ms;
         /* IMEX's word, or "" and `why`, a sentence fragment. */
         void (*status)(void *u, const char *word, const char *why);
@@ -24,6 +26,8 @@ struct imex_probe_options {
 
 struct imex_probe *imex_probe_new(uv_loop_t *loop, const struct imex_probe_options *o);
 void imex_probe_free(struct imex_probe *p);
+/* uv_hrtime() of when the last status question that has been answered was put; 0: none yet. */
+uint64_t imex_probe_asked_ns(const struct imex_probe *p);
 
 /* Somebody waits: ask after first_ms, then at growing distances. Asked again while it waits, it begins anew. */
 void imex_probe_hurry(struct imex_probe *p);

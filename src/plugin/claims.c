@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "domain/names.h"
+#include "imex/imex_log.h"
 #include "plugin/claims_priv.h"
 
 static uint64_t now_ns(void) {
@@ -124,6 +125,8 @@ static void on_op_timer(uv_timer_t *t) {
 static void wait_on(struct op *op) {
         if (!op->waiting_since_ns)
                 op->waiting_since_ns = now_ns();
+        if (op->phase != OP_WAITING && op->for_host)
+                host_imex_hurry(op->c->o.host);
         if (op->phase != OP_WAITING && op->closer && !op->watch)
                 prepare_look_closer(op);
         op->phase = OP_WAITING;
@@ -137,25 +140,37 @@ static void stop_waiting(struct op *op) {
 
 static void update_hurry(struct claims *c) {
         const struct op *op;
-        bool waiting = false;
+        bool facts = false, host = false;
         TAILQ_FOREACH(op, &c->ops, link) {
-                waiting = waiting || (op->phase == OP_WAITING && op->for_facts);
+                facts = facts || (op->phase == OP_WAITING && op->for_facts);
+                host = host || (op->phase == OP_WAITING && op->for_host);
         }
-        facts_hurry(c->o.facts, waiting);
+        facts_hurry(c->o.facts, facts);
+        if (!host && c->o.host)
+                host_imex_relax(c->o.host);
 }
 
 void claims__reevaluate(struct claims *c) {
         struct op *op;
         TAILQ_FOREACH(op, &c->ops, link) {
-                if (op->phase == OP_WAITING && prepare_judge(op) != VERDICT_WAIT) {
+                bool for_host = op->for_host;
+                if (op->phase != OP_WAITING)
+                        continue;
+                if (prepare_judge(op) != VERDICT_WAIT) {
                         stop_waiting(op);
                         claims__queue(op);
+                } else if (op->for_host && !for_host) {
+                        host_imex_hurry(c->o.host);
                 }
         }
         update_hurry(c);
 }
 
 void claims_facts_changed(struct claims *c) {
+        claims__reevaluate(c);
+}
+
+void claims_host_answered(struct claims *c) {
         claims__reevaluate(c);
 }
 
@@ -191,6 +206,15 @@ static void on_grace(uv_timer_t *t) {
                 LIST_REMOVE(l, link);
                 free(l);
         }
+}
+
+static void on_session_taken(void *u) {
+        struct claims *c = u;
+        struct event_about node = { "v1", "Node", NULL, c->o.node, c->o.node };
+        log_warn("the host's own nvidia-imex keeps that of a ComputeDomain from starting");
+        event_record(c->o.events, &node, EVENT_WARNING, "HostIMEXInTheWay",
+                     IMEX_LOG_SESSION_TAKEN ", so that ComputeDomains cannot run theirs: stop and disable the host's nvidia-imex.service, or "
+                                            "install with featureGates.HostManagedIMEX=true");
 }
 
 static void on_ready_lost(void *u, const char *domain_uid) {
@@ -552,6 +576,7 @@ int claims_new(const struct claims_options *o, struct claims **ret, struct err *
                                                                            .boot_id = o->boot_id,
                                                                            .changed = on_changed,
                                                                            .lost = on_ready_lost,
+                                                                           .session_taken = on_session_taken,
                                                                            .u = c });
         c->watches = lookup_watches_new(o->kube, on_changed, c);
         c->sweep = sweep_new(c);

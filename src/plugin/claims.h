@@ -15,6 +15,7 @@
 #include "kube/event_recorder.h"
 #include "kube/kube_client.h"
 #include "plugin/facts.h"
+#include "plugin/host_imex.h"
 #include "plugin/metrics.h"
 
 struct claims;
@@ -26,6 +27,7 @@ struct claims_options {
         struct plugin_metrics *metrics;
         struct facts_sampler *facts;
         const struct imex_mode *mode;
+        struct host_imex *host;          /* NULL: not asked, which a mode that waits for the host's IMEX does not allow */
         const char *node, *ns;           /* this node; the driver's namespace, where daemons run */
         const char *plugin_dir, *cdi_root;
         const char *boot_id;
@@ -45,6 +47,8 @@ void claims_unprepare(struct claims *c, struct dra_op *op, const struct dra_clai
 void claims_cancelled(struct claims *c, struct dra_op *op, void *op_data);
 /* Facts have changed: those who wait for them are judged again. */
 void claims_facts_changed(struct claims *c);
+/* The host's IMEX has answered: likewise. */
+void claims_host_answered(struct claims *c);
 
 /* Logs each operation with what it waits for, and each recorded claim. */
 void claims_dump(const struct claims *c);

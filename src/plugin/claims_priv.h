@@ -66,6 +66,7 @@ struct op {
         bool recorded;              /* PrepareStarted is in the journal */
         bool for_facts;             /* it waits for facts */
         bool for_claim;             /* it waits for another claim to go */
+        bool for_host;              /* it waits for the host's IMEX */
         enum verdict verdict;
         char msg[600];
 };

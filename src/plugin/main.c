@@ -19,6 +19,7 @@
 #include "domain/names.h"
 #include "nvidia/nvml.h"
 #include "plugin/claims.h"
+#include "plugin/host_report.h"
 #include "plugin/prestart.h"
 #include "plugin/slice.h"
 
@@ -28,7 +29,8 @@ enum { FLUSH_LIMIT_MS = 2000, MOUNTINFO_MAX = 4 << 20 };
 struct options {
         const char *node, *ns, *http_endpoint, *metrics_path, *cdi_root, *root_host, *root_here, *cdi_hook, *registrar_dir, *plugins_dir;
         const char *imex_mode, *imex_isolation, *imex_socket, *alt_proc_devices, *kubeconfig, *gates, *log_format;
-        int64_t health_port, qps, burst, verbosity;
+        const char *pod;
+        int64_t health_port, qps, burst, verbosity, host_interval_ms;
         bool clique_label;
 };
 
@@ -46,6 +48,8 @@ struct plugin {
         struct http_server *http;
         struct facts_sampler *facts;
         struct slice_publisher *slices;
+        struct host_imex *host;
+        struct host_report *host_report;
         struct claims *claims;
         struct dra_plugin *dra;
         bool registered, stopping;
@@ -85,6 +89,12 @@ static void on_facts(void *u) {
                 .clique_id = f->usable && p->mode->daemons ? f->fabric.clique_id : "",
         });
         claims_facts_changed(p->claims);
+}
+
+static void on_host(void *u) {
+        struct plugin *p = u;
+        host_report_tell(p->host_report, host_imex_get(p->host));
+        claims_host_answered(p->claims);
 }
 
 /* ---- the kubelet ---- */
@@ -193,6 +203,8 @@ static void stop(struct plugin *p, int status) {
         claims_free(p->claims);
         http_server_free(p->http);
         slice_publisher_free(p->slices);
+        host_imex_free(p->host);
+        host_report_free(p->host_report);
         facts_sampler_free(p->facts);
         event_recorder_flush(p->events, FLUSH_LIMIT_MS, on_flushed, p);
 }
@@ -279,6 +291,24 @@ static int start(struct plugin *p, struct err *e) {
                 .changed = on_facts,
                 .u = p,
         });
+        p->host_report = host_report_new(&(struct host_report_options){
+                .kube = p->kube,
+                .events = p->events,
+                .metrics = &p->metrics,
+                .mode = p->mode,
+                .node = p->o.node,
+                .ns = p->o.ns,
+                .pod = p->o.pod,
+        });
+        p->host = host_imex_new(&p->loop, &(struct host_imex_options){
+                .root = root,
+                .socket_path = p->o.imex_socket,
+                .node = p->o.node,
+                .interval_ms = (unsigned)p->o.host_interval_ms,
+                .domain = !p->mode->daemons,
+                .answered = on_host,
+                .u = p,
+        });
         const struct claims_options c = {
                 .loop = &p->loop,
                 .kube = p->kube,
@@ -286,6 +316,7 @@ static int start(struct plugin *p, struct err *e) {
                 .metrics = &p->metrics,
                 .facts = p->facts,
                 .mode = p->mode,
+                .host = p->host,
                 .node = p->o.node,
                 .ns = p->o.ns,
                 .plugin_dir = p->plugin_dir,
@@ -307,6 +338,10 @@ static int check_options(struct plugin *p, struct err *e) {
                 return err_wrap(e, "--feature-gates");
         if (mode_resolve(&p->gates, p->o.imex_mode, p->o.imex_isolation, &p->mode, e) < 0)
                 return -1;
+        if (p->o.imex_socket[0] != '/')
+                return err_set(e, ERR_INVALID, 0, "--imex-host-socket-path: not an absolute path: '%s'", p->o.imex_socket);
+        if (p->o.host_interval_ms < 1000 || p->o.host_interval_ms > 3600000)
+                return err_set(e, ERR_INVALID, 0, "--imex-host-probe-interval: from 1s to 1h, not %lld ms", (long long)p->o.host_interval_ms);
         if (!streq(p->o.log_format, "text") && !streq(p->o.log_format, "json"))
                 return err_set(e, ERR_INVALID, 0, "--logging-format: text or json, not '%s'", p->o.log_format);
         return 0;
@@ -363,6 +398,8 @@ int main(int argc, char **argv) {
                        .imex_mode = "driverManaged",
                        .imex_isolation = "domain",
                        .imex_socket = "/etc/nvidia-imex/imex_ctrl.sock",
+                       .host_interval_ms = 30000,
+                       .pod = "",
                        .alt_proc_devices = "",
                        .kubeconfig = "",
                        .gates = "",
@@ -371,6 +408,7 @@ int main(int argc, char **argv) {
         };
         static const struct flag flags[] = {
                 { "node-name", .type = FLAG_STR, .dest = &p.o.node, .required = true, .help = "name of this node" },
+                { "pod-name", .type = FLAG_STR, .dest = &p.o.pod, .help = "name of this pod, to annotate it; empty: it is not annotated" },
                 { "namespace", .type = FLAG_STR, .dest = &p.o.ns, .help = "the driver's namespace" },
                 { "http-endpoint", .type = FLAG_STR, .dest = &p.o.http_endpoint, .help = "address for metrics and probes; empty: none" },
                 { "metrics-path", .type = FLAG_STR, .dest = &p.o.metrics_path, .help = "path of the metrics" },
@@ -388,7 +426,10 @@ int main(int argc, char **argv) {
                   .help = "accepted; the controller writes that label" },
                 { "imex-mode", .type = FLAG_STR, .dest = &p.o.imex_mode, .help = "driverManaged, or hostManaged with feature gate HostManagedIMEXDaemon" },
                 { "imex-isolation", .type = FLAG_STR, .dest = &p.o.imex_isolation, .help = "domain" },
-                { "imex-host-socket-path", .type = FLAG_STR, .dest = &p.o.imex_socket, .help = "accepted" },
+                { "imex-host-socket-path", .type = FLAG_STR, .dest = &p.o.imex_socket,
+                  .help = "command socket of the host's own nvidia-imex; its config.cfg is looked for in the same folder" },
+                { "imex-host-probe-interval", .type = FLAG_DURATION_MS, .dest = &p.o.host_interval_ms,
+                  .help = "time between two questions to the host's own nvidia-imex while no claim waits for it" },
                 { "alt-proc-devices-path", .type = FLAG_STR, .dest = &p.o.alt_proc_devices,
                   .help = "a file to read instead of /proc/devices" },
                 { "kubeconfig", .type = FLAG_STR, .dest = &p.o.kubeconfig, .help = "empty: the service account of this pod" },

@@ -13,6 +13,7 @@ void plugin_metrics_init(struct plugin_metrics *m, const char *node) {
         static const char *const by_operation[] = { "driver", "operation", NULL }, *const by_type[] = { "node", "driver", "device_type",
                                                                                                         NULL };
         static const char *const by_error[] = { "driver", "error_type", NULL }, *const by_reason[] = { "reason", NULL };
+        static const char *const by_state[] = { "state", NULL }, *const by_host[] = { "status", "domain", "version", NULL };
         struct metrics *r = metrics_new();
         *m = (struct plugin_metrics){
                 .registry = r,
@@ -36,6 +37,12 @@ void plugin_metrics_init(struct plugin_metrics *m, const char *node) {
                 .inside = metric_add(r, METRIC_HISTOGRAM, "nvidia_dra_prepare_inside_seconds",
                                      "Time to prepare a claim without the read of the claim and without waiting.", NULL, inside_buckets,
                                      ARRAY_LEN(inside_buckets)),
+                .host_state = metric_add(r, METRIC_GAUGE, "nvidia_dra_compute_domain_host_imex_state",
+                                         "1 for the state of the host's own nvidia-imex and its domain.", by_state, NULL, 0),
+                .host_info = metric_add(r, METRIC_GAUGE, "nvidia_dra_compute_domain_host_imex_info",
+                                        "1 for what the host's own nvidia-imex says of itself and of its domain.", by_host, NULL, 0),
+                .host_nodes = metric_add(r, METRIC_GAUGE, "nvidia_dra_compute_domain_host_imex_nodes",
+                                         "Nodes of the domain of the host's own nvidia-imex: listed, and of those ready.", by_state, NULL, 0),
         };
         /* Present from the first scrape on: a rate over a series that appears late misses its first event. */
         for (int prepare = 0; prepare < 2; prepare++) {
@@ -89,4 +96,14 @@ void plugin_metrics_offered(struct plugin_metrics *m, const char *reason) {
         metric_set(m->offered, *reason ? 0 : 1, NULL);
         for (size_t i = 0; i < ARRAY_LEN(reasons); i++)
                 metric_set(m->not_offered, streq(reason, reasons[i]) ? 1 : 0, LABELS(reasons[i]));
+}
+
+void plugin_metrics_host(struct plugin_metrics *m, const struct host_imex_status *s) {
+        for (int i = 0; i < HOST_IMEX_STATES; i++)
+                metric_set(m->host_state, (int)s->state == i, LABELS(host_imex_state_names[i]));
+        metric_forget(m->host_info, LABELS(m->host.word, m->host.domain, m->host.version));
+        metric_set(m->host_info, 1, LABELS(s->word, s->domain, s->version));
+        metric_set(m->host_nodes, s->nodes, LABELS("listed"));
+        metric_set(m->host_nodes, s->nodes_ready, LABELS("ready"));
+        m->host = *s;
 }

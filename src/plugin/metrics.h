@@ -4,12 +4,15 @@
 
 #include "base/metrics.h"
 #include "plugin/checkpoint.h"
+#include "plugin/host_status.h"
 
 struct plugin_metrics {
         struct metrics *registry;
         const char *node;
         struct metric *requests, *duration, *inflight, *prepared, *prepare_errors, *unprepare_errors;
         struct metric *offered, *not_offered, *inside;
+        struct metric *host_state, *host_info, *host_nodes;
+        struct host_imex_status host; /* of which host_info has a series */
 };
 
 void plugin_metrics_init(struct plugin_metrics *m, const char *node);
@@ -23,5 +26,6 @@ void plugin_metrics_error(struct plugin_metrics *m, bool prepare, bool lock);
 void plugin_metrics_prepared(struct plugin_metrics *m, const struct checkpoint *table);
 /* reason "": devices are offered. */
 void plugin_metrics_offered(struct plugin_metrics *m, const char *reason);
+void plugin_metrics_host(struct plugin_metrics *m, const struct host_imex_status *s);
 
 #endif

@@ -210,16 +210,23 @@ static enum verdict judge_node(struct op *op, struct want *w) {
 
 static enum verdict judge_readiness(struct op *op, struct want *w) {
         struct claims *c = op->c;
-        if (op->redo || w->is_daemon || !c->o.mode->daemons || facts_get(c->o.facts)->fabric.kind == FABRIC_NONE ||
-            readiness_check(c->readiness, &c->journal.table, w->config.domain_id, &op->for_claim, op->msg, sizeof op->msg))
+        bool ready = true;
+        if (op->redo || w->is_daemon || facts_get(c->o.facts)->fabric.kind == FABRIC_NONE)
                 return VERDICT_GO;
-        return VERDICT_WAIT;
+        if (c->o.mode->daemons) {
+                ready = readiness_check(c->readiness, &c->journal.table, w->config.domain_id, &op->for_claim, op->msg, sizeof op->msg);
+        } else if (c->o.mode->waits_for_host) {
+                /* An answer from before the claim came may be of an IMEX that has ended since. */
+                ready = host_imex_ready(c->o.host, op->began_ns, op->msg, sizeof op->msg);
+                op->for_host = !ready;
+        }
+        return ready ? VERDICT_GO : VERDICT_WAIT;
 }
 
 enum verdict prepare_judge(struct op *op) {
         static enum verdict (*const steps[])(struct op *, struct want *) = { judge_holder, judge_domain, judge_node, judge_readiness };
         const struct checkpoint_claim *entry = checkpoint_find(&op->c->journal.table, op->uid);
-        op->for_facts = op->for_claim = false;
+        op->for_facts = op->for_claim = op->for_host = false;
         if (op->recorded && (!entry || entry->state == CHECKPOINT_ABORTED))
                 return say(op, VERDICT_FAIL, "the claim was unprepared while it was being prepared");
         op->redo = entry && entry->state == CHECKPOINT_COMPLETED;

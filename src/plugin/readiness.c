@@ -11,13 +11,14 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/watch_file.h"
+#include "imex/imex_log.h"
 #include "imex/imex_state.h"
 
 struct domain {
         LIST_ENTRY(domain) link;
         struct readiness *r;
         char *uid, *claim_uid, *dir;
-        bool ready, seen;
+        bool ready, seen, taken;
         struct watch_file watch;
 };
 
@@ -26,6 +27,7 @@ struct readiness {
         char *plugin_dir, *node, *boot_id;
         void (*changed)(void *u);
         void (*lost)(void *u, const char *domain_uid);
+        void (*session_taken)(void *u);
         void *u;
         LIST_HEAD(, domain) domains;
 };
@@ -113,6 +115,10 @@ static void on_change(struct watch_file *w) {
                 log_info("IMEX daemon is not ready any more", kv_str("domain", d->uid), kv_str("reason", why));
         if (was && why)
                 r->lost(r->u, d->uid);
+        bool was_taken = d->taken;
+        d->taken = why && strstr(why, IMEX_LOG_SESSION_TAKEN);
+        if (d->taken && !was_taken)
+                r->session_taken(r->u);
         r->changed(r->u);
 }
 
@@ -176,6 +182,7 @@ struct readiness *readiness_new(uv_loop_t *loop, const struct readiness_options 
         r->boot_id = xstrdup(o->boot_id);
         r->changed = o->changed;
         r->lost = o->lost;
+        r->session_taken = o->session_taken;
         r->u = o->u;
         LIST_INIT(&r->domains);
         return r;

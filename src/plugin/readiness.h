@@ -18,6 +18,8 @@ struct readiness_options {
         void (*changed)(void *u); /* some state file changed */
         /* The daemon of a domain was ready and no longer is. */
         void (*lost)(void *u, const char *domain_uid);
+        /* The daemon of a domain cannot start because the host runs an nvidia-imex of its own. */
+        void (*session_taken)(void *u);
         void *u;
 };
 

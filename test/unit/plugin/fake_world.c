@@ -288,6 +288,32 @@ void facts_hurry(struct facts_sampler *s, bool waiting) {
         w.hurried = waiting;
 }
 
+static uint64_t host_answered_ns;
+
+bool host_imex_ready(const struct host_imex *h, uint64_t since_ns, char *reason, size_t n) {
+        (void)h;
+        bool ready = host_answered_ns > since_ns && streq(w.host_says, "READY");
+        if (!ready)
+                snprintf(reason, n, "n0: the host's nvidia-imex is %s", w.host_says);
+        return ready;
+}
+
+void host_imex_hurry(struct host_imex *h) {
+        (void)h;
+        w.host_hurried = true;
+}
+
+void host_imex_relax(struct host_imex *h) {
+        (void)h;
+        w.host_hurried = false;
+}
+
+void host_answers(const char *says) {
+        w.host_says = says;
+        host_answered_ns = uv_hrtime();
+        claims_host_answered(w.claims);
+}
+
 int facts_major(const struct facts_sampler *s, const char *name, unsigned *ret, struct err *e) {
         (void)s;
         (void)e;
@@ -353,6 +379,7 @@ struct claims *world_process(const char *boot_id) {
                 .loop = &w.loop,
                 .metrics = &w.metrics,
                 .mode = w.mode,
+                .host = (struct host_imex *)&w, /* nobody looks into it */
                 .node = "n0",
                 .ns = "driver",
                 .plugin_dir = w.plugin_dir,

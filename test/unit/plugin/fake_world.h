@@ -40,7 +40,8 @@ extern struct world {
         struct claims *claims;
         struct facts facts;
         const struct imex_mode *mode; /* of the plugin processes made from now on */
-        bool hurried, api_down, api_unknown;
+        const char *host_says; /* the last answer of the host's IMEX */
+        bool hurried, host_hurried, api_down, api_unknown;
         unsigned requests; /* to the API server so far */
         char events[2000]; /* "Kind/name reason: message\n" */
         struct plugin_metrics metrics;
@@ -83,6 +84,9 @@ void kubelet_unprepare(struct claims *c, struct dra_op *op, const char *ns, cons
 void daemon_says(const char *domain, const char *claim_uid, const char *boot_id, bool ready, const char *status, int *lock_fd);
 /* Prepares DAEMON_1 for DOMAIN_A and lets it report READY; w.lock_fd keeps it alive. */
 void daemon_ready(void);
+
+/* The host's IMEX answers a question. */
+void host_answers(const char *says);
 
 char *world_read(const char *path);   /* NULL: there is none; caller frees */
 char *world_cdi(const char *uid);     /* content of a claim's CDI file, or NULL */

@@ -1,6 +1,8 @@
 /* Stale state files, and readiness withdrawn under a channel. */
 #include "fake_world.h"
 
+#include "imex/imex_log.h"
+
 #include <string.h>
 #include <unistd.h>
 
@@ -94,6 +96,23 @@ static void daemon_that_is_back_at_once_is_no_event(void **state) {
         assert_string_equal(w.events, "");
 }
 
+/* Both run: the host's holds the driver's only session. */
+static void host_imex_that_holds_the_session_is_an_event_of_the_node(void **state) {
+        (void)state;
+        struct imex_state s = { .boot_id = BOOT, .claim_uid = DAEMON_1, .status = "BACKOFF" };
+        _cleanup_(freep) char *dir = xasprintf("%s/domains/" DOMAIN_A, w.plugin_dir);
+        const char *fault = imex_log_fault(STR("Failed to allocate Imex session: NV_ERR_IN_USE"));
+        struct err e;
+        daemon_ready();
+        world_turn();
+        snprintf(s.reason, sizeof s.reason, "%s", fault);
+        assert_string_equal(s.reason, fault); /* it fits */
+        assert_int_equal(imex_state_write(dir, &s, &w.lock_fd, &e), 0);
+        for (int i = 0; i < 1000 && !w.events[0]; i++)
+                uv_run(&w.loop, UV_RUN_NOWAIT);
+        assert_non_null(strstr(w.events, "Node/n0 HostIMEXInTheWay"));
+}
+
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, world_setup_claims, world_teardown)
         const struct CMUnitTest tests[] = {
@@ -103,6 +122,7 @@ int main(void) {
                 T(ready_file_is_removed_before_the_next_daemon_is_prepared),
                 T(readiness_withdrawn_under_a_channel_is_an_event),
                 T(daemon_that_is_back_at_once_is_no_event),
+                T(host_imex_that_holds_the_session_is_an_event_of_the_node),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -228,8 +228,90 @@ static void host_channel0_chardev_missing_is_a_warning_and_no_failure(void **sta
         assert_non_null(strstr(w.events, "Pod/pod-c1 IMEXChannelNodeMissing"));
 }
 
+/* ---- the Go driver's variant, IMEX_MODE=hostManaged ---- */
+
+static int setup_go_variant(void **state) {
+        (void)state;
+        return setup_mode("HostManagedIMEXDaemon=true", MODE_HOST_MANAGED);
+}
+
+static void waits_until_the_host_says_READY_and_nothing_else(void **state) {
+        (void)state;
+        struct dra_op op = { 0 };
+        static const char *const others[] = { "INITIALIZING", "NOT_READY", "", "UNAVAILABLE" };
+        /* From before the claim came: it may have ended since. */
+        host_answers("READY");
+        prepare(&op, "c1", CLAIM_1);
+        world_turn();
+        assert_int_equal(op.answer, PENDING);
+        assert_true(w.host_hurried);
+        for (size_t i = 0; i < ARRAY_LEN(others); i++) {
+                host_answers(others[i]);
+                world_turn();
+                assert_int_equal(op.answer, PENDING);
+                assert_true(w.host_hurried);
+        }
+        host_answers("READY");
+        world_wait(&op, PREPARED);
+        assert_false(w.host_hurried);
+}
+
+static void at_the_deadline_the_hosts_state_is_the_cause(void **state) {
+        (void)state;
+        struct dra_op op = { .timeout_ms = 300 };
+        prepare(&op, "c1", CLAIM_1);
+        world_turn();
+        host_answers("WAITING_FOR_RECOVERY");
+        world_wait(&op, FAILED);
+        assert_string_equal(op.msg, "n0: the host's nvidia-imex is WAITING_FOR_RECOVERY");
+}
+
+static void waiting_for_the_channel_first_and_for_the_host_then(void **state) {
+        (void)state;
+        struct dra_op one = { 0 }, two = { 0 }, gone = { 0 };
+        prepare(&one, "c1", CLAIM_1);
+        world_turn();
+        host_answers("READY");
+        world_wait(&one, PREPARED);
+        prepare(&two, "c2", CLAIM_2);
+        world_turn();
+        assert_false(w.host_hurried);
+        kubelet_unprepare(w.claims, &gone, "user", "c1", CLAIM_1);
+        world_wait(&gone, UNPREPARED);
+        world_turn();
+        assert_int_equal(two.answer, PENDING);
+        assert_true(w.host_hurried);
+        host_answers("READY");
+        world_wait(&two, PREPARED);
+}
+
+static void node_without_clique_runs_the_pod_without_a_channel(void **state) {
+        (void)state;
+        struct dra_op op = { 0 };
+        no_clique();
+        prepare(&op, "c1", CLAIM_1);
+        world_turn();
+        assert_int_equal(op.answer, PREPARED);
+        assert_string_equal(op.devices, "r/n0/channel-0=");
+        assert_non_null(strstr(w.events, "Pod/pod-c1 NoIMEXChannel"));
+}
+
+static void all_is_taken_for_the_one_channel_that_was_allocated(void **state) {
+        (void)state;
+        struct dra_op op = { 0 };
+        api_claim("user", "c1", CLAIM_1, "channel-0", CHANNEL, DOMAIN_A, ",\"allocationMode\":\"All\"");
+        prepare(&op, "c1", CLAIM_1);
+        world_turn();
+        host_answers("READY");
+        world_wait(&op, PREPARED);
+        _cleanup_(freep) char *cdi = world_cdi(CLAIM_1);
+        assert_non_null(strstr(cdi, "/channel0\""));
+        assert_null(strstr(cdi, "/channel1\""));
+}
+
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, world_teardown)
+#define GO(f) cmocka_unit_test_setup_teardown(f, setup_go_variant, world_teardown)
         const struct CMUnitTest tests[] = {
                 T(channel_prepare_waits_for_no_daemon_and_mounts_no_imexd),
                 T(channel_prepare_accepts_empty_and_Single),
@@ -246,6 +328,11 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(host_managed_domain_in_a_driver_managed_installation_too, setup_driver_managed,
                                                 world_teardown),
                 T(host_channel0_chardev_missing_is_a_warning_and_no_failure),
+                GO(waits_until_the_host_says_READY_and_nothing_else),
+                GO(at_the_deadline_the_hosts_state_is_the_cause),
+                GO(waiting_for_the_channel_first_and_for_the_host_then),
+                GO(node_without_clique_runs_the_pod_without_a_channel),
+                GO(all_is_taken_for_the_one_channel_that_was_allocated),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,234 @@
+#include "plugin/host_imex.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "imex/imex_probe.h"
+
+enum {
+        FIRST_MS = 10,
+        SLOW_MS = 1000,
+        TIMEOUT_MS = 5000,
+        /* A single question that fails says little on a busy machine. */
+        UNANSWERED_MAX = 2,
+};
+
+/* ---- where to ask ---- */
+
+/* Paths as the tool is given them; NULL: that one does not exist. */
+struct place {
+        char *ctl, *socket, *config, *chroot;
+};
+
+static void place_done(struct place *p) {
+        free(p->ctl);
+        free(p->socket);
+        free(p->config);
+        free(p->chroot);
+        *p = (struct place){ 0 };
+}
+
+static bool same_place(const struct place *a, const struct place *b) {
+        return streq(a->ctl, b->ctl) && streq(a->socket, b->socket) && streq(a->config, b->config) && streq(a->chroot, b->chroot);
+}
+
+static char *if_exists(const char *root, const char *path) {
+        _cleanup_(freep) char *seen = root ? file_join(root, *path == '/' ? path + 1 : path) : xstrdup(path);
+        return access(seen, F_OK) == 0 ? xstrdup(path) : NULL;
+}
+
+struct host_imex {
+        uv_loop_t *loop;
+        uv_timer_t look; /* the next look for the tool and its socket */
+        char *root_host, *root_here, *socket_path, *config_path, *node;
+        struct driver_root root;
+        unsigned interval_ms;
+        bool want_domain, waiting;
+        struct place place;
+        struct imex_probe *probe; /* NULL: there is nobody to ask */
+        unsigned unanswered;
+        bool domain_due; /* asked for since the daemon became READY, and not answered yet */
+        struct host_imex_status domain, status;
+        void (*answered)(void *u);
+        void *u;
+};
+
+static int locate(const struct host_imex *h, struct place *ret, struct err *e) {
+        struct driver_file ctl = { 0 };
+        *ret = (struct place){ 0 };
+        if (driver_root_find_binary(&h->root, "nvidia-imex-ctl", &ctl, e) < 0)
+                return err_wrap(e, "no nvidia-imex-ctl to ask with");
+        for (int here = 0; here < 2 && !ret->ctl; here++) {
+                const char *root = here ? NULL : h->root.here;
+                ret->socket = if_exists(root, h->socket_path);
+                ret->config = if_exists(root, h->config_path);
+                if (ret->socket || ret->config) {
+                        ret->ctl = xstrdup(here ? ctl.here : ctl.inside);
+                        ret->chroot = root ? xstrdup(root) : NULL;
+                }
+        }
+        driver_file_done(&ctl);
+        if (!ret->ctl)
+                return err_set(e, ERR_NOT_FOUND, 0,
+                               "there is neither a command socket '%s' nor a configuration '%s': is nvidia-imex installed, and its command "
+                               "service enabled (IMEX_CMD_ENABLED, IMEX_CMD_UNIX_DOMAIN_PATH)?",
+                               h->socket_path, h->config_path);
+        return 0;
+}
+
+/* ---- asking ---- */
+
+static void answer(struct host_imex *h, const char *word, const char *why) {
+        /* Half of the truth is no state: a daemon that is READY in a domain that is not would first be told of as UP. */
+        if (streq(word, "READY") && h->domain_due)
+                snprintf(h->status.word, sizeof h->status.word, "%s", word);
+        else
+                host_status_judge(word, why, &h->domain, &h->status);
+        h->answered(h->u);
+}
+
+static void on_status(void *u, const char *word, const char *why) {
+        struct host_imex *h = u;
+        h->unanswered = *word ? 0 : h->unanswered + 1;
+        if (h->unanswered && h->unanswered < UNANSWERED_MAX && h->status.state != HOST_IMEX_UNKNOWN) {
+                imex_probe_hurry(h->probe);
+                return;
+        }
+        if (h->want_domain && h->place.config && !streq(h->status.word, "READY") && streq(word, "READY")) {
+                h->domain_due = true;
+                imex_probe_domain(h->probe, 0);
+        }
+        if (!h->waiting)
+                imex_probe_relax(h->probe);
+        answer(h, word, why);
+}
+
+static void on_domain(void *u, const struct imex_ctl_domain *d) {
+        struct host_imex *h = u;
+        char word[sizeof h->status.word];
+        h->domain_due = false;
+        h->domain = (struct host_imex_status){ 0 };
+        if (d)
+                host_status_summarize(d, h->node, &h->domain);
+        memcpy(word, h->status.word, sizeof word);
+        if (*word)
+                answer(h, word, "");
+}
+
+static void drop_probe(struct host_imex *h) {
+        imex_probe_free(h->probe);
+        h->probe = NULL;
+        place_done(&h->place);
+        h->domain = (struct host_imex_status){ 0 };
+        h->domain_due = false;
+        h->unanswered = 0;
+}
+
+static void ask_at(struct host_imex *h, struct place *p) {
+        drop_probe(h);
+        h->place = *p;
+        h->probe = imex_probe_new(h->loop, &(struct imex_probe_options){
+                                                   .ctl_path = p->ctl,
+                                                   .config_path = p->config,
+                                                   .socket_path = p->socket,
+                                                   .chroot = p->chroot,
+                                                   .first_ms = FIRST_MS,
+                                                   .slow_ms = SLOW_MS,
+                                                   .idle_ms = h->interval_ms,
+                                                   .timeout_ms = TIMEOUT_MS,
+                                                   .status = on_status,
+                                                   .domain = on_domain,
+                                                   .u = h,
+                                           });
+        h->status.word[0] = '\0';
+        imex_probe_hurry(h->probe);
+}
+
+/* The tool, the socket and the configuration come and go with the host's packages and services. */
+static void on_look(uv_timer_t *t) {
+        struct host_imex *h = t->data;
+        struct place now;
+        struct err e;
+        uv_timer_start(&h->look, on_look, h->waiting && h->interval_ms > SLOW_MS ? SLOW_MS : h->interval_ms, 0);
+        if (locate(h, &now, &e) < 0) {
+                place_done(&now);
+                drop_probe(h);
+                h->status = (struct host_imex_status){ .state = HOST_IMEX_UNKNOWN };
+                snprintf(h->status.reason, sizeof h->status.reason, "%s", e.msg);
+                h->answered(h->u);
+        } else if (h->probe && same_place(&now, &h->place)) {
+                place_done(&now);
+        } else {
+                ask_at(h, &now);
+        }
+}
+
+const struct host_imex_status *host_imex_get(const struct host_imex *h) {
+        return &h->status;
+}
+
+bool host_imex_ready(const struct host_imex *h, uint64_t since_ns, char *reason, size_t n) {
+        bool fresh = h->probe && imex_probe_asked_ns(h->probe) > since_ns;
+        if (fresh && streq(h->status.word, "READY"))
+                return true;
+        if (*h->status.word && !streq(h->status.word, "READY"))
+                snprintf(reason, n, "%s: the host's nvidia-imex is %s, and this pod waits for READY", h->node, h->status.word);
+        else
+                snprintf(reason, n, "%s: %s", h->node,
+                         h->status.reason[0] && !streq(h->status.word, "READY") ? h->status.reason
+                                                                                : "the host's nvidia-imex has not answered yet");
+        return false;
+}
+
+void host_imex_hurry(struct host_imex *h) {
+        h->waiting = true;
+        if (h->probe)
+                imex_probe_hurry(h->probe);
+        else
+                uv_timer_start(&h->look, on_look, 0, 0);
+}
+
+void host_imex_relax(struct host_imex *h) {
+        if (h->waiting && h->probe)
+                imex_probe_relax(h->probe);
+        h->waiting = false;
+}
+
+struct host_imex *host_imex_new(uv_loop_t *loop, const struct host_imex_options *o) {
+        struct host_imex *h = xnew(struct host_imex);
+        const char *slash = strrchr(o->socket_path, '/');
+        h->loop = loop;
+        h->root_host = xstrdup(o->root.host);
+        h->root_here = xstrdup(o->root.here);
+        h->root = (struct driver_root){ .host = h->root_host, .here = h->root_here };
+        h->socket_path = xstrdup(o->socket_path);
+        h->config_path = xasprintf("%.*s/config.cfg", slash ? (int)(slash - o->socket_path) : 0, o->socket_path);
+        h->node = xstrdup(o->node);
+        h->interval_ms = o->interval_ms;
+        h->want_domain = o->domain;
+        h->answered = o->answered;
+        h->u = o->u;
+        uv_timer_init(loop, &h->look);
+        h->look.data = h;
+        uv_timer_start(&h->look, on_look, 0, 0);
+        return h;
+}
+
+static void on_closed(uv_handle_t *t) {
+        struct host_imex *h = t->data;
+        free(h->root_host);
+        free(h->root_here);
+        free(h->socket_path);
+        free(h->config_path);
+        free(h->node);
+        free(h);
+}
+
+void host_imex_free(struct host_imex *h) {
+        if (!h)
+                return;
+        drop_probe(h);
+        uv_close((uv_handle_t *)&h->look, on_closed);
+}

@@ -1,0 +1,246 @@
+/* How the host's own nvidia-imex is asked, and what its answers come down to. A shell program plays nvidia-imex-ctl. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "domain/names.h"
+#include "plugin/host_imex.h"
+#include "plugin/host_report.h"
+#include "tree.h"
+
+/* ---- what answers come down to ---- */
+
+#define NODE(id, status, ready, to)                                                                                                        \
+        "\"" #id "\":{\"status\":\"" status "\",\"host\":\"10.0.0." #id "\",\"hostName\":\"n" #id "\",\"version\":\"" ready                \
+        "\",\"connections\":{\"0\":{\"status\":\"" to "\"}}}"
+#define UP "{\"nodes\":{" NODE(0, "READY", "580.1", "CONNECTED") "," NODE(1, "READY", "580.2", "CONNECTED") "},\"status\":\"UP\"}"
+#define DEGRADED                                                                                                                           \
+        "{\"nodes\":{" NODE(0, "READY", "580.1", "CONNECTED") "," NODE(1, "UNAVAILABLE", "", "INVALID") "},\"status\":\"DEGRADED\"}"
+#define UNCONNECTED                                                                                                                        \
+        "{\"nodes\":{" NODE(0, "READY", "580.1", "NEVER_CONNECTED") "," NODE(1, "READY", "580.1", "CONNECTED") "},\"status\":"             \
+                                                                                                               "\"DEGRADED\"}"
+
+static struct host_imex_status judged(const char *word, const char *domain) {
+        struct host_imex_status summary = { 0 }, s;
+        struct imex_ctl_domain d;
+        struct arena *a = arena_new(1024);
+        struct err e;
+        if (domain) {
+                assert_int_equal(imex_ctl_parse_domain(str_from(domain), a, &d, &e), 0);
+                host_status_summarize(&d, "n1", &summary);
+        }
+        host_status_judge(word, "it hangs", &summary, &s);
+        arena_free(a);
+        return s;
+}
+
+static void ready_in_a_domain_that_is_up(void **state) {
+        (void)state;
+        struct host_imex_status s = judged("READY", UP);
+        assert_int_equal(s.state, HOST_IMEX_UP);
+        assert_string_equal(s.reason, "");
+        assert_string_equal(s.version, "580.2"); /* this node's */
+        assert_int_equal(s.nodes, 2);
+        assert_int_equal(s.nodes_ready, 2);
+        assert_int_equal(judged("READY", NULL).state, HOST_IMEX_UP);
+}
+
+static void a_degraded_domain_names_who_is_missing(void **state) {
+        (void)state;
+        struct host_imex_status s = judged("READY", DEGRADED);
+        assert_int_equal(s.state, HOST_IMEX_DEGRADED);
+        assert_string_equal(s.reason, "the IMEX domain is DEGRADED: 1 of 2 nodes are READY, not 10.0.0.1 (UNAVAILABLE)");
+        s = judged("READY", UNCONNECTED);
+        assert_int_equal(s.state, HOST_IMEX_DEGRADED);
+        assert_non_null(strstr(s.reason, "not all of them are connected to each other"));
+}
+
+static void whatever_is_not_READY_is_down(void **state) {
+        (void)state;
+        assert_int_equal(judged("INITIALIZING", UP).state, HOST_IMEX_DOWN);
+        assert_string_equal(judged("UNAVAILABLE", NULL).reason, "the host's nvidia-imex is UNAVAILABLE");
+        assert_string_equal(judged("", UP).reason, "the host's nvidia-imex cannot be asked: it hangs");
+        assert_int_equal(judged("", UP).state, HOST_IMEX_DOWN);
+}
+
+static void annotations_are_absent_when_there_is_nothing_to_say(void **state) {
+        (void)state;
+        struct host_imex_status up = judged("READY", UP), down = judged("UNAVAILABLE", NULL), unknown = { .reason = "no tool" };
+        struct buf b = BUF_INIT(4096);
+        host_report_render(&up, &b);
+        assert_string_equal(buf_str(&b), "{\"metadata\":{\"annotations\":{\"" IMEX_ANNOTATION_HOST_STATE
+                                         "\":\"UP\",\"" IMEX_ANNOTATION_HOST_REASON "\":null}}}");
+        buf_clear(&b);
+        host_report_render(&down, &b);
+        assert_non_null(strstr(buf_str(&b), "host-state\":\"DOWN\""));
+        assert_non_null(strstr(buf_str(&b), "host-reason\":\"the host's nvidia-imex is UNAVAILABLE\""));
+        buf_clear(&b);
+        host_report_render(&unknown, &b);
+        assert_non_null(strstr(buf_str(&b), "host-state\":null"));
+        assert_non_null(strstr(buf_str(&b), "host-reason\":\"no tool\""));
+        buf_done(&b);
+}
+
+/* ---- asking ---- */
+
+static uv_loop_t loop;
+static char *root;
+static struct host_imex *host;
+static unsigned answers;
+
+static void on_answered(void *u) {
+        (void)u;
+        answers++;
+}
+
+/* What the tool prints for -q and for -N -j; a note of how it was called is left in `calls`. */
+static void ctl_says(const char *status, const char *domain) {
+        _cleanup_(freep) char *script = xasprintf(
+                "#!/bin/sh\necho \"$*\" >>%s/calls\ncase \"$*\" in *-N*) cat %s/domain ;; *) echo '%s' ;; esac\n", root, root, status);
+        tree_put(root, "domain", domain);
+        tree_put(root, "driver/usr/bin/nvidia-imex-ctl", script);
+}
+
+static int setup(void **state) {
+        (void)state;
+        root = tree_new();
+        uv_loop_init(&loop);
+        answers = 0;
+        return 0;
+}
+
+static void start(void) {
+        _cleanup_(freep) char *here = file_join(root, "driver"), *socket = file_join(root, "imex/imex_ctrl.sock");
+        host = host_imex_new(&loop, &(struct host_imex_options){ .root = { .host = "/run/nvidia/driver", .here = here },
+                                                                 .socket_path = socket,
+                                                                 .node = "n1",
+                                                                 .interval_ms = 50,
+                                                                 .domain = true,
+                                                                 .answered = on_answered });
+}
+
+static int teardown(void **state) {
+        (void)state;
+        host_imex_free(host);
+        uv_run(&loop, UV_RUN_DEFAULT);
+        tree_remove(root);
+        return uv_loop_close(&loop);
+}
+
+static void on_alarm(uv_timer_t *t) {
+        *(bool *)t->data = true;
+}
+
+/* Until the state is this one; the limit is for a test that fails. */
+static void becomes(enum host_imex_state want) {
+        static uv_timer_t alarm;
+        bool late = false;
+        uv_timer_init(&loop, &alarm);
+        alarm.data = &late;
+        uv_timer_start(&alarm, on_alarm, 10000, 0);
+        while ((!answers || host_imex_get(host)->state != want) && !late)
+                uv_run(&loop, UV_RUN_ONCE);
+        assert_false(late);
+        uv_close((uv_handle_t *)&alarm, NULL);
+        uv_run(&loop, UV_RUN_NOWAIT);
+}
+
+static bool was_called_with(const char *arguments) {
+        _cleanup_(freep) char *path = file_join(root, "calls"), *text = NULL, *line = xasprintf("%s\n", arguments);
+        struct err e;
+        return file_read(path, 1 << 20, &text, NULL, &e) == 0 && strstr(text, line);
+}
+
+static void host_without_imex_is_unknown_until_there_is_one(void **state) {
+        (void)state;
+        char reason[400];
+        start();
+        becomes(HOST_IMEX_UNKNOWN);
+        assert_non_null(strstr(host_imex_get(host)->reason, "nvidia-imex-ctl"));
+        ctl_says("READY", UP);
+        becomes(HOST_IMEX_UNKNOWN);
+        tree_put(root, "imex/imex_ctrl.sock", "");
+        tree_put(root, "imex/config.cfg", "");
+        becomes(HOST_IMEX_UP);
+        _cleanup_(freep) char *q = xasprintf("-q --u=%s/imex/imex_ctrl.sock", root), *n = xasprintf("-c %s/imex/config.cfg -N -j", root);
+        assert_true(was_called_with(q));
+        assert_true(was_called_with(n));
+        assert_string_equal(host_imex_get(host)->version, "580.2");
+        assert_true(host_imex_ready(host, 0, reason, sizeof reason));
+}
+
+static void without_a_socket_the_configuration_says_where_to_ask(void **state) {
+        (void)state;
+        ctl_says("READY", DEGRADED);
+        tree_put(root, "imex/config.cfg", "");
+        start();
+        becomes(HOST_IMEX_DEGRADED);
+        _cleanup_(freep) char *q = xasprintf("-c %s/imex/config.cfg -q", root);
+        assert_true(was_called_with(q));
+}
+
+static void the_state_follows_the_daemon(void **state) {
+        (void)state;
+        char reason[400];
+        ctl_says("READY", UP);
+        tree_put(root, "imex/imex_ctrl.sock", "");
+        tree_put(root, "imex/config.cfg", "");
+        start();
+        becomes(HOST_IMEX_UP);
+        ctl_says("UNAVAILABLE", DEGRADED);
+        becomes(HOST_IMEX_DOWN);
+        assert_false(host_imex_ready(host, 0, reason, sizeof reason));
+        assert_string_equal(reason, "n1: the host's nvidia-imex is UNAVAILABLE, and this pod waits for READY");
+        ctl_says("READY", UP);
+        becomes(HOST_IMEX_UP);
+}
+
+static void NOT_READY_is_not_READY(void **state) {
+        (void)state;
+        char reason[400];
+        ctl_says("NOT_READY", UP);
+        tree_put(root, "imex/imex_ctrl.sock", "");
+        start();
+        becomes(HOST_IMEX_DOWN);
+        assert_false(host_imex_ready(host, 0, reason, sizeof reason));
+        assert_non_null(strstr(host_imex_get(host)->reason, "NOT_READY"));
+}
+
+static void only_an_answer_to_a_later_question_counts(void **state) {
+        (void)state;
+        char reason[400];
+        ctl_says("READY", UP);
+        tree_put(root, "imex/imex_ctrl.sock", "");
+        start();
+        becomes(HOST_IMEX_UP);
+        uint64_t now = uv_hrtime();
+        assert_false(host_imex_ready(host, now, reason, sizeof reason));
+        assert_string_equal(reason, "n1: the host's nvidia-imex has not answered yet");
+        host_imex_hurry(host);
+        while (!host_imex_ready(host, now, reason, sizeof reason))
+                uv_run(&loop, UV_RUN_ONCE);
+        host_imex_relax(host);
+}
+
+int main(void) {
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(ready_in_a_domain_that_is_up),
+                cmocka_unit_test(a_degraded_domain_names_who_is_missing),
+                cmocka_unit_test(whatever_is_not_READY_is_down),
+                cmocka_unit_test(annotations_are_absent_when_there_is_nothing_to_say),
+                T(host_without_imex_is_unknown_until_there_is_one),
+                T(without_a_socket_the_configuration_says_where_to_ask),
+                T(the_state_follows_the_daemon),
+                T(NOT_READY_is_not_READY),
+                T(only_an_answer_to_a_later_question_counts),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
