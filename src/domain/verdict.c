@@ -243,26 +243,77 @@ static const struct formation_member *member_at(const struct formation *f, const
         return NULL;
 }
 
-static void node_event(const struct cd_node *was, const struct cd_node *now, const struct formation_member *m, struct arena *a,
-                       struct verdict_event *list, size_t *n) {
-        bool ready = streq(now->status, "Ready"), was_ready = was && streq(was->status, "Ready");
-        if (!was && *now->clique_id)
-                add(list, n, false, "NodeJoined",
-                    formation_text(a, "Node %s has joined clique %s with index %lld", now->name, now->clique_id, (long long)now->index));
-        else if (!was)
-                add(list, n, false, "NodeJoined",
-                    formation_text(a, "Node %s has joined; it has no fabric, so its pods get no channel", now->name));
-        else if (was->index != now->index || !streq(was->clique_id, now->clique_id))
+/* What happened to many nodes in one step is one Event, or a domain of a thousand nodes would tell two thousand while it forms. */
+struct news {
+        const char *reason, *one, *many; /* "Node %s <one>", "%zu nodes <many>: ..." */
+        struct buf names;
+        const char *only; /* the text about the first */
+        size_t n;
+};
+
+enum { NAMED_IN_NEWS = 18 };
+
+static void gather_news(struct news *w, struct arena *a, const char *node, const char *short_detail, const char *long_detail) {
+        if (w->n++ == 0)
+                w->only = formation_text(a, "Node %s %s%s", node, w->one, long_detail);
+        if (w->n <= NAMED_IN_NEWS)
+                buf_addf(&w->names, "%s%s%s", w->n > 1 ? ", " : "", node, short_detail);
+}
+
+static void tell_news(struct news *w, struct arena *a, struct verdict_event *list, size_t *n) {
+        if (w->n > NAMED_IN_NEWS)
+                buf_addf(&w->names, " and %zu more", w->n - NAMED_IN_NEWS);
+        if (w->n)
+                add(list, n, false, w->reason,
+                    w->n == 1 ? w->only : formation_text(a, "%zu nodes %s: %s", w->n, w->many, buf_str(&w->names)));
+        buf_done(&w->names);
+}
+
+static void joined(struct news *w, struct arena *a, const struct cd_node *now) {
+        if (*now->clique_id)
+                gather_news(w, a, now->name, formation_text(a, " (index %lld)", (long long)now->index),
+                            formation_text(a, " clique %s with index %lld", now->clique_id, (long long)now->index));
+        else
+                gather_news(w, a, now->name, " (no fabric)", "; it has no fabric, so its pods get no channel");
+}
+
+static void node_warning(const struct cd_node *was, const struct cd_node *now, const struct formation_member *m, struct arena *a,
+                         struct verdict_event *list, size_t *n) {
+        if (was->index != now->index || !streq(was->clique_id, now->clique_id))
                 add(list, n, true, "NodeMoved",
                     formation_text(a, "Node %s has moved from clique %s, index %lld to clique %s, index %lld", now->name,
                                    str_or(was->clique_id, "none"), (long long)was->index, str_or(now->clique_id, "none"),
                                    (long long)now->index));
-        if (ready && !was_ready)
-                add(list, n, false, "NodeReady", formation_text(a, "Node %s is ready", now->name));
-        else if (!ready && was_ready && m->why == FORMATION_LOST)
+        if (streq(now->status, "Ready") || !streq(was->status, "Ready"))
+                return;
+        if (m->why == FORMATION_LOST)
                 add(list, n, true, "NodeLost", formation_text(a, "Node %s is lost: %s", now->name, m->message));
-        else if (!ready && was_ready)
+        else
                 add(list, n, true, "NodeNotReady", formation_text(a, "Node %s is not ready any more: %s", now->name, m->message));
+}
+
+static size_t node_events(const struct compute_domain *cd, const struct formation *f, const struct verdict *v, struct arena *a,
+                          struct verdict_event *list) {
+        struct news in = { "NodeJoined", "has joined", "have joined", BUF_INIT(8192), NULL, 0 };
+        struct news ready = { "NodeReady", "is ready", "are ready", BUF_INIT(8192), NULL, 0 };
+        struct news left = { "NodeLeft", "has left", "have left", BUF_INIT(8192), NULL, 0 };
+        size_t n = 0;
+        for (size_t i = 0; i < v->n_nodes; i++) {
+                const struct cd_node *now = &v->nodes[i], *was = node_at(cd->nodes, cd->n_nodes, now->name);
+                if (was)
+                        node_warning(was, now, member_at(f, now->name), a, list, &n);
+                else
+                        joined(&in, a, now);
+                if (streq(now->status, "Ready") && !(was && streq(was->status, "Ready")))
+                        gather_news(&ready, a, now->name, "", "");
+        }
+        for (size_t i = 0; i < cd->n_nodes; i++)
+                if (!node_at(v->nodes, v->n_nodes, cd->nodes[i].name))
+                        gather_news(&left, a, cd->nodes[i].name, "", "");
+        tell_news(&in, a, list, &n);
+        tell_news(&ready, a, list, &n);
+        tell_news(&left, a, list, &n);
+        return n;
 }
 
 /* That the hosts' IMEX fails a domain in use, or does so no more. */
@@ -284,13 +335,8 @@ static bool has_reason(const struct verdict_event *list, size_t n, const char *r
 
 size_t verdict_events(const struct compute_domain *cd, const struct formation *f, const struct verdict *v, struct arena *a,
                       struct verdict_event **ret) {
-        struct verdict_event *list = arena_alloc(a, (2 * v->n_nodes + cd->n_nodes + 3) * sizeof *list);
-        size_t n = 0;
-        for (size_t i = 0; i < v->n_nodes; i++)
-                node_event(node_at(cd->nodes, cd->n_nodes, v->nodes[i].name), &v->nodes[i], member_at(f, v->nodes[i].name), a, list, &n);
-        for (size_t i = 0; v->has_nodes && i < cd->n_nodes; i++)
-                if (!node_at(v->nodes, v->n_nodes, cd->nodes[i].name))
-                        add(list, &n, false, "NodeLeft", formation_text(a, "Node %s has left", cd->nodes[i].name));
+        struct verdict_event *list = arena_alloc(a, (2 * v->n_nodes + 3 + v->n_conditions + 2) * sizeof *list);
+        size_t n = node_events(cd, f, v, a, list);
         const struct cd_condition *now = &v->conditions[0], *was = condition_at(cd, now->type);
         if (v->warns && !has_reason(list, n, now->reason) &&
             (!was || !streq(was->reason, now->reason) || !streq(was->message, now->message)))

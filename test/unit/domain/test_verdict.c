@@ -168,6 +168,36 @@ static void events_tell_each_step(void **st) {
         arena_free(a);
 }
 
+static const char *text_of(struct arena *a, const struct compute_domain *cd, struct formation_member *m, size_t n, const char *reason) {
+        struct formation f = { .members = m, .n_members = n };
+        struct verdict v;
+        struct verdict_event *events;
+        const char *text = NULL;
+        verdict_make(cd, &f, &(struct verdict_problem){ 0 }, true, 1000, a, &v);
+        size_t count = verdict_events(cd, &f, &v, a, &events);
+        for (size_t i = 0; i < count; i++) {
+                if (!streq(events[i].reason, reason))
+                        continue;
+                assert_null(text); /* one Event a reason, however many nodes */
+                text = events[i].message;
+        }
+        return text;
+}
+
+static void many_nodes_in_one_step_are_one_event(void **st) {
+        struct arena *a = arena_new(4096);
+        const struct compute_domain *empty = fake_cd_json(a, CD("{'status':'Ready'}"), 0);
+        struct formation_member m[20];
+        for (int i = 0; i < 20; i++)
+                m[i] = ready(formation_text(a, "n%d", i), i);
+        assert_string_equal(text_of(a, empty, m, 1, "NodeReady"), "Node n0 is ready");
+        assert_string_equal(text_of(a, empty, m, 2, "NodeJoined"), "2 nodes have joined: n0 (index 0), n1 (index 1)");
+        assert_string_equal(
+                text_of(a, empty, m, 20, "NodeReady"),
+                "20 nodes are ready: n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15, n16, n17 and 2 more");
+        arena_free(a);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(status_rule),
@@ -176,6 +206,7 @@ int main(void) {
                 cmocka_unit_test(written_only_on_change),
                 cmocka_unit_test(an_old_schema_does_not_make_it_write_for_ever),
                 cmocka_unit_test(events_tell_each_step),
+                cmocka_unit_test(many_nodes_in_one_step_are_one_event),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
