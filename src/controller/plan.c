@@ -142,10 +142,10 @@ static void want_rct(struct work *w, const struct rct *r, const char *ns, const 
         struct buf b = BUF_INIT(MAX_BODY);
         if (!r && streq(target,
                         CD_TARGET_DAEMON)) { /* nobody else has a reason to take that name, so what is there is ours, without its labels */
-                objects_rct(in->settings->resource_api, ns, name, in->uid, target, mode, &b);
+                objects_rct(in->settings->resource_api, ns, name, &in->cd->o.meta, target, mode, &b);
                 add(w, KUBE_APPLY, &kube_resource_claim_templates, ns, name, &b);
         } else if (!r) {
-                objects_rct(in->settings->resource_api, ns, name, in->uid, target, mode, &b);
+                objects_rct(in->settings->resource_api, ns, name, &in->cd->o.meta, target, mode, &b);
                 add(w, KUBE_CREATE, &kube_resource_claim_templates, ns, name, &b)->answer = PLAN_ANSWER_TEMPLATE;
         } else if (r->o.meta.deleted || !objects_rct_matches(r, in->uid, target, mode)) {
                 remove_object(w, &kube_resource_claim_templates, &r->o.meta, r->finalizers, r->n_finalizers);

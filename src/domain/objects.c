@@ -270,8 +270,8 @@ static void rct_labels(struct jw *w, const char *uid, const char *target) {
         jw_map(w, "labels", (const struct jd_pair[]){ { CD_LABEL, uid }, { CD_LABEL_TARGET, target } }, 2);
 }
 
-void objects_rct(const char *resource_api, const char *ns, const char *name, const char *uid, const char *target, const char *mode,
-                 struct buf *out) {
+void objects_rct(const char *resource_api, const char *ns, const char *name, const struct kube_meta *domain, const char *target,
+                 const char *mode, struct buf *out) {
         struct jw w = JW(out);
         struct buf api = BUF_INIT(64);
         buf_addf(&api, "resource.k8s.io/%s", resource_api);
@@ -280,10 +280,17 @@ void objects_rct(const char *resource_api, const char *ns, const char *name, con
         jw_obj(&w, "metadata");
         jw_str(&w, "name", name);
         jw_str(&w, "namespace", ns);
-        rct_labels(&w, uid, target);
+        rct_labels(&w, domain->uid, target);
         finalizer(&w);
         jw_end_obj(&w);
         jw_obj(&w, "spec");
+        /* So that Prepare of a daemon's claim, which all others wait for, needs no look-up. */
+        if (is_daemon(target)) {
+                const struct jd_pair of[] = { { CD_ANNOTATION_NAME, domain->name }, { CD_ANNOTATION_NAMESPACE, domain->ns } };
+                jw_obj(&w, "metadata");
+                jw_map(&w, "annotations", of, ARRAY_LEN(of));
+                jw_end_obj(&w);
+        }
         jw_obj(&w, "spec");
         jw_obj(&w, "devices");
         jw_arr(&w, "requests");
@@ -301,7 +308,7 @@ void objects_rct(const char *resource_api, const char *ns, const char *name, con
         if (!is_daemon(target))
                 jw_str(&w, "allocationMode", mode);
         jw_str(&w, "apiVersion", CD_API_VERSION);
-        jw_str(&w, "domainID", uid);
+        jw_str(&w, "domainID", domain->uid);
         jw_str(&w, "kind", is_daemon(target) ? "ComputeDomainDaemonConfig" : "ComputeDomainChannelConfig");
         jw_end_obj(&w);
         jw_end_obj(&w);

@@ -35,8 +35,8 @@ void objects_daemonset(const struct objects_settings *s, const char *uid, const 
 void objects_template_hash(const struct objects_settings *s, const char *uid, const char *gates, int64_t max_nodes, char ret[static 17]);
 
 /* A claim template, to be created; target CD_TARGET_DAEMON or CD_TARGET_WORKLOAD, mode only for the latter. */
-void objects_rct(const char *resource_api, const char *ns, const char *name, const char *uid, const char *target, const char *mode,
-                 struct buf *out);
+void objects_rct(const char *resource_api, const char *ns, const char *name, const struct kube_meta *domain, const char *target,
+                 const char *mode, struct buf *out);
 /* Does it ask for what objects_rct() would write? Labels and finalizer are not looked at: they can be repaired. */
 bool objects_rct_matches(const struct rct *r, const char *uid, const char *target, const char *mode);
 /* Patch that brings labels and finalizer of a claim template back. */

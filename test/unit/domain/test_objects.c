@@ -128,10 +128,11 @@ static void template_hash(void **state) {
 
 static void claim_templates(void **state) {
         static const char *const apis[] = { "v1", "v1beta2", "v1beta1" };
+        const struct kube_meta domain = { .ns = "w", .name = "train", .uid = UID_A };
         for (size_t i = 0; i < ARRAY_LEN(apis); i++) {
                 struct arena *a = arena_new(4096);
                 struct buf b = BUF_INIT(1 << 16);
-                objects_rct(apis[i], "w", "tpl", UID_A, CD_TARGET_WORKLOAD, "All", &b);
+                objects_rct(apis[i], "w", "tpl", &domain, CD_TARGET_WORKLOAD, "All", &b);
                 bool nested = !streq(apis[i], "v1beta1");
                 assert_string_equal(
                         at(a, &b, "spec.spec.devices.requests"),
@@ -152,10 +153,12 @@ static void claim_templates(void **state) {
                 assert_false(objects_rct_matches(r, UID_A, CD_TARGET_DAEMON, NULL));
                 free(stored);
                 buf_clear(&b);
-                objects_rct(apis[i], "driver", "d", UID_A, CD_TARGET_DAEMON, NULL, &b);
+                objects_rct(apis[i], "driver", "d", &domain, CD_TARGET_DAEMON, NULL, &b);
                 assert_string_equal(at(a, &b, "spec.spec.devices.config.0.opaque.parameters"),
                                     "{\"apiVersion\":\"resource.nvidia.com/v1beta1\",\"domainID\":\"" UID_A
                                     "\",\"kind\":\"ComputeDomainDaemonConfig\"}");
+                assert_string_equal(at(a, &b, "spec.metadata.annotations"),
+                                    "{\"" CD_ANNOTATION_NAME "\":\"train\",\"" CD_ANNOTATION_NAMESPACE "\":\"w\"}");
                 buf_done(&b);
                 arena_free(a);
         }
