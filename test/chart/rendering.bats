@@ -77,6 +77,18 @@ load chart.bash
 	is 'plugin.spec.containers[0].volumeMounts[] | select(.name == "driver-root") | .readOnly and .mountPropagation == "HostToContainer"'
 }
 
+@test "the kubelet plugin finds the host's nvidia-imex where the values say" {
+	render
+	is 'plugin | env("IMEX_HOST_SOCKET_PATH") == "/etc/nvidia-imex/imex_ctrl.sock" and env("IMEX_HOST_PROBE_INTERVAL") == "30s"'
+	is 'plugin.spec.volumes | all(.name != "host-imex")'
+	render --set featureGates.HostManagedIMEX=true --set resources.computeDomains.imex.hostSocketPath=/srv/imex/ctl.sock \
+		--set resources.computeDomains.imex.hostProbeInterval=5s
+	is 'plugin | env("IMEX_HOST_SOCKET_PATH") == "/srv/imex/ctl.sock" and env("IMEX_HOST_PROBE_INTERVAL") == "5s"'
+	is 'plugin.spec.volumes[] | select(.name == "host-imex") | .hostPath.path == "/srv/imex"'
+	is 'plugin.spec.containers[0].volumeMounts[] | select(.name == "host-imex") | .mountPath == "/srv/imex" and .readOnly'
+	is 'plugin.spec.containers[0].env[] | select(.name == "POD_NAME") | .valueFrom.fieldRef.fieldPath == "metadata.name"'
+}
+
 @test "the kubelet plugin's probes follow its port" {
 	render
 	is 'plugin | env("HEALTHCHECK_PORT") == "51515"'
