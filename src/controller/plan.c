@@ -124,8 +124,12 @@ static void want_daemonset(struct work *w) {
                 return;
         for (size_t i = 0; i < in->formation.n_nodes; i++) {
                 const struct formation_node *n = &in->formation.nodes[i];
-                if (n->pod && streq(n->pod->o.meta.ns, d->o.meta.ns) && rules_replace_daemon(n->pod, hash, n->wanted))
+                if (!n->pod || !streq(n->pod->o.meta.ns, d->o.meta.ns) || streq(n->pod->template_hash, hash))
+                        continue;
+                if (rules_replace_daemon(n->pod, hash, n->wanted, in->now))
                         add_delete(w, &kube_pods, &n->pod->o.meta);
+                else if (streq(n->pod->phase, "Pending"))
+                        recheck(w, RULES_UNSTARTED_S);
         }
 }
 

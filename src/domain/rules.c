@@ -98,8 +98,22 @@ void rules_indices(const struct rules_slot *held, size_t n_held, const int64_t *
         *ret_n_freed = n;
 }
 
-bool rules_replace_daemon(const struct pod *p, const char *template_hash, bool node_wanted) {
+static bool never_ran(const struct pod *p, int64_t now) {
+        const struct condition *scheduled = condition_find(p->conditions, p->n_conditions, "PodScheduled");
+        if (!streq(p->phase, "Pending") || p->state || p->ready)
+                return false;
+        if (!p->node || !*p->node)
+                return true;
+        for (size_t i = 0; i < p->n_containers; i++) {
+                const struct pod_container_why *w = p->containers[i].waiting;
+                if (w && !streq(w->reason, "ContainerCreating") && !streq(w->reason, "PodInitializing"))
+                        return true;
+        }
+        return scheduled && scheduled->since + RULES_UNSTARTED_S <= now;
+}
+
+bool rules_replace_daemon(const struct pod *p, const char *template_hash, bool node_wanted, int64_t now) {
         if (p->o.meta.deleted || streq(p->template_hash, template_hash))
                 return false;
-        return !node_wanted || streq(p->phase, "Pending");
+        return !node_wanted || never_ran(p, now);
 }

@@ -40,7 +40,9 @@ void rules_indices(const struct rules_slot *held, size_t n_held, const int64_t *
                    size_t *ret_n_freed);
 
 /* Is this daemon pod to be deleted, so that the DaemonSet makes one by its present template? Never where a channel of the domain is
- * allocated and the daemon has ever run, because a workload may be using it. */
-bool rules_replace_daemon(const struct pod *p, const char *template_hash, bool node_wanted);
+ * allocated and the daemon may have run, because a workload may be using it. The kubelet tells late that a pod runs, so a pod that is on a
+ * node counts as running unless it has said why it does not, or has said nothing for RULES_UNSTARTED_S. `now` in seconds since 1970. */
+enum { RULES_UNSTARTED_S = 60 };
+bool rules_replace_daemon(const struct pod *p, const char *template_hash, bool node_wanted, int64_t now);
 
 #endif

@@ -193,16 +193,33 @@ static void least_recently_used_first(void **state) {
 }
 
 static void replaces_daemons_only_where_nobody_is_hurt(void **state) {
-        struct pod p = { .template_hash = "old", .phase = "Running" };
-        assert_false(rules_replace_daemon(&p, "new", true));
-        assert_true(rules_replace_daemon(&p, "new", false));
-        assert_false(rules_replace_daemon(&p, "old", false));
-        p.phase = "Pending"; /* never ran: nothing to disturb, and perhaps the very thing that the change mends */
-        assert_true(rules_replace_daemon(&p, "new", true));
+        struct pod p = { .template_hash = "old", .phase = "Running", .node = "a" };
+        assert_false(rules_replace_daemon(&p, "new", true, 1000));
+        assert_true(rules_replace_daemon(&p, "new", false, 1000));
+        assert_false(rules_replace_daemon(&p, "old", false, 1000));
         p.o.meta.deleted = 1;
-        assert_false(rules_replace_daemon(&p, "new", false));
-        p = (struct pod){ .phase = "Running" }; /* the Go driver's */
-        assert_false(rules_replace_daemon(&p, "new", true));
+        assert_false(rules_replace_daemon(&p, "new", false, 1000));
+        p = (struct pod){ .phase = "Running", .node = "a" }; /* the Go driver's */
+        assert_false(rules_replace_daemon(&p, "new", true, 1000));
+}
+
+/* The kubelet tells a moment later than the workload's pod starts that the daemon runs. */
+static void a_daemon_that_is_only_said_to_be_pending_is_not_replaced(void **state) {
+        struct condition scheduled = { .type = "PodScheduled", .status = "True", .since = 1000 };
+        struct pod_container_why why = { .reason = "ContainerCreating" };
+        struct pod_container container = { .waiting = &why };
+        struct pod p = { .template_hash = "old", .phase = "Pending", .conditions = &scheduled, .n_conditions = 1 };
+        assert_true(rules_replace_daemon(&p, "new", true, 1001)); /* on no node */
+        p.node = "a";
+        assert_false(rules_replace_daemon(&p, "new", true, 1001));
+        p.containers = &container;
+        p.n_containers = 1;
+        assert_false(rules_replace_daemon(&p, "new", true, 1000 + RULES_UNSTARTED_S - 1));
+        assert_true(rules_replace_daemon(&p, "new", true, 1000 + RULES_UNSTARTED_S));
+        why.reason = "ImagePullBackOff"; /* perhaps the very thing that the change mends */
+        assert_true(rules_replace_daemon(&p, "new", true, 1001));
+        p.ready = "true"; /* it has reported, so it runs */
+        assert_false(rules_replace_daemon(&p, "new", true, 1000 + RULES_UNSTARTED_S));
 }
 
 int main(void) {
@@ -214,6 +231,7 @@ int main(void) {
                 cmocka_unit_test(indices_over_a_life),
                 cmocka_unit_test(least_recently_used_first),
                 cmocka_unit_test(replaces_daemons_only_where_nobody_is_hurt),
+                cmocka_unit_test(a_daemon_that_is_only_said_to_be_pending_is_not_replaced),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
