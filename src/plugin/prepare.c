@@ -180,7 +180,10 @@ static enum verdict judge_domain(struct op *op, struct want *w) {
                                                       : say(op, VERDICT_FAIL, "there is no ComputeDomain %s", w->config.domain_id);
         }
         if (!d || !streq(d->ns, op->ns))
-                return say(op, VERDICT_FAIL, "there is no ComputeDomain %s in namespace '%s' of the claim", w->config.domain_id, op->ns);
+                return say(op, VERDICT_FAIL,
+                           "there is no ComputeDomain %s in namespace '%s' of the claim; if one of the same name has been made since, make "
+                           "the pod anew",
+                           w->config.domain_id, op->ns);
         w->domain_name = d->name;
         w->domain_ns = d->ns;
         if (d->mode && !streq(d->mode, op->c->o.mode->name))
