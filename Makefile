@@ -3,6 +3,7 @@
 #   make            the three programs, in build/
 #   make image      build/image.tar, the image that the chart installs
 #   make test       unit tests, fuzzers, the chart's tests, then the tests on a real cluster
+#   make cluster-test SANITIZE=1   the tests of failures again, on a cluster that runs the programs of the sanitized build
 #   make demo       watch a ComputeDomain form on a real cluster (KEEP=1 leaves it up)
 #   make bench      measure it (PAIRS, SIZES: see test/bench/run)
 #   make fuzz       only the fuzzers, each for FUZZ_SECONDS of processor time (default 60)
@@ -51,11 +52,23 @@ fuzz-test: deps
 		-Db_lundef=false -Dc_args='-fsanitize=fuzzer-no-link -fno-sanitize=pointer-overflow'
 	meson test -C $(fuzzing) --print-errorlogs --suite fuzz
 
-# The chart's tests need helm, the others a whole cluster; both come from the same place.
-cluster-test: image
+# The chart's tests need helm, the others a whole cluster; both come from the same place. With SANITIZE=1 the programs in the
+# cluster are those of the sanitized build, and only the tests of failures run, because everything takes longer.
+cluster-test: image $(if $(SANITIZE),$(checked)/image.tar)
 	test/cluster/tools
+ifdef SANITIZE
+	CD_IMAGE=$(abspath $(checked)/image.tar) test/cluster/run-tests test/cluster/failures.bats test/cluster/node_failures.bats test/cluster/driver_managed.bats
+else
 	bats test/chart
 	test/cluster/run-tests
+endif
+
+# Only for the tests: larger than what we ship, and slower.
+.PHONY: $(checked)/image.tar
+$(checked)/image.tar: deps
+	@test -e $(checked)/build.ninja || meson setup $(checked) --buildtype=debugoptimized $(sanitize)
+	ninja -C $(checked) $(patsubst $(build)/%,%,$(programs))
+	scripts/image $(checked) $@
 
 test: unit fuzz-test cluster-test
 

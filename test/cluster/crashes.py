@@ -1,0 +1,35 @@
+"""Writes a line for each container of the driver that ended by a sanitizer's complaint or by an abort, with its last words, until it is
+told to end (SIGTERM): crashes.py KUBECTL NAMESPACE OUTPUT. The kubelet keeps the last words in the status, and the watch sees that before
+the pod is gone."""
+
+import os
+import signal
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "bench"))
+from kubeapi import Cluster, Watch  # noqa: E402
+
+# A sanitizer's (scripts/image), and 128 plus SIGILL, SIGABRT, SIGBUS, SIGFPE and SIGSEGV.
+CRASHES = (99, 132, 134, 135, 136, 139)
+
+
+def main():
+    kubectl, namespace, output = sys.argv[1:]
+    seen = set()
+
+    def look(kind, pod, arrived):
+        for status in pod.get("status", {}).get("containerStatuses", []) + pod.get("status", {}).get("initContainerStatuses", []):
+            for when in ("state", "lastState"):
+                end = status.get(when, {}).get("terminated")
+                if end and end["exitCode"] in CRASHES and end.get("containerID") not in seen:
+                    seen.add(end.get("containerID"))
+                    with open(output, "a") as f:
+                        f.write(f"{pod['metadata']['name']} on {pod['spec'].get('nodeName')}: container {status['name']} ended with "
+                                f"{end['exitCode']}:\n{end.get('message', '')}\n")
+
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
+    Watch(Cluster(kubectl), f"/api/v1/namespaces/{namespace}/pods", look)
+    signal.sigwait({signal.SIGTERM, signal.SIGINT})
+
+
+main()
