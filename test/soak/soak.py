@@ -146,7 +146,9 @@ class Soak:
             return
         if not s.struck:
             s.struck = True
-            s.affected = set(self.workloads) if s.hit.affects is None else set(s.hit.affects)
+            # A workload that another fault made ill is that one's to wait for.
+            ill = set().union(*(x.affected for x in self.strikes))
+            s.affected = (set(self.workloads) if s.hit.affects is None else set(s.hit.affects)) - ill
             self.log(f"fault: {faults.title(s.fault)}: {s.hit.what}")
         if callable(wait):
             s.waiting = wait
@@ -226,6 +228,8 @@ class Soak:
         while time.monotonic() < end and not self.broken():
             self.turn()
         self.agenda.clear()
+        if self.broken():
+            return
         if text := self.until(lambda: "faults" if self.strikes else self.missing_of_any(), HEAL_LIMIT_S + 30):
             self.fail(f"not well after the storm: {text}")
 

@@ -24,6 +24,7 @@ CONTROLLER, PLUGIN, DAEMON = "compute-domain-controller", "compute-domain-kubele
 NO_CHANNEL = 77  # what a workload's container ends with when its channel is not there
 # The ways in which a container of ours may end: by itself, by a signal of ours, or with its node.
 HARMLESS_ENDS = (0, 137, 143, 255)
+LOST_THE_LEASE = "leadership is lost"  # the one reason for which a program of ours ends itself
 
 
 def name(o):
@@ -87,6 +88,7 @@ class World:
     def violation(self, text):
         if text not in self.violations:
             self.violations.append(text)
+            print("VIOLATED: " + text, flush=True)
             self.news.set()
 
     def look_at_workload(self, kind, pod):
@@ -98,7 +100,7 @@ class World:
     def look_at_ours(self, kind, pod):
         for c in containers(pod):
             end = c.get("lastState", {}).get("terminated") or c.get("state", {}).get("terminated")
-            if end and end["exitCode"] not in HARMLESS_ENDS:
+            if end and end["exitCode"] not in HARMLESS_ENDS and LOST_THE_LEASE not in end.get("message", ""):
                 self.violation(f"container {c['name']} of {name(pod)} on {node_of(pod)} ended with {end['exitCode']}: {end.get('message', '')[-300:]}")
 
     def look_at_clique(self, kind, clique):
