@@ -24,7 +24,7 @@ with_driver() {
 	local n=$1
 	shift
 	"$cluster/up" "$n"
-	"$cluster/image" "$checkout/build/image.tar"
+	"$cluster/image" "${CD_IMAGE:-$checkout/build/image.tar}"
 	"$cluster/helm" upgrade --install compute-domains "$checkout/deploy/chart/compute-domains" --namespace "$driver_ns" --create-namespace \
 		--values "$cluster/driver-values.yaml" --wait --timeout 120s "$@" >/dev/null
 	k -n "$driver_ns" rollout status daemonset/compute-domains-kubelet-plugin --timeout=120s >/dev/null
@@ -144,3 +144,19 @@ leader_pod() {
 		[[ $holder == "$pod"* ]] && echo "$pod"
 	done
 }
+
+# knob K KEY=VALUE...: change how a node's nvidia-imex behaves (test/standin/README.md); KEY= takes it back.
+knob() {
+	local k=$1
+	shift
+	"$cluster/node" "$k" "${CD_STANDIN_DIR:-$checkout/build/test/standin}/standin-knob" /run/nvidia/driver/usr/bin/nvidia-imex "$@" >/dev/null
+}
+
+# claim_of POD: the name of its ResourceClaim, once it is allocated.
+claim_of() { k -n "$ns" get pod "$1" -o jsonpath='{.status.resourceClaimStatuses[0].resourceClaimName}'; }
+allocated() { [[ -n $(k -n "$ns" get resourceclaim "$(claim_of "$1")" -o jsonpath='{.status.allocation.devices.results[0].device}') ]]; }
+claim_uid() { k -n "$ns" get resourceclaim "$(claim_of "$1")" -o jsonpath='{.metadata.uid}'; }
+
+# plugin_says K TEXT: the log of the plugin on node K has it, whether there is an API server or not.
+plugin_says() { "$cluster/node" "$1" sh -c 'cat /var/log/pods/*_compute-domains-kubelet-plugin-*/compute-domains/*.log' | grep -qF -- "$2"; }
+plugin_dir=/var/lib/kubelet/plugins/compute-domain.nvidia.com

@@ -234,6 +234,8 @@ start_kubelet() {
 
 kubelet_serves() {
 	ready 60 in_node "$1" curl -sf --max-time 2 http://127.0.0.1:10248/healthz || die "kubelet of node $1 does not answer"
+	# Somebody may have deleted the Node; its kubelet makes it anew.
+	kubectl wait --for=create "node/$(node_name "$1")" --timeout=60s >/dev/null
 	kubectl wait --for=condition=Ready "node/$(node_name "$1")" --timeout=60s >/dev/null
 }
 

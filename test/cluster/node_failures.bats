@@ -1,0 +1,183 @@
+#!/usr/bin/env bats
+# What happens to a node, its disk and its plugin, and how the domain outlives it. Each test is named after its failure.
+
+load driver
+
+setup_file() { with_driver 4; }
+setup() { ns_begin; }
+teardown() {
+	[[ -n ${BATS_TEST_COMPLETED:-} ]] || mend
+	ns_end
+}
+
+# What a test that failed halfway may have left broken.
+mend() {
+	local i
+	for i in 2 3; do "$cluster/power" "$i" on; done
+	k taint node node-2 node.kubernetes.io/out-of-service- >/dev/null 2>&1 || true
+	"$cluster/node" 2 umount -l "$plugin_dir" 2>/dev/null || true
+	"$cluster/gpu" 3 FABRIC_STATE=3
+}
+
+node_entry() { domain_field d ".status.nodes[?(@.name=='node-$1')].$2"; }
+entry_gone() { [[ -z $(node_entry "$1" name) ]]; }
+node_is() { [[ $(k get node "node-$1" -o jsonpath='{.status.conditions[?(@.type=="Ready")].status}') == "$2" ]]; }
+checkpoint_has() { "$cluster/node" "$1" cat "$plugin_dir/checkpoint.json" | jq -e --arg uid "$2" '.v2.preparedClaims[$uid].checkpointState == "PrepareCompleted"' >/dev/null; }
+claim_file() { "$cluster/node" "$1" ls /var/run/cdi | grep -q "$2"; }
+no_claim_file() { ! claim_file "$@"; }
+plugin_restarts() { k -n "$driver_ns" get pod "$1" -o jsonpath='{.status.containerStatuses[0].restartCount}'; }
+plugin_restarted() { [[ $(plugin_restarts "$1") -gt $2 ]]; }
+plugins_settle() { k -n "$driver_ns" rollout status daemonset/compute-domains-kubelet-plugin --timeout=120s >/dev/null; }
+
+@test "nodes are gone for good: lost within a minute, their entries leave, others live on, and they may come back" {
+	domain d
+	local i
+	for i in 0 2 3; do worker "w$i" d "$i"; done
+	for i in 0 2 3; do running "w$i"; done
+	eventually 30 condition_is d PeersConnected True
+	local index2 index3 stays
+	index2=$(node_entry 2 index) index3=$(node_entry 3 index)
+	stays=$(k -n "$driver_ns" get pod "$(daemon_pod d 0)" -o jsonpath='{.metadata.uid}')
+	"$cluster/power" 2 off
+	"$cluster/power" 3 off
+	# Kubernetes takes 40 to 50 s to notice.
+	eventually 90 node_is 2 Unknown
+	eventually 30 node_is 3 Unknown
+	eventually 15 event_says ComputeDomain/d "Node node-2 is lost"
+	eventually 15 event_says ComputeDomain/d "Node node-3 is lost"
+	[[ $(condition d Ready reason) == NodeLost && $(node_entry 0 status) == Ready ]]
+	# It may be alive behind a broken network: its index stays.
+	[[ $(node_entry 2 index) == "$index2" && $(node_entry 3 index) == "$index3" ]]
+	# Until somebody vouches that it is not.
+	k taint node node-2 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute >/dev/null
+	k delete node node-3 >/dev/null
+	eventually 30 entry_gone 2
+	eventually 60 entry_gone 3
+	eventually 30 domain_field_is d .status.nodesReady 1
+	worker w1 d 1
+	running w1
+	eventually 30 condition_is d PeersConnected True
+	[[ $(node_entry 1 index) != "$(node_entry 0 index)" ]]
+	# They come back, and get indices that nobody has.
+	"$cluster/power" 2 on
+	"$cluster/power" 3 on
+	k taint node node-2 node.kubernetes.io/out-of-service- >/dev/null
+	for i in 2 3; do
+		k -n "$ns" delete pod "w$i" --ignore-not-found >/dev/null
+		worker "v$i" d "$i"
+	done
+	running v2 150
+	running v3 150
+	eventually 60 domain_field_is d .status.nodesReady 4
+	eventually 60 condition_is d PeersConnected True
+	[[ $(domain_field d '.status.nodes[*].index' | xargs -n1 | sort -u | wc -l) == 4 ]]
+	[[ $(k -n "$driver_ns" get pod "$(daemon_pod d 0)" -o jsonpath='{.metadata.uid}{.status.containerStatuses[0].restartCount}') == "${stays}0" ]]
+}
+
+@test "two plugin processes on each node during an update: claims are prepared and unprepared meanwhile" {
+	domain d
+	worker a d 0
+	worker b d 1
+	running a
+	running b
+	# The new pod of a node comes up before the old one goes.
+	with_surge() {
+		"$cluster/helm" upgrade compute-domains "$checkout/deploy/chart/compute-domains" --namespace "$driver_ns" --values "$cluster/driver-values.yaml" \
+			--set kubeletPlugin.updateStrategy.rollingUpdate.maxUnavailable=0 --set kubeletPlugin.updateStrategy.rollingUpdate.maxSurge=100% "$@" >/dev/null
+	}
+	with_surge
+	plugins_settle
+	with_surge --set logVerbosity=5
+	two_at_once() { [[ $(k -n "$driver_ns" get pods -l app=compute-domain-kubelet-plugin -o name | wc -l) -gt 4 ]]; }
+	eventually 30 two_at_once
+	k -n "$ns" delete pod a --wait=false
+	worker c d 2
+	worker e d 3
+	plugins_settle
+	gone pod/a
+	running c 150
+	running e 150
+	has_channel c
+	# What the former process prepared, the new one knows and gives up.
+	local uid
+	uid=$(claim_uid b)
+	checkpoint_has 1 "$uid"
+	k -n "$ns" delete pod b
+	eventually 30 no_claim_file 1 "$uid"
+	with_driver 4
+}
+
+@test "the journal is truncated, then garbage: it is set aside, rebuilt, and told of" {
+	domain d
+	worker a d 1
+	running a
+	local uid pod
+	uid=$(claim_uid a)
+	corrupt() {
+		pod=$(plugin_pod 1)
+		local before
+		before=$(plugin_restarts "$pod")
+		kill_in_pod "$driver_ns" "$pod" compute-domain-kubelet-plugin
+		"$cluster/node" 1 sh -c "$1"
+		eventually 60 plugin_restarted "$pod" "$before"
+		eventually 30 checkpoint_has 1 "$uid"
+	}
+	corrupt "truncate -s 40 $plugin_dir/checkpoint.json"
+	eventually 20 event_says Node/node-1 "checkpoint was corrupt" default
+	corrupt "head -c 3000 /dev/urandom >$plugin_dir/checkpoint.json"
+	[[ $("$cluster/node" 1 ls "$plugin_dir" | grep -c 'checkpoint.json.corrupt-') -ge 2 ]]
+	has_channel a
+	k -n "$ns" delete pod a
+	eventually 30 no_claim_file 1 "$uid"
+	eventually 60 labels_gone
+	"$cluster/node" 1 sh -c "rm $plugin_dir/checkpoint.json.corrupt-*"
+}
+
+@test "the disk is full while a claim is journaled: the pod says so, and starts when there is room" {
+	"$cluster/node" 2 mount -t tmpfs -o size=256k tmpfs "$plugin_dir"
+	k -n "$driver_ns" delete pod "$(plugin_pod 2)"
+	plugins_settle
+	"$cluster/node" 2 sh -c "dd if=/dev/zero of=$plugin_dir/full bs=4k 2>/dev/null; true"
+	domain d
+	worker a d 2
+	eventually 60 event_says Pod/a "No space left on device"
+	"$cluster/node" 2 rm "$plugin_dir/full"
+	running a 150
+	has_channel a
+	k -n "$ns" delete pod a
+	eventually 60 daemon_pods_gone
+	"$cluster/node" 2 umount -l "$plugin_dir"
+	k -n "$driver_ns" delete pod "$(plugin_pod 2)"
+	plugins_settle
+}
+
+@test "the fabric registers late: the node offers its channel when it has" {
+	"$cluster/gpu" 3 FABRIC_STATE=2
+	k -n "$driver_ns" delete pod "$(plugin_pod 3)"
+	plugins_settle
+	withheld() { ! k get resourceslices -o json | jq -e '[.items[] | select(.spec.nodeName == "node-3") | .spec.devices[]] | length > 0' >/dev/null; }
+	eventually 30 withheld
+	eventually 20 event_says Node/node-3 "regist" default
+	domain d
+	worker a d 3
+	k -n "$ns" wait --for=jsonpath='{.status.conditions[?(@.type=="PodScheduled")].status}'=False pod/a --timeout=30s
+	"$cluster/gpu" 3 FABRIC_STATE=3
+	running a 120
+	has_channel a
+}
+
+@test "the container runtime does not apply CDI edits: the daemon says so and ends" {
+	local image
+	image=$(k -n "$driver_ns" get pod "$(plugin_pod 0)" -o jsonpath='{.spec.containers[0].image}')
+	k -n "$ns" apply -f - >/dev/null <<END
+apiVersion: v1
+kind: Pod
+metadata: {name: bare}
+spec:
+  restartPolicy: Never
+  containers:
+  - {name: daemon, image: "$image", imagePullPolicy: Never, command: [compute-domain-daemon, run], terminationMessagePolicy: FallbackToLogsOnError}
+END
+	k -n "$ns" wait --for=jsonpath='{.status.phase}'=Failed pod/bare --timeout=30s >/dev/null
+	[[ $(k -n "$ns" get pod bare -o jsonpath='{.status.containerStatuses[0].state.terminated.message}') == *"Enable CDI in the runtime of this node"* ]]
+}
