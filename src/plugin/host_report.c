@@ -86,6 +86,8 @@ static void tell_conflict(struct host_report *r, const struct event_about *node,
 
 void host_report_tell(struct host_report *r, const struct host_imex_status *s) {
         struct event_about node = { "v1", "Node", NULL, r->node, r->node };
+        if (s->state == HOST_IMEX_UNKNOWN && !*s->reason)
+                return; /* nothing is known yet */
         bool state = !r->any || s->state != r->told.state || runs(s) != runs(&r->told);
         bool reason = !r->any || !streq(s->reason, r->told.reason);
         plugin_metrics_host(r->o.metrics, s);
