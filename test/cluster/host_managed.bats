@@ -1,0 +1,284 @@
+#!/usr/bin/env bats
+# Host-managed IMEX on a real cluster (design note HostManagedIMEX, sections 13 and 14): the nodes run nvidia-imex themselves, as systemd
+# would start it, and we run none. What a CUDA program would see cannot be seen here; that nothing of ours is disturbed can.
+
+load driver
+
+NO_CLIQUE='host-managed IMEX requires an NVLink clique on this node; NVML reports none'
+
+# with_host_managed [HELM ARGS...]: the gate, and a plugin that asks often enough for a test.
+with_host_managed() {
+	with_driver 4 --set resources.computeDomains.imex.hostProbeInterval=1s "${@:---set=featureGates.HostManagedIMEX=true}"
+}
+
+setup_file() {
+	"$cluster/up" 4
+	"$cluster/host-imex" all start
+	with_host_managed
+}
+teardown_file() {
+	"$cluster/host-imex" all stop
+}
+setup() { ns_begin; }
+teardown() { ns_end; }
+
+no_daemon_objects() {
+	[[ -z $(k get daemonsets,resourceclaimtemplates -A -o name | grep computedomain-daemon-) ]] && daemon_pods_gone && labels_gone && cliques_gone
+}
+host_metric() { "$cluster/node" "$1" curl -sf "http://$(k -n "$driver_ns" get pod "$(plugin_pod "$1")" -o jsonpath='{.status.podIP}'):8081/metrics" | grep -F "$2"; }
+host_state_is() { host_metric "$1" "nvidia_dra_compute_domain_host_imex_state{state=\"$2\"} 1" >/dev/null; }
+# node_event K TEXT REASON: an Event about the node with that reason contains the text.
+node_event() {
+	k -n default get events -o json | jq -e --arg node "node-$1" --arg text "$2" --arg reason "$3" \
+		'any(.items[]; .involvedObject.name == $node and .reason == $reason and (.message | contains($text)))' >/dev/null
+}
+refused_with() { eventually 20 event_says "Pod/$1" "$2"; }
+plugin_restarts() { k -n "$driver_ns" get pods -l app=compute-domain-kubelet-plugin -o jsonpath='{.items[*].status.containerStatuses[*].restartCount}'; }
+
+# template_by_hand NAME DEVICE-CONFIG-JSON: a claim template of the user's own, and a pod that uses it on node-0.
+template_by_hand() {
+	k -n "$ns" apply -f - >/dev/null <<END
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: $1}
+spec:
+  spec:
+    devices:
+      requests: [{name: channel, exactly: {deviceClassName: compute-domain-default-channel.nvidia.com}}]
+      config: [{requests: [channel], opaque: {driver: compute-domain.nvidia.com, parameters: $2}}]
+END
+	worker "$1" "$1" 0
+}
+config() { echo "{apiVersion: resource.nvidia.com/v1beta1, kind: ${2:-ComputeDomainChannelConfig}, domainID: \"$1\"${3:-}}"; }
+# plugin_anew K: the plugin of a node looks at its driver again.
+plugin_anew() {
+	k -n "$driver_ns" delete pod "$(plugin_pod "$1")" >/dev/null
+	k -n "$driver_ns" rollout status daemonset/compute-domains-kubelet-plugin --timeout=60s >/dev/null
+}
+
+@test "host IMEX running, one ComputeDomain, one pod per node: each pod sees channel0, and there are no daemon objects anywhere" {
+	local i
+	domain train
+	for i in 0 1 2 3; do worker "w$i" train "$i"; done
+	for i in 0 1 2 3; do
+		running "w$i"
+		[[ $(k -n "$ns" exec "w$i" -- ls /dev/nvidia-caps-imex-channels) == channel0 ]]
+		! k -n "$ns" exec "w$i" -- test -e /imexd
+		eventually 40 host_state_is "$i" UP
+	done
+	domain_field_is train .status.status Ready
+	domain_field_is train .status.nodes ""
+	no_daemon_objects
+	k get resourceslices -o json | jq -e '[.items[].spec.devices] | length == 4 and all(.[]; . == [{name: "channel-0",
+		attributes: {"id": {int: 0}, "type": {string: "channel"}}}])'
+	[[ $(host_metric 0 'host_imex_nodes{state="ready"}') == *" 4" && $(host_metric 0 host_imex_info) == *'status="READY",domain="UP",version="580.95.05"'* ]]
+}
+
+@test "host IMEX is stopped under a running pod: nobody restarts it, no pod restarts, metric, Node Event and annotation follow" {
+	domain train
+	worker a train 1
+	running a
+	local before
+	before=$(plugin_restarts)
+	"$cluster/host-imex" 1 stop
+	eventually 20 host_state_is 1 DOWN
+	eventually 20 node_event 1 "does not start it" HostIMEXDown
+	annotated() { [[ $(k -n "$driver_ns" get pod "$(plugin_pod 1)" -o "jsonpath={.metadata.annotations.imex\.resource\.nvidia\.com/host-state}") == "$1" ]]; }
+	eventually 20 annotated DOWN
+	eventually 20 condition_is train HostIMEXHealthy False
+	# The others of the domain see one of theirs missing.
+	eventually 60 host_state_is 0 DEGRADED
+	eventually 20 node_event 0 "198.18.0.11" HostIMEXDegraded
+	[[ $("$cluster/host-imex" 1 status) != READY && $(plugin_restarts) == "$before" ]]
+	[[ $(k -n "$ns" get pod a -o jsonpath='{.status.phase}{.status.containerStatuses[0].restartCount}') == Running0 ]]
+	has_channel a
+	domain_field_is train .status.status Ready
+	# A pod can start meanwhile; whether its program finds IMEX is the operator's business.
+	k -n "$ns" delete pod a
+	worker b train 1
+	running b
+	"$cluster/host-imex" 1 start
+	eventually 40 host_state_is 1 UP
+	eventually 20 node_event 1 "READY" HostIMEXUp
+	eventually 20 annotated UP
+	eventually 60 condition_is train HostIMEXHealthy True
+}
+
+@test "second channel claim on the same node: the scheduler prevents it" {
+	domain train
+	worker a train 0
+	running a
+	worker b train 0
+	k -n "$ns" wait --for=jsonpath='{.status.conditions[?(@.type=="PodScheduled")].status}'=False pod/b --timeout=30s
+	k -n "$ns" delete pod a
+	running b 90
+	has_channel b
+}
+
+@test "allocationMode All: the pod fails with a clear permanent prepare error" {
+	domain every 0 All
+	worker a every 0
+	refused_with a 'allocationMode "All" is not possible with host-managed IMEX'
+	refused_with a HostManagedIMEX=true
+}
+
+@test "unknown AllocationMode opaque-config string foo is rejected" {
+	domain d
+	template_by_hand bad "$(config "$(domain_uid d)" ComputeDomainChannelConfig ', allocationMode: foo')"
+	refused_with bad 'allocationMode "foo"'
+}
+
+@test "no clique: the pod fails with a clear permanent prepare error that names the missing clique" {
+	"$cluster/gpu" 2 FABRIC_STATE=0
+	plugin_anew 2
+	domain d
+	worker a d 2
+	refused_with a "$NO_CLIQUE"
+	"$cluster/gpu" 2 FABRIC_STATE=3
+	k -n "$ns" delete pod a
+	plugin_anew 2
+}
+
+@test "two cliques, so two host IMEX domains: one ComputeDomain spans them and isolation is the operator's business" {
+	"$cluster/clique" 3 2
+	"$cluster/host-imex" 3 stop
+	"$cluster/host-imex" 3 start
+	plugin_anew 3
+	domain d
+	worker a d 0
+	worker b d 3
+	running a
+	running b
+	has_channel a
+	has_channel b
+	eventually 30 host_state_is 3 UP
+	[[ $(host_metric 3 'host_imex_nodes{state="listed"}') == *" 1" ]]
+	k -n "$ns" delete pod a b
+	"$cluster/clique" 3 1
+	"$cluster/host-imex" 3 stop
+	"$cluster/host-imex" 3 start
+	plugin_anew 3
+}
+
+@test "two isolated ComputeDomains on the same fabric: both use channel 0" {
+	domain left
+	domain right
+	worker l left 0
+	worker r right 1
+	running l
+	running r
+	has_channel l
+	has_channel r
+}
+
+@test "nonzero numNodes is silently ignored, never rejected" {
+	domain many 9
+	worker a many 0
+	running a
+	domain_field_is many .status.status Ready
+}
+
+@test "a daemon claim reaches Prepare: permanent error, both by its configuration and by its device" {
+	domain d
+	template_by_hand config "$(config "$(domain_uid d)" ComputeDomainDaemonConfig)"
+	refused_with config "daemon claims are disabled"
+	k -n "$ns" delete pod config
+	# As left over from driver-managed mode: the scheduler would not allocate a device that nobody publishes.
+	k -n "$ns" apply -f - >/dev/null <<END
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: stale}
+spec: {devices: {requests: [{name: daemon, exactly: {deviceClassName: compute-domain-default-channel.nvidia.com}}]}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: stale}
+spec:
+  schedulerName: this-test # which puts the pod on its node when the claim is as it should be
+  terminationGracePeriodSeconds: 0
+  resourceClaims: [{name: daemon, resourceClaimName: stale}]
+  containers: [{name: main, image: "compute-domains/busybox:test", imagePullPolicy: Never, command: [sleep, "1000000"], resources: {claims: [{name: daemon}]}}]
+END
+	k -n "$ns" patch resourceclaim stale --subresource=status --type=merge -p "$(cat <<END
+{"status": {"reservedFor": [{"resource": "pods", "name": "stale", "uid": "$(k -n "$ns" get pod stale -o jsonpath='{.metadata.uid}')"}],
+ "allocation": {"devices": {"results": [{"request": "daemon", "driver": "compute-domain.nvidia.com", "pool": "node-0", "device": "daemon-0"}],
+  "config": [{"source": "FromClaim", "opaque": {"driver": "compute-domain.nvidia.com", "parameters":
+   {"apiVersion": "resource.nvidia.com/v1beta1", "kind": "ComputeDomainDaemonConfig", "domainID": "$(domain_uid d)"}}}]},
+  "nodeSelector": {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["node-0"]}]}]}}}}
+END
+)" >/dev/null
+	k create --raw "/api/v1/namespaces/$ns/pods/stale/binding" -f - >/dev/null <<<'{"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "stale"}, "target": {"apiVersion": "v1", "kind": "Node", "name": "node-0"}}'
+	refused_with stale "daemon claims are disabled"
+	k -n "$ns" delete pod stale
+	k -n "$ns" delete resourceclaim stale
+}
+
+@test "host channel0 chardev missing but channel major is registered: Prepare succeeds and a warning is seen" {
+	local chardev=/run/nvidia/driver/dev/nvidia-caps-imex-channels/channel0
+	"$cluster/node" 0 rm "$chardev"
+	domain d
+	worker a d 0
+	running a
+	has_channel a
+	refused_with a "node node-0 has no /dev/nvidia-caps-imex-channels/channel0"
+	"$cluster/node" 0 mknod "$chardev" c 240 0
+}
+
+@test "channel major missing in /proc/devices at plugin start: the plugin stays up, publishes nothing, says why, and picks the device up when it appears" {
+	local devices=/run/nvidia/driver/proc/devices name pod
+	# In place: the pod has this very file mounted.
+	"$cluster/node" 0 sh -c "grep -v nvidia-caps-imex-channels $devices >/tmp/devices; cat /tmp/devices >$devices"
+	plugin_anew 0
+	pod=$(plugin_pod 0)
+	offers() { [[ $(k get resourceslices -o json | jq '[.items[] | select(.spec.nodeName == "node-0") | .spec.devices // [] | length] | add') == "$1" ]]; }
+	eventually 30 offers 0
+	eventually 20 node_event 0 nvidia-caps-imex-channels ComputeDomainDevicesWithheld
+	host_metric 0 'nvidia_dra_compute_domain_devices_withheld{reason="NoIMEXChannels"} 1'
+	k -n "$driver_ns" logs "$pod" | grep NoIMEXChannels
+	"$cluster/node" 0 sh -c "sed 's/^195 nvidia$/&\n240 nvidia-caps-imex-channels/' $devices >/tmp/devices; cat /tmp/devices >$devices"
+	eventually 30 offers 1
+	[[ $(plugin_pod 0) == "$pod" && $(k -n "$driver_ns" get pod "$pod" -o jsonpath='{.status.containerStatuses[0].restartCount}') == 0 ]]
+	domain d
+	worker a d 0
+	running a
+	has_channel a
+}
+
+@test "unprepare removes the claim's files while host IMEX is down and the API server is away" {
+	domain d
+	worker a d 0
+	running a
+	local uid
+	uid=$(k -n "$ns" get resourceclaims -o jsonpath='{.items[0].metadata.uid}')
+	"$cluster/host-imex" 0 stop
+	k -n "$ns" delete pod a --wait=false
+	"$cluster/apiserver" stop
+	no_claim_file() { ! "$cluster/node" 0 ls /var/run/cdi | grep -q "$uid"; }
+	eventually 60 no_claim_file
+	"$cluster/apiserver" start
+	gone pod/a
+	"$cluster/host-imex" 0 start
+}
+
+@test "the Go driver's hostManaged variant waits for READY, and runs cliqueless pods without a channel" {
+	with_host_managed --set featureGates.HostManagedIMEXDaemon=true --set resources.computeDomains.imex.mode=hostManaged
+	"$cluster/host-imex" 0 stop
+	eventually 20 host_state_is 0 DOWN
+	domain d
+	worker a d 0
+	claim_started() { "$cluster/node" 0 grep -q PrepareStarted /var/lib/kubelet/plugins/compute-domain.nvidia.com/checkpoint.json; }
+	eventually 30 claim_started
+	"$cluster/host-imex" 0 start
+	running a
+	has_channel a
+	"$cluster/gpu" 2 FABRIC_STATE=0
+	plugin_anew 2
+	worker b d 2
+	running b
+	! has_channel b
+	eventually 20 event_says Pod/b "without an IMEX channel"
+	no_daemon_objects
+	"$cluster/gpu" 2 FABRIC_STATE=3
+	k -n "$ns" delete pod a b
+	plugin_anew 2
+}
