@@ -26,6 +26,7 @@ static enum err_kind kind_of_errno(int errnum) {
                 return ERR_DENIED;
         case EAGAIN:
         case EINTR:
+        case ENOMEM:
         case ENOSPC:
         case EDQUOT:
         case EMFILE:

@@ -41,6 +41,7 @@ struct http_call {
         uint64_t started_ms;
         int retry_after_s;
         bool too_large, head_told;
+        int poll_error; /* the client's, when its connection was given up */
         http_data_fn *data;
         http_head_fn *head;
         http_done_fn *done;
@@ -69,6 +70,7 @@ struct http_client {
         bool kicked;    /* libcurl asked to be called at once */
         bool unsettled; /* calls in another state than ACTIVE exist */
         bool reconnect;
+        int poll_error; /* why, as libuv says it; 0: the server is silent */
         bool dying;
         uint64_t last_byte_ms;
 
@@ -171,8 +173,14 @@ static int set_socket(CURL *easy, curl_socket_t fd, int what, void *u, void *soc
                 s = xnew(struct http_socket);
                 s->client = c;
                 s->fd = fd;
+                /* The kernel may poll no more sockets for us: the calls fail as those of any connection that is given up. */
                 int r = uv_poll_init(c->loop, &s->poll, fd);
-                BUG_ON(r < 0);
+                if (r < 0) {
+                        free(s);
+                        c->poll_error = r;
+                        c->reconnect = true;
+                        return -1;
+                }
                 LIST_INSERT_HEAD(&c->sockets, s, entry);
                 curl_multi_assign(c->multi, fd, s);
         }
@@ -420,7 +428,10 @@ static void call_finish(struct http_call *call, CURLcode result) {
                 err_set(&e, ERR_INVALID, (int)result, "the answer is larger than %zu bytes", call->answer.limit);
                 r.transport = &e;
         } else if (call->state == CALL_FAILED) {
-                err_set(&e, ERR_RETRY, CURLE_OPERATION_TIMEDOUT, "the server is silent, its connection was given up");
+                if (call->poll_error)
+                        err_set(&e, ERR_RETRY, -call->poll_error, "its socket cannot be watched: %s", uv_strerror(call->poll_error));
+                else
+                        err_set(&e, ERR_RETRY, CURLE_OPERATION_TIMEDOUT, "the server is silent, its connection was given up");
                 r.transport = &e;
         } else if (result != CURLE_OK) {
                 err_set(&e, ERR_RETRY, (int)result, "%s", str_or(call->reason, curl_easy_strerror(result)));
@@ -444,9 +455,11 @@ static void give_up_connection(struct http_client *c) {
                 if (call->state == CALL_ACTIVE) {
                         curl_multi_remove_handle(c->multi, call->easy);
                         call->state = CALL_FAILED;
+                        call->poll_error = c->poll_error;
                         c->unsettled = true;
                 }
         }
+        c->poll_error = 0;
         multi_close(c);
         multi_open(c);
 }

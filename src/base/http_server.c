@@ -153,19 +153,18 @@ int http_server_new(uv_loop_t *loop, const char *endpoint, http_handler_fn *fn, 
         s->fn = fn;
         s->u = u;
         s->port = port_of(fd);
-        s->daemon = MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, on_request, s, MHD_OPTION_LISTEN_SOCKET, fd,
-                                     MHD_OPTION_CONNECTION_LIMIT, (unsigned)MAX_CONNECTIONS,
-                                     MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_TIMEOUT_S, MHD_OPTION_END);
+        s->daemon = MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, on_request, s, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
+                                     (unsigned)MAX_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_TIMEOUT_S, MHD_OPTION_END);
         const union MHD_DaemonInfo *info = s->daemon ? MHD_get_daemon_info(s->daemon, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
-        if (!info) {
+        int r = info ? uv_poll_init(loop, &s->poll, info->epoll_fd) : UV_ENOMEM;
+        if (r < 0) {
                 if (s->daemon)
                         MHD_stop_daemon(s->daemon);
                 else
                         close(fd);
                 free(s);
-                return err_set(e, ERR_INTERNAL, 0, "listen on '%s': the HTTP server cannot be started", endpoint);
+                return err_errno(e, -r, "listen on '%s': start the HTTP server", endpoint);
         }
-        uv_poll_init(loop, &s->poll, info->epoll_fd);
         uv_timer_init(loop, &s->timer);
         s->poll.data = s->timer.data = s;
         s->open_handles = 2;

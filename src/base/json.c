@@ -1,5 +1,6 @@
 #include "base/json.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -238,13 +239,23 @@ static bool too_deep(const char *text, size_t n) {
         return false;
 }
 
+yyjson_doc *json_parse(struct str text, yyjson_read_flag flags, struct err *e) {
+        yyjson_read_err why = { 0 };
+        /* yyjson asks for memory that it could write to, which without YYJSON_READ_INSITU it does not. */
+        yyjson_doc *doc = yyjson_read_opts((char *)(uintptr_t)text.p, text.n, flags & ~YYJSON_READ_INSITU, NULL, &why);
+        if (!doc && why.code == YYJSON_READ_ERROR_MEMORY_ALLOCATION)
+                err_errno(e, ENOMEM, "read JSON");
+        else if (!doc)
+                err_set(e, ERR_INVALID, 0, "not JSON: %s at byte %zu", str_or(why.msg, "empty"), why.pos);
+        return doc;
+}
+
 int jd_decode_text(const struct jd_field *fields, const char *text, size_t n, bool strict, const char *where, struct arena *a, void *out, struct err *e) {
-        yyjson_read_err re;
         if (too_deep(text, n))
                 return err_set(e, ERR_INVALID, 0, "%s%sJSON nests deeper than %d", where, *where ? ": " : "", JD_MAX_DEPTH);
-        yyjson_doc *doc = yyjson_read_opts((char *)(uintptr_t)text, n, YYJSON_READ_NOFLAG, NULL, &re);
+        yyjson_doc *doc = json_parse((struct str){ text, n }, YYJSON_READ_NOFLAG, e);
         if (!doc)
-                return err_set(e, ERR_INVALID, 0, "%s%snot JSON: %s at byte %zu", where, *where ? ": " : "", re.msg, re.pos);
+                return *where ? err_wrap(e, "%s", where) : -1;
         int r = jd_decode(fields, yyjson_doc_get_root(doc), strict, where, a, out, e);
         yyjson_doc_free(doc);
         return r;

@@ -63,6 +63,10 @@ struct jd_field {
 /* Members of the object `n` land in the same struct t: JD_IN(struct claim, "status", f_claim_status). */
 #define JD_IN(t, n, table, ...) { .name = (n), .type = JD_T_OBJ, .off = 0, .sub = (table), __VA_ARGS__ }
 
+/* The document of a text; the caller frees it. NULL: "not JSON: ... at byte 7" (ERR_INVALID), or memory is out (ERR_RETRY), which says
+ * nothing about the text. */
+yyjson_doc *json_parse(struct str text, yyjson_read_flag flags, struct err *e);
+
 /* Fills *out (zeroed by the caller) from an object. `where` is the path printed in front ("" for the root). */
 int jd_decode(const struct jd_field *fields, yyjson_val *v, bool strict, const char *where, struct arena *a, void *out, struct err *e);
 

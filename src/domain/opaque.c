@@ -57,9 +57,11 @@ static const char *text_at(yyjson_val *obj, const char *key, struct arena *a) {
 /* By hand and not by table: what a newer version wrote here in another shape must not keep a claim from being released. */
 static int decode_lenient(struct str json, struct arena *a, struct opaque_config *ret, struct err *e) {
         enum opaque_kind kind;
-        yyjson_doc *doc = yyjson_read(json.p, json.n, YYJSON_READ_NOFLAG);
+        yyjson_doc *doc = json_parse(json, YYJSON_READ_NOFLAG, e);
         yyjson_val *root = yyjson_doc_get_root(doc);
         int r = -1;
+        if (!doc)
+                return -1;
         if (!yyjson_is_obj(root))
                 err_set(e, ERR_INVALID, 0, "not a JSON object");
         else if (!str_starts(text_at(root, "apiVersion", a), CD_GROUP "/") || find_kind(text_at(root, "kind", a), &kind) < 0)

@@ -3,6 +3,8 @@
 #include <string.h>
 #include <yyjson.h>
 
+#include "base/json.h"
+
 /* More nodes than any node list has: a limit for what comes from outside. */
 #define NODES_MAX 4096
 
@@ -82,20 +84,17 @@ static void free_doc(yyjson_doc **doc) {
 
 int imex_ctl_parse_domain(struct str out, struct arena *a, struct imex_ctl_domain *ret, struct err *e) {
         const char *start = out.n ? memchr(out.p, '{', out.n) : NULL;
-        _cleanup_(freep) char *text = NULL;
         _cleanup_(free_doc) yyjson_doc *doc = NULL;
         struct imex_ctl_domain d = { 0 };
-        yyjson_read_err je;
         yyjson_val *root;
         size_t n;
 
         if (!start)
                 return err_set(e, ERR_INVALID, 0, "no JSON object");
         n = out.n - (size_t)(start - out.p);
-        text = xstrndup(start, n); /* yyjson's signature asks for memory it could write to */
-        doc = yyjson_read_opts(text, strnlen(text, n), YYJSON_READ_STOP_WHEN_DONE, NULL, &je);
+        doc = json_parse((struct str){ start, strnlen(start, n) }, YYJSON_READ_STOP_WHEN_DONE, e);
         if (!doc)
-                return err_set(e, ERR_INVALID, 0, "%s at byte %zu", je.msg, je.pos);
+                return -1;
         root = yyjson_doc_get_root(doc);
         d.status = member(root, "status", a);
         if (parse_nodes(yyjson_obj_get(root, "nodes"), a, &d, e) < 0)

@@ -514,14 +514,12 @@ static int decode_root(yyjson_val *root, struct str text, struct checkpoint *ret
 
 int checkpoint_decode(struct str text, struct checkpoint *ret, struct err *e) {
         struct checkpoint c = { 0 };
-        yyjson_read_err why;
         if (text.n > CHECKPOINT_MAX_BYTES)
                 return err_set(e, ERR_INVALID, 0, "larger than %d bytes", CHECKPOINT_MAX_BYTES);
-        _cleanup_(freep) char *copy = xstrndup(text.p ? text.p : "", text.n);
         /* Numbers stay text: the checksum covers how somebody else wrote them. */
-        yyjson_doc *doc = yyjson_read_opts(copy, text.n, YYJSON_READ_NUMBER_AS_RAW, NULL, &why);
+        yyjson_doc *doc = json_parse(text, YYJSON_READ_NUMBER_AS_RAW, e);
         if (!doc)
-                return err_set(e, ERR_INVALID, 0, "not JSON: %s at byte %zu", str_or(why.msg, "empty"), why.pos);
+                return -1;
         int r = decode_root(yyjson_doc_get_root(doc), text, &c, e);
         yyjson_doc_free(doc);
         if (r < 0)

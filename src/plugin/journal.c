@@ -58,6 +58,10 @@ int journal_sync(struct journal *j, enum journal_event *ret, char **ret_aside, s
         if (!text) {
                 empty_table(j);
         } else if (checkpoint_decode((struct str){ text, n }, &table, &why) < 0) {
+                if (why.kind != ERR_INVALID) {
+                        *e = why;
+                        return err_wrap(e, "checkpoint '%s'", j->path);
+                }
                 if (set_aside(j, ret_aside, e) < 0)
                         return -1;
                 empty_table(j);

@@ -260,6 +260,8 @@ void prepare_look_closer(struct op *op) {
         /* Whoever holds the device may be a claim that the kubelet has forgotten. */
         if (op->for_claim)
                 sweep_gone_claims(op->c->sweep);
+        /* And what it waits for may have come without notice, where the kernel has no watch left for us. */
+        claims__kick(op->c);
 }
 
 /* ---- carrying out ---- */

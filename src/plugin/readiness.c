@@ -19,6 +19,7 @@ struct domain {
         struct readiness *r;
         char *uid, *claim_uid, *dir;
         bool ready, seen, taken;
+        bool told; /* that it cannot be watched */
         struct watch_file watch;
 };
 
@@ -132,13 +133,26 @@ static void domain_free(struct domain *d) {
         free(d);
 }
 
-static void follow(struct readiness *r, const char *domain_uid, const char *claim_uid) {
-        struct domain *d;
+/* The kernel may refuse a watch for a while (fs.inotify.max_user_watches): each later call tries again. */
+static void watch(struct domain *d) {
+        _cleanup_(freep) char *path = file_join(d->dir, IMEX_STATE_FILE);
         char text[320];
         struct err e;
+        int r = file_mkdirs(d->dir, 0755, &e) < 0 ? -1 : watch_file_start(&d->watch, d->r->loop, path, on_change, &e);
+        if (r < 0 && !d->told)
+                log_error("cannot watch the state of an IMEX daemon, so its readiness is noticed late", kv_str("domain", d->uid),
+                          kv_err(&e));
+        d->told = r < 0;
+        d->ready = !refusal(d->r, d->dir, d->claim_uid, text, sizeof text);
+}
+
+static void follow(struct readiness *r, const char *domain_uid, const char *claim_uid) {
+        struct domain *d;
         LIST_FOREACH(d, &r->domains, link) {
                 if (streq(d->uid, domain_uid) && streq(d->claim_uid, claim_uid)) {
                         d->seen = true;
+                        if (!d->watch.active)
+                                watch(d);
                         return;
                 }
         }
@@ -150,10 +164,7 @@ static void follow(struct readiness *r, const char *domain_uid, const char *clai
         d->seen = true;
         d->watch.u = d;
         LIST_INSERT_HEAD(&r->domains, d, link);
-        _cleanup_(freep) char *path = file_join(d->dir, IMEX_STATE_FILE);
-        if (file_mkdirs(d->dir, 0755, &e) < 0 || watch_file_start(&d->watch, r->loop, path, on_change, &e) < 0)
-                log_error("cannot watch the state of an IMEX daemon", kv_str("domain", domain_uid), kv_err(&e));
-        d->ready = !refusal(r, d->dir, claim_uid, text, sizeof text);
+        watch(d);
 }
 
 void readiness_follow(struct readiness *r, const struct checkpoint *table) {

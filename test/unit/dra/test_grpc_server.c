@@ -190,58 +190,6 @@ static void test_cannot_listen(void **state) {
         bed_free(b);
 }
 
-/* The linker leads these calls here (--wrap), so that the n-th of them can fail. */
-static unsigned fail_at;
-
-static bool fails(void) {
-        if (fail_at && --fail_at == 0) {
-                errno = ENOSPC;
-                return true;
-        }
-        return false;
-}
-
-#define WRAP(name, parameters, arguments)                                                                              \
-        int __real_##name parameters;                                                                                  \
-        int __wrap_##name parameters;                                                                                  \
-        int __wrap_##name parameters {                                                                                 \
-                return fails() ? -1 : __real_##name arguments;                                                         \
-        }
-
-WRAP(socket, (int domain, int type, int protocol), (domain, type, protocol))
-WRAP(bind, (int fd, const struct sockaddr *addr, socklen_t n), (fd, addr, n))
-WRAP(chmod, (const char *path, mode_t mode), (path, mode))
-WRAP(lstat64, (const char *path, struct stat *st), (path, st))
-WRAP(rename, (const char *from, const char *to), (from, to))
-WRAP(getsockname, (int fd, struct sockaddr *addr, socklen_t *n), (fd, addr, n))
-
-/* Whichever call fails on the way, no file, descriptor or handle is left. */
-static void test_each_call_may_fail(void **state) {
-        for (int tcp = 0; tcp <= 1; tcp++) {
-                int r = -1;
-                for (unsigned n = 1; r < 0; n++) {
-                        struct bed *b = bed_new();
-                        struct err e;
-                        _cleanup_(freep) char *path = file_join(b->dir, "second.sock");
-                        loop_turns(&b->loop, 2);
-                        unsigned fds = files_in("/proc/self/fd");
-                        fail_at = n;
-                        r = tcp ? grpc_server_listen_tcp(b->server, 0, NULL, &e) : grpc_server_listen_unix(b->server, path, 0600, &e);
-                        bool all_worked = fail_at > 0;
-                        fail_at = 0;
-                        if (r < 0) {
-                                assert_int_equal(e.code, ENOSPC);
-                                loop_turns(&b->loop, 2);
-                                assert_int_equal(files_in("/proc/self/fd"), fds);
-                                assert_int_equal(files_in(b->dir), 1);
-                        } else if (!all_worked) {
-                                r = -1; /* IPv6 failed, IPv4 took its place */
-                        }
-                        bed_free(b);
-                }
-        }
-}
-
 static void test_tcp(void **state) {
         struct bed *b = bed_new();
         struct err e;
@@ -544,7 +492,6 @@ int main(void) {
                 cmocka_unit_test(test_stale_socket),
                 cmocka_unit_test(test_successor_keeps_its_socket),
                 cmocka_unit_test(test_cannot_listen),
-                cmocka_unit_test(test_each_call_may_fail),
                 cmocka_unit_test(test_tcp),
                 cmocka_unit_test(test_answer_from_a_timer),
                 cmocka_unit_test(test_largest_message),

@@ -1,0 +1,193 @@
+/* Each system call on the way fails once: what held a resource gives it back, and the error says what it was about. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include "base/child.h"
+#include "base/file.h"
+#include "base/http_client.h"
+#include "base/http_server.h"
+#include "base/mem.h"
+#include "base/watch_file.h"
+#include "faults.h"
+#include "tree.h"
+
+static char *dir, *path;
+static uv_loop_t loop;
+
+static int setup(void **state) {
+        dir = tree_new();
+        path = file_join(dir, "file");
+        tree_put(dir, "file", "old");
+        return uv_loop_init(&loop);
+}
+
+static int teardown(void **state) {
+        tree_remove(dir);
+        free(path);
+        return uv_loop_close(&loop);
+}
+
+/* ---- files ---- */
+
+static int replace(void *u, struct err *e) {
+        return file_replace(path, "new one", 7, 0600, e);
+}
+
+static void old_or_new(void *u, const char *call, bool worked) {
+        _cleanup_(freep) char *text = NULL;
+        struct err e;
+        assert_int_equal(file_read(path, 100, &text, NULL, &e), 0);
+        assert_true(streq(text, "new one") || (streq(text, "old") && !worked));
+        tree_put(dir, "file", "old");
+}
+
+static void replaced_file_is_the_old_or_the_new_one(void **state) {
+        /* The name is free in any case: what stood there would be another process's of this number. */
+        const struct faults f = { .op = replace, .check = old_or_new, .names = dir, .dir = dir, .survives = "unlink " };
+        assert_in_range(faults_each(&f), 7, 20); /* unlink, create, chmod, write, sync, rename, open and sync the folder */
+}
+
+static int read_it(void *u, struct err *e) {
+        _cleanup_(freep) char *text = NULL;
+        _cleanup_(closep) int fd = -1;
+        return file_read(path, 100, &text, NULL, e) < 0 ? -1 : file_open_nofollow(path, O_RDONLY, &fd, e);
+}
+
+static void unreadable_file_is_named(void **state) {
+        assert_in_range(faults_each(&(struct faults){ .op = read_it, .names = path }), 4, 20);
+}
+
+static int make_folders(void *u, struct err *e) {
+        _cleanup_(freep) char *b = file_join(dir, "a/b");
+        return file_mkdirs(b, 0755, e);
+}
+
+static void remove_folders(void *u, const char *call, bool worked) {
+        _cleanup_(freep) char *a = file_join(dir, "a"), *b = file_join(dir, "a/b");
+        rmdir(b);
+        rmdir(a);
+}
+
+static void folder_that_cannot_be_made_is_named(void **state) {
+        assert_in_range(faults_each(&(struct faults){ .op = make_folders, .check = remove_folders, .names = "/tmp" }), 3, 20);
+}
+
+/* ---- handles of the loop ---- */
+
+static void on_change(struct watch_file *w) {
+}
+
+static int watch(void *u, struct err *e) {
+        struct watch_file w = { 0 };
+        int r = watch_file_start(&w, &loop, path, on_change, e);
+        watch_file_stop(&w, NULL);
+        uv_run(&loop, UV_RUN_DEFAULT);
+        return r;
+}
+
+static void watch_that_the_kernel_refuses_names_the_folder(void **state) {
+        assert_int_equal(faults_each(&(struct faults){ .op = watch, .names = dir }), 1);
+}
+
+static void on_child(void *u, const struct child_result *r) {
+        if (r->err)
+                *(struct err *)u = *r->err;
+        else
+                assert_int_equal(r->exit_status, 0);
+}
+
+static int run_child(void *u, struct err *e) {
+        *e = (struct err){ 0 };
+        child_run(&loop,
+                  &(struct child_options){ .argv = (const char *const[]){ "true", NULL }, .timeout_ms = 5000, .done = on_child, .u = e });
+        uv_run(&loop, UV_RUN_DEFAULT);
+        return e->kind ? -1 : 0;
+}
+
+/* Reads: of the pipe that tells of a failed exec, and of the output; both ends then look like the end of the text. */
+static void child_that_cannot_be_started_is_named(void **state) {
+        assert_in_range(faults_each(&(struct faults){ .op = run_child, .names = "true", .survives = "read " }), 6, 30);
+}
+
+static int on_request(void *u, const char *request, struct buf *out, const char **ret_content_type) {
+        buf_adds(out, "ok");
+        return 200;
+}
+
+static int serve(void *u, struct err *e) {
+        struct http_server *s;
+        int r = http_server_new(&loop, u, on_request, NULL, &s, e);
+        if (r == 0)
+                http_server_free(s);
+        uv_run(&loop, UV_RUN_DEFAULT);
+        return r;
+}
+
+static void http_server_that_cannot_listen_names_its_address(void **state) {
+        static char all[] = ":0", one[] = "127.0.0.1:0";
+        /* Only a caller who let the kernel choose the port needs to be told it. */
+        const struct faults f = { .op = serve, .names = "':0'", .survives = "getsockname ", .u = all };
+        const struct faults g = { .op = serve, .names = "'127.0.0.1:0'", .survives = "getsockname ", .u = one };
+        assert_in_range(faults_each(&f), 6, 30);
+        assert_in_range(faults_each(&g), 6, 30);
+}
+
+/* ---- a request ---- */
+
+static void on_answer(void *u, const struct http_response *r) {
+        struct err *e = u;
+        *e = r->transport ? *r->transport : (struct err){ .kind = r->status == 200 ? ERR_NONE : ERR_INTERNAL, .msg = "another status" };
+        e->code = 1; /* answered */
+}
+
+static int request(void *u, struct err *e) {
+        struct http_client *client = u;
+        *e = (struct err){ 0 };
+        http_start(client, &(struct http_request){ .method = "GET", .path = "/", .timeout_ms = 5000, .done = on_answer, .u = e });
+        while (!e->code)
+                uv_run(&loop, UV_RUN_ONCE);
+        return e->kind == ERR_NONE ? 0 : -1;
+}
+
+static void request_that_cannot_be_polled_fails_and_the_next_one_works(void **state) {
+        struct http_server *server;
+        struct http_client *client;
+        struct err e;
+        assert_int_equal(http_server_new(&loop, "127.0.0.1:0", on_request, NULL, &server, &e), 0);
+        _cleanup_(freep) char *url = xasprintf("http://127.0.0.1:%d", http_server_port(server));
+        assert_int_equal(http_client_new(&loop, &(struct http_client_options){ .base_url = url }, &client, &e), 0);
+        for (int i = 0; i < 2; i++) {
+                faults_at("uv_poll_init", 1);
+                assert_int_equal(request(client, &e), -1);
+                assert_true(faults_off());
+                assert_int_equal(e.kind, ERR_RETRY);
+                assert_non_null(strstr(e.msg, "its socket cannot be watched: no space left on device"));
+                assert_int_equal(request(client, &e), 0);
+                http_client_reconnect(client);
+                uv_run(&loop, UV_RUN_NOWAIT);
+        }
+        http_client_free(client);
+        http_server_free(server);
+        uv_run(&loop, UV_RUN_DEFAULT);
+}
+
+int main(void) {
+#define T(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
+        const struct CMUnitTest tests[] = {
+                T(replaced_file_is_the_old_or_the_new_one),
+                T(unreadable_file_is_named),
+                T(folder_that_cannot_be_made_is_named),
+                T(watch_that_the_kernel_refuses_names_the_folder),
+                T(child_that_cannot_be_started_is_named),
+                T(http_server_that_cannot_listen_names_its_address),
+                T(request_that_cannot_be_polled_fails_and_the_next_one_works),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

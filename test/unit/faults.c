@@ -1,0 +1,204 @@
+#include "faults.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <microhttpd.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <uv.h>
+#include <yyjson.h>
+
+#include "base/str.h"
+
+static bool counting;
+static const char *only;   /* NULL: all calls count */
+static unsigned left;      /* calls until one fails; 0: none does */
+static unsigned calls;     /* in this round */
+static const char *failed; /* the call that failed in this round */
+
+bool faults_hit(const char *call, int errnum) {
+        if (!counting || (only && !streq(only, call)))
+                return false;
+        calls++;
+        if (left == 0 || --left > 0)
+                return false;
+        failed = call;
+        errno = errnum;
+        return true;
+}
+
+static void begin(const char *call, unsigned n) {
+        only = call;
+        left = n;
+        calls = 0;
+        failed = NULL;
+        counting = true;
+}
+
+void faults_at(const char *call, unsigned n) {
+        begin(call, n);
+}
+
+bool faults_off(void) {
+        counting = false;
+        return failed;
+}
+
+unsigned faults_calls(void) {
+        return calls;
+}
+
+/* ---- the calls ---- */
+
+#define W FAULTS_WRAP
+W(int, -1, EMFILE, pipe2, (int fds[2], int flags), (fds, flags))
+W(int, -1, EMFILE, socket, (int domain, int type, int protocol), (domain, type, protocol))
+W(int, -1, EADDRINUSE, bind, (int fd, const struct sockaddr *a, socklen_t n), (fd, a, n))
+W(int, -1, EADDRINUSE, listen, (int fd, int backlog), (fd, backlog))
+W(int, -1, ENOBUFS, getsockname, (int fd, struct sockaddr *a, socklen_t *n), (fd, a, n))
+W(pid_t, -1, EAGAIN, fork, (void), ())
+W(ssize_t, -1, EIO, read, (int fd, void *p, size_t n), (fd, p, n))
+W(ssize_t, -1, EIO, pread64, (int fd, void *p, size_t n, off_t at), (fd, p, n, at))
+W(ssize_t, -1, ENOSPC, write, (int fd, const void *p, size_t n), (fd, p, n))
+W(ssize_t, -1, ENOSPC, pwrite64, (int fd, const void *p, size_t n, off_t at), (fd, p, n, at))
+W(int, -1, EIO, ftruncate64, (int fd, off_t n), (fd, n))
+W(int, -1, EIO, fsync, (int fd), (fd))
+W(int, -1, ENOLCK, flock, (int fd, int op), (fd, op))
+W(int, -1, EPERM, fchmod, (int fd, mode_t mode), (fd, mode))
+W(int, -1, EPERM, chmod, (const char *path, mode_t mode), (path, mode))
+W(int, -1, EIO, stat64, (const char *path, struct stat *st), (path, st))
+W(int, -1, EIO, fstat64, (int fd, struct stat *st), (fd, st))
+W(int, -1, EIO, lstat64, (const char *path, struct stat *st), (path, st))
+W(int, -1, ENOSPC, mkdir, (const char *path, mode_t mode), (path, mode))
+W(int, -1, ENOSPC, rename, (const char *from, const char *to), (from, to))
+W(int, -1, EROFS, unlink, (const char *path), (path))
+W(int, -1, EROFS, remove, (const char *path), (path))
+W(DIR *, NULL, EMFILE, opendir, (const char *path), (path))
+W(int, -1, EMFILE, nftw64, (const char *path, __nftw_func_t fn, int fds, int flags), (path, fn, fds, flags))
+W(int, EAI_MEMORY, ENOMEM, getaddrinfo, (const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **ret),
+  (node, service, hints, ret))
+W(int, UV_ENOSPC, ENOSPC, uv_fs_event_start, (uv_fs_event_t * h, uv_fs_event_cb cb, const char *path, unsigned flags), (h, cb, path, flags))
+W(int, UV_ENOSPC, ENOSPC, uv_poll_init, (uv_loop_t * loop, uv_poll_t *h, int fd), (loop, h, fd))
+W(int, UV_ENOMEM, ENOMEM, uv_signal_start, (uv_signal_t * h, uv_signal_cb cb, int signum), (h, cb, signum))
+W(int, UV_ENOMEM, ENOMEM, uv_pipe_open, (uv_pipe_t * h, uv_file fd), (h, fd))
+W(int, UV_ENOMEM, ENOMEM, uv_tcp_open, (uv_tcp_t * h, uv_os_sock_t fd), (h, fd))
+W(int, UV_EADDRINUSE, EADDRINUSE, uv_listen, (uv_stream_t * h, int backlog, uv_connection_cb cb), (h, backlog, cb))
+
+/* Those that leave something in what they are given even when they fail */
+
+yyjson_doc *__real_yyjson_read_opts(char *p, size_t n, yyjson_read_flag f, const yyjson_alc *a, yyjson_read_err *e);
+yyjson_doc *__wrap_yyjson_read_opts(char *p, size_t n, yyjson_read_flag f, const yyjson_alc *a, yyjson_read_err *e);
+yyjson_doc *__wrap_yyjson_read_opts(char *p, size_t n, yyjson_read_flag f, const yyjson_alc *a, yyjson_read_err *e) {
+        if (!faults_hit("yyjson_read_opts", ENOMEM))
+                return __real_yyjson_read_opts(p, n, f, a, e);
+        if (e)
+                *e = (yyjson_read_err){ .code = YYJSON_READ_ERROR_MEMORY_ALLOCATION, .msg = "memory allocation failed" };
+        return NULL;
+}
+
+int __real_uv_spawn(uv_loop_t *loop, uv_process_t *p, const uv_process_options_t *o);
+int __wrap_uv_spawn(uv_loop_t *loop, uv_process_t *p, const uv_process_options_t *o);
+int __wrap_uv_spawn(uv_loop_t *loop, uv_process_t *p, const uv_process_options_t *o) {
+        uv_process_options_t absent = *o;
+        absent.file = "/dev/null/absent";
+        return __real_uv_spawn(loop, p, faults_hit("uv_spawn", ENOTDIR) ? &absent : o);
+}
+
+/* Those with "..." */
+
+struct MHD_Daemon *__wrap_MHD_start_daemon(unsigned flags, uint16_t port, MHD_AcceptPolicyCallback apc, void *apc_u,
+                                           MHD_AccessHandlerCallback dh, void *dh_u, ...);
+struct MHD_Daemon *__wrap_MHD_start_daemon(unsigned flags, uint16_t port, MHD_AcceptPolicyCallback apc, void *apc_u,
+                                           MHD_AccessHandlerCallback dh, void *dh_u, ...) {
+        va_list ap;
+        va_start(ap, dh_u);
+        struct MHD_Daemon *d = faults_hit("MHD_start_daemon", ENOMEM) ? NULL : MHD_start_daemon_va(flags, port, apc, apc_u, dh, dh_u, ap);
+        va_end(ap);
+        return d;
+}
+
+int __real_open64(const char *path, int flags, ...);
+int __wrap_open64(const char *path, int flags, ...);
+int __wrap_open64(const char *path, int flags, ...) {
+        mode_t mode = 0;
+        va_list ap;
+        va_start(ap, flags);
+        if (flags & O_CREAT)
+                mode = va_arg(ap, mode_t);
+        va_end(ap);
+        return faults_hit("open64", EMFILE) ? -1 : __real_open64(path, flags, mode);
+}
+
+/* The locks only: nothing else of it can fail for us. */
+int __real_fcntl64(int fd, int cmd, ...);
+int __wrap_fcntl64(int fd, int cmd, ...);
+int __wrap_fcntl64(int fd, int cmd, ...) {
+        va_list ap;
+        va_start(ap, cmd);
+        void *arg = va_arg(ap, void *);
+        va_end(ap);
+        bool lock = cmd == F_OFD_SETLK || cmd == F_OFD_GETLK;
+        return lock && faults_hit("fcntl64", ENOLCK) ? -1 : __real_fcntl64(fd, cmd, arg);
+}
+
+/* ---- the rounds ---- */
+
+static unsigned entries(const char *path) {
+        DIR *d = path ? __real_opendir(path) : NULL;
+        unsigned n = 0;
+        while (d && readdir(d))
+                n++;
+        if (d)
+                closedir(d);
+        return n;
+}
+
+static bool survived(const struct faults *f) {
+        if (streq(f->survives, "*"))
+                return true;
+        const char *at = f->survives ? strstr(f->survives, failed) : NULL;
+        return at && at[strlen(failed)] == ' ' && (at == f->survives || at[-1] == ' ');
+}
+
+/* One round; false: the n-th call was not made any more. */
+static bool round_of(const struct faults *f, unsigned n) {
+        unsigned fds = entries("/proc/self/fd"), files = entries(f->dir);
+        struct err e = { 0 };
+        begin(NULL, n);
+        int r = f->op(f->u, &e);
+        counting = false;
+        if (r == 0 && failed && !survived(f))
+                fail_msg("call %u, %s, failed, but nobody noticed", n, failed);
+        if (r < 0 && !failed)
+                fail_msg("it does not even work without a failure: %s", e.msg);
+        if (r < 0 && (!e.msg[0] || (f->names && !strstr(e.msg, f->names))))
+                fail_msg("after call %u, %s, failed: '%s' does not name '%s'", n, failed, e.msg, str_or(f->names, ""));
+        if (failed && entries("/proc/self/fd") != fds)
+                fail_msg("call %u, %s, failed: %u descriptors before, %u after", n, failed, fds, entries("/proc/self/fd"));
+        if (r < 0 && entries(f->dir) != files)
+                fail_msg("call %u, %s, failed: %u files before, %u after", n, failed, files, entries(f->dir));
+        if (f->check)
+                f->check(f->u, str_or(failed, ""), r == 0);
+        return failed;
+}
+
+unsigned faults_each(const struct faults *f) {
+        unsigned n = 0;
+        round_of(f, 0); /* what is made on first use, as a loop's signal pipe, stays */
+        assert_true(calls > 0);
+        while (round_of(f, n + 1))
+                n++;
+        return n;
+}
