@@ -122,6 +122,10 @@ struct metric *metric_add(struct metrics *m, enum metric_type t, const char *nam
         return f;
 }
 
+void metric_touch(struct metric *m, const char *const *values) {
+        find_series(m, values, true);
+}
+
 void metric_inc(struct metric *m, double by, const char *const *values) {
         BUG_ON(m->type == METRIC_HISTOGRAM || (m->type == METRIC_COUNTER && by < 0));
         find_series(m, values, true)->value += by;

@@ -44,14 +44,16 @@ void plugin_metrics_init(struct plugin_metrics *m, const char *node) {
                 .host_nodes = metric_add(r, METRIC_GAUGE, "nvidia_dra_compute_domain_host_imex_nodes",
                                          "Nodes of the domain of the host's own nvidia-imex: listed, and of those ready.", by_state, NULL, 0),
         };
-        /* Present from the first scrape on: a rate over a series that appears late misses its first event. */
+        /* All are there from the first scrape on. */
         for (int prepare = 0; prepare < 2; prepare++) {
-                metric_inc(m->requests, 0, LABELS(CD_DRIVER, operation(prepare)));
-                metric_set(m->inflight, 0, LABELS(CD_DRIVER, operation(prepare)));
-                metric_inc(prepare ? m->prepare_errors : m->unprepare_errors, 0, LABELS(CD_DRIVER, "lock_acquire"));
-                metric_inc(prepare ? m->prepare_errors : m->unprepare_errors, 0,
-                           LABELS(CD_DRIVER, prepare ? "prepare_devices" : "unprepare_devices"));
+                struct metric *errors = prepare ? m->prepare_errors : m->unprepare_errors;
+                metric_touch(m->requests, LABELS(CD_DRIVER, operation(prepare)));
+                metric_touch(m->duration, LABELS(CD_DRIVER, operation(prepare)));
+                metric_touch(m->inflight, LABELS(CD_DRIVER, operation(prepare)));
+                metric_touch(errors, LABELS(CD_DRIVER, "lock_acquire"));
+                metric_touch(errors, LABELS(CD_DRIVER, prepare ? "prepare_devices" : "unprepare_devices"));
         }
+        metric_touch(m->inside, NULL);
         metric_set(m->offered, 0, NULL);
 }
 

@@ -46,7 +46,7 @@ static const struct {
           OPAQUE_CHANNEL, "", "New" },
         { HEAD("GpuConfig") "}", false, "is not one of the driver" },
         { "[]", false, "not a JSON object" },
-        { "", false, "not a JSON object" },
+        { "", false, "not JSON" },
 };
 
 static void decodes(void **state) {

@@ -342,6 +342,15 @@ const struct checkpoint_claim *world_entry(struct claims *c, const char *uid) {
         return checkpoint_find(&c->journal.table, uid);
 }
 
+void world_put_checkpoint(const char *claims_json) {
+        struct err e;
+        _cleanup_(freep) char *path = file_join(w.plugin_dir, "checkpoint.json");
+        _cleanup_(freep) char *zero = xasprintf("{\"checksum\":0,\"preparedClaims\":%s,\"nodeBootID\":\"" BOOT "\"}", claims_json);
+        _cleanup_(freep) char *text = xasprintf("{\"checksum\":1083090442,\"v1\":{},\"v2\":{\"checksum\":%lu%s}",
+                                                (unsigned long)checkpoint_checksum(str_from(zero)), zero + 13);
+        assert_int_equal(file_replace(path, text, strlen(text), 0600, &e), 0);
+}
+
 void daemon_says(const char *domain, const char *claim_uid, const char *boot_id, bool ready, const char *status, int *lock_fd) {
         _cleanup_(freep) char *dir = xasprintf("%s/domains/%s", w.plugin_dir, domain);
         struct imex_state s = { .index = 3, .ready = ready };

@@ -90,6 +90,8 @@ void host_answers(const char *says);
 
 char *world_read(const char *path);   /* NULL: there is none; caller frees */
 char *world_cdi(const char *uid);     /* content of a claim's CDI file, or NULL */
+/* Another process writes a checkpoint of this boot with these claims ("{}": none). */
+void world_put_checkpoint(const char *claims_json);
 bool world_recorded(const char *uid); /* in the file, not in memory */
 const struct checkpoint_claim *world_entry(struct claims *c, const char *uid);
 

@@ -3,6 +3,7 @@
 #include "fake_world.h"
 
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -257,6 +258,33 @@ static void daemon_claim_without_annotations_finds_its_domain(void **state) {
         assert_non_null(strstr(none.msg, DOMAIN_A));
 }
 
+static void fabric_registration_that_never_completes_is_named_at_the_deadline(void **state) {
+        (void)state;
+        struct dra_op op = { .timeout_ms = 200 };
+        daemon_ready();
+        w.facts =
+                (struct facts){ .known = true, .reason = "FabricRegistering", .message = "GPU x: its fabric registration is in progress" };
+        prepare(&op, "c1", CLAIM_1);
+        world_wait(&op, FAILED);
+        assert_string_equal(op.msg, "n0: GPU x: its fabric registration is in progress");
+        assert_null(world_cdi(CLAIM_1));
+}
+
+static void api_server_away_for_a_while_during_prepare(void **state) {
+        (void)state;
+        struct dra_op op = { 0 }, unprepared = { 0 };
+        daemon_ready();
+        w.api_down = true;
+        prepare(&op, "c1", CLAIM_1);
+        world_turn();
+        assert_int_equal(op.answer, PENDING);
+        w.api_down = false;
+        world_wait(&op, PREPARED);
+        w.api_down = true;
+        kubelet_unprepare(w.claims, &unprepared, "user", "c1", CLAIM_1);
+        world_wait(&unprepared, UNPREPARED);
+}
+
 /* ---- unpreparing ---- */
 
 static void unprepare_needs_no_api_server_and_no_claim(void **state) {
@@ -288,28 +316,67 @@ static void unprepare_of_the_unknown_succeeds(void **state) {
         }
 }
 
-static void put_checkpoint(const char *claims_json) {
-        struct err e;
-        _cleanup_(freep) char *path = file_join(w.plugin_dir, "checkpoint.json");
-        _cleanup_(freep) char *zero = xasprintf("{\"checksum\":0,\"preparedClaims\":%s,\"nodeBootID\":\"" BOOT "\"}", claims_json);
-        _cleanup_(freep) char *text = xasprintf("{\"checksum\":1083090442,\"v1\":{},\"v2\":{\"checksum\":%lu%s}",
-                                                (unsigned long)checkpoint_checksum(str_from(zero)), zero + 13);
-        assert_int_equal(file_replace(path, text, strlen(text), 0600, &e), 0);
+/* A pod that was deleted by force: the next one of its DaemonSet is prepared before the kubelet unprepares the first. */
+static void folder_of_a_domain_stays_when_its_earlier_daemon_is_unprepared_late(void **state) {
+        (void)state;
+        static const char second[] = "d0000000-0000-4000-8000-000000000002";
+        struct dra_op op = { 0 }, gone = { 0 }, last = { 0 };
+        _cleanup_(freep) char *dir = xasprintf("%s/domains/" DOMAIN_A, w.plugin_dir);
+        daemon_ready();
+        api_claim("driver", "second", second, "daemon-0", DAEMON, DOMAIN_A, "");
+        kubelet_prepare(w.claims, &op, "driver", "second", second);
+        world_turn();
+        kubelet_unprepare(w.claims, &gone, "driver", "daemon-claim", DAEMON_1);
+        world_wait(&gone, UNPREPARED);
+        world_wait(&op, PREPARED);
+        assert_int_equal(access(dir, F_OK), 0);
+        kubelet_unprepare(w.claims, &last, "driver", "second", second);
+        world_wait(&last, UNPREPARED);
+        assert_int_equal(access(dir, F_OK), -1);
+}
+
+static bool aborted(const char *uid) {
+        const struct checkpoint_claim *entry = world_entry(w.claims, uid);
+        return entry && entry->state == CHECKPOINT_ABORTED;
+}
+
+/* They only keep a late request of the kubelet from succeeding; entries without a time are of a version that wrote none. */
+static void aborted_claims_are_forgotten_after_their_time(void **state) {
+        (void)state;
+        struct dra_op op = { 0 };
+        time_t now = time(NULL), times[] = { now, now - 1000, now + 1000 };
+        char text[3][32];
+        for (size_t i = 0; i < ARRAY_LEN(times); i++)
+                strftime(text[i], sizeof text[i], "%Y-%m-%dT%H:%M:%SZ", gmtime(&times[i]));
+        _cleanup_(freep) char *json = xasprintf("{\"fresh\":{\"checkpointState\":\"PrepareAborted\",\"status\":{},\"abortedAt\":\"%s\"},"
+                                                "\"old\":{\"checkpointState\":\"PrepareAborted\",\"status\":{},\"abortedAt\":\"%s\"},"
+                                                "\"timeless\":{\"checkpointState\":\"PrepareAborted\",\"status\":{}},"
+                                                "\"unborn\":{\"checkpointState\":\"PrepareAborted\",\"status\":{},\"abortedAt\":\"%s\"}}",
+                                                text[0], text[1], text[2]);
+        world_put_checkpoint(json);
+        kubelet_unprepare(w.claims, &op, "user", "x", CLAIM_2); /* any operation */
+        world_wait(&op, UNPREPARED);
+        assert_true(aborted("fresh"));
+        assert_null(world_entry(w.claims, "old"));
+        assert_null(world_entry(w.claims, "timeless"));
+        assert_null(world_entry(w.claims, "unborn"));
+        assert_false(world_recorded("old"));
 }
 
 /* As versions before the strict checks recorded them, and without an allocation. */
 static void unprepare_of_a_recorded_claim_that_makes_no_sense(void **state) {
         (void)state;
         struct dra_op one = { 0 }, two = { 0 };
-        put_checkpoint("{\"" CLAIM_1 "\":{\"checkpointState\":\"PrepareCompleted\",\"status\":{},\"preparedDevices\":[{\"devices\":[{"
-                       "\"channel\":null,\"daemon\":{\"device\":"
-                       "{\"DeviceName\":\"daemon-0\"}}}],\"configState\":{\"Type\":\"daemon\",\"ComputeDomain\":\"../../"
-                       "x\"}}],\"name\":\"c1\",\"namespace\":\"user\"},"
-                       "\"" CLAIM_2 "\":{\"checkpointState\":\"PrepareStarted\",\"status\":{\"allocation\":{\"devices\":{\"results\":[{"
-                       "\"request\":\"r\",\"driver\":"
-                       "\"compute-domain.nvidia.com\",\"pool\":\"n0\",\"device\":\"daemon-0\"}],\"config\":[{\"source\":\"FromClaim\","
-                       "\"opaque\":{\"driver\":\"compute-domain.nvidia.com\","
-                       "\"parameters\":{\"kind\":\"Nonsense\",\"domainID\":\"../x\",\"more\":[]}}}]}}}}}");
+        world_put_checkpoint(
+                "{\"" CLAIM_1 "\":{\"checkpointState\":\"PrepareCompleted\",\"status\":{},\"preparedDevices\":[{\"devices\":[{"
+                "\"channel\":null,\"daemon\":{\"device\":"
+                "{\"DeviceName\":\"daemon-0\"}}}],\"configState\":{\"Type\":\"daemon\",\"ComputeDomain\":\"../../"
+                "x\"}}],\"name\":\"c1\",\"namespace\":\"user\"},"
+                "\"" CLAIM_2 "\":{\"checkpointState\":\"PrepareStarted\",\"status\":{\"allocation\":{\"devices\":{\"results\":[{"
+                "\"request\":\"r\",\"driver\":"
+                "\"compute-domain.nvidia.com\",\"pool\":\"n0\",\"device\":\"daemon-0\"}],\"config\":[{\"source\":\"FromClaim\","
+                "\"opaque\":{\"driver\":\"compute-domain.nvidia.com\","
+                "\"parameters\":{\"kind\":\"Nonsense\",\"domainID\":\"../x\",\"more\":[]}}}]}}}}}");
         kubelet_unprepare(w.claims, &one, "user", "c1", CLAIM_1);
         world_wait(&one, UNPREPARED);
         assert_false(world_recorded(CLAIM_1));
@@ -382,6 +449,10 @@ int main(void) {
                 T(fabric_registration_that_completes_late),
                 T(domain_deleted_while_a_channel_waits),
                 T(kubelet_hangs_up),
+                T(fabric_registration_that_never_completes_is_named_at_the_deadline),
+                T(api_server_away_for_a_while_during_prepare),
+                T(folder_of_a_domain_stays_when_its_earlier_daemon_is_unprepared_late),
+                T(aborted_claims_are_forgotten_after_their_time),
                 T(unprepare_needs_no_api_server_and_no_claim),
                 T(unprepare_of_the_unknown_succeeds),
                 T(unprepare_of_a_recorded_claim_that_makes_no_sense),

@@ -42,6 +42,14 @@ static void domain_of_another_namespace(void **state) {
         refused_at_once("c1", CLAIM_1, "in namespace 'user'");
 }
 
+/* The claim is of the first one: its UID counts, not its name. */
+static void domain_deleted_and_made_again_with_the_same_name(void **state) {
+        (void)state;
+        api_remove_domain(DOMAIN_A);
+        api_domain("user", "cd", DOMAIN_B, false);
+        refused_at_once("c1", CLAIM_1, "there is no ComputeDomain " DOMAIN_A);
+}
+
 static void domain_that_is_being_deleted(void **state) {
         (void)state;
         api_domain("user", "cd", DOMAIN_A, true);
@@ -128,6 +136,7 @@ int main(void) {
                 T(bad_domain_ids),
                 T(unknown_allocation_mode),
                 T(domain_of_another_namespace),
+                T(domain_deleted_and_made_again_with_the_same_name),
                 T(domain_that_is_being_deleted),
                 T(claim_that_does_not_exist_or_is_another_now),
                 T(claim_without_allocation),

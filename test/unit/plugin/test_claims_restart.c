@@ -80,6 +80,97 @@ static void corrupt_checkpoint_is_set_aside_and_rebuilt_from_cdi_files(void **st
         world_wait(&other, PREPARED);
 }
 
+static void holds_the_channel(const char *uid) {
+        const struct checkpoint_claim *entry = world_entry(w.claims, uid);
+        assert_non_null(entry);
+        assert_int_equal(entry->state, CHECKPOINT_COMPLETED);
+        assert_string_equal(entry->devices[0].name, "channel-0");
+}
+
+/* As a full disk or a lost cache of a disk leaves it. */
+static void checkpoint_cut_anywhere_is_set_aside_and_rebuilt(void **state) {
+        (void)state;
+        struct dra_op op = { 0 };
+        struct err e;
+        daemon_ready();
+        prepare(&op, "c1", CLAIM_1);
+        world_wait(&op, PREPARED);
+        _cleanup_(freep) char *path = file_join(w.plugin_dir, "checkpoint.json");
+        _cleanup_(freep) char *whole = world_read(path);
+        size_t n = strlen(whole);
+        for (size_t cut = 0; cut < n; cut = cut < n - 1 && cut + 211 >= n ? n - 1 : cut + 211) {
+                world_stop(w.claims);
+                assert_int_equal(file_replace_volatile(path, whole, cut, 0600, &e), 0);
+                w.events[0] = '\0';
+                world_start(BOOT);
+                assert_non_null(strstr(w.events, "Node/n0 CheckpointCorrupt"));
+                holds_the_channel(CLAIM_1);
+        }
+}
+
+static void checkpoint_with_one_wrong_character_loses_no_claim(void **state) {
+        (void)state;
+        struct dra_op op = { 0 };
+        struct err e;
+        daemon_ready();
+        prepare(&op, "c1", CLAIM_1);
+        world_wait(&op, PREPARED);
+        _cleanup_(freep) char *path = file_join(w.plugin_dir, "checkpoint.json");
+        _cleanup_(freep) char *whole = world_read(path);
+        unsigned noticed = 0, tried = 0;
+        for (size_t at = 0; at < strlen(whole); at += 97, tried++) {
+                char was = whole[at];
+                world_stop(w.claims);
+                whole[at] = was == 'x' ? 'y' : 'x';
+                assert_int_equal(file_replace_volatile(path, whole, strlen(whole), 0600, &e), 0);
+                whole[at] = was;
+                w.events[0] = '\0';
+                world_start(BOOT);
+                noticed += strstr(w.events, "CheckpointCorrupt") != NULL;
+                holds_the_channel(CLAIM_1);
+        }
+        assert_int_equal(noticed, tried);
+}
+
+/* The layout of 25.3, which knew no boot id: an upgrade within one boot keeps what runs, and from then on the id is there. */
+static void checkpoint_without_a_boot_id_is_of_this_boot(void **state) {
+        (void)state;
+        struct dra_op op = { 0 }, gone = { 0 };
+        struct err e;
+        daemon_ready();
+        prepare(&op, "c1", CLAIM_1);
+        world_wait(&op, PREPARED);
+        world_stop(w.claims);
+        _cleanup_(freep) char *path = file_join(w.plugin_dir, "checkpoint.json");
+        _cleanup_(freep) char *text = world_read(path);
+        char *v2 = strstr(text, ",\"v2\":");
+        assert_non_null(v2);
+        memcpy(v2, "}", 2);
+        assert_int_equal(file_replace_volatile(path, text, strlen(text), 0600, &e), 0);
+        world_start(BOOT);
+        assert_string_equal(w.events, "");
+        holds_the_channel(CLAIM_1);
+        assert_true(world_recorded("\"nodeBootID\":\"" BOOT "\""));
+        kubelet_unprepare(w.claims, &gone, "user", "c1", CLAIM_1);
+        world_wait(&gone, UNPREPARED);
+        assert_null(world_cdi(CLAIM_1));
+}
+
+/* The pod went while the plugin was away, so no Unprepare will ever come for what it had begun. */
+static void begun_claim_whose_object_went_meanwhile_is_not_kept(void **state) {
+        (void)state;
+        struct dra_op op = { 0 };
+        prepare(&op, "c1", CLAIM_1);
+        world_turn();
+        world_stop(w.claims);
+        api_remove_claim("user", "c1");
+        world_start(BOOT);
+        assert_int_equal(world_entry(w.claims, CLAIM_1)->state, CHECKPOINT_STARTED);
+        sweep_gone_claims(w.claims->sweep);
+        world_turn();
+        assert_int_equal(world_entry(w.claims, CLAIM_1)->state, CHECKPOINT_ABORTED); /* and its time passes */
+}
+
 static void orphan_files_are_swept_at_the_start(void **state) {
         (void)state;
         struct err e;
@@ -103,8 +194,14 @@ static void orphan_files_are_swept_at_the_start(void **state) {
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, world_setup_claims, world_teardown)
         const struct CMUnitTest tests[] = {
-                T(restart_keeps_what_is_prepared),        T(restart_while_a_prepare_waits),
-                T(reboot_forgets_claims_and_their_files), T(corrupt_checkpoint_is_set_aside_and_rebuilt_from_cdi_files),
+                T(restart_keeps_what_is_prepared),
+                T(restart_while_a_prepare_waits),
+                T(reboot_forgets_claims_and_their_files),
+                T(corrupt_checkpoint_is_set_aside_and_rebuilt_from_cdi_files),
+                T(checkpoint_cut_anywhere_is_set_aside_and_rebuilt),
+                T(checkpoint_with_one_wrong_character_loses_no_claim),
+                T(checkpoint_without_a_boot_id_is_of_this_boot),
+                T(begun_claim_whose_object_went_meanwhile_is_not_kept),
                 T(orphan_files_are_swept_at_the_start),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

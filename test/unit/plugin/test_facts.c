@@ -141,6 +141,39 @@ static void driver_that_is_missing_is_a_fact_and_it_is_found_when_it_comes(void 
         tree_remove(dir);
 }
 
+static void garbage_in_proc_devices_is_named(void **state) {
+        (void)state;
+        char *dir = tree_new();
+        uv_loop_t loop;
+        unsigned major;
+        struct err e;
+        static const char *const garbage[] = { "",
+                                               "\n\n\n",
+                                               "garbage",
+                                               "Character devices:\n",
+                                               "Character devices:\nx nvidia-caps-imex-channels",
+                                               "Character devices:\n999999999999 nvidia-caps-imex-channels\n",
+                                               "Block devices:\n240 nvidia-caps-imex-channels\n",
+                                               "\xff\xfe\x01" };
+        _cleanup_(freep) char *devices = file_join(dir, "devices");
+        uv_loop_init(&loop);
+        struct facts_sampler *s = facts_sampler_new(
+                &loop,
+                &(struct facts_options){ .root = { dir, dir }, .proc_devices = devices, .changed = on_changed, .u = &(struct seen){ 0 } });
+        for (size_t i = 0; i < ARRAY_LEN(garbage); i++) {
+                tree_put(dir, "devices", garbage[i]);
+                assert_int_equal(facts_major(s, PROC_MAJOR_IMEX_CHANNELS, &major, &e), -1);
+                assert_non_null(strstr(e.msg, devices));
+        }
+        tree_put(dir, "devices", "Character devices:\n240 nvidia-caps-imex-channels");
+        assert_int_equal(facts_major(s, PROC_MAJOR_IMEX_CHANNELS, &major, &e), 0);
+        assert_int_equal(major, 240);
+        facts_sampler_free(s);
+        uv_run(&loop, UV_RUN_DEFAULT);
+        assert_int_equal(uv_loop_close(&loop), 0);
+        tree_remove(dir);
+}
+
 int main(int argc, char **argv) {
         if (argc > 1 && strcmp(argv[1], "nvml") == 0)
                 return nvml_child_main(argc - 2, argv + 2);
@@ -151,6 +184,7 @@ int main(int argc, char **argv) {
                 T(why_nothing_is_offered),
                 T(old_driver_only_matters_for_names),
                 T(fabric_in_error_withholds_the_devices_only_when_strict),
+                T(garbage_in_proc_devices_is_named),
                 T(driver_that_is_missing_is_a_fact_and_it_is_found_when_it_comes),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,75 @@
+/* The program as a container runtime starts it: what is missing in its environment ends it at once, with words that help. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+#include <uv.h>
+
+#include "base/child.h"
+#include "base/mem.h"
+
+#define UID "aaaaaaaa-0000-4000-8000-000000000001"
+
+static const char *program;
+
+struct outcome {
+        int status;
+        char out[2048];
+};
+
+static void on_done(void *u, const struct child_result *r) {
+        struct outcome *o = u;
+        assert_null(r->err);
+        o->status = r->exit_status;
+        snprintf(o->out, sizeof o->out, "%.*s", (int)r->out.n, r->out.p);
+}
+
+static struct outcome run(const char *const *env) {
+        struct outcome o = { 0 };
+        child_run(
+                uv_default_loop(),
+                &(struct child_options){
+                        .argv = (const char *const[]){ program, "run", NULL }, .env = env, .timeout_ms = 20000, .done = on_done, .u = &o });
+        uv_run(uv_default_loop(), UV_RUN_DEFAULT);
+        assert_int_equal(o.status, 1);
+        return o;
+}
+
+static void cdi_that_is_off_in_the_runtime_is_said_in_words(void **state) {
+        struct outcome o = run((const char *const[]){ "NODE_NAME=n0", "POD_NAME=p", "POD_NAMESPACE=ns", "POD_UID=u", NULL });
+        assert_non_null(strstr(o.out, "COMPUTE_DOMAIN_UUID is not set: the container runtime has not applied the CDI edits"));
+        assert_non_null(strstr(o.out, "Enable CDI"));
+}
+
+static void environment_that_makes_no_sense_is_named(void **state) {
+        static const struct {
+                const char *const env[8];
+                const char *says;
+        } cases[] = {
+                { { "COMPUTE_DOMAIN_UUID=../../etc" }, "COMPUTE_DOMAIN_UUID '../../etc' is not a UID" },
+                { { "COMPUTE_DOMAIN_UUID=" UID }, "NODE_NAME" },
+                { { "COMPUTE_DOMAIN_UUID=" UID, "NODE_NAME=n0", "POD_NAME=p", "POD_NAMESPACE=ns", "POD_UID=u", "CLIQUE_ID=c.1" },
+                  "POD_IP" },
+                { { "COMPUTE_DOMAIN_UUID=" UID, "FEATURE_GATES=NoSuchGate=true" }, "NoSuchGate" },
+                { { "COMPUTE_DOMAIN_UUID=" UID, "NODE_NAME=n0", "POD_NAME=p", "POD_NAMESPACE=ns", "POD_UID=u",
+                    "MAX_NODES_PER_IMEX_DOMAIN=100000" },
+                  "MAX_NODES_PER_IMEX_DOMAIN" },
+        };
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+                struct outcome o = run(cases[i].env);
+                if (!strstr(o.out, cases[i].says))
+                        fail_msg("'%s' is not in: %s", cases[i].says, o.out);
+        }
+}
+
+int main(int argc, char **argv) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(cdi_that_is_off_in_the_runtime_is_said_in_words),
+                cmocka_unit_test(environment_that_makes_no_sense_is_named),
+        };
+        program = argc > 1 ? argv[1] : "compute-domain-daemon";
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
