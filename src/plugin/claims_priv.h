@@ -55,6 +55,7 @@ struct op {
         struct lookup *lookup;
         struct lookup_list *domains;
         bool domains_all;           /* `domains` is of all namespaces */
+        bool domains_fresh;         /* and not of the API server's cache */
         struct lookup_watch *watch;
         struct arena *arena;
         struct claim claim;

@@ -17,6 +17,7 @@ struct lookup {
         struct kube_client *client;
         struct kube_call *call;
         char *ns;
+        bool fresh;
         struct lookup_list *list;
         size_t cap;
         lookup_done_fn *fn;
@@ -98,7 +99,11 @@ static void on_page(void *u, yyjson_val *obj, const struct err *e) {
 
 static void next_page(struct lookup *l, const char *token) {
         struct buf query = BUF_INIT(16384);
-        buf_addf(&query, "limit=%d", PAGE);
+        /* The cache answers whole lists only. */
+        if (l->fresh)
+                buf_addf(&query, "limit=%d", PAGE);
+        else
+                buf_adds(&query, "resourceVersion=0");
         if (token)
                 buf_adds(&query, "&continue=");
         for (; token && *token; token++) {
@@ -119,11 +124,12 @@ static void next_page(struct lookup *l, const char *token) {
         buf_done(&query);
 }
 
-struct lookup *lookup_start(struct kube_client *c, const char *ns, lookup_done_fn *fn, void *u) {
+struct lookup *lookup_start(struct kube_client *c, const char *ns, bool fresh, lookup_done_fn *fn, void *u) {
         struct lookup *l = xnew(struct lookup);
         struct arena *a = arena_new(1024);
         l->client = c;
         l->ns = ns ? xstrdup(ns) : NULL;
+        l->fresh = fresh;
         l->list = arena_alloc(a, sizeof *l->list);
         l->list->arena = a;
         l->fn = fn;

@@ -25,8 +25,9 @@ const struct lookup_domain *lookup_find(const struct lookup_list *l, const char 
 struct lookup;
 /* Once, never from inside; the list is the callback's to free, NULL on error. */
 typedef void(lookup_done_fn)(void *u, struct lookup_list *l, const struct err *e);
-/* ns NULL: all namespaces. */
-struct lookup *lookup_start(struct kube_client *c, const char *ns, lookup_done_fn *fn, void *u);
+/* ns NULL: all namespaces. `fresh`: with all that was written before; else what the API server has in its cache, which costs it no question to
+ * the store and may miss the latest. */
+struct lookup *lookup_start(struct kube_client *c, const char *ns, bool fresh, lookup_done_fn *fn, void *u);
 void lookup_cancel(struct lookup *l);
 
 /* Namespaces watched, shared by all who wait in one. */

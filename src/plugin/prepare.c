@@ -12,7 +12,7 @@
 
 /* ---- fetching: the claim, and the domains of its namespace ---- */
 
-static void start_lookup(struct op *op, const char *ns);
+static void start_lookup(struct op *op, const char *ns, bool fresh);
 static void fetched_some(struct op *op);
 
 static void on_domains(void *u, struct lookup_list *l, const struct err *e) {
@@ -25,14 +25,18 @@ static void on_domains(void *u, struct lookup_list *l, const struct err *e) {
         }
         snprintf(op->msg, sizeof op->msg, "cannot list ComputeDomains: %s", e->msg);
         if (e->kind == ERR_RETRY)
-                start_lookup(op, op->domains_all ? NULL : op->ns);
+                start_lookup(op, op->domains_all ? NULL : op->ns, op->domains_fresh);
         else
                 claims__fail(op, op->msg);
 }
 
-static void start_lookup(struct op *op, const char *ns) {
+static void start_lookup(struct op *op, const char *ns, bool fresh) {
+        lookup_cancel(op->lookup);
+        lookup_list_free(op->domains);
+        op->domains = NULL;
         op->domains_all = !ns;
-        op->lookup = lookup_start(op->c->o.kube, ns, on_domains, op);
+        op->domains_fresh = fresh;
+        op->lookup = lookup_start(op->c->o.kube, ns, fresh, on_domains, op);
 }
 
 static void start_get(struct op *op);
@@ -72,22 +76,22 @@ static void start_get(struct op *op) {
 }
 
 static void fetched_some(struct op *op) {
-        bool need_list = false, need_all = false;
+        bool need_list = false, need_all = false, missed = false;
         if (!op->arena)
                 return;
         for (size_t i = 0; i < op->n_wants; i++) {
                 const struct want *w = &op->wants[i];
+                bool nameless = w->is_daemon && (!w->domain_name || !w->domain_ns);
                 need_list = need_list || !w->is_daemon;
-                need_all = need_all || (w->is_daemon && (!w->domain_name || !w->domain_ns));
+                need_all = need_all || nameless;
+                missed = missed || ((!w->is_daemon || nameless) && !lookup_find(op->domains, w->config.domain_id));
         }
-        if (need_all && !op->domains_all) {
-                lookup_cancel(op->lookup);
-                lookup_list_free(op->domains);
-                op->domains = NULL;
-                start_lookup(op, NULL);
-        } else if (need_list && !op->domains && !op->lookup) {
-                start_lookup(op, op->ns);
-        }
+        if (need_all && !op->domains_all)
+                start_lookup(op, NULL, false);
+        else if (need_list && !op->domains && !op->lookup)
+                start_lookup(op, op->ns, false);
+        else if (missed && op->domains && !op->domains_fresh) /* it may be newer than the API server's cache */
+                start_lookup(op, op->domains_all ? NULL : op->ns, true);
         if ((need_list || need_all) && !op->domains)
                 return;
         op->fetched = true;
@@ -100,7 +104,7 @@ void prepare_fetch(struct op *op) {
         start_get(op);
         /* Not after the claim but beside it. Daemon claims know their domain, or need another list. */
         if (!streq(op->ns, op->c->o.ns))
-                start_lookup(op, op->ns);
+                start_lookup(op, op->ns, false);
 }
 
 void prepare_api_known(struct op *op) {

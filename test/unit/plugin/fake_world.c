@@ -26,6 +26,7 @@ struct kube_call {
         enum kube_verb verb;
         const struct kube_resource *res;
         char ns[64], name[64];
+        bool cached;
         kube_done_fn *done;
         void *u;
 };
@@ -104,6 +105,7 @@ struct kube_call *kube_start(struct kube_client *c, const struct kube_request *r
         call->res = r->res;
         snprintf(call->ns, sizeof call->ns, "%s", str_or(r->ns, ""));
         snprintf(call->name, sizeof call->name, "%s", str_or(r->name, ""));
+        call->cached = r->query && strstr(r->query, "resourceVersion=0");
         call->done = r->done;
         call->u = r->u;
         TAILQ_INSERT_TAIL(&calls, call, link);
@@ -131,11 +133,11 @@ void kube_discover_resource_api(struct kube_client *c, kube_ready_fn *fn, void *
         ready_u = u;
 }
 
-static void list_domains(const char *ns, struct buf *out) {
+static void list_domains(const char *ns, bool cached, struct buf *out) {
         buf_adds(out, "{\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[");
         for (size_t i = 0, n = 0; i < n_domain_objects; i++) {
                 const struct object *o = &domain_objects[i];
-                if (*ns && !streq(o->ns, ns))
+                if ((*ns && !streq(o->ns, ns)) || (cached && w.old_cache))
                         continue;
                 buf_addf(out, "%s{\"metadata\":{\"name\":\"%s\",\"namespace\":\"%s\",\"uid\":\"%s\",\"resourceVersion\":\"1\"%s",
                          n++ ? "," : "", o->name, o->ns, o->uid, o->deleting ? ",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"" : "");
@@ -154,7 +156,7 @@ static bool serve_one(void) {
                 return false;
         TAILQ_REMOVE(&calls, call, link);
         if (call->res == &kube_compute_domains)
-                list_domains(call->ns, &text);
+                list_domains(call->ns, call->cached, &text);
         const struct object *o = find_object(claim_objects, n_claim_objects, call->ns, call->name);
         if (call->res == &kube_resource_claims && o && o->json)
                 buf_adds(&text, o->json);

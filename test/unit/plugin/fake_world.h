@@ -40,8 +40,9 @@ extern struct world {
         struct claims *claims;
         struct facts facts;
         const struct imex_mode *mode; /* of the plugin processes made from now on */
-        const char *host_says; /* the last answer of the host's IMEX */
+        const char *host_says;        /* the last answer of the host's IMEX */
         bool hurried, host_hurried, api_down, api_unknown;
+        bool old_cache;    /* lists from the API server's cache do not have the domains yet */
         unsigned requests; /* to the API server so far */
         char events[2000]; /* "Kind/name reason: message\n" */
         struct plugin_metrics metrics;
@@ -88,8 +89,8 @@ void daemon_ready(void);
 /* The host's IMEX answers a question. */
 void host_answers(const char *says);
 
-char *world_read(const char *path);   /* NULL: there is none; caller frees */
-char *world_cdi(const char *uid);     /* content of a claim's CDI file, or NULL */
+char *world_read(const char *path); /* NULL: there is none; caller frees */
+char *world_cdi(const char *uid);   /* content of a claim's CDI file, or NULL */
 /* Another process writes a checkpoint of this boot with these claims ("{}": none). */
 void world_put_checkpoint(const char *claims_json);
 bool world_recorded(const char *uid); /* in the file, not in memory */

@@ -270,6 +270,17 @@ static void fabric_registration_that_never_completes_is_named_at_the_deadline(vo
         assert_null(world_cdi(CLAIM_1));
 }
 
+static void domain_that_is_newer_than_the_cache_of_the_api_server(void **state) {
+        (void)state;
+        struct dra_op op = { 0 };
+        daemon_ready();
+        w.old_cache = true;
+        unsigned requests = w.requests;
+        prepare(&op, "c1", CLAIM_1);
+        world_wait(&op, PREPARED);
+        assert_int_equal(w.requests - requests, 3); /* the claim, the cache, the store */
+}
+
 static void api_server_away_for_a_while_during_prepare(void **state) {
         (void)state;
         struct dra_op op = { 0 }, unprepared = { 0 };
@@ -450,6 +461,7 @@ int main(void) {
                 T(domain_deleted_while_a_channel_waits),
                 T(kubelet_hangs_up),
                 T(fabric_registration_that_never_completes_is_named_at_the_deadline),
+                T(domain_that_is_newer_than_the_cache_of_the_api_server),
                 T(api_server_away_for_a_while_during_prepare),
                 T(folder_of_a_domain_stays_when_its_earlier_daemon_is_unprepared_late),
                 T(aborted_claims_are_forgotten_after_their_time),
