@@ -69,17 +69,28 @@ static char *resolved_path(int root_fd, int fd) {
         return xstrdup(file + n_root);
 }
 
-/* Fills *ret when `inside` leads to a regular file. */
-static bool probe(const struct driver_root *r, int root_fd, const char *inside, struct driver_file *ret) {
+/* What says that there is no such file. Any other error says nothing: a driver that cannot be looked at is not one that is missing. */
+static bool is_miss(int errnum) {
+        return errnum == ENOENT || errnum == ENOTDIR || errnum == ELOOP || errnum == ENAMETOOLONG || errnum == EACCES;
+}
+
+/* Fills *ret and *ret_found when `inside` leads to a regular file. */
+static int probe(const struct driver_root *r, int root_fd, const char *inside, struct driver_file *ret, bool *ret_found, struct err *e) {
         struct stat st;
         _cleanup_(closep) int fd = open_in_root(root_fd, inside);
-        if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
-                return false;
+        *ret_found = false;
+        if (fd < 0)
+                return is_miss(errno) ? 0 : err_errno(e, errno, "open '%s' in driver root '%s'", inside, r->host);
+        if (fstat(fd, &st) < 0)
+                return err_errno(e, errno, "stat '%s' in driver root '%s'", inside, r->host);
+        if (!S_ISREG(st.st_mode))
+                return 0;
         _cleanup_(freep) char *real = resolved_path(root_fd, fd);
         if (!real)
-                return false;
+                return 0;
+        *ret_found = true;
         *ret = (struct driver_file){ .here = below(r->here, real), .host = below(r->host, real), .inside = xstrdup(inside) };
-        return true;
+        return 0;
 }
 
 static int open_root(const struct driver_root *r, struct err *e) {
@@ -93,19 +104,18 @@ static int find(const struct driver_root *r, const char *const *dirs, const char
         _cleanup_(closep) int root_fd = open_root(r, e);
         if (root_fd < 0)
                 return -1;
-        struct buf searched = BUF_INIT(1024);
+        _cleanup_(buf_done) struct buf searched = BUF_INIT(1024);
         for (const char *const *d = dirs; *d; d++) {
                 _cleanup_(freep) char *inside = below(*d, "");
                 _cleanup_(freep) char *path = xasprintf("%s/%s", inside, name);
-                if (probe(r, root_fd, path, ret)) {
-                        buf_done(&searched);
+                bool found;
+                if (probe(r, root_fd, path, ret, &found, e) < 0)
+                        return -1;
+                if (found)
                         return 0;
-                }
                 buf_addf(&searched, "%s%s", d == dirs ? "" : ", ", *d);
         }
-        int failed = err_set(e, ERR_NOT_FOUND, ENOENT, "'%s' is not in driver root '%s' (searched %s)", name, r->host, buf_str(&searched));
-        buf_done(&searched);
-        return failed;
+        return err_set(e, ERR_NOT_FOUND, ENOENT, "'%s' is not in driver root '%s' (searched %s)", name, r->host, buf_str(&searched));
 }
 
 int driver_root_find_library(const struct driver_root *r, const char *name, struct driver_file *ret, struct err *e) {
@@ -138,10 +148,16 @@ int driver_root_list_libraries(const struct driver_root *r, const char *version,
                 return err_errno(e, errno, "open '%s'", dir);
         for (struct dirent *f; (f = readdir(d)) && found.n < LIBRARIES_MAX;) {
                 struct driver_file file;
+                bool is_file;
                 if (!strstr(f->d_name, ".so."))
                         continue;
                 _cleanup_(freep) char *inside = xasprintf("%s/%s", inside_dir, f->d_name);
-                if (!probe(r, root_fd, inside, &file))
+                if (probe(r, root_fd, inside, &file, &is_file, e) < 0) {
+                        driver_files_done(&found);
+                        closedir(d);
+                        return -1;
+                }
+                if (!is_file)
                         continue;
                 if (!streq(f->d_name, NVML_SONAME) && !str_ends(file.host, suffix)) {
                         driver_file_done(&file);

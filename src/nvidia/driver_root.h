@@ -21,7 +21,7 @@ struct driver_file {
 };
 void driver_file_done(struct driver_file *f);
 
-/* ERR_NOT_FOUND names the file and the folders searched. */
+/* ERR_NOT_FOUND names the file and the folders searched; other errors (no descriptor left, say) mean that nobody knows. */
 int driver_root_find_library(const struct driver_root *r, const char *name, struct driver_file *ret, struct err *e);
 int driver_root_find_binary(const struct driver_root *r, const char *name, struct driver_file *ret, struct err *e);
 

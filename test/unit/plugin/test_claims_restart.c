@@ -87,16 +87,21 @@ static void holds_the_channel(const char *uid) {
         assert_string_equal(entry->devices[0].name, "channel-0");
 }
 
-/* As a full disk or a lost cache of a disk leaves it. */
-static void checkpoint_cut_anywhere_is_set_aside_and_rebuilt(void **state) {
-        (void)state;
+/* The text of the file; caller frees. */
+static char *checkpoint_with_a_channel(const char *path) {
         struct dra_op op = { 0 };
-        struct err e;
         daemon_ready();
         prepare(&op, "c1", CLAIM_1);
         world_wait(&op, PREPARED);
+        return world_read(path);
+}
+
+/* As a full disk or a lost cache of a disk leaves it. */
+static void checkpoint_cut_anywhere_is_set_aside_and_rebuilt(void **state) {
+        (void)state;
+        struct err e;
         _cleanup_(freep) char *path = file_join(w.plugin_dir, "checkpoint.json");
-        _cleanup_(freep) char *whole = world_read(path);
+        _cleanup_(freep) char *whole = checkpoint_with_a_channel(path);
         size_t n = strlen(whole);
         for (size_t cut = 0; cut < n; cut = cut < n - 1 && cut + 211 >= n ? n - 1 : cut + 211) {
                 world_stop(w.claims);
@@ -110,13 +115,9 @@ static void checkpoint_cut_anywhere_is_set_aside_and_rebuilt(void **state) {
 
 static void checkpoint_with_one_wrong_character_loses_no_claim(void **state) {
         (void)state;
-        struct dra_op op = { 0 };
         struct err e;
-        daemon_ready();
-        prepare(&op, "c1", CLAIM_1);
-        world_wait(&op, PREPARED);
         _cleanup_(freep) char *path = file_join(w.plugin_dir, "checkpoint.json");
-        _cleanup_(freep) char *whole = world_read(path);
+        _cleanup_(freep) char *whole = checkpoint_with_a_channel(path);
         unsigned noticed = 0, tried = 0;
         for (size_t at = 0; at < strlen(whole); at += 97, tried++) {
                 char was = whole[at];
@@ -135,14 +136,11 @@ static void checkpoint_with_one_wrong_character_loses_no_claim(void **state) {
 /* The layout of 25.3, which knew no boot id: an upgrade within one boot keeps what runs, and from then on the id is there. */
 static void checkpoint_without_a_boot_id_is_of_this_boot(void **state) {
         (void)state;
-        struct dra_op op = { 0 }, gone = { 0 };
+        struct dra_op gone = { 0 };
         struct err e;
-        daemon_ready();
-        prepare(&op, "c1", CLAIM_1);
-        world_wait(&op, PREPARED);
-        world_stop(w.claims);
         _cleanup_(freep) char *path = file_join(w.plugin_dir, "checkpoint.json");
-        _cleanup_(freep) char *text = world_read(path);
+        _cleanup_(freep) char *text = checkpoint_with_a_channel(path);
+        world_stop(w.claims);
         char *v2 = strstr(text, ",\"v2\":");
         assert_non_null(v2);
         memcpy(v2, "}", 2);

@@ -1,0 +1,74 @@
+/* A driver root that cannot be looked at is not one without a driver, nor one with fewer libraries. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <unistd.h>
+
+#include "faults.h"
+#include "nvidia/driver_root.h"
+#include "tree.h"
+
+/* openat2() has no function of its own in the C library; four arguments are all that we give it. */
+long __real_syscall(long number, ...);
+long __wrap_syscall(long number, ...);
+long __wrap_syscall(long number, ...) {
+        long a[4];
+        va_list ap;
+        va_start(ap, number);
+        for (int i = 0; i < 4; i++)
+                a[i] = va_arg(ap, long);
+        va_end(ap);
+        return faults_hit("syscall", ENFILE) ? -1 : __real_syscall(number, a[0], a[1], a[2], a[3]);
+}
+
+static char *dir;
+static struct driver_root root;
+
+static int setup(void **state) {
+        dir = tree_new();
+        root = (struct driver_root){ .host = "/run/nvidia/driver", .here = dir };
+        tree_put(dir, "usr/bin/nvidia-imex", "x");
+        tree_put(dir, "usr/lib64/libnvidia-ml.so.1", "x");
+        tree_put(dir, "usr/lib64/libcuda.so.580.95.05", "x");
+        return 0;
+}
+
+static int teardown(void **state) {
+        tree_remove(dir);
+        return 0;
+}
+
+static int find(void *u, struct err *e) {
+        struct driver_file f = { 0 };
+        int r = driver_root_find_binary(&root, "nvidia-imex", &f, e);
+        driver_file_done(&f);
+        if (r < 0)
+                assert_int_not_equal(e->kind, ERR_NOT_FOUND);
+        return r;
+}
+
+static void program_that_cannot_be_looked_for_is_not_missing(void **state) {
+        assert_in_range(faults_each(&(struct faults){ .op = find, .names = "driver" }), 4, 20);
+}
+
+static int list(void *u, struct err *e) {
+        struct driver_files f = { 0 };
+        int r = driver_root_list_libraries(&root, "580.95.05", &f, e);
+        if (r == 0)
+                assert_int_equal(f.n, 2);
+        driver_files_done(&f);
+        return r;
+}
+
+static void libraries_are_all_there_or_an_error(void **state) {
+        assert_in_range(faults_each(&(struct faults){ .op = list }), 7, 30);
+}
+
+int main(void) {
+#define T(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
+        const struct CMUnitTest tests[] = { T(program_that_cannot_be_looked_for_is_not_missing), T(libraries_are_all_there_or_an_error) };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
