@@ -260,6 +260,33 @@ END
 	"$cluster/host-imex" 0 start
 }
 
+@test "nodes_config.cfg differs across nodes: the IMEX domain is degraded, pods start all the same" {
+	"$cluster/node" 2 sh -c 'sed -i 1d /etc/nvidia-imex/nodes_config.cfg'
+	"$cluster/host-imex" 2 restart
+	domain d
+	worker a d 2
+	running a
+	has_channel a
+	eventually 40 host_state_is 0 DEGRADED
+	"$cluster/host-imex" 2 stop
+	"$cluster/host-imex" 2 start
+	eventually 60 host_state_is 0 UP
+}
+
+@test "nodes_config.cfg missing or empty: nvidia-imex.service exits, channel-0 stays published and pods start" {
+	"$cluster/node" 2 sh -c ': >/etc/nvidia-imex/nodes_config.cfg'
+	! "$cluster/host-imex" 2 restart
+	eventually 40 host_state_is 2 DOWN
+	slices_published 4
+	domain d
+	worker a d 2
+	running a
+	has_channel a
+	domain_field_is d .status.status Ready
+	"$cluster/host-imex" 2 start
+	eventually 60 host_state_is 2 UP
+}
+
 @test "the Go driver's hostManaged variant waits for READY, and runs cliqueless pods without a channel" {
 	with_host_managed --set featureGates.HostManagedIMEXDaemon=true --set resources.computeDomains.imex.mode=hostManaged
 	"$cluster/host-imex" 0 stop
@@ -281,4 +308,17 @@ END
 	"$cluster/gpu" 2 FABRIC_STATE=3
 	k -n "$ns" delete pod a b
 	plugin_anew 2
+}
+
+@test "driver-managed IMEX says that the host's nvidia-imex holds the session, crash-loops nothing, and goes on when that is stopped" {
+	with_driver 4
+	"$cluster/host-imex" 0 status
+	domain d
+	worker a d 0
+	eventually 60 node_event 0 "stop and disable the host's nvidia-imex.service" HostIMEXInTheWay
+	eventually 30 event_says ComputeDomain/d "owns the driver's only IMEX session"
+	[[ $(k -n "$driver_ns" get pod "$(daemon_pod d 0)" -o jsonpath='{.status.containerStatuses[0].restartCount}') == 0 ]]
+	"$cluster/host-imex" 0 stop
+	running a 120
+	has_channel a
 }
