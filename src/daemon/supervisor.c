@@ -281,6 +281,7 @@ static void watch_clique(struct supervisor *s) {
                                                           .res = &kube_cliques,
                                                           .ns = s->c->pod_ns,
                                                           .field_selector = buf_str(&selector),
+                                                          .first_from_cache = true,
                                                           .fields = clique_fields,
                                                           .size = sizeof(struct clique),
                                                           .changed = on_clique,

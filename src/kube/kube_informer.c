@@ -25,6 +25,7 @@ enum {
 };
 
 #define PAGE "limit=500"
+#define FROM_CACHE "resourceVersion=0"
 
 /* A change that is yet to be told. */
 struct note {
@@ -241,7 +242,7 @@ static void list_page(struct kube_informer *i) {
         struct buf query = BUF_INIT(KUBE_PATH_MAX);
         unsigned n = 1;
 
-        buf_adds(&query, PAGE);
+        buf_adds(&query, i->o.first_from_cache && !i->synced ? FROM_CACHE : PAGE);
         kube_path_query(&query, &n, "continue", i->page);
         struct kube_request r = {
                 .verb = KUBE_LIST,

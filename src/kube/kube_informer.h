@@ -26,6 +26,9 @@ struct kube_informer_options {
         const struct jd_field *fields;     /* JD_OBJ(struct foo, "metadata", o.meta, kube_f_meta), ... */
         size_t size;                       /* sizeof(struct foo) */
         bool metadata_only;
+        /* The first list may be what the API server has in its cache: it comes at once, where another waits up to 100 ms until the cache is
+         * known to be new, and what it misses comes by the watch. It comes whole, so this is for few objects. */
+        bool first_from_cache;
         kube_index_fn *index[KUBE_MAX_INDEX];
         bool (*keep)(void *u, const struct kube_object *o); /* NULL: all */
         /* old NULL: added; now NULL: deleted. Called for each object of the first list too, before synced. The cache already

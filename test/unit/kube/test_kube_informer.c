@@ -40,6 +40,22 @@ static void test_list_then_watch(void **state) {
         assert_int_equal(w->n_trouble, 0);
 }
 
+/* Only the first: after a 410 the cache may be what is too old. */
+static void test_first_list_from_the_cache(void **state) {
+        struct world *w = *state;
+        w->pages[0] = LIST("10", ITEM("a", "3", "n1"));
+        w->o.first_from_cache = true;
+        world_begin_watching(w);
+        assert_string_equal(w->list_path, "/api/v1/pods?resourceVersion=0");
+        world_event(w, "ADDED", "b", 11, "n1"); /* which the cache did not have yet */
+        world_wait_for_log(w, "+a@3 +b@11 ");
+        w->pages[0] = LIST("20", ITEM("a", "3", "n1"));
+        fake_chunk(w->watch,
+                   "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"code\":410,\"reason\":\"Expired\",\"message\":\"too old\"}}\n");
+        world_wait_for_log(w, "+a@3 +b@11 -b@11 ");
+        assert_string_equal(w->list_path, "/api/v1/pods?limit=500");
+}
+
 static void test_events_cut_anywhere(void **state) {
         struct world *w = *state;
         const char *text =
@@ -414,6 +430,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, world_set_up, world_tear_down)
                 T(test_list_then_watch),
+                T(test_first_list_from_the_cache),
                 T(test_events_cut_anywhere),
                 T(test_paging),
                 T(test_list_that_outlives_its_history_begins_again),
