@@ -60,7 +60,7 @@ class Soak:
         self.failures = []
         self.threads = concurrent.futures.ThreadPoolExecutor(8)
         self.serial, self.agenda, self.order = itertools.count(1), [], itertools.count()
-        self.start = time.monotonic()
+        self.start, self.controllers_stay = time.monotonic(), float("inf")
 
     def log(self, text):
         print(f"{time.monotonic() - self.start:7.1f} s  {text}", flush=True)
@@ -107,7 +107,7 @@ class Soak:
 
     def may_strike(self, fault):
         harming = [s for s in self.strikes if s.harm_ended is None]
-        if any(s.fault is fault for s in harming):
+        if any(s.fault is fault for s in harming) or (fault in faults.ENDS_CONTROLLERS and time.monotonic() > self.controllers_stay):
             return False
         if self.api_fault():
             return fault in faults.LOCAL
@@ -223,6 +223,8 @@ class Soak:
 
     def storm(self, seconds):
         end = time.monotonic() + seconds
+        # What they hold at the end shall be that of a long life.
+        self.controllers_stay = end - seconds / 3
         self.keep_doing(self.churn, 4, 12, end)
         self.keep_doing(self.strike, 2, 7, end)
         while time.monotonic() < end and not self.broken():
