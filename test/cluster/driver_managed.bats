@@ -80,20 +80,6 @@ teardown() { ns_end; }
 	k get computedomains -A >/dev/null
 }
 
-@test "every series of the metrics is there from the first scrape on" {
-	local pod metrics series
-	pod=$(plugin_pod 3)
-	k -n "$driver_ns" delete pod "$pod"
-	k -n "$driver_ns" rollout status daemonset/compute-domains-kubelet-plugin --timeout=60s
-	scraped() { metrics=$(curl -sf --max-time 5 "http://$(k -n "$driver_ns" get pod "$(plugin_pod 3)" -o jsonpath='{.status.podIP}'):8081/metrics"); }
-	eventually 20 scraped
-	for series in 'nvidia_dra_requests_total{driver="compute-domain.nvidia.com",operation="prepare"} 0' \
-		'nvidia_dra_requests_total{driver="compute-domain.nvidia.com",operation="unprepare"} 0' \
-		'nvidia_dra_node_prepare_errors_total{driver="compute-domain.nvidia.com",error_type="prepare_devices"} 0'; do
-		grep -qF "$series" <<<"$metrics"
-	done
-}
-
 @test "nodes carry the label nvidia.com/gpu.clique, and the slices the clique as an attribute" {
 	local clique
 	clique=$(k get node node-0 -o "jsonpath={.metadata.labels.nvidia\.com/gpu\.clique}")

@@ -5,9 +5,41 @@ load driver
 
 setup_file() { with_driver 4; }
 setup() { ns_begin; }
-teardown() { ns_end; }
+teardown() {
+	[[ -n ${BATS_TEST_COMPLETED:-} ]] || mend
+	ns_end
+}
+
+# What a test that failed halfway may have left broken.
+mend() {
+	"$cluster/apiserver" start
+	k -n "$driver_ns" scale deployment compute-domains-controller --replicas=2 >/dev/null
+	knob 0 CRASH_AFTER_MS= REFUSE_START= START_DELAY_MS=
+}
 
 plugin_restarted() { [[ $(k -n "$driver_ns" get pod "$1" -o jsonpath='{.status.containerStatuses[0].restartCount}') -gt $2 ]]; }
+compact_etcd() {
+	local etcd=http://127.0.0.1:23790/v3/kv
+	curl -sf "$etcd/compaction" -d "{\"revision\": $(curl -sf "$etcd/range" -d '{"key": "eA=="}' | jq .header.revision), \"physical\": true}" >/dev/null
+}
+condition_says() { [[ $(condition "$1" Ready message) == *"$2"* ]]; }
+daemon_pod_runs() { [[ $(k -n "$driver_ns" get pod "$(daemon_pod "$1" "$2")" -o jsonpath='{.status.phase}') == Running ]]; }
+
+# admin_worker NAME DOMAIN-UID NODE: a pod with admin access to a node's channel.
+admin_worker() {
+	k -n "$ns" apply -f - >/dev/null <<END
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: $1}
+spec:
+  spec:
+    devices:
+      requests: [{name: channel, exactly: {deviceClassName: compute-domain-default-channel.nvidia.com, adminAccess: true}}]
+      config: [{requests: [channel], opaque: {driver: compute-domain.nvidia.com,
+        parameters: {apiVersion: resource.nvidia.com/v1beta1, kind: ComputeDomainChannelConfig, domainID: "$2"}}}]
+END
+	worker "$1" "$1" "$3"
+}
 clique_conf() { "$cluster/node" "$1" sed -i "s/^$2=.*/$2=$3/" /run/nvidia/driver/usr/lib64/libnvidia-ml.conf; }
 
 @test "the leading controller is killed while a domain forms" {
@@ -69,6 +101,29 @@ clique_conf() { "$cluster/node" "$1" sed -i "s/^$2=.*/$2=$3/" /run/nvidia/driver
 	[[ $(k -n "$driver_ns" get pod "$pod" -o jsonpath='{.status.containerStatuses[0].restartCount}') == 0 ]]
 }
 
+@test "nvidia-imex crashes in a loop: it is said, restarts are held back, and it heals" {
+	domain d
+	worker a d 0
+	running a
+	local pod
+	pod=$(daemon_pod d 0)
+	knob 0 CRASH_AFTER_MS=50
+	kill_in_pod "$driver_ns" "$pod" nvidia-imex
+	eventually 60 condition_says d "signal 11"
+	[[ $(condition d Ready status) == False && $(condition d Ready reason) == NodeFailing ]]
+	eventually 20 event_says "ResourceClaim/$(claim_of a)" "the channel is in use, but is not served"
+	eventually 20 event_says ComputeDomain/d node-0
+	# It does not start at all, for a reason of its own.
+	knob 0 CRASH_AFTER_MS= REFUSE_START="Failed to allocate Imex session, status = NV_ERR_IN_USE"
+	eventually 60 condition_says d "another nvidia-imex on this node owns the driver's only IMEX session"
+	# With pauses that double, from 0.1 s to 30 s, a minute has about ten starts.
+	(($(k -n "$driver_ns" logs "$pod" | grep -c "IMEX daemon is down") < 20))
+	knob 0 REFUSE_START=
+	eventually 60 condition_is d Ready True
+	[[ $(k -n "$driver_ns" get pod "$pod" -o jsonpath='{.status.containerStatuses[0].restartCount}') == 0 ]]
+	[[ $(k -n "$ns" get pod a -o jsonpath='{.status.containerStatuses[0].restartCount}') == 0 ]]
+}
+
 @test "a daemon pod is deleted: its replacement has another address and peers follow" {
 	domain d
 	worker a d 0
@@ -86,18 +141,47 @@ clique_conf() { "$cluster/node" "$1" sed -i "s/^$2=.*/$2=$3/" /run/nvidia/driver
 	eventually 60 condition_is d PeersConnected True
 }
 
-@test "the API server is gone while pods are unprepared" {
+@test "the API server is gone for a minute while claims are prepared and unprepared" {
 	domain d
 	worker a d 0
+	worker c d 1
 	running a
+	running c
 	local uid
-	uid=$(k -n "$ns" get resourceclaims -o jsonpath='{.items[0].metadata.uid}')
+	uid=$(claim_uid a)
+	# Prepared: b has its claim, but neither index nor daemon yet. Unprepared: a.
+	k -n "$driver_ns" scale deployment compute-domains-controller --replicas=0
+	k -n "$driver_ns" wait --for=delete pod -l app=compute-domain-controller --timeout=60s
+	worker b d 2
+	eventually 20 allocated b
+	k -n "$driver_ns" scale deployment compute-domains-controller --replicas=2
 	k -n "$ns" delete pod a --wait=false
 	"$cluster/apiserver" stop
 	no_claim_file() { ! "$cluster/node" 0 ls /var/run/cdi | grep -q "$uid"; }
 	eventually 60 no_claim_file
+	# The kubelet's patience of 45 s ends meanwhile.
+	eventually 70 plugin_says 2 "cannot prepare claim"
 	"$cluster/apiserver" start
 	gone pod/a
+	k -n "$driver_ns" rollout status deployment/compute-domains-controller --timeout=90s
+	running b 150
+	has_channel b
+	eventually 60 condition_is d PeersConnected True
+	[[ $(k -n "$ns" get pod c -o jsonpath='{.status.containerStatuses[0].restartCount}') == 0 ]]
+}
+
+@test "watches are closed and what they could resume from is forgotten (410)" {
+	domain d
+	worker a d 0
+	running a
+	"$cluster/apiserver" kill
+	compact_etcd
+	"$cluster/apiserver" start
+	worker b d 1
+	running b 90
+	eventually 60 domain_field_is d .status.nodesReady 2
+	eventually 60 condition_is d PeersConnected True
+	k -n "$ns" delete pod a b
 	eventually 60 labels_gone
 }
 
@@ -140,6 +224,39 @@ clique_conf() { "$cluster/node" "$1" sed -i "s/^$2=.*/$2=$3/" /run/nvidia/driver
 	k -n "$ns" delete pod a
 	running b 90
 	[[ $(k get node node-0 -o "jsonpath={.metadata.labels.resource\.nvidia\.com/computeDomain}") == "$(domain_uid second)" ]]
+}
+
+@test "two ComputeDomains want one node: why the second waits is said" {
+	domain first
+	domain second
+	worker a first 0
+	running a
+	# A claim with admin access gets the channel beside the first's, but no daemon: it moves no node from one domain to another.
+	k label namespace "$ns" resource.kubernetes.io/admin-access=true >/dev/null
+	admin_worker watcher "$(domain_uid second)" 0
+	# The scheduler says it of a claim without: the channel is taken.
+	worker b second 0
+	eventually 30 event_says Pod/b "cannot allocate all claims"
+	eventually 70 event_says Pod/watcher "the IMEX daemon of another ComputeDomain ($(domain_uid first)) has not left this node yet"
+	k -n "$ns" delete pod watcher a --wait=false
+	running b 90
+	has_channel b
+	eventually 30 condition_is second Ready True
+}
+
+@test "a pod is deleted while its claim is prepared: the channel is free for the next" {
+	domain d
+	knob 0 START_DELAY_MS=600000
+	worker a d 0
+	eventually 20 allocated a
+	eventually 30 daemon_pod_runs d 0
+	k -n "$ns" delete pod a
+	knob 0 START_DELAY_MS=
+	eventually 60 daemon_pods_gone
+	worker b d 0
+	running b 90
+	has_channel b
+	[[ $("$cluster/node" 0 cat "$plugin_dir/checkpoint.json" | jq '[.v2.preparedClaims[] | select(.checkpointState == "PrepareCompleted")] | length') == 2 ]]
 }
 
 @test "a node without fabric: the pod runs without a channel and an Event says so" {

@@ -165,19 +165,3 @@ plugins_settle() { k -n "$driver_ns" rollout status daemonset/compute-domains-ku
 	running a 120
 	has_channel a
 }
-
-@test "the container runtime does not apply CDI edits: the daemon says so and ends" {
-	local image
-	image=$(k -n "$driver_ns" get pod "$(plugin_pod 0)" -o jsonpath='{.spec.containers[0].image}')
-	k -n "$ns" apply -f - >/dev/null <<END
-apiVersion: v1
-kind: Pod
-metadata: {name: bare}
-spec:
-  restartPolicy: Never
-  containers:
-  - {name: daemon, image: "$image", imagePullPolicy: Never, command: [compute-domain-daemon, run], terminationMessagePolicy: FallbackToLogsOnError}
-END
-	k -n "$ns" wait --for=jsonpath='{.status.phase}'=Failed pod/bare --timeout=30s >/dev/null
-	[[ $(k -n "$ns" get pod bare -o jsonpath='{.status.containerStatuses[0].state.terminated.message}') == *"Enable CDI in the runtime of this node"* ]]
-}
