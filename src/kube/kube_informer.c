@@ -57,6 +57,7 @@ struct kube_informer {
         char *rv, *page;
 
         unsigned failures;
+        bool away; /* the last failure was that no answer came */
         struct kube__hope hope;
         enum err_kind trouble; /* the kind and code that were told; ERR_NONE: well */
         int trouble_code;
@@ -155,6 +156,10 @@ static void step_after(struct kube_informer *i, uint64_t ms) {
 static void fail(struct kube_informer *i, const struct err *e, int wait_s) {
         uint64_t ms, asked = wait_s > 0 ? (uint64_t)wait_s * 1000 : 0;
 
+        /* A server that is back knows nobody's roles for a moment: what it says then is the first failure of another kind. */
+        if (i->away && !kube_client__away(e))
+                i->failures = 0;
+        i->away = kube_client__away(e);
         i->failures++;
         ms = backoff_ms(BACKOFF_MIN_MS, BACKOFF_MAX_MS, i->failures);
         log_v(2, "watch will be retried", kv_str("resource", i->o.res->plural), kv_int("in_ms", ms), kv_err(e));
@@ -162,7 +167,7 @@ static void fail(struct kube_informer *i, const struct err *e, int wait_s) {
         if (i->dead)
                 return;
         step_after(i, asked > ms ? asked + ms : ms);
-        if (kube_client__away(e))
+        if (i->away)
                 kube_client__hope(i->client, &i->hope);
 }
 

@@ -173,6 +173,22 @@ static void test_server_gone_and_back(void **state) {
         assert_int_equal(w->n_lists, 1);
 }
 
+/* After a long absence the pauses have grown to 6 s and more; those of a server that answers again are its own. */
+static void test_server_that_is_back_and_refuses_at_first(void **state) {
+        struct world *w = *state;
+        int port = fake_server_port(w->server);
+        world_begin_watching(w);
+        fake_server_free(w->server);
+        w->server = NULL;
+        run_for(&w->loop, 6000);
+        w->watching = false;
+        w->n_watch_failures = 4;
+        w->watch_failure = 403;
+        w->server = fake_server_new(&w->loop, port, world_on_request, w);
+        run_until(&w->loop, &w->watching);
+        assert_int_equal(w->n_lists, 1);
+}
+
 /* Each waits out a back-off of its own; the first that gets an answer wakes the others. */
 static void test_all_come_back_together(void **state) {
         struct world *w = *state;
@@ -440,6 +456,7 @@ int main(void) {
                 T(test_history_gone_lists_again_and_reports_the_difference),
                 T(test_410_as_the_answer_to_a_watch),
                 T(test_server_gone_and_back),
+                T(test_server_that_is_back_and_refuses_at_first),
                 T(test_all_come_back_together),
                 T(test_refusal_is_told_once_and_retried),
                 T(test_missing_kind_appears),
