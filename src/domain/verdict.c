@@ -336,7 +336,7 @@ static bool has_reason(const struct verdict_event *list, size_t n, const char *r
 size_t verdict_events(const struct compute_domain *cd, const struct formation *f, const struct verdict *v, struct arena *a,
                       struct verdict_event **ret) {
         struct verdict_event *list = arena_alloc(a, (2 * v->n_nodes + 3 + v->n_conditions + 2) * sizeof *list);
-        size_t n = node_events(cd, f, v, a, list);
+        size_t n = v->has_nodes ? node_events(cd, f, v, a, list) : 0;
         const struct cd_condition *now = &v->conditions[0], *was = condition_at(cd, now->type);
         if (v->warns && !has_reason(list, n, now->reason) &&
             (!was || !streq(was->reason, now->reason) || !streq(was->message, now->message)))
