@@ -4,50 +4,18 @@
 # Needs a cluster that is up. Everything here has a namespace and a release of its own, so the driver may be installed.
 # Pods stand on nodes that do not exist: that is enough for a token that names a node, and no kubelet starts them.
 
+load policy.bash
+
 ns=policy-test
-chart=$BATS_TEST_DIRNAME/../../deploy/chart/compute-domains
 plugin=policy-test-service-account-kubeletplugin
 controller=policy-test-service-account-controller
 daemon=compute-domain-daemon-service-account
-
-k() { "$BATS_TEST_DIRNAME/kubectl" "$@"; }
-
-# as TOKEN ARGUMENT...: kubectl with that token in TOKEN.token and nothing else; a client certificate would win over it.
-as() {
-	local token=$1
-	shift
-	k --kubeconfig "$BATS_FILE_TMPDIR/kubeconfig" --token "$(<"$BATS_FILE_TMPDIR/$token.token")" "$@"
-}
-
-# bound_token FILE ACCOUNT POD: the token that kubelet would give to the pod.
-bound_token() {
-	k -n $ns create token "$2" --bound-object-kind Pod --bound-object-name "$3" \
-		--bound-object-uid "$(k -n $ns get pod "$3" -o jsonpath='{.metadata.uid}')" >"$BATS_FILE_TMPDIR/$1.token"
-}
 
 render() {
 	"$BATS_TEST_DIRNAME/helm" template policy-test "$chart" --namespace $ns --set nameOverride=policy-test \
 		--kube-version 1.36.0 --show-only "templates/rbac-controller.yaml" --show-only "templates/rbac-daemon.yaml" \
 		--show-only "templates/rbac-kubelet-plugin.yaml" --show-only "templates/policy-daemon-pods.yaml" \
 		--show-only "templates/policy-resourceslices.yaml"
-}
-
-# pod NAME ACCOUNT NODE
-pod() {
-	cat <<-YAML
-		---
-		apiVersion: v1
-		kind: Pod
-		metadata:
-		  name: $1
-		  namespace: $ns
-		  labels: {app: imex-daemon, resource.nvidia.com/computeDomain: some-uid}
-		  annotations: {example.org/kept: "yes"}
-		spec:
-		  serviceAccountName: $2
-		  nodeName: $3
-		  containers: [{name: main, image: "example.org/none:1"}]
-	YAML
 }
 
 # slice NAME NODE [POOL] [DRIVER] [API VERSION]
@@ -61,30 +29,6 @@ slice() {
 		  nodeName: $2
 		  pool: {name: ${3:-$2}, generation: 1, resourceSliceCount: 1}
 	YAML
-}
-
-# allowed COMMAND...
-allowed() {
-	run "$@"
-	[[ $status == 0 ]] || {
-		echo "refused: $output"
-		return 1
-	}
-}
-
-# denied SENTENCE COMMAND...
-denied() {
-	local sentence=$1
-	shift
-	run "$@"
-	[[ $status != 0 ]] || {
-		echo "allowed: $output"
-		return 1
-	}
-	[[ $output == *"$sentence"* ]] || {
-		echo "refused for another reason: $output"
-		return 1
-	}
 }
 
 setup_file() {
@@ -108,7 +52,7 @@ setup_file() {
 	k -n $ns create token $plugin >"$BATS_FILE_TMPDIR/plugin-unbound.token"
 	k -n $ns create token $daemon >"$BATS_FILE_TMPDIR/daemon-unbound.token"
 	k -n $ns create token $controller >"$BATS_FILE_TMPDIR/controller.token"
-	k config view --raw --minify -o json | jq 'del(.users, .contexts[].context.user)' >"$BATS_FILE_TMPDIR/kubeconfig"
+	without_identity
 
 	# Nothing tells when the API server has begun to heed a policy, but a policy at work.
 	local end=$((SECONDS + 60))

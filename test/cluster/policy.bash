@@ -1,0 +1,62 @@
+# For tests of what the API server accepts and from whom; a .bats file loads it and sets ns, its own namespace.
+chart=$BATS_TEST_DIRNAME/../../deploy/chart/compute-domains
+
+k() { "$BATS_TEST_DIRNAME/kubectl" "$@"; }
+
+# as TOKEN ARGUMENT...: kubectl with that token in TOKEN.token and nothing else; a client certificate would win over it.
+as() {
+	local token=$1
+	shift
+	k --kubeconfig "$BATS_FILE_TMPDIR/kubeconfig" --token "$(<"$BATS_FILE_TMPDIR/$token.token")" "$@"
+}
+
+# bound_token FILE ACCOUNT POD: the token that kubelet would give to the pod.
+bound_token() {
+	k -n $ns create token "$2" --bound-object-kind Pod --bound-object-name "$3" \
+		--bound-object-uid "$(k -n $ns get pod "$3" -o jsonpath='{.metadata.uid}')" >"$BATS_FILE_TMPDIR/$1.token"
+}
+
+# Makes the kubeconfig for as.
+without_identity() { k config view --raw --minify -o json | jq 'del(.users, .contexts[].context.user)' >"$BATS_FILE_TMPDIR/kubeconfig"; }
+
+# pod NAME ACCOUNT NODE
+pod() {
+	cat <<-YAML
+		---
+		apiVersion: v1
+		kind: Pod
+		metadata:
+		  name: $1
+		  namespace: $ns
+		  labels: {app: imex-daemon, resource.nvidia.com/computeDomain: some-uid}
+		  annotations: {example.org/kept: "yes"}
+		spec:
+		  serviceAccountName: $2
+		  nodeName: $3
+		  containers: [{name: main, image: "example.org/none:1"}]
+	YAML
+}
+
+# allowed COMMAND...
+allowed() {
+	run "$@"
+	[[ $status == 0 ]] || {
+		echo "refused: $output"
+		return 1
+	}
+}
+
+# denied SENTENCE COMMAND...
+denied() {
+	local sentence=$1
+	shift
+	run "$@"
+	[[ $status != 0 ]] || {
+		echo "allowed: $output"
+		return 1
+	}
+	[[ $output == *"$sentence"* ]] || {
+		echo "refused for another reason: $output"
+		return 1
+	}
+}
