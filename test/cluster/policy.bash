@@ -19,6 +19,17 @@ bound_token() {
 # Makes the kubeconfig for as.
 without_identity() { k config view --raw --minify -o json | jq 'del(.users, .contexts[].context.user)' >"$BATS_FILE_TMPDIR/kubeconfig"; }
 
+# node NAME: one without a kubelet, for pods to stand on. Pods of nodes that do not exist are collected after a while.
+node() {
+	cat <<-YAML
+		---
+		apiVersion: v1
+		kind: Node
+		metadata: {name: $1}
+		spec: {unschedulable: true}
+	YAML
+}
+
 # pod NAME ACCOUNT NODE
 pod() {
 	cat <<-YAML
@@ -33,6 +44,7 @@ pod() {
 		spec:
 		  serviceAccountName: $2
 		  nodeName: $3
+		  tolerations: [{operator: Exists}]
 		  containers: [{name: main, image: "example.org/none:1"}]
 	YAML
 }

@@ -2,7 +2,7 @@
 # admission policies that confine a plugin to its node and a daemon to its pod.
 #
 # Needs a cluster that is up. Everything here has a namespace and a release of its own, so the driver may be installed.
-# Pods stand on nodes that do not exist: that is enough for a token that names a node, and no kubelet starts them.
+# Pods stand on nodes without a kubelet: that is enough for a token that names a node.
 
 load policy.bash
 
@@ -42,6 +42,8 @@ setup_file() {
 	k -n $ns create rolebinding everything --clusterrole=admin --serviceaccount=$ns:$daemon
 
 	{
+		node policy-a
+		node policy-b
 		pod plugin-a $plugin policy-a
 		pod daemon-a $daemon policy-a
 		pod daemon-b $daemon policy-b
@@ -68,6 +70,7 @@ teardown_file() { clean; }
 clean() {
 	k delete --ignore-not-found resourceslice $ns-a $ns-b $ns-all
 	k -n $ns delete --ignore-not-found --force --grace-period=0 pods --all
+	k delete --ignore-not-found node policy-a policy-b
 	render | k delete --ignore-not-found -f -
 	k delete --ignore-not-found namespace $ns
 } &>/dev/null

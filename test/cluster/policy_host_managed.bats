@@ -24,9 +24,11 @@ setup_file() {
 	# Rights to everything in the namespace, so that what is denied to a plugin is denied by the policy.
 	k -n $ns create rolebinding everything --clusterrole=admin --serviceaccount=$ns:$plugin
 	{
-		pod plugin-a $plugin policy-a
-		pod plugin-b $plugin policy-b
-		pod workload default policy-a
+		node policy-host-a
+		node policy-host-b
+		pod plugin-a $plugin policy-host-a
+		pod plugin-b $plugin policy-host-b
+		pod workload default policy-host-a
 	} | k create -f -
 	bound_token plugin $plugin plugin-a
 	k -n $ns create token $plugin >"$BATS_FILE_TMPDIR/plugin-unbound.token"
@@ -46,6 +48,7 @@ teardown_file() { clean; }
 
 clean() {
 	k -n $ns delete --ignore-not-found --force --grace-period=0 pods --all
+	k delete --ignore-not-found node policy-host-a policy-host-b
 	render | k delete --ignore-not-found -f -
 	k delete --ignore-not-found namespace $ns
 } &>/dev/null
@@ -83,7 +86,7 @@ report='{"metadata": {"annotations": {"imex.resource.nvidia.com/host-state": "DO
 
 @test "a plugin neither makes nor deletes pods" {
 	denied "its own pod only" as plugin -n $ns delete pod plugin-a
-	denied "its own pod only" as plugin create -f - <<<"$(pod another default policy-a)"
+	denied "its own pod only" as plugin create -f - <<<"$(pod another default policy-host-a)"
 }
 
 @test "a plugin's account without a pod changes no pod" {
