@@ -76,13 +76,15 @@ bool controller__other_mode(const struct controller *c, const struct compute_dom
 struct newest {
         const struct slice *slice;
         const char *clique;
+        bool attributes_tell; /* a device without the attribute cliqueID means a node without a clique */
 };
 
 static bool look_at_slice(void *u, const struct kube_object *o) {
         struct newest *n = u;
         const struct slice *s = (const struct slice *)o;
         const char *clique;
-        if (streq(s->driver, CD_DRIVER) && slice_clique(s, &clique) && (!n->slice || o->meta.created >= n->slice->o.meta.created)) {
+        if (streq(s->driver, CD_DRIVER) && slice_clique(s, &clique) && (*clique || s->clique_id || n->attributes_tell) &&
+            (!n->slice || o->meta.created >= n->slice->o.meta.created)) {
                 n->slice = s;
                 n->clique = clique;
         }
@@ -90,7 +92,7 @@ static bool look_at_slice(void *u, const struct kube_object *o) {
 }
 
 const char *controller__node_clique(const struct controller *c, const char *node) {
-        struct newest n = { 0 };
+        struct newest n = { .attributes_tell = c->mode->daemons };
         kube_informer_each_at(c->slices, CONTROLLER_BY_NODE, node, look_at_slice, &n);
         return n.clique;
 }

@@ -149,11 +149,13 @@ static const struct jd_field f_device[] = { JD_STR(struct slice_device, "name", 
                                             JD_IN(struct slice_device, "basic", f_basic), JD_END };
 static const struct jd_field f_slice_spec[] = { JD_STR(struct slice, "driver", driver), JD_STR(struct slice, "nodeName", node),
                                                 JD_LIST(struct slice, "devices", devices, struct slice_device, f_device), JD_END };
-const struct jd_field slice_fields[] = { JD_OBJ(struct slice, "metadata", o.meta, kube_f_meta), JD_IN(struct slice, "spec", f_slice_spec),
-                                         JD_END };
+static const struct jd_field f_slice_annotations[] = { JD_STR(struct slice, CD_ANNOTATION_SLICE_CLIQUE, clique_id), JD_END };
+static const struct jd_field f_slice_meta[] = { JD_IN(struct slice, "annotations", f_slice_annotations), JD_END };
+const struct jd_field slice_fields[] = { JD_OBJ(struct slice, "metadata", o.meta, kube_f_meta),
+                                         JD_IN(struct slice, "metadata", f_slice_meta), JD_IN(struct slice, "spec", f_slice_spec), JD_END };
 
 bool slice_clique(const struct slice *s, const char **ret) {
-        *ret = "";
+        *ret = str_or(s->clique_id, "");
         for (size_t i = 0; i < s->n_devices; i++)
                 if (s->devices[i].clique_id)
                         *ret = s->devices[i].clique_id;

@@ -127,6 +127,7 @@ struct slice_device {
 struct slice {
         struct kube_object o;
         const char *driver, *node;
+        const char *clique_id; /* annotation CD_ANNOTATION_SLICE_CLIQUE, NULL when absent */
         struct slice_device *devices;
         size_t n_devices;
 };

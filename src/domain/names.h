@@ -33,6 +33,8 @@
 #define CD_ANNOTATION_GPU_CLIQUE "resource.nvidia.com/gpu-clique-label" /* on Nodes: the value of GPU_CLIQUE_LABEL that we wrote */
 #define CD_ANNOTATION_TEMPLATE "resource.nvidia.com/template-hash"      /* on DaemonSets and daemon Pods: hash of what we applied */
 #define CD_ANNOTATION_MODE "resource.nvidia.com/imex-mode"              /* on ComputeDomains: the name of the mode they were formed in */
+/* On ResourceSlices where the host runs IMEX: the node's clique, "" without one. Where we run it, the devices have it as an attribute. */
+#define CD_ANNOTATION_SLICE_CLIQUE "resource.nvidia.com/clique-id"
 #define IMEX_ANNOTATION_PREFIX "imex.resource.nvidia.com/"
 #define IMEX_ANNOTATION_STATE "imex.resource.nvidia.com/state"     /* IMEX's word, or STARTING, STOPPED, BACKOFF, NO_FABRIC */
 #define IMEX_ANNOTATION_REASON "imex.resource.nvidia.com/reason"   /* why it is not ready, for people; absent when ready */

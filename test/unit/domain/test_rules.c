@@ -222,6 +222,36 @@ static void a_daemon_that_is_only_said_to_be_pending_is_not_replaced(void **stat
         assert_false(rules_replace_daemon(&p, "new", true, 1000 + RULES_UNSTARTED_S));
 }
 
+static void what_a_slice_states(void **state) {
+        static const struct {
+                const char *json, *want; /* NULL: nothing */
+        } rows[] = {
+                { "{'metadata':{'name':'s','uid':'u','resourceVersion':'1'},'spec':{'devices':[{'name':'channel-0','attributes':{'cliqueID'"
+                  ":{'string':'c.1'}}}]}}",
+                  "c.1" },
+                { "{'metadata':{'name':'s','uid':'u','resourceVersion':'1'},'spec':{'devices':[{'name':'channel-0','basic':{'attributes':{'"
+                  "cliqueID':{'string':'c.1'}}}}]}"
+                  "}",
+                  "c.1" },
+                { "{'metadata':{'name':'s','uid':'u','resourceVersion':'1'},'spec':{'devices':[{'name':'channel-0'}]}}", "" },
+                { "{'metadata':{'name':'s','uid':'u','resourceVersion':'1','annotations':{'" CD_ANNOTATION_SLICE_CLIQUE
+                  "':'c.2'}},'spec':{'devices':[{'name':'channel-0'}]}}",
+                  "c.2" },
+                { "{'metadata':{'name':'s','uid':'u','resourceVersion':'1','annotations':{'" CD_ANNOTATION_SLICE_CLIQUE
+                  "':''}},'spec':{'devices':[{'name':'channel-0'}]}}",
+                  "" },
+                { "{'metadata':{'name':'s','uid':'u','resourceVersion':'1'},'spec':{}}", NULL },
+        };
+        for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+                struct arena *a = arena_new(4096);
+                const char *clique = NULL;
+                bool states = slice_clique(fake_slice_json(a, "%s", rows[i].json), &clique);
+                if (states != (rows[i].want != NULL) || (states && !streq(clique, rows[i].want)))
+                        fail_msg("row %zu: %s", i, clique);
+                arena_free(a);
+        }
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(label_cases),
@@ -232,6 +262,7 @@ int main(void) {
                 cmocka_unit_test(least_recently_used_first),
                 cmocka_unit_test(replaces_daemons_only_where_nobody_is_hurt),
                 cmocka_unit_test(a_daemon_that_is_only_said_to_be_pending_is_not_replaced),
+                cmocka_unit_test(what_a_slice_states),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
