@@ -1,0 +1,179 @@
+#!/usr/bin/env bats
+# The mode of an installation changes: by the procedure of docs/operations.md, word for word, and without it, with live ComputeDomains.
+
+load driver
+
+nodes=3
+
+setup_file() { in_mode false; }
+setup() { ns_begin; }
+teardown() {
+	"$cluster/host-imex" all stop
+	ns_end
+}
+# The tests after this file want the mode that an installation has by itself.
+teardown_file() { in_mode false; }
+
+# in_mode TRUE|FALSE: the driver installed with this value of the gate.
+in_mode() { with_driver $nodes --set featureGates.HostManagedIMEX="$1"; }
+
+# The manual's commands. kubectl and helm are the test cluster's; a host's systemd is host-imex.
+procedure() {
+	awk -v title="$1" '$0 == title { found = 1 } found && /^```$/ { exit } found && inside { print } found && /^```sh$/ { inside = 1 }' "$checkout/docs/operations.md"
+}
+run_procedure() {
+	local folder=$BATS_TEST_TMPDIR/migration
+	mkdir -p "$folder"
+	ln -sfn "$checkout/deploy" "$folder/deploy"
+	domain_manifest >"$folder/domains.yaml"
+	workload_manifest >"$folder/workloads.yaml"
+	procedure "$1" >"$folder/procedure.sh"
+	grep -q 'helm upgrade' "$folder/procedure.sh" # the manual still has it
+	(
+		cd "$folder"
+		kubectl() { "$cluster/kubectl" "$@"; }
+		helm() { "$cluster/helm" "$@"; }
+		ssh() {
+			local k=${1#node-}
+			case $2 in
+			*"enable --now nvidia-imex && nvidia-imex-ctl -q") "$cluster/host-imex" "$k" start && [[ $("$cluster/host-imex" "$k" status) == READY ]] ;;
+			*"disable --now nvidia-imex && systemctl mask nvidia-imex") "$cluster/host-imex" "$k" stop ;;
+			*) return 1 ;;
+			esac
+		}
+		set -euo pipefail
+		. ./procedure.sh
+		[[ $(wc -w <<<"$NODES") == 2 && $(wc -w <<<"$HOSTS") == "$nodes" ]]
+	)
+}
+
+domain_manifest() {
+	cat <<-END
+		apiVersion: resource.nvidia.com/v1beta1
+		kind: ComputeDomain
+		metadata: {name: moving, namespace: $ns}
+		spec: {numNodes: 0, channel: {allocationMode: Single, resourceClaimTemplate: {name: moving}}}
+	END
+}
+workload_manifest() {
+	cat <<-END
+		apiVersion: apps/v1
+		kind: Deployment
+		metadata: {name: work, namespace: $ns}
+		spec:
+		  replicas: 2
+		  selector: {matchLabels: {job: work}}
+		  template:
+		    metadata: {labels: {job: work}}
+		    spec:
+		      terminationGracePeriodSeconds: 0
+		      affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [
+		        {key: kubernetes.io/hostname, operator: In, values: [node-1, node-2]}]}]}}}
+		      resourceClaims: [{name: channel, resourceClaimTemplateName: moving}]
+		      containers:
+		      - name: main
+		        image: compute-domains/busybox:test
+		        imagePullPolicy: Never
+		        command: [sleep, "1000000"]
+		        resources: {claims: [{name: channel}]}
+	END
+}
+
+works() {
+	k -n "$ns" rollout status deployment/work --timeout=90s
+	local pod
+	for pod in $(k -n "$ns" get pods -l job=work -o jsonpath='{.items[*].metadata.name}'); do has_channel "$pod"; done
+	k -n "$ns" wait --for=condition=Ready computedomain/moving --timeout=30s
+}
+no_daemons() { [[ -z $(k get daemonsets,computedomaincliques -A -l "$uid_label" -o name) ]] && daemon_pods_gone && labels_gone; }
+
+@test "the migration procedure of the manual, to host-managed and back to driver-managed" {
+	domain_manifest | k apply -f -
+	workload_manifest | k apply -f -
+	works
+	[[ $(domain_field moving '.metadata.annotations.resource\.nvidia\.com/imex-mode') == driverManaged ]]
+
+	run_procedure "From driver-managed to host-managed:"
+	works
+	no_daemons
+	[[ $(domain_field moving '.metadata.annotations.resource\.nvidia\.com/imex-mode') == hostManaged ]]
+	[[ -z $(domain_field moving .status.nodes) ]]
+	eventually 90 condition_is moving HostIMEXHealthy True # asked every 30 s
+
+	run_procedure "From host-managed to driver-managed:"
+	works
+	[[ $(domain_field moving '.metadata.annotations.resource\.nvidia\.com/imex-mode') == driverManaged ]]
+	eventually 15 domain_field_is moving .status.nodesReady 2
+	eventually 30 condition_is moving PeersConnected True
+}
+
+# refuses POD: a pod that came after the change is not prepared, and says why.
+refuses() { eventually 90 event_says "Pod/$1" "delete and recreate it"; }
+
+@test "existing driver-managed objects present during the gate flip are told so, get no new work, and can be deleted completely" {
+	in_mode false
+	domain old
+	worker before old 0
+	running before
+	eventually 15 domain_field_is old .status.nodesReady 1
+	in_mode true
+	k -n "$ns" wait --for=jsonpath='{.status.conditions[?(@.type=="Ready")].reason}'=OtherMode computedomain/old --timeout=60s
+	[[ $(condition old Ready message) == *driverManaged*hostManaged*"create it anew"* ]]
+	domain_field_is old .status.status NotReady
+	eventually 30 event_says ComputeDomain/old "Formed in IMEX mode driverManaged"
+	# What runs goes on, and keeps its daemon.
+	running before
+	has_channel before
+	! daemon_pods_gone || false
+	# A domain of today's mode works beside it, and needs no daemon.
+	domain new
+	worker fresh new 1
+	running fresh
+	has_channel fresh
+	[[ -z $(k get node node-1 -o "jsonpath={.metadata.labels.resource\.nvidia\.com/computeDomain}") ]]
+	worker after old 2
+	refuses after
+	[[ -z $(k get node node-2 -o "jsonpath={.metadata.labels.resource\.nvidia\.com/computeDomain}") ]]
+
+	k -n "$ns" delete pod after before --wait=false
+	k -n "$ns" delete computedomain old --timeout=90s
+	eventually 30 no_daemons
+	[[ -z $(k get resourceclaimtemplates -A -l resource.nvidia.com/computeDomainTarget=Daemon -o name) ]]
+}
+
+@test "existing host-managed objects present during the gate flip back are told so, get no daemon, and can be deleted completely" {
+	in_mode true
+	domain old
+	worker before old 0
+	running before
+	in_mode false
+	k -n "$ns" wait --for=jsonpath='{.status.conditions[?(@.type=="Ready")].reason}'=OtherMode computedomain/old --timeout=60s
+	[[ $(condition old Ready message) == *hostManaged*driverManaged*"create it anew"* ]]
+	running before
+	no_daemons
+	worker after old 1
+	refuses after
+	no_daemons
+	k -n "$ns" delete pod after before --wait=false
+	k -n "$ns" delete computedomain old --timeout=90s
+	[[ -z $(k -n "$ns" get resourceclaimtemplates -o name) ]]
+}
+
+# domains_in_metrics STATUS N: as the leading controller counts them.
+domains_in_metrics() { k get --raw "/api/v1/namespaces/$driver_ns/pods/$(leader_pod):8080/proxy/metrics" | grep -qx "nvidia_dra_compute_domain_info{status=\"$1\"} $2"; }
+
+@test "host-managed: the controller watches nothing of daemons, and its metrics forget a deleted ComputeDomain" {
+	in_mode true
+	local mark requests
+	mark=$("$cluster/audit" mark)
+	k -n "$driver_ns" rollout restart deployment/compute-domains-controller
+	k -n "$driver_ns" rollout status deployment/compute-domains-controller --timeout=120s
+	domain one
+	k -n "$ns" wait --for=condition=Ready computedomain/one --timeout=60s
+	eventually 30 domains_in_metrics Ready 1
+	k -n "$ns" delete computedomain one --timeout=60s
+	eventually 30 domains_in_metrics Ready 0
+	requests=$("$cluster/audit" "$mark" | grep service-account-controller)
+	grep -q " watch computedomains " <<<"$requests"
+	! grep -E ' (daemonsets|computedomaincliques) ' <<<"$requests" || false
+}
