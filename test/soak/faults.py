@@ -44,11 +44,18 @@ class Hit:
             self.on_node(node_of(pod))
         return pod
 
+    def some_plugin(self):
+        node = self.free_node(spare=True)
+        return self.w.plugin_on(node) if node else None
+
     def some_workload(self):
         workload = self.choose(sorted(self.workloads()))
         if workload:
             self.what, self.affects = workload, {workload}
         return workload
+
+    def delete(self, pod):
+        self.k.delete(f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{name(pod)}")
 
     def kill(self, pids, how=signal.SIGKILL):
         for pid in pids:
@@ -113,14 +120,13 @@ def controller_hangs(h):
 
 def controllers_deleted(h):
     for pod in h.w.of_app(CONTROLLER):
-        h.k.delete(f"/api/v1/namespaces/{DRIVER_NS}/pods/{name(pod)}")
+        h.delete(pod)
     yield 0
     return h.controller_works()
 
 
 def plugin_killed(h):
-    node = h.free_node(spare=True)
-    pod = node and h.w.plugin_on(node)
+    pod = h.some_plugin()
     if not pod:
         return None
     h.kill(h.w.of_pod(pod, PLUGIN))
@@ -129,22 +135,20 @@ def plugin_killed(h):
 
 
 def plugin_deleted(h):
-    node = h.free_node(spare=True)
-    pod = node and h.w.plugin_on(node)
+    pod = h.some_plugin()
     if not pod:
         return None
-    h.k.delete(f"/api/v1/namespaces/{DRIVER_NS}/pods/{name(pod)}")
+    h.delete(pod)
     yield 0
-    return both(h.other_container(h.w.ours, pod), h.replaced(PLUGIN, node))
+    return both(h.other_container(h.w.ours, pod), h.replaced(PLUGIN, node_of(pod)))
 
 
 def plugin_finds_garbage(h):
     """It is killed, and its checkpoint is not what it was when it comes back."""
-    node = h.free_node(spare=True)
-    pod = node and h.w.plugin_on(node)
+    pod = h.some_plugin()
     if not pod:
         return None
-    path = os.path.join(h.w.state, "nodes", node.rsplit("-", 1)[1], "kubelet/plugins", DRIVER, "checkpoint.json")
+    path = os.path.join(h.w.state, "nodes", node_of(pod).rsplit("-", 1)[1], "kubelet/plugins", DRIVER, "checkpoint.json")
     h.kill(h.w.of_pod(pod, PLUGIN))
     with open(path, "r+b") as f:
         whole = f.read()
@@ -169,7 +173,7 @@ def daemon_deleted(h):
     pod = h.some_daemon()
     if not pod:
         return None
-    h.k.delete(f"/api/v1/namespaces/{DRIVER_NS}/pods/{name(pod)}")
+    h.delete(pod)
     yield 0
     return h.other_container(h.w.ours, pod)
 
@@ -261,7 +265,7 @@ def pod_deleted(h):
     if not pod:
         return None
     h.what, h.affects = f"{name(pod)} ({pod['status']['phase']})", {pod["metadata"]["labels"]["workload"]}
-    h.k.delete(f"/api/v1/namespaces/{NS}/pods/{name(pod)}")
+    h.delete(pod)
     yield 0
     return h.other_container(h.w.pods, pod)
 
@@ -285,7 +289,7 @@ def domain_deleted(h, at_once):
     h.affects = {w for w, x in h.workloads().items() if x.cd == cd}
     for pod in h.w.all(h.w.pods):
         if pod["metadata"]["labels"]["workload"] in h.affects:
-            h.k.delete(f"/api/v1/namespaces/{NS}/pods/{name(pod)}")
+            h.delete(pod)
     return WHOLE
 
 

@@ -22,8 +22,10 @@ DRA_GROUP = "/apis/resource.k8s.io/v1"
 UID_LABEL, CLIQUE_LABEL, IMEX = "resource.nvidia.com/computeDomain", "nvidia.com/gpu.clique", "imex.resource.nvidia.com/"
 CONTROLLER, PLUGIN, DAEMON = "compute-domain-controller", "compute-domain-kubelet-plugin", "compute-domain-daemon"
 NO_CHANNEL = 77  # what a workload's container ends with when its channel is not there
-# The ways in which a container of ours may end: by itself, by a signal of ours, or with its node.
+# The ways in which a container of ours may end: by itself, by a signal of ours, or with its node; and told to end before our program has
+# taken the place of runc's own process, which then ends with 2 and without a word.
 HARMLESS_ENDS = (0, 137, 143, 255)
+ENDED_AS_RUNC = 2
 LOST_THE_LEASE = "leadership is lost"  # the one reason for which a program of ours ends itself
 
 
@@ -100,7 +102,9 @@ class World:
     def look_at_ours(self, kind, pod):
         for c in containers(pod):
             end = c.get("lastState", {}).get("terminated") or c.get("state", {}).get("terminated")
-            if end and end["exitCode"] not in HARMLESS_ENDS and LOST_THE_LEASE not in end.get("message", ""):
+            if not end or end["exitCode"] in HARMLESS_ENDS or (end["exitCode"] == ENDED_AS_RUNC and not end.get("message")):
+                continue
+            if LOST_THE_LEASE not in end.get("message", ""):
                 self.violation(f"container {c['name']} of {name(pod)} on {node_of(pod)} ended with {end['exitCode']}: {end.get('message', '')[-300:]}")
 
     def look_at_clique(self, kind, clique):
@@ -149,7 +153,7 @@ class World:
     def clique_of(self, node):
         """The clique that each device of the node's slice states, None for one that states none."""
         return [d.get("attributes", {}).get("cliqueID", {}).get("string")
-                for s in self.all(self.slices) if s["spec"].get("nodeName") == node and s["spec"]["driver"] == DRIVER for d in s["spec"]["devices"]]
+                for s in self.all(self.slices) if s["spec"].get("nodeName") == node and s["spec"]["driver"] == DRIVER for d in s["spec"].get("devices") or []]
 
     def missing(self, cd, workload, replicas):
         """What keeps a workload from being well, None when it is."""
