@@ -5,7 +5,7 @@
 #   make test       unit tests, fuzzers, the chart's tests, then the tests on a real cluster
 #   make cluster-test SANITIZE=1   the tests of failures again, on a cluster that runs the programs of the sanitized build
 #   make demo       watch a ComputeDomain form on a real cluster (KEEP=1 leaves it up)
-#   make bench      measure it (PAIRS, SIZES: see test/bench/run)
+#   make bench      measure it (MODES, PAIRS, SIZES: see test/bench/run)
 #   make fuzz       only the fuzzers, each for FUZZ_SECONDS of processor time (default 60)
 #   make soak       faults strike a cluster of six nodes for MINUTES (20), workloads come and go (SEED, FAULTS: see test/soak/run)
 #   make clean      remove all that was built here (and take the test cluster down)

@@ -117,15 +117,16 @@ class Bench:
         self.serial += 1
         return f"{kind}-{self.serial}"
 
-    def form(self, nodes, with_domain):
-        """Seconds from the first request until all pods are Running, and the name, to be removed by the caller."""
-        name = self.name("domain" if with_domain else "plain")
+    def form(self, nodes, with_domain, standing=None):
+        """Seconds from the first request until all pods are Running, and the name, to be removed by the caller. `standing` names a
+        ComputeDomain that is there already, for the pods to get into."""
+        name = self.name("domain" if with_domain else "standing" if standing else "plain")
         self.marks.clear()
         self.seen.clear()
         start = time.monotonic()
         if with_domain:
             self.k.create(f"{CD_GROUP}/namespaces/{NS}/computedomains", domain(name))
-        self.k.create(f"/apis/batch/v1/namespaces/{NS}/jobs", job(name, nodes, name if with_domain else None))
+        self.k.create(f"/apis/batch/v1/namespaces/{NS}/jobs", job(name, nodes, name if with_domain else standing))
         mine = lambda pods: [p for p in pods if p["metadata"].get("labels", {}).get("bench") == name]
         end = self.pods.wait(lambda pods: sum(running(p) for p in mine(pods)) == nodes, 240, f"{name} on {nodes} nodes")
         return end - start, start, name
@@ -304,6 +305,17 @@ def three_writes(folder):
     return times
 
 
+def table(rows):
+    return ["| what | measured | bar | note |", "|---|---|---|---|"] + [f"| {' | '.join(r)} |" for r in rows]
+
+
+def own_namespace(k):
+    try:
+        k.get(f"/api/v1/namespaces/{NS}")
+    except NotFound:
+        k.create("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NS}})
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument("--kubectl", required=True)
@@ -318,10 +330,7 @@ def main():
 
     log = lambda text: print(f"bench: {text}", file=sys.stderr, flush=True)
     k = Cluster(a.kubectl)
-    try:
-        k.get(f"/api/v1/namespaces/{NS}")
-    except NotFound:
-        k.create("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NS}})
+    own_namespace(k)
     bench, audit = Bench(k, log), Audit(a.audit_log)
     sizes = [int(s) for s in a.sizes.split(",")]
     rows, timelines, writes = [], {}, {}
@@ -384,7 +393,7 @@ def main():
     row("2 nodes with the leading controller killed at the start, three times running", " / ".join(f"{seconds:.2f} s" for seconds in killed), "",
         "after the first time the kubelet holds the restarted container back, and the lease has to expire")
 
-    out = ["| what | measured | bar | note |", "|---|---|---|---|"] + [f"| {' | '.join(r)} |" for r in rows]
+    out = table(rows)
     for n, lines in timelines.items():
         if lines:
             out += ["", f"Timeline of a median formation of {n} nodes (seconds after the first request: first, last):", "",
@@ -396,4 +405,5 @@ def main():
             f.write("\n".join(out) + "\n")
 
 
-main()
+if __name__ == "__main__":
+    main()

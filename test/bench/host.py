@@ -1,0 +1,95 @@
+"""Measures host-managed mode, with the hosts' nvidia-imex ready, against plain pods on the test cluster and appends one table.
+
+As in bench.py, each duration is compared with the same Job without any claim in the same run, in turns. The cluster, the hosts' IMEX, the
+image and the chart are set up by ./run, which calls this."""
+
+import argparse
+import statistics
+import sys
+
+from bench import CD_GROUP, NS, Audit, Bench, domain, own_namespace, percentile, prepare_times, table
+from kubeapi import Cluster
+
+STANDING = "stands"
+
+
+def healthy(bench, name, status):
+    """Waits until the condition HostIMEXHealthy of a ComputeDomain is `status`: then what a change of its nodes has to cost is written."""
+    def holds(domains):
+        found = next((d for d in domains if d["metadata"]["name"] == name), {})
+        return any(c["type"] == "HostIMEXHealthy" and c["status"] == status for c in found.get("status", {}).get("conditions", []))
+    bench.domains.wait(holds, 90, f"HostIMEXHealthy {status} of {name}")
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__)
+    p.add_argument("--kubectl", required=True)
+    p.add_argument("--audit-log", required=True)
+    p.add_argument("--pairs", type=int, default=11)
+    p.add_argument("--sizes", default="2,12")
+    p.add_argument("--output", help="appends the table there as Markdown too")
+    a = p.parse_args()
+
+    log = lambda text: print(f"bench: {text}", file=sys.stderr, flush=True)
+    k = Cluster(a.kubectl)
+    own_namespace(k)
+    bench, audit = Bench(k, log), Audit(a.audit_log)
+    sizes = [int(s) for s in a.sizes.split(",")]
+    rows, writes = [], {}
+    row = lambda what, value, bar="", note="": rows.append((what, value, bar, note))
+
+    log("one formation first, not measured")
+    _, _, name = bench.form(sizes[0], True)
+    bench.remove(name, True)
+    k.create(f"{CD_GROUP}/namespaces/{NS}/computedomains", domain(STANDING))
+    healthy(bench, STANDING, "Unknown")
+
+    for n in sizes:
+        plain, into, new = [], [], []
+        for i in range(a.pairs):
+            seconds, _, name = bench.form(n, False)
+            plain.append(seconds)
+            bench.remove(name, False)
+            seconds, _, name = bench.form(n, False, STANDING)
+            into.append(seconds)
+            bench.remove(name, False)
+            seconds, _, name = bench.form(n, True)
+            new.append(seconds)
+            bench.remove(name, True)
+            log(f"host-managed, {n} nodes, {i + 1} of {a.pairs}: plain {plain[-1]:.2f} s, ready domain {into[-1]:.2f} s (ratio "
+                f"{into[-1] / plain[-1]:.2f}), new domain {new[-1]:.2f} s (ratio {new[-1] / plain[-1]:.2f})")
+        for what, times, bar in ((f"host-managed, ready host daemon, {n} nodes: apply to all pods Running", into, "<= 1.15"),
+                                 (f"the same with a new ComputeDomain, {n} nodes", new, "")):
+            ratio = statistics.median(t / q for t, q in zip(times, plain))
+            row(what, f"{statistics.median(times):.2f} s; plain {statistics.median(plain):.2f} s; ratio {ratio:.2f}", bar,
+                f"median of {a.pairs} interleaved pairs")
+
+    for n in sizes:
+        healthy(bench, STANDING, "Unknown")
+        since = audit.position()
+        _, _, name = bench.form(n, False, STANDING)
+        healthy(bench, STANDING, "True")
+        writes[n], conflicts = audit.writes(since)
+        for (who, resource), v in sorted(writes[n].items()):
+            log(f"host-managed, writes with {n} nodes: {who} {resource}: {v}")
+        bench.remove(name, False)
+    few, many = (sum(writes[n].values()) for n in (sizes[0], sizes[-1]))
+    span = max(1, sizes[-1] - sizes[0])
+    row(f"host-managed, API writes per joining node, ({sizes[-1]} - {sizes[0]} nodes) / {span}", f"{(many - few) / span:.2f}", "0",
+        f"{many} writes in all while {sizes[-1]} nodes join, {conflicts} conflicts")
+
+    times = prepare_times(a.kubectl, f"{NS}/standing-")
+    row("host-managed, Prepare inside the plugin without the claim's GET: p50 / p99", f"{percentile(times, .5):.2f} / {percentile(times, .99):.2f} ms", "",
+        f"{len(times)} claims")
+    k.delete(f"{CD_GROUP}/namespaces/{NS}/computedomains/{STANDING}")
+    bench.domains.wait(lambda domains: not domains, 60, "ComputeDomain gone")
+
+    out = table(rows)
+    print("\n".join(out))
+    if a.output:
+        with open(a.output, "a") as f:
+            f.write("\n" + "\n".join(out) + "\n")
+
+
+if __name__ == "__main__":
+    main()
