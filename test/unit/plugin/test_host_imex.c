@@ -112,6 +112,7 @@ static int setup(void **state) {
         (void)state;
         root = tree_new();
         uv_loop_init(&loop);
+        host = NULL;
         answers = 0;
         return 0;
 }
@@ -229,6 +230,26 @@ static void only_an_answer_to_a_later_question_counts(void **state) {
         host_imex_relax(host);
 }
 
+/* As when the driver is installed on the host itself, whose root is the driver's, or when IMEX is in the driver's container. */
+static void socket_in_the_driver_root_is_asked_from_inside_of_it(void **state) {
+        (void)state;
+        struct err e;
+        char *shell = NULL, reason[400];
+        size_t n;
+        if (geteuid() != 0 || file_read("/bin/busybox", 8 << 20, &shell, &n, &e) < 0)
+                skip();
+        _cleanup_(freep) char *path = file_join(root, "driver/bin/sh"), *socket = xasprintf("driver%s/imex/imex_ctrl.sock", root);
+        tree_put(root, "driver/bin/sh", "");
+        assert_int_equal(file_replace_volatile(path, shell, n, 0755, &e), 0);
+        free(shell);
+        tree_put(root, "driver/only-in-the-root", "");
+        tree_put(root, "driver/usr/bin/nvidia-imex-ctl", "#!/bin/sh\n[ -e /only-in-the-root ] && [ -e \"${2#--u=}\" ] && echo READY\n");
+        tree_put(root, socket, "");
+        start();
+        becomes(HOST_IMEX_UP);
+        assert_true(host_imex_ready(host, 0, reason, sizeof reason));
+}
+
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
         const struct CMUnitTest tests[] = {
@@ -238,6 +259,7 @@ int main(void) {
                 cmocka_unit_test(annotations_are_absent_when_there_is_nothing_to_say),
                 T(host_without_imex_is_unknown_until_there_is_one),
                 T(without_a_socket_the_configuration_says_where_to_ask),
+                T(socket_in_the_driver_root_is_asked_from_inside_of_it),
                 T(the_state_follows_the_daemon),
                 T(NOT_READY_is_not_READY),
                 T(only_an_answer_to_a_later_question_counts),
