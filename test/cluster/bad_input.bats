@@ -7,25 +7,6 @@ setup_file() { with_driver 4; }
 setup() { ns_begin; }
 teardown() { ns_end; }
 
-# claimed_by_hand NAME CONFIG-JSON [DEVICE-CLASS]: a template of the user's own, and a pod that uses it on node-0.
-claimed_by_hand() {
-	k -n "$ns" apply -f - >/dev/null <<END
-apiVersion: resource.k8s.io/v1
-kind: ResourceClaimTemplate
-metadata: {name: $1}
-spec:
-  spec:
-    devices:
-      requests: [{name: channel, exactly: {deviceClassName: ${3:-compute-domain-default-channel.nvidia.com}}}]
-      config: [{requests: [channel], opaque: {driver: compute-domain.nvidia.com, parameters: $2}}]
-END
-	worker "$1" "$1" 0
-}
-
-refused_with() { eventually 20 event_says "Pod/$1" "$2"; }
-
-config() { echo "{apiVersion: resource.nvidia.com/v1beta1, kind: ${2:-ComputeDomainChannelConfig}, domainID: \"$1\"${3:-}}"; }
-
 @test "unknown field in an opaque config" {
 	domain d
 	claimed_by_hand bad "$(config "$(domain_uid d)" ComputeDomainChannelConfig ', unexpected: 1')"

@@ -121,6 +121,25 @@ event_says() {
 			'any(.items[]; .involvedObject.kind == $kind and .involvedObject.name == $name and (.message | contains($text)))' >/dev/null
 }
 
+# claimed_by_hand NAME CONFIG-JSON [DEVICE-CLASS]: a template of the user's own, and a pod that uses it on node-0.
+claimed_by_hand() {
+	k -n "$ns" apply -f - >/dev/null <<END
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: $1}
+spec:
+  spec:
+    devices:
+      requests: [{name: channel, exactly: {deviceClassName: ${3:-compute-domain-default-channel.nvidia.com}}}]
+      config: [{requests: [channel], opaque: {driver: compute-domain.nvidia.com, parameters: $2}}]
+END
+	worker "$1" "$1" 0
+}
+# refused_with POD TEXT: the kubelet could not prepare its claims, and says why.
+refused_with() { eventually 20 event_says "Pod/$1" "$2"; }
+# config DOMAIN-UID [KIND] [MORE]: the configuration of a device, for claimed_by_hand.
+config() { echo "{apiVersion: resource.nvidia.com/v1beta1, kind: ${2:-ComputeDomainChannelConfig}, domainID: \"$1\"${3:-}}"; }
+
 # daemon_pod DOMAIN NODE: the name of the daemon pod of a domain on a node.
 daemon_pod() { k -n "$driver_ns" get pods -l "$uid_label=$(domain_uid "$1")" --field-selector "spec.nodeName=node-$2" -o jsonpath='{.items[0].metadata.name}'; }
 daemon_is_ready() { k -n "$driver_ns" get pod "$1" -o json | jq -e '.metadata.annotations["imex.resource.nvidia.com/ready"] == "true"' >/dev/null; }

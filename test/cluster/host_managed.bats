@@ -35,24 +35,8 @@ node_event() {
 	k -n default get events -o json | jq -e --arg node "node-$1" --arg text "$2" --arg reason "$3" \
 		'any(.items[]; .involvedObject.name == $node and .reason == $reason and (.message | contains($text)))' >/dev/null
 }
-refused_with() { eventually 20 event_says "Pod/$1" "$2"; }
 plugin_restarts() { k -n "$driver_ns" get pods -l app=compute-domain-kubelet-plugin -o jsonpath='{.items[*].status.containerStatuses[*].restartCount}'; }
 
-# template_by_hand NAME DEVICE-CONFIG-JSON: a claim template of the user's own, and a pod that uses it on node-0.
-template_by_hand() {
-	k -n "$ns" apply -f - >/dev/null <<END
-apiVersion: resource.k8s.io/v1
-kind: ResourceClaimTemplate
-metadata: {name: $1}
-spec:
-  spec:
-    devices:
-      requests: [{name: channel, exactly: {deviceClassName: compute-domain-default-channel.nvidia.com}}]
-      config: [{requests: [channel], opaque: {driver: compute-domain.nvidia.com, parameters: $2}}]
-END
-	worker "$1" "$1" 0
-}
-config() { echo "{apiVersion: resource.nvidia.com/v1beta1, kind: ${2:-ComputeDomainChannelConfig}, domainID: \"$1\"${3:-}}"; }
 # plugin_anew K: the plugin of a node looks at its driver again.
 plugin_anew() {
 	k -n "$driver_ns" delete pod "$(plugin_pod "$1")" >/dev/null
@@ -127,7 +111,7 @@ plugin_anew() {
 
 @test "unknown AllocationMode opaque-config string foo is rejected" {
 	domain d
-	template_by_hand bad "$(config "$(domain_uid d)" ComputeDomainChannelConfig ', allocationMode: foo')"
+	claimed_by_hand bad "$(config "$(domain_uid d)" ComputeDomainChannelConfig ', allocationMode: foo')"
 	refused_with bad 'allocationMode "foo"'
 }
 
@@ -183,7 +167,7 @@ plugin_anew() {
 
 @test "a daemon claim reaches Prepare: permanent error, both by its configuration and by its device" {
 	domain d
-	template_by_hand config "$(config "$(domain_uid d)" ComputeDomainDaemonConfig)"
+	claimed_by_hand config "$(config "$(domain_uid d)" ComputeDomainDaemonConfig)"
 	refused_with config "daemon claims are disabled"
 	k -n "$ns" delete pod config
 	# As left over from driver-managed mode: the scheduler would not allocate a device that nobody publishes.
