@@ -5,7 +5,11 @@ load driver
 
 nodes=3
 
-setup_file() { in_mode false; }
+setup_file() {
+	"$cluster/up" $nodes
+	"$cluster/host-imex" all stop # whoever was here before
+	in_mode false
+}
 setup() { ns_begin; }
 teardown() {
 	"$cluster/host-imex" all stop
