@@ -26,13 +26,17 @@ struct world {
         int wanted, written, sent; /* `sent` travels, `written` was answered with 200 */
         unsigned n_requests, most_in_flight, in_flight, refuse;
         unsigned gather_ms, interval_ms;
-        bool hold; /* answers wait for release() */
+        bool hold;            /* answers wait for release() */
+        uint64_t answered_ns; /* the last answer; 0: none yet */
+        uint64_t least_ms;    /* from an answer to the next request, the least of all */
         char error[256];
 };
 
 static void answer(struct world *w, struct fake_conn *c) {
         char body[160];
         w->in_flight--;
+        w->waiting = NULL;
+        w->answered_ns = uv_hrtime();
         if (w->refuse) {
                 w->refuse--;
                 fake_reply(c, 422, NULL, "{\"kind\":\"Status\",\"status\":\"Failure\",\"message\":\"not like this\",\"code\":422}");
@@ -46,6 +50,8 @@ static void answer(struct world *w, struct fake_conn *c) {
 
 static void on_request(void *u, struct fake_conn *c, const struct fake_request *r) {
         struct world *w = u;
+        uint64_t since_ms = w->answered_ns ? (uv_hrtime() - w->answered_ns) / 1000000 : UINT64_MAX;
+        w->least_ms = since_ms < w->least_ms ? since_ms : w->least_ms;
         w->n_requests++;
         w->in_flight++;
         w->most_in_flight = w->in_flight > w->most_in_flight ? w->in_flight : w->most_in_flight;
@@ -78,6 +84,7 @@ static void on_key(void *u, const char *key) {
 static int setup(void **state) {
         struct world *w = xnew(struct world);
         struct err e;
+        w->least_ms = UINT64_MAX;
         uv_loop_init(&w->loop);
         uv_timer_init(&w->loop, &w->timer);
         w->timer.data = w;
@@ -135,11 +142,16 @@ static void until_written(struct world *w) {
         assert_int_equal(w->written, w->wanted);
 }
 
+static void until_waiting(struct world *w) {
+        while (!w->waiting)
+                uv_run(&w->loop, UV_RUN_ONCE);
+}
+
 static void one_write_an_object_is_in_flight(void **state) {
         struct world *w = *state;
         w->hold = true;
         want(w, 1);
-        pass(w, 50);
+        until_waiting(w);
         assert_int_equal(writes_in_flight(w->writes), 1);
         for (int i = 2; i < 20; i++) { /* what comes meanwhile goes into the next */
                 want(w, i);
@@ -156,13 +168,15 @@ static void one_write_an_object_is_in_flight(void **state) {
 
 static void a_burst_is_one_write(void **state) {
         struct world *w = *state;
+        uint64_t begin = uv_hrtime();
         w->gather_ms = GATHER_MS;
         for (int i = 1; i < 6; i++) {
                 want(w, i);
                 pass(w, 2);
         }
         until_written(w);
-        assert_int_equal(w->n_requests, 1);
+        /* One, unless this machine was so slow that the burst was none. */
+        assert_true(w->n_requests <= 1 + (uv_hrtime() - begin) / 1000000 / GATHER_MS);
 }
 
 static void writes_of_one_object_keep_their_distance(void **state) {
@@ -170,13 +184,12 @@ static void writes_of_one_object_keep_their_distance(void **state) {
         w->interval_ms = INTERVAL_MS;
         want(w, 1);
         until_written(w);
-        uint64_t begin = uv_hrtime();
         want(w, 2);
         pass(w, INTERVAL_MS / 3);
         want(w, 3);
         until_written(w);
-        assert_int_equal(w->n_requests, 2);
-        assert_true((uv_hrtime() - begin) / 1000000 >= INTERVAL_MS - 2);
+        assert_in_range(w->n_requests, 2, 3);
+        assert_true(w->least_ms >= INTERVAL_MS - 2);
 }
 
 static void a_failing_object_backs_off_and_tells_why(void **state) {
@@ -195,10 +208,12 @@ static void a_failing_object_backs_off_and_tells_why(void **state) {
         w->refuse = 0;
         until_written(w);
         assert_string_equal(w->error, ""); /* and when it is well, nothing is told any more */
-        w->refuse = 3;
+        w->refuse = 1000;
         want(w, 2);
-        pass(w, 300);
+        while (!writes_error(w->writes, "d/x"))
+                uv_run(&w->loop, UV_RUN_ONCE);
         assert_string_equal(writes_error(w->writes, "d/x"), "apply Node n: not like this");
+        w->refuse = 0;
         writes_forget(w->writes, "d/x");
         assert_null(writes_error(w->writes, "d/x"));
         until_written(w);
@@ -208,7 +223,7 @@ static void what_is_in_flight_is_not_forgotten(void **state) {
         struct world *w = *state;
         w->hold = true;
         want(w, 1);
-        pass(w, 50);
+        until_waiting(w);
         writes_forget(w->writes, "d/x");
         assert_int_equal(writes_in_flight(w->writes), 1);
         w->hold = false;

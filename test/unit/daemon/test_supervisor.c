@@ -181,6 +181,7 @@ static bool state_incomplete(void) { return state_unready() && strstr(state_now.
 static bool state_backoff(void) { return state_unready() && streq(state_now.status, "BACKOFF"); }
 static bool watching(void) { return watch != NULL; }
 static bool patched(void) { return n_patches > 0; }
+static bool patched_ready(void) { return patched() && strstr(patches[n_patches - 1], "imex.resource.nvidia.com/ready\":\"true\""); }
 static bool patched_thrice(void) { return n_patches >= 3; }
 static bool usr1(void) { return count("events", "usr1") > 0; }
 static bool relisted(void) { return n_watches >= 1; }
@@ -190,6 +191,8 @@ static bool relisted(void) { return n_watches >= 1; }
 
 static void test_forms_and_leaves(void **state) {
         const char *guard;
+
+        uint64_t begin = uv_hrtime();
 
         run_daemon(CLIQUE, true);
         assert_true(within(5000, watching));
@@ -203,12 +206,12 @@ static void test_forms_and_leaves(void **state) {
         assert_string_equal(state_now.pod_uid, POD);
         guard = imex_state_refusal(&state_now, held, state_now.boot_id, CLAIM);
         assert_null(guard);
-        /* One write tells label and readiness, when IMEX is quick. */
-        assert_true(within(5000, patched));
-        assert_int_equal(n_patches, 1);
+        /* One write tells label and readiness, when IMEX is quicker than the patience of the first report, a second. */
+        bool quick = uv_hrtime() - begin < 1000000000;
+        assert_true(within(5000, patched_ready));
+        assert_in_range(n_patches, 1, quick ? 1 : 2);
         assert_non_null(strstr(patches[0], "\"resource.nvidia.com/computeDomain.cliqueID\":\"" CLIQUE "\""));
-        assert_non_null(strstr(patches[0], "imex.resource.nvidia.com/ready\":\"true\""));
-        assert_non_null(strstr(patches[0], "imex.resource.nvidia.com/index\":\"2\""));
+        assert_non_null(strstr(patches[n_patches - 1], "imex.resource.nvidia.com/index\":\"2\""));
 
         tell(ME "," PEER);
         assert_true(within(5000, usr1));
@@ -373,8 +376,10 @@ static void test_full_disk_withdraws(void **state) {
         assert_true(within(5000, state_waits));
 }
 
-static bool state_gone(void) {
-        return !read_state();
+static uint64_t generation_before;
+
+static bool state_written_again(void) {
+        return state_ready() && (uint64_t)state_now.generation > generation_before;
 }
 
 static void test_state_file_removed_is_written_again(void **state) {
@@ -384,9 +389,9 @@ static void test_state_file_removed_is_written_again(void **state) {
         run_daemon(CLIQUE, true);
         assert_true(within(5000, state_ready));
         for (int i = 0; i < 3; i++) {
+                generation_before = (uint64_t)state_now.generation;
                 unlink(path);
-                assert_true(state_gone());
-                assert_true(within(5000, state_ready));
+                assert_true(within(5000, state_written_again));
         }
         /* A forgery lasts no longer. */
         put("state.json", "{}", 0644);
