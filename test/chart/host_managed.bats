@@ -104,3 +104,8 @@ in_both_modes() {
 	in_both_modes is 'map("\(.kind)/\(.metadata.namespace)/\(.metadata.name)") | length == (unique | length)'
 	helm lint --strict --namespace nvidia-compute-domains --kube-version 1.36.0 "${gate[@]}" --set admission.hostManaged.enabled=true "$chart"
 }
+
+@test "the kubelet plugin's network policy lets it ask the hosts' IMEX" {
+	render "${gate[@]}" --set kubeletPlugin.networkPolicy.enabled=true
+	is '[kind("NetworkPolicy")[].spec.egress[].ports[].port] == [443, 6443, 50005]'
+}
