@@ -85,8 +85,7 @@ static void on_facts(void *u) {
         slice_set(p->slices, &(struct slice_content){
                 .devices = f->usable,
                 .daemon = p->mode->daemons,
-                /* What no daemon of ours serves has type and id, and nothing else (design note HostManagedIMEX, 7.1). */
-                .clique_id = f->usable && p->mode->daemons ? f->fabric.clique_id : "",
+                .clique_id = f->usable ? f->fabric.clique_id : "",
         });
         claims_facts_changed(p->claims);
 }

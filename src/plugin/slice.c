@@ -35,8 +35,11 @@ static const struct jd_field f_spec[] = {
         JD_LIST(struct own_slice, "devices", devices, struct own_slice_device, f_device),
         JD_END,
 };
+static const struct jd_field f_annotations[] = { JD_STR(struct own_slice, CD_ANNOTATION_SLICE_CLIQUE, clique_id), JD_END };
+static const struct jd_field f_slice_meta[] = { JD_IN(struct own_slice, "annotations", f_annotations), JD_END };
 const struct jd_field own_slice_fields[] = {
         JD_OBJ(struct own_slice, "metadata", o.meta, kube_f_meta),
+        JD_IN(struct own_slice, "metadata", f_slice_meta),
         JD_IN(struct own_slice, "spec", f_spec),
         JD_END,
 };
@@ -56,6 +59,16 @@ static void attribute(struct jw *w, const char *name, const char *text) {
         else
                 jw_int(w, "int", 0);
         jw_end_obj(w);
+}
+
+/* What no daemon of ours serves has type and id, and nothing else (design note HostManagedIMEX, 7.1); the controller learns the clique all
+ * the same, for the label of the Node. */
+static const char *attribute_clique(const struct slice_content *want) {
+        return want->daemon ? want->clique_id : "";
+}
+
+static const char *annotation_clique(const struct slice_content *want) {
+        return want->devices && !want->daemon ? want->clique_id : NULL;
 }
 
 /* Sorted by name, as the server sorts them: its text can then be compared with ours. */
@@ -83,6 +96,8 @@ void slice_render(const char *version, const char *node, const char *node_uid, c
                 jw_str(&w, "name", old->o.meta.name);
                 jw_str(&w, "resourceVersion", old->o.meta.rv);
         }
+        if (annotation_clique(want))
+                jw_map(&w, "annotations", (const struct jd_pair[]){ { CD_ANNOTATION_SLICE_CLIQUE, annotation_clique(want) } }, 1);
         jw_arr(&w, "ownerReferences");
         jw_obj(&w, NULL);
         jw_str(&w, "apiVersion", "v1");
@@ -107,7 +122,7 @@ void slice_render(const char *version, const char *node, const char *node_uid, c
                 jw_str(&w, "name", devices[i].name);
                 if (basic)
                         jw_obj(&w, "basic");
-                attributes(&w, "attributes", devices[i].type, want->clique_id);
+                attributes(&w, "attributes", devices[i].type, attribute_clique(want));
                 if (basic)
                         jw_end_obj(&w);
                 jw_end_obj(&w);
@@ -129,10 +144,10 @@ static bool device_matches(const struct own_slice_device *d, size_t i, const cha
 
 bool slice_matches(const struct own_slice *s, const char *node, const struct slice_content *want) {
         if (!streq(s->driver, CD_DRIVER) || !streq(s->node, node) || !streq(s->pool, node) || s->count != 1 || s->generation < 1 ||
-            s->n_devices != device_count(want))
+            s->n_devices != device_count(want) || !streq(s->clique_id, annotation_clique(want)))
                 return false;
         for (size_t i = 0; i < s->n_devices; i++) {
-                if (!device_matches(&s->devices[i], i, want->clique_id))
+                if (!device_matches(&s->devices[i], i, attribute_clique(want)))
                         return false;
         }
         return true;

@@ -15,7 +15,7 @@
 struct slice_content {
         bool devices;          /* false: an empty slice */
         bool daemon;           /* the daemon device too: not when the host runs IMEX */
-        const char *clique_id; /* "": none */
+        const char *clique_id; /* "": none. An attribute of both devices; without a daemon device an annotation of the slice */
 };
 
 /* A slice of ours as the server has it. */
@@ -28,6 +28,7 @@ struct own_slice {
         struct kube_object o;
         const char *driver, *node, *pool;
         int64_t generation, count;
+        const char *clique_id; /* annotation CD_ANNOTATION_SLICE_CLIQUE, NULL when absent */
         struct own_slice_device *devices;
         size_t n_devices;
 };

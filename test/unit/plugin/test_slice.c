@@ -11,7 +11,7 @@
 
 static const struct slice_content fabric = { .devices = true, .daemon = true, .clique_id = CLIQUE },
                                   no_fabric = { .devices = true, .daemon = true, .clique_id = "" },
-                                  host_managed = { .devices = true, .clique_id = "" }, nothing = { .devices = false, .clique_id = "" };
+                                  host_managed = { .devices = true, .clique_id = CLIQUE }, nothing = { .devices = false, .clique_id = "" };
 
 static void rendered(const char *version, const struct own_slice *old, const struct slice_content *want, const char *text) {
         struct buf b = BUF_INIT(8192);
@@ -53,7 +53,8 @@ static void host_managed_slice_omits_the_daemon_device_and_has_two_attributes(vo
         rendered(
                 "v1", NULL, &host_managed,
                 "{\"apiVersion\":\"resource.k8s.io/"
-                "v1\",\"kind\":\"ResourceSlice\",\"metadata\":{\"generateName\":\"00000-compute-domain.nvidia.com-n0-\","
+                "v1\",\"kind\":\"ResourceSlice\",\"metadata\":{\"generateName\":\"00000-compute-domain.nvidia.com-n0-\",\"annotations\":{"
+                "\"resource.nvidia.com/clique-id\":\"" CLIQUE "\"},"
                 "\"ownerReferences\":[{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"name\":\"n0\",\"uid\":\"node-uid\",\"controller\":true}]},"
                 "\"spec\":{\"driver\":\"compute-domain.nvidia.com\",\"nodeName\":\"n0\",\"pool\":{\"name\":\"n0\",\"generation\":1,"
                 "\"resourceSliceCount\":1},\"devices\":["
@@ -106,6 +107,9 @@ static void drift_is_seen(void **state) {
         decode("v1", &fabric, a, &s);
         s.pool = "other";
         assert_false(slice_matches(&s, "n0", &fabric));
+        decode("v1", &host_managed, a, &s);
+        s.clique_id = "another";
+        assert_false(slice_matches(&s, "n0", &host_managed));
         decode("v1", &fabric, a, &s);
         s.devices[1].attributes = STR("{\"type\":{\"string\":\"daemon\"}}");
         assert_false(slice_matches(&s, "n0", &fabric));
