@@ -4,7 +4,7 @@
 #   make image      build/image.tar, the image that the chart installs
 #   make test       unit tests, fuzzers, the chart's tests, then the tests on a real cluster
 #   make cluster-test SANITIZE=1   the tests of failures again, on a cluster that runs the programs of the sanitized build
-#   make demo       watch a ComputeDomain form on a real cluster (KEEP=1 leaves it up)
+#   make demo       watch a ComputeDomain form on a real cluster (KEEP=1 leaves it up; MODE=host: the nodes run nvidia-imex themselves)
 #   make bench      measure it (MODES, PAIRS, SIZES: see test/bench/run)
 #   make fuzz       only the fuzzers, each for FUZZ_SECONDS of processor time (default 60)
 #   make soak       faults strike a cluster of six nodes for MINUTES (20), workloads come and go (SEED, FAULTS: see test/soak/run)

@@ -18,6 +18,7 @@ DOMAIN_LABEL, CLIQUE_LABEL = "resource.nvidia.com/computeDomain", "nvidia.com/gp
 IMEX = "imex.resource.nvidia.com/"
 BOLD, DIM, GREEN, YELLOW, OFF = "\033[1m", "\033[2m", "\033[32m", "\033[33m", "\033[0m"
 COLUMNS = (("node", 8), ("partition", 16), ("in domain", 10), ("index", 6), ("daemon", 12), ("IMEX", 24), ("peers", 6), ("workload", 0))
+HOST_COLUMNS = (("node", 8), ("partition", 16), ("IMEX of the host", 18), ("workload", 0))
 
 
 def phase_of(pod):
@@ -37,6 +38,9 @@ def is_running(pod):
 
 
 class View:
+    """What there is to see of a domain whose IMEX daemons the driver runs."""
+    columns = COLUMNS
+
     def __init__(self, cluster):
         self.events = queue.Queue()
         self.terminal, self.drawn = sys.stdout.isatty(), 0
@@ -105,18 +109,18 @@ class View:
             print(f"{clock:6.1f} s  {headline}", flush=True)
         for name, row in rows.items():
             before = self.rows.get(name, {})
-            changes = [f"{title} {row[title]}" for title, _ in COLUMNS[1:] if row[title] != before.get(title, "-")]
+            changes = [f"{title} {row[title]}" for title, _ in self.columns[1:] if row[title] != before.get(title, "-")]
             if changes:
                 print(f"{clock:6.1f} s  {name}: " + ", ".join(changes), flush=True)
 
     def draw(self, headline, rows, clock):
         colour = GREEN if ": Ready" in headline else YELLOW
         lines = [f"{colour}{headline}{OFF}   {DIM}{clock:.1f} s{OFF}",
-                 BOLD + "  ".join(title.ljust(width) for title, width in COLUMNS) + OFF]
+                 BOLD + "  ".join(title.ljust(width) for title, width in self.columns) + OFF]
         for row in rows.values():
             cells = []
-            for title, width in COLUMNS:
-                good = row[title] in ("Running", "READY", "yes")
+            for title, width in self.columns:
+                good = row[title] in ("Running", "READY", "UP", "yes")
                 cells.append((GREEN if good else "") + row[title][:width or None].ljust(width) + (OFF if good else ""))
             lines.append("  ".join(cells))
         sys.stdout.write((f"\033[{self.drawn}A" if self.drawn else "") + "".join(f"\033[K{line}\n" for line in lines))
@@ -144,7 +148,55 @@ class View:
                 pass
 
 
+class HostView(View):
+    """The same where the hosts run IMEX: the driver makes a claim template, and nothing else."""
+    columns = HOST_COLUMNS
+
+    def __init__(self, cluster):
+        super().__init__(cluster)
+        self.plugins = Watch(cluster, f"/api/v1/namespaces/{DRIVER_NS}/pods?labelSelector=app=compute-domain-kubelet-plugin",
+                             lambda *_: self.events.put(True))
+        self.templates = Watch(cluster, f"/apis/resource.k8s.io/v1/namespaces/{NS}/resourceclaimtemplates", lambda *_: self.events.put(True))
+
+    def condition(self, kind):
+        conditions = (self.domain() or {}).get("status", {}).get("conditions", [])
+        return next((c for c in conditions if c["type"] == kind), {"status": "Unknown", "reason": "", "message": ""})
+
+    def host(self, node):
+        """What the kubelet plugin of a node says of its host's IMEX."""
+        plugin = next((p for p in self.all(self.plugins) if p["spec"].get("nodeName") == node), None)
+        return plugin["metadata"].get("annotations", {}).get(IMEX + "host-state", "-") if plugin else "-"
+
+    def ready(self, n):
+        return (sum(map(is_running, self.all(self.pods))) == n == len(self.all(self.pods))
+                and (self.domain() or {}).get("status", {}).get("status") == "Ready" and self.healthy("True"))
+
+    def healthy(self, status):
+        return self.condition("HostIMEXHealthy")["status"] == status
+
+    def gone(self):
+        return not self.all(self.pods) and not self.domain() and not self.all(self.templates)
+
+    def look(self):
+        rows = {}
+        for node in sorted(self.all(self.nodes), key=lambda n: n["metadata"]["name"]):
+            name, labels = node["metadata"]["name"], node["metadata"].get("labels", {})
+            rows[name] = {
+                "node": name,
+                "partition": "…" + labels[CLIQUE_LABEL][-12:] if CLIQUE_LABEL in labels else "-",
+                "IMEX of the host": self.host(name),
+                "workload": ", ".join(phase_of(p) for p in self.all(self.pods) if p["spec"].get("nodeName") == name) or "-",
+            }
+        domain = self.domain()
+        if not domain:
+            return "no ComputeDomain", rows
+        health = self.condition("HostIMEXHealthy")
+        return f"ComputeDomain {DOMAIN}: {domain.get('status', {}).get('status', 'new')}, HostIMEXHealthy {health['status']} {health['reason']}", rows
+
+
 class Demo:
+    view_class, replicas = View, 2
+
     def __init__(self, folder, keep):
         self.folder, self.keep = folder, keep
         self.kubectl = os.path.join(folder, "kubectl")
@@ -168,15 +220,20 @@ class Demo:
             device = [line for line in listed.splitlines() if "channel" in line]
             print(f"{pod['spec']['nodeName']}  {name}:  " + "; ".join(device), flush=True)
 
-    def life(self):
+    def begin(self):
         self.run("create", "namespace", NS, show=False)
-        self.view = View(self.cluster)
+        self.view = self.view_class(self.cluster)
+
+    def apply(self):
         with open(os.path.join(self.folder, "manifests", "deployment.yaml")) as f:
             manifest = f.read()
+        print(f"$ kubectl apply -f test/cluster/manifests/deployment.yaml    # with {self.replicas} replicas", flush=True)
+        self.run("apply", "-f", "-", stdin=manifest.replace("replicas: 4", f"replicas: {self.replicas}"), show=False)
 
+    def life(self):
+        self.begin()
         self.title("A workload of two pods that wants to share GPU memory: the domain forms around it")
-        print("$ kubectl apply -f test/cluster/manifests/deployment.yaml    # with 2 replicas", flush=True)
-        self.run("apply", "-f", "-", stdin=manifest.replace("replicas: 4", "replicas: 2"), show=False)
+        self.apply()
         took = [("formed with 2 nodes", self.view.until(lambda: self.view.ready(2), 90))]
         self.channels()
 
@@ -198,12 +255,50 @@ class Demo:
         return took
 
 
+class HostDemo(Demo):
+    view_class, replicas = HostView, 4
+
+    def host_imex(self, *args):
+        print(f"$ test/cluster/host-imex {' '.join(args)}    # on the host: systemctl {args[-1]} nvidia-imex", flush=True)
+        subprocess.run([os.path.join(self.folder, "host-imex"), *args], check=True)
+
+    def say_health(self):
+        health = self.view.condition("HostIMEXHealthy")
+        print(f"HostIMEXHealthy {health['status']} ({health['reason']}): {health['message']}", flush=True)
+
+    def life(self):
+        self.begin()
+        self.title("One pod on each node, and no daemon anywhere: the hosts run nvidia-imex themselves")
+        self.apply()
+        took = [("started on 4 nodes", self.view.until(lambda: self.view.ready(4), 90))]
+        self.channels()
+        self.say_health()
+
+        self.title("A host's IMEX stops under a running pod: it is told, and nobody but its host starts it again")
+        self.host_imex("2", "stop")
+        took.append(("told that it is down", self.view.until(lambda: self.view.healthy("False"), 90)))
+        self.say_health()
+        restarts = [c["restartCount"] for p in View.all(self.view.pods) for c in p["status"]["containerStatuses"]]
+        print(f"restarts of the workload's containers: {sum(restarts)}; the ComputeDomain is {self.view.domain()['status']['status']}, "
+              "which says nothing about the hosts", flush=True)
+        self.host_imex("2", "start")
+        took.append(("told that it is up", self.view.until(lambda: self.view.healthy("True"), 90)))
+
+        if not self.keep:
+            self.title("The workload goes, and the ComputeDomain with its claim template")
+            self.run("delete", "deployment", WORKLOAD)
+            self.run("delete", "computedomain", DOMAIN, "--wait=false")
+            took.append(("gone", self.view.until(self.view.gone, 90)))
+        return took
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder")
+    parser.add_argument("--mode", choices=("driver", "host"), default="driver", help="who runs nvidia-imex")
     parser.add_argument("--keep", action="store_true", help="leave the workload running")
     args = parser.parse_args()
-    demo = Demo(args.folder, args.keep)
+    demo = (HostDemo if args.mode == "host" else Demo)(args.folder, args.keep)
     try:
         took = demo.life()
     except TimeoutError as e:
