@@ -121,7 +121,8 @@ event_says() {
 			'any(.items[]; .involvedObject.kind == $kind and .involvedObject.name == $name and (.message | contains($text)))' >/dev/null
 }
 
-# claimed_by_hand NAME CONFIG-JSON [DEVICE-CLASS]: a template of the user's own, and a pod that uses it on node-0.
+# claimed_by_hand NAME CONFIG-JSON [DEVICE-CLASS [NODE [REQUEST-FIELDS]]]: a template of the user's own, and a pod that uses it on that node, else on
+# node-0.
 claimed_by_hand() {
 	k -n "$ns" apply -f - >/dev/null <<END
 apiVersion: resource.k8s.io/v1
@@ -130,10 +131,10 @@ metadata: {name: $1}
 spec:
   spec:
     devices:
-      requests: [{name: channel, exactly: {deviceClassName: ${3:-compute-domain-default-channel.nvidia.com}}}]
+      requests: [{name: channel, exactly: {deviceClassName: ${3:-compute-domain-default-channel.nvidia.com}${5:-}}}]
       config: [{requests: [channel], opaque: {driver: compute-domain.nvidia.com, parameters: $2}}]
 END
-	worker "$1" "$1" 0
+	worker "$1" "$1" "${4:-0}"
 }
 # refused_with POD TEXT: the kubelet could not prepare its claims, and says why.
 refused_with() { eventually 20 event_says "Pod/$1" "$2"; }

@@ -26,20 +26,7 @@ condition_says() { [[ $(condition "$1" Ready message) == *"$2"* ]]; }
 daemon_pod_runs() { [[ $(k -n "$driver_ns" get pod "$(daemon_pod "$1" "$2")" -o jsonpath='{.status.phase}') == Running ]]; }
 
 # admin_worker NAME DOMAIN-UID NODE: a pod with admin access to a node's channel.
-admin_worker() {
-	k -n "$ns" apply -f - >/dev/null <<END
-apiVersion: resource.k8s.io/v1
-kind: ResourceClaimTemplate
-metadata: {name: $1}
-spec:
-  spec:
-    devices:
-      requests: [{name: channel, exactly: {deviceClassName: compute-domain-default-channel.nvidia.com, adminAccess: true}}]
-      config: [{requests: [channel], opaque: {driver: compute-domain.nvidia.com,
-        parameters: {apiVersion: resource.nvidia.com/v1beta1, kind: ComputeDomainChannelConfig, domainID: "$2"}}}]
-END
-	worker "$1" "$1" "$3"
-}
+admin_worker() { claimed_by_hand "$1" "$(config "$2")" "" "$3" ", adminAccess: true"; }
 clique_conf() { "$cluster/node" "$1" sed -i "s/^$2=.*/$2=$3/" /run/nvidia/driver/usr/lib64/libnvidia-ml.conf; }
 
 @test "the leading controller is killed while a domain forms" {
