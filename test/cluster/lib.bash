@@ -62,12 +62,13 @@ need_node() {
 	[[ ${1:-} =~ ^[0-9]+$ && -d $state/nodes/$1 ]] || die "no node '${1:-}' (there are: $(nodes | xargs))"
 }
 
-# in_node K CMD...: run in the namespaces of a node, where all paths are the ordinary ones.
-in_node() {
+# enter_node K CMD...: become a command in the namespaces of a node, where all paths are the ordinary ones.
+enter_node() {
 	local k=$1
 	shift
-	nsenter --mount="$state/ns/mnt-$k" --uts="$state/ns/uts-$k" --net="/run/netns/$(netns_name "$k")" -- "$@"
+	exec nsenter --mount="$state/ns/mnt-$k" --uts="$state/ns/uts-$k" --net="/run/netns/$(netns_name "$k")" -- "$@"
 }
+in_node() { (enter_node "$@"); }
 
 netns_name() { echo "cd-test-$1"; }
 
