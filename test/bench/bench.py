@@ -25,7 +25,8 @@ OURS = ("compute-domain-controller", "compute-domain-kubelet-plugin", "compute-d
 def job(name, nodes, template=None):
     pod = {
         "restartPolicy": "Never",
-        "terminationGracePeriodSeconds": 0,
+        # With 0 the API server forgets a pod before the kubelet has let go of its claim, and the next one on that node waits.
+        "terminationGracePeriodSeconds": 1,
         "containers": [{
             "name": "worker", "image": IMAGE, "imagePullPolicy": "Never", "command": ["sleep", "3600"],
             "resources": {"limits": {"nvidia.com/gpu": "4"}},
