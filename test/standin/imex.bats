@@ -308,6 +308,8 @@ names() {
         hosts 0 "$(ip_of 0) cd-slot-0000"
         hosts 1 "$(ip_of 0) cd-slot-0000" "$(ip_of 1) cd-slot-0001"
         knob 0 RECONNECT_MS=50 RERESOLVE=1
+        # Whichever of the two listens first.
+        knob 1 RECONNECT_MS=50
         imex 0
         imex 1
         eventually is READY ctl 1 -q
@@ -481,7 +483,7 @@ names() {
 
 @test "-s follows the status until the daemon ends" {
         list 0 "$(ip_of 0)"
-        knob 0 STATUS_SEQUENCE=INITIALIZING:400,WAITING_FOR_PEERS:300
+        knob 0 STATUS_SEQUENCE=INITIALIZING:2000,WAITING_FOR_PEERS:1000
         imex 0
         eventually is INITIALIZING ctl 0 -q
         ctl 0 -s > "$DIR/0/followed" 3>&- &
@@ -496,7 +498,7 @@ names() {
 
 @test "knobs: status, hang, deafness, delay, crash, refusal" {
         list 0 "$(ip_of 0)"
-        knob 0 START_DELAY_MS=300
+        knob 0 START_DELAY_MS=2000
         imex 0
         eventually is INITIALIZING ctl 0 -q
         eventually is READY ctl 0 -q
@@ -558,5 +560,5 @@ imex_once() { on "$1" "$DIR/$1/bin/nvidia-imex" -c "$DIR/$1/imexd.cfg"; }
                 exec 5<> /dev/tcp/$(ip_of 0)/\$port; echo 'HELLO 1 x y z' >&5; exec 5>&-
         done" 2> /dev/null || true
         [ "$(ctl 0 -q)" = READY ]
-        [ "$(state 0 0)" = CONNECTED ]
+        eventually is CONNECTED state 0 0
 }
