@@ -57,20 +57,20 @@ const struct node *controller__node(const struct controller *c, const char *name
         return (const struct node *)kube_informer_get(c->nodes, NULL, name);
 }
 
-static bool is_daemon_template(void *u, const struct kube_object *o) {
-        bool *found = u;
-        *found = streq(((const struct rct *)o)->target, CD_TARGET_DAEMON);
-        return !*found;
+static bool trace_template(void *u, const struct kube_object *o) {
+        struct mode_traces *t = u;
+        *(streq(((const struct rct *)o)->target, CD_TARGET_DAEMON) ? &t->daemon_template : &t->workload_template) = true;
+        return true;
 }
 
-bool controller__has_daemon_template(const struct controller *c, const char *uid) {
-        bool found = false;
-        kube_informer_each_at(c->rcts, CONTROLLER_BY_DOMAIN, uid, is_daemon_template, &found);
-        return found;
+struct mode_traces controller__traces(const struct controller *c, const char *uid, const struct compute_domain *cd) {
+        struct mode_traces t = { .finalizer = cd && has_string(cd->finalizers, cd->n_finalizers, CD_FINALIZER) };
+        kube_informer_each_at(c->rcts, CONTROLLER_BY_DOMAIN, uid, trace_template, &t);
+        return t;
 }
 
 bool controller__other_mode(const struct controller *c, const struct compute_domain *cd) {
-        return mode_is_other(c->mode, cd->mode, controller__has_daemon_template(c, cd->o.meta.uid));
+        return mode_is_other(c->mode, cd->mode, controller__traces(c, cd->o.meta.uid, cd));
 }
 
 struct newest {

@@ -91,7 +91,8 @@ void controller__forget_domain(struct controller_domain *d);
 const struct compute_domain *controller__domain(const struct controller *c, const char *uid);
 const struct node *controller__node(const struct controller *c, const char *name);
 const char *controller__node_clique(const struct controller *c, const char *node);
-bool controller__has_daemon_template(const struct controller *c, const char *uid);
+/* `cd` may be NULL. */
+struct mode_traces controller__traces(const struct controller *c, const char *uid, const struct compute_domain *cd);
 bool controller__other_mode(const struct controller *c, const struct compute_domain *cd);
 /* Whose label the node should carry, by the labelling rule: NULL for nobody's. */
 const char *controller__label_of(const struct controller *c, const char *node);

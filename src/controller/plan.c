@@ -244,10 +244,12 @@ static bool is_workload(const struct rct *r) {
 }
 
 static bool formed_in_other_mode(const struct plan_input *in) {
-        bool has_daemon_template = false;
-        for (size_t i = 0; i < in->n_rcts; i++)
-                has_daemon_template = has_daemon_template || !is_workload(in->rcts[i]);
-        return mode_is_other(in->mode, in->cd->mode, has_daemon_template);
+        struct mode_traces t = { .finalizer = has_finalizer(in->cd) };
+        for (size_t i = 0; i < in->n_rcts; i++) {
+                t.workload_template |= is_workload(in->rcts[i]);
+                t.daemon_template |= !is_workload(in->rcts[i]);
+        }
+        return mode_is_other(in->mode, in->cd->mode, t);
 }
 
 static void plan_with_daemons(struct work *w, struct verdict_problem *problem) {

@@ -412,8 +412,9 @@ static void reconcile(struct controller *c, const char *uid) {
  * that does not say who made it may be theirs. */
 static bool may_have_daemons(const struct controller *c, const char *uid) {
         const struct compute_domain *cd = controller__domain(c, uid);
-        bool made_elsewhere = cd && has_string(cd->finalizers, cd->n_finalizers, CD_FINALIZER) && !streq(cd->mode, c->mode->name);
-        return made_elsewhere || controller__has_daemon_template(c, uid) || kube_informer_first_at(c->nodes, CONTROLLER_BY_DOMAIN, uid);
+        struct mode_traces t = controller__traces(c, uid, cd);
+        bool made_elsewhere = t.finalizer && !streq(cd->mode, c->mode->name);
+        return made_elsewhere || t.daemon_template || kube_informer_first_at(c->nodes, CONTROLLER_BY_DOMAIN, uid);
 }
 
 void controller__reconcile_domain(struct controller *c, const char *uid) {

@@ -34,7 +34,7 @@ void host_health(const struct host *hosts, size_t n, struct arena *a, struct cd_
         }
         *ret = (struct cd_condition){ .type = "HostIMEXHealthy", .status = "Unknown" };
         if (!n) {
-                ret->reason = "NoNodes";
+                ret->reason = HOST_HEALTH_UNUSED;
                 ret->message = "No pod uses this domain yet";
         } else if (down || degraded) {
                 ret->status = "False";

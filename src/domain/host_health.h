@@ -14,6 +14,9 @@ struct host {
         const char *state, *reason; /* annotations of the plugin's Pod; state NULL: it has not said, or cannot be believed */
 };
 
+/* The reason of the condition while no pod uses the domain. */
+#define HOST_HEALTH_UNUSED "NoNodes"
+
 #define HOST_UP "UP"
 #define HOST_DEGRADED "DEGRADED"
 #define HOST_DOWN "DOWN"

@@ -63,6 +63,8 @@ int mode_resolve(struct gates *g, const char *imex_mode, const char *imex_isolat
         return 0;
 }
 
-bool mode_is_other(const struct imex_mode *m, const char *recorded, bool has_daemon_template) {
-        return recorded ? !streq(recorded, m->name) : has_daemon_template && !m->daemons;
+bool mode_is_other(const struct imex_mode *m, const char *recorded, struct mode_traces t) {
+        if (recorded)
+                return !streq(recorded, m->name);
+        return m->daemons ? t.finalizer && t.workload_template && !t.daemon_template : t.daemon_template;
 }

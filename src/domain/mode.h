@@ -30,8 +30,14 @@ struct imex_mode {
  * ERR_INVALID names the settings that contradict each other; *g is then not to be used. *ret is static. */
 int mode_resolve(struct gates *g, const char *imex_mode, const char *imex_isolation, const struct imex_mode **ret, struct err *e);
 
-/* Was a ComputeDomain formed in another mode than `m`, so that it can only be taken down? `recorded` is its annotation CD_ANNOTATION_MODE;
- * for those that have none (NULL) a daemon claim template of their own tells that we or the Go driver ran its daemons. */
-bool mode_is_other(const struct imex_mode *m, const char *recorded, bool has_daemon_template);
+/* What tells how the Go driver formed a ComputeDomain, which records no mode: it sets the finalizer, then makes the daemon claim template
+ * unless the host runs IMEX, then the workload template (reference 6.4, 6.5). */
+struct mode_traces {
+        bool finalizer, daemon_template, workload_template;
+};
+
+/* Was a ComputeDomain formed in another mode than `m`, so that it can only be taken down? `recorded` is its annotation CD_ANNOTATION_MODE,
+ * which we set together with the finalizer; those that have none (NULL) are judged by their traces. */
+bool mode_is_other(const struct imex_mode *m, const char *recorded, struct mode_traces t);
 
 #endif

@@ -316,12 +316,13 @@ static size_t node_events(const struct compute_domain *cd, const struct formatio
         return n;
 }
 
-/* That the hosts' IMEX fails a domain in use, or does so no more. */
+/* That the hosts' IMEX fails a domain in use, or does so no more, also when nobody knew for a while in between. */
 static void host_event(const struct compute_domain *cd, const struct verdict *v, struct verdict_event *list, size_t *n) {
         for (size_t i = 0; i < v->n_conditions; i++) {
                 const struct cd_condition *now = &v->conditions[i], *was = condition_at(cd, now->type);
-                bool bad = streq(now->status, "False"), was_bad = was && streq(was->status, "False");
-                if (streq(now->type, "HostIMEXHealthy") && bad != was_bad && (bad || streq(now->status, "True")))
+                bool bad = streq(now->status, "False"), good = streq(now->status, "True");
+                bool changed = !was || !streq(was->status, now->status), used = was && !streq(was->reason, HOST_HEALTH_UNUSED);
+                if (streq(now->type, "HostIMEXHealthy") && changed && (bad || (good && used)))
                         add(list, n, bad, now->reason, now->message);
         }
 }

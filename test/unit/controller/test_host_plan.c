@@ -206,6 +206,26 @@ static void host_imex_health_is_told_and_changes_nothing_else(void **state) {
         arena_free(a);
 }
 
+static void host_imex_recovery_is_told_also_when_nobody_knew_in_between(void **state) {
+        struct world *w = *state;
+        struct arena *a = arena_new(4096);
+        world_create_cd(w, SPEC);
+        world_settle(w, false);
+        put_host(w, 0, HOST_UP, NULL);
+        assert_int_equal(world_plan(w, a)->n_events, 0); /* the first pod finds it healthy, which is no news */
+        world_settle(w, false);
+        put_host(w, 0, HOST_DOWN, "nvidia-imex does not answer");
+        world_settle(w, false);
+        put_host(w, 0, NULL, NULL); /* the plugin starts again */
+        assert_int_equal(world_plan(w, a)->n_events, 0);
+        world_settle(w, false);
+        put_host(w, 0, HOST_UP, NULL);
+        const struct plan *p = world_plan(w, a);
+        assert_int_equal(p->n_events, 1);
+        assert_string_equal(p->events[0].reason, "HostIMEXUp");
+        arena_free(a);
+}
+
 /* ---- mode changes with live domains ---- */
 
 static void settled_with_two_nodes(struct world *w) {
@@ -301,6 +321,23 @@ static void a_domain_without_a_recorded_mode(void **state) {
         arena_free(a);
 }
 
+static void a_domain_of_hosts_without_a_recorded_mode(void **state) {
+        struct world *w = *state;
+        struct arena *a = arena_new(4096);
+        settled_with_two_nodes(w);
+        memcpy(strstr(world_find(w, &kube_compute_domains, WORLD_USER_NS, "cd")->json, CD_ANNOTATION_MODE), "example.com/", 12);
+        world_set_mode(w, "", NULL);
+        expect_other_mode(w, "Formed in IMEX mode hostManaged", "driverManaged now");
+        assert_int_equal(w->pods_made, 0);
+        world_set_mode(w, GATE, NULL);
+        struct plan *p = world_plan(w, a);
+        assert_non_null(strstr(p->actions[0].body.p, "\"" CD_ANNOTATION_MODE "\":\"hostManaged\""));
+        delete_cd(w);
+        assert_true(world_settle(w, false) >= 0);
+        assert_int_equal(world_count(w), 0);
+        arena_free(a);
+}
+
 static void remains_of_a_driver_managed_domain_are_swept(void **state) {
         struct world *w = *state;
         settled_with_two_nodes(w);
@@ -364,8 +401,10 @@ int main(void) {
                 T(ready_means_that_the_template_is_there),
                 T(a_joining_node_costs_no_write),
                 T(host_imex_health_is_told_and_changes_nothing_else),
+                T(host_imex_recovery_is_told_also_when_nobody_knew_in_between),
                 T_DRIVER(to_host_managed_with_a_live_domain),
                 T(to_driver_managed_with_a_live_domain),
+                T(a_domain_of_hosts_without_a_recorded_mode),
                 T_DRIVER(back_in_its_own_mode_a_domain_goes_on),
                 T_DRIVER(a_domain_without_a_recorded_mode),
                 T_DRIVER(remains_of_a_driver_managed_domain_are_swept),

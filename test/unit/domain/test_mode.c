@@ -101,17 +101,24 @@ static void driver_managed_forces_nothing(void **state) {
 static void the_mode_a_domain_was_formed_in(void **state) {
         static const struct {
                 const char *gates, *recorded;
-                bool has_daemon_template, other;
+                struct mode_traces t;
+                bool other;
         } rows[] = {
-                { "", MODE_DRIVER_MANAGED, true, false },
-                { "", MODE_HOST_MANAGED, false, true },
-                { "", NULL, true, false },
-                { "", NULL, false, false }, /* nothing tells, so it is taken in */
-                { "HostManagedIMEX=true", MODE_HOST_MANAGED, false, false },
-                { "HostManagedIMEX=true", MODE_HOST_MANAGED, true, false }, /* what is recorded counts */
-                { "HostManagedIMEX=true", MODE_DRIVER_MANAGED, false, true },
-                { "HostManagedIMEX=true", NULL, true, true },
-                { "HostManagedIMEX=true", NULL, false, false },
+                { "", MODE_DRIVER_MANAGED, { true, true, true }, false },
+                { "", MODE_DRIVER_MANAGED, { true, false, true }, false }, /* what is recorded counts */
+                { "", MODE_HOST_MANAGED, { true, false, true }, true },
+                { "", NULL, { true, true, true }, false },
+                { "", NULL, { true, true, false }, false },
+                { "", NULL, { true, false, false }, false }, /* nothing tells, so it is taken in */
+                { "", NULL, { false, false, true }, false }, /* made by hand */
+                { "", NULL, { false, false, false }, false },
+                { "", NULL, { true, false, true }, true }, /* the Go driver's, on hosts */
+                { "HostManagedIMEX=true", MODE_HOST_MANAGED, { true, false, true }, false },
+                { "HostManagedIMEX=true", MODE_HOST_MANAGED, { true, true, true }, false },
+                { "HostManagedIMEX=true", MODE_DRIVER_MANAGED, { true, false, true }, true },
+                { "HostManagedIMEX=true", NULL, { true, true, true }, true },
+                { "HostManagedIMEX=true", NULL, { true, false, true }, false },
+                { "HostManagedIMEX=true", NULL, { false, false, false }, false },
         };
         for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
                 const struct imex_mode *m = NULL;
@@ -120,7 +127,7 @@ static void the_mode_a_domain_was_formed_in(void **state) {
                 gates_init(&g);
                 assert_int_equal(gates_parse(&g, rows[i].gates, &e), 0);
                 assert_int_equal(mode_resolve(&g, NULL, NULL, &m, &e), 0);
-                if (mode_is_other(m, rows[i].recorded, rows[i].has_daemon_template) != rows[i].other)
+                if (mode_is_other(m, rows[i].recorded, rows[i].t) != rows[i].other)
                         fail_msg("row %zu", i);
         }
 }
