@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "imex/imex_command.h"
 #include "imex/imex_probe.h"
 
 enum {
@@ -13,6 +14,7 @@ enum {
         TIMEOUT_MS = 5000,
         /* A single question that fails says little on a busy machine. */
         UNANSWERED_MAX = 2,
+        CONFIG_MAX = 64 << 10,
 };
 
 /* ---- where to ask ---- */
@@ -20,6 +22,7 @@ enum {
 /* Paths as the tool is given them; NULL: that one does not exist. */
 struct place {
         char *ctl, *socket, *config, *chroot;
+        char *config_here; /* as we see it */
 };
 
 static void place_done(struct place *p) {
@@ -27,6 +30,7 @@ static void place_done(struct place *p) {
         free(p->socket);
         free(p->config);
         free(p->chroot);
+        free(p->config_here);
         *p = (struct place){ 0 };
 }
 
@@ -34,8 +38,13 @@ static bool same_place(const struct place *a, const struct place *b) {
         return streq(a->ctl, b->ctl) && streq(a->socket, b->socket) && streq(a->config, b->config) && streq(a->chroot, b->chroot);
 }
 
+/* A path of somewhere, as it is seen from here. */
+static char *see(const char *root, const char *path) {
+        return root ? file_join(root, *path == '/' ? path + 1 : path) : xstrdup(path);
+}
+
 static char *if_exists(const char *root, const char *path) {
-        _cleanup_(freep) char *seen = root ? file_join(root, *path == '/' ? path + 1 : path) : xstrdup(path);
+        _cleanup_(freep) char *seen = see(root, path);
         return access(seen, F_OK) == 0 ? xstrdup(path) : NULL;
 }
 
@@ -49,6 +58,7 @@ struct host_imex {
         struct place place;
         struct imex_probe *probe; /* NULL: there is nobody to ask */
         unsigned unanswered;
+        bool reached; /* it has said something of itself at this place */
         bool domain_due; /* asked for since the daemon became READY, and not answered yet */
         struct host_imex_status domain, status;
         void (*answered)(void *u);
@@ -67,6 +77,7 @@ static int locate(const struct host_imex *h, struct place *ret, struct err *e) {
                 if (ret->socket || ret->config) {
                         ret->ctl = xstrdup(here ? ctl.here : ctl.inside);
                         ret->chroot = root ? xstrdup(root) : NULL;
+                        ret->config_here = ret->config ? see(root, ret->config) : NULL;
                 }
         }
         driver_file_done(&ctl);
@@ -80,12 +91,29 @@ static int locate(const struct host_imex *h, struct place *ret, struct err *e) {
 
 /* ---- asking ---- */
 
+/* Why silence says nothing here, or NULL: the daemon may run where only the host's own network reaches it. */
+static const char *out_of_reach(const struct host_imex *h) {
+        _cleanup_(freep) char *text = NULL;
+        size_t n;
+        struct err e;
+        if (h->reached || h->place.socket || file_read(h->place.config_here, CONFIG_MAX, &text, &n, &e) < 0)
+                return NULL;
+        return imex_command_out_of_reach((struct str){ text, n });
+}
+
 static void answer(struct host_imex *h, const char *word, const char *why) {
-        /* Half of the truth is no state: a daemon that is READY in a domain that is not would first be told of as UP. */
-        if (streq(word, "READY") && h->domain_due)
+        bool silent = !*word || streq(word, "UNAVAILABLE");
+        const char *unheard = silent ? out_of_reach(h) : NULL;
+        h->reached = h->reached || !silent;
+        if (unheard) {
+                h->status = (struct host_imex_status){ .state = HOST_IMEX_UNKNOWN };
+                snprintf(h->status.reason, sizeof h->status.reason, "nvidia-imex does not answer, and may run all the same: %s", unheard);
+        } else if (streq(word, "READY") && h->domain_due) {
+                /* Half of the truth is no state: a daemon that is READY in a domain that is not would first be told of as UP. */
                 snprintf(h->status.word, sizeof h->status.word, "%s", word);
-        else
+        } else {
                 host_status_judge(word, why, &h->domain, &h->status);
+        }
         h->answered(h->u);
 }
 
@@ -123,6 +151,7 @@ static void drop_probe(struct host_imex *h) {
         place_done(&h->place);
         h->domain = (struct host_imex_status){ 0 };
         h->domain_due = false;
+        h->reached = false;
         h->unanswered = 0;
 }
 

@@ -187,6 +187,31 @@ static void without_a_socket_the_configuration_says_where_to_ask(void **state) {
         assert_true(was_called_with(q));
 }
 
+static void silence_of_a_daemon_that_no_pod_reaches_is_not_its_end(void **state) {
+        (void)state;
+        tree_put(root, "imex/config.cfg", "IMEX_CMD_ENABLED=1\nIMEX_CMD_PORT=50005\n");
+        ctl_says("UNAVAILABLE", UP);
+        start();
+        becomes(HOST_IMEX_UNKNOWN);
+        for (unsigned first = answers; answers < first + 3;) /* and it stays so */
+                uv_run(&loop, UV_RUN_ONCE);
+        assert_int_equal(host_imex_get(host)->state, HOST_IMEX_UNKNOWN);
+        assert_non_null(strstr(host_imex_get(host)->reason, "set IMEX_CMD_UNIX_DOMAIN_PATH"));
+        ctl_says("READY", UP); /* but when it was reached once, its silence says something */
+        becomes(HOST_IMEX_UP);
+        ctl_says("UNAVAILABLE", UP);
+        becomes(HOST_IMEX_DOWN);
+}
+
+static void silence_where_a_socket_should_be_is_the_end(void **state) {
+        (void)state;
+        _cleanup_(freep) char *config = xasprintf("IMEX_CMD_ENABLED=1\nIMEX_CMD_UNIX_DOMAIN_PATH=%s/imex/imex_ctrl.sock\n", root);
+        tree_put(root, "imex/config.cfg", config);
+        ctl_says("UNAVAILABLE", UP);
+        start();
+        becomes(HOST_IMEX_DOWN);
+}
+
 static void the_state_follows_the_daemon(void **state) {
         (void)state;
         char reason[400];
@@ -260,6 +285,8 @@ int main(void) {
                 T(host_without_imex_is_unknown_until_there_is_one),
                 T(without_a_socket_the_configuration_says_where_to_ask),
                 T(socket_in_the_driver_root_is_asked_from_inside_of_it),
+                T(silence_of_a_daemon_that_no_pod_reaches_is_not_its_end),
+                T(silence_where_a_socket_should_be_is_the_end),
                 T(the_state_follows_the_daemon),
                 T(NOT_READY_is_not_READY),
                 T(only_an_answer_to_a_later_question_counts),
