@@ -5,8 +5,8 @@
 /* ---- the labelling rule ---- */
 
 static void label_cases(void **state) {
-        static const struct rules_claim a = { "a", "1", 10 }, b = { "b", "2", 20 }, b_older = { "b", "3", 5 }, b_same = { "b", "0", 10 };
-        static const struct {
+        const struct rules_claim a = { "a", "1", 10 }, b = { "b", "2", 20 }, b_older = { "b", "3", 5 }, b_same = { "b", "0", 10 };
+        const struct {
                 const char *current;
                 struct rules_claim claims[3];
                 size_t n;
