@@ -44,7 +44,8 @@ static int decode_strict(struct str json, struct arena *a, struct opaque_config 
                 return err_set(e, ERR_INVALID, 0, "domainID \"%.100s\" is not the UID of a ComputeDomain", w.domain_id);
         const char *mode = w.allocation_mode ? w.allocation_mode : "";
         if (*mode && !streq(mode, "Single") && !streq(mode, "All"))
-                return err_set(e, ERR_INVALID, 0, "allocationMode \"%.100s\" is neither Single nor All", mode);
+                return err_set(e, ERR_INVALID, 0, "allocationMode \"%.100s\" is neither Single nor All (with HostManagedIMEX only Single)",
+                               mode);
         *ret = (struct opaque_config){ .kind = kind, .domain_id = w.domain_id, .allocation_mode = mode };
         return 0;
 }

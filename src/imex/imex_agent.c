@@ -496,7 +496,7 @@ static void on_status(void *u, const char *word, const char *why) {
         judge(a);
 }
 
-static void on_domain(void *u, const struct imex_ctl_domain *d) {
+static void on_domain(void *u, const struct imex_ctl_domain *d, const char *why) {
         struct imex_agent *a = u;
         const struct imex_ctl_node *by_ip = d ? imex_ctl_find(d, a->o.own_ip, NULL) : NULL, *own = by_ip;
         _cleanup_(buf_done) struct buf name = BUF_INIT(256);

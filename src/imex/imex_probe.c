@@ -18,7 +18,7 @@ struct imex_probe {
         struct child *child;
         uint64_t status_at, domain_at; /* loop time of the next question */
         unsigned status_ms, domain_ms; /* distance to the one after it */
-        uint64_t put_ns, asked_ns;     /* of the question that is out, and of the last status question that is answered */
+        uint64_t put_ns, asked_ns;     /* of the question that is out, and of the last status question that brought a word */
         bool relaxed;
 };
 
@@ -56,8 +56,9 @@ static void on_status(void *u, const struct child_result *r) {
         char why[160] = "";
 
         p->child = NULL;
-        p->asked_ns = p->put_ns;
-        if (!*word)
+        if (*word)
+                p->asked_ns = p->put_ns;
+        else
                 describe(r, p->o.timeout_ms, why, sizeof why);
         p->status_at = from_now(p, p->status_ms);
         p->status_ms = grown(p->status_ms, p->relaxed ? p->o.idle_ms : p->o.slow_ms);
@@ -70,13 +71,16 @@ static void on_domain(void *u, const struct child_result *r) {
         struct imex_probe *p = u;
         struct imex_ctl_domain d;
         struct err e;
+        char why[160] = "";
         bool ok = !r->err && !r->timed_out && imex_ctl_parse_domain(r->out, a, &d, &e) == 0;
 
         p->child = NULL;
         p->domain_at = from_now(p, p->domain_ms);
         p->domain_ms = grown(p->domain_ms, p->o.idle_ms);
         schedule(p);
-        p->o.domain(p->o.u, ok ? &d : NULL);
+        if (!ok)
+                describe(r, p->o.timeout_ms, why, sizeof why);
+        p->o.domain(p->o.u, ok ? &d : NULL, why);
 }
 
 static void on_timer(uv_timer_t *t) {

@@ -19,14 +19,14 @@ struct imex_probe_options {
         unsigned first_ms, slow_ms, idle_ms, timeout_ms;
         /* IMEX's word, or "" and `why`, a sentence fragment. */
         void (*status)(void *u, const char *word, const char *why);
-        /* The domain; NULL when it could not be had. Valid during the call. */
-        void (*domain)(void *u, const struct imex_ctl_domain *d);
+        /* The domain, valid during the call; or NULL and `why`. */
+        void (*domain)(void *u, const struct imex_ctl_domain *d, const char *why);
         void *u;
 };
 
 struct imex_probe *imex_probe_new(uv_loop_t *loop, const struct imex_probe_options *o);
 void imex_probe_free(struct imex_probe *p);
-/* uv_hrtime() of when the last status question that has been answered was put; 0: none yet. */
+/* uv_hrtime() of when the last status question that has brought a word was put; 0: none yet. */
 uint64_t imex_probe_asked_ns(const struct imex_probe *p);
 
 /* Somebody waits: ask after first_ms, then at growing distances. Asked again while it waits, it begins anew. */

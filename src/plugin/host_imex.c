@@ -59,7 +59,9 @@ struct host_imex {
         struct imex_probe *probe; /* NULL: there is nobody to ask */
         unsigned unanswered;
         bool reached; /* it has said something of itself at this place */
-        bool domain_due; /* asked for since the daemon became READY, and not answered yet */
+        char word[40];      /* the daemon's last; "" none, or not here */
+        bool domain_due;    /* asked for since the daemon became READY, and not answered yet */
+        bool domain_failed; /* the last time it was asked for */
         struct host_imex_status domain, status;
         void (*answered)(void *u);
         void *u;
@@ -105,13 +107,12 @@ static void answer(struct host_imex *h, const char *word, const char *why) {
         bool silent = !*word || streq(word, "UNAVAILABLE");
         const char *unheard = silent ? out_of_reach(h) : NULL;
         h->reached = h->reached || !silent;
+        snprintf(h->word, sizeof h->word, "%s", unheard ? "" : word);
         if (unheard) {
                 h->status = (struct host_imex_status){ .state = HOST_IMEX_UNKNOWN };
                 snprintf(h->status.reason, sizeof h->status.reason, "nvidia-imex does not answer, and may run all the same: %s", unheard);
-        } else if (streq(word, "READY") && h->domain_due) {
+        } else if (!streq(word, "READY") || !h->domain_due) {
                 /* Half of the truth is no state: a daemon that is READY in a domain that is not would first be told of as UP. */
-                snprintf(h->status.word, sizeof h->status.word, "%s", word);
-        } else {
                 host_status_judge(word, why, &h->domain, &h->status);
         }
         h->answered(h->u);
@@ -124,7 +125,7 @@ static void on_status(void *u, const char *word, const char *why) {
                 imex_probe_hurry(h->probe);
                 return;
         }
-        if (h->want_domain && h->place.config && !streq(h->status.word, "READY") && streq(word, "READY")) {
+        if (h->want_domain && h->place.config && !streq(h->word, "READY") && streq(word, "READY")) {
                 h->domain_due = true;
                 imex_probe_domain(h->probe, 0);
         }
@@ -133,14 +134,22 @@ static void on_status(void *u, const char *word, const char *why) {
         answer(h, word, why);
 }
 
-static void on_domain(void *u, const struct imex_ctl_domain *d) {
+static void on_domain(void *u, const struct imex_ctl_domain *d, const char *why) {
         struct host_imex *h = u;
-        char word[sizeof h->status.word];
+        char word[sizeof h->word];
+        bool again = !d && !h->domain_failed;
+        h->domain_failed = !d;
+        if (again) {
+                imex_probe_domain(h->probe, 0);
+                return;
+        }
         h->domain_due = false;
         h->domain = (struct host_imex_status){ 0 };
         if (d)
                 host_status_summarize(d, h->node, &h->domain);
-        memcpy(word, h->status.word, sizeof word);
+        else
+                snprintf(h->domain.reason, sizeof h->domain.reason, "%s", why);
+        memcpy(word, h->word, sizeof word);
         if (*word)
                 answer(h, word, "");
 }
@@ -150,8 +159,8 @@ static void drop_probe(struct host_imex *h) {
         h->probe = NULL;
         place_done(&h->place);
         h->domain = (struct host_imex_status){ 0 };
-        h->domain_due = false;
-        h->reached = false;
+        h->word[0] = '\0';
+        h->domain_due = h->domain_failed = h->reached = false;
         h->unanswered = 0;
 }
 
@@ -171,7 +180,8 @@ static void ask_at(struct host_imex *h, struct place *p) {
                                                    .domain = on_domain,
                                                    .u = h,
                                            });
-        h->status.word[0] = '\0';
+        if (h->want_domain && !p->config)
+                snprintf(h->domain.reason, sizeof h->domain.reason, "there is no configuration '%s'", h->config_path);
         imex_probe_hurry(h->probe);
 }
 
@@ -200,14 +210,13 @@ const struct host_imex_status *host_imex_get(const struct host_imex *h) {
 
 bool host_imex_ready(const struct host_imex *h, uint64_t since_ns, char *reason, size_t n) {
         bool fresh = h->probe && imex_probe_asked_ns(h->probe) > since_ns;
-        if (fresh && streq(h->status.word, "READY"))
+        if (fresh && streq(h->word, "READY"))
                 return true;
-        if (*h->status.word && !streq(h->status.word, "READY"))
-                snprintf(reason, n, "%s: the host's nvidia-imex is %s, and this pod waits for READY", h->node, h->status.word);
+        if (*h->word && !streq(h->word, "READY"))
+                snprintf(reason, n, "%s: the host's nvidia-imex is %s, and this pod waits for READY", h->node, h->word);
         else
                 snprintf(reason, n, "%s: %s", h->node,
-                         h->status.reason[0] && !streq(h->status.word, "READY") ? h->status.reason
-                                                                                : "the host's nvidia-imex has not answered yet");
+                         h->status.reason[0] && !streq(h->word, "READY") ? h->status.reason : "the host's nvidia-imex has not answered yet");
         return false;
 }
 

@@ -14,6 +14,7 @@ struct host_report {
         char *node, *ns, *pod;
         struct pod_patch *patch; /* NULL: nothing is annotated */
         bool any;                /* something was told */
+        bool in_the_way;         /* of our daemons, as was told */
         struct host_imex_status told;
 };
 
@@ -62,39 +63,37 @@ static void tell_state(struct host_report *r, const struct event_about *node, co
                 break;
         case HOST_IMEX_UNKNOWN:
         case HOST_IMEX_STATES:
-                event_record(r->o.events, node, EVENT_WARNING, "HostIMEXUnknown", "nothing is known of the host's nvidia-imex: %s",
+                event_record(r->o.events, node, EVENT_WARNING, "HostIMEXUnknown", "how the host's IMEX is cannot be told: %s",
                              s->reason);
                 break;
         }
 }
 
-static bool runs(const struct host_imex_status *s) {
-        return *s->word && !streq(s->word, "UNAVAILABLE");
-}
-
-/* IMEX is ours to run, in pods: one of the host holds the driver's only session. */
+/* IMEX is ours to run, in pods: one of the host holds the driver's only session. One that only does not answer may hold it still. */
 static void tell_conflict(struct host_report *r, const struct event_about *node, const struct host_imex_status *s) {
-        if (runs(s) && !(r->any && runs(&r->told)))
+        bool gone = streq(s->word, "UNAVAILABLE") || (!*s->word && s->state == HOST_IMEX_UNKNOWN), runs = *s->word && !gone;
+        if (runs && !r->in_the_way)
                 event_record(
                         r->o.events, node, EVENT_WARNING, "HostIMEXInTheWay",
                         "nvidia-imex runs on this host (%s) and holds the driver's only IMEX session, so that ComputeDomains cannot run "
                         "theirs here: stop and disable nvidia-imex.service, or install with featureGates.HostManagedIMEX=true",
                         s->word);
-        else if (r->any && runs(&r->told) && !runs(s))
+        else if (gone && r->in_the_way)
                 event_record(r->o.events, node, EVENT_NORMAL, "HostIMEXGone", "no nvidia-imex runs on this host any more");
+        r->in_the_way = runs || (r->in_the_way && !gone);
 }
 
 void host_report_tell(struct host_report *r, const struct host_imex_status *s) {
         struct event_about node = { "v1", "Node", NULL, r->node, r->node };
         if (s->state == HOST_IMEX_UNKNOWN && !*s->reason)
                 return; /* nothing is known yet */
-        bool state = !r->any || s->state != r->told.state || runs(s) != runs(&r->told);
+        bool state = !r->any || s->state != r->told.state;
         bool reason = !r->any || !streq(s->reason, r->told.reason);
         plugin_metrics_host(r->o.metrics, s);
         if (state || reason)
                 log_info("the host's nvidia-imex", kv_str("state", host_imex_state_names[s->state]), kv_str("says", s->word),
                          kv_str("domain", s->domain), kv_int("nodes", s->nodes), kv_int("ready", s->nodes_ready), kv_str("why", s->reason));
-        if (state && r->o.mode->daemons)
+        if (r->o.mode->daemons)
                 tell_conflict(r, &node, s);
         else if (state)
                 tell_state(r, &node, s);

@@ -5,10 +5,10 @@
 #include "imex/imex_ctl.h"
 
 enum host_imex_state {
-        HOST_IMEX_UNKNOWN,  /* not asked yet, or nobody to ask */
+        HOST_IMEX_UNKNOWN,  /* not asked yet, or nobody to ask, of the daemon or of its domain */
         HOST_IMEX_DOWN,     /* the daemon is not READY, or its domain is DOWN */
         HOST_IMEX_DEGRADED, /* the daemon is READY, some of its domain is not */
-        HOST_IMEX_UP,       /* the daemon is READY, and its domain is UP as far as that is known */
+        HOST_IMEX_UP,       /* the daemon is READY, and its domain is UP, unless that is not asked for */
         HOST_IMEX_STATES,
 };
 extern const char *const host_imex_state_names[HOST_IMEX_STATES];
@@ -24,7 +24,8 @@ struct host_imex_status {
 
 /* What a domain comes down to, for the node of this name; into all members but state and word, `reason` too. */
 void host_status_summarize(const struct imex_ctl_domain *d, const char *node, struct host_imex_status *ret);
-/* `why` says why there is no word; `domain` is a summary, or zeroed when the domain is not known. */
+/* `why` says why there is no word; `domain` is a summary, or of a domain that could not be had zeroed but for `reason`, which says why, or
+ * zeroed when nobody wants to know. */
 void host_status_judge(const char *word, const char *why, const struct host_imex_status *domain, struct host_imex_status *ret);
 
 #endif

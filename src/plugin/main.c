@@ -67,14 +67,16 @@ static void tell_facts(struct plugin *p, const struct facts *f) {
                          kv_str("clique", *f->fabric.clique_id ? f->fabric.clique_id : "none"), kv_str("why", f->fabric.reason));
                 if (p->told[0])
                         event_record(p->events, &node, EVENT_NORMAL, "ComputeDomainDevicesOffered",
-                                     "the IMEX channel and daemon of this node are offered again");
+                                     "the %s of this node %s offered again", p->mode->daemons ? "IMEX channel and daemon" : "IMEX channel",
+                                     p->mode->daemons ? "are" : "is");
                 p->told[0] = '\0';
                 return;
         }
         log_warn("this node offers no devices", kv_str("reason", f->reason), kv_str("why", f->message));
         if (!streq(p->told, f->reason))
                 event_record(p->events, &node, EVENT_WARNING, "ComputeDomainDevicesWithheld",
-                             "no IMEX channel or daemon is offered on this node (%s): %s", f->reason, f->message);
+                             "no IMEX channel%s is offered on this node (%s): %s", p->mode->daemons ? " or daemon" : "", f->reason,
+                             f->message);
         snprintf(p->told, sizeof p->told, "%s", f->reason);
 }
 

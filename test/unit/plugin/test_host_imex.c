@@ -153,6 +153,21 @@ static void becomes(enum host_imex_state want) {
         uv_run(&loop, UV_RUN_NOWAIT);
 }
 
+static void answered_times(unsigned n) {
+        for (unsigned first = answers; answers < first + n;)
+                uv_run(&loop, UV_RUN_ONCE);
+}
+
+static unsigned calls(void) {
+        _cleanup_(freep) char *path = file_join(root, "calls"), *text = NULL;
+        struct err e;
+        unsigned n = 0;
+        if (file_read(path, 1 << 20, &text, NULL, &e) == 0)
+                for (const char *p = text; (p = strchr(p, '\n')); p++)
+                        n++;
+        return n;
+}
+
 static bool was_called_with(const char *arguments) {
         _cleanup_(freep) char *path = file_join(root, "calls"), *text = NULL, *line = xasprintf("%s\n", arguments);
         struct err e;
@@ -193,8 +208,7 @@ static void silence_of_a_daemon_that_no_pod_reaches_is_not_its_end(void **state)
         ctl_says("UNAVAILABLE", UP);
         start();
         becomes(HOST_IMEX_UNKNOWN);
-        for (unsigned first = answers; answers < first + 3;) /* and it stays so */
-                uv_run(&loop, UV_RUN_ONCE);
+        answered_times(3); /* and it stays so */
         assert_int_equal(host_imex_get(host)->state, HOST_IMEX_UNKNOWN);
         assert_non_null(strstr(host_imex_get(host)->reason, "set IMEX_CMD_UNIX_DOMAIN_PATH"));
         ctl_says("READY", UP); /* but when it was reached once, its silence says something */
@@ -228,6 +242,72 @@ static void the_state_follows_the_daemon(void **state) {
         becomes(HOST_IMEX_UP);
 }
 
+static void a_domain_that_cannot_be_asked_is_not_healed_by_that(void **state) {
+        (void)state;
+        char reason[400];
+        ctl_says("READY", DEGRADED);
+        tree_put(root, "imex/imex_ctrl.sock", "");
+        tree_put(root, "imex/config.cfg", "");
+        start();
+        becomes(HOST_IMEX_DEGRADED);
+        ctl_says("READY", "peer 1 hangs");
+        answered_times(1);
+        assert_int_not_equal(host_imex_get(host)->state, HOST_IMEX_UP);
+        becomes(HOST_IMEX_UNKNOWN);
+        assert_non_null(strstr(host_imex_get(host)->reason, "READY, but its domain cannot be asked for"));
+        assert_non_null(strstr(host_imex_get(host)->reason, "peer 1 hangs"));
+        assert_true(host_imex_ready(host, 0, reason, sizeof reason)); /* which is the daemon's word, and not its domain's */
+        ctl_says("READY", UP);
+        becomes(HOST_IMEX_UP);
+}
+
+static void a_domain_nobody_can_ask_for_is_unknown(void **state) {
+        (void)state;
+        ctl_says("READY", UP);
+        tree_put(root, "imex/imex_ctrl.sock", "");
+        start();
+        becomes(HOST_IMEX_UNKNOWN);
+        while (!strstr(host_imex_get(host)->reason, "there is no configuration"))
+                uv_run(&loop, UV_RUN_ONCE);
+}
+
+/* What was said before must not let a pod in that came after it. */
+static void a_daemon_that_hangs_is_not_READY_any_more(void **state) {
+        (void)state;
+        char reason[400];
+        ctl_says("READY", UP);
+        tree_put(root, "imex/imex_ctrl.sock", "");
+        tree_put(root, "imex/config.cfg", "");
+        start();
+        becomes(HOST_IMEX_UP);
+        ctl_says("", UP);
+        uint64_t now = uv_hrtime();
+        host_imex_hurry(host);
+        for (unsigned asked = calls(); calls() < asked + 2;) {
+                assert_false(host_imex_ready(host, now, reason, sizeof reason));
+                uv_run(&loop, UV_RUN_ONCE);
+        }
+        becomes(HOST_IMEX_DOWN);
+        assert_false(host_imex_ready(host, now, reason, sizeof reason));
+        host_imex_relax(host);
+}
+
+static void recovery_is_told_when_all_of_it_is_known(void **state) {
+        (void)state;
+        ctl_says("UNAVAILABLE", UP);
+        tree_put(root, "imex/imex_ctrl.sock", "");
+        tree_put(root, "imex/config.cfg", "");
+        start();
+        becomes(HOST_IMEX_DOWN);
+        ctl_says("READY", DEGRADED);
+        while (host_imex_get(host)->state == HOST_IMEX_DOWN) {
+                assert_string_equal(host_imex_get(host)->word, "UNAVAILABLE"); /* word and state belong together */
+                uv_run(&loop, UV_RUN_ONCE);
+        }
+        assert_int_equal(host_imex_get(host)->state, HOST_IMEX_DEGRADED);
+        assert_string_equal(host_imex_get(host)->word, "READY");
+}
+
 static void NOT_READY_is_not_READY(void **state) {
         (void)state;
         char reason[400];
@@ -244,6 +324,7 @@ static void only_an_answer_to_a_later_question_counts(void **state) {
         char reason[400];
         ctl_says("READY", UP);
         tree_put(root, "imex/imex_ctrl.sock", "");
+        tree_put(root, "imex/config.cfg", "");
         start();
         becomes(HOST_IMEX_UP);
         uint64_t now = uv_hrtime();
@@ -271,8 +352,8 @@ static void socket_in_the_driver_root_is_asked_from_inside_of_it(void **state) {
         tree_put(root, "driver/usr/bin/nvidia-imex-ctl", "#!/bin/sh\n[ -e /only-in-the-root ] && [ -e \"${2#--u=}\" ] && echo READY\n");
         tree_put(root, socket, "");
         start();
-        becomes(HOST_IMEX_UP);
-        assert_true(host_imex_ready(host, 0, reason, sizeof reason));
+        while (!host_imex_ready(host, 0, reason, sizeof reason))
+                uv_run(&loop, UV_RUN_ONCE);
 }
 
 int main(void) {
@@ -288,6 +369,10 @@ int main(void) {
                 T(silence_of_a_daemon_that_no_pod_reaches_is_not_its_end),
                 T(silence_where_a_socket_should_be_is_the_end),
                 T(the_state_follows_the_daemon),
+                T(a_domain_that_cannot_be_asked_is_not_healed_by_that),
+                T(a_domain_nobody_can_ask_for_is_unknown),
+                T(a_daemon_that_hangs_is_not_READY_any_more),
+                T(recovery_is_told_when_all_of_it_is_known),
                 T(NOT_READY_is_not_READY),
                 T(only_an_answer_to_a_later_question_counts),
         };
