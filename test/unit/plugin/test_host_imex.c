@@ -127,6 +127,14 @@ static void start(void) {
                                                                  .answered = on_answered });
 }
 
+/* On a host whose nvidia-imex has a socket and a configuration, and says this. */
+static void start_with(const char *status, const char *domain) {
+        ctl_says(status, domain);
+        tree_put(root, "imex/imex_ctrl.sock", "");
+        tree_put(root, "imex/config.cfg", "");
+        start();
+}
+
 static int teardown(void **state) {
         (void)state;
         host_imex_free(host);
@@ -229,10 +237,7 @@ static void silence_where_a_socket_should_be_is_the_end(void **state) {
 static void the_state_follows_the_daemon(void **state) {
         (void)state;
         char reason[400];
-        ctl_says("READY", UP);
-        tree_put(root, "imex/imex_ctrl.sock", "");
-        tree_put(root, "imex/config.cfg", "");
-        start();
+        start_with("READY", UP);
         becomes(HOST_IMEX_UP);
         ctl_says("UNAVAILABLE", DEGRADED);
         becomes(HOST_IMEX_DOWN);
@@ -245,10 +250,7 @@ static void the_state_follows_the_daemon(void **state) {
 static void a_domain_that_cannot_be_asked_is_not_healed_by_that(void **state) {
         (void)state;
         char reason[400];
-        ctl_says("READY", DEGRADED);
-        tree_put(root, "imex/imex_ctrl.sock", "");
-        tree_put(root, "imex/config.cfg", "");
-        start();
+        start_with("READY", DEGRADED);
         becomes(HOST_IMEX_DEGRADED);
         ctl_says("READY", "peer 1 hangs");
         answered_times(1);
@@ -275,10 +277,7 @@ static void a_domain_nobody_can_ask_for_is_unknown(void **state) {
 static void a_daemon_that_hangs_is_not_READY_any_more(void **state) {
         (void)state;
         char reason[400];
-        ctl_says("READY", UP);
-        tree_put(root, "imex/imex_ctrl.sock", "");
-        tree_put(root, "imex/config.cfg", "");
-        start();
+        start_with("READY", UP);
         becomes(HOST_IMEX_UP);
         ctl_says("", UP);
         uint64_t now = uv_hrtime();
@@ -294,10 +293,7 @@ static void a_daemon_that_hangs_is_not_READY_any_more(void **state) {
 
 static void recovery_is_told_when_all_of_it_is_known(void **state) {
         (void)state;
-        ctl_says("UNAVAILABLE", UP);
-        tree_put(root, "imex/imex_ctrl.sock", "");
-        tree_put(root, "imex/config.cfg", "");
-        start();
+        start_with("UNAVAILABLE", UP);
         becomes(HOST_IMEX_DOWN);
         ctl_says("READY", DEGRADED);
         while (host_imex_get(host)->state == HOST_IMEX_DOWN) {
@@ -322,10 +318,7 @@ static void NOT_READY_is_not_READY(void **state) {
 static void only_an_answer_to_a_later_question_counts(void **state) {
         (void)state;
         char reason[400];
-        ctl_says("READY", UP);
-        tree_put(root, "imex/imex_ctrl.sock", "");
-        tree_put(root, "imex/config.cfg", "");
-        start();
+        start_with("READY", UP);
         becomes(HOST_IMEX_UP);
         uint64_t now = uv_hrtime();
         assert_false(host_imex_ready(host, now, reason, sizeof reason));
