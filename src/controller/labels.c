@@ -17,9 +17,7 @@ static void add_justified(void *u, const struct placement *x) {
         const struct compute_domain *cd = controller__domain(j->c, x->domain_uid);
         if (!cd || cd->o.meta.deleted || !streq(cd->o.meta.ns, x->ns))
                 return;
-        /* Only a domain with daemons of ours labels nodes, and one that was formed in another mode than we run in gets no new ones. */
-        bool other = controller__other_mode(j->c, cd), daemons = j->c->mode->daemons != other;
-        if (!daemons || (other && !streq(x->domain_uid, j->current)))
+        if (!mode_labels_node(j->c->mode, controller__other_mode(j->c, cd), streq(x->domain_uid, j->current)))
                 return;
         if (j->n == j->cap) {
                 j->cap = j->cap ? 2 * j->cap : 4;

@@ -68,3 +68,7 @@ bool mode_is_other(const struct imex_mode *m, const char *recorded, struct mode_
                 return !streq(recorded, m->name);
         return m->daemons ? t.finalizer && t.workload_template && !t.daemon_template : t.daemon_template;
 }
+
+bool mode_labels_node(const struct imex_mode *m, bool other, bool has_label) {
+        return other ? !m->daemons && has_label : m->daemons;
+}

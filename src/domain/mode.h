@@ -40,4 +40,8 @@ struct mode_traces {
  * which we set together with the finalizer; those that have none (NULL) are judged by their traces. */
 bool mode_is_other(const struct imex_mode *m, const char *recorded, struct mode_traces t);
 
+/* May a node carry the label of a domain that has a claim there? Only a domain with daemons of ours labels nodes, and one that was formed
+ * in another mode than `m` keeps the labels it has and gets no new ones. */
+bool mode_labels_node(const struct imex_mode *m, bool other, bool has_label);
+
 #endif

@@ -359,11 +359,10 @@ void world_turn(struct world *w) {
         struct world_object *cd = world_find(w, &kube_compute_domains, WORLD_USER_NS, "cd"),
                             *set = world_find(w, &kube_daemonsets, WORLD_NS, NULL);
         bool living = cd && !strstr(cd->json, "deletionTimestamp"), set_works = set && !strstr(set->json, "deletionTimestamp");
-        bool other = in_other_mode(w, cd), daemons = w->mode->daemons != other;
+        bool other = in_other_mode(w, cd);
         for (size_t i = 0; i < WORLD_NODES; i++) {
                 struct world_node *n = &w->nodes[i];
-                /* The labelling rule; what was formed in another mode gets no new labels. */
-                n->labelled = n->exists && living && n->wanted && daemons && (!other || n->labelled);
+                n->labelled = n->exists && living && n->wanted && mode_labels_node(w->mode, other, n->labelled);
                 if (!n->exists) {
                         n->has_pod = false;
                         continue;

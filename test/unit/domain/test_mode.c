@@ -98,6 +98,16 @@ static void driver_managed_forces_nothing(void **state) {
                 assert_false(g.forced[i]);
 }
 
+static const struct imex_mode *mode_of(const char *gates) {
+        const struct imex_mode *m = NULL;
+        struct gates g;
+        struct err e;
+        gates_init(&g);
+        assert_int_equal(gates_parse(&g, gates, &e), 0);
+        assert_int_equal(mode_resolve(&g, NULL, NULL, &m, &e), 0);
+        return m;
+}
+
 static void the_mode_a_domain_was_formed_in(void **state) {
         static const struct {
                 const char *gates, *recorded;
@@ -121,15 +131,28 @@ static void the_mode_a_domain_was_formed_in(void **state) {
                 { "HostManagedIMEX=true", NULL, { false, false, false }, false },
         };
         for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-                const struct imex_mode *m = NULL;
-                struct gates g;
-                struct err e;
-                gates_init(&g);
-                assert_int_equal(gates_parse(&g, rows[i].gates, &e), 0);
-                assert_int_equal(mode_resolve(&g, NULL, NULL, &m, &e), 0);
-                if (mode_is_other(m, rows[i].recorded, rows[i].t) != rows[i].other)
+                if (mode_is_other(mode_of(rows[i].gates), rows[i].recorded, rows[i].t) != rows[i].other)
                         fail_msg("row %zu", i);
         }
+}
+
+static void nobody_gets_into_a_domain_of_another_mode(void **state) {
+        static const struct {
+                const char *gates;
+                bool other, has_label, labels;
+        } rows[] = {
+                { "", false, false, true },
+                { "", false, true, true },
+                { "", true, false, false }, /* of hosts: it has no daemons, so a label there is of no use */
+                { "", true, true, false },
+                { "HostManagedIMEX=true", false, false, false },
+                { "HostManagedIMEX=true", false, true, false },
+                { "HostManagedIMEX=true", true, false, false }, /* with daemons: who is in stays, nobody gets in */
+                { "HostManagedIMEX=true", true, true, true },
+        };
+        for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+                if (mode_labels_node(mode_of(rows[i].gates), rows[i].other, rows[i].has_label) != rows[i].labels)
+                        fail_msg("row %zu", i);
 }
 
 int main(void) {
@@ -138,6 +161,7 @@ int main(void) {
                 cmocka_unit_test(host_managed_forces_two_gates_off_and_the_dependency_check_passes),
                 cmocka_unit_test(driver_managed_forces_nothing),
                 cmocka_unit_test(the_mode_a_domain_was_formed_in),
+                cmocka_unit_test(nobody_gets_into_a_domain_of_another_mode),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
