@@ -58,13 +58,12 @@ const struct node *controller__node(const struct controller *c, const char *name
 }
 
 static bool trace_template(void *u, const struct kube_object *o) {
-        struct mode_traces *t = u;
-        *(streq(((const struct rct *)o)->target, CD_TARGET_DAEMON) ? &t->daemon_template : &t->workload_template) = true;
+        mode_traces_add(u, (const struct rct *)o);
         return true;
 }
 
 struct mode_traces controller__traces(const struct controller *c, const char *uid, const struct compute_domain *cd) {
-        struct mode_traces t = { .finalizer = cd && has_string(cd->finalizers, cd->n_finalizers, CD_FINALIZER) };
+        struct mode_traces t = mode_traces_of(cd);
         kube_informer_each_at(c->rcts, CONTROLLER_BY_DOMAIN, uid, trace_template, &t);
         return t;
 }

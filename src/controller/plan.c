@@ -244,11 +244,9 @@ static bool is_workload(const struct rct *r) {
 }
 
 static bool formed_in_other_mode(const struct plan_input *in) {
-        struct mode_traces t = { .finalizer = has_finalizer(in->cd) };
-        for (size_t i = 0; i < in->n_rcts; i++) {
-                t.workload_template |= is_workload(in->rcts[i]);
-                t.daemon_template |= !is_workload(in->rcts[i]);
-        }
+        struct mode_traces t = mode_traces_of(in->cd);
+        for (size_t i = 0; i < in->n_rcts; i++)
+                mode_traces_add(&t, in->rcts[i]);
         return mode_is_other(in->mode, in->cd->mode, t);
 }
 
@@ -289,6 +287,14 @@ static void plan_on_hosts(struct work *w, struct verdict_problem *problem) {
         want_host_status(w, problem);
 }
 
+/* Finalizer and mode in one patch. */
+static void record_mode(struct work *w, const char *mode) {
+        const struct compute_domain *cd = w->in->cd;
+        struct buf b = BUF_INIT(MAX_BODY);
+        objects_adopt(cd, mode, &b);
+        add(w, KUBE_MERGE_PATCH, &kube_compute_domains, cd->o.meta.ns, cd->o.meta.name, &b);
+}
+
 static void plan_living(struct work *w) {
         const struct plan_input *in = w->in;
         const struct compute_domain *cd = in->cd;
@@ -303,15 +309,17 @@ static void plan_living(struct work *w) {
         }
         if (formed_in_other_mode(in)) {
                 struct verdict v;
+                /* The Go driver's: written down, for the kubelet plugins to read, and because its templates may go. */
+                if (!cd->mode)
+                        record_mode(w, mode_other_name(in->mode));
                 verdict_make_other(cd, in->mode, in->conditions, in->now, w->a, &v);
                 want_status(w, &(struct formation){ 0 }, &v);
                 return;
         }
-        if (!has_finalizer(cd) || !streq(cd->mode, in->mode->name)) {
-                struct buf b = BUF_INIT(MAX_BODY);
-                objects_adopt(cd, in->mode->name, &b);
-                add(w, KUBE_MERGE_PATCH, &kube_compute_domains, cd->o.meta.ns, cd->o.meta.name, &b);
-        }
+        if (!has_finalizer(cd) || !streq(cd->mode, in->mode->name))
+                record_mode(w, in->mode->name);
+        if (cd->mode && !streq(cd->mode, in->mode->name))
+                return; /* of an exported manifest: corrected before there is anything that would make it believed */
         if (in->mode->daemons)
                 plan_with_daemons(w, &problem);
         else

@@ -1,6 +1,7 @@
 #include "domain/mode.h"
 
 #include "base/str.h"
+#include "domain/names.h"
 
 static const struct imex_mode driver_managed = {
         .name = MODE_DRIVER_MANAGED,
@@ -63,9 +64,23 @@ int mode_resolve(struct gates *g, const char *imex_mode, const char *imex_isolat
         return 0;
 }
 
+const char *mode_other_name(const struct imex_mode *m) {
+        return m->daemons ? MODE_HOST_MANAGED : MODE_DRIVER_MANAGED;
+}
+
+struct mode_traces mode_traces_of(const struct compute_domain *cd) {
+        if (!cd)
+                return (struct mode_traces){ 0 };
+        return (struct mode_traces){ .finalizer = has_string(cd->finalizers, cd->n_finalizers, CD_FINALIZER), .status = cd->status };
+}
+
+void mode_traces_add(struct mode_traces *t, const struct rct *template) {
+        *(streq(template->target, CD_TARGET_DAEMON) ? &t->daemon_template : &t->workload_template) = true;
+}
+
 bool mode_is_other(const struct imex_mode *m, const char *recorded, struct mode_traces t) {
         if (recorded)
-                return !streq(recorded, m->name);
+                return !streq(recorded, m->name) && (t.status || t.daemon_template || t.workload_template);
         return m->daemons ? t.finalizer && t.workload_template && !t.daemon_template : t.daemon_template;
 }
 

@@ -9,6 +9,8 @@
 #include <stdbool.h>
 
 #include "base/err.h"
+#include "domain/cached.h"
+#include "domain/compute_domain.h"
 #include "domain/gates.h"
 
 struct imex_mode {
@@ -30,14 +32,24 @@ struct imex_mode {
  * ERR_INVALID names the settings that contradict each other; *g is then not to be used. *ret is static. */
 int mode_resolve(struct gates *g, const char *imex_mode, const char *imex_isolation, const struct imex_mode **ret, struct err *e);
 
-/* What tells how the Go driver formed a ComputeDomain, which records no mode: it sets the finalizer, then makes the daemon claim template
- * unless the host runs IMEX, then the workload template (reference 6.4, 6.5). */
+/* The mode of what was formed in another one than `m`. */
+const char *mode_other_name(const struct imex_mode *m);
+
+/* What is left of the forming of a ComputeDomain. */
 struct mode_traces {
-        bool finalizer, daemon_template, workload_template;
+        bool finalizer, status, daemon_template, workload_template;
 };
 
-/* Was a ComputeDomain formed in another mode than `m`, so that it can only be taken down? `recorded` is its annotation CD_ANNOTATION_MODE,
- * which we set together with the finalizer; those that have none (NULL) are judged by their traces. */
+struct mode_traces mode_traces_of(const struct compute_domain *cd); /* NULL: none. Its claim templates follow one by one: */
+void mode_traces_add(struct mode_traces *t, const struct rct *template);
+
+/* Was a ComputeDomain formed in another mode than `m`, so that it can only be taken down?
+ *
+ * `recorded` is its annotation CD_ANNOTATION_MODE, NULL: none. It tells of this object only if the object has been formed, so if it has a
+ * status or a claim template: annotation and finalizer also come with a manifest that was exported once, status and UID do not.
+ *
+ * The Go driver records none, and is judged by what it leaves: it sets the finalizer, then makes the daemon claim template unless the host
+ * runs IMEX, then the workload template (reference 6.4, 6.5). */
 bool mode_is_other(const struct imex_mode *m, const char *recorded, struct mode_traces t);
 
 /* May a node carry the label of a domain that has a claim there? Only a domain with daemons of ours labels nodes, and one that was formed

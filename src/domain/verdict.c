@@ -218,7 +218,6 @@ void verdict_make_host(const struct compute_domain *cd, const struct host *hosts
 
 void verdict_make_other(const struct compute_domain *cd, const struct imex_mode *mode, bool conditions, int64_t now, struct arena *a,
                         struct verdict *ret) {
-        const char *was = mode->daemons ? MODE_HOST_MANAGED : MODE_DRIVER_MANAGED;
         *ret = (struct verdict){ .n_conditions = 1, .warns = true };
         ret->conditions[0] = (struct cd_condition){
                 "Ready",
@@ -227,7 +226,7 @@ void verdict_make_other(const struct compute_domain *cd, const struct imex_mode 
                 formation_text(a,
                                "Formed in IMEX mode %s; the driver runs in %s now (%s) and does nothing more for this ComputeDomain but "
                                "delete it: delete it when its pods are gone and create it anew",
-                               was, mode->name, mode->chosen_by),
+                               mode_other_name(mode), mode->name, mode->chosen_by),
         };
         conclude(cd, conditions, now, ret);
 }

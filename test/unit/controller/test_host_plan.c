@@ -238,12 +238,18 @@ static void settled_with_two_nodes(struct world *w) {
 static void expect_other_mode(struct world *w, const char *was, const char *now) {
         struct arena *a = arena_new(4096);
         struct plan *p = world_plan(w, a);
-        assert_int_equal(p->n_actions, 1); /* the status, and nothing of new work */
-        assert_string_equal(p->actions[0].subresource, "status");
+        bool recorded = world_cd(w, a)->mode;
+        assert_int_equal(p->n_actions, recorded ? 1 : 2); /* the status, and nothing of new work */
+        if (!recorded) {
+                assert_non_null(strstr(p->actions[0].body.p, "\"" CD_ANNOTATION_MODE "\":\""));
+                assert_null(p->actions[0].subresource);
+        }
+        assert_string_equal(p->actions[p->n_actions - 1].subresource, "status");
         assert_int_equal(p->n_events, 1);
         assert_string_equal(p->events[0].reason, "OtherMode");
         assert_true(world_settle(w, false) >= 0);
-        assert_int_equal(world_plan(w, a)->n_events, 0); /* told once */
+        assert_int_equal(world_plan(w, a)->n_actions, 0); /* told once */
+        assert_string_equal(world_cd(w, a)->mode, strrchr(was, ' ') + 1);
         const struct cd_condition *c = world_condition(w, a, "Ready");
         assert_string_equal(world_cd(w, a)->status, "NotReady");
         assert_string_equal(c->reason, "OtherMode");
@@ -304,17 +310,37 @@ static void back_in_its_own_mode_a_domain_goes_on(void **state) {
         arena_free(a);
 }
 
-/* The Go driver records no mode: its daemon claim template tells. */
+/* As the Go driver leaves it. */
+static void drop_recorded_mode(struct world *w) {
+        memcpy(strstr(world_find(w, &kube_compute_domains, WORLD_USER_NS, "cd")->json, CD_ANNOTATION_MODE), "example.com/", 12);
+}
+
+static void vanish_templates(struct world *w) {
+        for (struct world_object *o = w->objects; o < w->objects + WORLD_OBJECTS; o++)
+                if (o->json && o->res == &kube_resource_claim_templates)
+                        world_vanish(o);
+}
+
+/* What was found once is known when the traces have gone, and changes nothing of what was said of it. */
+static void expect_still_other_mode_without_templates(struct world *w) {
+        struct arena *a = arena_new(4096);
+        vanish_templates(w);
+        assert_int_equal(world_plan(w, a)->n_actions, 0);
+        assert_string_equal(world_condition(w, a, "Ready")->reason, "OtherMode");
+        arena_free(a);
+}
+
 static void a_domain_without_a_recorded_mode(void **state) {
         struct world *w = *state;
         struct arena *a = arena_new(4096);
         settled_with_two_nodes(w);
-        memcpy(strstr(world_find(w, &kube_compute_domains, WORLD_USER_NS, "cd")->json, CD_ANNOTATION_MODE), "example.com/", 12);
+        drop_recorded_mode(w);
         struct plan *p = world_plan(w, a);
         assert_int_equal(p->n_actions, 1); /* in its own mode it is adopted, once */
         assert_non_null(strstr(p->actions[0].body.p, "\"" CD_ANNOTATION_MODE "\":\"driverManaged\""));
         world_set_mode(w, GATE, NULL);
         expect_other_mode(w, "Formed in IMEX mode driverManaged", "hostManaged now");
+        expect_still_other_mode_without_templates(w);
         delete_cd(w);
         assert_true(world_settle(w, false) >= 0);
         assert_int_equal(world_count(w), 0);
@@ -325,17 +351,54 @@ static void a_domain_of_hosts_without_a_recorded_mode(void **state) {
         struct world *w = *state;
         struct arena *a = arena_new(4096);
         settled_with_two_nodes(w);
-        memcpy(strstr(world_find(w, &kube_compute_domains, WORLD_USER_NS, "cd")->json, CD_ANNOTATION_MODE), "example.com/", 12);
+        drop_recorded_mode(w);
+        struct plan *p = world_plan(w, a);
+        assert_int_equal(p->n_actions, 1);
+        assert_non_null(strstr(p->actions[0].body.p, "\"" CD_ANNOTATION_MODE "\":\"hostManaged\""));
         world_set_mode(w, "", NULL);
         expect_other_mode(w, "Formed in IMEX mode hostManaged", "driverManaged now");
+        expect_still_other_mode_without_templates(w);
         assert_int_equal(w->pods_made, 0);
         world_set_mode(w, GATE, NULL);
-        struct plan *p = world_plan(w, a);
-        assert_non_null(strstr(p->actions[0].body.p, "\"" CD_ANNOTATION_MODE "\":\"hostManaged\""));
+        assert_true(world_settle(w, false) >= 0);
+        assert_string_equal(world_cd(w, a)->status, "Ready");
         delete_cd(w);
         assert_true(world_settle(w, false) >= 0);
         assert_int_equal(world_count(w), 0);
         arena_free(a);
+}
+
+/* kubectl get -o yaml | kubectl apply -f -, in either mode: annotations and finalizers come along, status and UID do not. */
+static void a_domain_made_of_an_exported_manifest_is_new(void **state) {
+        static const struct {
+                const char *gates, *was, *is, *head;
+        } rows[] = {
+                { "", "hostManaged", "driverManaged", "'finalizers':['" CD_FINALIZER "']," },
+                { "", "hostManaged", "driverManaged", "" },
+                { GATE, "driverManaged", "hostManaged", "'finalizers':['" CD_FINALIZER "']," },
+        };
+        for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+                struct arena *a = arena_new(4096);
+                struct buf b = BUF_INIT(4096);
+                struct world w;
+                world_init(&w);
+                world_set_mode(&w, rows[i].gates, NULL);
+                buf_addf(&b,
+                         "{'metadata':{'name':'cd','namespace':'" WORLD_USER_NS "','uid':'" UID_A "',%s'annotations':{'" CD_ANNOTATION_MODE
+                         "':'%s'}},'spec':" SPEC "}",
+                         rows[i].head, rows[i].was);
+                world_put(&w, &kube_compute_domains, WORLD_USER_NS, "cd", buf_str(&b));
+                buf_done(&b);
+                const struct plan *p = world_plan(&w, a);
+                assert_int_equal(p->n_actions, 1); /* with a template of its own it would be believed */
+                assert_true(world_settle(&w, false) >= 0);
+                assert_string_equal(world_cd(&w, a)->mode, rows[i].is);
+                assert_int_equal(world_cd(&w, a)->n_finalizers, 1);
+                assert_string_not_equal(world_condition(&w, a, "Ready")->reason, "OtherMode");
+                assert_non_null(the_template(&w));
+                arena_free(a);
+                world_done(&w);
+        }
 }
 
 static void remains_of_a_driver_managed_domain_are_swept(void **state) {
@@ -407,6 +470,7 @@ int main(void) {
                 T(a_domain_of_hosts_without_a_recorded_mode),
                 T_DRIVER(back_in_its_own_mode_a_domain_goes_on),
                 T_DRIVER(a_domain_without_a_recorded_mode),
+                T(a_domain_made_of_an_exported_manifest_is_new),
                 T_DRIVER(remains_of_a_driver_managed_domain_are_swept),
                 T(through_all_modes_nothing_is_left),
         };

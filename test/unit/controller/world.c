@@ -345,12 +345,10 @@ static int64_t entry_of(struct world *w, const char *node, const char *clique) {
 static bool in_other_mode(struct world *w, const struct world_object *cd) {
         struct arena *a = arena_new(4096);
         const struct compute_domain *d = cd ? fake_cd_json(a, "%s", cd->json) : NULL;
-        bool other = d && mode_is_other(w->mode, d->mode,
-                                        (struct mode_traces){
-                                                .finalizer = d->n_finalizers > 0,
-                                                .daemon_template = world_find(w, &kube_resource_claim_templates, WORLD_NS, NULL) != NULL,
-                                                .workload_template = world_find(w, &kube_resource_claim_templates, WORLD_USER_NS, NULL) != NULL,
-                                        });
+        struct mode_traces t = mode_traces_of(d);
+        t.daemon_template = world_find(w, &kube_resource_claim_templates, WORLD_NS, NULL);
+        t.workload_template = world_find(w, &kube_resource_claim_templates, WORLD_USER_NS, NULL);
+        bool other = d && mode_is_other(w->mode, d->mode, t);
         arena_free(a);
         return other;
 }

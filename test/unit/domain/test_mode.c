@@ -109,29 +109,42 @@ static const struct imex_mode *mode_of(const char *gates) {
 }
 
 static void the_mode_a_domain_was_formed_in(void **state) {
+        enum { F = 1, S = 2, D = 4, W = 8 }; /* finalizer, status, daemon and workload claim template */
         static const struct {
                 const char *gates, *recorded;
-                struct mode_traces t;
+                unsigned traces;
                 bool other;
         } rows[] = {
-                { "", MODE_DRIVER_MANAGED, { true, true, true }, false },
-                { "", MODE_DRIVER_MANAGED, { true, false, true }, false }, /* what is recorded counts */
-                { "", MODE_HOST_MANAGED, { true, false, true }, true },
-                { "", NULL, { true, true, true }, false },
-                { "", NULL, { true, true, false }, false },
-                { "", NULL, { true, false, false }, false }, /* nothing tells, so it is taken in */
-                { "", NULL, { false, false, true }, false }, /* made by hand */
-                { "", NULL, { false, false, false }, false },
-                { "", NULL, { true, false, true }, true }, /* the Go driver's, on hosts */
-                { "HostManagedIMEX=true", MODE_HOST_MANAGED, { true, false, true }, false },
-                { "HostManagedIMEX=true", MODE_HOST_MANAGED, { true, true, true }, false },
-                { "HostManagedIMEX=true", MODE_DRIVER_MANAGED, { true, false, true }, true },
-                { "HostManagedIMEX=true", NULL, { true, true, true }, true },
-                { "HostManagedIMEX=true", NULL, { true, false, true }, false },
-                { "HostManagedIMEX=true", NULL, { false, false, false }, false },
+                { "", MODE_DRIVER_MANAGED, F | S | D | W, false },
+                { "", MODE_DRIVER_MANAGED, F | S | W, false }, /* what is recorded counts */
+                { "", MODE_HOST_MANAGED, F | S | W, true },
+                { "", MODE_HOST_MANAGED, F | W, true },  /* its status could not be written yet */
+                { "", MODE_HOST_MANAGED, F | S, true },  /* its template was removed by force */
+                { "", MODE_HOST_MANAGED, S, true },      /* and its finalizer */
+                { "", MODE_HOST_MANAGED, F, false },     /* made of an exported manifest */
+                { "", MODE_HOST_MANAGED, 0, false },     /* of which the finalizer was cut out */
+                { "", MODE_HOST_MANAGED, F | S | D | W, true },
+                { "", NULL, F | S | D | W, false },
+                { "", NULL, F | D, false },
+                { "", NULL, F, false },     /* nothing tells, so it is taken in */
+                { "", NULL, S | W, false }, /* made by hand */
+                { "", NULL, 0, false },
+                { "", NULL, F | S | W, true }, /* the Go driver's, on hosts */
+                { "HostManagedIMEX=true", MODE_HOST_MANAGED, F | S | W, false },
+                { "HostManagedIMEX=true", MODE_HOST_MANAGED, F | S, false },
+                { "HostManagedIMEX=true", MODE_HOST_MANAGED, F, false },
+                { "HostManagedIMEX=true", MODE_HOST_MANAGED, F | S | D | W, false },
+                { "HostManagedIMEX=true", MODE_DRIVER_MANAGED, F | S | W, true },
+                { "HostManagedIMEX=true", MODE_DRIVER_MANAGED, F | S, true },
+                { "HostManagedIMEX=true", MODE_DRIVER_MANAGED, F, false },
+                { "HostManagedIMEX=true", NULL, F | S | D | W, true },
+                { "HostManagedIMEX=true", NULL, F | S | W, false },
+                { "HostManagedIMEX=true", NULL, 0, false },
         };
         for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-                if (mode_is_other(mode_of(rows[i].gates), rows[i].recorded, rows[i].t) != rows[i].other)
+                const unsigned t = rows[i].traces;
+                const struct mode_traces traces = { t & F, t & S, t & D, t & W };
+                if (mode_is_other(mode_of(rows[i].gates), rows[i].recorded, traces) != rows[i].other)
                         fail_msg("row %zu", i);
         }
 }
