@@ -41,7 +41,8 @@ plain() {
 	local begin=$SECONDS
 	run k -n "$ns" exec a -- nslookup absent.invalid
 	[[ $output == *NXDOMAIN* ]]
-	((SECONDS - begin <= 2))
+	# No answer at all takes the resolver longer; a busy machine takes its seconds for the exec.
+	((SECONDS - begin < 10))
 }
 
 @test "a node's GPU driver says what the test tells it to, and its neighbour's does not" {

@@ -160,6 +160,7 @@ names() {
         hosts 2 "$(ip_of 0) cd-slot-0000" "$(ip_of 2) cd-slot-0001"
         imex 0
         imex 2
+        eventually is READY ctl 0 -q
         eventually is READY ctl 2 -q
         kill -USR1 "${PID[0]}"
         eventually is CONNECTED state 0 1

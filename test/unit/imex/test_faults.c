@@ -125,6 +125,10 @@ static void on_changed(void *u, enum imex_process_state s, const char *w) {
                 snprintf(why, sizeof why, "%s", w);
 }
 
+static bool running(void) {
+        return last == IMEX_PROCESS_RUNNING;
+}
+
 static bool settled(void) {
         return last != IMEX_PROCESS_DOWN;
 }
@@ -151,6 +155,7 @@ static void test_process(void **unused) {
                 assert_true(within(5000, settled));
                 assert_true(faults_off());
                 assert_int_equal(last == IMEX_PROCESS_WAITING || last == IMEX_PROCESS_RUNNING, 1);
+                assert_true(within(5000, running));
                 within(100, never);
                 assert_int_equal(last, IMEX_PROCESS_RUNNING);
                 assert_non_null(strstr(why, "could not be started"));

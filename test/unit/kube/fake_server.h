@@ -48,6 +48,13 @@ bool fake_has(const char *text, const char *part);
 void run_until(uv_loop_t *loop, const bool *flag);
 /* Runs for that long: to see that something does not happen. */
 void run_for(uv_loop_t *loop, unsigned ms);
+/* Runs until the expression is true; fails the test after 10 s. */
+#define RUN_UNTIL(loop, expr)                                           \
+        do {                                                            \
+                for (unsigned i_ = 0; i_ < 5000 && !(expr); i_++)       \
+                        run_for((loop), 2);                             \
+                assert_true(expr);                                      \
+        } while (0)
 /* Runs until nothing is left, and fails the test when a handle was forgotten. */
 void loop_end(uv_loop_t *loop);
 

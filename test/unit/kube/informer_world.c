@@ -157,7 +157,7 @@ void world_event(struct world *w, const char *type, const char *name, unsigned r
 }
 
 void world_wait_for_log(struct world *w, const char *expected) {
-        for (int i = 0; i < 500 && !streq(buf_str(&w->log), expected); i++)
+        for (int i = 0; i < 5000 && !streq(buf_str(&w->log), expected); i++)
                 run_for(&w->loop, 2);
         assert_string_equal(buf_str(&w->log), expected);
         w->changed = false;

@@ -208,9 +208,8 @@ static void test_streams_share_one_connection(void **state) {
         assert_int_equal(fake_h2_accepted(w->server), 1);
         for (unsigned i = 0; i < 20; i++)
                 fake_h2_data(w->streams[i], "event\n", 6);
-        run_for(&w->loop, 50);
         for (unsigned i = 0; i < 20; i++)
-                assert_int_equal(w->calls[i].got, 6);
+                RUN_UNTIL(&w->loop, w->calls[i].got == 6);
 }
 
 static void test_cancel_resets_one_stream_only(void **state) {
@@ -227,11 +226,10 @@ static void test_cancel_resets_one_stream_only(void **state) {
                 if (!fake_h2_gone(w->streams[i]))
                         fake_h2_data(w->streams[i], "event\n", 6);
         }
-        run_for(&w->loop, 50);
+        for (unsigned i = 0; i < 5; i++)
+                RUN_UNTIL(&w->loop, i == 2 || w->calls[i].got == 6);
         assert_int_equal(gone, 1);
         assert_int_equal(w->calls[2].got, 0);
-        for (unsigned i = 0; i < 5; i++)
-                assert_true(i == 2 || w->calls[i].got == 6);
         assert_int_equal(fake_h2_accepted(w->server), 1);
         assert_int_equal(w->n_done, 1);
 }
@@ -279,8 +277,7 @@ static void test_goaway_leaves_running_streams(void **state) {
         assert_int_equal(fake_h2_accepted(w->server), 2);
         fake_h2_data(w->streams[0], "event\n", 6);
         fake_h2_data(w->streams[1], "event\n", 6);
-        run_for(&w->loop, 50);
-        assert_true(w->calls[0].got == 6 && w->calls[1].got == 6);
+        RUN_UNTIL(&w->loop, w->calls[0].got == 6 && w->calls[1].got == 6);
         assert_int_equal(w->n_done, 1);
 }
 
@@ -292,8 +289,7 @@ static void test_silent_connection_is_given_up(void **state) {
         run_until(&w->loop, &get(w, 10, "/silent", 100)->done);
         run_until(&w->loop, &w->calls[1].done);
         assert_true(w->calls[0].failed && w->calls[1].failed && w->calls[10].failed);
-        run_for(&w->loop, 20);
-        assert_int_equal(fake_h2_open(w->server), 0);
+        RUN_UNTIL(&w->loop, fake_h2_open(w->server) == 0);
         run_until(&w->loop, &get(w, 10, "/x", 5000)->done);
         assert_false(w->calls[10].failed);
         assert_int_equal(fake_h2_accepted(w->server), 2);
@@ -319,8 +315,7 @@ static void test_free_with_streams(void **state) {
         serve(w);
         open_streams(w, 8);
         http_client_free(TAKE(w->client));
-        run_for(&w->loop, 50);
-        assert_int_equal(fake_h2_open(w->server), 0);
+        RUN_UNTIL(&w->loop, fake_h2_open(w->server) == 0);
         assert_int_equal(w->n_done, 0);
 }
 
