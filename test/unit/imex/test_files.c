@@ -67,6 +67,24 @@ static void test_names(void **state) {
         assert_false(imex_infix_valid("012345678901234567890123456789012"));
 }
 
+/* A reused address must not lead a daemon to one of another domain, so that no name may lead to both. */
+static void test_two_domains_share_no_name(void **state) {
+        static const char *const uids[] = { "aaaaaaaa-0000-4000-8000-000000000001", "aaaaaaaa-0000-4000-8000-000000000002" };
+        _cleanup_(buf_done) struct buf first = BUF_INIT(4096), second = BUF_INIT(4096);
+        struct str rest, name;
+        char infix[11];
+
+        imex_infix(uids[0], infix);
+        imex_nodes_render_names(infix, 18, &first);
+        imex_infix(uids[1], infix);
+        imex_nodes_render_names(infix, 18, &second);
+        rest = (struct str){ first.p, first.n };
+        while (str_next_line(&rest, &name)) {
+                _cleanup_(freep) char *text = xstrndup(name.p, name.n);
+                assert_null(strstr(buf_str(&second), text));
+        }
+}
+
 static void test_ip_list_is_sorted_by_index(void **state) {
         const struct imex_peer peers[] = { { .index = 3, .ip = "10.0.0.3" }, { .index = 0, .ip = "10.0.0.9" }, { .index = 2, .ip = "" }, { .index = 1, .ip = "fd00::1" } };
         _cleanup_(buf_done) struct buf b = BUF_INIT(65536);
@@ -183,6 +201,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_config),
                 cmocka_unit_test(test_names),
+                cmocka_unit_test(test_two_domains_share_no_name),
                 cmocka_unit_test(test_ip_list_is_sorted_by_index),
                 cmocka_unit_test(test_hosts_golden),
                 cmocka_unit_test(test_hosts_does_not_grow),

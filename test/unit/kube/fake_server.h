@@ -48,10 +48,10 @@ bool fake_has(const char *text, const char *part);
 void run_until(uv_loop_t *loop, const bool *flag);
 /* Runs for that long: to see that something does not happen. */
 void run_for(uv_loop_t *loop, unsigned ms);
-/* Runs until the expression is true; fails the test after 10 s. */
+/* Runs until the expression is true; fails the test after 20 s. */
 #define RUN_UNTIL(loop, expr)                                           \
         do {                                                            \
-                for (unsigned i_ = 0; i_ < 5000 && !(expr); i_++)       \
+                for (unsigned i_ = 0; i_ < 10000 && !(expr); i_++)       \
                         run_for((loop), 2);                             \
                 assert_true(expr);                                      \
         } while (0)

@@ -185,7 +185,8 @@ static void test_server_that_is_back_and_refuses_at_first(void **state) {
         w->n_watch_failures = 4;
         w->watch_failure = 403;
         w->server = fake_server_new(&w->loop, port, world_on_request, w);
-        run_until(&w->loop, &w->watching);
+        /* Up to 8 s until it is asked again, and four pauses from 0.2 s on. */
+        RUN_UNTIL(&w->loop, w->watching);
         assert_int_equal(w->n_lists, 1);
 }
 
