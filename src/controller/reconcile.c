@@ -86,16 +86,9 @@ static void know_nodes(const struct controller *c, const char *uid, struct forma
 
 /* ---- what the kubelet plugins say of their hosts ---- */
 
-struct newest_plugin {
-        const struct plugin_pod *pod;
-};
-
 static bool look_at_plugin(void *u, const struct kube_object *o) {
-        struct newest_plugin *n = u;
-        const struct plugin_pod *p = (const struct plugin_pod *)o;
-        bool ended = o->meta.deleted || streq(p->phase, "Succeeded") || streq(p->phase, "Failed");
-        if (!ended && (!n->pod || o->meta.created >= n->pod->o.meta.created))
-                n->pod = p;
+        const struct plugin_pod **pod = u;
+        *pod = plugin_pod_choose(*pod, (const struct plugin_pod *)o);
         return true;
 }
 
@@ -114,7 +107,7 @@ static void gather_hosts(const struct controller *c, const struct compute_domain
         }
         qsort(hosts, n, sizeof *hosts, hosts_by_name);
         for (size_t i = 0; i < n; i++) {
-                struct newest_plugin plugin = { 0 };
+                const struct plugin_pod *plugin = NULL;
                 const struct node *node = controller__node(c, hosts[i].name);
                 if (kept && streq(hosts[kept - 1].name, hosts[i].name))
                         continue;
@@ -122,9 +115,9 @@ static void gather_hosts(const struct controller *c, const struct compute_domain
                 /* What a node that does not answer said last is not what is. */
                 if (c->plugins && node && node_ready(node))
                         kube_informer_each_at(c->plugins, CONTROLLER_PLUGINS_BY_NODE, hosts[i].name, look_at_plugin, &plugin);
-                if (plugin.pod) {
-                        hosts[kept - 1].state = plugin.pod->host_state;
-                        hosts[kept - 1].reason = plugin.pod->host_reason;
+                if (plugin) {
+                        hosts[kept - 1].state = plugin->host_state;
+                        hosts[kept - 1].reason = plugin->host_reason;
                 }
         }
         ret->hosts = hosts;

@@ -140,8 +140,8 @@ static void rct_changed(void *u, const struct kube_object *old, const struct kub
 static void plugin_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
         struct controller *c = u;
         const struct plugin_pod *was = (const struct plugin_pod *)old, *is = (const struct plugin_pod *)now;
-        if (was && is && streq(was->node, is->node) && streq(was->phase, is->phase) && streq(was->host_state, is->host_state) &&
-            streq(was->host_reason, is->host_reason) && !was->o.meta.deleted == !is->o.meta.deleted)
+        if (was && is && streq(was->node, is->node) && plugin_pod_tells(was) == plugin_pod_tells(is) &&
+            streq(was->host_state, is->host_state) && streq(was->host_reason, is->host_reason))
                 return;
         const char *node = is ? is->node : was->node;
         if (node)

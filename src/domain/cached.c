@@ -34,9 +34,13 @@ static const struct jd_field f_node_status[] = { JD_LIST(struct node, "condition
 const struct jd_field node_fields[] = { JD_OBJ(struct node, "metadata", o.meta, kube_f_meta), JD_IN(struct node, "metadata", f_node_meta),
                                         JD_IN(struct node, "spec", f_node_spec), JD_IN(struct node, "status", f_node_status), JD_END };
 
-bool node_ready(const struct node *n) {
-        const struct condition *c = condition_find(n->conditions, n->n_conditions, "Ready");
+static bool is_ready(const struct condition *list, size_t n) {
+        const struct condition *c = condition_find(list, n, "Ready");
         return c && streq(c->status, "True");
+}
+
+bool node_ready(const struct node *n) {
+        return is_ready(n->conditions, n->n_conditions);
 }
 
 bool node_out_of_service(const struct node *n) {
@@ -87,11 +91,27 @@ static const struct jd_field f_plugin_annotations[] = { JD_STR(struct plugin_pod
                                                         JD_STR(struct plugin_pod, IMEX_ANNOTATION_HOST_REASON, host_reason), JD_END };
 static const struct jd_field f_plugin_meta[] = { JD_IN(struct plugin_pod, "annotations", f_plugin_annotations), JD_END };
 static const struct jd_field f_plugin_spec[] = { JD_STR(struct plugin_pod, "nodeName", node), JD_END };
-static const struct jd_field f_plugin_status[] = { JD_STR(struct plugin_pod, "phase", phase), JD_END };
+static const struct jd_field f_plugin_status[] = { JD_STR(struct plugin_pod, "phase", phase),
+                                                   JD_LIST(struct plugin_pod, "conditions", conditions, struct condition, f_condition),
+                                                   JD_END };
 const struct jd_field plugin_pod_fields[] = { JD_OBJ(struct plugin_pod, "metadata", o.meta, kube_f_meta),
                                               JD_IN(struct plugin_pod, "metadata", f_plugin_meta),
                                               JD_IN(struct plugin_pod, "spec", f_plugin_spec),
                                               JD_IN(struct plugin_pod, "status", f_plugin_status), JD_END };
+
+bool plugin_pod_tells(const struct plugin_pod *p) {
+        bool ended = p->o.meta.deleted || streq(p->phase, "Succeeded") || streq(p->phase, "Failed");
+        /* A Pod whose container crashes again and again has the phase Running, and the annotations of better days. */
+        return p->host_state && !ended && is_ready(p->conditions, p->n_conditions);
+}
+
+const struct plugin_pod *plugin_pod_choose(const struct plugin_pod *a, const struct plugin_pod *b) {
+        if (a && !plugin_pod_tells(a))
+                a = NULL;
+        if (b && !plugin_pod_tells(b))
+                b = NULL;
+        return !a || (b && b->o.meta.created >= a->o.meta.created) ? b : a;
+}
 
 bool pod_ended(const struct pod *p) {
         return streq(p->phase, "Succeeded") || streq(p->phase, "Failed");

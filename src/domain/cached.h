@@ -71,8 +71,14 @@ struct plugin_pod {
         struct kube_object o;
         const char *node, *phase;
         const char *host_state, *host_reason; /* its annotations, NULL when absent */
+        struct condition *conditions;
+        size_t n_conditions;
 };
 extern const struct jd_field plugin_pod_fields[];
+/* Does it say how its host is? What a plugin that does not run well, or a Pod that is no plugin's, says or does not say counts for nothing. */
+bool plugin_pod_tells(const struct plugin_pod *p);
+/* Which of two Pods of a node tells: NULL for neither, the newer one if both do. Either may be NULL. */
+const struct plugin_pod *plugin_pod_choose(const struct plugin_pod *a, const struct plugin_pod *b);
 
 struct ds_env {
         const char *name, *value;

@@ -46,6 +46,7 @@ __attribute__((format(printf, 4, 0))) static inline void *fake_decode(struct are
 FAKE(fake_cd_json, compute_domain, compute_domain_fields)
 FAKE(fake_node_json, node, node_fields)
 FAKE(fake_pod_json, pod, pod_fields)
+FAKE(fake_plugin_json, plugin_pod, plugin_pod_fields)
 FAKE(fake_set_json, daemonset, daemonset_fields)
 FAKE(fake_rct_json, rct, rct_fields)
 FAKE(fake_clique_json, clique, clique_fields)
