@@ -60,10 +60,15 @@ in_both_modes() {
 	is '[.[] | select(.metadata.name | test("role-kubeletplugin|plugin-pods")) | select(.kind != "ClusterRole")] == []'
 }
 
-@test "the controller finds the kubelet plugin's pods by their labels" {
-	in_both_modes is 'controller | env("KUBELET_PLUGIN_SELECTOR") == "compute-domains-component=kubelet-plugin"'
-	render "${gate[@]}" --set selectorLabelsOverride.app=mine --set selectorLabelsOverride.tier=node
-	is 'controller | env("KUBELET_PLUGIN_SELECTOR") == "app=mine,tier=node"'
+@test "the controller finds the kubelet plugin's pods by their labels, and not its own" {
+	local selected='(controller | env("KUBELET_PLUGIN_SELECTOR") | split(",") | map(split("=") | {(.[0]): .[1]}) | add) as $s'
+	in_both_modes is "$selected | plugin.metadata.labels == \$s and (controller.metadata.labels | contains(\$s) | not)"
+	render "${gate[@]}" --set selectorLabelsOverride.tier=node
+	is "$selected | plugin.metadata.labels == \$s and (controller.metadata.labels | contains(\$s) | not)"
+	is "$selected | \$s.tier == \"node\""
+	# Who overrides all that tells them apart gets what he asked for.
+	render "${gate[@]}" --set selectorLabelsOverride.app=mine
+	is "$selected | plugin.metadata.labels == \$s and \$s.app == \"mine\""
 	render
 	is 'controller | [env("KUBELET_PLUGIN_SELECTOR")] == []'
 }

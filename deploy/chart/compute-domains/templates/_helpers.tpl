@@ -55,15 +55,6 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 {{- end -}}
 
-{{/* The same of the kubelet plugin, as a label selector. */}}
-{{- define "compute-domains.pluginSelector" -}}
-{{- $terms := list -}}
-{{- range $key, $value := include "compute-domains.selectorLabels" (list . "kubelet-plugin") | fromYaml -}}
-{{- $terms = append $terms (printf "%s=%s" $key $value) -}}
-{{- end -}}
-{{- join "," $terms -}}
-{{- end -}}
-
 {{/*
 Labels of pods: a merge, because selectorLabelsOverride may hold any of the other keys and has to win. Takes
 (list $ "component").
@@ -74,6 +65,15 @@ Labels of pods: a merge, because selectorLabelsOverride may hold any of the othe
 {{- $_ := set $labels "app.kubernetes.io/name" (include "compute-domains.name" $root) -}}
 {{- $_ := set $labels "app.kubernetes.io/instance" $root.Release.Name -}}
 {{- mergeOverwrite $labels (include "compute-domains.selectorLabels" . | fromYaml) | toYaml -}}
+{{- end -}}
+
+{{/* The kubelet plugin's pods, as a label selector: by all of their labels, because those of an override are the controller's too. */}}
+{{- define "compute-domains.pluginSelector" -}}
+{{- $terms := list -}}
+{{- range $key, $value := include "compute-domains.podLabels" (list . "kubelet-plugin") | fromYaml -}}
+{{- $terms = append $terms (printf "%s=%s" $key $value) -}}
+{{- end -}}
+{{- join "," $terms -}}
 {{- end -}}
 
 {{- define "compute-domains.image" -}}
