@@ -105,6 +105,19 @@ in_both_modes() {
 	is '[kind("ValidatingAdmissionPolicy")[].metadata.name | select(contains("claim"))] == []'
 }
 
+@test "the admission rule refuses ComputeDomains too, where their claim templates would be refused" {
+	local rule='[kind("ValidatingAdmissionPolicy")[] | select(.metadata.name == "compute-domains-computedomains")]'
+	render "${gate[@]}" --set admission.hostManaged.enabled=true
+	is "$rule"' | length == 1 and (.[0].spec | .failurePolicy == "Ignore" and .matchConstraints.resourceRules == [{
+		apiGroups: ["resource.nvidia.com"], apiVersions: ["v1beta1"], operations: ["CREATE"], resources: ["computedomains"]}])'
+	is 'named("ValidatingAdmissionPolicyBinding"; "compute-domains-computedomains").spec.validationActions == ["Deny"]'
+	# The other mode has an answer to any allocationMode.
+	render "${waiting[@]}" --set admission.hostManaged.enabled=true
+	is "$rule == []"
+	render "${gate[@]}"
+	is "$rule == []"
+}
+
 @test "both modes render nothing twice, and lint" {
 	in_both_modes is 'map("\(.kind)/\(.metadata.namespace)/\(.metadata.name)") | length == (unique | length)'
 	helm lint --strict --namespace nvidia-compute-domains --kube-version 1.36.0 "${gate[@]}" --set admission.hostManaged.enabled=true "$chart"

@@ -220,8 +220,22 @@ each_way() {
 
 @test "the API server finds no fault with the policies" {
 	local policy
-	for policy in policy-host-test-plugin-pods policy-host-test-resourceclaims policy-host-test-resourceclaimtemplates; do
+	for policy in policy-host-test-plugin-pods policy-host-test-resourceclaims policy-host-test-resourceclaimtemplates policy-host-test-computedomains; do
 		k wait --timeout=60s --for=jsonpath='{.status.observedGeneration}' validatingadmissionpolicy/$policy
 		[[ -z $(k get validatingadmissionpolicy $policy -o jsonpath='{.status.typeChecking.expressionWarnings}') ]]
 	done
+}
+
+# computedomain [CHANNEL MEMBERS]
+computedomain() {
+	echo "{apiVersion: resource.nvidia.com/v1beta1, kind: ComputeDomain, metadata: {generateName: d-, namespace: $ns},
+	spec: {channel: {resourceClaimTemplate: {name: d}$1}}}"
+}
+
+@test "a ComputeDomain whose claim template would be refused is refused at kubectl apply" {
+	k apply --server-side --force-conflicts -f "$chart/crds"
+	k wait --for=condition=Established crd/computedomains.resource.nvidia.com
+	denied 'allocationMode "All": with HostManagedIMEX a pod gets channel 0' k create --dry-run=server -f - <<<"$(computedomain ', allocationMode: All')"
+	allowed k create --dry-run=server -f - <<<"$(computedomain ', allocationMode: Single')"
+	allowed k create --dry-run=server -f - <<<"$(computedomain)"
 }
