@@ -201,13 +201,15 @@ int cdi_list(const char *root, const char *kind, void (*fn)(void *u, const char 
         if (!dir)
                 return errno == ENOENT ? 0 : err_errno(e, errno, "open '%s'", root);
         /* The callback may remove the file that it is told: readdir() allows that for entries already returned. */
-        for (struct dirent *f; (f = readdir(dir));) {
+        struct dirent *f;
+        while ((errno = 0, f = readdir(dir))) {
                 size_t n = strlen(f->d_name), head = strlen(prefix), tail = strlen(".yaml");
                 if (n <= head + tail || !str_starts(f->d_name, prefix) || !str_ends(f->d_name, ".yaml"))
                         continue;
                 _cleanup_(freep) char *id = xstrndup(f->d_name + head, n - head - tail);
                 fn(u, id);
         }
+        int failed = errno;
         closedir(dir);
-        return 0;
+        return failed ? err_errno(e, failed, "list '%s'", root) : 0;
 }
