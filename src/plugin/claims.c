@@ -332,7 +332,7 @@ static bool carry_out_all(struct claims *c) {
         return changed;
 }
 
-/* What counted on a write that failed. The table is again what the file holds. */
+/* What counted on a write that failed. The table is again what the file holds, if that can be told. */
 static void write_failed(struct claims *c, const struct err *e) {
         struct op *op;
         log_error("cannot write the checkpoint", kv_err(e));
@@ -385,18 +385,28 @@ static void tell_started(struct claims *c, const struct err *e) {
                 started(c->started_u, e);
 }
 
+/* What ends the plugin at its start, and each operation later, until somebody sees to it. */
+static void tell_unreadable(struct claims *c, const struct err *e) {
+        static const char remedy[] = "check the disk and its file system; no claim is prepared or unprepared on this node until it can be "
+                                     "read, or has been moved away: then it is rebuilt from the CDI files";
+        struct event_about node = { "v1", "Node", NULL, c->o.node, c->o.node };
+        log_error("the checkpoint cannot be read", kv_str("path", c->journal.path), kv_str("remedy", remedy), kv_err(e));
+        event_record(c->o.events, &node, EVENT_WARNING, "CheckpointUnreadable", "the kubelet plugin's checkpoint cannot be read (%s): %s",
+                     e->msg, remedy);
+}
+
 static void with_lock(struct claims *c) {
         enum journal_event event;
         _cleanup_(freep) char *aside = NULL;
         struct err e;
         bool changed;
-        if (journal_sync(&c->journal, &event, &aside, &e) < 0) {
+        if (journal_sync(&c->journal, &event, &aside, &e) < 0 || sweep_after_sync(c, event, aside, &changed, &e) < 0) {
+                tell_unreadable(c, &e);
                 node_lock_release(c->lock);
                 fail_queued(c, &e, false);
                 tell_started(c, &e);
                 return;
         }
-        changed = sweep_after_sync(c, event, aside);
         if (c->started) {
                 sweep_files(c);
                 changed = true; /* a first checkpoint, with the boot id */

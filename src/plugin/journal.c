@@ -3,14 +3,9 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
+#include <unistd.h>
 
 #include "base/file.h"
-
-void journal_init(struct journal *j, const char *plugin_dir, const char *boot_id) {
-        *j = (struct journal){ .path = file_join(plugin_dir, "checkpoint.json"), .stale = true };
-        snprintf(j->boot_id, sizeof j->boot_id, "%s", boot_id);
-}
 
 /* Each write makes a new file, so these tell whether it is still the one that we know. */
 static bool same_file(const struct stat *a, const struct stat *b) {
@@ -30,55 +25,82 @@ static void empty_table(struct journal *j) {
         memcpy(j->table.boot_id, j->boot_id, sizeof j->boot_id);
 }
 
-static int set_aside(struct journal *j, char **ret_aside, struct err *e) {
-        char *aside = xasprintf("%s.corrupt-%lld", j->path, (long long)time(NULL));
-        if (rename(j->path, aside) < 0) {
-                err_errno(e, errno, "rename '%s' to '%s'", j->path, aside);
-                free(aside);
-                return -1;
-        }
-        *ret_aside = aside;
+void journal_init(struct journal *j, const char *plugin_dir, const char *boot_id) {
+        *j = (struct journal){ .path = file_join(plugin_dir, "checkpoint.json"), .stale = true };
+        snprintf(j->boot_id, sizeof j->boot_id, "%s", boot_id);
+        empty_table(j);
+}
+
+/* By a second name: until a whole table has taken its place, the file says that there is something to rebuild, whenever we are killed and
+ * however often a write fails. A folder can have one name only: then it is a file that is missing. */
+static int set_aside(const struct journal *j, const struct stat *st, char **ret_aside, struct err *e) {
+        /* Of its own time, so that each try finds the same name. */
+        _cleanup_(freep) char *aside =
+                xasprintf("%s.corrupt-%lld.%09ld", j->path, (long long)st->st_mtim.tv_sec, (long)st->st_mtim.tv_nsec);
+        int r = link(j->path, aside);
+        if (r < 0 && errno == EEXIST)
+                r = 0;
+        if (r < 0 && errno == EPERM)
+                r = rename(j->path, aside);
+        if (r < 0)
+                return err_errno(e, errno, "keep '%s' as '%s'", j->path, aside);
+        *ret_aside = TAKE(aside);
+        return 0;
+}
+
+/* ERR_INVALID: this cannot be a checkpoint. */
+static int read_table(const struct journal *j, const struct stat *st, struct checkpoint *ret, struct err *e) {
+        _cleanup_(freep) char *text = NULL;
+        size_t n = 0;
+        if (!S_ISREG(st->st_mode))
+                return err_set(e, ERR_INVALID, 0, "checkpoint '%s' is not a file", j->path);
+        if (file_read(j->path, CHECKPOINT_MAX_BYTES, &text, &n, e) < 0)
+                return err_wrap(e, "checkpoint");
+        if (checkpoint_decode((struct str){ text, n }, ret, e) < 0)
+                return err_wrap(e, "checkpoint '%s'", j->path);
         return 0;
 }
 
 int journal_sync(struct journal *j, enum journal_event *ret, char **ret_aside, struct err *e) {
         struct stat now;
+        struct checkpoint table = { 0 };
         struct err why;
-        _cleanup_(freep) char *text = NULL;
-        size_t n = 0;
         *ret = JOURNAL_SAME;
         if (look(j, &now, e) < 0)
                 return -1;
         if (!j->stale && same_file(&now, &j->seen))
                 return 0;
-        *ret = JOURNAL_READ;
-        if (now.st_ino && file_read(j->path, CHECKPOINT_MAX_BYTES, &text, &n, e) < 0)
-                return err_wrap(e, "checkpoint");
-        struct checkpoint table = { 0 };
-        if (!text) {
-                empty_table(j);
-        } else if (checkpoint_decode((struct str){ text, n }, &table, &why) < 0) {
+        if (!now.st_ino) {
+                j->seen = now;
+                j->stale = true;
+                *ret = JOURNAL_MISSING;
+                return 0;
+        }
+        if (read_table(j, &now, &table, &why) < 0) {
                 if (why.kind != ERR_INVALID) {
                         *e = why;
-                        return err_wrap(e, "checkpoint '%s'", j->path);
-                }
-                if (set_aside(j, ret_aside, e) < 0)
                         return -1;
-                empty_table(j);
-                now = (struct stat){ 0 };
+                }
+                if (set_aside(j, &now, ret_aside, e) < 0)
+                        return -1;
+                j->seen = now;
+                j->stale = true;
                 *ret = JOURNAL_CORRUPT;
-        } else if (table.boot_id[0] && !streq(table.boot_id, j->boot_id)) {
-                checkpoint_done(&table);
-                empty_table(j);
-                *ret = JOURNAL_REBOOTED;
-        } else {
-                /* Old versions wrote no boot id: their claims are taken to be of this boot. */
-                checkpoint_done(&j->table);
-                j->table = table;
-                memcpy(j->table.boot_id, j->boot_id, sizeof j->boot_id);
+                return 0;
         }
         j->seen = now;
         j->stale = false;
+        if (table.boot_id[0] && !streq(table.boot_id, j->boot_id)) {
+                checkpoint_done(&table);
+                empty_table(j);
+                *ret = JOURNAL_REBOOTED;
+                return 0;
+        }
+        /* Old versions wrote no boot id: their claims are taken to be of this boot. */
+        checkpoint_done(&j->table);
+        j->table = table;
+        memcpy(j->table.boot_id, j->boot_id, sizeof j->boot_id);
+        *ret = JOURNAL_READ;
         return 0;
 }
 
@@ -91,8 +113,10 @@ int journal_write(struct journal *j, struct err *e) {
         int r = text.failed ? err_set(e, ERR_INTERNAL, 0, "it would be larger than %d bytes", CHECKPOINT_MAX_BYTES)
                             : file_replace(j->path, text.p, text.n, 0600, e);
         buf_done(&text);
-        if (r == 0 && look(j, &j->seen, e) == 0)
+        if (r == 0 && look(j, &j->seen, e) == 0) {
+                j->stale = false;
                 return 0;
+        }
         err_wrap(e, "record the claims of this node");
         j->stale = true;
         (void)journal_sync(j, &event, &aside, &ignored); /* else the next one does it */

@@ -37,13 +37,13 @@ static bool is_name(const char *s) {
         return *s && strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789.-") == strlen(s);
 }
 
-bool sweep_rebuild(struct checkpoint *table, const char *uid, struct str cdi_file, const char *node, const char *boot_id) {
+bool sweep_rebuild(struct checkpoint *table, const char *uid, struct str cdi_file, const char *node, const char *boot_id, bool undated) {
         _cleanup_(freep) char *text = xstrndup(cdi_file.p, cdi_file.n);
         char domain[37] = "", boot[37] = "", ns[254] = "", name[254] = "";
         const char *none[] = { NULL };
         struct checkpoint_device devices[2];
         size_t n = 0;
-        if (find_uuid(text, " boot ", boot) && !streq(boot, boot_id))
+        if (find_uuid(text, " boot ", boot) ? !streq(boot, boot_id) : !undated)
                 return false;
         /* The comment that we write: "claim ns/name domain uid boot id". */
         if (sscanf(text, "# claim %253[^/ \n]/%253[^ \n] domain ", ns, name) != 2 || !is_name(ns) || !is_name(name))
@@ -66,16 +66,43 @@ bool sweep_rebuild(struct checkpoint *table, const char *uid, struct str cdi_fil
         return true;
 }
 
+struct rebuild {
+        struct claims *c;
+        bool undated;
+        unsigned n; /* entries made */
+        int r;
+        struct err *e;
+};
+
 static void rebuild_one(void *u, const char *uid) {
-        struct claims *c = u;
+        struct rebuild *rb = u;
+        struct claims *c = rb->c;
         _cleanup_(freep) char *path = cdi_path(c->o.cdi_root, CD_CDI_KIND_CLAIM, uid);
         _cleanup_(freep) char *text = NULL;
         size_t n = 0;
         struct err e;
-        if (file_read(path, FILE_MAX_BYTES, &text, &n, &e) < 0)
+        if (rb->r < 0 || checkpoint_find(&c->journal.table, uid))
+                return;
+        if (file_read(path, FILE_MAX_BYTES, &text, &n, &e) < 0) {
                 log_warn("cannot read a CDI file", kv_err(&e));
-        else if (sweep_rebuild(&c->journal.table, uid, (struct str){ text, n }, c->o.node, c->o.boot_id))
+                /* What is no file of ours is no claim; of what could not be read now nobody can tell. */
+                if (e.kind != ERR_INVALID && e.kind != ERR_NOT_FOUND) {
+                        *rb->e = e;
+                        rb->r = -1;
+                }
+        } else if (sweep_rebuild(&c->journal.table, uid, (struct str){ text, n }, c->o.node, c->o.boot_id, rb->undated)) {
                 log_info("rebuilt the entry of a claim from its CDI file", kv_str("uid", uid));
+                rb->n++;
+        }
+}
+
+/* The entries that the table does not have. */
+static int rebuild(struct claims *c, bool undated, unsigned *ret_n, struct err *e) {
+        struct rebuild rb = { .c = c, .undated = undated, .e = e };
+        if (cdi_list(c->o.cdi_root, CD_CDI_KIND_CLAIM, rebuild_one, &rb, e) < 0 || rb.r < 0)
+                return err_wrap(e, "rebuild the checkpoint from the CDI files");
+        *ret_n = rb.n;
+        return 0;
 }
 
 /* ---- files ---- */
@@ -89,12 +116,6 @@ static void remove_orphan(void *u, const char *uid) {
         log_info("removing the CDI file of a claim that is not prepared here", kv_str("uid", uid));
         if (cdi_remove(c->o.cdi_root, CD_CDI_KIND_CLAIM, uid, &e) < 0)
                 log_warn("cannot remove a CDI file", kv_err(&e));
-}
-
-static void each_cdi_file(struct claims *c, void (*fn)(void *u, const char *uid)) {
-        struct err e;
-        if (cdi_list(c->o.cdi_root, CD_CDI_KIND_CLAIM, fn, c, &e) < 0)
-                log_warn("cannot list the CDI files", kv_err(&e));
 }
 
 struct search {
@@ -134,32 +155,45 @@ static void remove_leftovers(const char *dir, const char *prefix) {
 }
 
 void sweep_files(struct claims *c) {
+        struct err e;
         remove_leftovers(c->o.plugin_dir, ".checkpoint.json.tmp.");
         remove_leftovers(c->o.cdi_root, ".k8s." CD_DRIVER "-claim_");
-        each_cdi_file(c, remove_orphan);
+        if (cdi_list(c->o.cdi_root, CD_CDI_KIND_CLAIM, remove_orphan, c, &e) < 0)
+                log_warn("cannot list the CDI files", kv_err(&e));
         readiness_sweep_dirs(c->o.plugin_dir, domain_wanted, c);
 }
 
-bool sweep_after_sync(struct claims *c, enum journal_event event, const char *aside) {
+int sweep_after_sync(struct claims *c, enum journal_event event, const char *aside, bool *ret_changed, struct err *e) {
         struct event_about node = { "v1", "Node", NULL, c->o.node, c->o.node };
+        unsigned n = 0;
+        *ret_changed = event != JOURNAL_SAME && event != JOURNAL_READ;
         switch (event) {
         case JOURNAL_REBOOTED:
                 log_info("the checkpoint is from before the last boot: its claims are forgotten, the kubelet prepares what it needs again");
                 sweep_files(c);
-                return true;
+                break;
+        case JOURNAL_MISSING:
+                /* A node's first start, or somebody removed it. Claims of nobody knows when would hold their devices for ever. */
+                if (rebuild(c, false, &n, e) < 0)
+                        return -1;
+                if (n)
+                        event_record(c->o.events, &node, EVENT_WARNING, "CheckpointMissing",
+                                     "the kubelet plugin's checkpoint was gone; %u claims were rebuilt from the CDI files of this node", n);
+                break;
         case JOURNAL_CORRUPT:
-                log_error("the checkpoint was corrupt: set aside, and rebuilt from the CDI files", kv_str("aside", aside));
+                log_error("the checkpoint is corrupt: it is kept, and rebuilt from the CDI files", kv_str("as", aside));
                 event_record(
                         c->o.events, &node, EVENT_WARNING, "CheckpointCorrupt",
                         "the kubelet plugin's checkpoint was corrupt; it is kept as %s and was rebuilt from the CDI files of this node",
                         aside);
-                each_cdi_file(c, rebuild_one);
-                return true;
+                if (rebuild(c, true, &n, e) < 0)
+                        return -1;
+                break;
         case JOURNAL_SAME:
         case JOURNAL_READ:
                 break;
         }
-        return false;
+        return 0;
 }
 
 /* ---- claims whose object is gone ---- */

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# kill -9 between any two steps of Prepare and Unprepare: no channel is lost, what is asked again succeeds, and nothing is left over.
+# kill -9 between any two steps of Prepare and Unprepare, or of a start on a damaged checkpoint: no channel is lost, what is asked again
+# succeeds, and nothing is left over.
 #
 # The plugin of node-0 runs by hand there, with folders that the kubelet does not know, on claims that the scheduler has allocated. A small
 # program asks in the kubelet's place, which would hold back its next try for a minute. See test/kubelet/kill_points.
@@ -52,8 +53,8 @@ points() {
 	local least=$1 syscalls=$2 n
 	shift 2
 	n=$("$cluster/node" 0 env DIR=$dir/tried DRA_CALL="$checkout/build/test/kubelet/dra-call" CHANNEL="$CHANNEL" DAEMON="$DAEMON" DOMAIN="$DOMAIN" \
-		OTHER="${OTHER:-}" "$checkout/test/kubelet/kill_points" "$syscalls" $(plugin_by_hand "$@"))
-	echo "$syscalls: killed at $n points${OTHER:+, and given up}"
+		OTHER="${OTHER:-}" DAMAGE="${DAMAGE:-}" "$checkout/test/kubelet/kill_points" "$syscalls" $(plugin_by_hand "$@"))
+	echo "$syscalls: killed at $n points${OTHER:+, and given up}${DAMAGE:+, started after $DAMAGE}"
 	((n >= least))
 }
 
@@ -90,7 +91,8 @@ teardown() {
 	points 8 fsync --feature-gates=HostManagedIMEX=true
 }
 
-@test "driver-managed: the plugin is killed at every step of Prepare and Unprepare" {
+# A channel and its daemon, allocated on node-0.
+driver_managed_claims() {
 	start_by_hand
 	driver_elsewhere
 	ns_begin
@@ -101,6 +103,10 @@ teardown() {
 	CHANNEL=$(claim_of "$ns" channel-0) DAEMON=$(claim_of "$driver_ns" daemon-0) DOMAIN=$(domain_uid d)
 	stop_by_hand
 	by_hand=''
+}
+
+@test "driver-managed: the plugin is killed at every step of Prepare and Unprepare" {
+	driver_managed_claims
 	points 16 fsync
 	points 8 rename,renameat,renameat2
 	points 4 unlink,unlinkat
@@ -109,4 +115,18 @@ teardown() {
 	points 30 write,writev
 	OTHER=$(another_claim)
 	points 16 fsync
+}
+
+@test "the plugin is killed at every step of a start on a corrupt checkpoint" {
+	driver_managed_claims
+	DAMAGE='truncate -s 40'
+	points 4 fsync
+	points 2 rename,renameat,renameat2
+	points 1 link,linkat
+	points 2 unlink,unlinkat
+	points 10 write,writev
+	DAMAGE=rm
+	points 4 fsync
+	points 2 rename,renameat,renameat2
+	points 10 write,writev
 }

@@ -11,6 +11,7 @@
 #include <ftw.h>
 #include <microhttpd.h>
 #include <netdb.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -22,7 +23,7 @@
 
 #include "base/str.h"
 
-static bool counting;
+static bool counting, killing;
 static const char *only;   /* NULL: all calls count */
 static unsigned left;      /* calls until one fails; 0: none does */
 static unsigned calls;     /* in this round */
@@ -34,6 +35,8 @@ bool faults_hit(const char *call, int errnum) {
         calls++;
         if (left == 0 || --left > 0)
                 return false;
+        if (killing)
+                raise(SIGKILL);
         failed = call;
         errno = errnum;
         return true;
@@ -49,6 +52,11 @@ static void begin(const char *call, unsigned n) {
 
 void faults_at(const char *call, unsigned n) {
         begin(call, n);
+}
+
+void faults_kill_at(unsigned n) {
+        begin(NULL, n);
+        killing = true;
 }
 
 bool faults_off(void) {
@@ -83,6 +91,7 @@ W(int, -1, EIO, fstat64, (int fd, struct stat *st), (fd, st))
 W(int, -1, EIO, lstat64, (const char *path, struct stat *st), (path, st))
 W(int, -1, ENOSPC, mkdir, (const char *path, mode_t mode), (path, mode))
 W(int, -1, ENOSPC, rename, (const char *from, const char *to), (from, to))
+W(int, -1, ENOSPC, link, (const char *from, const char *to), (from, to))
 W(int, -1, EROFS, unlink, (const char *path), (path))
 W(int, -1, EROFS, remove, (const char *path), (path))
 W(DIR *, NULL, EMFILE, opendir, (const char *path), (path))

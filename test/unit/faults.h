@@ -29,6 +29,8 @@ unsigned faults_each(const struct faults *f);
 /* For tests that look at one moment only: the n-th call of this name from now on fails; none when n is 0. faults_off() returns true when
  * that has happened, faults_calls() how many there were. */
 void faults_at(const char *call, unsigned n);
+/* As kill -9 before the n-th call, whatever it is: for a child of the test. */
+void faults_kill_at(unsigned n);
 bool faults_off(void);
 unsigned faults_calls(void);
 

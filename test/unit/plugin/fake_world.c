@@ -376,16 +376,23 @@ void daemon_ready(void) {
 
 /* ---- running ---- */
 
+struct start {
+        bool done;
+        int r;
+        struct err *e;
+};
+
 static void on_started(void *u, const struct err *e) {
-        bool *done = u;
-        assert_null(e);
-        *done = true;
+        struct start *s = u;
+        s->done = true;
+        uv_stop(&w.loop);
+        s->r = e ? -1 : 0;
+        if (e)
+                *s->e = *e;
 }
 
-struct claims *world_process(const char *boot_id) {
-        struct claims *c;
-        struct err e;
-        bool done = false;
+int world_try(const char *boot_id, struct claims **ret, struct err *e) {
+        struct start s = { .e = e };
         const struct claims_options o = {
                 .loop = &w.loop,
                 .metrics = &w.metrics,
@@ -400,10 +407,20 @@ struct claims *world_process(const char *boot_id) {
                 .dev_root = w.driver_root,
                 .proc_driver = w.driver_root,
         };
-        assert_int_equal(claims_new(&o, &c, &e), 0);
-        claims_start(c, on_started, &done);
-        while (!done)
+        if (claims_new(&o, ret, e) < 0)
+                return -1;
+        claims_start(*ret, on_started, &s);
+        while (!s.done)
                 uv_run(&w.loop, UV_RUN_ONCE);
+        if (s.r < 0)
+                world_stop(*ret);
+        return s.r;
+}
+
+struct claims *world_process(const char *boot_id) {
+        struct claims *c;
+        struct err e;
+        assert_int_equal(world_try(boot_id, &c, &e), 0);
         return c;
 }
 

@@ -58,6 +58,8 @@ void world_mode(const char *gates, const char *imex_mode);
 /* A plugin process on the same node; world_start() makes the first. */
 struct claims *world_process(const char *boot_id);
 void world_start(const char *boot_id);
+/* The same; -1 when it does not start. */
+int world_try(const char *boot_id, struct claims **ret, struct err *e);
 void world_stop(struct claims *c);
 
 /* Objects in the API server. `extra` goes into the claim's status.allocation.devices.config parameters behind domainID. */

@@ -186,7 +186,10 @@ static void is_gone(void) {
         assert_null(world_entry(w.claims, claim.uid));
         assert_false(has_cdi());
         assert_false(world_recorded(claim.uid));
-        assert_string_equal(w.events, "");
+        /* Of a file that could not be read a person hears, but never of one that was damaged, nor the pod of anything. */
+        assert_null(strstr(w.events, "CheckpointCorrupt"));
+        assert_null(strstr(w.events, "CheckpointMissing"));
+        assert_null(strstr(w.events, "Pod/"));
 }
 
 static void after_prepare(void *u, const char *call, bool worked) {
