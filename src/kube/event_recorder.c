@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <time.h>
 
 #include "base/json.h"
@@ -12,7 +13,10 @@
 #include <uthash.h>
 
 enum {
-        MAX_SERIES = 128,  /* remembered, the oldest idle one goes first */
+        MAX_SERIES = 128,     /* remembered when they are written, the oldest goes first */
+        MAX_UNWRITTEN = 1000, /* with those that are not; the oldest goes first here too */
+        MAX_IN_FLIGHT = 8,    /* Events of a server that hangs must not keep the client from everything else */
+        ATTEMPTS = 36,        /* by the client's pauses about five minutes: who is to read of an outage reads it afterwards */
         MAX_OBJECTS = 256, /* with a token bucket */
         OBJECT_BURST = 25,
         OBJECT_REFILL_MS = 5 * 60 * 1000,
@@ -32,6 +36,8 @@ struct series {
         int64_t first_s, last_s, count;
         bool exists; /* the server has it: patch instead of create */
         bool dirty;  /* changed since the write in flight began */
+        bool waits;  /* in the recorder's list, for its turn to be written */
+        TAILQ_ENTRY(series) waiting;
         struct kube_call *call;
         char key[];
 };
@@ -49,13 +55,12 @@ struct event_recorder {
         uv_timer_t timer; /* of a flush */
         char *component, *host;
         struct series *series;
+        TAILQ_HEAD(, series) waiting;
         struct object *objects;
         size_t n_in_flight;
         void (*flushed)(void *u);
         void *flushed_u;
 };
-
-static void write_event(struct series *s);
 
 /* ---- how much may be said about one object ---- */
 
@@ -110,7 +115,13 @@ static bool may_write(struct event_recorder *r, const struct event_about *about)
 /* ---- series ---- */
 
 static void series_free(struct series *s) {
-        HASH_DEL(s->recorder->series, s);
+        struct event_recorder *r = s->recorder;
+        HASH_DEL(r->series, s);
+        if (s->waits)
+                TAILQ_REMOVE(&r->waiting, s, waiting);
+        if (s->call)
+                r->n_in_flight--;
+        kube_cancel(s->call);
         free(s->api_version);
         free(s->kind);
         free(s->ns);
@@ -127,10 +138,14 @@ static void make_room_for_series(struct event_recorder *r) {
                 return;
         /* uthash keeps the order of insertion. */
         HASH_ITER(hh, r->series, s, next) {
-                if (!s->call) {
+                if (!s->call && !s->waits) {
                         series_free(s);
                         return;
                 }
+        }
+        if (HASH_COUNT(r->series) >= MAX_UNWRITTEN) {
+                log_v(2, "event was not written, too many wait", kv_str("reason", r->series->reason));
+                series_free(r->series);
         }
 }
 
@@ -185,6 +200,23 @@ static void end_flush(struct event_recorder *r) {
                 flushed(r->flushed_u);
 }
 
+static void write_event(struct series *s);
+
+/* Writes what waits, as far as that is allowed at a time. */
+static void pump(struct event_recorder *r) {
+        struct series *s;
+        while (r->n_in_flight < MAX_IN_FLIGHT && (s = TAILQ_FIRST(&r->waiting))) {
+                TAILQ_REMOVE(&r->waiting, s, waiting);
+                s->waits = false;
+                write_event(s);
+        }
+}
+
+static void want_written(struct series *s) {
+        TAILQ_INSERT_TAIL(&s->recorder->waiting, s, waiting);
+        s->waits = true;
+}
+
 static void on_written(void *u, yyjson_val *obj, const struct err *e) {
         struct series *s = u;
         struct event_recorder *r = s->recorder;
@@ -195,6 +227,8 @@ static void on_written(void *u, yyjson_val *obj, const struct err *e) {
                 /* The server forgets Events after an hour: begin another one. */
                 s->exists = false;
                 s->dirty = true;
+        } else if (e && e->kind == ERR_CONFLICT && !s->exists) {
+                s->exists = true; /* the name is ours alone: the answer to an earlier attempt was lost */
         } else if (e) {
                 log_v(2, "event was not written", kv_str("reason", s->reason), kv_err(e));
                 s->dirty = false;
@@ -202,7 +236,10 @@ static void on_written(void *u, yyjson_val *obj, const struct err *e) {
                 s->exists = true;
         }
         if (s->dirty)
-                write_event(s);
+                want_written(s);
+        else if (HASH_COUNT(r->series) > MAX_SERIES)
+                series_free(s);
+        pump(r);
         if (r->n_in_flight == 0 && r->flushed)
                 end_flush(r);
 }
@@ -265,6 +302,7 @@ static void write_event(struct series *s) {
                 .ns = ns,
                 .name = s->event_name,
                 .body = { b.p, b.n },
+                .attempts = ATTEMPTS,
                 .done = on_written,
                 .u = s,
         };
@@ -301,10 +339,14 @@ void event_record(struct event_recorder *r, const struct event_about *about, enu
                 s->dirty = true;
                 return;
         }
-        if (may_write(r, about))
-                write_event(s);
-        else
+        if (s->waits)
+                return;
+        if (may_write(r, about)) {
+                want_written(s);
+                pump(r);
+        } else {
                 log_v(2, "event was held back, too many about this object", kv_str("object", s->name), kv_str("reason", reason));
+        }
 }
 
 /* ---- the recorder ---- */
@@ -326,6 +368,7 @@ struct event_recorder *event_recorder_new(struct kube_client *c, const char *com
         r->loop = kube_client_loop(c);
         r->component = xstrdup(component);
         r->host = dup_or_null(host);
+        TAILQ_INIT(&r->waiting);
         uv_timer_init(r->loop, &r->timer);
         return r;
 }
@@ -340,10 +383,8 @@ void event_recorder_free(struct event_recorder *r) {
 
         if (!r)
                 return;
-        HASH_ITER(hh, r->series, s, next) {
-                kube_cancel(s->call);
-                series_free(s);
-        }
+        HASH_ITER(hh, r->series, s, next)
+        series_free(s);
         HASH_ITER(hh, r->objects, o, next_object)
         drop_object(r, o);
         free(r->component);

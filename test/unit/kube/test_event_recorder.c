@@ -19,8 +19,9 @@ struct world {
         struct event_recorder *r;
         struct fake_conn *waiting; /* the request that is not answered yet */
         bool hold;
-        unsigned creates, patches;
-        int patch_status;
+        unsigned creates, patches, want_creates;
+        bool enough; /* creates have come */
+        int patch_status, create_status;
         char method[16], path[512], body[8192];
         bool flushed;
 };
@@ -36,7 +37,8 @@ static void on_request(void *u, struct fake_conn *c, const struct fake_request *
         if (w->hold)
                 w->waiting = c;
         else
-                fake_reply(c, patch && w->patch_status ? w->patch_status : 200, NULL, "{}");
+                fake_reply(c, patch && w->patch_status ? w->patch_status : !patch && w->create_status ? w->create_status : 200, NULL, "{}");
+        w->enough = w->creates >= w->want_creates;
 }
 
 static int set_up(void **state) {
@@ -173,6 +175,62 @@ static void test_many_series_and_objects_are_bounded(void **state) {
         assert_int_equal(w->creates, 600);
 }
 
+static void test_event_outlives_a_server_that_is_away(void **state) {
+        struct world *w = *state;
+        int port = fake_server_port(w->server);
+        w->want_creates = 1;
+        fake_server_kill(w->server);
+        for (int i = 0; i < 3; i++)
+                event_record(w->r, &node, EVENT_WARNING, "HostIMEXDown", "x");
+        run_for(&w->loop, 2500); /* longer than the client tries by itself */
+        fake_server_free(w->server);
+        w->server = fake_server_new(&w->loop, port, on_request, w);
+        run_until(&w->loop, &w->enough);
+        flush(w);
+        assert_true(w->creates == 1 && w->patches == 1);
+        assert_true(fake_has(w->body, "\"count\":3}"));
+}
+
+static void test_what_waits_for_a_server_that_is_away_is_bounded(void **state) {
+        struct world *w = *state;
+        int port = fake_server_port(w->server);
+        w->want_creates = 1000;
+        fake_server_kill(w->server);
+        for (int i = 0; i < 1500; i++) {
+                _cleanup_(freep) char *name = xasprintf("cd-%d", i);
+                event_record(w->r, &(struct event_about){ "v1", "Pod", "apps", name, NULL }, EVENT_NORMAL, "Joined", "x");
+        }
+        run_for(&w->loop, 50);
+        fake_server_free(w->server);
+        w->server = fake_server_new(&w->loop, port, on_request, w);
+        run_until(&w->loop, &w->enough);
+        flush(w);
+        assert_int_equal(w->creates, 1000); /* the newest */
+        assert_true(fake_has(w->body, "\"name\":\"cd-149"));
+}
+
+static void test_create_whose_answer_was_lost_is_no_failure(void **state) {
+        struct world *w = *state;
+        w->create_status = 409;
+        event_record(w->r, &cd, EVENT_NORMAL, "Joined", "x");
+        flush(w);
+        event_record(w->r, &cd, EVENT_NORMAL, "Joined", "x");
+        flush(w);
+        assert_true(w->creates == 1 && w->patches == 1);
+        assert_true(fake_has(w->body, "\"count\":2}"));
+}
+
+static void test_a_server_that_hangs_is_given_few_at_a_time(void **state) {
+        struct world *w = *state;
+        w->hold = true;
+        for (int i = 0; i < 20; i++)
+                event_record(w->r, &cd, EVENT_NORMAL, "Joined", "x%d", i);
+        while (!w->waiting)
+                run_for(&w->loop, 2);
+        run_for(&w->loop, 50);
+        assert_in_range(w->creates, 1, 8);
+}
+
 static void test_long_texts(void **state) {
         struct world *w = *state;
         _cleanup_(freep) char *name = xcalloc(1, 254), *text = xcalloc(1, 3001);
@@ -208,6 +266,10 @@ int main(void) {
                 T(test_refused_event_is_given_up),
                 T(test_burst_about_one_object_is_limited),
                 T(test_many_series_and_objects_are_bounded),
+                T(test_event_outlives_a_server_that_is_away),
+                T(test_what_waits_for_a_server_that_is_away_is_bounded),
+                T(test_create_whose_answer_was_lost_is_no_failure),
+                T(test_a_server_that_hangs_is_given_few_at_a_time),
                 T(test_long_texts),
                 T(test_flush_has_a_limit),
         };
