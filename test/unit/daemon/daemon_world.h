@@ -1,0 +1,157 @@
+/* daemon_world: the whole daemon in a process of its own, against an API server that the test plays, in the folder of programs.h. The test's
+ * own program is the daemon's, too: its main() begins with `if (daemon_asked(argc, argv)) return be_the_daemon(argv);`. */
+#ifndef TEST_DAEMON_WORLD_H
+#define TEST_DAEMON_WORLD_H
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <uv.h>
+
+static uv_loop_t loop_storage;
+#define TEST_LOOP (&loop_storage)
+#include "programs.h"
+
+#include "daemon/supervisor.h"
+#include "fake_server.h"
+#include "imex/imex_state.h"
+
+#define DOMAIN "dddddddd-0000-0000-0000-000000000000"
+#define CLAIM "cccccccc-0000-0000-0000-000000000000"
+#define POD "bbbbbbbb-0000-0000-0000-000000000000"
+#define CLIQUE "aaaaaaaa-0000-0000-0000-000000000000.1"
+
+static struct fake_server *server;
+static struct fake_conn *watch;
+static pid_t daemon_pid;
+static int exit_status;
+static char patches[16][2048];
+static unsigned n_patches, refuse_patches, n_lists, n_watches;
+static const char *clique_daemons; /* NULL: there is no clique object */
+static int rv = 1;
+
+static inline char *clique_json(void) {
+        return xasprintf("{\"apiVersion\":\"resource.nvidia.com/v1beta1\",\"kind\":\"ComputeDomainClique\",\"metadata\":{\"name\":\"" DOMAIN "." CLIQUE
+                         "\",\"namespace\":\"driver\",\"uid\":\"u\",\"resourceVersion\":\"%d\",\"labels\":{\"resource.nvidia.com/computeDomain\":\"" DOMAIN
+                         "\"},\"annotations\":{\"resource.nvidia.com/imex-name-infix\":\"ab\",\"resource.nvidia.com/num-nodes\":\"2\"}},\"daemons\":[%s]}",
+                         rv, clique_daemons);
+}
+
+static inline void on_request(void *u, struct fake_conn *c, const struct fake_request *r) {
+        _cleanup_(freep) char *item = clique_daemons ? clique_json() : xstrdup(""), *list = NULL;
+
+        if (streq(r->method, "PATCH")) {
+                assert_true(fake_has(r->path, "/api/v1/namespaces/driver/pods/daemon-x"));
+                snprintf(patches[n_patches++ % 16], sizeof patches[0], "%s", r->body);
+                if (refuse_patches) {
+                        refuse_patches--;
+                        fake_reply(c, 403, NULL, "{\"message\":\"no\"}");
+                } else {
+                        fake_reply(c, 200, NULL, "{\"metadata\":{\"name\":\"daemon-x\"}}");
+                }
+        } else if (fake_query(r, "watch")) {
+                n_watches++;
+                watch = c;
+                fake_stream(c);
+        } else {
+                n_lists++;
+                assert_true(fake_has(r->path, "/namespaces/driver/computedomaincliques"));
+                assert_string_equal(fake_query(r, "fieldSelector"), "metadata.name=" DOMAIN "." CLIQUE);
+                list = xasprintf("{\"kind\":\"List\",\"metadata\":{\"resourceVersion\":\"%d\"},\"items\":[%s]}", rv, item);
+                fake_reply(c, 200, NULL, list);
+        }
+}
+
+static inline void tell(const char *daemons) {
+        _cleanup_(freep) char *item = NULL, *event = NULL;
+        const char *type = clique_daemons ? "MODIFIED" : "ADDED";
+
+        rv++;
+        clique_daemons = daemons;
+        item = clique_json();
+        event = xasprintf("{\"type\":\"%s\",\"object\":%s}\n", type, item);
+        fake_chunk(watch, event);
+}
+
+static inline void start_server(int port) {
+        _cleanup_(freep) char *text = NULL;
+
+        server = fake_server_new(TEST_LOOP, port, on_request, NULL);
+        text = xasprintf("{\"apiVersion\":\"v1\",\"kind\":\"Config\",\"current-context\":\"c\",\"contexts\":[{\"name\":\"c\",\"context\":{\"cluster\":\"c\",\"user\":\"u\"}}],"
+                         "\"clusters\":[{\"name\":\"c\",\"cluster\":{\"server\":\"http://127.0.0.1:%d\"}}],\"users\":[{\"name\":\"u\",\"user\":{}}]}",
+                         fake_server_port(server));
+        put("kubeconfig", text, 0644);
+}
+
+static inline int be_the_daemon(char **argv) {
+        _cleanup_(freep) char *kubeconfig = file_join(argv[2], "kubeconfig"), *hosts = file_join(argv[2], "hosts"), *imex = file_join(argv[2], "imex"),
+                              *ctl = file_join(argv[2], "ctl");
+        const struct supervisor_config c = {
+                .clique_id = argv[3], .domain_uid = DOMAIN, .domain_name = "cd", .domain_ns = "default", .claim_uid = CLAIM, .node = "n0",
+                .pod_ip = "10.0.0.1", .pod_uid = POD, .pod = "daemon-x", .pod_ns = "driver", .kubeconfig = kubeconfig, .max_nodes = 4,
+                .dns_names = streq(argv[4], "names"), .dir = argv[2], .hosts_path = hosts, .imex_path = imex, .ctl_path = ctl, .term_grace_ms = 500,
+        };
+        struct err e;
+
+        if (supervisor_run(&c, &e) == 0)
+                return 0;
+        fprintf(stderr, "%s\n", e.msg);
+        return 1;
+}
+
+static inline bool daemon_asked(int argc, char **argv) {
+        return argc == 5 && streq(argv[1], "--daemon");
+}
+
+/* In a program of its own, which shares nothing with the test. `before`: the words of a command that starts it; NULL: none. */
+static inline void run_daemon_by(const char *const *before, const char *clique_id, bool dns_names) {
+        const char *argv[32] = { NULL }, *own[] = { "/proc/self/exe", "--daemon", dir, clique_id, dns_names ? "names" : "addresses" };
+        char self[256] = "";
+        size_t n = 0;
+
+        assert_true(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
+        own[0] = self;
+        for (; before && before[n]; n++)
+                argv[n] = before[n];
+        for (size_t i = 0; i < ARRAY_LEN(own); i++)
+                argv[n++] = own[i];
+        daemon_pid = fork();
+        if (daemon_pid == 0) {
+                execvp(argv[0], (char *const *)(uintptr_t)argv);
+                _exit(127);
+        }
+        exit_status = -1;
+}
+
+static inline void run_daemon(const char *clique_id, bool dns_names) {
+        run_daemon_by(NULL, clique_id, dns_names);
+}
+
+static inline bool exited(void) {
+        int status;
+
+        if (daemon_pid && waitpid(daemon_pid, &status, WNOHANG) == daemon_pid) {
+                exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+                daemon_pid = 0;
+        }
+        return !daemon_pid;
+}
+
+static struct imex_state state_now;
+static bool held;
+
+static inline bool read_state(void) {
+        struct err e;
+
+        return imex_state_read(dir, &state_now, &held, &e) == 0;
+}
+
+static inline bool state_ready(void) { return read_state() && held && state_now.ready; }
+static inline bool watching(void) { return watch != NULL; }
+static inline bool patched(void) { return n_patches > 0; }
+static inline bool patched_ready(void) { return patched() && strstr(patches[n_patches - 1], "imex.resource.nvidia.com/ready\":\"true\""); }
+
+#define ME "{\"nodeName\":\"n0\",\"ipAddress\":\"\",\"cliqueID\":\"" CLIQUE "\",\"index\":2,\"status\":\"NotReady\"}"
+#define PEER "{\"nodeName\":\"n1\",\"ipAddress\":\"10.0.0.2\",\"cliqueID\":\"" CLIQUE "\",\"index\":0,\"status\":\"NotReady\"}"
+
+#endif
