@@ -606,7 +606,7 @@ void kube_discover_resource_api(struct kube_client *c, kube_ready_fn *fn, void *
         pump(c);
 }
 
-void kube_client__undiscover(struct kube_client *c, kube_ready_fn *fn, void *u) {
+void kube_undiscover_resource_api(struct kube_client *c, kube_ready_fn *fn, void *u) {
         struct waiter *w, *next;
         for (w = TAILQ_FIRST(&c->waiters); w; w = next) {
                 next = TAILQ_NEXT(w, entry);

@@ -46,6 +46,8 @@ extern const struct kube_resource kube_nodes, kube_pods, kube_events, kube_lease
  * Informers ask by themselves. */
 typedef void(kube_ready_fn)(void *u, const struct err *e);
 void kube_discover_resource_api(struct kube_client *c, kube_ready_fn *fn, void *u);
+/* Takes that back: fn will not be called. Whoever asked and goes before the client must. */
+void kube_undiscover_resource_api(struct kube_client *c, kube_ready_fn *fn, void *u);
 /* "v1", "v1beta2", "v1beta1"; NULL before discovery. */
 const char *kube_resource_api(const struct kube_client *c);
 

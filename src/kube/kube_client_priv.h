@@ -48,7 +48,5 @@ bool kube_client__away(const struct err *e);
 
 /* Whether requests for this resource can be made, or its version is yet to be discovered. */
 bool kube_client__knows(const struct kube_client *c, const struct kube_resource *res);
-/* Takes back kube_discover_resource_api(c, fn, u). */
-void kube_client__undiscover(struct kube_client *c, kube_ready_fn *fn, void *u);
 
 #endif

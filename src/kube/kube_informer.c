@@ -522,7 +522,7 @@ void kube_informer_free(struct kube_informer *i) {
         http_cancel(TAKE(i->watch));
         kube_client__unhope(i->client, &i->hope);
         if (i->asked_version)
-                kube_client__undiscover(i->client, on_version, i);
+                kube_undiscover_resource_api(i->client, on_version, i);
         if (i->busy == 0)
                 destroy(i);
 }

@@ -607,6 +607,7 @@ bool claims_stuck(const struct claims *c) {
 void claims_free(struct claims *c) {
         if (!c)
                 return;
+        kube_undiscover_resource_api(c->o.kube, on_api_known, c);
         while (!TAILQ_EMPTY(&c->ops))
                 op_free(TAILQ_FIRST(&c->ops));
         while (!LIST_EMPTY(&c->lost)) {

@@ -133,6 +133,12 @@ void kube_discover_resource_api(struct kube_client *c, kube_ready_fn *fn, void *
         ready_u = u;
 }
 
+void kube_undiscover_resource_api(struct kube_client *c, kube_ready_fn *fn, void *u) {
+        (void)c;
+        if (ready_fn == fn && ready_u == u)
+                ready_fn = NULL;
+}
+
 static void list_domains(const char *ns, bool cached, struct buf *out) {
         buf_adds(out, "{\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[");
         for (size_t i = 0, n = 0; i < n_domain_objects; i++) {
@@ -519,7 +525,6 @@ int world_teardown(void **state) {
         if (w.lock_fd >= 0)
                 close(w.lock_fd);
         claims_free(w.claims);
-        ready_fn = NULL;
         uv_run(&w.loop, UV_RUN_DEFAULT);
         plugin_metrics_done(&w.metrics);
         tree_remove(w.dir);

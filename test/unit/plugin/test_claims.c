@@ -189,6 +189,22 @@ static void api_version_unknown_at_first(void **state) {
         world_wait(&op, PREPARED);
 }
 
+/* The client lives on for the last Events when the plugin ends. */
+static void plugin_that_ended_is_not_told_the_api_version(void **state) {
+        (void)state;
+        struct dra_op op = { 0 };
+        world_stop(w.claims);
+        w.api_unknown = true;
+        world_start(BOOT);
+        prepare(&op, "c1", CLAIM_1);
+        world_turn();
+        world_stop(w.claims);
+        w.claims = NULL;
+        w.api_unknown = false;
+        world_turn(); /* tells whoever still asks */
+        assert_int_equal(op.answer, PENDING);
+}
+
 static void fabric_registration_that_completes_late(void **state) {
         (void)state;
         struct dra_op op = { 0 };
@@ -457,6 +473,7 @@ int main(void) {
                 T(deadline_without_a_daemon_says_that),
                 T(deadline_with_the_api_server_away_says_that),
                 T(api_version_unknown_at_first),
+                T(plugin_that_ended_is_not_told_the_api_version),
                 T(fabric_registration_that_completes_late),
                 T(domain_deleted_while_a_channel_waits),
                 T(kubelet_hangs_up),
