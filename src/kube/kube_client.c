@@ -44,7 +44,7 @@ struct kube_call {
         struct kube_client *client;
         enum call_state state;
         uint64_t due_ms;
-        unsigned attempts, failed;
+        unsigned attempts, failed, backoff_max_ms;
         bool token_refreshed;
         bool away;    /* waits because no answer came */
         bool refused; /* `refusal` is the whole answer: the request cannot be made */
@@ -55,6 +55,7 @@ struct kube_call {
         unsigned timeout_ms;
         struct http_call *http;
         kube_done_fn *done;
+        kube_retry_fn *retry;
         void *u;
 };
 
@@ -288,33 +289,36 @@ static void call_finish(struct kube_call *call, yyjson_val *obj, const struct er
         pump(c);
 }
 
-/* Whether the same request may be answered otherwise later. A write that was cut off may have been done: a repeated create then says
- * "already exists", and all our other verbs can be repeated. */
-static bool worth_retry(const struct http_response *r) {
-        if (r->transport)
-                return r->transport->kind == ERR_RETRY;
-        return r->status == 429 || (r->status >= 500 && r->status != 501 && r->status != 505);
+/* True: the answer is a success, and *ret what it holds (NULL: nothing). */
+static bool take_answer(const struct http_response *r, yyjson_doc **ret, struct err *e, int *ret_wait_s) {
+        *ret = NULL;
+        if (r->transport || r->status < 200 || r->status >= 300) {
+                kube_client__error(r, e, ret_wait_s);
+                return false;
+        }
+        *ret = r->body_len ? yyjson_read(r->body, r->body_len, 0) : NULL;
+        if (!r->body_len || *ret)
+                return true;
+        *ret_wait_s = -1;
+        err_set(e, ERR_RETRY, r->status, "the answer is no JSON");
+        return false;
 }
 
 static void on_answer(void *u, const struct http_response *r) {
         struct kube_call *call = u;
         struct kube_client *c = call->client;
+        yyjson_doc *doc;
         struct err e;
         int wait_s;
 
         call->http = NULL;
         if (!r->transport && r->status < 500)
                 kube_client__heard(c);
-        if (!r->transport && r->status >= 200 && r->status < 300) {
-                yyjson_doc *doc = r->body_len ? yyjson_read(r->body, r->body_len, 0) : NULL;
-                if (r->body_len && !doc)
-                        err_set(&e, ERR_RETRY, r->status, "the answer is no JSON");
-                call_finish(call, doc ? yyjson_doc_get_root(doc) : NULL, r->body_len && !doc ? &e : NULL);
+        if (take_answer(r, &doc, &e, &wait_s)) {
+                call_finish(call, doc ? yyjson_doc_get_root(doc) : NULL, NULL);
                 yyjson_doc_free(doc);
                 return;
         }
-
-        kube_client__error(r, &e, &wait_s);
         if (r->status == 401 && c->token_file && !call->token_refreshed) {
                 call->token_refreshed = true;
                 c->token_stale = true;
@@ -324,11 +328,13 @@ static void on_answer(void *u, const struct http_response *r) {
                 return;
         }
         call->failed++;
-        if (!worth_retry(r) || call->failed >= call->attempts) {
+        /* A write that was cut off may have been done: a repeated create then says "already exists", and all our other verbs can be
+         * repeated. */
+        if (e.kind != ERR_RETRY || call->failed >= call->attempts) {
                 call_finish(call, NULL, &e);
                 return;
         }
-        uint64_t ms = backoff_ms(BACKOFF_MIN_MS, BACKOFF_MAX_MS, call->failed);
+        uint64_t ms = backoff_ms(BACKOFF_MIN_MS, call->backoff_max_ms, call->failed);
         if (wait_s > 0) {
                 uint64_t asked = (uint64_t)(wait_s > MAX_WAIT_S ? MAX_WAIT_S : wait_s) * 1000;
                 ms = ms < asked ? asked + ms : ms; /* never earlier than asked, and not all at the same moment */
@@ -339,6 +345,8 @@ static void on_answer(void *u, const struct http_response *r) {
         call_wait(call, now_ms(c) + ms);
         call->away = kube_client__away(&e);
         c->n_away += call->away;
+        if (call->retry)
+                call->retry(call->u, &e); /* it may be cancelled in there */
         pump(c);
 }
 
@@ -490,6 +498,7 @@ static struct kube_call *call_new(struct kube_client *c, kube_done_fn *done, voi
         BUG_ON(!done);
         call->client = c;
         call->attempts = DEFAULT_ATTEMPTS;
+        call->backoff_max_ms = BACKOFF_MAX_MS;
         call->timeout_ms = DEFAULT_TIMEOUT_MS;
         call->done = done;
         call->u = u;
@@ -506,6 +515,9 @@ struct kube_call *kube_start(struct kube_client *c, const struct kube_request *r
                 call->attempts = r->attempts;
         if (r->timeout_ms)
                 call->timeout_ms = r->timeout_ms;
+        if (r->backoff_max_ms)
+                call->backoff_max_ms = r->backoff_max_ms;
+        call->retry = r->retry;
         if (r->body.n) {
                 call->body = xstrndup(r->body.p, r->body.n);
                 call->body_len = r->body.n;

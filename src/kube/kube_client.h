@@ -1,8 +1,10 @@
 /* kube_client: requests to the Kubernetes API, on the loop.
  *
- * Answers 429 and 5xx with Retry-After, and connection failures, are retried inside with exponential back-off and jitter (up to
- * `attempts`); what is left reaches the caller as an error whose kind says what he may do: 404 NOT_FOUND, 409 CONFLICT (code 409; message
- * "already exists" included), 410 GONE, 401/403 DENIED, 400/422 INVALID, the rest RETRY. The text is the server's Status.message. */
+ * An answer that is no 2xx, or none at all, is an error whose kind says what may be done: 404 NOT_FOUND, 409 CONFLICT (code 409; message
+ * "already exists" included), 410 GONE, 401/403 DENIED, 400/422 INVALID, the rest RETRY (429, 5xx, connection failures, and what only a
+ * proxy would say: a redirection, a page instead of JSON). The text is the server's Status.message. RETRY is tried again inside, up to
+ * `attempts`, with exponential back-off and jitter, after Retry-After, and at once when a server that was away is back; what is left
+ * reaches the caller. */
 #ifndef KUBE_KUBE_CLIENT_H
 #define KUBE_KUBE_CLIENT_H
 
@@ -63,6 +65,8 @@ enum kube_verb {
 
 /* Once, never from inside kube_start. obj is the root of the answer (or NULL), valid during the call only; e is NULL on success. */
 typedef void(kube_done_fn)(void *u, yyjson_val *obj, const struct err *e);
+/* An attempt failed, and there will be another. */
+typedef void(kube_retry_fn)(void *u, const struct err *e);
 
 struct kube_request {
         enum kube_verb verb;
@@ -76,7 +80,9 @@ struct kube_request {
         bool metadata_only;            /* asks for PartialObjectMetadata(List) */
         unsigned timeout_ms;           /* of one attempt; 0: 30 s */
         unsigned attempts;             /* 0: 5; UINT_MAX: for ever */
+        unsigned backoff_max_ms;       /* between attempts; 0: 10 s */
         kube_done_fn *done;
+        kube_retry_fn *retry; /* or NULL */
         void *u;
 };
 

@@ -1,6 +1,7 @@
 #include "plugin/lookup.h"
 
 #include <ctype.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/queue.h>
 
@@ -21,6 +22,7 @@ struct lookup {
         struct lookup_list *list;
         size_t cap;
         lookup_done_fn *fn;
+        kube_retry_fn *retry;
         void *u;
 };
 
@@ -97,6 +99,11 @@ static void on_page(void *u, yyjson_val *obj, const struct err *e) {
                 finish(l, NULL);
 }
 
+static void on_retry(void *u, const struct err *e) {
+        struct lookup *l = u;
+        l->retry(l->u, e);
+}
+
 static void next_page(struct lookup *l, const char *token) {
         struct buf query = BUF_INIT(16384);
         /* The cache answers whole lists only. */
@@ -118,13 +125,16 @@ static void next_page(struct lookup *l, const char *token) {
                                                 .ns = l->ns,
                                                 .query = buf_str(&query),
                                                 .metadata_only = true,
+                                                .attempts = UINT_MAX,
+                                                .backoff_max_ms = LOOKUP_BACKOFF_MAX_MS,
                                                 .done = on_page,
+                                                .retry = on_retry,
                                                 .u = l,
                                         });
         buf_done(&query);
 }
 
-struct lookup *lookup_start(struct kube_client *c, const char *ns, bool fresh, lookup_done_fn *fn, void *u) {
+struct lookup *lookup_start(struct kube_client *c, const char *ns, bool fresh, lookup_done_fn *fn, kube_retry_fn *retry, void *u) {
         struct lookup *l = xnew(struct lookup);
         struct arena *a = arena_new(1024);
         l->client = c;
@@ -133,6 +143,7 @@ struct lookup *lookup_start(struct kube_client *c, const char *ns, bool fresh, l
         l->list = arena_alloc(a, sizeof *l->list);
         l->list->arena = a;
         l->fn = fn;
+        l->retry = retry;
         l->u = u;
         next_page(l, NULL);
         return l;

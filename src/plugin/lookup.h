@@ -22,12 +22,15 @@ struct lookup_list {
 void lookup_list_free(struct lookup_list *l);
 const struct lookup_domain *lookup_find(const struct lookup_list *l, const char *uid);
 
+/* While a claim waits for an answer: long enough to be no burden on a server in trouble, short enough to notice that it is well again. */
+enum { LOOKUP_BACKOFF_MAX_MS = 4000 };
+
 struct lookup;
 /* Once, never from inside; the list is the callback's to free, NULL on error. */
 typedef void(lookup_done_fn)(void *u, struct lookup_list *l, const struct err *e);
-/* ns NULL: all namespaces. `fresh`: with all that was written before; else what the API server has in its cache, which costs it no question to
- * the store and may miss the latest. */
-struct lookup *lookup_start(struct kube_client *c, const char *ns, bool fresh, lookup_done_fn *fn, void *u);
+/* ns NULL: all namespaces. `fresh`: with all that was written before; else what the API server has in its cache, which costs it no question
+ * to the store and may miss the latest. Asks for as long as the server may yet answer, and tells `retry` why it has not. */
+struct lookup *lookup_start(struct kube_client *c, const char *ns, bool fresh, lookup_done_fn *fn, kube_retry_fn *retry, void *u);
 void lookup_cancel(struct lookup *l);
 
 /* Namespaces watched, shared by all who wait in one. */

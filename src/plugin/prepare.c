@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,10 +11,14 @@
 #include "plugin/claims_priv.h"
 #include "plugin/edits.h"
 
-/* ---- fetching: the claim, and the domains of its namespace ---- */
+/* ---- fetching: the claim, and the domains of its namespace; for as long as the kubelet waits ---- */
 
-static void start_lookup(struct op *op, const char *ns, bool fresh);
 static void fetched_some(struct op *op);
+
+static void on_domains_retry(void *u, const struct err *e) {
+        struct op *op = u;
+        snprintf(op->msg, sizeof op->msg, "cannot list ComputeDomains: %s", e->msg);
+}
 
 static void on_domains(void *u, struct lookup_list *l, const struct err *e) {
         struct op *op = u;
@@ -23,11 +28,8 @@ static void on_domains(void *u, struct lookup_list *l, const struct err *e) {
                 fetched_some(op);
                 return;
         }
-        snprintf(op->msg, sizeof op->msg, "cannot list ComputeDomains: %s", e->msg);
-        if (e->kind == ERR_RETRY)
-                start_lookup(op, op->domains_all ? NULL : op->ns, op->domains_fresh);
-        else
-                claims__fail(op, op->msg);
+        on_domains_retry(op, e);
+        claims__fail(op, op->msg);
 }
 
 static void start_lookup(struct op *op, const char *ns, bool fresh) {
@@ -36,23 +38,21 @@ static void start_lookup(struct op *op, const char *ns, bool fresh) {
         op->domains = NULL;
         op->domains_all = !ns;
         op->domains_fresh = fresh;
-        op->lookup = lookup_start(op->c->o.kube, ns, fresh, on_domains, op);
+        op->lookup = lookup_start(op->c->o.kube, ns, fresh, on_domains, on_domains_retry, op);
 }
 
-static void start_get(struct op *op);
+static void on_claim_retry(void *u, const struct err *e) {
+        struct op *op = u;
+        snprintf(op->msg, sizeof op->msg, "cannot read the ResourceClaim: %s", e->msg);
+}
 
 static void on_claim(void *u, yyjson_val *obj, const struct err *error) {
         struct op *op = u;
         struct err e;
         op->get = NULL;
         op->get_ns = uv_hrtime() - op->began_ns;
-        if (error && error->kind == ERR_RETRY) {
-                snprintf(op->msg, sizeof op->msg, "cannot read the ResourceClaim: %s", error->msg);
-                start_get(op);
-                return;
-        }
         if (error) {
-                snprintf(op->msg, sizeof op->msg, "cannot read the ResourceClaim: %s", error->msg);
+                on_claim_retry(op, error);
                 claims__fail(op, op->msg);
                 return;
         }
@@ -69,10 +69,15 @@ static void start_get(struct op *op) {
                 snprintf(op->msg, sizeof op->msg, "the Kubernetes API server has not yet said which version of resource.k8s.io it serves");
                 return; /* prepare_api_known() */
         }
-        op->get = kube_start(
-                op->c->o.kube,
-                &(struct kube_request){
-                        .verb = KUBE_GET, .res = &kube_resource_claims, .ns = op->ns, .name = op->name, .done = on_claim, .u = op });
+        op->get = kube_start(op->c->o.kube, &(struct kube_request){ .verb = KUBE_GET,
+                                                                    .res = &kube_resource_claims,
+                                                                    .ns = op->ns,
+                                                                    .name = op->name,
+                                                                    .attempts = UINT_MAX,
+                                                                    .backoff_max_ms = LOOKUP_BACKOFF_MAX_MS,
+                                                                    .done = on_claim,
+                                                                    .retry = on_claim_retry,
+                                                                    .u = op });
 }
 
 static void fetched_some(struct op *op) {

@@ -26,7 +26,7 @@ struct world {
         char token_file[64];
 
         bool done, ok;
-        unsigned n_done;
+        unsigned n_done, n_retries;
         struct err err;
         char name[256];
         struct kube_call *call;
@@ -284,9 +284,43 @@ static void test_connection_loss_is_retried(void **state) {
 static void test_answer_that_is_no_json(void **state) {
         struct world *w = *state;
         w->answer = "<html>";
-        finish(w, (struct kube_request){ .verb = KUBE_GET, .res = &kube_pods, .ns = "a", .name = "p" });
+        finish(w, (struct kube_request){ .verb = KUBE_GET, .res = &kube_pods, .ns = "a", .name = "p", .attempts = 2 });
         assert_int_equal(w->err.kind, ERR_RETRY);
-        assert_int_equal(w->calls, 1);
+        assert_int_equal(w->calls, 2);
+}
+
+static void on_retry(void *u, const struct err *e) {
+        struct world *w = u;
+        w->n_retries++;
+        w->err = *e;
+}
+
+/* 100, 200, 250, 250 ms, ... each +-25 %, whatever it is that may change. */
+static void test_for_ever_is_with_growing_pauses(void **state) {
+        static const int statuses[] = { 503, 501, 505, 500, 429, 408, 302, 200 };
+        struct world *w = *state;
+        for (size_t i = 0; i < ARRAY_LEN(statuses); i++) {
+                w->calls = w->n_retries = w->n_done = 0;
+                w->failures_first = UINT_MAX;
+                w->failure = statuses[i];
+                w->failure_body = "etcd is asleep";
+                start(w, (struct kube_request){ .verb = KUBE_GET,
+                                                .res = &kube_pods,
+                                                .ns = "a",
+                                                .name = "p",
+                                                .attempts = UINT_MAX,
+                                                .backoff_max_ms = 250,
+                                                .retry = on_retry });
+                run_for(&w->loop, 700);
+                assert_int_equal(w->n_done, 0);
+                assert_in_range(w->calls, 3, 6);
+                assert_in_range(w->n_retries, w->calls - 1, w->calls);
+                assert_int_equal(w->err.kind, ERR_RETRY);
+                assert_non_null(strstr(w->err.msg, statuses[i] == 200 ? "no JSON" : "etcd is asleep"));
+                w->failures_first = 0;
+                run_until(&w->loop, &w->done);
+                assert_true(w->ok);
+        }
 }
 
 static void test_empty_answer_is_success(void **state) {
@@ -488,6 +522,7 @@ int main(void) {
                 T(test_retry_after_in_the_status_is_kept),
                 T(test_connection_loss_is_retried),
                 T(test_answer_that_is_no_json),
+                T(test_for_ever_is_with_growing_pauses),
                 T(test_empty_answer_is_success),
                 T(test_hung_server_is_retried),
                 T(test_cancel_in_each_phase),

@@ -1,5 +1,6 @@
 #include "fake_world.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -26,8 +27,9 @@ struct kube_call {
         enum kube_verb verb;
         const struct kube_resource *res;
         char ns[64], name[64];
-        bool cached;
+        bool cached, ends;
         kube_done_fn *done;
+        kube_retry_fn *retry;
         void *u;
 };
 static TAILQ_HEAD(calls, kube_call) calls = TAILQ_HEAD_INITIALIZER(calls);
@@ -106,7 +108,9 @@ struct kube_call *kube_start(struct kube_client *c, const struct kube_request *r
         snprintf(call->ns, sizeof call->ns, "%s", str_or(r->ns, ""));
         snprintf(call->name, sizeof call->name, "%s", str_or(r->name, ""));
         call->cached = r->query && strstr(r->query, "resourceVersion=0");
+        call->ends = r->attempts != UINT_MAX;
         call->done = r->done;
+        call->retry = r->retry;
         call->u = r->u;
         TAILQ_INSERT_TAIL(&calls, call, link);
         w.requests++;
@@ -154,7 +158,27 @@ static void list_domains(const char *ns, bool cached, struct buf *out) {
         buf_adds(out, "]}");
 }
 
+/* As the client does: who asks for ever stays. */
+static bool refuse_one(void) {
+        struct kube_call *call;
+        struct err e;
+        err_set(&e, ERR_RETRY, 503, "%s", w.api_refuses);
+        TAILQ_FOREACH(call, &calls, link) {
+                if (call->ends) {
+                        TAILQ_REMOVE(&calls, call, link);
+                        call->done(call->u, NULL, &e);
+                        free(call);
+                        return true;
+                }
+                if (call->retry)
+                        call->retry(call->u, &e);
+        }
+        return false;
+}
+
 static bool serve_one(void) {
+        if (w.api_refuses)
+                return refuse_one();
         struct kube_call *call = TAILQ_FIRST(&calls);
         struct buf text = BUF_INIT(1 << 20);
         struct err e;

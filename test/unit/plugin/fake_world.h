@@ -43,6 +43,7 @@ extern struct world {
         const char *host_says;        /* the last answer of the host's IMEX */
         bool hurried, host_hurried, api_down, api_unknown;
         bool old_cache;    /* lists from the API server's cache do not have the domains yet */
+        const char *api_refuses; /* what the API server says instead of an answer that it may yet give; NULL: nothing */
         unsigned requests; /* to the API server so far */
         char events[2000]; /* "Kind/name reason: message\n" */
         struct plugin_metrics metrics;

@@ -175,6 +175,25 @@ static void deadline_with_the_api_server_away_says_that(void **state) {
         assert_false(world_recorded(CLAIM_1));
 }
 
+/* One request each, which the client repeats in its own measure: none of ours on top. */
+static void api_server_that_refuses_for_a_while_is_not_asked_more_often(void **state) {
+        (void)state;
+        struct dra_op op = { 0 }, late = { .timeout_ms = 100 };
+        daemon_ready();
+        unsigned requests = w.requests;
+        w.api_refuses = "etcd is asleep";
+        prepare(&op, "c1", CLAIM_1);
+        for (int i = 0; i < 20; i++)
+                world_turn();
+        assert_int_equal(op.answer, PENDING);
+        assert_int_equal(w.requests - requests, 2); /* the claim, and the domains of its namespace */
+        prepare(&late, "c2", CLAIM_2);
+        world_wait(&late, FAILED);
+        assert_non_null(strstr(late.msg, "etcd is asleep"));
+        w.api_refuses = NULL;
+        world_wait(&op, PREPARED);
+}
+
 static void api_version_unknown_at_first(void **state) {
         (void)state;
         struct dra_op op = { 0 };
@@ -472,6 +491,7 @@ int main(void) {
                 T(deadline_answers_with_the_daemons_words),
                 T(deadline_without_a_daemon_says_that),
                 T(deadline_with_the_api_server_away_says_that),
+                T(api_server_that_refuses_for_a_while_is_not_asked_more_often),
                 T(api_version_unknown_at_first),
                 T(plugin_that_ended_is_not_told_the_api_version),
                 T(fabric_registration_that_completes_late),
