@@ -317,29 +317,47 @@ def own_namespace(k):
         k.create("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NS}})
 
 
-def main():
-    p = argparse.ArgumentParser(description=__doc__)
+def arguments(description, pairs):
+    p = argparse.ArgumentParser(description=description)
     p.add_argument("--kubectl", required=True)
     p.add_argument("--audit-log", required=True)
-    p.add_argument("--disk", required=True, help="a folder on the disk that holds the plugins' state")
-    p.add_argument("--kill-pod", required=True, help="a command that kills (-9) the pod named by its last argument")
-    p.add_argument("--pairs", type=int, default=5)
+    p.add_argument("--pairs", type=int, default=pairs)
     p.add_argument("--sizes", default="2,12")
-    p.add_argument("--settle", type=int, default=60, help="seconds between a formation and the measuring of memory")
-    p.add_argument("--output", help="writes the table there as Markdown too")
-    a = p.parse_args()
+    p.add_argument("--output", help="appends the table there as Markdown too")
+    return p
 
+
+def begin(a):
+    """A Bench on the cluster that the arguments name, after one formation that is not measured; its Audit; the sizes to measure."""
     log = lambda text: print(f"bench: {text}", file=sys.stderr, flush=True)
     k = Cluster(a.kubectl)
     own_namespace(k)
-    bench, audit = Bench(k, log), Audit(a.audit_log)
-    sizes = [int(s) for s in a.sizes.split(",")]
-    rows, timelines, writes = [], {}, {}
-    row = lambda what, value, bar="", note="": rows.append((what, value, bar, note))
-
+    bench, sizes = Bench(k, log), [int(s) for s in a.sizes.split(",")]
     log("one formation first, not measured")
     _, _, name = bench.form(sizes[0], True)
     bench.remove(name, True)
+    return bench, Audit(a.audit_log), sizes
+
+
+def publish(lines, path):
+    """Prints them, with an empty line below, and appends them to a file, if one is wanted."""
+    text = "\n".join(lines) + "\n\n"
+    print(text, end="")
+    if path:
+        with open(path, "a") as f:
+            f.write(text)
+
+
+def main():
+    p = arguments(__doc__, 5)
+    p.add_argument("--disk", required=True, help="a folder on the disk that holds the plugins' state")
+    p.add_argument("--kill-pod", required=True, help="a command that kills (-9) the pod named by its last argument")
+    p.add_argument("--settle", type=int, default=60, help="seconds between a formation and the measuring of memory")
+    a = p.parse_args()
+    bench, audit, sizes = begin(a)
+    k, log = bench.k, bench.log
+    rows, timelines, writes = [], {}, {}
+    row = lambda what, value, bar="", note="": rows.append((what, value, bar, note))
 
     for n in sizes:
         plain, formed, gone, timelines[n] = bench.pairs(n, a.pairs)
@@ -400,10 +418,7 @@ def main():
             out += ["", f"Timeline of a median formation of {n} nodes (seconds after the first request: first, last):", "",
                     "| step | first | last | how many |", "|---|---|---|---|"]
             out += [f"| {step} | {first:.2f} | {last:.2f} | {count} |" for step, first, last, count in lines]
-    print("\n".join(out))
-    if a.output:
-        with open(a.output, "w") as f:
-            f.write("\n".join(out) + "\n")
+    publish(out, a.output)
 
 
 if __name__ == "__main__":

@@ -3,12 +3,9 @@
 As in bench.py, each duration is compared with the same Job without any claim in the same run, in turns. The cluster, the hosts' IMEX, the
 image and the chart are set up by ./run, which calls this."""
 
-import argparse
 import statistics
-import sys
 
-from bench import CD_GROUP, NS, Audit, Bench, domain, own_namespace, percentile, prepare_times, table
-from kubeapi import Cluster
+from bench import CD_GROUP, NS, arguments, begin, domain, percentile, prepare_times, publish, table
 
 STANDING = "stands"
 
@@ -22,25 +19,12 @@ def healthy(bench, name, status):
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__)
-    p.add_argument("--kubectl", required=True)
-    p.add_argument("--audit-log", required=True)
-    p.add_argument("--pairs", type=int, default=11)
-    p.add_argument("--sizes", default="2,12")
-    p.add_argument("--output", help="appends the table there as Markdown too")
-    a = p.parse_args()
-
-    log = lambda text: print(f"bench: {text}", file=sys.stderr, flush=True)
-    k = Cluster(a.kubectl)
-    own_namespace(k)
-    bench, audit = Bench(k, log), Audit(a.audit_log)
-    sizes = [int(s) for s in a.sizes.split(",")]
+    a = arguments(__doc__, 11).parse_args()
+    bench, audit, sizes = begin(a)
+    k, log = bench.k, bench.log
     rows, writes = [], {}
     row = lambda what, value, bar="", note="": rows.append((what, value, bar, note))
 
-    log("one formation first, not measured")
-    _, _, name = bench.form(sizes[0], True)
-    bench.remove(name, True)
     k.create(f"{CD_GROUP}/namespaces/{NS}/computedomains", domain(STANDING))
     healthy(bench, STANDING, "Unknown")
 
@@ -84,11 +68,7 @@ def main():
     k.delete(f"{CD_GROUP}/namespaces/{NS}/computedomains/{STANDING}")
     bench.domains.wait(lambda domains: not domains, 60, "ComputeDomain gone")
 
-    out = table(rows)
-    print("\n".join(out))
-    if a.output:
-        with open(a.output, "a") as f:
-            f.write("\n" + "\n".join(out) + "\n")
+    publish(table(rows), a.output)
 
 
 if __name__ == "__main__":
