@@ -1,5 +1,5 @@
-/* kill -9 before any step of a daemon that forms its domain, takes in a peer and leaves: nobody believes what it left behind, and the next one
- * in the same folder becomes ready, with one nvidia-imex.
+/* kill -9 before any step of a daemon that forms its domain, takes in a peer and leaves: nobody believes what it left behind, and the next
+ * one in the same folder becomes ready, with one nvidia-imex.
  *
  * strace kills the daemon at its first, second, third, ... call of a system call, until a run gets through; from the twentieth on it skips
  * some, more and more. As in its container the daemon is the first process of a PID namespace, so that its nvidia-imex, which is the
@@ -118,17 +118,25 @@ static void end_daemon(void) {
 
 /* SYSCALLS and N: kill it there; NULL: let it live. */
 static void begin(const char *syscalls, unsigned n) {
-        _cleanup_(freep) char *trace = xasprintf("trace=%s", syscalls ? syscalls : ""), *inject = xasprintf("inject=%s:signal=KILL:when=%u", syscalls ? syscalls : "", n);
-        const char *words[] = { "/proc/self/exe", "--first", syscalls ? "strace" : NULL, "-D", "-qq", "-o", "/dev/null", "-e", trace, "-e", inject, NULL };
+        _cleanup_(freep) char *trace = xasprintf("trace=%s", syscalls ? syscalls : ""),
+                              *inject = xasprintf("inject=%s:signal=KILL:when=%u", syscalls ? syscalls : "", n);
+        const char *words[] = { "/proc/self/exe", "--first", syscalls ? "strace" : NULL, "-D", "-qq", "-o", "/dev/null", "-e", trace, "-e",
+                                inject,           NULL };
 
         n_patches = n_lists = n_watches = 0;
         watch = NULL;
         run_daemon_by(words, CLIQUE, true);
 }
 
-static bool formed(void) { return exited() || (patched_ready() && state_ready() && watching()); }
-static bool peer_is_known(void) { return exited() || count("hosts", "10.0.0.2\tcompute-domain-daemon-ab-0000\n") == 1; }
-static bool formed_alone(void) { return !exited() && formed(); }
+static bool formed(void) {
+        return exited() || (patched_ready() && state_ready() && watching());
+}
+static bool peer_is_known(void) {
+        return exited() || count("hosts", "10.0.0.2\tcompute-domain-daemon-ab-0000\n") == 1;
+}
+static bool formed_alone(void) {
+        return !exited() && formed();
+}
 
 static void forms_takes_in_a_peer_and_leaves(void) {
         assert_true(within(20000, formed));
@@ -191,13 +199,27 @@ static void killed_at(const char *syscalls, unsigned at_least) {
         assert_true(n > at_least);
 }
 
-static void daemon_killed_at_each_rename(void **state) { killed_at("?rename,?renameat,renameat2", 5); }
-static void daemon_killed_at_each_removal_and_new_folder(void **state) { killed_at("?unlink,unlinkat,?mkdir,mkdirat", 5); }
-static void daemon_killed_at_each_lock(void **state) { killed_at("fcntl,flock", 5); }
-static void daemon_killed_at_each_new_process(void **state) { killed_at("clone,?clone3,?fork,?vfork", 2); }
-static void daemon_killed_at_each_connection(void **state) { killed_at("connect", 1); }
-static void daemon_killed_at_each_request(void **state) { killed_at("sendto,sendmsg", 3); }
-static void daemon_killed_at_each_write(void **state) { killed_at("write,writev,pwrite64,ftruncate", 20); }
+static void daemon_killed_at_each_rename(void **state) {
+        killed_at("?rename,?renameat,renameat2", 5);
+}
+static void daemon_killed_at_each_removal_and_new_folder(void **state) {
+        killed_at("?unlink,unlinkat,?mkdir,mkdirat", 5);
+}
+static void daemon_killed_at_each_lock(void **state) {
+        killed_at("fcntl,flock", 5);
+}
+static void daemon_killed_at_each_new_process(void **state) {
+        killed_at("clone,?clone3,?fork,?vfork", 2);
+}
+static void daemon_killed_at_each_connection(void **state) {
+        killed_at("connect", 1);
+}
+static void daemon_killed_at_each_request(void **state) {
+        killed_at("sendto,sendmsg", 3);
+}
+static void daemon_killed_at_each_write(void **state) {
+        killed_at("write,writev,pwrite64,ftruncate", 20);
+}
 
 static int set_up(void **state) {
         _cleanup_(freep) char *copies = NULL;
@@ -205,7 +227,8 @@ static int set_up(void **state) {
         if (make_dir(state) < 0 || uv_loop_init(TEST_LOOP) < 0)
                 return -1;
         reset_hosts();
-        copies = xasprintf("cp '%s' '%s/imex' && cp '%s' '%s/ctl' && mount --bind '%s/hosts' /etc/hosts", imex_standin, dir, ctl_standin, dir, dir);
+        copies = xasprintf("cp '%s' '%s/imex' && cp '%s' '%s/ctl' && mount --bind '%s/hosts' /etc/hosts", imex_standin, dir, ctl_standin,
+                           dir, dir);
         if (system(copies) != 0)
                 return -1;
         start_server(0);
@@ -226,7 +249,8 @@ static int tear_down(void **state) {
 /* A network, /etc/hosts and /run of our own. */
 static bool go_apart(void) {
         return unshare(CLONE_NEWNET | CLONE_NEWNS) == 0 && mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
-               mount("none", "/run", "tmpfs", 0, NULL) == 0 && system("ip link set lo up && ip addr add 10.0.0.1/32 dev lo && strace -V > /dev/null") == 0;
+               mount("none", "/run", "tmpfs", 0, NULL) == 0 &&
+               system("ip link set lo up && ip addr add 10.0.0.1/32 dev lo && strace -V > /dev/null") == 0;
 }
 
 int main(int argc, char **argv) {
@@ -246,12 +270,9 @@ int main(int argc, char **argv) {
         setenv("ASAN_OPTIONS", without, 1);
 #define T(t) cmocka_unit_test_setup_teardown(t, set_up, tear_down)
         const struct CMUnitTest tests[] = {
-                T(daemon_killed_at_each_rename),
-                T(daemon_killed_at_each_removal_and_new_folder),
-                T(daemon_killed_at_each_lock),
-                T(daemon_killed_at_each_new_process),
-                T(daemon_killed_at_each_connection),
-                T(daemon_killed_at_each_request),
+                T(daemon_killed_at_each_rename),     T(daemon_killed_at_each_removal_and_new_folder),
+                T(daemon_killed_at_each_lock),       T(daemon_killed_at_each_new_process),
+                T(daemon_killed_at_each_connection), T(daemon_killed_at_each_request),
                 T(daemon_killed_at_each_write),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
