@@ -96,6 +96,38 @@ bool str_is_uuid(const char *s) {
         return s[36] == '\0';
 }
 
+static bool is_lower_or_digit(char c) {
+        return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+}
+
+static bool is_label(const char *p, size_t n) {
+        if (n == 0 || !is_lower_or_digit(p[0]) || !is_lower_or_digit(p[n - 1]))
+                return false;
+        for (size_t i = 0; i < n; i++) {
+                if (!is_lower_or_digit(p[i]) && p[i] != '-')
+                        return false;
+        }
+        return true;
+}
+
+bool str_is_dns_label(const char *s) {
+        size_t n = s ? strlen(s) : 0;
+        return n <= 63 && is_label(s, n);
+}
+
+bool str_is_dns_subdomain(const char *s) {
+        if (!s || strlen(s) > 253)
+                return false;
+        for (;;) {
+                size_t n = strcspn(s, ".");
+                if (!is_label(s, n))
+                        return false;
+                if (!s[n])
+                        return true;
+                s += n + 1;
+        }
+}
+
 void buf_done(struct buf *b) {
         free(b->p);
         *b = BUF_INIT(b->limit);

@@ -28,6 +28,9 @@ static inline const char *str_or(const char *s, const char *otherwise) { return 
 
 /* A UUID in canonical lower or upper case text form, and nothing else: what Kubernetes uses as UID. */
 bool str_is_uuid(const char *s);
+/* What Kubernetes accepts as a namespace (up to 63 characters), and as the name of most objects (up to 253). NULL is neither. */
+bool str_is_dns_label(const char *s);
+bool str_is_dns_subdomain(const char *s);
 
 /* Text under construction. `limit` is the largest size it may reach; a write beyond it, or any earlier failure, makes
  * `failed` true and all later writes no-ops, so it is checked once at the end. p is always terminated when not NULL. */

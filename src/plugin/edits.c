@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,11 +11,15 @@
 #include "base/file.h"
 #include "nvidia/proc_files.h"
 
-enum { PROC_MAX = 64 * 1024, NODES_MAX = 4096 };
+enum {
+        PROC_MAX = 64 * 1024,
+        NODES_MAX = 4096,
+        TEXT_MAX = 2 * PATH_MAX, /* a path, which the kernel has taken, with a few words; names are shorter */
+};
 
 static const char *printf_in(struct arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 static const char *printf_in(struct arena *a, const char *fmt, ...) {
-        struct buf b = BUF_INIT(4096);
+        struct buf b = BUF_INIT(TEXT_MAX);
         va_list ap;
         va_start(ap, fmt);
         buf_vaddf(&b, fmt, ap);

@@ -18,7 +18,7 @@ unsigned edits_channel_count(const char *proc_driver);
 struct edits_daemon {
         const char *domain_dir;          /* on the host; mounted at /imexd */
         const char *clique_id;           /* "": a node without fabric, where the daemon idles and needs nothing of the driver */
-        const char *domain_uid, *domain_name, *domain_ns, *claim_uid;
+        const char *domain_uid, *domain_name, *domain_ns, *claim_uid; /* all of them names that Kubernetes allows, or "" */
         struct driver_root root;
         const char *driver_version;
         const char *dev_root;            /* the folder that holds dev/ */

@@ -32,11 +32,6 @@ static bool mentions(const char *text, const char *uid, const char *device) {
         return strstr(text, name) != NULL;
 }
 
-/* What Kubernetes accepts as the name of a claim or namespace, and nothing that would spoil the checkpoint. */
-static bool is_name(const char *s) {
-        return *s && strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789.-") == strlen(s);
-}
-
 bool sweep_rebuild(struct checkpoint *table, const char *uid, struct str cdi_file, const char *node, const char *boot_id, bool undated) {
         _cleanup_(freep) char *text = xstrndup(cdi_file.p, cdi_file.n);
         char domain[37] = "", boot[37] = "", ns[254] = "", name[254] = "";
@@ -46,7 +41,7 @@ bool sweep_rebuild(struct checkpoint *table, const char *uid, struct str cdi_fil
         if (find_uuid(text, " boot ", boot) ? !streq(boot, boot_id) : !undated)
                 return false;
         /* The comment that we write: "claim ns/name domain uid boot id". */
-        if (sscanf(text, "# claim %253[^/ \n]/%253[^ \n] domain ", ns, name) != 2 || !is_name(ns) || !is_name(name))
+        if (sscanf(text, "# claim %253[^/ \n]/%253[^ \n] domain ", ns, name) != 2 || !str_is_dns_label(ns) || !str_is_dns_subdomain(name))
                 ns[0] = name[0] = '\0';
         if (!find_uuid(text, " domain ", domain) && !find_uuid(text, "COMPUTE_DOMAIN_UUID=", domain))
                 domain[0] = '\0';

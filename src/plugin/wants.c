@@ -1,4 +1,6 @@
 /* What a claim asks of us, as far as the claim alone can tell: whatever is wrong here no waiting mends. */
+#include <string.h>
+
 #include "domain/names.h"
 #include "plugin/claims_priv.h"
 
@@ -26,6 +28,16 @@ static int check_mode(const struct op *op, const struct want *w, struct err *e) 
         return 0;
 }
 
+/* The domain's name as the controller has written it down. Both become part of the daemon's environment. */
+static int take_name(const struct op *op, const char *annotation, bool (*is_name)(const char *s), const char **ret, struct err *e) {
+        const char *s = jd_pair_get(op->claim.annotations, op->claim.n_annotations, annotation);
+        if (s && !is_name(s))
+                return err_set(e, ERR_INVALID, 0, "annotation %s of ResourceClaim '%s/%s' is no name that Kubernetes allows: '%.100s'%s",
+                               annotation, op->ns, op->name, s, strlen(s) > 100 ? " and more" : "");
+        *ret = s;
+        return 0;
+}
+
 static int add_want(struct op *op, const struct claim_result *r, struct err *e) {
         const struct imex_mode *mode = op->c->o.mode;
         struct want *w = &op->wants[op->n_wants];
@@ -49,10 +61,9 @@ static int add_want(struct op *op, const struct claim_result *r, struct err *e) 
                 return err_set(e, ERR_DENIED, 0,
                                "device '%s' is for the IMEX daemons in namespace '%s' only, not for claims of namespace '%s'", r->device,
                                op->c->o.ns, op->ns);
-        if (w->is_daemon) {
-                w->domain_name = jd_pair_get(op->claim.annotations, op->claim.n_annotations, CD_ANNOTATION_NAME);
-                w->domain_ns = jd_pair_get(op->claim.annotations, op->claim.n_annotations, CD_ANNOTATION_NAMESPACE);
-        }
+        if (w->is_daemon && (take_name(op, CD_ANNOTATION_NAME, str_is_dns_subdomain, &w->domain_name, e) < 0 ||
+                             take_name(op, CD_ANNOTATION_NAMESPACE, str_is_dns_label, &w->domain_ns, e) < 0))
+                return -1;
         op->n_wants++;
         return 0;
 }

@@ -40,6 +40,22 @@ static void reads_whole_numbers_only(void **state) {
         assert_false(str_to_i64(STR("0x1"), &v));
 }
 
+static void names_that_kubernetes_accepts(void **state) {
+        char longest[255];
+        (void)state;
+        memset(longest, 'a', 254);
+        longest[253] = '\0';
+        assert_true(str_is_dns_subdomain("a") && str_is_dns_subdomain("0-a.b.c9") && str_is_dns_subdomain(longest));
+        assert_true(str_is_dns_label("a") && str_is_dns_label("kube-system") && str_is_dns_label(longest + 253 - 63));
+        longest[253] = 'a';
+        longest[254] = '\0';
+        assert_false(str_is_dns_subdomain(longest) || str_is_dns_label(longest + 254 - 64) || str_is_dns_label("a.b"));
+        static const char *const neither[] = { NULL, "",   "-a", "a-",   "A",    "a_b",      "a/b", "a b",
+                                               ".",  ".a", "a.", "a..b", "a.-b", "\xc3\xa4", "a\n" };
+        for (size_t i = 0; i < ARRAY_LEN(neither); i++)
+                assert_false(str_is_dns_subdomain(neither[i]) || str_is_dns_label(neither[i]));
+}
+
 static void a_uid_is_a_uuid_and_nothing_else(void **state) {
         (void)state;
         assert_true(str_is_uuid("e6d3a22d-12a8-47f7-b55b-fdcbcf4e35d8"));
@@ -105,6 +121,7 @@ int main(void) {
                 cmocka_unit_test(cuts_lines_with_and_without_a_final_newline),
                 cmocka_unit_test(cuts_fields_keeping_empty_ones),
                 cmocka_unit_test(reads_whole_numbers_only),
+                cmocka_unit_test(names_that_kubernetes_accepts),
                 cmocka_unit_test(a_uid_is_a_uuid_and_nothing_else),
                 cmocka_unit_test(a_buf_stops_at_its_limit_and_stays_failed),
                 cmocka_unit_test(an_arena_zeroes_aligns_and_grows),

@@ -56,19 +56,28 @@ void api_claim_json(const char *ns, const char *name, const char *json) {
         o->json = json ? xstrdup(json) : NULL;
 }
 
-void api_claim(const char *ns, const char *name, const char *uid, const char *device, const char *config_kind, const char *domain,
-               const char *extra) {
+static void claim_named(const char *ns, const char *name, const char *uid, const char *device, const char *config_kind, const char *domain,
+                        const char *extra, const char *domain_name, const char *domain_ns) {
         _cleanup_(freep) char *json =
                 xasprintf("{\"metadata\":{\"name\":\"%s\",\"namespace\":\"%s\",\"uid\":\"%s\",\"resourceVersion\":\"1\",\"annotations\":{"
-                          "\"resource.nvidia.com/computeDomain.name\":\"cd\",\"resource.nvidia.com/computeDomain.namespace\":\"user\"}},"
+                          "\"resource.nvidia.com/computeDomain.name\":\"%s\",\"resource.nvidia.com/computeDomain.namespace\":\"%s\"}},"
                           "\"status\":{\"allocation\":{\"devices\":{\"results\":[{\"request\":\"r\",\"driver\":\"compute-domain.nvidia."
                           "com\",\"pool\":\"n0\",\"device\":\"%s\"}],"
                           "\"config\":[{\"source\":\"FromClaim\",\"requests\":[\"r\"],\"opaque\":{\"driver\":\"compute-domain.nvidia.com\","
                           "\"parameters\":{"
                           "\"apiVersion\":\"resource.nvidia.com/v1beta1\",\"kind\":\"%s\",\"domainID\":\"%s\"%s}}}]}},"
                           "\"reservedFor\":[{\"resource\":\"pods\",\"name\":\"pod-%s\",\"uid\":\"p\"}]}}",
-                          name, ns, uid, device, config_kind, domain, extra, name);
+                          name, ns, uid, domain_name, domain_ns, device, config_kind, domain, extra, name);
         api_claim_json(ns, name, json);
+}
+
+void api_claim(const char *ns, const char *name, const char *uid, const char *device, const char *config_kind, const char *domain,
+               const char *extra) {
+        claim_named(ns, name, uid, device, config_kind, domain, extra, "cd", "user");
+}
+
+void api_daemon_claim_named(const char *domain_name, const char *domain_ns) {
+        claim_named("driver", "daemon-claim", DAEMON_1, "daemon-0", DAEMON, DOMAIN_A, "", domain_name, domain_ns);
 }
 
 void api_remove_claim(const char *ns, const char *name) {

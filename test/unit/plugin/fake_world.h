@@ -66,6 +66,8 @@ void world_stop(struct claims *c);
 /* Objects in the API server. `extra` goes into the claim's status.allocation.devices.config parameters behind domainID. */
 void api_claim(const char *ns, const char *name, const char *uid, const char *device, const char *config_kind, const char *domain,
                const char *extra);
+/* The claim driver/daemon-claim (DAEMON_1) of DOMAIN_A with what its annotations say of the domain. */
+void api_daemon_claim_named(const char *domain_name, const char *domain_ns);
 void api_claim_json(const char *ns, const char *name, const char *json);
 void api_remove_claim(const char *ns, const char *name);
 void api_domain(const char *ns, const char *name, const char *uid, bool deleting);

@@ -100,6 +100,50 @@ static void garbage_in_the_capability_file(void **state) {
         assert_null(world_cdi(DAEMON_1));
 }
 
+/* Whoever may write claims in the driver's namespace writes what becomes the daemon's environment. */
+static void domain_names_in_annotations_that_are_no_names(void **state) {
+        (void)state;
+        char label[70], longest[258], huge[6000];
+        memset(label, 'a', sizeof label);
+        label[64] = '\0';
+        memset(longest, 'a', sizeof longest);
+        longest[254] = '\0';
+        memset(huge, 'a', sizeof huge);
+        huge[sizeof huge - 1] = '\0';
+        const struct {
+                const char *name, *ns, *part;
+        } cases[] = {
+                { "", "user", "computeDomain.name" },
+                { "a\\nLD_PRELOAD=/x", "user", "computeDomain.name" },
+                { "A", "user", "computeDomain.name" },
+                { "../x", "user", "computeDomain.name" },
+                { longest, "user", "and more" },
+                { huge, "user", "and more" },
+                { "cd", "", "computeDomain.namespace" },
+                { "cd", "a.b", "computeDomain.namespace" },
+                { "cd", label, "computeDomain.namespace" },
+                { "cd", huge, "computeDomain.namespace" },
+        };
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+                struct dra_op op = { 0 };
+                api_daemon_claim_named(cases[i].name, cases[i].ns);
+                kubelet_prepare(w.claims, &op, "driver", "daemon-claim", DAEMON_1);
+                world_turn();
+                assert_int_equal(op.answer, FAILED);
+                assert_non_null(strstr(op.msg, cases[i].part));
+                assert_non_null(strstr(op.msg, "driver/daemon-claim"));
+                assert_null(world_cdi(DAEMON_1));
+        }
+        longest[253] = label[63] = '\0';
+        struct dra_op op = { 0 };
+        longest[100] = '.';
+        api_daemon_claim_named(longest, label);
+        kubelet_prepare(w.claims, &op, "driver", "daemon-claim", DAEMON_1);
+        world_wait(&op, PREPARED);
+        _cleanup_(freep) char *cdi = world_cdi(DAEMON_1);
+        assert_non_null(strstr(cdi, longest));
+}
+
 /* Two configurations, one good and one bad, in both orders: nothing is applied. */
 static void one_bad_configuration_spoils_the_claim_whatever_the_order(void **state) {
         (void)state;
@@ -143,6 +187,7 @@ int main(void) {
                 T(device_of_another_node_or_none),
                 T(daemon_claim_made_by_hand_in_a_users_namespace),
                 T(garbage_in_the_capability_file),
+                T(domain_names_in_annotations_that_are_no_names),
                 T(one_bad_configuration_spoils_the_claim_whatever_the_order),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
