@@ -6,8 +6,9 @@ about the part that was struck. A fault that finds nothing to strike returns bef
 
 import os
 import signal
+import subprocess
 
-from world import (CD_GROUP, CONTROLLER, DAEMON, DRA_GROUP, DRIVER, DRIVER_NS, NS, PLUGIN, UID_LABEL, alive, container_ids, name, node_of, runs)
+from world import (CD_GROUP, CONTROLLER, DAEMON, DRA_GROUP, DRIVER, DRIVER_NS, NS, PLUGIN, TEST, UID_LABEL, alive, container_ids, name, node_of, runs)
 
 WHOLE = lambda: None  # noqa: E731
 
@@ -160,6 +161,55 @@ def plugin_finds_garbage(h):
     return h.other_container(h.w.ours, pod)
 
 
+def plugin_disk_read_only(h):
+    """As a file system makes itself after an I/O error: nothing can be recorded, so nothing may be prepared."""
+    pod = h.some_plugin()
+    pids = pod and h.w.of_pod(pod, PLUGIN)
+    if not pids:
+        return None
+
+    folder, there = f"/var/lib/kubelet/plugins/{DRIVER}", ["-N", str(pids[0])]
+    subprocess.run(["mount", *there, "--bind", "-o", "ro", folder, folder], check=True, capture_output=True)
+    yield h.rng.uniform(1, 20)
+    subprocess.run(["umount", *there, "-l", folder], capture_output=True)  # its mounts are gone if it has ended
+    return WHOLE
+
+
+def second_plugin(h):
+    """An earlier process that does not go, or a hand that starts another. Who serves the kubelet afterwards is a new one."""
+    pod = h.some_plugin()
+    if not pod:
+        return None
+    node, root = node_of(pod), "/run/nvidia/driver"
+    program = os.path.join(os.path.dirname(TEST), "build", "src", "plugin", PLUGIN)
+    second = subprocess.Popen(
+        ["setpriv", "--pdeathsig", "KILL", os.path.join(h.w.commands, "node"), node.rsplit("-", 1)[1], program, f"--node-name={node}",
+         f"--namespace={DRIVER_NS}", f"--nvidia-driver-root={root}", f"--driver-root-ctr-path={root}",
+         f"--alt-proc-devices-path={root}/proc/devices"],
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    yield h.rng.uniform(2, 20)
+    second.send_signal(h.rng.choice([signal.SIGTERM, signal.SIGKILL]))
+    second.wait()
+    h.delete(pod)
+    return both(h.other_container(h.w.ours, pod), h.replaced(PLUGIN, node))
+
+
+def chart_upgraded(h):
+    """Every controller and plugin is replaced; a daemon, whose template changes too, only when nobody uses it."""
+    mark = str(h.rng.randrange(10 ** 9))
+    h.what = f"mark {mark}"
+    h.w.command("helm", "upgrade", "compute-domains", os.path.join(os.path.dirname(TEST), "deploy/chart/compute-domains"), "--namespace", DRIVER_NS,
+                "--reuse-values", "--set", f"logVerbosity={h.rng.randint(1, 4)}", "--set-string",
+                f"controller.podAnnotations.soak=m{mark},kubeletPlugin.podAnnotations.soak=m{mark}")
+    yield 0
+
+    def missing():
+        pods = h.w.of_app(CONTROLLER) + h.w.of_app(PLUGIN)
+        return next((f"{name(p)} is not of the new version, or does not run" for p in pods
+                     if p["metadata"].get("annotations", {}).get("soak") != f"m{mark}" or not runs(p)), None)
+    return both(missing, *(h.replaced(PLUGIN, name(n)) for n in h.w.all(h.w.nodes)))
+
+
 def daemon_killed(h):
     pod = h.some_daemon()
     if not pod:
@@ -257,6 +307,20 @@ def node_loses_power(h):
     yield h.rng.uniform(0, 15)
     h.w.command("power", k, "on")
     return both(*(h.other_container(watch, p) for watch, p in here))
+
+
+def node_gone_for_good(h):
+    """Its Node is deleted, and all that was bound to it goes. What joins under its name later is another one."""
+    node = h.free_node(spare=True)
+    if not node:
+        return None
+    k = node.rsplit("-", 1)[1]
+    h.w.command("power", k, "off")
+    h.k.delete(f"/api/v1/nodes/{node}")
+    yield lambda: next((f"{name(p)} is still bound to {node}" for watch in (h.w.pods, h.w.ours) for p in h.w.all(watch) if node_of(p) == node), None)
+    h.w.command("power", k, "on")
+    joined = lambda: None if node in {name(n) for n in h.w.all(h.w.nodes)} else f"{node} has not joined again"  # noqa: E731
+    return both(joined, h.replaced(PLUGIN, node), states(h, node, ".1"))
 
 
 def pod_deleted(h):
@@ -380,13 +444,16 @@ def title(fault):
 
 
 # Those that need neither the API server nor a command of the cluster that asks it.
-LOCAL = [controller_killed, controller_hangs, plugin_killed, plugin_finds_garbage, daemon_killed, imex_killed, imex_crashes_in_a_loop, node_cut_off]
+LOCAL = [controller_killed, controller_hangs, plugin_killed, plugin_finds_garbage, plugin_disk_read_only, daemon_killed, imex_killed,
+         imex_crashes_in_a_loop, node_cut_off]
 # Those that end controllers, at times by way of a lost lease.
-ENDS_CONTROLLERS = [controller_killed, controller_hangs, controllers_deleted, api_server_gone, node_loses_power]
+ENDS_CONTROLLERS = [controller_killed, controller_hangs, controllers_deleted, chart_upgraded, api_server_gone, node_loses_power,
+                    node_gone_for_good]
 # Each with how often it shall strike, compared with the others.
 FAULTS = {
     controller_killed: 2, controller_hangs: 2, controllers_deleted: 1, plugin_killed: 3, plugin_deleted: 2, plugin_finds_garbage: 2,
-    daemon_killed: 3, daemon_deleted: 3, imex_killed: 3, imex_crashes_in_a_loop: 2, api_server_gone: 3, kubelet_restarted: 2, node_cut_off: 2,
-    node_loses_power: 2, pod_deleted: 4, domain_deleted_under_its_workload: 2, domain_made_again_with_its_name: 2,
+    plugin_disk_read_only: 2, second_plugin: 1, chart_upgraded: 1, daemon_killed: 3, daemon_deleted: 3, imex_killed: 3,
+    imex_crashes_in_a_loop: 2, api_server_gone: 3, kubelet_restarted: 2, node_cut_off: 2,
+    node_loses_power: 2, node_gone_for_good: 1, pod_deleted: 4, domain_deleted_under_its_workload: 2, domain_made_again_with_its_name: 2,
     objects_of_a_domain_deleted: 2, node_moves_to_another_clique: 1, fabric_registers_again: 1,
 }
