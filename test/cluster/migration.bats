@@ -91,22 +91,25 @@ works() {
 }
 no_daemons() { [[ -z $(k get daemonsets,computedomaincliques -A -l "$uid_label" -o name) ]] && daemon_pods_gone && labels_gone; }
 
+# mode_is DOMAIN MODE: as recorded.
+mode_is() { domain_field_is "$1" '.metadata.annotations.resource\.nvidia\.com/imex-mode' "$2"; }
+
 @test "the migration procedure of the manual, to host-managed and back to driver-managed" {
 	domain_manifest | k apply -f -
 	workload_manifest | k apply -f -
 	works
-	[[ $(domain_field moving '.metadata.annotations.resource\.nvidia\.com/imex-mode') == driverManaged ]]
+	mode_is moving driverManaged
 
 	run_procedure "From driver-managed to host-managed:"
 	works
 	no_daemons
-	[[ $(domain_field moving '.metadata.annotations.resource\.nvidia\.com/imex-mode') == hostManaged ]]
+	mode_is moving hostManaged
 	[[ -z $(domain_field moving .status.nodes) ]]
 	eventually 90 condition_is moving HostIMEXHealthy True # asked every 30 s
 
 	run_procedure "From host-managed to driver-managed:"
 	works
-	[[ $(domain_field moving '.metadata.annotations.resource\.nvidia\.com/imex-mode') == driverManaged ]]
+	mode_is moving driverManaged
 	eventually 15 domain_field_is moving .status.nodesReady 2
 	eventually 30 condition_is moving PeersConnected True
 }
@@ -155,12 +158,22 @@ refuses() { eventually 90 event_says "Pod/$1" "delete and recreate it"; }
 	[[ $(condition old Ready message) == *hostManaged*driverManaged*"create it anew"* ]]
 	running before
 	no_daemons
+	# Without its mode, as the Go driver leaves it: the mode is found out, and the plugins refuse by it.
+	k -n "$ns" annotate computedomain old resource.nvidia.com/imex-mode-
+	eventually 15 mode_is old hostManaged
 	worker after old 1
 	refuses after
 	no_daemons
+	k -n "$ns" get computedomain old -o yaml >"$BATS_TEST_TMPDIR/old.yaml"
 	k -n "$ns" delete pod after before --wait=false
 	k -n "$ns" delete computedomain old --timeout=90s
 	[[ -z $(k -n "$ns" get resourceclaimtemplates -o name) ]]
+	# Made again from what it was, mode and finalizer included, it is a new one.
+	k apply -f "$BATS_TEST_TMPDIR/old.yaml"
+	eventually 15 mode_is old driverManaged
+	worker again old 1
+	running again
+	eventually 15 domain_field_is old .status.nodesReady 1
 }
 
 # domains_in_metrics STATUS N: as the leading controller counts them.
