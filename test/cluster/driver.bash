@@ -3,6 +3,7 @@ cluster=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 checkout=$(cd "$cluster/../.." && pwd)
 driver_ns=nvidia-compute-domains
 uid_label=resource.nvidia.com/computeDomain
+plugin_dir=/var/lib/kubelet/plugins/compute-domain.nvidia.com
 
 k() { "$cluster/kubectl" "$@"; }
 
@@ -66,8 +67,15 @@ daemon_pods_gone() { [[ -z $(k -n "$driver_ns" get pods -l app=imex-daemon -o na
 labels_gone() { [[ -z $(k get nodes -l "$uid_label" -o name) ]]; }
 cliques_gone() { [[ -z $(k get computedomaincliques -A -o name) ]]; }
 objects_gone() { [[ -z $(k get daemonsets,resourceclaimtemplates,resourceclaims -A -l "$uid_label" -o name) && -z $(k -n "$driver_ns" get resourceclaims -o name) ]]; }
-node_files() { "$cluster/node" "$1" sh -c "ls /var/run/cdi; ls /var/lib/kubelet/plugins/compute-domain.nvidia.com/domains 2>/dev/null; grep -o PrepareCompleted /var/lib/kubelet/plugins/compute-domain.nvidia.com/checkpoint.json" 2>/dev/null; }
-node_clean() { ! node_files "$1" | grep -E 'claim_|PrepareCompleted'; }
+# node_files K: what of ours is on a node, a line each; fails when nobody can be asked. What was unprepared before it was prepared
+# (PrepareAborted) may stay for its time.
+node_files() {
+	"$cluster/node" "$1" sh -c 'ls /var/run/cdi; ls "$1/domains" | sed "s/^/domain /"; grep -oE "Prepare(Started|Completed)" "$1/checkpoint.json"; true' sh "$plugin_dir" 2>/dev/null
+}
+node_clean() {
+	local files
+	files=$(node_files "$1") && ! grep -E '^domain |claim_|Prepare' <<<"$files"
+}
 nothing_left() {
 	eventually 60 daemon_pods_gone && eventually 30 labels_gone && eventually 30 cliques_gone && eventually 30 objects_gone || return 1
 	local i
@@ -150,10 +158,10 @@ pids_of_pod() {
 	local uid pid
 	uid=$(k -n "$1" get pod "$2" -o jsonpath='{.metadata.uid}')
 	for pid in $(pgrep -x -f "(/usr/bin/)?$3( .*)?"); do
-		grep -q "$uid" "/proc/$pid/cgroup" && echo "$pid"
+		! grep -qs "$uid" "/proc/$pid/cgroup" || echo "$pid"
 	done
 }
-# kill_in_pod NAMESPACE POD PROGRAM [SIGNAL]
+# kill_in_pod NAMESPACE POD PROGRAM [SIGNAL]: fails when there is none.
 kill_in_pod() { kill "-${4:-KILL}" $(pids_of_pod "$1" "$2" "$3"); }
 
 plugin_pod() { k -n "$driver_ns" get pods -l app=compute-domain-kubelet-plugin --field-selector "spec.nodeName=node-$1" -o jsonpath='{.items[0].metadata.name}'; }
@@ -179,4 +187,15 @@ claim_uid() { k -n "$ns" get resourceclaim "$(claim_of "$1")" -o jsonpath='{.met
 
 # plugin_says K TEXT: the log of the plugin on node K has it, whether there is an API server or not.
 plugin_says() { "$cluster/node" "$1" sh -c 'cat /var/log/pods/*_compute-domains-kubelet-plugin-*/compute-domains/*.log' | grep -qF -- "$2"; }
-plugin_dir=/var/lib/kubelet/plugins/compute-domain.nvidia.com
+
+# checkpoint_has K UID STATE: the plugin on node K has recorded the claim so, PrepareStarted or PrepareCompleted.
+checkpoint_has() { "$cluster/node" "$1" cat "$plugin_dir/checkpoint.json" | jq -e --arg uid "$2" --arg state "$3" '.v2.preparedClaims[$uid].checkpointState == $state' >/dev/null; }
+claim_file() { "$cluster/node" "$1" ls /var/run/cdi | grep -q "$2"; }
+no_claim_file() { ! claim_file "$@"; }
+
+# restarts POD: how often the container of a pod of the driver was started again; restarted POD BEFORE: more often than before.
+restarts() { k -n "$driver_ns" get pod "$1" -o jsonpath='{.status.containerStatuses[0].restartCount}'; }
+restarted() { [[ $(restarts "$1") -gt $2 ]]; }
+
+# clique_label_is K ID: the Node of node K says that it is in this NVLink partition.
+clique_label_is() { [[ $(k get node "node-$1" -o "jsonpath={.metadata.labels.nvidia\.com/gpu\.clique}") == *."$2" ]]; }
