@@ -5,7 +5,10 @@ load driver
 
 setup_file() { with_driver 4; }
 setup() { ns_begin; }
-teardown() { ns_end; }
+teardown() {
+	k -n "$driver_ns" delete pod/climber resourceclaimtemplate/climber --ignore-not-found >/dev/null
+	ns_end
+}
 
 @test "unknown field in an opaque config" {
 	domain d
@@ -27,8 +30,16 @@ teardown() { ns_end; }
 }
 
 @test "a domainID that climbs out of its folder" {
+	# Where it would lead to from the folder of the domains, and what lies on the way.
+	around() { "$cluster/node" 0 sh -c 'ls -A /var/lib /var/lib/kubelet /var/lib/kubelet/plugins; find "$1" /var/run/cdi | sort' sh "$plugin_dir"; }
+	local before
+	before=$(around)
 	claimed_by_hand bad "$(config "../../../../etc")"
+	# Only a daemon's claim gets a folder, and only in the driver's namespace.
+	ns=$driver_ns claimed_by_hand climber "$(config "../../../../etc" ComputeDomainDaemonConfig)" compute-domain-daemon.nvidia.com
 	refused_with bad domainID
+	eventually 20 event_says Pod/climber domainID "$driver_ns"
+	[[ $(around) == "$before" ]]
 	! "$cluster/node" 0 test -e /var/lib/kubelet/plugins/compute-domain.nvidia.com/domains/../etc/state.json
 }
 
