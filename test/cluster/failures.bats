@@ -15,9 +15,13 @@ mend() {
 	"$cluster/apiserver" start
 	k -n "$driver_ns" scale deployment compute-domains-controller --replicas=2 >/dev/null
 	knob 0 CRASH_AFTER_MS= REFUSE_START= START_DELAY_MS=
+	"$cluster/kubelet" 1 start
+	"$cluster/gpu" 2 FABRIC_STATE=3
+	"$cluster/clique" 3 1
+	eventually 60 clique_label_is 2 1 || true
+	eventually 60 clique_label_is 3 1 || true
 }
 
-plugin_restarted() { [[ $(k -n "$driver_ns" get pod "$1" -o jsonpath='{.status.containerStatuses[0].restartCount}') -gt $2 ]]; }
 compact_etcd() {
 	local etcd=http://127.0.0.1:23790/v3/kv
 	curl -sf "$etcd/compaction" -d "{\"revision\": $(curl -sf "$etcd/range" -d '{"key": "eA=="}' | jq .header.revision), \"physical\": true}" >/dev/null
@@ -27,15 +31,20 @@ daemon_pod_runs() { [[ $(k -n "$driver_ns" get pod "$(daemon_pod "$1" "$2")" -o 
 
 # admin_worker NAME DOMAIN-UID NODE: a pod with admin access to a node's channel.
 admin_worker() { claimed_by_hand "$1" "$(config "$2")" "" "$3" ", adminAccess: true"; }
-clique_conf() { "$cluster/node" "$1" sed -i "s/^$2=.*/$2=$3/" /run/nvidia/driver/usr/lib64/libnvidia-ml.conf; }
+# imex_ctl POD ARGS...: ask the nvidia-imex of a daemon pod.
+imex_ctl() {
+	local pod=$1
+	shift
+	k -n "$driver_ns" exec "$pod" -- nvidia-imex-ctl -c /imexd/imexd.cfg "$@"
+}
 
 @test "the leading controller is killed while a domain forms" {
 	domain d
 	worker a d 0
 	kill_in_pod "$driver_ns" "$(leader_pod)" compute-domain-controller
 	worker b d 1
-	running a 90
-	running b 90
+	running a 240 # the dead leader's lease, and then the kubelet's next look at the pod
+	running b 240
 	eventually 30 domain_field_is d .status.nodesReady 2
 }
 
@@ -52,10 +61,21 @@ clique_conf() { "$cluster/node" "$1" sed -i "s/^$2=.*/$2=$3/" /run/nvidia/driver
 }
 
 @test "the kubelet plugin is killed while a Prepare waits" {
+	local pod before
 	domain d
+	knob 0 START_DELAY_MS=600000
 	worker a d 0
-	eventually 20 k -n "$ns" get resourceclaims -o name
-	kill_in_pod "$driver_ns" "$(plugin_pod 0)" compute-domain-kubelet-plugin || true
+	eventually 20 allocated a
+	eventually 30 checkpoint_has 0 "$(claim_uid a)" PrepareStarted
+	eventually 30 daemon_pod_runs d 0
+	pod=$(plugin_pod 0)
+	before=$(restarts "$pod")
+	kill_in_pod "$driver_ns" "$pod" compute-domain-kubelet-plugin
+	eventually 60 restarted "$pod" "$before"
+	checkpoint_has 0 "$(claim_uid a)" PrepareStarted
+	# It is read at the start.
+	knob 0 START_DELAY_MS=
+	kill_in_pod "$driver_ns" "$(daemon_pod d 0)" nvidia-imex
 	running a 240 # a kubelet whose call broke off asks again only at its next look at the pod, after up to 90 s
 	has_channel a
 }
@@ -71,7 +91,7 @@ clique_conf() { "$cluster/node" "$1" sed -i "s/^$2=.*/$2=$3/" /run/nvidia/driver
 	pod=$(daemon_pod d 0)
 	index=$(domain_field d '.status.nodes[?(@.name=="node-0")].index')
 	kill_in_pod "$driver_ns" "$pod" compute-domain-daemon
-	eventually 60 plugin_restarted "$pod" 0
+	eventually 60 restarted "$pod" 0
 	eventually 60 domain_field_is d .status.nodesReady 2
 	[[ $(domain_field d '.status.nodes[?(@.name=="node-0")].index') == "$index" ]]
 	has_channel a
@@ -81,11 +101,16 @@ clique_conf() { "$cluster/node" "$1" sed -i "s/^$2=.*/$2=$3/" /run/nvidia/driver
 	domain d
 	worker a d 0
 	running a
-	local pod
+	local pod before
 	pod=$(daemon_pod d 0)
+	before=$(pids_of_pod "$driver_ns" "$pod" nvidia-imex)
+	another() { local now; now=$(pids_of_pod "$driver_ns" "$pod" nvidia-imex); [[ -n $now && $now != "$before" ]]; }
+	serves() { [[ $(imex_ctl "$pod" -q) == READY ]]; }
 	kill_in_pod "$driver_ns" "$pod" nvidia-imex
+	eventually 30 another
+	eventually 30 serves
 	eventually 30 daemon_is_ready "$pod"
-	[[ $(k -n "$driver_ns" get pod "$pod" -o jsonpath='{.status.containerStatuses[0].restartCount}') == 0 ]]
+	[[ $(restarts "$pod") == 0 ]]
 }
 
 @test "nvidia-imex crashes in a loop: it is said, restarts are held back, and it heals" {
@@ -107,7 +132,7 @@ clique_conf() { "$cluster/node" "$1" sed -i "s/^$2=.*/$2=$3/" /run/nvidia/driver
 	(($(k -n "$driver_ns" logs "$pod" | grep -c "IMEX daemon is down") < 20))
 	knob 0 REFUSE_START=
 	eventually 60 condition_is d Ready True
-	[[ $(k -n "$driver_ns" get pod "$pod" -o jsonpath='{.status.containerStatuses[0].restartCount}') == 0 ]]
+	[[ $(restarts "$pod") == 0 ]]
 	[[ $(k -n "$ns" get pod a -o jsonpath='{.status.containerStatuses[0].restartCount}') == 0 ]]
 }
 
@@ -118,14 +143,23 @@ clique_conf() { "$cluster/node" "$1" sed -i "s/^$2=.*/$2=$3/" /run/nvidia/driver
 	running a
 	running b
 	eventually 20 condition_is d PeersConnected True
-	local pod before
+	local pod before peer
 	pod=$(daemon_pod d 0)
+	peer=$(daemon_pod d 1)
 	before=$(domain_field d '.status.nodes[?(@.name=="node-0")].ipAddress')
 	k -n "$driver_ns" delete pod "$pod"
 	ip_changed() { local now; now=$(domain_field d '.status.nodes[?(@.name=="node-0")].ipAddress'); [[ -n $now && $now != "$before" ]]; }
 	eventually 60 ip_changed
 	eventually 60 domain_field_is d .status.nodesReady 2
+	# In the words of node-1's own nvidia-imex: it is connected to node-0's id, and whom it finds by that name is the replacement.
+	follows() {
+		imex_ctl "$peer" -N -j | jq -e --arg me "$(domain_field d '.status.nodes[?(@.name=="node-1")].index')" \
+			--arg other "$(domain_field d '.status.nodes[?(@.name=="node-0")].index')" --arg pod "$(daemon_pod d 0)" \
+			'.nodes[$me].connections[$other].status == "CONNECTED" and .nodes[$other].hostName == $pod' >/dev/null
+	}
+	eventually 60 follows
 	eventually 60 condition_is d PeersConnected True
+	[[ $(daemon_pod d 1) == "$peer" && $(restarts "$peer") == 0 ]]
 }
 
 @test "the API server is gone for a minute while claims are prepared and unprepared" {
@@ -134,24 +168,28 @@ clique_conf() { "$cluster/node" "$1" sed -i "s/^$2=.*/$2=$3/" /run/nvidia/driver
 	worker c d 1
 	running a
 	running c
-	local uid
+	local uid claim stopped
 	uid=$(claim_uid a)
 	# Prepared: b has its claim, but neither index nor daemon yet. Unprepared: a.
 	k -n "$driver_ns" scale deployment compute-domains-controller --replicas=0
 	k -n "$driver_ns" wait --for=delete pod -l app=compute-domain-controller --timeout=60s
 	worker b d 2
 	eventually 20 allocated b
+	eventually 30 checkpoint_has 2 "$(claim_uid b)" PrepareStarted
+	claim=$(claim_of b)
 	k -n "$driver_ns" scale deployment compute-domains-controller --replicas=2
 	k -n "$ns" delete pod a --wait=false
 	"$cluster/apiserver" stop
-	no_claim_file() { ! "$cluster/node" 0 ls /var/run/cdi | grep -q "$uid"; }
-	eventually 60 no_claim_file
+	stopped=$SECONDS
+	eventually 60 no_claim_file 0 "$uid"
 	# The kubelet's patience of 45 s ends meanwhile.
-	eventually 70 plugin_says 2 "cannot prepare claim"
+	eventually 70 plugin_says 2 "\"cannot prepare claim\" claim=\"$ns/$claim\""
+	a_minute_has_passed() { ((SECONDS > stopped + 60)); }
+	eventually 62 a_minute_has_passed
 	"$cluster/apiserver" start
 	gone pod/a
 	k -n "$driver_ns" rollout status deployment/compute-domains-controller --timeout=90s
-	running b 150
+	running b 300 # Kubernetes' own controllers take a minute to come back to a server that was away for one
 	has_channel b
 	eventually 60 condition_is d PeersConnected True
 	[[ $(k -n "$ns" get pod c -o jsonpath='{.status.containerStatuses[0].restartCount}') == 0 ]]
@@ -165,7 +203,7 @@ clique_conf() { "$cluster/node" "$1" sed -i "s/^$2=.*/$2=$3/" /run/nvidia/driver
 	compact_etcd
 	"$cluster/apiserver" start
 	worker b d 1
-	running b 90
+	running b 240 # the lease may be lost twice, and then comes the kubelet's next look at the pod
 	eventually 60 domain_field_is d .status.nodesReady 2
 	eventually 60 condition_is d PeersConnected True
 	k -n "$ns" delete pod a b
@@ -247,7 +285,7 @@ clique_conf() { "$cluster/node" "$1" sed -i "s/^$2=.*/$2=$3/" /run/nvidia/driver
 }
 
 @test "a node without fabric: the pod runs without a channel and an Event says so" {
-	clique_conf 2 FABRIC_STATE 0
+	"$cluster/gpu" 2 FABRIC_STATE=0
 	k -n "$driver_ns" delete pod "$(plugin_pod 2)"
 	k -n "$driver_ns" rollout status daemonset/compute-domains-kubelet-plugin --timeout=60s
 	no_clique() { k get resourceslices -o json | jq -e '[.items[] | select(.spec.nodeName == "node-2") | .spec.devices[] | .attributes | has("cliqueID")] == [false, false]' >/dev/null; }
@@ -258,7 +296,7 @@ clique_conf() { "$cluster/node" "$1" sed -i "s/^$2=.*/$2=$3/" /run/nvidia/driver
 	! has_channel a
 	eventually 20 event_says Pod/a "without"
 	eventually 20 domain_field_is d '.status.nodes[0].index' -1
-	clique_conf 2 FABRIC_STATE 3
+	"$cluster/gpu" 2 FABRIC_STATE=3
 	k -n "$ns" delete pod a
 	k -n "$driver_ns" delete pod "$(plugin_pod 2)"
 	k -n "$driver_ns" rollout status daemonset/compute-domains-kubelet-plugin --timeout=60s
@@ -266,12 +304,9 @@ clique_conf() { "$cluster/node" "$1" sed -i "s/^$2=.*/$2=$3/" /run/nvidia/driver
 	eventually 30 has_clique
 }
 
-@test "two cliques in one ComputeDomain" {
+@test "two cliques in one ComputeDomain, and a node that changes its clique while it runs: label and daemon follow" {
 	"$cluster/clique" 3 2
-	k -n "$driver_ns" delete pod "$(plugin_pod 3)"
-	k -n "$driver_ns" rollout status daemonset/compute-domains-kubelet-plugin --timeout=60s
-	relabelled() { [[ $(k get node node-3 -o "jsonpath={.metadata.labels.nvidia\.com/gpu\.clique}") == *.2 ]]; }
-	eventually 30 relabelled
+	eventually 60 clique_label_is 3 2 # nothing announces it: the plugin looks every 30 s
 	domain d
 	worker a d 0
 	worker b d 3
@@ -280,9 +315,17 @@ clique_conf() { "$cluster/node" "$1" sed -i "s/^$2=.*/$2=$3/" /run/nvidia/driver
 	eventually 20 domain_field_is d .status.nodesReady 2
 	[[ $(domain_field d .status.cliques) == 2 && $(domain_field d '.status.nodes[*].index') == "0 0" ]]
 	"$cluster/clique" 3 1
-	k -n "$ns" delete pod a b
-	k -n "$driver_ns" delete pod "$(plugin_pod 3)"
-	k -n "$driver_ns" rollout status daemonset/compute-domains-kubelet-plugin --timeout=60s
+	eventually 60 clique_label_is 3 1
+	# The daemon that runs keeps its id, for its peers know it by that, and it is said that its node is elsewhere now. Its replacement follows.
+	local pod
+	pod=$(daemon_pod d 3)
+	eventually 20 condition_says d "claims clique"
+	[[ $(domain_field d .status.cliques) == 2 && $(restarts "$pod") == 0 ]]
+	k -n "$driver_ns" delete pod "$pod"
+	eventually 60 domain_field_is d .status.cliques 1
+	eventually 60 domain_field_is d .status.nodesReady 2
+	[[ $(domain_field d '.status.nodes[*].index') == "0 1" ]]
+	eventually 60 condition_is d PeersConnected True
 }
 
 @test "the kubelet is restarted under a running workload" {
