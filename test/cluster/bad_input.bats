@@ -40,7 +40,6 @@ teardown() {
 	refused_with bad domainID
 	eventually 20 event_says Pod/climber domainID "$driver_ns"
 	[[ $(around) == "$before" ]]
-	! "$cluster/node" 0 test -e /var/lib/kubelet/plugins/compute-domain.nvidia.com/domains/../etc/state.json
 }
 
 @test "unknown allocationMode" {
@@ -86,8 +85,11 @@ END
 }
 
 @test "the API server refuses a ComputeDomain without spec, with an unknown mode, and a changed spec" {
-	! k -n "$ns" create -f - <<<'{"apiVersion":"resource.nvidia.com/v1beta1","kind":"ComputeDomain","metadata":{"name":"x"}}'
-	! k -n "$ns" create -f - <<<'{"apiVersion":"resource.nvidia.com/v1beta1","kind":"ComputeDomain","metadata":{"name":"x"},"spec":{"channel":{"allocationMode":"Most","resourceClaimTemplate":{"name":"x"}}}}'
+	local x='"apiVersion": "resource.nvidia.com/v1beta1", "kind": "ComputeDomain", "metadata": {"name": "x"}'
+	run k -n "$ns" create -f - <<<"{$x}"
+	[[ $status -ne 0 && $output == *"spec: Required"* ]]
+	run k -n "$ns" create -f - <<<"{$x, \"spec\": {\"channel\": {\"allocationMode\": \"Most\", \"resourceClaimTemplate\": {\"name\": \"x\"}}}}"
+	[[ $status -ne 0 && $output == *'spec.channel.allocationMode: Unsupported value: "Most"'* ]]
 	domain fixed
 	run k -n "$ns" patch computedomain fixed --type=merge -p '{"spec":{"numNodes":3}}'
 	[[ $status -ne 0 && $output == *immutable* ]]

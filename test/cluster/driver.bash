@@ -121,6 +121,9 @@ domain_field_is() { [[ $(domain_field "$1" "$2") == "$3" ]]; }
 condition() { k -n "$ns" get computedomain "$1" -o "jsonpath={.status.conditions[?(@.type=='$2')].$3}"; }
 condition_is() { [[ $(condition "$1" "$2" status) == "$3" ]]; }
 has_channel() { k -n "$ns" exec "$1" -- test -c /dev/nvidia-caps-imex-channels/channel0; }
+# has_not POD PATH: looked for in the pod, and not there; a pod in which nothing can be looked for has not answered.
+has_not() { k -n "$ns" exec "$1" -- sh -c '! test -e "$1"' sh "$2"; }
+has_no_channel() { has_not "$1" /dev/nvidia-caps-imex-channels; }
 
 # event_says KIND/NAME TEXT: an Event about that object contains the text.
 event_says() {

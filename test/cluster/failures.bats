@@ -293,7 +293,7 @@ imex_ctl() {
 	domain d
 	worker a d 2
 	running a
-	! has_channel a
+	has_no_channel a
 	eventually 20 event_says Pod/a "without"
 	eventually 20 domain_field_is d '.status.nodes[0].index' -1
 	"$cluster/gpu" 2 FABRIC_STATE=3

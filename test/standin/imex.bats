@@ -44,7 +44,7 @@ names() {
 
 @test "version and usage" {
         run "$STANDIN_BUILD/nvidia-imex" --version
-        [ "$status" -eq 0 ] && [ "$output" = "IMEX version is: 580.95.05" ]
+        [[ $status -eq 0 && $output == "IMEX version is: 580.95.05" ]]
         run "$STANDIN_BUILD/nvidia-imex-ctl"
         [ "$status" -ne 0 ]
 }
