@@ -35,6 +35,13 @@ node_event() {
 	k -n default get events -o json | jq -e --arg node "node-$1" --arg text "$2" --arg reason "$3" \
 		'any(.items[]; .involvedObject.name == $node and .reason == $reason and (.message | contains($text)))' >/dev/null
 }
+# annotated K STATE: what the plugin of a node says on its own pod of its host's nvidia-imex.
+annotated() { [[ $(k -n "$driver_ns" get pod "$(plugin_pod "$1")" -o "jsonpath={.metadata.annotations.imex\.resource\.nvidia\.com/host-state}") == "$2" ]]; }
+# daemons_of K...: the process ids of the nvidia-imex of those hosts; every one of them runs.
+daemons_of() {
+	local k
+	for k; do "$cluster/host-imex" "$k" pid || return 1; done
+}
 plugin_restarts() { k -n "$driver_ns" get pods -l app=compute-domain-kubelet-plugin -o jsonpath='{.items[*].status.containerStatuses[*].restartCount}'; }
 
 # offers K N: the slice of a node has that many devices.
@@ -68,18 +75,20 @@ plugin_anew() {
 	domain train
 	worker a train 1
 	running a
-	local before
+	local before pod lines others
 	before=$(plugin_restarts)
+	pod=$(plugin_pod 1)
+	lines=$(k -n "$driver_ns" logs "$pod" | wc -l)
+	others=$(daemons_of 0 2 3)
 	"$cluster/host-imex" 1 stop
 	eventually 20 host_state_is 1 DOWN
 	eventually 20 node_event 1 "does not start it" HostIMEXDown
-	annotated() { [[ $(k -n "$driver_ns" get pod "$(plugin_pod 1)" -o "jsonpath={.metadata.annotations.imex\.resource\.nvidia\.com/host-state}") == "$1" ]]; }
-	eventually 20 annotated DOWN
+	eventually 20 annotated 1 DOWN
 	eventually 20 condition_is train HostIMEXHealthy False
 	# The others of the domain see one of theirs missing.
 	eventually 60 host_state_is 0 DEGRADED
 	eventually 20 node_event 0 "198.18.0.11" HostIMEXDegraded
-	[[ $("$cluster/host-imex" 1 status) != READY && $(plugin_restarts) == "$before" ]]
+	[[ $("$cluster/host-imex" 1 status) == UNAVAILABLE && $(plugin_restarts) == "$before" ]]
 	[[ $(k -n "$ns" get pod a -o jsonpath='{.status.phase}{.status.containerStatuses[0].restartCount}') == Running0 ]]
 	has_channel a
 	domain_field_is train .status.status Ready
@@ -87,10 +96,17 @@ plugin_anew() {
 	k -n "$ns" delete pod a
 	worker b train 1
 	running b
+	# All that the plugin says of IMEX is what it sees of it: nothing of a daemon started, stopped or signalled.
+	said_of_imex() { k -n "$driver_ns" logs "$pod" | tail -n "+$((lines + 1))" | grep -i imex; }
+	said_of_imex | grep -F '"the host'"'"'s nvidia-imex" state="DOWN"'
+	[[ -z $(said_of_imex | grep -vF '] "the host'"'"'s nvidia-imex" state=') ]]
+	# Nor has it done so in silence.
+	[[ $(daemons_of 0 2 3) == "$others" && -z $(pids_of_pod "$driver_ns" "$pod" nvidia-imex) ]]
+	[[ $("$cluster/host-imex" 1 status) == UNAVAILABLE ]]
 	"$cluster/host-imex" 1 start
 	eventually 40 host_state_is 1 UP
 	eventually 20 node_event 1 "READY" HostIMEXUp
-	eventually 20 annotated UP
+	eventually 20 annotated 1 UP
 	eventually 60 condition_is train HostIMEXHealthy True
 }
 
