@@ -110,6 +110,33 @@ plugin_anew() {
 	eventually 60 condition_is train HostIMEXHealthy True
 }
 
+@test "host IMEX is down at plugin start: the slice is published, a pod with a channel runs, DOWN is told, and nobody starts anything" {
+	"$cluster/host-imex" 1 stop
+	# What the plugin that saw it stop has told must not pass for the word of the one that finds it so.
+	eventually 20 node_event 1 "does not start it" HostIMEXDown
+	k -n default delete events --all >/dev/null
+	plugin_anew 1
+	eventually 20 host_state_is 1 DOWN
+	eventually 20 node_event 1 "does not start it" HostIMEXDown
+	eventually 20 annotated 1 DOWN
+	# Its former slice goes, so that the one that is seen is its own.
+	k delete "$(k get resourceslices -o json | jq -r '.items[] | select(.spec.nodeName == "node-1") | "resourceslice/" + .metadata.name')" >/dev/null
+	eventually 30 offers 1 1
+	domain train
+	worker a train 1
+	running a
+	has_channel a
+	domain_field_is train .status.status Ready
+	eventually 60 condition_is train HostIMEXHealthy False
+	[[ $(condition train HostIMEXHealthy message) == *node-1* ]]
+	[[ $("$cluster/host-imex" 1 status) == UNAVAILABLE ]]
+	[[ $(k -n "$driver_ns" get pod "$(plugin_pod 1)" -o jsonpath='{.status.containerStatuses[0].restartCount}') == 0 ]]
+	[[ $(k -n "$ns" get pod a -o jsonpath='{.status.containerStatuses[0].restartCount}') == 0 ]]
+	"$cluster/host-imex" 1 start
+	eventually 40 host_state_is 1 UP
+	eventually 60 condition_is train HostIMEXHealthy True
+}
+
 @test "second channel claim on the same node: the scheduler prevents it" {
 	domain train
 	worker a train 0
