@@ -71,6 +71,15 @@ plugin_anew() {
 	[[ $(host_metric 0 'host_imex_nodes{state="ready"}') == *" 4" && $(host_metric 0 host_imex_info) == *'status="READY",domain="UP",version="580.95.05"'* ]]
 }
 
+@test "the gates that mean nothing here are forced off, and controller and plugin say so at their start" {
+	local gate
+	forced_off() { [[ $(k -n "$driver_ns" logs -l "app=$1" --tail=-1 | grep -cF "\"feature gate forced off: it has no meaning when the host runs IMEX\" gate=\"$gate\"") == "$2" ]]; }
+	for gate in ComputeDomainCliques IMEXDaemonsWithDNSNames; do
+		eventually 30 forced_off compute-domain-controller 2
+		eventually 30 forced_off compute-domain-kubelet-plugin 4
+	done
+}
+
 @test "host IMEX is stopped under a running pod: nobody restarts it, no pod restarts, metric, Node Event and annotation follow" {
 	domain train
 	worker a train 1
