@@ -116,7 +116,8 @@ start_etcd() {
 		--listen-peer-urls "$etcd_peer" --initial-advertise-peer-urls "$etcd_peer" --initial-cluster "test=$etcd_peer"
 }
 
-# CD_APISERVER_FLAGS adds flags, for instance --runtime-config=resource.k8s.io/v1beta1=true.
+# The older versions of the DRA API that Kubernetes can still serve are served, because claims may come in any of them. CD_APISERVER_FLAGS adds
+# flags, for instance --feature-gates=DRAConsumableCapacity=true.
 start_apiserver() {
 	write_audit_policy
 	# shellcheck disable=SC2086 # several flags in one variable
@@ -124,6 +125,7 @@ start_apiserver() {
 		--bind-address="$api_address" --secure-port=443 --advertise-address="$api_address" \
 		--etcd-servers="$etcd_client" --service-cluster-ip-range="$service_range" --allow-privileged \
 		--authorization-mode=Node,RBAC --enable-admission-plugins=NodeRestriction \
+		--runtime-config=resource.k8s.io/v1beta1=true,resource.k8s.io/v1beta2=true \
 		--client-ca-file="$pki/ca.crt" --tls-cert-file="$pki/apiserver.crt" --tls-private-key-file="$pki/apiserver.key" \
 		--kubelet-client-certificate="$pki/apiserver-kubelet-client.crt" \
 		--kubelet-client-key="$pki/apiserver-kubelet-client.key" --kubelet-preferred-address-types=InternalIP \

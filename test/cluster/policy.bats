@@ -209,9 +209,7 @@ may() {
 
 @test "a plugin's slices are confined in every version of the API" {
 	local version
-	for version in $(k api-versions | sed -n 's,^resource.k8s.io/,,p'); do
-		run k get --raw "/apis/resource.k8s.io/$version/resourceslices"
-		[[ $status == 0 ]] || continue
+	for version in v1 v1beta2 v1beta1; do
 		denied "node policy-a may write the slices of that node only" \
 			as plugin create -f - <<<"$(slice b policy-b policy-b compute-domain.nvidia.com "$version")"
 	done

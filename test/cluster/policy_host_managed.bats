@@ -10,7 +10,7 @@ plugin=policy-host-test-service-account-kubeletplugin
 controller=policy-host-test-service-account-controller
 
 render() {
-	"$BATS_TEST_DIRNAME/helm" template policy-host-test "$chart" --namespace $ns --set nameOverride=policy-host-test \
+	"$BATS_TEST_DIRNAME/helm" template policy-host-test "$chart" --namespace $ns --set nameOverride=policy-host-test "$@" \
 		--kube-version 1.36.0 --set featureGates.HostManagedIMEX=true --set admission.hostManaged.enabled=true \
 		--show-only "templates/rbac-controller.yaml" --show-only "templates/rbac-kubelet-plugin.yaml" \
 		--show-only "templates/policy-plugin-pods.yaml" --show-only "templates/policy-claims.yaml"
@@ -19,6 +19,8 @@ render() {
 setup_file() {
 	k get --raw /readyz >/dev/null
 	clean
+	k apply --server-side --force-conflicts -f "$chart/crds" # also for kubectl auth can-i, which says no of what it does not know
+	k wait --for=condition=Established crd/computedomains.resource.nvidia.com crd/computedomaincliques.resource.nvidia.com
 	k create namespace $ns
 	render | k apply -f -
 	# Rights to everything in the namespace, so that what is denied to a plugin is denied by the policy.
@@ -34,17 +36,26 @@ setup_file() {
 	k -n $ns create token $plugin >"$BATS_FILE_TMPDIR/plugin-unbound.token"
 	without_identity
 
-	# Nothing tells when the API server has begun to heed a policy, but a policy at work.
-	local end=$((SECONDS + 60))
 	claim "$(parameters '"kind": "ComputeDomainDaemonConfig"')" >"$BATS_FILE_TMPDIR/daemon-claim.yaml"
 	template "$(parameters '"kind": "ComputeDomainDaemonConfig"')" >"$BATS_FILE_TMPDIR/daemon-template.yaml"
-	while as plugin -n $ns annotate --overwrite --dry-run=server pod plugin-b x=y || k create --dry-run=server -f "$BATS_FILE_TMPDIR/daemon-claim.yaml" ||
-		k create --dry-run=server -f "$BATS_FILE_TMPDIR/daemon-template.yaml"; do
-		((SECONDS < end)) || return 1
-	done &>/dev/null
+	ends k create --dry-run=server -f "$BATS_FILE_TMPDIR/daemon-claim.yaml"
+	ends k create --dry-run=server -f "$BATS_FILE_TMPDIR/daemon-template.yaml"
+	ends as plugin -n $ns annotate --overwrite --dry-run=server pod plugin-b x=y
 }
 
 teardown_file() { clean; }
+
+# ends COMMAND...: what was allowed is refused. Nothing tells when the API server has begun to heed a policy, but a policy at work.
+ends() {
+	local end=$((SECONDS + 60))
+	while "$@"; do ((SECONDS < end)) || return 1; done &>/dev/null
+}
+
+# begins COMMAND...: what was refused is allowed.
+begins() {
+	local end=$((SECONDS + 60))
+	until "$@"; do ((SECONDS < end)) || return 1; done &>/dev/null
+}
 
 clean() {
 	k -n $ns delete --ignore-not-found --force --grace-period=0 pods --all
@@ -117,13 +128,15 @@ parameters() {
 channel='"kind": "ComputeDomainChannelConfig"'
 class=compute-domain-default-channel.nvidia.com
 
-# request [VERSION] [MEMBERS]: the request "channel", as that version of the API writes it.
-request() {
-	if [[ ${1:-v1} == v1beta1 ]]; then
-		echo "{name: channel, deviceClassName: $class${2:+, $2}}"
-	else
-		echo "{name: channel, exactly: {deviceClassName: $class${2:+, $2}}}"
-	fi
+# request [NAME] [MEMBERS]
+request() { echo "{name: ${1:-channel}, exactly: {deviceClassName: $class${2:+, $2}}}"; }
+
+# spelt VERSION REQUESTS: as that version of the API writes them; v1beta1 has no "exactly".
+spelt() {
+	case $1 in
+	v1beta1) sed 's/exactly: {\([^}]*\)}/\1/g' <<<"$2" ;;
+	*) echo "$2" ;;
+	esac
 }
 
 # claim CONFIG [REQUESTS] [VERSION]; template, the same.
@@ -132,7 +145,7 @@ claim() {
 		apiVersion: resource.k8s.io/${3:-v1}
 		kind: ResourceClaim
 		metadata: {generateName: c-, namespace: $ns}
-		spec: {devices: {requests: ${2:-[$(request "${3:-v1}")]}, config: $1}}
+		spec: {devices: {requests: $(spelt "${3:-v1}" "${2:-[$(request)]}"), config: $1}}
 	YAML
 }
 template() {
@@ -140,60 +153,58 @@ template() {
 		apiVersion: resource.k8s.io/${3:-v1}
 		kind: ResourceClaimTemplate
 		metadata: {generateName: c-, namespace: $ns}
-		spec: {spec: {devices: {requests: ${2:-[$(request "${3:-v1}")]}, config: $1}}}
+		spec: {spec: {devices: {requests: $(spelt "${3:-v1}" "${2:-[$(request)]}"), config: $1}}}
 	YAML
 }
 
-versions() { k get --raw /apis/resource.k8s.io | jq -r '.versions[].version | select(IN("v1", "v1beta1", "v1beta2"))'; }
-
-# each_way WORD...: for claims and templates, in every version of the API that the server speaks. CONFIG and REQUEST MEMBERS are in
-# $config and $members.
+# each_way CONFIG REQUESTS WORD...: for claims and templates, in every version of the API.
 each_way() {
-	local version make seen=0
-	for version in $(versions); do
+	local config=$1 requests=$2 version make
+	shift 2
+	for version in v1 v1beta2 v1beta1; do
 		for make in claim template; do
-			"$@" k create --dry-run=server -f - <<<"$($make "$config" "[$(request "$version" "$members")]" "$version")"
-			seen=$((seen + 1))
+			"$@" k create --dry-run=server -f - <<<"$($make "$config" "$requests" "$version")"
 		done
 	done
-	((seen >= 2))
 }
 
-@test "claims that Prepare takes are accepted, in every version of the API" {
-	members=
+takes_what_prepare_takes() {
+	local config
 	for config in "$(parameters "$channel")" "$(parameters "$channel, \"allocationMode\": \"\"")" "$(parameters "$channel, \"allocationMode\": \"Single\"")"; do
-		each_way allowed
+		each_way "$config" "[$(request)]" allowed
 	done
-	members="count: 1, allocationMode: ExactCount"
-	each_way allowed
+	each_way "$(parameters "$channel")" "[$(request channel "count: 1, allocationMode: ExactCount")]" allowed
 }
 
-@test "allocationMode All, and any unknown mode, is refused at kubectl apply" {
-	members=
+refuses_modes() {
 	local mode
 	for mode in All foo single; do
-		config=$(parameters "$channel, \"allocationMode\": \"$mode\"")
-		each_way denied "allocationMode \"$mode\": with HostManagedIMEX a pod gets channel 0 and no other"
+		each_way "$(parameters "$channel, \"allocationMode\": \"$mode\"")" "[$(request)]" \
+			denied "allocationMode \"$mode\": with HostManagedIMEX a pod gets channel 0 and no other"
 	done
 }
 
-@test "daemon configs are refused at kubectl apply" {
-	members=
-	config=$(parameters '"kind": "ComputeDomainDaemonConfig"')
-	each_way denied "the hosts run nvidia-imex themselves, so there are no IMEX daemons to configure"
+refuses_daemons() {
+	each_way "$(parameters '"kind": "ComputeDomainDaemonConfig"')" "[$(request)]" \
+		denied "the hosts run nvidia-imex themselves, so there are no IMEX daemons to configure"
 }
 
-@test "more than one channel is refused at kubectl apply" {
-	config=$(parameters "$channel") members="count: 2, allocationMode: ExactCount"
-	each_way denied "a claim can ask for one device of compute-domain-default-channel.nvidia.com"
-	denied "a claim can ask for one device" k create -f - <<<"$(claim '[]' "[{name: a, exactly: {deviceClassName: $class}}, {name: b, exactly: {deviceClassName: $class}}]")"
+refuses_several_channels() {
+	local sentence="a claim can ask for one device of compute-domain-default-channel.nvidia.com"
+	each_way "$(parameters "$channel")" "[$(request channel "count: 2, allocationMode: ExactCount")]" denied "$sentence"
+	each_way '[]' "[$(request a), $(request b)]" denied "$sentence"
 }
 
-@test "firstAvailable with an IMEX channel is refused at kubectl apply" {
-	local choice="[{name: pick, firstAvailable: [{name: a, deviceClassName: gpu.nvidia.com}, {name: b, deviceClassName: $class}]}]"
-	denied 'request "pick": firstAvailable cannot choose an IMEX channel' k create -f - <<<"$(claim '[]' "$choice")"
-	denied 'request "pick": firstAvailable cannot choose an IMEX channel' k create -f - <<<"$(template '[]' "$choice")"
+refuses_choices() {
+	each_way '[]' "[{name: pick, firstAvailable: [{name: a, deviceClassName: gpu.nvidia.com}, {name: b, deviceClassName: $class}]}]" \
+		denied 'request "pick": firstAvailable cannot choose an IMEX channel'
 }
+
+@test "claims that Prepare takes are accepted, in every version of the API" { takes_what_prepare_takes; }
+@test "allocationMode All, and any unknown mode, is refused at kubectl apply" { refuses_modes; }
+@test "daemon configs are refused at kubectl apply" { refuses_daemons; }
+@test "more than one channel is refused at kubectl apply" { refuses_several_channels; }
+@test "firstAvailable with an IMEX channel is refused at kubectl apply" { refuses_choices; }
 
 @test "claims of others are no business of the policy" {
 	local theirs='[{opaque: {driver: gpu.example.com, parameters: {"kind": "ComputeDomainDaemonConfig", "allocationMode": "All"}}}]'
@@ -207,10 +218,9 @@ each_way() {
 	local before=$BATS_TEST_TMPDIR/before.yaml
 	template "$(parameters "$channel, \"allocationMode\": \"All\"")" | sed 's/generateName: c-/name: before, finalizers: [example.org\/stay]/' >"$before"
 	k delete validatingadmissionpolicybinding policy-host-test-resourceclaimtemplates
-	local end=$((SECONDS + 60))
-	until k create -f "$before" 2>/dev/null; do ((SECONDS < end)); done
+	begins k create -f "$before"
 	render | k apply -f - >/dev/null
-	while k create --dry-run=server -f "$BATS_FILE_TMPDIR/daemon-template.yaml" 2>/dev/null; do ((SECONDS < end)); done
+	ends k create --dry-run=server -f "$BATS_FILE_TMPDIR/daemon-template.yaml"
 	allowed k -n $ns delete --wait=false resourceclaimtemplate before
 	allowed k -n $ns patch resourceclaimtemplate before --type merge -p '{"metadata": {"finalizers": null}}'
 	allowed k -n $ns wait --for=delete resourceclaimtemplate/before --timeout=30s
@@ -218,12 +228,18 @@ each_way() {
 
 # --- the policies themselves
 
-@test "the API server finds no fault with the policies" {
-	local policy
-	for policy in policy-host-test-plugin-pods policy-host-test-resourceclaims policy-host-test-resourceclaimtemplates policy-host-test-computedomains; do
-		k wait --timeout=60s --for=jsonpath='{.status.observedGeneration}' validatingadmissionpolicy/$policy
-		[[ -z $(k get validatingadmissionpolicy $policy -o jsonpath='{.status.typeChecking.expressionWarnings}') ]]
+no_fault_with() {
+	local policy generation
+	for policy; do
+		generation=$(k get validatingadmissionpolicy "$policy" -o jsonpath='{.metadata.generation}')
+		k wait --timeout=60s --for=jsonpath='{.status.observedGeneration}'="$generation" "validatingadmissionpolicy/$policy"
+		[[ -z $(k get validatingadmissionpolicy "$policy" -o jsonpath='{.status.typeChecking.expressionWarnings}') ]] || return 1
 	done
+}
+
+@test "the API server finds no fault with the policies" {
+	no_fault_with policy-host-test-plugin-pods policy-host-test-resourceclaims policy-host-test-resourceclaimtemplates \
+		policy-host-test-computedomains
 }
 
 # computedomain [CHANNEL MEMBERS]
@@ -233,9 +249,26 @@ computedomain() {
 }
 
 @test "a ComputeDomain whose claim template would be refused is refused at kubectl apply" {
-	k apply --server-side --force-conflicts -f "$chart/crds"
-	k wait --for=condition=Established crd/computedomains.resource.nvidia.com
 	denied 'allocationMode "All": with HostManagedIMEX a pod gets channel 0' k create --dry-run=server -f - <<<"$(computedomain ', allocationMode: All')"
 	allowed k create --dry-run=server -f - <<<"$(computedomain ', allocationMode: Single')"
 	allowed k create --dry-run=server -f - <<<"$(computedomain)"
+}
+
+# The last test: it leaves these policies in the place of the others.
+@test "the policies for claims say the same where they are written for v1beta1" {
+	# Their bindings stay: what is allowed then shows that these policies are forgotten, and not taken for the new ones.
+	k delete validatingadmissionpolicy policy-host-test-resourceclaims policy-host-test-resourceclaimtemplates
+	begins k create --dry-run=server -f "$BATS_FILE_TMPDIR/daemon-claim.yaml"
+	begins k create --dry-run=server -f "$BATS_FILE_TMPDIR/daemon-template.yaml"
+	render --set resourceApiVersion=resource.k8s.io/v1beta1 | k apply -f - >/dev/null
+	[[ $(k get validatingadmissionpolicies policy-host-test-resourceclaims policy-host-test-resourceclaimtemplates \
+		-o jsonpath='{.items[*].spec.matchConstraints.resourceRules[*].apiVersions[*]}') == "v1beta1 v1beta1" ]]
+	ends k create --dry-run=server -f "$BATS_FILE_TMPDIR/daemon-claim.yaml"
+	ends k create --dry-run=server -f "$BATS_FILE_TMPDIR/daemon-template.yaml"
+	takes_what_prepare_takes
+	refuses_modes
+	refuses_daemons
+	refuses_several_channels
+	refuses_choices
+	no_fault_with policy-host-test-resourceclaims policy-host-test-resourceclaimtemplates
 }
