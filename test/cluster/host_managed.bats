@@ -294,8 +294,7 @@ END
 	"$cluster/host-imex" 0 stop
 	k -n "$ns" delete pod a --wait=false
 	"$cluster/apiserver" stop
-	no_claim_file() { ! "$cluster/node" 0 ls /var/run/cdi | grep -q "$uid"; }
-	eventually 60 no_claim_file
+	eventually 60 no_claim_file 0 "$uid"
 	"$cluster/apiserver" start
 	gone pod/a
 	"$cluster/host-imex" 0 start
