@@ -171,7 +171,10 @@ def plugin_disk_read_only(h):
     folder, there = f"/var/lib/kubelet/plugins/{DRIVER}", ["-N", str(pids[0])]
     subprocess.run(["mount", *there, "--bind", "-o", "ro", folder, folder], check=True, capture_output=True)
     yield h.rng.uniform(1, 20)
-    subprocess.run(["umount", *there, "-l", folder], capture_output=True)  # its mounts are gone if it has ended
+    # Not by umount, which wants to see a /proc there. If it has ended, so have its mounts.
+    undone = subprocess.run(["mount", *there, "-o", "remount,bind,rw", folder], capture_output=True, text=True)
+    if undone.returncode and os.path.exists(f"/proc/{pids[0]}/ns/mnt"):
+        raise RuntimeError(f"{folder} stays read-only on {node_of(pod)}: {undone.stderr.strip()}")
     return WHOLE
 
 
