@@ -118,7 +118,7 @@ plugins_at_work() {
 	worker c d 2
 	worker e d 3
 	gone pod/a
-	no_claim_file 0 "$uid"
+	eventually 30 no_claim_file 0 "$uid"
 	running c 150
 	running e 150
 	has_channel c
