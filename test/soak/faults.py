@@ -201,6 +201,7 @@ def chart_upgraded(h):
     """Every controller and plugin is replaced; a daemon, whose template changes too, only when nobody uses it."""
     mark = str(h.rng.randrange(10 ** 9))
     h.what = f"mark {mark}"
+    h.w.chart_mark = mark  # the latest upgrade counts, also for those before it
     h.w.command("helm", "upgrade", "compute-domains", os.path.join(os.path.dirname(TEST), "deploy/chart/compute-domains"), "--namespace", DRIVER_NS,
                 "--reuse-values", "--set", f"logVerbosity={h.rng.randint(1, 4)}", "--set-string",
                 f"controller.podAnnotations.soak=m{mark},kubeletPlugin.podAnnotations.soak=m{mark}")
@@ -209,7 +210,7 @@ def chart_upgraded(h):
     def missing():
         pods = h.w.of_app(CONTROLLER) + h.w.of_app(PLUGIN)
         return next((f"{name(p)} is not of the new version, or does not run" for p in pods
-                     if p["metadata"].get("annotations", {}).get("soak") != f"m{mark}" or not runs(p)), None)
+                     if p["metadata"].get("annotations", {}).get("soak") != f"m{h.w.chart_mark}" or not runs(p)), None)
     return both(missing, *(h.replaced(PLUGIN, name(n)) for n in h.w.all(h.w.nodes)))
 
 

@@ -65,6 +65,7 @@ class World:
         self.news = threading.Event()
         self.violations = []
         self.api_up = True
+        self.chart_mark = None  # what the pods of the driver are annotated with since the latest upgrade of the chart
 
         def follow(path, look=None):
             def on_event(kind, o, arrived):
