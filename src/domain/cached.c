@@ -99,8 +99,12 @@ const struct jd_field plugin_pod_fields[] = { JD_OBJ(struct plugin_pod, "metadat
                                               JD_IN(struct plugin_pod, "spec", f_plugin_spec),
                                               JD_IN(struct plugin_pod, "status", f_plugin_status), JD_END };
 
+static bool phase_ended(const char *phase) {
+        return streq(phase, "Succeeded") || streq(phase, "Failed");
+}
+
 bool plugin_pod_tells(const struct plugin_pod *p) {
-        bool ended = p->o.meta.deleted || streq(p->phase, "Succeeded") || streq(p->phase, "Failed");
+        bool ended = p->o.meta.deleted || phase_ended(p->phase);
         /* A Pod whose container crashes again and again has the phase Running, and the annotations of better days. */
         return p->host_state && !ended && is_ready(p->conditions, p->n_conditions);
 }
@@ -114,7 +118,7 @@ const struct plugin_pod *plugin_pod_choose(const struct plugin_pod *a, const str
 }
 
 bool pod_ended(const struct pod *p) {
-        return streq(p->phase, "Succeeded") || streq(p->phase, "Failed");
+        return phase_ended(p->phase);
 }
 
 static const struct jd_field f_env[] = { JD_STR(struct ds_env, "name", name), JD_STR(struct ds_env, "value", value), JD_END };

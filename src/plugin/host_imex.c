@@ -58,7 +58,7 @@ struct host_imex {
         struct place place;
         struct imex_probe *probe; /* NULL: there is nobody to ask */
         unsigned unanswered;
-        bool reached; /* it has said something of itself at this place */
+        bool reached;       /* it has said something of itself at this place */
         char word[40];      /* the daemon's last; "" none, or not here */
         bool domain_due;    /* asked for since the daemon became READY, and not answered yet */
         bool domain_failed; /* the last time it was asked for */

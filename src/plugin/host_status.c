@@ -49,15 +49,15 @@ void host_status_summarize(const struct imex_ctl_domain *d, const char *node, st
 }
 
 void host_status_judge(const char *word, const char *why, const struct host_imex_status *domain, struct host_imex_status *ret) {
-        bool nameless = !*domain->domain && *domain->reason;
+        bool unasked = !*domain->domain && *domain->reason;
         *ret = *domain;
         ret->state = streq(domain->domain, "DOWN")       ? HOST_IMEX_DOWN
                      : streq(domain->domain, "DEGRADED") ? HOST_IMEX_DEGRADED
-                     : nameless                          ? HOST_IMEX_UNKNOWN
+                     : unasked                           ? HOST_IMEX_UNKNOWN
                                                          : HOST_IMEX_UP;
         snprintf(ret->word, sizeof ret->word, "%s", word);
         if (streq(word, "READY")) {
-                if (nameless)
+                if (unasked)
                         snprintf(ret->reason, sizeof ret->reason, "nvidia-imex is READY, but its domain cannot be asked for: %s",
                                  domain->reason);
                 return;
