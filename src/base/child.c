@@ -10,12 +10,13 @@
 
 #include "base/mem.h"
 
-/* How long a killed child may take to disappear before its caller is answered without it. A process that hangs in
- * the kernel (a driver's ioctl) survives SIGKILL until the kernel lets go of it, and nobody shall wait for that. */
+/* How long a killed child may take to disappear before its caller is answered without it. A process that
+ * hangs in the kernel (a driver's ioctl) survives SIGKILL until the kernel lets go of it, and nobody shall
+ * wait for that. */
 #define REAP_GRACE_MS 500
 #define DEFAULT_MAX_OUTPUT ((size_t)256 * 1024)
-/* Reads of 4 KiB in one turn: more than a full pipe, so that all is seen at exit, and an end to a child that never
- * stops printing. */
+/* Reads of 4 KiB in one turn: more than a full pipe, so that all is seen at exit, and an end to a child that
+ * never stops printing. */
 #define READS_PER_TURN 32
 
 /* The exec environment: shared with the forked child, which may call async-signal-safe functions only. */
@@ -75,7 +76,8 @@ static void answer(struct child *c, const struct child_result *r) {
                 done(c->u, r);
 }
 
-/* Takes what is in the pipe now; what exceeds the limit is read and dropped, so that the child does not block. */
+/* Takes what is in the pipe now; what exceeds the limit is read and dropped, so that the child does not
+ * block. */
 static void drain(struct child *c) {
         char tmp[4096];
 
@@ -110,8 +112,10 @@ static void on_sigchld(uv_signal_t *s, int signum) {
         int status;
 
         (void)signum;
-        /* WNOWAIT keeps the zombie, and with it the number of its process group, until the group is killed. */
-        if (!c->pid || waitid(P_PID, (id_t)c->pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid != c->pid)
+        /* WNOWAIT keeps the zombie, and with it the number of its process group, until the group is killed.
+         */
+        if (!c->pid || waitid(P_PID, (id_t)c->pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0 ||
+            info.si_pid != c->pid)
                 return;
         kill(-c->pid, SIGKILL);
         while (waitpid(c->pid, &status, 0) < 0 && errno == EINTR)
@@ -180,7 +184,8 @@ _Noreturn static void launch_child(const struct launch *l) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != l->parent)
                 _exit(127);
-        if (dup2(l->null_fd, STDIN_FILENO) < 0 || dup2(l->out_fd, STDOUT_FILENO) < 0 || dup2(l->out_fd, STDERR_FILENO) < 0)
+        if (dup2(l->null_fd, STDIN_FILENO) < 0 || dup2(l->out_fd, STDOUT_FILENO) < 0 ||
+            dup2(l->out_fd, STDERR_FILENO) < 0)
                 report_and_exit(l);
         close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
         if (l->chroot && (chroot(l->chroot) < 0 || chdir("/") < 0))

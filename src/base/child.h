@@ -1,5 +1,5 @@
-/* child: runs a program, collects what it prints, and ends it after a time-out. For work that can hang or crash
- * (NVML, nvidia-imex-ctl), which therefore never runs in our own process. */
+/* child: runs a program, collects what it prints, and ends it after a time-out. For work that can hang or
+ * crash (NVML, nvidia-imex-ctl), which therefore never runs in our own process. */
 #ifndef BASE_CHILD_H
 #define BASE_CHILD_H
 
@@ -12,22 +12,22 @@
 struct child;
 
 struct child_result {
-        bool timed_out;     /* it was killed at the time-out */
-        int exit_status;    /* -1 when a signal ended it */
-        int term_signal;    /* 0 when it exited */
-        struct str out;     /* stdout and stderr merged, at most max_output bytes */
-        struct err *err;    /* not NULL: it could not be started */
+        bool timed_out;  /* it was killed at the time-out */
+        int exit_status; /* -1 when a signal ended it */
+        int term_signal; /* 0 when it exited */
+        struct str out;  /* stdout and stderr merged, at most max_output bytes */
+        struct err *err; /* not NULL: it could not be started */
 };
 
 /* Once, never from inside child_run(); the child is freed after it returns. */
 typedef void(child_done_fn)(void *u, const struct child_result *r);
 
 struct child_options {
-        const char *const *argv;  /* argv[0] is looked up in PATH of `env`, or of our own environment */
-        const char *const *env;   /* NULL: ours */
-        const char *chroot;       /* NULL: none (needs CAP_SYS_CHROOT) */
-        unsigned timeout_ms;      /* SIGKILL to its process group after it; must not be 0 */
-        size_t max_output;        /* 0: 256 KiB */
+        const char *const *argv; /* argv[0] is looked up in PATH of `env`, or of our own environment */
+        const char *const *env;  /* NULL: ours */
+        const char *chroot;      /* NULL: none (needs CAP_SYS_CHROOT) */
+        unsigned timeout_ms;     /* SIGKILL to its process group after it; must not be 0 */
+        size_t max_output;       /* 0: 256 KiB */
         child_done_fn *done;
         void *u;
 };

@@ -56,7 +56,8 @@ int err_errno(struct err *e, int errnum, const char *fmt, ...) {
         int n = vsnprintf(e->msg, sizeof e->msg, fmt, ap);
         va_end(ap);
         if (n >= 0 && (size_t)n < sizeof e->msg)
-                snprintf(e->msg + n, sizeof e->msg - (size_t)n, ": %s", strerror_r(errnum, reason, sizeof reason));
+                snprintf(e->msg + n, sizeof e->msg - (size_t)n, ": %s",
+                         strerror_r(errnum, reason, sizeof reason));
         return -1;
 }
 
@@ -74,8 +75,9 @@ int err_wrap(struct err *e, const char *fmt, ...) {
 
 const char *err_kind_name(enum err_kind kind) {
         static const char *const names[] = {
-                [ERR_NONE] = "none",         [ERR_RETRY] = "retry",   [ERR_INVALID] = "invalid", [ERR_NOT_FOUND] = "not_found",
-                [ERR_CONFLICT] = "conflict", [ERR_DENIED] = "denied", [ERR_GONE] = "gone",       [ERR_INTERNAL] = "internal",
+                [ERR_NONE] = "none",           [ERR_RETRY] = "retry",       [ERR_INVALID] = "invalid",
+                [ERR_NOT_FOUND] = "not_found", [ERR_CONFLICT] = "conflict", [ERR_DENIED] = "denied",
+                [ERR_GONE] = "gone",           [ERR_INTERNAL] = "internal",
         };
         return (size_t)kind < sizeof names / sizeof names[0] ? names[kind] : "unknown";
 }

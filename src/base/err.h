@@ -1,9 +1,10 @@
 /* err: an error as a value in the caller's stack frame.
  *
- * Functions that can fail return 0 or -1 and take `struct err *e` as the last parameter; *e is written only on
- * failure. There is nothing to release, so an error can neither leak nor fail for want of memory. `kind` is what
- * the caller may do about it, `code` is the number it came from (errno, HTTP status or gRPC status) and `msg` is
- * a sentence fragment for people, widened by err_wrap() on its way up: "claim 'a/b': open '/x': No such file". */
+ * Functions that can fail return 0 or -1 and take `struct err *e` as the last parameter; *e is written only
+ * on failure. There is nothing to release, so an error can neither leak nor fail for want of memory. `kind`
+ * is what the caller may do about it, `code` is the number it came from (errno, HTTP status or gRPC status)
+ * and `msg` is a sentence fragment for people, widened by err_wrap() on its way up: "claim 'a/b': open '/x':
+ * No such file". */
 #ifndef BASE_ERR_H
 #define BASE_ERR_H
 
@@ -28,7 +29,8 @@ struct err {
 };
 
 /* Fills *e and returns -1, so that `return err_set(...)` is a whole error path. */
-int err_set(struct err *e, enum err_kind kind, int code, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+int err_set(struct err *e, enum err_kind kind, int code, const char *fmt, ...)
+        __attribute__((format(printf, 4, 5)));
 
 /* err_set() for a failed system call: kind and code follow from `errnum`, and ": <strerror>" is appended. */
 int err_errno(struct err *e, int errnum, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
@@ -39,11 +41,12 @@ int err_wrap(struct err *e, const char *fmt, ...) __attribute__((format(printf, 
 /* The word for a kind, for logs and metrics: "retry", "invalid", ... */
 const char *err_kind_name(enum err_kind kind);
 
-/* Ends the process with a message when cond holds: for our own bugs only, never for input. On in release too. */
-#define BUG_ON(cond)                                                                                                   \
-        do {                                                                                                           \
-                if (__builtin_expect(!!(cond), 0))                                                                     \
-                        err_bug(__FILE__, __LINE__, #cond);                                                            \
+/* Ends the process with a message when cond holds: for our own bugs only, never for input. On in release too.
+ */
+#define BUG_ON(cond)                                                                                         \
+        do {                                                                                                 \
+                if (__builtin_expect(!!(cond), 0))                                                           \
+                        err_bug(__FILE__, __LINE__, #cond);                                                  \
         } while (0)
 
 _Noreturn void err_bug(const char *file, int line, const char *cond);

@@ -99,9 +99,10 @@ static int fill(const char *tmp, const void *data, size_t n, mode_t mode, bool d
 static int replace(const char *path, const void *data, size_t n, mode_t mode, bool durable, struct err *e) {
         static atomic_uint serial;
         const char *slash = strrchr(path, '/');
-        _cleanup_(freep) char *dir = slash ? xstrndup(path, slash == path ? 1 : (size_t)(slash - path)) : xstrdup(".");
-        _cleanup_(freep) char *tmp =
-                xasprintf("%s/.%s.tmp.%d.%u", dir, slash ? slash + 1 : path, (int)getpid(), atomic_fetch_add(&serial, 1));
+        _cleanup_(freep) char *dir =
+                slash ? xstrndup(path, slash == path ? 1 : (size_t)(slash - path)) : xstrdup(".");
+        _cleanup_(freep) char *tmp = xasprintf("%s/.%s.tmp.%d.%u", dir, slash ? slash + 1 : path,
+                                               (int)getpid(), atomic_fetch_add(&serial, 1));
         (void)unlink(tmp); /* of an earlier process with our pid */
         if (fill(tmp, data, n, mode, durable, e) < 0) {
                 unlink(tmp);

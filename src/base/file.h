@@ -8,8 +8,8 @@
 
 #include "base/err.h"
 
-/* Reads all of `path`, which may have at most `limit` bytes (ERR_INVALID beyond). *ret is terminated; caller frees.
- * ret_n may be NULL. */
+/* Reads all of `path`, which may have at most `limit` bytes (ERR_INVALID beyond). *ret is terminated; caller
+ * frees. ret_n may be NULL. */
 int file_read(const char *path, size_t limit, char **ret, size_t *ret_n, struct err *e);
 
 /* Same for an open descriptor, from its start, whatever its offset (pread). `name` is for the message. */
@@ -22,11 +22,13 @@ int file_open_nofollow(const char *path, int flags, int *ret_fd, struct err *e);
 /* Writes all of it at the descriptor's offset, however many calls that takes. `name` is for the message. */
 int file_write_all(int fd, const char *name, const void *data, size_t n, struct err *e);
 
-/* Replaces `path`: temporary file beside it, write, fsync, rename, fsync of the folder. The temporary file is named
+/* Replaces `path`: temporary file beside it, write, fsync, rename, fsync of the folder. The temporary file is
+ * named
  * ".<base>.tmp.<pid>.<n>" and removed on failure. */
 int file_replace(const char *path, const void *data, size_t n, mode_t mode, struct err *e);
 
-/* file_replace() without the two fsyncs: for files that are rebuilt after a reboot anyway (tmpfs, state files). */
+/* file_replace() without the two fsyncs: for files that are rebuilt after a reboot anyway (tmpfs, state
+ * files). */
 int file_replace_volatile(const char *path, const void *data, size_t n, mode_t mode, struct err *e);
 
 /* unlink(); a missing file is success. */

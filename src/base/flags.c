@@ -97,7 +97,8 @@ static int set_value(const struct flag *f, const char *text, const char *origin,
         case FLAG_DURATION_MS:
                 if (parse_duration_ms(text, f->dest) == 0)
                         return 0;
-                return err_set(e, ERR_INVALID, 0, "%s: '%s' is not a duration such as 15s or 1m30s", origin, text);
+                return err_set(e, ERR_INVALID, 0, "%s: '%s' is not a duration such as 15s or 1m30s", origin,
+                               text);
         default:
                 return err_set(e, ERR_INTERNAL, 0, "%s: unknown flag type", origin);
         }
@@ -145,7 +146,8 @@ static int set_from_arg(const struct flag *flags, int argc, char **argv, int *i,
         return set_value(f, argv[++*i], origin, e);
 }
 
-int flags_parse(const struct flag *flags, int argc, char **argv, int *ret_rest, bool *ret_help, struct err *e) {
+int flags_parse(const struct flag *flags, int argc, char **argv, int *ret_rest, bool *ret_help,
+                struct err *e) {
         int i = 1;
         bool help = false;
         for (const struct flag *f = flags; f->name; f++) {
@@ -168,7 +170,8 @@ int flags_parse(const struct flag *flags, int argc, char **argv, int *ret_rest, 
         for (const struct flag *f = flags; f->name && !help; f++) {
                 char buf[ENV_NAME_MAX];
                 if (f->required && f->type == FLAG_STR && !*str_or(*(const char **)f->dest, ""))
-                        return err_set(e, ERR_INVALID, 0, "--%s (or %s) is required", f->name, env_name(f, buf));
+                        return err_set(e, ERR_INVALID, 0, "--%s (or %s) is required", f->name,
+                                       env_name(f, buf));
         }
         *ret_rest = i;
         *ret_help = help;
@@ -197,8 +200,9 @@ void flags_usage(const struct flag *flags, FILE *to) {
                 char name[ENV_NAME_MAX];
                 struct buf value = BUF_INIT(LOG_LINE_MAX);
                 format_value(f, &value);
-                fprintf(to, "  --%s\n        %s (env %s%s%s, default %s)\n", f->name, str_or(f->help, ""), env_name(f, name),
-                        f->alt_env ? " or " : "", f->alt_env ? f->alt_env : "", buf_str(&value));
+                fprintf(to, "  --%s\n        %s (env %s%s%s, default %s)\n", f->name, str_or(f->help, ""),
+                        env_name(f, name), f->alt_env ? " or " : "", f->alt_env ? f->alt_env : "",
+                        buf_str(&value));
                 buf_done(&value);
         }
 }

@@ -12,18 +12,20 @@
 enum flag_type { FLAG_STR, FLAG_INT, FLAG_BOOL, FLAG_DURATION_MS /* Go style: "15s", "1m30s", "250ms" */ };
 
 struct flag {
-        const char *name;     /* "leader-election-enabled"; "v" is also accepted as -v N */
-        const char *env;      /* NULL: derived from the name ("LEADER_ELECTION_ENABLED") */
+        const char *name; /* "leader-election-enabled"; "v" is also accepted as -v N */
+        const char *env;  /* NULL: derived from the name ("LEADER_ELECTION_ENABLED") */
         enum flag_type type;
-        void *dest;           /* const char ** | int64_t * | bool * | int64_t * ; holds the default before flags_parse */
+        void *dest; /* const char ** | int64_t * | bool * | int64_t * ; holds the default before flags_parse
+                     */
         bool required;
         const char *help;
-        const char *alt_env;  /* a second variable that is honoured, or NULL */
+        const char *alt_env; /* a second variable that is honoured, or NULL */
 };
 
-/* Accepts --name value, --name=value, --bool, -v N. Strings point into argv or the environment. Stops at the first
- * positional argument and returns its index in *ret_rest (argc when none). --help sets *ret_help. */
-int flags_parse(const struct flag *flags, int argc, char **argv, int *ret_rest, bool *ret_help, struct err *e);
+/* Accepts --name value, --name=value, --bool, -v N. Strings point into argv or the environment. Stops at the
+ * first positional argument and returns its index in *ret_rest (argc when none). --help sets *ret_help. */
+int flags_parse(const struct flag *flags, int argc, char **argv, int *ret_rest, bool *ret_help,
+                struct err *e);
 void flags_usage(const struct flag *flags, FILE *to);
 /* Logs all values, one line, at info: what the process runs with. */
 void flags_log(const struct flag *flags);

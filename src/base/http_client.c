@@ -12,12 +12,13 @@
 
 enum {
         MAX_BODY = 32 << 20,
-        /* libcurl allocates this much for each transfer in progress, and idle watches are most of our transfers: its default, which is
-         * also the largest DATA frame, so that a frame is not cut. */
+        /* libcurl allocates this much for each transfer in progress, and idle watches are most of our
+         * transfers: its default, which is also the largest DATA frame, so that a frame is not cut. */
         BUFFER_BYTES = 16 << 10,
         UPLOAD_BUFFER_BYTES = 16 << 10, /* libcurl's minimum */
         CONNECT_TIMEOUT_MS = 10000,
-        /* A dead host is noticed 15 to 45 s after the last byte, about as client-go does with its HTTP/2 pings. */
+        /* A dead host is noticed 15 to 45 s after the last byte, about as client-go does with its HTTP/2
+           pings. */
         KEEPALIVE_S = 15,
         USER_TIMEOUT_MS = 30000,
 };
@@ -49,7 +50,8 @@ struct http_call {
         char reason[CURL_ERROR_SIZE];
 };
 
-/* A socket of libcurl's. It outlives the client by a turn, because libuv closes late, and so knows its client only until then. */
+/* A socket of libcurl's. It outlives the client by a turn, because libuv closes late, and so knows its client
+ * only until then. */
 struct http_socket {
         uv_poll_t poll;
         LIST_ENTRY(http_socket) entry;
@@ -135,7 +137,8 @@ static void on_next_turn(uv_idle_t *idle) {
         }
 }
 
-/* A time of 0 ms is served in the next turn: a timer of 0 ms that is set again in its own callback would never let libuv poll. */
+/* A time of 0 ms is served in the next turn: a timer of 0 ms that is set again in its own callback would
+ * never let libuv poll. */
 static int set_timer(CURLM *multi, long ms, void *u) {
         struct http_client *c = u;
         c->kicked = ms == 0;
@@ -173,7 +176,8 @@ static int set_socket(CURL *easy, curl_socket_t fd, int what, void *u, void *soc
                 s = xnew(struct http_socket);
                 s->client = c;
                 s->fd = fd;
-                /* The kernel may poll no more sockets for us: the calls fail as those of any connection that is given up. */
+                /* The kernel may poll no more sockets for us: the calls fail as those of any connection that
+                 * is given up. */
                 int r = uv_poll_init(c->loop, &s->poll, fd);
                 if (r < 0) {
                         free(s);
@@ -184,7 +188,9 @@ static int set_socket(CURL *easy, curl_socket_t fd, int what, void *u, void *soc
                 LIST_INSERT_HEAD(&c->sockets, s, entry);
                 curl_multi_assign(c->multi, fd, s);
         }
-        uv_poll_start(&s->poll, (what & CURL_POLL_IN ? UV_READABLE : 0) | (what & CURL_POLL_OUT ? UV_WRITABLE : 0), on_socket);
+        uv_poll_start(&s->poll,
+                      (what & CURL_POLL_IN ? UV_READABLE : 0) | (what & CURL_POLL_OUT ? UV_WRITABLE : 0),
+                      on_socket);
         return 0;
 }
 
@@ -228,8 +234,8 @@ static void call_release(struct http_call *call) {
         if (call->state == CALL_ACTIVE || call->state == CALL_CANCELLED)
                 curl_multi_remove_handle(c->multi, call->easy);
         TAILQ_REMOVE(&c->calls, call, entry);
-        /* Never kept for another call: curl_easy_reset() of Debian 12's libcurl forgets the size of the receive buffer, but not
-         * the buffer, which then overflows. */
+        /* Never kept for another call: curl_easy_reset() of Debian 12's libcurl forgets the size of the
+         * receive buffer, but not the buffer, which then overflows. */
         curl_easy_cleanup(call->easy);
         curl_slist_free_all(call->headers);
         free(call->url);
@@ -263,7 +269,8 @@ static size_t on_header(char *p, size_t size, size_t n, void *u) {
         call->client->last_byte_ms = uv_now(call->client->loop);
         if (n >= sizeof name && strncasecmp(p, name, sizeof name - 1) == 0) {
                 int64_t s;
-                if (str_to_i64(str_trim((struct str){ p + sizeof name - 1, n - (sizeof name - 1) }), &s) && s >= 0)
+                if (str_to_i64(str_trim((struct str){ p + sizeof name - 1, n - (sizeof name - 1) }), &s) &&
+                    s >= 0)
                         call->retry_after_s = s > 3600 ? 3600 : (int)s;
         }
         if (n <= 2 && call->head && !call->head_told && call_streams(call)) {
@@ -314,7 +321,8 @@ static void set_connection_options(struct http_client *c, CURL *h) {
         curl_easy_setopt(h, CURLOPT_NOSIGNAL, 1L);
         curl_easy_setopt(h, CURLOPT_PROTOCOLS_STR, "http,https");
         curl_easy_setopt(h, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
-        if (c->secure) /* ALPN tells at once whether the connection can be shared; without TLS only an answer would */
+        if (c->secure) /* ALPN tells at once whether the connection can be shared; without TLS only an answer
+                          would */
                 curl_easy_setopt(h, CURLOPT_PIPEWAIT, 1L);
         curl_easy_setopt(h, CURLOPT_PATH_AS_IS, 1L); /* what the caller encoded is not to be tidied up */
         curl_easy_setopt(h, CURLOPT_BUFFERSIZE, (long)BUFFER_BYTES);
@@ -425,13 +433,16 @@ static void call_finish(struct http_call *call, CURLcode result) {
         struct http_response r = { .status = call_status(call), .retry_after_s = call->retry_after_s };
 
         if (call->too_large) {
-                err_set(&e, ERR_INVALID, (int)result, "the answer is larger than %zu bytes", call->answer.limit);
+                err_set(&e, ERR_INVALID, (int)result, "the answer is larger than %zu bytes",
+                        call->answer.limit);
                 r.transport = &e;
         } else if (call->state == CALL_FAILED) {
                 if (call->poll_error)
-                        err_set(&e, ERR_RETRY, -call->poll_error, "its socket cannot be watched: %s", uv_strerror(call->poll_error));
+                        err_set(&e, ERR_RETRY, -call->poll_error, "its socket cannot be watched: %s",
+                                uv_strerror(call->poll_error));
                 else
-                        err_set(&e, ERR_RETRY, CURLE_OPERATION_TIMEDOUT, "the server is silent, its connection was given up");
+                        err_set(&e, ERR_RETRY, CURLE_OPERATION_TIMEDOUT,
+                                "the server is silent, its connection was given up");
                 r.transport = &e;
         } else if (result != CURLE_OK) {
                 err_set(&e, ERR_RETRY, (int)result, "%s", str_or(call->reason, curl_easy_strerror(result)));
@@ -451,7 +462,7 @@ static void give_up_connection(struct http_client *c) {
         struct http_call *call;
 
         c->reconnect = false;
-        TAILQ_FOREACH(call, &c->calls, entry) {
+        TAILQ_FOREACH (call, &c->calls, entry) {
                 if (call->state == CALL_ACTIVE) {
                         curl_multi_remove_handle(c->multi, call->easy);
                         call->state = CALL_FAILED;
@@ -484,13 +495,14 @@ static void read_messages(struct http_client *c) {
 
 static struct http_call *next_unsettled(struct http_client *c) {
         struct http_call *call;
-        TAILQ_FOREACH(call, &c->calls, entry)
-        if (call->state != CALL_ACTIVE && call->state != CALL_DONE)
-                return call;
+        TAILQ_FOREACH (call, &c->calls, entry)
+                if (call->state != CALL_ACTIVE && call->state != CALL_DONE)
+                        return call;
         return NULL;
 }
 
-/* What could not be done inside libcurl is done behind it: ended calls are told, cancelled ones released, new ones begun. */
+/* What could not be done inside libcurl is done behind it: ended calls are told, cancelled ones released, new
+ * ones begun. */
 static void settle(struct http_client *c) {
         struct http_call *call;
 
@@ -516,7 +528,8 @@ void http_client_reconnect(struct http_client *c) {
 
 /* ---- the client ---- */
 
-/* A certificate name other than the address: the URL carries the name, and the connection is made to the address. */
+/* A certificate name other than the address: the URL carries the name, and the connection is made to the
+ * address. */
 static int use_server_name(struct http_client *c, const char *name, struct err *e) {
         CURLU *u = curl_url();
         char *host = NULL, *port = NULL, *url = NULL;
@@ -524,7 +537,8 @@ static int use_server_name(struct http_client *c, const char *name, struct err *
 
         BUG_ON(!u);
         c->secure = str_starts(c->base_url, "https://");
-        if ((!c->secure && !str_starts(c->base_url, "http://")) || curl_url_set(u, CURLUPART_URL, c->base_url, 0) != CURLUE_OK ||
+        if ((!c->secure && !str_starts(c->base_url, "http://")) ||
+            curl_url_set(u, CURLUPART_URL, c->base_url, 0) != CURLUE_OK ||
             curl_url_get(u, CURLUPART_HOST, &host, 0) != CURLUE_OK ||
             curl_url_get(u, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) != CURLUE_OK) {
                 err_set(e, ERR_INVALID, 0, "server address '%s' is no http or https URL", c->base_url);
@@ -570,7 +584,8 @@ static char *dup_or_null(const char *s) {
         return s ? xstrdup(s) : NULL;
 }
 
-int http_client_new(uv_loop_t *loop, const struct http_client_options *o, struct http_client **ret, struct err *e) {
+int http_client_new(uv_loop_t *loop, const struct http_client_options *o, struct http_client **ret,
+                    struct err *e) {
         struct http_client *c = xnew(struct http_client);
 
         if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {

@@ -1,7 +1,8 @@
-/* http_client: HTTP requests and streams to one server, on the loop, over libcurl multi (HTTP/2, one connection).
+/* http_client: HTTP requests and streams to one server, on the loop, over libcurl multi (HTTP/2, one
+ * connection).
  *
- * Everything runs in the loop's thread. No callback runs from inside the call that registered it. libcurl is not
- * visible through this header, so that another transport can replace it. */
+ * Everything runs in the loop's thread. No callback runs from inside the call that registered it. libcurl is
+ * not visible through this header, so that another transport can replace it. */
 #ifndef BASE_HTTP_CLIENT_H
 #define BASE_HTTP_CLIENT_H
 
@@ -16,46 +17,49 @@ struct http_client;
 struct http_call;
 
 struct http_client_options {
-        const char *base_url;             /* "https://10.96.0.1:443", no path */
-        const char *ca_pem;               /* PEM text, NULL: the system's roots */
-        const char *cert_pem, *key_pem;   /* client certificate, both or none */
-        const char *tls_server_name;      /* NULL: the host of base_url */
+        const char *base_url;           /* "https://10.96.0.1:443", no path */
+        const char *ca_pem;             /* PEM text, NULL: the system's roots */
+        const char *cert_pem, *key_pem; /* client certificate, both or none */
+        const char *tls_server_name;    /* NULL: the host of base_url */
         const char *user_agent;
-        /* Called for each request; returns the bearer token or NULL. The result is copied before it returns. Never logged. */
+        /* Called for each request; returns the bearer token or NULL. The result is copied before it returns.
+         * Never logged. */
         const char *(*token)(void *u);
         void *token_u;
 };
 
 /* Copies all options. */
-int http_client_new(uv_loop_t *loop, const struct http_client_options *o, struct http_client **ret, struct err *e);
+int http_client_new(uv_loop_t *loop, const struct http_client_options *o, struct http_client **ret,
+                    struct err *e);
 /* Ends all calls without calling back. The memory lives on until the loop has closed the handles. */
 void http_client_free(struct http_client *c);
 
 struct http_response {
-        int status;                  /* HTTP status; 0 when none was received */
-        int retry_after_s;           /* Retry-After in seconds, -1 when absent */
-        const char *body;            /* terminated; "" for streams */
+        int status;        /* HTTP status; 0 when none was received */
+        int retry_after_s; /* Retry-After in seconds, -1 when absent */
+        const char *body;  /* terminated; "" for streams */
         size_t body_len;
-        const struct err *transport; /* not NULL: the connection failed (kind ERR_RETRY, or ERR_INVALID for too large) */
+        const struct err *transport; /* not NULL: the connection failed (kind ERR_RETRY, or ERR_INVALID for
+                                        too large) */
 };
 
 /* Once, at the end of the call; *r is valid during the call only. The call is freed after it returns. */
 typedef void(http_done_fn)(void *u, const struct http_response *r);
-/* Streams only: the bytes of a 2xx body as they come. Bodies of other statuses are collected into r->body. May start and
- * cancel calls, this one and the whole client included. */
+/* Streams only: the bytes of a 2xx body as they come. Bodies of other statuses are collected into r->body.
+ * May start and cancel calls, this one and the whole client included. */
 typedef void(http_data_fn)(void *u, const char *p, size_t n);
 /* Streams only: the headers of a 2xx answer are here, so the server took the request; before any data. */
 typedef void(http_head_fn)(void *u);
 
 struct http_request {
-        const char *method, *path;        /* path with query, starts with '/' */
+        const char *method, *path;         /* path with query, starts with '/' */
         const char *content_type, *accept; /* NULL: application/json */
-        const char *body;                 /* copied; NULL for none */
+        const char *body;                  /* copied; NULL for none */
         size_t body_len;
-        size_t max_body;                  /* largest response collected; 0: 32 MiB */
-        unsigned timeout_ms;              /* 0: none (streams) */
-        http_data_fn *data;               /* not NULL: a stream */
-        http_head_fn *head;               /* may be NULL */
+        size_t max_body;     /* largest response collected; 0: 32 MiB */
+        unsigned timeout_ms; /* 0: none (streams) */
+        http_data_fn *data;  /* not NULL: a stream */
+        http_head_fn *head;  /* may be NULL */
         http_done_fn *done;
         void *u;
 };
@@ -64,9 +68,9 @@ struct http_call *http_start(struct http_client *c, const struct http_request *r
 /* The callbacks will not be called any more; resets the stream only, not the connection. NULL is allowed. */
 void http_cancel(struct http_call *call);
 
-/* Gives the connection up: all calls end with a transport error in a later turn, the next call connects anew. For a server
- * that stays silent on a connection that TCP finds healthy. Done by itself when a call times out and nothing at all
- * was received since it began. */
+/* Gives the connection up: all calls end with a transport error in a later turn, the next call connects anew.
+ * For a server that stays silent on a connection that TCP finds healthy. Done by itself when a call times out
+ * and nothing at all was received since it began. */
 void http_client_reconnect(struct http_client *c);
 
 #endif

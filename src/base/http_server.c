@@ -29,8 +29,8 @@ struct http_server {
 
 /* Requests. */
 
-static enum MHD_Result respond(struct MHD_Connection *c, int status, const char *content_type, struct str body,
-                               enum MHD_ResponseMemoryMode mode) {
+static enum MHD_Result respond(struct MHD_Connection *c, int status, const char *content_type,
+                               struct str body, enum MHD_ResponseMemoryMode mode) {
         struct MHD_Response *r = MHD_create_response_from_buffer(body.n, (void *)(uintptr_t)body.p, mode);
         if (!r) {
                 if (mode == MHD_RESPMEM_MUST_FREE)
@@ -46,18 +46,20 @@ static enum MHD_Result respond(struct MHD_Connection *c, int status, const char 
         return ok;
 }
 
-static enum MHD_Result on_request(void *u, struct MHD_Connection *c, const char *path, const char *method, const char *version,
-                                  const char *upload, size_t *upload_n, void **state) {
+static enum MHD_Result on_request(void *u, struct MHD_Connection *c, const char *path, const char *method,
+                                  const char *version, const char *upload, size_t *upload_n, void **state) {
         static const char plain[] = "text/plain; charset=utf-8";
         struct http_server *s = u;
         if (!streq(method, "GET") && !streq(method, "HEAD"))
-                return respond(c, MHD_HTTP_METHOD_NOT_ALLOWED, plain, STR("only GET is allowed\n"), MHD_RESPMEM_PERSISTENT);
+                return respond(c, MHD_HTTP_METHOD_NOT_ALLOWED, plain, STR("only GET is allowed\n"),
+                               MHD_RESPMEM_PERSISTENT);
         struct buf out = BUF_INIT(MAX_BODY);
         const char *content_type = plain;
         int status = s->fn(s->u, path, &out, &content_type);
         if (out.failed) {
                 buf_done(&out);
-                return respond(c, MHD_HTTP_INTERNAL_SERVER_ERROR, plain, STR("the answer is too large\n"), MHD_RESPMEM_PERSISTENT);
+                return respond(c, MHD_HTTP_INTERNAL_SERVER_ERROR, plain, STR("the answer is too large\n"),
+                               MHD_RESPMEM_PERSISTENT);
         }
         size_t n = out.n;
         return respond(c, status, content_type, (struct str){ buf_steal(&out), n }, MHD_RESPMEM_MUST_FREE);
@@ -108,7 +110,9 @@ static int bind_address(const struct addrinfo *a) {
 
 /* The same for the first address of a host; without a host, for all addresses of a family. */
 static int bind_host(const char *endpoint, const char *host, const char *port, int family, struct err *e) {
-        const struct addrinfo hints = { .ai_family = family, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE };
+        const struct addrinfo hints = { .ai_family = family,
+                                        .ai_socktype = SOCK_STREAM,
+                                        .ai_flags = AI_PASSIVE };
         struct addrinfo *found;
         int r = getaddrinfo(host, port, &hints, &found);
         if (r != 0)
@@ -145,7 +149,8 @@ static int port_of(int fd) {
         return ntohs(((const struct sockaddr_in *)&a)->sin_port); /* at the same place in both families */
 }
 
-int http_server_new(uv_loop_t *loop, const char *endpoint, http_handler_fn *fn, void *u, struct http_server **ret, struct err *e) {
+int http_server_new(uv_loop_t *loop, const char *endpoint, http_handler_fn *fn, void *u,
+                    struct http_server **ret, struct err *e) {
         int fd = listen_on(endpoint, e);
         if (fd < 0)
                 return -1;
@@ -153,9 +158,11 @@ int http_server_new(uv_loop_t *loop, const char *endpoint, http_handler_fn *fn, 
         s->fn = fn;
         s->u = u;
         s->port = port_of(fd);
-        s->daemon = MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, on_request, s, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
-                                     (unsigned)MAX_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_TIMEOUT_S, MHD_OPTION_END);
-        const union MHD_DaemonInfo *info = s->daemon ? MHD_get_daemon_info(s->daemon, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
+        s->daemon = MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, on_request, s, MHD_OPTION_LISTEN_SOCKET,
+                                     fd, MHD_OPTION_CONNECTION_LIMIT, (unsigned)MAX_CONNECTIONS,
+                                     MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_TIMEOUT_S, MHD_OPTION_END);
+        const union MHD_DaemonInfo *info =
+                s->daemon ? MHD_get_daemon_info(s->daemon, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
         int r = info ? uv_poll_init(loop, &s->poll, info->epoll_fd) : UV_ENOMEM;
         if (r < 0) {
                 if (s->daemon)

@@ -1,4 +1,5 @@
-/* http_server: /metrics, /healthz and /readyz over libmicrohttpd, driven by the loop through its epoll descriptor. */
+/* http_server: /metrics, /healthz and /readyz over libmicrohttpd, driven by the loop through its epoll
+ * descriptor. */
 #ifndef BASE_HTTP_SERVER_H
 #define BASE_HTTP_SERVER_H
 
@@ -14,7 +15,8 @@ struct http_server;
 typedef int(http_handler_fn)(void *u, const char *path, struct buf *out, const char **ret_content_type);
 
 /* `endpoint` is Go style: ":8080", "127.0.0.1:8080", "[::]:8080". */
-int http_server_new(uv_loop_t *loop, const char *endpoint, http_handler_fn *fn, void *u, struct http_server **ret, struct err *e);
+int http_server_new(uv_loop_t *loop, const char *endpoint, http_handler_fn *fn, void *u,
+                    struct http_server **ret, struct err *e);
 void http_server_free(struct http_server *s);
 int http_server_port(const struct http_server *s); /* the port bound, for ":0" */
 

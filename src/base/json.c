@@ -33,7 +33,8 @@ static int bad(const struct where *w, struct err *e, const char *what) {
         return -1;
 }
 
-static int decode_obj(const struct jd_field *fields, yyjson_val *v, bool strict, const struct where *w, struct arena *a, void *out, struct err *e);
+static int decode_obj(const struct jd_field *fields, yyjson_val *v, bool strict, const struct where *w,
+                      struct arena *a, void *out, struct err *e);
 
 static bool digits(const char *s, size_t n, int *ret) {
         *ret = 0;
@@ -48,9 +49,9 @@ static bool digits(const char *s, size_t n, int *ret) {
 /* RFC 3339 to seconds since 1970. */
 static bool parse_time(const char *s, int64_t *ret) {
         int y, mo, d, h, mi, sec, oh = 0, om = 0;
-        if (strlen(s) < 20 || !digits(s, 4, &y) || s[4] != '-' || !digits(s + 5, 2, &mo) || s[7] != '-' || !digits(s + 8, 2, &d) ||
-            (s[10] != 'T' && s[10] != 't') || !digits(s + 11, 2, &h) || s[13] != ':' || !digits(s + 14, 2, &mi) || s[16] != ':' ||
-            !digits(s + 17, 2, &sec))
+        if (strlen(s) < 20 || !digits(s, 4, &y) || s[4] != '-' || !digits(s + 5, 2, &mo) || s[7] != '-' ||
+            !digits(s + 8, 2, &d) || (s[10] != 'T' && s[10] != 't') || !digits(s + 11, 2, &h) ||
+            s[13] != ':' || !digits(s + 14, 2, &mi) || s[16] != ':' || !digits(s + 17, 2, &sec))
                 return false;
         const char *p = s + 19;
         if (*p == '.')
@@ -63,7 +64,9 @@ static bool parse_time(const char *s, int64_t *ret) {
         } else if ((*p != 'Z' && *p != 'z') || p[1]) {
                 return false;
         }
-        struct tm tm = { .tm_year = y - 1900, .tm_mon = mo - 1, .tm_mday = d, .tm_hour = h, .tm_min = mi, .tm_sec = sec };
+        struct tm tm = {
+                .tm_year = y - 1900, .tm_mon = mo - 1, .tm_mday = d, .tm_hour = h, .tm_min = mi, .tm_sec = sec
+        };
         *ret = (int64_t)timegm(&tm) - sign * (oh * 3600 + om * 60);
         return true;
 }
@@ -79,13 +82,14 @@ static int decode_raw(yyjson_val *v, const struct where *w, struct arena *a, str
         return 0;
 }
 
-static int decode_strs(yyjson_val *v, const struct where *w, struct arena *a, const char ***out, size_t *count, struct err *e) {
+static int decode_strs(yyjson_val *v, const struct where *w, struct arena *a, const char ***out,
+                       size_t *count, struct err *e) {
         size_t i, max;
         yyjson_val *item;
         if (!yyjson_is_arr(v))
                 return bad(w, e, "not a list");
         const char **list = arena_alloc(a, (yyjson_arr_size(v) + 1) * sizeof *list);
-        yyjson_arr_foreach(v, i, max, item) {
+        yyjson_arr_foreach (v, i, max, item) {
                 struct where at = { w, NULL, i };
                 if (!yyjson_is_str(item))
                         return bad(&at, e, "not a string");
@@ -96,13 +100,14 @@ static int decode_strs(yyjson_val *v, const struct where *w, struct arena *a, co
         return 0;
 }
 
-static int decode_map(yyjson_val *v, const struct where *w, struct arena *a, struct jd_pair **out, size_t *count, struct err *e) {
+static int decode_map(yyjson_val *v, const struct where *w, struct arena *a, struct jd_pair **out,
+                      size_t *count, struct err *e) {
         size_t i, max;
         yyjson_val *key, *val;
         if (!yyjson_is_obj(v))
                 return bad(w, e, "not an object");
         struct jd_pair *list = arena_alloc(a, (yyjson_obj_size(v) + 1) * sizeof *list);
-        yyjson_obj_foreach(v, i, max, key, val) {
+        yyjson_obj_foreach (v, i, max, key, val) {
                 struct where at = { w, yyjson_get_str(key), 0 };
                 if (!yyjson_is_str(val))
                         return bad(&at, e, "not a string");
@@ -114,13 +119,14 @@ static int decode_map(yyjson_val *v, const struct where *w, struct arena *a, str
         return 0;
 }
 
-static int decode_list(const struct jd_field *f, yyjson_val *v, bool strict, const struct where *w, struct arena *a, char *out, struct err *e) {
+static int decode_list(const struct jd_field *f, yyjson_val *v, bool strict, const struct where *w,
+                       struct arena *a, char *out, struct err *e) {
         size_t i, max;
         yyjson_val *item;
         if (!yyjson_is_arr(v))
                 return bad(w, e, "not a list");
         char *list = arena_alloc(a, yyjson_arr_size(v) * f->size);
-        yyjson_arr_foreach(v, i, max, item) {
+        yyjson_arr_foreach (v, i, max, item) {
                 struct where at = { w, NULL, i };
                 if (decode_obj(f->sub, item, strict, &at, a, list + i * f->size, e) < 0)
                         return -1;
@@ -130,7 +136,8 @@ static int decode_list(const struct jd_field *f, yyjson_val *v, bool strict, con
         return 0;
 }
 
-static int decode_value(const struct jd_field *f, yyjson_val *v, bool strict, const struct where *w, struct arena *a, char *out, struct err *e) {
+static int decode_value(const struct jd_field *f, yyjson_val *v, bool strict, const struct where *w,
+                        struct arena *a, char *out, struct err *e) {
         void *to = out + f->off;
         size_t *count = (size_t *)(void *)(out + f->count_off);
         switch (f->type) {
@@ -181,18 +188,21 @@ static bool known(const struct jd_field *fields, const char *name) {
 static int check_strict(const struct jd_field *fields, yyjson_val *v, struct err *e) {
         size_t i, max, j, max2;
         yyjson_val *key, *val, *other, *ignored;
-        yyjson_obj_foreach(v, i, max, key, val) {
+        yyjson_obj_foreach (v, i, max, key, val) {
                 const char *name = yyjson_get_str(key);
                 if (!known(fields, name))
-                        return err_set(e, ERR_INVALID, 0, "strict decoding error: unknown field \"%.100s\"", name);
-                yyjson_obj_foreach(v, j, max2, other, ignored)
+                        return err_set(e, ERR_INVALID, 0, "strict decoding error: unknown field \"%.100s\"",
+                                       name);
+                yyjson_obj_foreach (v, j, max2, other, ignored)
                         if (j < i && yyjson_equals_strn(other, name, yyjson_get_len(key)))
-                                return err_set(e, ERR_INVALID, 0, "strict decoding error: duplicate field \"%.100s\"", name);
+                                return err_set(e, ERR_INVALID, 0,
+                                               "strict decoding error: duplicate field \"%.100s\"", name);
         }
         return 0;
 }
 
-static int decode_obj(const struct jd_field *fields, yyjson_val *v, bool strict, const struct where *w, struct arena *a, void *out, struct err *e) {
+static int decode_obj(const struct jd_field *fields, yyjson_val *v, bool strict, const struct where *w,
+                      struct arena *a, void *out, struct err *e) {
         if (!yyjson_is_obj(v))
                 return bad(w, e, "not an object");
         if (strict && check_strict(fields, v, e) < 0)
@@ -211,12 +221,14 @@ static int decode_obj(const struct jd_field *fields, yyjson_val *v, bool strict,
         return 0;
 }
 
-int jd_decode(const struct jd_field *fields, yyjson_val *v, bool strict, const char *where, struct arena *a, void *out, struct err *e) {
+int jd_decode(const struct jd_field *fields, yyjson_val *v, bool strict, const char *where, struct arena *a,
+              void *out, struct err *e) {
         struct where root = { NULL, where, 0 };
         return decode_obj(fields, v, strict, &root, a, out, e);
 }
 
-/* yyjson reads without recursion, but writing and our walk of nested tables should not meet absurd input either. */
+/* yyjson reads without recursion, but writing and our walk of nested tables should not meet absurd input
+ * either. */
 static bool too_deep(const char *text, size_t n) {
         int depth = 0;
         bool in_string = false;
@@ -242,7 +254,8 @@ static bool too_deep(const char *text, size_t n) {
 yyjson_doc *json_parse(struct str text, yyjson_read_flag flags, struct err *e) {
         yyjson_read_err why = { 0 };
         /* yyjson asks for memory that it could write to, which without YYJSON_READ_INSITU it does not. */
-        yyjson_doc *doc = yyjson_read_opts((char *)(uintptr_t)text.p, text.n, flags & ~YYJSON_READ_INSITU, NULL, &why);
+        yyjson_doc *doc =
+                yyjson_read_opts((char *)(uintptr_t)text.p, text.n, flags & ~YYJSON_READ_INSITU, NULL, &why);
         if (!doc && why.code == YYJSON_READ_ERROR_MEMORY_ALLOCATION)
                 err_errno(e, ENOMEM, "read JSON");
         else if (!doc)
@@ -250,9 +263,11 @@ yyjson_doc *json_parse(struct str text, yyjson_read_flag flags, struct err *e) {
         return doc;
 }
 
-int jd_decode_text(const struct jd_field *fields, const char *text, size_t n, bool strict, const char *where, struct arena *a, void *out, struct err *e) {
+int jd_decode_text(const struct jd_field *fields, const char *text, size_t n, bool strict, const char *where,
+                   struct arena *a, void *out, struct err *e) {
         if (too_deep(text, n))
-                return err_set(e, ERR_INVALID, 0, "%s%sJSON nests deeper than %d", where, *where ? ": " : "", JD_MAX_DEPTH);
+                return err_set(e, ERR_INVALID, 0, "%s%sJSON nests deeper than %d", where, *where ? ": " : "",
+                               JD_MAX_DEPTH);
         yyjson_doc *doc = json_parse((struct str){ text, n }, YYJSON_READ_NOFLAG, e);
         if (!doc)
                 return *where ? err_wrap(e, "%s", where) : -1;
@@ -382,8 +397,8 @@ static void add_time(struct jw *w, const char *key, int64_t unix_s, const char *
         time_t t = (time_t)unix_s;
         gmtime_r(&t, &tm);
         begin(w, key);
-        buf_addf(w->out, "\"%04d-%02d-%02dT%02d:%02d:%02d%sZ\"", tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec,
-                 fraction);
+        buf_addf(w->out, "\"%04d-%02d-%02dT%02d:%02d:%02d%sZ\"", tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday,
+                 tm.tm_hour, tm.tm_min, tm.tm_sec, fraction);
 }
 
 void jw_time(struct jw *w, const char *key, int64_t unix_s) {

@@ -1,12 +1,14 @@
 /* json: field tables over yyjson to read, a small writer to write.
  *
- * Reading: a type is a struct and a table beside it. The table is the decoder, and its error is what the user sees:
- * "status.allocation.devices.results[1].request: not a string". Strings and lists are copied into the arena, so the
- * document can go at once. Members that the table does not name are dropped, or refused when strict is set.
+ * Reading: a type is a struct and a table beside it. The table is the decoder, and its error is what the user
+ * sees: "status.allocation.devices.results[1].request: not a string". Strings and lists are copied into the
+ * arena, so the document can go at once. Members that the table does not name are dropped, or refused when
+ * strict is set.
  *
  *     struct result { const char *request, *driver; };
  *     static const struct jd_field f_result[] = {
- *             JD_STR(struct result, "request", request, .required = true), JD_STR(struct result, "driver", driver), JD_END };
+ *             JD_STR(struct result, "request", request, .required = true), JD_STR(struct result, "driver",
+ * driver), JD_END };
  */
 #ifndef BASE_JSON_H
 #define BASE_JSON_H
@@ -28,9 +30,9 @@ enum jd_type {
         JD_T_OPTOBJ, /* struct * (`sub` table), NULL when absent */
         JD_T_LIST,   /* struct * + size_t count (`sub` table, `size`) */
         JD_T_STRS,   /* const char ** + size_t count, and NULL behind the last */
-        JD_T_MAP,    /* struct jd_pair * + size_t count: an object whose values are strings, in document order */
-        JD_T_RAW,    /* struct str: the value as compact JSON text, key order kept */
-        JD_T_TIME,   /* int64_t seconds since 1970 from RFC 3339 text; 0 when absent or null */
+        JD_T_MAP, /* struct jd_pair * + size_t count: an object whose values are strings, in document order */
+        JD_T_RAW, /* struct str: the value as compact JSON text, key order kept */
+        JD_T_TIME, /* int64_t seconds since 1970 from RFC 3339 text; 0 when absent or null */
 };
 
 struct jd_pair {
@@ -40,45 +42,69 @@ struct jd_pair {
 struct jd_field {
         const char *name;
         enum jd_type type;
-        size_t off, count_off;       /* of the member, and of its size_t count */
-        const struct jd_field *sub;  /* table of the element or embedded struct */
-        size_t size;                 /* of one element */
+        size_t off, count_off;      /* of the member, and of its size_t count */
+        const struct jd_field *sub; /* table of the element or embedded struct */
+        size_t size;                /* of one element */
         bool required;
 };
 
-#define JD_STR(t, n, m, ...) { .name = (n), .type = JD_T_STR, .off = offsetof(t, m), __VA_ARGS__ }
-#define JD_BOOL(t, n, m, ...) { .name = (n), .type = JD_T_BOOL, .off = offsetof(t, m), __VA_ARGS__ }
-#define JD_INT(t, n, m, ...) { .name = (n), .type = JD_T_INT, .off = offsetof(t, m), __VA_ARGS__ }
-#define JD_TIME(t, n, m, ...) { .name = (n), .type = JD_T_TIME, .off = offsetof(t, m), __VA_ARGS__ }
-#define JD_RAW(t, n, m, ...) { .name = (n), .type = JD_T_RAW, .off = offsetof(t, m), __VA_ARGS__ }
-#define JD_OBJ(t, n, m, table, ...) { .name = (n), .type = JD_T_OBJ, .off = offsetof(t, m), .sub = (table), __VA_ARGS__ }
-#define JD_OPTOBJ(t, n, m, st, table, ...) \
-        { .name = (n), .type = JD_T_OPTOBJ, .off = offsetof(t, m), .sub = (table), .size = sizeof(st), __VA_ARGS__ }
+#define JD_STR(t, n, m, ...)                                                                                 \
+        { .name = (n), .type = JD_T_STR, .off = offsetof(t, m), __VA_ARGS__ }
+#define JD_BOOL(t, n, m, ...)                                                                                \
+        { .name = (n), .type = JD_T_BOOL, .off = offsetof(t, m), __VA_ARGS__ }
+#define JD_INT(t, n, m, ...)                                                                                 \
+        { .name = (n), .type = JD_T_INT, .off = offsetof(t, m), __VA_ARGS__ }
+#define JD_TIME(t, n, m, ...)                                                                                \
+        { .name = (n), .type = JD_T_TIME, .off = offsetof(t, m), __VA_ARGS__ }
+#define JD_RAW(t, n, m, ...)                                                                                 \
+        { .name = (n), .type = JD_T_RAW, .off = offsetof(t, m), __VA_ARGS__ }
+#define JD_OBJ(t, n, m, table, ...)                                                                          \
+        { .name = (n), .type = JD_T_OBJ, .off = offsetof(t, m), .sub = (table), __VA_ARGS__ }
+#define JD_OPTOBJ(t, n, m, st, table, ...)                                                                   \
+        {                                                                                                    \
+                .name = (n), .type = JD_T_OPTOBJ, .off = offsetof(t, m), .sub = (table), .size = sizeof(st), \
+                __VA_ARGS__                                                                                  \
+        }
 /* the count member is named n_<member> */
-#define JD_LIST(t, n, m, st, table, ...) \
-        { .name = (n), .type = JD_T_LIST, .off = offsetof(t, m), .count_off = offsetof(t, n_##m), .sub = (table), .size = sizeof(st), __VA_ARGS__ }
-#define JD_STRS(t, n, m, ...) { .name = (n), .type = JD_T_STRS, .off = offsetof(t, m), .count_off = offsetof(t, n_##m), __VA_ARGS__ }
-#define JD_MAP(t, n, m, ...) { .name = (n), .type = JD_T_MAP, .off = offsetof(t, m), .count_off = offsetof(t, n_##m), __VA_ARGS__ }
-#define JD_END { .name = NULL }
+#define JD_LIST(t, n, m, st, table, ...)                                                                     \
+        {                                                                                                    \
+                .name = (n), .type = JD_T_LIST, .off = offsetof(t, m), .count_off = offsetof(t, n_##m),      \
+                .sub = (table), .size = sizeof(st), __VA_ARGS__                                              \
+        }
+#define JD_STRS(t, n, m, ...)                                                                                \
+        {                                                                                                    \
+                .name = (n), .type = JD_T_STRS, .off = offsetof(t, m), .count_off = offsetof(t, n_##m),      \
+                __VA_ARGS__                                                                                  \
+        }
+#define JD_MAP(t, n, m, ...)                                                                                 \
+        { .name = (n), .type = JD_T_MAP, .off = offsetof(t, m), .count_off = offsetof(t, n_##m), __VA_ARGS__ }
+#define JD_END                                                                                               \
+        { .name = NULL }
 /* Members of the object `n` land in the same struct t: JD_IN(struct claim, "status", f_claim_status). */
-#define JD_IN(t, n, table, ...) { .name = (n), .type = JD_T_OBJ, .off = 0, .sub = (table), __VA_ARGS__ }
+#define JD_IN(t, n, table, ...)                                                                              \
+        { .name = (n), .type = JD_T_OBJ, .off = 0, .sub = (table), __VA_ARGS__ }
 
-/* The document of a text; the caller frees it. NULL: "not JSON: ... at byte 7" (ERR_INVALID), or memory is out (ERR_RETRY), which says
- * nothing about the text. */
+/* The document of a text; the caller frees it. NULL: "not JSON: ... at byte 7" (ERR_INVALID), or memory is
+ * out (ERR_RETRY), which says nothing about the text. */
 yyjson_doc *json_parse(struct str text, yyjson_read_flag flags, struct err *e);
 
-/* Fills *out (zeroed by the caller) from an object. `where` is the path printed in front ("" for the root). */
-int jd_decode(const struct jd_field *fields, yyjson_val *v, bool strict, const char *where, struct arena *a, void *out, struct err *e);
+/* Fills *out (zeroed by the caller) from an object. `where` is the path printed in front ("" for the root).
+ */
+int jd_decode(const struct jd_field *fields, yyjson_val *v, bool strict, const char *where, struct arena *a,
+              void *out, struct err *e);
 
-/* Parses text (ERR_INVALID with the position when it is no JSON, nests deeper than 64, or, in strict mode, holds a key
- * twice), then jd_decode()s it. The unknown-field error of strict mode is: strict decoding error: unknown field "x". */
-int jd_decode_text(const struct jd_field *fields, const char *text, size_t n, bool strict, const char *where, struct arena *a, void *out, struct err *e);
+/* Parses text (ERR_INVALID with the position when it is no JSON, nests deeper than 64, or, in strict mode,
+ * holds a key twice), then jd_decode()s it. The unknown-field error of strict mode is: strict decoding error:
+ * unknown field "x". */
+int jd_decode_text(const struct jd_field *fields, const char *text, size_t n, bool strict, const char *where,
+                   struct arena *a, void *out, struct err *e);
 
 /* Value of a key in a JD_MAP, or NULL. */
 const char *jd_pair_get(const struct jd_pair *p, size_t n, const char *key);
 
 /* Writing: calls in document order, commas and escapes are ours. `key` is NULL inside arrays and at the root.
- * go_escape also escapes < > & U+2028 U+2029 as Go's encoding/json does (needed where a checksum covers the text). */
+ * go_escape also escapes < > & U+2028 U+2029 as Go's encoding/json does (needed where a checksum covers the
+ * text). */
 struct jw {
         struct buf *out;
         bool go_escape;
@@ -91,14 +117,15 @@ void jw_obj(struct jw *w, const char *key);
 void jw_arr(struct jw *w, const char *key);
 void jw_end_obj(struct jw *w);
 void jw_end_arr(struct jw *w);
-void jw_str(struct jw *w, const char *key, const char *val);           /* NULL writes null */
+void jw_str(struct jw *w, const char *key, const char *val); /* NULL writes null */
 void jw_strn(struct jw *w, const char *key, struct str val);
 void jw_int(struct jw *w, const char *key, int64_t val);
 void jw_bool(struct jw *w, const char *key, bool val);
 void jw_null(struct jw *w, const char *key);
-void jw_raw(struct jw *w, const char *key, struct str json);           /* valid JSON text, written as it is */
+void jw_raw(struct jw *w, const char *key, struct str json); /* valid JSON text, written as it is */
 void jw_map(struct jw *w, const char *key, const struct jd_pair *p, size_t n);
-void jw_time(struct jw *w, const char *key, int64_t unix_s);           /* RFC 3339, UTC, seconds */
-void jw_time_micro(struct jw *w, const char *key, int64_t unix_us);    /* RFC 3339 with 6 decimals: Lease's MicroTime */
+void jw_time(struct jw *w, const char *key, int64_t unix_s); /* RFC 3339, UTC, seconds */
+void jw_time_micro(struct jw *w, const char *key,
+                   int64_t unix_us); /* RFC 3339 with 6 decimals: Lease's MicroTime */
 
 #endif

@@ -9,7 +9,8 @@
 #include "base/json.h"
 #include "base/str.h"
 
-/* One value from outside cannot flood the log, and a whole line stays below the kernel's atomic pipe write times a few. */
+/* One value from outside cannot flood the log, and a whole line stays below the kernel's atomic pipe write
+ * times a few. */
 enum { LOG_VALUE_MAX = 4096, LOG_LINE_MAX = 16384 };
 
 static enum log_format format = LOG_TEXT;
@@ -34,12 +35,13 @@ static const char *base_name(const char *file) {
 }
 
 /* klog: Lmmdd hh:mm:ss.uuuuuu threadid file:line] "msg" key="value" */
-static void text_line(struct buf *b, char level, const struct timespec *now, const char *file, int line, const char *msg, const struct kv *kvs) {
+static void text_line(struct buf *b, char level, const struct timespec *now, const char *file, int line,
+                      const char *msg, const struct kv *kvs) {
         struct tm tm;
         struct jw w = JW(b);
         gmtime_r(&now->tv_sec, &tm);
-        buf_addf(b, "%c%02d%02d %02d:%02d:%02d.%06ld %7d %s:%d] ", level, tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec,
-                 now->tv_nsec / 1000, (int)getpid(), base_name(file), line);
+        buf_addf(b, "%c%02d%02d %02d:%02d:%02d.%06ld %7d %s:%d] ", level, tm.tm_mon + 1, tm.tm_mday,
+                 tm.tm_hour, tm.tm_min, tm.tm_sec, now->tv_nsec / 1000, (int)getpid(), base_name(file), line);
         jw_str(&w, NULL, msg);
         for (; kvs->key; kvs++) {
                 buf_addf(b, " %s=", kvs->key);
@@ -55,7 +57,8 @@ static void text_line(struct buf *b, char level, const struct timespec *now, con
         }
 }
 
-static void json_line(struct buf *b, const char *level, const struct timespec *now, const char *file, int line, const char *msg, const struct kv *kvs) {
+static void json_line(struct buf *b, const char *level, const struct timespec *now, const char *file,
+                      int line, const char *msg, const struct kv *kvs) {
         struct jw w = JW(b);
         jw_obj(&w, NULL);
         jw_time_micro(&w, "ts", now->tv_sec * 1000000 + now->tv_nsec / 1000);
@@ -89,7 +92,8 @@ void log_write(enum log_level level, const char *file, int line, const char *msg
         buf_addc(&b, '\n');
         if (b.failed) { /* too long as a whole: keep what tells where it came from */
                 buf_clear(&b);
-                buf_addf(&b, "%c %s:%d] %.200s (log line too long)\n", "EWI"[level], base_name(file), line, msg);
+                buf_addf(&b, "%c %s:%d] %.200s (log line too long)\n", "EWI"[level], base_name(file), line,
+                         msg);
         }
         /* A full or closed stderr must not stop the program. */
         ssize_t written = write(STDERR_FILENO, b.p, b.n);

@@ -2,8 +2,8 @@
  *
  *     log_info("prepared claim", kv_str("claim", uid), kv_int("devices", n));
  *
- * Libraries do not log (except at debug verbosity): whoever handles an error logs it, once. Values are quoted and
- * length-limited; secrets are never passed in. Safe from any thread. */
+ * Libraries do not log (except at debug verbosity): whoever handles an error logs it, once. Values are quoted
+ * and length-limited; secrets are never passed in. Safe from any thread. */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 
@@ -15,7 +15,10 @@
 struct kv {
         const char *key;
         enum { KV_END, KV_STR, KV_INT, KV_BOOL } type;
-        union { const char *s; int64_t i; } v;
+        union {
+                const char *s;
+                int64_t i;
+        } v;
 };
 
 #define kv_str(k, val) ((struct kv){ .key = (k), .type = KV_STR, .v.s = (val) })
@@ -32,14 +35,16 @@ int log_verbosity(void);
 
 void log_write(enum log_level level, const char *file, int line, const char *msg, const struct kv *kvs);
 
-#define log_at_(level, msg, ...) log_write((level), __FILE__, __LINE__, (msg), (const struct kv[]){ __VA_ARGS__ __VA_OPT__(,) { .key = 0 } })
+#define log_at_(level, msg, ...)                                                                             \
+        log_write((level), __FILE__, __LINE__, (msg),                                                        \
+                  (const struct kv[]){ __VA_ARGS__ __VA_OPT__(, ){ .key = 0 } })
 #define log_error(msg, ...) log_at_(LOG_ERROR, msg, __VA_ARGS__)
 #define log_warn(msg, ...) log_at_(LOG_WARN, msg, __VA_ARGS__)
 #define log_info(msg, ...) log_at_(LOG_INFO, msg, __VA_ARGS__)
-#define log_v(n, msg, ...)                                                                                             \
-        do {                                                                                                           \
-                if (log_verbosity() >= (n))                                                                            \
-                        log_at_(LOG_INFO, msg, __VA_ARGS__);                                                           \
+#define log_v(n, msg, ...)                                                                                   \
+        do {                                                                                                 \
+                if (log_verbosity() >= (n))                                                                  \
+                        log_at_(LOG_INFO, msg, __VA_ARGS__);                                                 \
         } while (0)
 
 #endif

@@ -11,8 +11,8 @@
 
 #include "base/err.h"
 
-/* Small fixed allocations have no useful answer to want of memory: the process ends, its supervisor starts it again and it resumes from
- * what is on disk and in the API. */
+/* Small fixed allocations have no useful answer to want of memory: the process ends, its supervisor starts it
+ * again and it resumes from what is on disk and in the API. */
 static _Noreturn void out_of_memory(size_t n) {
         fprintf(stderr, "out of memory allocating %zu bytes\n", n);
         abort();

@@ -1,7 +1,8 @@
 /* mem: allocation that ends the process when memory is out, clean-up by scope, and arenas.
  *
- * Ownership has three forms: scope (_cleanup_ and TAKE), arena (all that was decoded from one object dies together)
- * and reference (kube snapshots). Sizes that come from outside are checked against a limit before they get here. */
+ * Ownership has three forms: scope (_cleanup_ and TAKE), arena (all that was decoded from one object dies
+ * together) and reference (kube snapshots). Sizes that come from outside are checked against a limit before
+ * they get here. */
 #ifndef BASE_MEM_H
 #define BASE_MEM_H
 
@@ -20,17 +21,27 @@ char *xasprintf(const char *fmt, ...) __attribute__((malloc, returns_nonnull, fo
 
 /* _cleanup_(freep) char *s = NULL;   the variable must be initialised where it is declared. */
 #define _cleanup_(fn) __attribute__((cleanup(fn)))
-void freep(void *p);    /* free(*(void **)p) */
-void closep(int *fd);   /* close(*fd) when >= 0; keeps errno */
-#define TAKE(p) (__extension__({ __typeof__(p) take_ = (p); (p) = NULL; take_; }))
-#define TAKE_FD(fd) (__extension__({ int take_ = (fd); (fd) = -1; take_; }))
+void freep(void *p);  /* free(*(void **)p) */
+void closep(int *fd); /* close(*fd) when >= 0; keeps errno */
+#define TAKE(p)                                                                                              \
+        (__extension__({                                                                                     \
+                __typeof__(p) take_ = (p);                                                                   \
+                (p) = NULL;                                                                                  \
+                take_;                                                                                       \
+        }))
+#define TAKE_FD(fd)                                                                                          \
+        (__extension__({                                                                                     \
+                int take_ = (fd);                                                                            \
+                (fd) = -1;                                                                                   \
+                take_;                                                                                       \
+        }))
 
 /* The object around an embedded member. */
 #define CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
-/* An arena hands out memory that is released all at once. arena_new(hint) makes one with a first block of about
- * `hint` bytes; arena_free(NULL) is allowed. Memory is zeroed and suitably aligned for any object. */
+/* An arena hands out memory that is released all at once. arena_new(hint) makes one with a first block of
+ * about `hint` bytes; arena_free(NULL) is allowed. Memory is zeroed and suitably aligned for any object. */
 struct arena;
 struct arena *arena_new(size_t hint);
 void arena_free(struct arena *a);

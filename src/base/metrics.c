@@ -22,8 +22,8 @@ struct series {
         UT_hash_handle hh; /* keeps the order in which series were made */
         double value;      /* of a histogram: the sum */
         uint64_t count;
-        uint64_t *bucket;  /* of a histogram: observations in each, not cumulated */
-        char labels[];     /* as printed: name="value",name="value" */
+        uint64_t *bucket; /* of a histogram: observations in each, not cumulated */
+        char labels[];    /* as printed: name="value",name="value" */
 };
 
 struct metric {
@@ -102,8 +102,8 @@ static struct series *find_series(struct metric *m, const char *const *values, b
         return s;
 }
 
-struct metric *metric_add(struct metrics *m, enum metric_type t, const char *name, const char *help, const char *const *labels,
-                          const double *buckets, size_t n_buckets) {
+struct metric *metric_add(struct metrics *m, enum metric_type t, const char *name, const char *help,
+                          const char *const *labels, const double *buckets, size_t n_buckets) {
         struct metric *f = xnew(struct metric);
         f->type = t;
         f->name = name;
@@ -166,7 +166,8 @@ static void add_number(struct buf *b, double v) {
                 buf_addf(b, "%.10g", v);
 }
 
-static void add_sample(struct buf *b, const char *name, const char *suffix, const char *labels, const double *le, double v) {
+static void add_sample(struct buf *b, const char *name, const char *suffix, const char *labels,
+                       const double *le, double v) {
         buf_addf(b, "%s%s", name, suffix);
         if (*labels || le) {
                 buf_addf(b, "{%s", labels);
@@ -183,7 +184,9 @@ static void add_sample(struct buf *b, const char *name, const char *suffix, cons
 }
 
 static void add_head(struct buf *b, const char *name, const char *help, enum metric_type type) {
-        static const char *const types[] = { [METRIC_COUNTER] = "counter", [METRIC_GAUGE] = "gauge", [METRIC_HISTOGRAM] = "histogram" };
+        static const char *const types[] = {
+                [METRIC_COUNTER] = "counter", [METRIC_GAUGE] = "gauge", [METRIC_HISTOGRAM] = "histogram"
+        };
         buf_addf(b, "# HELP %s ", name);
         add_escaped(b, help, false);
         buf_addf(b, "\n# TYPE %s %s\n", name, types[type]);
@@ -223,7 +226,8 @@ static double timespec_s(struct timespec t) {
         return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* Start time, virtual and resident size: proc(5), fields 22, 23 and 24 of stat, counted behind the name, which may hold anything. */
+/* Start time, virtual and resident size: proc(5), fields 22, 23 and 24 of stat, counted behind the name,
+ * which may hold anything. */
 static void add_stat(struct buf *b) {
         _cleanup_(freep) char *text = NULL;
         struct timespec now, since_boot;
@@ -236,13 +240,15 @@ static void add_stat(struct buf *b) {
         size_t i = 3;
         for (; i < ARRAY_LEN(field) && str_next_field(&rest, ' ', &word); i++)
                 (void)str_to_i64(word, &field[i]); /* the state, a letter, stays 0 */
-        if (i < ARRAY_LEN(field) || clock_gettime(CLOCK_REALTIME, &now) < 0 || clock_gettime(CLOCK_BOOTTIME, &since_boot) < 0)
+        if (i < ARRAY_LEN(field) || clock_gettime(CLOCK_REALTIME, &now) < 0 ||
+            clock_gettime(CLOCK_BOOTTIME, &since_boot) < 0)
                 return;
         double boot = timespec_s(now) - timespec_s(since_boot);
-        add_single(b, "process_start_time_seconds", "When the process was started, in seconds since 1970.", METRIC_GAUGE,
-                   (double)(int64_t)(boot + (double)field[22] / (double)sysconf(_SC_CLK_TCK)));
+        add_single(b, "process_start_time_seconds", "When the process was started, in seconds since 1970.",
+                   METRIC_GAUGE, (double)(int64_t)(boot + (double)field[22] / (double)sysconf(_SC_CLK_TCK)));
         add_single(b, "process_virtual_memory_bytes", "Virtual memory.", METRIC_GAUGE, (double)field[23]);
-        add_single(b, "process_resident_memory_bytes", "Resident memory.", METRIC_GAUGE, (double)field[24] * (double)sysconf(_SC_PAGESIZE));
+        add_single(b, "process_resident_memory_bytes", "Resident memory.", METRIC_GAUGE,
+                   (double)field[24] * (double)sysconf(_SC_PAGESIZE));
 }
 
 static void add_descriptors(struct buf *b) {
@@ -256,21 +262,23 @@ static void add_descriptors(struct buf *b) {
                 add_single(b, "process_open_fds", "Open file descriptors.", METRIC_GAUGE, n);
         }
         if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
-                add_single(b, "process_max_fds", "Most file descriptors that may be open.", METRIC_GAUGE, (double)limit.rlim_cur);
+                add_single(b, "process_max_fds", "Most file descriptors that may be open.", METRIC_GAUGE,
+                           (double)limit.rlim_cur);
 }
 
 static void add_process(struct buf *b) {
         struct rusage u;
         if (getrusage(RUSAGE_SELF, &u) == 0)
                 add_single(b, "process_cpu_seconds_total", "CPU time spent, user and system.", METRIC_COUNTER,
-                           (double)u.ru_utime.tv_sec + (double)u.ru_stime.tv_sec + (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6);
+                           (double)u.ru_utime.tv_sec + (double)u.ru_stime.tv_sec +
+                                   (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6);
         add_stat(b);
         add_descriptors(b);
 }
 
 void metrics_render(const struct metrics *m, struct buf *out) {
         const struct metric *f;
-        STAILQ_FOREACH(f, &m->metrics, link)
+        STAILQ_FOREACH (f, &m->metrics, link)
                 add_metric(out, f);
         add_process(out);
 }

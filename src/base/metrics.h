@@ -17,17 +17,19 @@ enum metric_type { METRIC_COUNTER, METRIC_GAUGE, METRIC_HISTOGRAM };
 struct metrics *metrics_new(void);
 void metrics_free(struct metrics *m);
 
-/* `labels` are the label names, at most 4, NULL-terminated, or NULL. `buckets` for histograms only, ascending. Static strings. */
-struct metric *metric_add(struct metrics *m, enum metric_type t, const char *name, const char *help, const char *const *labels,
-                          const double *buckets, size_t n_buckets);
+/* `labels` are the label names, at most 4, NULL-terminated, or NULL. `buckets` for histograms only,
+ * ascending. Static strings. */
+struct metric *metric_add(struct metrics *m, enum metric_type t, const char *name, const char *help,
+                          const char *const *labels, const double *buckets, size_t n_buckets);
 /* Label values in the order of the names, NULL-terminated; copied. */
-/* Makes the series, with nothing counted yet: a rate over a series that appears late misses its first event. */
+/* Makes the series, with nothing counted yet: a rate over a series that appears late misses its first event.
+ */
 void metric_touch(struct metric *m, const char *const *values);
 void metric_inc(struct metric *m, double by, const char *const *values);
 void metric_set(struct metric *m, double to, const char *const *values);
 void metric_observe(struct metric *m, double v, const char *const *values);
 void metric_forget(struct metric *m, const char *const *values); /* removes the series */
-#define LABELS(...) ((const char *const[]){ __VA_ARGS__ __VA_OPT__(,) NULL })
+#define LABELS(...) ((const char *const[]){ __VA_ARGS__ __VA_OPT__(, ) NULL })
 
 /* Appends all families, and process_* (resident memory, CPU seconds, open descriptors, start time). */
 void metrics_render(const struct metrics *m, struct buf *out);

@@ -47,9 +47,11 @@ static void on_event(uv_fs_event_t *ev, const char *name, int events, int status
                 uv_timer_start(&w->turn, on_turn, 0, 0);
 }
 
-int watch_file_start(struct watch_file *w, uv_loop_t *loop, const char *path, watch_file_fn *fn, struct err *e) {
+int watch_file_start(struct watch_file *w, uv_loop_t *loop, const char *path, watch_file_fn *fn,
+                     struct err *e) {
         const char *slash = strrchr(path, '/');
-        _cleanup_(freep) char *dir = slash ? xstrndup(path, slash == path ? 1 : (size_t)(slash - path)) : xstrdup(".");
+        _cleanup_(freep) char *dir =
+                slash ? xstrndup(path, slash == path ? 1 : (size_t)(slash - path)) : xstrdup(".");
         struct watch_file__handles *h;
         int r;
 

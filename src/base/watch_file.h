@@ -1,9 +1,9 @@
 /* watch_file: calls back when a file is created, replaced, changed or removed, by inotify on its folder.
  *
- * The handle is embedded in its owner and zero-initialised. The path is copied. The callback runs in the loop's thread,
- * never from inside watch_file_start, and at most once per turn however many changes there were. After
- * watch_file_stop the callback is not called any more. With `stopped` the owner lives on until that has been called;
- * without, he may free the memory at once. A failed start leaves nothing behind. */
+ * The handle is embedded in its owner and zero-initialised. The path is copied. The callback runs in the
+ * loop's thread, never from inside watch_file_start, and at most once per turn however many changes there
+ * were. After watch_file_stop the callback is not called any more. With `stopped` the owner lives on until
+ * that has been called; without, he may free the memory at once. A failed start leaves nothing behind. */
 #ifndef BASE_WATCH_FILE_H
 #define BASE_WATCH_FILE_H
 
@@ -17,14 +17,16 @@ struct watch_file__handles;
 typedef void(watch_file_fn)(struct watch_file *w);
 
 struct watch_file {
-        struct watch_file__handles *handles; /* what libuv closes in its own time, so not embedded; NULL when stopped */
+        struct watch_file__handles
+                *handles; /* what libuv closes in its own time, so not embedded; NULL when stopped */
         watch_file_fn *fn;
         bool active;
         void *u; /* the owner's, untouched */
 };
 
 /* The folder of `path` must exist; the file need not. */
-int watch_file_start(struct watch_file *w, uv_loop_t *loop, const char *path, watch_file_fn *fn, struct err *e);
+int watch_file_start(struct watch_file *w, uv_loop_t *loop, const char *path, watch_file_fn *fn,
+                     struct err *e);
 /* A watch that is not active is left alone, and `stopped` is not called. */
 void watch_file_stop(struct watch_file *w, watch_file_fn *stopped);
 

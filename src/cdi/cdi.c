@@ -14,7 +14,8 @@ enum {
         NAME_LIMIT = 253,
 };
 
-/* The grammar of CDI names: begins and ends with a letter or digit, between them also the characters of `extra`. */
+/* The grammar of CDI names: begins and ends with a letter or digit, between them also the characters of
+ * `extra`. */
 static bool name_ok(const char *s, size_t n, bool letter_first, const char *extra) {
         if (n == 0 || n > NAME_LIMIT || !isalnum((unsigned char)s[0]) || !isalnum((unsigned char)s[n - 1]))
                 return false;
@@ -29,7 +30,8 @@ static bool name_ok(const char *s, size_t n, bool letter_first, const char *extr
 
 static bool kind_ok(const char *kind) {
         const char *slash = kind ? strchr(kind, '/') : NULL;
-        return slash && name_ok(kind, (size_t)(slash - kind), true, "_-.") && name_ok(slash + 1, strlen(slash + 1), true, "_-");
+        return slash && name_ok(kind, (size_t)(slash - kind), true, "_-.") &&
+               name_ok(slash + 1, strlen(slash + 1), true, "_-");
 }
 
 /* An id becomes part of a file name; it is a claim's UID, but may have been read back from a file. */
@@ -45,19 +47,22 @@ static int edits_validate(const struct cdi_edits *ed, const char *where, struct 
         for (const char *const *v = ed->env; v && *v; v++) {
                 const char *equals = strchr(*v, '=');
                 if (!equals || equals == *v)
-                        return err_set(e, ERR_INVALID, 0, "%s: environment entry '%s' is not NAME=value", where, *v);
+                        return err_set(e, ERR_INVALID, 0, "%s: environment entry '%s' is not NAME=value",
+                                       where, *v);
         }
         for (size_t i = 0; i < ed->n_nodes; i++) {
                 if (!path_ok(ed->nodes[i].path))
-                        return err_set(e, ERR_INVALID, 0, "%s: device node '%s' is not an absolute path", where,
-                                       str_or(ed->nodes[i].path, ""));
+                        return err_set(e, ERR_INVALID, 0, "%s: device node '%s' is not an absolute path",
+                                       where, str_or(ed->nodes[i].path, ""));
                 if (ed->nodes[i].major == 0)
-                        return err_set(e, ERR_INVALID, 0, "%s: device node '%s' has no major", where, ed->nodes[i].path);
+                        return err_set(e, ERR_INVALID, 0, "%s: device node '%s' has no major", where,
+                                       ed->nodes[i].path);
         }
         for (size_t i = 0; i < ed->n_mounts; i++) {
                 const struct cdi_mount *m = &ed->mounts[i];
                 if (!path_ok(m->host_path) || !path_ok(m->container_path))
-                        return err_set(e, ERR_INVALID, 0, "%s: mount of '%s' at '%s' is not between absolute paths", where,
+                        return err_set(e, ERR_INVALID, 0,
+                                       "%s: mount of '%s' at '%s' is not between absolute paths", where,
                                        str_or(m->host_path, ""), str_or(m->container_path, ""));
         }
         return 0;
@@ -71,10 +76,12 @@ int cdi_validate(const struct cdi_spec *s, struct err *e) {
         for (size_t i = 0; i < s->n_devices; i++) {
                 const struct cdi_device *d = &s->devices[i];
                 if (!d->name || !name_ok(d->name, strlen(d->name), false, "_-.:"))
-                        return err_set(e, ERR_INVALID, 0, "CDI device name '%s' is not allowed", str_or(d->name, ""));
+                        return err_set(e, ERR_INVALID, 0, "CDI device name '%s' is not allowed",
+                                       str_or(d->name, ""));
                 for (size_t j = 0; j < i; j++) {
                         if (streq(d->name, s->devices[j].name))
-                                return err_set(e, ERR_INVALID, 0, "CDI device name '%s' occurs twice", d->name);
+                                return err_set(e, ERR_INVALID, 0, "CDI device name '%s' occurs twice",
+                                               d->name);
                 }
                 if (edits_validate(&d->edits, d->name, e) < 0)
                         return -1;
@@ -180,8 +187,9 @@ int cdi_write(const char *root, const char *id, const struct cdi_spec *s, struct
         struct buf text = BUF_INIT(SPEC_MAX);
         cdi_render(s, &text);
         _cleanup_(freep) char *path = cdi_path(root, s->kind, id);
-        int r = text.failed ? err_set(e, ERR_INVALID, 0, "CDI spec '%s' is larger than %d bytes", path, SPEC_MAX)
-                            : file_replace(path, text.p, text.n, 0600, e);
+        int r = text.failed
+                        ? err_set(e, ERR_INVALID, 0, "CDI spec '%s' is larger than %d bytes", path, SPEC_MAX)
+                        : file_replace(path, text.p, text.n, 0600, e);
         buf_done(&text);
         return r;
 }
@@ -193,14 +201,16 @@ int cdi_remove(const char *root, const char *kind, const char *id, struct err *e
         return file_remove(path, e);
 }
 
-int cdi_list(const char *root, const char *kind, void (*fn)(void *u, const char *id), void *u, struct err *e) {
+int cdi_list(const char *root, const char *kind, void (*fn)(void *u, const char *id), void *u,
+             struct err *e) {
         if (!kind_ok(kind))
                 return err_set(e, ERR_INVALID, 0, "CDI kind '%s' is not vendor/class", str_or(kind, ""));
         _cleanup_(freep) char *prefix = file_prefix(kind);
         DIR *dir = opendir(root);
         if (!dir)
                 return errno == ENOENT ? 0 : err_errno(e, errno, "open '%s'", root);
-        /* The callback may remove the file that it is told: readdir() allows that for entries already returned. */
+        /* The callback may remove the file that it is told: readdir() allows that for entries already
+         * returned. */
         struct dirent *f;
         while ((errno = 0, f = readdir(dir))) {
                 size_t n = strlen(f->d_name), head = strlen(prefix), tail = strlen(".yaml");

@@ -1,4 +1,5 @@
-/* cdi: Container Device Interface files (CDI spec 0.5.0), written by rename so that the runtime never reads half a file. */
+/* cdi: Container Device Interface files (CDI spec 0.5.0), written by rename so that the runtime never reads
+ * half a file. */
 #ifndef CDI_CDI_H
 #define CDI_CDI_H
 
@@ -9,9 +10,9 @@
 #include "base/str.h"
 
 struct cdi_node {
-        const char *path;        /* in the container; also the hostPath field */
-        unsigned major, minor;   /* character device; the node need not exist on the host */
-        unsigned mode;           /* permission bits, e.g. 0666 */
+        const char *path;      /* in the container; also the hostPath field */
+        unsigned major, minor; /* character device; the node need not exist on the host */
+        unsigned mode;         /* permission bits, e.g. 0666 */
 };
 
 struct cdi_mount {
@@ -20,7 +21,7 @@ struct cdi_mount {
 };
 
 struct cdi_edits {
-        const char *const *env;      /* "K=V", NULL-terminated or NULL */
+        const char *const *env; /* "K=V", NULL-terminated or NULL */
         const struct cdi_node *nodes;
         size_t n_nodes;
         const struct cdi_mount *mounts;
@@ -28,22 +29,24 @@ struct cdi_edits {
 };
 
 struct cdi_device {
-        const char *name;            /* checked against the CDI device name grammar */
+        const char *name; /* checked against the CDI device name grammar */
         struct cdi_edits edits;
 };
 
 struct cdi_spec {
-        const char *kind;            /* "vendor/class" */
+        const char *kind; /* "vendor/class" */
         const struct cdi_device *devices;
         size_t n_devices;
-        struct cdi_edits common;     /* containerEdits at the root */
-        const char *comment;         /* one line for people and for the writer itself, "# ..." at the top of the file, or NULL */
+        struct cdi_edits common; /* containerEdits at the root */
+        const char *comment; /* one line for people and for the writer itself, "# ..." at the top of the file,
+                                or NULL */
 };
 
 /* Renders as JSON, a form of YAML that every runtime reads, behind the comment. */
 void cdi_render(const struct cdi_spec *s, struct buf *out);
 
-/* "<root>/<vendor>-<class>_<id>.yaml", caller frees: the name that the reference driver uses, so that an upgrade finds its files. */
+/* "<root>/<vendor>-<class>_<id>.yaml", caller frees: the name that the reference driver uses, so that an
+ * upgrade finds its files. */
 char *cdi_path(const char *root, const char *kind, const char *id);
 
 /* Makes root (0750) if missing, then writes mode 0600 with fsync and rename. */

@@ -19,41 +19,51 @@ struct raw {
 
 static void flag_table(struct config *c, struct raw *r, struct flag *ret) {
         const struct flag table[] = {
-                { "pod-name", NULL, FLAG_STR, &c->pod_name, true, "name of this pod: part of the identity in leader election", NULL },
+                { "pod-name", NULL, FLAG_STR, &c->pod_name, true,
+                  "name of this pod: part of the identity in leader election", NULL },
                 { "namespace", NULL, FLAG_STR, &c->ns, false, "namespace of the driver", NULL },
                 { "image-name", NULL, FLAG_STR, &c->image, true, "image of the daemon pods", NULL },
-                { "log-verbosity-cd-daemon", NULL, FLAG_INT, &c->daemon_verbosity, true, "log verbosity of the daemon pods", NULL },
-                { "max-nodes-per-imex-domain", NULL, FLAG_INT, &c->max_nodes, false, "most nodes that one clique of a domain can have",
-                  NULL },
+                { "log-verbosity-cd-daemon", NULL, FLAG_INT, &c->daemon_verbosity, true,
+                  "log verbosity of the daemon pods", NULL },
+                { "max-nodes-per-imex-domain", NULL, FLAG_INT, &c->max_nodes, false,
+                  "most nodes that one clique of a domain can have", NULL },
                 { "cd-daemon-image-pull-secret-names", NULL, FLAG_STR, &r->pull_secrets, false,
                   "pull secrets of the daemon pods, by comma or space", NULL },
-                { "cd-daemon-priority-class", NULL, FLAG_STR, &c->priority_class, false, "priority class of the daemon pods", NULL },
-                { "cd-daemon-resources", NULL, FLAG_STR, &r->resources, false, "requests and limits of the daemon container, as JSON",
-                  NULL },
+                { "cd-daemon-priority-class", NULL, FLAG_STR, &c->priority_class, false,
+                  "priority class of the daemon pods", NULL },
+                { "cd-daemon-resources", NULL, FLAG_STR, &r->resources, false,
+                  "requests and limits of the daemon container, as JSON", NULL },
                 { "additional-namespaces", NULL, FLAG_STR, &r->namespaces, false,
                   "namespaces that hold daemons of an earlier installation, by comma", NULL },
-                { "imex-mode", NULL, FLAG_STR, &r->imex_mode, false, "who runs the IMEX daemons: driverManaged or hostManaged", NULL },
-                { "imex-isolation", NULL, FLAG_STR, &r->imex_isolation, false, "what keeps workloads apart: domain", NULL },
+                { "imex-mode", NULL, FLAG_STR, &r->imex_mode, false,
+                  "who runs the IMEX daemons: driverManaged or hostManaged", NULL },
+                { "imex-isolation", NULL, FLAG_STR, &r->imex_isolation, false,
+                  "what keeps workloads apart: domain", NULL },
                 { "kubelet-plugin-selector", NULL, FLAG_STR, &c->plugin_selector, false,
                   "label selector of the kubelet plugin's pods, which tell how the hosts' IMEX is", NULL },
-                { "gpu-clique-label-enabled", NULL, FLAG_BOOL, &c->gpu_clique_label, false, "put the label nvidia.com/gpu.clique on nodes",
-                  NULL },
-                { "apply-crds", NULL, FLAG_BOOL, &c->apply_crds, false, "bring the two CustomResourceDefinitions up to date at start",
-                  NULL },
-                { "http-endpoint", NULL, FLAG_STR, &c->http_endpoint, false, "address for /metrics, /healthz and /readyz; empty: none",
-                  NULL },
+                { "gpu-clique-label-enabled", NULL, FLAG_BOOL, &c->gpu_clique_label, false,
+                  "put the label nvidia.com/gpu.clique on nodes", NULL },
+                { "apply-crds", NULL, FLAG_BOOL, &c->apply_crds, false,
+                  "bring the two CustomResourceDefinitions up to date at start", NULL },
+                { "http-endpoint", NULL, FLAG_STR, &c->http_endpoint, false,
+                  "address for /metrics, /healthz and /readyz; empty: none", NULL },
                 { "metrics-path", NULL, FLAG_STR, &c->metrics_path, false, "path of the metrics", NULL },
-                { "kubeconfig", NULL, FLAG_STR, &c->kubeconfig, false, "kubeconfig file; empty: in-cluster", NULL },
+                { "kubeconfig", NULL, FLAG_STR, &c->kubeconfig, false, "kubeconfig file; empty: in-cluster",
+                  NULL },
                 { "kube-api-qps", NULL, FLAG_INT, &c->qps, false, "API requests a second, on average", NULL },
                 { "kube-api-burst", NULL, FLAG_INT, &c->burst, false, "API requests at once", NULL },
-                { "leader-election-enabled", NULL, FLAG_BOOL, &c->leader_election, false, "elect a leader among the replicas", NULL },
-                { "leader-election-lease-lock-name", NULL, FLAG_STR, &c->lease_name, false, "name of the Lease", NULL },
-                { "leader-election-lease-lock-namespace", NULL, FLAG_STR, &c->lease_ns, false, "namespace of the Lease", NULL },
+                { "leader-election-enabled", NULL, FLAG_BOOL, &c->leader_election, false,
+                  "elect a leader among the replicas", NULL },
+                { "leader-election-lease-lock-name", NULL, FLAG_STR, &c->lease_name, false,
+                  "name of the Lease", NULL },
+                { "leader-election-lease-lock-namespace", NULL, FLAG_STR, &c->lease_ns, false,
+                  "namespace of the Lease", NULL },
                 { "leader-election-lease-duration", NULL, FLAG_DURATION_MS, &c->lease_duration_ms, false,
                   "how long a silent leader is respected", NULL },
                 { "leader-election-renew-deadline", NULL, FLAG_DURATION_MS, &c->renew_deadline_ms, false,
                   "how long a leader tries to renew", NULL },
-                { "leader-election-retry-period", NULL, FLAG_DURATION_MS, &c->retry_period_ms, false, "pause between attempts", NULL },
+                { "leader-election-retry-period", NULL, FLAG_DURATION_MS, &c->retry_period_ms, false,
+                  "pause between attempts", NULL },
                 { "feature-gates", NULL, FLAG_STR, &r->gates, false, "Name=true|false, by comma", NULL },
                 { "logging-format", NULL, FLAG_STR, &r->log_format, false, "text or json", NULL },
                 { "v", NULL, FLAG_INT, &c->verbosity, false, "log verbosity", NULL },
@@ -131,20 +141,25 @@ static int derive(struct config *c, const struct raw *r, struct err *e) {
         gates_init(&c->gates);
         if (gates_parse(&c->gates, r->gates, e) < 0)
                 return err_wrap(e, "--feature-gates (FEATURE_GATES)");
-        if (mode_resolve(&c->gates, r->imex_mode, r->imex_isolation, &c->mode, e) < 0 || load_resources(c, r->resources, e) < 0)
+        if (mode_resolve(&c->gates, r->imex_mode, r->imex_isolation, &c->mode, e) < 0 ||
+            load_resources(c, r->resources, e) < 0)
                 return -1;
         if (c->max_nodes < 1 || c->max_nodes > 1024)
                 return err_set(e, ERR_INVALID, 0,
-                               "--max-nodes-per-imex-domain (MAX_NODES_PER_IMEX_DOMAIN) %" PRId64 " is not between 1 and 1024",
+                               "--max-nodes-per-imex-domain (MAX_NODES_PER_IMEX_DOMAIN) %" PRId64
+                               " is not between 1 and 1024",
                                c->max_nodes);
         if (!streq(r->log_format, "text") && !streq(r->log_format, "json"))
-                return err_set(e, ERR_INVALID, 0, "--logging-format (LOGGING_FORMAT) \"%s\" is neither text nor json", r->log_format);
+                return err_set(e, ERR_INVALID, 0,
+                               "--logging-format (LOGGING_FORMAT) \"%s\" is neither text nor json",
+                               r->log_format);
         if (c->qps < 1 || c->burst < 1)
                 return err_set(e, ERR_INVALID, 0, "--kube-api-qps and --kube-api-burst must be at least 1");
-        if (c->retry_period_ms < 100 || c->renew_deadline_ms <= c->retry_period_ms || c->lease_duration_ms <= c->renew_deadline_ms)
-                return err_set(
-                        e, ERR_INVALID, 0,
-                        "leader election: want retry period < renew deadline < lease duration, and a retry period of 100 ms or more");
+        if (c->retry_period_ms < 100 || c->renew_deadline_ms <= c->retry_period_ms ||
+            c->lease_duration_ms <= c->renew_deadline_ms)
+                return err_set(e, ERR_INVALID, 0,
+                               "leader election: want retry period < renew deadline < lease duration, and a "
+                               "retry period of 100 ms or more");
         c->json_log = streq(r->log_format, "json");
         gates_render(&c->gates, &b);
         c->gates_text = arena_strdup(c->arena, buf_str(&b));

@@ -13,7 +13,8 @@
 
 struct config {
         const char *pod_name, *ns, *image, *kubeconfig;
-        const char *plugin_selector; /* label selector of the kubelet plugin's Pods, "" for none: nothing is known of the hosts' IMEX */
+        const char *plugin_selector; /* label selector of the kubelet plugin's Pods, "" for none: nothing is
+                                        known of the hosts' IMEX */
         const char *http_endpoint, *metrics_path;
         const char *lease_name, *lease_ns;
         int64_t verbosity, daemon_verbosity, max_nodes, qps, burst;

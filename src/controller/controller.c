@@ -27,7 +27,8 @@ static void on_key(void *u, const char *key) {
                 controller__reconcile_domain(c, key + 2);
         else
                 controller__reconcile_node(c, key + 2);
-        metric_observe(c->m_reconcile, (double)(uv_hrtime() - begin) / 1e9, LABELS(domain ? "domain" : "node"));
+        metric_observe(c->m_reconcile, (double)(uv_hrtime() - begin) / 1e9,
+                       LABELS(domain ? "domain" : "node"));
 }
 
 static void queue(struct controller *c, char kind, const char *name) {
@@ -50,7 +51,8 @@ void controller__queue_node(struct controller *c, const char *name) {
 }
 
 const struct compute_domain *controller__domain(const struct controller *c, const char *uid) {
-        return uid ? (const struct compute_domain *)kube_informer_first_at(c->cds, CONTROLLER_BY_UID, uid) : NULL;
+        return uid ? (const struct compute_domain *)kube_informer_first_at(c->cds, CONTROLLER_BY_UID, uid)
+                   : NULL;
 }
 
 const struct node *controller__node(const struct controller *c, const char *name) {
@@ -62,7 +64,8 @@ static bool trace_template(void *u, const struct kube_object *o) {
         return true;
 }
 
-struct mode_traces controller__traces(const struct controller *c, const char *uid, const struct compute_domain *cd) {
+struct mode_traces controller__traces(const struct controller *c, const char *uid,
+                                      const struct compute_domain *cd) {
         struct mode_traces t = mode_traces_of(cd);
         kube_informer_each_at(c->rcts, CONTROLLER_BY_DOMAIN, uid, trace_template, &t);
         return t;
@@ -82,7 +85,8 @@ static bool look_at_slice(void *u, const struct kube_object *o) {
         struct newest *n = u;
         const struct slice *s = (const struct slice *)o;
         const char *clique;
-        if (streq(s->driver, CD_DRIVER) && slice_clique(s, &clique) && (*clique || s->clique_id || n->attributes_tell) &&
+        if (streq(s->driver, CD_DRIVER) && slice_clique(s, &clique) &&
+            (*clique || s->clique_id || n->attributes_tell) &&
             (!n->slice || o->meta.created >= n->slice->o.meta.created)) {
                 n->slice = s;
                 n->clique = clique;
@@ -96,25 +100,30 @@ const char *controller__node_clique(const struct controller *c, const char *node
         return n.clique;
 }
 
-static struct metric *add_metric(struct controller *c, enum metric_type t, const char *name, const char *help, const char *const *labels) {
+static struct metric *add_metric(struct controller *c, enum metric_type t, const char *name, const char *help,
+                                 const char *const *labels) {
         bool histogram = t == METRIC_HISTOGRAM;
-        return metric_add(c->metrics, t, name, help, labels, histogram ? seconds : NULL, histogram ? ARRAY_LEN(seconds) : 0);
+        return metric_add(c->metrics, t, name, help, labels, histogram ? seconds : NULL,
+                          histogram ? ARRAY_LEN(seconds) : 0);
 }
 
 #define OURS "nvidia_dra_compute_domain_controller_"
 
 static void add_metrics(struct controller *c) {
-        c->m_info = add_metric(c, METRIC_GAUGE, "nvidia_dra_compute_domain_info", "ComputeDomains by status.", LABELS("status"));
+        c->m_info = add_metric(c, METRIC_GAUGE, "nvidia_dra_compute_domain_info", "ComputeDomains by status.",
+                               LABELS("status"));
         c->m_leader = add_metric(c, METRIC_GAUGE, OURS "leader", "1 while this replica leads.", NULL);
         c->m_depth = add_metric(c, METRIC_GAUGE, OURS "queue_depth", "Keys waiting in the work queue.", NULL);
-        c->m_in_flight = add_metric(c, METRIC_GAUGE, OURS "writes_in_flight", "Writes to the API under way.", NULL);
+        c->m_in_flight =
+                add_metric(c, METRIC_GAUGE, OURS "writes_in_flight", "Writes to the API under way.", NULL);
         c->m_writes = add_metric(c, METRIC_COUNTER, OURS "writes_total", "Writes to the API, Events apart.",
                                  LABELS("resource", "verb", "result"));
-        c->m_reconcile = add_metric(c, METRIC_HISTOGRAM, OURS "reconcile_seconds", "Time to decide about one object.", LABELS("kind"));
+        c->m_reconcile = add_metric(c, METRIC_HISTOGRAM, OURS "reconcile_seconds",
+                                    "Time to decide about one object.", LABELS("kind"));
 }
 
-void controller_start(struct controller *c, const struct config *config, struct kube_client *client, struct event_recorder *events,
-                      struct metrics *metrics) {
+void controller_start(struct controller *c, const struct config *config, struct kube_client *client,
+                      struct event_recorder *events, struct metrics *metrics) {
         *c = (struct controller){
                 .config = config,
                 .mode = config->mode,
@@ -138,8 +147,10 @@ void controller_start(struct controller *c, const struct config *config, struct 
         };
         add_metrics(c);
         c->queue = work_queue_new(kube_client_loop(client), BACKOFF_MIN_MS, BACKOFF_MAX_MS, on_key, c);
-        c->writes = writes_new(&(struct writes_options){
-                .client = client, .queue = c->queue, .manager = "compute-domain-controller", .total = c->m_writes });
+        c->writes = writes_new(&(struct writes_options){ .client = client,
+                                                         .queue = c->queue,
+                                                         .manager = "compute-domain-controller",
+                                                         .total = c->m_writes });
         uv_timer_init(kube_client_loop(client), &c->calm);
         c->started = true;
         controller__watch(c);
@@ -152,8 +163,9 @@ void controller_lead(struct controller *c) {
 }
 
 bool controller_synced(const struct controller *c) {
-        if (!c->started || !kube_informer_synced(c->cds) || !kube_informer_synced(c->claims) || !kube_informer_synced(c->nodes) ||
-            !kube_informer_synced(c->slices) || !kube_informer_synced(c->rcts) || (c->plugins && !kube_informer_synced(c->plugins)))
+        if (!c->started || !kube_informer_synced(c->cds) || !kube_informer_synced(c->claims) ||
+            !kube_informer_synced(c->nodes) || !kube_informer_synced(c->slices) ||
+            !kube_informer_synced(c->rcts) || (c->plugins && !kube_informer_synced(c->plugins)))
                 return false;
         return !c->mode->daemons || controller__daemons_synced(c);
 }

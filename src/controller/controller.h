@@ -1,8 +1,8 @@
 /* controller: keeps ComputeDomains, their objects, the labels of nodes and the cliques as they should be.
  *
- * Caches are filled from the start, also while another replica leads, so that taking over means no more than looking at everything once.
- * What changes queues keys ("d/<UID of a domain>", "n/<name of a node>"); a key's handler decides by pure functions and sends what they
- * say. Loop thread only. */
+ * Caches are filled from the start, also while another replica leads, so that taking over means no more than
+ * looking at everything once. What changes queues keys ("d/<UID of a domain>", "n/<name of a node>"); a key's
+ * handler decides by pure functions and sends what they say. Loop thread only. */
 #ifndef CONTROLLER_CONTROLLER_H
 #define CONTROLLER_CONTROLLER_H
 
@@ -31,7 +31,8 @@ struct controller_domain {
         UT_hash_handle hh;
         struct controller *c;
         struct arena *holder_arena;
-        const struct rct *holder;    /* who has the name of the workload template, when the caches do not show him */
+        const struct rct
+                *holder; /* who has the name of the workload template, when the caches do not show him */
         struct kube_call *asking;    /* for the holder */
         struct kube_call *labelling; /* a clique that lost its labels */
         int64_t ending_since;        /* 0: not seen without a ComputeDomain */
@@ -49,8 +50,10 @@ struct controller {
         struct writes *writes;
         struct placements *placements;
         struct kube_informer *cds, *claims, *nodes, *slices, *rcts;
-        struct kube_informer *plugins; /* Pods of the kubelet plugin; NULL when we run the IMEX daemons ourselves */
-        /* What belongs to daemons. Where the hosts run IMEX: empty until something is met that a driver-managed domain left. */
+        struct kube_informer
+                *plugins; /* Pods of the kubelet plugin; NULL when we run the IMEX daemons ourselves */
+        /* What belongs to daemons. Where the hosts run IMEX: empty until something is met that a
+         * driver-managed domain left. */
         struct controller_namespace *namespaces;
         size_t n_namespaces;
         struct controller_domain *domains;
@@ -69,8 +72,8 @@ enum {
 };
 
 /* Starts when kube_discover_resource_api() is through. */
-void controller_start(struct controller *c, const struct config *config, struct kube_client *client, struct event_recorder *events,
-                      struct metrics *metrics);
+void controller_start(struct controller *c, const struct config *config, struct kube_client *client,
+                      struct event_recorder *events, struct metrics *metrics);
 /* From now on we write. */
 void controller_lead(struct controller *c);
 void controller_stop(struct controller *c);
@@ -92,7 +95,8 @@ const struct compute_domain *controller__domain(const struct controller *c, cons
 const struct node *controller__node(const struct controller *c, const char *name);
 const char *controller__node_clique(const struct controller *c, const char *node);
 /* `cd` may be NULL. */
-struct mode_traces controller__traces(const struct controller *c, const char *uid, const struct compute_domain *cd);
+struct mode_traces controller__traces(const struct controller *c, const char *uid,
+                                      const struct compute_domain *cd);
 bool controller__other_mode(const struct controller *c, const struct compute_domain *cd);
 /* Whose label the node should carry, by the labelling rule: NULL for nobody's. */
 const char *controller__label_of(const struct controller *c, const char *node);

@@ -18,7 +18,8 @@ static const struct {
         struct str text;
 } crds[] = {
         { "computedomains.resource.nvidia.com", { computedomains, sizeof computedomains - 1 } },
-        { "computedomaincliques.resource.nvidia.com", { computedomaincliques, sizeof computedomaincliques - 1 } },
+        { "computedomaincliques.resource.nvidia.com",
+          { computedomaincliques, sizeof computedomaincliques - 1 } },
 };
 
 struct job {
@@ -36,8 +37,9 @@ static void on_applied(void *u, yyjson_val *obj, const struct err *e) {
         struct one *o = u;
         struct job *j = o->job;
         if (e)
-                log_warn("cannot bring a CustomResourceDefinition up to date; going on with what the server has", kv_str("crd", o->name),
-                         kv_err(e));
+                log_warn("cannot bring a CustomResourceDefinition up to date; going on with what the server "
+                         "has",
+                         kv_str("crd", o->name), kv_err(e));
         else
                 log_info("CustomResourceDefinition is up to date", kv_str("crd", o->name));
         free(o);
@@ -53,15 +55,17 @@ void crds_apply(struct kube_client *c, void (*done)(void *u), void *u) {
         for (size_t i = 0; i < ARRAY_LEN(crds); i++) {
                 struct one *o = xnew(struct one);
                 *o = (struct one){ j, crds[i].name };
-                kube_start(c, &(struct kube_request){
-                                      .verb = KUBE_APPLY,
-                                      .res = &kube_crds,
-                                      .name = crds[i].name,
-                                      .manager = "compute-domain-controller",
-                                      .body = crds[i].text,
-                                      .attempts = UINT_MAX, /* nothing else works either while the server is away */
-                                      .done = on_applied,
-                                      .u = o,
-                              });
+                kube_start(
+                        c,
+                        &(struct kube_request){
+                                .verb = KUBE_APPLY,
+                                .res = &kube_crds,
+                                .name = crds[i].name,
+                                .manager = "compute-domain-controller",
+                                .body = crds[i].text,
+                                .attempts = UINT_MAX, /* nothing else works either while the server is away */
+                                .done = on_applied,
+                                .u = o,
+                        });
         }
 }

@@ -1,4 +1,5 @@
-/* crds: the two CustomResourceDefinitions, built into the program and applied at its start: Helm installs, but never upgrades them. */
+/* crds: the two CustomResourceDefinitions, built into the program and applied at its start: Helm installs,
+ * but never upgrades them. */
 #ifndef CONTROLLER_CRDS_H
 #define CONTROLLER_CRDS_H
 

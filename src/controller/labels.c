@@ -43,8 +43,9 @@ void controller__reconcile_node(struct controller *c, const char *name) {
         if (n) {
                 p.domain_uid = controller__label_of(c, name);
                 p.set_domain = !streq(p.domain_uid, n->domain_uid);
-                p.set_gpu_clique = rules_gpu_label(c->config->gpu_clique_label, n->gpu_clique, n->gpu_clique_ours,
-                                                   controller__node_clique(c, name), &p.gpu_clique, &p.gpu_clique_ours);
+                p.set_gpu_clique =
+                        rules_gpu_label(c->config->gpu_clique_label, n->gpu_clique, n->gpu_clique_ours,
+                                        controller__node_clique(c, name), &p.gpu_clique, &p.gpu_clique_ours);
         }
         if (p.set_domain || p.set_gpu_clique) {
                 struct buf b = BUF_INIT(MAX_BODY);

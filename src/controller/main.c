@@ -90,7 +90,8 @@ static int make_identity(struct program *p, struct err *e) {
         _cleanup_(freep) char *uuid = NULL;
         if (file_read("/proc/sys/kernel/random/uuid", 64, &uuid, NULL, e) < 0)
                 return -1;
-        /* A pod has one container, so whoever held the lease under this pod's name is the process that this one replaces. */
+        /* A pod has one container, so whoever held the lease under this pod's name is the process that this
+         * one replaces. */
         p->earlier = xasprintf("%s-", p->config.pod_name);
         p->identity = xasprintf("%s%.*s", p->earlier, (int)str_trim(str_from(uuid)).n, uuid);
         return 0;
@@ -124,7 +125,9 @@ static void on_resource_api(void *u, const struct err *e) {
         if (p->ending)
                 return;
         if (e) {
-                log_error("the server offers no version of resource.k8s.io that we know (v1, v1beta2, v1beta1)", kv_err(e));
+                log_error(
+                        "the server offers no version of resource.k8s.io that we know (v1, v1beta2, v1beta1)",
+                        kv_err(e));
                 end(p, EXIT_FAILURE);
                 return;
         }
@@ -176,7 +179,8 @@ static int begin(struct program *p, struct err *e) {
         if (r < 0)
                 return -1;
         p->metrics = metrics_new();
-        if (*p->config.http_endpoint && http_server_new(&p->loop, p->config.http_endpoint, on_http, p, &p->http, e) < 0)
+        if (*p->config.http_endpoint &&
+            http_server_new(&p->loop, p->config.http_endpoint, on_http, p, &p->http, e) < 0)
                 return err_wrap(e, "--http-endpoint (HTTP_ENDPOINT) %s", p->config.http_endpoint);
         p->events = event_recorder_new(p->client, "compute-domain-controller", NULL);
         uv_signal_init(&p->loop, &p->term);

@@ -97,12 +97,12 @@ static struct item *item_of(const struct claim *c) {
 }
 
 static bool same(const struct item *a, const struct item *b) {
-        return a == b ||
-               (a && b && streq(a->x.domain_uid, b->x.domain_uid) && streq(a->x.node, b->x.node) && streq(a->x.claim_uid, b->x.claim_uid));
+        return a == b || (a && b && streq(a->x.domain_uid, b->x.domain_uid) && streq(a->x.node, b->x.node) &&
+                          streq(a->x.claim_uid, b->x.claim_uid));
 }
 
-bool placements_update(struct placements *p, const struct claim *old, const struct claim *now, struct placement *ret_old,
-                       struct placement *ret_new) {
+bool placements_update(struct placements *p, const struct claim *old, const struct claim *now,
+                       struct placement *ret_old, struct placement *ret_new) {
         struct item *was = NULL, *is = item_of(now);
         const char *uid = old ? old->o.meta.uid : now ? now->o.meta.uid : NULL;
         if (uid)
@@ -132,8 +132,8 @@ void placements_of_domain(const struct placements *p, const char *uid, placement
         struct item *i;
         HASH_FIND_STR(p->domains, uid, g);
         if (g)
-                LIST_FOREACH(i, &g->items, of_domain)
-        fn(u, &i->x);
+                LIST_FOREACH (i, &g->items, of_domain)
+                        fn(u, &i->x);
 }
 
 void placements_on_node(const struct placements *p, const char *node, placements_visit_fn *fn, void *u) {
@@ -141,6 +141,6 @@ void placements_on_node(const struct placements *p, const char *node, placements
         struct item *i;
         HASH_FIND_STR(p->nodes, node, g);
         if (g)
-                LIST_FOREACH(i, &g->items, on_node)
-        fn(u, &i->x);
+                LIST_FOREACH (i, &g->items, on_node)
+                        fn(u, &i->x);
 }

@@ -1,5 +1,5 @@
-/* placements: which claim brings which node into which domain, found by domain and by node. Kept up to date from the claims that are
- * cached. */
+/* placements: which claim brings which node into which domain, found by domain and by node. Kept up to date
+ * from the claims that are cached. */
 #ifndef CONTROLLER_PLACEMENTS_H
 #define CONTROLLER_PLACEMENTS_H
 
@@ -17,11 +17,11 @@ struct placement {
 struct placements *placements_new(void);
 void placements_free(struct placements *p);
 
-/* Takes the new state of a claim; `now` NULL when it is gone. Returns what changed: the placement that went (*ret_old) and the one that
- * came (*ret_new), either with claim_uid NULL when there is none. The strings of *ret_old live until the next call. False when nothing
- * changed. */
-bool placements_update(struct placements *p, const struct claim *old, const struct claim *now, struct placement *ret_old,
-                       struct placement *ret_new);
+/* Takes the new state of a claim; `now` NULL when it is gone. Returns what changed: the placement that went
+ * (*ret_old) and the one that came (*ret_new), either with claim_uid NULL when there is none. The strings of
+ * *ret_old live until the next call. False when nothing changed. */
+bool placements_update(struct placements *p, const struct claim *old, const struct claim *now,
+                       struct placement *ret_old, struct placement *ret_new);
 
 typedef void(placements_visit_fn)(void *u, const struct placement *x);
 void placements_of_domain(const struct placements *p, const char *uid, placements_visit_fn *fn, void *u);

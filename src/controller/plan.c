@@ -11,11 +11,12 @@ struct work {
         struct arena *a;
         struct plan *out;
         size_t cap;
-        const char *daemon_name;           /* of the DaemonSet and the daemons' claim template */
-        const char *gates;                 /* that the domain's daemons run with */
-        const struct daemonset *own;       /* in the driver's namespace */
-        const struct daemonset *elsewhere; /* left by a driver that lived in another namespace: used as it is */
-        const char *home;                  /* namespace of the DaemonSet */
+        const char *daemon_name;     /* of the DaemonSet and the daemons' claim template */
+        const char *gates;           /* that the domain's daemons run with */
+        const struct daemonset *own; /* in the driver's namespace */
+        const struct daemonset
+                *elsewhere; /* left by a driver that lived in another namespace: used as it is */
+        const char *home;   /* namespace of the DaemonSet */
 };
 
 static struct str take_text(struct arena *a, struct buf *b) {
@@ -25,8 +26,8 @@ static struct str take_text(struct arena *a, struct buf *b) {
         return s;
 }
 
-static struct plan_action *add(struct work *w, enum kube_verb verb, const struct kube_resource *res, const char *ns, const char *name,
-                               struct buf *body) {
+static struct plan_action *add(struct work *w, enum kube_verb verb, const struct kube_resource *res,
+                               const char *ns, const char *name, struct buf *body) {
         if (w->out->n_actions == w->cap) {
                 struct plan_action *grown = arena_alloc(w->a, 2 * (w->cap + 8) * sizeof *grown);
                 for (size_t i = 0; i < w->out->n_actions; i++)
@@ -47,15 +48,16 @@ static void add_delete(struct work *w, const struct kube_resource *res, const st
         add(w, KUBE_DELETE, res, m->ns, m->name, &b);
 }
 
-static void add_release(struct work *w, const struct kube_resource *res, const struct kube_meta *m, const char *const *list, size_t n) {
+static void add_release(struct work *w, const struct kube_resource *res, const struct kube_meta *m,
+                        const char *const *list, size_t n) {
         struct buf b = BUF_INIT(MAX_BODY);
         objects_release(m, list, n, &b);
         add(w, KUBE_MERGE_PATCH, res, m->ns, m->name, &b);
 }
 
 /* An object of ours that must go: deleted, then released. True while it is still there. */
-static bool remove_object(struct work *w, const struct kube_resource *res, const struct kube_meta *m, const char *const *finalizers,
-                          size_t n) {
+static bool remove_object(struct work *w, const struct kube_resource *res, const struct kube_meta *m,
+                          const char *const *finalizers, size_t n) {
         if (!m->deleted)
                 add_delete(w, res, m);
         else if (has_string(finalizers, n, CD_FINALIZER))
@@ -70,8 +72,8 @@ static void recheck(struct work *w, int64_t seconds) {
 
 /* ---- the daemons' objects ---- */
 
-/* All daemons of a living domain must agree on the length of the node list and on how it names nodes, so what its DaemonSet was made with
- * stays until nobody uses the domain. */
+/* All daemons of a living domain must agree on the length of the node list and on how it names nodes, so what
+ * its DaemonSet was made with stays until nobody uses the domain. */
 static void settle_common(struct work *w) {
         struct plan_input *in = w->in;
         const struct daemonset *set = w->own ? w->own : w->elsewhere;
@@ -141,16 +143,18 @@ static const struct rct *find_rct(const struct plan_input *in, const char *ns, c
 }
 
 /* Brings one claim template about. Its spec cannot be changed, so a wrong one is made anew. */
-static void want_rct(struct work *w, const struct rct *r, const char *ns, const char *name, const char *target, const char *mode) {
+static void want_rct(struct work *w, const struct rct *r, const char *ns, const char *name,
+                     const char *target, const char *mode) {
         const struct plan_input *in = w->in;
         struct buf b = BUF_INIT(MAX_BODY);
-        if (!r && streq(target,
-                        CD_TARGET_DAEMON)) { /* nobody else has a reason to take that name, so what is there is ours, without its labels */
+        if (!r && streq(target, CD_TARGET_DAEMON)) { /* nobody else has a reason to take that name, so what is
+                                                        there is ours, without its labels */
                 objects_rct(in->settings->resource_api, ns, name, &in->cd->o.meta, target, mode, &b);
                 add(w, KUBE_APPLY, &kube_resource_claim_templates, ns, name, &b);
         } else if (!r) {
                 objects_rct(in->settings->resource_api, ns, name, &in->cd->o.meta, target, mode, &b);
-                add(w, KUBE_CREATE, &kube_resource_claim_templates, ns, name, &b)->answer = PLAN_ANSWER_TEMPLATE;
+                add(w, KUBE_CREATE, &kube_resource_claim_templates, ns, name, &b)->answer =
+                        PLAN_ANSWER_TEMPLATE;
         } else if (r->o.meta.deleted || !objects_rct_matches(r, in->uid, target, mode)) {
                 remove_object(w, &kube_resource_claim_templates, &r->o.meta, r->finalizers, r->n_finalizers);
         } else if (!streq(r->domain_uid, in->uid) || !streq(r->target, target) ||
@@ -160,26 +164,31 @@ static void want_rct(struct work *w, const struct rct *r, const char *ns, const 
         }
 }
 
-/* The workload template. Somebody else who has its name is a problem, and never taken over: pods of another owner may be using it. True
- * when it is there as it should be. */
+/* The workload template. Somebody else who has its name is a problem, and never taken over: pods of another
+ * owner may be using it. True when it is there as it should be. */
 static bool want_workload_rct(struct work *w, struct verdict_problem *problem) {
         const struct plan_input *in = w->in;
         const char *ns = in->cd->o.meta.ns, *name = in->cd->channel->template_name,
-                   *mode = in->mode->single_template ? "Single" : str_or(in->cd->channel->allocation_mode, "Single");
+                   *mode = in->mode->single_template ? "Single"
+                                                     : str_or(in->cd->channel->allocation_mode, "Single");
         const struct rct *r = find_rct(in, ns, name);
         bool ours = !in->holder || streq(in->holder->domain_uid, in->uid) ||
-                    (!in->holder->domain_uid && objects_rct_matches(in->holder, in->uid, CD_TARGET_WORKLOAD, mode));
+                    (!in->holder->domain_uid &&
+                     objects_rct_matches(in->holder, in->uid, CD_TARGET_WORKLOAD, mode));
         if (!r && in->holder && ours)
                 r = in->holder;
-        /* While it is another's, the attempt to create it goes on, with growing pauses: only the server can tell when the name is free. */
+        /* While it is another's, the attempt to create it goes on, with growing pauses: only the server can
+         * tell when the name is free. */
         want_rct(w, r, ns, name, CD_TARGET_WORKLOAD, mode);
         if (!ours)
                 *problem = (struct verdict_problem){
                         "TemplateNameTaken",
                         formation_text(w->a,
-                                       "ResourceClaimTemplate %s/%s exists already and belongs to %s, so pods cannot get into this domain "
+                                       "ResourceClaimTemplate %s/%s exists already and belongs to %s, so "
+                                       "pods cannot get into this domain "
                                        "by it",
-                                       ns, name, in->holder->domain_uid ? "another ComputeDomain" : "somebody else")
+                                       ns, name,
+                                       in->holder->domain_uid ? "another ComputeDomain" : "somebody else")
                 };
         return ours && r && !r->o.meta.deleted && objects_rct_matches(r, in->uid, CD_TARGET_WORKLOAD, mode);
 }
@@ -194,7 +203,8 @@ static void want_cliques(struct work *w, const struct formation *f) {
                         continue;
                 clique_object_name(w->in->uid, c->clique_id, &name);
                 objects_clique(c, w->home, w->in->uid, &b);
-                struct plan_action *x = add(w, c->old ? KUBE_MERGE_PATCH : KUBE_CREATE, &kube_cliques, c->old ? c->old->o.meta.ns : w->home,
+                struct plan_action *x = add(w, c->old ? KUBE_MERGE_PATCH : KUBE_CREATE, &kube_cliques,
+                                            c->old ? c->old->o.meta.ns : w->home,
                                             c->old ? c->old->o.meta.name : take_text(w->a, &name).p, &b);
                 x->when = c->urgent ? PLAN_SOON : PLAN_LATER;
                 x->answer = c->old ? PLAN_ANSWER_NONE : PLAN_ANSWER_NEW_CLIQUE;
@@ -208,14 +218,16 @@ static void want_status(struct work *w, const struct formation *f, const struct 
                 return;
         struct buf b = BUF_INIT(MAX_BODY);
         objects_status(in->cd, v, &b);
-        struct plan_action *x = add(w, KUBE_MERGE_PATCH, &kube_compute_domains, in->cd->o.meta.ns, in->cd->o.meta.name, &b);
+        struct plan_action *x =
+                add(w, KUBE_MERGE_PATCH, &kube_compute_domains, in->cd->o.meta.ns, in->cd->o.meta.name, &b);
         x->subresource = "status";
         x->when = PLAN_LATER;
         x->answer = PLAN_ANSWER_STATUS;
         w->out->n_events = verdict_events(in->cd, f, v, w->a, &w->out->events);
 }
 
-static void want_daemons_status(struct work *w, const struct formation *f, const struct verdict_problem *problem) {
+static void want_daemons_status(struct work *w, const struct formation *f,
+                                const struct verdict_problem *problem) {
         struct verdict v;
         verdict_make(w->in->cd, f, problem, w->in->conditions, w->in->now, w->a, &v);
         want_status(w, f, &v);
@@ -223,7 +235,8 @@ static void want_daemons_status(struct work *w, const struct formation *f, const
 
 static void want_host_status(struct work *w, const struct verdict_problem *problem) {
         struct verdict v;
-        verdict_make_host(w->in->cd, w->in->hosts, w->in->n_hosts, problem, w->in->conditions, w->in->now, w->a, &v);
+        verdict_make_host(w->in->cd, w->in->hosts, w->in->n_hosts, problem, w->in->conditions, w->in->now,
+                          w->a, &v);
         want_status(w, &(struct formation){ 0 }, &v);
 }
 
@@ -262,17 +275,17 @@ static void plan_with_daemons(struct work *w, struct verdict_problem *problem) {
                 recheck(w, f.recheck_s);
         want_cliques(w, &f);
         if (!problem->reason && !in->formation.dns_names && in->cd->num_nodes == 0)
-                *problem = (struct verdict_problem){
-                        "NumNodesRequired",
-                        "Feature gate IMEXDaemonsWithDNSNames is off, so IMEX daemons start when exactly spec.numNodes nodes "
-                        "have joined, and spec.numNodes is 0"
-                };
+                *problem = (struct verdict_problem){ "NumNodesRequired",
+                                                     "Feature gate IMEXDaemonsWithDNSNames is off, so IMEX "
+                                                     "daemons start when exactly spec.numNodes nodes "
+                                                     "have joined, and spec.numNodes is 0" };
         else if (!problem->reason && in->write_error)
                 *problem = (struct verdict_problem){ "WriteFailed", in->write_error };
         want_daemons_status(w, &f, problem);
 }
 
-/* Nothing but the claim template. What the status says of it is true when it is said: the first status waits for the template. */
+/* Nothing but the claim template. What the status says of it is true when it is said: the first status waits
+ * for the template. */
 static void plan_on_hosts(struct work *w, struct verdict_problem *problem) {
         const struct plan_input *in = w->in;
         bool there = want_workload_rct(w, problem);
@@ -281,9 +294,11 @@ static void plan_on_hosts(struct work *w, struct verdict_problem *problem) {
         if (!problem->reason && !there && !in->cd->status)
                 return;
         if (!problem->reason && !there)
-                *problem = (struct verdict_problem){ "TemplateMissing",
-                                                     formation_text(w->a, "ResourceClaimTemplate %s/%s is not there yet, or again",
-                                                                    in->cd->o.meta.ns, in->cd->channel->template_name) };
+                *problem = (struct verdict_problem){
+                        "TemplateMissing",
+                        formation_text(w->a, "ResourceClaimTemplate %s/%s is not there yet, or again",
+                                       in->cd->o.meta.ns, in->cd->channel->template_name)
+                };
         want_host_status(w, problem);
 }
 
@@ -300,16 +315,17 @@ static void plan_living(struct work *w) {
         const struct compute_domain *cd = in->cd;
         struct verdict_problem problem = { 0 };
         if (!cd->channel || !cd->channel->template_name || !*cd->channel->template_name) {
-                problem = (struct verdict_problem){
-                        "InvalidSpec", "spec.channel.resourceClaimTemplate.name is missing, so there is nothing to make; delete the "
-                                       "ComputeDomain and create it with a complete spec"
-                };
+                problem = (struct verdict_problem){ "InvalidSpec",
+                                                    "spec.channel.resourceClaimTemplate.name is missing, so "
+                                                    "there is nothing to make; delete the "
+                                                    "ComputeDomain and create it with a complete spec" };
                 want_problem_status(w, &problem);
                 return;
         }
         if (formed_in_other_mode(in)) {
                 struct verdict v;
-                /* The Go driver's: written down, for the kubelet plugins to read, and because its templates may go. */
+                /* The Go driver's: written down, for the kubelet plugins to read, and because its templates
+                 * may go. */
                 if (!cd->mode)
                         record_mode(w, mode_other_name(in->mode));
                 verdict_make_other(cd, in->mode, in->conditions, in->now, w->a, &v);
@@ -319,7 +335,8 @@ static void plan_living(struct work *w) {
         if (!has_finalizer(cd) || !streq(cd->mode, in->mode->name))
                 record_mode(w, in->mode->name);
         if (cd->mode && !streq(cd->mode, in->mode->name))
-                return; /* of an exported manifest: corrected before there is anything that would make it believed */
+                return; /* of an exported manifest: corrected before there is anything that would make it
+                           believed */
         if (in->mode->daemons)
                 plan_with_daemons(w, &problem);
         else
@@ -331,7 +348,8 @@ static void plan_living(struct work *w) {
 static const char *name_pods(const struct plan_input *in, struct arena *a) {
         struct buf b = BUF_INIT(4096);
         for (size_t i = 0; i < in->n_pods && i < 5; i++)
-                buf_addf(&b, "%s%s on %s", i ? ", " : "", in->pods[i]->o.meta.name, str_or(in->pods[i]->node, "no node yet"));
+                buf_addf(&b, "%s%s on %s", i ? ", " : "", in->pods[i]->o.meta.name,
+                         str_or(in->pods[i]->node, "no node yet"));
         if (in->n_pods > 5)
                 buf_addf(&b, " and %zu more", in->n_pods - 5);
         const char *s = arena_strdup(a, buf_str(&b));
@@ -339,7 +357,8 @@ static const char *name_pods(const struct plan_input *in, struct arena *a) {
         return s;
 }
 
-/* Stops new pods from getting in. The name stays taken until the rest is gone, so that a domain of the same name starts from nothing. */
+/* Stops new pods from getting in. The name stays taken until the rest is gone, so that a domain of the same
+ * name starts from nothing. */
 static void close_door(struct work *w) {
         for (size_t i = 0; i < w->in->n_rcts; i++)
                 if (is_workload(w->in->rcts[i]) && !w->in->rcts[i]->o.meta.deleted)
@@ -360,8 +379,8 @@ static bool remove_daemon_objects(struct work *w) {
                                      w->in->sets[i]->n_finalizers);
         for (size_t i = 0; i < w->in->n_rcts; i++)
                 if (!is_workload(w->in->rcts[i]))
-                        left = remove_object(w, &kube_resource_claim_templates, &w->in->rcts[i]->o.meta, w->in->rcts[i]->finalizers,
-                                             w->in->rcts[i]->n_finalizers);
+                        left = remove_object(w, &kube_resource_claim_templates, &w->in->rcts[i]->o.meta,
+                                             w->in->rcts[i]->finalizers, w->in->rcts[i]->n_finalizers);
         for (size_t i = 0; i < w->in->formation.n_cliques; i++) {
                 left = true;
                 if (!w->in->formation.cliques[i]->o.meta.deleted)
@@ -378,12 +397,14 @@ static bool release_workload_rcts(struct work *w) {
                         continue;
                 left = true;
                 if (r->o.meta.deleted && has_string(r->finalizers, r->n_finalizers, CD_FINALIZER))
-                        add_release(w, &kube_resource_claim_templates, &r->o.meta, r->finalizers, r->n_finalizers);
+                        add_release(w, &kube_resource_claim_templates, &r->o.meta, r->finalizers,
+                                    r->n_finalizers);
         }
         return left;
 }
 
-/* Daemons take a moment to end, which is nothing to tell; an object without a spec takes no status under the schema of today. */
+/* Daemons take a moment to end, which is nothing to tell; an object without a spec takes no status under the
+ * schema of today. */
 static void tell_waiting(struct work *w, const char *what) {
         const struct compute_domain *cd = w->in->cd;
         struct verdict_problem problem = { "DeletionWaiting", what };
@@ -403,18 +424,21 @@ static void plan_ending(struct work *w) {
         end_orphans(w);
         if (in->n_pods && left_s > 0) {
                 recheck(w, left_s);
-                tell_waiting(w, formation_text(w->a, "Waiting for daemon Pods to end: %s", name_pods(in, w->a)));
+                tell_waiting(w,
+                             formation_text(w->a, "Waiting for daemon Pods to end: %s", name_pods(in, w->a)));
                 return;
         }
         if (in->n_labelled) {
-                tell_waiting(w, formation_text(w->a, "Waiting for the label to go from %zu nodes", in->n_labelled));
+                tell_waiting(w, formation_text(w->a, "Waiting for the label to go from %zu nodes",
+                                               in->n_labelled));
                 return;
         }
         if (remove_daemon_objects(w) || release_workload_rcts(w))
                 return;
         w->out->nothing_left = !in->cd;
         if (in->cd && has_finalizer(in->cd) && in->cd->channel) {
-                add_release(w, &kube_compute_domains, &in->cd->o.meta, in->cd->finalizers, in->cd->n_finalizers);
+                add_release(w, &kube_compute_domains, &in->cd->o.meta, in->cd->finalizers,
+                            in->cd->n_finalizers);
         } else if (in->cd && has_finalizer(in->cd)) {
                 struct buf b = BUF_INIT(MAX_BODY);
                 objects_release_specless(&in->cd->o.meta, in->cd->finalizers, in->cd->n_finalizers, &b);

@@ -1,5 +1,6 @@
-/* plan: what has to be written so that one ComputeDomain becomes what it should be, as a pure function of what is cached. Level-triggered:
- * it looks at nothing but the present, so a lost event or a crash between two writes costs a pass and no more. */
+/* plan: what has to be written so that one ComputeDomain becomes what it should be, as a pure function of
+ * what is cached. Level-triggered: it looks at nothing but the present, so a lost event or a crash between
+ * two writes costs a pass and no more. */
 #ifndef CONTROLLER_PLAN_H
 #define CONTROLLER_PLAN_H
 
@@ -19,18 +20,21 @@ struct plan_input {
         size_t n_sets;
         const struct rct *const *rcts; /* with the domain's label, in all namespaces */
         size_t n_rcts;
-        const struct rct *holder;      /* whoever has the name and namespace of the workload template, NULL: nobody known */
+        const struct rct
+                *holder; /* whoever has the name and namespace of the workload template, NULL: nobody known */
         const struct pod *const *pods; /* daemon pods of the domain that have not ended */
         size_t n_pods;
         struct formation_input formation; /* max_nodes and dns_names are filled in by plan_make() */
-        const struct host *hosts;         /* where claims of the domain are allocated, sorted by name; only when the hosts run IMEX */
+        const struct host *hosts; /* where claims of the domain are allocated, sorted by name; only when the
+                                     hosts run IMEX */
         size_t n_hosts;
         size_t n_labelled;          /* nodes that carry the domain's label */
-        int64_t applied_generation; /* of the DaemonSet after our last apply, 0: not applied yet by this process */
+        int64_t applied_generation; /* of the DaemonSet after our last apply, 0: not applied yet by this
+                                       process */
         bool conditions;            /* the server keeps status.conditions */
         int64_t now;                /* seconds since 1970 */
         int64_t ending_since;       /* of a domain that does not exist: when its remains were seen first */
-        const char *write_error;    /* why one of the domain's objects cannot be written, NULL: nothing known */
+        const char *write_error; /* why one of the domain's objects cannot be written, NULL: nothing known */
 };
 
 /* Whose answer the controller looks at beyond taking it into the cache. */

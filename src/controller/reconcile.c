@@ -8,8 +8,9 @@
 #include "domain/names.h"
 #include "imex/imex_files.h"
 
-/* How long a write waits for more to come, and from the last write of the same object. Daemons need their index by the time their container
- * has started, which takes longer than this; what only people look at may wait a little more. */
+/* How long a write waits for more to come, and from the last write of the same object. Daemons need their
+ * index by the time their container has started, which takes longer than this; what only people look at may
+ * wait a little more. */
 static const struct {
         unsigned gather_ms, interval_ms;
 } pace[] = { [PLAN_NOW] = { 0, 0 }, [PLAN_SOON] = { 20, 400 }, [PLAN_LATER] = { 150, 1000 } };
@@ -56,14 +57,15 @@ static int by_name(const void *x, const void *y) {
 static void merge(struct formation_node *into, const struct formation_node *from) {
         into->wanted = into->wanted || from->wanted;
         /* Two pods of one node: the one that is not being deleted, else the newer. */
-        if (from->pod &&
-            (!into->pod || (!from->pod->o.meta.deleted && into->pod->o.meta.deleted) ||
-             (!from->pod->o.meta.deleted == !into->pod->o.meta.deleted && from->pod->o.meta.created > into->pod->o.meta.created)))
+        if (from->pod && (!into->pod || (!from->pod->o.meta.deleted && into->pod->o.meta.deleted) ||
+                          (!from->pod->o.meta.deleted == !into->pod->o.meta.deleted &&
+                           from->pod->o.meta.created > into->pod->o.meta.created)))
                 into->pod = from->pod;
 }
 
 /* Each node once, sorted, with what is known of it. */
-static void know_nodes(const struct controller *c, const char *uid, struct formation_node *nodes, size_t *n, struct arena *a) {
+static void know_nodes(const struct controller *c, const char *uid, struct formation_node *nodes, size_t *n,
+                       struct arena *a) {
         size_t kept = 0;
         qsort(nodes, *n, sizeof *nodes, by_name);
         for (size_t i = 0; i < *n; i++) {
@@ -96,8 +98,8 @@ static int hosts_by_name(const void *x, const void *y) {
         return strcmp(((const struct host *)x)->name, ((const struct host *)y)->name);
 }
 
-static void gather_hosts(const struct controller *c, const struct compute_domain *cd, const struct list *wanted, struct arena *a,
-                         struct plan_input *ret) {
+static void gather_hosts(const struct controller *c, const struct compute_domain *cd,
+                         const struct list *wanted, struct arena *a, struct plan_input *ret) {
         struct host *hosts = arena_alloc(a, (wanted->n + 1) * sizeof *hosts);
         size_t n = 0, kept = 0;
         for (size_t i = 0; cd && i < wanted->n; i++) {
@@ -114,7 +116,8 @@ static void gather_hosts(const struct controller *c, const struct compute_domain
                 hosts[kept++] = hosts[i];
                 /* What a node that does not answer said last is not what is. */
                 if (c->plugins && node && node_ready(node))
-                        kube_informer_each_at(c->plugins, CONTROLLER_PLUGINS_BY_NODE, hosts[i].name, look_at_plugin, &plugin);
+                        kube_informer_each_at(c->plugins, CONTROLLER_PLUGINS_BY_NODE, hosts[i].name,
+                                              look_at_plugin, &plugin);
                 if (plugin) {
                         hosts[kept - 1].state = plugin->host_state;
                         hosts[kept - 1].reason = plugin->host_reason;
@@ -124,8 +127,9 @@ static void gather_hosts(const struct controller *c, const struct compute_domain
         ret->n_hosts = kept;
 }
 
-static void gather_nodes(const struct controller *c, const char *uid, const struct list *wanted, const struct list *pods,
-                         const struct list *cliques, struct arena *a, struct formation_input *ret) {
+static void gather_nodes(const struct controller *c, const char *uid, const struct list *wanted,
+                         const struct list *pods, const struct list *cliques, struct arena *a,
+                         struct formation_input *ret) {
         size_t n = 0, cap = wanted->n + pods->n;
         for (size_t i = 0; i < cliques->n; i++)
                 cap += ((const struct clique *)cliques->items[i])->n_daemons;
@@ -134,7 +138,8 @@ static void gather_nodes(const struct controller *c, const char *uid, const stru
         for (size_t i = 0; i < wanted->n; i++) {
                 const struct placement *x = wanted->items[i];
                 if (cd && streq(cd->o.meta.ns, x->ns)) /* a claim of another namespace counts for nothing */
-                        nodes[n++] = (struct formation_node){ .name = arena_strdup(a, x->node), .wanted = true };
+                        nodes[n++] =
+                                (struct formation_node){ .name = arena_strdup(a, x->node), .wanted = true };
         }
         for (size_t i = 0; i < pods->n; i++) {
                 const struct pod *p = pods->items[i];
@@ -169,7 +174,8 @@ static struct controller_domain *make_memory(struct controller *c, const char *u
         return d;
 }
 
-/* Why the domain stands still although nothing is wrong with its own objects: a node that cannot be labelled. */
+/* Why the domain stands still although nothing is wrong with its own objects: a node that cannot be labelled.
+ */
 static const char *node_write_error(const struct controller *c, const struct formation_input *in) {
         const char *error = NULL;
         for (size_t i = 0; i < in->n_nodes && !error; i++) {
@@ -181,16 +187,19 @@ static const char *node_write_error(const struct controller *c, const struct for
         return error;
 }
 
-static void gather(struct controller *c, const char *uid, const char *key, struct arena *a, struct plan_input *ret) {
-        struct list sets = { .a = a }, rcts = { .a = a }, pods = { .a = a }, cliques = { .a = a }, wanted = { .a = a },
-                    labelled = { .a = a };
+static void gather(struct controller *c, const char *uid, const char *key, struct arena *a,
+                   struct plan_input *ret) {
+        struct list sets = { .a = a }, rcts = { .a = a }, pods = { .a = a }, cliques = { .a = a },
+                    wanted = { .a = a }, labelled = { .a = a };
         const struct compute_domain *cd = controller__domain(c, uid);
         struct controller_domain *memory = find_memory(c, uid);
         char *infix = arena_alloc(a, 11);
         for (size_t i = 0; i < c->n_namespaces; i++) {
                 kube_informer_each_at(c->namespaces[i].sets, CONTROLLER_BY_DOMAIN, uid, add_object, &sets);
-                kube_informer_each_at(c->namespaces[i].pods, CONTROLLER_BY_DOMAIN, uid, add_living_pod, &pods);
-                kube_informer_each_at(c->namespaces[i].cliques, CONTROLLER_BY_DOMAIN, uid, add_object, &cliques);
+                kube_informer_each_at(c->namespaces[i].pods, CONTROLLER_BY_DOMAIN, uid, add_living_pod,
+                                      &pods);
+                kube_informer_each_at(c->namespaces[i].cliques, CONTROLLER_BY_DOMAIN, uid, add_object,
+                                      &cliques);
         }
         kube_informer_each_at(c->rcts, CONTROLLER_BY_DOMAIN, uid, add_object, &rcts);
         kube_informer_each_at(c->nodes, CONTROLLER_BY_DOMAIN, uid, add_object, &labelled);
@@ -222,7 +231,8 @@ static void gather(struct controller *c, const char *uid, const char *key, struc
         if (!ret->write_error)
                 ret->write_error = node_write_error(c, &ret->formation);
         if (cd && cd->channel && cd->channel->template_name) {
-                ret->holder = (const struct rct *)kube_informer_get(c->rcts, cd->o.meta.ns, cd->channel->template_name);
+                ret->holder = (const struct rct *)kube_informer_get(c->rcts, cd->o.meta.ns,
+                                                                    cd->channel->template_name);
                 if (!ret->holder && memory)
                         ret->holder = memory->holder;
         }
@@ -233,7 +243,8 @@ static void gather(struct controller *c, const char *uid, const char *key, struc
         }
         struct buf name = BUF_INIT(256);
         objects_daemon_name(uid, &name);
-        ret->applied_generation = writes_generation(c->writes, key, &kube_daemonsets, c->settings.ns, buf_str(&name));
+        ret->applied_generation =
+                writes_generation(c->writes, key, &kube_daemonsets, c->settings.ns, buf_str(&name));
         buf_done(&name);
 }
 
@@ -320,7 +331,8 @@ static void on_status(void *u, const struct writes_about *q, yyjson_val *obj, co
                 return;
         bool dropped = !yyjson_obj_get(yyjson_obj_get(obj, "status"), "conditions");
         if (dropped && !c->no_conditions)
-                log_warn("the CustomResourceDefinition computedomains.resource.nvidia.com is an old one and drops status.conditions: going "
+                log_warn("the CustomResourceDefinition computedomains.resource.nvidia.com is an old one and "
+                         "drops status.conditions: going "
                          "on without them");
         c->no_conditions = dropped;
 }
@@ -342,10 +354,11 @@ static struct kube_informer *informer_for(const struct controller *c, const stru
 }
 
 static void tell(struct controller *c, const struct compute_domain *cd, const struct plan *p) {
-        const struct event_about about = { CD_API_VERSION, CD_KIND, cd->o.meta.ns, cd->o.meta.name, cd->o.meta.uid };
+        const struct event_about about = { CD_API_VERSION, CD_KIND, cd->o.meta.ns, cd->o.meta.name,
+                                           cd->o.meta.uid };
         for (size_t i = 0; i < p->n_events; i++)
-                event_record(c->events, &about, p->events[i].warning ? EVENT_WARNING : EVENT_NORMAL, p->events[i].reason, "%s",
-                             p->events[i].message);
+                event_record(c->events, &about, p->events[i].warning ? EVENT_WARNING : EVENT_NORMAL,
+                             p->events[i].reason, "%s", p->events[i].message);
 }
 
 static writes_done_fn *const answered[] = {
@@ -355,7 +368,8 @@ static writes_done_fn *const answered[] = {
         [PLAN_ANSWER_NEW_CLIQUE] = on_new_clique,
 };
 
-static void perform(struct controller *c, const char *key, const struct plan_input *in, const struct plan *p) {
+static void perform(struct controller *c, const char *key, const struct plan_input *in,
+                    const struct plan *p) {
         for (size_t i = 0; i < p->n_actions; i++) {
                 const struct plan_action *x = &p->actions[i];
                 bool started = writes_try(c->writes, &(struct writes_request){
@@ -373,8 +387,8 @@ static void perform(struct controller *c, const char *key, const struct plan_inp
                                                              .u = c,
                                                      });
                 if (started)
-                        log_v(3, "write", kv_str("domain", in->uid), kv_str("kind", x->res->kind), kv_str("name", x->name),
-                              kv_int("verb", x->verb));
+                        log_v(3, "write", kv_str("domain", in->uid), kv_str("kind", x->res->kind),
+                              kv_str("name", x->name), kv_int("verb", x->verb));
                 if (started && x->answer == PLAN_ANSWER_STATUS && in->cd)
                         tell(c, in->cd, p);
         }
@@ -401,13 +415,14 @@ static void reconcile(struct controller *c, const char *uid) {
         arena_free(a);
 }
 
-/* May there be a DaemonSet, daemon Pods, cliques of this domain? Only somebody else, or we in another mode, can have made them; a domain
- * that does not say who made it may be theirs. */
+/* May there be a DaemonSet, daemon Pods, cliques of this domain? Only somebody else, or we in another mode,
+ * can have made them; a domain that does not say who made it may be theirs. */
 static bool may_have_daemons(const struct controller *c, const char *uid) {
         const struct compute_domain *cd = controller__domain(c, uid);
         struct mode_traces t = controller__traces(c, uid, cd);
         bool made_elsewhere = t.finalizer && !streq(cd->mode, c->mode->name);
-        return made_elsewhere || t.daemon_template || kube_informer_first_at(c->nodes, CONTROLLER_BY_DOMAIN, uid);
+        return made_elsewhere || t.daemon_template ||
+               kube_informer_first_at(c->nodes, CONTROLLER_BY_DOMAIN, uid);
 }
 
 void controller__reconcile_domain(struct controller *c, const char *uid) {

@@ -9,9 +9,9 @@ static const char *uid_of(const struct kube_object *o) {
         return o->meta.uid;
 }
 
-#define INDEX(fn, type, member)                                                                                                            \
-        static const char *fn(const struct kube_object *o) {                                                                               \
-                return ((const struct type *)o)->member;                                                                                   \
+#define INDEX(fn, type, member)                                                                              \
+        static const char *fn(const struct kube_object *o) {                                                 \
+                return ((const struct type *)o)->member;                                                     \
         }
 INDEX(node_domain, node, domain_uid)
 INDEX(slice_node, slice, node)
@@ -49,7 +49,8 @@ static void queue_domains_of_node(struct controller *c, const char *name) {
         if (n)
                 controller__queue_domain(c, n->domain_uid);
         for (size_t i = 0; i < c->n_namespaces; i++)
-                kube_informer_each_at(c->namespaces[i].pods, CONTROLLER_PODS_BY_NODE, name, queue_pod_domain, c);
+                kube_informer_each_at(c->namespaces[i].pods, CONTROLLER_PODS_BY_NODE, name, queue_pod_domain,
+                                      c);
 }
 
 /* ---- changes ---- */
@@ -78,7 +79,8 @@ static bool claim_is_ours(void *u, const struct kube_object *o) {
 static void claim_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
         struct controller *c = u;
         struct placement was, is;
-        if (!placements_update(c->placements, (const struct claim *)old, (const struct claim *)now, &was, &is))
+        if (!placements_update(c->placements, (const struct claim *)old, (const struct claim *)now, &was,
+                               &is))
                 return;
         controller__queue_node(c, was.node);
         controller__queue_node(c, is.node);
@@ -133,7 +135,8 @@ static void rct_changed(void *u, const struct kube_object *old, const struct kub
         if (is)
                 controller__queue_domain(c, is->domain_uid);
         if (!now) /* its name is free: another domain may have waited for it */
-                kube_informer_each(c->cds, queue_if_wants_name, &(struct freed_name){ c, old->meta.ns, old->meta.name });
+                kube_informer_each(c->cds, queue_if_wants_name,
+                                   &(struct freed_name){ c, old->meta.ns, old->meta.name });
 }
 
 /* What the plugin says of its host concerns the domains whose pods are there. */
@@ -148,13 +151,13 @@ static void plugin_changed(void *u, const struct kube_object *old, const struct 
                 placements_on_node(c->placements, node, queue_place, c);
 }
 
-#define CHANGED(fn, type)                                                                                                                  \
-        static void fn(void *u, const struct kube_object *old, const struct kube_object *now) {                                            \
-                struct controller_namespace *n = u;                                                                                        \
-                if (old)                                                                                                                   \
-                        controller__queue_domain(n->c, ((const struct type *)old)->domain_uid);                                            \
-                if (now)                                                                                                                   \
-                        controller__queue_domain(n->c, ((const struct type *)now)->domain_uid);                                            \
+#define CHANGED(fn, type)                                                                                    \
+        static void fn(void *u, const struct kube_object *old, const struct kube_object *now) {              \
+                struct controller_namespace *n = u;                                                          \
+                if (old)                                                                                     \
+                        controller__queue_domain(n->c, ((const struct type *)old)->domain_uid);              \
+                if (now)                                                                                     \
+                        controller__queue_domain(n->c, ((const struct type *)now)->domain_uid);              \
         }
 CHANGED(set_changed, daemonset)
 CHANGED(pod_changed, pod)
@@ -182,12 +185,12 @@ static void trouble(const char *what, const struct err *e) {
                 log_info("watch is well again", kv_str("resource", what));
 }
 
-#define TROUBLE(name, text)                                                                                                                \
-        static void name##_trouble(void *u, const struct err *e) {                                                                         \
-                trouble(text, e);                                                                                                          \
-        }                                                                                                                                  \
-        static void name##_undecodable(void *u, const struct err *e) {                                                                     \
-                log_warn("object cannot be read", kv_str("resource", text), kv_err(e));                                                    \
+#define TROUBLE(name, text)                                                                                  \
+        static void name##_trouble(void *u, const struct err *e) {                                           \
+                trouble(text, e);                                                                            \
+        }                                                                                                    \
+        static void name##_undecodable(void *u, const struct err *e) {                                       \
+                log_warn("object cannot be read", kv_str("resource", text), kv_err(e));                      \
         }
 TROUBLE(cds, "computedomains")
 TROUBLE(claims, "resourceclaims")
@@ -324,7 +327,8 @@ void controller__watch_daemons(struct controller *c) {
         if (c->namespaces)
                 return;
         if (!c->mode->daemons)
-                log_info("something of a driver-managed ComputeDomain is there: watching DaemonSets, daemon Pods and cliques to take it "
+                log_info("something of a driver-managed ComputeDomain is there: watching DaemonSets, daemon "
+                         "Pods and cliques to take it "
                          "down");
         c->namespaces = xnew_n(struct controller_namespace, c->config->n_namespaces);
         c->n_namespaces = c->config->n_namespaces;
@@ -336,7 +340,8 @@ void controller__watch_daemons(struct controller *c) {
 
 bool controller__daemons_synced(const struct controller *c) {
         for (size_t i = 0; i < c->n_namespaces; i++)
-                if (!kube_informer_synced(c->namespaces[i].sets) || !kube_informer_synced(c->namespaces[i].pods) ||
+                if (!kube_informer_synced(c->namespaces[i].sets) ||
+                    !kube_informer_synced(c->namespaces[i].pods) ||
                     !kube_informer_synced(c->namespaces[i].cliques))
                         return false;
         return c->namespaces != NULL;
@@ -357,20 +362,23 @@ void controller__unwatch(struct controller *c) {
         free(c->namespaces);
 }
 
-#define QUEUE(fn, type)                                                                                                                    \
-        static bool fn(void *u, const struct kube_object *o) {                                                                             \
-                controller__queue_domain(u, ((const struct type *)o)->domain_uid);                                                         \
-                return true;                                                                                                               \
+#define QUEUE(fn, type)                                                                                      \
+        static bool fn(void *u, const struct kube_object *o) {                                               \
+                controller__queue_domain(u, ((const struct type *)o)->domain_uid);                           \
+                return true;                                                                                 \
         }
 QUEUE(queue_rct, rct)
 QUEUE(queue_label, node)
 QUEUE(queue_set, daemonset)
 QUEUE(queue_clique, clique)
 
-/* Everything once: what needs nothing costs a look. Objects and labels of domains that are no more are found this way too. */
+/* Everything once: what needs nothing costs a look. Objects and labels of domains that are no more are found
+ * this way too. */
 void controller__queue_all(struct controller *c) {
-        log_info("all caches are filled, reconciling everything", kv_int("computeDomains", kube_informer_count(c->cds)),
-                 kv_int("nodes", kube_informer_count(c->nodes)), kv_int("claims", kube_informer_count(c->claims)));
+        log_info("all caches are filled, reconciling everything",
+                 kv_int("computeDomains", kube_informer_count(c->cds)),
+                 kv_int("nodes", kube_informer_count(c->nodes)),
+                 kv_int("claims", kube_informer_count(c->claims)));
         kube_informer_each(c->cds, queue_cd, c);
         kube_informer_each(c->nodes, queue_node_object, c);
         kube_informer_each(c->nodes, queue_label, c);

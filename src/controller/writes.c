@@ -82,13 +82,14 @@ void writes_free(struct writes *w) {
 }
 
 /* Two domains may want the same claim template; each has its own failures. */
-static void make_key(const char *requester, const struct kube_resource *res, const char *ns, const char *name, const char *subresource,
-                     struct buf *out) {
-        buf_addf(out, "%s|%s/%s/%s/%s", requester, res->plural, str_or(ns, ""), name, str_or(subresource, ""));
+static void make_key(const char *requester, const struct kube_resource *res, const char *ns, const char *name,
+                     const char *subresource, struct buf *out) {
+        buf_addf(out, "%s|%s/%s/%s/%s", requester, res->plural, str_or(ns, ""), name,
+                 str_or(subresource, ""));
 }
 
-static struct target *find(const struct writes *w, const char *requester, const struct kube_resource *res, const char *ns, const char *name,
-                           const char *subresource) {
+static struct target *find(const struct writes *w, const char *requester, const struct kube_resource *res,
+                           const char *ns, const char *name, const char *subresource) {
         struct target *t;
         struct buf key = BUF_INIT(2048);
         make_key(requester, res, ns, name, subresource, &key);
@@ -128,17 +129,20 @@ static struct target *make(struct writes *w, const struct writes_request *q) {
 
 static const char *verb_name(enum kube_verb v) {
         static const char *const names[] = {
-                [KUBE_GET] = "get",           [KUBE_LIST] = "list",     [KUBE_CREATE] = "create", [KUBE_APPLY] = "apply",
-                [KUBE_MERGE_PATCH] = "patch", [KUBE_UPDATE] = "update", [KUBE_DELETE] = "delete",
+                [KUBE_GET] = "get",       [KUBE_LIST] = "list",         [KUBE_CREATE] = "create",
+                [KUBE_APPLY] = "apply",   [KUBE_MERGE_PATCH] = "patch", [KUBE_UPDATE] = "update",
+                [KUBE_DELETE] = "delete",
         };
         return names[v];
 }
 
 static void succeeded(struct target *t, yyjson_val *obj) {
         if (t->verb == KUBE_APPLY)
-                t->generation = yyjson_get_sint(yyjson_obj_get(yyjson_obj_get(obj, "metadata"), "generation"));
+                t->generation =
+                        yyjson_get_sint(yyjson_obj_get(yyjson_obj_get(obj, "metadata"), "generation"));
         /* The answer to a DELETE is the object while a finalizer holds it, else a Status. */
-        if (t->learn && yyjson_obj_get(obj, "metadata") && !streq(yyjson_get_str(yyjson_obj_get(obj, "kind")), "Status"))
+        if (t->learn && yyjson_obj_get(obj, "metadata") &&
+            !streq(yyjson_get_str(yyjson_obj_get(obj, "kind")), "Status"))
                 kube_informer_learn(t->learn, obj);
         t->failures = 0;
         t->not_before_ms = 0;
@@ -151,8 +155,10 @@ static void failed(struct target *t, const struct err *e) {
         t->failures++;
         t->not_before_ms = now + backoff_ms(BACKOFF_MIN_MS, BACKOFF_MAX_MS, t->failures);
         free(TAKE(t->error));
-        char *text = xasprintf("%s %s %s%s%s: %s", verb_name(t->verb), t->res->kind, str_or(t->ns, ""), t->ns ? "/" : "", t->name, e->msg);
-        /* A conflict or an object gone means that the cache is a moment behind: it will have caught up when the key comes again. */
+        char *text = xasprintf("%s %s %s%s%s: %s", verb_name(t->verb), t->res->kind, str_or(t->ns, ""),
+                               t->ns ? "/" : "", t->name, e->msg);
+        /* A conflict or an object gone means that the cache is a moment behind: it will have caught up when
+         * the key comes again. */
         if (e->kind == ERR_CONFLICT || e->kind == ERR_NOT_FOUND) {
                 log_v(3, "write lost a race", kv_str("write", text));
                 free(text);
@@ -168,7 +174,9 @@ static void on_done(void *u, yyjson_val *obj, const struct err *e) {
         bool gone = e && t->verb == KUBE_DELETE && e->kind == ERR_NOT_FOUND;
         t->call = NULL;
         w->in_flight--;
-        metric_inc(w->o.total, 1, LABELS(t->res->plural, verb_name(t->verb), e && !gone ? err_kind_name(e->kind) : "success"));
+        metric_inc(
+                w->o.total, 1,
+                LABELS(t->res->plural, verb_name(t->verb), e && !gone ? err_kind_name(e->kind) : "success"));
         if (!e)
                 succeeded(t, obj);
         else
@@ -191,7 +199,8 @@ bool writes_try(struct writes *w, const struct writes_request *q) {
                 return false;
         if (!t->first_wanted_ms)
                 t->first_wanted_ms = now;
-        uint64_t due = later(t->not_before_ms, later(t->first_wanted_ms + q->gather_ms, t->last_ms ? t->last_ms + q->interval_ms : 0));
+        uint64_t due = later(t->not_before_ms, later(t->first_wanted_ms + q->gather_ms,
+                                                     t->last_ms ? t->last_ms + q->interval_ms : 0));
         if (due > now) {
                 work_queue_add_after(w->o.queue, q->requester, (unsigned)(due - now));
                 return false;
@@ -216,8 +225,8 @@ bool writes_try(struct writes *w, const struct writes_request *q) {
         return true;
 }
 
-int64_t writes_generation(const struct writes *w, const char *requester, const struct kube_resource *res, const char *ns,
-                          const char *name) {
+int64_t writes_generation(const struct writes *w, const char *requester, const struct kube_resource *res,
+                          const char *ns, const char *name) {
         const struct target *t = find(w, requester, res, ns, name, NULL);
         return t ? t->generation : 0;
 }
@@ -228,9 +237,9 @@ const char *writes_error(const struct writes *w, const char *requester) {
         HASH_FIND_STR(w->requesters, requester, r);
         if (!r)
                 return NULL;
-        LIST_FOREACH(t, &r->targets, of_requester)
-        if (t->error && t->failures >= ERROR_SHOWN_AFTER)
-                return t->error;
+        LIST_FOREACH (t, &r->targets, of_requester)
+                if (t->error && t->failures >= ERROR_SHOWN_AFTER)
+                        return t->error;
         return NULL;
 }
 

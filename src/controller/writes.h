@@ -1,7 +1,8 @@
-/* writes: sends what was decided, at most one write an object in flight, coalescing what may wait, and backing off an object that fails.
+/* writes: sends what was decided, at most one write an object in flight, coalescing what may wait, and
+ * backing off an object that fails.
  *
- * It keeps no bodies: when a write may not start yet, the requester's key is queued for the moment when it may, and decides again from what
- * is known then. That is how a burst becomes one write. */
+ * It keeps no bodies: when a write may not start yet, the requester's key is queued for the moment when it
+ * may, and decides again from what is known then. That is how a burst becomes one write. */
 #ifndef CONTROLLER_WRITES_H
 #define CONTROLLER_WRITES_H
 
@@ -46,10 +47,12 @@ struct writes_request {
 bool writes_try(struct writes *w, const struct writes_request *r);
 
 /* metadata.generation in the answer to the last successful apply of an object, 0 when there was none. */
-int64_t writes_generation(const struct writes *w, const char *requester, const struct kube_resource *res, const char *ns, const char *name);
+int64_t writes_generation(const struct writes *w, const char *requester, const struct kube_resource *res,
+                          const char *ns, const char *name);
 /* Why a write of this requester keeps failing, NULL when none does. */
 const char *writes_error(const struct writes *w, const char *requester);
-/* Drops what is remembered for a requester that has nothing to write any more, except for what is in flight. */
+/* Drops what is remembered for a requester that has nothing to write any more, except for what is in flight.
+ */
 void writes_forget(struct writes *w, const char *requester);
 size_t writes_in_flight(const struct writes *w);
 

@@ -1,8 +1,9 @@
 /* check: the probe of the daemon's container.
  *
- * It reads the state file instead of asking nvidia-imex-ctl: the supervisor asks all the time, so a probe would only ask twice, by starting
- * a program of 10 MB every second on each node while a domain forms; and the file says more (own id, reason). A supervisor that is dead or
- * hung for good is noticed by the lock on the file, and by IMEX's own end. */
+ * It reads the state file instead of asking nvidia-imex-ctl: the supervisor asks all the time, so a probe
+ * would only ask twice, by starting a program of 10 MB every second on each node while a domain forms; and
+ * the file says more (own id, reason). A supervisor that is dead or hung for good is noticed by the lock on
+ * the file, and by IMEX's own end. */
 #ifndef DAEMON_CHECK_H
 #define DAEMON_CHECK_H
 

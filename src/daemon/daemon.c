@@ -1,5 +1,5 @@
-/* compute-domain-daemon: one per node and ComputeDomain, in a pod of the domain's DaemonSet. `run` supervises nvidia-imex, `check` is its
- * probe. */
+/* compute-domain-daemon: one per node and ComputeDomain, in a pod of the domain's DaemonSet. `run` supervises
+ * nvidia-imex, `check` is its probe. */
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,19 +41,46 @@ static int64_t verbosity;
 static const struct flag flags[] = {
         { .name = "v", .type = FLAG_INT, .dest = &verbosity, .help = "log verbosity, 0 to 7" },
         { .name = "logging-format", .type = FLAG_STR, .dest = &log_format_text, .help = "text or json" },
-        { .name = "feature-gates", .type = FLAG_STR, .dest = &gates_text, .help = "feature gates, Name=true|false,..." },
-        { .name = "clique-id", .type = FLAG_STR, .dest = &config.clique_id, .help = "clique of this node, empty without NVLink fabric" },
-        { .name = "compute-domain-uuid", .type = FLAG_STR, .dest = &config.domain_uid, .help = "UID of the ComputeDomain" },
-        { .name = "compute-domain-name", .type = FLAG_STR, .dest = &config.domain_name, .help = "name of the ComputeDomain" },
-        { .name = "compute-domain-namespace", .type = FLAG_STR, .dest = &config.domain_ns, .help = "namespace of the ComputeDomain" },
-        { .name = "compute-domain-claim-uid", .type = FLAG_STR, .dest = &config.claim_uid, .help = "UID of this daemon's ResourceClaim" },
+        { .name = "feature-gates",
+          .type = FLAG_STR,
+          .dest = &gates_text,
+          .help = "feature gates, Name=true|false,..." },
+        { .name = "clique-id",
+          .type = FLAG_STR,
+          .dest = &config.clique_id,
+          .help = "clique of this node, empty without NVLink fabric" },
+        { .name = "compute-domain-uuid",
+          .type = FLAG_STR,
+          .dest = &config.domain_uid,
+          .help = "UID of the ComputeDomain" },
+        { .name = "compute-domain-name",
+          .type = FLAG_STR,
+          .dest = &config.domain_name,
+          .help = "name of the ComputeDomain" },
+        { .name = "compute-domain-namespace",
+          .type = FLAG_STR,
+          .dest = &config.domain_ns,
+          .help = "namespace of the ComputeDomain" },
+        { .name = "compute-domain-claim-uid",
+          .type = FLAG_STR,
+          .dest = &config.claim_uid,
+          .help = "UID of this daemon's ResourceClaim" },
         { .name = "node-name", .type = FLAG_STR, .dest = &config.node, .help = "node that this pod runs on" },
         { .name = "pod-ip", .type = FLAG_STR, .dest = &config.pod_ip, .help = "IP of this pod" },
         { .name = "pod-uid", .type = FLAG_STR, .dest = &config.pod_uid, .help = "UID of this pod" },
         { .name = "pod-name", .type = FLAG_STR, .dest = &config.pod, .help = "name of this pod" },
-        { .name = "pod-namespace", .type = FLAG_STR, .dest = &config.pod_ns, .help = "namespace of this pod" },
-        { .name = "max-nodes-per-imex-domain", .type = FLAG_INT, .dest = &config.max_nodes, .help = "slots of an IMEX domain, 0 for 18" },
-        { .name = "kubeconfig", .type = FLAG_STR, .dest = &config.kubeconfig, .help = "kubeconfig file, empty inside a cluster" },
+        { .name = "pod-namespace",
+          .type = FLAG_STR,
+          .dest = &config.pod_ns,
+          .help = "namespace of this pod" },
+        { .name = "max-nodes-per-imex-domain",
+          .type = FLAG_INT,
+          .dest = &config.max_nodes,
+          .help = "slots of an IMEX domain, 0 for 18" },
+        { .name = "kubeconfig",
+          .type = FLAG_STR,
+          .dest = &config.kubeconfig,
+          .help = "kubeconfig file, empty inside a cluster" },
         { .name = NULL },
 };
 
@@ -68,19 +95,24 @@ static int validate(struct gates *gates, struct err *e) {
                 return err_wrap(e, "feature gates");
         if (!*config.domain_uid)
                 return err_set(e, ERR_INVALID, 0,
-                               "COMPUTE_DOMAIN_UUID is not set: the container runtime has not applied the CDI edits of this pod's "
+                               "COMPUTE_DOMAIN_UUID is not set: the container runtime has not applied the "
+                               "CDI edits of this pod's "
                                "ResourceClaim. Enable CDI in "
-                               "the runtime of this node (containerd: enable_cdi = true and cdi_spec_dirs with /var/run/cdi; CRI-O: "
+                               "the runtime of this node (containerd: enable_cdi = true and cdi_spec_dirs "
+                               "with /var/run/cdi; CRI-O: "
                                "cdi_spec_dirs), then "
                                "delete this pod");
         if (!str_is_uuid(config.domain_uid))
-                return err_set(e, ERR_INVALID, 0, "COMPUTE_DOMAIN_UUID '%.60s' is not a UID", config.domain_uid);
+                return err_set(e, ERR_INVALID, 0, "COMPUTE_DOMAIN_UUID '%.60s' is not a UID",
+                               config.domain_uid);
         if (!*config.node || !*config.pod || !*config.pod_ns || !*config.pod_uid)
-                return err_set(e, ERR_INVALID, 0, "NODE_NAME, POD_NAME, POD_NAMESPACE and POD_UID must be set");
+                return err_set(e, ERR_INVALID, 0,
+                               "NODE_NAME, POD_NAME, POD_NAMESPACE and POD_UID must be set");
         if (*config.clique_id && !*config.pod_ip)
                 return err_set(e, ERR_INVALID, 0, "POD_IP must be set: IMEX finds its node id by it");
         if (config.max_nodes < 0 || config.max_nodes > 4096)
-                return err_set(e, ERR_INVALID, 0, "MAX_NODES_PER_IMEX_DOMAIN %lld: want 0 to 4096", (long long)config.max_nodes);
+                return err_set(e, ERR_INVALID, 0, "MAX_NODES_PER_IMEX_DOMAIN %lld: want 0 to 4096",
+                               (long long)config.max_nodes);
         if (config.max_nodes == 0)
                 config.max_nodes = DEFAULT_MAX_NODES;
         return 0;
@@ -93,7 +125,8 @@ static int run(struct err *e) {
                 return -1;
         flags_log(flags);
         gates_log_ineffective(&gates);
-        /* What nvidia-imex-ctl prints of a full domain is large, rare and soon forgotten: it shall not leave its mark on the heap. */
+        /* What nvidia-imex-ctl prints of a full domain is large, rare and soon forgotten: it shall not leave
+         * its mark on the heap. */
         mallopt(M_MMAP_THRESHOLD, LARGE);
         mallopt(M_TRIM_THRESHOLD, LARGE);
         mallopt(M_TOP_PAD, LARGE / 2);

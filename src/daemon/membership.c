@@ -22,7 +22,8 @@ static const char *incomplete(const struct clique *c, struct arena *a) {
         int64_t wanted = 0, have = 0;
 
         if (!str_to_i64(str_from(wanted_text), &wanted) || wanted <= 0)
-                return "feature gate IMEXDaemonsWithDNSNames is off, so IMEX starts when the domain has all its nodes, but spec.numNodes "
+                return "feature gate IMEXDaemonsWithDNSNames is off, so IMEX starts when the domain has all "
+                       "its nodes, but spec.numNodes "
                        "is 0: set it, "
                        "or turn the gate on";
         for (size_t i = 0; i < c->n_daemons; i++)
@@ -30,11 +31,13 @@ static const char *incomplete(const struct clique *c, struct arena *a) {
         if (have >= wanted)
                 return NULL;
         return text(a,
-                    "feature gate IMEXDaemonsWithDNSNames is off, so IMEX starts when the domain has all its nodes: %lld of %lld are there",
+                    "feature gate IMEXDaemonsWithDNSNames is off, so IMEX starts when the domain has all its "
+                    "nodes: %lld of %lld are there",
                     (long long)have, (long long)wanted);
 }
 
-void membership_of(const struct clique *c, const char *node, bool dns_names, bool started, struct arena *a, struct membership *ret) {
+void membership_of(const struct clique *c, const char *node, bool dns_names, bool started, struct arena *a,
+                   struct membership *ret) {
         const char *infix = str_or(jd_pair_get(c->annotations, c->n_annotations, CD_ANNOTATION_INFIX), "");
         struct imex_peer *peers = arena_alloc(a, (c->n_daemons + 1) * sizeof *peers);
         struct membership m = { .members = { .own_index = -1, .infix = infix, .peers = peers }, .why = "" };
@@ -45,15 +48,18 @@ void membership_of(const struct clique *c, const char *node, bool dns_names, boo
                 if (streq(d->node, node))
                         m.members.own_index = d->index;
                 else
-                        peers[m.members.n_peers++] = (struct imex_peer){
-                                .index = d->index, .ip = str_or(d->ip, ""), .node = d->node, .ready = streq(d->status, "Ready")
-                        };
+                        peers[m.members.n_peers++] = (struct imex_peer){ .index = d->index,
+                                                                         .ip = str_or(d->ip, ""),
+                                                                         .node = d->node,
+                                                                         .ready = streq(d->status, "Ready") };
         }
 
         if (m.members.own_index < 0)
                 m.why = "this node has no index in its clique yet; the controller assigns it";
         else if (!imex_infix_valid(infix))
-                m.why = text(a, "annotation " CD_ANNOTATION_INFIX " of the clique is '%.60s': want up to 32 lower-case letters and digits",
+                m.why = text(a,
+                             "annotation " CD_ANNOTATION_INFIX
+                             " of the clique is '%.60s': want up to 32 lower-case letters and digits",
                              infix);
         else if (m.members.n_peers > IMEX_MEMBERS_MAX)
                 m.why = "the clique has more members than any IMEX domain can have";

@@ -13,8 +13,10 @@ struct membership {
         const char *why;             /* then: the reason, for people; "" otherwise */
 };
 
-/* Strings are borrowed from the clique, the rest is from the arena. Without names IMEX cannot follow a change of its list, so it is held
- * back until the members are complete; `started`: it runs already, so they have been. */
-void membership_of(const struct clique *c, const char *node, bool dns_names, bool started, struct arena *a, struct membership *ret);
+/* Strings are borrowed from the clique, the rest is from the arena. Without names IMEX cannot follow a change
+ * of its list, so it is held back until the members are complete; `started`: it runs already, so they have
+ * been. */
+void membership_of(const struct clique *c, const char *node, bool dns_names, bool started, struct arena *a,
+                   struct membership *ret);
 
 #endif

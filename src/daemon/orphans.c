@@ -12,7 +12,8 @@ static void on_sigchld(uv_signal_t *s, int signum) {
 
                 if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || !info.si_pid)
                         return;
-                /* The leader of a group may be a child of ours, whose owner is told by the same signal and brings the next one. */
+                /* The leader of a group may be a child of ours, whose owner is told by the same signal and
+                 * brings the next one. */
                 if (getpgid(info.si_pid) == info.si_pid)
                         return;
                 (void)waitpid(info.si_pid, NULL, WNOHANG);

@@ -1,4 +1,5 @@
-/* orphans: the first process of a container inherits the children of those that die, and nobody else reaps them. */
+/* orphans: the first process of a container inherits the children of those that die, and nobody else reaps
+ * them. */
 #ifndef DAEMON_ORPHANS_H
 #define DAEMON_ORPHANS_H
 
@@ -8,7 +9,8 @@ struct orphans {
         uv_signal_t sigchld;
 };
 
-/* Reaps every ended child that was not started by this process. All that this process starts leads a process group of its own. */
+/* Reaps every ended child that was not started by this process. All that this process starts leads a process
+ * group of its own. */
 void orphans_start(struct orphans *o, uv_loop_t *loop);
 void orphans_stop(struct orphans *o);
 

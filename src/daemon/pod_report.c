@@ -45,8 +45,8 @@ unsigned pod_report_patience(const struct pod_report *sent, const struct pod_rep
                 return 0;
         if (!sent)
                 return FIRST_MS;
-        if (!streq(sent->state, now->state) || !streq(sent->reason, now->reason) || sent->index != now->index ||
-            sent->node_id != now->node_id)
+        if (!streq(sent->state, now->state) || !streq(sent->reason, now->reason) ||
+            sent->index != now->index || sent->node_id != now->node_id)
                 return STATE_MS;
         return now->peers_connected >= now->peers_known ? PEERS_COMPLETE_MS : PEERS_MS;
 }
@@ -70,7 +70,8 @@ static unsigned patience(const void *sent, const void *now) {
 }
 
 struct pod_patch *pod_report_patch_new(struct kube_client *c, const char *ns, const char *name) {
-        return pod_patch_new(&(struct pod_patch_options){ .client = c, .ns = ns, .name = name, .patience = patience, .drop = drop });
+        return pod_patch_new(&(struct pod_patch_options){
+                .client = c, .ns = ns, .name = name, .patience = patience, .drop = drop });
 }
 
 void pod_report_tell(struct pod_patch *p, const struct pod_report *r) {

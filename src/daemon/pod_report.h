@@ -19,9 +19,10 @@ struct pod_report {
 /* Pure, as is pod_report_patience(). */
 void pod_report_render(const struct pod_report *r, struct buf *out);
 
-/* Milliseconds that the step from `sent` (NULL: nothing was reported yet) to `now` may wait for more to come with it. What the formation of
- * a domain waits for goes at once. The first report, which by itself tells nothing but that we live, waits for IMEX, which is usually ready
- * in this time: one write a node less when hundreds come at once. */
+/* Milliseconds that the step from `sent` (NULL: nothing was reported yet) to `now` may wait for more to come
+ * with it. What the formation of a domain waits for goes at once. The first report, which by itself tells
+ * nothing but that we live, waits for IMEX, which is usually ready in this time: one write a node less when
+ * hundreds come at once. */
 unsigned pod_report_patience(const struct pod_report *sent, const struct pod_report *now);
 
 /* What keeps the Pod ns/name at the report that was told last. */

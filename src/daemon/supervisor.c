@@ -22,7 +22,8 @@
 
 /* A state file that could not be written is tried again after this. */
 #define STATE_RETRY_MS 1000
-/* When a domain has formed, what the start took (TLS above all) is given back to the node: one daemon runs per node and domain, and idles.
+/* When a domain has formed, what the start took (TLS above all) is given back to the node: one daemon runs
+ * per node and domain, and idles.
  */
 #define SETTLED_MS 15000
 
@@ -73,8 +74,9 @@ static void write_state(struct supervisor *s) {
         uv_timer_start(&s->state_retry, on_state_retry, STATE_RETRY_MS, 0);
 }
 
-/* The plugin believes in our file only, so one that was removed or replaced is written again. But not while another daemon holds it, which
- * can only be one on its way out after a forced deletion: two that insist would take turns for ever. */
+/* The plugin believes in our file only, so one that was removed or replaced is written again. But not while
+ * another daemon holds it, which can only be one on its way out after a forced deletion: two that insist
+ * would take turns for ever. */
 static void check_state_file(struct supervisor *s) {
         _cleanup_(freep) char *path = file_join(s->c->dir, IMEX_STATE_FILE);
         struct stat ours, there;
@@ -82,7 +84,8 @@ static void check_state_file(struct supervisor *s) {
         bool held = false;
         struct err e;
 
-        if (fstat(s->state_lock, &ours) == 0 && lstat(path, &there) == 0 && ours.st_ino == there.st_ino && ours.st_dev == there.st_dev)
+        if (fstat(s->state_lock, &ours) == 0 && lstat(path, &there) == 0 && ours.st_ino == there.st_ino &&
+            ours.st_dev == there.st_dev)
                 return;
         if (imex_state_read(s->c->dir, &other, &held, &e) == 0 && held) {
                 uv_timer_start(&s->state_retry, on_state_retry, STATE_RETRY_MS, 0);
@@ -117,15 +120,16 @@ static void watch_state(struct supervisor *s) {
                 log_warn("cannot watch the state file", kv_err(&e));
 }
 
-static void set_state(struct supervisor *s, bool ready, int64_t index, const char *status, const char *reason) {
+static void set_state(struct supervisor *s, bool ready, int64_t index, const char *status,
+                      const char *reason) {
         struct imex_state was = s->state;
 
         s->state.ready = ready;
         s->state.index = index;
         snprintf(s->state.status, sizeof s->state.status, "%s", status);
         snprintf(s->state.reason, sizeof s->state.reason, "%s", reason);
-        if (!s->state_written || was.ready != ready || was.index != index || !streq(was.status, s->state.status) ||
-            !streq(was.reason, s->state.reason))
+        if (!s->state_written || was.ready != ready || was.index != index ||
+            !streq(was.status, s->state.status) || !streq(was.reason, s->state.reason))
                 write_state(s);
 }
 
@@ -146,20 +150,22 @@ static void on_report(void *u, const struct imex_report *r) {
                 log_info("IMEX daemon is ready", kv_int("index", r->index), kv_int("peers", r->peers_known));
                 uv_timer_start(&s->settled, on_settled, SETTLED_MS, 0);
         } else if (r->phase == IMEX_BACKOFF) {
-                log_warn("IMEX daemon is down, it is started again", kv_str("reason", reason), kv_int("restarts", r->restarts));
+                log_warn("IMEX daemon is down, it is started again", kv_str("reason", reason),
+                         kv_int("restarts", r->restarts));
         } else if (was_ready && !r->ready) {
-                log_warn("IMEX daemon is not ready any more", kv_str("status", r->status), kv_str("reason", reason));
+                log_warn("IMEX daemon is not ready any more", kv_str("status", r->status),
+                         kv_str("reason", reason));
         }
         pod_report_tell(s->patch, &(struct pod_report){
-                                        .clique_id = s->c->clique_id,
-                                        .state = r->status,
-                                        .reason = reason,
-                                        .ready = r->ready,
-                                        .index = r->index,
-                                        .node_id = r->node_id,
-                                        .peers_connected = r->peers_connected,
-                                        .peers_known = r->peers_known,
-                                });
+                                          .clique_id = s->c->clique_id,
+                                          .state = r->status,
+                                          .reason = reason,
+                                          .ready = r->ready,
+                                          .index = r->index,
+                                          .node_id = r->node_id,
+                                          .peers_connected = r->peers_connected,
+                                          .peers_known = r->peers_known,
+                                  });
 }
 
 /* The lines of nvidia-imex have their own form, and go on as they are. */
@@ -190,12 +196,15 @@ static void on_clique(void *u, const struct kube_object *old, const struct kube_
 
         (void)old;
         if (!now) {
-                /* Somebody deleted it; the controller writes it anew. What runs goes on with what it knows. */
-                log_warn("the clique object is gone, waiting for its return", kv_str("domain", s->c->domain_uid));
+                /* Somebody deleted it; the controller writes it anew. What runs goes on with what it knows.
+                 */
+                log_warn("the clique object is gone, waiting for its return",
+                         kv_str("domain", s->c->domain_uid));
                 return;
         }
         if (c->domain_uid && !streq(c->domain_uid, s->c->domain_uid)) {
-                log_warn("the clique object is labelled with another domain, it is ignored", kv_str("label", c->domain_uid));
+                log_warn("the clique object is labelled with another domain, it is ignored",
+                         kv_str("label", c->domain_uid));
                 return;
         }
         membership_of(c, s->c->node, s->c->dns_names, s->started, a, &m);
@@ -242,8 +251,9 @@ static void on_signal(uv_signal_t *h, int signum) {
 static int start_agent(struct supervisor *s, struct err *e) {
         const struct supervisor_config *c = s->c;
         _cleanup_(freep) char *identity =
-                xasprintf("boot=%s pod=%s claim=%s domain=%s clique=%s ip=%s max=%lld names=%d", s->state.boot_id, c->pod_uid, c->claim_uid,
-                          c->domain_uid, c->clique_id, c->pod_ip, (long long)c->max_nodes, c->dns_names);
+                xasprintf("boot=%s pod=%s claim=%s domain=%s clique=%s ip=%s max=%lld names=%d",
+                          s->state.boot_id, c->pod_uid, c->claim_uid, c->domain_uid, c->clique_id, c->pod_ip,
+                          (long long)c->max_nodes, c->dns_names);
         const struct imex_members *known;
         struct imex_agent_options o = {
                 .dir = c->dir,
@@ -266,8 +276,8 @@ static int start_agent(struct supervisor *s, struct err *e) {
                 return -1;
         if (known && known->own_index >= 0) {
                 s->started = true;
-                log_info("starting with the members known before the restart", kv_int("index", known->own_index),
-                         kv_int("peers", known->n_peers));
+                log_info("starting with the members known before the restart",
+                         kv_int("index", known->own_index), kv_int("peers", known->n_peers));
         }
         return 0;
 }
@@ -303,8 +313,10 @@ static int connect_api(struct supervisor *s, struct err *e) {
 
         if (kube_config_load(s->c->kubeconfig, &config, e) < 0)
                 return -1;
-        r = kube_client_new(s->loop, &(struct kube_client_options){ .config = &config, .user_agent = "compute-domain-daemon" }, &s->client,
-                            e);
+        r = kube_client_new(
+                s->loop,
+                &(struct kube_client_options){ .config = &config, .user_agent = "compute-domain-daemon" },
+                &s->client, e);
         kube_config_done(&config);
         return r;
 }
@@ -313,8 +325,12 @@ static void report_no_fabric(struct supervisor *s) {
         log_info("this node has no NVLink fabric: nothing to do until the end of the pod");
         uv_timer_start(&s->settled, on_settled, SETTLED_MS, 0);
         set_state(s, true, -1, "NO_FABRIC", "");
-        pod_report_tell(s->patch, &(struct pod_report){
-                                        .clique_id = "", .state = "NO_FABRIC", .reason = "", .ready = true, .index = -1, .node_id = -1 });
+        pod_report_tell(s->patch, &(struct pod_report){ .clique_id = "",
+                                                        .state = "NO_FABRIC",
+                                                        .reason = "",
+                                                        .ready = true,
+                                                        .index = -1,
+                                                        .node_id = -1 });
 }
 
 static void done(struct supervisor *s) {

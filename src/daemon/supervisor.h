@@ -1,5 +1,5 @@
-/* supervisor: what `compute-domain-daemon run` does: membership from the clique, IMEX by the agent, its state to the plugin and to the own
- * Pod. */
+/* supervisor: what `compute-domain-daemon run` does: membership from the clique, IMEX by the agent, its state
+ * to the plugin and to the own Pod. */
 #ifndef DAEMON_SUPERVISOR_H
 #define DAEMON_SUPERVISOR_H
 

@@ -1,4 +1,5 @@
-/* cached: the Kubernetes kinds that the controller keeps copies of, cut down to the members that its rules ask for. */
+/* cached: the Kubernetes kinds that the controller keeps copies of, cut down to the members that its rules
+ * ask for. */
 #ifndef DOMAIN_CACHED_H
 #define DOMAIN_CACHED_H
 
@@ -22,7 +23,8 @@ struct node {
         struct kube_object o;
         const char *domain_uid;      /* label CD_LABEL */
         const char *gpu_clique;      /* label GPU_CLIQUE_LABEL */
-        const char *gpu_clique_ours; /* annotation CD_ANNOTATION_GPU_CLIQUE: the value that we wrote, NULL: never */
+        const char *gpu_clique_ours; /* annotation CD_ANNOTATION_GPU_CLIQUE: the value that we wrote, NULL:
+                                        never */
         struct taint *taints;
         size_t n_taints;
         struct condition *conditions;
@@ -51,8 +53,9 @@ struct pod_container {
 /* A daemon pod. */
 struct pod {
         struct kube_object o;
-        const char *domain_uid, *clique_id;                 /* labels; clique_id NULL until the daemon has set it, "" without fabric */
-        const char *template_hash;                          /* annotation CD_ANNOTATION_TEMPLATE; NULL: made by the Go driver */
+        const char *domain_uid,
+                *clique_id;        /* labels; clique_id NULL until the daemon has set it, "" without fabric */
+        const char *template_hash; /* annotation CD_ANNOTATION_TEMPLATE; NULL: made by the Go driver */
         const char *state, *reason, *index, *peers, *ready; /* the daemon's annotations, NULL when absent */
         const char *node, *phase;
         struct pod_ip *ips;
@@ -75,7 +78,8 @@ struct plugin_pod {
         size_t n_conditions;
 };
 extern const struct jd_field plugin_pod_fields[];
-/* Does it say how its host is? What a plugin that does not run well, or a Pod that is no plugin's, says or does not say counts for nothing. */
+/* Does it say how its host is? What a plugin that does not run well, or a Pod that is no plugin's, says or
+ * does not say counts for nothing. */
 bool plugin_pod_tells(const struct plugin_pod *p);
 /* Which of two Pods of a node tells: NULL for neither, the newer one if both do. Either may be NULL. */
 const struct plugin_pod *plugin_pod_choose(const struct plugin_pod *a, const struct plugin_pod *b);
@@ -138,7 +142,8 @@ struct slice {
         size_t n_devices;
 };
 extern const struct jd_field slice_fields[];
-/* The clique that a node's slice states: false when it states nothing (no devices: the fabric is in error), "" without fabric. */
+/* The clique that a node's slice states: false when it states nothing (no devices: the fabric is in error),
+ * "" without fabric. */
 bool slice_clique(const struct slice *s, const char **ret);
 
 bool has_string(const char *const *list, size_t n, const char *s);

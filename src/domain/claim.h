@@ -1,4 +1,5 @@
-/* claim: a ResourceClaim as we need it (resource.k8s.io v1, v1beta2 and v1beta1 have the same shape below status.allocation). */
+/* claim: a ResourceClaim as we need it (resource.k8s.io v1, v1beta2 and v1beta1 have the same shape below
+ * status.allocation). */
 #ifndef DOMAIN_CLAIM_H
 #define DOMAIN_CLAIM_H
 
@@ -49,14 +50,16 @@ extern const struct jd_field claim_fields[];
 bool claim_result_is_channel(const struct claim_result *r);
 bool claim_result_is_daemon(const struct claim_result *r);
 
-/* Reference 7.10: the configuration of a result: claims before classes, later before earlier, and of those the first that names the request
- * or names none and is of the device's kind; "request/subrequest" matches a config that names the request. ERR_INVALID says what is wrong:
- * undecodable, a named one of the wrong kind, none at all. */
-int claim_config_for(const struct claim *c, const struct claim_result *r, bool strict, struct arena *a, struct opaque_config *ret,
-                     struct err *e);
+/* Reference 7.10: the configuration of a result: claims before classes, later before earlier, and of those
+ * the first that names the request or names none and is of the device's kind; "request/subrequest" matches a
+ * config that names the request. ERR_INVALID says what is wrong: undecodable, a named one of the wrong kind,
+ * none at all. */
+int claim_config_for(const struct claim *c, const struct claim_result *r, bool strict, struct arena *a,
+                     struct opaque_config *ret, struct err *e);
 
-/* The domain that a claim brings its node into, by the labelling rule: allocated, a channel of ours, not by admin access, with a strictly
- * valid config. False otherwise. Says nothing about whether that domain exists in the claim's namespace. */
+/* The domain that a claim brings its node into, by the labelling rule: allocated, a channel of ours, not by
+ * admin access, with a strictly valid config. False otherwise. Says nothing about whether that domain exists
+ * in the claim's namespace. */
 struct claim_place {
         const char *domain_uid, *node;
 };

@@ -28,12 +28,17 @@ static const struct jd_field f_status[] = {
 };
 static const struct jd_field f_template[] = { JD_STR(struct cd_channel, "name", template_name), JD_END };
 static const struct jd_field f_channel[] = { JD_IN(struct cd_channel, "resourceClaimTemplate", f_template),
-                                             JD_STR(struct cd_channel, "allocationMode", allocation_mode), JD_END };
-static const struct jd_field f_spec[] = { JD_INT(struct compute_domain, "numNodes", num_nodes),
-                                          JD_OPTOBJ(struct compute_domain, "channel", channel, struct cd_channel, f_channel), JD_END };
-static const struct jd_field f_annotations[] = { JD_STR(struct compute_domain, CD_ANNOTATION_MODE, mode), JD_END };
+                                             JD_STR(struct cd_channel, "allocationMode", allocation_mode),
+                                             JD_END };
+static const struct jd_field f_spec[] = {
+        JD_INT(struct compute_domain, "numNodes", num_nodes),
+        JD_OPTOBJ(struct compute_domain, "channel", channel, struct cd_channel, f_channel), JD_END
+};
+static const struct jd_field f_annotations[] = { JD_STR(struct compute_domain, CD_ANNOTATION_MODE, mode),
+                                                 JD_END };
 static const struct jd_field f_meta[] = { JD_STRS(struct compute_domain, "finalizers", finalizers),
-                                          JD_IN(struct compute_domain, "annotations", f_annotations), JD_END };
+                                          JD_IN(struct compute_domain, "annotations", f_annotations),
+                                          JD_END };
 const struct jd_field compute_domain_fields[] = {
         JD_OBJ(struct compute_domain, "metadata", o.meta, kube_f_meta),
         JD_IN(struct compute_domain, "metadata", f_meta),
@@ -50,10 +55,12 @@ static const struct jd_field f_daemon[] = { JD_STR(struct clique_daemon, "nodeNa
                                             JD_END };
 static const struct jd_field f_owner[] = { JD_STR(struct clique_owner, "uid", uid), JD_END };
 static const struct jd_field f_clique_labels[] = { JD_STR(struct clique, CD_LABEL, domain_uid),
-                                                   JD_STR(struct clique, CD_LABEL_CLIQUE, clique_id), JD_END };
-static const struct jd_field f_clique_meta[] = { JD_IN(struct clique, "labels", f_clique_labels),
-                                                 JD_MAP(struct clique, "annotations", annotations),
-                                                 JD_LIST(struct clique, "ownerReferences", owners, struct clique_owner, f_owner), JD_END };
+                                                   JD_STR(struct clique, CD_LABEL_CLIQUE, clique_id),
+                                                   JD_END };
+static const struct jd_field f_clique_meta[] = {
+        JD_IN(struct clique, "labels", f_clique_labels), JD_MAP(struct clique, "annotations", annotations),
+        JD_LIST(struct clique, "ownerReferences", owners, struct clique_owner, f_owner), JD_END
+};
 const struct jd_field clique_fields[] = {
         JD_OBJ(struct clique, "metadata", o.meta, kube_f_meta),
         JD_IN(struct clique, "metadata", f_clique_meta),

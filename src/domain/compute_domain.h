@@ -18,8 +18,8 @@ struct cd_condition {
 };
 
 struct cd_channel {
-        const char *template_name,
-                *allocation_mode; /* of the claim template for workloads; either may be NULL in objects of an old schema */
+        const char *template_name, *allocation_mode; /* of the claim template for workloads; either may be
+                                                        NULL in objects of an old schema */
 };
 
 struct compute_domain {

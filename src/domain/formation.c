@@ -46,13 +46,14 @@ static struct seats sort_seats(const struct formation_input *in, struct arena *a
         s.list = arena_alloc(a, (n + 1) * sizeof *s.list);
         for (size_t i = 0; i < in->n_cliques; i++)
                 for (size_t k = 0; in->cliques[i]->clique_id && k < in->cliques[i]->n_daemons; k++)
-                        s.list[s.n++] = (struct seat){ in->cliques[i]->daemons[k].node, in->cliques[i]->clique_id };
+                        s.list[s.n++] =
+                                (struct seat){ in->cliques[i]->daemons[k].node, in->cliques[i]->clique_id };
         qsort(s.list, s.n, sizeof *s.list, by_node);
         return s;
 }
 
-/* The clique that holds the node's entry, NULL for none; of several (the node was moved) the one that the daemon itself confirms, else the
- * slice's. */
+/* The clique that holds the node's entry, NULL for none; of several (the node was moved) the one that the
+ * daemon itself confirms, else the slice's. */
 static const char *find_seat(const struct seats *s, const struct formation_node *n) {
         size_t low = 0, high = s->n;
         const char *found = NULL, *says = n->pod ? n->pod->clique_id : NULL;
@@ -64,7 +65,9 @@ static const char *find_seat(const struct seats *s, const struct formation_node 
                         high = middle;
         }
         for (int best = 0; low < s->n && streq(s->list[low].node, n->name); low++) {
-                int rank = streq(s->list[low].clique, says) ? 3 : streq(s->list[low].clique, n->clique) ? 2 : 1;
+                int rank = streq(s->list[low].clique, says)        ? 3
+                           : streq(s->list[low].clique, n->clique) ? 2
+                                                                   : 1;
                 if (rank > best) {
                         best = rank;
                         found = s->list[low].clique;
@@ -73,8 +76,9 @@ static const char *find_seat(const struct seats *s, const struct formation_node 
         return found;
 }
 
-/* Which clique the node is in: "" for none, NULL when nobody knows. A daemon that runs stays where its entry is until it says something
- * else that the node's slice confirms: two daemons with one id are worse than one in the wrong place. */
+/* Which clique the node is in: "" for none, NULL when nobody knows. A daemon that runs stays where its entry
+ * is until it says something else that the node's slice confirms: two daemons with one id are worse than one
+ * in the wrong place. */
 static const char *clique_of(const struct formation_node *n, const char *entry_clique) {
         const char *says = n->pod ? n->pod->clique_id : NULL;
         if (says && !*says)
@@ -101,7 +105,9 @@ static const char *container_down(const struct pod *p, struct arena *a) {
                 const struct pod_container_why *w = c->terminated ? c->terminated : c->waiting;
                 if (!w || streq(w->reason, "ContainerCreating") || streq(w->reason, "PodInitializing"))
                         continue;
-                return with_message(a, formation_text(a, "daemon Pod %s: %s", p->o.meta.name, str_or(w->reason, "container is down")),
+                return with_message(a,
+                                    formation_text(a, "daemon Pod %s: %s", p->o.meta.name,
+                                                   str_or(w->reason, "container is down")),
                                     w->message);
         }
         return NULL;
@@ -122,12 +128,14 @@ static void judge(struct formation_member *m, enum formation_why why, const char
 static void judge_pending(struct formation_member *m, const struct pod *p, struct judging *j) {
         const struct condition *c = condition_find(p->conditions, p->n_conditions, "PodScheduled");
         if (!c || !streq(c->status, "False")) {
-                judge(m, FORMATION_STARTING, formation_text(j->a, "daemon Pod %s is starting", p->o.meta.name));
+                judge(m, FORMATION_STARTING,
+                      formation_text(j->a, "daemon Pod %s is starting", p->o.meta.name));
                 return;
         }
         int64_t left_s = c->since + FORMATION_SCHEDULED_S - j->now;
         judge(m, left_s > 0 ? FORMATION_STARTING : FORMATION_FAILING,
-              with_message(j->a, formation_text(j->a, "daemon Pod %s cannot be scheduled", p->o.meta.name), c->message));
+              with_message(j->a, formation_text(j->a, "daemon Pod %s cannot be scheduled", p->o.meta.name),
+                           c->message));
         if (left_s > 0 && (!j->recheck_s || left_s < j->recheck_s))
                 j->recheck_s = left_s;
 }
@@ -150,7 +158,8 @@ static void judge_daemon(struct formation_member *m, const struct formation_node
         if (ready && streq(ready->status, "False") && streq(ready->reason, "NodeNotReady"))
                 judge(m, FORMATION_LOST, formation_text(a, "daemon Pod %s is out of reach", p->o.meta.name));
         else if (p->o.meta.deleted)
-                judge(m, FORMATION_STARTING, formation_text(a, "daemon Pod %s is being deleted", p->o.meta.name));
+                judge(m, FORMATION_STARTING,
+                      formation_text(a, "daemon Pod %s is being deleted", p->o.meta.name));
         else if ((down = container_down(p, a)))
                 judge(m, FORMATION_FAILING, down);
         else if (!p->template_hash)
@@ -159,16 +168,21 @@ static void judge_daemon(struct formation_member *m, const struct formation_node
                 judge_pending(m, p, j);
         else if (p->clique_id && *p->clique_id && n->clique && !streq(p->clique_id, n->clique))
                 judge(m, FORMATION_FAILING,
-                      formation_text(a, "daemon Pod %s claims clique %.63s, but the node's ResourceSlice states %s", p->o.meta.name,
-                                     p->clique_id, *n->clique ? n->clique : "none"));
+                      formation_text(
+                              a, "daemon Pod %s claims clique %.63s, but the node's ResourceSlice states %s",
+                              p->o.meta.name, p->clique_id, *n->clique ? n->clique : "none"));
         else if (!streq(p->ready, "true"))
                 judge(m, streq(p->state, "BACKOFF") ? FORMATION_FAILING : FORMATION_STARTING,
-                      with_message(a, formation_text(a, "IMEX daemon is %.40s", str_or(p->state, "not ready")), p->reason));
-        else if (!*m->ip || !p->clique_id || (m->clique && *m->clique && !str_to_i64(str_from(p->index), &index)))
+                      with_message(a,
+                                   formation_text(a, "IMEX daemon is %.40s", str_or(p->state, "not ready")),
+                                   p->reason));
+        else if (!*m->ip || !p->clique_id ||
+                 (m->clique && *m->clique && !str_to_i64(str_from(p->index), &index)))
                 judge_pending(m, p, j);
         else if (m->clique && *m->clique && index != m->index)
                 judge(m, FORMATION_STARTING,
-                      formation_text(a, "IMEX daemon changes from index %lld to %lld", (long long)index, (long long)m->index));
+                      formation_text(a, "IMEX daemon changes from index %lld to %lld", (long long)index,
+                                     (long long)m->index));
         else
                 judge(m, FORMATION_READY, "");
 }
@@ -176,8 +190,8 @@ static void judge_daemon(struct formation_member *m, const struct formation_node
 static void read_peers(struct formation_member *m, const struct pod *p) {
         struct str rest = str_from(p ? p->peers : NULL), connected = { 0 };
         m->peers_connected = m->peers_known = -1;
-        if (!str_next_field(&rest, '/', &connected) || !rest.p || !str_to_i64(connected, &m->peers_connected) ||
-            !str_to_i64(rest, &m->peers_known))
+        if (!str_next_field(&rest, '/', &connected) || !rest.p ||
+            !str_to_i64(connected, &m->peers_connected) || !str_to_i64(rest, &m->peers_known))
                 m->peers_connected = m->peers_known = -1;
 }
 
@@ -185,12 +199,14 @@ static void judge_member(struct formation_member *m, const struct formation_node
         struct arena *a = j->a;
         m->ip = pod_ip(n);
         read_peers(m, n->pod);
-        /* What is not written yet may come out differently when more nodes come before it is: nobody is told of it. */
+        /* What is not written yet may come out differently when more nodes come before it is: nobody is told
+         * of it. */
         m->listed = m->clique && (!*m->clique || m->written >= 0);
         if (!n->wanted && n->pod && n->pod->o.meta.deleted)
                 judge(m, FORMATION_LEAVING, "its daemon is ending");
         else if (!n->pod && n->held_by)
-                judge(m, FORMATION_HELD, formation_text(a, "the node is held by ComputeDomain %.300s", n->held_by));
+                judge(m, FORMATION_HELD,
+                      formation_text(a, "the node is held by ComputeDomain %.300s", n->held_by));
         else if (!n->node || !node_ready(n->node))
                 judge(m, FORMATION_LOST, "the Node is not ready");
         else if (m->clique && *m->clique && m->index < 0)
@@ -201,14 +217,16 @@ static void judge_member(struct formation_member *m, const struct formation_node
                 judge(m, FORMATION_STARTING, "its ResourceSlice does not state a clique yet");
         else
                 judge(m, FORMATION_STARTING, "no daemon Pod yet");
-        /* A node that another domain holds has no place here until that one is gone; one that leaves has been told of. */
+        /* A node that another domain holds has no place here until that one is gone; one that leaves has been
+         * told of. */
         if (m->why == FORMATION_HELD || m->why == FORMATION_LEAVING)
                 m->listed = false;
 }
 
-/* Everyone who belongs: wanted, or still running a daemon that has an entry. A node that is gone or out of service runs nothing. */
-static size_t gather(const struct formation_input *in, struct formation_member *members, const struct formation_node **ret_nodes,
-                     struct arena *a) {
+/* Everyone who belongs: wanted, or still running a daemon that has an entry. A node that is gone or out of
+ * service runs nothing. */
+static size_t gather(const struct formation_input *in, struct formation_member *members,
+                     const struct formation_node **ret_nodes, struct arena *a) {
         struct seats seats = sort_seats(in, a);
         size_t n = 0;
         for (size_t i = 0; i < in->n_nodes; i++) {
@@ -220,16 +238,21 @@ static size_t gather(const struct formation_input *in, struct formation_member *
                 bool stays = node->pod && (entry_clique || (clique && !*clique));
                 if (!node->wanted && !stays)
                         continue;
-                members[n] = (struct formation_member){
-                        .node = node->name, .clique = clique, .index = -1, .written = -1, .wanted = node->wanted
-                };
+                members[n] = (struct formation_member){ .node = node->name,
+                                                        .clique = clique,
+                                                        .index = -1,
+                                                        .written = -1,
+                                                        .wanted = node->wanted };
                 ret_nodes[n++] = node;
         }
         return n;
 }
 
 static size_t parse_freed(const struct clique *old, struct arena *a, int64_t **ret) {
-        struct str rest = str_from(old ? jd_pair_get(old->annotations, old->n_annotations, CD_ANNOTATION_FREED) : NULL), part;
+        struct str rest = str_from(
+                           old ? jd_pair_get(old->annotations, old->n_annotations, CD_ANNOTATION_FREED)
+                               : NULL),
+                   part;
         size_t n = 0;
         *ret = arena_alloc(a, (rest.n + 1) * sizeof **ret);
         while (rest.n && str_next_field(&rest, ',', &part))
@@ -247,7 +270,8 @@ static const char *render_freed(const int64_t *freed, size_t n, struct arena *a)
         return s;
 }
 
-static bool wants_index(const struct formation_member *m, const struct formation_node *n, const char *clique) {
+static bool wants_index(const struct formation_member *m, const struct formation_node *n,
+                        const char *clique) {
         return streq(m->clique, clique) && (n->pod || !n->held_by);
 }
 
@@ -271,11 +295,14 @@ static size_t count_in(const struct formation_member *members, size_t n, const c
         return count;
 }
 
-static void assign_indices(const struct formation_input *in, struct formation_member *members, const struct formation_node *const *nodes,
-                           size_t n_members, struct formation_clique *c, struct arena *a) {
+static void assign_indices(const struct formation_input *in, struct formation_member *members,
+                           const struct formation_node *const *nodes, size_t n_members,
+                           struct formation_clique *c, struct arena *a) {
         const struct clique *old = c->old;
-        size_t n_held = old ? old->n_daemons : 0, n = 0, n_new_freed, most = count_in(members, n_members, c->clique_id) + 1;
-        struct rules_slot *held = arena_alloc(a, (n_held + most) * sizeof *held), *slots = arena_alloc(a, most * sizeof *slots);
+        size_t n_held = old ? old->n_daemons : 0, n = 0, n_new_freed,
+               most = count_in(members, n_members, c->clique_id) + 1;
+        struct rules_slot *held = arena_alloc(a, (n_held + most) * sizeof *held),
+                          *slots = arena_alloc(a, most * sizeof *slots);
         const char **names = arena_alloc(a, most * sizeof *names);
         struct formation_member **of = arena_alloc(a, most * sizeof *of);
         const int64_t *new_freed;
@@ -287,14 +314,16 @@ static void assign_indices(const struct formation_input *in, struct formation_me
                 int64_t runs_with = running_index(nodes[i], c->clique_id, in->max_nodes);
                 if (!wants_index(&members[i], nodes[i], c->clique_id))
                         continue;
-                /* The entry is lost (somebody deleted the clique), but the daemon lives: it keeps the id that it has. */
+                /* The entry is lost (somebody deleted the clique), but the daemon lives: it keeps the id that
+                 * it has. */
                 if (runs_with >= 0 && !entry_in(old, members[i].node))
                         held[n_held++] = (struct rules_slot){ members[i].node, runs_with };
                 members[i].written = index_in(old, members[i].node);
                 of[n] = &members[i];
                 names[n++] = members[i].node;
         }
-        rules_indices(held, n_held, freed, n_freed, names, n, in->max_nodes, a, slots, &new_freed, &n_new_freed);
+        rules_indices(held, n_held, freed, n_freed, names, n, in->max_nodes, a, slots, &new_freed,
+                      &n_new_freed);
         for (size_t i = 0; i < n; i++)
                 of[i]->index = slots[i].index;
         c->freed = render_freed(new_freed, n_new_freed, a);
@@ -327,8 +356,8 @@ static void compare(const struct formation_input *in, struct formation_clique *c
                      (old && !streq(annotation(old, CD_ANNOTATION_FREED), c->freed));
 }
 
-static void render_entries(const struct formation_input *in, const struct formation_member *members, size_t n_members,
-                           struct formation_clique *c, struct arena *a) {
+static void render_entries(const struct formation_input *in, const struct formation_member *members,
+                           size_t n_members, struct formation_clique *c, struct arena *a) {
         c->daemons = arena_alloc(a, (count_in(members, n_members, c->clique_id) + 1) * sizeof *c->daemons);
         for (size_t i = 0; i < n_members; i++) {
                 const struct formation_member *m = &members[i];
@@ -336,11 +365,12 @@ static void render_entries(const struct formation_input *in, const struct format
                         continue;
                 c->n_listed += m->listed;
                 c->daemons[c->n_daemons++] =
-                        (struct clique_daemon){ m->node, m->ip, m->clique, m->why == FORMATION_READY ? "Ready" : "NotReady", m->index };
+                        (struct clique_daemon){ m->node, m->ip, m->clique,
+                                                m->why == FORMATION_READY ? "Ready" : "NotReady", m->index };
         }
         qsort(c->daemons, c->n_daemons, sizeof *c->daemons, by_index);
-        /* Names are fixed while anybody uses them, because IMEX refuses a changed node list for good: a clique that had entries and no
-         * infix when we found it keeps the Go driver's. */
+        /* Names are fixed while anybody uses them, because IMEX refuses a changed node list for good: a
+         * clique that had entries and no infix when we found it keeps the Go driver's. */
         c->infix = annotation(c->old, CD_ANNOTATION_INFIX);
         if (!c->infix && (!c->old || !c->old->n_daemons))
                 c->infix = in->infix;
@@ -365,7 +395,8 @@ void formation_make(const struct formation_input *in, struct arena *a, struct fo
         for (size_t i = 0; i < in->n_cliques; i++)
                 if (in->cliques[i]->clique_id && !clique_at(ret, in->cliques[i]->clique_id))
                         ret->cliques[ret->n_cliques++] =
-                                (struct formation_clique){ .clique_id = in->cliques[i]->clique_id, .old = in->cliques[i] };
+                                (struct formation_clique){ .clique_id = in->cliques[i]->clique_id,
+                                                           .old = in->cliques[i] };
         for (size_t i = 0; i < ret->n_members; i++) {
                 const char *id = ret->members[i].clique;
                 if (id && *id && !clique_at(ret, id) && wants_index(&ret->members[i], nodes[i], id))

@@ -1,5 +1,5 @@
-/* formation: who belongs to a domain now, in which clique, with which index, and whether he is ready: the heart of the controller, as a
- * pure function of what is cached. */
+/* formation: who belongs to a domain now, in which clique, with which index, and whether he is ready: the
+ * heart of the controller, as a pure function of what is cached. */
 #ifndef DOMAIN_FORMATION_H
 #define DOMAIN_FORMATION_H
 
@@ -15,14 +15,16 @@ struct formation_node {
         const char *name;
         const struct node *node; /* NULL: there is no such Node */
         bool wanted;             /* a channel claim of the domain is allocated here */
-        const char *held_by;     /* another domain carries the label ("namespace/name" or a UID), NULL: none */
-        const char *clique;      /* what the node's ResourceSlice states: "" without fabric, NULL when it states nothing */
-        const struct pod *pod;   /* the domain's daemon pod here, the newest that has not ended; NULL: none */
+        const char *held_by;   /* another domain carries the label ("namespace/name" or a UID), NULL: none */
+        const char *clique;    /* what the node's ResourceSlice states: "" without fabric, NULL when it states
+                                  nothing */
+        const struct pod *pod; /* the domain's daemon pod here, the newest that has not ended; NULL: none */
 };
 
 struct formation_input {
         const struct compute_domain *cd;
-        const struct formation_node *nodes; /* sorted by name, each once: wanted, with a pod, or with an entry in a clique */
+        const struct formation_node
+                *nodes; /* sorted by name, each once: wanted, with a pod, or with an entry in a clique */
         size_t n_nodes;
         const struct clique *const *cliques;
         size_t n_cliques;
@@ -39,15 +41,17 @@ enum formation_why {
         FORMATION_LOST,     /* the node or its pod does not answer */
         FORMATION_HELD,     /* another domain has the node */
         FORMATION_FULL,     /* no index is left */
-        FORMATION_LEAVING,  /* nobody wants it here any more and its daemon is ending: it only keeps its index until that is gone */
+        FORMATION_LEAVING,  /* nobody wants it here any more and its daemon is ending: it only keeps its index
+                               until that is gone */
 };
 
 /* A node of the domain, in the order of the input. */
 struct formation_member {
-        const char *node, *ip, *clique; /* ip "" while unknown; clique "" without fabric, NULL while unknown */
-        int64_t index;                  /* the one it shall have; -1: none (no fabric), or none left */
-        int64_t written;                /* the one that its clique says, which others have seen; -1: none (yet) */
-        bool listed;                    /* it appears in status.nodes: it has an entry, or needs none */
+        const char *node, *ip,
+                *clique; /* ip "" while unknown; clique "" without fabric, NULL while unknown */
+        int64_t index;   /* the one it shall have; -1: none (no fabric), or none left */
+        int64_t written; /* the one that its clique says, which others have seen; -1: none (yet) */
+        bool listed;     /* it appears in status.nodes: it has an entry, or needs none */
         enum formation_why why;
         const char *message;                  /* for people, "" when ready */
         int64_t peers_connected, peers_known; /* as its daemon reports them, -1 unknown */

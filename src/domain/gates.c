@@ -70,15 +70,19 @@ int gates_parse(struct gates *g, const char *text, struct err *e) {
                         continue;
                 struct str value = part;
                 if (!str_next_field(&value, '=', &name) || !value.p)
-                        return err_set(e, ERR_INVALID, 0, "feature gate \"%.*s\": want Name=true or Name=false", (int)part.n, part.p);
+                        return err_set(e, ERR_INVALID, 0,
+                                       "feature gate \"%.*s\": want Name=true or Name=false", (int)part.n,
+                                       part.p);
                 name = str_trim(name);
                 value = str_trim(value);
                 int i = find(name);
                 if (i < 0)
-                        return err_set(e, ERR_INVALID, 0, "unrecognized feature gate: %.*s", (int)name.n, name.p);
+                        return err_set(e, ERR_INVALID, 0, "unrecognized feature gate: %.*s", (int)name.n,
+                                       name.p);
                 if (!to_bool(value, &to.on[i]))
-                        return err_set(e, ERR_INVALID, 0, "invalid value \"%.*s\" of feature gate %s: want true or false", (int)value.n,
-                                       value.p, known[i].name);
+                        return err_set(e, ERR_INVALID, 0,
+                                       "invalid value \"%.*s\" of feature gate %s: want true or false",
+                                       (int)value.n, value.p, known[i].name);
                 named[i] = true;
         }
         for (int i = 0; i < GATE_COUNT; i++) {
@@ -105,8 +109,10 @@ int gates_validate(const struct gates *g, struct err *e) {
         };
         for (size_t i = 0; i < ARRAY_LEN(rules); i++)
                 if (g->on[rules[i].a] && g->on[rules[i].b] != rules[i].b_must_be)
-                        return err_set(e, ERR_INVALID, 0, "feature gate %s %s feature gate %s", known[rules[i].a].name,
-                                       rules[i].b_must_be ? "requires" : "cannot be combined with", known[rules[i].b].name);
+                        return err_set(e, ERR_INVALID, 0, "feature gate %s %s feature gate %s",
+                                       known[rules[i].a].name,
+                                       rules[i].b_must_be ? "requires" : "cannot be combined with",
+                                       known[rules[i].b].name);
         return 0;
 }
 
@@ -123,10 +129,12 @@ void gates_force_off(struct gates *g, enum gate gate) {
 void gates_log_forced(const struct gates *g) {
         for (int i = 0; i < GATE_COUNT; i++)
                 if (g->forced[i])
-                        log_info("feature gate forced off: it has no meaning when the host runs IMEX", kv_str("gate", known[i].name));
+                        log_info("feature gate forced off: it has no meaning when the host runs IMEX",
+                                 kv_str("gate", known[i].name));
 }
 
 void gates_log_ineffective(const struct gates *g) {
         if (!g->on[GATE_COMPUTE_DOMAIN_CLIQUES] && !g->forced[GATE_COMPUTE_DOMAIN_CLIQUES])
-                log_info("feature gate ComputeDomainCliques=false changes nothing: cliques have one writer, the controller, either way");
+                log_info("feature gate ComputeDomainCliques=false changes nothing: cliques have one writer, "
+                         "the controller, either way");
 }

@@ -39,10 +39,12 @@ void gates_init(struct gates *g); /* defaults */
 /* "Name=true,Other=false,": unknown names and values are ERR_INVALID; empty segments are fine. AllAlpha and
  * AllBeta apply to gates that are not named. */
 int gates_parse(struct gates *g, const char *text, struct err *e);
-int gates_validate(const struct gates *g, struct err *e);  /* the dependencies of 4.3 */
-void gates_render(const struct gates *g, struct buf *out); /* all gates, sorted by name, each followed by a comma (4.1) */
-void gates_force_off(struct gates *g, enum gate gate);     /* whatever was said, because another setting leaves it no meaning */
-void gates_log_forced(const struct gates *g);              /* logs each gate that gates_force_off() has changed */
+int gates_validate(const struct gates *g, struct err *e); /* the dependencies of 4.3 */
+void gates_render(const struct gates *g,
+                  struct buf *out); /* all gates, sorted by name, each followed by a comma (4.1) */
+void gates_force_off(struct gates *g,
+                     enum gate gate); /* whatever was said, because another setting leaves it no meaning */
+void gates_log_forced(const struct gates *g); /* logs each gate that gates_force_off() has changed */
 /* Logs each gate that our design accepts but that changes nothing (e.g. ComputeDomainCliques off), once. */
 void gates_log_ineffective(const struct gates *g);
 

@@ -15,8 +15,8 @@ static const char *name_bad(const struct host *hosts, size_t n, struct arena *a)
         for (size_t i = 0; i < n; i++) {
                 if (!is_bad(&hosts[i]) || bad++ >= NAMED_AT_MOST)
                         continue;
-                buf_addf(&b, "%s%s is %s: %.*s", b.n ? "; " : "", hosts[i].name, hosts[i].state, REASON_AT_MOST,
-                         str_or(hosts[i].reason, "no reason given"));
+                buf_addf(&b, "%s%s is %s: %.*s", b.n ? "; " : "", hosts[i].name, hosts[i].state,
+                         REASON_AT_MOST, str_or(hosts[i].reason, "no reason given"));
         }
         if (bad > NAMED_AT_MOST)
                 buf_addf(&b, "; and %zu more", bad - NAMED_AT_MOST);
@@ -46,7 +46,8 @@ void host_health(const struct host *hosts, size_t n, struct arena *a, struct cd_
                 ret->message = "The IMEX of the host is up on every node that a pod of this domain is on";
         } else {
                 ret->reason = "NotProbed";
-                ret->message = "Not every kubelet plugin on the nodes of this domain has told how the IMEX of its host is: see "
+                ret->message = "Not every kubelet plugin on the nodes of this domain has told how the IMEX "
+                               "of its host is: see "
                                "annotation " IMEX_ANNOTATION_HOST_STATE " of its Pod";
         }
 }

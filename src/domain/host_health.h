@@ -1,4 +1,5 @@
-/* host_health: how the IMEX that the hosts run themselves is doing on the nodes of a domain, as one condition. Pure. */
+/* host_health: how the IMEX that the hosts run themselves is doing on the nodes of a domain, as one
+ * condition. Pure. */
 #ifndef DOMAIN_HOST_HEALTH_H
 #define DOMAIN_HOST_HEALTH_H
 
@@ -8,10 +9,12 @@
 #include "base/mem.h"
 #include "domain/compute_domain.h"
 
-/* A node where a channel of the domain is allocated, and what the kubelet plugin there says of the host's IMEX. */
+/* A node where a channel of the domain is allocated, and what the kubelet plugin there says of the host's
+ * IMEX. */
 struct host {
         const char *name;
-        const char *state, *reason; /* annotations of the plugin's Pod; state NULL: it has not said, or cannot be believed */
+        const char *state, *reason; /* annotations of the plugin's Pod; state NULL: it has not said, or cannot
+                                       be believed */
 };
 
 /* The reason of the condition while no pod uses the domain. */
@@ -21,8 +24,9 @@ struct host {
 #define HOST_DEGRADED "DEGRADED"
 #define HOST_DOWN "DOWN"
 
-/* Fills type, status, reason and message of condition HostIMEXHealthy. `hosts` are sorted by name, each once. The message changes with what
- * is wrong and not with the number of nodes: a node that joins healthily costs no write. */
+/* Fills type, status, reason and message of condition HostIMEXHealthy. `hosts` are sorted by name, each once.
+ * The message changes with what is wrong and not with the number of nodes: a node that joins healthily costs
+ * no write. */
 void host_health(const struct host *hosts, size_t n, struct arena *a, struct cd_condition *ret);
 
 #endif

@@ -27,12 +27,16 @@ static const struct imex_mode host_managed_daemon = {
 
 static int check_words(const char *mode, const char *isolation, struct err *e) {
         if (!streq(mode, MODE_DRIVER_MANAGED) && !streq(mode, MODE_HOST_MANAGED))
-                return err_set(e, ERR_INVALID, 0, "imex.mode (IMEX_MODE) \"%s\" is neither driverManaged nor hostManaged", mode);
+                return err_set(e, ERR_INVALID, 0,
+                               "imex.mode (IMEX_MODE) \"%s\" is neither driverManaged nor hostManaged", mode);
         if (!streq(isolation, "domain") && !streq(isolation, "channel"))
-                return err_set(e, ERR_INVALID, 0, "imex.isolation (IMEX_ISOLATION) \"%s\" is neither domain nor channel", isolation);
+                return err_set(e, ERR_INVALID, 0,
+                               "imex.isolation (IMEX_ISOLATION) \"%s\" is neither domain nor channel",
+                               isolation);
         if (streq(isolation, "channel"))
                 return err_set(e, ERR_INVALID, 0,
-                               "imex.isolation (IMEX_ISOLATION) channel is not offered: workloads of one IMEX domain share channel 0; use "
+                               "imex.isolation (IMEX_ISOLATION) channel is not offered: workloads of one "
+                               "IMEX domain share channel 0; use "
                                "domain");
         return 0;
 }
@@ -42,7 +46,8 @@ static void force(struct gates *g) {
         gates_force_off(g, GATE_COMPUTE_DOMAIN_CLIQUES);
 }
 
-int mode_resolve(struct gates *g, const char *imex_mode, const char *imex_isolation, const struct imex_mode **ret, struct err *e) {
+int mode_resolve(struct gates *g, const char *imex_mode, const char *imex_isolation,
+                 const struct imex_mode **ret, struct err *e) {
         const char *mode = imex_mode && *imex_mode ? imex_mode : MODE_DRIVER_MANAGED;
         const char *isolation = imex_isolation && *imex_isolation ? imex_isolation : "domain";
         bool gate = g->on[GATE_HOST_MANAGED_IMEX], word = streq(mode, MODE_HOST_MANAGED);
@@ -52,12 +57,15 @@ int mode_resolve(struct gates *g, const char *imex_mode, const char *imex_isolat
                 return -1;
         if (gate && word)
                 return err_set(e, ERR_INVALID, 0,
-                               "feature gate HostManagedIMEX=true and imex.mode=hostManaged (IMEX_MODE) are two different host-managed "
-                               "modes: the gate checks the fabric and does not wait for the host's IMEX, the other waits for it; set one "
+                               "feature gate HostManagedIMEX=true and imex.mode=hostManaged (IMEX_MODE) are "
+                               "two different host-managed "
+                               "modes: the gate checks the fabric and does not wait for the host's IMEX, the "
+                               "other waits for it; set one "
                                "of them");
         if (word && !g->on[GATE_HOST_MANAGED_IMEX_DAEMON])
                 return err_set(e, ERR_INVALID, 0,
-                               "imex.mode=hostManaged (IMEX_MODE) requires feature gate HostManagedIMEXDaemon=true, which is false");
+                               "imex.mode=hostManaged (IMEX_MODE) requires feature gate "
+                               "HostManagedIMEXDaemon=true, which is false");
         if (word)
                 force(g);
         *ret = gate ? &host_managed : word ? &host_managed_daemon : &driver_managed;
@@ -71,7 +79,8 @@ const char *mode_other_name(const struct imex_mode *m) {
 struct mode_traces mode_traces_of(const struct compute_domain *cd) {
         if (!cd)
                 return (struct mode_traces){ 0 };
-        return (struct mode_traces){ .finalizer = has_string(cd->finalizers, cd->n_finalizers, CD_FINALIZER), .status = cd->status };
+        return (struct mode_traces){ .finalizer = has_string(cd->finalizers, cd->n_finalizers, CD_FINALIZER),
+                                     .status = cd->status };
 }
 
 void mode_traces_add(struct mode_traces *t, const struct rct *template) {

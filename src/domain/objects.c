@@ -46,8 +46,9 @@ static void env_field(struct jw *w, const char *name, const char *path) {
         jw_end_obj(w);
 }
 
-/* Nothing waits for the probes: the plugin learns readiness from the state file. Each costs the node about as much as starting a container,
- * so the first ones come when the domain has formed and its workload is starting no more. */
+/* Nothing waits for the probes: the plugin learns readiness from the state file. Each costs the node about as
+ * much as starting a container, so the first ones come when the domain has formed and its workload is
+ * starting no more. */
 static void probe(struct jw *w, const char *key, int64_t delay_s, int64_t period_s, int64_t failures) {
         jw_obj(w, key);
         jw_obj(w, "exec");
@@ -82,8 +83,9 @@ static void env(struct jw *w, const struct objects_settings *s, const char *gate
         jw_end_arr(w);
 }
 
-/* Root, because /etc/hosts can only be rewritten in place by root; but a root that may do nothing else. The seccomp profile is the node's
- * own choice (kubelet: seccompDefault): the runtime's default one makes each container start about a tenth dearer, while workloads wait. */
+/* Root, because /etc/hosts can only be rewritten in place by root; but a root that may do nothing else. The
+ * seccomp profile is the node's own choice (kubelet: seccompDefault): the runtime's default one makes each
+ * container start about a tenth dearer, while workloads wait. */
 static void security(struct jw *w) {
         jw_obj(w, "securityContext");
         jw_int(w, "runAsUser", 0);
@@ -98,7 +100,9 @@ static void security(struct jw *w) {
 }
 
 /* Where nvidia-imex keeps its state and statistics; the rest of the file system is read-only. */
-static const struct { const char *name, *path; } scratch[] = { { "imex-run", "/var/run/nvidia-imex" }, { "imex-log", "/var/log" } };
+static const struct {
+        const char *name, *path;
+} scratch[] = { { "imex-run", "/var/run/nvidia-imex" }, { "imex-log", "/var/log" } };
 
 static void container(struct jw *w, const struct objects_settings *s, const char *gates, int64_t max_nodes) {
         jw_obj(w, NULL);
@@ -138,7 +142,8 @@ static void container(struct jw *w, const struct objects_settings *s, const char
         jw_end_obj(w);
 }
 
-static void pod_spec(struct jw *w, const struct objects_settings *s, const char *uid, const char *gates, int64_t max_nodes) {
+static void pod_spec(struct jw *w, const struct objects_settings *s, const char *uid, const char *gates,
+                     int64_t max_nodes) {
         static const char *const effects[] = { "NoSchedule", "NoExecute", "PreferNoSchedule" };
         struct buf name = BUF_INIT(256);
         objects_daemon_name(uid, &name);
@@ -193,8 +198,8 @@ static void pod_spec(struct jw *w, const struct objects_settings *s, const char 
         buf_done(&name);
 }
 
-static void daemonset(const struct objects_settings *s, const char *uid, const char *gates, int64_t max_nodes, const char *hash,
-                      struct buf *out) {
+static void daemonset(const struct objects_settings *s, const char *uid, const char *gates, int64_t max_nodes,
+                      const char *hash, struct buf *out) {
         struct jw w = JW(out);
         struct buf name = BUF_INIT(256);
         objects_daemon_name(uid, &name);
@@ -210,7 +215,8 @@ static void daemonset(const struct objects_settings *s, const char *uid, const c
         jw_obj(&w, "selector");
         label(&w, "matchLabels", uid);
         jw_end_obj(&w);
-        /* A changed template must not restart the daemons of a living domain: the controller replaces pods when nobody uses them. */
+        /* A changed template must not restart the daemons of a living domain: the controller replaces pods
+         * when nobody uses them. */
         jw_obj(&w, "updateStrategy");
         jw_str(&w, "type", "OnDelete");
         jw_end_obj(&w);
@@ -226,14 +232,16 @@ static void daemonset(const struct objects_settings *s, const char *uid, const c
         buf_done(&name);
 }
 
-void objects_template_hash(const struct objects_settings *s, const char *uid, const char *gates, int64_t max_nodes, char ret[static 17]) {
+void objects_template_hash(const struct objects_settings *s, const char *uid, const char *gates,
+                           int64_t max_nodes, char ret[static 17]) {
         struct buf b = BUF_INIT(1 << 16);
         daemonset(s, uid, gates, max_nodes, "", &b);
         snprintf(ret, 17, "%016" PRIx64, str_fnv64(buf_str(&b), b.n));
         buf_done(&b);
 }
 
-void objects_daemonset(const struct objects_settings *s, const char *uid, const char *gates, int64_t max_nodes, struct buf *out) {
+void objects_daemonset(const struct objects_settings *s, const char *uid, const char *gates,
+                       int64_t max_nodes, struct buf *out) {
         char hash[17];
         objects_template_hash(s, uid, gates, max_nodes, hash);
         daemonset(s, uid, gates, max_nodes, hash, out);
@@ -268,8 +276,8 @@ static void rct_labels(struct jw *w, const char *uid, const char *target) {
         jw_map(w, "labels", (const struct jd_pair[]){ { CD_LABEL, uid }, { CD_LABEL_TARGET, target } }, 2);
 }
 
-void objects_rct(const char *resource_api, const char *ns, const char *name, const struct kube_meta *domain, const char *target,
-                 const char *mode, struct buf *out) {
+void objects_rct(const char *resource_api, const char *ns, const char *name, const struct kube_meta *domain,
+                 const char *target, const char *mode, struct buf *out) {
         struct jw w = JW(out);
         struct buf api = BUF_INIT(64);
         buf_addf(&api, "resource.k8s.io/%s", resource_api);
@@ -284,7 +292,8 @@ void objects_rct(const char *resource_api, const char *ns, const char *name, con
         jw_obj(&w, "spec");
         /* So that Prepare of a daemon's claim, which all others wait for, needs no look-up. */
         if (is_daemon(target)) {
-                const struct jd_pair of[] = { { CD_ANNOTATION_NAME, domain->name }, { CD_ANNOTATION_NAMESPACE, domain->ns } };
+                const struct jd_pair of[] = { { CD_ANNOTATION_NAME, domain->name },
+                                              { CD_ANNOTATION_NAMESPACE, domain->ns } };
                 jw_obj(&w, "metadata");
                 jw_map(&w, "annotations", of, ARRAY_LEN(of));
                 jw_end_obj(&w);
@@ -301,7 +310,8 @@ void objects_rct(const char *resource_api, const char *ns, const char *name, con
         jw_end_arr(&w);
         jw_obj(&w, "opaque");
         jw_str(&w, "driver", CD_DRIVER);
-        /* Sorted, as server-side apply stores them: the spec is immutable to the byte, and an apply must find it unchanged. */
+        /* Sorted, as server-side apply stores them: the spec is immutable to the byte, and an apply must find
+         * it unchanged. */
         jw_obj(&w, "parameters");
         if (!is_daemon(target))
                 jw_str(&w, "allocationMode", mode);
@@ -323,10 +333,12 @@ bool objects_rct_matches(const struct rct *r, const char *uid, const char *targe
         struct err e;
         struct arena *a = arena_new(256);
         bool same = r->n_requests == 1 && streq(r->requests[0].name, request_of(target)) &&
-                    streq(r->requests[0].device_class, class_of(target)) && r->n_configs == 1 && r->configs[0].n_requests == 1 &&
-                    streq(r->configs[0].requests[0], request_of(target)) && streq(r->configs[0].driver, CD_DRIVER) &&
+                    streq(r->requests[0].device_class, class_of(target)) && r->n_configs == 1 &&
+                    r->configs[0].n_requests == 1 && streq(r->configs[0].requests[0], request_of(target)) &&
+                    streq(r->configs[0].driver, CD_DRIVER) &&
                     opaque_decode(r->configs[0].parameters, true, a, &cfg, &e) == 0 &&
-                    cfg.kind == (is_daemon(target) ? OPAQUE_DAEMON : OPAQUE_CHANNEL) && streq(cfg.domain_id, uid) &&
+                    cfg.kind == (is_daemon(target) ? OPAQUE_DAEMON : OPAQUE_CHANNEL) &&
+                    streq(cfg.domain_id, uid) &&
                     (is_daemon(target) || streq(str_or(cfg.allocation_mode, "Single"), mode));
         arena_free(a);
         return same;
@@ -352,7 +364,8 @@ static void finalizers(struct jw *w, const char *const *list, size_t n, bool add
 void objects_adopt(const struct compute_domain *cd, const char *mode, struct buf *out) {
         struct jw w = JW(out);
         patch_head(&w, &cd->o.meta);
-        jw_str(&w, "resourceVersion", cd->o.meta.rv); /* a list is replaced as a whole: somebody's new finalizer must not get lost */
+        jw_str(&w, "resourceVersion",
+               cd->o.meta.rv); /* a list is replaced as a whole: somebody's new finalizer must not get lost */
         finalizers(&w, cd->finalizers, cd->n_finalizers, true);
         jw_map(&w, "annotations", (const struct jd_pair[]){ { CD_ANNOTATION_MODE, mode } }, 1);
         jw_end_obj(&w);

@@ -28,16 +28,20 @@ struct objects_settings {
 /* "computedomain-daemon-<uid>": the DaemonSet and the claim template of its pods. */
 void objects_daemon_name(const char *uid, struct buf *out);
 
-/* The DaemonSet of a domain, for server-side apply. `gates` and `max_nodes` may differ from the settings: all daemons of a living domain
- * need the same. */
-void objects_daemonset(const struct objects_settings *s, const char *uid, const char *gates, int64_t max_nodes, struct buf *out);
+/* The DaemonSet of a domain, for server-side apply. `gates` and `max_nodes` may differ from the settings: all
+ * daemons of a living domain need the same. */
+void objects_daemonset(const struct objects_settings *s, const char *uid, const char *gates,
+                       int64_t max_nodes, struct buf *out);
 /* The value of annotation CD_ANNOTATION_TEMPLATE that objects_daemonset() writes. */
-void objects_template_hash(const struct objects_settings *s, const char *uid, const char *gates, int64_t max_nodes, char ret[static 17]);
+void objects_template_hash(const struct objects_settings *s, const char *uid, const char *gates,
+                           int64_t max_nodes, char ret[static 17]);
 
-/* A claim template, to be created; target CD_TARGET_DAEMON or CD_TARGET_WORKLOAD, mode only for the latter. */
-void objects_rct(const char *resource_api, const char *ns, const char *name, const struct kube_meta *domain, const char *target,
-                 const char *mode, struct buf *out);
-/* Does it ask for what objects_rct() would write? Labels and finalizer are not looked at: they can be repaired. */
+/* A claim template, to be created; target CD_TARGET_DAEMON or CD_TARGET_WORKLOAD, mode only for the latter.
+ */
+void objects_rct(const char *resource_api, const char *ns, const char *name, const struct kube_meta *domain,
+                 const char *target, const char *mode, struct buf *out);
+/* Does it ask for what objects_rct() would write? Labels and finalizer are not looked at: they can be
+ * repaired. */
 bool objects_rct_matches(const struct rct *r, const char *uid, const char *target, const char *mode);
 /* Patch that brings labels and finalizer of a claim template back. */
 void objects_rct_repair(const struct rct *r, const char *uid, const char *target, struct buf *out);
@@ -51,14 +55,17 @@ void objects_clique_labels(const char *uid, const char *clique_id, struct buf *o
 /* Merge patch of the status subresource. */
 void objects_status(const struct compute_domain *cd, const struct verdict *v, struct buf *out);
 
-/* Merge patch that takes a ComputeDomain in: our finalizer beside the others, and the mode that it is formed in. */
+/* Merge patch that takes a ComputeDomain in: our finalizer beside the others, and the mode that it is formed
+ * in. */
 void objects_adopt(const struct compute_domain *cd, const char *mode, struct buf *out);
 
 /* Merge patch that removes our finalizer and keeps the others. */
 void objects_release(const struct kube_meta *m, const char *const *finalizers, size_t n, struct buf *out);
 
-/* The same for a ComputeDomain without spec, which today's schema would refuse in any write: gives it a spec that passes. */
-void objects_release_specless(const struct kube_meta *m, const char *const *finalizers, size_t n, struct buf *out);
+/* The same for a ComputeDomain without spec, which today's schema would refuse in any write: gives it a spec
+ * that passes. */
+void objects_release_specless(const struct kube_meta *m, const char *const *finalizers, size_t n,
+                              struct buf *out);
 
 /* Merge patch of a Node: the members whose `set_` is true; NULL removes. */
 struct objects_node_patch {

@@ -16,9 +16,9 @@ struct opaque_config {
         const char *allocation_mode; /* channel: "", "Single" or "All" when strict; never NULL */
 };
 
-/* Strict (Prepare, labelling): unknown and duplicate fields, foreign apiVersion or kind, a domainID that is no UID and an unknown
- * allocationMode are ERR_INVALID with a sentence for the user. Lenient (Unprepare): whatever can be read is; fails only when it is no JSON
- * object of our kinds. */
+/* Strict (Prepare, labelling): unknown and duplicate fields, foreign apiVersion or kind, a domainID that is
+ * no UID and an unknown allocationMode are ERR_INVALID with a sentence for the user. Lenient (Unprepare):
+ * whatever can be read is; fails only when it is no JSON object of our kinds. */
 int opaque_decode(struct str json, bool strict, struct arena *a, struct opaque_config *ret, struct err *e);
 
 #endif

@@ -15,8 +15,8 @@ const char *rules_label(const char *current, const struct rules_claim *claims, s
         return oldest ? oldest->domain_uid : NULL;
 }
 
-bool rules_gpu_label(bool enabled, const char *current, const char *ours, const char *clique, const char **ret_label,
-                     const char **ret_ours) {
+bool rules_gpu_label(bool enabled, const char *current, const char *ours, const char *clique,
+                     const char **ret_label, const char **ret_ours) {
         bool is_ours = current && streq(current, ours);
         *ret_label = current;
         *ret_ours = ours;
@@ -58,8 +58,10 @@ static bool is_member(const char *const *members, size_t n, const char *node) {
         return false;
 }
 
-/* The lowest index that was never used, else the one that has been free for longest, else -1. `taken` holds what nobody else may get. */
-static int64_t take_free(const struct rules_slot *taken, size_t n, const int64_t *freed, size_t n_freed, int64_t max_nodes) {
+/* The lowest index that was never used, else the one that has been free for longest, else -1. `taken` holds
+ * what nobody else may get. */
+static int64_t take_free(const struct rules_slot *taken, size_t n, const int64_t *freed, size_t n_freed,
+                         int64_t max_nodes) {
         for (int64_t i = 0; i < max_nodes; i++)
                 if (!has_index(taken, n, i) && !has_i64(freed, n_freed, i))
                         return i;
@@ -69,10 +71,11 @@ static int64_t take_free(const struct rules_slot *taken, size_t n, const int64_t
         return -1;
 }
 
-void rules_indices(const struct rules_slot *held, size_t n_held, const int64_t *freed, size_t n_freed, const char *const *members,
-                   size_t n_members, int64_t max_nodes, struct arena *a, struct rules_slot *ret_slots, const int64_t **ret_freed,
-                   size_t *ret_n_freed) {
-        /* What leaves in this very step is freed in it too: its index goes to the end of the list, the last to be given again. */
+void rules_indices(const struct rules_slot *held, size_t n_held, const int64_t *freed, size_t n_freed,
+                   const char *const *members, size_t n_members, int64_t max_nodes, struct arena *a,
+                   struct rules_slot *ret_slots, const int64_t **ret_freed, size_t *ret_n_freed) {
+        /* What leaves in this very step is freed in it too: its index goes to the end of the list, the last
+         * to be given again. */
         int64_t *list = arena_alloc(a, (n_freed + n_held + 1) * sizeof *list);
         size_t n_list = 0;
         for (size_t i = 0; i < n_freed; i++)
@@ -84,8 +87,8 @@ void rules_indices(const struct rules_slot *held, size_t n_held, const int64_t *
                 ret_slots[i] = (struct rules_slot){ members[i], keeps ? s->index : -1 };
         }
         for (size_t i = 0; i < n_held; i++)
-                if (!is_member(members, n_members, held[i].node) && held[i].index >= 0 && !has_index(ret_slots, n_members, held[i].index) &&
-                    !has_i64(list, n_list, held[i].index))
+                if (!is_member(members, n_members, held[i].node) && held[i].index >= 0 &&
+                    !has_index(ret_slots, n_members, held[i].index) && !has_i64(list, n_list, held[i].index))
                         list[n_list++] = held[i].index;
         for (size_t i = 0; i < n_members; i++)
                 if (ret_slots[i].index < 0)

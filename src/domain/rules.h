@@ -1,4 +1,5 @@
-/* rules: the decisions that must never be wrong, as pure functions of lists. No I/O, no clock, no memory of their own. */
+/* rules: the decisions that must never be wrong, as pure functions of lists. No I/O, no clock, no memory of
+ * their own. */
 #ifndef DOMAIN_RULES_H
 #define DOMAIN_RULES_H
 
@@ -9,22 +10,23 @@
 #include "base/mem.h"
 #include "domain/cached.h"
 
-/* A claim that justifies the label of its domain on one node: claim_place() said so, and its domain exists in the claim's namespace and is
- * not being deleted. */
+/* A claim that justifies the label of its domain on one node: claim_place() said so, and its domain exists in
+ * the claim's namespace and is not being deleted. */
 struct rules_claim {
         const char *domain_uid, *claim_uid;
         int64_t created;
 };
 
-/* The labelling rule: whose label the node should carry, NULL for nobody's. The domain that holds the node keeps it while it is justified;
- * after that the one with the oldest claim gets it. The result points into `current` or `claims`. */
+/* The labelling rule: whose label the node should carry, NULL for nobody's. The domain that holds the node
+ * keeps it while it is justified; after that the one with the oldest claim gets it. The result points into
+ * `current` or `claims`. */
 const char *rules_label(const char *current, const struct rules_claim *claims, size_t n);
 
-/* The node label GPU_CLIQUE_LABEL. `current` is its value, `ours` what we wrote last (both NULL when absent), `clique` what the node's
- * slice states, NULL when it states nothing. True: write *ret_label and *ret_ours, where NULL removes. A value that somebody else wrote is
- * never touched. */
-bool rules_gpu_label(bool enabled, const char *current, const char *ours, const char *clique, const char **ret_label,
-                     const char **ret_ours);
+/* The node label GPU_CLIQUE_LABEL. `current` is its value, `ours` what we wrote last (both NULL when absent),
+ * `clique` what the node's slice states, NULL when it states nothing. True: write *ret_label and *ret_ours,
+ * where NULL removes. A value that somebody else wrote is never touched. */
+bool rules_gpu_label(bool enabled, const char *current, const char *ours, const char *clique,
+                     const char **ret_label, const char **ret_ours);
 
 /* An index held by a node. */
 struct rules_slot {
@@ -32,16 +34,18 @@ struct rules_slot {
         int64_t index; /* -1 in the result: the clique is full */
 };
 
-/* The index rule. `held` are the entries of the clique as they are, `freed` the indices that were used before, longest free first,
- * `members` the nodes that shall have an index, without duplicates. Fills ret_slots (n_members elements, same order) and *ret_freed with
- * the new list of freed indices (arena). Whoever holds an index keeps it, unless two hold the same one: then the first in `held` does. */
-void rules_indices(const struct rules_slot *held, size_t n_held, const int64_t *freed, size_t n_freed, const char *const *members,
-                   size_t n_members, int64_t max_nodes, struct arena *a, struct rules_slot *ret_slots, const int64_t **ret_freed,
-                   size_t *ret_n_freed);
+/* The index rule. `held` are the entries of the clique as they are, `freed` the indices that were used
+ * before, longest free first, `members` the nodes that shall have an index, without duplicates. Fills
+ * ret_slots (n_members elements, same order) and *ret_freed with the new list of freed indices (arena).
+ * Whoever holds an index keeps it, unless two hold the same one: then the first in `held` does. */
+void rules_indices(const struct rules_slot *held, size_t n_held, const int64_t *freed, size_t n_freed,
+                   const char *const *members, size_t n_members, int64_t max_nodes, struct arena *a,
+                   struct rules_slot *ret_slots, const int64_t **ret_freed, size_t *ret_n_freed);
 
-/* Is this daemon pod to be deleted, so that the DaemonSet makes one by its present template? Never where a channel of the domain is
- * allocated and the daemon may have run, because a workload may be using it. The kubelet tells late that a pod runs, so a pod that is on a
- * node counts as running unless it has said why it does not, or has said nothing for RULES_UNSTARTED_S. `now` in seconds since 1970. */
+/* Is this daemon pod to be deleted, so that the DaemonSet makes one by its present template? Never where a
+ * channel of the domain is allocated and the daemon may have run, because a workload may be using it. The
+ * kubelet tells late that a pod runs, so a pod that is on a node counts as running unless it has said why it
+ * does not, or has said nothing for RULES_UNSTARTED_S. `now` in seconds since 1970. */
 enum { RULES_UNSTARTED_S = 60 };
 bool rules_replace_daemon(const struct pod *p, const char *template_hash, bool node_wanted, int64_t now);
 

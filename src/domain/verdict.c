@@ -49,8 +49,8 @@ static size_t count_staying(const struct formation *f) {
         return n;
 }
 
-static void condition_ready(const struct compute_domain *cd, const struct formation *f, const struct verdict_problem *problem,
-                            struct arena *a, struct verdict *v) {
+static void condition_ready(const struct compute_domain *cd, const struct formation *f,
+                            const struct verdict_problem *problem, struct arena *a, struct verdict *v) {
         static const struct {
                 enum formation_why why;
                 const char *reason;
@@ -75,11 +75,12 @@ static void condition_ready(const struct compute_domain *cd, const struct format
                 }
         if (any(f, FORMATION_STARTING)) {
                 c->reason = "NodesNotReady";
-                c->message = formation_text(a, "%lld of %zu nodes are ready. %s", (long long)v->nodes_ready, count_staying(f),
-                                            name_them(f, FORMATION_STARTING, a));
+                c->message = formation_text(a, "%lld of %zu nodes are ready. %s", (long long)v->nodes_ready,
+                                            count_staying(f), name_them(f, FORMATION_STARTING, a));
         } else if ((int64_t)v->n_nodes < cd->num_nodes) {
                 c->reason = "NodesMissing";
-                c->message = formation_text(a, "%zu nodes have joined, spec.numNodes asks for %lld", v->n_nodes, (long long)cd->num_nodes);
+                c->message = formation_text(a, "%zu nodes have joined, spec.numNodes asks for %lld",
+                                            v->n_nodes, (long long)cd->num_nodes);
         } else if (!v->n_nodes) {
                 c->status = "True";
                 c->reason = "NoNodes";
@@ -87,7 +88,8 @@ static void condition_ready(const struct compute_domain *cd, const struct format
         } else {
                 c->status = "True";
                 c->reason = "AllNodesReady";
-                c->message = v->n_nodes == 1 ? "The only node is ready" : formation_text(a, "All %zu nodes are ready", v->n_nodes);
+                c->message = v->n_nodes == 1 ? "The only node is ready"
+                                             : formation_text(a, "All %zu nodes are ready", v->n_nodes);
         }
 }
 
@@ -113,8 +115,8 @@ static void condition_peers(const struct formation *f, struct arena *a, struct v
                 if (n_bad++ >= NAMED_AT_MOST)
                         continue;
                 if (m->why == FORMATION_READY && m->peers_connected >= 0)
-                        buf_addf(&missing, "%s%s: connected to %lld of %lld peers", missing.n ? "; " : "", m->node,
-                                 (long long)m->peers_connected, (long long)want);
+                        buf_addf(&missing, "%s%s: connected to %lld of %lld peers", missing.n ? "; " : "",
+                                 m->node, (long long)m->peers_connected, (long long)want);
                 else
                         buf_addf(&missing, "%s%s: not known", missing.n ? "; " : "", m->node);
         }
@@ -128,7 +130,8 @@ static void condition_peers(const struct formation *f, struct arena *a, struct v
         } else {
                 c->status = n_bad ? "False" : "True";
                 c->reason = n_bad ? "PeersMissing" : "AllConnected";
-                c->message = n_bad ? arena_strdup(a, buf_str(&missing)) : "All IMEX daemons have found each other";
+                c->message =
+                        n_bad ? arena_strdup(a, buf_str(&missing)) : "All IMEX daemons have found each other";
         }
         buf_done(&missing);
 }
@@ -146,11 +149,13 @@ static bool same_nodes(const struct compute_domain *cd, const struct verdict *v)
         if (cd->n_nodes != v->n_nodes)
                 return false;
         for (size_t i = 0; i < v->n_nodes; i++) {
-                const struct cd_node *now = &v->nodes[i], *was = streq(cd->nodes[i].name, now->name)
-                                                                         ? &cd->nodes[i]
-                                                                         : node_at(cd->nodes, cd->n_nodes, now->name);
-                if (!was || !streq(str_or(was->ip, ""), now->ip) || !streq(str_or(was->clique_id, ""), now->clique_id) ||
-                    !streq(was->status, now->status) || was->index != now->index)
+                const struct cd_node *now = &v->nodes[i],
+                                     *was = streq(cd->nodes[i].name, now->name)
+                                                    ? &cd->nodes[i]
+                                                    : node_at(cd->nodes, cd->n_nodes, now->name);
+                if (!was || !streq(str_or(was->ip, ""), now->ip) ||
+                    !streq(str_or(was->clique_id, ""), now->clique_id) || !streq(was->status, now->status) ||
+                    was->index != now->index)
                         return false;
         }
         return true;
@@ -159,13 +164,15 @@ static bool same_nodes(const struct compute_domain *cd, const struct verdict *v)
 static bool same_conditions(const struct compute_domain *cd, const struct verdict *v) {
         for (size_t i = 0; i < v->n_conditions; i++) {
                 const struct cd_condition *now = &v->conditions[i], *was = condition_at(cd, now->type);
-                if (!was || !streq(was->status, now->status) || !streq(was->reason, now->reason) || !streq(was->message, now->message) ||
+                if (!was || !streq(was->status, now->status) || !streq(was->reason, now->reason) ||
+                    !streq(was->message, now->message) ||
                     was->observed_generation != now->observed_generation)
                         return false;
         }
         if (!v->has_nodes)
                 return true;
-        return cd->nodes_ready == v->nodes_ready && cd->nodes_wanted == v->nodes_wanted && cd->cliques == v->cliques;
+        return cd->nodes_ready == v->nodes_ready && cd->nodes_wanted == v->nodes_wanted &&
+               cd->cliques == v->cliques;
 }
 
 /* What follows from the conditions and from what the object says. */
@@ -175,13 +182,17 @@ static void conclude(const struct compute_domain *cd, bool conditions, int64_t n
                 struct cd_condition *c = &v->conditions[i];
                 const struct cd_condition *was = condition_at(cd, c->type);
                 c->observed_generation = cd->o.meta.generation;
-                c->last_transition = was && streq(was->status, c->status) && was->last_transition ? was->last_transition : now;
+                c->last_transition = was && streq(was->status, c->status) && was->last_transition
+                                             ? was->last_transition
+                                             : now;
         }
-        v->changed = !streq(cd->status, v->status) || !same_nodes(cd, v) || (conditions && !same_conditions(cd, v));
+        v->changed = !streq(cd->status, v->status) || !same_nodes(cd, v) ||
+                     (conditions && !same_conditions(cd, v));
 }
 
-void verdict_make(const struct compute_domain *cd, const struct formation *f, const struct verdict_problem *problem, bool conditions,
-                  int64_t now, struct arena *a, struct verdict *ret) {
+void verdict_make(const struct compute_domain *cd, const struct formation *f,
+                  const struct verdict_problem *problem, bool conditions, int64_t now, struct arena *a,
+                  struct verdict *ret) {
         *ret = (struct verdict){ .nodes = arena_alloc(a, (f->n_members + 1) * sizeof *ret->nodes),
                                  .cliques = count_cliques(f),
                                  .has_nodes = true,
@@ -192,7 +203,8 @@ void verdict_make(const struct compute_domain *cd, const struct formation *f, co
                 ret->nodes_wanted += m->wanted;
                 if (!m->listed)
                         continue;
-                ret->nodes[ret->n_nodes++] = (struct cd_node){ m->node, m->ip, m->clique, ready ? "Ready" : "NotReady", m->written };
+                ret->nodes[ret->n_nodes++] = (struct cd_node){ m->node, m->ip, m->clique,
+                                                               ready ? "Ready" : "NotReady", m->written };
                 ret->nodes_ready += ready;
         }
         if (cd->num_nodes > 0)
@@ -202,12 +214,15 @@ void verdict_make(const struct compute_domain *cd, const struct formation *f, co
         conclude(cd, conditions, now, ret);
 }
 
-void verdict_make_host(const struct compute_domain *cd, const struct host *hosts, size_t n_hosts, const struct verdict_problem *problem,
-                       bool conditions, int64_t now, struct arena *a, struct verdict *ret) {
+void verdict_make_host(const struct compute_domain *cd, const struct host *hosts, size_t n_hosts,
+                       const struct verdict_problem *problem, bool conditions, int64_t now, struct arena *a,
+                       struct verdict *ret) {
         *ret = (struct verdict){ .n_conditions = 2, .warns = problem->reason != NULL };
-        ret->conditions[0] = (struct cd_condition){ "Ready", problem->reason ? "False" : "True", .reason = "Admitted",
-                                                    .message = "Admitted, and the claim template for its pods exists. This says nothing "
-                                                               "about the IMEX of the hosts" };
+        ret->conditions[0] = (struct cd_condition){
+                "Ready", problem->reason ? "False" : "True", .reason = "Admitted",
+                .message = "Admitted, and the claim template for its pods exists. This says nothing "
+                           "about the IMEX of the hosts"
+        };
         if (problem->reason) {
                 ret->conditions[0].reason = problem->reason;
                 ret->conditions[0].message = problem->message;
@@ -216,22 +231,24 @@ void verdict_make_host(const struct compute_domain *cd, const struct host *hosts
         conclude(cd, conditions, now, ret);
 }
 
-void verdict_make_other(const struct compute_domain *cd, const struct imex_mode *mode, bool conditions, int64_t now, struct arena *a,
-                        struct verdict *ret) {
+void verdict_make_other(const struct compute_domain *cd, const struct imex_mode *mode, bool conditions,
+                        int64_t now, struct arena *a, struct verdict *ret) {
         *ret = (struct verdict){ .n_conditions = 1, .warns = true };
         ret->conditions[0] = (struct cd_condition){
                 "Ready",
                 "False",
                 "OtherMode",
                 formation_text(a,
-                               "Formed in IMEX mode %s; the driver runs in %s now (%s) and does nothing more for this ComputeDomain but "
+                               "Formed in IMEX mode %s; the driver runs in %s now (%s) and does nothing more "
+                               "for this ComputeDomain but "
                                "delete it: delete it when its pods are gone and create it anew",
                                mode_other_name(mode), mode->name, mode->chosen_by),
         };
         conclude(cd, conditions, now, ret);
 }
 
-static void add(struct verdict_event *list, size_t *n, bool warning, const char *reason, const char *message) {
+static void add(struct verdict_event *list, size_t *n, bool warning, const char *reason,
+                const char *message) {
         list[(*n)++] = (struct verdict_event){ warning, reason, message };
 }
 
@@ -242,7 +259,8 @@ static const struct formation_member *member_at(const struct formation *f, const
         return NULL;
 }
 
-/* What happened to many nodes in one step is one Event, or a domain of a thousand nodes would tell two thousand while it forms. */
+/* What happened to many nodes in one step is one Event, or a domain of a thousand nodes would tell two
+ * thousand while it forms. */
 struct news {
         const char *reason, *one, *many; /* "Node %s <one>", "%zu nodes <many>: ..." */
         struct buf names;
@@ -252,7 +270,8 @@ struct news {
 
 enum { NAMED_IN_NEWS = 18 };
 
-static void gather_news(struct news *w, struct arena *a, const char *node, const char *short_detail, const char *long_detail) {
+static void gather_news(struct news *w, struct arena *a, const char *node, const char *short_detail,
+                        const char *long_detail) {
         if (w->n++ == 0)
                 w->only = formation_text(a, "Node %s %s%s", node, w->one, long_detail);
         if (w->n <= NAMED_IN_NEWS)
@@ -264,35 +283,41 @@ static void tell_news(struct news *w, struct arena *a, struct verdict_event *lis
                 buf_addf(&w->names, " and %zu more", w->n - NAMED_IN_NEWS);
         if (w->n)
                 add(list, n, false, w->reason,
-                    w->n == 1 ? w->only : formation_text(a, "%zu nodes %s: %s", w->n, w->many, buf_str(&w->names)));
+                    w->n == 1 ? w->only
+                              : formation_text(a, "%zu nodes %s: %s", w->n, w->many, buf_str(&w->names)));
         buf_done(&w->names);
 }
 
 static void joined(struct news *w, struct arena *a, const struct cd_node *now) {
         if (*now->clique_id)
                 gather_news(w, a, now->name, formation_text(a, " (index %lld)", (long long)now->index),
-                            formation_text(a, " clique %s with index %lld", now->clique_id, (long long)now->index));
+                            formation_text(a, " clique %s with index %lld", now->clique_id,
+                                           (long long)now->index));
         else
-                gather_news(w, a, now->name, " (no fabric)", "; it has no fabric, so its pods get no channel");
+                gather_news(w, a, now->name, " (no fabric)",
+                            "; it has no fabric, so its pods get no channel");
 }
 
-static void node_warning(const struct cd_node *was, const struct cd_node *now, const struct formation_member *m, struct arena *a,
-                         struct verdict_event *list, size_t *n) {
+static void node_warning(const struct cd_node *was, const struct cd_node *now,
+                         const struct formation_member *m, struct arena *a, struct verdict_event *list,
+                         size_t *n) {
         if (was->index != now->index || !streq(was->clique_id, now->clique_id))
                 add(list, n, true, "NodeMoved",
-                    formation_text(a, "Node %s has moved from clique %s, index %lld to clique %s, index %lld", now->name,
-                                   str_or(was->clique_id, "none"), (long long)was->index, str_or(now->clique_id, "none"),
-                                   (long long)now->index));
+                    formation_text(a, "Node %s has moved from clique %s, index %lld to clique %s, index %lld",
+                                   now->name, str_or(was->clique_id, "none"), (long long)was->index,
+                                   str_or(now->clique_id, "none"), (long long)now->index));
         if (streq(now->status, "Ready") || !streq(was->status, "Ready"))
                 return;
         if (m->why == FORMATION_LOST)
-                add(list, n, true, "NodeLost", formation_text(a, "Node %s is lost: %s", now->name, m->message));
+                add(list, n, true, "NodeLost",
+                    formation_text(a, "Node %s is lost: %s", now->name, m->message));
         else
-                add(list, n, true, "NodeNotReady", formation_text(a, "Node %s is not ready any more: %s", now->name, m->message));
+                add(list, n, true, "NodeNotReady",
+                    formation_text(a, "Node %s is not ready any more: %s", now->name, m->message));
 }
 
-static size_t node_events(const struct compute_domain *cd, const struct formation *f, const struct verdict *v, struct arena *a,
-                          struct verdict_event *list) {
+static size_t node_events(const struct compute_domain *cd, const struct formation *f, const struct verdict *v,
+                          struct arena *a, struct verdict_event *list) {
         struct news in = { "NodeJoined", "has joined", "have joined", BUF_INIT(8192), NULL, 0 };
         struct news ready = { "NodeReady", "is ready", "are ready", BUF_INIT(8192), NULL, 0 };
         struct news left = { "NodeLeft", "has left", "have left", BUF_INIT(8192), NULL, 0 };
@@ -315,12 +340,15 @@ static size_t node_events(const struct compute_domain *cd, const struct formatio
         return n;
 }
 
-/* That the hosts' IMEX fails a domain in use, or does so no more, also when nobody knew for a while in between. */
-static void host_event(const struct compute_domain *cd, const struct verdict *v, struct verdict_event *list, size_t *n) {
+/* That the hosts' IMEX fails a domain in use, or does so no more, also when nobody knew for a while in
+ * between. */
+static void host_event(const struct compute_domain *cd, const struct verdict *v, struct verdict_event *list,
+                       size_t *n) {
         for (size_t i = 0; i < v->n_conditions; i++) {
                 const struct cd_condition *now = &v->conditions[i], *was = condition_at(cd, now->type);
                 bool bad = streq(now->status, "False"), good = streq(now->status, "True");
-                bool changed = !was || !streq(was->status, now->status), used = was && !streq(was->reason, HOST_HEALTH_UNUSED);
+                bool changed = !was || !streq(was->status, now->status),
+                     used = was && !streq(was->reason, HOST_HEALTH_UNUSED);
                 if (streq(now->type, "HostIMEXHealthy") && changed && (bad || (good && used)))
                         add(list, n, bad, now->reason, now->message);
         }
@@ -333,9 +361,10 @@ static bool has_reason(const struct verdict_event *list, size_t n, const char *r
         return false;
 }
 
-size_t verdict_events(const struct compute_domain *cd, const struct formation *f, const struct verdict *v, struct arena *a,
-                      struct verdict_event **ret) {
-        struct verdict_event *list = arena_alloc(a, (2 * v->n_nodes + 3 + v->n_conditions + 2) * sizeof *list);
+size_t verdict_events(const struct compute_domain *cd, const struct formation *f, const struct verdict *v,
+                      struct arena *a, struct verdict_event **ret) {
+        struct verdict_event *list =
+                arena_alloc(a, (2 * v->n_nodes + 3 + v->n_conditions + 2) * sizeof *list);
         size_t n = v->has_nodes ? node_events(cd, f, v, a, list) : 0;
         const struct cd_condition *now = &v->conditions[0], *was = condition_at(cd, now->type);
         if (v->warns && !has_reason(list, n, now->reason) &&

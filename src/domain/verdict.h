@@ -1,5 +1,5 @@
-/* verdict: what the status of a ComputeDomain says about a formation, or about the hosts' own IMEX, and what Events tell of the change.
- * Pure. */
+/* verdict: what the status of a ComputeDomain says about a formation, or about the hosts' own IMEX, and what
+ * Events tell of the change. Pure. */
 #ifndef DOMAIN_VERDICT_H
 #define DOMAIN_VERDICT_H
 
@@ -10,7 +10,8 @@
 #include "domain/host_health.h"
 #include "domain/mode.h"
 
-/* Something that concerns the domain as a whole. The first of a list that applies becomes the reason of the condition Ready. */
+/* Something that concerns the domain as a whole. The first of a list that applies becomes the reason of the
+ * condition Ready. */
 struct verdict_problem {
         const char *reason, *message; /* reason NULL: none */
 };
@@ -22,34 +23,38 @@ struct verdict {
         struct cd_node *nodes;
         size_t n_nodes;
         int64_t nodes_ready, nodes_wanted, cliques;
-        bool has_nodes;                                     /* nodes and their counts are ours to write */
-        struct cd_condition conditions[VERDICT_CONDITIONS]; /* Ready, then PeersConnected or HostIMEXHealthy */
+        bool has_nodes; /* nodes and their counts are ours to write */
+        struct cd_condition
+                conditions[VERDICT_CONDITIONS]; /* Ready, then PeersConnected or HostIMEXHealthy */
         size_t n_conditions;
         bool warns;   /* the reason of Ready is something a person should look at */
         bool changed; /* it differs from what the object says */
 };
 
-/* Of a domain whose IMEX daemons we run. `now` in seconds since 1970, for transitions. `conditions` false: the server's schema drops what
- * the Go driver's does not have, so differences there do not count. */
-void verdict_make(const struct compute_domain *cd, const struct formation *f, const struct verdict_problem *problem, bool conditions,
-                  int64_t now, struct arena *a, struct verdict *ret);
+/* Of a domain whose IMEX daemons we run. `now` in seconds since 1970, for transitions. `conditions` false:
+ * the server's schema drops what the Go driver's does not have, so differences there do not count. */
+void verdict_make(const struct compute_domain *cd, const struct formation *f,
+                  const struct verdict_problem *problem, bool conditions, int64_t now, struct arena *a,
+                  struct verdict *ret);
 
-/* Of a domain that uses the IMEX of its hosts: Ready means that it was admitted and that its claim template exists, and nothing else; how
- * the hosts are is told beside it and holds nothing back. */
-void verdict_make_host(const struct compute_domain *cd, const struct host *hosts, size_t n_hosts, const struct verdict_problem *problem,
-                       bool conditions, int64_t now, struct arena *a, struct verdict *ret);
+/* Of a domain that uses the IMEX of its hosts: Ready means that it was admitted and that its claim template
+ * exists, and nothing else; how the hosts are is told beside it and holds nothing back. */
+void verdict_make_host(const struct compute_domain *cd, const struct host *hosts, size_t n_hosts,
+                       const struct verdict_problem *problem, bool conditions, int64_t now, struct arena *a,
+                       struct verdict *ret);
 
-/* Of a domain that was formed in another mode than `mode`, in which the controller runs now: not ready; what its status says of nodes
- * stays, because nobody looks after them any more. */
-void verdict_make_other(const struct compute_domain *cd, const struct imex_mode *mode, bool conditions, int64_t now, struct arena *a,
-                        struct verdict *ret);
+/* Of a domain that was formed in another mode than `mode`, in which the controller runs now: not ready; what
+ * its status says of nodes stays, because nobody looks after them any more. */
+void verdict_make_other(const struct compute_domain *cd, const struct imex_mode *mode, bool conditions,
+                        int64_t now, struct arena *a, struct verdict *ret);
 
 struct verdict_event {
         bool warning;
         const char *reason, *message;
 };
-/* What a person would want to know of the step from what the object says to the verdict. Returns the number; *ret is from the arena. */
-size_t verdict_events(const struct compute_domain *cd, const struct formation *f, const struct verdict *v, struct arena *a,
-                      struct verdict_event **ret);
+/* What a person would want to know of the step from what the object says to the verdict. Returns the number;
+ * *ret is from the arena. */
+size_t verdict_events(const struct compute_domain *cd, const struct formation *f, const struct verdict *v,
+                      struct arena *a, struct verdict_event **ret);
 
 #endif

@@ -56,7 +56,8 @@ static void on_cancel(void *u, struct grpc_call *grpc) {
                 arena_free(call->arena);
 }
 
-void dra_call_start(const struct dra_plugin_ops *ops, void *u, bool prepare, struct grpc_call *grpc, struct str message) {
+void dra_call_start(const struct dra_plugin_ops *ops, void *u, bool prepare, struct grpc_call *grpc,
+                    struct str message) {
         _cleanup_(arena_freep) struct arena *a = arena_new(1024);
         struct dra_claim *claims;
         struct err e;
@@ -66,7 +67,13 @@ void dra_call_start(const struct dra_plugin_ops *ops, void *u, bool prepare, str
                 return;
         }
         struct dra_call *call = arena_alloc(a, sizeof(*call));
-        *call = (struct dra_call){ .arena = TAKE(a), .ops = ops, .u = u, .grpc = grpc, .prepare = prepare, .n = n, .unfinished = n };
+        *call = (struct dra_call){ .arena = TAKE(a),
+                                   .ops = ops,
+                                   .u = u,
+                                   .grpc = grpc,
+                                   .prepare = prepare,
+                                   .n = n,
+                                   .unfinished = n };
         call->op = arena_alloc(call->arena, n * sizeof(*call->op));
         call->result = arena_alloc(call->arena, n * sizeof(*call->result));
         for (size_t i = 0; i < n; i++) {

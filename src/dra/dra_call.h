@@ -1,5 +1,5 @@
-/* dra_call: one NodePrepareResources or NodeUnprepareResources call of the kubelet: its claims become operations, and it is
- * answered when the last one is done. */
+/* dra_call: one NodePrepareResources or NodeUnprepareResources call of the kubelet: its claims become
+ * operations, and it is answered when the last one is done. */
 #ifndef DRA_DRA_CALL_H
 #define DRA_DRA_CALL_H
 
@@ -9,6 +9,7 @@
 #include "dra/grpc_server.h"
 
 /* Owns the call from here on; `ops` outlives it. */
-void dra_call_start(const struct dra_plugin_ops *ops, void *u, bool prepare, struct grpc_call *grpc, struct str message);
+void dra_call_start(const struct dra_plugin_ops *ops, void *u, bool prepare, struct grpc_call *grpc,
+                    struct str message);
 
 #endif

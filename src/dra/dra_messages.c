@@ -15,7 +15,8 @@ static bool is_name(const char *s) {
                 return false;
         for (; s[n]; n++) {
                 char ch = s[n];
-                bool letter = (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z'), digit = ch >= '0' && ch <= '9';
+                bool letter = (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z'),
+                     digit = ch >= '0' && ch <= '9';
                 if (!(letter || digit || ch == '-' || ch == '.' || ch == '_') || n == DRA_MAX_NAME)
                         return false;
         }
@@ -27,10 +28,12 @@ static int check_claim(const Dra__Claim *c, size_t i, struct err *e) {
                 const char *what, *value;
         } members[] = { { "namespace", c->namespace_ }, { "name", c->name }, { "uid", c->uid } };
         for (size_t m = 0; m < ARRAY_LEN(members); m++) {
-                const char *problem = !*members[m].value ? "no" : !is_name(members[m].value) ? "an invalid" : NULL;
+                const char *problem = !*members[m].value           ? "no"
+                                      : !is_name(members[m].value) ? "an invalid"
+                                                                   : NULL;
                 if (problem)
-                        return err_set(e, ERR_INVALID, 0, "claim %zu ('%.64s/%.64s') has %s %s", i + 1, c->namespace_, c->name, problem,
-                                       members[m].what);
+                        return err_set(e, ERR_INVALID, 0, "claim %zu ('%.64s/%.64s') has %s %s", i + 1,
+                                       c->namespace_, c->name, problem, members[m].what);
         }
         return 0;
 }
@@ -46,7 +49,8 @@ static int check_unique(const Dra__ClaimsRequest *r, struct arena *a, struct err
         qsort(sorted, r->n_claims, sizeof(*sorted), by_uid);
         for (size_t i = 1; i < r->n_claims; i++)
                 if (by_uid(&sorted[i - 1], &sorted[i]) == 0)
-                        return err_set(e, ERR_INVALID, 0, "claim '%.64s/%.64s': the uid '%.64s' is in the request twice",
+                        return err_set(e, ERR_INVALID, 0,
+                                       "claim '%.64s/%.64s': the uid '%.64s' is in the request twice",
                                        sorted[i]->namespace_, sorted[i]->name, sorted[i]->uid);
         return 0;
 }
@@ -55,14 +59,16 @@ static int check_request(const Dra__ClaimsRequest *r, struct arena *a, struct er
         if (r->n_claims == 0)
                 return err_set(e, ERR_INVALID, 0, "the request has no claims");
         if (r->n_claims > DRA_MAX_CLAIMS)
-                return err_set(e, ERR_INVALID, 0, "the request has %zu claims, at most %d are accepted", r->n_claims, DRA_MAX_CLAIMS);
+                return err_set(e, ERR_INVALID, 0, "the request has %zu claims, at most %d are accepted",
+                               r->n_claims, DRA_MAX_CLAIMS);
         for (size_t i = 0; i < r->n_claims; i++)
                 if (check_claim(r->claims[i], i, e) < 0)
                         return -1;
         return check_unique(r, a, e);
 }
 
-int dra_messages_read_claims(struct str message, struct arena *a, struct dra_claim **ret, size_t *ret_n, struct err *e) {
+int dra_messages_read_claims(struct str message, struct arena *a, struct dra_claim **ret, size_t *ret_n,
+                             struct err *e) {
         Dra__ClaimsRequest *r = dra__claims_request__unpack(NULL, message.n, (const uint8_t *)message.p);
         if (!r)
                 return err_set(e, ERR_INVALID, 0, "the request is not a valid protobuf message");
@@ -70,9 +76,10 @@ int dra_messages_read_claims(struct str message, struct arena *a, struct dra_cla
         if (result == 0) {
                 struct dra_claim *claims = arena_alloc(a, r->n_claims * sizeof(*claims));
                 for (size_t i = 0; i < r->n_claims; i++)
-                        claims[i] = (struct dra_claim){ .namespace = arena_strdup(a, r->claims[i]->namespace_),
-                                                        .name = arena_strdup(a, r->claims[i]->name),
-                                                        .uid = arena_strdup(a, r->claims[i]->uid) };
+                        claims[i] =
+                                (struct dra_claim){ .namespace = arena_strdup(a, r->claims[i]->namespace_),
+                                                    .name = arena_strdup(a, r->claims[i]->name),
+                                                    .uid = arena_strdup(a, r->claims[i]->uid) };
                 *ret = claims;
                 *ret_n = r->n_claims;
         }
@@ -105,7 +112,8 @@ static size_t utf8_char(const unsigned char *s) {
                         return 0;
                 cp = cp << 6 | (s[i] & 0x3fU);
         }
-        bool valid = (n == 2) || (n == 3 && cp >= 0x800 && (cp < 0xd800 || cp > 0xdfff)) || (n == 4 && cp >= 0x10000 && cp <= 0x10ffff);
+        bool valid = (n == 2) || (n == 3 && cp >= 0x800 && (cp < 0xd800 || cp > 0xdfff)) ||
+                     (n == 4 && cp >= 0x10000 && cp <= 0x10ffff);
         return valid ? n : 0;
 }
 
@@ -184,7 +192,8 @@ static void pack(const ProtobufCMessage *m, struct arena *a, struct buf *out) {
         buf_add(out, packed, n);
 }
 
-void dra_messages_write_results(bool prepare, const struct dra_result *results, size_t n, struct arena *a, struct buf *out) {
+void dra_messages_write_results(bool prepare, const struct dra_result *results, size_t n, struct arena *a,
+                                struct buf *out) {
         if (prepare) {
                 Dra__NodePrepareResourcesResponse m = DRA__NODE_PREPARE_RESOURCES_RESPONSE__INIT;
                 m.n_claims = n;

@@ -72,10 +72,12 @@ static void on_registration_status(void *u, struct grpc_call *call, struct str m
                 return;
         }
         if (status->plugin_registered) {
-                Pluginregistration__RegistrationStatusResponse ok = PLUGINREGISTRATION__REGISTRATION_STATUS_RESPONSE__INIT;
+                Pluginregistration__RegistrationStatusResponse ok =
+                        PLUGINREGISTRATION__REGISTRATION_STATUS_RESPONSE__INIT;
                 reply(call, &ok.base);
         } else {
-                _cleanup_(freep) char *msg = xasprintf("the registration failed: %s", str_or(status->error, "no reason given"));
+                _cleanup_(freep) char *msg =
+                        xasprintf("the registration failed: %s", str_or(status->error, "no reason given"));
                 grpc_call_fail(call, GRPC_UNKNOWN, msg);
         }
         p->ops->registered(p->u, status->plugin_registered, status->error);
@@ -100,7 +102,8 @@ static const char *what_is_wrong(const struct dra_plugin *p) {
 
 static void on_health_check(void *u, struct grpc_call *call, struct str message) {
         struct dra_plugin *p = u;
-        Health__HealthCheckRequest *request = health__health_check_request__unpack(NULL, message.n, (const uint8_t *)message.p);
+        Health__HealthCheckRequest *request =
+                health__health_check_request__unpack(NULL, message.n, (const uint8_t *)message.p);
         if (!request) {
                 malformed(call);
                 return;
@@ -110,8 +113,8 @@ static void on_health_check(void *u, struct grpc_call *call, struct str message)
                 const char *wrong = what_is_wrong(p);
                 if (wrong)
                         log_v(4, "health check fails", kv_str("reason", wrong));
-                response.status = wrong ? HEALTH__HEALTH_CHECK_RESPONSE__SERVING_STATUS__NOT_SERVING :
-                                          HEALTH__HEALTH_CHECK_RESPONSE__SERVING_STATUS__SERVING;
+                response.status = wrong ? HEALTH__HEALTH_CHECK_RESPONSE__SERVING_STATUS__NOT_SERVING
+                                        : HEALTH__HEALTH_CHECK_RESPONSE__SERVING_STATUS__SERVING;
                 reply(call, &response.base);
         } else {
                 grpc_call_fail(call, GRPC_NOT_FOUND, "unknown service");
@@ -141,11 +144,13 @@ static int serve_health(struct dra_plugin *p, uv_loop_t *loop, int port, struct 
 static int serve_registration(struct dra_plugin *p, uv_loop_t *loop, struct err *e) {
         p->registration = grpc_server_new(loop);
         grpc_server_handle(p->registration, REGISTRATION("GetInfo"), on_get_info, p);
-        grpc_server_handle(p->registration, REGISTRATION("NotifyRegistrationStatus"), on_registration_status, p);
+        grpc_server_handle(p->registration, REGISTRATION("NotifyRegistrationStatus"), on_registration_status,
+                           p);
         return grpc_server_listen_unix(p->registration, p->registration_path, SOCKET_MODE, e);
 }
 
-int dra_plugin_new(uv_loop_t *loop, const struct dra_plugin_options *o, struct dra_plugin **ret, struct err *e) {
+int dra_plugin_new(uv_loop_t *loop, const struct dra_plugin_options *o, struct dra_plugin **ret,
+                   struct err *e) {
         if (file_mkdirs(o->plugin_dir, DIR_MODE, e) < 0)
                 return -1;
         _cleanup_(freep) char *registration_name = xasprintf("%s-reg.sock", o->driver_name);
@@ -156,7 +161,8 @@ int dra_plugin_new(uv_loop_t *loop, const struct dra_plugin_options *o, struct d
         p->ops = o->ops;
         p->u = o->u;
         p->health_port = -1;
-        if (serve_dra(p, loop, e) < 0 || serve_health(p, loop, o->health_port, e) < 0 || serve_registration(p, loop, e) < 0) {
+        if (serve_dra(p, loop, e) < 0 || serve_health(p, loop, o->health_port, e) < 0 ||
+            serve_registration(p, loop, e) < 0) {
                 dra_plugin_free(p);
                 return -1;
         }

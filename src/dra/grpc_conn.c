@@ -64,7 +64,8 @@ struct grpc_conn {
         const struct grpc_methods *methods;
         void (*wake)(void *u);
         void *u;
-        LIST_HEAD(, grpc_call) calls; /* all whose stream is open: nghttp2 does not report them when it is deleted */
+        LIST_HEAD(, grpc_call)
+        calls; /* all whose stream is open: nghttp2 does not report them when it is deleted */
         size_t buffered;
         uint64_t now_ms;
         bool inside; /* nghttp2 is on the stack and must not be entered to send or receive */
@@ -73,8 +74,10 @@ struct grpc_conn {
 
 static nghttp2_nv header(const char *name, const char *value) {
         /* nghttp2 takes copies, but does not say so in its types. */
-        return (nghttp2_nv){ .name = (uint8_t *)(uintptr_t)name, .namelen = strlen(name),
-                             .value = (uint8_t *)(uintptr_t)value, .valuelen = strlen(value) };
+        return (nghttp2_nv){ .name = (uint8_t *)(uintptr_t)name,
+                             .namelen = strlen(name),
+                             .value = (uint8_t *)(uintptr_t)value,
+                             .valuelen = strlen(value) };
 }
 
 /* Answers and their encoding. */
@@ -99,8 +102,8 @@ static char *percent_encode(const char *msg) {
         return out;
 }
 
-static nghttp2_ssize read_reply(nghttp2_session *session, int32_t stream_id, uint8_t *to, size_t room, uint32_t *flags,
-                                nghttp2_data_source *source, void *u) {
+static nghttp2_ssize read_reply(nghttp2_session *session, int32_t stream_id, uint8_t *to, size_t room,
+                                uint32_t *flags, nghttp2_data_source *source, void *u) {
         struct grpc_call *call = source->ptr;
         size_t n = call->out.n - call->sent;
         if (n > room)
@@ -130,7 +133,8 @@ static void finish(struct grpc_call *call, const nghttp2_nv *nva, size_t n, cons
 }
 
 /* A status without a message is one HEADERS frame that ends the stream. */
-static void finish_status(struct grpc_call *call, const char *http_status, enum grpc_status status, const char *msg) {
+static void finish_status(struct grpc_call *call, const char *http_status, enum grpc_status status,
+                          const char *msg) {
         _cleanup_(freep) char *encoded = percent_encode(msg);
         _cleanup_(freep) char *number = xasprintf("%d", (int)status);
         nghttp2_nv nva[] = { header(":status", http_status), header("content-type", "application/grpc"),
@@ -157,7 +161,8 @@ void grpc_call_reply(struct grpc_call *call, const void *message, size_t n) {
                 finish_status(call, "200", GRPC_RESOURCE_EXHAUSTED, "the reply is larger than 4 MiB");
                 return;
         }
-        const uint8_t prefix[PREFIX] = { 0, (uint8_t)(n >> 24), (uint8_t)(n >> 16), (uint8_t)(n >> 8), (uint8_t)n };
+        const uint8_t prefix[PREFIX] = { 0, (uint8_t)(n >> 24), (uint8_t)(n >> 16), (uint8_t)(n >> 8),
+                                         (uint8_t)n };
         nghttp2_nv nva[] = { header(":status", "200"), header("content-type", "application/grpc") };
         data_provider body = { .source.ptr = call, .read_callback = read_reply };
         call->out = BUF_INIT(PREFIX + GRPC_MAX_MESSAGE);
@@ -221,7 +226,8 @@ static bool parse_timeout(struct str s, uint64_t *ret_ms) {
 /* "application/grpc", alone or with a sub-type ("+proto") or parameters behind it. */
 static bool is_grpc_content(struct str v) {
         struct str want = STR("application/grpc");
-        return v.n >= want.n && memcmp(v.p, want.p, want.n) == 0 && (v.n == want.n || v.p[want.n] == '+' || v.p[want.n] == ';');
+        return v.n >= want.n && memcmp(v.p, want.p, want.n) == 0 &&
+               (v.n == want.n || v.p[want.n] == '+' || v.p[want.n] == ';');
 }
 
 static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *u) {
@@ -236,8 +242,8 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
         return nghttp2_session_set_stream_user_data(session, call->stream_id, call);
 }
 
-static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name_p, size_t name_n,
-                     const uint8_t *value_p, size_t value_n, uint8_t flags, void *u) {
+static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name_p,
+                     size_t name_n, const uint8_t *value_p, size_t value_n, uint8_t flags, void *u) {
         struct grpc_conn *c = u;
         struct grpc_call *call = nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
         struct str name = { (const char *)name_p, name_n }, value = { (const char *)value_p, value_n };
@@ -247,7 +253,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
                 call->post = str_eq(value, STR("POST"));
         } else if (str_eq(name, STR(":path"))) {
                 struct grpc_method *m;
-                SLIST_FOREACH(m, c->methods, link)
+                SLIST_FOREACH (m, c->methods, link)
                         if (str_eq(value, str_from(m->path)))
                                 call->method = m;
                 free(call->path);
@@ -286,13 +292,14 @@ static void prefix_complete(struct grpc_call *call) {
         if (p[0] != 0) {
                 reject(call, GRPC_UNIMPLEMENTED, "compressed messages are not understood");
         } else if (call->announced > GRPC_MAX_MESSAGE) {
-                _cleanup_(freep) char *msg = xasprintf("the request has %zu bytes, at most %d are accepted", call->announced,
-                                                         GRPC_MAX_MESSAGE);
+                _cleanup_(freep) char *msg = xasprintf("the request has %zu bytes, at most %d are accepted",
+                                                       call->announced, GRPC_MAX_MESSAGE);
                 reject(call, GRPC_RESOURCE_EXHAUSTED, msg);
         }
 }
 
-static int on_data_chunk(nghttp2_session *session, uint8_t flags, int32_t stream_id, const uint8_t *p, size_t n, void *u) {
+static int on_data_chunk(nghttp2_session *session, uint8_t flags, int32_t stream_id, const uint8_t *p,
+                         size_t n, void *u) {
         struct grpc_conn *c = u;
         struct grpc_call *call = nghttp2_session_get_stream_user_data(session, stream_id);
         if (!call || call->state != CALL_REQUEST)
@@ -354,7 +361,8 @@ static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, v
 static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, void *u) {
         if (frame->hd.type == NGHTTP2_HEADERS && frame->hd.flags & NGHTTP2_FLAG_END_STREAM &&
             nghttp2_session_get_stream_remote_close(session, frame->hd.stream_id) == 0)
-                return nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id, NGHTTP2_NO_ERROR);
+                return nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id,
+                                                 NGHTTP2_NO_ERROR);
         return 0;
 }
 
@@ -388,7 +396,8 @@ static nghttp2_session *session_new(struct grpc_conn *c) {
         nghttp2_session_callbacks_set_on_frame_recv_callback(cb, on_frame_recv);
         nghttp2_session_callbacks_set_on_frame_send_callback(cb, on_frame_send);
         nghttp2_session_callbacks_set_on_stream_close_callback(cb, on_stream_close);
-        nghttp2_option_set_no_closed_streams(option, 1); /* they would be kept for priorities, which gRPC does not use */
+        nghttp2_option_set_no_closed_streams(
+                option, 1); /* they would be kept for priorities, which gRPC does not use */
         BUG_ON(nghttp2_session_server_new2(&s, cb, c, option) != 0);
         nghttp2_option_del(option);
         nghttp2_session_callbacks_del(cb);
@@ -451,13 +460,14 @@ void grpc_conn_output(struct grpc_conn *c, struct buf *out, size_t enough) {
 }
 
 bool grpc_conn_finished(const struct grpc_conn *c) {
-        return c->broken || (!nghttp2_session_want_read(c->session) && !nghttp2_session_want_write(c->session));
+        return c->broken ||
+               (!nghttp2_session_want_read(c->session) && !nghttp2_session_want_write(c->session));
 }
 
 uint64_t grpc_conn_deadline(const struct grpc_conn *c) {
         uint64_t first = UINT64_MAX;
         struct grpc_call *call;
-        LIST_FOREACH(call, &c->calls, link)
+        LIST_FOREACH (call, &c->calls, link)
                 if (call->state != CALL_ANSWERED && call->deadline_ms < first)
                         first = call->deadline_ms;
         return first;
@@ -471,14 +481,14 @@ static void give_up(struct grpc_call *call, enum grpc_status status, const char 
 
 void grpc_conn_expire(struct grpc_conn *c, uint64_t now_ms) {
         struct grpc_call *call;
-        LIST_FOREACH(call, &c->calls, link)
+        LIST_FOREACH (call, &c->calls, link)
                 if (call->state != CALL_ANSWERED && call->deadline_ms <= now_ms)
                         give_up(call, GRPC_DEADLINE_EXCEEDED, "the caller's time has passed");
 }
 
 bool grpc_conn_has_calls(const struct grpc_conn *c) {
         struct grpc_call *call;
-        LIST_FOREACH(call, &c->calls, link)
+        LIST_FOREACH (call, &c->calls, link)
                 if (call->state != CALL_ANSWERED)
                         return true;
         return false;
@@ -486,17 +496,18 @@ bool grpc_conn_has_calls(const struct grpc_conn *c) {
 
 void grpc_conn_shutdown(struct grpc_conn *c) {
         struct grpc_call *call;
-        LIST_FOREACH(call, &c->calls, link)
+        LIST_FOREACH (call, &c->calls, link)
                 if (call->state != CALL_ANSWERED)
                         give_up(call, GRPC_UNAVAILABLE, "the server is shutting down");
         int32_t last = nghttp2_session_get_last_proc_stream_id(c->session);
-        if (nghttp2_is_fatal(nghttp2_submit_goaway(c->session, NGHTTP2_FLAG_NONE, last, NGHTTP2_NO_ERROR, NULL, 0)))
+        if (nghttp2_is_fatal(
+                    nghttp2_submit_goaway(c->session, NGHTTP2_FLAG_NONE, last, NGHTTP2_NO_ERROR, NULL, 0)))
                 c->broken = true;
         c->wake(c->u);
 }
 
 void grpc_conn_break(struct grpc_conn *c) {
         struct grpc_call *call;
-        LIST_FOREACH(call, &c->calls, link)
+        LIST_FOREACH (call, &c->calls, link)
                 cancel(call);
 }

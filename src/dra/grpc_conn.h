@@ -1,8 +1,10 @@
-/* grpc_conn: the protocol part of one gRPC connection: bytes in, calls to handlers, bytes out. No I/O, no clock, no loop.
+/* grpc_conn: the protocol part of one gRPC connection: bytes in, calls to handlers, bytes out. No I/O, no
+ * clock, no loop.
  *
- * The owner feeds what it read, fetches what is to be written, and passes the time (milliseconds, any epoch) in. Handlers
- * and cancel functions run from inside grpc_conn_recv, grpc_conn_expire, grpc_conn_output, grpc_conn_shutdown and
- * grpc_conn_break; they may answer any call. No function but the grpc_call_ ones may be entered again from there. */
+ * The owner feeds what it read, fetches what is to be written, and passes the time (milliseconds, any epoch)
+ * in. Handlers and cancel functions run from inside grpc_conn_recv, grpc_conn_expire, grpc_conn_output,
+ * grpc_conn_shutdown and grpc_conn_break; they may answer any call. No function but the grpc_call_ ones may
+ * be entered again from there. */
 #ifndef DRA_GRPC_CONN_H
 #define DRA_GRPC_CONN_H
 
@@ -15,10 +17,10 @@
 #include "dra/grpc_server.h"
 
 enum {
-        GRPC_MAX_MESSAGE = 4 << 20,        /* of a request and of a reply */
-        GRPC_MAX_BUFFERED = 16 << 20,      /* request bytes that a connection may hold unhandled */
-        GRPC_MAX_CALLS = 256,              /* concurrent, of a connection */
-        GRPC_MAX_STATUS_MESSAGE = 4096,    /* bytes of a status message; the rest is cut off */
+        GRPC_MAX_MESSAGE = 4 << 20,     /* of a request and of a reply */
+        GRPC_MAX_BUFFERED = 16 << 20,   /* request bytes that a connection may hold unhandled */
+        GRPC_MAX_CALLS = 256,           /* concurrent, of a connection */
+        GRPC_MAX_STATUS_MESSAGE = 4096, /* bytes of a status message; the rest is cut off */
 };
 
 struct grpc_method {
@@ -31,14 +33,17 @@ SLIST_HEAD(grpc_methods, grpc_method);
 
 struct grpc_conn;
 
-/* `wake` is called when bytes to write may have come up; it must only take note of that. Both methods and u are borrowed. */
+/* `wake` is called when bytes to write may have come up; it must only take note of that. Both methods and u
+ * are borrowed. */
 struct grpc_conn *grpc_conn_new(const struct grpc_methods *methods, void (*wake)(void *u), void *u);
-/* Calls still open are dropped without a word: grpc_conn_break or grpc_conn_shutdown come before. NULL is allowed. */
+/* Calls still open are dropped without a word: grpc_conn_break or grpc_conn_shutdown come before. NULL is
+ * allowed. */
 void grpc_conn_free(struct grpc_conn *c);
 
 /* Never fails: what the peer does wrong is answered by the output or shows as grpc_conn_finished. */
 void grpc_conn_recv(struct grpc_conn *c, const void *p, size_t n, uint64_t now_ms);
-/* Appends what is to be written, until *out holds `enough` bytes (and at most a frame more) or nothing is left. */
+/* Appends what is to be written, until *out holds `enough` bytes (and at most a frame more) or nothing is
+ * left. */
 void grpc_conn_output(struct grpc_conn *c, struct buf *out, size_t enough);
 /* Nothing will be read or written any more: close the transport. */
 bool grpc_conn_finished(const struct grpc_conn *c);

@@ -18,7 +18,8 @@ enum {
         MAX_CONNECTIONS = 128,
         BACKLOG = 128,
         READ_SIZE = 64 << 10,
-        WRITE_SIZE = 256 << 10, /* of one write; the next one waits for it, so a peer that does not read holds no more */
+        WRITE_SIZE = 256 << 10, /* of one write; the next one waits for it, so a peer that does not read holds
+                                   no more */
         WRITE_LIMIT = WRITE_SIZE + (32 << 10),
 };
 
@@ -189,7 +190,7 @@ static void on_turn(uv_idle_t *turn) {
         struct grpc_server *s = turn->data;
         struct conn *c;
         uv_idle_stop(turn);
-        TAILQ_FOREACH(c, &s->conns, link) {
+        TAILQ_FOREACH (c, &s->conns, link) {
                 if (!c->dirty)
                         continue;
                 c->dirty = false;
@@ -221,10 +222,11 @@ static void on_read(uv_stream_t *h, ssize_t n, const uv_buf_t *b) {
         conn_leave(c);
 }
 
-/* Too many connections: the longest silent one without a call makes room, so that idle peers cannot lock others out. */
+/* Too many connections: the longest silent one without a call makes room, so that idle peers cannot lock
+ * others out. */
 static bool make_room(struct grpc_server *s) {
         struct conn *c;
-        TAILQ_FOREACH(c, &s->conns, link) {
+        TAILQ_FOREACH (c, &s->conns, link) {
                 if (!c->closing && !grpc_conn_has_calls(c->proto)) {
                         conn_close(c);
                         return true;
@@ -313,7 +315,8 @@ static char *temporary_name(const char *path) {
         static unsigned count;
         const char *slash = strrchr(path, '/');
         int dir_n = slash ? (int)(slash - path + 1) : 0;
-        return xasprintf("%.*s.%x.%x.%x", dir_n, path, (unsigned)getpid(), (unsigned)(uv_hrtime() >> 10), count++);
+        return xasprintf("%.*s.%x.%x.%x", dir_n, path, (unsigned)getpid(), (unsigned)(uv_hrtime() >> 10),
+                         count++);
 }
 
 /* Gives the bound socket its name, once connections to it succeed. */
@@ -338,7 +341,8 @@ int grpc_server_listen_unix(struct grpc_server *s, const char *path, mode_t mode
         struct sockaddr_un addr = { .sun_family = AF_UNIX };
         _cleanup_(freep) char *temporary = temporary_name(path);
         if (strlen(temporary) >= sizeof addr.sun_path || strlen(path) >= sizeof addr.sun_path)
-                return err_set(e, ERR_INVALID, ENAMETOOLONG, "listen on '%s': the path is too long for a socket", path);
+                return err_set(e, ERR_INVALID, ENAMETOOLONG,
+                               "listen on '%s': the path is too long for a socket", path);
         memcpy(addr.sun_path, temporary, strlen(temporary));
 
         _cleanup_(closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -357,8 +361,12 @@ int grpc_server_listen_unix(struct grpc_server *s, const char *path, mode_t mode
 
 /* All addresses of both families, or of IPv4 where the kernel has no IPv6. */
 static int bind_any(int port) {
-        const struct sockaddr_in6 v6 = { .sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port), .sin6_addr = in6addr_any };
-        const struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_ANY) };
+        const struct sockaddr_in6 v6 = { .sin6_family = AF_INET6,
+                                         .sin6_port = htons((uint16_t)port),
+                                         .sin6_addr = in6addr_any };
+        const struct sockaddr_in v4 = { .sin_family = AF_INET,
+                                        .sin_port = htons((uint16_t)port),
+                                        .sin_addr.s_addr = htonl(INADDR_ANY) };
         const int on = 1, off = 0;
         _cleanup_(closep) int six = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         if (six >= 0) {
@@ -409,7 +417,8 @@ static void turn_closed(uv_handle_t *h) {
 
 struct grpc_server *grpc_server_new(uv_loop_t *loop) {
         struct grpc_server *s = xnew(struct grpc_server);
-        /* libuv writes with write(2): a peer that has gone must be an error of its connection, not the end of the process. */
+        /* libuv writes with write(2): a peer that has gone must be an error of its connection, not the end of
+         * the process. */
         signal(SIGPIPE, SIG_IGN);
         s->loop = loop;
         SLIST_INIT(&s->methods);
@@ -435,11 +444,11 @@ void grpc_server_free(struct grpc_server *s) {
         s->closing = true;
         struct listener *l;
         struct conn *c;
-        SLIST_FOREACH(l, &s->listeners, link)
+        SLIST_FOREACH (l, &s->listeners, link)
                 if (!uv_is_closing(&l->h.handle))
                         listener_close(l);
         uv_close((uv_handle_t *)&s->turn, turn_closed);
-        TAILQ_FOREACH(c, &s->conns, link) {
+        TAILQ_FOREACH (c, &s->conns, link) {
                 if (c->closing)
                         continue;
                 grpc_conn_shutdown(c->proto);

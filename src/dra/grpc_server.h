@@ -1,7 +1,7 @@
 /* grpc_server: a small gRPC server (unary calls, no compression) on nghttp2, on the loop.
  *
- * Served on unix sockets or TCP, in clear text, as the kubelet speaks it. Limits: 4 MiB a message, 256 concurrent calls a
- * connection. docs/grpc.md holds the protocol notes. Loop thread only. */
+ * Served on unix sockets or TCP, in clear text, as the kubelet speaks it. Limits: 4 MiB a message, 256
+ * concurrent calls a connection. docs/grpc.md holds the protocol notes. Loop thread only. */
 #ifndef DRA_GRPC_SERVER_H
 #define DRA_GRPC_SERVER_H
 
@@ -13,24 +13,33 @@
 #include "base/str.h"
 
 enum grpc_status {
-        GRPC_OK = 0, GRPC_CANCELLED = 1, GRPC_UNKNOWN = 2, GRPC_INVALID_ARGUMENT = 3, GRPC_DEADLINE_EXCEEDED = 4, GRPC_NOT_FOUND = 5,
-        GRPC_RESOURCE_EXHAUSTED = 8, GRPC_UNIMPLEMENTED = 12, GRPC_INTERNAL = 13, GRPC_UNAVAILABLE = 14,
+        GRPC_OK = 0,
+        GRPC_CANCELLED = 1,
+        GRPC_UNKNOWN = 2,
+        GRPC_INVALID_ARGUMENT = 3,
+        GRPC_DEADLINE_EXCEEDED = 4,
+        GRPC_NOT_FOUND = 5,
+        GRPC_RESOURCE_EXHAUSTED = 8,
+        GRPC_UNIMPLEMENTED = 12,
+        GRPC_INTERNAL = 13,
+        GRPC_UNAVAILABLE = 14,
 };
 
 struct grpc_server;
 struct grpc_call;
 
-/* A request message, complete. The handler, or anybody later, answers the call exactly once. `message` is valid during the
- * handler only. */
+/* A request message, complete. The handler, or anybody later, answers the call exactly once. `message` is
+ * valid during the handler only. */
 typedef void(grpc_handler_fn)(void *u, struct grpc_call *call, struct str message);
-/* The peer cancelled, its connection broke, or its grpc-timeout passed: the answer is no longer wanted, and the call is gone
- * when this returns (do not answer). */
+/* The peer cancelled, its connection broke, or its grpc-timeout passed: the answer is no longer wanted, and
+ * the call is gone when this returns (do not answer). */
 typedef void(grpc_cancel_fn)(void *u, struct grpc_call *call);
 
 /* Ignores SIGPIPE for the process. */
 struct grpc_server *grpc_server_new(uv_loop_t *loop);
-/* Refuses new calls, cancels the open ones (they end UNAVAILABLE for the peer), says GOAWAY, closes the sockets and unlinks those
- * that are still ours. Allowed inside a handler. Memory goes when the loop has closed the handles. NULL is allowed. */
+/* Refuses new calls, cancels the open ones (they end UNAVAILABLE for the peer), says GOAWAY, closes the
+ * sockets and unlinks those that are still ours. Allowed inside a handler. Memory goes when the loop has
+ * closed the handles. NULL is allowed. */
 void grpc_server_free(struct grpc_server *s);
 
 /* `path` is "/package.Service/Method". Unknown methods answer UNIMPLEMENTED. Strings are copied. */

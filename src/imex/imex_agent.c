@@ -29,10 +29,11 @@ struct imex_agent {
         struct imex_probe *probe;
 
         struct arena *want_arena, *run_arena;
-        const struct imex_members *want;    /* NULL: never told */
-        const struct imex_members *running; /* what the process was started with; own slot included; NULL: never started */
-        bool fresh;                         /* `want` is not remembered on disk yet */
-        bool poke;                          /* a known peer became ready */
+        const struct imex_members *want; /* NULL: never told */
+        const struct imex_members
+                *running; /* what the process was started with; own slot included; NULL: never started */
+        bool fresh;       /* `want` is not remembered on disk yet */
+        bool poke;        /* a known peer became ready */
         bool fixed_told;
 
         const char *status; /* IMEX's last word in this life, "" before the first */
@@ -68,13 +69,15 @@ static bool member(const struct imex_members *m) {
         return m && m->own_index >= 0;
 }
 
-/* The members as the files have them: our own entry by our own knowledge, and nobody else in our slot or with our address, because IMEX
- * finds its id by the address. */
-static const struct imex_members *resolved(struct imex_agent *a, const struct imex_members *m, struct arena *to) {
+/* The members as the files have them: our own entry by our own knowledge, and nobody else in our slot or with
+ * our address, because IMEX finds its id by the address. */
+static const struct imex_members *resolved(struct imex_agent *a, const struct imex_members *m,
+                                           struct arena *to) {
         _cleanup_(freep) struct imex_peer *peers = xnew_n(struct imex_peer, m->n_peers + 1);
         struct imex_members r = { .own_index = m->own_index, .infix = m->infix, .peers = peers };
 
-        peers[r.n_peers++] = (struct imex_peer){ .index = m->own_index, .ip = a->o.own_ip, .node = "this node" };
+        peers[r.n_peers++] =
+                (struct imex_peer){ .index = m->own_index, .ip = a->o.own_ip, .node = "this node" };
         for (size_t i = 0; i < m->n_peers; i++)
                 if (m->peers[i].index != m->own_index && !streq(m->peers[i].ip, a->o.own_ip))
                         peers[r.n_peers++] = m->peers[i];
@@ -96,13 +99,15 @@ static unsigned peers_known(const struct imex_agent *a) {
         unsigned n = 0;
 
         for (size_t i = 0; member(a->want) && i < a->want->n_peers; i++)
-                n += a->want->peers[i].index != a->want->own_index && *a->want->peers[i].ip && !streq(a->want->peers[i].ip, a->o.own_ip);
+                n += a->want->peers[i].index != a->want->own_index && *a->want->peers[i].ip &&
+                     !streq(a->want->peers[i].ip, a->o.own_ip);
         return n;
 }
 
 /* Whether what runs has the identity that is wanted; peers may come and go without a restart. */
 static bool identity_current(const struct imex_agent *a) {
-        return member(a->want) && a->running && a->running->own_index == a->want->own_index && streq(a->running->infix, a->want->infix);
+        return member(a->want) && a->running && a->running->own_index == a->want->own_index &&
+               streq(a->running->infix, a->want->infix);
 }
 
 /* The report */
@@ -112,8 +117,8 @@ static bool running(const struct imex_agent *a) {
 }
 
 static bool ready(const struct imex_agent *a) {
-        return !a->stopping && running(a) && identity_current(a) && !*a->refused && streq(a->status, "READY") &&
-               (a->node_id >= 0 ? a->node_id == expected_id(a) : a->id_asked);
+        return !a->stopping && running(a) && identity_current(a) && !*a->refused &&
+               streq(a->status, "READY") && (a->node_id >= 0 ? a->node_id == expected_id(a) : a->id_asked);
 }
 
 static enum imex_phase phase(const struct imex_agent *a) {
@@ -153,13 +158,15 @@ static const char *status_meaning(const char *status) {
         return "";
 }
 
-/* IMEX took another id than the slot that we have, so that peers would reach the wrong node under our name. */
+/* IMEX took another id than the slot that we have, so that peers would reach the wrong node under our name.
+ */
 static bool contradicted(const struct imex_agent *a) {
         return a->node_id >= 0 && identity_current(a) && a->node_id != expected_id(a);
 }
 
 static void explain_contradiction(const struct imex_agent *a, char *s, size_t n) {
-        snprintf(s, n, "nvidia-imex took id %lld, but this node has index %lld", (long long)a->node_id, (long long)expected_id(a));
+        snprintf(s, n, "nvidia-imex took id %lld, but this node has index %lld", (long long)a->node_id,
+                 (long long)expected_id(a));
 }
 
 static void explain(const struct imex_agent *a, enum imex_phase ph, char *s, size_t n) {
@@ -211,9 +218,10 @@ static void deliver(struct imex_agent *a) {
         struct imex_report r;
 
         imex_agent_report(a, &r);
-        if (r.phase == a->told.phase && r.ready == a->told.ready && streq(r.status, a->told.status) && streq(r.reason, a->told_reason) &&
-            r.index == a->told.index && r.node_id == a->told.node_id && r.peers_known == a->told.peers_known &&
-            r.peers_connected == a->told.peers_connected && r.restarts == a->told.restarts)
+        if (r.phase == a->told.phase && r.ready == a->told.ready && streq(r.status, a->told.status) &&
+            streq(r.reason, a->told_reason) && r.index == a->told.index && r.node_id == a->told.node_id &&
+            r.peers_known == a->told.peers_known && r.peers_connected == a->told.peers_connected &&
+            r.restarts == a->told.restarts)
                 return;
         a->told = r;
         memcpy(a->told_reason, a->reason, sizeof a->reason);
@@ -246,7 +254,8 @@ static int write_hosts(struct imex_agent *a, const struct imex_members *m, bool 
         *ret_changed = false;
         if (file_read(a->o.hosts_path, IMEX_HOSTS_MAX, &current, &n, e) < 0)
                 return -1;
-        if (imex_hosts_render((struct str){ current, n }, m->infix, a->o.max_nodes, m->own_index, m->peers, m->n_peers, &text, e) < 0)
+        if (imex_hosts_render((struct str){ current, n }, m->infix, a->o.max_nodes, m->own_index, m->peers,
+                              m->n_peers, &text, e) < 0)
                 return -1;
         if (text.n == n && memcmp(text.p, current, n) == 0)
                 return 0;
@@ -268,10 +277,12 @@ static int write_config(struct imex_agent *a, const struct imex_members *m, stru
                 imex_nodes_render_names(m->infix, a->o.max_nodes, &nodes);
         else
                 imex_nodes_render_ips(m->peers, m->n_peers, &nodes);
-        return write_text(a->nodes_path, &nodes, e) < 0 || write_text(a->config_path, &config, e) < 0 ? -1 : 0;
+        return write_text(a->nodes_path, &nodes, e) < 0 || write_text(a->config_path, &config, e) < 0 ? -1
+                                                                                                      : 0;
 }
 
-/* Without names the list is part of what the others run with, too: it stays what it was at the first start, unless our place in it moved.
+/* Without names the list is part of what the others run with, too: it stays what it was at the first start,
+ * unless our place in it moved.
  */
 static bool list_fixed(const struct imex_agent *a) {
         return !a->o.dns_names && a->running && a->running->own_index == a->want->own_index;
@@ -342,7 +353,8 @@ static bool check_members(struct imex_agent *a) {
         struct err e;
 
         *a->refused = '\0';
-        if (imex_hosts_render(STR(""), m->infix, a->o.max_nodes, m->own_index, m->peers, m->n_peers, &text, &e) == 0)
+        if (imex_hosts_render(STR(""), m->infix, a->o.max_nodes, m->own_index, m->peers, m->n_peers, &text,
+                              &e) == 0)
                 return true;
         if (!running(a) || !identity_current(a))
                 snprintf(a->refused, sizeof a->refused, "%s", e.msg);
@@ -363,7 +375,8 @@ static void tell_fixed_list(struct imex_agent *a) {
                 return;
         a->fixed_told = true;
         err_set(&e, ERR_INVALID, 0,
-                "the members of the domain changed, but a running nvidia-imex cannot follow: its node list holds addresses (feature gate "
+                "the members of the domain changed, but a running nvidia-imex cannot follow: its node list "
+                "holds addresses (feature gate "
                 "IMEXDaemonsWithDNSNames is off)");
         trouble(a, &e);
 }
@@ -415,7 +428,10 @@ static void explain_end(struct imex_agent *a, const char *why) {
         else if (contradicted(a))
                 explain_contradiction(a, s, n);
         else if (strstr(why, a->o.imex_path))
-                snprintf(s, n, "nvidia-imex %s; the NVIDIA driver on this node needs the nvidia-imex package of its version", why);
+                snprintf(s, n,
+                         "nvidia-imex %s; the NVIDIA driver on this node needs the nvidia-imex package of "
+                         "its version",
+                         why);
         else
                 snprintf(s, n, "nvidia-imex %s", why);
 }
@@ -530,9 +546,11 @@ void imex_agent_set_members(struct imex_agent *a, const struct imex_members *m) 
                 bool was_ready = false;
 
                 for (size_t j = 0; a->want && j < a->want->n_peers; j++)
-                        was_ready = was_ready || (a->want->peers[j].ready && a->want->peers[j].index == copy->peers[i].index &&
+                        was_ready = was_ready || (a->want->peers[j].ready &&
+                                                  a->want->peers[j].index == copy->peers[i].index &&
                                                   streq(a->want->peers[j].ip, copy->peers[i].ip));
-                a->poke = a->poke || (copy->peers[i].ready && !was_ready && copy->peers[i].index != copy->own_index);
+                a->poke = a->poke ||
+                          (copy->peers[i].ready && !was_ready && copy->peers[i].index != copy->own_index);
         }
         arena_free(a->want_arena);
         a->want_arena = fresh;
@@ -567,8 +585,8 @@ static void copy_options(struct imex_agent *a, const struct imex_agent_options *
         a->nodes_path = file_join(a->o.dir, "nodes.cfg");
 }
 
-int imex_agent_new(uv_loop_t *loop, const struct imex_agent_options *o, struct imex_agent **ret, const struct imex_members **ret_members,
-                   struct err *e) {
+int imex_agent_new(uv_loop_t *loop, const struct imex_agent_options *o, struct imex_agent **ret,
+                   const struct imex_members **ret_members, struct err *e) {
         struct imex_agent *a;
         struct imex_members *known = NULL;
 
@@ -584,18 +602,19 @@ int imex_agent_new(uv_loop_t *loop, const struct imex_agent_options *o, struct i
         a->told.index = -2; /* no report equals it: the first one is always told */
         uv_timer_init(loop, &a->turn);
         a->turn.data = a;
-        a->process = imex_process_new(loop, &(struct imex_process_options){
-                                                    .argv = (const char *const[]){ a->o.imex_path, "-c", a->config_path, NULL },
-                                                    .term_grace_ms = a->o.term_grace_ms,
-                                                    .usr1_interval_ms = a->o.usr1_interval_ms,
-                                                    .backoff_first_ms = a->o.backoff_first_ms,
-                                                    .backoff_max_ms = a->o.backoff_max_ms,
-                                                    .stable_ms = a->o.stable_ms,
-                                                    .prepare = prepare,
-                                                    .line = on_line,
-                                                    .changed = on_process,
-                                                    .u = a,
-                                            });
+        a->process = imex_process_new(
+                loop, &(struct imex_process_options){
+                              .argv = (const char *const[]){ a->o.imex_path, "-c", a->config_path, NULL },
+                              .term_grace_ms = a->o.term_grace_ms,
+                              .usr1_interval_ms = a->o.usr1_interval_ms,
+                              .backoff_first_ms = a->o.backoff_first_ms,
+                              .backoff_max_ms = a->o.backoff_max_ms,
+                              .stable_ms = a->o.stable_ms,
+                              .prepare = prepare,
+                              .line = on_line,
+                              .changed = on_process,
+                              .u = a,
+                      });
         a->probe = imex_probe_new(loop, &(struct imex_probe_options){
                                                 .ctl_path = a->o.ctl_path,
                                                 .config_path = a->config_path,

@@ -1,8 +1,9 @@
-/* imex_agent: runs nvidia-imex for one domain on this node: membership, configuration files, supervision, readiness.
+/* imex_agent: runs nvidia-imex for one domain on this node: membership, configuration files, supervision,
+ * readiness.
  *
- * It has no notion of a pod: whoever embeds it (today compute-domain-daemon, later a resident agent) says which slot this node has and
- * who the peers are, and hears what the IMEX process does. Level-triggered: every input is "what should be", repeated freely. Loop thread
- * only. */
+ * It has no notion of a pod: whoever embeds it (today compute-domain-daemon, later a resident agent) says
+ * which slot this node has and who the peers are, and hears what the IMEX process does. Level-triggered:
+ * every input is "what should be", repeated freely. Loop thread only. */
 #ifndef IMEX_IMEX_AGENT_H
 #define IMEX_IMEX_AGENT_H
 
@@ -16,7 +17,14 @@
 
 struct imex_agent;
 
-enum imex_phase { IMEX_IDLE /* no index yet */, IMEX_STARTING, IMEX_READY, IMEX_BACKOFF, IMEX_STOPPING, IMEX_STOPPED };
+enum imex_phase {
+        IMEX_IDLE /* no index yet */,
+        IMEX_STARTING,
+        IMEX_READY,
+        IMEX_BACKOFF,
+        IMEX_STOPPING,
+        IMEX_STOPPED
+};
 
 struct imex_report {
         enum imex_phase phase;
@@ -40,23 +48,30 @@ struct imex_agent_options {
 
         /* 0: the default in brackets */
         unsigned term_grace_ms;    /* [10000] SIGTERM, then SIGKILL after this */
-        unsigned usr1_interval_ms; /* [5500] IMEX ignores a SIGUSR1 within 5 s of the last one, by its own clock */
+        unsigned usr1_interval_ms; /* [5500] IMEX ignores a SIGUSR1 within 5 s of the last one, by its own
+                                      clock */
         unsigned backoff_first_ms, backoff_max_ms, stable_ms; /* [100, 30000, 60000] pause before a restart */
-        unsigned ask_first_ms, ask_slow_ms, ask_idle_ms;      /* [20, 1000, 30000] distance of questions to nvidia-imex-ctl */
-        unsigned ask_timeout_ms;                              /* [5000] */
+        unsigned ask_first_ms, ask_slow_ms,
+                ask_idle_ms;     /* [20, 1000, 30000] distance of questions to nvidia-imex-ctl */
+        unsigned ask_timeout_ms; /* [5000] */
 
-        void (*changed)(void *u, const struct imex_report *r); /* never from inside a call of ours; each change once */
-        void (*stopped)(void *u);                              /* after imex_agent_stop: the process is gone */
-        void (*output)(void *u, struct str line);              /* a line that nvidia-imex printed */
-        void (*trouble)(void *u, const struct err *e);         /* something to log that is no state of IMEX; it is tried again */
+        void (*changed)(void *u,
+                        const struct imex_report *r); /* never from inside a call of ours; each change once */
+        void (*stopped)(void *u);                     /* after imex_agent_stop: the process is gone */
+        void (*output)(void *u, struct str line);     /* a line that nvidia-imex printed */
+        void (*trouble)(
+                void *u,
+                const struct err *e); /* something to log that is no state of IMEX; it is tried again */
         void *u;
 };
 
-/* Starts at once from members.json, if it is ours: *ret_members then tells which (borrowed until the next change), else NULL. */
-int imex_agent_new(uv_loop_t *loop, const struct imex_agent_options *o, struct imex_agent **ret, const struct imex_members **ret_members,
-                   struct err *e);
-/* What should be; copied. own_index < 0: not a member (yet): the process is stopped. Remembered in members.json, so that a restarted agent
- * starts from it without asking anybody. Without names, call it with an index only when the members are complete. */
+/* Starts at once from members.json, if it is ours: *ret_members then tells which (borrowed until the next
+ * change), else NULL. */
+int imex_agent_new(uv_loop_t *loop, const struct imex_agent_options *o, struct imex_agent **ret,
+                   const struct imex_members **ret_members, struct err *e);
+/* What should be; copied. own_index < 0: not a member (yet): the process is stopped. Remembered in
+ * members.json, so that a restarted agent starts from it without asking anybody. Without names, call it with
+ * an index only when the members are complete. */
 void imex_agent_set_members(struct imex_agent *a, const struct imex_members *m);
 /* Strings are valid until the next turn. */
 void imex_agent_report(struct imex_agent *a, struct imex_report *ret);

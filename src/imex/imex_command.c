@@ -44,11 +44,13 @@ const char *imex_command_out_of_reach(struct str config) {
         struct command c;
         read_config(config, &c);
         if (!c.enabled.n || str_eq(c.enabled, STR("0")))
-                return "its command service is off: set IMEX_CMD_ENABLED=1 and IMEX_CMD_UNIX_DOMAIN_PATH in its configuration, and restart it";
+                return "its command service is off: set IMEX_CMD_ENABLED=1 and IMEX_CMD_UNIX_DOMAIN_PATH in "
+                       "its configuration, and restart it";
         if (c.socket.n)
                 return NULL;
         if (!c.address.n || is_loopback(c.address))
-                return "its command service has no socket, and no address of its own that a pod reaches: set IMEX_CMD_UNIX_DOMAIN_PATH in its "
+                return "its command service has no socket, and no address of its own that a pod reaches: set "
+                       "IMEX_CMD_UNIX_DOMAIN_PATH in its "
                        "configuration, and restart it";
         return NULL;
 }

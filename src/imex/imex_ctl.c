@@ -40,13 +40,15 @@ static int parse_connections(yyjson_val *obj, struct arena *a, struct imex_ctl_n
         size_t i, max;
 
         if (yyjson_obj_size(obj) > NODES_MAX)
-                return err_set(e, ERR_INVALID, 0, "node %lld has more than %d connections", (long long)n->id, NODES_MAX);
+                return err_set(e, ERR_INVALID, 0, "node %lld has more than %d connections", (long long)n->id,
+                               NODES_MAX);
         n->connections = arena_alloc(a, yyjson_obj_size(obj) * sizeof *n->connections + 1);
-        yyjson_obj_foreach(obj, i, max, key, val) {
+        yyjson_obj_foreach (obj, i, max, key, val) {
                 struct imex_ctl_connection *c = &n->connections[n->n_connections];
 
                 if (!key_to_id(key, &c->to))
-                        return err_set(e, ERR_INVALID, 0, "node %lld has a connection to '%.20s'", (long long)n->id, yyjson_get_str(key));
+                        return err_set(e, ERR_INVALID, 0, "node %lld has a connection to '%.20s'",
+                                       (long long)n->id, yyjson_get_str(key));
                 c->status = member(val, "status", a);
                 n->n_connections++;
         }
@@ -62,7 +64,7 @@ static int parse_nodes(yyjson_val *obj, struct arena *a, struct imex_ctl_domain 
         if (yyjson_obj_size(obj) > NODES_MAX)
                 return err_set(e, ERR_INVALID, 0, "more than %d nodes", NODES_MAX);
         d->nodes = arena_alloc(a, yyjson_obj_size(obj) * sizeof *d->nodes + 1);
-        yyjson_obj_foreach(obj, i, max, key, val) {
+        yyjson_obj_foreach (obj, i, max, key, val) {
                 struct imex_ctl_node *n = &d->nodes[d->n_nodes];
 
                 if (!key_to_id(key, &n->id))

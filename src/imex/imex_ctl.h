@@ -1,4 +1,5 @@
-/* imex_ctl: parsers of what nvidia-imex-ctl prints. Foreign text, whose builds differ: fuzzed, and lenient about what surrounds it. */
+/* imex_ctl: parsers of what nvidia-imex-ctl prints. Foreign text, whose builds differ: fuzzed, and lenient
+ * about what surrounds it. */
 #ifndef IMEX_IMEX_CTL_H
 #define IMEX_IMEX_CTL_H
 
@@ -10,8 +11,9 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-/* The word of `-q`: the last line that is exactly one of the known words (INITIALIZING, STARTING_AUTH_SERVER, WAITING_FOR_PEERS,
- * WAITING_FOR_RECOVERY, INIT_GPU, READY, SHUTTING_DOWN, UNAVAILABLE), so that a warning line in front does no harm; "" when none. */
+/* The word of `-q`: the last line that is exactly one of the known words (INITIALIZING, STARTING_AUTH_SERVER,
+ * WAITING_FOR_PEERS, WAITING_FOR_RECOVERY, INIT_GPU, READY, SHUTTING_DOWN, UNAVAILABLE), so that a warning
+ * line in front does no harm; "" when none. */
 const char *imex_ctl_parse_status(struct str out);
 
 struct imex_ctl_connection {

@@ -72,7 +72,8 @@ void imex_infix(const char *domain_uid, char ret[static 11]) {
 }
 
 bool imex_infix_valid(const char *infix) {
-        return strlen(infix) <= INFIX_MAX && infix[strspn(infix, "abcdefghijklmnopqrstuvwxyz0123456789")] == '\0';
+        return strlen(infix) <= INFIX_MAX &&
+               infix[strspn(infix, "abcdefghijklmnopqrstuvwxyz0123456789")] == '\0';
 }
 
 void imex_nodes_render_names(const char *infix, unsigned max_nodes, struct buf *out) {
@@ -83,7 +84,8 @@ void imex_nodes_render_names(const char *infix, unsigned max_nodes, struct buf *
 }
 
 static int by_index(const void *a, const void *b) {
-        const struct imex_peer *x = *(const struct imex_peer *const *)a, *y = *(const struct imex_peer *const *)b;
+        const struct imex_peer *x = *(const struct imex_peer *const *)a,
+                               *y = *(const struct imex_peer *const *)b;
 
         return (x->index > y->index) - (x->index < y->index);
 }
@@ -126,7 +128,8 @@ static void add_entry(const char *infix, unsigned slot, const char *ip, struct b
 }
 
 /* *ret: the address of each slot, NULL where unused; the addresses are borrowed. */
-static int fill_slots(unsigned max_nodes, const struct imex_peer *peers, size_t n, const char ***ret, struct err *e) {
+static int fill_slots(unsigned max_nodes, const struct imex_peer *peers, size_t n, const char ***ret,
+                      struct err *e) {
         _cleanup_(freep) const char **slots = xnew_n(const char *, max_nodes + 1);
         _cleanup_(freep) bool *used = xnew_n(bool, max_nodes + 1);
 
@@ -134,31 +137,35 @@ static int fill_slots(unsigned max_nodes, const struct imex_peer *peers, size_t 
                 const struct imex_peer *p = &peers[i];
 
                 if (p->index < 0 || p->index >= (int64_t)max_nodes)
-                        return err_set(e, ERR_INVALID, 0, "node '%s' has index %lld, but an IMEX domain has only %u slots",
+                        return err_set(e, ERR_INVALID, 0,
+                                       "node '%s' has index %lld, but an IMEX domain has only %u slots",
                                        str_or(p->node, "?"), (long long)p->index, max_nodes);
                 if (used[p->index])
-                        return err_set(e, ERR_INVALID, 0, "node '%s' has index %lld, which another node has too", str_or(p->node, "?"),
-                                       (long long)p->index);
+                        return err_set(e, ERR_INVALID, 0,
+                                       "node '%s' has index %lld, which another node has too",
+                                       str_or(p->node, "?"), (long long)p->index);
                 used[p->index] = true;
                 if (!p->ip || !*p->ip)
                         continue;
                 if (!is_address(p->ip))
-                        return err_set(e, ERR_INVALID, 0, "node '%s' has '%.60s' for an IP address", str_or(p->node, "?"), p->ip);
+                        return err_set(e, ERR_INVALID, 0, "node '%s' has '%.60s' for an IP address",
+                                       str_or(p->node, "?"), p->ip);
                 slots[p->index] = p->ip;
         }
         *ret = TAKE(slots);
         return 0;
 }
 
-int imex_hosts_render(struct str current, const char *infix, unsigned max_nodes, int64_t own_index, const struct imex_peer *peers, size_t n,
-                      struct buf *out, struct err *e) {
+int imex_hosts_render(struct str current, const char *infix, unsigned max_nodes, int64_t own_index,
+                      const struct imex_peer *peers, size_t n, struct buf *out, struct err *e) {
         _cleanup_(freep) const char **slots = NULL;
         struct str line;
 
         if (fill_slots(max_nodes, peers, n, &slots, e) < 0)
                 return -1;
         if (own_index < 0 || own_index >= (int64_t)max_nodes || !slots[own_index])
-                return err_set(e, ERR_INVALID, 0, "this node is not among the members (index %lld)", (long long)own_index);
+                return err_set(e, ERR_INVALID, 0, "this node is not among the members (index %lld)",
+                               (long long)own_index);
 
         while (str_next_line(&current, &line)) {
                 if (is_ours(line))
@@ -192,7 +199,8 @@ int imex_hosts_write(const char *path, struct str text, struct err *e) {
         if (fstat(fd, &st) < 0)
                 return err_errno(e, errno, "stat '%s'", path);
         /* Until a shorter text is cut to its length, blank lines hide the tail of the longer one. */
-        n = st.st_size > (off_t)text.n && st.st_size <= (off_t)(2 * IMEX_HOSTS_MAX) ? (size_t)st.st_size : text.n;
+        n = st.st_size > (off_t)text.n && st.st_size <= (off_t)(2 * IMEX_HOSTS_MAX) ? (size_t)st.st_size
+                                                                                    : text.n;
         padded = xmalloc(n + 1);
         memset(padded, '\n', n);
         if (text.n)
@@ -203,7 +211,8 @@ int imex_hosts_write(const char *path, struct str text, struct err *e) {
         if (k < 0)
                 return err_errno(e, errno, "write '%s'", path);
         if ((size_t)k < n)
-                return err_set(e, ERR_RETRY, ENOSPC, "write '%s': only %zd of %zu bytes were taken", path, k, n);
+                return err_set(e, ERR_RETRY, ENOSPC, "write '%s': only %zd of %zu bytes were taken", path, k,
+                               n);
         if (ftruncate(fd, (off_t)text.n) < 0)
                 return err_errno(e, errno, "cut '%s'", path);
         return 0;

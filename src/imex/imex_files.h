@@ -1,7 +1,9 @@
-/* imex_files: the texts that nvidia-imex and the resolver read. Rendering is pure; one function writes the hosts file.
+/* imex_files: the texts that nvidia-imex and the resolver read. Rendering is pure; one function writes the
+ * hosts file.
  *
- * The line number in nodes.cfg is the IMEX node id and all members of a domain must have the same list, so the list is always
- * max_nodes names long, and membership is expressed in the hosts file alone (reference section 8.4, IMEX guide "nodes_config.cfg"). */
+ * The line number in nodes.cfg is the IMEX node id and all members of a domain must have the same list, so
+ * the list is always max_nodes names long, and membership is expressed in the hosts file alone (reference
+ * section 8.4, IMEX guide "nodes_config.cfg"). */
 #ifndef IMEX_IMEX_FILES_H
 #define IMEX_IMEX_FILES_H
 
@@ -22,7 +24,8 @@ struct imex_peer {
 /* All keys of reference 12.3. */
 void imex_config_render(const char *cmd_bind_ip, const char *nodes_file, struct buf *out);
 
-/* Name of slot i: "compute-domain-daemon-<infix>-%04d", or without infix ("" or NULL) the names of the Go driver. */
+/* Name of slot i: "compute-domain-daemon-<infix>-%04d", or without infix ("" or NULL) the names of the Go
+ * driver. */
 void imex_slot_name(const char *infix, unsigned i, struct buf *out);
 /* The infix of a domain: 10 hex digits of SHA-256 of its UID. */
 void imex_infix(const char *domain_uid, char ret[static 11]);
@@ -33,14 +36,15 @@ void imex_nodes_render_names(const char *infix, unsigned max_nodes, struct buf *
 /* One address a line, sorted by index; peers without address are left out. */
 void imex_nodes_render_ips(const struct imex_peer *peers, size_t n, struct buf *out);
 
-/* A new hosts file: the lines of `current` that are not ours, then a marked block with our own entry first, the peers by index and every
- * unused slot at 127.0.0.2, an address that answers nobody. The same input gives the same bytes, whatever was ours before.
- * `peers` includes ourselves. ERR_INVALID: an index out of range or used twice, a text that is no address, or we are missing. */
-int imex_hosts_render(struct str current, const char *infix, unsigned max_nodes, int64_t own_index, const struct imex_peer *peers, size_t n,
-                      struct buf *out, struct err *e);
+/* A new hosts file: the lines of `current` that are not ours, then a marked block with our own entry first,
+ * the peers by index and every unused slot at 127.0.0.2, an address that answers nobody. The same input gives
+ * the same bytes, whatever was ours before. `peers` includes ourselves. ERR_INVALID: an index out of range or
+ * used twice, a text that is no address, or we are missing. */
+int imex_hosts_render(struct str current, const char *infix, unsigned max_nodes, int64_t own_index,
+                      const struct imex_peer *peers, size_t n, struct buf *out, struct err *e);
 
-/* Replaces the content of a file that can only be rewritten in place (a bind mount), in one write, so that a reader finds the old text
- * or the new one, and never an empty file. */
+/* Replaces the content of a file that can only be rewritten in place (a bind mount), in one write, so that a
+ * reader finds the old text or the new one, and never an empty file. */
 int imex_hosts_write(const char *path, struct str text, struct err *e);
 
 /* Largest hosts file that is read. */

@@ -22,12 +22,14 @@ struct imex_members *imex_members_copy(struct arena *a, const struct imex_member
 }
 
 bool imex_members_equal(const struct imex_members *x, const struct imex_members *y) {
-        if (x->own_index != y->own_index || x->n_peers != y->n_peers || !streq(str_or(x->infix, ""), str_or(y->infix, "")))
+        if (x->own_index != y->own_index || x->n_peers != y->n_peers ||
+            !streq(str_or(x->infix, ""), str_or(y->infix, "")))
                 return false;
         for (size_t i = 0; i < x->n_peers; i++) {
                 const struct imex_peer *a = &x->peers[i], *b = &y->peers[i];
 
-                if (a->index != b->index || a->ready != b->ready || !streq(str_or(a->ip, ""), str_or(b->ip, "")) ||
+                if (a->index != b->index || a->ready != b->ready ||
+                    !streq(str_or(a->ip, ""), str_or(b->ip, "")) ||
                     !streq(str_or(a->node, ""), str_or(b->node, "")))
                         return false;
         }
@@ -88,7 +90,8 @@ static const struct jd_field f_members[] = {
         JD_END,
 };
 
-int imex_members_parse(struct str text, const char *identity, struct arena *a, struct imex_members **ret, struct err *e) {
+int imex_members_parse(struct str text, const char *identity, struct arena *a, struct imex_members **ret,
+                       struct err *e) {
         struct members_doc d = { 0 };
         struct imex_members *m;
 
@@ -107,7 +110,8 @@ int imex_members_parse(struct str text, const char *identity, struct arena *a, s
         return 0;
 }
 
-int imex_members_load(const char *dir, const char *identity, struct arena *a, struct imex_members **ret, struct err *e) {
+int imex_members_load(const char *dir, const char *identity, struct arena *a, struct imex_members **ret,
+                      struct err *e) {
         _cleanup_(freep) char *path = file_join(dir, IMEX_MEMBERS_FILE);
         _cleanup_(freep) char *text = NULL;
         size_t n;

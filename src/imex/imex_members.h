@@ -1,7 +1,9 @@
-/* imex_members: who is in the domain, as somebody told us last, and the file that remembers it over a restart of the container.
+/* imex_members: who is in the domain, as somebody told us last, and the file that remembers it over a restart
+ * of the container.
  *
- * The file is only as good as its `identity`: a text by which the embedder recognises its own former self (boot, claim, domain, address).
- * Members of another identity are never loaded, because an index belongs to one daemon only. */
+ * The file is only as good as its `identity`: a text by which the embedder recognises its own former self
+ * (boot, claim, domain, address). Members of another identity are never loaded, because an index belongs to
+ * one daemon only. */
 #ifndef IMEX_IMEX_MEMBERS_H
 #define IMEX_IMEX_MEMBERS_H
 
@@ -30,8 +32,10 @@ bool imex_members_equal(const struct imex_members *x, const struct imex_members 
 
 int imex_members_save(const char *dir, const char *identity, const struct imex_members *m, struct err *e);
 /* ERR_NOT_FOUND when there is no file or it is of another identity. *ret lives in the arena. */
-int imex_members_load(const char *dir, const char *identity, struct arena *a, struct imex_members **ret, struct err *e);
+int imex_members_load(const char *dir, const char *identity, struct arena *a, struct imex_members **ret,
+                      struct err *e);
 /* The pure part of it. */
-int imex_members_parse(struct str text, const char *identity, struct arena *a, struct imex_members **ret, struct err *e);
+int imex_members_parse(struct str text, const char *identity, struct arena *a, struct imex_members **ret,
+                       struct err *e);
 
 #endif

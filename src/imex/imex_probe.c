@@ -18,7 +18,8 @@ struct imex_probe {
         struct child *child;
         uint64_t status_at, domain_at; /* loop time of the next question */
         unsigned status_ms, domain_ms; /* distance to the one after it */
-        uint64_t put_ns, asked_ns;     /* of the question that is out, and of the last status question that brought a word */
+        uint64_t put_ns, asked_ns;     /* of the question that is out, and of the last status question that
+                                          brought a word */
         bool relaxed;
 };
 
@@ -90,7 +91,9 @@ static void on_timer(uv_timer_t *t) {
         const char *const socket_argv[] = { p->ctl_path, "-q", p->socket_arg, NULL };
         const char *const domain_argv[] = { p->ctl_path, "-c", p->config_path, "-N", "-j", NULL };
         struct child_options co = {
-                .argv = domain ? domain_argv : p->socket_arg ? socket_argv : config_argv,
+                .argv = domain          ? domain_argv
+                        : p->socket_arg ? socket_argv
+                                        : config_argv,
                 .chroot = p->chroot,
                 .timeout_ms = p->o.timeout_ms,
                 .done = domain ? on_domain : on_status,

@@ -1,8 +1,9 @@
 /* imex_probe: asks nvidia-imex-ctl how a running nvidia-imex is, which has no event to tell it.
  *
- * One question at a time, in a child process with a time-out. While somebody waits the status is asked after 20 ms, then at growing
- * distances up to 1 s; when all is well every 30 s. The state of the domain (`-N -j`), which is dearer because the daemon asks all its
- * peers, is asked on request and then at growing distances up to 30 s. Nothing is called back from inside a call of ours. */
+ * One question at a time, in a child process with a time-out. While somebody waits the status is asked after
+ * 20 ms, then at growing distances up to 1 s; when all is well every 30 s. The state of the domain (`-N -j`),
+ * which is dearer because the daemon asks all its peers, is asked on request and then at growing distances up
+ * to 30 s. Nothing is called back from inside a call of ours. */
 #ifndef IMEX_IMEX_PROBE_H
 #define IMEX_IMEX_PROBE_H
 
@@ -13,8 +14,9 @@
 struct imex_probe;
 
 struct imex_probe_options {
-        /* Copied. Without a config_path the domain cannot be asked for; with a socket_path the status is asked for there, else where the
-         * configuration says. The paths are those in the folder `chroot`, when that is not NULL. */
+        /* Copied. Without a config_path the domain cannot be asked for; with a socket_path the status is
+         * asked for there, else where the configuration says. The paths are those in the folder `chroot`,
+         * when that is not NULL. */
         const char *ctl_path, *config_path, *socket_path, *chroot;
         unsigned first_ms, slow_ms, idle_ms, timeout_ms;
         /* IMEX's word, or "" and `why`, a sentence fragment. */
@@ -29,7 +31,8 @@ void imex_probe_free(struct imex_probe *p);
 /* uv_hrtime() of when the last status question that has brought a word was put; 0: none yet. */
 uint64_t imex_probe_asked_ns(const struct imex_probe *p);
 
-/* Somebody waits: ask after first_ms, then at growing distances. Asked again while it waits, it begins anew. */
+/* Somebody waits: ask after first_ms, then at growing distances. Asked again while it waits, it begins anew.
+ */
 void imex_probe_hurry(struct imex_probe *p);
 /* All is well: idle_ms from now on. */
 void imex_probe_relax(struct imex_probe *p);

@@ -1,6 +1,8 @@
-/* imex_process: keeps one program running: starts it, restarts it with a growing pause, ends it, signals it, reads what it prints.
+/* imex_process: keeps one program running: starts it, restarts it with a growing pause, ends it, signals it,
+ * reads what it prints.
  *
- * Level-triggered: the owner says whether it should run. Nothing is called back from inside a call of ours. Loop thread only. */
+ * Level-triggered: the owner says whether it should run. Nothing is called back from inside a call of ours.
+ * Loop thread only. */
 #ifndef IMEX_IMEX_PROCESS_H
 #define IMEX_IMEX_PROCESS_H
 
@@ -21,16 +23,18 @@ enum imex_process_state {
 };
 
 struct imex_process_options {
-        const char *const *argv;                   /* copied; argv[0] is looked up in PATH when it holds no slash */
-        unsigned term_grace_ms;                    /* SIGTERM, SIGKILL to its process group after this */
-        unsigned usr1_interval_ms;                 /* shortest time between two SIGUSR1 */
+        const char *const *argv;   /* copied; argv[0] is looked up in PATH when it holds no slash */
+        unsigned term_grace_ms;    /* SIGTERM, SIGKILL to its process group after this */
+        unsigned usr1_interval_ms; /* shortest time between two SIGUSR1 */
         unsigned backoff_first_ms, backoff_max_ms; /* pause before a restart, doubled each time ... */
         unsigned stable_ms;                        /* ... until it has run for so long */
         /* Runs right before each start; failing counts as a failed start. May be NULL. */
         int (*prepare)(void *u, struct err *e);
-        /* One line that it printed, without the line end; long ones come in pieces. All of them come before its end is told. */
+        /* One line that it printed, without the line end; long ones come in pieces. All of them come before
+         * its end is told. */
         void (*line)(void *u, struct str line);
-        /* The state changed; `why` continues "the program ..." ("ended with exit code 1") when it went to WAITING by itself, else "". */
+        /* The state changed; `why` continues "the program ..." ("ended with exit code 1") when it went to
+         * WAITING by itself, else "". */
         void (*changed)(void *u, enum imex_process_state s, const char *why);
         void *u;
 };
@@ -41,20 +45,24 @@ void imex_process_free(struct imex_process *p);
 
 /* It should run: starts it in the next turn, or after the pause that is under way. */
 void imex_process_start(struct imex_process *p);
-/* It should not: SIGTERM, then SIGKILL. `changed` tells DOWN at the end (in the next turn when nothing runs). */
+/* It should not: SIGTERM, then SIGKILL. `changed` tells DOWN at the end (in the next turn when nothing runs).
+ */
 void imex_process_stop(struct imex_process *p);
-/* It should run, anew: ends what runs and starts it again. With `penalty` the pause of a crash comes between. */
+/* It should run, anew: ends what runs and starts it again. With `penalty` the pause of a crash comes between.
+ */
 void imex_process_restart(struct imex_process *p, bool penalty);
 
-/* It needs a SIGUSR1: sent at once, or as soon as the interval since the last one is over, never lost while the process lives. It is kept
- * back until imex_process_up(), because a signal that comes before its handler is installed would end the program. */
+/* It needs a SIGUSR1: sent at once, or as soon as the interval since the last one is over, never lost while
+ * the process lives. It is kept back until imex_process_up(), because a signal that comes before its handler
+ * is installed would end the program. */
 void imex_process_poke(struct imex_process *p);
 /* The program has been seen at work. Forgotten when it ends. */
 void imex_process_up(struct imex_process *p);
 
 enum imex_process_state imex_process_state(const struct imex_process *p);
-pid_t imex_process_pid(const struct imex_process *p);         /* 0 when none */
-unsigned imex_process_restarts(const struct imex_process *p); /* starts after the first one that the owner did not ask for */
+pid_t imex_process_pid(const struct imex_process *p); /* 0 when none */
+unsigned imex_process_restarts(
+        const struct imex_process *p); /* starts after the first one that the owner did not ask for */
 /* Reads now what it has printed so far, so that `line` has seen it. */
 void imex_process_drain(struct imex_process *p);
 

@@ -106,8 +106,10 @@ int imex_state_parse(struct str text, struct imex_state *ret, struct err *e) {
         s.index = d.index;
         s.generation = d.generation;
         s.ready = d.ready;
-        if (!copy_text(s.boot_id, sizeof s.boot_id, d.boot_id) || !copy_text(s.claim_uid, sizeof s.claim_uid, d.claim_uid) ||
-            !copy_text(s.pod_uid, sizeof s.pod_uid, d.pod_uid) || !copy_text(s.status, sizeof s.status, d.status) ||
+        if (!copy_text(s.boot_id, sizeof s.boot_id, d.boot_id) ||
+            !copy_text(s.claim_uid, sizeof s.claim_uid, d.claim_uid) ||
+            !copy_text(s.pod_uid, sizeof s.pod_uid, d.pod_uid) ||
+            !copy_text(s.status, sizeof s.status, d.status) ||
             !copy_text(s.reason, sizeof s.reason, d.reason))
                 return err_set(e, ERR_INVALID, 0, "a member is too long");
         *ret = s;
@@ -133,7 +135,8 @@ int imex_state_read(const char *dir, struct imex_state *ret, bool *ret_held, str
         return 0;
 }
 
-const char *imex_state_refusal(const struct imex_state *s, bool held, const char *boot_id, const char *daemon_claim_uid) {
+const char *imex_state_refusal(const struct imex_state *s, bool held, const char *boot_id,
+                               const char *daemon_claim_uid) {
         if (!daemon_claim_uid || !*daemon_claim_uid)
                 return "no IMEX daemon of this domain is prepared on this node yet";
         if (!held)

@@ -1,8 +1,10 @@
-/* imex_state: the file in the domain directory by which a daemon tells the kubelet plugin on the same node that its IMEX process is ready.
+/* imex_state: the file in the domain directory by which a daemon tells the kubelet plugin on the same node
+ * that its IMEX process is ready.
  *
- * The daemon replaces the file atomically and holds an open-file-description write lock on the file that is in place for as
- * long as it lives; a file nobody holds locked was left behind by a dead daemon. The reader opens without following links,
- * reads at most 4 KiB and asks for the lock's holder without taking it (F_OFD_GETLK). */
+ * The daemon replaces the file atomically and holds an open-file-description write lock on the file that is
+ * in place for as long as it lives; a file nobody holds locked was left behind by a dead daemon. The reader
+ * opens without following links, reads at most 4 KiB and asks for the lock's holder without taking it
+ * (F_OFD_GETLK). */
 #ifndef IMEX_IMEX_STATE_H
 #define IMEX_IMEX_STATE_H
 
@@ -21,12 +23,13 @@ struct imex_state {
         int64_t index;      /* -1 on a node without fabric */
         int64_t generation; /* grows with each write of one daemon */
         bool ready;
-        char status[40];  /* IMEX's word (READY, WAITING_FOR_RECOVERY, ...), or ours: STARTING, STOPPED, NO_FABRIC */
+        char status[40];  /* IMEX's word (READY, WAITING_FOR_RECOVERY, ...), or ours: STARTING, STOPPED,
+                             NO_FABRIC */
         char reason[200]; /* for people, when not ready */
 };
 
-/* Writer. *lock_fd is -1 before the first write; it holds the lock of the newest file, and closing it drops the lock.
- * On failure the old file stays in place, and locked. */
+/* Writer. *lock_fd is -1 before the first write; it holds the lock of the newest file, and closing it drops
+ * the lock. On failure the old file stays in place, and locked. */
 int imex_state_write(const char *dir, const struct imex_state *s, int *lock_fd, struct err *e);
 
 /* Reader: ERR_NOT_FOUND when there is none; *ret_held tells whether a living process holds it. */
@@ -36,6 +39,7 @@ int imex_state_read(const char *dir, struct imex_state *ret, bool *ret_held, str
 int imex_state_parse(struct str text, struct imex_state *ret, struct err *e);
 
 /* The plugin's rule, pure: may this state release a channel? NULL when yes, else the reason. */
-const char *imex_state_refusal(const struct imex_state *s, bool held, const char *boot_id, const char *daemon_claim_uid);
+const char *imex_state_refusal(const struct imex_state *s, bool held, const char *boot_id,
+                               const char *daemon_claim_uid);
 
 #endif

@@ -15,8 +15,9 @@
 enum {
         MAX_SERIES = 128,     /* remembered when they are written, the oldest goes first */
         MAX_UNWRITTEN = 1000, /* with those that are not; the oldest goes first here too */
-        MAX_IN_FLIGHT = 8,    /* Events of a server that hangs must not keep the client from everything else */
-        ATTEMPTS = 36,        /* by the client's pauses about five minutes: who is to read of an outage reads it afterwards */
+        MAX_IN_FLIGHT = 8, /* Events of a server that hangs must not keep the client from everything else */
+        ATTEMPTS = 36,     /* by the client's pauses about five minutes: who is to read of an outage reads it
+                              afterwards */
         MAX_OBJECTS = 256, /* with a token bucket */
         OBJECT_BURST = 25,
         OBJECT_REFILL_MS = 5 * 60 * 1000,
@@ -83,7 +84,7 @@ static void make_room_for_object(struct event_recorder *r) {
         struct object *o, *next;
         if (HASH_COUNT(r->objects) < MAX_OBJECTS)
                 return;
-        HASH_ITER(hh, r->objects, o, next) {
+        HASH_ITER (hh, r->objects, o, next) {
                 if (refill(r, o) >= OBJECT_BURST)
                         drop_object(r, o);
         }
@@ -92,8 +93,8 @@ static void make_room_for_object(struct event_recorder *r) {
 }
 
 static bool may_write(struct event_recorder *r, const struct event_about *about) {
-        _cleanup_(freep) char *key =
-                xasprintf("%s/%s/%s/%s", about->kind, about->ns ? about->ns : "", about->name, about->uid ? about->uid : "");
+        _cleanup_(freep) char *key = xasprintf("%s/%s/%s/%s", about->kind, about->ns ? about->ns : "",
+                                               about->name, about->uid ? about->uid : "");
         struct object *o;
 
         HASH_FIND_STR(r->objects, key, o);
@@ -137,7 +138,7 @@ static void make_room_for_series(struct event_recorder *r) {
         if (HASH_COUNT(r->series) < MAX_SERIES)
                 return;
         /* uthash keeps the order of insertion. */
-        HASH_ITER(hh, r->series, s, next) {
+        HASH_ITER (hh, r->series, s, next) {
                 if (!s->call && !s->waits) {
                         series_free(s);
                         return;
@@ -155,19 +156,22 @@ static int64_t wall_ns(void) {
         return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* As client-go names them: the object's name and the time, which together are unique enough for one component. */
+/* As client-go names them: the object's name and the time, which together are unique enough for one
+ * component. */
 static void name_event(struct series *s) {
-        snprintf(s->event_name, sizeof s->event_name, "%.*s.%016" PRIx64, MAX_NAME - 17, s->name, (uint64_t)wall_ns());
+        snprintf(s->event_name, sizeof s->event_name, "%.*s.%016" PRIx64, MAX_NAME - 17, s->name,
+                 (uint64_t)wall_ns());
 }
 
 static char *dup_or_null(const char *s) {
         return s ? xstrdup(s) : NULL;
 }
 
-static struct series *find_or_add(struct event_recorder *r, const struct event_about *about, enum event_type type, const char *reason,
-                                  const char *message) {
-        _cleanup_(freep) char *key = xasprintf("%s\n%s\n%s\n%s\n%d\n%s\n%s", about->kind, about->ns ? about->ns : "", about->name,
-                                               about->uid ? about->uid : "", (int)type, reason, message);
+static struct series *find_or_add(struct event_recorder *r, const struct event_about *about,
+                                  enum event_type type, const char *reason, const char *message) {
+        _cleanup_(freep) char *key =
+                xasprintf("%s\n%s\n%s\n%s\n%d\n%s\n%s", about->kind, about->ns ? about->ns : "", about->name,
+                          about->uid ? about->uid : "", (int)type, reason, message);
         struct series *s;
 
         HASH_FIND_STR(r->series, key, s);
@@ -320,8 +324,8 @@ static void shorten(char *s, size_t max) {
         s[max] = '\0';
 }
 
-void event_record(struct event_recorder *r, const struct event_about *about, enum event_type type, const char *reason, const char *fmt,
-                  ...) {
+void event_record(struct event_recorder *r, const struct event_about *about, enum event_type type,
+                  const char *reason, const char *fmt, ...) {
         struct buf text = BUF_INIT(BODY_MAX);
         va_list ap;
 
@@ -345,7 +349,8 @@ void event_record(struct event_recorder *r, const struct event_about *about, enu
                 want_written(s);
                 pump(r);
         } else {
-                log_v(2, "event was held back, too many about this object", kv_str("object", s->name), kv_str("reason", reason));
+                log_v(2, "event was held back, too many about this object", kv_str("object", s->name),
+                      kv_str("reason", reason));
         }
 }
 
@@ -383,10 +388,10 @@ void event_recorder_free(struct event_recorder *r) {
 
         if (!r)
                 return;
-        HASH_ITER(hh, r->series, s, next)
-        series_free(s);
-        HASH_ITER(hh, r->objects, o, next_object)
-        drop_object(r, o);
+        HASH_ITER (hh, r->series, s, next)
+                series_free(s);
+        HASH_ITER (hh, r->objects, o, next_object)
+                drop_object(r, o);
         free(r->component);
         free(r->host);
         uv_close((uv_handle_t *)&r->timer, on_closed);

@@ -1,6 +1,7 @@
-/* event_recorder: Kubernetes Events (core/v1), deduplicated: the same reason and message about the same object counts up one Event by a
- * patch; at most one write in flight a series, and a token bucket per object (25, one more each 5 min) as in client-go. An Event outlives
- * an API server that is away for some minutes. Never fails its caller. */
+/* event_recorder: Kubernetes Events (core/v1), deduplicated: the same reason and message about the same
+ * object counts up one Event by a patch; at most one write in flight a series, and a token bucket per object
+ * (25, one more each 5 min) as in client-go. An Event outlives an API server that is away for some minutes.
+ * Never fails its caller. */
 #ifndef KUBE_EVENT_RECORDER_H
 #define KUBE_EVENT_RECORDER_H
 
@@ -9,7 +10,8 @@
 struct event_recorder;
 
 struct event_about {
-        const char *api_version, *kind, *ns, *name, *uid; /* ns NULL for cluster-scoped: the Event goes to "default" */
+        const char *api_version, *kind, *ns, *name,
+                *uid; /* ns NULL for cluster-scoped: the Event goes to "default" */
 };
 
 enum event_type { EVENT_NORMAL, EVENT_WARNING };
@@ -17,8 +19,8 @@ enum event_type { EVENT_NORMAL, EVENT_WARNING };
 /* component: "compute-domain-controller"; host: node name or NULL. Copied. */
 struct event_recorder *event_recorder_new(struct kube_client *c, const char *component, const char *host);
 void event_recorder_free(struct event_recorder *r);
-void event_record(struct event_recorder *r, const struct event_about *about, enum event_type type, const char *reason, const char *fmt, ...)
-        __attribute__((format(printf, 5, 6)));
+void event_record(struct event_recorder *r, const struct event_about *about, enum event_type type,
+                  const char *reason, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 /* Calls done when nothing is in flight or pending, or after limit_ms: for the end of a process. */
 void event_recorder_flush(struct event_recorder *r, unsigned limit_ms, void (*done)(void *u), void *u);
 

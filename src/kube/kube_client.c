@@ -17,7 +17,8 @@ enum {
         BACKOFF_MIN_MS = 100,
         BACKOFF_MAX_MS = 10000,
         MAX_WAIT_S = 60, /* a server's Retry-After beyond it is not believed */
-        /* Streams of one connection; more wait here, where a call costs a few hundred bytes and not a transfer of libcurl's. */
+        /* Streams of one connection; more wait here, where a call costs a few hundred bytes and not a
+           transfer of libcurl's. */
         MAX_IN_FLIGHT = 32,
         TOKEN_AGE_MS = 60000,
         TOKEN_BYTES = 64 << 10,
@@ -30,12 +31,18 @@ const struct kube_resource kube_pods = { "", "v1", "pods", "Pod", true };
 const struct kube_resource kube_events = { "", "v1", "events", "Event", true };
 const struct kube_resource kube_leases = { "coordination.k8s.io", "v1", "leases", "Lease", true };
 const struct kube_resource kube_daemonsets = { "apps", "v1", "daemonsets", "DaemonSet", true };
-const struct kube_resource kube_crds = { "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", false };
-const struct kube_resource kube_compute_domains = { "resource.nvidia.com", "v1beta1", "computedomains", "ComputeDomain", true };
-const struct kube_resource kube_cliques = { "resource.nvidia.com", "v1beta1", "computedomaincliques", "ComputeDomainClique", true };
-const struct kube_resource kube_resource_claims = { RESOURCE_API, NULL, "resourceclaims", "ResourceClaim", true };
-const struct kube_resource kube_resource_claim_templates = { RESOURCE_API, NULL, "resourceclaimtemplates", "ResourceClaimTemplate", true };
-const struct kube_resource kube_resource_slices = { RESOURCE_API, NULL, "resourceslices", "ResourceSlice", false };
+const struct kube_resource kube_crds = { "apiextensions.k8s.io", "v1", "customresourcedefinitions",
+                                         "CustomResourceDefinition", false };
+const struct kube_resource kube_compute_domains = { "resource.nvidia.com", "v1beta1", "computedomains",
+                                                    "ComputeDomain", true };
+const struct kube_resource kube_cliques = { "resource.nvidia.com", "v1beta1", "computedomaincliques",
+                                            "ComputeDomainClique", true };
+const struct kube_resource kube_resource_claims = { RESOURCE_API, NULL, "resourceclaims", "ResourceClaim",
+                                                    true };
+const struct kube_resource kube_resource_claim_templates = { RESOURCE_API, NULL, "resourceclaimtemplates",
+                                                             "ResourceClaimTemplate", true };
+const struct kube_resource kube_resource_slices = { RESOURCE_API, NULL, "resourceslices", "ResourceSlice",
+                                                    false };
 
 enum call_state { CALL_WAITING, CALL_IN_FLIGHT, CALL_DONE };
 
@@ -107,7 +114,8 @@ static bool token_is_clean(const char *s) {
         return true;
 }
 
-/* A file that cannot be read, or holds something else for a moment, leaves the last token in use: the server judges it. */
+/* A file that cannot be read, or holds something else for a moment, leaves the last token in use: the server
+ * judges it. */
 static void read_token(struct kube_client *c) {
         _cleanup_(freep) char *text = NULL;
         struct err e;
@@ -131,7 +139,8 @@ static void read_token(struct kube_client *c) {
 
 static const char *current_token(void *u) {
         struct kube_client *c = u;
-        if (c->token_file && (!c->token || c->token_stale || uv_now(c->loop) - c->token_read_ms >= TOKEN_AGE_MS))
+        if (c->token_file &&
+            (!c->token || c->token_stale || uv_now(c->loop) - c->token_read_ms >= TOKEN_AGE_MS))
                 read_token(c);
         return c->token;
 }
@@ -181,7 +190,8 @@ void kube_client__status_error(yyjson_val *status, int code, struct err *e, int 
         if (message && *message)
                 err_set(e, kind_of_status(code), code, "%s", message);
         else
-                err_set(e, kind_of_status(code), code, "the server answered %d %s", code, str_or(reason, "without a message"));
+                err_set(e, kind_of_status(code), code, "the server answered %d %s", code,
+                        str_or(reason, "without a message"));
 }
 
 void kube_client__error(const struct http_response *r, struct err *e, int *ret_wait_s) {
@@ -199,7 +209,8 @@ void kube_client__error(const struct http_response *r, struct err *e, int *ret_w
                         *ret_wait_s = in_body;
         } else {
                 struct str text = str_trim((struct str){ r->body, r->body_len > 200 ? 200 : r->body_len });
-                err_set(e, kind_of_status(r->status), r->status, "the server answered %d: %.*s", r->status, (int)text.n, text.p);
+                err_set(e, kind_of_status(r->status), r->status, "the server answered %d: %.*s", r->status,
+                        (int)text.n, text.p);
         }
         yyjson_doc_free(doc);
 }
@@ -231,9 +242,9 @@ static void call_wait(struct kube_call *call, uint64_t due_ms) {
 
         call->state = CALL_WAITING;
         call->due_ms = due_ms;
-        TAILQ_FOREACH_REVERSE(at, &c->waiting, calls, entry)
-        if (at->due_ms <= due_ms)
-                break;
+        TAILQ_FOREACH_REVERSE (at, &c->waiting, calls, entry)
+                if (at->due_ms <= due_ms)
+                        break;
         if (at)
                 TAILQ_INSERT_AFTER(&c->waiting, at, call, entry);
         else
@@ -328,8 +339,8 @@ static void on_answer(void *u, const struct http_response *r) {
                 return;
         }
         call->failed++;
-        /* A write that was cut off may have been done: a repeated create then says "already exists", and all our other verbs can be
-         * repeated. */
+        /* A write that was cut off may have been done: a repeated create then says "already exists", and all
+         * our other verbs can be repeated. */
         if (e.kind != ERR_RETRY || call->failed >= call->attempts) {
                 call_finish(call, NULL, &e);
                 return;
@@ -337,10 +348,11 @@ static void on_answer(void *u, const struct http_response *r) {
         uint64_t ms = backoff_ms(BACKOFF_MIN_MS, call->backoff_max_ms, call->failed);
         if (wait_s > 0) {
                 uint64_t asked = (uint64_t)(wait_s > MAX_WAIT_S ? MAX_WAIT_S : wait_s) * 1000;
-                ms = ms < asked ? asked + ms : ms; /* never earlier than asked, and not all at the same moment */
+                ms = ms < asked ? asked + ms
+                                : ms; /* never earlier than asked, and not all at the same moment */
         }
-        log_v(2, "API request will be retried", kv_str("method", call->method), kv_str("path", call->path), kv_int("in_ms", ms),
-              kv_err(&e));
+        log_v(2, "API request will be retried", kv_str("method", call->method), kv_str("path", call->path),
+              kv_int("in_ms", ms), kv_err(&e));
         call_unlink(call);
         call_wait(call, now_ms(c) + ms);
         call->away = kube_client__away(&e);
@@ -385,7 +397,8 @@ static uint64_t take_token(struct kube_client *c, uint64_t now) {
 
 static void on_timer(uv_timer_t *t);
 
-/* Sends what is due and allowed, and sets the timer for the rest. Calls nobody back: refused calls wait for the timer. */
+/* Sends what is due and allowed, and sets the timer for the rest. Calls nobody back: refused calls wait for
+ * the timer. */
 static void pump(struct kube_client *c) {
         struct kube_call *call, *next;
         uint64_t now;
@@ -422,8 +435,8 @@ static void tell_waiters(struct kube_client *c, const struct err *e) {
         struct waiter *w;
         unsigned n = 0;
 
-        TAILQ_FOREACH(w, &c->waiters, entry)
-        n++;
+        TAILQ_FOREACH (w, &c->waiters, entry)
+                n++;
         while (n-- && !c->closing && (w = TAILQ_FIRST(&c->waiters))) {
                 struct waiter told = *w;
                 TAILQ_REMOVE(&c->waiters, w, entry);
@@ -479,7 +492,8 @@ static int request_path(struct kube_client *c, const struct kube_request *r, cha
                 return err_set(e, ERR_INVALID, 0, "%s without a name", r->res->kind);
         if (r->verb == KUBE_CREATE && r->res->namespaced && !r->ns)
                 return err_set(e, ERR_INVALID, 0, "%s without a namespace", r->res->kind);
-        rc = kube_path_add(&b, r->res, version_of(c, r->res), r->ns, collection ? NULL : r->name, r->subresource, e);
+        rc = kube_path_add(&b, r->res, version_of(c, r->res), r->ns, collection ? NULL : r->name,
+                           r->subresource, e);
         kube_path_query(&b, &n, "labelSelector", r->label_selector);
         kube_path_query(&b, &n, "fieldSelector", r->field_selector);
         kube_path_query(&b, &n, "fieldManager", r->manager);
@@ -581,8 +595,9 @@ static const char *const resource_apis[] = { "v1", "v1beta2", "v1beta1" };
 static bool group_offers(yyjson_val *group, const char *version) {
         size_t i, max;
         yyjson_val *v;
-        yyjson_arr_foreach(yyjson_obj_get(group, "versions"), i, max,
-                           v) if (streq(yyjson_get_str(yyjson_obj_get(v, "version")), version)) return true;
+        yyjson_arr_foreach (yyjson_obj_get(group, "versions"), i, max, v)
+                if (streq(yyjson_get_str(yyjson_obj_get(v, "version")), version))
+                        return true;
         return false;
 }
 
@@ -595,7 +610,8 @@ static void on_group(void *u, yyjson_val *obj, const struct err *e) {
                 if (group_offers(obj, resource_apis[i]))
                         c->resource_api = resource_apis[i];
         if ((e && e->kind == ERR_NOT_FOUND) || (!e && !c->resource_api)) {
-                err_set(&none, ERR_INVALID, e ? e->code : 0, "the server offers no version of %s that we know (v1, v1beta2, v1beta1)",
+                err_set(&none, ERR_INVALID, e ? e->code : 0,
+                        "the server offers no version of %s that we know (v1, v1beta2, v1beta1)",
                         RESOURCE_API);
                 e = &none;
         }
@@ -639,7 +655,8 @@ bool kube_client__knows(const struct kube_client *c, const struct kube_resource 
 
 /* ---- the client ---- */
 
-int kube_client_new(uv_loop_t *loop, const struct kube_client_options *o, struct kube_client **ret, struct err *e) {
+int kube_client_new(uv_loop_t *loop, const struct kube_client_options *o, struct kube_client **ret,
+                    struct err *e) {
         const struct kube_config *k = o->config;
         struct kube_client *c = xnew(struct kube_client);
         struct http_client_options h = {

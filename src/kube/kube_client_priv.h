@@ -22,7 +22,8 @@ struct kube__watch {
 /* NULL and *e when the path cannot be built. Cancel with http_cancel(). */
 struct http_call *kube_client__watch(struct kube_client *c, const struct kube__watch *w, struct err *e);
 
-/* *e from an answer that is no 2xx, or none at all. *ret_wait_s is the time the server asks to wait, -1 when it does not. */
+/* *e from an answer that is no 2xx, or none at all. *ret_wait_s is the time the server asks to wait, -1 when
+ * it does not. */
 void kube_client__error(const struct http_response *r, struct err *e, int *ret_wait_s);
 /* *e from a Status object, as it also comes in ERROR events. */
 void kube_client__status_error(yyjson_val *status, int code, struct err *e, int *ret_wait_s);
@@ -32,8 +33,8 @@ void kube_client__reconnect(struct kube_client *c);
 /* The server said 401: the token file is read again before the next request. */
 void kube_client__refresh_token(struct kube_client *c);
 
-/* Somebody who waits out his back-off because the server was away, and would rather come at once when it is back. The first answer to
- * anybody calls them all, from inside that answer: fn only sets a timer. */
+/* Somebody who waits out his back-off because the server was away, and would rather come at once when it is
+ * back. The first answer to anybody calls them all, from inside that answer: fn only sets a timer. */
 struct kube__hope {
         TAILQ_ENTRY(kube__hope) entry;
         void (*fn)(struct kube__hope *h);

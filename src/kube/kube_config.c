@@ -15,7 +15,8 @@ enum { MAX_FILE = 1 << 20 };
 
 /* ---- in a pod ---- */
 
-int kube_config__in_cluster(const char *host, const char *port, const char *dir, struct kube_config *ret, struct err *e) {
+int kube_config__in_cluster(const char *host, const char *port, const char *dir, struct kube_config *ret,
+                            struct err *e) {
         _cleanup_(freep) char *ca_path = file_join(dir, "ca.crt"), *ns_path = file_join(dir, "namespace");
         _cleanup_(freep) char *ns = NULL;
         struct kube_config c = { 0 };
@@ -24,9 +25,11 @@ int kube_config__in_cluster(const char *host, const char *port, const char *dir,
 
         if (!host || !*host || !port || !*port)
                 return err_set(e, ERR_INVALID, 0,
-                               "not in a cluster (KUBERNETES_SERVICE_HOST and _PORT are not set) and no kubeconfig given");
+                               "not in a cluster (KUBERNETES_SERVICE_HOST and _PORT are not set) and no "
+                               "kubeconfig given");
         c.token_file = file_join(dir, "token");
-        if (file_read(c.token_file, MAX_FILE, &c.token, &n, e) < 0 || file_read(ca_path, MAX_FILE, &c.ca_pem, NULL, e) < 0) {
+        if (file_read(c.token_file, MAX_FILE, &c.token, &n, e) < 0 ||
+            file_read(ca_path, MAX_FILE, &c.ca_pem, NULL, e) < 0) {
                 kube_config_done(&c);
                 return err_wrap(e, "service account");
         }
@@ -70,14 +73,17 @@ static const char *get_str(yaml_document_t *d, yaml_node_t *map, const char *key
 
 static bool get_true(yaml_document_t *d, yaml_node_t *map, const char *key) {
         const char *s = get_str(d, map, key);
-        return s && (strcasecmp(s, "true") == 0 || strcasecmp(s, "yes") == 0 || strcasecmp(s, "on") == 0 || strcasecmp(s, "y") == 0);
+        return s && (strcasecmp(s, "true") == 0 || strcasecmp(s, "yes") == 0 || strcasecmp(s, "on") == 0 ||
+                     strcasecmp(s, "y") == 0);
 }
 
 /* The part named `what` ("cluster") of the entry called `name` in the list `list` ("clusters"). */
-static yaml_node_t *named(yaml_document_t *d, yaml_node_t *root, const char *list, const char *what, const char *name, struct err *e) {
+static yaml_node_t *named(yaml_document_t *d, yaml_node_t *root, const char *list, const char *what,
+                          const char *name, struct err *e) {
         yaml_node_t *l = get(d, root, list);
         if (l && l->type == YAML_SEQUENCE_NODE) {
-                for (yaml_node_item_t *i = l->data.sequence.items.start; i < l->data.sequence.items.top; i++) {
+                for (yaml_node_item_t *i = l->data.sequence.items.start; i < l->data.sequence.items.top;
+                     i++) {
                         yaml_node_t *entry = yaml_document_get_node(d, *i);
                         if (streq(get_str(d, entry, "name"), name)) {
                                 yaml_node_t *part = get(d, entry, what);
@@ -138,8 +144,10 @@ static char *relative_to(const char *kubeconfig, const char *path) {
         return xasprintf("%.*s/%s", (int)(slash - kubeconfig), kubeconfig, path);
 }
 
-/* The PEM text of `key` ("client-key"): inline in <key>-data, which wins as in kubectl, or in the file it names. */
-static int get_pem(yaml_document_t *d, yaml_node_t *map, const char *key, const char *kubeconfig, char **ret, struct err *e) {
+/* The PEM text of `key` ("client-key"): inline in <key>-data, which wins as in kubectl, or in the file it
+ * names. */
+static int get_pem(yaml_document_t *d, yaml_node_t *map, const char *key, const char *kubeconfig, char **ret,
+                   struct err *e) {
         _cleanup_(freep) char *data_key = xasprintf("%s-data", key);
         const char *data = get_str(d, map, data_key), *file = get_str(d, map, key);
 
@@ -154,11 +162,14 @@ static int get_pem(yaml_document_t *d, yaml_node_t *map, const char *key, const 
         return 0;
 }
 
-static int read_cluster(yaml_document_t *d, yaml_node_t *cluster, const char *kubeconfig, struct kube_config *c, struct err *e) {
+static int read_cluster(yaml_document_t *d, yaml_node_t *cluster, const char *kubeconfig,
+                        struct kube_config *c, struct err *e) {
         const char *server = get_str(d, cluster, "server"), *name = get_str(d, cluster, "tls-server-name");
 
         if (get_true(d, cluster, "insecure-skip-tls-verify"))
-                return err_set(e, ERR_INVALID, 0, "insecure-skip-tls-verify is not supported: give certificate-authority(-data)");
+                return err_set(
+                        e, ERR_INVALID, 0,
+                        "insecure-skip-tls-verify is not supported: give certificate-authority(-data)");
         if (get_str(d, cluster, "proxy-url"))
                 return err_set(e, ERR_INVALID, 0, "proxy-url is not supported: set HTTPS_PROXY");
         if (!server || (!str_starts(server, "https://") && !str_starts(server, "http://")))
@@ -168,22 +179,24 @@ static int read_cluster(yaml_document_t *d, yaml_node_t *cluster, const char *ku
         return get_pem(d, cluster, "certificate-authority", kubeconfig, &c->ca_pem, e);
 }
 
-static int read_user(yaml_document_t *d, yaml_node_t *user, const char *kubeconfig, struct kube_config *c, struct err *e) {
-        static const char *const refused[] = {
-                "exec", "auth-provider", "username", "password", "as", "as-uid", "as-groups", "as-user-extra"
-        };
+static int read_user(yaml_document_t *d, yaml_node_t *user, const char *kubeconfig, struct kube_config *c,
+                     struct err *e) {
+        static const char *const refused[] = { "exec", "auth-provider", "username",  "password",
+                                               "as",   "as-uid",        "as-groups", "as-user-extra" };
         const char *token = get_str(d, user, "token"), *token_file = get_str(d, user, "tokenFile");
 
         for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
                 yaml_node_t *n = get(d, user, refused[i]);
                 if (n && (n->type != YAML_SCALAR_NODE || get_str(d, user, refused[i])))
-                        return err_set(e, ERR_INVALID, 0, "'%s' is not supported: use token, tokenFile or a client certificate",
+                        return err_set(e, ERR_INVALID, 0,
+                                       "'%s' is not supported: use token, tokenFile or a client certificate",
                                        refused[i]);
         }
         c->token = token ? xstrdup(token) : NULL;
         for (const char *p = token; p && *p; p++)
                 if ((unsigned char)*p <= ' ' || *p == 0x7f)
-                        return err_set(e, ERR_INVALID, 0, "the token holds white space or control characters");
+                        return err_set(e, ERR_INVALID, 0,
+                                       "the token holds white space or control characters");
         c->token_file = token_file ? relative_to(kubeconfig, token_file) : NULL;
         if (get_pem(d, user, "client-certificate", kubeconfig, &c->cert_pem, e) < 0 ||
             get_pem(d, user, "client-key", kubeconfig, &c->key_pem, e) < 0)
@@ -232,7 +245,8 @@ int kube_config__parse(const char *text, size_t n, const char *path, struct kube
                 return err_set(e, ERR_INTERNAL, 0, "libyaml does not start");
         yaml_parser_set_input_string(&parser, (const unsigned char *)text, n);
         if (!yaml_parser_load(&parser, &doc)) {
-                r = err_set(e, ERR_INVALID, 0, "line %zu: %s", parser.problem_mark.line + 1, str_or(parser.problem, "no YAML"));
+                r = err_set(e, ERR_INVALID, 0, "line %zu: %s", parser.problem_mark.line + 1,
+                            str_or(parser.problem, "no YAML"));
         } else {
                 r = read_document(&doc, path, &c, e);
                 yaml_document_delete(&doc);
@@ -250,8 +264,9 @@ int kube_config_load(const char *kubeconfig, struct kube_config *ret, struct err
         size_t n;
 
         if (!kubeconfig || !*kubeconfig)
-                return kube_config__in_cluster(getenv("KUBERNETES_SERVICE_HOST"), getenv("KUBERNETES_SERVICE_PORT"), SERVICE_ACCOUNT_DIR,
-                                               ret, e);
+                return kube_config__in_cluster(getenv("KUBERNETES_SERVICE_HOST"),
+                                               getenv("KUBERNETES_SERVICE_PORT"), SERVICE_ACCOUNT_DIR, ret,
+                                               e);
         if (file_read(kubeconfig, MAX_FILE, &text, &n, e) < 0)
                 return err_wrap(e, "kubeconfig");
         int r = kube_config__parse(text, n, kubeconfig, ret, e);

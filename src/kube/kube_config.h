@@ -5,17 +5,18 @@
 #include "base/err.h"
 
 struct kube_config {
-        char *server;              /* "https://host:port" */
-        char *tls_server_name;     /* or NULL */
-        char *ca_pem;              /* or NULL: the system's roots */
-        char *cert_pem, *key_pem;  /* client certificate, or NULL */
-        char *token;               /* or NULL */
-        char *token_file;          /* or NULL; read again when older than a minute, because it rotates */
-        char *ns;                  /* of the context or service account; "default" otherwise */
+        char *server;             /* "https://host:port" */
+        char *tls_server_name;    /* or NULL */
+        char *ca_pem;             /* or NULL: the system's roots */
+        char *cert_pem, *key_pem; /* client certificate, or NULL */
+        char *token;              /* or NULL */
+        char *token_file;         /* or NULL; read again when older than a minute, because it rotates */
+        char *ns;                 /* of the context or service account; "default" otherwise */
 };
 
-/* `kubeconfig` NULL or "": in-cluster (KUBERNETES_SERVICE_HOST/PORT and the service account folder). Relative file names in a kubeconfig
- * are relative to it. insecure-skip-tls-verify, exec and auth-provider entries are refused with a sentence that names them. */
+/* `kubeconfig` NULL or "": in-cluster (KUBERNETES_SERVICE_HOST/PORT and the service account folder). Relative
+ * file names in a kubeconfig are relative to it. insecure-skip-tls-verify, exec and auth-provider entries are
+ * refused with a sentence that names them. */
 int kube_config_load(const char *kubeconfig, struct kube_config *ret, struct err *e);
 void kube_config_done(struct kube_config *c);
 

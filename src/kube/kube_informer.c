@@ -156,13 +156,15 @@ static void step_after(struct kube_informer *i, uint64_t ms) {
 static void fail(struct kube_informer *i, const struct err *e, int wait_s) {
         uint64_t ms, asked = wait_s > 0 ? (uint64_t)wait_s * 1000 : 0;
 
-        /* A server that is back knows nobody's roles for a moment: what it says then is the first failure of another kind. */
+        /* A server that is back knows nobody's roles for a moment: what it says then is the first failure of
+         * another kind. */
         if (i->away && !kube_client__away(e))
                 i->failures = 0;
         i->away = kube_client__away(e);
         i->failures++;
         ms = backoff_ms(BACKOFF_MIN_MS, BACKOFF_MAX_MS, i->failures);
-        log_v(2, "watch will be retried", kv_str("resource", i->o.res->plural), kv_int("in_ms", ms), kv_err(e));
+        log_v(2, "watch will be retried", kv_str("resource", i->o.res->plural), kv_int("in_ms", ms),
+              kv_err(e));
         tell_trouble(i, e);
         if (i->dead)
                 return;
@@ -175,7 +177,8 @@ static void on_hope(struct kube__hope *h) {
         step_after(CONTAINER(h, struct kube_informer, hope), 0);
 }
 
-/* The server no longer has the history since our version. The first time in a row the list is made at once. */
+/* The server no longer has the history since our version. The first time in a row the list is made at once.
+ */
 static void list_again(struct kube_informer *i) {
         i->listed = false;
         step_after(i, i->failures++ ? backoff_ms(BACKOFF_MIN_MS, BACKOFF_MAX_MS, i->failures) : 0);
@@ -206,7 +209,8 @@ static void end_list(struct kube_informer *i, const char *rv) {
 
 static void take_page(struct kube_informer *i, yyjson_val *obj) {
         yyjson_val *meta = yyjson_obj_get(obj, "metadata"), *items = yyjson_obj_get(obj, "items"), *item;
-        const char *rv = yyjson_get_str(yyjson_obj_get(meta, "resourceVersion")), *page = yyjson_get_str(yyjson_obj_get(meta, "continue"));
+        const char *rv = yyjson_get_str(yyjson_obj_get(meta, "resourceVersion")),
+                   *page = yyjson_get_str(yyjson_obj_get(meta, "continue"));
         size_t n, max;
         struct err e;
 
@@ -215,7 +219,7 @@ static void take_page(struct kube_informer *i, yyjson_val *obj) {
                 fail(i, &e, -1);
                 return;
         }
-        yyjson_arr_foreach(items, n, max, item) {
+        yyjson_arr_foreach (items, n, max, item) {
                 take(i, item, CACHE_LIST);
                 if (i->dead)
                         return;
@@ -269,7 +273,8 @@ static void list_page(struct kube_informer *i) {
 /* Returns false when the stream is not to be read on. */
 static bool on_event(void *u, enum watch_type type, yyjson_val *object) {
         struct kube_informer *i = u;
-        const char *rv = yyjson_get_str(yyjson_obj_get(yyjson_obj_get(object, "metadata"), "resourceVersion"));
+        const char *rv =
+                yyjson_get_str(yyjson_obj_get(yyjson_obj_get(object, "metadata"), "resourceVersion"));
         struct err e;
         int wait_s = -1;
 
@@ -320,7 +325,8 @@ static void on_data(void *u, const char *p, size_t n) {
         enter(i);
         step_after(i, silence_ms(i));
         if (watch_stream_feed(&i->stream, p, n, &e) < 0) {
-                /* Watching on from the same version would bring the same event again: list instead, which skips what it cannot read. */
+                /* Watching on from the same version would bring the same event again: list instead, which
+                 * skips what it cannot read. */
                 http_cancel(TAKE(i->watch));
                 i->listed = false;
                 fail(i, &e, -1);
@@ -423,7 +429,8 @@ static void on_timer(uv_timer_t *t) {
         } else {
                 http_cancel(TAKE(i->watch));
                 if (i->headed) {
-                        /* No bookmark either: the server lost us, or has nothing to say. A new watch tells which. */
+                        /* No bookmark either: the server lost us, or has nothing to say. A new watch tells
+                         * which. */
                         step(i);
                 } else {
                         kube_client__reconnect(i->client);
@@ -543,11 +550,13 @@ void kube_informer_each(const struct kube_informer *i, kube_visit_fn *fn, void *
         object_cache_each(i->cache, fn, u);
 }
 
-void kube_informer_each_at(const struct kube_informer *i, unsigned index, const char *key, kube_visit_fn *fn, void *u) {
+void kube_informer_each_at(const struct kube_informer *i, unsigned index, const char *key, kube_visit_fn *fn,
+                           void *u) {
         object_cache_each_at(i->cache, index, key, fn, u);
 }
 
-const struct kube_object *kube_informer_first_at(const struct kube_informer *i, unsigned index, const char *key) {
+const struct kube_object *kube_informer_first_at(const struct kube_informer *i, unsigned index,
+                                                 const char *key) {
         return object_cache_first_at(i->cache, index, key);
 }
 

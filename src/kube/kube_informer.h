@@ -1,9 +1,10 @@
 /* kube_informer: a local copy of a set of objects, by list and watch.
  *
- * It keeps only what the field table decodes and only the objects that `keep` accepts. It pages through lists, resumes a watch from its
- * last resourceVersion, uses bookmarks, lists again on 410, backs off with jitter while the server is away, for as long as that lasts, and
- * restarts a watch that has been silent for longer than two bookmarks. A resource whose version is not known yet is discovered first.
- * Within a relist, objects that vanished are reported as deleted. Loop thread only. */
+ * It keeps only what the field table decodes and only the objects that `keep` accepts. It pages through
+ * lists, resumes a watch from its last resourceVersion, uses bookmarks, lists again on 410, backs off with
+ * jitter while the server is away, for as long as that lasts, and restarts a watch that has been silent for
+ * longer than two bookmarks. A resource whose version is not known yet is discovered first. Within a relist,
+ * objects that vanished are reported as deleted. Loop thread only. */
 #ifndef KUBE_KUBE_INFORMER_H
 #define KUBE_KUBE_INFORMER_H
 
@@ -21,49 +22,56 @@ typedef const char *(kube_index_fn)(const struct kube_object *o);
 
 struct kube_informer_options {
         const struct kube_resource *res;
-        const char *ns;                    /* NULL: all namespaces */
+        const char *ns; /* NULL: all namespaces */
         const char *label_selector, *field_selector;
-        const struct jd_field *fields;     /* JD_OBJ(struct foo, "metadata", o.meta, kube_f_meta), ... */
-        size_t size;                       /* sizeof(struct foo) */
+        const struct jd_field *fields; /* JD_OBJ(struct foo, "metadata", o.meta, kube_f_meta), ... */
+        size_t size;                   /* sizeof(struct foo) */
         bool metadata_only;
-        /* The first list may be what the API server has in its cache: it comes at once, where another waits up to 100 ms until the cache is
-         * known to be new, and what it misses comes by the watch. It comes whole, so this is for few objects. */
+        /* The first list may be what the API server has in its cache: it comes at once, where another waits
+         * up to 100 ms until the cache is known to be new, and what it misses comes by the watch. It comes
+         * whole, so this is for few objects. */
         bool first_from_cache;
         kube_index_fn *index[KUBE_MAX_INDEX];
         bool (*keep)(void *u, const struct kube_object *o); /* NULL: all */
-        /* old NULL: added; now NULL: deleted. Called for each object of the first list too, before synced. The cache already
-         * holds `now`. */
+        /* old NULL: added; now NULL: deleted. Called for each object of the first list too, before synced.
+         * The cache already holds `now`. */
         void (*changed)(void *u, const struct kube_object *old, const struct kube_object *now);
-        void (*synced)(void *u);           /* once, after the first complete list; may be NULL */
-        /* An object that cannot be decoded is skipped and told here, once per version; the watch goes on. May be NULL (then logged
-         * at -v 2). */
+        void (*synced)(void *u); /* once, after the first complete list; may be NULL */
+        /* An object that cannot be decoded is skipped and told here, once per version; the watch goes on. May
+         * be NULL (then logged at -v 2). */
         void (*undecodable)(void *u, const struct err *e);
-        /* The server refuses us (403, 404 because the CRD is missing, ...): told on each change of the reason, retried for ever; e NULL
-         * when well again. ERR_RETRY (the server is away) is told from the third failure in a row on. */
+        /* The server refuses us (403, 404 because the CRD is missing, ...): told on each change of the
+         * reason, retried for ever; e NULL when well again. ERR_RETRY (the server is away) is told from the
+         * third failure in a row on. */
         void (*trouble)(void *u, const struct err *e);
         unsigned silence_ms; /* 0: 130 s, two bookmarks and a little */
         void *u;
 };
 
-struct kube_informer *kube_informer_new(struct kube_client *c, const struct kube_informer_options *o); /* starts in the next turn */
-/* No more callbacks; releases the cache, at the end of the callback when called from inside one. NULL is allowed.
- * Before kube_client_free. */
+struct kube_informer *kube_informer_new(struct kube_client *c,
+                                        const struct kube_informer_options *o); /* starts in the next turn */
+/* No more callbacks; releases the cache, at the end of the callback when called from inside one. NULL is
+ * allowed. Before kube_client_free. */
 void kube_informer_free(struct kube_informer *i);
 
 bool kube_informer_synced(const struct kube_informer *i);
 size_t kube_informer_count(const struct kube_informer *i);
 const struct kube_object *kube_informer_get(const struct kube_informer *i, const char *ns, const char *name);
 
-/* Visits all objects, or those of one index key; the visitor must not free the informer. Returns early when it returns false. */
+/* Visits all objects, or those of one index key; the visitor must not free the informer. Returns early when
+ * it returns false. */
 typedef bool(kube_visit_fn)(void *u, const struct kube_object *o);
 void kube_informer_each(const struct kube_informer *i, kube_visit_fn *fn, void *u);
-void kube_informer_each_at(const struct kube_informer *i, unsigned index, const char *key, kube_visit_fn *fn, void *u);
+void kube_informer_each_at(const struct kube_informer *i, unsigned index, const char *key, kube_visit_fn *fn,
+                           void *u);
 /* The first object of an index key, or NULL: for unique keys such as a UID. */
-const struct kube_object *kube_informer_first_at(const struct kube_informer *i, unsigned index, const char *key);
+const struct kube_object *kube_informer_first_at(const struct kube_informer *i, unsigned index,
+                                                 const char *key);
 
-/* Takes the server's answer to our own write into the cache at once when it is newer than what is there, so that the next reconcile does
- * not act on the past. `changed` is called as for a watch event (in a later turn). An object that a watch already reported deleted is not
- * revived, and one that does not match the selectors goes again when the watch has passed its version. */
+/* Takes the server's answer to our own write into the cache at once when it is newer than what is there, so
+ * that the next reconcile does not act on the past. `changed` is called as for a watch event (in a later
+ * turn). An object that a watch already reported deleted is not revived, and one that does not match the
+ * selectors goes again when the watch has passed its version. */
 void kube_informer_learn(struct kube_informer *i, yyjson_val *obj);
 
 #endif

@@ -9,7 +9,7 @@
 struct kube_meta {
         const char *ns, *name, *uid, *rv; /* ns is NULL for cluster-scoped objects */
         int64_t generation;
-        int64_t created, deleted;         /* seconds since 1970; deleted is 0 while there is no deletionTimestamp */
+        int64_t created, deleted; /* seconds since 1970; deleted is 0 while there is no deletionTimestamp */
 };
 extern const struct jd_field kube_f_meta[];
 
@@ -20,7 +20,8 @@ struct kube_object {
         unsigned refs;
 };
 
-/* Keeps an object beyond the callback or the next event: an update replaces it in the cache, it never changes it. */
+/* Keeps an object beyond the callback or the next event: an update replaces it in the cache, it never changes
+ * it. */
 const struct kube_object *kube_object_ref(const struct kube_object *o);
 void kube_object_unref(const struct kube_object *o);
 

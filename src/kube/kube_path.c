@@ -7,7 +7,8 @@ static void add_encoded(struct buf *b, const char *s) {
 
         for (; *s; s++) {
                 unsigned char c = (unsigned char)*s;
-                bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || strchr("-._~", c);
+                bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                             strchr("-._~", c);
                 if (plain) {
                         buf_addc(b, *s);
                 } else {
@@ -25,8 +26,8 @@ static int add_segment(struct buf *b, const char *what, const char *s, struct er
         return 0;
 }
 
-int kube_path_add(struct buf *b, const struct kube_resource *res, const char *version, const char *ns, const char *name,
-                  const char *subresource, struct err *e) {
+int kube_path_add(struct buf *b, const struct kube_resource *res, const char *version, const char *ns,
+                  const char *name, const char *subresource, struct err *e) {
         if (*res->group)
                 buf_addf(b, "/apis/%s/%s", res->group, version);
         else

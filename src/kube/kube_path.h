@@ -1,7 +1,7 @@
 /* kube_path: the path and query of a request to the Kubernetes API.
  *
- * All strings are percent-encoded here, and names that would change which resource is meant (empty, ".", "..") are refused,
- * so that a string out of an object can never become a path. */
+ * All strings are percent-encoded here, and names that would change which resource is meant (empty, ".",
+ * "..") are refused, so that a string out of an object can never become a path. */
 #ifndef KUBE_KUBE_PATH_H
 #define KUBE_KUBE_PATH_H
 
@@ -13,12 +13,13 @@
 
 enum { KUBE_PATH_MAX = 64 << 10 };
 
-/* "/apis/apps/v1/namespaces/ns/daemonsets/name/status". `version` stands in where res->version is NULL. ns NULL: cluster-scoped, or
- * all namespaces; name NULL: the collection. */
-int kube_path_add(struct buf *b, const struct kube_resource *res, const char *version, const char *ns, const char *name,
-                  const char *subresource, struct err *e);
+/* "/apis/apps/v1/namespaces/ns/daemonsets/name/status". `version` stands in where res->version is NULL. ns
+ * NULL: cluster-scoped, or all namespaces; name NULL: the collection. */
+int kube_path_add(struct buf *b, const struct kube_resource *res, const char *version, const char *ns,
+                  const char *name, const char *subresource, struct err *e);
 
-/* Adds "?key=value" or "&key=value", the value encoded; nothing when it is NULL. *n_query counts the parameters so far. */
+/* Adds "?key=value" or "&key=value", the value encoded; nothing when it is NULL. *n_query counts the
+ * parameters so far. */
 void kube_path_query(struct buf *b, unsigned *n_query, const char *key, const char *value);
 /* The same for a list of parameters that is encoded already. */
 void kube_path_query_raw(struct buf *b, unsigned *n_query, const char *query);

@@ -41,7 +41,8 @@ struct leader {
         bool leads, ended;      /* ended: lost or released, nothing more is done */
         bool gives_back;        /* the write in flight does, rather than renew */
         char *observed_rv;
-        uint64_t observed_ms; /* when we first saw that version, by our clock: clocks of other machines do not count */
+        uint64_t observed_ms; /* when we first saw that version, by our clock: clocks of other machines do not
+                                 count */
         uint64_t called_ms, renewed_ms, retry_at_ms;
         char *told; /* the identity last given to `observed` */
         bool releasing;
@@ -79,7 +80,8 @@ static bool is_ours(const struct leader *l, const struct lease *lease) {
 
 /* Held by somebody who may be alive. */
 static bool is_taken(const struct leader *l, const struct lease *lease) {
-        return lease && lease->holder && *lease->holder && !is_ours(l, lease) && !(l->earlier && str_starts(lease->holder, l->earlier));
+        return lease && lease->holder && *lease->holder && !is_ours(l, lease) &&
+               !(l->earlier && str_starts(lease->holder, l->earlier));
 }
 
 static void on_timer(uv_timer_t *t);
@@ -129,7 +131,8 @@ static void on_written(void *u, yyjson_val *obj, const struct err *e) {
                 log_v(2, "lease was not written", kv_str("lease", l->name), kv_err(e));
                 l->retry_at_ms = now_ms(l) + backoff_spread(l->o.retry_ms);
                 if (e->kind == ERR_CONFLICT) {
-                        /* Somebody wrote since the version we know. The watch will tell, but it may be down. */
+                        /* Somebody wrote since the version we know. The watch will tell, but it may be down.
+                         */
                         request(l, KUBE_GET, (struct str){ NULL, 0 }, on_read);
                 }
         } else {
@@ -153,7 +156,8 @@ static int64_t wall_us(void) {
         return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
 }
 
-/* Writes the Lease: taken or renewed for us, or given back. `lease` is the version that it replaces, NULL when there is none. */
+/* Writes the Lease: taken or renewed for us, or given back. `lease` is the version that it replaces, NULL
+ * when there is none. */
 static void write_lease(struct leader *l, const struct lease *lease, bool give_back) {
         struct buf b = BUF_INIT(BODY_MAX);
         struct jw w = JW(&b);
@@ -230,7 +234,8 @@ static void evaluate_following(struct leader *l, const struct lease *lease, uint
         if (l->call || !kube_informer_synced(l->informer))
                 return; /* both notify */
         if (is_taken(l, lease)) {
-                int64_t s = lease->duration_s > 0 && lease->duration_s < 24 * 3600 ? lease->duration_s : l->o.duration_ms / 1000;
+                int64_t s = lease->duration_s > 0 && lease->duration_s < 24 * 3600 ? lease->duration_s
+                                                                                   : l->o.duration_ms / 1000;
                 uint64_t expiry = l->observed_ms + (uint64_t)s * 1000;
                 at = expiry > at ? expiry : at;
         }

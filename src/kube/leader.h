@@ -1,4 +1,5 @@
-/* leader: leader election with a coordination.k8s.io Lease, compatible with client-go's (same fields, same rules). */
+/* leader: leader election with a coordination.k8s.io Lease, compatible with client-go's (same fields, same
+ * rules). */
 #ifndef KUBE_LEADER_H
 #define KUBE_LEADER_H
 
@@ -9,19 +10,21 @@ struct leader;
 struct leader_options {
         struct kube_client *client;
         const char *ns, *name, *identity;
-        /* A Lease whose holder begins with this belongs to an earlier life of ours that has certainly ended (the same pod before its
-         * container was restarted), and is taken at once. NULL: there is no way to know. */
+        /* A Lease whose holder begins with this belongs to an earlier life of ours that has certainly ended
+         * (the same pod before its container was restarted), and is taken at once. NULL: there is no way to
+         * know. */
         const char *earlier;
         /* 15 s, 10 s, 2 s in client-go; a watch on the Lease replaces retry where it can notify */
         unsigned duration_ms, renew_deadline_ms, retry_ms;
-        void (*started)(void *u);                /* we lead */
-        void (*lost)(void *u);                   /* we led and could not renew in time: end the process */
+        void (*started)(void *u); /* we lead */
+        void (*lost)(void *u);    /* we led and could not renew in time: end the process */
         void (*observed)(void *u, const char *identity); /* the leader seen, on change; may be NULL */
         void *u;
 };
 
 struct leader *leader_new(const struct leader_options *o);
-/* Gives the lease back if we hold it (holderIdentity ""), so that the next one starts at once; calls done in any case, within 2 s. */
+/* Gives the lease back if we hold it (holderIdentity ""), so that the next one starts at once; calls done in
+ * any case, within 2 s. */
 void leader_release(struct leader *l, void (*done)(void *u), void *u);
 void leader_free(struct leader *l);
 

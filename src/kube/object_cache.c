@@ -68,7 +68,8 @@ static int identify(yyjson_val *object, struct ident *ret, struct err *e) {
         ret->name = yyjson_get_str(yyjson_obj_get(meta, "name"));
         ret->rv = yyjson_get_str(yyjson_obj_get(meta, "resourceVersion"));
         if (!ret->name || !ret->rv)
-                return err_set(e, ERR_INVALID, 0, "an object without metadata.name or metadata.resourceVersion");
+                return err_set(e, ERR_INVALID, 0,
+                               "an object without metadata.name or metadata.resourceVersion");
         if (strchr(ret->name, '/') || (ret->ns && strchr(ret->ns, '/'))) /* the key would not be unique */
                 return err_set(e, ERR_INVALID, 0, "an object with a slash in its name");
         ret->version = version_of(ret->rv);
@@ -165,7 +166,8 @@ static void forget_bad(struct object_cache *c, const char *key) {
 
 /* ---- changes ---- */
 
-static struct entry *decode(struct object_cache *c, yyjson_val *object, const struct ident *id, struct err *e) {
+static struct entry *decode(struct object_cache *c, yyjson_val *object, const struct ident *id,
+                            struct err *e) {
         _cleanup_(arena_freep) struct arena *a = arena_new(c->o.size + sizeof(struct entry) + 256);
         struct kube_object *o = arena_alloc(a, c->o.size);
         struct entry *x;
@@ -183,8 +185,8 @@ static struct entry *decode(struct object_cache *c, yyjson_val *object, const st
         return x;
 }
 
-static int take(struct object_cache *c, yyjson_val *object, const struct ident *id, enum cache_source source, bool *ret_told,
-                struct err *e) {
+static int take(struct object_cache *c, yyjson_val *object, const struct ident *id, enum cache_source source,
+                bool *ret_told, struct err *e) {
         struct entry *old = find(c, id->key), *x;
 
         if (old) {
@@ -199,7 +201,8 @@ static int take(struct object_cache *c, yyjson_val *object, const struct ident *
                 if (same || (old->version && id->version && old->version > id->version))
                         return 0;
         } else if (source == CACHE_LEARNED && id->version && id->version <= c->reached) {
-                /* The watch is past this version already: the object was deleted since, or is none of ours. */
+                /* The watch is past this version already: the object was deleted since, or is none of ours.
+                 */
                 return 0;
         }
 
@@ -223,7 +226,8 @@ static int take(struct object_cache *c, yyjson_val *object, const struct ident *
         return 0;
 }
 
-int object_cache_take(struct object_cache *c, yyjson_val *object, enum cache_source source, bool *ret_told, struct err *e) {
+int object_cache_take(struct object_cache *c, yyjson_val *object, enum cache_source source, bool *ret_told,
+                      struct err *e) {
         struct ident id;
 
         *ret_told = false;
@@ -257,12 +261,12 @@ void object_cache_end_list(struct object_cache *c, const char *rv) {
         struct entry *x, *next;
         struct bad *b, *next_bad;
 
-        HASH_ITER(hh, c->entries, x, next) {
+        HASH_ITER (hh, c->entries, x, next) {
                 bool newer = x->learned && x->version && version && x->version > version;
                 if (x->round != c->round && !newer)
                         remove_entry(c, x);
         }
-        HASH_ITER(hh, c->bad, b, next_bad) {
+        HASH_ITER (hh, c->bad, b, next_bad) {
                 if (b->round != c->round)
                         free_bad(c, b);
         }
@@ -278,7 +282,7 @@ void object_cache_reached(struct object_cache *c, const char *rv) {
         c->reached = version;
         if (c->n_learned == 0)
                 return;
-        HASH_ITER(hh, c->entries, x, next) {
+        HASH_ITER (hh, c->entries, x, next) {
                 if (x->learned && x->version && x->version < version)
                         remove_entry(c, x);
         }
@@ -302,18 +306,20 @@ void object_cache_each(const struct object_cache *c, kube_visit_fn *fn, void *u)
                         return;
 }
 
-void object_cache_each_at(const struct object_cache *c, unsigned index, const char *key, kube_visit_fn *fn, void *u) {
+void object_cache_each_at(const struct object_cache *c, unsigned index, const char *key, kube_visit_fn *fn,
+                          void *u) {
         struct bucket *b = find_bucket(c, index, key);
         struct entry *x;
 
         if (!b)
                 return;
-        LIST_FOREACH(x, &b->entries, links[index])
-        if (!fn(u, x->object))
-                return;
+        LIST_FOREACH (x, &b->entries, links[index])
+                if (!fn(u, x->object))
+                        return;
 }
 
-const struct kube_object *object_cache_first_at(const struct object_cache *c, unsigned index, const char *key) {
+const struct kube_object *object_cache_first_at(const struct object_cache *c, unsigned index,
+                                                const char *key) {
         struct bucket *b = find_bucket(c, index, key);
         return b ? LIST_FIRST(&b->entries)->object : NULL;
 }
@@ -332,11 +338,11 @@ void object_cache_free(struct object_cache *c) {
 
         if (!c)
                 return;
-        HASH_ITER(hh, c->entries, x, next) {
+        HASH_ITER (hh, c->entries, x, next) {
                 unlink_entry(c, x);
                 kube_object_unref(x->object);
         }
-        HASH_ITER(hh, c->bad, b, next_bad)
-        free_bad(c, b);
+        HASH_ITER (hh, c->bad, b, next_bad)
+                free_bad(c, b);
         free(c);
 }

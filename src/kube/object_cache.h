@@ -1,8 +1,9 @@
-/* object_cache: the objects of an informer, by name and by index, and the rules of which version of an object wins.
+/* object_cache: the objects of an informer, by name and by index, and the rules of which version of an object
+ * wins.
  *
- * Versions come from three sides that are not in step: lists, watch events and the answers to our own writes. Within one cluster a higher
- * resourceVersion is newer; where one is no number, whatever comes last wins. The cache reports each change to `note`, in order,
- * and never calls it while it is inconsistent. No I/O. */
+ * Versions come from three sides that are not in step: lists, watch events and the answers to our own writes.
+ * Within one cluster a higher resourceVersion is newer; where one is no number, whatever comes last wins. The
+ * cache reports each change to `note`, in order, and never calls it while it is inconsistent. No I/O. */
 #ifndef KUBE_OBJECT_CACHE_H
 #define KUBE_OBJECT_CACHE_H
 
@@ -18,7 +19,8 @@ struct object_cache_options {
         size_t size;
         kube_index_fn *index[KUBE_MAX_INDEX];
         bool (*keep)(void *u, const struct kube_object *o);
-        /* old NULL: added; now NULL: deleted. The references are the receiver's to release. Must not change the cache. */
+        /* old NULL: added; now NULL: deleted. The references are the receiver's to release. Must not change
+         * the cache. */
         void (*note)(void *u, const struct kube_object *old, const struct kube_object *now);
         void *keep_u, *note_u;
 };
@@ -28,23 +30,28 @@ enum cache_source { CACHE_LIST, CACHE_EVENT, CACHE_LEARNED };
 struct object_cache *object_cache_new(const struct object_cache_options *o);
 void object_cache_free(struct object_cache *c);
 
-/* Takes a version of an object. An older one than is there is ignored, one that `keep` refuses counts as deleted. -1: it cannot be decoded;
- * the version in the cache stays, and *ret_told says whether this very version has been reported before. */
-int object_cache_take(struct object_cache *c, yyjson_val *object, enum cache_source source, bool *ret_told, struct err *e);
+/* Takes a version of an object. An older one than is there is ignored, one that `keep` refuses counts as
+ * deleted. -1: it cannot be decoded; the version in the cache stays, and *ret_told says whether this very
+ * version has been reported before. */
+int object_cache_take(struct object_cache *c, yyjson_val *object, enum cache_source source, bool *ret_told,
+                      struct err *e);
 void object_cache_delete(struct object_cache *c, yyjson_val *object);
 
-/* All that was taken since object_cache_begin_list() is what the server has at version `rv`; the rest is gone. */
+/* All that was taken since object_cache_begin_list() is what the server has at version `rv`; the rest is
+ * gone. */
 void object_cache_begin_list(struct object_cache *c);
 void object_cache_end_list(struct object_cache *c, const char *rv);
 
-/* The watch has told everything up to this version. What was learned before it and never told does not belong into this
- * cache (its selector does not match, or it was deleted again) and goes. */
+/* The watch has told everything up to this version. What was learned before it and never told does not belong
+ * into this cache (its selector does not match, or it was deleted again) and goes. */
 void object_cache_reached(struct object_cache *c, const char *rv);
 
 size_t object_cache_count(const struct object_cache *c);
 const struct kube_object *object_cache_get(const struct object_cache *c, const char *ns, const char *name);
 void object_cache_each(const struct object_cache *c, kube_visit_fn *fn, void *u);
-void object_cache_each_at(const struct object_cache *c, unsigned index, const char *key, kube_visit_fn *fn, void *u);
-const struct kube_object *object_cache_first_at(const struct object_cache *c, unsigned index, const char *key);
+void object_cache_each_at(const struct object_cache *c, unsigned index, const char *key, kube_visit_fn *fn,
+                          void *u);
+const struct kube_object *object_cache_first_at(const struct object_cache *c, unsigned index,
+                                                const char *key);
 
 #endif

@@ -17,7 +17,8 @@ struct pod_patch {
         uv_timer_t timer;
         uint64_t due; /* loop time of the timer */
         struct kube_call *call;
-        struct entry wanted, sent; /* body NULL: none. sent: what the server has, or is being given; moved there from wanted */
+        struct entry wanted, sent; /* body NULL: none. sent: what the server has, or is being given; moved
+                                      there from wanted */
         unsigned pause_ms;
 };
 
@@ -68,7 +69,8 @@ static void on_done(void *u, yyjson_val *obj, const struct err *e) {
                 p->pause_ms = p->pause_ms ? p->pause_ms * 2 : PAUSE_FIRST_MS;
                 if (p->pause_ms > PAUSE_MAX_MS)
                         p->pause_ms = PAUSE_MAX_MS;
-                log_warn("cannot report on own pod, trying again", kv_str("pod", p->name), kv_err(e), kv_int("pause_ms", p->pause_ms));
+                log_warn("cannot report on own pod, trying again", kv_str("pod", p->name), kv_err(e),
+                         kv_int("pause_ms", p->pause_ms));
         }
         if (!settled(p))
                 schedule(p, p->pause_ms ? p->pause_ms : patience(p));

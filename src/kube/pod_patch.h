@@ -1,5 +1,6 @@
-/* pod_patch: keeps the labels and annotations of a program's own Pod at its newest report: one patch in flight, what comes meanwhile goes
- * into the next, failures come back with a growing pause for as long as it takes. Nobody is told of them. Loop thread only. */
+/* pod_patch: keeps the labels and annotations of a program's own Pod at its newest report: one patch in
+ * flight, what comes meanwhile goes into the next, failures come back with a growing pause for as long as it
+ * takes. Nobody is told of them. Loop thread only. */
 #ifndef KUBE_POD_PATCH_H
 #define KUBE_POD_PATCH_H
 
@@ -10,7 +11,8 @@ struct pod_patch;
 struct pod_patch_options {
         struct kube_client *client;
         const char *ns, *name; /* of the Pod; copied */
-        /* Milliseconds that the step from `sent` (NULL: nothing was reported yet) to `now` may wait for more to come with it. Pure. */
+        /* Milliseconds that the step from `sent` (NULL: nothing was reported yet) to `now` may wait for more
+         * to come with it. Pure. */
         unsigned (*patience)(const void *sent, const void *now);
         void (*drop)(void *report); /* frees a report */
 };

@@ -65,7 +65,8 @@ int watch_stream_feed(struct watch_stream *w, const char *p, size_t n, struct er
                 } else {
                         buf_add(&w->rest, p, end ? take - 1 : take);
                         if (w->rest.failed)
-                                return err_set(e, ERR_INVALID, 0, "a watch event is larger than %zu bytes", w->rest.limit);
+                                return err_set(e, ERR_INVALID, 0, "a watch event is larger than %zu bytes",
+                                               w->rest.limit);
                         if (end) {
                                 /* Taken out first: the receiver may free the stream. */
                                 struct buf line = w->rest;

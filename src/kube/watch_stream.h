@@ -1,7 +1,7 @@
 /* watch_stream: the bytes of a Kubernetes watch, cut into events.
  *
- * A watch is one JSON object a line: {"type": "ADDED", "object": {...}}. Bytes go in as they come; a line that came whole is parsed where
- * it lies, only the rest of a cut one is kept. */
+ * A watch is one JSON object a line: {"type": "ADDED", "object": {...}}. Bytes go in as they come; a line
+ * that came whole is parsed where it lies, only the rest of a cut one is kept. */
 #ifndef KUBE_WATCH_STREAM_H
 #define KUBE_WATCH_STREAM_H
 
@@ -12,7 +12,8 @@
 
 enum watch_type { WATCH_ADDED, WATCH_MODIFIED, WATCH_DELETED, WATCH_BOOKMARK, WATCH_ERROR };
 
-/* The object is valid during the call only. Returning false ends the feeding: the stream is not touched after it. */
+/* The object is valid during the call only. Returning false ends the feeding: the stream is not touched after
+ * it. */
 typedef bool(watch_event_fn)(void *u, enum watch_type type, yyjson_val *object);
 
 struct watch_stream {

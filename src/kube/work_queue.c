@@ -224,7 +224,8 @@ static void on_timer(uv_timer_t *t) {
 
 /* ---- the queue ---- */
 
-struct work_queue *work_queue_new(uv_loop_t *loop, unsigned backoff_min_ms, unsigned backoff_max_ms, work_queue_fn *fn, void *u) {
+struct work_queue *work_queue_new(uv_loop_t *loop, unsigned backoff_min_ms, unsigned backoff_max_ms,
+                                  work_queue_fn *fn, void *u) {
         struct work_queue *q = xnew(struct work_queue);
         q->loop = loop;
         q->backoff_min_ms = backoff_min_ms;
@@ -247,7 +248,7 @@ static void on_closed(uv_handle_t *h) {
 static void destroy(struct work_queue *q) {
         struct item *x, *next;
 
-        HASH_ITER(hh, q->items, x, next) {
+        HASH_ITER (hh, q->items, x, next) {
                 HASH_DEL(q->items, x);
                 free(x);
         }

@@ -1,7 +1,8 @@
-/* work_queue: keys to look at, one entry a key however often it is added; failures come back with exponential back-off and jitter.
+/* work_queue: keys to look at, one entry a key however often it is added; failures come back with exponential
+ * back-off and jitter.
  *
- * The handler compares what is with what should be and starts writes; their completion adds the key again. It runs in the loop, never
- * from inside work_queue_add. */
+ * The handler compares what is with what should be and starts writes; their completion adds the key again. It
+ * runs in the loop, never from inside work_queue_add. */
 #ifndef KUBE_WORK_QUEUE_H
 #define KUBE_WORK_QUEUE_H
 
@@ -11,12 +12,14 @@
 struct work_queue;
 typedef void(work_queue_fn)(void *u, const char *key);
 
-struct work_queue *work_queue_new(uv_loop_t *loop, unsigned backoff_min_ms, unsigned backoff_max_ms, work_queue_fn *fn, void *u);
-void work_queue_free(struct work_queue *q); /* also from inside the handler */
-void work_queue_add(struct work_queue *q, const char *key);                       /* in the next turn */
-void work_queue_add_after(struct work_queue *q, const char *key, unsigned ms);    /* the earliest of several wins */
-void work_queue_retry(struct work_queue *q, const char *key);                     /* after the key's next back-off step, +-25 % */
-void work_queue_forget(struct work_queue *q, const char *key);                    /* success: the back-off starts over */
+struct work_queue *work_queue_new(uv_loop_t *loop, unsigned backoff_min_ms, unsigned backoff_max_ms,
+                                  work_queue_fn *fn, void *u);
+void work_queue_free(struct work_queue *q);                 /* also from inside the handler */
+void work_queue_add(struct work_queue *q, const char *key); /* in the next turn */
+void work_queue_add_after(struct work_queue *q, const char *key,
+                          unsigned ms);                       /* the earliest of several wins */
+void work_queue_retry(struct work_queue *q, const char *key); /* after the key's next back-off step, +-25 % */
+void work_queue_forget(struct work_queue *q, const char *key); /* success: the back-off starts over */
 size_t work_queue_depth(const struct work_queue *q); /* keys ready, without those that wait for their time */
 
 #endif

@@ -44,15 +44,18 @@ static char *below(const char *root, const char *path) {
         return xasprintf("%.*s%s", (int)n, root, path);
 }
 
-/* Opens a path inside the root with all links resolved as if the root were "/": an absolute link stays in it and ".." cannot leave it.
- * The kernel does the whole walk, so a tree that changes meanwhile cannot cheat it. */
+/* Opens a path inside the root with all links resolved as if the root were "/": an absolute link stays in it
+ * and ".." cannot leave it. The kernel does the whole walk, so a tree that changes meanwhile cannot cheat it.
+ */
 static int open_in_root(int root_fd, const char *path) {
-        const struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
+        const struct open_how how = { .flags = O_PATH | O_CLOEXEC,
+                                      .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
         long fd = syscall(SYS_openat2, root_fd, path, &how, sizeof how);
         return fd < 0 ? -1 : (int)fd;
 }
 
-/* The path, below the root, of what an open descriptor points to: the container's mount tree is the prefix that goes. */
+/* The path, below the root, of what an open descriptor points to: the container's mount tree is the prefix
+ * that goes. */
 static char *resolved_path(int root_fd, int fd) {
         char link[64], root[PATH_MAX], file[PATH_MAX];
         snprintf(link, sizeof link, "/proc/self/fd/%d", root_fd);
@@ -69,18 +72,22 @@ static char *resolved_path(int root_fd, int fd) {
         return xstrdup(file + n_root);
 }
 
-/* What says that there is no such file. Any other error says nothing: a driver that cannot be looked at is not one that is missing. */
+/* What says that there is no such file. Any other error says nothing: a driver that cannot be looked at is
+ * not one that is missing. */
 static bool is_miss(int errnum) {
-        return errnum == ENOENT || errnum == ENOTDIR || errnum == ELOOP || errnum == ENAMETOOLONG || errnum == EACCES;
+        return errnum == ENOENT || errnum == ENOTDIR || errnum == ELOOP || errnum == ENAMETOOLONG ||
+               errnum == EACCES;
 }
 
 /* Fills *ret and *ret_found when `inside` leads to a regular file. */
-static int probe(const struct driver_root *r, int root_fd, const char *inside, struct driver_file *ret, bool *ret_found, struct err *e) {
+static int probe(const struct driver_root *r, int root_fd, const char *inside, struct driver_file *ret,
+                 bool *ret_found, struct err *e) {
         struct stat st;
         _cleanup_(closep) int fd = open_in_root(root_fd, inside);
         *ret_found = false;
         if (fd < 0)
-                return is_miss(errno) ? 0 : err_errno(e, errno, "open '%s' in driver root '%s'", inside, r->host);
+                return is_miss(errno) ? 0
+                                      : err_errno(e, errno, "open '%s' in driver root '%s'", inside, r->host);
         if (fstat(fd, &st) < 0)
                 return err_errno(e, errno, "stat '%s' in driver root '%s'", inside, r->host);
         if (!S_ISREG(st.st_mode))
@@ -89,7 +96,9 @@ static int probe(const struct driver_root *r, int root_fd, const char *inside, s
         if (!real)
                 return 0;
         *ret_found = true;
-        *ret = (struct driver_file){ .here = below(r->here, real), .host = below(r->host, real), .inside = xstrdup(inside) };
+        *ret = (struct driver_file){ .here = below(r->here, real),
+                                     .host = below(r->host, real),
+                                     .inside = xstrdup(inside) };
         return 0;
 }
 
@@ -100,7 +109,8 @@ static int open_root(const struct driver_root *r, struct err *e) {
         return fd;
 }
 
-static int find(const struct driver_root *r, const char *const *dirs, const char *name, struct driver_file *ret, struct err *e) {
+static int find(const struct driver_root *r, const char *const *dirs, const char *name,
+                struct driver_file *ret, struct err *e) {
         _cleanup_(closep) int root_fd = open_root(r, e);
         if (root_fd < 0)
                 return -1;
@@ -115,14 +125,17 @@ static int find(const struct driver_root *r, const char *const *dirs, const char
                         return 0;
                 buf_addf(&searched, "%s%s", d == dirs ? "" : ", ", *d);
         }
-        return err_set(e, ERR_NOT_FOUND, ENOENT, "'%s' is not in driver root '%s' (searched %s)", name, r->host, buf_str(&searched));
+        return err_set(e, ERR_NOT_FOUND, ENOENT, "'%s' is not in driver root '%s' (searched %s)", name,
+                       r->host, buf_str(&searched));
 }
 
-int driver_root_find_library(const struct driver_root *r, const char *name, struct driver_file *ret, struct err *e) {
+int driver_root_find_library(const struct driver_root *r, const char *name, struct driver_file *ret,
+                             struct err *e) {
         return find(r, library_dirs, name, ret, e);
 }
 
-int driver_root_find_binary(const struct driver_root *r, const char *name, struct driver_file *ret, struct err *e) {
+int driver_root_find_binary(const struct driver_root *r, const char *name, struct driver_file *ret,
+                            struct err *e) {
         return find(r, binary_dirs, name, ret, e);
 }
 
@@ -130,7 +143,8 @@ static int by_path(const void *a, const void *b) {
         return strcmp(((const struct driver_file *)a)->inside, ((const struct driver_file *)b)->inside);
 }
 
-int driver_root_list_libraries(const struct driver_root *r, const char *version, struct driver_files *ret, struct err *e) {
+int driver_root_list_libraries(const struct driver_root *r, const char *version, struct driver_files *ret,
+                               struct err *e) {
         struct driver_file nvml = { 0 };
         struct driver_files found = { 0 };
         if (driver_root_find_library(r, NVML_SONAME, &nvml, e) < 0)

@@ -1,7 +1,8 @@
 /* driver_root: finding the NVIDIA driver's files below a root folder (reference section 7.2).
  *
- * A root has two names: on the host, and as seen from our container. Searches go to the container's name and results carry both.
- * Links are resolved inside the root (an absolute link is relative to the root and cannot leave it); only regular files count. */
+ * A root has two names: on the host, and as seen from our container. Searches go to the container's name and
+ * results carry both. Links are resolved inside the root (an absolute link is relative to the root and cannot
+ * leave it); only regular files count. */
 #ifndef NVIDIA_DRIVER_ROOT_H
 #define NVIDIA_DRIVER_ROOT_H
 
@@ -17,19 +18,27 @@ struct driver_root {
 struct driver_file {
         char *here;   /* readable by us */
         char *host;   /* for CDI mounts */
-        char *inside; /* the path below the root that was asked for, e.g. "/usr/bin/nvidia-imex": where a container expects it */
+        char *inside; /* the path below the root that was asked for, e.g. "/usr/bin/nvidia-imex": where a
+                         container expects it */
 };
 void driver_file_done(struct driver_file *f);
 
-/* ERR_NOT_FOUND names the file and the folders searched; other errors (no descriptor left, say) mean that nobody knows. */
-int driver_root_find_library(const struct driver_root *r, const char *name, struct driver_file *ret, struct err *e);
-int driver_root_find_binary(const struct driver_root *r, const char *name, struct driver_file *ret, struct err *e);
+/* ERR_NOT_FOUND names the file and the folders searched; other errors (no descriptor left, say) mean that
+ * nobody knows. */
+int driver_root_find_library(const struct driver_root *r, const char *name, struct driver_file *ret,
+                             struct err *e);
+int driver_root_find_binary(const struct driver_root *r, const char *name, struct driver_file *ret,
+                            struct err *e);
 
-/* The files beside libnvidia-ml.so.1 that are the library *.so.<version> or a link to one under the name that programs ask for
- * (libcuda.so.1), and libnvidia-ml.so.1 itself, sorted by `inside`. Each can be mounted from `host` at `inside`; a link's `host` is what it
- * leads to. */
-struct driver_files { struct driver_file *items; size_t n; };
-int driver_root_list_libraries(const struct driver_root *r, const char *version, struct driver_files *ret, struct err *e);
+/* The files beside libnvidia-ml.so.1 that are the library *.so.<version> or a link to one under the name that
+ * programs ask for (libcuda.so.1), and libnvidia-ml.so.1 itself, sorted by `inside`. Each can be mounted from
+ * `host` at `inside`; a link's `host` is what it leads to. */
+struct driver_files {
+        struct driver_file *items;
+        size_t n;
+};
+int driver_root_list_libraries(const struct driver_root *r, const char *version, struct driver_files *ret,
+                               struct err *e);
 void driver_files_done(struct driver_files *f);
 
 #endif

@@ -23,7 +23,8 @@ static enum fabric_kind judge(const struct nvml_gpu *g, char *reason, size_t n) 
                 return FABRIC_NONE;
         }
         if (g->fabric_call != CALL_OK) {
-                snprintf(reason, n, "GPU %s: the fabric query failed with NVML error %lld", name, (long long)g->fabric_call);
+                snprintf(reason, n, "GPU %s: the fabric query failed with NVML error %lld", name,
+                         (long long)g->fabric_call);
                 return FABRIC_ERROR;
         }
         switch (g->fabric_state) {
@@ -32,7 +33,8 @@ static enum fabric_kind judge(const struct nvml_gpu *g, char *reason, size_t n) 
                 return FABRIC_NONE;
         case STATE_NOT_STARTED:
         case STATE_IN_PROGRESS:
-                snprintf(reason, n, "GPU %s: its fabric registration %s; see nvidia-fabricmanager on this node", name,
+                snprintf(reason, n,
+                         "GPU %s: its fabric registration %s; see nvidia-fabricmanager on this node", name,
                          g->fabric_state == STATE_NOT_STARTED ? "has not started" : "is in progress");
                 return FABRIC_REGISTERING;
         case STATE_COMPLETED:
@@ -42,7 +44,8 @@ static enum fabric_kind judge(const struct nvml_gpu *g, char *reason, size_t n) 
                 return FABRIC_ERROR;
         }
         if (g->fabric_status != CALL_OK) {
-                snprintf(reason, n, "GPU %s: its fabric registration failed with NVML error %lld", name, (long long)g->fabric_status);
+                snprintf(reason, n, "GPU %s: its fabric registration failed with NVML error %lld", name,
+                         (long long)g->fabric_status);
                 return FABRIC_ERROR;
         }
         if (!g->cluster_uuid || !*g->cluster_uuid || streq(g->cluster_uuid, ZERO_UUID)) {
@@ -70,13 +73,15 @@ void fabric_from_facts(const struct nvml_facts *f, bool strict, struct fabric *r
                         /* A node in two cliques has no identity that peers could rely on. */
                         ret->kind = strict ? FABRIC_ERROR : FABRIC_NONE;
                         ret->clique_id[0] = '\0';
-                        snprintf(ret->reason, sizeof ret->reason, "GPUs %s and %s disagree: cliques %s.%lld and %s.%lld",
-                                 str_or(first->uuid, "?"), str_or(g->uuid, "?"), first->cluster_uuid, (long long)first->clique_id,
-                                 g->cluster_uuid, (long long)g->clique_id);
+                        snprintf(ret->reason, sizeof ret->reason,
+                                 "GPUs %s and %s disagree: cliques %s.%lld and %s.%lld",
+                                 str_or(first->uuid, "?"), str_or(g->uuid, "?"), first->cluster_uuid,
+                                 (long long)first->clique_id, g->cluster_uuid, (long long)g->clique_id);
                         return;
                 }
                 /* The worst GPU decides: an error before a registration that is still going on. */
-                if (strict && (kind == FABRIC_ERROR || (kind == FABRIC_REGISTERING && ret->kind != FABRIC_ERROR))) {
+                if (strict &&
+                    (kind == FABRIC_ERROR || (kind == FABRIC_REGISTERING && ret->kind != FABRIC_ERROR))) {
                         ret->kind = kind;
                         snprintf(ret->reason, sizeof ret->reason, "%s", reason);
                 } else if (ret->kind == FABRIC_NONE) {
@@ -86,6 +91,7 @@ void fabric_from_facts(const struct nvml_facts *f, bool strict, struct fabric *r
         if (first && ret->kind == FABRIC_NONE) {
                 ret->kind = FABRIC_CLIQUE;
                 ret->reason[0] = '\0';
-                snprintf(ret->clique_id, sizeof ret->clique_id, "%s.%lld", first->cluster_uuid, (long long)first->clique_id);
+                snprintf(ret->clique_id, sizeof ret->clique_id, "%s.%lld", first->cluster_uuid,
+                         (long long)first->clique_id);
         }
 }

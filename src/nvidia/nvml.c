@@ -68,7 +68,8 @@ static int load(const char *path, struct api *api, struct err *e) {
         void *lib = dlopen(path, RTLD_LAZY | RTLD_GLOBAL);
         if (!lib) {
                 const char *why = dlerror();
-                return err_set(e, ERR_NOT_FOUND, 0, "cannot load '%s': %s", path, str_or(why, "unknown error"));
+                return err_set(e, ERR_NOT_FOUND, 0, "cannot load '%s': %s", path,
+                               str_or(why, "unknown error"));
         }
         load_symbol(lib, "nvmlInitWithFlags", NULL, &api->init_with_flags);
         load_symbol(lib, "nvmlInit_v2", "nvmlInit", &api->init);
@@ -117,7 +118,8 @@ static int query_fabric(const struct api *api, nvml_device_t dev, struct fabric_
         return code;
 }
 
-/* A GPU that cannot be asked is reported with the error as its fabric answer, so that one lost GPU does not hide the others. */
+/* A GPU that cannot be asked is reported with the error as its fabric answer, so that one lost GPU does not
+ * hide the others. */
 static void print_gpu(const struct api *api, unsigned index, struct jw *w) {
         nvml_device_t dev = NULL;
         struct fabric_info info = { 0 };
@@ -179,7 +181,8 @@ static int collect(const char *path, struct buf *out, struct err *e) {
 int nvml_child_main(int argc, char **argv) {
         struct buf out = BUF_INIT(OUTPUT_MAX);
         struct err e = { 0 };
-        int r = argc == 1 ? collect(argv[0], &out, &e) : err_set(&e, ERR_INVALID, 0, "usage: nvml <path of libnvidia-ml.so.1>");
+        int r = argc == 1 ? collect(argv[0], &out, &e)
+                          : err_set(&e, ERR_INVALID, 0, "usage: nvml <path of libnvidia-ml.so.1>");
         if (r < 0) {
                 buf_clear(&out);
                 struct jw w = JW(&out);
@@ -238,10 +241,13 @@ int nvml_facts_decode(struct str text, struct arena *a, struct nvml_facts *ret, 
                 return err_set(e, ERR_INVALID, 0, "NVML: the answer has no driver version");
         for (size_t i = 0; i < answer.n_gpus; i++) {
                 const struct nvml_gpu *g = &answer.gpus[i];
-                if ((g->cluster_uuid && *g->cluster_uuid && !str_is_uuid(g->cluster_uuid)) || g->clique_id < 0 || g->clique_id > UINT32_MAX)
+                if ((g->cluster_uuid && *g->cluster_uuid && !str_is_uuid(g->cluster_uuid)) ||
+                    g->clique_id < 0 || g->clique_id > UINT32_MAX)
                         return err_set(e, ERR_INVALID, 0, "NVML: GPU %zu has a malformed fabric identity", i);
         }
-        *ret = (struct nvml_facts){ .driver_version = answer.driver_version, .gpus = answer.gpus, .n_gpus = answer.n_gpus };
+        *ret = (struct nvml_facts){ .driver_version = answer.driver_version,
+                                    .gpus = answer.gpus,
+                                    .n_gpus = answer.n_gpus };
         return 0;
 }
 
@@ -276,17 +282,19 @@ static void child_done(void *u, const struct child_result *r) {
         }
 }
 
-struct nvml_probe *nvml_probe_start(uv_loop_t *loop, const char *library, unsigned timeout_ms, nvml_done_fn *fn, void *u) {
+struct nvml_probe *nvml_probe_start(uv_loop_t *loop, const char *library, unsigned timeout_ms,
+                                    nvml_done_fn *fn, void *u) {
         struct nvml_probe *p = xnew(struct nvml_probe);
         p->fn = fn;
         p->u = u;
-        p->child = child_run(loop, &(struct child_options){
-                .argv = (const char *const[]){ "/proc/self/exe", "nvml", library, NULL },
-                .timeout_ms = timeout_ms,
-                .max_output = OUTPUT_MAX,
-                .done = child_done,
-                .u = p,
-        });
+        p->child = child_run(loop,
+                             &(struct child_options){
+                                     .argv = (const char *const[]){ "/proc/self/exe", "nvml", library, NULL },
+                                     .timeout_ms = timeout_ms,
+                                     .max_output = OUTPUT_MAX,
+                                     .done = child_done,
+                                     .u = p,
+                             });
         return p;
 }
 

@@ -3,7 +3,11 @@
 #include <ctype.h>
 #include <string.h>
 
-enum { MAJOR_MAX = 4095 /* 12 bits in the kernel's dev_t */, MINOR_MAX = (1 << 20) - 1, CHANNELS_MAX = 1 << 16 };
+enum {
+        MAJOR_MAX = 4095 /* 12 bits in the kernel's dev_t */,
+        MINOR_MAX = (1 << 20) - 1,
+        CHANNELS_MAX = 1 << 16
+};
 
 int proc_devices_major(struct str text, const char *name, unsigned *ret_major, struct err *e) {
         struct str line;
@@ -23,10 +27,12 @@ int proc_devices_major(struct str text, const char *name, unsigned *ret_major, s
                 size_t digits = (size_t)(blank - line.p);
                 struct str number = { line.p, digits }, label = { blank + 1, line.n - digits - 1 };
                 int64_t major;
-                if (!str_eq(label, str_from(name)) || !isdigit((unsigned char)line.p[0]) || !str_to_i64(number, &major))
+                if (!str_eq(label, str_from(name)) || !isdigit((unsigned char)line.p[0]) ||
+                    !str_to_i64(number, &major))
                         continue;
                 if (major < 1 || major > MAJOR_MAX)
-                        return err_set(e, ERR_INVALID, 0, "character device '%s' has major %lld, which is out of range", name,
+                        return err_set(e, ERR_INVALID, 0,
+                                       "character device '%s' has major %lld, which is out of range", name,
                                        (long long)major);
                 *ret_major = (unsigned)major;
                 return 0;
@@ -54,14 +60,16 @@ static int find_number(struct str text, const char *key, int64_t max, unsigned *
         if (!find_value(text, key, &value))
                 return err_set(e, ERR_NOT_FOUND, 0, "there is no line '%s:'", key);
         if (!value.n || !isdigit((unsigned char)value.p[0]) || !str_to_i64(value, &number) || number > max)
-                return err_set(e, ERR_INVALID, 0, "the value of '%s' is not a number from 0 to %lld", key, (long long)max);
+                return err_set(e, ERR_INVALID, 0, "the value of '%s' is not a number from 0 to %lld", key,
+                               (long long)max);
         *ret = (unsigned)number;
         return 0;
 }
 
 int proc_capability_parse(struct str text, struct proc_capability *ret, struct err *e) {
         struct proc_capability c;
-        if (find_number(text, "DeviceFileMinor", MINOR_MAX, &c.minor, e) < 0 || find_number(text, "DeviceFileMode", 0777, &c.mode, e) < 0)
+        if (find_number(text, "DeviceFileMinor", MINOR_MAX, &c.minor, e) < 0 ||
+            find_number(text, "DeviceFileMode", 0777, &c.mode, e) < 0)
                 return -1;
         *ret = c;
         return 0;

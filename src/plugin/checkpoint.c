@@ -10,7 +10,9 @@
 enum { DEPTH_MAX = 60 /* the writer keeps a bit per level in 64 */ };
 
 static const char *const state_names[] = {
-        [CHECKPOINT_STARTED] = "PrepareStarted", [CHECKPOINT_COMPLETED] = "PrepareCompleted", [CHECKPOINT_ABORTED] = "PrepareAborted",
+        [CHECKPOINT_STARTED] = "PrepareStarted",
+        [CHECKPOINT_COMPLETED] = "PrepareCompleted",
+        [CHECKPOINT_ABORTED] = "PrepareAborted",
 };
 
 /* ---- checksums ---- */
@@ -91,12 +93,14 @@ static bool canonical(struct jw *w, const char *key, yyjson_val *v, unsigned dep
         switch (yyjson_get_type(v)) {
         case YYJSON_TYPE_OBJ:
                 jw_obj(w, key);
-                yyjson_obj_foreach(v, i, max, k, item) ok = ok && canonical(w, yyjson_get_str(k), item, depth + 1);
+                yyjson_obj_foreach (v, i, max, k, item)
+                        ok = ok && canonical(w, yyjson_get_str(k), item, depth + 1);
                 jw_end_obj(w);
                 return ok;
         case YYJSON_TYPE_ARR:
                 jw_arr(w, key);
-                yyjson_arr_foreach(v, i, max, item) ok = ok && canonical(w, NULL, item, depth + 1);
+                yyjson_arr_foreach (v, i, max, item)
+                        ok = ok && canonical(w, NULL, item, depth + 1);
                 jw_end_arr(w);
                 return ok;
         case YYJSON_TYPE_STR:
@@ -149,7 +153,7 @@ void checkpoint_drop(struct checkpoint *c, struct checkpoint_claim *claim) {
 
 void checkpoint_done(struct checkpoint *c) {
         struct checkpoint_claim *claim, *tmp;
-        HASH_ITER(hh, c->claims, claim, tmp) {
+        HASH_ITER (hh, c->claims, claim, tmp) {
                 checkpoint_drop(c, claim);
         }
         *c = (struct checkpoint){ 0 };
@@ -168,7 +172,8 @@ static void add(struct checkpoint *c, struct checkpoint_claim *claim) {
         HASH_ADD_KEYPTR(hh, c->claims, claim->uid, strlen(claim->uid), claim);
 }
 
-struct checkpoint_claim *checkpoint_put(struct checkpoint *c, const char *uid, const char *ns, const char *name, struct str status) {
+struct checkpoint_claim *checkpoint_put(struct checkpoint *c, const char *uid, const char *ns,
+                                        const char *name, struct str status) {
         struct checkpoint_claim *old = checkpoint_find(c, uid);
         struct checkpoint_claim *claim = claim_new(uid);
         claim->ns = arena_strdup(claim->arena, ns);
@@ -233,7 +238,8 @@ static void write_group(struct jw *w, const struct checkpoint_device *d) {
         jw_end_obj(w);
 }
 
-void checkpoint_set_devices(struct checkpoint_claim *claim, const struct checkpoint_device *devices, size_t n) {
+void checkpoint_set_devices(struct checkpoint_claim *claim, const struct checkpoint_device *devices,
+                            size_t n) {
         struct arena *a = claim->arena;
         struct buf text = BUF_INIT(CHECKPOINT_MAX_BYTES);
         struct jw w = { .out = &text, .go_escape = true };
@@ -264,10 +270,14 @@ struct stored_device {
         const char *pool, *old_pool, *name, *old_name;
 };
 static const struct jd_field f_stored_device[] = {
-        JD_STRS(struct stored_device, "Requests", requests), JD_STRS(struct stored_device, "request_names", old_requests),
-        JD_STR(struct stored_device, "PoolName", pool),      JD_STR(struct stored_device, "pool_name", old_pool),
-        JD_STR(struct stored_device, "DeviceName", name),    JD_STR(struct stored_device, "device_name", old_name),
-        JD_STRS(struct stored_device, "CDIDeviceIDs", cdi_ids), JD_STRS(struct stored_device, "cdi_device_ids", old_cdi_ids),
+        JD_STRS(struct stored_device, "Requests", requests),
+        JD_STRS(struct stored_device, "request_names", old_requests),
+        JD_STR(struct stored_device, "PoolName", pool),
+        JD_STR(struct stored_device, "pool_name", old_pool),
+        JD_STR(struct stored_device, "DeviceName", name),
+        JD_STR(struct stored_device, "device_name", old_name),
+        JD_STRS(struct stored_device, "CDIDeviceIDs", cdi_ids),
+        JD_STRS(struct stored_device, "cdi_device_ids", old_cdi_ids),
         JD_END,
 };
 struct stored_slot {
@@ -290,7 +300,8 @@ struct stored_group {
         size_t n_pairs;
         const char *domain;
 };
-static const struct jd_field f_config_state[] = { JD_STR(struct stored_group, "ComputeDomain", domain), JD_END };
+static const struct jd_field f_config_state[] = { JD_STR(struct stored_group, "ComputeDomain", domain),
+                                                  JD_END };
 static const struct jd_field f_group[] = {
         JD_LIST(struct stored_group, "devices", pairs, struct stored_pair, f_stored_pair),
         JD_IN(struct stored_group, "configState", f_config_state),
@@ -301,8 +312,10 @@ struct stored_result {
         bool admin;
 };
 static const struct jd_field f_result[] = {
-        JD_STR(struct stored_result, "driver", driver), JD_STR(struct stored_result, "device", device),
-        JD_BOOL(struct stored_result, "adminAccess", admin), JD_END,
+        JD_STR(struct stored_result, "driver", driver),
+        JD_STR(struct stored_result, "device", device),
+        JD_BOOL(struct stored_result, "adminAccess", admin),
+        JD_END,
 };
 struct stored_claim {
         struct stored_group *groups;
@@ -312,7 +325,9 @@ struct stored_claim {
         const char *state, *ns, *name;
         int64_t aborted_at;
 };
-static const struct jd_field f_devices[] = { JD_LIST(struct stored_claim, "results", results, struct stored_result, f_result), JD_END };
+static const struct jd_field f_devices[] = {
+        JD_LIST(struct stored_claim, "results", results, struct stored_result, f_result), JD_END
+};
 static const struct jd_field f_allocation[] = { JD_IN(struct stored_claim, "devices", f_devices), JD_END };
 static const struct jd_field f_status[] = { JD_IN(struct stored_claim, "allocation", f_allocation), JD_END };
 static const struct jd_field f_claim[] = {
@@ -354,8 +369,10 @@ static void take_devices(struct checkpoint_claim *claim, const struct stored_cla
                         claim->devices[claim->n_devices++] = (struct checkpoint_device){
                                 .name = name,
                                 .pool = d->pool ? d->pool : d->old_pool,
-                                .requests = copy_strings(claim->arena, d->requests ? d->requests : d->old_requests),
-                                .cdi_ids = copy_strings(claim->arena, d->cdi_ids ? d->cdi_ids : d->old_cdi_ids),
+                                .requests = copy_strings(claim->arena,
+                                                         d->requests ? d->requests : d->old_requests),
+                                .cdi_ids =
+                                        copy_strings(claim->arena, d->cdi_ids ? d->cdi_ids : d->old_cdi_ids),
                                 .domain = s->groups[g].domain,
                                 .is_daemon = pair->daemon != NULL,
                                 .admin = is_admin(s, name),
@@ -393,13 +410,14 @@ static int decode_claim(struct checkpoint_claim *claim, yyjson_val *v, bool v2, 
         return 0;
 }
 
-/* v1 as of 25.3.0-rc2: the entry is the list of groups itself. Rewritten, because nobody reads that form any more. */
+/* v1 as of 25.3.0-rc2: the entry is the list of groups itself. Rewritten, because nobody reads that form any
+ * more. */
 static int decode_old_claim(struct checkpoint_claim *claim, yyjson_val *list, struct err *e) {
         struct stored_claim s = { 0 };
         size_t i, max;
         yyjson_val *v;
         s.groups = arena_alloc(claim->arena, (yyjson_arr_size(list) + 1) * sizeof *s.groups);
-        yyjson_arr_foreach(list, i, max, v) {
+        yyjson_arr_foreach (list, i, max, v) {
                 if (jd_decode(f_group, v, false, "", claim->arena, &s.groups[i], e) < 0)
                         return -1;
                 s.n_groups++;
@@ -415,20 +433,22 @@ static int decode_claims(yyjson_val *claims, bool v2, struct checkpoint *ret, st
         yyjson_val *k, *v;
         if (claims && !yyjson_is_obj(claims) && !yyjson_is_null(claims))
                 return err_set(e, ERR_INVALID, 0, "preparedClaims: not an object");
-        yyjson_obj_foreach(claims, i, max, k, v) {
+        yyjson_obj_foreach (claims, i, max, k, v) {
                 const char *uid = yyjson_get_str(k);
                 if (!*uid || strlen(uid) != yyjson_get_len(k) || checkpoint_find(ret, uid))
-                        return err_set(e, ERR_INVALID, 0, "preparedClaims: key '%s' is empty, malformed or there twice", uid);
+                        return err_set(e, ERR_INVALID, 0,
+                                       "preparedClaims: key '%s' is empty, malformed or there twice", uid);
                 struct checkpoint_claim *claim = claim_new(uid);
                 add(ret, claim);
-                if ((!v2 && yyjson_is_arr(v) ? decode_old_claim(claim, v, e) : decode_claim(claim, v, v2, e)) < 0)
+                if ((!v2 && yyjson_is_arr(v) ? decode_old_claim(claim, v, e)
+                                             : decode_claim(claim, v, v2, e)) < 0)
                         return err_wrap(e, "preparedClaims['%s']", uid);
         }
         return 0;
 }
 
-/* Cuts `"key":value,` pairs off the inside of an object whose text is known to be valid JSON: yyjson does not tell where in the text a
- * value stands, and a checksum covers the text. */
+/* Cuts `"key":value,` pairs off the inside of an object whose text is known to be valid JSON: yyjson does not
+ * tell where in the text a value stands, and a checksum covers the text. */
 static bool next_member(struct str *rest, struct str *ret_key, struct str *ret_value) {
         size_t i = 0, start, depth = 0;
         bool quoted = false, have_key = false;
@@ -474,8 +494,8 @@ static int check_sum(struct str stored, uint32_t computed, const char *what, str
         if (!str_to_i64(stored, &v))
                 return err_set(e, ERR_INVALID, 0, "%s has no checksum", what);
         if (v != (int64_t)computed)
-                return err_set(e, ERR_INVALID, 0, "the checksum of %s is %lld, but its content gives %lu", what, (long long)v,
-                               (unsigned long)computed);
+                return err_set(e, ERR_INVALID, 0, "the checksum of %s is %lld, but its content gives %lu",
+                               what, (long long)v, (unsigned long)computed);
         return 0;
 }
 
@@ -503,7 +523,8 @@ static int verify(struct str text, bool has_v2, struct err *e) {
 static int decode_root(yyjson_val *root, struct str text, struct checkpoint *ret, struct err *e) {
         yyjson_val *v1 = yyjson_obj_get(root, "v1"), *v2 = yyjson_obj_get(root, "v2");
         bool has_v2 = yyjson_is_obj(v2);
-        if (!yyjson_is_obj(root) || (v1 && !yyjson_is_obj(v1) && !yyjson_is_null(v1)) || (v2 && !has_v2 && !yyjson_is_null(v2)))
+        if (!yyjson_is_obj(root) || (v1 && !yyjson_is_obj(v1) && !yyjson_is_null(v1)) ||
+            (v2 && !has_v2 && !yyjson_is_null(v2)))
                 return err_set(e, ERR_INVALID, 0, "not an object with the members v1 and v2");
         if (verify(text, has_v2, e) < 0)
                 return -1;
@@ -532,7 +553,8 @@ int checkpoint_decode(struct str text, struct checkpoint *ret, struct err *e) {
 /* ---- encoding ---- */
 
 static int by_uid(const void *a, const void *b) {
-        return strcmp((*(const struct checkpoint_claim *const *)a)->uid, (*(const struct checkpoint_claim *const *)b)->uid);
+        return strcmp((*(const struct checkpoint_claim *const *)a)->uid,
+                      (*(const struct checkpoint_claim *const *)b)->uid);
 }
 
 static void encode_claim(struct jw *w, const struct checkpoint_claim *c, bool v2) {
@@ -567,7 +589,8 @@ static void encode_claims(struct jw *w, const struct checkpoint_claim *const *cl
 
 void checkpoint_encode(const struct checkpoint *c, struct buf *out) {
         size_t n = 0;
-        const struct checkpoint_claim **sorted = xnew_n(const struct checkpoint_claim *, HASH_COUNT(c->claims) + 1);
+        const struct checkpoint_claim **sorted =
+                xnew_n(const struct checkpoint_claim *, HASH_COUNT(c->claims) + 1);
         for (const struct checkpoint_claim *claim = c->claims; claim; claim = claim->hh.next)
                 sorted[n++] = claim;
         qsort(sorted, n, sizeof(struct checkpoint_claim *), by_uid);

@@ -41,7 +41,8 @@ static void op_free(struct op *op) {
 
 static void on_op_timer(uv_timer_t *t);
 
-static struct op *op_new(struct claims *c, struct dra_op *dra, bool unprepare, const char *ns, const char *name, const char *uid) {
+static struct op *op_new(struct claims *c, struct dra_op *dra, bool unprepare, const char *ns,
+                         const char *name, const char *uid) {
         struct op *op = xnew(struct op);
         op->c = c;
         op->dra = dra;
@@ -63,7 +64,7 @@ static struct op *op_new(struct claims *c, struct dra_op *dra, bool unprepare, c
 
 bool claims__active(const struct claims *c, const char *uid) {
         const struct op *op;
-        TAILQ_FOREACH(op, &c->ops, link) {
+        TAILQ_FOREACH (op, &c->ops, link) {
                 if (streq(op->uid, uid))
                         return true;
         }
@@ -73,15 +74,16 @@ bool claims__active(const struct claims *c, const char *uid) {
 /* ---- answers ---- */
 
 static void finish(struct op *op, bool ok) {
-        double total = (double)(now_ns() - op->began_ns) / 1e9, away = (double)(op->get_ns + op->waited_ns) / 1e9;
+        double total = (double)(now_ns() - op->began_ns) / 1e9,
+               away = (double)(op->get_ns + op->waited_ns) / 1e9;
         plugin_metrics_end(op->c->o.metrics, !op->unprepare, ok, total, total > away ? total - away : 0);
         op_free(op);
 }
 
 void claims__fail(struct op *op, const char *msg) {
         _cleanup_(freep) char *claim = xasprintf("%s/%s", op->ns, op->name);
-        log_warn(op->unprepare ? "cannot unprepare claim" : "cannot prepare claim", kv_str("claim", claim), kv_str("uid", op->uid),
-                 kv_str("err", msg));
+        log_warn(op->unprepare ? "cannot unprepare claim" : "cannot prepare claim", kv_str("claim", claim),
+                 kv_str("uid", op->uid), kv_str("err", msg));
         plugin_metrics_error(op->c->o.metrics, !op->unprepare, false);
         if (op->dra)
                 dra_op_fail(op->dra, msg);
@@ -97,8 +99,8 @@ static void succeed(struct op *op) {
         } else {
                 prepare_answer(op);
                 log_info("prepared claim", kv_str("claim", claim), kv_str("uid", op->uid),
-                         kv_int("total_us", (now_ns() - op->began_ns) / 1000), kv_int("get_us", op->get_ns / 1000),
-                         kv_int("wait_us", op->waited_ns / 1000));
+                         kv_int("total_us", (now_ns() - op->began_ns) / 1000),
+                         kv_int("get_us", op->get_ns / 1000), kv_int("wait_us", op->waited_ns / 1000));
         }
         finish(op, true);
 }
@@ -141,7 +143,7 @@ static void stop_waiting(struct op *op) {
 static void update_hurry(struct claims *c) {
         const struct op *op;
         bool facts = false, host = false;
-        TAILQ_FOREACH(op, &c->ops, link) {
+        TAILQ_FOREACH (op, &c->ops, link) {
                 facts = facts || (op->phase == OP_WAITING && op->for_facts);
                 host = host || (op->phase == OP_WAITING && op->for_host);
         }
@@ -152,7 +154,7 @@ static void update_hurry(struct claims *c) {
 
 void claims__reevaluate(struct claims *c) {
         struct op *op;
-        TAILQ_FOREACH(op, &c->ops, link) {
+        TAILQ_FOREACH (op, &c->ops, link) {
                 bool for_host = op->for_host;
                 if (op->phase != OP_WAITING)
                         continue;
@@ -188,7 +190,8 @@ static void tell_lost(struct claims *c, const char *domain, const char *reason) 
                 for (size_t i = 0; i < e->n_devices && e->state == CHECKPOINT_COMPLETED && e->name; i++) {
                         if (e->devices[i].is_daemon || !streq(e->devices[i].domain, domain))
                                 continue;
-                        struct event_about about = { "resource.k8s.io/v1", "ResourceClaim", e->ns, e->name, e->uid };
+                        struct event_about about = { "resource.k8s.io/v1", "ResourceClaim", e->ns, e->name,
+                                                     e->uid };
                         event_record(c->o.events, &about, EVENT_WARNING, "IMEXDaemonNotReady",
                                      "the channel is in use, but is not served: %s", reason);
                 }
@@ -201,7 +204,8 @@ static void on_grace(uv_timer_t *t) {
         bool in_the_way;
         while (!LIST_EMPTY(&c->lost)) {
                 struct lost *l = LIST_FIRST(&c->lost);
-                if (!readiness_check(c->readiness, &c->journal.table, l->domain, &in_the_way, reason, sizeof reason))
+                if (!readiness_check(c->readiness, &c->journal.table, l->domain, &in_the_way, reason,
+                                     sizeof reason))
                         tell_lost(c, l->domain, reason);
                 LIST_REMOVE(l, link);
                 free(l);
@@ -213,14 +217,15 @@ static void on_session_taken(void *u) {
         struct event_about node = { "v1", "Node", NULL, c->o.node, c->o.node };
         log_warn("the host's own nvidia-imex keeps that of a ComputeDomain from starting");
         event_record(c->o.events, &node, EVENT_WARNING, "HostIMEXInTheWay",
-                     IMEX_LOG_SESSION_TAKEN ", so that ComputeDomains cannot run theirs: stop and disable the host's nvidia-imex.service, or "
+                     IMEX_LOG_SESSION_TAKEN ", so that ComputeDomains cannot run theirs: stop and disable "
+                                            "the host's nvidia-imex.service, or "
                                             "install with featureGates.HostManagedIMEX=true");
 }
 
 static void on_ready_lost(void *u, const char *domain_uid) {
         struct claims *c = u;
         struct lost *l;
-        LIST_FOREACH(l, &c->lost, link) {
+        LIST_FOREACH (l, &c->lost, link) {
                 if (streq(l->domain, domain_uid))
                         return;
         }
@@ -235,14 +240,15 @@ static void on_ready_lost(void *u, const char *domain_uid) {
 
 static bool expired(const struct checkpoint_claim *e, int64_t now) {
         /* Without a time it is of nobody knows when; a time in the future is of a clock that was set back. */
-        return e->state == CHECKPOINT_ABORTED && (e->aborted_at + ABORTED_TTL_S <= now || e->aborted_at > now + ABORTED_TTL_S);
+        return e->state == CHECKPOINT_ABORTED &&
+               (e->aborted_at + ABORTED_TTL_S <= now || e->aborted_at > now + ABORTED_TTL_S);
 }
 
 static bool drop_expired(struct claims *c) {
         struct checkpoint_claim *e, *tmp;
         bool any = false;
         int64_t now = time(NULL);
-        HASH_ITER(hh, c->journal.table.claims, e, tmp) {
+        HASH_ITER (hh, c->journal.table.claims, e, tmp) {
                 if (expired(e, now)) {
                         checkpoint_drop(&c->journal.table, e);
                         any = true;
@@ -264,14 +270,17 @@ static void schedule_expiry(struct claims *c) {
         if (first == INT64_MAX)
                 uv_timer_stop(&c->expiry);
         else
-                uv_timer_start(&c->expiry, on_expiry,
-                               (uint64_t)(first + ABORTED_TTL_S + 1 > now ? first + ABORTED_TTL_S + 1 - now : 1) * 1000, 0);
+                uv_timer_start(
+                        &c->expiry, on_expiry,
+                        (uint64_t)(first + ABORTED_TTL_S + 1 > now ? first + ABORTED_TTL_S + 1 - now : 1) *
+                                1000,
+                        0);
 }
 
 /* A Prepare that is still on its way when its claim is unprepared must not succeed any more. */
 static void supersede(struct op *unprepare) {
         struct op *op;
-        TAILQ_FOREACH(op, &unprepare->c->ops, link) {
+        TAILQ_FOREACH (op, &unprepare->c->ops, link) {
                 if (op->unprepare || op->number > unprepare->number || !streq(op->uid, unprepare->uid))
                         continue;
                 op->phase = OP_QUEUED;
@@ -290,7 +299,7 @@ static bool unprepare_all(struct claims *c) {
         struct op *op;
         bool changed = false;
         struct err e;
-        TAILQ_FOREACH(op, &c->ops, link) {
+        TAILQ_FOREACH (op, &c->ops, link) {
                 if (op->phase != OP_QUEUED || !op->unprepare)
                         continue;
                 supersede(op);
@@ -303,11 +312,12 @@ static bool unprepare_all(struct claims *c) {
 static bool judge_all(struct claims *c) {
         struct op *op;
         bool changed = false;
-        TAILQ_FOREACH(op, &c->ops, link) {
+        TAILQ_FOREACH (op, &c->ops, link) {
                 if (op->phase != OP_QUEUED || op->unprepare || op->verdict == VERDICT_FAIL)
                         continue;
                 op->verdict = prepare_judge(op);
-                if ((op->verdict == VERDICT_GO || op->verdict == VERDICT_WAIT) && !op->recorded && !op->redo) {
+                if ((op->verdict == VERDICT_GO || op->verdict == VERDICT_WAIT) && !op->recorded &&
+                    !op->redo) {
                         checkpoint_put(&c->journal.table, op->uid, op->ns, op->name, op->status);
                         op->recorded = changed = true;
                 }
@@ -319,7 +329,7 @@ static bool carry_out_all(struct claims *c) {
         struct op *op;
         bool changed = false;
         struct err e;
-        TAILQ_FOREACH(op, &c->ops, link) {
+        TAILQ_FOREACH (op, &c->ops, link) {
                 if (op->phase != OP_QUEUED || op->unprepare || op->verdict != VERDICT_GO)
                         continue;
                 /* Again, because an operation before it in this batch may have taken its device. */
@@ -336,7 +346,7 @@ static bool carry_out_all(struct claims *c) {
 static void write_failed(struct claims *c, const struct err *e) {
         struct op *op;
         log_error("cannot write the checkpoint", kv_err(e));
-        TAILQ_FOREACH(op, &c->ops, link) {
+        TAILQ_FOREACH (op, &c->ops, link) {
                 if (op->phase == OP_QUEUED && (op->verdict == VERDICT_GO || op->verdict == VERDICT_WAIT))
                         set_verdict(op, -1, e);
         }
@@ -387,12 +397,14 @@ static void tell_started(struct claims *c, const struct err *e) {
 
 /* What ends the plugin at its start, and each operation later, until somebody sees to it. */
 static void tell_unreadable(struct claims *c, const struct err *e) {
-        static const char remedy[] = "check the disk and its file system; no claim is prepared or unprepared on this node until it can be "
+        static const char remedy[] = "check the disk and its file system; no claim is prepared or unprepared "
+                                     "on this node until it can be "
                                      "read, or has been moved away: then it is rebuilt from the CDI files";
         struct event_about node = { "v1", "Node", NULL, c->o.node, c->o.node };
-        log_error("the checkpoint cannot be read", kv_str("path", c->journal.path), kv_str("remedy", remedy), kv_err(e));
-        event_record(c->o.events, &node, EVENT_WARNING, "CheckpointUnreadable", "the kubelet plugin's checkpoint cannot be read (%s): %s",
-                     e->msg, remedy);
+        log_error("the checkpoint cannot be read", kv_str("path", c->journal.path), kv_str("remedy", remedy),
+                  kv_err(e));
+        event_record(c->o.events, &node, EVENT_WARNING, "CheckpointUnreadable",
+                     "the kubelet plugin's checkpoint cannot be read (%s): %s", e->msg, remedy);
 }
 
 static void with_lock(struct claims *c) {
@@ -400,7 +412,8 @@ static void with_lock(struct claims *c) {
         _cleanup_(freep) char *aside = NULL;
         struct err e;
         bool changed;
-        if (journal_sync(&c->journal, &event, &aside, &e) < 0 || sweep_after_sync(c, event, aside, &changed, &e) < 0) {
+        if (journal_sync(&c->journal, &event, &aside, &e) < 0 ||
+            sweep_after_sync(c, event, aside, &changed, &e) < 0) {
                 tell_unreadable(c, &e);
                 node_lock_release(c->lock);
                 fail_queued(c, &e, false);
@@ -494,7 +507,8 @@ void claims_cancelled(struct claims *c, struct dra_op *dra, void *op_data) {
         struct op *op = op_data;
         (void)dra;
         _cleanup_(freep) char *claim = xasprintf("%s/%s", op->ns, op->name);
-        log_info("the kubelet no longer waits for a claim", kv_str("claim", claim), kv_str("uid", op->uid), kv_str("state", op->msg));
+        log_info("the kubelet no longer waits for a claim", kv_str("claim", claim), kv_str("uid", op->uid),
+                 kv_str("state", op->msg));
         if (op->unprepare)
                 op->dra = NULL; /* it is carried out nevertheless */
         else
@@ -504,20 +518,27 @@ void claims_cancelled(struct claims *c, struct dra_op *dra, void *op_data) {
 
 void claims_dump(const struct claims *c) {
         static const char *const phases[] = {
-                [OP_FETCHING] = "fetching", [OP_QUEUED] = "queued", [OP_WAITING] = "waiting", [OP_DONE] = "done",
+                [OP_FETCHING] = "fetching",
+                [OP_QUEUED] = "queued",
+                [OP_WAITING] = "waiting",
+                [OP_DONE] = "done",
         };
         static const char *const states[] = {
-                [CHECKPOINT_STARTED] = "started", [CHECKPOINT_COMPLETED] = "completed", [CHECKPOINT_ABORTED] = "aborted",
+                [CHECKPOINT_STARTED] = "started",
+                [CHECKPOINT_COMPLETED] = "completed",
+                [CHECKPOINT_ABORTED] = "aborted",
         };
         const struct op *op;
-        TAILQ_FOREACH(op, &c->ops, link) {
-                log_info("operation", kv_str("kind", op->unprepare ? "unprepare" : "prepare"), kv_str("namespace", op->ns),
-                         kv_str("claim", op->name), kv_str("uid", op->uid), kv_str("phase", phases[op->phase]), kv_str("why", op->msg),
+        TAILQ_FOREACH (op, &c->ops, link) {
+                log_info("operation", kv_str("kind", op->unprepare ? "unprepare" : "prepare"),
+                         kv_str("namespace", op->ns), kv_str("claim", op->name), kv_str("uid", op->uid),
+                         kv_str("phase", phases[op->phase]), kv_str("why", op->msg),
                          kv_int("age_ms", (now_ns() - op->began_ns) / 1000000));
         }
         for (const struct checkpoint_claim *e = c->journal.table.claims; e; e = e->hh.next)
-                log_info("recorded claim", kv_str("namespace", str_or(e->ns, "")), kv_str("claim", str_or(e->name, "")),
-                         kv_str("uid", e->uid), kv_str("state", states[e->state]),
+                log_info("recorded claim", kv_str("namespace", str_or(e->ns, "")),
+                         kv_str("claim", str_or(e->name, "")), kv_str("uid", e->uid),
+                         kv_str("state", states[e->state]),
                          kv_str("device", e->n_devices ? str_or(e->devices[0].name, "") : ""),
                          kv_str("domain", e->n_devices ? str_or(e->devices[0].domain, "") : ""));
 }
@@ -529,7 +550,7 @@ static void on_api_known(void *u, const struct err *e) {
                 log_error("claims cannot be read from this API server", kv_err(e));
                 return;
         }
-        TAILQ_FOREACH(op, &c->ops, link) {
+        TAILQ_FOREACH (op, &c->ops, link) {
                 if (!op->unprepare)
                         prepare_api_known(op);
         }
@@ -540,7 +561,9 @@ void claims_start(struct claims *c, void (*done)(void *u, const struct err *e), 
         c->started = done;
         c->started_u = u;
         if (journal_watch(&c->journal, c->o.loop, on_journal_changed, c, &e) < 0)
-                log_warn("cannot watch the checkpoint: writes of another plugin process are seen at the next operation only", kv_err(&e));
+                log_warn("cannot watch the checkpoint: writes of another plugin process are seen at the next "
+                         "operation only",
+                         kv_err(&e));
         kube_discover_resource_api(c->o.kube, on_api_known, c);
         claims__kick(c);
 }

@@ -1,9 +1,10 @@
-/* claims: what the kubelet asks for, one operation a claim, and the state machine of prepared claims (reference sections 7.8 to 7.13).
+/* claims: what the kubelet asks for, one operation a claim, and the state machine of prepared claims
+ * (reference sections 7.8 to 7.13).
  *
- * A Prepare fetches its claim, is judged, and either fails at once with the cause (what can never succeed), waits (recorded, holding
- * nothing and blocking nobody, until whatever it waits for happens or the kubelet's deadline is near), or is carried out. All that is
- * carried out in one turn of the loop shares the node lock and two writes of the checkpoint: one before the side effects, one after. Loop
- * thread only. */
+ * A Prepare fetches its claim, is judged, and either fails at once with the cause (what can never succeed),
+ * waits (recorded, holding nothing and blocking nobody, until whatever it waits for happens or the kubelet's
+ * deadline is near), or is carried out. All that is carried out in one turn of the loop shares the node lock
+ * and two writes of the checkpoint: one before the side effects, one after. Loop thread only. */
 #ifndef PLUGIN_CLAIMS_H
 #define PLUGIN_CLAIMS_H
 
@@ -27,19 +28,20 @@ struct claims_options {
         struct plugin_metrics *metrics;
         struct facts_sampler *facts;
         const struct imex_mode *mode;
-        struct host_imex *host;          /* NULL: not asked, which a mode that waits for the host's IMEX does not allow */
-        const char *node, *ns;           /* this node; the driver's namespace, where daemons run */
+        struct host_imex
+                *host; /* NULL: not asked, which a mode that waits for the host's IMEX does not allow */
+        const char *node, *ns; /* this node; the driver's namespace, where daemons run */
         const char *plugin_dir, *cdi_root;
         const char *boot_id;
         struct driver_root root;
-        const char *dev_root;            /* holds dev/ */
-        const char *proc_driver;         /* "/proc/driver/nvidia" or its substitute */
+        const char *dev_root;    /* holds dev/ */
+        const char *proc_driver; /* "/proc/driver/nvidia" or its substitute */
 };
 
 /* Copies the strings. */
 int claims_new(const struct claims_options *o, struct claims **ret, struct err *e);
-/* Takes the node lock, reads the checkpoint, drops what a reboot or corruption made void, and sweeps what nobody owns. `done` once, never
- * from inside; operations may start after it. */
+/* Takes the node lock, reads the checkpoint, drops what a reboot or corruption made void, and sweeps what
+ * nobody owns. `done` once, never from inside; operations may start after it. */
 void claims_start(struct claims *c, void (*done)(void *u, const struct err *e), void *u);
 
 void claims_prepare(struct claims *c, struct dra_op *op, const struct dra_claim *claim);

@@ -33,7 +33,8 @@ static const char *printf_in(struct arena *a, const char *fmt, ...) {
 void edits_channels(struct arena *a, unsigned major, unsigned count, struct cdi_edits *ret) {
         struct cdi_node *nodes = arena_alloc(a, count * sizeof *nodes);
         for (unsigned i = 0; i < count; i++)
-                nodes[i] = (struct cdi_node){ printf_in(a, "/dev/nvidia-caps-imex-channels/channel%u", i), major, i, 0666 };
+                nodes[i] = (struct cdi_node){ printf_in(a, "/dev/nvidia-caps-imex-channels/channel%u", i),
+                                              major, i, 0666 };
         *ret = (struct cdi_edits){ .nodes = nodes, .n_nodes = count };
 }
 
@@ -43,7 +44,8 @@ unsigned edits_channel_count(const char *proc_driver) {
         size_t n = 0;
         unsigned count = 0;
         struct err e;
-        if (file_read(path, PROC_MAX, &text, &n, &e) < 0 || proc_params_channel_count((struct str){ text, n }, &count, &e) < 0 || !count)
+        if (file_read(path, PROC_MAX, &text, &n, &e) < 0 ||
+            proc_params_channel_count((struct str){ text, n }, &count, &e) < 0 || !count)
                 return EDITS_CHANNELS_DEFAULT;
         return count;
 }
@@ -71,11 +73,13 @@ static void add_node(struct arena *a, struct nodes *nodes, const struct cdi_node
 
 /* Not for containers: storage, switches and links are managed on the host. */
 static bool is_host_only(const char *name) {
-        return str_starts(name, "nvidia-fs") || str_starts(name, "nvidia-nvswitch") || str_starts(name, "nvidia-nvlink");
+        return str_starts(name, "nvidia-fs") || str_starts(name, "nvidia-nvswitch") ||
+               str_starts(name, "nvidia-nvlink");
 }
 
 /* The character devices <dev root>/<dir>/<prefix>*. A folder that is missing has none. */
-static void scan(struct arena *a, const char *dev_root, const char *dir, const char *prefix, struct nodes *nodes) {
+static void scan(struct arena *a, const char *dev_root, const char *dir, const char *prefix,
+                 struct nodes *nodes) {
         _cleanup_(freep) char *where = file_join(dev_root, dir);
         DIR *d = opendir(where);
         if (!d)
@@ -83,9 +87,11 @@ static void scan(struct arena *a, const char *dev_root, const char *dir, const c
         for (struct dirent *f; (f = readdir(d)) && nodes->n < NODES_MAX;) {
                 struct stat st;
                 if (!str_starts(f->d_name, prefix) || is_host_only(f->d_name) ||
-                    fstatat(dirfd(d), f->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISCHR(st.st_mode) || major(st.st_rdev) == 0)
+                    fstatat(dirfd(d), f->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISCHR(st.st_mode) ||
+                    major(st.st_rdev) == 0)
                         continue;
-                struct cdi_node node = { printf_in(a, "/%s/%s", dir, f->d_name), major(st.st_rdev), minor(st.st_rdev), st.st_mode & 0777 };
+                struct cdi_node node = { printf_in(a, "/%s/%s", dir, f->d_name), major(st.st_rdev),
+                                         minor(st.st_rdev), st.st_mode & 0777 };
                 add_node(a, nodes, &node);
         }
         closedir(d);
@@ -105,7 +111,8 @@ static int add_capability(struct arena *a, const struct edits_daemon *d, struct 
                 return err_wrap(e, "IMEX management capability");
         if (proc_capability_parse((struct str){ text, n }, &cap, e) < 0)
                 return err_wrap(e, "IMEX management capability '%s'", path);
-        struct cdi_node node = { printf_in(a, "/dev/nvidia-caps/nvidia-cap%u", cap.minor), d->caps_major, cap.minor, cap.mode };
+        struct cdi_node node = { printf_in(a, "/dev/nvidia-caps/nvidia-cap%u", cap.minor), d->caps_major,
+                                 cap.minor, cap.mode };
         add_node(a, nodes, &node);
         return 0;
 }
@@ -115,17 +122,21 @@ static int add_capability(struct arena *a, const struct edits_daemon *d, struct 
 static const char *const domain_options[] = { "rw", "nosuid", "nodev", "bind", NULL };
 static const char *const driver_options[] = { "ro", "nosuid", "nodev", "rbind", "rprivate", NULL };
 
-static int add_binary(struct arena *a, const struct driver_root *root, const char *name, struct cdi_mount *ret, struct err *e) {
+static int add_binary(struct arena *a, const struct driver_root *root, const char *name,
+                      struct cdi_mount *ret, struct err *e) {
         struct driver_file f = { 0 };
         if (driver_root_find_binary(root, name, &f, e) < 0)
                 return -1;
-        *ret = (struct cdi_mount){ arena_strdup(a, f.host), printf_in(a, "/usr/bin/%s", name), driver_options };
+        *ret = (struct cdi_mount){ arena_strdup(a, f.host), printf_in(a, "/usr/bin/%s", name),
+                                   driver_options };
         driver_file_done(&f);
         return 0;
 }
 
-/* The domain directory, and on a fabric node the host's IMEX programs with the driver's libraries, each under its own path. */
-static int add_mounts(struct arena *a, const struct edits_daemon *d, struct cdi_edits *ret, const char **ret_library_dir, struct err *e) {
+/* The domain directory, and on a fabric node the host's IMEX programs with the driver's libraries, each under
+ * its own path. */
+static int add_mounts(struct arena *a, const struct edits_daemon *d, struct cdi_edits *ret,
+                      const char **ret_library_dir, struct err *e) {
         struct driver_files libraries = { 0 };
         if (*d->clique_id && driver_root_list_libraries(&d->root, d->driver_version, &libraries, e) < 0)
                 return -1;
@@ -134,7 +145,8 @@ static int add_mounts(struct arena *a, const struct edits_daemon *d, struct cdi_
         mounts[n++] = (struct cdi_mount){ arena_strdup(a, d->domain_dir), "/imexd", domain_options };
         for (size_t i = 0; i < libraries.n; i++) {
                 const struct driver_file *f = &libraries.items[i];
-                mounts[n++] = (struct cdi_mount){ arena_strdup(a, f->host), arena_strdup(a, f->inside), driver_options };
+                mounts[n++] = (struct cdi_mount){ arena_strdup(a, f->host), arena_strdup(a, f->inside),
+                                                  driver_options };
                 *ret_library_dir = arena_strndup(a, f->inside, (size_t)(strrchr(f->inside, '/') - f->inside));
         }
         driver_files_done(&libraries);

@@ -21,11 +21,14 @@ static void unusable(struct facts *f, const char *reason, const char *message) {
 }
 
 void facts_judge(const struct facts_input *in, struct facts *ret) {
-        *ret = (struct facts){ .known = true, .usable = true, .reason = "", .channel_major = in->channel_major };
+        *ret = (struct facts){
+                .known = true, .usable = true, .reason = "", .channel_major = in->channel_major
+        };
         if (!in->nvml) {
                 ret->fabric = (struct fabric){ .kind = FABRIC_ERROR };
                 snprintf(ret->fabric.reason, sizeof ret->fabric.reason, "%s", in->nvml_error->msg);
-                unusable(ret, in->nvml_error->kind == ERR_NOT_FOUND ? "DriverNotFound" : "DriverNotReady", in->nvml_error->msg);
+                unusable(ret, in->nvml_error->kind == ERR_NOT_FOUND ? "DriverNotFound" : "DriverNotReady",
+                         in->nvml_error->msg);
                 return;
         }
         snprintf(ret->driver_version, sizeof ret->driver_version, "%s", in->nvml->driver_version);
@@ -78,17 +81,20 @@ static void schedule(struct facts_sampler *s);
 
 /* What is worth telling others; `message` may carry numbers that change with every sample. */
 static bool same(const struct facts *a, const struct facts *b) {
-        return a->known == b->known && a->usable == b->usable && streq(a->reason, b->reason) && a->channel_major == b->channel_major &&
-               a->fabric.kind == b->fabric.kind && streq(a->fabric.clique_id, b->fabric.clique_id) &&
+        return a->known == b->known && a->usable == b->usable && streq(a->reason, b->reason) &&
+               a->channel_major == b->channel_major && a->fabric.kind == b->fabric.kind &&
+               streq(a->fabric.clique_id, b->fabric.clique_id) &&
                streq(a->driver_version, b->driver_version) && streq(a->message, b->message);
 }
 
 static void judge(struct facts_sampler *s, const struct nvml_facts *nvml, const struct err *error) {
         struct facts now;
         struct err major_error;
-        struct facts_input in = {
-                .nvml = nvml, .nvml_error = error, .major_error = &major_error, .strict = s->strict, .dns_names = s->dns_names
-        };
+        struct facts_input in = { .nvml = nvml,
+                                  .nvml_error = error,
+                                  .major_error = &major_error,
+                                  .strict = s->strict,
+                                  .dns_names = s->dns_names };
         if (facts_major(s, PROC_MAJOR_IMEX_CHANNELS, &in.channel_major, &major_error) < 0)
                 in.channel_major = 0;
         facts_judge(&in, &now);
@@ -150,7 +156,8 @@ struct facts_sampler *facts_sampler_new(uv_loop_t *loop, const struct facts_opti
         s->changed = o->changed;
         s->u = o->u;
         s->interval_ms = FIRST_MS;
-        s->facts = (struct facts){ .reason = "DriverNotAskedYet", .message = "the NVIDIA driver has not answered yet" };
+        s->facts = (struct facts){ .reason = "DriverNotAskedYet",
+                                   .message = "the NVIDIA driver has not answered yet" };
         uv_timer_init(loop, &s->timer);
         s->timer.data = s;
         uv_timer_start(&s->timer, on_timer, 0, 0);

@@ -1,7 +1,9 @@
-/* facts: what this node's driver and fabric are, sampled, because nothing announces it: NVML's fabric state, the majors in /proc/devices.
+/* facts: what this node's driver and fabric are, sampled, because nothing announces it: NVML's fabric state,
+ * the majors in /proc/devices.
  *
- * One sampler for all of them: from 20 ms growing to 1 s while somebody waits for a better answer, to 5 s while the node has nothing to
- * offer, and every 30 s otherwise. NVML is asked in a child process. Never an error: a node without driver is a fact too. */
+ * One sampler for all of them: from 20 ms growing to 1 s while somebody waits for a better answer, to 5 s
+ * while the node has nothing to offer, and every 30 s otherwise. NVML is asked in a child process. Never an
+ * error: a node without driver is a fact too. */
 #ifndef PLUGIN_FACTS_H
 #define PLUGIN_FACTS_H
 
@@ -14,23 +16,23 @@
 #include "nvidia/proc_files.h"
 
 struct facts {
-        bool known;                /* NVML has answered once, or there is none to ask */
-        bool usable;               /* devices can be offered; else reason and message say why not */
-        const char *reason;        /* a word for events and metrics: "DriverNotFound", ...; "" when usable */
-        char message[400];         /* for people */
+        bool known;         /* NVML has answered once, or there is none to ask */
+        bool usable;        /* devices can be offered; else reason and message say why not */
+        const char *reason; /* a word for events and metrics: "DriverNotFound", ...; "" when usable */
+        char message[400];  /* for people */
         char driver_version[96];
         struct fabric fabric;
-        unsigned channel_major;    /* 0: none */
+        unsigned channel_major; /* 0: none */
 };
 
 /* All that a verdict is made of; pure, for tests. */
 struct facts_input {
-        const struct nvml_facts *nvml;     /* NULL: nvml_error says why */
+        const struct nvml_facts *nvml; /* NULL: nvml_error says why */
         const struct err *nvml_error;
-        unsigned channel_major;            /* 0: major_error says why */
+        unsigned channel_major; /* 0: major_error says why */
         const struct err *major_error;
-        bool strict;                       /* gate CrashOnNVLinkFabricErrors */
-        bool dns_names;                    /* gate IMEXDaemonsWithDNSNames: needs a driver that resolves names */
+        bool strict;    /* gate CrashOnNVLinkFabricErrors */
+        bool dns_names; /* gate IMEXDaemonsWithDNSNames: needs a driver that resolves names */
 };
 void facts_judge(const struct facts_input *in, struct facts *ret);
 #define FACTS_MIN_DRIVER "570.158.01"
@@ -39,9 +41,9 @@ struct facts_sampler;
 
 struct facts_options {
         struct driver_root root;
-        const char *proc_devices;          /* "/proc/devices" or its substitute */
+        const char *proc_devices; /* "/proc/devices" or its substitute */
         bool strict, dns_names;
-        void (*changed)(void *u);          /* never from inside a call of ours */
+        void (*changed)(void *u); /* never from inside a call of ours */
         void *u;
 };
 

@@ -35,7 +35,8 @@ static void place_done(struct place *p) {
 }
 
 static bool same_place(const struct place *a, const struct place *b) {
-        return streq(a->ctl, b->ctl) && streq(a->socket, b->socket) && streq(a->config, b->config) && streq(a->chroot, b->chroot);
+        return streq(a->ctl, b->ctl) && streq(a->socket, b->socket) && streq(a->config, b->config) &&
+               streq(a->chroot, b->chroot);
 }
 
 /* A path of somewhere, as it is seen from here. */
@@ -85,7 +86,8 @@ static int locate(const struct host_imex *h, struct place *ret, struct err *e) {
         driver_file_done(&ctl);
         if (!ret->ctl)
                 return err_set(e, ERR_NOT_FOUND, 0,
-                               "there is neither a command socket '%s' nor a configuration '%s': is nvidia-imex installed, and its command "
+                               "there is neither a command socket '%s' nor a configuration '%s': is "
+                               "nvidia-imex installed, and its command "
                                "service enabled (IMEX_CMD_ENABLED, IMEX_CMD_UNIX_DOMAIN_PATH)?",
                                h->socket_path, h->config_path);
         return 0;
@@ -110,9 +112,11 @@ static void answer(struct host_imex *h, const char *word, const char *why) {
         snprintf(h->word, sizeof h->word, "%s", unheard ? "" : word);
         if (unheard) {
                 h->status = (struct host_imex_status){ .state = HOST_IMEX_UNKNOWN };
-                snprintf(h->status.reason, sizeof h->status.reason, "nvidia-imex does not answer, and may run all the same: %s", unheard);
+                snprintf(h->status.reason, sizeof h->status.reason,
+                         "nvidia-imex does not answer, and may run all the same: %s", unheard);
         } else if (!streq(word, "READY") || !h->domain_due) {
-                /* Half of the truth is no state: a daemon that is READY in a domain that is not would first be told of as UP. */
+                /* Half of the truth is no state: a daemon that is READY in a domain that is not would first
+                 * be told of as UP. */
                 host_status_judge(word, why, &h->domain, &h->status);
         }
         h->answered(h->u);
@@ -181,7 +185,8 @@ static void ask_at(struct host_imex *h, struct place *p) {
                                                    .u = h,
                                            });
         if (h->want_domain && !p->config)
-                snprintf(h->domain.reason, sizeof h->domain.reason, "there is no configuration '%s'", h->config_path);
+                snprintf(h->domain.reason, sizeof h->domain.reason, "there is no configuration '%s'",
+                         h->config_path);
         imex_probe_hurry(h->probe);
 }
 
@@ -190,7 +195,8 @@ static void on_look(uv_timer_t *t) {
         struct host_imex *h = t->data;
         struct place now;
         struct err e;
-        uv_timer_start(&h->look, on_look, h->waiting && h->interval_ms > SLOW_MS ? SLOW_MS : h->interval_ms, 0);
+        uv_timer_start(&h->look, on_look, h->waiting && h->interval_ms > SLOW_MS ? SLOW_MS : h->interval_ms,
+                       0);
         if (locate(h, &now, &e) < 0) {
                 place_done(&now);
                 drop_probe(h);
@@ -213,10 +219,13 @@ bool host_imex_ready(const struct host_imex *h, uint64_t since_ns, char *reason,
         if (fresh && streq(h->word, "READY"))
                 return true;
         if (*h->word && !streq(h->word, "READY"))
-                snprintf(reason, n, "%s: the host's nvidia-imex is %s, and this pod waits for READY", h->node, h->word);
+                snprintf(reason, n, "%s: the host's nvidia-imex is %s, and this pod waits for READY", h->node,
+                         h->word);
         else
                 snprintf(reason, n, "%s: %s", h->node,
-                         h->status.reason[0] && !streq(h->word, "READY") ? h->status.reason : "the host's nvidia-imex has not answered yet");
+                         h->status.reason[0] && !streq(h->word, "READY")
+                                 ? h->status.reason
+                                 : "the host's nvidia-imex has not answered yet");
         return false;
 }
 
@@ -242,7 +251,8 @@ struct host_imex *host_imex_new(uv_loop_t *loop, const struct host_imex_options 
         h->root_here = xstrdup(o->root.here);
         h->root = (struct driver_root){ .host = h->root_host, .here = h->root_here };
         h->socket_path = xstrdup(o->socket_path);
-        h->config_path = xasprintf("%.*s/config.cfg", slash ? (int)(slash - o->socket_path) : 0, o->socket_path);
+        h->config_path =
+                xasprintf("%.*s/config.cfg", slash ? (int)(slash - o->socket_path) : 0, o->socket_path);
         h->node = xstrdup(o->node);
         h->interval_ms = o->interval_ms;
         h->want_domain = o->domain;

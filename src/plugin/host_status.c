@@ -4,18 +4,23 @@
 
 const char *const host_imex_state_names[HOST_IMEX_STATES] = { "UNKNOWN", "DOWN", "DEGRADED", "UP" };
 
-static void describe_domain(const struct imex_ctl_domain *d, const struct host_imex_status *s, char *reason, size_t n) {
+static void describe_domain(const struct imex_ctl_domain *d, const struct host_imex_status *s, char *reason,
+                            size_t n) {
         struct buf b = BUF_INIT(4096);
         unsigned named = 0;
         if (s->nodes_ready == s->nodes) {
-                snprintf(reason, n, "the IMEX domain is %s: its %u nodes are READY, but not all of them are connected to each other",
+                snprintf(reason, n,
+                         "the IMEX domain is %s: its %u nodes are READY, but not all of them are connected "
+                         "to each other",
                          s->domain, s->nodes);
                 return;
         }
-        buf_addf(&b, "the IMEX domain is %s: %u of %u nodes are READY, not", s->domain, s->nodes_ready, s->nodes);
+        buf_addf(&b, "the IMEX domain is %s: %u of %u nodes are READY, not", s->domain, s->nodes_ready,
+                 s->nodes);
         for (size_t i = 0; i < d->n_nodes && named < 4; i++) {
                 if (!streq(d->nodes[i].status, "READY"))
-                        buf_addf(&b, "%s %.60s (%.30s)", named++ ? "," : "", d->nodes[i].host, d->nodes[i].status);
+                        buf_addf(&b, "%s %.60s (%.30s)", named++ ? "," : "", d->nodes[i].host,
+                                 d->nodes[i].status);
         }
         if (s->nodes - s->nodes_ready > named)
                 buf_addf(&b, " and %u more", s->nodes - s->nodes_ready - named);
@@ -48,7 +53,8 @@ void host_status_summarize(const struct imex_ctl_domain *d, const char *node, st
                 describe_domain(d, ret, ret->reason, sizeof ret->reason);
 }
 
-void host_status_judge(const char *word, const char *why, const struct host_imex_status *domain, struct host_imex_status *ret) {
+void host_status_judge(const char *word, const char *why, const struct host_imex_status *domain,
+                       struct host_imex_status *ret) {
         bool unasked = !*domain->domain && *domain->reason;
         *ret = *domain;
         ret->state = streq(domain->domain, "DOWN")       ? HOST_IMEX_DOWN
@@ -58,7 +64,8 @@ void host_status_judge(const char *word, const char *why, const struct host_imex
         snprintf(ret->word, sizeof ret->word, "%s", word);
         if (streq(word, "READY")) {
                 if (unasked)
-                        snprintf(ret->reason, sizeof ret->reason, "nvidia-imex is READY, but its domain cannot be asked for: %s",
+                        snprintf(ret->reason, sizeof ret->reason,
+                                 "nvidia-imex is READY, but its domain cannot be asked for: %s",
                                  domain->reason);
                 return;
         }

@@ -22,10 +22,12 @@ struct host_imex_status {
         char reason[300];            /* why it is not UP, for people; "" when it is */
 };
 
-/* What a domain comes down to, for the node of this name; into all members but state and word, `reason` too. */
+/* What a domain comes down to, for the node of this name; into all members but state and word, `reason` too.
+ */
 void host_status_summarize(const struct imex_ctl_domain *d, const char *node, struct host_imex_status *ret);
-/* `why` says why there is no word; `domain` is a summary, or of a domain that could not be had zeroed but for `reason`, which says why, or
- * zeroed when nobody wants to know. */
-void host_status_judge(const char *word, const char *why, const struct host_imex_status *domain, struct host_imex_status *ret);
+/* `why` says why there is no word; `domain` is a summary, or of a domain that could not be had zeroed but for
+ * `reason`, which says why, or zeroed when nobody wants to know. */
+void host_status_judge(const char *word, const char *why, const struct host_imex_status *domain,
+                       struct host_imex_status *ret);
 
 #endif

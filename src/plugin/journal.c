@@ -9,8 +9,8 @@
 
 /* Each write makes a new file, so these tell whether it is still the one that we know. */
 static bool same_file(const struct stat *a, const struct stat *b) {
-        return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
-               a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+        return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+               a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
 static int look(const struct journal *j, struct stat *ret, struct err *e) {
@@ -31,12 +31,13 @@ void journal_init(struct journal *j, const char *plugin_dir, const char *boot_id
         empty_table(j);
 }
 
-/* By a second name: until a whole table has taken its place, the file says that there is something to rebuild, whenever we are killed and
- * however often a write fails. A folder can have one name only: then it is a file that is missing. */
+/* By a second name: until a whole table has taken its place, the file says that there is something to
+ * rebuild, whenever we are killed and however often a write fails. A folder can have one name only: then it
+ * is a file that is missing. */
 static int set_aside(const struct journal *j, const struct stat *st, char **ret_aside, struct err *e) {
         /* Of its own time, so that each try finds the same name. */
-        _cleanup_(freep) char *aside =
-                xasprintf("%s.corrupt-%lld.%09ld", j->path, (long long)st->st_mtim.tv_sec, (long)st->st_mtim.tv_nsec);
+        _cleanup_(freep) char *aside = xasprintf("%s.corrupt-%lld.%09ld", j->path,
+                                                 (long long)st->st_mtim.tv_sec, (long)st->st_mtim.tv_nsec);
         int r = link(j->path, aside);
         if (r < 0 && errno == EEXIST)
                 r = 0;
@@ -110,7 +111,8 @@ int journal_write(struct journal *j, struct err *e) {
         struct err ignored;
         _cleanup_(freep) char *aside = NULL;
         checkpoint_encode(&j->table, &text);
-        int r = text.failed ? err_set(e, ERR_INTERNAL, 0, "it would be larger than %d bytes", CHECKPOINT_MAX_BYTES)
+        int r = text.failed ? err_set(e, ERR_INTERNAL, 0, "it would be larger than %d bytes",
+                                      CHECKPOINT_MAX_BYTES)
                             : file_replace(j->path, text.p, text.n, 0600, e);
         buf_done(&text);
         if (r == 0 && look(j, &j->seen, e) == 0) {

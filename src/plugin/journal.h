@@ -1,11 +1,12 @@
 /* journal: the table of prepared claims, in memory and in checkpoint.json.
  *
- * The file is the truth, because two plugin processes share it during an update: whoever holds the node lock calls journal_sync() first,
- * which reads the file again if somebody else wrote it. A write replaces the file durably; when it fails (disk full), the table goes back
- * to what the file holds.
+ * The file is the truth, because two plugin processes share it during an update: whoever holds the node lock
+ * calls journal_sync() first, which reads the file again if somebody else wrote it. A write replaces the file
+ * durably; when it fails (disk full), the table goes back to what the file holds.
  *
- * A file that is missing, or cannot be a checkpoint, says nothing about claims, least of all that there are none: the table stays what it
- * was (empty at the start), and each sync says so again until a write has succeeded. The caller adds what he can find out. */
+ * A file that is missing, or cannot be a checkpoint, says nothing about claims, least of all that there are
+ * none: the table stays what it was (empty at the start), and each sync says so again until a write has
+ * succeeded. The caller adds what he can find out. */
 #ifndef PLUGIN_JOURNAL_H
 #define PLUGIN_JOURNAL_H
 
@@ -17,10 +18,10 @@
 
 struct journal {
         char *path;
-        struct checkpoint table;   /* valid since the last sync or write */
-        char boot_id[37];          /* of this boot */
-        struct stat seen;          /* the file that `table` stands for; st_ino 0: none */
-        bool stale;                /* the table is not what the file holds, or nobody can tell */
+        struct checkpoint table; /* valid since the last sync or write */
+        char boot_id[37];        /* of this boot */
+        struct stat seen;        /* the file that `table` stands for; st_ino 0: none */
+        bool stale;              /* the table is not what the file holds, or nobody can tell */
         struct watch_file watch;
         void (*changed)(void *u);
         void *u;
@@ -30,15 +31,17 @@ struct journal {
 enum journal_event {
         JOURNAL_SAME,     /* nobody else wrote */
         JOURNAL_READ,     /* read (again) */
-        JOURNAL_REBOOTED, /* of another boot: the table is empty now, and nothing that it held exists any more */
+        JOURNAL_REBOOTED, /* of another boot: the table is empty now, and nothing that it held exists any more
+                           */
         JOURNAL_MISSING,  /* there is none: the table is as it was, and must be written */
-        JOURNAL_CORRUPT,  /* the same of one that cannot be read as a checkpoint, whatever it is; kept under a name of its own (*ret_aside,
-                           * caller frees) */
+        JOURNAL_CORRUPT,  /* the same of one that cannot be read as a checkpoint, whatever it is; kept under a
+                           * name of its own (*ret_aside,  caller frees) */
 };
 
 void journal_init(struct journal *j, const char *plugin_dir, const char *boot_id);
-/* With the node lock held. A file of another boot, of none or a corrupt one is not written over yet: that is the caller's next
- * journal_write(). An error means that the disk or this process is in trouble, and the table as before. */
+/* With the node lock held. A file of another boot, of none or a corrupt one is not written over yet: that is
+ * the caller's next journal_write(). An error means that the disk or this process is in trouble, and the
+ * table as before. */
 int journal_sync(struct journal *j, enum journal_event *ret, char **ret_aside, struct err *e);
 /* With the node lock held, after journal_sync(). */
 int journal_write(struct journal *j, struct err *e);

@@ -56,7 +56,8 @@ static void add(struct lookup *l, yyjson_val *item) {
         struct kube_meta meta = { 0 };
         struct err e;
         yyjson_val *m = yyjson_obj_get(item, "metadata");
-        const char *mode = yyjson_get_str(yyjson_obj_get(yyjson_obj_get(m, "annotations"), CD_ANNOTATION_MODE));
+        const char *mode =
+                yyjson_get_str(yyjson_obj_get(yyjson_obj_get(m, "annotations"), CD_ANNOTATION_MODE));
         /* One that cannot be read is one that no claim can be for. */
         if (jd_decode(kube_f_meta, m, false, "", l->list->arena, &meta, &e) < 0 || !meta.uid)
                 return;
@@ -88,7 +89,7 @@ static void on_page(void *u, yyjson_val *obj, const struct err *e) {
                 finish(l, e);
                 return;
         }
-        yyjson_arr_foreach(yyjson_obj_get(obj, "items"), i, max, item) {
+        yyjson_arr_foreach (yyjson_obj_get(obj, "items"), i, max, item) {
                 if (l->list->n < DOMAINS_MAX)
                         add(l, item);
         }
@@ -134,7 +135,8 @@ static void next_page(struct lookup *l, const char *token) {
         buf_done(&query);
 }
 
-struct lookup *lookup_start(struct kube_client *c, const char *ns, bool fresh, lookup_done_fn *fn, kube_retry_fn *retry, void *u) {
+struct lookup *lookup_start(struct kube_client *c, const char *ns, bool fresh, lookup_done_fn *fn,
+                            kube_retry_fn *retry, void *u) {
         struct lookup *l = xnew(struct lookup);
         struct arena *a = arena_new(1024);
         l->client = c;
@@ -179,7 +181,8 @@ struct lookup_watches {
 struct seen_domain {
         struct kube_object o;
 };
-static const struct jd_field seen_fields[] = { JD_OBJ(struct seen_domain, "metadata", o.meta, kube_f_meta), JD_END };
+static const struct jd_field seen_fields[] = { JD_OBJ(struct seen_domain, "metadata", o.meta, kube_f_meta),
+                                               JD_END };
 
 static const char *by_uid(const struct kube_object *o) {
         return o->meta.uid;
@@ -213,7 +216,7 @@ void lookup_watches_free(struct lookup_watches *w) {
 
 struct lookup_watch *lookup_watch_get(struct lookup_watches *all, const char *ns) {
         struct lookup_watch *w;
-        LIST_FOREACH(w, &all->list, link) {
+        LIST_FOREACH (w, &all->list, link) {
                 if (streq(w->ns, ns)) {
                         w->refs++;
                         return w;

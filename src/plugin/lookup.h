@@ -1,5 +1,5 @@
-/* lookup: which ComputeDomains exist. A list for each Prepare, as metadata only, and a watch of one namespace while a Prepare waits for
- * longer. */
+/* lookup: which ComputeDomains exist. A list for each Prepare, as metadata only, and a watch of one namespace
+ * while a Prepare waits for longer. */
 #ifndef PLUGIN_LOOKUP_H
 #define PLUGIN_LOOKUP_H
 
@@ -22,15 +22,18 @@ struct lookup_list {
 void lookup_list_free(struct lookup_list *l);
 const struct lookup_domain *lookup_find(const struct lookup_list *l, const char *uid);
 
-/* While a claim waits for an answer: long enough to be no burden on a server in trouble, short enough to notice that it is well again. */
+/* While a claim waits for an answer: long enough to be no burden on a server in trouble, short enough to
+ * notice that it is well again. */
 enum { LOOKUP_BACKOFF_MAX_MS = 4000 };
 
 struct lookup;
 /* Once, never from inside; the list is the callback's to free, NULL on error. */
 typedef void(lookup_done_fn)(void *u, struct lookup_list *l, const struct err *e);
-/* ns NULL: all namespaces. `fresh`: with all that was written before; else what the API server has in its cache, which costs it no question
- * to the store and may miss the latest. Asks for as long as the server may yet answer, and tells `retry` why it has not. */
-struct lookup *lookup_start(struct kube_client *c, const char *ns, bool fresh, lookup_done_fn *fn, kube_retry_fn *retry, void *u);
+/* ns NULL: all namespaces. `fresh`: with all that was written before; else what the API server has in its
+ * cache, which costs it no question to the store and may miss the latest. Asks for as long as the server may
+ * yet answer, and tells `retry` why it has not. */
+struct lookup *lookup_start(struct kube_client *c, const char *ns, bool fresh, lookup_done_fn *fn,
+                            kube_retry_fn *retry, void *u);
 void lookup_cancel(struct lookup *l);
 
 /* Namespaces watched, shared by all who wait in one. */
@@ -40,7 +43,8 @@ struct lookup_watches *lookup_watches_new(struct kube_client *c, void (*changed)
 void lookup_watches_free(struct lookup_watches *w);
 struct lookup_watch *lookup_watch_get(struct lookup_watches *w, const char *ns);
 void lookup_watch_put(struct lookup_watch *w); /* NULL is allowed */
-/* True when the watch knows that the domain does not exist (any more), or, with *ret_deleting, is being deleted. */
+/* True when the watch knows that the domain does not exist (any more), or, with *ret_deleting, is being
+ * deleted. */
 bool lookup_watch_gone(const struct lookup_watch *w, const char *uid, bool *ret_deleting);
 
 #endif

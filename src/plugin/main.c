@@ -1,4 +1,5 @@
-/* compute-domain-kubelet-plugin: offers a node's IMEX channel and daemon devices and prepares the claims for them.
+/* compute-domain-kubelet-plugin: offers a node's IMEX channel and daemon devices and prepares the claims for
+ * them.
  *
  *     compute-domain-kubelet-plugin             the plugin
  *     compute-domain-kubelet-plugin prestart    the init container: waits for the driver
@@ -27,8 +28,10 @@
 enum { FLUSH_LIMIT_MS = 2000, MOUNTINFO_MAX = 4 << 20 };
 
 struct options {
-        const char *node, *ns, *http_endpoint, *metrics_path, *cdi_root, *root_host, *root_here, *cdi_hook, *registrar_dir, *plugins_dir;
-        const char *imex_mode, *imex_isolation, *imex_socket, *alt_proc_devices, *kubeconfig, *gates, *log_format;
+        const char *node, *ns, *http_endpoint, *metrics_path, *cdi_root, *root_host, *root_here, *cdi_hook,
+                *registrar_dir, *plugins_dir;
+        const char *imex_mode, *imex_isolation, *imex_socket, *alt_proc_devices, *kubeconfig, *gates,
+                *log_format;
         const char *pod;
         int64_t health_port, qps, burst, verbosity, host_interval_ms;
         bool clique_label;
@@ -53,7 +56,7 @@ struct plugin {
         struct claims *claims;
         struct dra_plugin *dra;
         bool registered, stopping;
-        char told[32];          /* the reason of the last Event about withheld devices; "" none */
+        char told[32]; /* the reason of the last Event about withheld devices; "" none */
         int status;
 };
 
@@ -64,10 +67,12 @@ static void tell_facts(struct plugin *p, const struct facts *f) {
         plugin_metrics_offered(&p->metrics, f->reason);
         if (f->usable) {
                 log_info("this node offers its devices", kv_str("driver", f->driver_version),
-                         kv_str("clique", *f->fabric.clique_id ? f->fabric.clique_id : "none"), kv_str("why", f->fabric.reason));
+                         kv_str("clique", *f->fabric.clique_id ? f->fabric.clique_id : "none"),
+                         kv_str("why", f->fabric.reason));
                 if (p->told[0])
                         event_record(p->events, &node, EVENT_NORMAL, "ComputeDomainDevicesOffered",
-                                     "the %s of this node %s offered again", p->mode->daemons ? "IMEX channel and daemon" : "IMEX channel",
+                                     "the %s of this node %s offered again",
+                                     p->mode->daemons ? "IMEX channel and daemon" : "IMEX channel",
                                      p->mode->daemons ? "are" : "is");
                 p->told[0] = '\0';
                 return;
@@ -75,8 +80,8 @@ static void tell_facts(struct plugin *p, const struct facts *f) {
         log_warn("this node offers no devices", kv_str("reason", f->reason), kv_str("why", f->message));
         if (!streq(p->told, f->reason))
                 event_record(p->events, &node, EVENT_WARNING, "ComputeDomainDevicesWithheld",
-                             "no IMEX channel%s is offered on this node (%s): %s", p->mode->daemons ? " or daemon" : "", f->reason,
-                             f->message);
+                             "no IMEX channel%s is offered on this node (%s): %s",
+                             p->mode->daemons ? " or daemon" : "", f->reason, f->message);
         snprintf(p->told, sizeof p->told, "%s", f->reason);
 }
 
@@ -85,10 +90,10 @@ static void on_facts(void *u) {
         const struct facts *f = facts_get(p->facts);
         tell_facts(p, f);
         slice_set(p->slices, &(struct slice_content){
-                .devices = f->usable,
-                .daemon = p->mode->daemons,
-                .clique_id = f->usable ? f->fabric.clique_id : "",
-        });
+                                     .devices = f->usable,
+                                     .daemon = p->mode->daemons,
+                                     .clique_id = f->usable ? f->fabric.clique_id : "",
+                             });
         claims_facts_changed(p->claims);
 }
 
@@ -130,7 +135,11 @@ static const char *on_health(void *u) {
 }
 
 static const struct dra_plugin_ops dra_ops = {
-        .prepare = on_prepare, .unprepare = on_unprepare, .cancelled = on_cancelled, .registered = on_registered, .health = on_health,
+        .prepare = on_prepare,
+        .unprepare = on_unprepare,
+        .cancelled = on_cancelled,
+        .registered = on_registered,
+        .health = on_health,
 };
 
 static void stop(struct plugin *p, int status);
@@ -171,8 +180,10 @@ static int on_http(void *u, const char *path, struct buf *out, const char **ret_
                 return 200;
         }
         if (streq(path, "/readyz")) {
-                const char *missing = !p->dra ? "the sockets are not served yet" : !p->registered ? "not registered with the kubelet yet"
-                                      : !slice_published(p->slices) ? "the ResourceSlice is not published yet" : NULL;
+                const char *missing = !p->dra                       ? "the sockets are not served yet"
+                                      : !p->registered              ? "not registered with the kubelet yet"
+                                      : !slice_published(p->slices) ? "the ResourceSlice is not published yet"
+                                                                    : NULL;
                 buf_addf(out, "%s\n", missing ? missing : "ok");
                 return missing ? 503 : 200;
         }
@@ -189,7 +200,8 @@ static void on_flushed(void *u) {
                 uv_close((uv_handle_t *)&p->signals[i], NULL);
 }
 
-/* Sockets first, so that the kubelet turns to our successor; claims that wait are cancelled and asked for again there. */
+/* Sockets first, so that the kubelet turns to our successor; claims that wait are cancelled and asked for
+ * again there. */
 static void stop(struct plugin *p, int status) {
         if (p->stopping)
                 return;
@@ -225,7 +237,8 @@ static void on_signal(uv_signal_t *s, int signum) {
 
 /* ---- the start ---- */
 
-/* A container runtime may have mounted something over /proc/driver/nvidia, which hides the capability of the IMEX session. */
+/* A container runtime may have mounted something over /proc/driver/nvidia, which hides the capability of the
+ * IMEX session. */
 static void uncover_proc(void) {
         _cleanup_(freep) char *text = NULL;
         char *covers[64];
@@ -270,9 +283,10 @@ static int start(struct plugin *p, struct err *e) {
         p->dev_root = xstrdup(stat(dev, &st) == 0 && S_ISDIR(st.st_mode) ? p->o.root_here : "/");
         if (kube_config_load(p->o.kubeconfig, &config, e) < 0)
                 return -1;
-        const struct kube_client_options k = {
-                .config = &config, .user_agent = PROGRAM, .qps = (double)p->o.qps, .burst = (unsigned)p->o.burst
-        };
+        const struct kube_client_options k = { .config = &config,
+                                               .user_agent = PROGRAM,
+                                               .qps = (double)p->o.qps,
+                                               .burst = (unsigned)p->o.burst };
         int r = kube_client_new(&p->loop, &k, &p->kube, e);
         kube_config_done(&config);
         if (r < 0)
@@ -284,14 +298,16 @@ static int start(struct plugin *p, struct err *e) {
                 return -1;
         p->slices = slice_publisher_new(p->kube, p->o.node);
         const struct driver_root root = { .host = p->o.root_host, .here = p->o.root_here };
-        p->facts = facts_sampler_new(&p->loop, &(struct facts_options){
-                .root = root,
-                .proc_devices = *p->o.alt_proc_devices ? p->o.alt_proc_devices : "/proc/devices",
-                .strict = p->gates.on[GATE_CRASH_ON_NVLINK_FABRIC_ERRORS],
-                .dns_names = p->gates.on[GATE_IMEX_DAEMONS_WITH_DNS_NAMES],
-                .changed = on_facts,
-                .u = p,
-        });
+        p->facts = facts_sampler_new(
+                &p->loop,
+                &(struct facts_options){
+                        .root = root,
+                        .proc_devices = *p->o.alt_proc_devices ? p->o.alt_proc_devices : "/proc/devices",
+                        .strict = p->gates.on[GATE_CRASH_ON_NVLINK_FABRIC_ERRORS],
+                        .dns_names = p->gates.on[GATE_IMEX_DAEMONS_WITH_DNS_NAMES],
+                        .changed = on_facts,
+                        .u = p,
+                });
         p->host_report = host_report_new(&(struct host_report_options){
                 .kube = p->kube,
                 .events = p->events,
@@ -302,14 +318,14 @@ static int start(struct plugin *p, struct err *e) {
                 .pod = p->o.pod,
         });
         p->host = host_imex_new(&p->loop, &(struct host_imex_options){
-                .root = root,
-                .socket_path = p->o.imex_socket,
-                .node = p->o.node,
-                .interval_ms = (unsigned)p->o.host_interval_ms,
-                .domain = !p->mode->daemons,
-                .answered = on_host,
-                .u = p,
-        });
+                                                  .root = root,
+                                                  .socket_path = p->o.imex_socket,
+                                                  .node = p->o.node,
+                                                  .interval_ms = (unsigned)p->o.host_interval_ms,
+                                                  .domain = !p->mode->daemons,
+                                                  .answered = on_host,
+                                                  .u = p,
+                                          });
         const struct claims_options c = {
                 .loop = &p->loop,
                 .kube = p->kube,
@@ -340,11 +356,14 @@ static int check_options(struct plugin *p, struct err *e) {
         if (mode_resolve(&p->gates, p->o.imex_mode, p->o.imex_isolation, &p->mode, e) < 0)
                 return -1;
         if (p->o.imex_socket[0] != '/')
-                return err_set(e, ERR_INVALID, 0, "--imex-host-socket-path: not an absolute path: '%s'", p->o.imex_socket);
+                return err_set(e, ERR_INVALID, 0, "--imex-host-socket-path: not an absolute path: '%s'",
+                               p->o.imex_socket);
         if (p->o.host_interval_ms < 1000 || p->o.host_interval_ms > 3600000)
-                return err_set(e, ERR_INVALID, 0, "--imex-host-probe-interval: from 1s to 1h, not %lld ms", (long long)p->o.host_interval_ms);
+                return err_set(e, ERR_INVALID, 0, "--imex-host-probe-interval: from 1s to 1h, not %lld ms",
+                               (long long)p->o.host_interval_ms);
         if (!streq(p->o.log_format, "text") && !streq(p->o.log_format, "json"))
-                return err_set(e, ERR_INVALID, 0, "--logging-format: text or json, not '%s'", p->o.log_format);
+                return err_set(e, ERR_INVALID, 0, "--logging-format: text or json, not '%s'",
+                               p->o.log_format);
         return 0;
 }
 
@@ -353,7 +372,8 @@ static int run(struct plugin *p, const struct flag *flags) {
         struct buf gates = BUF_INIT(4096);
         struct err e;
         gates_render(&p->gates, &gates);
-        log_info(PROGRAM, kv_str("gates", buf_str(&gates)), kv_str("mode", p->mode->name), kv_str("chosen_by", p->mode->chosen_by));
+        log_info(PROGRAM, kv_str("gates", buf_str(&gates)), kv_str("mode", p->mode->name),
+                 kv_str("chosen_by", p->mode->chosen_by));
         buf_done(&gates);
         gates_log_forced(&p->gates);
         gates_log_ineffective(&p->gates);
@@ -408,38 +428,52 @@ int main(int argc, char **argv) {
                        .health_port = -1 },
         };
         static const struct flag flags[] = {
-                { "node-name", .type = FLAG_STR, .dest = &p.o.node, .required = true, .help = "name of this node" },
-                { "pod-name", .type = FLAG_STR, .dest = &p.o.pod, .help = "name of this pod, to annotate it; empty: it is not annotated" },
+                { "node-name", .type = FLAG_STR, .dest = &p.o.node, .required = true,
+                  .help = "name of this node" },
+                { "pod-name", .type = FLAG_STR, .dest = &p.o.pod,
+                  .help = "name of this pod, to annotate it; empty: it is not annotated" },
                 { "namespace", .type = FLAG_STR, .dest = &p.o.ns, .help = "the driver's namespace" },
-                { "http-endpoint", .type = FLAG_STR, .dest = &p.o.http_endpoint, .help = "address for metrics and probes; empty: none" },
-                { "metrics-path", .type = FLAG_STR, .dest = &p.o.metrics_path, .help = "path of the metrics" },
+                { "http-endpoint", .type = FLAG_STR, .dest = &p.o.http_endpoint,
+                  .help = "address for metrics and probes; empty: none" },
+                { "metrics-path", .type = FLAG_STR, .dest = &p.o.metrics_path,
+                  .help = "path of the metrics" },
                 { "cdi-root", .type = FLAG_STR, .dest = &p.o.cdi_root, .help = "folder for CDI files" },
-                { "nvidia-driver-root", .type = FLAG_STR, .dest = &p.o.root_host, .alt_env = "HOST_DRIVER_ROOT",
-                  .help = "root of the NVIDIA driver on the host" },
-                { "driver-root-ctr-path", .type = FLAG_STR, .dest = &p.o.root_here, .help = "the same folder as seen from here" },
-                { "nvidia-cdi-hook-path", .type = FLAG_STR, .dest = &p.o.cdi_hook, .help = "accepted; no hook is needed" },
+                { "nvidia-driver-root", .type = FLAG_STR, .dest = &p.o.root_host,
+                  .alt_env = "HOST_DRIVER_ROOT", .help = "root of the NVIDIA driver on the host" },
+                { "driver-root-ctr-path", .type = FLAG_STR, .dest = &p.o.root_here,
+                  .help = "the same folder as seen from here" },
+                { "nvidia-cdi-hook-path", .type = FLAG_STR, .dest = &p.o.cdi_hook,
+                  .help = "accepted; no hook is needed" },
                 { "kubelet-registrar-directory-path", .type = FLAG_STR, .dest = &p.o.registrar_dir,
                   .help = "where the kubelet looks for plugins" },
-                { "kubelet-plugins-directory-path", .type = FLAG_STR, .dest = &p.o.plugins_dir, .help = "where plugins keep their data" },
+                { "kubelet-plugins-directory-path", .type = FLAG_STR, .dest = &p.o.plugins_dir,
+                  .help = "where plugins keep their data" },
                 { "healthcheck-port", .type = FLAG_INT, .dest = &p.o.health_port,
                   .help = "port of the gRPC health service; negative: none" },
                 { "gpu-clique-label-enabled", .type = FLAG_BOOL, .dest = &p.o.clique_label,
                   .help = "accepted; the controller writes that label" },
-                { "imex-mode", .type = FLAG_STR, .dest = &p.o.imex_mode, .help = "driverManaged, or hostManaged with feature gate HostManagedIMEXDaemon" },
+                { "imex-mode", .type = FLAG_STR, .dest = &p.o.imex_mode,
+                  .help = "driverManaged, or hostManaged with feature gate HostManagedIMEXDaemon" },
                 { "imex-isolation", .type = FLAG_STR, .dest = &p.o.imex_isolation, .help = "domain" },
                 { "imex-host-socket-path", .type = FLAG_STR, .dest = &p.o.imex_socket,
-                  .help = "command socket of the host's own nvidia-imex; its config.cfg is looked for in the same folder" },
+                  .help = "command socket of the host's own nvidia-imex; its config.cfg is looked for in the "
+                          "same folder" },
                 { "imex-host-probe-interval", .type = FLAG_DURATION_MS, .dest = &p.o.host_interval_ms,
-                  .help = "time between two questions to the host's own nvidia-imex while no claim waits for it" },
+                  .help = "time between two questions to the host's own nvidia-imex while no claim waits for "
+                          "it" },
                 { "alt-proc-devices-path", .type = FLAG_STR, .dest = &p.o.alt_proc_devices,
                   .help = "a file to read instead of /proc/devices" },
-                { "kubeconfig", .type = FLAG_STR, .dest = &p.o.kubeconfig, .help = "empty: the service account of this pod" },
-                { "kube-api-qps", .type = FLAG_INT, .dest = &p.o.qps, .help = "requests a second to the API server; 0: a generous limit" },
+                { "kubeconfig", .type = FLAG_STR, .dest = &p.o.kubeconfig,
+                  .help = "empty: the service account of this pod" },
+                { "kube-api-qps", .type = FLAG_INT, .dest = &p.o.qps,
+                  .help = "requests a second to the API server; 0: a generous limit" },
                 { "kube-api-burst", .type = FLAG_INT, .dest = &p.o.burst,
                   .help = "requests at once to the API server; 0: a generous limit" },
-                { "feature-gates", .type = FLAG_STR, .dest = &p.o.gates, .help = "Name=true|false, comma separated" },
+                { "feature-gates", .type = FLAG_STR, .dest = &p.o.gates,
+                  .help = "Name=true|false, comma separated" },
                 { "logging-format", .type = FLAG_STR, .dest = &p.o.log_format, .help = "text or json" },
-                { "v", .type = FLAG_INT, .dest = &p.o.verbosity, .alt_env = "LOG_VERBOSITY", .help = "verbosity of the log" },
+                { "v", .type = FLAG_INT, .dest = &p.o.verbosity, .alt_env = "LOG_VERBOSITY",
+                  .help = "verbosity of the log" },
                 { 0 },
         };
         int rest;

@@ -10,39 +10,52 @@ static const char *operation(bool prepare) {
 }
 
 void plugin_metrics_init(struct plugin_metrics *m, const char *node) {
-        static const char *const by_operation[] = { "driver", "operation", NULL }, *const by_type[] = { "node", "driver", "device_type",
-                                                                                                        NULL };
-        static const char *const by_error[] = { "driver", "error_type", NULL }, *const by_reason[] = { "reason", NULL };
-        static const char *const by_state[] = { "state", NULL }, *const by_host[] = { "status", "domain", "version", NULL };
+        static const char *const by_operation[] = { "driver", "operation", NULL }, *const by_type[] = {
+                "node", "driver", "device_type", NULL
+        };
+        static const char *const by_error[] = { "driver", "error_type", NULL }, *const by_reason[] = {
+                "reason", NULL
+        };
+        static const char *const by_state[] = { "state", NULL }, *const by_host[] = { "status", "domain",
+                                                                                      "version", NULL };
         struct metrics *r = metrics_new();
         *m = (struct plugin_metrics){
                 .registry = r,
                 .node = node,
-                .requests =
-                        metric_add(r, METRIC_COUNTER, "nvidia_dra_requests_total", "Claims prepared or unprepared.", by_operation, NULL, 0),
+                .requests = metric_add(r, METRIC_COUNTER, "nvidia_dra_requests_total",
+                                       "Claims prepared or unprepared.", by_operation, NULL, 0),
                 .duration = metric_add(r, METRIC_HISTOGRAM, "nvidia_dra_request_duration_seconds",
-                                       "Time to prepare or unprepare a claim, with all waiting.", by_operation, request_buckets,
-                                       ARRAY_LEN(request_buckets)),
-                .inflight = metric_add(r, METRIC_GAUGE, "nvidia_dra_requests_inflight", "Claims being prepared or unprepared.",
-                                       by_operation, NULL, 0),
-                .prepared = metric_add(r, METRIC_GAUGE, "nvidia_dra_prepared_devices", "Devices of prepared claims.", by_type, NULL, 0),
+                                       "Time to prepare or unprepare a claim, with all waiting.",
+                                       by_operation, request_buckets, ARRAY_LEN(request_buckets)),
+                .inflight = metric_add(r, METRIC_GAUGE, "nvidia_dra_requests_inflight",
+                                       "Claims being prepared or unprepared.", by_operation, NULL, 0),
+                .prepared = metric_add(r, METRIC_GAUGE, "nvidia_dra_prepared_devices",
+                                       "Devices of prepared claims.", by_type, NULL, 0),
                 .prepare_errors = metric_add(r, METRIC_COUNTER, "nvidia_dra_node_prepare_errors_total",
                                              "Claims that could not be prepared.", by_error, NULL, 0),
                 .unprepare_errors = metric_add(r, METRIC_COUNTER, "nvidia_dra_node_unprepare_errors_total",
                                                "Claims that could not be unprepared.", by_error, NULL, 0),
-                .offered = metric_add(r, METRIC_GAUGE, "nvidia_dra_compute_domain_devices_offered",
-                                      "1 while this node offers its devices to the scheduler.", NULL, NULL, 0),
-                .not_offered = metric_add(r, METRIC_GAUGE, "nvidia_dra_compute_domain_devices_withheld",
-                                          "1 for the reason why this node offers no devices.", by_reason, NULL, 0),
-                .inside = metric_add(r, METRIC_HISTOGRAM, "nvidia_dra_prepare_inside_seconds",
-                                     "Time to prepare a claim without the read of the claim and without waiting.", NULL, inside_buckets,
-                                     ARRAY_LEN(inside_buckets)),
+                .offered =
+                        metric_add(r, METRIC_GAUGE, "nvidia_dra_compute_domain_devices_offered",
+                                   "1 while this node offers its devices to the scheduler.", NULL, NULL, 0),
+                .not_offered =
+                        metric_add(r, METRIC_GAUGE, "nvidia_dra_compute_domain_devices_withheld",
+                                   "1 for the reason why this node offers no devices.", by_reason, NULL, 0),
+                .inside = metric_add(
+                        r, METRIC_HISTOGRAM, "nvidia_dra_prepare_inside_seconds",
+                        "Time to prepare a claim without the read of the claim and without waiting.", NULL,
+                        inside_buckets, ARRAY_LEN(inside_buckets)),
                 .host_state = metric_add(r, METRIC_GAUGE, "nvidia_dra_compute_domain_host_imex_state",
-                                         "1 for the state of the host's own nvidia-imex and its domain.", by_state, NULL, 0),
-                .host_info = metric_add(r, METRIC_GAUGE, "nvidia_dra_compute_domain_host_imex_info",
-                                        "1 for what the host's own nvidia-imex says of itself and of its domain.", by_host, NULL, 0),
-                .host_nodes = metric_add(r, METRIC_GAUGE, "nvidia_dra_compute_domain_host_imex_nodes",
-                                         "Nodes of the domain of the host's own nvidia-imex: listed, and of those ready.", by_state, NULL, 0),
+                                         "1 for the state of the host's own nvidia-imex and its domain.",
+                                         by_state, NULL, 0),
+                .host_info =
+                        metric_add(r, METRIC_GAUGE, "nvidia_dra_compute_domain_host_imex_info",
+                                   "1 for what the host's own nvidia-imex says of itself and of its domain.",
+                                   by_host, NULL, 0),
+                .host_nodes = metric_add(
+                        r, METRIC_GAUGE, "nvidia_dra_compute_domain_host_imex_nodes",
+                        "Nodes of the domain of the host's own nvidia-imex: listed, and of those ready.",
+                        by_state, NULL, 0),
         };
         /* All are there from the first scrape on. */
         for (int prepare = 0; prepare < 2; prepare++) {
@@ -93,8 +106,9 @@ void plugin_metrics_prepared(struct plugin_metrics *m, const struct checkpoint *
 }
 
 void plugin_metrics_offered(struct plugin_metrics *m, const char *reason) {
-        static const char *const reasons[] = { "DriverNotAskedYet", "DriverNotFound",    "DriverNotReady", "DriverTooOld",
-                                               "NoIMEXChannels",    "FabricRegistering", "FabricError" };
+        static const char *const reasons[] = { "DriverNotAskedYet", "DriverNotFound", "DriverNotReady",
+                                               "DriverTooOld",      "NoIMEXChannels", "FabricRegistering",
+                                               "FabricError" };
         metric_set(m->offered, *reason ? 0 : 1, NULL);
         for (size_t i = 0; i < ARRAY_LEN(reasons); i++)
                 metric_set(m->not_offered, streq(reason, reasons[i]) ? 1 : 0, LABELS(reasons[i]));

@@ -13,11 +13,11 @@ struct node_lock {
         uv_timer_t limit;
         unsigned limit_ms;
         int fd;
-        int failed;        /* errno of the helper's flock */
-        bool working;      /* the helper thread waits */
+        int failed;   /* errno of the helper's flock */
+        bool working; /* the helper thread waits */
         bool freed;
-        unsigned open;     /* handles not closed yet */
-        node_lock_fn *fn;  /* NULL: nobody waits any more */
+        unsigned open;    /* handles not closed yet */
+        node_lock_fn *fn; /* NULL: nobody waits any more */
         void *u;
 };
 
@@ -36,7 +36,8 @@ int node_lock_new(uv_loop_t *loop, const char *path, struct node_lock **ret, str
 }
 
 bool node_lock_try(struct node_lock *l) {
-        /* While the helper waits on the same open file, taking it here would make its later success look like ours. */
+        /* While the helper waits on the same open file, taking it here would make its later success look like
+         * ours. */
         return !l->working && flock(l->fd, LOCK_EX | LOCK_NB) == 0;
 }
 
@@ -86,7 +87,8 @@ static void on_worked(uv_work_t *w, int status) {
 static void on_limit(uv_timer_t *t) {
         struct node_lock *l = t->data;
         struct err e;
-        err_set(&e, ERR_RETRY, ETIMEDOUT, "another plugin process on this node has held the node lock for %u s", l->limit_ms / 1000);
+        err_set(&e, ERR_RETRY, ETIMEDOUT,
+                "another plugin process on this node has held the node lock for %u s", l->limit_ms / 1000);
         answer(l, &e);
 }
 

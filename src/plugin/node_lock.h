@@ -1,7 +1,9 @@
-/* node_lock: the node-wide exclusion of plugin processes: flock() on <plugin dir>/pu.lock, as the Go driver takes it.
+/* node_lock: the node-wide exclusion of plugin processes: flock() on <plugin dir>/pu.lock, as the Go driver
+ * takes it.
  *
- * During an update two plugin processes run side by side. The lock is held around changes of local state only, never across a call to the
- * API or a wait, so it is nearly always free: then it is taken in the loop's thread. Otherwise a helper thread waits for it. */
+ * During an update two plugin processes run side by side. The lock is held around changes of local state
+ * only, never across a call to the API or a wait, so it is nearly always free: then it is taken in the loop's
+ * thread. Otherwise a helper thread waits for it. */
 #ifndef PLUGIN_NODE_LOCK_H
 #define PLUGIN_NODE_LOCK_H
 

@@ -66,7 +66,9 @@ static void on_claim(void *u, yyjson_val *obj, const struct err *error) {
 
 static void start_get(struct op *op) {
         if (!kube_resource_api(op->c->o.kube)) {
-                snprintf(op->msg, sizeof op->msg, "the Kubernetes API server has not yet said which version of resource.k8s.io it serves");
+                snprintf(op->msg, sizeof op->msg,
+                         "the Kubernetes API server has not yet said which version of resource.k8s.io it "
+                         "serves");
                 return; /* prepare_api_known() */
         }
         op->get = kube_start(op->c->o.kube, &(struct kube_request){ .verb = KUBE_GET,
@@ -89,13 +91,15 @@ static void fetched_some(struct op *op) {
                 bool nameless = w->is_daemon && (!w->domain_name || !w->domain_ns);
                 need_list = need_list || !w->is_daemon;
                 need_all = need_all || nameless;
-                missed = missed || ((!w->is_daemon || nameless) && !lookup_find(op->domains, w->config.domain_id));
+                missed = missed ||
+                         ((!w->is_daemon || nameless) && !lookup_find(op->domains, w->config.domain_id));
         }
         if (need_all && !op->domains_all)
                 start_lookup(op, NULL, false);
         else if (need_list && !op->domains && !op->lookup)
                 start_lookup(op, op->ns, false);
-        else if (missed && op->domains && !op->domains_fresh) /* it may be newer than the API server's cache */
+        else if (missed && op->domains &&
+                 !op->domains_fresh) /* it may be newer than the API server's cache */
                 start_lookup(op, op->domains_all ? NULL : op->ns, true);
         if ((need_list || need_all) && !op->domains)
                 return;
@@ -132,7 +136,8 @@ void prepare_release(struct op *op) {
 
 /* ---- judging ---- */
 
-static enum verdict say(struct op *op, enum verdict v, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+static enum verdict say(struct op *op, enum verdict v, const char *fmt, ...)
+        __attribute__((format(printf, 3, 4)));
 static enum verdict say(struct op *op, enum verdict v, const char *fmt, ...) {
         va_list ap;
         va_start(ap, fmt);
@@ -141,7 +146,8 @@ static enum verdict say(struct op *op, enum verdict v, const char *fmt, ...) {
         return v;
 }
 
-/* The recorded devices can be answered as they are: they say for which requests, and the file that the runtime will read is there. */
+/* The recorded devices can be answered as they are: they say for which requests, and the file that the
+ * runtime will read is there. */
 static bool answerable(const struct claims *c, const struct checkpoint_claim *entry) {
         bool needs_file = false;
         for (size_t i = 0; i < entry->n_devices; i++) {
@@ -158,7 +164,8 @@ static bool answerable(const struct claims *c, const struct checkpoint_claim *en
 /* Somebody else's claim that has this device, or NULL. */
 static const struct checkpoint_claim *holder(const struct op *op, const struct want *w) {
         for (const struct checkpoint_claim *e = op->c->journal.table.claims; e; e = e->hh.next) {
-                for (size_t i = 0; i < e->n_devices && e->state == CHECKPOINT_COMPLETED && !streq(e->uid, op->uid); i++) {
+                for (size_t i = 0;
+                     i < e->n_devices && e->state == CHECKPOINT_COMPLETED && !streq(e->uid, op->uid); i++) {
                         if (streq(e->devices[i].name, w->result->device) && !e->devices[i].admin)
                                 return e;
                 }
@@ -171,8 +178,8 @@ static enum verdict judge_holder(struct op *op, struct want *w) {
         op->for_claim = other != NULL;
         if (!other)
                 return VERDICT_GO;
-        return say(op, VERDICT_WAIT, "%s: device '%s' is still held by claim '%s/%s' (%s)", op->c->o.node, w->result->device,
-                   str_or(other->ns, "?"), str_or(other->name, "?"), other->uid);
+        return say(op, VERDICT_WAIT, "%s: device '%s' is still held by claim '%s/%s' (%s)", op->c->o.node,
+                   w->result->device, str_or(other->ns, "?"), str_or(other->name, "?"), other->uid);
 }
 
 static enum verdict judge_domain(struct op *op, struct want *w) {
@@ -185,20 +192,23 @@ static enum verdict judge_domain(struct op *op, struct want *w) {
                         w->domain_name = d->name;
                         w->domain_ns = d->ns;
                 }
-                return w->domain_name && w->domain_ns ? VERDICT_GO
-                                                      : say(op, VERDICT_FAIL, "there is no ComputeDomain %s", w->config.domain_id);
+                return w->domain_name && w->domain_ns
+                               ? VERDICT_GO
+                               : say(op, VERDICT_FAIL, "there is no ComputeDomain %s", w->config.domain_id);
         }
         if (!d || !streq(d->ns, op->ns))
                 return say(op, VERDICT_FAIL,
-                           "there is no ComputeDomain %s in namespace '%s' of the claim; if one of the same name has been made since, make "
+                           "there is no ComputeDomain %s in namespace '%s' of the claim; if one of the same "
+                           "name has been made since, make "
                            "the pod anew",
                            w->config.domain_id, op->ns);
         w->domain_name = d->name;
         w->domain_ns = d->ns;
         if (d->mode && !streq(d->mode, op->c->o.mode->name))
                 return say(op, VERDICT_FAIL,
-                           "ComputeDomain '%s/%s' was formed with %s IMEX, but this installation is %s (%s): delete and recreate it", d->ns,
-                           d->name, d->mode, op->c->o.mode->name, op->c->o.mode->chosen_by);
+                           "ComputeDomain '%s/%s' was formed with %s IMEX, but this installation is %s (%s): "
+                           "delete and recreate it",
+                           d->ns, d->name, d->mode, op->c->o.mode->name, op->c->o.mode->chosen_by);
         if (lookup_watch_gone(op->watch, w->config.domain_id, &deleting))
                 return say(op, VERDICT_FAIL, "ComputeDomain '%s/%s' %s", d->ns, d->name,
                            deleting ? "is being deleted" : "has been deleted");
@@ -215,7 +225,9 @@ static enum verdict judge_node(struct op *op, struct want *w) {
                 return say(op, VERDICT_WAIT, "%s: %s", c->o.node, f->message);
         }
         if (c->o.mode->needs_clique && !w->is_daemon && !*f->fabric.clique_id)
-                return say(op, VERDICT_FAIL, "%s: host-managed IMEX requires an NVLink clique on this node; NVML reports none (%s)",
+                return say(op, VERDICT_FAIL,
+                           "%s: host-managed IMEX requires an NVLink clique on this node; NVML reports none "
+                           "(%s)",
                            c->o.node, f->fabric.reason);
         return VERDICT_GO;
 }
@@ -226,7 +238,8 @@ static enum verdict judge_readiness(struct op *op, struct want *w) {
         if (op->redo || w->is_daemon || facts_get(c->o.facts)->fabric.kind == FABRIC_NONE)
                 return VERDICT_GO;
         if (c->o.mode->daemons) {
-                ready = readiness_check(c->readiness, &c->journal.table, w->config.domain_id, &op->for_claim, op->msg, sizeof op->msg);
+                ready = readiness_check(c->readiness, &c->journal.table, w->config.domain_id, &op->for_claim,
+                                        op->msg, sizeof op->msg);
         } else if (c->o.mode->waits_for_host) {
                 /* An answer from before the claim came may be of an IMEX that has ended since. */
                 ready = host_imex_ready(c->o.host, op->began_ns, op->msg, sizeof op->msg);
@@ -236,7 +249,8 @@ static enum verdict judge_readiness(struct op *op, struct want *w) {
 }
 
 enum verdict prepare_judge(struct op *op) {
-        static enum verdict (*const steps[])(struct op *, struct want *) = { judge_holder, judge_domain, judge_node, judge_readiness };
+        static enum verdict (*const steps[])(struct op *, struct want *) = { judge_holder, judge_domain,
+                                                                             judge_node, judge_readiness };
         const struct checkpoint_claim *entry = checkpoint_find(&op->c->journal.table, op->uid);
         op->for_facts = op->for_claim = op->for_host = false;
         if (op->recorded && (!entry || entry->state == CHECKPOINT_ABORTED))
@@ -249,7 +263,9 @@ enum verdict prepare_judge(struct op *op) {
         if (!op->n_wants)
                 return VERDICT_GO;
         if (entry && entry->state == CHECKPOINT_ABORTED && str_eq(entry->status, op->status))
-                return say(op, VERDICT_FAIL, "this allocation of the claim has been unprepared already, so the request is out of date");
+                return say(op, VERDICT_FAIL,
+                           "this allocation of the claim has been unprepared already, so the request is out "
+                           "of date");
         for (size_t step = 0; step < ARRAY_LEN(steps); step++) {
                 for (size_t i = 0; i < op->n_wants; i++) {
                         enum verdict v = steps[step](op, &op->wants[i]);
@@ -275,7 +291,8 @@ void prepare_look_closer(struct op *op) {
 
 /* ---- carrying out ---- */
 
-static int edit_daemon(struct op *op, const struct want *w, struct arena *a, struct cdi_edits *ret, struct err *e) {
+static int edit_daemon(struct op *op, const struct want *w, struct arena *a, struct cdi_edits *ret,
+                       struct err *e) {
         struct claims *c = op->c;
         const struct facts *f = facts_get(c->o.facts);
         const char *domain = w->config.domain_id;
@@ -299,7 +316,8 @@ static int edit_daemon(struct op *op, const struct want *w, struct arena *a, str
         return readiness_prepare_dir(c->o.plugin_dir, domain, op->redo, e);
 }
 
-static int edit_channel(struct op *op, const struct want *w, struct arena *a, struct cdi_edits *ret, struct err *e) {
+static int edit_channel(struct op *op, const struct want *w, struct arena *a, struct cdi_edits *ret,
+                        struct err *e) {
         struct claims *c = op->c;
         unsigned major = 0, count = 1;
         if (!*facts_get(c->o.facts)->fabric.clique_id)
@@ -329,15 +347,19 @@ static int write_cdi(struct op *op, struct arena *a, bool *has_edits, struct err
                 has_edits[i] = !edits_empty(&edits);
                 _cleanup_(freep) char *name = xasprintf("%s-%s", op->uid, w->result->device);
                 for (size_t j = 0; j < n; j++)
-                        twice = twice || streq(devices[j].name, name); /* several requests may share a device by admin access */
+                        twice = twice ||
+                                streq(devices[j].name,
+                                      name); /* several requests may share a device by admin access */
                 if (has_edits[i] && !twice)
                         devices[n++] = (struct cdi_device){ arena_strdup(a, name), edits };
         }
         if (!n)
                 return cdi_remove(op->c->o.cdi_root, CD_CDI_KIND_CLAIM, op->uid, e);
-        _cleanup_(freep) char *comment =
-                xasprintf("claim %s/%s domain %s boot %s", op->ns, op->name, op->wants[0].config.domain_id, op->c->o.boot_id);
-        struct cdi_spec spec = { .kind = CD_CDI_KIND_CLAIM, .devices = devices, .n_devices = n, .comment = comment };
+        _cleanup_(freep) char *comment = xasprintf("claim %s/%s domain %s boot %s", op->ns, op->name,
+                                                   op->wants[0].config.domain_id, op->c->o.boot_id);
+        struct cdi_spec spec = {
+                .kind = CD_CDI_KIND_CLAIM, .devices = devices, .n_devices = n, .comment = comment
+        };
         return cdi_write(op->c->o.cdi_root, op->uid, &spec, e);
 }
 
@@ -345,10 +367,12 @@ static void complete(struct op *op, struct arena *a, const bool *has_edits) {
         struct checkpoint_device *devices = arena_alloc(a, (op->n_wants + 1) * sizeof *devices);
         for (size_t i = 0; i < op->n_wants; i++) {
                 const struct want *w = &op->wants[i];
-                const char **requests = arena_alloc(a, 2 * sizeof *requests), **ids = arena_alloc(a, 2 * sizeof *ids);
+                const char **requests = arena_alloc(a, 2 * sizeof *requests),
+                           **ids = arena_alloc(a, 2 * sizeof *ids);
                 requests[0] = w->result->request;
                 if (has_edits[i]) {
-                        _cleanup_(freep) char *id = xasprintf(CD_CDI_KIND_CLAIM "=%s-%s", op->uid, w->result->device);
+                        _cleanup_(freep) char *id =
+                                xasprintf(CD_CDI_KIND_CLAIM "=%s-%s", op->uid, w->result->device);
                         ids[0] = arena_strdup(a, id);
                 }
                 devices[i] = (struct checkpoint_device){
@@ -361,7 +385,8 @@ static void complete(struct op *op, struct arena *a, const bool *has_edits) {
                         .admin = w->result->admin_access,
                 };
         }
-        struct checkpoint_claim *entry = checkpoint_put(&op->c->journal.table, op->uid, op->ns, op->name, op->status);
+        struct checkpoint_claim *entry =
+                checkpoint_put(&op->c->journal.table, op->uid, op->ns, op->name, op->status);
         checkpoint_set_devices(entry, devices, op->n_wants);
         entry->state = CHECKPOINT_COMPLETED;
 }
@@ -399,17 +424,18 @@ static void tell_of_channel(const struct op *op) {
         for (size_t i = 0; i < op->n_wants; i++)
                 channel = channel || !op->wants[i].is_daemon;
         if (channel && f->fabric.kind == FABRIC_NONE) {
-                snprintf(msg, sizeof msg, "node %s has no multi-node NVLink fabric (%s): the pod runs without an IMEX channel", c->o.node,
-                         f->fabric.reason);
+                snprintf(msg, sizeof msg,
+                         "node %s has no multi-node NVLink fabric (%s): the pod runs without an IMEX channel",
+                         c->o.node, f->fabric.reason);
                 tell_pods(op, "NoIMEXChannel", msg);
         } else if (channel && !c->o.mode->daemons && access(node, F_OK) < 0) {
-                /* The container gets its own device node. On the host it is the operator's to make, so its absence tells of a setup
-                 * that nobody has finished. */
-                snprintf(
-                        msg, sizeof msg,
-                        "node %s has no /dev/nvidia-caps-imex-channels/channel0: the pod gets its channel, but check the host's IMEX setup "
-                        "(the driver's option NVreg_CreateImexChannel0, or nvidia-modprobe)",
-                        c->o.node);
+                /* The container gets its own device node. On the host it is the operator's to make, so its
+                 * absence tells of a setup that nobody has finished. */
+                snprintf(msg, sizeof msg,
+                         "node %s has no /dev/nvidia-caps-imex-channels/channel0: the pod gets its channel, "
+                         "but check the host's IMEX setup "
+                         "(the driver's option NVreg_CreateImexChannel0, or nvidia-modprobe)",
+                         c->o.node);
                 log_warn("the host has no device node of channel 0", kv_str("path", node));
                 tell_pods(op, "IMEXChannelNodeMissing", msg);
         }
@@ -421,7 +447,9 @@ void prepare_answer(struct op *op) {
         struct dra_device *devices = xnew_n(struct dra_device, n + 1);
         for (size_t i = 0; i < n; i++) {
                 const struct checkpoint_device *d = &entry->devices[i];
-                devices[i] = (struct dra_device){ .requests = d->requests, .pool = d->pool, .device = d->name, .cdi_ids = d->cdi_ids };
+                devices[i] = (struct dra_device){
+                        .requests = d->requests, .pool = d->pool, .device = d->name, .cdi_ids = d->cdi_ids
+                };
         }
         if (op->dra)
                 dra_op_prepared(op->dra, devices, n);

@@ -13,14 +13,19 @@
 
 enum {
         FIRST_MS = 250,
-        LAST_MS = 5000,       /* a driver root that is mounted later makes no event here */
+        LAST_MS = 5000, /* a driver root that is mounted later makes no event here */
         HINT_EVERY_MS = 60000,
 };
 
-/* Folders below the parent of the root in which something may turn up; those that are missing are tried again each time. */
-static const char *const watched[] = {
-        "", "/usr", "/usr/bin", "/usr/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/opt/bin"
-};
+/* Folders below the parent of the root in which something may turn up; those that are missing are tried again
+ * each time. */
+static const char *const watched[] = { "",
+                                       "/usr",
+                                       "/usr/bin",
+                                       "/usr/lib64",
+                                       "/usr/lib/x86_64-linux-gnu",
+                                       "/usr/lib/aarch64-linux-gnu",
+                                       "/opt/bin" };
 
 struct prestart {
         uv_loop_t loop;
@@ -38,7 +43,8 @@ static bool found(struct prestart *p, struct err *e) {
         bool ok = driver_root_find_library(&p->root, "libnvidia-ml.so.1", &library, e) == 0 &&
                   driver_root_find_binary(&p->root, "nvidia-smi", &smi, e) == 0;
         if (ok)
-                log_info("found the NVIDIA driver", kv_str("library", library.host), kv_str("nvidia-smi", smi.host));
+                log_info("found the NVIDIA driver", kv_str("library", library.host),
+                         kv_str("nvidia-smi", smi.host));
         driver_file_done(&library);
         driver_file_done(&smi);
         return ok;
@@ -47,9 +53,11 @@ static bool found(struct prestart *p, struct err *e) {
 static void hint(const struct prestart *p, const struct err *e) {
         log_warn("waiting for the NVIDIA driver", kv_str("driverRoot", p->root.host), kv_err(e));
         if (streq(p->root.host, "/"))
-                log_info("hint: if the GPU operator manages the driver, set the chart value nvidiaDriverRoot=/run/nvidia/driver");
+                log_info("hint: if the GPU operator manages the driver, set the chart value "
+                         "nvidiaDriverRoot=/run/nvidia/driver");
         else
-                log_info("hint: is the driver container running, and is the chart value nvidiaDriverRoot the folder where it mounts its "
+                log_info("hint: is the driver container running, and is the chart value nvidiaDriverRoot the "
+                         "folder where it mounts its "
                          "root? Drivers installed "
                          "on the host need nvidiaDriverRoot=/");
 }
@@ -136,8 +144,10 @@ int prestart_main(int argc, char **argv) {
         const struct flag flags[] = {
                 { "nvidia-driver-root", .type = FLAG_STR, .dest = &host, .alt_env = "HOST_DRIVER_ROOT",
                   .help = "root of the NVIDIA driver on the host" },
-                { "driver-root-parent-path", .type = FLAG_STR, .dest = &parent, .help = "where the folder that holds it is mounted here" },
-                { "v", .type = FLAG_INT, .dest = &verbosity, .alt_env = "LOG_VERBOSITY", .help = "verbosity of the log" },
+                { "driver-root-parent-path", .type = FLAG_STR, .dest = &parent,
+                  .help = "where the folder that holds it is mounted here" },
+                { "v", .type = FLAG_INT, .dest = &verbosity, .alt_env = "LOG_VERBOSITY",
+                  .help = "verbosity of the log" },
                 { 0 },
         };
         if (flags_parse(flags, argc, argv, &rest, &help, &e) < 0) {
@@ -149,10 +159,13 @@ int prestart_main(int argc, char **argv) {
                 return 0;
         }
         log_setup(LOG_TEXT, (int)verbosity);
-        /* "/run/nvidia/driver" is "driver" in the folder that is mounted at `parent`; "/" is that folder itself. */
+        /* "/run/nvidia/driver" is "driver" in the folder that is mounted at `parent`; "/" is that folder
+         * itself. */
         const char *base = strrchr(host, '/');
         _cleanup_(freep) char *here = base && base[1] ? xasprintf("%s%s", parent, base) : xstrdup(parent);
-        struct prestart p = { .root = { .host = host, .here = here }, .parent = parent, .interval_ms = FIRST_MS, .status = 1 };
+        struct prestart p = {
+                .root = { .host = host, .here = here }, .parent = parent, .interval_ms = FIRST_MS, .status = 1
+        };
         run(&p);
         return p.status;
 }

@@ -1,4 +1,5 @@
-/* prestart: the init container: waits until the NVIDIA driver's files are under the driver root, and says meanwhile what it looks for. */
+/* prestart: the init container: waits until the NVIDIA driver's files are under the driver root, and says
+ * meanwhile what it looks for. */
 #ifndef PLUGIN_PRESTART_H
 #define PLUGIN_PRESTART_H
 

@@ -39,7 +39,8 @@ char *readiness_domain_dir(const char *plugin_dir, const char *domain_uid) {
 }
 
 /* NULL: ready. Else why not, in `text` or static. */
-static const char *refusal(const struct readiness *r, const char *dir, const char *claim_uid, char *text, size_t n) {
+static const char *refusal(const struct readiness *r, const char *dir, const char *claim_uid, char *text,
+                           size_t n) {
         struct imex_state s;
         struct err e;
         bool held = false;
@@ -55,7 +56,8 @@ static const char *refusal(const struct readiness *r, const char *dir, const cha
         if (why || ready)
                 return why;
         /* The file can be believed, so say in the daemon's words what it waits for. */
-        snprintf(text, n, "IMEX daemon is %s%s%s", str_or(s.status, "not ready"), s.reason[0] ? ": " : "", s.reason);
+        snprintf(text, n, "IMEX daemon is %s%s%s", str_or(s.status, "not ready"), s.reason[0] ? ": " : "",
+                 s.reason);
         return text;
 }
 
@@ -77,19 +79,23 @@ static const struct checkpoint_claim *find_daemon(const struct checkpoint *table
         return NULL;
 }
 
-bool readiness_check(const struct readiness *r, const struct checkpoint *table, const char *domain_uid, bool *ret_in_the_way, char *reason,
-                     size_t n) {
+bool readiness_check(const struct readiness *r, const struct checkpoint *table, const char *domain_uid,
+                     bool *ret_in_the_way, char *reason, size_t n) {
         const struct checkpoint_claim *other, *daemon = find_daemon(table, domain_uid, &other);
         char text[320];
         *ret_in_the_way = !daemon && other;
         if (!daemon && other) {
                 snprintf(reason, n,
-                         "%s: the IMEX daemon of another ComputeDomain (%s) has not left this node yet: claim '%s/%s' holds its device",
-                         r->node, str_or(other->devices[0].domain, "unknown"), str_or(other->ns, "?"), str_or(other->name, other->uid));
+                         "%s: the IMEX daemon of another ComputeDomain (%s) has not left this node yet: "
+                         "claim '%s/%s' holds its device",
+                         r->node, str_or(other->devices[0].domain, "unknown"), str_or(other->ns, "?"),
+                         str_or(other->name, other->uid));
                 return false;
         }
         if (!daemon) {
-                snprintf(reason, n, "%s: the IMEX daemon of this ComputeDomain has not been started on this node yet", r->node);
+                snprintf(reason, n,
+                         "%s: the IMEX daemon of this ComputeDomain has not been started on this node yet",
+                         r->node);
                 return false;
         }
         if (!str_is_uuid(domain_uid)) {
@@ -113,7 +119,8 @@ static void on_change(struct watch_file *w) {
         if (!was && !why)
                 log_info("IMEX daemon is ready", kv_str("domain", d->uid));
         if (was && why)
-                log_info("IMEX daemon is not ready any more", kv_str("domain", d->uid), kv_str("reason", why));
+                log_info("IMEX daemon is not ready any more", kv_str("domain", d->uid),
+                         kv_str("reason", why));
         if (was && why)
                 r->lost(r->u, d->uid);
         bool was_taken = d->taken;
@@ -138,17 +145,19 @@ static void watch(struct domain *d) {
         _cleanup_(freep) char *path = file_join(d->dir, IMEX_STATE_FILE);
         char text[320];
         struct err e;
-        int r = file_mkdirs(d->dir, 0755, &e) < 0 ? -1 : watch_file_start(&d->watch, d->r->loop, path, on_change, &e);
+        int r = file_mkdirs(d->dir, 0755, &e) < 0
+                        ? -1
+                        : watch_file_start(&d->watch, d->r->loop, path, on_change, &e);
         if (r < 0 && !d->told)
-                log_error("cannot watch the state of an IMEX daemon, so its readiness is noticed late", kv_str("domain", d->uid),
-                          kv_err(&e));
+                log_error("cannot watch the state of an IMEX daemon, so its readiness is noticed late",
+                          kv_str("domain", d->uid), kv_err(&e));
         d->told = r < 0;
         d->ready = !refusal(d->r, d->dir, d->claim_uid, text, sizeof text);
 }
 
 static void follow(struct readiness *r, const char *domain_uid, const char *claim_uid) {
         struct domain *d;
-        LIST_FOREACH(d, &r->domains, link) {
+        LIST_FOREACH (d, &r->domains, link) {
                 if (streq(d->uid, domain_uid) && streq(d->claim_uid, claim_uid)) {
                         d->seen = true;
                         if (!d->watch.active)
@@ -169,7 +178,7 @@ static void follow(struct readiness *r, const char *domain_uid, const char *clai
 
 void readiness_follow(struct readiness *r, const struct checkpoint *table) {
         struct domain *d, *next;
-        LIST_FOREACH(d, &r->domains, link) {
+        LIST_FOREACH (d, &r->domains, link) {
                 d->seen = false;
         }
         for (const struct checkpoint_claim *c = table->claims; c; c = c->hh.next) {
@@ -251,7 +260,8 @@ void readiness_sweep_dirs(const char *plugin_dir, bool (*wanted)(void *u, const 
                 if (!str_is_uuid(f->d_name) || wanted(u, f->d_name))
                         continue;
                 if (readiness_remove_dir(plugin_dir, f->d_name, &e) < 0)
-                        log_warn("cannot remove the folder of a former domain", kv_str("domain", f->d_name), kv_err(&e));
+                        log_warn("cannot remove the folder of a former domain", kv_str("domain", f->d_name),
+                                 kv_err(&e));
         }
         closedir(d);
 }

@@ -1,7 +1,9 @@
-/* readiness: is the IMEX daemon of a domain on this node ready? Told by the state file in the domain directory, watched with inotify.
+/* readiness: is the IMEX daemon of a domain on this node ready? Told by the state file in the domain
+ * directory, watched with inotify.
  *
- * A READY that was left behind would release a pod without IMEX, so a state counts only if the daemon's claim is prepared here now, the
- * file is of this boot and of that claim, and a living process holds it locked. It is read afresh for each answer. */
+ * A READY that was left behind would release a pod without IMEX, so a state counts only if the daemon's claim
+ * is prepared here now, the file is of this boot and of that claim, and a living process holds it locked. It
+ * is read afresh for each answer. */
 #ifndef PLUGIN_READINESS_H
 #define PLUGIN_READINESS_H
 
@@ -13,7 +15,7 @@
 struct readiness;
 
 struct readiness_options {
-        const char *plugin_dir;   /* holds domains/<uid>/ */
+        const char *plugin_dir; /* holds domains/<uid>/ */
         const char *node, *boot_id;
         void (*changed)(void *u); /* some state file changed */
         /* The daemon of a domain was ready and no longer is. */
@@ -26,15 +28,17 @@ struct readiness_options {
 struct readiness *readiness_new(uv_loop_t *loop, const struct readiness_options *o);
 /* Follows the table: one watch for each daemon claim that is prepared here. */
 void readiness_follow(struct readiness *r, const struct checkpoint *table);
-/* False: `reason` says why, beginning with the node's name, and *ret_in_the_way whether it is because another domain's daemon is still
- * here. */
-bool readiness_check(const struct readiness *r, const struct checkpoint *table, const char *domain_uid, bool *ret_in_the_way, char *reason,
-                     size_t n);
+/* False: `reason` says why, beginning with the node's name, and *ret_in_the_way whether it is because another
+ * domain's daemon is still here. */
+bool readiness_check(const struct readiness *r, const struct checkpoint *table, const char *domain_uid,
+                     bool *ret_in_the_way, char *reason, size_t n);
 void readiness_free(struct readiness *r);
 
-/* "<plugin dir>/domains/<uid>", caller frees. The UID must be one (str_is_uuid), because it becomes a path. */
+/* "<plugin dir>/domains/<uid>", caller frees. The UID must be one (str_is_uuid), because it becomes a path.
+ */
 char *readiness_domain_dir(const char *plugin_dir, const char *domain_uid);
-/* Makes the folder and removes a state file that an earlier daemon left in it (unless keep_state: that daemon may be alive). */
+/* Makes the folder and removes a state file that an earlier daemon left in it (unless keep_state: that daemon
+ * may be alive). */
 int readiness_prepare_dir(const char *plugin_dir, const char *domain_uid, bool keep_state, struct err *e);
 /* Removes the folder with all that is in it, the state file first. */
 int readiness_remove_dir(const char *plugin_dir, const char *domain_uid, struct err *e);

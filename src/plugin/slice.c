@@ -15,7 +15,8 @@ enum { BACKOFF_MIN_MS = 100, BACKOFF_MAX_MS = 30000, BODY_MAX = 64 * 1024 };
 
 /* ---- pure part ---- */
 
-static const struct jd_field f_basic[] = { JD_RAW(struct own_slice_device, "attributes", basic_attributes), JD_END };
+static const struct jd_field f_basic[] = { JD_RAW(struct own_slice_device, "attributes", basic_attributes),
+                                           JD_END };
 static const struct jd_field f_device[] = {
         JD_STR(struct own_slice_device, "name", name),
         JD_RAW(struct own_slice_device, "attributes", attributes),
@@ -35,8 +36,11 @@ static const struct jd_field f_spec[] = {
         JD_LIST(struct own_slice, "devices", devices, struct own_slice_device, f_device),
         JD_END,
 };
-static const struct jd_field f_annotations[] = { JD_STR(struct own_slice, CD_ANNOTATION_SLICE_CLIQUE, clique_id), JD_END };
-static const struct jd_field f_slice_meta[] = { JD_IN(struct own_slice, "annotations", f_annotations), JD_END };
+static const struct jd_field f_annotations[] = {
+        JD_STR(struct own_slice, CD_ANNOTATION_SLICE_CLIQUE, clique_id), JD_END
+};
+static const struct jd_field f_slice_meta[] = { JD_IN(struct own_slice, "annotations", f_annotations),
+                                                JD_END };
 const struct jd_field own_slice_fields[] = {
         JD_OBJ(struct own_slice, "metadata", o.meta, kube_f_meta),
         JD_IN(struct own_slice, "metadata", f_slice_meta),
@@ -61,8 +65,8 @@ static void attribute(struct jw *w, const char *name, const char *text) {
         jw_end_obj(w);
 }
 
-/* What no daemon of ours serves has type and id, and nothing else (design note HostManagedIMEX, 7.1); the controller learns the clique all
- * the same, for the label of the Node. */
+/* What no daemon of ours serves has type and id, and nothing else (design note HostManagedIMEX, 7.1); the
+ * controller learns the clique all the same, for the label of the Node. */
 static const char *attribute_clique(const struct slice_content *want) {
         return want->daemon ? want->clique_id : "";
 }
@@ -97,7 +101,9 @@ void slice_render(const char *version, const char *node, const char *node_uid, c
                 jw_str(&w, "resourceVersion", old->o.meta.rv);
         }
         if (annotation_clique(want))
-                jw_map(&w, "annotations", (const struct jd_pair[]){ { CD_ANNOTATION_SLICE_CLIQUE, annotation_clique(want) } }, 1);
+                jw_map(&w, "annotations",
+                       (const struct jd_pair[]){ { CD_ANNOTATION_SLICE_CLIQUE, annotation_clique(want) } },
+                       1);
         jw_arr(&w, "ownerReferences");
         jw_obj(&w, NULL);
         jw_str(&w, "apiVersion", "v1");
@@ -143,8 +149,9 @@ static bool device_matches(const struct own_slice_device *d, size_t i, const cha
 }
 
 bool slice_matches(const struct own_slice *s, const char *node, const struct slice_content *want) {
-        if (!streq(s->driver, CD_DRIVER) || !streq(s->node, node) || !streq(s->pool, node) || s->count != 1 || s->generation < 1 ||
-            s->n_devices != device_count(want) || !streq(s->clique_id, annotation_clique(want)))
+        if (!streq(s->driver, CD_DRIVER) || !streq(s->node, node) || !streq(s->pool, node) || s->count != 1 ||
+            s->generation < 1 || s->n_devices != device_count(want) ||
+            !streq(s->clique_id, annotation_clique(want)))
                 return false;
         for (size_t i = 0; i < s->n_devices; i++) {
                 if (!device_matches(&s->devices[i], i, attribute_clique(want)))
@@ -214,7 +221,8 @@ static void on_node(void *u, yyjson_val *obj, const struct err *e) {
                 return;
         }
         free(p->node_uid);
-        p->node_uid = xstrdup(str_or(yyjson_get_str(yyjson_obj_get(yyjson_obj_get(obj, "metadata"), "uid")), ""));
+        p->node_uid =
+                xstrdup(str_or(yyjson_get_str(yyjson_obj_get(yyjson_obj_get(obj, "metadata"), "uid")), ""));
         succeeded(p);
 }
 
@@ -261,8 +269,11 @@ static void reconcile(void *u, const char *key) {
         if (p->call || !p->set)
                 return;
         if (!p->node_uid) {
-                p->call = kube_start(p->client, &(struct kube_request){
-                                                        .verb = KUBE_GET, .res = &kube_nodes, .name = p->node, .done = on_node, .u = p });
+                p->call = kube_start(p->client, &(struct kube_request){ .verb = KUBE_GET,
+                                                                        .res = &kube_nodes,
+                                                                        .name = p->node,
+                                                                        .done = on_node,
+                                                                        .u = p });
                 return;
         }
         if (!kube_informer_synced(p->informer) || !kube_resource_api(p->client))

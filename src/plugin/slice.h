@@ -1,7 +1,8 @@
 /* slice: this node's ResourceSlice, kept as it should be (reference section 7.5).
  *
- * The plugin watches the slices of its own node and driver only, and repairs what differs: created when missing, updated in place when its
- * content differs, surplus ones deleted. Content comes from facts: a node that cannot serve offers no devices. */
+ * The plugin watches the slices of its own node and driver only, and repairs what differs: created when
+ * missing, updated in place when its content differs, surplus ones deleted. Content comes from facts: a node
+ * that cannot serve offers no devices. */
 #ifndef PLUGIN_SLICE_H
 #define PLUGIN_SLICE_H
 
@@ -15,7 +16,8 @@
 struct slice_content {
         bool devices;          /* false: an empty slice */
         bool daemon;           /* the daemon device too: not when the host runs IMEX */
-        const char *clique_id; /* "": none. An attribute of both devices; without a daemon device an annotation of the slice */
+        const char *clique_id; /* "": none. An attribute of both devices; without a daemon device an
+                                  annotation of the slice */
 };
 
 /* A slice of ours as the server has it. */

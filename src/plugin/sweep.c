@@ -32,7 +32,8 @@ static bool mentions(const char *text, const char *uid, const char *device) {
         return strstr(text, name) != NULL;
 }
 
-bool sweep_rebuild(struct checkpoint *table, const char *uid, struct str cdi_file, const char *node, const char *boot_id, bool undated) {
+bool sweep_rebuild(struct checkpoint *table, const char *uid, struct str cdi_file, const char *node,
+                   const char *boot_id, bool undated) {
         _cleanup_(freep) char *text = xstrndup(cdi_file.p, cdi_file.n);
         char domain[37] = "", boot[37] = "", ns[254] = "", name[254] = "";
         const char *none[] = { NULL };
@@ -41,18 +42,24 @@ bool sweep_rebuild(struct checkpoint *table, const char *uid, struct str cdi_fil
         if (find_uuid(text, " boot ", boot) ? !streq(boot, boot_id) : !undated)
                 return false;
         /* The comment that we write: "claim ns/name domain uid boot id". */
-        if (sscanf(text, "# claim %253[^/ \n]/%253[^ \n] domain ", ns, name) != 2 || !str_is_dns_label(ns) || !str_is_dns_subdomain(name))
+        if (sscanf(text, "# claim %253[^/ \n]/%253[^ \n] domain ", ns, name) != 2 || !str_is_dns_label(ns) ||
+            !str_is_dns_subdomain(name))
                 ns[0] = name[0] = '\0';
         if (!find_uuid(text, " domain ", domain) && !find_uuid(text, "COMPUTE_DOMAIN_UUID=", domain))
                 domain[0] = '\0';
         if (mentions(text, uid, CD_DEVICE_CHANNEL_PREFIX "0"))
-                devices[n++] = (struct checkpoint_device){
-                        .name = CD_DEVICE_CHANNEL_PREFIX "0", .pool = node, .domain = domain, .requests = none, .cdi_ids = none
-                };
+                devices[n++] = (struct checkpoint_device){ .name = CD_DEVICE_CHANNEL_PREFIX "0",
+                                                           .pool = node,
+                                                           .domain = domain,
+                                                           .requests = none,
+                                                           .cdi_ids = none };
         if (mentions(text, uid, CD_DEVICE_DAEMON))
-                devices[n++] = (struct checkpoint_device){
-                        .name = CD_DEVICE_DAEMON, .pool = node, .domain = domain, .requests = none, .cdi_ids = none, .is_daemon = true
-                };
+                devices[n++] = (struct checkpoint_device){ .name = CD_DEVICE_DAEMON,
+                                                           .pool = node,
+                                                           .domain = domain,
+                                                           .requests = none,
+                                                           .cdi_ids = none,
+                                                           .is_daemon = true };
         if (!n)
                 return false;
         struct checkpoint_claim *entry = checkpoint_put(table, uid, ns, name, STR("{}"));
@@ -85,7 +92,8 @@ static void rebuild_one(void *u, const char *uid) {
                         *rb->e = e;
                         rb->r = -1;
                 }
-        } else if (sweep_rebuild(&c->journal.table, uid, (struct str){ text, n }, c->o.node, c->o.boot_id, rb->undated)) {
+        } else if (sweep_rebuild(&c->journal.table, uid, (struct str){ text, n }, c->o.node, c->o.boot_id,
+                                 rb->undated)) {
                 log_info("rebuilt the entry of a claim from its CDI file", kv_str("uid", uid));
                 rb->n++;
         }
@@ -133,7 +141,8 @@ static bool domain_wanted(void *u, const char *domain) {
         return s.found;
 }
 
-/* What a process that was killed while it wrote left behind. With the node lock held nobody is writing now. */
+/* What a process that was killed while it wrote left behind. With the node lock held nobody is writing now.
+ */
 static void remove_leftovers(const char *dir, const char *prefix) {
         DIR *d = opendir(dir);
         struct err e;
@@ -158,29 +167,35 @@ void sweep_files(struct claims *c) {
         readiness_sweep_dirs(c->o.plugin_dir, domain_wanted, c);
 }
 
-int sweep_after_sync(struct claims *c, enum journal_event event, const char *aside, bool *ret_changed, struct err *e) {
+int sweep_after_sync(struct claims *c, enum journal_event event, const char *aside, bool *ret_changed,
+                     struct err *e) {
         struct event_about node = { "v1", "Node", NULL, c->o.node, c->o.node };
         unsigned n = 0;
         *ret_changed = event != JOURNAL_SAME && event != JOURNAL_READ;
         switch (event) {
         case JOURNAL_REBOOTED:
-                log_info("the checkpoint is from before the last boot: its claims are forgotten, the kubelet prepares what it needs again");
+                log_info("the checkpoint is from before the last boot: its claims are forgotten, the kubelet "
+                         "prepares what it needs again");
                 sweep_files(c);
                 break;
         case JOURNAL_MISSING:
-                /* A node's first start, or somebody removed it. Claims of nobody knows when would hold their devices for ever. */
+                /* A node's first start, or somebody removed it. Claims of nobody knows when would hold their
+                 * devices for ever. */
                 if (rebuild(c, false, &n, e) < 0)
                         return -1;
                 if (n)
                         event_record(c->o.events, &node, EVENT_WARNING, "CheckpointMissing",
-                                     "the kubelet plugin's checkpoint was gone; %u claims were rebuilt from the CDI files of this node", n);
+                                     "the kubelet plugin's checkpoint was gone; %u claims were rebuilt from "
+                                     "the CDI files of this node",
+                                     n);
                 break;
         case JOURNAL_CORRUPT:
-                log_error("the checkpoint is corrupt: it is kept, and rebuilt from the CDI files", kv_str("as", aside));
-                event_record(
-                        c->o.events, &node, EVENT_WARNING, "CheckpointCorrupt",
-                        "the kubelet plugin's checkpoint was corrupt; it is kept as %s and was rebuilt from the CDI files of this node",
-                        aside);
+                log_error("the checkpoint is corrupt: it is kept, and rebuilt from the CDI files",
+                          kv_str("as", aside));
+                event_record(c->o.events, &node, EVENT_WARNING, "CheckpointCorrupt",
+                             "the kubelet plugin's checkpoint was corrupt; it is kept as %s and was rebuilt "
+                             "from the CDI files of this node",
+                             aside);
                 if (rebuild(c, true, &n, e) < 0)
                         return -1;
                 break;
@@ -251,7 +266,8 @@ void sweep_gone_claims(struct sweep *s) {
                 return;
         for (const struct checkpoint_claim *e = s->c->journal.table.claims; e; e = e->hh.next) {
                 /* Entries of old versions have no name to ask for. */
-                if (!e->ns || !*e->ns || !e->name || !*e->name || e->state == CHECKPOINT_ABORTED || claims__active(s->c, e->uid))
+                if (!e->ns || !*e->ns || !e->name || !*e->name || e->state == CHECKPOINT_ABORTED ||
+                    claims__active(s->c, e->uid))
                         continue;
                 struct suspect *x = xnew(struct suspect);
                 x->ns = xstrdup(e->ns);

@@ -6,7 +6,8 @@
 #include "domain/names.h"
 #include "plugin/claims_priv.h"
 
-void unprepare_each_daemon_domain(const struct checkpoint_claim *entry, void (*fn)(void *u, const char *domain), void *u) {
+void unprepare_each_daemon_domain(const struct checkpoint_claim *entry,
+                                  void (*fn)(void *u, const char *domain), void *u) {
         for (size_t i = 0; i < entry->n_devices; i++) {
                 if (entry->devices[i].is_daemon && str_is_uuid(str_or(entry->devices[i].domain, "")))
                         fn(u, entry->devices[i].domain);
@@ -16,13 +17,15 @@ void unprepare_each_daemon_domain(const struct checkpoint_claim *entry, void (*f
         struct arena *a = arena_new(4096);
         struct claim claim = { 0 };
         struct err e;
-        _cleanup_(freep) char *text = xasprintf("{\"metadata\":{\"name\":\"x\",\"resourceVersion\":\"0\"},\"status\":%.*s}",
-                                                (int)entry->status.n, entry->status.p);
+        _cleanup_(freep) char *text =
+                xasprintf("{\"metadata\":{\"name\":\"x\",\"resourceVersion\":\"0\"},\"status\":%.*s}",
+                          (int)entry->status.n, entry->status.p);
         if (jd_decode_text(claim_fields, text, strlen(text), false, "", a, &claim, &e) == 0) {
                 for (size_t i = 0; i < claim.n_results; i++) {
                         struct opaque_config config;
                         if (claim_result_is_daemon(&claim.results[i]) &&
-                            claim_config_for(&claim, &claim.results[i], false, a, &config, &e) == 0 && str_is_uuid(config.domain_id))
+                            claim_config_for(&claim, &claim.results[i], false, a, &config, &e) == 0 &&
+                            str_is_uuid(config.domain_id))
                                 fn(u, config.domain_id);
                 }
         }
@@ -52,7 +55,8 @@ static void leave_domain(void *u, const char *domain) {
                 if (i != s->entry && i->state != CHECKPOINT_ABORTED)
                         unprepare_each_daemon_domain(i, compare, &other);
         }
-        /* What stays behind is removed at the next start, and a state file of this daemon convinces nobody any more. */
+        /* What stays behind is removed at the next start, and a state file of this daemon convinces nobody
+         * any more. */
         if (!other.yes && readiness_remove_dir(s->c->o.plugin_dir, domain, &e) < 0)
                 log_warn("cannot remove the folder of a domain", kv_str("domain", domain), kv_err(&e));
 }

@@ -1,5 +1,6 @@
-/* Ends a fuzzer after FUZZ_CPU_SECONDS of processor time, its own count: on a busy machine -max_total_time says little about how much was
- * tried. libFuzzer finishes its input, prints its figures and exits with 0 on SIGUSR1. Without the variable nothing happens. */
+/* Ends a fuzzer after FUZZ_CPU_SECONDS of processor time, its own count: on a busy machine -max_total_time
+ * says little about how much was tried. libFuzzer finishes its input, prints its figures and exits with 0 on
+ * SIGUSR1. Without the variable nothing happens. */
 #include <signal.h>
 #include <stdlib.h>
 #include <time.h>
@@ -9,7 +10,7 @@ __attribute__((constructor)) static void end_after_cpu_seconds(void) {
         struct sigevent ev = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1 };
         struct itimerspec when = { .it_value.tv_sec = seconds ? strtol(seconds, NULL, 10) : 0 };
         timer_t timer;
-        if (when.it_value.tv_sec > 0 &&
-            (timer_create(CLOCK_PROCESS_CPUTIME_ID, &ev, &timer) < 0 || timer_settime(timer, 0, &when, NULL) < 0))
+        if (when.it_value.tv_sec > 0 && (timer_create(CLOCK_PROCESS_CPUTIME_ID, &ev, &timer) < 0 ||
+                                         timer_settime(timer, 0, &when, NULL) < 0))
                 abort();
 }

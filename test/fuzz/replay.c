@@ -1,5 +1,5 @@
-/* replay: runs a fuzz target without libFuzzer: over each file of the corpus, and over mutations of it made from a fixed seed, so
- * that every machine runs the same inputs. */
+/* replay: runs a fuzz target without libFuzzer: over each file of the corpus, and over mutations of it made
+ * from a fixed seed, so that every machine runs the same inputs. */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>

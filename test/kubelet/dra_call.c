@@ -1,8 +1,10 @@
-/* dra_call: asks a kubelet plugin what a kubelet asks it, once, so that a test can kill the plugin at any moment without a kubelet that
- * holds back its next try; and plays the IMEX daemon whose state file a prepared channel waits for.
+/* dra_call: asks a kubelet plugin what a kubelet asks it, once, so that a test can kill the plugin at any
+ * moment without a kubelet that holds back its next try; and plays the IMEX daemon whose state file a
+ * prepared channel waits for.
  *
- *     dra-call SOCKET prepare|unprepare NAMESPACE NAME UID     0: done, and printed; 1: refused, and why; 2: the plugin is not there
- *     dra-call ready FOLDER CLAIM_UID                          writes the READY of the daemon with this claim, holds it until it is ended
+ *     dra-call SOCKET prepare|unprepare NAMESPACE NAME UID     0: done, and printed; 1: refused, and why; 2:
+ * the plugin is not there dra-call ready FOLDER CLAIM_UID                          writes the READY of the
+ * daemon with this claim, holds it until it is ended
  */
 #include <stdio.h>
 #include <string.h>
@@ -46,7 +48,8 @@ static int show(bool prepare, struct str reply) {
         const uint8_t *p = (const uint8_t *)reply.p;
         const char *error = NULL;
         if (!prepare) {
-                Dra__NodeUnprepareResourcesResponse *r = dra__node_unprepare_resources_response__unpack(NULL, reply.n, p);
+                Dra__NodeUnprepareResourcesResponse *r =
+                        dra__node_unprepare_resources_response__unpack(NULL, reply.n, p);
                 error = r && r->n_claims == 1 ? r->claims[0]->value->error : "no answer for the claim";
                 puts(*error ? error : "unprepared");
                 return *error ? REFUSED : DONE;
@@ -83,10 +86,11 @@ static int ask(const char *path, bool prepare, char **claim) {
         dra__claims_request__pack(&request, packed);
         _cleanup_(freep) uint8_t *message = h2_message(packed, n, &n_message);
         struct h2_client *c = h2_new();
-        struct h2_call *call = h2_call(c,
-                                       prepare ? "/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin/NodePrepareResources"
-                                               : "/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin/NodeUnprepareResources",
-                                       message, n_message, &(struct h2_options){ .timeout = "45S" });
+        struct h2_call *call =
+                h2_call(c,
+                        prepare ? "/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin/NodePrepareResources"
+                                : "/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin/NodeUnprepareResources",
+                        message, n_message, &(struct h2_options){ .timeout = "45S" });
         int r = !talk(fd, c, call) || call->close_code ? NOT_THERE : show(prepare, h2_reply(call));
         h2_free(c);
         close(fd);
@@ -99,7 +103,8 @@ static int play_daemon(const char *folder, const char *claim_uid) {
         int lock = -1;
         snprintf(s.claim_uid, sizeof s.claim_uid, "%s", claim_uid);
         snprintf(s.pod_uid, sizeof s.pod_uid, "%s", claim_uid);
-        if (file_boot_id(FILE_BOOT_ID_PATH, s.boot_id, &e) < 0 || imex_state_write(folder, &s, &lock, &e) < 0) {
+        if (file_boot_id(FILE_BOOT_ID_PATH, s.boot_id, &e) < 0 ||
+            imex_state_write(folder, &s, &lock, &e) < 0) {
                 fprintf(stderr, "%s\n", e.msg);
                 return REFUSED;
         }
@@ -114,6 +119,8 @@ int main(int argc, char **argv) {
                 return play_daemon(argv[2], argv[3]);
         if (argc == 6 && (streq(argv[2], "prepare") || streq(argv[2], "unprepare")))
                 return ask(argv[1], streq(argv[2], "prepare"), argv + 3);
-        fputs("usage: dra-call SOCKET prepare|unprepare NAMESPACE NAME UID | dra-call ready FOLDER CLAIM_UID\n", stderr);
+        fputs("usage: dra-call SOCKET prepare|unprepare NAMESPACE NAME UID | dra-call ready FOLDER "
+              "CLAIM_UID\n",
+              stderr);
         return USAGE;
 }

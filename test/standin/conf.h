@@ -1,11 +1,13 @@
 /* conf: KEY=VALUE texts, and the knobs by which a test steers a stand-in.
  *
- * Blank lines and lines that start with '#' are skipped, white space around key and value and one pair of double quotes around the
- * value are dropped; of a key given twice the last one counts. Values point into the object and die with it.
+ * Blank lines and lines that start with '#' are skipped, white space around key and value and one pair of
+ * double quotes around the value are dropped; of a key given twice the last one counts. Values point into the
+ * object and die with it.
  *
- * Knobs are found at the running program itself: in the extended attribute user.standin of its file, then in the file "<program>.conf"
- * beside it (which wins). The attribute is there because a container gets the program as a bind mount of this one file: what lies
- * beside it on the host is out of sight, its inode is not. Both can be changed while the program runs. */
+ * Knobs are found at the running program itself: in the extended attribute user.standin of its file, then in
+ * the file "<program>.conf" beside it (which wins). The attribute is there because a container gets the
+ * program as a bind mount of this one file: what lies beside it on the host is out of sight, its inode is
+ * not. Both can be changed while the program runs. */
 #ifndef STANDIN_CONF_H
 #define STANDIN_CONF_H
 

@@ -1,8 +1,9 @@
 /* nvidia-imex-ctl: asks the command service of nvidia-imex.
  *
- * -N asks every node of the list itself, at its own command port, as the real tool does: a node whose command service is bound to an
- * address that others cannot reach is UNAVAILABLE with a row of I although its sessions are fine. And as with the real tool a daemon that
- * takes the question and never answers makes it wait for ever: callers need a time limit of their own. */
+ * -N asks every node of the list itself, at its own command port, as the real tool does: a node whose command
+ * service is bound to an address that others cannot reach is UNAVAILABLE with a row of I although its
+ * sessions are fine. And as with the real tool a daemon that takes the question and never answers makes it
+ * wait for ever: callers need a time limit of their own. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -40,7 +41,8 @@ static void load_config(const struct options *o, struct conf *c) {
 
         if (!bad)
                 return;
-        fprintf(stderr, "ERROR: failed to read config file %s: %s\n", o->config, bad < 0 ? strerror(-bad) : "a line without '='");
+        fprintf(stderr, "ERROR: failed to read config file %s: %s\n", o->config,
+                bad < 0 ? strerror(-bad) : "a line without '='");
         exit(EXIT_FAILURE);
 }
 
@@ -116,7 +118,8 @@ static int connect_to(const struct options *o) {
         else
                 error = p.fd < 0 ? errno : ETIMEDOUT;
         if (error) {
-                fprintf(stderr, "ERROR: failed to connect to the IMEX command service: %s\n", strerror(error));
+                fprintf(stderr, "ERROR: failed to connect to the IMEX command service: %s\n",
+                        strerror(error));
                 if (p.fd >= 0)
                         close(p.fd);
                 return -1;
@@ -235,7 +238,8 @@ static void ask_all(struct row *rows, size_t n) {
                                 close(rows[i].fd);
                                 rows[i].fd = -1;
                         }
-                        polls[i] = (struct pollfd){ .fd = rows[i].fd, .events = rows[i].connected ? POLLIN : POLLOUT };
+                        polls[i] = (struct pollfd){ .fd = rows[i].fd,
+                                                    .events = rows[i].connected ? POLLIN : POLLOUT };
                         waiting = waiting || rows[i].fd >= 0;
                         connecting = connecting || (rows[i].fd >= 0 && !rows[i].connected);
                 }
@@ -262,7 +266,8 @@ static void open_row(const struct conf *c, struct node *node, struct row *r) {
         r->local = node->n_addrs > 0 && addr_is_local(&node->addrs[0], interface);
         if (r->local ? local_address(c, &to, &n) : port && node->n_addrs > 0) {
                 if (!r->local)
-                        n = addr_fill(&node->addrs[0], (uint16_t)port, conf_text(c, "NETWORK_INTERFACE", ""), &to);
+                        n = addr_fill(&node->addrs[0], (uint16_t)port, conf_text(c, "NETWORK_INTERFACE", ""),
+                                      &to);
                 r->fd = start(&to, n);
         }
 }
@@ -285,8 +290,8 @@ static void print_timestamp(char *out, size_t n) {
 
         clock_gettime(CLOCK_REALTIME, &t);
         localtime_r(&t.tv_sec, &tm);
-        snprintf(out, n, "%d/%d/%d %02d:%02d:%02d.%03d", tm.tm_mon + 1, tm.tm_mday, tm.tm_year + 1900, tm.tm_hour, tm.tm_min, tm.tm_sec,
-                 (int)(t.tv_nsec / 1000000));
+        snprintf(out, n, "%d/%d/%d %02d:%02d:%02d.%03d", tm.tm_mon + 1, tm.tm_mday, tm.tm_year + 1900,
+                 tm.tm_hour, tm.tm_min, tm.tm_sec, (int)(t.tv_nsec / 1000000));
 }
 
 static char letter(const struct row *r, size_t column) {
@@ -313,12 +318,13 @@ static void print_text(const struct options *o, const struct nodes *nodes, const
                 char name[600], number[32];
 
                 if (o->hostname)
-                        snprintf(name, sizeof(name), "%s (%s)", nodes->v[i].text, r->answered ? r->host : "N/A");
+                        snprintf(name, sizeof(name), "%s (%s)", nodes->v[i].text,
+                                 r->answered ? r->host : "N/A");
                 else
                         snprintf(name, sizeof(name), "%s", nodes->v[i].text);
                 snprintf(number, sizeof(number), "#%zu", i);
-                printf("Node %-4s %s %-*s %s %s", number, r->local ? "*" : "-", width, name, r->local ? "* -" : "-",
-                       r->answered ? "" : "UNAVAILABLE\n");
+                printf("Node %-4s %s %-*s %s %s", number, r->local ? "*" : "-", width, name,
+                       r->local ? "* -" : "-", r->answered ? "" : "UNAVAILABLE\n");
                 if (r->answered)
                         printf("%-20s - Version: %s\n", r->status, r->version);
         }
@@ -360,7 +366,8 @@ static const char *letter_word(char c) {
         }
 }
 
-/* Node names hold no character that JSON would escape: the node file is checked when it is read. Host names come from a daemon. */
+/* Node names hold no character that JSON would escape: the node file is checked when it is read. Host names
+ * come from a daemon. */
 static void print_json_text(const char *text) {
         putchar('"');
         for (; *text; text++)
@@ -376,7 +383,8 @@ static void print_json(const struct nodes *nodes, const struct row *rows) {
         for (size_t i = 0; i < nodes->n; i++) {
                 const struct row *r = &rows[i];
 
-                printf("%s\"%zu\":{\"status\":\"%s\",\"host\":", i ? "," : "", i, r->answered ? r->status : "UNAVAILABLE");
+                printf("%s\"%zu\":{\"status\":\"%s\",\"host\":", i ? "," : "", i,
+                       r->answered ? r->status : "UNAVAILABLE");
                 print_json_text(nodes->v[i].text);
                 printf(",\"hostName\":");
                 print_json_text(r->answered ? r->host : "N/A");
@@ -404,7 +412,8 @@ static int query_domain(const struct options *o) {
                 return EXIT_FAILURE;
         }
         load_config(o, &c);
-        if (nodes_load(&nodes, conf_text(&c, "IMEX_NODE_CONFIG_FILE", "/etc/nvidia-imex/nodes_config.cfg"), why, sizeof(why)) < 0) {
+        if (nodes_load(&nodes, conf_text(&c, "IMEX_NODE_CONFIG_FILE", "/etc/nvidia-imex/nodes_config.cfg"),
+                       why, sizeof(why)) < 0) {
                 fprintf(stderr, "ERROR: %s\n", why);
                 return EXIT_FAILURE;
         }
@@ -433,9 +442,11 @@ static int query_domain(const struct options *o) {
 
 static int usage(int code) {
         fprintf(code ? stderr : stdout,
-                "Usage: nvidia-imex-ctl [-i <IP> <PORT>|-u <unix domain socket path>|-c <config path>] <-n|-N|-q|-s> [-t <ms>] [-j] [-H]\n"
+                "Usage: nvidia-imex-ctl [-i <IP> <PORT>|-u <unix domain socket path>|-c <config path>] "
+                "<-n|-N|-q|-s> [-t <ms>] [-j] [-H]\n"
                 "       -c  configuration file of nvidia-imex, /etc/nvidia-imex/config.cfg by default\n"
-                "       -q  status of the daemon    -s  the same at every change, until -t or the end of the daemon\n"
+                "       -q  status of the daemon    -s  the same at every change, until -t or the end of the "
+                "daemon\n"
                 "       -N  status of all nodes     -n  the same again and again\n"
                 "       -j  -N and -n in JSON       -H  -N and -n with host names\n");
         return code;

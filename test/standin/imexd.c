@@ -51,7 +51,8 @@ static bool status_parse(const char *text, size_t n, enum status *ret) {
         return false;
 }
 
-/* STATUS_SEQUENCE=INITIALIZING:300,WAITING_FOR_PEERS:500 counts from the start; when it is over the truth is told. */
+/* STATUS_SEQUENCE=INITIALIZING:300,WAITING_FOR_PEERS:500 counts from the start; when it is over the truth is
+ * told. */
 static bool in_sequence(const struct imexd *d, const char *sequence, enum status *ret, int64_t *ret_until) {
         int64_t at = d->started_at;
 
@@ -106,8 +107,9 @@ void imexd_fail(struct imexd *d, const char *format, ...) {
 
 /* ---- start-up ---- */
 
-/* The real daemon gets one session from the kernel driver of the node. Here a lock on the program's own inode plays the driver: each
- * node has its own copy of the program, and all containers of the node see that copy. */
+/* The real daemon gets one session from the kernel driver of the node. Here a lock on the program's own inode
+ * plays the driver: each node has its own copy of the program, and all containers of the node see that copy.
+ */
 static void allocate_session(struct imexd *d) {
         struct conf knobs;
         char path[64];
@@ -126,7 +128,8 @@ static void allocate_session(struct imexd *d) {
                            errno ? strerror(errno) : "not a character device");
         d->session_lock = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
         if (d->session_lock < 0 || flock(d->session_lock, LOCK_EX | LOCK_NB) < 0)
-                imexd_fail(d, "Failed to allocate Imex session, status = %s", errno == EWOULDBLOCK ? "NV_ERR_IN_USE" : strerror(errno));
+                imexd_fail(d, "Failed to allocate Imex session, status = %s",
+                           errno == EWOULDBLOCK ? "NV_ERR_IN_USE" : strerror(errno));
 }
 
 void imexd_progress(struct imexd *d) {
@@ -150,10 +153,12 @@ static void identified(struct imexd *d, size_t id, const struct addr *address, c
         d->own = (ssize_t)id;
         d->own_addr = *address;
         if (d->nodes.v[id].literal)
-                log_line(LOG_INFO, "Identified this node as ID %zu, using bind IP of '%s', and network interface of %s", id,
-                         addr_show(address, shown), interface);
+                log_line(LOG_INFO,
+                         "Identified this node as ID %zu, using bind IP of '%s', and network interface of %s",
+                         id, addr_show(address, shown), interface);
         else
-                log_line(LOG_INFO, "Identified this node as ID %zu, using bind address of '%s'", id, d->nodes.v[id].text);
+                log_line(LOG_INFO, "Identified this node as ID %zu, using bind address of '%s'", id,
+                         d->nodes.v[id].text);
         persist_load(d);
         if (!d->no_gpu) {
                 allocate_session(d);
@@ -164,7 +169,8 @@ static void identified(struct imexd *d, size_t id, const struct addr *address, c
         log_line(LOG_INFO, "Creating gRPC channels to all peers (nPeers = %zu).", d->nodes.n);
         peer_start_all(d);
         if (d->quorum != QUORUM_FULL)
-                log_line(LOG_INFO, "IMEX_WAIT_FOR_QUORUM != FULL, continuing initialization without waiting for connections to all nodes.");
+                log_line(LOG_INFO, "IMEX_WAIT_FOR_QUORUM != FULL, continuing initialization without waiting "
+                                   "for connections to all nodes.");
         imexd_progress(d);
         if (d->ready_pipe >= 0) {
                 (void)!write(d->ready_pipe, "", 1);
@@ -182,20 +188,25 @@ void imexd_resolved_own(struct imexd *d, size_t id) {
         if (*wanted && !addr_parse(wanted, &bound))
                 imexd_fail(d, "Invalid value '%.64s' for config option BIND_INTERFACE_IP", wanted);
         for (size_t i = 0; i < node->n_addrs; i++) {
-                if ((*wanted && !addr_equal(&bound, &node->addrs[i])) || !addr_is_local(&node->addrs[i], interface))
+                if ((*wanted && !addr_equal(&bound, &node->addrs[i])) ||
+                    !addr_is_local(&node->addrs[i], interface))
                         continue;
                 identified(d, id, &node->addrs[i], interface);
                 return;
         }
         if (d->unresolved == 0)
-                imexd_fail(d, "No matching network interface found for any IP addresses in the node configuration file %s",
-                           conf_text(&d->config, "IMEX_NODE_CONFIG_FILE", "/etc/nvidia-imex/nodes_config.cfg"));
+                imexd_fail(
+                        d,
+                        "No matching network interface found for any IP addresses in the node configuration "
+                        "file %s",
+                        conf_text(&d->config, "IMEX_NODE_CONFIG_FILE", "/etc/nvidia-imex/nodes_config.cfg"));
 }
 
 static void begin(struct imexd *d) {
         for (size_t i = 0; i < d->nodes.n; i++)
                 if (!d->nodes.v[i].literal)
-                        log_line(LOG_INFO, "Treating node config entry '%s' as a host name.", d->nodes.v[i].text);
+                        log_line(LOG_INFO, "Treating node config entry '%s' as a host name.",
+                                 d->nodes.v[i].text);
         resolve_all(d);
 }
 
@@ -204,11 +215,13 @@ static void banner(const struct imexd *d) {
 
         if (d->no_gpu)
                 log_line(LOG_INFO, "IMEX version %s is running in NO GPU MODE", d->version);
-        log_line(LOG_INFO, "IMEX version %s is running with the following configuration options:", d->version);
+        log_line(LOG_INFO,
+                 "IMEX version %s is running with the following configuration options:", d->version);
         log_line(LOG_INFO, "Logging level = %ld", conf_number(c, "LOG_LEVEL", 4));
         log_line(LOG_INFO, "Logging file name/path = %s", conf_text(c, "LOG_FILE_NAME", ""));
         log_line(LOG_INFO, "Append to log file = %ld", conf_number(c, "LOG_APPEND_TO_LOG", 1));
-        log_line(LOG_INFO, "IMEX Library communication bind interface = %s", conf_text(c, "BIND_INTERFACE_IP", ""));
+        log_line(LOG_INFO, "IMEX Library communication bind interface = %s",
+                 conf_text(c, "BIND_INTERFACE_IP", ""));
         log_line(LOG_INFO, "IMEX library communication bind port = %u", d->server_port);
 }
 
@@ -222,7 +235,8 @@ static void shut_down(struct imexd *d) {
         deaf = conf_number(&knobs, "IGNORE_SIGTERM", 0) != 0;
         conf_done(&knobs);
         if (deaf) {
-                log_line(LOG_WARNING, "Ignoring the request to shut down, as the knob IGNORE_SIGTERM wants it");
+                log_line(LOG_WARNING,
+                         "Ignoring the request to shut down, as the knob IGNORE_SIGTERM wants it");
                 return;
         }
         log_line(LOG_INFO, "Shutting down");
@@ -243,7 +257,8 @@ static void signalled(struct imexd *d, struct source *s, uint32_t events) {
                 } else if (info.ssi_signo != SIGUSR1) {
                         shut_down(d);
                 } else if (d->last_restart && imexd_now() - d->last_restart < SIGUSR1_INTERVAL_MS) {
-                        log_line(LOG_INFO, "Ignoring SIGUSR1: the last one was processed less than 5 seconds ago");
+                        log_line(LOG_INFO,
+                                 "Ignoring SIGUSR1: the last one was processed less than 5 seconds ago");
                 } else if (d->begin_at == 0) {
                         d->last_restart = imexd_now();
                         log_line(LOG_INFO, "Received SIGUSR1, restarting all client connections");
@@ -378,7 +393,8 @@ static void read_knobs(struct imexd *d, char *refusal, size_t n_refusal) {
 
 int main(int argc, char **argv) {
         struct imexd d = { .own = -1, .ready_pipe = -1, .session_lock = -1 };
-        struct source *const sources[] = { &d.signals, &d.resolved, &d.server, &d.command_tcp, &d.command_unix };
+        struct source *const sources[] = { &d.signals, &d.resolved, &d.server, &d.command_tcp,
+                                           &d.command_unix };
         char why[512], refusal[256];
         const char *path;
         int bad;
@@ -390,7 +406,8 @@ int main(int argc, char **argv) {
         path = arguments(&d, argc, argv);
         bad = conf_load(&d.config, path);
         if (bad) {
-                fprintf(stderr, "ERROR: %s config file %s: %s\n", bad < 0 ? "failed to open" : "failed to parse", path,
+                fprintf(stderr, "ERROR: %s config file %s: %s\n",
+                        bad < 0 ? "failed to open" : "failed to parse", path,
                         bad < 0 ? strerror(-bad) : "a line without '='");
                 return EXIT_FAILURE;
         }
@@ -398,7 +415,9 @@ int main(int argc, char **argv) {
         if (*refusal)
                 imexd_fail(&d, "%s", refusal);
         if (config_check(&d, path, why, sizeof(why)) < 0 ||
-            nodes_load(&d.nodes, conf_text(&d.config, "IMEX_NODE_CONFIG_FILE", "/etc/nvidia-imex/nodes_config.cfg"), why, sizeof(why)) < 0)
+            nodes_load(&d.nodes,
+                       conf_text(&d.config, "IMEX_NODE_CONFIG_FILE", "/etc/nvidia-imex/nodes_config.cfg"),
+                       why, sizeof(why)) < 0)
                 imexd_fail(&d, "%s", why);
         banner(&d);
         if (conf_number(&d.config, "DAEMONIZE", 1))

@@ -1,4 +1,5 @@
-/* imexd: the inside of the nvidia-imex stand-in. One thread runs everything in an epoll loop; a second one only resolves names.
+/* imexd: the inside of the nvidia-imex stand-in. One thread runs everything in an epoll loop; a second one
+ * only resolves names.
  *
  *   imexd.c          start-up, signals, timers, the loop
  *   imexd_log.c      log lines in the real daemon's form
@@ -39,17 +40,21 @@ struct stream {
         size_t n_out;
 };
 
-int source_add(struct imexd *d, struct source *s, int fd, void (*ready)(struct imexd *, struct source *, uint32_t), uint32_t events);
+int source_add(struct imexd *d, struct source *s, int fd,
+               void (*ready)(struct imexd *, struct source *, uint32_t), uint32_t events);
 void source_close(struct source *s);
 
-void stream_open(struct imexd *d, struct stream *s, int fd, void (*ready)(struct imexd *, struct source *, uint32_t), uint32_t events);
+void stream_open(struct imexd *d, struct stream *s, int fd,
+                 void (*ready)(struct imexd *, struct source *, uint32_t), uint32_t events);
 void stream_close(struct stream *s);
 /* A stream that cannot take the text is closed. */
-void stream_write(struct imexd *d, struct stream *s, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void stream_write(struct imexd *d, struct stream *s, const char *format, ...)
+        __attribute__((format(printf, 3, 4)));
 void stream_flush(struct imexd *d, struct stream *s);
 /* Reads what is there. False when the other side is gone (lines may still be taken) or the socket failed. */
 bool stream_fill(struct stream *s);
-/* Takes the next whole line, without its end, or returns false. A line that does not fit closes the stream. */
+/* Takes the next whole line, without its end, or returns false. A line that does not fit closes the stream.
+ */
 bool stream_line(struct stream *s, char line[static STREAM_LINE]);
 
 /* ---- states ---- */
@@ -89,7 +94,8 @@ struct peer {
         int64_t retry_at, timeout_at, grace_at;
 };
 
-/* An incoming connection. It is held while its sender's id does not (yet) resolve to the address it comes from. */
+/* An incoming connection. It is held while its sender's id does not (yet) resolve to the address it comes
+ * from. */
 struct inlet {
         struct stream stream;
         struct inlet *next;
@@ -156,7 +162,8 @@ void log_dump(void);
 
 int64_t imexd_now(void);
 const char *imexd_status_name(enum status s);
-/* What the command service reports: the true status, unless a knob lies about it. `ret_until` is when that may change by itself. */
+/* What the command service reports: the true status, unless a knob lies about it. `ret_until` is when that
+ * may change by itself. */
 enum status imexd_status(struct imexd *d, int64_t *ret_until);
 /* Re-examines what start-up waits for; call after any change of connections. */
 void imexd_progress(struct imexd *d);

@@ -1,7 +1,8 @@
 /* The command service: a line in, a line out.
  *     STATUS     -> READY
  *     SUBSCRIBE  -> the status now, and again at every change
- *     ROW        -> ROW <id> <status> <version> <host name> <letters of the outgoing connections, in the order of the node list> */
+ *     ROW        -> ROW <id> <status> <version> <host name> <letters of the outgoing connections, in the
+ * order of the node list> */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,8 +25,9 @@ static void answer_row(struct imexd *d, struct command *c) {
         for (size_t i = 0; i < d->nodes.n; i++)
                 letters[i] = d->peers ? peer_letter(d->peers[i].link) : 'N';
         letters[d->nodes.n] = '\0';
-        stream_write(d, &c->stream, "ROW %zd %s %s %s %s\n", d->own, imexd_status_name(imexd_status(d, &until)),
-                     d->no_gpu ? "NO_GPU" : d->version, host, letters);
+        stream_write(d, &c->stream, "ROW %zd %s %s %s %s\n", d->own,
+                     imexd_status_name(imexd_status(d, &until)), d->no_gpu ? "NO_GPU" : d->version, host,
+                     letters);
         free(letters);
 }
 
@@ -75,13 +77,15 @@ static void accepted(struct imexd *d, struct source *s, uint32_t events) {
         stream_open(d, &c->stream, fd, commanded, EPOLLIN);
 }
 
-static void listen_at(struct imexd *d, struct source *s, const struct sockaddr_storage *at, socklen_t n, const char *where) {
+static void listen_at(struct imexd *d, struct source *s, const struct sockaddr_storage *at, socklen_t n,
+                      const char *where) {
         int fd = socket(at->ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         const int on = 1;
 
         if (fd >= 0 && at->ss_family != AF_UNIX)
                 setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-        if (fd < 0 || bind(fd, (const struct sockaddr *)at, n) < 0 || listen(fd, 64) < 0 || source_add(d, s, fd, accepted, EPOLLIN) < 0)
+        if (fd < 0 || bind(fd, (const struct sockaddr *)at, n) < 0 || listen(fd, 64) < 0 ||
+            source_add(d, s, fd, accepted, EPOLLIN) < 0)
                 imexd_fail(d, "Failed to start the command service at %s: %s", where, strerror(errno));
 }
 
@@ -100,7 +104,8 @@ void command_listen(struct imexd *d) {
                 imexd_fail(d, "IMEX_CMD_ENABLED needs IMEX_CMD_PORT or IMEX_CMD_UNIX_DOMAIN_PATH");
         if (port) {
                 if (*ip && !addr_parse(ip, &a))
-                        imexd_fail(d, "Invalid value '%.64s' for config option IMEX_CMD_BIND_INTERFACE_IP", ip);
+                        imexd_fail(d, "Invalid value '%.64s' for config option IMEX_CMD_BIND_INTERFACE_IP",
+                                   ip);
                 snprintf(where, sizeof(where), "%.64s:%ld", *ip ? ip : "*", port);
                 n = addr_fill(&a, (uint16_t)port, d->interface, &at);
                 listen_at(d, &d->command_tcp, &at, n, where);

@@ -1,5 +1,5 @@
-/* The configuration file. Stricter than anyone promised about the real daemon: an unknown key or a value of the wrong kind ends the
- * start, because it can only be a mistake of the one who wrote the file. */
+/* The configuration file. Stricter than anyone promised about the real daemon: an unknown key or a value of
+ * the wrong kind ends the start, because it can only be a mistake of the one who wrote the file. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,7 +69,8 @@ static int check_pair(const struct conf_pair *pair, char *why, size_t n_why) {
                 else if (known[i].kind == KIND_PATH)
                         fine = strlen(pair->value) <= 256;
                 if (!fine)
-                        snprintf(why, n_why, "Invalid value '%.80s' for config option %s", pair->value, pair->key);
+                        snprintf(why, n_why, "Invalid value '%.80s' for config option %s", pair->value,
+                                 pair->key);
                 return fine ? 0 : -1;
         }
         snprintf(why, n_why, "Unknown config option %.80s", pair->key);
@@ -90,7 +91,8 @@ int config_check(struct imexd *d, const char *path, char *why, size_t n_why) {
                         return -1;
         port = conf_number(c, "SERVER_PORT", 50000);
         quorum = conf_text(c, "IMEX_WAIT_FOR_QUORUM", "RECOVERY");
-        if (!port_ok(port) || (conf_find(c, "IMEX_CMD_PORT") && !port_ok(conf_number(c, "IMEX_CMD_PORT", 50005)))) {
+        if (!port_ok(port) ||
+            (conf_find(c, "IMEX_CMD_PORT") && !port_ok(conf_number(c, "IMEX_CMD_PORT", 50005)))) {
                 snprintf(why, n_why, "Invalid port in %s", path);
                 return -1;
         }

@@ -27,15 +27,17 @@ void log_open(const struct conf *config) {
         threshold = conf_number(config, "LOG_LEVEL", LOG_INFO);
         file = *path ? fopen(path, mode) : NULL;
         if (!file) {
-                fprintf(stderr, "WARNING: failed to open IMEX log file %s errno = %s\nINFO: using stderr for IMEX logging\n", path,
-                        strerror(*path ? errno : ENOENT));
+                fprintf(stderr,
+                        "WARNING: failed to open IMEX log file %s errno = %s\nINFO: using stderr for IMEX "
+                        "logging\n",
+                        path, strerror(*path ? errno : ENOENT));
                 file = stderr;
         }
         setvbuf(file, NULL, _IOLBF, 0);
         clock_gettime(CLOCK_REALTIME, &now);
         localtime_r(&now.tv_sec, &tm);
-        fprintf(file, "IMEX Log initializing at: %d/%d/%d %02d:%02d:%02d.%03d\n", tm.tm_mon + 1, tm.tm_mday, tm.tm_year + 1900, tm.tm_hour,
-                tm.tm_min, tm.tm_sec, (int)(now.tv_nsec / 1000000));
+        fprintf(file, "IMEX Log initializing at: %d/%d/%d %02d:%02d:%02d.%03d\n", tm.tm_mon + 1, tm.tm_mday,
+                tm.tm_year + 1900, tm.tm_hour, tm.tm_min, tm.tm_sec, (int)(now.tv_nsec / 1000000));
 }
 
 void log_line(enum log_level level, const char *format, ...) {

@@ -1,5 +1,5 @@
-/* Sessions between nodes. Every node dials every node of its list, itself included, so a pair has two connections, and what
- * nvidia-imex-ctl shows as row A, column B is A's outgoing one.
+/* Sessions between nodes. Every node dials every node of its list, itself included, so a pair has two
+ * connections, and what nvidia-imex-ctl shows as row A, column B is A's outgoing one.
  *
  * A session is lines of text. The caller says
  *     HELLO 1 <version> <hash of node list> <own id> <id it wants> <instance>
@@ -55,7 +55,8 @@ static void retry_later(struct peer *p) {
         conf_load_knobs(&knobs);
         fixed = conf_number(&knobs, "RECONNECT_MS", 0);
         conf_done(&knobs);
-        p->retry_at = imexd_now() + (fixed > 0 ? fixed : 1000 * seconds[p->failures < last ? p->failures : last]);
+        p->retry_at =
+                imexd_now() + (fixed > 0 ? fixed : 1000 * seconds[p->failures < last ? p->failures : last]);
         p->failures++;
 }
 
@@ -70,8 +71,8 @@ static void failed(struct imexd *d, struct peer *p, const char *why) {
         size_t id = (size_t)(p - d->peers);
         bool was_up = p->phase == PEER_UP;
 
-        log_line(was_up ? LOG_ERROR : LOG_VERBOSE, "%s to node %zu - %s: %s", was_up ? "Connection lost" : "Failed to connect", id,
-                 text_of(d, id), why);
+        log_line(was_up ? LOG_ERROR : LOG_VERBOSE, "%s to node %zu - %s: %s",
+                 was_up ? "Connection lost" : "Failed to connect", id, text_of(d, id), why);
         hang_up(p);
         if (was_up) {
                 p->failures = 0;
@@ -92,8 +93,8 @@ static void dial(struct imexd *d, struct peer *p) {
         hang_up(p);
         p->attempts++;
         if (p->failures > 0)
-                log_line(LOG_INFO, "Attempting connection for target node %zu - %s:%u, attempt #%u", id, node->text, d->server_port,
-                         p->attempts);
+                log_line(LOG_INFO, "Attempting connection for target node %zu - %s:%u, attempt #%u", id,
+                         node->text, d->server_port, p->attempts);
         if (node->n_addrs == 0) {
                 failed(d, p, "unknown host");
                 return;
@@ -141,7 +142,9 @@ static void welcomed(struct imexd *d, struct peer *p, const char *line) {
                 return;
         }
         if (p->instance != 0 && p->instance != instance)
-                log_line(LOG_INFO, "Node %zu - %s is a new instance, cleaning up what the old one had imported", id, text_of(d, id));
+                log_line(LOG_INFO,
+                         "Node %zu - %s is a new instance, cleaning up what the old one had imported", id,
+                         text_of(d, id));
         p->instance = instance;
         p->phase = PEER_UP;
         p->link = LINK_CONNECTED;
@@ -149,11 +152,14 @@ static void welcomed(struct imexd *d, struct peer *p, const char *line) {
         p->timeout_at = p->grace_at = 0;
         p->times_connected++;
         if (d->nodes.v[id].literal)
-                log_line(LOG_INFO, "Connection established to node %zu with ip address %s. Number of times connected: %u", id,
-                         addr_show(&p->addr, shown), p->times_connected);
+                log_line(LOG_INFO,
+                         "Connection established to node %zu with ip address %s. Number of times connected: "
+                         "%u",
+                         id, addr_show(&p->addr, shown), p->times_connected);
         else
-                log_line(LOG_INFO, "Connection established to node %zu with address %s. Number of times connected: %u", id, text_of(d, id),
-                         p->times_connected);
+                log_line(LOG_INFO,
+                         "Connection established to node %zu with address %s. Number of times connected: %u",
+                         id, text_of(d, id), p->times_connected);
         imexd_progress(d);
 }
 
@@ -165,7 +171,8 @@ static void refused(struct imexd *d, struct peer *p, const char *line) {
         } else if (!strncmp(line, "REFUSED MAP", 11)) {
                 disable(d, id, LINK_MAP_MISMATCH);
         } else {
-                log_line(LOG_ERROR, "Node %zu - %s refused the connection: %s", id, text_of(d, id), line + strlen("REFUSED "));
+                log_line(LOG_ERROR, "Node %zu - %s refused the connection: %s", id, text_of(d, id),
+                         line + strlen("REFUSED "));
                 hang_up(p);
                 p->link = LINK_INVALID;
                 retry_later(p);
@@ -179,7 +186,8 @@ static void left(struct imexd *d, size_t id) {
         if (p->link == LINK_DISCONNECTED && p->phase == PEER_IDLE)
                 return;
         log_line(LOG_INFO, "Received notification of shutdown from node %zu - %s", id, text_of(d, id));
-        log_line(LOG_ERROR, "Node disconnect event detected for node %zu with address %s", id, text_of(d, id));
+        log_line(LOG_ERROR, "Node disconnect event detected for node %zu with address %s", id,
+                 text_of(d, id));
         hang_up(p);
         p->grace_at = 0;
         p->failures = 0;
@@ -209,8 +217,8 @@ static void outgoing(struct imexd *d, struct source *s, uint32_t events) {
                         return;
                 p->phase = PEER_GREETING;
                 p->timeout_at = imexd_now() + HOLD_MS + CONNECT_MS;
-                stream_write(d, &p->stream, "HELLO 1 %s %" PRIx64 " %zd %zd %" PRIx64 "\n", d->version, d->nodes.hash, d->own, p - d->peers,
-                             d->instance);
+                stream_write(d, &p->stream, "HELLO 1 %s %" PRIx64 " %zd %zd %" PRIx64 "\n", d->version,
+                             d->nodes.hash, d->own, p - d->peers, d->instance);
                 return;
         }
         if (events & EPOLLOUT)
@@ -248,10 +256,12 @@ static void admit(struct imexd *d, struct inlet *in) {
         struct peer *p = &d->peers[in->id];
 
         for (struct inlet *other = d->inlets; other; other = other->next) {
-                if (other == in || other->phase != INLET_UP || other->id != in->id || other->stream.source.fd < 0)
+                if (other == in || other->phase != INLET_UP || other->id != in->id ||
+                    other->stream.source.fd < 0)
                         continue;
                 if (other->instance != in->instance)
-                        log_line(LOG_INFO, "Node %zu - %s came back as a new instance", in->id, text_of(d, in->id));
+                        log_line(LOG_INFO, "Node %zu - %s came back as a new instance", in->id,
+                                 text_of(d, in->id));
                 drop(other);
         }
         in->phase = INLET_UP;
@@ -270,8 +280,8 @@ static void admit(struct imexd *d, struct inlet *in) {
 
 static bool connected_already(const struct imexd *d, const struct inlet *in) {
         for (const struct inlet *other = d->inlets; other; other = other->next)
-                if (other != in && other->phase == INLET_UP && other->id == in->id && other->stream.source.fd >= 0 &&
-                    other->instance != in->instance)
+                if (other != in && other->phase == INLET_UP && other->id == in->id &&
+                    other->stream.source.fd >= 0 && other->instance != in->instance)
                         return true;
         return false;
 }
@@ -281,7 +291,8 @@ static void greeted(struct imexd *d, struct inlet *in, const char *line) {
         uint64_t hash, instance;
         size_t from, to;
 
-        if (sscanf(line, "HELLO 1 %63s %" SCNx64 " %zu %zu %" SCNx64, version, &hash, &from, &to, &instance) != 5) {
+        if (sscanf(line, "HELLO 1 %63s %" SCNx64 " %zu %zu %" SCNx64, version, &hash, &from, &to,
+                   &instance) != 5) {
                 refuse(d, in, "ID", "not an IMEX peer");
                 return;
         }
@@ -293,7 +304,8 @@ static void greeted(struct imexd *d, struct inlet *in, const char *line) {
                 return;
         }
         if (hash != d->nodes.hash) {
-                /* Ids mean nothing across different lists; only the address tells whose connection this is. */
+                /* Ids mean nothing across different lists; only the address tells whose connection this is.
+                 */
                 for (size_t i = 0; i < d->nodes.n; i++)
                         if (i != (size_t)d->own && node_has(&d->nodes.v[i], &in->addr))
                                 disable(d, i, LINK_MAP_MISMATCH);
@@ -301,7 +313,8 @@ static void greeted(struct imexd *d, struct inlet *in, const char *line) {
                 return;
         }
         if (from >= d->nodes.n || to != (size_t)d->own) {
-                snprintf(why, sizeof(why), "node %zu looks for node %zu, but this is node %zd", from, to, d->own);
+                snprintf(why, sizeof(why), "node %zu looks for node %zu, but this is node %zd", from, to,
+                         d->own);
                 refuse(d, in, "ID", why);
                 return;
         }
@@ -324,8 +337,9 @@ static void greeted(struct imexd *d, struct inlet *in, const char *line) {
                 return;
         }
         /* It may be new and our own hosts file a moment behind; the next look-up of names decides. */
-        log_line(LOG_WARNING, "Node %zu - %s connects from %s, which is not its address here. Waiting for SIGUSR1", from, text_of(d, from),
-                 addr_show(&in->addr, shown));
+        log_line(LOG_WARNING,
+                 "Node %zu - %s connects from %s, which is not its address here. Waiting for SIGUSR1", from,
+                 text_of(d, from), addr_show(&in->addr, shown));
         in->phase = INLET_HELD;
         in->deadline = imexd_now() + HOLD_MS;
 }
@@ -418,17 +432,22 @@ void peer_resolved(struct imexd *d, size_t id) {
                 return;
         }
         if (id == (size_t)d->own && !node_has(node, &d->own_addr))
-                log_line(LOG_ERROR, "Node %zu - %s is this node, but the name leads elsewhere now. Other nodes will not accept it", id,
-                         node->text);
+                log_line(LOG_ERROR,
+                         "Node %zu - %s is this node, but the name leads elsewhere now. Other nodes will not "
+                         "accept it",
+                         id, node->text);
         if (d->peers[id].phase == PEER_IDLE && d->peers[id].retry_at == 0)
                 dial(d, &d->peers[id]);
         for (struct inlet *in = d->inlets; in; in = in->next) {
-                if (in->stream.source.fd < 0 || in->phase == INLET_SILENT || in->id != id || id == (size_t)d->own)
+                if (in->stream.source.fd < 0 || in->phase == INLET_SILENT || in->id != id ||
+                    id == (size_t)d->own)
                         continue;
                 if (in->phase == INLET_HELD && node_has(node, &in->addr)) {
                         admit(d, in);
                 } else if (in->phase == INLET_UP && node->n_addrs > 0 && !node_has(node, &in->addr)) {
-                        log_line(LOG_ERROR, "Node %zu - %s has moved to another address, dropping its old connection", id, node->text);
+                        log_line(LOG_ERROR,
+                                 "Node %zu - %s has moved to another address, dropping its old connection",
+                                 id, node->text);
                         drop(in);
                 }
         }
@@ -469,7 +488,8 @@ void peer_timers(struct imexd *d, int64_t now) {
                 if (due(p->grace_at, now)) {
                         p->grace_at = 0;
                         p->link = LINK_DISCONNECTED;
-                        log_line(LOG_ERROR, "Node disconnect event detected for node %zu with address %s", i, text_of(d, i));
+                        log_line(LOG_ERROR, "Node disconnect event detected for node %zu with address %s", i,
+                                 text_of(d, i));
                         persist_importer(d, i, false);
                 }
                 if (due(p->timeout_at, now))

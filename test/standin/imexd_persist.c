@@ -1,6 +1,7 @@
 /* persist.dat: who had imported memory from this node, so that a run after a crash can wait for them.
  *
- * Nobody imports anything without GPUs; with the knob IMPORTERS=1 every node that is connected counts as an importer. */
+ * Nobody imports anything without GPUs; with the knob IMPORTERS=1 every node that is connected counts as an
+ * importer. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -35,7 +36,8 @@ static void await(struct imexd *d, FILE *f) {
         while (fgets(line, sizeof(line), f)) {
                 if (sscanf(line, "Node %zu:", &id) != 1 || id >= d->nodes.n || d->importers.awaited[id])
                         continue;
-                log_line(LOG_INFO, "Waiting for previous importer node %zu - %s to reconnect", id, d->nodes.v[id].text);
+                log_line(LOG_INFO, "Waiting for previous importer node %zu - %s to reconnect", id,
+                         d->nodes.v[id].text);
                 d->importers.awaited[id] = true;
                 d->importers.n_awaited++;
         }
@@ -53,10 +55,14 @@ void persist_load(struct imexd *d) {
                 imexd_fail(d, "Failed to create %s: %s", folder, strerror(errno));
         f = fopen(path, "re");
         if (!f) {
-                log_line(LOG_INFO, "nvidia-imex persistence file %s does not exist.  Assuming no previous importers.", path);
+                log_line(LOG_INFO,
+                         "nvidia-imex persistence file %s does not exist.  Assuming no previous importers.",
+                         path);
         } else {
                 if (fscanf(f, "nodes_config %" SCNx64 "\n", &hash) != 1 || hash != d->nodes.hash)
-                        log_line(LOG_WARNING, "nvidia-imex persistence file %s belongs to another node configuration, discarding it.",
+                        log_line(LOG_WARNING,
+                                 "nvidia-imex persistence file %s belongs to another node configuration, "
+                                 "discarding it.",
                                  path);
                 else if (d->quorum != QUORUM_NONE)
                         await(d, f);

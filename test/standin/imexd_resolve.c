@@ -1,4 +1,5 @@
-/* Names are looked up in a thread of their own, because an unknown one may take seconds and the command service must answer meanwhile. */
+/* Names are looked up in a thread of their own, because an unknown one may take seconds and the command
+ * service must answer meanwhile. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>

@@ -9,7 +9,8 @@
 
 #include "imexd.h"
 
-int source_add(struct imexd *d, struct source *s, int fd, void (*ready)(struct imexd *, struct source *, uint32_t), uint32_t events) {
+int source_add(struct imexd *d, struct source *s, int fd,
+               void (*ready)(struct imexd *, struct source *, uint32_t), uint32_t events) {
         struct epoll_event event = { .events = events, .data.ptr = s };
 
         s->fd = fd;
@@ -29,7 +30,8 @@ static void watch(struct imexd *d, struct stream *s, uint32_t events) {
         (void)epoll_ctl(d->epoll, EPOLL_CTL_MOD, s->source.fd, &event);
 }
 
-void stream_open(struct imexd *d, struct stream *s, int fd, void (*ready)(struct imexd *, struct source *, uint32_t), uint32_t events) {
+void stream_open(struct imexd *d, struct stream *s, int fd,
+                 void (*ready)(struct imexd *, struct source *, uint32_t), uint32_t events) {
         s->n_in = 0;
         if (source_add(d, &s->source, fd, ready, events) < 0)
                 source_close(&s->source);

@@ -1,4 +1,5 @@
-/* standin-knob FILE [KEY=VALUE | KEY=]...: sets, removes (empty value) and prints the knobs in the extended attribute of a stand-in. */
+/* standin-knob FILE [KEY=VALUE | KEY=]...: sets, removes (empty value) and prints the knobs in the extended
+ * attribute of a stand-in. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -39,7 +39,8 @@ struct addr addr_of(const struct sockaddr_storage *from) {
         return a;
 }
 
-socklen_t addr_fill(const struct addr *a, uint16_t port, const char *interface, struct sockaddr_storage *ret) {
+socklen_t addr_fill(const struct addr *a, uint16_t port, const char *interface,
+                    struct sockaddr_storage *ret) {
         *ret = (struct sockaddr_storage){ 0 };
         if (a->family == AF_INET) {
                 struct sockaddr_in *four = (struct sockaddr_in *)(void *)ret;
@@ -84,7 +85,8 @@ size_t addr_resolve(const char *text, struct addr out[static NODE_MAX_ADDRS]) {
         for (struct addrinfo *i = found; i && n < NODE_MAX_ADDRS; i = i->ai_next) {
                 struct sockaddr_storage address = { 0 };
 
-                memcpy(&address, i->ai_addr, i->ai_addrlen < sizeof(address) ? i->ai_addrlen : sizeof(address));
+                memcpy(&address, i->ai_addr,
+                       i->ai_addrlen < sizeof(address) ? i->ai_addrlen : sizeof(address));
                 out[n] = addr_of(&address);
                 if (out[n].family != AF_UNSPEC)
                         n++;
@@ -105,7 +107,9 @@ bool addr_is_local(const struct addr *a, char interface[static IF_NAMESIZE]) {
 
                 if (!i->ifa_addr || (i->ifa_addr->sa_family != AF_INET && i->ifa_addr->sa_family != AF_INET6))
                         continue;
-                memcpy(&address, i->ifa_addr, i->ifa_addr->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6));
+                memcpy(&address, i->ifa_addr,
+                       i->ifa_addr->sa_family == AF_INET ? sizeof(struct sockaddr_in)
+                                                         : sizeof(struct sockaddr_in6));
                 own = addr_of(&address);
                 found = addr_equal(a, &own);
                 if (found)
@@ -156,12 +160,14 @@ int nodes_load(struct nodes *nodes, const char *path, char *why, size_t n_why) {
                 if (n == 0 || *line == '#')
                         continue;
                 if (strpbrk(line, " \t") || n > 253) {
-                        snprintf(why, n_why, "Invalid entry '%.80s' in node configuration file %s", line, path);
+                        snprintf(why, n_why, "Invalid entry '%.80s' in node configuration file %s", line,
+                                 path);
                         return bad(nodes, text);
                 }
                 if (listed(nodes, line) || nodes->n == NODES_MAX) {
                         snprintf(why, n_why, "%s '%.80s' in node configuration file %s",
-                                 nodes->n == NODES_MAX ? "Too many entries from" : "Duplicate entry", line, path);
+                                 nodes->n == NODES_MAX ? "Too many entries from" : "Duplicate entry", line,
+                                 path);
                         return bad(nodes, text);
                 }
                 node = realloc(nodes->v, (nodes->n + 1) * sizeof(*node));

@@ -1,4 +1,5 @@
-/* nodes: addresses, and the IMEX node list (nodes_config.cfg): one address or name a line, the line's number is the node id. */
+/* nodes: addresses, and the IMEX node list (nodes_config.cfg): one address or name a line, the line's number
+ * is the node id. */
 #ifndef STANDIN_NODES_H
 #define STANDIN_NODES_H
 

@@ -1,8 +1,9 @@
 /* libnvidia-ml.so.1: the part of NVML that a driver management program calls.
  *
- * Names, numbers and struct layouts are those of the public nvml.h. The facts come from libnvidia-ml.conf beside the library, which is
- * read again by every initialisation, so that a test can change a live node. As in the real library, initialisations are counted and
- * anything else before the first or after the last fails with NVML_ERROR_UNINITIALIZED. */
+ * Names, numbers and struct layouts are those of the public nvml.h. The facts come from libnvidia-ml.conf
+ * beside the library, which is read again by every initialisation, so that a test can change a live node. As
+ * in the real library, initialisations are counted and anything else before the first or after the last fails
+ * with NVML_ERROR_UNINITIALIZED. */
 #include <ctype.h>
 #include <dlfcn.h>
 #include <limits.h>
@@ -274,10 +275,13 @@ EXPORT nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned 
 EXPORT nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned length) {
         nvmlReturn_t bad = check(device, name);
 
-        return bad ? bad : put_text(gpu_text(device->index, "NAME", conf_text(&conf, "GPU_NAME", "NVIDIA GB200")), name, length);
+        return bad ? bad
+                   : put_text(gpu_text(device->index, "NAME", conf_text(&conf, "GPU_NAME", "NVIDIA GB200")),
+                              name, length);
 }
 
-/* Stable over restarts and different on every node: derived from the node's key, which the cluster scripts set. */
+/* Stable over restarts and different on every node: derived from the node's key, which the cluster scripts
+ * set. */
 EXPORT nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned length);
 EXPORT nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned length) {
         nvmlReturn_t bad = check(device, uuid);
@@ -319,12 +323,13 @@ EXPORT nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, struct pci_info
                 return bad;
         *pci = (struct pci_info){ .domain = 8 + device->index, .bus = 1, .pci_device_id = 0x294110deU };
         snprintf(pci->bus_id, sizeof(pci->bus_id), "%08X:%02X:%02X.0", pci->domain, pci->bus, pci->device);
-        snprintf(pci->bus_id_legacy, sizeof(pci->bus_id_legacy), "%04X:%02X:%02X.0", pci->domain & 0xffffU, pci->bus & 0xffU,
-                 pci->device & 0xffU);
+        snprintf(pci->bus_id_legacy, sizeof(pci->bus_id_legacy), "%04X:%02X:%02X.0", pci->domain & 0xffffU,
+                 pci->bus & 0xffU, pci->device & 0xffU);
         return NVML_SUCCESS;
 }
 
-/* The 16 bytes of a UUID in text form; anything else is the zero UUID, which the real library reports where there is no cluster. */
+/* The 16 bytes of a UUID in text form; anything else is the zero UUID, which the real library reports where
+ * there is no cluster. */
 static void parse_uuid(const char *text, unsigned char out[16]) {
         size_t digits = 0;
 

@@ -1,6 +1,6 @@
-/* nvml-client LIBRARY [CALLS]: prints what the library says about every GPU; for nvml.bats. CALLS is a string of
- * i (init), n (init without GPUs), s (shutdown), f (facts), v (facts by the versioned fabric call), b (the same with a bad version),
- * w (wait for a line on stdin). */
+/* nvml-client LIBRARY [CALLS]: prints what the library says about every GPU; for nvml.bats. CALLS is a string
+ * of i (init), n (init without GPUs), s (shutdown), f (facts), v (facts by the versioned fabric call), b (the
+ * same with a bad version), w (wait for a line on stdin). */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,7 +41,8 @@ static const char *say(int result) {
 }
 
 static void facts(char how) {
-        int (*version)(char *, unsigned), (*count)(unsigned *), (*handle)(unsigned, void **), (*name)(void *, char *, unsigned);
+        int (*version)(char *, unsigned), (*count)(unsigned *), (*handle)(unsigned, void **),
+                (*name)(void *, char *, unsigned);
         int (*uuid)(void *, char *, unsigned), (*fabric)(void *, void *), (*minor)(void *, unsigned *);
         char text[96] = "";
         unsigned n = 0, number = 0;

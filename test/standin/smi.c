@@ -1,4 +1,5 @@
-/* nvidia-smi: answers --version from the same file as the NVML stand-in. Init checks of GPU software call it and look at its exit code. */
+/* nvidia-smi: answers --version from the same file as the NVML stand-in. Init checks of GPU software call it
+ * and look at its exit code. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,8 +26,9 @@ int main(int argc, char **argv) {
                 fprintf(stderr, "nvidia-smi: this stand-in answers only --version\n");
                 return 1;
         }
-        printf("NVIDIA-SMI version  : %s\nNVML version        : %.6s\nDRIVER version      : %s\nCUDA Version        : 13.0\n", version,
-               version, version);
+        printf("NVIDIA-SMI version  : %s\nNVML version        : %.6s\nDRIVER version      : %s\nCUDA Version "
+               "       : 13.0\n",
+               version, version, version);
         conf_done(&c);
         return 0;
 }

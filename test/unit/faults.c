@@ -96,24 +96,31 @@ W(int, -1, EROFS, unlink, (const char *path), (path))
 W(int, -1, EROFS, remove, (const char *path), (path))
 W(DIR *, NULL, EMFILE, opendir, (const char *path), (path))
 W(int, -1, EMFILE, nftw64, (const char *path, __nftw_func_t fn, int fds, int flags), (path, fn, fds, flags))
-W(int, EAI_MEMORY, ENOMEM, getaddrinfo, (const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **ret),
+W(int, EAI_MEMORY, ENOMEM, getaddrinfo,
+  (const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **ret),
   (node, service, hints, ret))
-W(int, UV_ENOSPC, ENOSPC, uv_fs_event_start, (uv_fs_event_t * h, uv_fs_event_cb cb, const char *path, unsigned flags), (h, cb, path, flags))
+W(int, UV_ENOSPC, ENOSPC, uv_fs_event_start,
+  (uv_fs_event_t * h, uv_fs_event_cb cb, const char *path, unsigned flags), (h, cb, path, flags))
 W(int, UV_ENOSPC, ENOSPC, uv_poll_init, (uv_loop_t * loop, uv_poll_t *h, int fd), (loop, h, fd))
 W(int, UV_ENOMEM, ENOMEM, uv_signal_start, (uv_signal_t * h, uv_signal_cb cb, int signum), (h, cb, signum))
 W(int, UV_ENOMEM, ENOMEM, uv_pipe_open, (uv_pipe_t * h, uv_file fd), (h, fd))
 W(int, UV_ENOMEM, ENOMEM, uv_tcp_open, (uv_tcp_t * h, uv_os_sock_t fd), (h, fd))
-W(int, UV_EADDRINUSE, EADDRINUSE, uv_listen, (uv_stream_t * h, int backlog, uv_connection_cb cb), (h, backlog, cb))
+W(int, UV_EADDRINUSE, EADDRINUSE, uv_listen, (uv_stream_t * h, int backlog, uv_connection_cb cb),
+  (h, backlog, cb))
 
 /* Those that leave something in what they are given even when they fail */
 
-yyjson_doc *__real_yyjson_read_opts(char *p, size_t n, yyjson_read_flag f, const yyjson_alc *a, yyjson_read_err *e);
-yyjson_doc *__wrap_yyjson_read_opts(char *p, size_t n, yyjson_read_flag f, const yyjson_alc *a, yyjson_read_err *e);
-yyjson_doc *__wrap_yyjson_read_opts(char *p, size_t n, yyjson_read_flag f, const yyjson_alc *a, yyjson_read_err *e) {
+yyjson_doc *__real_yyjson_read_opts(char *p, size_t n, yyjson_read_flag f, const yyjson_alc *a,
+                                    yyjson_read_err *e);
+yyjson_doc *__wrap_yyjson_read_opts(char *p, size_t n, yyjson_read_flag f, const yyjson_alc *a,
+                                    yyjson_read_err *e);
+yyjson_doc *__wrap_yyjson_read_opts(char *p, size_t n, yyjson_read_flag f, const yyjson_alc *a,
+                                    yyjson_read_err *e) {
         if (!faults_hit("yyjson_read_opts", ENOMEM))
                 return __real_yyjson_read_opts(p, n, f, a, e);
         if (e)
-                *e = (yyjson_read_err){ .code = YYJSON_READ_ERROR_MEMORY_ALLOCATION, .msg = "memory allocation failed" };
+                *e = (yyjson_read_err){ .code = YYJSON_READ_ERROR_MEMORY_ALLOCATION,
+                                        .msg = "memory allocation failed" };
         return NULL;
 }
 
@@ -127,13 +134,15 @@ int __wrap_uv_spawn(uv_loop_t *loop, uv_process_t *p, const uv_process_options_t
 
 /* Those with "..." */
 
-struct MHD_Daemon *__wrap_MHD_start_daemon(unsigned flags, uint16_t port, MHD_AcceptPolicyCallback apc, void *apc_u,
-                                           MHD_AccessHandlerCallback dh, void *dh_u, ...);
-struct MHD_Daemon *__wrap_MHD_start_daemon(unsigned flags, uint16_t port, MHD_AcceptPolicyCallback apc, void *apc_u,
-                                           MHD_AccessHandlerCallback dh, void *dh_u, ...) {
+struct MHD_Daemon *__wrap_MHD_start_daemon(unsigned flags, uint16_t port, MHD_AcceptPolicyCallback apc,
+                                           void *apc_u, MHD_AccessHandlerCallback dh, void *dh_u, ...);
+struct MHD_Daemon *__wrap_MHD_start_daemon(unsigned flags, uint16_t port, MHD_AcceptPolicyCallback apc,
+                                           void *apc_u, MHD_AccessHandlerCallback dh, void *dh_u, ...) {
         va_list ap;
         va_start(ap, dh_u);
-        struct MHD_Daemon *d = faults_hit("MHD_start_daemon", ENOMEM) ? NULL : MHD_start_daemon_va(flags, port, apc, apc_u, dh, dh_u, ap);
+        struct MHD_Daemon *d = faults_hit("MHD_start_daemon", ENOMEM)
+                                       ? NULL
+                                       : MHD_start_daemon_va(flags, port, apc, apc_u, dh, dh_u, ap);
         va_end(ap);
         return d;
 }
@@ -193,9 +202,11 @@ static bool round_of(const struct faults *f, unsigned n) {
         if (r < 0 && !failed)
                 fail_msg("it does not even work without a failure: %s", e.msg);
         if (r < 0 && (!e.msg[0] || (f->names && !strstr(e.msg, f->names))))
-                fail_msg("after call %u, %s, failed: '%s' does not name '%s'", n, failed, e.msg, str_or(f->names, ""));
+                fail_msg("after call %u, %s, failed: '%s' does not name '%s'", n, failed, e.msg,
+                         str_or(f->names, ""));
         if (failed && entries("/proc/self/fd") != fds)
-                fail_msg("call %u, %s, failed: %u descriptors before, %u after", n, failed, fds, entries("/proc/self/fd"));
+                fail_msg("call %u, %s, failed: %u descriptors before, %u after", n, failed, fds,
+                         entries("/proc/self/fd"));
         if (r < 0 && entries(f->dir) != files)
                 fail_msg("call %u, %s, failed: %u files before, %u after", n, failed, files, entries(f->dir));
         if (f->check)

@@ -1,4 +1,5 @@
-/* ResourceClaims: whatever decodes can be asked for configurations and for the place that it gives its node. */
+/* ResourceClaims: whatever decodes can be asked for configurations and for the place that it gives its node.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +19,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
                         bool good = claim_config_for(&c, &c.results[i], true, a, &cfg, &e) == 0;
                         if (good && (cfg.kind == OPAQUE_DAEMON) != claim_result_is_daemon(&c.results[i]))
                                 abort();
-                        justified = justified || (good && claim_result_is_channel(&c.results[i]) && !c.results[i].admin_access);
+                        justified = justified || (good && claim_result_is_channel(&c.results[i]) &&
+                                                  !c.results[i].admin_access);
                         (void)claim_config_for(&c, &c.results[i], false, a, &cfg, &e);
                 }
                 if (claim_place(&c, a, &place) != justified)

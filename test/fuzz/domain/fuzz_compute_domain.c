@@ -1,4 +1,5 @@
-/* ComputeDomains and cliques: whatever decodes can be judged, and what is written for it is JSON. The input is both at once. */
+/* ComputeDomains and cliques: whatever decodes can be judged, and what is written for it is JSON. The input
+ * is both at once. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,13 +20,20 @@ static void judge(const struct compute_domain *cd, const struct clique *c, struc
         struct formation_node *nodes = arena_alloc(a, (c->n_daemons + 1) * sizeof *nodes);
         size_t count = 0;
         for (size_t i = 0; i < c->n_daemons; i++)
-                if (!count || strcmp(nodes[count - 1].name, c->daemons[i].node) < 0) /* the caller's promise: sorted, each once */
-                        nodes[count++] = (struct formation_node){
-                                .name = c->daemons[i].node, .node = &ready, .wanted = i % 2 == 0, .clique = c->clique_id
-                        };
-        struct formation_input in = {
-                .cd = cd, .nodes = nodes, .n_nodes = count, .cliques = &c, .n_cliques = 1, .max_nodes = 4, .dns_names = true, .infix = "i"
-        };
+                if (!count || strcmp(nodes[count - 1].name, c->daemons[i].node) <
+                                      0) /* the caller's promise: sorted, each once */
+                        nodes[count++] = (struct formation_node){ .name = c->daemons[i].node,
+                                                                  .node = &ready,
+                                                                  .wanted = i % 2 == 0,
+                                                                  .clique = c->clique_id };
+        struct formation_input in = { .cd = cd,
+                                      .nodes = nodes,
+                                      .n_nodes = count,
+                                      .cliques = &c,
+                                      .n_cliques = 1,
+                                      .max_nodes = 4,
+                                      .dns_names = true,
+                                      .infix = "i" };
         struct formation f;
         struct verdict v;
         struct verdict_event *events;

@@ -1,4 +1,5 @@
-/* Opaque configurations: what is good strictly is good leniently and means the same, and a good domainID is safe as a file name. */
+/* Opaque configurations: what is good strictly is good leniently and means the same, and a good domainID is
+ * safe as a file name. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,8 +14,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
         struct err e;
         bool good = opaque_decode(json, true, a, &strict, &e) == 0;
         bool read = opaque_decode(json, false, a, &lenient, &e) == 0;
-        if (good && (!read || strict.kind != lenient.kind || strcmp(strict.domain_id, lenient.domain_id) != 0 ||
-                     strcmp(strict.allocation_mode, lenient.allocation_mode) != 0))
+        if (good &&
+            (!read || strict.kind != lenient.kind || strcmp(strict.domain_id, lenient.domain_id) != 0 ||
+             strcmp(strict.allocation_mode, lenient.allocation_mode) != 0))
                 abort();
         if (good && (strlen(strict.domain_id) != 36 || strpbrk(strict.domain_id, "/.")))
                 abort();

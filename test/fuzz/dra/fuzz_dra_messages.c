@@ -14,7 +14,8 @@ static void check_claims(const struct dra_claim *claims, size_t n) {
         for (size_t i = 0; i < n; i++) {
                 const char *members[] = { claims[i].namespace, claims[i].name, claims[i].uid };
                 for (size_t m = 0; m < ARRAY_LEN(members); m++)
-                        BUG_ON(!*members[m] || *members[m] == '.' || strchr(members[m], '/') || strlen(members[m]) > DRA_MAX_NAME);
+                        BUG_ON(!*members[m] || *members[m] == '.' || strchr(members[m], '/') ||
+                               strlen(members[m]) > DRA_MAX_NAME);
                 for (size_t k = 0; k < i && n < 64; k++)
                         BUG_ON(streq(claims[i].uid, claims[k].uid));
         }
@@ -42,9 +43,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
                         struct dra_device *d = arena_alloc(a, sizeof(*d));
                         const char **ids = arena_alloc(a, 2 * sizeof(*ids));
                         ids[0] = claims[i].name;
-                        *d = (struct dra_device){ .requests = ids, .pool = claims[i].namespace, .device = claims[i].uid, .cdi_ids = ids };
-                        results[i] =
-                                (struct dra_result){ .uid = claims[i].uid, .devices = d, .n_devices = 1, .error = i % 3 ? NULL : once };
+                        *d = (struct dra_device){ .requests = ids,
+                                                  .pool = claims[i].namespace,
+                                                  .device = claims[i].uid,
+                                                  .cdi_ids = ids };
+                        results[i] = (struct dra_result){ .uid = claims[i].uid,
+                                                          .devices = d,
+                                                          .n_devices = 1,
+                                                          .error = i % 3 ? NULL : once };
                 }
                 dra_messages_write_results(prepare, results, n_claims, a, &out);
                 BUG_ON(out.failed || out.n == 0);

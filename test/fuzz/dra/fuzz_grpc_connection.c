@@ -1,7 +1,8 @@
 /* fuzz_grpc_connection: one gRPC connection in memory, with the DRA calls behind it.
  *
- * The first byte chooses. Raw: the rest is what the peer sends, cut into slices. Script: the rest are orders to a well-behaved
- * HTTP/2 client, which reaches states that random bytes do not: open, go on, reset, answer, expire, shut down. */
+ * The first byte chooses. Raw: the rest is what the peer sends, cut into slices. Script: the rest are orders
+ * to a well-behaved HTTP/2 client, which reaches states that random bytes do not: open, go on, reset, answer,
+ * expire, shut down. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,7 +71,9 @@ static void cancel_op(void *u, struct dra_op *op, void *op_data) {
         b->op[i] = b->op[--b->n_ops];
 }
 
-static const struct dra_plugin_ops ops = { .prepare = start_op, .unprepare = start_op, .cancelled = cancel_op };
+static const struct dra_plugin_ops ops = { .prepare = start_op,
+                                           .unprepare = start_op,
+                                           .cancelled = cancel_op };
 
 static void on_prepare(void *u, struct grpc_call *call, struct str message) {
         dra_call_start(&ops, u, true, call, message);
@@ -80,9 +83,10 @@ static void on_wake(void *u) {
 }
 
 static void answer(struct bed *b) {
-        const struct dra_device device = {
-                .requests = (const char *[]){ "r/s", NULL }, .pool = "p", .device = "d", .cdi_ids = (const char *[]){ "c", NULL }
-        };
+        const struct dra_device device = { .requests = (const char *[]){ "r/s", NULL },
+                                           .pool = "p",
+                                           .device = "d",
+                                           .cdi_ids = (const char *[]){ "c", NULL } };
         if (b->n_calls)
                 grpc_call_reply(b->call[--b->n_calls], "late", 4);
         if (b->n_ops)
@@ -120,7 +124,8 @@ static void send_all(struct bed *b, struct h2_client *client, uint64_t now) {
 }
 
 static void run_script(struct bed *b, const uint8_t *p, size_t n) {
-        static const char *const paths[] = { "/t.T/Echo", "/t.T/Keep", "/t.T/Fail", "/t.T/Prepare", "/none", "" };
+        static const char *const paths[] = { "/t.T/Echo",    "/t.T/Keep", "/t.T/Fail",
+                                             "/t.T/Prepare", "/none",     "" };
         static const char *const timeouts[] = { NULL, "1S", "5m", "1n", "x", "99999999H" };
         struct h2_client *client = h2_new();
         struct h2_call *call[MAX_CALLS] = { NULL };
@@ -139,10 +144,13 @@ static void run_script(struct bed *b, const uint8_t *p, size_t n) {
                         if (n_calls < MAX_CALLS) {
                                 size_t total = k;
                                 uint8_t *body = order % 10 ? NULL : h2_message(p, k, &total);
-                                const struct h2_options o = { .timeout = timeouts[order / 10 % ARRAY_LEN(timeouts)],
-                                                              .frame_size = order & 7,
-                                                              .open = order & 0x80 };
-                                call[n_calls++] = h2_call(client, paths[order / 10 % ARRAY_LEN(paths)], body ? body : p, total, &o);
+                                const struct h2_options o = {
+                                        .timeout = timeouts[order / 10 % ARRAY_LEN(timeouts)],
+                                        .frame_size = order & 7,
+                                        .open = order & 0x80
+                                };
+                                call[n_calls++] = h2_call(client, paths[order / 10 % ARRAY_LEN(paths)],
+                                                          body ? body : p, total, &o);
                                 free(body);
                         }
                         p += k;
@@ -187,12 +195,15 @@ static void run_script(struct bed *b, const uint8_t *p, size_t n) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
-        static char echo[] = "/t.T/Echo", keep[] = "/t.T/Keep", fail[] = "/t.T/Fail", prepare[] = "/t.T/Prepare";
+        static char echo[] = "/t.T/Echo", keep[] = "/t.T/Keep", fail[] = "/t.T/Fail",
+                    prepare[] = "/t.T/Prepare";
         if (n < 1)
                 return 0;
         struct bed *b = xnew(struct bed);
-        struct grpc_method m[] = { { .path = echo, .fn = on_echo, .u = b }, { .path = keep, .fn = on_keep, .u = b },
-                                   { .path = fail, .fn = on_fail, .u = b }, { .path = prepare, .fn = on_prepare, .u = b } };
+        struct grpc_method m[] = { { .path = echo, .fn = on_echo, .u = b },
+                                   { .path = keep, .fn = on_keep, .u = b },
+                                   { .path = fail, .fn = on_fail, .u = b },
+                                   { .path = prepare, .fn = on_prepare, .u = b } };
         struct grpc_methods methods = SLIST_HEAD_INITIALIZER(methods);
         for (size_t i = 0; i < ARRAY_LEN(m); i++)
                 SLIST_INSERT_HEAD(&methods, &m[i], link);

@@ -21,9 +21,13 @@ static void write_input(const char *fuzzer, const char *name, const struct buf *
 }
 
 /* Two claims, made by hand. */
-static const char claims[] = "\x0a\x0b\x0a\x02ns\x12\x02u1\x1a\x01" "a" "\x0a\x0b\x0a\x02ns\x12\x02u2\x1a\x01" "f";
+static const char claims[] = "\x0a\x0b\x0a\x02ns\x12\x02u1\x1a\x01"
+                             "a"
+                             "\x0a\x0b\x0a\x02ns\x12\x02u2\x1a\x01"
+                             "f";
 
-static struct h2_call *call(struct h2_client *c, const char *path, const void *p, size_t n, const struct h2_options *o) {
+static struct h2_call *call(struct h2_client *c, const char *path, const void *p, size_t n,
+                            const struct h2_options *o) {
         size_t total;
         _cleanup_(freep) uint8_t *m = h2_message(p, n, &total);
         return h2_call(c, path, m, total, o);
@@ -52,7 +56,8 @@ static void prepare(struct h2_client *c) {
 
 static void many(struct h2_client *c) {
         const uint8_t *p;
-        struct h2_call *kept = call(c, "/t.T/Keep", "x", 1, &(struct h2_options){ .timeout = "5m", .frame_size = 2 });
+        struct h2_call *kept =
+                call(c, "/t.T/Keep", "x", 1, &(struct h2_options){ .timeout = "5m", .frame_size = 2 });
         (void)call(c, "/none", "x", 1, NULL);
         (void)call(c, "/t.T/Fail", "100% \xff", 6, NULL);
         (void)h2_call(c, "/t.T/Echo", "\0\x7f\xff\xff\xff", 5, &(struct h2_options){ .open = true });
@@ -98,14 +103,27 @@ int main(int argc, char **argv) {
                                  "\x0a\x0b\x0a\x02ns\x12\x02u2\x1a\x01"
                                  "f"
                                  "\x09\x00\x04\x00\x08\x00");
-        SCRIPT("script-open-expire", "\x8c\x05hello\x09\x00\x02\x00" "abcdefgh" "\x09\x00\x05\x20\x08\x00");
+        SCRIPT("script-open-expire", "\x8c\x05hello\x09\x00\x02\x00"
+                                     "abcdefgh"
+                                     "\x09\x00\x05\x20\x08\x00");
         SCRIPT("script-shutdown", "\x0a\x01x\x0a\x01y\x06\x00\x09\xff\x08\x00\x00\x01z\x09\x00");
         SCRIPT("script-garbage", "\x0a\x01x\x07\x09\x00\x00\x00\x04\x00\x00\x00\x00\x01\x08\x00");
         message("prepare", 1, claims, sizeof claims - 1);
         message("unprepare", 0, claims, sizeof claims - 1);
-        MESSAGE("unknown-member", 1, "\x0a\x0b\x0a\x02ns\x12\x02u1\x1a\x01" "a" "\x10\x05\x1a\x03xyz");
-        MESSAGE("duplicate", 1, "\x0a\x0b\x0a\x02ns\x12\x02u1\x1a\x01" "a" "\x0a\x0b\x0a\x02ns\x12\x02u1\x1a\x01" "b");
-        MESSAGE("no-uid", 0, "\x0a\x07\x0a\x02ns\x1a\x01" "a");
-        MESSAGE("text", 0, "b\xc3\xa4" "d \xe2\x82\xac \xf0\x9f\x98\x80 \xff");
+        MESSAGE("unknown-member", 1,
+                "\x0a\x0b\x0a\x02ns\x12\x02u1\x1a\x01"
+                "a"
+                "\x10\x05\x1a\x03xyz");
+        MESSAGE("duplicate", 1,
+                "\x0a\x0b\x0a\x02ns\x12\x02u1\x1a\x01"
+                "a"
+                "\x0a\x0b\x0a\x02ns\x12\x02u1\x1a\x01"
+                "b");
+        MESSAGE("no-uid", 0,
+                "\x0a\x07\x0a\x02ns\x1a\x01"
+                "a");
+        MESSAGE("text", 0,
+                "b\xc3\xa4"
+                "d \xe2\x82\xac \xf0\x9f\x98\x80 \xff");
         return 0;
 }

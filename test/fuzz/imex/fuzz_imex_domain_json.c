@@ -14,6 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
         }
         (void)imex_ctl_find(&d, "10.0.0.1", "a");
         for (size_t i = 0; i < d.n_nodes; i++)
-                BUG_ON(d.nodes[i].id < 0 || !d.nodes[i].host || !d.nodes[i].status || imex_ctl_connected(&d.nodes[i]) > d.nodes[i].n_connections);
+                BUG_ON(d.nodes[i].id < 0 || !d.nodes[i].host || !d.nodes[i].status ||
+                       imex_ctl_connected(&d.nodes[i]) > d.nodes[i].n_connections);
         return 0;
 }

@@ -1,11 +1,13 @@
-/* The members remembered on disk: what is accepted can be rendered into files or is refused there, and survives a copy. */
+/* The members remembered on disk: what is accepted can be rendered into files or is refused there, and
+ * survives a copy. */
 #include "imex/imex_members.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
         _cleanup_(arena_freep) struct arena *a = arena_new(1024);
-        _cleanup_(buf_done) struct buf hosts = BUF_INIT(4 * IMEX_HOSTS_MAX), nodes = BUF_INIT(4 * IMEX_HOSTS_MAX);
+        _cleanup_(buf_done) struct buf hosts = BUF_INIT(4 * IMEX_HOSTS_MAX),
+                                       nodes = BUF_INIT(4 * IMEX_HOSTS_MAX);
         struct imex_members *m;
         struct err e;
 

@@ -14,7 +14,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
                 BUG_ON(e.kind != ERR_INVALID);
                 return 0;
         }
-        BUG_ON(strnlen(s.status, sizeof s.status) == sizeof s.status || strnlen(s.reason, sizeof s.reason) == sizeof s.reason);
+        BUG_ON(strnlen(s.status, sizeof s.status) == sizeof s.status ||
+               strnlen(s.reason, sizeof s.reason) == sizeof s.reason);
         BUG_ON(!imex_state_refusal(&s, false, s.boot_id, s.claim_uid));
         BUG_ON(!s.ready && !imex_state_refusal(&s, true, s.boot_id, s.claim_uid));
         return 0;

@@ -1,5 +1,6 @@
-/* A watch, from bytes to the cache behind it. The first byte says where the bytes are cut; however they are, the same changes must come
- * out. Events may say by extra members ("learn", "list", "begin", "end") that they come from another side than the watch. */
+/* A watch, from bytes to the cache behind it. The first byte says where the bytes are cut; however they are,
+ * the same changes must come out. Events may say by extra members ("learn", "list", "begin", "end") that they
+ * come from another side than the watch. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,8 +26,8 @@ static const struct jd_field f_spec[] = {
         JD_STRS(struct thing, "tags", tags),
         JD_END,
 };
-static const struct jd_field f_thing[] = { JD_OBJ(struct thing, "metadata", o.meta, kube_f_meta), JD_IN(struct thing, "spec", f_spec),
-                                           JD_END };
+static const struct jd_field f_thing[] = { JD_OBJ(struct thing, "metadata", o.meta, kube_f_meta),
+                                           JD_IN(struct thing, "spec", f_spec), JD_END };
 
 struct run {
         struct object_cache *cache;
@@ -54,7 +55,9 @@ static void on_note(void *u, const struct kube_object *old, const struct kube_ob
         struct run *r = u;
 
         BUG_ON(!old && !now);
-        BUG_ON(old && now && (!streq(old->meta.name, now->meta.name) || !streq(str_or(old->meta.ns, ""), str_or(now->meta.ns, ""))));
+        BUG_ON(old && now &&
+               (!streq(old->meta.name, now->meta.name) ||
+                !streq(str_or(old->meta.ns, ""), str_or(now->meta.ns, ""))));
         r->count += !old;
         r->count -= !now;
         mix(r, old ? old->meta.rv : NULL);
@@ -86,7 +89,8 @@ static bool check(void *u, const struct kube_object *o) {
 
 static bool on_event(void *u, enum watch_type type, yyjson_val *object) {
         struct run *r = u;
-        const char *rv = yyjson_get_str(yyjson_obj_get(yyjson_obj_get(object, "metadata"), "resourceVersion"));
+        const char *rv =
+                yyjson_get_str(yyjson_obj_get(yyjson_obj_get(object, "metadata"), "resourceVersion"));
         enum cache_source source = yyjson_obj_get(object, "learn")  ? CACHE_LEARNED
                                    : yyjson_obj_get(object, "list") ? CACHE_LIST
                                                                     : CACHE_EVENT;
@@ -141,8 +145,8 @@ static uint64_t feed(const char *p, size_t n, size_t step) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
         if (n < 2)
                 return 0;
-        /* An ERROR ends only the bytes at hand, and a whole line counts against the limit before a cut one does: without either, cuts do
-         * not show. */
+        /* An ERROR ends only the bytes at hand, and a whole line counts against the limit before a cut one
+         * does: without either, cuts do not show. */
         const char *p = (const char *)data + 1;
         bool same = !memmem(p, n - 1, "ERROR", 5) && !memchr(p, '\\', n - 1);
         uint64_t whole = feed(p, n - 1, n), cut = feed(p, n - 1, data[0] ? data[0] : 1);

@@ -21,7 +21,8 @@ static void round_trip(struct str text) {
         buf_done(&second);
 }
 
-/* The checksums would stop nearly all mutations at the door, so the input is also tried as the inside of v2 under the right sums. */
+/* The checksums would stop nearly all mutations at the door, so the input is also tried as the inside of v2
+ * under the right sums. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
         struct str text = { (const char *)data, n };
         struct buf zero = BUF_INIT(CHECKPOINT_MAX_BYTES), whole = BUF_INIT(CHECKPOINT_MAX_BYTES);

@@ -14,7 +14,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
         if (doc && jd_decode(claim_fields, yyjson_doc_get_root(doc), false, "", a, &claim, &e) == 0) {
                 for (size_t i = 0; i < claim.n_results * 2; i++) {
                         struct opaque_config config;
-                        if (claim_config_for(&claim, &claim.results[i / 2], i % 2, a, &config, &e) == 0 && i % 2)
+                        if (claim_config_for(&claim, &claim.results[i / 2], i % 2, a, &config, &e) == 0 &&
+                            i % 2)
                                 BUG_ON(!str_is_uuid(config.domain_id));
                 }
         }

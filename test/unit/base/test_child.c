@@ -66,7 +66,8 @@ static void test_signal(void **state) {
 }
 
 static void test_missing_program(void **state) {
-        struct outcome o = run((struct child_options){ .argv = (const char *const[]){ "/no/such/program", NULL } });
+        struct outcome o =
+                run((struct child_options){ .argv = (const char *const[]){ "/no/such/program", NULL } });
 
         assert_non_null(o.r.err);
         assert_non_null(strstr(o.err, "/no/such/program"));
@@ -80,7 +81,8 @@ static void test_environment(void **state) {
         assert_null(o.r.err);
         assert_string_equal(o.out, "rack\n");
 
-        o = run((struct child_options){ .argv = SH(":"), .env = (const char *const[]){ "PATH=/nowhere", NULL } });
+        o = run((struct child_options){ .argv = SH(":"),
+                                        .env = (const char *const[]){ "PATH=/nowhere", NULL } });
         assert_non_null(o.r.err);
 }
 
@@ -90,7 +92,8 @@ static void test_chroot(void **state) {
 
         if (geteuid() != 0)
                 skip();
-        o = run((struct child_options){ .argv = (const char *const[]){ "/proc/1/does-not-exist", NULL }, .chroot = "/bin" });
+        o = run((struct child_options){ .argv = (const char *const[]){ "/proc/1/does-not-exist", NULL },
+                                        .chroot = "/bin" });
         assert_non_null(o.r.err);
         /* Its loader is not below the new root, which proves that the root was changed before the look-up. */
         o = run((struct child_options){ .argv = argv, .chroot = "/bin" });
@@ -106,7 +109,8 @@ static void test_timeout_kills_the_group(void **state) {
         uv_update_time(uv_default_loop());
         start = uv_now(uv_default_loop());
         /* The grandchild holds the pipe open and must die too. */
-        o = run((struct child_options){ .argv = SH("echo before; trap '' TERM; sleep 1000 & wait; wait"), .timeout_ms = 100 });
+        o = run((struct child_options){ .argv = SH("echo before; trap '' TERM; sleep 1000 & wait; wait"),
+                                        .timeout_ms = 100 });
         assert_true(o.r.timed_out);
         assert_int_equal(o.r.term_signal, SIGKILL);
         assert_string_equal(o.out, "before\n");
@@ -114,7 +118,8 @@ static void test_timeout_kills_the_group(void **state) {
 }
 
 static void test_grandchild_does_not_delay_the_answer(void **state) {
-        struct outcome o = run((struct child_options){ .argv = SH("sleep 1000 & echo done"), .timeout_ms = 60000 });
+        struct outcome o =
+                run((struct child_options){ .argv = SH("sleep 1000 & echo done"), .timeout_ms = 60000 });
 
         assert_false(o.r.timed_out);
         assert_int_equal(o.r.exit_status, 0);
@@ -122,7 +127,8 @@ static void test_grandchild_does_not_delay_the_answer(void **state) {
 }
 
 static void test_output_limit(void **state) {
-        struct outcome o = run((struct child_options){ .argv = SH("yes | head -c 3000000"), .max_output = 100 });
+        struct outcome o =
+                run((struct child_options){ .argv = SH("yes | head -c 3000000"), .max_output = 100 });
 
         assert_int_equal(o.r.exit_status, 0);
         assert_int_equal(o.r.out.n, 100);
@@ -134,7 +140,9 @@ static void test_output_limit(void **state) {
 
 static void test_cancel(void **state) {
         struct outcome out = { 0 };
-        struct child_options o = { .argv = SH("exec sleep 1000"), .timeout_ms = 60000, .done = on_done, .u = &out };
+        struct child_options o = {
+                .argv = SH("exec sleep 1000"), .timeout_ms = 60000, .done = on_done, .u = &out
+        };
         struct child *c = child_run(uv_default_loop(), &o);
 
         child_cancel(c);
@@ -153,7 +161,9 @@ static void test_many_at_once(void **state) {
         struct outcome out[20] = { 0 };
 
         for (unsigned i = 0; i < ARRAY_LEN(out); i++)
-                child_run(uv_default_loop(), &(struct child_options){ .argv = SH("exit 7"), .timeout_ms = 20000, .done = on_done, .u = &out[i] });
+                child_run(uv_default_loop(),
+                          &(struct child_options){
+                                  .argv = SH("exit 7"), .timeout_ms = 20000, .done = on_done, .u = &out[i] });
         uv_run(uv_default_loop(), UV_RUN_DEFAULT);
         for (unsigned i = 0; i < ARRAY_LEN(out); i++) {
                 assert_int_equal(out[i].calls, 1);
@@ -162,7 +172,8 @@ static void test_many_at_once(void **state) {
 }
 
 static void test_signal_state_of_the_child(void **state) {
-        /* The first two real-time signals are libc's own: whoever started the tests decides about them, and nobody can reset them. */
+        /* The first two real-time signals are libc's own: whoever started the tests decides about them, and
+         * nobody can reset them. */
         const unsigned long long libc_own = 3ULL << 31;
         unsigned long long blocked, ignored;
         char input[16];
@@ -170,7 +181,8 @@ static void test_signal_state_of_the_child(void **state) {
 
         /* What the parent blocks or ignores is not inherited. */
         signal(SIGPIPE, SIG_IGN);
-        o = run((struct child_options){ .argv = SH("grep -E 'SigBlk|SigIgn' /proc/self/status; readlink /proc/self/fd/0") });
+        o = run((struct child_options){
+                .argv = SH("grep -E 'SigBlk|SigIgn' /proc/self/status; readlink /proc/self/fd/0") });
         assert_int_equal(sscanf(o.out, "SigBlk: %llx SigIgn: %llx %15s", &blocked, &ignored, input), 3);
         assert_int_equal(blocked, 0);
         assert_int_equal(ignored & ~libc_own, 0);

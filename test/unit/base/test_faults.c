@@ -1,4 +1,5 @@
-/* Each system call on the way fails once: what held a resource gives it back, and the error says what it was about. */
+/* Each system call on the way fails once: what held a resource gives it back, and the error says what it was
+ * about. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -50,8 +51,11 @@ static void old_or_new(void *u, const char *call, bool worked) {
 
 static void replaced_file_is_the_old_or_the_new_one(void **state) {
         /* The name is free in any case: what stood there would be another process's of this number. */
-        const struct faults f = { .op = replace, .check = old_or_new, .names = dir, .dir = dir, .survives = "unlink " };
-        assert_in_range(faults_each(&f), 7, 20); /* unlink, create, chmod, write, sync, rename, open and sync the folder */
+        const struct faults f = {
+                .op = replace, .check = old_or_new, .names = dir, .dir = dir, .survives = "unlink "
+        };
+        assert_in_range(faults_each(&f), 7,
+                        20); /* unlink, create, chmod, write, sync, rename, open and sync the folder */
 }
 
 static int read_it(void *u, struct err *e) {
@@ -76,7 +80,9 @@ static void remove_folders(void *u, const char *call, bool worked) {
 }
 
 static void folder_that_cannot_be_made_is_named(void **state) {
-        assert_in_range(faults_each(&(struct faults){ .op = make_folders, .check = remove_folders, .names = "/tmp" }), 3, 20);
+        assert_in_range(
+                faults_each(&(struct faults){ .op = make_folders, .check = remove_folders, .names = "/tmp" }),
+                3, 20);
 }
 
 /* ---- handles of the loop ---- */
@@ -105,15 +111,20 @@ static void on_child(void *u, const struct child_result *r) {
 
 static int run_child(void *u, struct err *e) {
         *e = (struct err){ 0 };
-        child_run(&loop,
-                  &(struct child_options){ .argv = (const char *const[]){ "true", NULL }, .timeout_ms = 5000, .done = on_child, .u = e });
+        child_run(&loop, &(struct child_options){ .argv = (const char *const[]){ "true", NULL },
+                                                  .timeout_ms = 5000,
+                                                  .done = on_child,
+                                                  .u = e });
         uv_run(&loop, UV_RUN_DEFAULT);
         return e->kind ? -1 : 0;
 }
 
-/* Reads: of the pipe that tells of a failed exec, and of the output; both ends then look like the end of the text. */
+/* Reads: of the pipe that tells of a failed exec, and of the output; both ends then look like the end of the
+ * text. */
 static void child_that_cannot_be_started_is_named(void **state) {
-        assert_in_range(faults_each(&(struct faults){ .op = run_child, .names = "true", .survives = "read " }), 6, 30);
+        assert_in_range(
+                faults_each(&(struct faults){ .op = run_child, .names = "true", .survives = "read " }), 6,
+                30);
 }
 
 static int on_request(void *u, const char *request, struct buf *out, const char **ret_content_type) {
@@ -134,7 +145,9 @@ static void http_server_that_cannot_listen_names_its_address(void **state) {
         static char all[] = ":0", one[] = "127.0.0.1:0";
         /* Only a caller who let the kernel choose the port needs to be told it. */
         const struct faults f = { .op = serve, .names = "':0'", .survives = "getsockname ", .u = all };
-        const struct faults g = { .op = serve, .names = "'127.0.0.1:0'", .survives = "getsockname ", .u = one };
+        const struct faults g = {
+                .op = serve, .names = "'127.0.0.1:0'", .survives = "getsockname ", .u = one
+        };
         assert_in_range(faults_each(&f), 6, 30);
         assert_in_range(faults_each(&g), 6, 30);
 }
@@ -143,14 +156,18 @@ static void http_server_that_cannot_listen_names_its_address(void **state) {
 
 static void on_answer(void *u, const struct http_response *r) {
         struct err *e = u;
-        *e = r->transport ? *r->transport : (struct err){ .kind = r->status == 200 ? ERR_NONE : ERR_INTERNAL, .msg = "another status" };
+        *e = r->transport ? *r->transport
+                          : (struct err){ .kind = r->status == 200 ? ERR_NONE : ERR_INTERNAL,
+                                          .msg = "another status" };
         e->code = 1; /* answered */
 }
 
 static int request(void *u, struct err *e) {
         struct http_client *client = u;
         *e = (struct err){ 0 };
-        http_start(client, &(struct http_request){ .method = "GET", .path = "/", .timeout_ms = 5000, .done = on_answer, .u = e });
+        http_start(client,
+                   &(struct http_request){
+                           .method = "GET", .path = "/", .timeout_ms = 5000, .done = on_answer, .u = e });
         while (!e->code)
                 uv_run(&loop, UV_RUN_ONCE);
         return e->kind == ERR_NONE ? 0 : -1;
@@ -162,7 +179,8 @@ static void request_that_cannot_be_polled_fails_and_the_next_one_works(void **st
         struct err e;
         assert_int_equal(http_server_new(&loop, "127.0.0.1:0", on_request, NULL, &server, &e), 0);
         _cleanup_(freep) char *url = xasprintf("http://127.0.0.1:%d", http_server_port(server));
-        assert_int_equal(http_client_new(&loop, &(struct http_client_options){ .base_url = url }, &client, &e), 0);
+        assert_int_equal(
+                http_client_new(&loop, &(struct http_client_options){ .base_url = url }, &client, &e), 0);
         for (int i = 0; i < 2; i++) {
                 faults_at("uv_poll_init", 1);
                 assert_int_equal(request(client, &e), -1);

@@ -71,7 +71,8 @@ static void refuses_links_fifos_and_large_files(void **state) {
         (void)state;
         struct err e;
         int fd;
-        _cleanup_(freep) char *target = file_join(dir, "t"), *link = file_join(dir, "l"), *fifo = file_join(dir, "f"), *text = NULL;
+        _cleanup_(freep) char *target = file_join(dir, "t"), *link = file_join(dir, "l"),
+                              *fifo = file_join(dir, "f"), *text = NULL;
         assert_int_equal(file_replace(target, "0123456789", 10, 0600, &e), 0);
         assert_int_equal(symlink(target, link), 0);
         assert_int_equal(mkfifo(fifo, 0600), 0);

@@ -45,12 +45,14 @@ static int parse(const char *const *args) {
         e = (struct err){ 0 };
         return flags_parse(table, argc, argv, &rest, &help, &e);
 }
-#define PARSE(...) parse((const char *const[]){ __VA_ARGS__ __VA_OPT__(,) NULL })
+#define PARSE(...) parse((const char *const[]){ __VA_ARGS__ __VA_OPT__(, ) NULL })
 
 static int clear(void **state) {
         (void)state;
-        const char *names[] = { "NODE_NAME", "NVIDIA_DRIVER_ROOT",      "HOST_DRIVER_ROOT", "HEALTHCHECK_PORT",
-                                "LEASE",     "LEADER_ELECTION_ENABLED", "LABEL_IT",         "LOG_VERBOSITY" };
+        const char *names[] = {
+                "NODE_NAME", "NVIDIA_DRIVER_ROOT",      "HOST_DRIVER_ROOT", "HEALTHCHECK_PORT",
+                "LEASE",     "LEADER_ELECTION_ENABLED", "LABEL_IT",         "LOG_VERBOSITY"
+        };
         for (size_t i = 0; i < ARRAY_LEN(names); i++)
                 unsetenv(names[i]);
         while (n_kept)
@@ -60,8 +62,8 @@ static int clear(void **state) {
 
 static void forms_of_an_argument(void **state) {
         (void)state;
-        assert_int_equal(PARSE("--node-name", "n1", "--healthcheck-port=51515", "-v", "6", "--leader-election-enabled", "--label=false",
-                               "run", "--x"),
+        assert_int_equal(PARSE("--node-name", "n1", "--healthcheck-port=51515", "-v", "6",
+                               "--leader-election-enabled", "--label=false", "run", "--x"),
                          0);
         assert_string_equal(node, "n1");
         assert_int_equal(port, 51515);
@@ -116,7 +118,9 @@ static void durations(void **state) {
                 int64_t ms;
         } good[] = { { "15s", 15000 }, { "1m30s", 90000 },       { "250ms", 250 }, { "1.5h", 5400000 },
                      { "0", 0 },       { "2h45m0.5s", 9900500 }, { "-2s", -2000 }, { "1000us", 1 } };
-        static const char *const bad[] = { "", "15", "s", "1x", "1e3s", "infs", "0x10s", "--1s", "1.2.3s", "99999999999999999h", "1 s" };
+        static const char *const bad[] = { "",     "15",    "s",    "1x",     "1e3s",
+                                           "infs", "0x10s", "--1s", "1.2.3s", "99999999999999999h",
+                                           "1 s" };
         for (size_t i = 0; i < ARRAY_LEN(good); i++) {
                 assert_int_equal(PARSE("--node-name=n", "--lease", good[i].text), 0);
                 assert_int_equal(lease, good[i].ms);
@@ -151,7 +155,8 @@ static void help_needs_nothing_else(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(forms_of_an_argument, clear, clear),
-                cmocka_unit_test_setup_teardown(command_line_wins_over_environment_wins_over_default, clear, clear),
+                cmocka_unit_test_setup_teardown(command_line_wins_over_environment_wins_over_default, clear,
+                                                clear),
                 cmocka_unit_test_setup_teardown(second_variable_is_honoured, clear, clear),
                 cmocka_unit_test_setup_teardown(empty_number_in_the_environment_is_unset, clear, clear),
                 cmocka_unit_test_setup_teardown(durations, clear, clear),

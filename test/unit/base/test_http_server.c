@@ -88,7 +88,8 @@ static char *exchange(uv_loop_t *loop, int port, const char *request) {
 }
 
 static char *get(uv_loop_t *loop, int port, const char *path) {
-        _cleanup_(freep) char *request = xasprintf("GET %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", path);
+        _cleanup_(freep) char *request =
+                xasprintf("GET %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", path);
         return exchange(loop, port, request);
 }
 
@@ -146,12 +147,14 @@ static void test_methods(void **state) {
         unsigned calls = 0;
         struct http_server *s = begin(&loop, &calls);
         int port = http_server_port(s);
-        _cleanup_(freep) char *head = exchange(&loop, port, "HEAD /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        _cleanup_(freep) char *head =
+                exchange(&loop, port, "HEAD /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
         assert_non_null(strstr(head, "HTTP/1.1 200 OK\r\n"));
         assert_null(strstr(head, "\r\n\r\nok"));
         assert_int_equal(calls, 1);
-        _cleanup_(freep) char *post =
-                exchange(&loop, port, "POST /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nConnection: close\r\n\r\nabc");
+        _cleanup_(freep) char *post = exchange(
+                &loop, port,
+                "POST /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nConnection: close\r\n\r\nabc");
         assert_non_null(strstr(post, "HTTP/1.1 405 "));
         assert_non_null(strstr(post, "Allow: GET, HEAD\r\n"));
         _cleanup_(freep) char *junk = exchange(&loop, port, "\x16\x03\x01\x02 what is this\r\n\r\n");
@@ -167,7 +170,8 @@ static void test_many_at_once(void **state) {
         struct http_server *s = begin(&loop, &calls);
         struct client c[N];
         for (int i = 0; i < N; i++)
-                client_start(&loop, &c[i], http_server_port(s), "GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+                client_start(&loop, &c[i], http_server_port(s),
+                             "GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
         for (int i = 0; i < N; i++) {
                 _cleanup_(freep) char *r = client_wait(&loop, &c[i]);
                 assert_non_null(strstr(r, "200 OK"));
@@ -233,7 +237,8 @@ static void test_idle_connections_cost_nothing(void **state) {
 }
 
 static void test_endpoints(void **state) {
-        static const char *const good[] = { ":0", "127.0.0.1:0", "0.0.0.0:0", "localhost:0", "[::ffff:127.0.0.1]:0" };
+        static const char *const good[] = { ":0", "127.0.0.1:0", "0.0.0.0:0", "localhost:0",
+                                            "[::ffff:127.0.0.1]:0" };
         static const char *const bad[] = { "", "8080", ":", ":x", ":65536", ":-1", "127.0.0.1" };
         uv_loop_t loop;
         unsigned calls = 0;
@@ -263,10 +268,13 @@ static void test_endpoints(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_answers),      cmocka_unit_test(test_large_body),
-                cmocka_unit_test(test_methods),      cmocka_unit_test(test_many_at_once),
+                cmocka_unit_test(test_answers),
+                cmocka_unit_test(test_large_body),
+                cmocka_unit_test(test_methods),
+                cmocka_unit_test(test_many_at_once),
                 cmocka_unit_test(test_free_with_open_connection),
-                cmocka_unit_test(test_idle_connections_cost_nothing), cmocka_unit_test(test_endpoints),
+                cmocka_unit_test(test_idle_connections_cost_nothing),
+                cmocka_unit_test(test_endpoints),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,7 +31,8 @@ struct doc {
         struct item inner, *opt;
         int64_t when;
 };
-static const struct jd_field f_meta[] = { JD_STR(struct doc, "name", name), JD_TIME(struct doc, "when", when), JD_END };
+static const struct jd_field f_meta[] = { JD_STR(struct doc, "name", name), JD_TIME(struct doc, "when", when),
+                                          JD_END };
 static const struct jd_field f_doc[] = {
         JD_IN(struct doc, "metadata", f_meta),
         JD_LIST(struct doc, "items", items, struct item, f_item),
@@ -62,8 +63,10 @@ static void decodes_every_type(void **state) {
         _cleanup_(arena_freep) struct arena *a = arena_new(0);
         struct doc d;
         struct err e;
-        assert_int_equal(decode("{\"metadata\":{\"name\":\"x\",\"when\":\"2026-01-02T03:04:05.25+01:00\"},\"items\":[{\"request\":\"a\",\"n\":-3},"
-                                "{\"request\":\"b\",\"admin\":true}],\"tags\":[\"p\",\"q\"],\"labels\":{\"k\":\"v\"},\"raw\":{\"z\":1,\"a\":[null]},"
+        assert_int_equal(decode("{\"metadata\":{\"name\":\"x\",\"when\":\"2026-01-02T03:04:05.25+01:00\"},"
+                                "\"items\":[{\"request\":\"a\",\"n\":-3},"
+                                "{\"request\":\"b\",\"admin\":true}],\"tags\":[\"p\",\"q\"],\"labels\":{"
+                                "\"k\":\"v\"},\"raw\":{\"z\":1,\"a\":[null]},"
                                 "\"inner\":{\"request\":\"in\"},\"opt\":{\"request\":\"op\"},\"unknown\":7}",
                                 false, a, &d, &e),
                          0);
@@ -82,11 +85,13 @@ static void decodes_every_type(void **state) {
 
 static void names_the_place_of_an_error(void **state) {
         (void)state;
-        assert_fails("{\"items\":[{\"request\":\"a\"},{\"request\":5}]}", false, "items[1].request: not a string");
+        assert_fails("{\"items\":[{\"request\":\"a\"},{\"request\":5}]}", false,
+                     "items[1].request: not a string");
         assert_fails("{\"items\":[{}]}", false, "items[0].request: missing");
         assert_fails("{\"labels\":{\"k\":1}}", false, "labels.k: not a string");
         assert_fails("{\"inner\":{\"request\":\"a\",\"n\":1.5}}", false, "inner.n: not an integer");
-        assert_fails("{\"inner\":{\"request\":\"a\",\"n\":18446744073709551615}}", false, "inner.n: not an integer");
+        assert_fails("{\"inner\":{\"request\":\"a\",\"n\":18446744073709551615}}", false,
+                     "inner.n: not an integer");
         assert_fails("[]", false, "not an object");
         assert_fails("{\"metadata\":{\"when\":\"yesterday\"}}", false, "metadata.when: not a time");
 }
@@ -94,7 +99,8 @@ static void names_the_place_of_an_error(void **state) {
 static void strict_refuses_unknown_and_duplicate_fields(void **state) {
         (void)state;
         assert_fails("{\"foo\":1}", true, "strict decoding error: unknown field \"foo\"");
-        assert_fails("{\"inner\":{\"request\":\"a\",\"Request\":\"b\"}}", true, "strict decoding error: unknown field \"Request\"");
+        assert_fails("{\"inner\":{\"request\":\"a\",\"Request\":\"b\"}}", true,
+                     "strict decoding error: unknown field \"Request\"");
         assert_fails("{\"tags\":[],\"tags\":[]}", true, "strict decoding error: duplicate field \"tags\"");
 }
 
@@ -124,8 +130,10 @@ static void writes_what_go_writes(void **state) {
         jw_time(&w, "t", 1767319445);
         jw_time_micro(&w, "m", 1767319445000042);
         jw_end_obj(&w);
-        assert_string_equal(buf_str(&b), "{\"a\":\"\\u003c\\u0026\\u003e\\\"\\\\\\n\\u0001\\u2028\",\"l\":[-1,{},null],\"b\":true,\"r\":{\"x\":1},"
-                                         "\"t\":\"2026-01-02T02:04:05Z\",\"m\":\"2026-01-02T02:04:05.000042Z\"}");
+        assert_string_equal(buf_str(&b),
+                            "{\"a\":\"\\u003c\\u0026\\u003e\\\"\\\\\\n\\u0001\\u2028\",\"l\":[-1,{},null],"
+                            "\"b\":true,\"r\":{\"x\":1},"
+                            "\"t\":\"2026-01-02T02:04:05Z\",\"m\":\"2026-01-02T02:04:05.000042Z\"}");
         buf_done(&b);
 }
 

@@ -42,10 +42,9 @@ static void test_counter_and_gauge(void **state) {
         metric_set(g, 0.25, LABELS("x", "prepare"));
         metric_inc(g, -1, LABELS("x", "unprepare"));
         metric_inc(g, 0.5, LABELS("x", "prepare"));
-        assert_text(
-                m,
-                "# HELP a_total Things done.\n# TYPE a_total counter\na_total 3\n"
-                "# HELP b Size.\n# TYPE b gauge\nb{driver=\"x\",operation=\"prepare\"} 0.75\nb{driver=\"x\",operation=\"unprepare\"} -1\n");
+        assert_text(m, "# HELP a_total Things done.\n# TYPE a_total counter\na_total 3\n"
+                       "# HELP b Size.\n# TYPE b gauge\nb{driver=\"x\",operation=\"prepare\"} "
+                       "0.75\nb{driver=\"x\",operation=\"unprepare\"} -1\n");
         metric_forget(g, LABELS("x", "prepare"));
         metric_forget(g, LABELS("never", "there"));
         assert_text(m, "# HELP a_total Things done.\n# TYPE a_total counter\na_total 3\n"
@@ -56,7 +55,8 @@ static void test_counter_and_gauge(void **state) {
 static void test_histogram(void **state) {
         static const double buckets[] = { 0.05, 0.1, 12.8 };
         struct metrics *m = metrics_new();
-        struct metric *h = metric_add(m, METRIC_HISTOGRAM, "d_seconds", "Time.", LABELS("op"), buckets, ARRAY_LEN(buckets));
+        struct metric *h = metric_add(m, METRIC_HISTOGRAM, "d_seconds", "Time.", LABELS("op"), buckets,
+                                      ARRAY_LEN(buckets));
         metric_observe(h, 0.05, LABELS("p")); /* a bound belongs to its bucket */
         metric_observe(h, 0.06, LABELS("p"));
         metric_observe(h, 99, LABELS("p"));
@@ -69,7 +69,8 @@ static void test_histogram(void **state) {
 
 static void test_escapes(void **state) {
         struct metrics *m = metrics_new();
-        struct metric *g = metric_add(m, METRIC_GAUGE, "g", "A \\ and a \"quote\"\nhere", LABELS("l"), NULL, 0);
+        struct metric *g =
+                metric_add(m, METRIC_GAUGE, "g", "A \\ and a \"quote\"\nhere", LABELS("l"), NULL, 0);
         metric_set(g, 1, LABELS("a\\b\"c\nd"));
         metric_set(g, 2, LABELS("a\",l=\"b")); /* cannot pass for another series */
         metric_set(g, 3, LABELS(""));
@@ -82,8 +83,13 @@ static void test_numbers(void **state) {
         const struct {
                 double v;
                 const char *text;
-        } cases[] = { { 1e6, "x 1000000\n" }, { 1234567890123, "x 1234567890123\n" }, { 0.1, "x 0.1\n" }, { 1e300, "x 1e+300\n" },
-                      { (double)INFINITY, "x +Inf\n" }, { -(double)INFINITY, "x -Inf\n" }, { (double)NAN, "x NaN\n" } };
+        } cases[] = { { 1e6, "x 1000000\n" },
+                      { 1234567890123, "x 1234567890123\n" },
+                      { 0.1, "x 0.1\n" },
+                      { 1e300, "x 1e+300\n" },
+                      { (double)INFINITY, "x +Inf\n" },
+                      { -(double)INFINITY, "x -Inf\n" },
+                      { (double)NAN, "x NaN\n" } };
         struct metrics *m = metrics_new();
         struct metric *g = metric_add(m, METRIC_GAUGE, "x", "X.", NULL, NULL, 0);
         for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -108,7 +114,8 @@ static void test_process(void **state) {
         double now = (double)time(NULL), start = value_of(process, "process_start_time_seconds");
         assert_true(start <= now + 1 && start > now - 600);
         assert_true(value_of(process, "process_resident_memory_bytes") > 100000);
-        assert_true(value_of(process, "process_virtual_memory_bytes") > value_of(process, "process_resident_memory_bytes"));
+        assert_true(value_of(process, "process_virtual_memory_bytes") >
+                    value_of(process, "process_resident_memory_bytes"));
         assert_true(value_of(process, "process_cpu_seconds_total") >= 0);
         assert_true(value_of(process, "process_max_fds") > 0);
 
@@ -133,8 +140,9 @@ static void test_limit(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_counter_and_gauge), cmocka_unit_test(test_histogram), cmocka_unit_test(test_escapes),
-                cmocka_unit_test(test_numbers),           cmocka_unit_test(test_process),   cmocka_unit_test(test_limit),
+                cmocka_unit_test(test_counter_and_gauge), cmocka_unit_test(test_histogram),
+                cmocka_unit_test(test_escapes),           cmocka_unit_test(test_numbers),
+                cmocka_unit_test(test_process),           cmocka_unit_test(test_limit),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

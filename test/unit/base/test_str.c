@@ -45,11 +45,14 @@ static void names_that_kubernetes_accepts(void **state) {
         (void)state;
         memset(longest, 'a', 254);
         longest[253] = '\0';
-        assert_true(str_is_dns_subdomain("a") && str_is_dns_subdomain("0-a.b.c9") && str_is_dns_subdomain(longest));
-        assert_true(str_is_dns_label("a") && str_is_dns_label("kube-system") && str_is_dns_label(longest + 253 - 63));
+        assert_true(str_is_dns_subdomain("a") && str_is_dns_subdomain("0-a.b.c9") &&
+                    str_is_dns_subdomain(longest));
+        assert_true(str_is_dns_label("a") && str_is_dns_label("kube-system") &&
+                    str_is_dns_label(longest + 253 - 63));
         longest[253] = 'a';
         longest[254] = '\0';
-        assert_false(str_is_dns_subdomain(longest) || str_is_dns_label(longest + 254 - 64) || str_is_dns_label("a.b"));
+        assert_false(str_is_dns_subdomain(longest) || str_is_dns_label(longest + 254 - 64) ||
+                     str_is_dns_label("a.b"));
         static const char *const neither[] = { NULL, "",   "-a", "a-",   "A",    "a_b",      "a/b", "a b",
                                                ".",  ".a", "a.", "a..b", "a.-b", "\xc3\xa4", "a\n" };
         for (size_t i = 0; i < ARRAY_LEN(neither); i++)

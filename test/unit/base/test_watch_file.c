@@ -38,7 +38,8 @@ static void move_file(const char *from, const char *to) {
         assert_int_equal(rename(a, b), 0);
 }
 
-/* Runs the loop until what has happened so far is delivered: inotify delivers at once, the call back a turn later. */
+/* Runs the loop until what has happened so far is delivered: inotify delivers at once, the call back a turn
+ * later. */
 static void turns(void) {
         for (int i = 0; i < 5; i++)
                 uv_run(uv_default_loop(), UV_RUN_NOWAIT);

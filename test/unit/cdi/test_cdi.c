@@ -28,18 +28,22 @@ static int remove_dir(void **state) {
 }
 
 static const struct cdi_node channel0 = { "/dev/nvidia-caps-imex-channels/channel0", 234, 0, 0666 };
-static const struct cdi_device channel_device = { .name = CLAIM "-channel-0", .edits = { .nodes = &channel0, .n_nodes = 1 } };
+static const struct cdi_device channel_device = { .name = CLAIM "-channel-0",
+                                                  .edits = { .nodes = &channel0, .n_nodes = 1 } };
 static const struct cdi_spec channel_spec = { .kind = KIND, .devices = &channel_device, .n_devices = 1 };
 
 static void channel_claim_renders_as_the_reference(void **state) {
         (void)state;
         struct buf b = BUF_INIT(4096);
         cdi_render(&channel_spec, &b);
-        assert_string_equal(buf_str(&b),
-                            "{\"cdiVersion\":\"0.5.0\",\"kind\":\"k8s.compute-domain.nvidia.com/claim\",\"devices\":[{"
-                            "\"name\":\"11111111-2222-3333-4444-555555555555-channel-0\",\"containerEdits\":{\"deviceNodes\":[{"
-                            "\"path\":\"/dev/nvidia-caps-imex-channels/channel0\",\"hostPath\":\"/dev/nvidia-caps-imex-channels/channel0\","
-                            "\"type\":\"c\",\"major\":234,\"fileMode\":438}]}}]}\n");
+        assert_string_equal(
+                buf_str(&b),
+                "{\"cdiVersion\":\"0.5.0\",\"kind\":\"k8s.compute-domain.nvidia.com/claim\",\"devices\":[{"
+                "\"name\":\"11111111-2222-3333-4444-555555555555-channel-0\",\"containerEdits\":{"
+                "\"deviceNodes\":[{"
+                "\"path\":\"/dev/nvidia-caps-imex-channels/channel0\",\"hostPath\":\"/dev/"
+                "nvidia-caps-imex-channels/channel0\","
+                "\"type\":\"c\",\"major\":234,\"fileMode\":438}]}}]}\n");
         buf_done(&b);
 }
 
@@ -50,9 +54,13 @@ static void daemon_claim_renders_as_the_reference(void **state) {
                                     (const char *const[]){ "rw", "nosuid", "nodev", "bind", NULL } };
         struct cdi_device d = {
                 .name = "aaaaaaaa-2222-3333-4444-555555555555-daemon-0",
-                .edits = { .env = (const char *const[]){ "CLIQUE_ID=a.1", "COMPUTE_DOMAIN_UUID=u", "COMPUTE_DOMAIN_NAME=n",
+                .edits = { .env = (const char *const[]){ "CLIQUE_ID=a.1", "COMPUTE_DOMAIN_UUID=u",
+                                                         "COMPUTE_DOMAIN_NAME=n",
                                                          "COMPUTE_DOMAIN_NAMESPACE=ns", NULL },
-                           .nodes = &cap, .n_nodes = 1, .mounts = &domain, .n_mounts = 1 },
+                           .nodes = &cap,
+                           .n_nodes = 1,
+                           .mounts = &domain,
+                           .n_mounts = 1 },
         };
         struct cdi_spec s = { .kind = KIND, .devices = &d, .n_devices = 1 };
         struct buf b = BUF_INIT(4096);
@@ -61,10 +69,13 @@ static void daemon_claim_renders_as_the_reference(void **state) {
                 buf_str(&b),
                 "{\"cdiVersion\":\"0.5.0\",\"kind\":\"k8s.compute-domain.nvidia.com/claim\",\"devices\":[{"
                 "\"name\":\"aaaaaaaa-2222-3333-4444-555555555555-daemon-0\",\"containerEdits\":{"
-                "\"env\":[\"CLIQUE_ID=a.1\",\"COMPUTE_DOMAIN_UUID=u\",\"COMPUTE_DOMAIN_NAME=n\",\"COMPUTE_DOMAIN_NAMESPACE=ns\"],"
-                "\"deviceNodes\":[{\"path\":\"/dev/nvidia-caps/nvidia-cap5\",\"hostPath\":\"/dev/nvidia-caps/nvidia-cap5\","
+                "\"env\":[\"CLIQUE_ID=a.1\",\"COMPUTE_DOMAIN_UUID=u\",\"COMPUTE_DOMAIN_NAME=n\",\"COMPUTE_"
+                "DOMAIN_NAMESPACE=ns\"],"
+                "\"deviceNodes\":[{\"path\":\"/dev/nvidia-caps/nvidia-cap5\",\"hostPath\":\"/dev/nvidia-caps/"
+                "nvidia-cap5\","
                 "\"type\":\"c\",\"major\":236,\"minor\":5,\"fileMode\":256}],"
-                "\"mounts\":[{\"hostPath\":\"/var/lib/kubelet/plugins/compute-domain.nvidia.com/domains/u\",\"containerPath\":\"/imexd\","
+                "\"mounts\":[{\"hostPath\":\"/var/lib/kubelet/plugins/compute-domain.nvidia.com/domains/"
+                "u\",\"containerPath\":\"/imexd\","
                 "\"options\":[\"rw\",\"nosuid\",\"nodev\",\"bind\"]}]}}]}\n");
         buf_done(&b);
 }
@@ -89,7 +100,8 @@ static void file_has_the_reference_name_and_mode(void **state) {
         struct stat st;
         _cleanup_(freep) char *root = xasprintf("%s/cdi", dir);
         _cleanup_(freep) char *path = cdi_path(root, KIND, CLAIM);
-        _cleanup_(freep) char *want = xasprintf("%s/k8s.compute-domain.nvidia.com-claim_" CLAIM ".yaml", root);
+        _cleanup_(freep) char *want =
+                xasprintf("%s/k8s.compute-domain.nvidia.com-claim_" CLAIM ".yaml", root);
         assert_string_equal(path, want);
         assert_int_equal(cdi_write(root, CLAIM, &channel_spec, &e), 0);
         assert_int_equal(stat(path, &st), 0);
@@ -111,8 +123,10 @@ static void list_finds_its_own_kind_only(void **state) {
         (void)state;
         struct err e;
         struct buf ids = BUF_INIT(1024);
-        static const char *const names[] = { "k8s.compute-domain.nvidia.com-claim_a.yaml", "k8s.compute-domain.nvidia.com-device_base.yaml",
-                                             "k8s.gpu.nvidia.com-claim_b.yaml", ".k8s.compute-domain.nvidia.com-claim_a.yaml.tmp.1.1",
+        static const char *const names[] = { "k8s.compute-domain.nvidia.com-claim_a.yaml",
+                                             "k8s.compute-domain.nvidia.com-device_base.yaml",
+                                             "k8s.gpu.nvidia.com-claim_b.yaml",
+                                             ".k8s.compute-domain.nvidia.com-claim_a.yaml.tmp.1.1",
                                              "k8s.compute-domain.nvidia.com-claim_.yaml" };
         assert_int_equal(cdi_list("/tmp/there/is/no/such/folder", KIND, collect, &ids, &e), 0);
         for (size_t i = 0; i < ARRAY_LEN(names); i++) {
@@ -152,20 +166,29 @@ static void validation_names_the_culprit(void **state) {
                 { { .kind = "1v/c", .devices = &channel_device, .n_devices = 1 }, "1v/c" },
                 { { .kind = KIND }, "no device" },
                 { { .kind = KIND, .devices = &(struct cdi_device){ .name = "a b" }, .n_devices = 1 }, "a b" },
-                { { .kind = KIND, .devices = (struct cdi_device[]){ { .name = "x" }, { .name = "x" } }, .n_devices = 2 }, "twice" },
                 { { .kind = KIND,
-                    .devices = &(struct cdi_device){ .name = "x", .edits = { .nodes = &relative, .n_nodes = 1 } },
+                    .devices = (struct cdi_device[]){ { .name = "x" }, { .name = "x" } },
+                    .n_devices = 2 },
+                  "twice" },
+                { { .kind = KIND,
+                    .devices = &(struct cdi_device){ .name = "x",
+                                                     .edits = { .nodes = &relative, .n_nodes = 1 } },
                     .n_devices = 1 },
                   "dev/x" },
                 { { .kind = KIND,
-                    .devices = &(struct cdi_device){ .name = "x", .edits = { .nodes = &no_major, .n_nodes = 1 } },
+                    .devices = &(struct cdi_device){ .name = "x",
+                                                     .edits = { .nodes = &no_major, .n_nodes = 1 } },
                     .n_devices = 1 },
                   "major" },
                 { { .kind = KIND,
-                    .devices = &(struct cdi_device){ .name = "x", .edits = { .mounts = &mount, .n_mounts = 1 } },
+                    .devices =
+                            &(struct cdi_device){ .name = "x", .edits = { .mounts = &mount, .n_mounts = 1 } },
                     .n_devices = 1 },
                   "'b'" },
-                { { .kind = KIND, .devices = &channel_device, .n_devices = 1, .common = { .env = (const char *const[]){ "=v", NULL } } },
+                { { .kind = KIND,
+                    .devices = &channel_device,
+                    .n_devices = 1,
+                    .common = { .env = (const char *const[]){ "=v", NULL } } },
                   "=v" },
         };
         for (size_t i = 0; i < ARRAY_LEN(bad); i++) {

@@ -76,7 +76,8 @@ static void the_mode_comes_from_gates_and_words(void **state) {
         } cases[] = {
                 { NULL, NULL, MODE_DRIVER_MANAGED, false },
                 { "HostManagedIMEX=true", NULL, MODE_HOST_MANAGED, false },
-                { "HostManagedIMEX=true,", "driverManaged", MODE_HOST_MANAGED, false }, /* as the chart sends it */
+                { "HostManagedIMEX=true,", "driverManaged", MODE_HOST_MANAGED,
+                  false }, /* as the chart sends it */
                 { "HostManagedIMEXDaemon=true", "hostManaged", MODE_HOST_MANAGED, true },
         };
         for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -92,7 +93,8 @@ static void the_mode_comes_from_gates_and_words(void **state) {
                 assert_string_equal(c.mode->name, cases[i].want);
                 assert_int_equal(c.mode->single_template, cases[i].single_template);
                 /* What is logged and handed on is what holds, not what was said. */
-                assert_int_equal(strstr(c.gates_text, "IMEXDaemonsWithDNSNames=true") != NULL, c.mode->daemons);
+                assert_int_equal(strstr(c.gates_text, "IMEXDaemonsWithDNSNames=true") != NULL,
+                                 c.mode->daemons);
                 config_done(&c);
         }
 }
@@ -108,8 +110,10 @@ static void what_cannot_work_is_refused_in_words(void **state) {
                 { "IMEX_MODE", "somebody", "neither driverManaged nor hostManaged" },
                 { "IMEX_ISOLATION", "channel", "channel is not offered" },
                 { "IMEX_ISOLATION", "wall", "neither domain nor channel" },
-                { "FEATURE_GATES", "IMEXDaemonsWithDNSNames=false", "ComputeDomainCliques requires feature gate IMEXDaemonsWithDNSNames" },
-                { "FEATURE_GATES", "IMEXDaemonsWithDNSNames=false,HostManagedIMEX=false", "ComputeDomainCliques requires" },
+                { "FEATURE_GATES", "IMEXDaemonsWithDNSNames=false",
+                  "ComputeDomainCliques requires feature gate IMEXDaemonsWithDNSNames" },
+                { "FEATURE_GATES", "IMEXDaemonsWithDNSNames=false,HostManagedIMEX=false",
+                  "ComputeDomainCliques requires" },
                 { "FEATURE_GATES", "Warp=true", "unrecognized feature gate: Warp" },
                 { "CD_DAEMON_RESOURCES", "{\"requests\":", "not JSON" },
                 { "CD_DAEMON_RESOURCES", "{\"cpu\":1}", "unknown field \"cpu\"" },
@@ -125,7 +129,8 @@ static void what_cannot_work_is_refused_in_words(void **state) {
                 else
                         unsetenv(cases[i].name);
                 if (load(&c, &e) == 0 || !strstr(e.msg, cases[i].want))
-                        fail_msg("%s=%s: '%s'", cases[i].name, cases[i].value ? cases[i].value : "(unset)", e.msg);
+                        fail_msg("%s=%s: '%s'", cases[i].name, cases[i].value ? cases[i].value : "(unset)",
+                                 e.msg);
                 config_done(&c);
         }
 }

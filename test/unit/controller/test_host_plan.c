@@ -1,7 +1,9 @@
 #include "world.h"
 
 #define SPEC "{'channel':{'resourceClaimTemplate':{'name':'tpl'}}}"
-#define SPEC_OF(num_nodes, mode) "{'numNodes':" num_nodes ",'channel':{'resourceClaimTemplate':{'name':'tpl'},'allocationMode':'" mode "'}}"
+#define SPEC_OF(num_nodes, mode)                                                                             \
+        "{'numNodes':" num_nodes                                                                             \
+        ",'channel':{'resourceClaimTemplate':{'name':'tpl'},'allocationMode':'" mode "'}}"
 #define GATE "HostManagedIMEX=true"
 
 static int setup_driver(void **state) {
@@ -74,12 +76,14 @@ static void controller_delete_path_deletes_only_the_workload_rct_then_rct_and_cd
         world_perform(w, &p->actions[0]);
         p = world_plan(w, a);
         assert_int_equal(p->n_actions, 1);
-        assert_non_null(strstr(world_action(p, KUBE_MERGE_PATCH, &kube_resource_claim_templates)->body.p, "\"finalizers\":[]"));
+        assert_non_null(strstr(world_action(p, KUBE_MERGE_PATCH, &kube_resource_claim_templates)->body.p,
+                               "\"finalizers\":[]"));
         world_perform(w, &p->actions[0]);
         assert_null(the_template(w)); /* asserted gone before the finalizer goes */
         p = world_plan(w, a);
         assert_int_equal(p->n_actions, 1);
-        assert_non_null(strstr(world_action(p, KUBE_MERGE_PATCH, &kube_compute_domains)->body.p, "\"finalizers\":[]"));
+        assert_non_null(strstr(world_action(p, KUBE_MERGE_PATCH, &kube_compute_domains)->body.p,
+                               "\"finalizers\":[]"));
         world_perform(w, &p->actions[0]);
         assert_int_equal(world_count(w), 0);
         assert_true(world_plan(w, a)->nothing_left);
@@ -113,7 +117,8 @@ static void nonzero_num_nodes_is_silently_ignored_never_rejected(void **state) {
 static void the_template_says_what_the_mode_wants(void **state) {
         static const struct {
                 const char *gates, *mode, *want;
-        } rows[] = { { GATE, NULL, "\"allocationMode\":\"All\"" }, /* Prepare refuses it, in words that the user sees */
+        } rows[] = { { GATE, NULL,
+                       "\"allocationMode\":\"All\"" }, /* Prepare refuses it, in words that the user sees */
                      { "HostManagedIMEXDaemon=true", "hostManaged", "\"allocationMode\":\"Single\"" } };
         for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
                 struct world w;
@@ -130,7 +135,8 @@ static void ready_means_that_the_template_is_there(void **state) {
         struct world *w = *state;
         struct arena *a = arena_new(4096);
         world_put(w, &kube_resource_claim_templates, WORLD_USER_NS, "tpl",
-                  "{'metadata':{'name':'tpl','namespace':'" WORLD_USER_NS "'},'spec':{'spec':{'devices':{'requests':[{'name':'gpu'}]}}}}");
+                  "{'metadata':{'name':'tpl','namespace':'" WORLD_USER_NS
+                  "'},'spec':{'spec':{'devices':{'requests':[{'name':'gpu'}]}}}}");
         world_create_cd(w, SPEC);
         assert_int_equal(world_settle(w, false), -1); /* only the server knows when the name is free */
         assert_string_equal(world_cd(w, a)->status, "NotReady");
@@ -141,7 +147,8 @@ static void ready_means_that_the_template_is_there(void **state) {
         world_vanish(the_template(w)); /* by force */
         struct plan *p = world_plan(w, a);
         assert_non_null(world_action(p, KUBE_CREATE, &kube_resource_claim_templates));
-        assert_non_null(strstr(world_action(p, KUBE_MERGE_PATCH, &kube_compute_domains)->body.p, "TemplateMissing"));
+        assert_non_null(
+                strstr(world_action(p, KUBE_MERGE_PATCH, &kube_compute_domains)->body.p, "TemplateMissing"));
         assert_true(world_settle(w, false) >= 0);
         assert_string_equal(world_cd(w, a)->status, "Ready");
         arena_free(a);
@@ -195,7 +202,9 @@ static void host_imex_health_is_told_and_changes_nothing_else(void **state) {
         const struct cd_condition *c = world_condition(w, a, "HostIMEXHealthy");
         assert_string_equal(c->status, "False");
         assert_string_equal(c->reason, "HostIMEXDown");
-        assert_string_equal(c->message, "node-a is DOWN: nvidia-imex does not answer; node-b is DEGRADED: node-c is not connected");
+        assert_string_equal(
+                c->message,
+                "node-a is DOWN: nvidia-imex does not answer; node-b is DEGRADED: node-c is not connected");
         assert_string_equal(world_cd(w, a)->status, "Ready");
         assert_string_equal(world_condition(w, a, "Ready")->status, "True");
         put_host(w, 0, HOST_UP, NULL);
@@ -212,7 +221,8 @@ static void host_imex_recovery_is_told_also_when_nobody_knew_in_between(void **s
         world_create_cd(w, SPEC);
         world_settle(w, false);
         put_host(w, 0, HOST_UP, NULL);
-        assert_int_equal(world_plan(w, a)->n_events, 0); /* the first pod finds it healthy, which is no news */
+        assert_int_equal(world_plan(w, a)->n_events,
+                         0); /* the first pod finds it healthy, which is no news */
         world_settle(w, false);
         put_host(w, 0, HOST_DOWN, "nvidia-imex does not answer");
         world_settle(w, false);
@@ -266,7 +276,8 @@ static void to_host_managed_with_a_live_domain(void **state) {
         assert_string_equal(world_cd(w, a)->mode, "driverManaged");
         int pods = w->pods_made;
         world_set_mode(w, GATE, NULL);
-        expect_other_mode(w, "Formed in IMEX mode driverManaged", "hostManaged now (feature gate HostManagedIMEX=true)");
+        expect_other_mode(w, "Formed in IMEX mode driverManaged",
+                          "hostManaged now (feature gate HostManagedIMEX=true)");
         assert_true(w->nodes[0].labelled && w->nodes[0].has_pod); /* what runs goes on */
         assert_int_equal(world_cd(w, a)->n_nodes, 2);
         put_host(w, 2, HOST_UP, NULL);
@@ -312,7 +323,8 @@ static void back_in_its_own_mode_a_domain_goes_on(void **state) {
 
 /* As the Go driver leaves it. */
 static void drop_recorded_mode(struct world *w) {
-        memcpy(strstr(world_find(w, &kube_compute_domains, WORLD_USER_NS, "cd")->json, CD_ANNOTATION_MODE), "example.com/", 12);
+        memcpy(strstr(world_find(w, &kube_compute_domains, WORLD_USER_NS, "cd")->json, CD_ANNOTATION_MODE),
+               "example.com/", 12);
 }
 
 static void vanish_templates(struct world *w) {
@@ -368,7 +380,8 @@ static void a_domain_of_hosts_without_a_recorded_mode(void **state) {
         arena_free(a);
 }
 
-/* kubectl get -o yaml | kubectl apply -f -, in either mode: annotations and finalizers come along, status and UID do not. */
+/* kubectl get -o yaml | kubectl apply -f -, in either mode: annotations and finalizers come along, status and
+ * UID do not. */
 static void a_domain_made_of_an_exported_manifest_is_new(void **state) {
         static const struct {
                 const char *gates, *was, *is, *head;
@@ -384,8 +397,8 @@ static void a_domain_made_of_an_exported_manifest_is_new(void **state) {
                 world_init(&w);
                 world_set_mode(&w, rows[i].gates, NULL);
                 buf_addf(&b,
-                         "{'metadata':{'name':'cd','namespace':'" WORLD_USER_NS "','uid':'" UID_A "',%s'annotations':{'" CD_ANNOTATION_MODE
-                         "':'%s'}},'spec':" SPEC "}",
+                         "{'metadata':{'name':'cd','namespace':'" WORLD_USER_NS "','uid':'" UID_A
+                         "',%s'annotations':{'" CD_ANNOTATION_MODE "':'%s'}},'spec':" SPEC "}",
                          rows[i].head, rows[i].was);
                 world_put(&w, &kube_compute_domains, WORLD_USER_NS, "cd", buf_str(&b));
                 buf_done(&b);
@@ -410,7 +423,8 @@ static void remains_of_a_driver_managed_domain_are_swept(void **state) {
         assert_int_equal(world_count(w), 0);
 }
 
-/* Whatever happens to a domain, in whichever mode, with writes lost: it can be deleted, and nothing is left. */
+/* Whatever happens to a domain, in whichever mode, with writes lost: it can be deleted, and nothing is left.
+ */
 static void through_all_modes_nothing_is_left(void **state) {
         static const struct {
                 const char *gates, *mode;

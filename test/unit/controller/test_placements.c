@@ -8,13 +8,19 @@ static const struct claim *claim(struct arena *a, const char *uid, const char *n
         if (!node)
                 return c;
         c->results = arena_alloc(a, sizeof *c->results);
-        c->results[0] = (struct claim_result){ .request = "channel", .driver = CD_DRIVER, .pool = node, .device = "channel-0" };
+        c->results[0] = (struct claim_result){
+                .request = "channel", .driver = CD_DRIVER, .pool = node, .device = "channel-0"
+        };
         c->n_results = 1;
         c->configs = arena_alloc(a, sizeof *c->configs);
         struct buf b = BUF_INIT(1024);
-        buf_addf(&b, "{\"apiVersion\":\"" CD_API_VERSION "\",\"kind\":\"ComputeDomainChannelConfig\",\"domainID\":\"%s\"}", domain);
-        c->configs[0] =
-                (struct claim_config){ .source = "FromClaim", .driver = CD_DRIVER, .parameters = { arena_strndup(a, b.p, b.n), b.n } };
+        buf_addf(&b,
+                 "{\"apiVersion\":\"" CD_API_VERSION
+                 "\",\"kind\":\"ComputeDomainChannelConfig\",\"domainID\":\"%s\"}",
+                 domain);
+        c->configs[0] = (struct claim_config){ .source = "FromClaim",
+                                               .driver = CD_DRIVER,
+                                               .parameters = { arena_strndup(a, b.p, b.n), b.n } };
         c->n_configs = 1;
         buf_done(&b);
         return c;
@@ -42,7 +48,8 @@ static void a_claim_comes_moves_and_goes(void **state) {
         struct arena *a = arena_new(4096);
         struct placements *p = placements_new();
         struct placement was, is;
-        const struct claim *none = claim(a, "1", NULL, NULL), *here = claim(a, "1", "n1", UID_A), *there = claim(a, "1", "n2", UID_A);
+        const struct claim *none = claim(a, "1", NULL, NULL), *here = claim(a, "1", "n1", UID_A),
+                           *there = claim(a, "1", "n2", UID_A);
         assert_false(placements_update(p, NULL, none, &was, &is)); /* not allocated */
         assert_true(placements_update(p, none, here, &was, &is));
         assert_null(was.node);
@@ -77,15 +84,19 @@ static void a_recreated_claim_replaces_the_old_one(void **state) {
 }
 
 static void counts_stay_right_through_anything(void **state) {
-        static const char *const nodes[] = { NULL, "n1", "n2", "n3" }, *const domains[] = { UID_A, UID_B, "no-uid" },
-                                 *const uids[] = { "1", "2", "3", "4", "5", "6" };
+        static const char *const nodes[] = { NULL, "n1", "n2", "n3" },
+                                 *const domains[] = { UID_A, UID_B, "no-uid" }, *const uids[] = { "1", "2",
+                                                                                                  "3", "4",
+                                                                                                  "5", "6" };
         struct arena *a = arena_new(1 << 16);
         struct placements *p = placements_new();
         const struct claim *now[ARRAY_LEN(uids)] = { NULL };
         for (int step = 0; step < 20000; step++) {
                 struct placement was, is;
                 size_t i = fake_random(ARRAY_LEN(uids)), want_domain = 0, want_node = 0;
-                const struct claim *next = fake_random(4) ? claim(a, uids[i], nodes[fake_random(4)], domains[fake_random(3)]) : NULL;
+                const struct claim *next =
+                        fake_random(4) ? claim(a, uids[i], nodes[fake_random(4)], domains[fake_random(3)])
+                                       : NULL;
                 if (now[i] || next)
                         placements_update(p, now[i], next, &was, &is);
                 now[i] = next;

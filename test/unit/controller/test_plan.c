@@ -23,7 +23,8 @@ static void a_new_domain_gets_all_in_one_pass(void **state) {
         struct arena *a = arena_new(4096);
         world_create_cd(w, SPEC);
         struct plan *p = world_plan(w, a);
-        assert_non_null(strstr(world_action(p, KUBE_MERGE_PATCH, &kube_compute_domains)->body.p, "\"finalizers\":[\"" CD_FINALIZER "\"]"));
+        assert_non_null(strstr(world_action(p, KUBE_MERGE_PATCH, &kube_compute_domains)->body.p,
+                               "\"finalizers\":[\"" CD_FINALIZER "\"]"));
         assert_string_equal(world_action(p, KUBE_APPLY, &kube_daemonsets)->name, DAEMON_NAME);
         assert_string_equal(world_action(p, KUBE_APPLY, &kube_resource_claim_templates)->name, DAEMON_NAME);
         assert_string_equal(world_action(p, KUBE_CREATE, &kube_resource_claim_templates)->name, "tpl");
@@ -96,14 +97,17 @@ static void deletion_waits_for_daemons_but_not_for_ever(void **state) {
 static void deletion_works_when_objects_are_missing(void **state) {
         struct world *w = *state;
         for (unsigned mask = 0; mask < 16; mask++) {
-                static const struct kube_resource *const kinds[] = { &kube_daemonsets, &kube_resource_claim_templates,
-                                                                     &kube_resource_claim_templates, &kube_cliques };
+                static const struct kube_resource *const kinds[] = { &kube_daemonsets,
+                                                                     &kube_resource_claim_templates,
+                                                                     &kube_resource_claim_templates,
+                                                                     &kube_cliques };
                 world_create_cd(w, SPEC);
                 w->nodes[0].wanted = true;
                 assert_true(world_settle(w, false) >= 0);
                 for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
                         if (mask & 1U << i)
-                                world_vanish(world_find(w, kinds[i], i == 2 ? WORLD_USER_NS : WORLD_NS, NULL));
+                                world_vanish(
+                                        world_find(w, kinds[i], i == 2 ? WORLD_USER_NS : WORLD_NS, NULL));
                 world_delete(w, world_find(w, &kube_compute_domains, WORLD_USER_NS, "cd"));
                 if (world_settle(w, false) < 0)
                         fail_msg("mask %u does not settle", mask);
@@ -116,7 +120,8 @@ static void objects_of_a_domain_that_is_no_more_are_swept(void **state) {
         world_create_cd(w, SPEC);
         w->nodes[0].wanted = true;
         world_settle(w, false);
-        world_vanish(world_find(w, &kube_compute_domains, WORLD_USER_NS, "cd")); /* somebody took the finalizer off by hand */
+        world_vanish(world_find(w, &kube_compute_domains, WORLD_USER_NS,
+                                "cd")); /* somebody took the finalizer off by hand */
         assert_true(world_settle(w, false) >= 0);
         assert_int_equal(world_count(w), 0);
 }
@@ -125,12 +130,15 @@ static void a_domain_without_spec_says_so_and_can_be_deleted(void **state) {
         struct world *w = *state;
         struct arena *a = arena_new(4096);
         world_put(w, &kube_compute_domains, WORLD_USER_NS, "cd",
-                  "{'metadata':{'name':'cd','namespace':'" WORLD_USER_NS "','uid':'" UID_A "','finalizers':['" CD_FINALIZER "']}}");
+                  "{'metadata':{'name':'cd','namespace':'" WORLD_USER_NS "','uid':'" UID_A
+                  "','finalizers':['" CD_FINALIZER "']}}");
         assert_true(world_settle(w, false) >= 0);
         assert_string_equal(world_condition(w, a, "Ready")->reason, "InvalidSpec");
         assert_int_equal(world_count(w), 1);
         world_delete(w, world_find(w, &kube_compute_domains, WORLD_USER_NS, "cd"));
-        assert_non_null(strstr(world_action(world_plan(w, a), KUBE_MERGE_PATCH, &kube_compute_domains)->body.p, "\"spec\":{\"channel\""));
+        assert_non_null(
+                strstr(world_action(world_plan(w, a), KUBE_MERGE_PATCH, &kube_compute_domains)->body.p,
+                       "\"spec\":{\"channel\""));
         assert_true(world_settle(w, false) >= 0);
         assert_int_equal(world_count(w), 0);
         arena_free(a);
@@ -141,14 +149,16 @@ static void a_domain_without_spec_says_so_and_can_be_deleted(void **state) {
 static void a_taken_template_name_is_reported_and_not_taken_over(void **state) {
         struct world *w = *state;
         struct arena *a = arena_new(4096);
-        const char *theirs =
-                "{'metadata':{'name':'tpl','namespace':'" WORLD_USER_NS "'},'spec':{'spec':{'devices':{'requests':[{'name':'gpu'}]}}}}";
+        const char *theirs = "{'metadata':{'name':'tpl','namespace':'" WORLD_USER_NS
+                             "'},'spec':{'spec':{'devices':{'requests':[{'name':'gpu'}]}}}}";
         world_put(w, &kube_resource_claim_templates, WORLD_USER_NS, "tpl", theirs);
         world_create_cd(w, SPEC);
-        assert_int_equal(world_settle(w, false), -1); /* it keeps trying: only the server knows when the name is free */
+        assert_int_equal(world_settle(w, false),
+                         -1); /* it keeps trying: only the server knows when the name is free */
         assert_string_equal(world_condition(w, a, "Ready")->reason, "TemplateNameTaken");
         assert_string_equal(world_cd(w, a)->status, "NotReady");
-        assert_null(strstr(world_find(w, &kube_resource_claim_templates, WORLD_USER_NS, "tpl")->json, CD_LABEL));
+        assert_null(
+                strstr(world_find(w, &kube_resource_claim_templates, WORLD_USER_NS, "tpl")->json, CD_LABEL));
         world_delete(w, world_find(w, &kube_resource_claim_templates, WORLD_USER_NS, "tpl"));
         assert_true(world_settle(w, false) >= 0);
         assert_string_equal(world_cd(w, a)->status, "Ready");
@@ -163,8 +173,8 @@ static void our_template_without_its_label_is_taken_back(void **state) {
         char *label = strstr(o->json, CD_LABEL "\"");
         label[0] = 'x';
         assert_true(world_settle(w, false) >= 0);
-        assert_non_null(
-                strstr(world_find(w, &kube_resource_claim_templates, WORLD_USER_NS, "tpl")->json, "\"" CD_LABEL "\":\"" UID_A "\""));
+        assert_non_null(strstr(world_find(w, &kube_resource_claim_templates, WORLD_USER_NS, "tpl")->json,
+                               "\"" CD_LABEL "\":\"" UID_A "\""));
 }
 
 static void drift_is_repaired(void **state) {
@@ -182,8 +192,10 @@ static void drift_is_repaired(void **state) {
         world_delete(w, world_find(w, &kube_daemonsets, WORLD_NS, DAEMON_NAME)); /* deleted by hand */
         world_delete(w, world_find(w, &kube_resource_claim_templates, WORLD_USER_NS, "tpl"));
         assert_true(world_settle(w, false) >= 0);
-        assert_null(strstr(world_find(w, &kube_daemonsets, WORLD_NS, DAEMON_NAME)->json, "deletionTimestamp"));
-        assert_null(strstr(world_find(w, &kube_resource_claim_templates, WORLD_USER_NS, "tpl")->json, "deletionTimestamp"));
+        assert_null(
+                strstr(world_find(w, &kube_daemonsets, WORLD_NS, DAEMON_NAME)->json, "deletionTimestamp"));
+        assert_null(strstr(world_find(w, &kube_resource_claim_templates, WORLD_USER_NS, "tpl")->json,
+                           "deletionTimestamp"));
         arena_free(a);
 }
 
@@ -197,7 +209,8 @@ static void what_all_daemons_must_share_does_not_change_under_them(void **state)
         w->settings.gates = "IMEXDaemonsWithDNSNames=false,";
         w->settings.image = "image:2";
         world_settle(w, false);
-        const struct daemonset *d = fake_set_json(a, "%s", world_find(w, &kube_daemonsets, WORLD_NS, DAEMON_NAME)->json);
+        const struct daemonset *d =
+                fake_set_json(a, "%s", world_find(w, &kube_daemonsets, WORLD_NS, DAEMON_NAME)->json);
         assert_string_equal(daemonset_env(d, "MAX_NODES_PER_IMEX_DOMAIN"), "4");
         assert_string_equal(daemonset_env(d, "FEATURE_GATES"), "IMEXDaemonsWithDNSNames=true,");
         assert_non_null(strstr(world_find(w, &kube_daemonsets, WORLD_NS, DAEMON_NAME)->json, "image:2"));
@@ -212,8 +225,8 @@ static void what_all_daemons_must_share_does_not_change_under_them(void **state)
 static void a_daemonset_in_another_namespace_is_used_as_it_is(void **state) {
         struct world *w = *state;
         world_put(w, &kube_daemonsets, "old-driver", DAEMON_NAME,
-                  "{'metadata':{'name':'" DAEMON_NAME "','namespace':'old-driver','labels':{'" CD_LABEL "':'" UID_A
-                  "'},'finalizers':['" CD_FINALIZER "']}}");
+                  "{'metadata':{'name':'" DAEMON_NAME "','namespace':'old-driver','labels':{'" CD_LABEL
+                  "':'" UID_A "'},'finalizers':['" CD_FINALIZER "']}}");
         world_create_cd(w, SPEC);
         assert_true(world_settle(w, false) >= 0);
         assert_null(world_find(w, &kube_daemonsets, WORLD_NS, DAEMON_NAME));
@@ -245,7 +258,8 @@ static void check_identities(struct world *w) {
                         for (size_t m = 0; m < WORLD_NODES; m++) {
                                 const struct world_node *n = &w->nodes[m];
                                 /* nobody is given the id under which a daemon of another node still runs */
-                                if (n->exists && n->has_pod && streq(n->clique, c->clique_id) && !streq(world_names[m], c->daemons[k].node))
+                                if (n->exists && n->has_pod && streq(n->clique, c->clique_id) &&
+                                    !streq(world_names[m], c->daemons[k].node))
                                         assert_int_not_equal(n->runs_with, c->daemons[k].index);
                         }
         }
@@ -254,7 +268,8 @@ static void check_identities(struct world *w) {
 
 static void something_happens(struct world *w) {
         struct world_node *n = &w->nodes[fake_random(WORLD_NODES)];
-        static const struct kube_resource *const kinds[] = { &kube_daemonsets, &kube_resource_claim_templates };
+        static const struct kube_resource *const kinds[] = { &kube_daemonsets,
+                                                             &kube_resource_claim_templates };
         struct world_object *o;
         switch (fake_random(8)) {
         case 0:
@@ -283,8 +298,8 @@ static void something_happens(struct world *w) {
         }
 }
 
-/* Through random events, with writes lost at random, the ids stay apart; when the events end, everything becomes as it should be, and after
- * the deletion of the domain nothing is left. */
+/* Through random events, with writes lost at random, the ids stay apart; when the events end, everything
+ * becomes as it should be, and after the deletion of the domain nothing is left. */
 static void it_always_settles(void **state) {
         for (int life = 0; life < 250; life++) {
                 struct world w;

@@ -39,11 +39,15 @@ static void answer(struct world *w, struct fake_conn *c) {
         w->answered_ns = uv_hrtime();
         if (w->refuse) {
                 w->refuse--;
-                fake_reply(c, 422, NULL, "{\"kind\":\"Status\",\"status\":\"Failure\",\"message\":\"not like this\",\"code\":422}");
+                fake_reply(c, 422, NULL,
+                           "{\"kind\":\"Status\",\"status\":\"Failure\",\"message\":\"not like "
+                           "this\",\"code\":422}");
                 return;
         }
         w->written = w->sent;
-        snprintf(body, sizeof body, "{\"kind\":\"Node\",\"metadata\":{\"name\":\"n\",\"resourceVersion\":\"%u\",\"generation\":7}}",
+        snprintf(body, sizeof body,
+                 "{\"kind\":\"Node\",\"metadata\":{\"name\":\"n\",\"resourceVersion\":\"%u\",\"generation\":"
+                 "7}}",
                  w->n_requests);
         fake_reply(c, 200, NULL, body);
 }
@@ -91,7 +95,9 @@ static int setup(void **state) {
         w->server = fake_server_new(&w->loop, 0, on_request, w);
         char *url = xasprintf("http://127.0.0.1:%d", fake_server_port(w->server));
         struct kube_config config = { .server = url };
-        if (kube_client_new(&w->loop, &(struct kube_client_options){ .config = &config, .user_agent = "test" }, &w->client, &e) < 0)
+        if (kube_client_new(&w->loop,
+                            &(struct kube_client_options){ .config = &config, .user_agent = "test" },
+                            &w->client, &e) < 0)
                 fail_msg("%s", e.msg);
         free(url);
         w->metrics = metrics_new();
@@ -100,7 +106,8 @@ static int setup(void **state) {
                 .client = w->client,
                 .queue = w->queue,
                 .manager = "test",
-                .total = metric_add(w->metrics, METRIC_COUNTER, "t", "t", LABELS("resource", "verb", "result"), NULL, 0),
+                .total = metric_add(w->metrics, METRIC_COUNTER, "t", "t",
+                                    LABELS("resource", "verb", "result"), NULL, 0),
         });
         *state = w;
         return 0;
@@ -202,7 +209,8 @@ static void a_failing_object_backs_off_and_tells_why(void **state) {
                 work_queue_add(w->queue, "d/x");
                 pass(w, 1);
         }
-        for (uint64_t ms = (uv_hrtime() - begin) / 1000000; ms > 37; ms /= 2) /* pauses of 50 ms and more, less 25 %, doubling */
+        for (uint64_t ms = (uv_hrtime() - begin) / 1000000; ms > 37;
+             ms /= 2) /* pauses of 50 ms and more, less 25 %, doubling */
                 most++;
         assert_true(w->n_requests <= most);
         w->refuse = 0;

@@ -33,7 +33,9 @@ void world_init(struct world *w) {
                               .priority_class = "" },
         };
         for (size_t i = 0; i < WORLD_NODES; i++)
-                w->nodes[i] = (struct world_node){ .exists = true, .ready = true, .clique = i < 4 ? CLIQUE_1 : CLIQUE_2, .runs_with = -1 };
+                w->nodes[i] = (struct world_node){
+                        .exists = true, .ready = true, .clique = i < 4 ? CLIQUE_1 : CLIQUE_2, .runs_with = -1
+                };
         world_set_mode(w, "", NULL);
 }
 
@@ -45,7 +47,8 @@ void world_done(struct world *w) {
         }
 }
 
-struct world_object *world_find(struct world *w, const struct kube_resource *res, const char *ns, const char *name) {
+struct world_object *world_find(struct world *w, const struct kube_resource *res, const char *ns,
+                                const char *name) {
         for (size_t i = 0; i < WORLD_OBJECTS; i++)
                 if (w->objects[i].json && w->objects[i].res == res && streq(w->objects[i].ns, ns) &&
                     (!name || streq(w->objects[i].name, name)))
@@ -92,7 +95,8 @@ static yyjson_mut_doc *parse(const char *json) {
         return mut;
 }
 
-static struct world_object *place(struct world *w, const struct kube_resource *res, const char *ns, const char *name) {
+static struct world_object *place(struct world *w, const struct kube_resource *res, const char *ns,
+                                  const char *name) {
         for (size_t i = 0; i < WORLD_OBJECTS; i++)
                 if (!w->objects[i].json) {
                         w->objects[i] = (struct world_object){ res, xstrdup(ns), xstrdup(name), NULL };
@@ -102,14 +106,16 @@ static struct world_object *place(struct world *w, const struct kube_resource *r
         return NULL;
 }
 
-void world_put(struct world *w, const struct kube_resource *res, const char *ns, const char *name, const char *json) {
+void world_put(struct world *w, const struct kube_resource *res, const char *ns, const char *name,
+               const char *json) {
         _cleanup_(freep) char *text = quoted(json);
         store(w, place(w, res, ns, name), parse(text), true);
 }
 
 void world_create_cd(struct world *w, const char *spec) {
         struct buf b = BUF_INIT(4096);
-        buf_addf(&b, "{'metadata':{'name':'cd','namespace':'" WORLD_USER_NS "','uid':'" UID_A "'}%s%s}", *spec ? ",'spec':" : "", spec);
+        buf_addf(&b, "{'metadata':{'name':'cd','namespace':'" WORLD_USER_NS "','uid':'" UID_A "'}%s%s}",
+                 *spec ? ",'spec':" : "", spec);
         world_put(w, &kube_compute_domains, WORLD_USER_NS, "cd", buf_str(&b));
         buf_done(&b);
 }
@@ -139,11 +145,13 @@ static bool patch(struct world *w, struct world_object *o, const char *body, boo
         yyjson_mut_val *old_meta = yyjson_mut_obj_get(yyjson_mut_doc_get_root(was), "metadata"),
                        *meta = yyjson_mut_obj_get(yyjson_mut_doc_get_root(change), "metadata");
         const char *rv = text_at(meta, "resourceVersion"), *uid = text_at(meta, "uid");
-        bool good = (!rv || streq(rv, text_at(old_meta, "resourceVersion"))) && (!uid || streq(uid, text_at(old_meta, "uid")));
+        bool good = (!rv || streq(rv, text_at(old_meta, "resourceVersion"))) &&
+                    (!uid || streq(uid, text_at(old_meta, "uid")));
         if (!status)
                 yyjson_mut_obj_remove_key(yyjson_mut_doc_get_root(change), "status");
         if (good) {
-                yyjson_mut_doc_set_root(out, yyjson_mut_merge_patch(out, yyjson_mut_doc_get_root(was), yyjson_mut_doc_get_root(change)));
+                yyjson_mut_doc_set_root(out, yyjson_mut_merge_patch(out, yyjson_mut_doc_get_root(was),
+                                                                    yyjson_mut_doc_get_root(change)));
                 store(w, o, out, false);
         } else {
                 w->conflicts++;
@@ -160,12 +168,15 @@ static void apply(struct world *w, struct world_object *o, const char *body) {
         yyjson_mut_val *old_meta = yyjson_mut_obj_get(yyjson_mut_doc_get_root(was), "metadata"),
                        *meta = yyjson_mut_obj_get(yyjson_mut_doc_get_root(now), "metadata");
         int64_t generation = yyjson_mut_get_sint(yyjson_mut_obj_get(old_meta, "generation"));
-        _cleanup_(freep) char *a = yyjson_mut_val_write(yyjson_mut_obj_get(yyjson_mut_doc_get_root(was), "spec"), 0, NULL);
-        _cleanup_(freep) char *b = yyjson_mut_val_write(yyjson_mut_obj_get(yyjson_mut_doc_get_root(now), "spec"), 0, NULL);
+        _cleanup_(freep) char *a =
+                yyjson_mut_val_write(yyjson_mut_obj_get(yyjson_mut_doc_get_root(was), "spec"), 0, NULL);
+        _cleanup_(freep) char *b =
+                yyjson_mut_val_write(yyjson_mut_obj_get(yyjson_mut_doc_get_root(now), "spec"), 0, NULL);
         yyjson_mut_obj_add_strcpy(now, meta, "uid", text_at(old_meta, "uid"));
         yyjson_mut_obj_add_int(now, meta, "generation", generation + !streq(a, b));
         if (text_at(old_meta, "deletionTimestamp"))
-                yyjson_mut_obj_add_strcpy(now, meta, "deletionTimestamp", text_at(old_meta, "deletionTimestamp"));
+                yyjson_mut_obj_add_strcpy(now, meta, "deletionTimestamp",
+                                          text_at(old_meta, "deletionTimestamp"));
         yyjson_mut_doc_free(was);
         store(w, o, now, false);
 }
@@ -207,8 +218,8 @@ bool world_perform(struct world *w, const struct plan_action *x) {
 
 /* ---- caches ---- */
 
-static const void **all(struct world *w, struct arena *a, const struct kube_resource *res, size_t size, const struct jd_field *fields,
-                        size_t *ret_n) {
+static const void **all(struct world *w, struct arena *a, const struct kube_resource *res, size_t size,
+                        const struct jd_field *fields, size_t *ret_n) {
         const void **list = arena_alloc(a, WORLD_OBJECTS * sizeof *list);
         struct err e;
         *ret_n = 0;
@@ -250,9 +261,10 @@ void world_view(struct world *w, struct arena *a, struct plan_input *ret) {
         const struct pod **pods = arena_alloc(a, WORLD_NODES * sizeof *pods);
         struct formation_node *nodes = arena_alloc(a, WORLD_NODES * sizeof *nodes);
         struct host *hosts = arena_alloc(a, WORLD_NODES * sizeof *hosts);
-        const struct compute_domain **cds =
-                (const struct compute_domain **)all(w, a, &kube_compute_domains, sizeof **cds, compute_domain_fields, &n_cds);
-        const struct rct **rcts = (const struct rct **)all(w, a, &kube_resource_claim_templates, sizeof **rcts, rct_fields, &n_rcts);
+        const struct compute_domain **cds = (const struct compute_domain **)all(
+                w, a, &kube_compute_domains, sizeof **cds, compute_domain_fields, &n_cds);
+        const struct rct **rcts = (const struct rct **)all(w, a, &kube_resource_claim_templates,
+                                                           sizeof **rcts, rct_fields, &n_rcts);
         *ret = (struct plan_input){ .settings = &w->settings,
                                     .mode = w->mode,
                                     .uid = UID_A,
@@ -261,9 +273,10 @@ void world_view(struct world *w, struct arena *a, struct plan_input *ret) {
                                     .applied_generation = w->applied_generation,
                                     .ending_since = w->now };
         ret->cd = n_cds ? cds[0] : NULL;
-        ret->sets = (const struct daemonset *const *)all(w, a, &kube_daemonsets, sizeof(struct daemonset), daemonset_fields, &ret->n_sets);
-        ret->formation.cliques =
-                (const struct clique *const *)all(w, a, &kube_cliques, sizeof(struct clique), clique_fields, &ret->formation.n_cliques);
+        ret->sets = (const struct daemonset *const *)all(w, a, &kube_daemonsets, sizeof(struct daemonset),
+                                                         daemonset_fields, &ret->n_sets);
+        ret->formation.cliques = (const struct clique *const *)all(w, a, &kube_cliques, sizeof(struct clique),
+                                                                   clique_fields, &ret->formation.n_cliques);
         ret->formation.infix = "0123456789";
         for (size_t i = 0; i < n_rcts; i++) {
                 if (ret->cd && ret->cd->channel && streq(rcts[i]->o.meta.ns, ret->cd->o.meta.ns) &&
@@ -276,14 +289,16 @@ void world_view(struct world *w, struct arena *a, struct plan_input *ret) {
         for (size_t i = 0; i < WORLD_NODES; i++) {
                 const struct world_node *n = &w->nodes[i];
                 nodes[i] = (struct formation_node){ .name = world_names[i],
-                                                    .node = n->exists ? fake_node(a, world_names[i], n->ready) : NULL,
+                                                    .node = n->exists ? fake_node(a, world_names[i], n->ready)
+                                                                      : NULL,
                                                     .wanted = n->wanted,
                                                     .clique = n->clique };
                 if (n->has_pod)
                         pods[ret->n_pods++] = nodes[i].pod = pod_of(w, i, a);
                 ret->n_labelled += n->exists && n->labelled;
                 if (n->wanted)
-                        hosts[ret->n_hosts++] = (struct host){ world_names[i], n->host_state, n->host_reason };
+                        hosts[ret->n_hosts++] =
+                                (struct host){ world_names[i], n->host_state, n->host_reason };
         }
         ret->pods = pods;
         ret->hosts = hosts;
@@ -301,7 +316,8 @@ struct plan *world_plan(struct world *w, struct arena *a) {
         return p;
 }
 
-const struct plan_action *world_action(const struct plan *p, enum kube_verb verb, const struct kube_resource *res) {
+const struct plan_action *world_action(const struct plan *p, enum kube_verb verb,
+                                       const struct kube_resource *res) {
         for (size_t i = 0; i < p->n_actions; i++)
                 if (p->actions[i].verb == verb && p->actions[i].res == res)
                         return &p->actions[i];
@@ -332,7 +348,8 @@ size_t world_count(const struct world *w) {
 static int64_t entry_of(struct world *w, const char *node, const char *clique) {
         struct arena *a = arena_new(4096);
         size_t n;
-        const struct clique **cliques = (const struct clique **)all(w, a, &kube_cliques, sizeof **cliques, clique_fields, &n);
+        const struct clique **cliques =
+                (const struct clique **)all(w, a, &kube_cliques, sizeof **cliques, clique_fields, &n);
         int64_t index = -1;
         for (size_t i = 0; i < n; i++)
                 for (size_t k = 0; streq(cliques[i]->clique_id, clique) && k < cliques[i]->n_daemons; k++)
@@ -356,11 +373,13 @@ static bool in_other_mode(struct world *w, const struct world_object *cd) {
 void world_turn(struct world *w) {
         struct world_object *cd = world_find(w, &kube_compute_domains, WORLD_USER_NS, "cd"),
                             *set = world_find(w, &kube_daemonsets, WORLD_NS, NULL);
-        bool living = cd && !strstr(cd->json, "deletionTimestamp"), set_works = set && !strstr(set->json, "deletionTimestamp");
+        bool living = cd && !strstr(cd->json, "deletionTimestamp"),
+             set_works = set && !strstr(set->json, "deletionTimestamp");
         bool other = in_other_mode(w, cd);
         for (size_t i = 0; i < WORLD_NODES; i++) {
                 struct world_node *n = &w->nodes[i];
-                n->labelled = n->exists && living && n->wanted && mode_labels_node(w->mode, other, n->labelled);
+                n->labelled =
+                        n->exists && living && n->wanted && mode_labels_node(w->mode, other, n->labelled);
                 if (!n->exists) {
                         n->has_pod = false;
                         continue;

@@ -1,5 +1,5 @@
-/* world: a small stand-in for API server, DaemonSet controller, kubelets and daemons, as far as one domain sees them, so that plan_make()
- * can be run against its own effects. Time does not pass by itself. */
+/* world: a small stand-in for API server, DaemonSet controller, kubelets and daemons, as far as one domain
+ * sees them, so that plan_make() can be run against its own effects. Time does not pass by itself. */
 #ifndef TEST_CONTROLLER_WORLD_H
 #define TEST_CONTROLLER_WORLD_H
 
@@ -21,8 +21,9 @@ struct world_node {
         const char *clique;
         bool has_pod, pod_ending, pod_stuck; /* stuck: its node is dead, it ends only with its node */
         int pod_number;
-        int64_t runs_with;                    /* the index that its daemon has seen, -1 none yet */
-        const char *host_state, *host_reason; /* what its kubelet plugin says of the IMEX that the host runs itself */
+        int64_t runs_with; /* the index that its daemon has seen, -1 none yet */
+        const char *host_state,
+                *host_reason; /* what its kubelet plugin says of the IMEX that the host runs itself */
 };
 
 struct world {
@@ -44,8 +45,10 @@ void world_init(struct world *w);
 void world_set_mode(struct world *w, const char *gates, const char *imex_mode);
 void world_done(struct world *w);
 void world_create_cd(struct world *w, const char *spec);
-struct world_object *world_find(struct world *w, const struct kube_resource *res, const char *ns, const char *name);
-void world_put(struct world *w, const struct kube_resource *res, const char *ns, const char *name, const char *json); /* with ' for " */
+struct world_object *world_find(struct world *w, const struct kube_resource *res, const char *ns,
+                                const char *name);
+void world_put(struct world *w, const struct kube_resource *res, const char *ns, const char *name,
+               const char *json); /* with ' for " */
 void world_delete(struct world *w, struct world_object *o);
 void world_vanish(struct world_object *o); /* without a trace, finalizers or not */
 
@@ -61,9 +64,10 @@ const struct cd_condition *world_condition(struct world *w, struct arena *a, con
 size_t world_count(const struct world *w); /* of objects */
 /* A plan for the present, not performed. */
 struct plan *world_plan(struct world *w, struct arena *a);
-const struct plan_action *world_action(const struct plan *p, enum kube_verb verb, const struct kube_resource *res);
-/* Plans and performs until nothing is to be done; a random part of each plan is lost when `lossy`. Returns the number of rounds, -1 when it
- * does not settle. */
+const struct plan_action *world_action(const struct plan *p, enum kube_verb verb,
+                                       const struct kube_resource *res);
+/* Plans and performs until nothing is to be done; a random part of each plan is lost when `lossy`. Returns
+ * the number of rounds, -1 when it does not settle. */
 int world_settle(struct world *w, bool lossy);
 
 #endif

@@ -1,5 +1,6 @@
-/* daemon_world: the whole daemon in a process of its own, against an API server that the test plays, in the folder of programs.h. The test's
- * own program is the daemon's, too: its main() begins with `if (daemon_asked(argc, argv)) return be_the_daemon(argv);`. */
+/* daemon_world: the whole daemon in a process of its own, against an API server that the test plays, in the
+ * folder of programs.h. The test's own program is the daemon's, too: its main() begins with `if
+ * (daemon_asked(argc, argv)) return be_the_daemon(argv);`. */
 #ifndef TEST_DAEMON_WORLD_H
 #define TEST_DAEMON_WORLD_H
 
@@ -31,10 +32,14 @@ static const char *clique_daemons; /* NULL: there is no clique object */
 static int rv = 1;
 
 static inline char *clique_json(void) {
-        return xasprintf("{\"apiVersion\":\"resource.nvidia.com/v1beta1\",\"kind\":\"ComputeDomainClique\",\"metadata\":{\"name\":\"" DOMAIN "." CLIQUE
-                         "\",\"namespace\":\"driver\",\"uid\":\"u\",\"resourceVersion\":\"%d\",\"labels\":{\"resource.nvidia.com/computeDomain\":\"" DOMAIN
-                         "\"},\"annotations\":{\"resource.nvidia.com/imex-name-infix\":\"ab\",\"resource.nvidia.com/num-nodes\":\"2\"}},\"daemons\":[%s]}",
-                         rv, clique_daemons);
+        return xasprintf(
+                "{\"apiVersion\":\"resource.nvidia.com/"
+                "v1beta1\",\"kind\":\"ComputeDomainClique\",\"metadata\":{\"name\":\"" DOMAIN "." CLIQUE
+                "\",\"namespace\":\"driver\",\"uid\":\"u\",\"resourceVersion\":\"%d\",\"labels\":{\"resource."
+                "nvidia.com/computeDomain\":\"" DOMAIN
+                "\"},\"annotations\":{\"resource.nvidia.com/imex-name-infix\":\"ab\",\"resource.nvidia.com/"
+                "num-nodes\":\"2\"}},\"daemons\":[%s]}",
+                rv, clique_daemons);
 }
 
 static inline void on_request(void *u, struct fake_conn *c, const struct fake_request *r) {
@@ -57,7 +62,9 @@ static inline void on_request(void *u, struct fake_conn *c, const struct fake_re
                 n_lists++;
                 assert_true(fake_has(r->path, "/namespaces/driver/computedomaincliques"));
                 assert_string_equal(fake_query(r, "fieldSelector"), "metadata.name=" DOMAIN "." CLIQUE);
-                list = xasprintf("{\"kind\":\"List\",\"metadata\":{\"resourceVersion\":\"%d\"},\"items\":[%s]}", rv, item);
+                list = xasprintf(
+                        "{\"kind\":\"List\",\"metadata\":{\"resourceVersion\":\"%d\"},\"items\":[%s]}", rv,
+                        item);
                 fake_reply(c, 200, NULL, list);
         }
 }
@@ -77,19 +84,37 @@ static inline void start_server(int port) {
         _cleanup_(freep) char *text = NULL;
 
         server = fake_server_new(TEST_LOOP, port, on_request, NULL);
-        text = xasprintf("{\"apiVersion\":\"v1\",\"kind\":\"Config\",\"current-context\":\"c\",\"contexts\":[{\"name\":\"c\",\"context\":{\"cluster\":\"c\",\"user\":\"u\"}}],"
-                         "\"clusters\":[{\"name\":\"c\",\"cluster\":{\"server\":\"http://127.0.0.1:%d\"}}],\"users\":[{\"name\":\"u\",\"user\":{}}]}",
+        text = xasprintf("{\"apiVersion\":\"v1\",\"kind\":\"Config\",\"current-context\":\"c\",\"contexts\":["
+                         "{\"name\":\"c\",\"context\":{\"cluster\":\"c\",\"user\":\"u\"}}],"
+                         "\"clusters\":[{\"name\":\"c\",\"cluster\":{\"server\":\"http://"
+                         "127.0.0.1:%d\"}}],\"users\":[{\"name\":\"u\",\"user\":{}}]}",
                          fake_server_port(server));
         put("kubeconfig", text, 0644);
 }
 
 static inline int be_the_daemon(char **argv) {
-        _cleanup_(freep) char *kubeconfig = file_join(argv[2], "kubeconfig"), *hosts = file_join(argv[2], "hosts"), *imex = file_join(argv[2], "imex"),
+        _cleanup_(freep) char *kubeconfig = file_join(argv[2], "kubeconfig"),
+                              *hosts = file_join(argv[2], "hosts"), *imex = file_join(argv[2], "imex"),
                               *ctl = file_join(argv[2], "ctl");
         const struct supervisor_config c = {
-                .clique_id = argv[3], .domain_uid = DOMAIN, .domain_name = "cd", .domain_ns = "default", .claim_uid = CLAIM, .node = "n0",
-                .pod_ip = "10.0.0.1", .pod_uid = POD, .pod = "daemon-x", .pod_ns = "driver", .kubeconfig = kubeconfig, .max_nodes = 4,
-                .dns_names = streq(argv[4], "names"), .dir = argv[2], .hosts_path = hosts, .imex_path = imex, .ctl_path = ctl, .term_grace_ms = 500,
+                .clique_id = argv[3],
+                .domain_uid = DOMAIN,
+                .domain_name = "cd",
+                .domain_ns = "default",
+                .claim_uid = CLAIM,
+                .node = "n0",
+                .pod_ip = "10.0.0.1",
+                .pod_uid = POD,
+                .pod = "daemon-x",
+                .pod_ns = "driver",
+                .kubeconfig = kubeconfig,
+                .max_nodes = 4,
+                .dns_names = streq(argv[4], "names"),
+                .dir = argv[2],
+                .hosts_path = hosts,
+                .imex_path = imex,
+                .ctl_path = ctl,
+                .term_grace_ms = 500,
         };
         struct err e;
 
@@ -103,9 +128,11 @@ static inline bool daemon_asked(int argc, char **argv) {
         return argc == 5 && streq(argv[1], "--daemon");
 }
 
-/* In a program of its own, which shares nothing with the test. `before`: the words of a command that starts it; NULL: none. */
+/* In a program of its own, which shares nothing with the test. `before`: the words of a command that starts
+ * it; NULL: none. */
 static inline void run_daemon_by(const char *const *before, const char *clique_id, bool dns_names) {
-        const char *argv[32] = { NULL }, *own[] = { "/proc/self/exe", "--daemon", dir, clique_id, dns_names ? "names" : "addresses" };
+        const char *argv[32] = { NULL }, *own[] = { "/proc/self/exe", "--daemon", dir, clique_id,
+                                                    dns_names ? "names" : "addresses" };
         char self[256] = "";
         size_t n = 0;
 
@@ -146,12 +173,24 @@ static inline bool read_state(void) {
         return imex_state_read(dir, &state_now, &held, &e) == 0;
 }
 
-static inline bool state_ready(void) { return read_state() && held && state_now.ready; }
-static inline bool watching(void) { return watch != NULL; }
-static inline bool patched(void) { return n_patches > 0; }
-static inline bool patched_ready(void) { return patched() && strstr(patches[n_patches - 1], "imex.resource.nvidia.com/ready\":\"true\""); }
+static inline bool state_ready(void) {
+        return read_state() && held && state_now.ready;
+}
+static inline bool watching(void) {
+        return watch != NULL;
+}
+static inline bool patched(void) {
+        return n_patches > 0;
+}
+static inline bool patched_ready(void) {
+        return patched() && strstr(patches[n_patches - 1], "imex.resource.nvidia.com/ready\":\"true\"");
+}
 
-#define ME "{\"nodeName\":\"n0\",\"ipAddress\":\"\",\"cliqueID\":\"" CLIQUE "\",\"index\":2,\"status\":\"NotReady\"}"
-#define PEER "{\"nodeName\":\"n1\",\"ipAddress\":\"10.0.0.2\",\"cliqueID\":\"" CLIQUE "\",\"index\":0,\"status\":\"NotReady\"}"
+#define ME                                                                                                   \
+        "{\"nodeName\":\"n0\",\"ipAddress\":\"\",\"cliqueID\":\"" CLIQUE                                     \
+        "\",\"index\":2,\"status\":\"NotReady\"}"
+#define PEER                                                                                                 \
+        "{\"nodeName\":\"n1\",\"ipAddress\":\"10.0.0.2\",\"cliqueID\":\"" CLIQUE                             \
+        "\",\"index\":0,\"status\":\"NotReady\"}"
 
 #endif

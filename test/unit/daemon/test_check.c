@@ -36,7 +36,12 @@ static void test_without_fabric(void **state) {
 }
 
 static void test_states(void **state) {
-        struct imex_state s = { .boot_id = "boot", .claim_uid = CLAIM, .pod_uid = "pod", .index = 1, .ready = true, .status = "READY" };
+        struct imex_state s = { .boot_id = "boot",
+                                .claim_uid = CLAIM,
+                                .pod_uid = "pod",
+                                .index = 1,
+                                .ready = true,
+                                .status = "READY" };
         int lock = -1;
         struct err e;
 
@@ -63,7 +68,8 @@ static void test_states(void **state) {
 }
 
 int main(void) {
-        const struct CMUnitTest tests[] = { cmocka_unit_test(test_without_fabric), cmocka_unit_test(test_states) };
+        const struct CMUnitTest tests[] = { cmocka_unit_test(test_without_fabric),
+                                            cmocka_unit_test(test_states) };
 
         return cmocka_run_group_tests(tests, setup, teardown);
 }

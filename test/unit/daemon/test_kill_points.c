@@ -1,9 +1,10 @@
-/* kill -9 before any step of a daemon that forms its domain, takes in a peer and leaves: nobody believes what it left behind, and the next
- * one in the same folder becomes ready, with one nvidia-imex.
+/* kill -9 before any step of a daemon that forms its domain, takes in a peer and leaves: nobody believes what
+ * it left behind, and the next one in the same folder becomes ready, with one nvidia-imex.
  *
- * strace kills the daemon at its first, second, third, ... call of a system call, until a run gets through; from the twentieth on it skips
- * some, more and more. As in its container the daemon is the first process of a PID namespace, so that its nvidia-imex, which is the
- * stand-in, ends with it. The API server is played by the test, in a network of its own.
+ * strace kills the daemon at its first, second, third, ... call of a system call, until a run gets through;
+ * from the twentieth on it skips some, more and more. As in its container the daemon is the first process of
+ * a PID namespace, so that its nvidia-imex, which is the stand-in, ends with it. The API server is played by
+ * the test, in a network of its own.
  *
  *     test_daemon_kill_points NVIDIA-IMEX NVIDIA-IMEX-CTL
  *
@@ -105,7 +106,8 @@ static int be_first(char **command) {
 
 /* The daemon itself is the child of be_first(). */
 static void end_daemon(void) {
-        _cleanup_(freep) char *path = xasprintf("/proc/%d/task/%d/children", (int)daemon_pid, (int)daemon_pid);
+        _cleanup_(freep) char *path =
+                xasprintf("/proc/%d/task/%d/children", (int)daemon_pid, (int)daemon_pid);
         FILE *f = fopen(path, "r");
         int pid;
 
@@ -119,9 +121,20 @@ static void end_daemon(void) {
 /* SYSCALLS and N: kill it there; NULL: let it live. */
 static void begin(const char *syscalls, unsigned n) {
         _cleanup_(freep) char *trace = xasprintf("trace=%s", syscalls ? syscalls : ""),
-                              *inject = xasprintf("inject=%s:signal=KILL:when=%u", syscalls ? syscalls : "", n);
-        const char *words[] = { "/proc/self/exe", "--first", syscalls ? "strace" : NULL, "-D", "-qq", "-o", "/dev/null", "-e", trace, "-e",
-                                inject,           NULL };
+                              *inject =
+                                      xasprintf("inject=%s:signal=KILL:when=%u", syscalls ? syscalls : "", n);
+        const char *words[] = { "/proc/self/exe",
+                                "--first",
+                                syscalls ? "strace" : NULL,
+                                "-D",
+                                "-qq",
+                                "-o",
+                                "/dev/null",
+                                "-e",
+                                trace,
+                                "-e",
+                                inject,
+                                NULL };
 
         n_patches = n_lists = n_watches = 0;
         watch = NULL;
@@ -195,7 +208,8 @@ static void killed_at(const char *syscalls, unsigned at_least) {
                 what_is_left_is_not_believed();
                 the_next_one_is_well();
         }
-        print_message("%s: killed at %u points up to call %u, %.1f s\n", syscalls, kills, n, (double)(uv_hrtime() - start) / 1e9);
+        print_message("%s: killed at %u points up to call %u, %.1f s\n", syscalls, kills, n,
+                      (double)(uv_hrtime() - start) / 1e9);
         assert_true(n > at_least);
 }
 
@@ -227,8 +241,8 @@ static int set_up(void **state) {
         if (make_dir(state) < 0 || uv_loop_init(TEST_LOOP) < 0)
                 return -1;
         reset_hosts();
-        copies = xasprintf("cp '%s' '%s/imex' && cp '%s' '%s/ctl' && mount --bind '%s/hosts' /etc/hosts", imex_standin, dir, ctl_standin,
-                           dir, dir);
+        copies = xasprintf("cp '%s' '%s/imex' && cp '%s' '%s/ctl' && mount --bind '%s/hosts' /etc/hosts",
+                           imex_standin, dir, ctl_standin, dir, dir);
         if (system(copies) != 0)
                 return -1;
         start_server(0);
@@ -248,7 +262,8 @@ static int tear_down(void **state) {
 
 /* A network, /etc/hosts and /run of our own. */
 static bool go_apart(void) {
-        return unshare(CLONE_NEWNET | CLONE_NEWNS) == 0 && mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+        return unshare(CLONE_NEWNET | CLONE_NEWNS) == 0 &&
+               mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
                mount("none", "/run", "tmpfs", 0, NULL) == 0 &&
                system("ip link set lo up && ip addr add 10.0.0.1/32 dev lo && strace -V > /dev/null") == 0;
 }

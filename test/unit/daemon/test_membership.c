@@ -8,8 +8,11 @@
 
 #include "daemon/membership.h"
 
-static struct membership of(const char *annotations, const char *daemons, bool dns_names, bool started, struct arena *a) {
-        _cleanup_(freep) char *text = xasprintf("{\"metadata\":{\"name\":\"x\",\"resourceVersion\":\"1\",\"annotations\":{%s}},\"daemons\":[%s]}", annotations, daemons);
+static struct membership of(const char *annotations, const char *daemons, bool dns_names, bool started,
+                            struct arena *a) {
+        _cleanup_(freep) char *text = xasprintf("{\"metadata\":{\"name\":\"x\",\"resourceVersion\":\"1\","
+                                                "\"annotations\":{%s}},\"daemons\":[%s]}",
+                                                annotations, daemons);
         struct clique c = { 0 };
         struct membership m;
         struct err e;
@@ -63,18 +66,24 @@ static void test_not_listed(void **state) {
 static void test_bad_infix(void **state) {
         _cleanup_(arena_freep) struct arena *a = arena_new(1024);
 
-        assert_non_null(strstr(of("\"resource.nvidia.com/imex-name-infix\":\"a b\"", N0, true, false, a).why, "'a b'"));
+        assert_non_null(strstr(of("\"resource.nvidia.com/imex-name-infix\":\"a b\"", N0, true, false, a).why,
+                               "'a b'"));
 }
 
 static void test_addresses_wait_for_all(void **state) {
         _cleanup_(arena_freep) struct arena *a = arena_new(1024);
 
         assert_non_null(strstr(of(THREE, N0 "," N1 "," N2, false, false, a).why, "2 of 3 are there"));
-        assert_int_equal(of(THREE, N0 "," N1 "," N2, false, true, a).members.own_index, 2); /* it runs already */
-        assert_int_equal(of("\"resource.nvidia.com/num-nodes\":\"2\"", N0 "," N1, false, false, a).members.own_index, 2);
-        assert_non_null(strstr(of("\"resource.nvidia.com/num-nodes\":\"0\"", N0 "," N1, false, false, a).why, "spec.numNodes is 0"));
+        assert_int_equal(of(THREE, N0 "," N1 "," N2, false, true, a).members.own_index,
+                         2); /* it runs already */
+        assert_int_equal(
+                of("\"resource.nvidia.com/num-nodes\":\"2\"", N0 "," N1, false, false, a).members.own_index,
+                2);
+        assert_non_null(strstr(of("\"resource.nvidia.com/num-nodes\":\"0\"", N0 "," N1, false, false, a).why,
+                               "spec.numNodes is 0"));
         assert_non_null(strstr(of("", N0 "," N1, false, false, a).why, "spec.numNodes is 0"));
-        assert_non_null(strstr(of("\"resource.nvidia.com/num-nodes\":\"x\"", N0, false, false, a).why, "spec.numNodes is 0"));
+        assert_non_null(strstr(of("\"resource.nvidia.com/num-nodes\":\"x\"", N0, false, false, a).why,
+                               "spec.numNodes is 0"));
 }
 
 int main(void) {

@@ -33,7 +33,8 @@ static void on_tick(uv_timer_t *t) {
                 uv_close((uv_handle_t *)t, NULL);
 }
 
-/* A child leaves a child of its own behind, which falls to us as it would to the first process of a container. */
+/* A child leaves a child of its own behind, which falls to us as it would to the first process of a
+ * container. */
 static void test_reaps_what_others_left(void **state) {
         uv_loop_t *loop = uv_default_loop();
         struct orphans o;
@@ -43,7 +44,10 @@ static void test_reaps_what_others_left(void **state) {
         orphans_start(&o, loop);
         uv_timer_init(loop, &tick);
         uv_timer_start(&tick, on_tick, 5, 5);
-        child_run(loop, &(struct child_options){ .argv = (const char *const[]){ "sh", "-c", "sleep 1000 & echo $!", NULL }, .timeout_ms = 5000, .done = on_done });
+        child_run(loop, &(struct child_options){
+                                .argv = (const char *const[]){ "sh", "-c", "sleep 1000 & echo $!", NULL },
+                                .timeout_ms = 5000,
+                                .done = on_done });
         uv_run(loop, UV_RUN_DEFAULT);
         assert_true(reaped);
         orphans_stop(&o);

@@ -9,19 +9,39 @@
 #include "base/mem.h"
 #include "daemon/pod_report.h"
 
-static const struct pod_report ready = { .clique_id = "uuid.1", .state = "READY", .reason = "", .ready = true, .index = 3, .node_id = 3, .peers_connected = 2, .peers_known = 3 };
-static const struct pod_report starting = { .clique_id = "uuid.1", .state = "STARTING", .reason = "nvidia-imex is starting", .index = 3, .node_id = -1 };
+static const struct pod_report ready = { .clique_id = "uuid.1",
+                                         .state = "READY",
+                                         .reason = "",
+                                         .ready = true,
+                                         .index = 3,
+                                         .node_id = 3,
+                                         .peers_connected = 2,
+                                         .peers_known = 3 };
+static const struct pod_report starting = { .clique_id = "uuid.1",
+                                            .state = "STARTING",
+                                            .reason = "nvidia-imex is starting",
+                                            .index = 3,
+                                            .node_id = -1 };
 
 static void test_render(void **state) {
         _cleanup_(buf_done) struct buf b = BUF_INIT(4096);
 
         pod_report_render(&ready, &b);
-        assert_string_equal(buf_str(&b), "{\"metadata\":{\"labels\":{\"resource.nvidia.com/computeDomain.cliqueID\":\"uuid.1\"},\"annotations\":{"
-                                         "\"imex.resource.nvidia.com/state\":\"READY\",\"imex.resource.nvidia.com/reason\":null,"
-                                         "\"imex.resource.nvidia.com/ready\":\"true\",\"imex.resource.nvidia.com/index\":\"3\","
-                                         "\"imex.resource.nvidia.com/node-id\":\"3\",\"imex.resource.nvidia.com/peers\":\"2/3\"}}}");
+        assert_string_equal(
+                buf_str(&b),
+                "{\"metadata\":{\"labels\":{\"resource.nvidia.com/"
+                "computeDomain.cliqueID\":\"uuid.1\"},\"annotations\":{"
+                "\"imex.resource.nvidia.com/state\":\"READY\",\"imex.resource.nvidia.com/reason\":null,"
+                "\"imex.resource.nvidia.com/ready\":\"true\",\"imex.resource.nvidia.com/index\":\"3\","
+                "\"imex.resource.nvidia.com/node-id\":\"3\",\"imex.resource.nvidia.com/peers\":\"2/3\"}}}");
         buf_clear(&b);
-        pod_report_render(&(struct pod_report){ .clique_id = "", .state = "NO_FABRIC", .reason = "", .ready = true, .index = -1, .node_id = -1 }, &b);
+        pod_report_render(&(struct pod_report){ .clique_id = "",
+                                                .state = "NO_FABRIC",
+                                                .reason = "",
+                                                .ready = true,
+                                                .index = -1,
+                                                .node_id = -1 },
+                          &b);
         assert_non_null(strstr(buf_str(&b), "cliqueID\":\"\""));
         assert_non_null(strstr(buf_str(&b), "node-id\":null"));
         assert_non_null(strstr(buf_str(&b), "/index\":\"-1\""));

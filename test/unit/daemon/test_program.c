@@ -1,4 +1,5 @@
-/* The program as a container runtime starts it: what is missing in its environment ends it at once, with words that help. */
+/* The program as a container runtime starts it: what is missing in its environment ends it at once, with
+ * words that help. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,18 +30,23 @@ static void on_done(void *u, const struct child_result *r) {
 
 static struct outcome run(const char *const *env) {
         struct outcome o = { 0 };
-        child_run(
-                uv_default_loop(),
-                &(struct child_options){
-                        .argv = (const char *const[]){ program, "run", NULL }, .env = env, .timeout_ms = 20000, .done = on_done, .u = &o });
+        child_run(uv_default_loop(),
+                  &(struct child_options){ .argv = (const char *const[]){ program, "run", NULL },
+                                           .env = env,
+                                           .timeout_ms = 20000,
+                                           .done = on_done,
+                                           .u = &o });
         uv_run(uv_default_loop(), UV_RUN_DEFAULT);
         assert_int_equal(o.status, 1);
         return o;
 }
 
 static void cdi_that_is_off_in_the_runtime_is_said_in_words(void **state) {
-        struct outcome o = run((const char *const[]){ "NODE_NAME=n0", "POD_NAME=p", "POD_NAMESPACE=ns", "POD_UID=u", NULL });
-        assert_non_null(strstr(o.out, "COMPUTE_DOMAIN_UUID is not set: the container runtime has not applied the CDI edits"));
+        struct outcome o = run(
+                (const char *const[]){ "NODE_NAME=n0", "POD_NAME=p", "POD_NAMESPACE=ns", "POD_UID=u", NULL });
+        assert_non_null(strstr(
+                o.out,
+                "COMPUTE_DOMAIN_UUID is not set: the container runtime has not applied the CDI edits"));
         assert_non_null(strstr(o.out, "Enable CDI"));
 }
 
@@ -51,7 +57,8 @@ static void environment_that_makes_no_sense_is_named(void **state) {
         } cases[] = {
                 { { "COMPUTE_DOMAIN_UUID=../../etc" }, "COMPUTE_DOMAIN_UUID '../../etc' is not a UID" },
                 { { "COMPUTE_DOMAIN_UUID=" UID }, "NODE_NAME" },
-                { { "COMPUTE_DOMAIN_UUID=" UID, "NODE_NAME=n0", "POD_NAME=p", "POD_NAMESPACE=ns", "POD_UID=u", "CLIQUE_ID=c.1" },
+                { { "COMPUTE_DOMAIN_UUID=" UID, "NODE_NAME=n0", "POD_NAME=p", "POD_NAMESPACE=ns", "POD_UID=u",
+                    "CLIQUE_ID=c.1" },
                   "POD_IP" },
                 { { "COMPUTE_DOMAIN_UUID=" UID, "FEATURE_GATES=NoSuchGate=true" }, "NoSuchGate" },
                 { { "COMPUTE_DOMAIN_UUID=" UID, "NODE_NAME=n0", "POD_NAME=p", "POD_NAMESPACE=ns", "POD_UID=u",

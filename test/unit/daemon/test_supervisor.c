@@ -10,11 +10,11 @@
 
 #include "daemon/check.h"
 
-#define IMEX                                                                                            \
-        "echo $$ >> pids; echo start >> events\n"                                                       \
-        "trap 'echo usr1 >> events' USR1\n"                                                             \
-        "trap 'echo term >> events; cat state.json >> events; exit 0' TERM\n"                           \
-        "echo \"Identified this node as ID $(grep -n '' nodes.cfg | grep -c x)\" > /dev/null\n"        \
+#define IMEX                                                                                                 \
+        "echo $$ >> pids; echo start >> events\n"                                                            \
+        "trap 'echo usr1 >> events' USR1\n"                                                                  \
+        "trap 'echo term >> events; cat state.json >> events; exit 0' TERM\n"                                \
+        "echo \"Identified this node as ID $(grep -n '' nodes.cfg | grep -c x)\" > /dev/null\n"              \
         "while :; do sleep 1000 & wait $!; done"
 
 static int setup(void **state) {
@@ -53,13 +53,27 @@ static int teardown(void **state) {
         return remove_dir(state);
 }
 
-static bool state_unready(void) { return read_state() && held && !state_now.ready; }
-static bool state_waits(void) { return state_unready() && strstr(state_now.reason, "no index"); }
-static bool state_incomplete(void) { return state_unready() && strstr(state_now.reason, "1 of 2"); }
-static bool state_backoff(void) { return state_unready() && streq(state_now.status, "BACKOFF"); }
-static bool patched_thrice(void) { return n_patches >= 3; }
-static bool usr1(void) { return count("events", "usr1") > 0; }
-static bool relisted(void) { return n_watches >= 1; }
+static bool state_unready(void) {
+        return read_state() && held && !state_now.ready;
+}
+static bool state_waits(void) {
+        return state_unready() && strstr(state_now.reason, "no index");
+}
+static bool state_incomplete(void) {
+        return state_unready() && strstr(state_now.reason, "1 of 2");
+}
+static bool state_backoff(void) {
+        return state_unready() && streq(state_now.status, "BACKOFF");
+}
+static bool patched_thrice(void) {
+        return n_patches >= 3;
+}
+static bool usr1(void) {
+        return count("events", "usr1") > 0;
+}
+static bool relisted(void) {
+        return n_watches >= 1;
+}
 
 static void test_forms_and_leaves(void **state) {
         const char *guard;
@@ -78,7 +92,8 @@ static void test_forms_and_leaves(void **state) {
         assert_string_equal(state_now.pod_uid, POD);
         guard = imex_state_refusal(&state_now, held, state_now.boot_id, CLAIM);
         assert_null(guard);
-        /* One write tells label and readiness, when IMEX is quicker than the patience of the first report, a second. */
+        /* One write tells label and readiness, when IMEX is quicker than the patience of the first report, a
+         * second. */
         bool quick = uv_hrtime() - begin < 1000000000;
         assert_true(within(5000, patched_ready));
         assert_in_range(n_patches, 1, quick ? 1 : 2);
@@ -233,7 +248,8 @@ static void test_addresses_wait_for_all(void **state) {
 }
 
 static void test_full_disk_withdraws(void **state) {
-        _cleanup_(freep) char *tmp = xasprintf("%s/.state.json." POD, dir), *state_path = in_dir("state.json");
+        _cleanup_(freep) char *tmp = xasprintf("%s/.state.json." POD, dir),
+                              *state_path = in_dir("state.json");
 
         clique_daemons = ME;
         run_daemon(CLIQUE, true);
@@ -277,7 +293,9 @@ static bool state_of_ours(void) {
 }
 
 static void test_two_daemons_do_not_fight_over_the_state_file(void **state) {
-        struct imex_state other = { .boot_id = "b", .claim_uid = "other", .pod_uid = "other", .status = "STOPPED" };
+        struct imex_state other = {
+                .boot_id = "b", .claim_uid = "other", .pod_uid = "other", .status = "STOPPED"
+        };
         int lock = -1;
         struct err e;
 

@@ -20,8 +20,8 @@
 #define CLIQUE_2 "7a3b2f10-1111-4222-8333-444455556666.2"
 
 /* Decodes JSON that is written with ' for readability; %-arguments are filled in first. */
-__attribute__((format(printf, 4, 0))) static inline void *fake_decode(struct arena *a, const struct jd_field *fields, size_t size,
-                                                                      const char *fmt, va_list ap) {
+__attribute__((format(printf, 4, 0))) static inline void *
+fake_decode(struct arena *a, const struct jd_field *fields, size_t size, const char *fmt, va_list ap) {
         struct buf b = BUF_INIT(1 << 20);
         void *out = arena_alloc(a, size);
         struct err e;
@@ -35,13 +35,14 @@ __attribute__((format(printf, 4, 0))) static inline void *fake_decode(struct are
         return out;
 }
 
-#define FAKE(name, type, table)                                                                                                            \
-        __attribute__((format(printf, 2, 3), unused)) static inline const struct type *name(struct arena *a, const char *fmt, ...) {       \
-                va_list ap;                                                                                                                \
-                va_start(ap, fmt);                                                                                                         \
-                const struct type *o = fake_decode(a, table, sizeof *o, fmt, ap);                                                          \
-                va_end(ap);                                                                                                                \
-                return o;                                                                                                                  \
+#define FAKE(name, type, table)                                                                              \
+        __attribute__((format(printf, 2, 3), unused)) static inline const struct type *name(                 \
+                struct arena *a, const char *fmt, ...) {                                                     \
+                va_list ap;                                                                                  \
+                va_start(ap, fmt);                                                                           \
+                const struct type *o = fake_decode(a, table, sizeof *o, fmt, ap);                            \
+                va_end(ap);                                                                                  \
+                return o;                                                                                    \
         }
 FAKE(fake_cd_json, compute_domain, compute_domain_fields)
 FAKE(fake_node_json, node, node_fields)
@@ -53,22 +54,26 @@ FAKE(fake_clique_json, clique, clique_fields)
 FAKE(fake_slice_json, slice, slice_fields)
 
 static inline const struct node *fake_node(struct arena *a, const char *name, bool ready) {
-        return fake_node_json(
-                a, "{'metadata':{'name':'%s','uid':'n-%s','resourceVersion':'1'},'status':{'conditions':[{'type':'Ready','status':'%s'}]}}",
-                name, name, ready ? "True" : "Unknown");
+        return fake_node_json(a,
+                              "{'metadata':{'name':'%s','uid':'n-%s','resourceVersion':'1'},'status':{'"
+                              "conditions':[{'type':'Ready','status':'%s'}]}}",
+                              name, name, ready ? "True" : "Unknown");
 }
 
 /* A daemon pod that reports `ready` and runs with `index`. */
-static inline const struct pod *fake_daemon(struct arena *a, const char *node, const char *ip, const char *clique, int index, bool ready) {
+static inline const struct pod *fake_daemon(struct arena *a, const char *node, const char *ip,
+                                            const char *clique, int index, bool ready) {
         return fake_pod_json(a,
-                             "{'metadata':{'name':'d-%s','namespace':'driver','uid':'p-%s','resourceVersion':'1','labels':{'" CD_LABEL
-                             "':'" UID_A "','" CD_LABEL_CLIQUE "':'%s'},'annotations':{'" CD_ANNOTATION_TEMPLATE
-                             "':'h','" IMEX_ANNOTATION_STATE "':'%s','" IMEX_ANNOTATION_READY "':'%s','" IMEX_ANNOTATION_INDEX
-                             "':'%d'}},'spec':{'nodeName':'%s'},'status':{'phase':'Running','podIPs':[{'ip':'%s'}],'conditions':[{'type':'"
+                             "{'metadata':{'name':'d-%s','namespace':'driver','uid':'p-%s','resourceVersion':"
+                             "'1','labels':{'" CD_LABEL "':'" UID_A "','" CD_LABEL_CLIQUE
+                             "':'%s'},'annotations':{'" CD_ANNOTATION_TEMPLATE "':'h','" IMEX_ANNOTATION_STATE
+                             "':'%s','" IMEX_ANNOTATION_READY "':'%s','" IMEX_ANNOTATION_INDEX
+                             "':'%d'}},'spec':{'nodeName':'%s'},'status':{'phase':'Running','podIPs':[{'ip':'"
+                             "%s'}],'conditions':[{'type':'"
                              "Ready','status':'%s'}],"
                              "'containerStatuses':[{'state':{'running':{}}}]}}",
-                             node, node, clique, ready ? "READY" : "STARTING", ready ? "true" : "false", index, node, ip,
-                             ready ? "True" : "False");
+                             node, node, clique, ready ? "READY" : "STARTING", ready ? "true" : "false",
+                             index, node, ip, ready ? "True" : "False");
 }
 
 /* xorshift64: the same numbers everywhere. */

@@ -1,17 +1,23 @@
 #include "fake.h"
 
-/* A Pod of the kubelet plugin, with what its host's annotation says ("" for none) and its condition Ready ("" for none). */
-static const struct plugin_pod *plugin(struct arena *a, int created, const char *state, const char *phase, const char *ready) {
+/* A Pod of the kubelet plugin, with what its host's annotation says ("" for none) and its condition Ready (""
+ * for none). */
+static const struct plugin_pod *plugin(struct arena *a, int created, const char *state, const char *phase,
+                                       const char *ready) {
         struct buf annotations = BUF_INIT(256), conditions = BUF_INIT(256);
         if (*state)
                 buf_addf(&annotations, ",'annotations':{'" IMEX_ANNOTATION_HOST_STATE "':'%s'}", state);
         if (*ready)
-                buf_addf(&conditions, ",'conditions':[{'type':'Initialized','status':'True'},{'type':'Ready','status':'%s'}]", ready);
-        const struct plugin_pod *p =
-                fake_plugin_json(a,
-                                 "{'metadata':{'name':'p-%d','namespace':'driver','uid':'p-%d','resourceVersion':'1','creationTimestamp':'"
-                                 "2026-01-01T00:00:%02dZ'%s},'spec':{'nodeName':'node-a'},'status':{'phase':'%s'%s}}",
-                                 created, created, created, buf_str(&annotations), phase, buf_str(&conditions));
+                buf_addf(&conditions,
+                         ",'conditions':[{'type':'Initialized','status':'True'},{'type':'Ready','status':'%s'"
+                         "}]",
+                         ready);
+        const struct plugin_pod *p = fake_plugin_json(
+                a,
+                "{'metadata':{'name':'p-%d','namespace':'driver','uid':'p-%d','resourceVersion':'1','"
+                "creationTimestamp':'"
+                "2026-01-01T00:00:%02dZ'%s},'spec':{'nodeName':'node-a'},'status':{'phase':'%s'%s}}",
+                created, created, created, buf_str(&annotations), phase, buf_str(&conditions));
         buf_done(&annotations);
         buf_done(&conditions);
         return p;
@@ -35,8 +41,10 @@ static void a_plugin_that_does_not_run_well_tells_nothing(void **state) {
 
 static void of_the_pods_on_a_node_the_newest_that_tells_is_believed(void **state) {
         struct arena *a = arena_new(4096);
-        const struct plugin_pod *old = plugin(a, 1, "UP", "Running", "True"), *new = plugin(a, 2, "DOWN", "Running", "True"),
-                                *starting = plugin(a, 3, "", "Pending", "False"), *other = plugin(a, 4, "", "Running", "True"),
+        const struct plugin_pod *old = plugin(a, 1, "UP", "Running", "True"),
+                                *new = plugin(a, 2, "DOWN", "Running", "True"),
+                                *starting = plugin(a, 3, "", "Pending", "False"),
+                                *other = plugin(a, 4, "", "Running", "True"),
                                 *crashing = plugin(a, 5, "UP", "Running", "False");
         assert_null(plugin_pod_choose(NULL, NULL));
         assert_null(plugin_pod_choose(NULL, crashing));
@@ -45,7 +53,8 @@ static void of_the_pods_on_a_node_the_newest_that_tells_is_believed(void **state
         assert_ptr_equal(plugin_pod_choose(old, new), new);
         assert_ptr_equal(plugin_pod_choose(new, old), new);
         assert_ptr_equal(plugin_pod_choose(old, starting), old);
-        assert_ptr_equal(plugin_pod_choose(other, old), old); /* the controller's own, where the selector matches that too */
+        assert_ptr_equal(plugin_pod_choose(other, old),
+                         old); /* the controller's own, where the selector matches that too */
         assert_ptr_equal(plugin_pod_choose(old, other), old);
         arena_free(a);
 }

@@ -8,14 +8,19 @@
 
 #define UID "5d6a2d5c-8f4e-4f0e-9f0a-1b2c3d4e5f60"
 #define UID2 "00000000-8f4e-4f0e-9f0a-1b2c3d4e5f60"
-#define CHANNEL(uid) "{'apiVersion':'resource.nvidia.com/v1beta1','kind':'ComputeDomainChannelConfig','domainID':'" uid "'}"
-#define DAEMON(uid) "{'apiVersion':'resource.nvidia.com/v1beta1','kind':'ComputeDomainDaemonConfig','domainID':'" uid "'}"
-#define CONFIG(source, requests, params)                                                                                                   \
-        "{'source':'" source "','requests':[" requests "],'opaque':{'driver':'compute-domain.nvidia.com','parameters':" params "}}"
-#define RESULT(request, device) "{'request':'" request "','driver':'compute-domain.nvidia.com','pool':'node-1','device':'" device "'}"
-#define CLAIM(results, configs)                                                                                                            \
-        "{'metadata':{'name':'c','namespace':'ns','uid':'u','resourceVersion':'1'},'status':{'allocation':{'devices':{'results':[" results \
-        "],'config':[" configs "]}}}}"
+#define CHANNEL(uid)                                                                                         \
+        "{'apiVersion':'resource.nvidia.com/v1beta1','kind':'ComputeDomainChannelConfig','domainID':'" uid   \
+        "'}"
+#define DAEMON(uid)                                                                                          \
+        "{'apiVersion':'resource.nvidia.com/v1beta1','kind':'ComputeDomainDaemonConfig','domainID':'" uid "'}"
+#define CONFIG(source, requests, params)                                                                     \
+        "{'source':'" source "','requests':[" requests                                                       \
+        "],'opaque':{'driver':'compute-domain.nvidia.com','parameters':" params "}}"
+#define RESULT(request, device)                                                                              \
+        "{'request':'" request "','driver':'compute-domain.nvidia.com','pool':'node-1','device':'" device "'}"
+#define CLAIM(results, configs)                                                                              \
+        "{'metadata':{'name':'c','namespace':'ns','uid':'u','resourceVersion':'1'},'status':{'allocation':{" \
+        "'devices':{'results':[" results "],'config':[" configs "]}}}}"
 
 /* Test data is written with ' for readability. */
 static struct claim *decode(struct arena *a, const char *text) {
@@ -35,27 +40,37 @@ static const struct {
 } cases[] = {
         { CLAIM(RESULT("channel", "channel-0"), CONFIG("FromClaim", "'channel'", CHANNEL(UID))), NULL, UID },
         { CLAIM(RESULT("channel", "channel-0"), CONFIG("FromClaim", "", CHANNEL(UID))), NULL, UID },
-        { CLAIM(RESULT("channel/fast", "channel-0"), CONFIG("FromClaim", "'channel'", CHANNEL(UID))), NULL, UID },
-        { CLAIM(RESULT("channel/fast", "channel-0"), CONFIG("FromClaim", "'channel/fast'", CHANNEL(UID))), NULL, UID },
-        { CLAIM(RESULT("channel/fast", "channel-0"), CONFIG("FromClaim", "'channel/slow'", CHANNEL(UID))), "no opaque configuration" },
+        { CLAIM(RESULT("channel/fast", "channel-0"), CONFIG("FromClaim", "'channel'", CHANNEL(UID))), NULL,
+          UID },
+        { CLAIM(RESULT("channel/fast", "channel-0"), CONFIG("FromClaim", "'channel/fast'", CHANNEL(UID))),
+          NULL, UID },
+        { CLAIM(RESULT("channel/fast", "channel-0"), CONFIG("FromClaim", "'channel/slow'", CHANNEL(UID))),
+          "no opaque configuration" },
         { CLAIM(RESULT("daemon", "daemon-0"), CONFIG("FromClaim", "'daemon'", DAEMON(UID))), NULL, UID },
         /* later over earlier */
-        { CLAIM(RESULT("channel", "channel-0"), CONFIG("FromClaim", "", CHANNEL(UID2)) "," CONFIG("FromClaim", "", CHANNEL(UID))), NULL,
-          UID },
-        { CLAIM(RESULT("channel", "channel-0"), CONFIG("FromClaim", "'channel'", CHANNEL(UID2)) "," CONFIG("FromClaim", "", CHANNEL(UID))),
+        { CLAIM(RESULT("channel", "channel-0"),
+                CONFIG("FromClaim", "", CHANNEL(UID2)) "," CONFIG("FromClaim", "", CHANNEL(UID))),
+          NULL, UID },
+        { CLAIM(RESULT("channel", "channel-0"),
+                CONFIG("FromClaim", "'channel'", CHANNEL(UID2)) "," CONFIG("FromClaim", "", CHANNEL(UID))),
           NULL, UID },
         /* claim over class, in whichever order they are listed */
-        { CLAIM(RESULT("channel", "channel-0"), CONFIG("FromClaim", "", CHANNEL(UID)) "," CONFIG("FromClass", "", CHANNEL(UID2))), NULL,
-          UID },
-        { CLAIM(RESULT("channel", "channel-0"), CONFIG("FromClass", "", CHANNEL(UID2)) "," CONFIG("FromClaim", "", CHANNEL(UID))), NULL,
-          UID },
+        { CLAIM(RESULT("channel", "channel-0"),
+                CONFIG("FromClaim", "", CHANNEL(UID)) "," CONFIG("FromClass", "", CHANNEL(UID2))),
+          NULL, UID },
+        { CLAIM(RESULT("channel", "channel-0"),
+                CONFIG("FromClass", "", CHANNEL(UID2)) "," CONFIG("FromClaim", "", CHANNEL(UID))),
+          NULL, UID },
         /* an unnamed one of the other kind is passed over, a named one is an error */
-        { CLAIM(RESULT("channel", "channel-0"), CONFIG("FromClaim", "", CHANNEL(UID)) "," CONFIG("FromClaim", "", DAEMON(UID2))), NULL,
-          UID },
+        { CLAIM(RESULT("channel", "channel-0"),
+                CONFIG("FromClaim", "", CHANNEL(UID)) "," CONFIG("FromClaim", "", DAEMON(UID2))),
+          NULL, UID },
         { CLAIM(RESULT("channel", "channel-0"), CONFIG("FromClaim", "'channel'", DAEMON(UID))),
           "the configuration is for a daemon, but the device allocated is channel-0" },
-        { CLAIM(RESULT("channel", "channel-0"), CONFIG("FromClaim", "'other'", CHANNEL(UID))), "no opaque configuration" },
-        { CLAIM(RESULT("channel", "channel-0"), "{'source':'FromClaim','opaque':{'driver':'gpu.nvidia.com','parameters':{}}}"),
+        { CLAIM(RESULT("channel", "channel-0"), CONFIG("FromClaim", "'other'", CHANNEL(UID))),
+          "no opaque configuration" },
+        { CLAIM(RESULT("channel", "channel-0"),
+                "{'source':'FromClaim','opaque':{'driver':'gpu.nvidia.com','parameters':{}}}"),
           "no opaque configuration" },
         { CLAIM(RESULT("channel", "channel-0"), ""), "no opaque configuration" },
         { CLAIM(RESULT("channel", "channel-0"), CONFIG("FromClaim", "", CHANNEL(""))), "domainID is empty" },
@@ -89,13 +104,17 @@ static void labels_only_when_justified(void **state) {
                 { CLAIM(RESULT("channel", "channel-0"), CONFIG("FromClaim", "", CHANNEL(UID))), true },
                 { CLAIM(RESULT("channel", "channel-7"), CONFIG("FromClaim", "", CHANNEL(UID))), true },
                 { CLAIM(RESULT("daemon", "daemon-0"), CONFIG("FromClaim", "", DAEMON(UID))), false },
-                { CLAIM(RESULT("channel", "channel-0"), CONFIG("FromClaim", "", CHANNEL("not-a-uid"))), false },
-                { CLAIM("{'request':'r','driver':'compute-domain.nvidia.com','pool':'n','device':'channel-0','adminAccess':true}",
+                { CLAIM(RESULT("channel", "channel-0"), CONFIG("FromClaim", "", CHANNEL("not-a-uid"))),
+                  false },
+                { CLAIM("{'request':'r','driver':'compute-domain.nvidia.com','pool':'n','device':'channel-0',"
+                        "'adminAccess':true}",
                         CONFIG("FromClaim", "", CHANNEL(UID))),
                   false },
-                { CLAIM("{'request':'r','driver':'gpu.nvidia.com','pool':'n','device':'channel-0'}", CONFIG("FromClaim", "", CHANNEL(UID))),
+                { CLAIM("{'request':'r','driver':'gpu.nvidia.com','pool':'n','device':'channel-0'}",
+                        CONFIG("FromClaim", "", CHANNEL(UID))),
                   false },
-                { CLAIM("{'request':'g','driver':'gpu.nvidia.com','pool':'n','device':'gpu-0'}," RESULT("channel", "channel-0"),
+                { CLAIM("{'request':'g','driver':'gpu.nvidia.com','pool':'n','device':'gpu-0'}," RESULT(
+                                "channel", "channel-0"),
                         CONFIG("FromClaim", "", CHANNEL(UID))),
                   true },
                 { "{'metadata':{'name':'c','uid':'u','resourceVersion':'1'},'status':{}}", false },
@@ -115,6 +134,7 @@ static void labels_only_when_justified(void **state) {
 }
 
 int main(void) {
-        const struct CMUnitTest tests[] = { cmocka_unit_test(picks_the_configuration), cmocka_unit_test(labels_only_when_justified) };
+        const struct CMUnitTest tests[] = { cmocka_unit_test(picks_the_configuration),
+                                            cmocka_unit_test(labels_only_when_justified) };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

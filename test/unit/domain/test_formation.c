@@ -32,28 +32,30 @@ static int teardown(void **state) {
 }
 
 static struct formation_node *add(struct world *w, const char *name, const char *clique) {
-        w->nodes[w->n_nodes] =
-                (struct formation_node){ .name = name, .node = fake_node(w->a, name, true), .wanted = true, .clique = clique };
+        w->nodes[w->n_nodes] = (struct formation_node){
+                .name = name, .node = fake_node(w->a, name, true), .wanted = true, .clique = clique
+        };
         return &w->nodes[w->n_nodes++];
 }
 
 static void clique(struct world *w, const char *id, const char *daemons, const char *more_meta) {
-        w->cliques[w->n_cliques++] =
-                fake_clique_json(w->a,
-                                 "{'metadata':{'name':'c-%s','namespace':'driver','uid':'u','resourceVersion':'7','labels':{'" CD_LABEL
-                                 "':'" UID_A "','" CD_LABEL_CLIQUE "':'%s'}%s},'daemons':[%s]}",
-                                 id, id, more_meta, daemons);
+        w->cliques[w->n_cliques++] = fake_clique_json(
+                w->a,
+                "{'metadata':{'name':'c-%s','namespace':'driver','uid':'u','resourceVersion':'7','labels':{"
+                "'" CD_LABEL "':'" UID_A "','" CD_LABEL_CLIQUE "':'%s'}%s},'daemons':[%s]}",
+                id, id, more_meta, daemons);
 }
 
-#define ENTRY(node, ip, clique, index, status)                                                                                             \
-        "{'nodeName':'" node "','ipAddress':'" ip "','cliqueID':'" clique "','index':" #index ",'status':'" status "'}"
+#define ENTRY(node, ip, clique, index, status)                                                               \
+        "{'nodeName':'" node "','ipAddress':'" ip "','cliqueID':'" clique "','index':" #index                \
+        ",'status':'" status "'}"
 #define INFIX ",'annotations':{'" CD_ANNOTATION_INFIX "':'abc','" CD_ANNOTATION_NUM_NODES "':'0'}"
 
 static void make(struct world *w) {
         struct formation_input in = {
-                .cd = fake_cd_json(w->a,
-                                   "{'metadata':{'name':'cd','namespace':'w','uid':'" UID_A
-                                   "','resourceVersion':'1'},'spec':{'numNodes':0,'channel':{'resourceClaimTemplate':{'name':'t'}}}}"),
+                .cd = fake_cd_json(w->a, "{'metadata':{'name':'cd','namespace':'w','uid':'" UID_A
+                                         "','resourceVersion':'1'},'spec':{'numNodes':0,'channel':{'"
+                                         "resourceClaimTemplate':{'name':'t'}}}}"),
                 .nodes = w->nodes,
                 .n_nodes = w->n_nodes,
                 .cliques = w->cliques,
@@ -77,9 +79,11 @@ static const struct formation_member *member(const struct world *w, const char *
 static const char *entries(struct world *w, const char *id) {
         struct buf b = BUF_INIT(4096);
         for (size_t i = 0; i < w->f.n_cliques; i++)
-                for (size_t k = 0; streq(w->f.cliques[i].clique_id, id) && k < w->f.cliques[i].n_daemons; k++) {
+                for (size_t k = 0; streq(w->f.cliques[i].clique_id, id) && k < w->f.cliques[i].n_daemons;
+                     k++) {
                         const struct clique_daemon *d = &w->f.cliques[i].daemons[k];
-                        buf_addf(&b, "%s%s=%d@%s%s", b.n ? " " : "", d->node, (int)d->index, d->ip, streq(d->status, "Ready") ? "+" : "-");
+                        buf_addf(&b, "%s%s=%d@%s%s", b.n ? " " : "", d->node, (int)d->index, d->ip,
+                                 streq(d->status, "Ready") ? "+" : "-");
                 }
         const char *s = arena_strdup(w->a, buf_str(&b));
         buf_done(&b);
@@ -98,7 +102,8 @@ static void an_allocated_claim_gives_an_index_at_once(void **state) {
         assert_string_equal(member(w, "a")->message, "no daemon Pod yet");
 }
 
-/* Nodes that come before the clique is written may still change who gets which index, so the status does not speak of it yet. */
+/* Nodes that come before the clique is written may still change who gets which index, so the status does not
+ * speak of it yet. */
 static void nobody_is_told_an_index_that_is_not_written(void **state) {
         struct world *w = *state;
         clique(w, CLIQUE_1, ENTRY("b", "", CLIQUE_1, 3, "NotReady"), INFIX);
@@ -167,7 +172,8 @@ static void an_index_is_free_only_when_nothing_can_run_under_it(void **state) {
         n->pod = fake_daemon(w->a, "a", "10.0.0.1", CLIQUE_1, 0, true);
         make(w);
         assert_string_equal(entries(w, CLIQUE_1), "a=0@10.0.0.1+"); /* the pod is there */
-        n->node = fake_node_json(w->a, "{'metadata':{'name':'a','uid':'u','resourceVersion':'1'},'spec':{'taints':[{'key':'node.kubernetes."
+        n->node = fake_node_json(w->a, "{'metadata':{'name':'a','uid':'u','resourceVersion':'1'},'spec':{'"
+                                       "taints':[{'key':'node.kubernetes."
                                        "io/out-of-service'}]}}");
         make(w);
         assert_string_equal(entries(w, CLIQUE_1), ""); /* the operator says that the machine is off */
@@ -197,15 +203,16 @@ static void a_replaced_pod_keeps_the_index_and_loses_ready(void **state) {
         add(w, "a", CLIQUE_1);
         make(w);
         assert_string_equal(entries(w, CLIQUE_1), "a=5@-");
-        w->nodes[0].pod = fake_pod_json(
-                w->a,
-                "{'metadata':{'name':'p','namespace':'driver','uid':'u2','resourceVersion':'1','annotations':{'" CD_ANNOTATION_TEMPLATE
-                "':'h'}},'spec':{'nodeName':'a'},"
-                "'status':{'phase':'Pending','conditions':[{'type':'PodScheduled','status':'False','message':'cannot allocate all "
-                "claims'}]}}");
+        w->nodes[0].pod = fake_pod_json(w->a, "{'metadata':{'name':'p','namespace':'driver','uid':'u2','"
+                                              "resourceVersion':'1','annotations':{'" CD_ANNOTATION_TEMPLATE
+                                              "':'h'}},'spec':{'nodeName':'a'},"
+                                              "'status':{'phase':'Pending','conditions':[{'type':'"
+                                              "PodScheduled','status':'False','message':'cannot allocate all "
+                                              "claims'}]}}");
         make(w);
         assert_string_equal(entries(w, CLIQUE_1), "a=5@-");
-        assert_string_equal(member(w, "a")->message, "daemon Pod p cannot be scheduled: cannot allocate all claims");
+        assert_string_equal(member(w, "a")->message,
+                            "daemon Pod p cannot be scheduled: cannot allocate all claims");
         assert_int_equal(member(w, "a")->why, FORMATION_STARTING); /* which is usual for a moment */
         assert_int_equal(w->f.recheck_s, FORMATION_SCHEDULED_S);
         w->now += FORMATION_SCHEDULED_S;
@@ -217,7 +224,8 @@ static void a_replaced_pod_keeps_the_index_and_loses_ready(void **state) {
 static void the_nineteenth_node_is_told(void **state) {
         struct world *w = *state;
         w->max_nodes = 2;
-        clique(w, CLIQUE_1, ENTRY("b", "", CLIQUE_1, 0, "NotReady") "," ENTRY("c", "", CLIQUE_1, 1, "NotReady"), INFIX);
+        clique(w, CLIQUE_1,
+               ENTRY("b", "", CLIQUE_1, 0, "NotReady") "," ENTRY("c", "", CLIQUE_1, 1, "NotReady"), INFIX);
         add(w, "a", CLIQUE_1);
         add(w, "b", CLIQUE_1);
         add(w, "c", CLIQUE_1);
@@ -292,11 +300,12 @@ static void an_adopted_clique_keeps_names_and_indices_and_loses_owners(void **st
         struct world *w = *state;
         clique(w, CLIQUE_1, ENTRY("b", "10.0.0.2", CLIQUE_1, 1, "Ready"), ",'ownerReferences':[{'uid':'x'}]");
         add(w, "a", CLIQUE_1);
-        add(w, "b", CLIQUE_1)->pod = fake_pod_json(
-                w->a, "{'metadata':{'name':'go','namespace':'driver','uid':'u2','resourceVersion':'1','labels':{'" CD_LABEL_CLIQUE
-                      "':'" CLIQUE_1 "'}},"
-                      "'spec':{'nodeName':'b'},'status':{'phase':'Running','podIPs':[{'ip':'10.0.0.2'}],'conditions':[{'type':'Ready','"
-                      "status':'True'}]}}");
+        add(w, "b", CLIQUE_1)->pod =
+                fake_pod_json(w->a, "{'metadata':{'name':'go','namespace':'driver','uid':'u2','"
+                                    "resourceVersion':'1','labels':{'" CD_LABEL_CLIQUE "':'" CLIQUE_1 "'}},"
+                                    "'spec':{'nodeName':'b'},'status':{'phase':'Running','podIPs':[{'ip':'10."
+                                    "0.0.2'}],'conditions':[{'type':'Ready','"
+                                    "status':'True'}]}}");
         make(w);
         assert_string_equal(entries(w, CLIQUE_1), "a=0@- b=1@10.0.0.2+");
         assert_null(w->f.cliques[0].infix);
@@ -333,26 +342,32 @@ static void a_daemon_that_is_down_says_why(void **state) {
         clique(w, CLIQUE_1, ENTRY("a", "10.0.0.1", CLIQUE_1, 0, "Ready"), INFIX);
         add(w, "a", CLIQUE_1)->pod = fake_pod_json(
                 w->a,
-                "{'metadata':{'name':'p','namespace':'driver','uid':'u2','resourceVersion':'1','labels':{'" CD_LABEL_CLIQUE "':'" CLIQUE_1
-                "'},'annotations':{'" CD_ANNOTATION_TEMPLATE "':'h','" IMEX_ANNOTATION_READY "':'true','" IMEX_ANNOTATION_INDEX
+                "{'metadata':{'name':'p','namespace':'driver','uid':'u2','resourceVersion':'1','labels':{"
+                "'" CD_LABEL_CLIQUE "':'" CLIQUE_1 "'},'annotations':{'" CD_ANNOTATION_TEMPLATE
+                "':'h','" IMEX_ANNOTATION_READY "':'true','" IMEX_ANNOTATION_INDEX
                 "':'0'}},'spec':{'nodeName':'a'},'status':{'phase':'Running','podIPs':[{'ip':'10.0.0.1'}],"
-                "'containerStatuses':[{'state':{'waiting':{'reason':'CrashLoopBackOff','message':'back-off 5s'}}}]}}");
+                "'containerStatuses':[{'state':{'waiting':{'reason':'CrashLoopBackOff','message':'back-off "
+                "5s'}}}]}}");
         make(w);
         assert_string_equal(entries(w, CLIQUE_1), "a=0@10.0.0.1-");
         assert_string_equal(member(w, "a")->message, "daemon Pod p: CrashLoopBackOff: back-off 5s");
 }
 
-/* Whatever is in the caches: an index is never held by two nodes of a clique, a node is in one clique only, and what was decided is stable.
+/* Whatever is in the caches: an index is never held by two nodes of a clique, a node is in one clique only,
+ * and what was decided is stable.
  */
 static void invariants_hold_for_anything(void **state) {
-        static const char *const names[] = { "a", "b", "c", "d", "e" }, *const ids[] = { CLIQUE_1, CLIQUE_2, "", NULL };
+        static const char *const names[] = { "a", "b", "c", "d", "e" }, *const ids[] = { CLIQUE_1, CLIQUE_2,
+                                                                                         "", NULL };
         for (int round = 0; round < 10000; round++) {
                 struct world w = { .a = arena_new(8192), .max_nodes = 4 };
                 for (size_t q = 0; q < 2; q++) {
                         struct buf b = BUF_INIT(4096);
                         for (size_t i = 0; i < 5; i++)
                                 if (fake_random(3) == 0)
-                                        buf_addf(&b, "%s{'nodeName':'%s','ipAddress':'','cliqueID':'%s','index':%d,'status':'Ready'}",
+                                        buf_addf(&b,
+                                                 "%s{'nodeName':'%s','ipAddress':'','cliqueID':'%s','index':%"
+                                                 "d,'status':'Ready'}",
                                                  b.n ? "," : "", names[i], ids[q], (int)fake_random(4));
                         if (fake_random(2))
                                 clique(&w, ids[q], buf_str(&b), INFIX);
@@ -364,7 +379,8 @@ static void invariants_hold_for_anything(void **state) {
                         if (fake_random(4) == 0)
                                 n->node = fake_random(2) ? NULL : fake_node(w.a, names[i], false);
                         if (fake_random(2))
-                                n->pod = fake_daemon(w.a, names[i], "10.0.0.1", fake_random(5) ? ids[fake_random(2)] : "",
+                                n->pod = fake_daemon(w.a, names[i], "10.0.0.1",
+                                                     fake_random(5) ? ids[fake_random(2)] : "",
                                                      (int)fake_random(5), fake_random(2));
                 }
                 make(&w);
@@ -385,8 +401,8 @@ static void invariants_hold_for_anything(void **state) {
         }
 }
 
-/* A domain over all of a very large cluster: 10,000 nodes in 556 racks. Decided at each change, so it must be cheap; and numbered without
- * gaps. */
+/* A domain over all of a very large cluster: 10,000 nodes in 556 racks. Decided at each change, so it must be
+ * cheap; and numbered without gaps. */
 static void ten_thousand_nodes(void **state) {
         enum { NODES = 10000, RACK = 18, RACKS = (NODES + RACK - 1) / RACK };
         struct arena *a = arena_new(1 << 20);
@@ -397,11 +413,15 @@ static void ten_thousand_nodes(void **state) {
         for (size_t i = 0; i < RACKS; i++)
                 ids[i] = formation_text(a, "7a3b2f10-1111-4222-8333-444455556666.%zu", i);
         for (size_t i = 0; i < NODES; i++)
-                nodes[i] = (struct formation_node){
-                        .name = formation_text(a, "node-%05zu", i), .node = ready, .wanted = true, .clique = ids[i / RACK]
-                };
-        struct formation_input in = { .nodes = nodes, .n_nodes = NODES, .max_nodes = RACK, .dns_names = true, .infix = "abc" };
-        in.cd = fake_cd_json(a, "{'metadata':{'name':'cd','namespace':'w','uid':'" UID_A "','resourceVersion':'1'}}");
+                nodes[i] = (struct formation_node){ .name = formation_text(a, "node-%05zu", i),
+                                                    .node = ready,
+                                                    .wanted = true,
+                                                    .clique = ids[i / RACK] };
+        struct formation_input in = {
+                .nodes = nodes, .n_nodes = NODES, .max_nodes = RACK, .dns_names = true, .infix = "abc"
+        };
+        in.cd = fake_cd_json(a, "{'metadata':{'name':'cd','namespace':'w','uid':'" UID_A
+                                "','resourceVersion':'1'}}");
         struct formation first, second;
         formation_make(&in, a, &first);
         assert_int_equal(first.n_cliques, RACKS);
@@ -412,12 +432,15 @@ static void ten_thousand_nodes(void **state) {
                 struct jd_pair *pairs = arena_alloc(a, 2 * sizeof *pairs);
                 pairs[0] = (struct jd_pair){ CD_ANNOTATION_INFIX, first.cliques[i].infix };
                 pairs[1] = (struct jd_pair){ CD_ANNOTATION_NUM_NODES, first.cliques[i].num_nodes };
-                *c = (struct clique){ .clique_id = first.cliques[i].clique_id, .annotations = pairs, .n_annotations = 2 };
+                *c = (struct clique){ .clique_id = first.cliques[i].clique_id,
+                                      .annotations = pairs,
+                                      .n_annotations = 2 };
                 c->n_daemons = first.cliques[i].n_daemons;
                 c->daemons = arena_alloc(a, c->n_daemons * sizeof *c->daemons);
                 for (size_t k = 0; k < c->n_daemons; k++) {
                         const struct clique_daemon *d = &first.cliques[i].daemons[k];
-                        c->daemons[k] = (struct clique_daemon){ d->node, d->ip, d->clique_id, d->status, d->index };
+                        c->daemons[k] =
+                                (struct clique_daemon){ d->node, d->ip, d->clique_id, d->status, d->index };
                 }
                 cliques[i] = c;
         }

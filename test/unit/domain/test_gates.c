@@ -6,11 +6,13 @@
 #include "base/mem.h"
 #include "domain/gates.h"
 
-#define DEFAULTS                                                                                                                           \
-        "AllAlpha=false,AllBeta=false,ComputeDomainCliques=true,ConsumableShares=false,ContextualLogging=true,"                            \
-        "CrashOnNVLinkFabricErrors=true,DRAListTypeAttributes=false,DeviceMetadata=false,DynamicMIG=false,"                                \
-        "FabricManagerPartitioning=false,HostManagedIMEX=false,HostManagedIMEXDaemon=false,IMEXDaemonsWithDNSNames=true,"                  \
-        "LoggingAlphaOptions=false,LoggingBetaOptions=true,MPSSupport=false,NVMLDeviceHealthCheck=false,"                                  \
+#define DEFAULTS                                                                                             \
+        "AllAlpha=false,AllBeta=false,ComputeDomainCliques=true,ConsumableShares=false,ContextualLogging="   \
+        "true,"                                                                                              \
+        "CrashOnNVLinkFabricErrors=true,DRAListTypeAttributes=false,DeviceMetadata=false,DynamicMIG=false,"  \
+        "FabricManagerPartitioning=false,HostManagedIMEX=false,HostManagedIMEXDaemon=false,"                 \
+        "IMEXDaemonsWithDNSNames=true,"                                                                      \
+        "LoggingAlphaOptions=false,LoggingBetaOptions=true,MPSSupport=false,NVMLDeviceHealthCheck=false,"    \
         "PassthroughSupport=false,TimeSlicingSettings=false,"
 
 static void defaults_render_as_in_the_go_driver(void **state) {
@@ -43,9 +45,12 @@ static void parses(void **state) {
                 { "AllBeta=false", NULL, GATE_CONTEXTUAL_LOGGING, true },
                 { "Nonsense=true", "unrecognized feature gate: Nonsense" },
                 { "computedomaincliques=true", "unrecognized feature gate: computedomaincliques" },
-                { "ComputeDomainCliques", "feature gate \"ComputeDomainCliques\": want Name=true or Name=false" },
-                { "ComputeDomainCliques=maybe", "invalid value \"maybe\" of feature gate ComputeDomainCliques: want true or false" },
-                { "ComputeDomainCliques=", "invalid value \"\" of feature gate ComputeDomainCliques: want true or false" },
+                { "ComputeDomainCliques",
+                  "feature gate \"ComputeDomainCliques\": want Name=true or Name=false" },
+                { "ComputeDomainCliques=maybe",
+                  "invalid value \"maybe\" of feature gate ComputeDomainCliques: want true or false" },
+                { "ComputeDomainCliques=",
+                  "invalid value \"\" of feature gate ComputeDomainCliques: want true or false" },
         };
         for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
                 struct gates g;

@@ -21,10 +21,26 @@ static const struct {
         { "HostManagedIMEXDaemon=true", "driverManaged", "", DRIVER, { 0 } },
         { "HostManagedIMEX=true", "", "", HOST, { 0 } },
         { "HostManagedIMEX=true", "driverManaged", "domain", HOST, { 0 } },
-        { "HostManagedIMEX=true,IMEXDaemonsWithDNSNames=true,ComputeDomainCliques=true", "", "", HOST, { 0 } },
-        { "HostManagedIMEX=true,IMEXDaemonsWithDNSNames=false", "", "", HOST, { 0 } }, /* by itself this fails the dependency check */
-        { "IMEXDaemonsWithDNSNames=false", "", "", ERROR, { "ComputeDomainCliques", "IMEXDaemonsWithDNSNames" } },
-        { "HostManagedIMEX=true,DynamicMIG=true,MPSSupport=true", "", "", ERROR, { "DynamicMIG", "MPSSupport" } },
+        { "HostManagedIMEX=true,IMEXDaemonsWithDNSNames=true,ComputeDomainCliques=true",
+          "",
+          "",
+          HOST,
+          { 0 } },
+        { "HostManagedIMEX=true,IMEXDaemonsWithDNSNames=false",
+          "",
+          "",
+          HOST,
+          { 0 } }, /* by itself this fails the dependency check */
+        { "IMEXDaemonsWithDNSNames=false",
+          "",
+          "",
+          ERROR,
+          { "ComputeDomainCliques", "IMEXDaemonsWithDNSNames" } },
+        { "HostManagedIMEX=true,DynamicMIG=true,MPSSupport=true",
+          "",
+          "",
+          ERROR,
+          { "DynamicMIG", "MPSSupport" } },
         { "HostManagedIMEXDaemon=true", "hostManaged", "", HOST_DAEMON, { 0 } },
         { "HostManagedIMEXDaemon=true", "hostManaged", "domain", HOST_DAEMON, { 0 } },
         { "HostManagedIMEXDaemon=true,IMEXDaemonsWithDNSNames=false",
@@ -33,7 +49,11 @@ static const struct {
           ERROR, /* the Go driver checks before it forces */
           { "ComputeDomainCliques", "IMEXDaemonsWithDNSNames" } },
         { "", "hostManaged", "", ERROR, { "imex.mode=hostManaged", "HostManagedIMEXDaemon=true" } },
-        { "HostManagedIMEX=true", "hostManaged", "", ERROR, { "HostManagedIMEX=true", "imex.mode=hostManaged" } },
+        { "HostManagedIMEX=true",
+          "hostManaged",
+          "",
+          ERROR,
+          { "HostManagedIMEX=true", "imex.mode=hostManaged" } },
         { "AllAlpha=true,DynamicMIG=false,DeviceMetadata=false,PassthroughSupport=false",
           "hostManaged",
           "",
@@ -93,7 +113,8 @@ static void driver_managed_forces_nothing(void **state) {
         struct err e;
         gates_init(&g);
         assert_int_equal(mode_resolve(&g, NULL, NULL, &m, &e), 0);
-        assert_true(m->daemons && g.on[GATE_IMEX_DAEMONS_WITH_DNS_NAMES] && g.on[GATE_COMPUTE_DOMAIN_CLIQUES]);
+        assert_true(m->daemons && g.on[GATE_IMEX_DAEMONS_WITH_DNS_NAMES] &&
+                    g.on[GATE_COMPUTE_DOMAIN_CLIQUES]);
         for (int i = 0; i < GATE_COUNT; i++)
                 assert_false(g.forced[i]);
 }
@@ -118,11 +139,11 @@ static void the_mode_a_domain_was_formed_in(void **state) {
                 { "", MODE_DRIVER_MANAGED, F | S | D | W, false },
                 { "", MODE_DRIVER_MANAGED, F | S | W, false }, /* what is recorded counts */
                 { "", MODE_HOST_MANAGED, F | S | W, true },
-                { "", MODE_HOST_MANAGED, F | W, true },  /* its status could not be written yet */
-                { "", MODE_HOST_MANAGED, F | S, true },  /* its template was removed by force */
-                { "", MODE_HOST_MANAGED, S, true },      /* and its finalizer */
-                { "", MODE_HOST_MANAGED, F, false },     /* made of an exported manifest */
-                { "", MODE_HOST_MANAGED, 0, false },     /* of which the finalizer was cut out */
+                { "", MODE_HOST_MANAGED, F | W, true }, /* its status could not be written yet */
+                { "", MODE_HOST_MANAGED, F | S, true }, /* its template was removed by force */
+                { "", MODE_HOST_MANAGED, S, true },     /* and its finalizer */
+                { "", MODE_HOST_MANAGED, F, false },    /* made of an exported manifest */
+                { "", MODE_HOST_MANAGED, 0, false },    /* of which the finalizer was cut out */
                 { "", MODE_HOST_MANAGED, F | S | D | W, true },
                 { "", NULL, F | S | D | W, false },
                 { "", NULL, F | D, false },
@@ -160,11 +181,13 @@ static void nobody_gets_into_a_domain_of_another_mode(void **state) {
                 { "", true, true, false },
                 { "HostManagedIMEX=true", false, false, false },
                 { "HostManagedIMEX=true", false, true, false },
-                { "HostManagedIMEX=true", true, false, false }, /* with daemons: who is in stays, nobody gets in */
+                { "HostManagedIMEX=true", true, false,
+                  false }, /* with daemons: who is in stays, nobody gets in */
                 { "HostManagedIMEX=true", true, true, true },
         };
         for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-                if (mode_labels_node(mode_of(rows[i].gates), rows[i].other, rows[i].has_label) != rows[i].labels)
+                if (mode_labels_node(mode_of(rows[i].gates), rows[i].other, rows[i].has_label) !=
+                    rows[i].labels)
                         fail_msg("row %zu", i);
 }
 

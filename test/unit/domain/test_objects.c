@@ -43,23 +43,30 @@ static void daemonset(void **state) {
                 { "metadata.labels", "{\"" CD_LABEL "\":\"" UID_A "\"}" },
                 { "spec.selector.matchLabels", "{\"" CD_LABEL "\":\"" UID_A "\"}" },
                 { "spec.updateStrategy", "{\"type\":\"OnDelete\"}" },
-                { "spec.template.metadata.labels", "{\"" CD_LABEL "\":\"" UID_A "\",\"app\":\"imex-daemon\"}" },
+                { "spec.template.metadata.labels",
+                  "{\"" CD_LABEL "\":\"" UID_A "\",\"app\":\"imex-daemon\"}" },
                 { "spec.template.spec.nodeSelector", "{\"" CD_LABEL "\":\"" UID_A "\"}" },
                 { "spec.template.spec.serviceAccountName", "\"compute-domain-daemon-service-account\"" },
                 { "spec.template.spec.imagePullSecrets", "" },
                 { "spec.template.spec.priorityClassName", "" },
                 { "spec.template.spec.resourceClaims",
-                  "[{\"name\":\"compute-domain-daemon\",\"resourceClaimTemplateName\":\"computedomain-daemon-" UID_A "\"}]" },
+                  "[{\"name\":\"compute-domain-daemon\",\"resourceClaimTemplateName\":\"computedomain-"
+                  "daemon-" UID_A "\"}]" },
                 { "spec.template.spec.tolerations.1", "{\"effect\":\"NoExecute\",\"operator\":\"Exists\"}" },
                 { "spec.template.spec.dnsConfig", "{\"options\":[{\"name\":\"ndots\",\"value\":\"1\"}]}" },
                 { "spec.template.spec.containers.0.name", "\"compute-domain-daemon\"" },
                 { "spec.template.spec.containers.0.image", "\"registry/image:1\"" },
-                { "spec.template.spec.containers.0.command", "[\"compute-domain-daemon\",\"-v\",\"$(LOG_VERBOSITY)\",\"run\"]" },
-                { "spec.template.spec.containers.0.resources", "{\"claims\":[{\"name\":\"compute-domain-daemon\"}]}" },
+                { "spec.template.spec.containers.0.command",
+                  "[\"compute-domain-daemon\",\"-v\",\"$(LOG_VERBOSITY)\",\"run\"]" },
+                { "spec.template.spec.containers.0.resources",
+                  "{\"claims\":[{\"name\":\"compute-domain-daemon\"}]}" },
                 { "spec.template.spec.containers.0.env.0", "{\"name\":\"LOG_VERBOSITY\",\"value\":\"2\"}" },
-                { "spec.template.spec.containers.0.env.1", "{\"name\":\"MAX_NODES_PER_IMEX_DOMAIN\",\"value\":\"7\"}" },
-                { "spec.template.spec.containers.0.env.2", "{\"name\":\"NVIDIA_VISIBLE_DEVICES\",\"value\":\"void\"}" },
-                { "spec.template.spec.containers.0.env.3", "{\"name\":\"FEATURE_GATES\",\"value\":\"A=true,\"}" },
+                { "spec.template.spec.containers.0.env.1",
+                  "{\"name\":\"MAX_NODES_PER_IMEX_DOMAIN\",\"value\":\"7\"}" },
+                { "spec.template.spec.containers.0.env.2",
+                  "{\"name\":\"NVIDIA_VISIBLE_DEVICES\",\"value\":\"void\"}" },
+                { "spec.template.spec.containers.0.env.3",
+                  "{\"name\":\"FEATURE_GATES\",\"value\":\"A=true,\"}" },
                 { "spec.template.spec.containers.0.env.5.valueFrom.fieldRef.fieldPath", "\"status.podIP\"" },
                 { "spec.template.spec.containers.0.startupProbe.failureThreshold", "1200" },
                 { "spec.template.spec.containers.0.startupProbe.periodSeconds", "1" },
@@ -70,7 +77,8 @@ static void daemonset(void **state) {
                   "[\"compute-domain-daemon\",\"-v\",\"$(LOG_VERBOSITY)\",\"check\"]" },
                 { "spec.template.spec.containers.0.securityContext.capabilities", "{\"drop\":[\"ALL\"]}" },
                 { "spec.template.spec.containers.0.securityContext.readOnlyRootFilesystem", "true" },
-                { "spec.template.spec.containers.0.securityContext.seccompProfile", "" }, /* the node decides */
+                { "spec.template.spec.containers.0.securityContext.seccompProfile",
+                  "" }, /* the node decides */
                 { "spec.template.spec.hostNetwork", "" },
         };
         struct arena *a = arena_new(4096);
@@ -94,11 +102,12 @@ static void daemonset_options(void **state) {
         s.requests = STR("{\"cpu\":\"10m\"}");
         s.limits = STR("{\"memory\":\"1Gi\"}");
         objects_daemonset(&s, UID_A, s.gates, 18, &b);
-        assert_string_equal(at(a, &b, "spec.template.spec.imagePullSecrets"), "[{\"name\":\"one\"},{\"name\":\"two\"}]");
+        assert_string_equal(at(a, &b, "spec.template.spec.imagePullSecrets"),
+                            "[{\"name\":\"one\"},{\"name\":\"two\"}]");
         assert_string_equal(at(a, &b, "spec.template.spec.priorityClassName"), "\"high\"");
-        assert_string_equal(
-                at(a, &b, "spec.template.spec.containers.0.resources"),
-                "{\"requests\":{\"cpu\":\"10m\"},\"limits\":{\"memory\":\"1Gi\"},\"claims\":[{\"name\":\"compute-domain-daemon\"}]}");
+        assert_string_equal(at(a, &b, "spec.template.spec.containers.0.resources"),
+                            "{\"requests\":{\"cpu\":\"10m\"},\"limits\":{\"memory\":\"1Gi\"},\"claims\":[{"
+                            "\"name\":\"compute-domain-daemon\"}]}");
         buf_done(&b);
         arena_free(a);
 }
@@ -134,17 +143,21 @@ static void claim_templates(void **state) {
                 struct buf b = BUF_INIT(1 << 16);
                 objects_rct(apis[i], "w", "tpl", &domain, CD_TARGET_WORKLOAD, "All", &b);
                 bool nested = !streq(apis[i], "v1beta1");
-                assert_string_equal(
-                        at(a, &b, "spec.spec.devices.requests"),
-                        nested ? "[{\"name\":\"channel\",\"exactly\":{\"deviceClassName\":\"compute-domain-default-channel.nvidia.com\"}}]"
-                               : "[{\"name\":\"channel\",\"deviceClassName\":\"compute-domain-default-channel.nvidia.com\"}]");
+                assert_string_equal(at(a, &b, "spec.spec.devices.requests"),
+                                    nested ? "[{\"name\":\"channel\",\"exactly\":{\"deviceClassName\":"
+                                             "\"compute-domain-default-channel.nvidia.com\"}}]"
+                                           : "[{\"name\":\"channel\",\"deviceClassName\":\"compute-domain-"
+                                             "default-channel.nvidia.com\"}]");
                 assert_string_equal(at(a, &b, "spec.spec.devices.config.0.opaque"),
-                                    "{\"driver\":\"compute-domain.nvidia.com\",\"parameters\":{\"allocationMode\":\"All\",\"apiVersion\":"
+                                    "{\"driver\":\"compute-domain.nvidia.com\",\"parameters\":{"
+                                    "\"allocationMode\":\"All\",\"apiVersion\":"
                                     "\"resource.nvidia.com/v1beta1\","
                                     "\"domainID\":\"" UID_A "\",\"kind\":\"ComputeDomainChannelConfig\"}}");
-                assert_string_equal(at(a, &b, "metadata.labels"), "{\"" CD_LABEL "\":\"" UID_A "\",\"" CD_LABEL_TARGET "\":\"Workload\"}");
+                assert_string_equal(at(a, &b, "metadata.labels"),
+                                    "{\"" CD_LABEL "\":\"" UID_A "\",\"" CD_LABEL_TARGET "\":\"Workload\"}");
                 /* what we write is what we recognise */
-                char *stored = xasprintf("{\"metadata\":{\"name\":\"tpl\",\"namespace\":\"w\",\"resourceVersion\":\"1\"},\"spec\":%s}",
+                char *stored = xasprintf("{\"metadata\":{\"name\":\"tpl\",\"namespace\":\"w\","
+                                         "\"resourceVersion\":\"1\"},\"spec\":%s}",
                                          at(a, &b, "spec"));
                 const struct rct *r = fake_rct_json(a, "%s", stored);
                 assert_true(objects_rct_matches(r, UID_A, CD_TARGET_WORKLOAD, "All"));
@@ -158,7 +171,8 @@ static void claim_templates(void **state) {
                                     "{\"apiVersion\":\"resource.nvidia.com/v1beta1\",\"domainID\":\"" UID_A
                                     "\",\"kind\":\"ComputeDomainDaemonConfig\"}");
                 assert_string_equal(at(a, &b, "spec.metadata.annotations"),
-                                    "{\"" CD_ANNOTATION_NAME "\":\"train\",\"" CD_ANNOTATION_NAMESPACE "\":\"w\"}");
+                                    "{\"" CD_ANNOTATION_NAME "\":\"train\",\"" CD_ANNOTATION_NAMESPACE
+                                    "\":\"w\"}");
                 buf_done(&b);
                 arena_free(a);
         }
@@ -167,13 +181,15 @@ static void claim_templates(void **state) {
 /* The Go driver's template of an empty mode holds null. */
 static void a_template_of_the_go_driver_is_recognised(void **state) {
         struct arena *a = arena_new(4096);
-        const struct rct *r =
-                fake_rct_json(a, "{'metadata':{'name':'t','resourceVersion':'1'},'spec':{'spec':{'devices':{'requests':[{'name':'channel','"
-                                 "exactly':{'deviceClassName':"
-                                 "'compute-domain-default-channel.nvidia.com','allocationMode':'ExactCount','count':1}}],'config':[{'"
-                                 "requests':['channel'],'opaque':{'driver':'compute-domain.nvidia.com',"
-                                 "'parameters':{'allocationMode':null,'apiVersion':'resource.nvidia.com/v1beta1','domainID':'" UID_A
-                                 "','kind':'ComputeDomainChannelConfig'}}}]}}}}");
+        const struct rct *r = fake_rct_json(
+                a, "{'metadata':{'name':'t','resourceVersion':'1'},'spec':{'spec':{'devices':{'requests':[{'"
+                   "name':'channel','"
+                   "exactly':{'deviceClassName':"
+                   "'compute-domain-default-channel.nvidia.com','allocationMode':'ExactCount','count':1}}],'"
+                   "config':[{'"
+                   "requests':['channel'],'opaque':{'driver':'compute-domain.nvidia.com',"
+                   "'parameters':{'allocationMode':null,'apiVersion':'resource.nvidia.com/"
+                   "v1beta1','domainID':'" UID_A "','kind':'ComputeDomainChannelConfig'}}}]}}}}");
         assert_true(objects_rct_matches(r, UID_A, CD_TARGET_WORKLOAD, "Single"));
         arena_free(a);
 }
@@ -184,11 +200,15 @@ static void finalizers_of_others_stay(void **state) {
         struct kube_meta m = { .uid = "u", .rv = "7" };
         struct buf b = BUF_INIT(1024);
         objects_release(&m, list, 3, &b);
-        assert_string_equal(buf_str(&b), "{\"metadata\":{\"uid\":\"u\",\"resourceVersion\":\"7\",\"finalizers\":[\"a.io/x\",\"b.io/y\"]}}");
+        assert_string_equal(buf_str(&b), "{\"metadata\":{\"uid\":\"u\",\"resourceVersion\":\"7\","
+                                         "\"finalizers\":[\"a.io/x\",\"b.io/y\"]}}");
         buf_clear(&b);
-        objects_adopt(&(struct compute_domain){ .o.meta = m, .finalizers = theirs, .n_finalizers = 1 }, "driverManaged", &b);
-        assert_string_equal(buf_str(&b), "{\"metadata\":{\"uid\":\"u\",\"resourceVersion\":\"7\",\"finalizers\":[\"a.io/x\",\"" CD_FINALIZER
-                                         "\"],\"annotations\":{\"" CD_ANNOTATION_MODE "\":\"driverManaged\"}}}");
+        objects_adopt(&(struct compute_domain){ .o.meta = m, .finalizers = theirs, .n_finalizers = 1 },
+                      "driverManaged", &b);
+        assert_string_equal(buf_str(&b),
+                            "{\"metadata\":{\"uid\":\"u\",\"resourceVersion\":\"7\",\"finalizers\":[\"a.io/"
+                            "x\",\"" CD_FINALIZER "\"],\"annotations\":{\"" CD_ANNOTATION_MODE
+                            "\":\"driverManaged\"}}}");
         buf_done(&b);
 }
 
@@ -196,14 +216,19 @@ static void node_patch(void **state) {
         struct kube_meta m = { .uid = "u" };
         struct buf b = BUF_INIT(1024);
         objects_node(&m, &(struct objects_node_patch){ .set_domain = true, .domain_uid = UID_A }, &b);
-        assert_string_equal(buf_str(&b), "{\"metadata\":{\"uid\":\"u\",\"labels\":{\"" CD_LABEL "\":\"" UID_A "\"}}}");
+        assert_string_equal(buf_str(&b),
+                            "{\"metadata\":{\"uid\":\"u\",\"labels\":{\"" CD_LABEL "\":\"" UID_A "\"}}}");
         buf_clear(&b);
-        objects_node(
-                &m,
-                &(struct objects_node_patch){ .set_domain = true, .set_gpu_clique = true, .gpu_clique = "c.1", .gpu_clique_ours = "c.1" },
-                &b);
-        assert_string_equal(buf_str(&b), "{\"metadata\":{\"uid\":\"u\",\"labels\":{\"" CD_LABEL "\":null,\"" GPU_CLIQUE_LABEL
-                                         "\":\"c.1\"},\"annotations\":{\"" CD_ANNOTATION_GPU_CLIQUE "\":\"c.1\"}}}");
+        objects_node(&m,
+                     &(struct objects_node_patch){ .set_domain = true,
+                                                   .set_gpu_clique = true,
+                                                   .gpu_clique = "c.1",
+                                                   .gpu_clique_ours = "c.1" },
+                     &b);
+        assert_string_equal(buf_str(&b),
+                            "{\"metadata\":{\"uid\":\"u\",\"labels\":{\"" CD_LABEL
+                            "\":null,\"" GPU_CLIQUE_LABEL
+                            "\":\"c.1\"},\"annotations\":{\"" CD_ANNOTATION_GPU_CLIQUE "\":\"c.1\"}}}");
         buf_done(&b);
 }
 
@@ -213,8 +238,8 @@ static void an_empty_status_has_no_nodes(void **state) {
         struct formation f = { 0 };
         struct verdict v;
         struct buf b = BUF_INIT(4096);
-        const struct compute_domain *cd =
-                fake_cd_json(a, "{'metadata':{'name':'cd','uid':'u','resourceVersion':'1'},'spec':{'channel':{}}}");
+        const struct compute_domain *cd = fake_cd_json(
+                a, "{'metadata':{'name':'cd','uid':'u','resourceVersion':'1'},'spec':{'channel':{}}}");
         verdict_make(cd, &f, &(struct verdict_problem){ 0 }, true, 1000, a, &v);
         objects_status(cd, &v, &b);
         assert_string_equal(at(a, &b, "status.nodes"), "null");

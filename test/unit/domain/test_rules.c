@@ -5,7 +5,8 @@
 /* ---- the labelling rule ---- */
 
 static void label_cases(void **state) {
-        const struct rules_claim a = { "a", "1", 10 }, b = { "b", "2", 20 }, b_older = { "b", "3", 5 }, b_same = { "b", "0", 10 };
+        const struct rules_claim a = { "a", "1", 10 }, b = { "b", "2", 20 }, b_older = { "b", "3", 5 },
+                                 b_same = { "b", "0", 10 };
         const struct {
                 const char *current;
                 struct rules_claim claims[3];
@@ -19,7 +20,10 @@ static void label_cases(void **state) {
                 { "a", { b_older, a }, 2, "a" },
                 { "c", { a, b_older }, 2, "b" }, /* else the oldest claim */
                 { NULL, { b, a }, 2, "a" },
-                { NULL, { a, b_same }, 2, "b" }, /* of the same second: by UID, so that every replica says the same */
+                { NULL,
+                  { a, b_same },
+                  2,
+                  "b" }, /* of the same second: by UID, so that every replica says the same */
                 { NULL, { b_same, a }, 2, "b" },
         };
         for (size_t i = 0; i < ARRAY_LEN(cases); i++)
@@ -29,13 +33,16 @@ static void label_cases(void **state) {
 
 /* Labelled only when justified; and what is decided is stable: applying it changes nothing any more. */
 static void label_is_justified_and_stable(void **state) {
-        static const char *const uids[] = { "a", "b", "c", "d" }, *const claim_uids[] = { "1", "2", "3", "4", "5" };
+        static const char *const uids[] = { "a", "b", "c", "d" }, *const claim_uids[] = { "1", "2", "3", "4",
+                                                                                          "5" };
         for (int round = 0; round < 2000000; round++) {
                 struct rules_claim claims[5];
                 size_t n = fake_random(6);
                 for (size_t i = 0; i < n; i++)
-                        claims[i] = (struct rules_claim){ uids[fake_random(4)], claim_uids[i], (int64_t)fake_random(3) };
-                const char *current = fake_random(3) ? uids[fake_random(4)] : NULL, *got = rules_label(current, claims, n);
+                        claims[i] = (struct rules_claim){ uids[fake_random(4)], claim_uids[i],
+                                                          (int64_t)fake_random(3) };
+                const char *current = fake_random(3) ? uids[fake_random(4)] : NULL,
+                           *got = rules_label(current, claims, n);
                 bool justified = !got, held = false;
                 for (size_t i = 0; i < n; i++) {
                         justified = justified || streq(claims[i].domain_uid, got);
@@ -70,11 +77,13 @@ static void gpu_label(void **state) {
         };
         for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
                 const char *label, *ours;
-                bool write = rules_gpu_label(cases[i].enabled, cases[i].current, cases[i].ours, cases[i].clique, &label, &ours);
+                bool write = rules_gpu_label(cases[i].enabled, cases[i].current, cases[i].ours,
+                                             cases[i].clique, &label, &ours);
                 if (!streq(label, cases[i].want_label) || !streq(ours, cases[i].want_ours) ||
                     write != (!streq(label, cases[i].current) || !streq(ours, cases[i].ours)))
                         fail_msg("case %zu: %s %s", i, label ? label : "-", ours ? ours : "-");
-                assert_false(rules_gpu_label(cases[i].enabled, label, ours, cases[i].clique, &label, &ours)); /* stable */
+                assert_false(rules_gpu_label(cases[i].enabled, label, ours, cases[i].clique, &label,
+                                             &ours)); /* stable */
         }
 }
 
@@ -91,30 +100,31 @@ static void index_cases(void **state) {
         assert_int_equal(out[1].index, 1);
         assert_int_equal(n_freed, 0);
         /* sticky, and what was used before comes last */
-        rules_indices((const struct rules_slot[]){ { "x", 0 }, { "y", 1 }, { "z", 2 } }, 3, NULL, 0, (const char *const[]){ "z", "w" }, 2,
-                      18, a, out, &freed, &n_freed);
+        rules_indices((const struct rules_slot[]){ { "x", 0 }, { "y", 1 }, { "z", 2 } }, 3, NULL, 0,
+                      (const char *const[]){ "z", "w" }, 2, 18, a, out, &freed, &n_freed);
         assert_int_equal(out[0].index, 2);
         assert_int_equal(out[1].index, 3);
         assert_int_equal(n_freed, 2);
         assert_int_equal(freed[0], 0);
         assert_int_equal(freed[1], 1);
         /* the longest free of those used before */
-        rules_indices((const struct rules_slot[]){ { "z", 2 } }, 1, (const int64_t[]){ 1, 0 }, 2, (const char *const[]){ "z", "w" }, 2, 3,
-                      a, out, &freed, &n_freed);
+        rules_indices((const struct rules_slot[]){ { "z", 2 } }, 1, (const int64_t[]){ 1, 0 }, 2,
+                      (const char *const[]){ "z", "w" }, 2, 3, a, out, &freed, &n_freed);
         assert_int_equal(out[1].index, 1);
         assert_int_equal(n_freed, 1);
         assert_int_equal(freed[0], 0);
         /* full */
-        rules_indices((const struct rules_slot[]){ { "x", 0 }, { "y", 1 } }, 2, NULL, 0, (const char *const[]){ "x", "y", "z" }, 3, 2, a,
-                      out, &freed, &n_freed);
+        rules_indices((const struct rules_slot[]){ { "x", 0 }, { "y", 1 } }, 2, NULL, 0,
+                      (const char *const[]){ "x", "y", "z" }, 3, 2, a, out, &freed, &n_freed);
         assert_int_equal(out[2].index, -1);
         /* two hold the same: the first keeps it */
-        rules_indices((const struct rules_slot[]){ { "x", 0 }, { "y", 0 } }, 2, NULL, 0, (const char *const[]){ "y", "x" }, 2, 18, a, out,
-                      &freed, &n_freed);
+        rules_indices((const struct rules_slot[]){ { "x", 0 }, { "y", 0 } }, 2, NULL, 0,
+                      (const char *const[]){ "y", "x" }, 2, 18, a, out, &freed, &n_freed);
         assert_int_equal(out[1].index, 0);
         assert_int_equal(out[0].index, 1);
         /* what a broken annotation says does no harm */
-        rules_indices(NULL, 0, (const int64_t[]){ -5, 99, 0, 0 }, 4, (const char *const[]){ "x", "y" }, 2, 2, a, out, &freed, &n_freed);
+        rules_indices(NULL, 0, (const int64_t[]){ -5, 99, 0, 0 }, 4, (const char *const[]){ "x", "y" }, 2, 2,
+                      a, out, &freed, &n_freed);
         assert_int_equal(out[0].index, 1);
         assert_int_equal(out[1].index, 0);
         arena_free(a);
@@ -131,11 +141,13 @@ static size_t random_members(const char **ret) {
         return n;
 }
 
-static void check_step(const struct rules_slot *held, size_t n_held, const struct rules_slot *out, size_t n, size_t n_members) {
+static void check_step(const struct rules_slot *held, size_t n_held, const struct rules_slot *out, size_t n,
+                       size_t n_members) {
         for (size_t i = 0; i < n; i++) {
                 assert_in_range(out[i].index + 1, 0, MAX_NODES);
                 for (size_t k = 0; k < i; k++)
-                        assert_false(out[i].index >= 0 && out[i].index == out[k].index); /* no index is ever held by two */
+                        assert_false(out[i].index >= 0 &&
+                                     out[i].index == out[k].index); /* no index is ever held by two */
                 for (size_t k = 0; k < n_held; k++)
                         if (streq(held[k].node, out[i].node))
                                 assert_int_equal(out[i].index, held[k].index); /* sticky */
@@ -143,10 +155,12 @@ static void check_step(const struct rules_slot *held, size_t n_held, const struc
         size_t without = 0;
         for (size_t i = 0; i < n; i++)
                 without += out[i].index < 0;
-        assert_int_equal(without, n_members > MAX_NODES ? n_members - MAX_NODES : 0); /* nobody waits while an index is free */
+        assert_int_equal(without, n_members > MAX_NODES ? n_members - MAX_NODES
+                                                        : 0); /* nobody waits while an index is free */
 }
 
-/* A clique lives through random comings and goings, its entries and freed list fed back as the controller does. */
+/* A clique lives through random comings and goings, its entries and freed list fed back as the controller
+ * does. */
 static void indices_over_a_life(void **state) {
         for (int life = 0; life < 20000; life++) {
                 struct rules_slot held[NAMES];
@@ -158,7 +172,8 @@ static void indices_over_a_life(void **state) {
                         const char *members[NAMES];
                         const int64_t *new_freed;
                         size_t n = random_members(members), n_new_freed;
-                        rules_indices(held, n_held, freed, n_freed, members, n, MAX_NODES, a, out, &new_freed, &n_new_freed);
+                        rules_indices(held, n_held, freed, n_freed, members, n, MAX_NODES, a, out, &new_freed,
+                                      &n_new_freed);
                         check_step(held, n_held, out, n, n);
                         assert_true(n_new_freed <= MAX_NODES); /* the list cannot grow without bounds */
                         n_held = 0;
@@ -172,8 +187,8 @@ static void indices_over_a_life(void **state) {
         }
 }
 
-/* An index that was given back is the last to be given again, so that a peer that has not heard of it yet does not meet another under that
- * id. */
+/* An index that was given back is the last to be given again, so that a peer that has not heard of it yet
+ * does not meet another under that id. */
 static void least_recently_used_first(void **state) {
         struct rules_slot held[1] = { { "a", 0 } };
         int64_t freed[8], seen[5];
@@ -208,7 +223,9 @@ static void a_daemon_that_is_only_said_to_be_pending_is_not_replaced(void **stat
         struct condition scheduled = { .type = "PodScheduled", .status = "True", .since = 1000 };
         struct pod_container_why why = { .reason = "ContainerCreating" };
         struct pod_container container = { .waiting = &why };
-        struct pod p = { .template_hash = "old", .phase = "Pending", .conditions = &scheduled, .n_conditions = 1 };
+        struct pod p = {
+                .template_hash = "old", .phase = "Pending", .conditions = &scheduled, .n_conditions = 1
+        };
         assert_true(rules_replace_daemon(&p, "new", true, 1001)); /* on no node */
         p.node = "a";
         assert_false(rules_replace_daemon(&p, "new", true, 1001));
@@ -226,19 +243,23 @@ static void what_a_slice_states(void **state) {
         static const struct {
                 const char *json, *want; /* NULL: nothing */
         } rows[] = {
-                { "{'metadata':{'name':'s','uid':'u','resourceVersion':'1'},'spec':{'devices':[{'name':'channel-0','attributes':{'cliqueID'"
+                { "{'metadata':{'name':'s','uid':'u','resourceVersion':'1'},'spec':{'devices':[{'name':'"
+                  "channel-0','attributes':{'cliqueID'"
                   ":{'string':'c.1'}}}]}}",
                   "c.1" },
-                { "{'metadata':{'name':'s','uid':'u','resourceVersion':'1'},'spec':{'devices':[{'name':'channel-0','basic':{'attributes':{'"
+                { "{'metadata':{'name':'s','uid':'u','resourceVersion':'1'},'spec':{'devices':[{'name':'"
+                  "channel-0','basic':{'attributes':{'"
                   "cliqueID':{'string':'c.1'}}}}]}"
                   "}",
                   "c.1" },
-                { "{'metadata':{'name':'s','uid':'u','resourceVersion':'1'},'spec':{'devices':[{'name':'channel-0'}]}}", "" },
-                { "{'metadata':{'name':'s','uid':'u','resourceVersion':'1','annotations':{'" CD_ANNOTATION_SLICE_CLIQUE
-                  "':'c.2'}},'spec':{'devices':[{'name':'channel-0'}]}}",
+                { "{'metadata':{'name':'s','uid':'u','resourceVersion':'1'},'spec':{'devices':[{'name':'"
+                  "channel-0'}]}}",
+                  "" },
+                { "{'metadata':{'name':'s','uid':'u','resourceVersion':'1','annotations':{"
+                  "'" CD_ANNOTATION_SLICE_CLIQUE "':'c.2'}},'spec':{'devices':[{'name':'channel-0'}]}}",
                   "c.2" },
-                { "{'metadata':{'name':'s','uid':'u','resourceVersion':'1','annotations':{'" CD_ANNOTATION_SLICE_CLIQUE
-                  "':''}},'spec':{'devices':[{'name':'channel-0'}]}}",
+                { "{'metadata':{'name':'s','uid':'u','resourceVersion':'1','annotations':{"
+                  "'" CD_ANNOTATION_SLICE_CLIQUE "':''}},'spec':{'devices':[{'name':'channel-0'}]}}",
                   "" },
                 { "{'metadata':{'name':'s','uid':'u','resourceVersion':'1'},'spec':{}}", NULL },
         };

@@ -2,21 +2,27 @@
 
 #include "domain/verdict.h"
 
-#define CD(status)                                                                                                                         \
-        "{'metadata':{'name':'cd','namespace':'w','uid':'" UID_A                                                                           \
-        "','resourceVersion':'1','generation':3},'spec':{'numNodes':%d,'channel':{'resourceClaimTemplate':{'name':'t'}}},'status':" status \
-        "}"
-#define NODE(name, status) "{'name':'" name "','ipAddress':'10.0.0.1','cliqueID':'" CLIQUE_1 "','index':0,'status':'" status "'}"
+#define CD(status)                                                                                           \
+        "{'metadata':{'name':'cd','namespace':'w','uid':'" UID_A                                             \
+        "','resourceVersion':'1','generation':3},'spec':{'numNodes':%d,'channel':{'resourceClaimTemplate':{" \
+        "'name':'t'}}},'status':" status "}"
+#define NODE(name, status)                                                                                   \
+        "{'name':'" name "','ipAddress':'10.0.0.1','cliqueID':'" CLIQUE_1 "','index':0,'status':'" status "'}"
 
 static struct formation_member ready(const char *node, int64_t index) {
-        return (struct formation_member){ node, "10.0.0.1", CLIQUE_1, index, index, true, FORMATION_READY, "", 0, 0, true };
+        return (struct formation_member){ node, "10.0.0.1", CLIQUE_1, index, index, true, FORMATION_READY,
+                                          "",   0,          0,        true };
 }
 
-static struct formation_member state(const char *node, enum formation_why why, const char *message, bool listed) {
-        return (struct formation_member){ node, "", CLIQUE_1, listed ? 0 : -1, listed ? 0 : -1, listed, why, message, -1, -1, true };
+static struct formation_member state(const char *node, enum formation_why why, const char *message,
+                                     bool listed) {
+        return (struct formation_member){
+                node, "", CLIQUE_1, listed ? 0 : -1, listed ? 0 : -1, listed, why, message, -1, -1, true
+        };
 }
 
-static struct verdict judge(struct arena *a, const struct compute_domain *cd, struct formation_member *m, size_t n, const char *problem) {
+static struct verdict judge(struct arena *a, const struct compute_domain *cd, struct formation_member *m,
+                            size_t n, const char *problem) {
         struct formation_clique c = { .clique_id = CLIQUE_1 };
         struct formation f = { .members = m, .n_members = n, .cliques = &c, .n_cliques = 1 };
         struct verdict_problem p = { problem, problem };
@@ -40,20 +46,47 @@ static void status_rule(void **st) {
                 { 2, { ready("a", 0) }, 1, NULL, "NotReady", "NodesMissing" },
                 { 2, { ready("a", 0), ready("b", 1) }, 2, NULL, "Ready", "AllNodesReady" },
                 { 1, { ready("a", 0), ready("b", 1) }, 2, NULL, "Ready", "AllNodesReady" },
-                { 0, { ready("a", 0), state("b", FORMATION_STARTING, "why", true) }, 2, NULL, "NotReady", "NodesNotReady" },
-                { 0, { ready("a", 0), state("b", FORMATION_FAILING, "why", true) }, 2, NULL, "NotReady", "NodeFailing" },
-                { 0, { ready("a", 0), state("b", FORMATION_LOST, "why", true) }, 2, NULL, "NotReady", "NodeLost" },
-                { 0, { ready("a", 0), state("b", FORMATION_FULL, "why", false) }, 2, NULL, "NotReady", "DomainFull" },
+                { 0,
+                  { ready("a", 0), state("b", FORMATION_STARTING, "why", true) },
+                  2,
+                  NULL,
+                  "NotReady",
+                  "NodesNotReady" },
+                { 0,
+                  { ready("a", 0), state("b", FORMATION_FAILING, "why", true) },
+                  2,
+                  NULL,
+                  "NotReady",
+                  "NodeFailing" },
+                { 0,
+                  { ready("a", 0), state("b", FORMATION_LOST, "why", true) },
+                  2,
+                  NULL,
+                  "NotReady",
+                  "NodeLost" },
+                { 0,
+                  { ready("a", 0), state("b", FORMATION_FULL, "why", false) },
+                  2,
+                  NULL,
+                  "NotReady",
+                  "DomainFull" },
                 { 0, { state("b", FORMATION_HELD, "why", false) }, 1, NULL, "NotReady", "NodeHeld" },
-                { 0, { ready("a", 0), state("b", FORMATION_LEAVING, "why", false) }, 2, NULL, "Ready", "AllNodesReady" },
+                { 0,
+                  { ready("a", 0), state("b", FORMATION_LEAVING, "why", false) },
+                  2,
+                  NULL,
+                  "Ready",
+                  "AllNodesReady" },
                 { 0, { ready("a", 0) }, 1, "TemplateNameTaken", "NotReady", "TemplateNameTaken" },
         };
         for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
                 struct arena *a = arena_new(4096);
                 struct formation_member m[3];
                 memcpy(m, cases[i].members, sizeof m);
-                struct verdict v = judge(a, fake_cd_json(a, CD("{}"), cases[i].num_nodes), m, cases[i].n, cases[i].problem);
-                if (!streq(v.status, cases[i].want_status) || !streq(v.conditions[0].reason, cases[i].want_reason))
+                struct verdict v = judge(a, fake_cd_json(a, CD("{}"), cases[i].num_nodes), m, cases[i].n,
+                                         cases[i].problem);
+                if (!streq(v.status, cases[i].want_status) ||
+                    !streq(v.conditions[0].reason, cases[i].want_reason))
                         fail_msg("case %zu: %s %s", i, v.status, v.conditions[0].reason);
                 assert_int_equal(v.conditions[0].observed_generation, 3);
                 arena_free(a);
@@ -66,10 +99,10 @@ static void the_message_names_what_is_missing(void **st) {
         for (size_t i = 0; i < 8; i++)
                 m[i] = state(formation_text(a, "n%zu", i), FORMATION_STARTING, "no daemon Pod yet", true);
         struct verdict v = judge(a, fake_cd_json(a, CD("{}"), 0), m, 8, NULL);
-        assert_string_equal(
-                v.conditions[0].message,
-                "0 of 8 nodes are ready. n0: no daemon Pod yet; n1: no daemon Pod yet; n2: no daemon Pod yet; n3: no daemon Pod yet; "
-                "n4: no daemon Pod yet; and 3 more");
+        assert_string_equal(v.conditions[0].message,
+                            "0 of 8 nodes are ready. n0: no daemon Pod yet; n1: no daemon Pod yet; n2: no "
+                            "daemon Pod yet; n3: no daemon Pod yet; "
+                            "n4: no daemon Pod yet; and 3 more");
         arena_free(a);
 }
 
@@ -92,21 +125,23 @@ static void peers(void **st) {
         arena_free(a);
 }
 
-#define CONDITIONS(ready_status, ready_reason, ready_message)                                                                              \
-        "'conditions':[{'type':'Ready','status':'" ready_status "','reason':'" ready_reason "','message':'" ready_message                  \
-        "','observedGeneration':3,'lastTransitionTime':'1970-01-01T00:01:40Z'},"                                                           \
-        "{'type':'PeersConnected','status':'True','reason':'AllConnected','message':'All IMEX daemons have found each "                    \
-        "other','observedGeneration':3,"                                                                                                   \
+#define CONDITIONS(ready_status, ready_reason, ready_message)                                                \
+        "'conditions':[{'type':'Ready','status':'" ready_status "','reason':'" ready_reason                  \
+        "','message':'" ready_message                                                                        \
+        "','observedGeneration':3,'lastTransitionTime':'1970-01-01T00:01:40Z'},"                             \
+        "{'type':'PeersConnected','status':'True','reason':'AllConnected','message':'All IMEX daemons have " \
+        "found each "                                                                                        \
+        "other','observedGeneration':3,"                                                                     \
         "'lastTransitionTime':'1970-01-01T00:01:40Z'}]"
 
 static void written_only_on_change(void **st) {
         struct arena *a = arena_new(4096);
         struct formation_member m = ready("a", 0);
-        const struct compute_domain *cd =
-                fake_cd_json(a,
-                             CD("{'status':'Ready','nodesReady':1,'nodesWanted':1,'cliques':0,'nodes':[" NODE("a", "Ready") "]," CONDITIONS(
-                                     "True", "AllNodesReady", "The only node is ready") "}"),
-                             0);
+        const struct compute_domain *cd = fake_cd_json(
+                a,
+                CD("{'status':'Ready','nodesReady':1,'nodesWanted':1,'cliques':0,'nodes':[" NODE(
+                        "a", "Ready") "]," CONDITIONS("True", "AllNodesReady", "The only node is ready") "}"),
+                0);
         struct verdict v = judge(a, cd, &m, 1, NULL);
         assert_false(v.changed);
         assert_int_equal(v.conditions[0].last_transition, 100); /* kept while the condition's status stays */
@@ -117,13 +152,15 @@ static void written_only_on_change(void **st) {
         arena_free(a);
 }
 
-/* Under the Go driver's schema the server drops conditions and counts: their absence must not make us write for ever. */
+/* Under the Go driver's schema the server drops conditions and counts: their absence must not make us write
+ * for ever. */
 static void an_old_schema_does_not_make_it_write_for_ever(void **st) {
         struct arena *a = arena_new(4096);
         struct formation_member m = ready("a", 0);
         struct formation f = { .members = &m, .n_members = 1 };
         struct verdict v;
-        const struct compute_domain *cd = fake_cd_json(a, CD("{'status':'Ready','nodes':[" NODE("a", "Ready") "]}"), 0);
+        const struct compute_domain *cd =
+                fake_cd_json(a, CD("{'status':'Ready','nodes':[" NODE("a", "Ready") "]}"), 0);
         verdict_make(cd, &f, &(struct verdict_problem){ 0 }, false, 1000, a, &v);
         assert_false(v.changed);
         verdict_make(cd, &f, &(struct verdict_problem){ 0 }, true, 1000, a, &v);
@@ -131,7 +168,8 @@ static void an_old_schema_does_not_make_it_write_for_ever(void **st) {
         arena_free(a);
 }
 
-static const char *reasons(struct arena *a, const struct compute_domain *cd, struct formation_member *m, size_t n, const char *problem) {
+static const char *reasons(struct arena *a, const struct compute_domain *cd, struct formation_member *m,
+                           size_t n, const char *problem) {
         struct formation f = { .members = m, .n_members = n };
         struct verdict_problem p = { problem, "text" };
         struct verdict v;
@@ -148,11 +186,14 @@ static const char *reasons(struct arena *a, const struct compute_domain *cd, str
 
 static void events_tell_each_step(void **st) {
         struct arena *a = arena_new(4096);
-        const struct compute_domain *fresh = fake_cd_json(a, CD("{}"), 0), *empty = fake_cd_json(a, CD("{'status':'Ready'}"), 0),
-                                    *one = fake_cd_json(a, CD("{'status':'Ready','nodes':[" NODE("a", "Ready") "]}"), 0),
-                                    *forming = fake_cd_json(a, CD("{'status':'NotReady','nodes':[" NODE("a", "NotReady") "]}"), 0);
+        const struct compute_domain *
+                fresh = fake_cd_json(a, CD("{}"), 0),
+               *empty = fake_cd_json(a, CD("{'status':'Ready'}"), 0),
+               *one = fake_cd_json(a, CD("{'status':'Ready','nodes':[" NODE("a", "Ready") "]}"), 0),
+               *forming = fake_cd_json(a, CD("{'status':'NotReady','nodes':[" NODE("a", "NotReady") "]}"), 0);
         struct formation_member up = ready("a", 0), starting = state("a", FORMATION_STARTING, "why", true),
-                                lost = state("a", FORMATION_LOST, "why", true), failing = state("a", FORMATION_FAILING, "why", true),
+                                lost = state("a", FORMATION_LOST, "why", true),
+                                failing = state("a", FORMATION_FAILING, "why", true),
                                 held = state("a", FORMATION_HELD, "why", false), moved = ready("a", 5);
         assert_string_equal(reasons(a, fresh, NULL, 0, NULL), "");
         assert_string_equal(reasons(a, empty, &starting, 1, NULL), "NodeJoined");
@@ -168,7 +209,8 @@ static void events_tell_each_step(void **st) {
         arena_free(a);
 }
 
-static const char *text_of(struct arena *a, const struct compute_domain *cd, struct formation_member *m, size_t n, const char *reason) {
+static const char *text_of(struct arena *a, const struct compute_domain *cd, struct formation_member *m,
+                           size_t n, const char *reason) {
         struct formation f = { .members = m, .n_members = n };
         struct verdict v;
         struct verdict_event *events;
@@ -191,10 +233,11 @@ static void many_nodes_in_one_step_are_one_event(void **st) {
         for (int i = 0; i < 20; i++)
                 m[i] = ready(formation_text(a, "n%d", i), i);
         assert_string_equal(text_of(a, empty, m, 1, "NodeReady"), "Node n0 is ready");
-        assert_string_equal(text_of(a, empty, m, 2, "NodeJoined"), "2 nodes have joined: n0 (index 0), n1 (index 1)");
-        assert_string_equal(
-                text_of(a, empty, m, 20, "NodeReady"),
-                "20 nodes are ready: n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15, n16, n17 and 2 more");
+        assert_string_equal(text_of(a, empty, m, 2, "NodeJoined"),
+                            "2 nodes have joined: n0 (index 0), n1 (index 1)");
+        assert_string_equal(text_of(a, empty, m, 20, "NodeReady"),
+                            "20 nodes are ready: n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, "
+                            "n14, n15, n16, n17 and 2 more");
         arena_free(a);
 }
 

@@ -13,12 +13,14 @@
 enum { MAX_BODY = 64 << 20 };
 
 static nghttp2_nv header(const char *name, const char *value) {
-        return (nghttp2_nv){ .name = (uint8_t *)(uintptr_t)name, .namelen = strlen(name),
-                             .value = (uint8_t *)(uintptr_t)value, .valuelen = strlen(value) };
+        return (nghttp2_nv){ .name = (uint8_t *)(uintptr_t)name,
+                             .namelen = strlen(name),
+                             .value = (uint8_t *)(uintptr_t)value,
+                             .valuelen = strlen(value) };
 }
 
-static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name_p, size_t name_n,
-                     const uint8_t *value_p, size_t value_n, uint8_t flags, void *u) {
+static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name_p,
+                     size_t name_n, const uint8_t *value_p, size_t value_n, uint8_t flags, void *u) {
         struct h2_call *call = nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
         struct str name = { (const char *)name_p, name_n };
         char *value = xstrndup((const char *)value_p, value_n);
@@ -34,7 +36,8 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
         return 0;
 }
 
-static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream_id, const uint8_t *p, size_t n, void *u) {
+static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream_id, const uint8_t *p, size_t n,
+                   void *u) {
         struct h2_call *call = nghttp2_session_get_stream_user_data(session, stream_id);
         buf_add(&call->reply, p, n);
         return 0;
@@ -66,8 +69,8 @@ static int on_close(nghttp2_session *session, int32_t stream_id, uint32_t code, 
         return 0;
 }
 
-static ssize_t read_request(nghttp2_session *session, int32_t stream_id, uint8_t *to, size_t room, uint32_t *flags,
-                            nghttp2_data_source *source, void *u) {
+static ssize_t read_request(nghttp2_session *session, int32_t stream_id, uint8_t *to, size_t room,
+                            uint32_t *flags, nghttp2_data_source *source, void *u) {
         struct h2_call *call = source->ptr;
         size_t n = call->request.n - call->sent;
         if (n > room)
@@ -114,7 +117,8 @@ void h2_free(struct h2_client *c) {
         free(c);
 }
 
-struct h2_call *h2_call(struct h2_client *c, const char *path, const void *body, size_t n, const struct h2_options *o) {
+struct h2_call *h2_call(struct h2_client *c, const char *path, const void *body, size_t n,
+                        const struct h2_options *o) {
         static const struct h2_options none;
         if (!o)
                 o = &none;
@@ -128,9 +132,12 @@ struct h2_call *h2_call(struct h2_client *c, const char *path, const void *body,
         call->frame_size = o->frame_size;
         call->request_complete = !o->open;
 
-        nghttp2_nv nva[8] = { header(":method", o->method ? o->method : "POST"), header(":scheme", "http"),
-                              header(":path", path), header(":authority", "localhost"),
-                              header("content-type", o->content_type ? o->content_type : "application/grpc"), header("te", "trailers") };
+        nghttp2_nv nva[8] = { header(":method", o->method ? o->method : "POST"),
+                              header(":scheme", "http"),
+                              header(":path", path),
+                              header(":authority", "localhost"),
+                              header("content-type", o->content_type ? o->content_type : "application/grpc"),
+                              header("te", "trailers") };
         size_t k = 6;
         if (o->timeout)
                 nva[k++] = header("grpc-timeout", o->timeout);
@@ -154,7 +161,9 @@ void h2_send_trailers(struct h2_call *call) {
 }
 
 void h2_reset(struct h2_call *call) {
-        assert_int_equal(nghttp2_submit_rst_stream(call->client->session, NGHTTP2_FLAG_NONE, call->stream_id, NGHTTP2_CANCEL), 0);
+        assert_int_equal(nghttp2_submit_rst_stream(call->client->session, NGHTTP2_FLAG_NONE, call->stream_id,
+                                                   NGHTTP2_CANCEL),
+                         0);
 }
 
 void h2_ping(struct h2_client *c) {
@@ -164,7 +173,8 @@ void h2_ping(struct h2_client *c) {
 void h2_open_windows(struct h2_client *c) {
         const nghttp2_settings_entry widest = { NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, INT32_MAX };
         assert_int_equal(nghttp2_submit_settings(c->session, NGHTTP2_FLAG_NONE, &widest, 1), 0);
-        assert_int_equal(nghttp2_session_set_local_window_size(c->session, NGHTTP2_FLAG_NONE, 0, INT32_MAX), 0);
+        assert_int_equal(nghttp2_session_set_local_window_size(c->session, NGHTTP2_FLAG_NONE, 0, INT32_MAX),
+                         0);
 }
 
 uint8_t *h2_message(const void *p, size_t n, size_t *ret_n) {

@@ -20,14 +20,14 @@ struct h2_call {
         bool request_complete;
         /* received */
         bool closed;
-        uint32_t close_code;     /* HTTP/2 error code */
+        uint32_t close_code; /* HTTP/2 error code */
         int http_status;
-        int grpc_status;         /* -1: none */
-        char *grpc_message;      /* as on the wire */
+        int grpc_status;    /* -1: none */
+        char *grpc_message; /* as on the wire */
         char *content_type;
         unsigned header_frames, data_frames;
         bool ended_by_headers;
-        struct buf reply;        /* with its prefix */
+        struct buf reply; /* with its prefix */
 };
 
 struct h2_client {
@@ -41,15 +41,16 @@ struct h2_client {
 
 struct h2_options {
         const char *method, *content_type, *timeout, *encoding; /* NULL: POST, application/grpc, none, none */
-        size_t frame_size;                                     /* of DATA, 0: as large as may be */
-        bool open;                                             /* the request goes on: h2_send */
+        size_t frame_size;                                      /* of DATA, 0: as large as may be */
+        bool open;                                              /* the request goes on: h2_send */
 };
 
 struct h2_client *h2_new(void);
 void h2_free(struct h2_client *c); /* and all its calls */
 
 /* Sends raw request bytes: the caller makes the prefix (h2_message does). */
-struct h2_call *h2_call(struct h2_client *c, const char *path, const void *body, size_t n, const struct h2_options *o);
+struct h2_call *h2_call(struct h2_client *c, const char *path, const void *body, size_t n,
+                        const struct h2_options *o);
 void h2_send(struct h2_call *call, const void *p, size_t n, bool end);
 void h2_send_trailers(struct h2_call *call); /* instead of an end */
 void h2_reset(struct h2_call *call);

@@ -2,8 +2,8 @@
  *
  *     interop_server <folder>
  *
- * Serves <folder>/plugin/dra.sock, <folder>/test.example.com-reg.sock and a health service, prints "ready <health port>", then
- * a line for each thing the kubelet's side did, and ends on SIGTERM. */
+ * Serves <folder>/plugin/dra.sock, <folder>/test.example.com-reg.sock and a health service, prints "ready
+ * <health port>", then a line for each thing the kubelet's side did, and ends on SIGTERM. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,12 +30,19 @@ static void say(const char *what, const char *about) {
 
 static void answer(struct dra_op *op, const char *name) {
         const struct dra_device devices[] = {
-                { .requests = (const char *[]){ "channel/first", "other", NULL }, .pool = "node-1", .device = "channel-0",
-                  .cdi_ids = (const char *[]){ "k8s.compute-domain.nvidia.com/claim=a", "k8s.compute-domain.nvidia.com/claim=b", NULL } },
-                { .requests = (const char *[]){ NULL }, .pool = "node-1", .device = "daemon-0", .cdi_ids = (const char *[]){ NULL } },
+                { .requests = (const char *[]){ "channel/first", "other", NULL },
+                  .pool = "node-1",
+                  .device = "channel-0",
+                  .cdi_ids = (const char *[]){ "k8s.compute-domain.nvidia.com/claim=a",
+                                               "k8s.compute-domain.nvidia.com/claim=b", NULL } },
+                { .requests = (const char *[]){ NULL },
+                  .pool = "node-1",
+                  .device = "daemon-0",
+                  .cdi_ids = (const char *[]){ NULL } },
         };
         if (str_starts(name, "fail"))
-                dra_op_fail(op, "claim is \"b\xc3\xa4" "d\": 100% wrong");
+                dra_op_fail(op, "claim is \"b\xc3\xa4"
+                                "d\": 100% wrong");
         else if (str_starts(name, "none"))
                 dra_op_prepared(op, NULL, 0);
         else

@@ -96,7 +96,8 @@ struct peer *peer_tcp(uv_loop_t *loop, int port) {
         return p;
 }
 
-struct h2_call *peer_call(struct peer *p, const char *path, const void *message, size_t n, const struct h2_options *o) {
+struct h2_call *peer_call(struct peer *p, const char *path, const void *message, size_t n,
+                          const struct h2_options *o) {
         size_t total;
         _cleanup_(freep) uint8_t *m = h2_message(message, n, &total);
         struct h2_call *call = h2_call(p->h2, path, m, total, o);

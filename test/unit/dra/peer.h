@@ -22,7 +22,8 @@ struct peer {
 struct peer *peer_unix(uv_loop_t *loop, const char *path);
 struct peer *peer_tcp(uv_loop_t *loop, int port);
 /* The caller makes the prefix of the message itself only with h2_call(). */
-struct h2_call *peer_call(struct peer *p, const char *path, const void *message, size_t n, const struct h2_options *o);
+struct h2_call *peer_call(struct peer *p, const char *path, const void *message, size_t n,
+                          const struct h2_options *o);
 void peer_flush(struct peer *p);
 void peer_close(struct peer *p);
 /* Runs the loop until the call is over, or *flag is set. Fails the test after 20 s. */

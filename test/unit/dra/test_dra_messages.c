@@ -30,7 +30,8 @@ static void add_claim(struct buf *request, const char *namespace, const char *ui
         buf_done(&c);
 }
 
-static int read_request(const struct buf *b, struct arena *a, struct dra_claim **claims, size_t *n, struct err *e) {
+static int read_request(const struct buf *b, struct arena *a, struct dra_claim **claims, size_t *n,
+                        struct err *e) {
         return dra_messages_read_claims((struct str){ buf_str(b), b->n }, a, claims, n, e);
 }
 
@@ -107,7 +108,8 @@ static void test_number_of_claims(void **state) {
                 } else {
                         assert_int_equal(r, -1);
                         assert_string_equal(e.msg,
-                                            want ? "the request has 1025 claims, at most 1024 are accepted" : "the request has no claims");
+                                            want ? "the request has 1025 claims, at most 1024 are accepted"
+                                                 : "the request has no claims");
                 }
                 buf_done(&b);
         }
@@ -117,26 +119,58 @@ static void test_not_protobuf(void **state) {
         static const struct {
                 const char *p;
                 size_t n;
-        } cases[] = { { "\x0a\x05xx", 4 },       { "\x0a", 1 },    { "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 11 }, { "garbage", 7 },
-                      { "\x0a\x02\x0a\x7f", 4 }, { "\x08\x01", 2 } };
+        } cases[] = { { "\x0a\x05xx", 4 },
+                      { "\x0a", 1 },
+                      { "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 11 },
+                      { "garbage", 7 },
+                      { "\x0a\x02\x0a\x7f", 4 },
+                      { "\x08\x01", 2 } };
         for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
                 _cleanup_(arena_freep) struct arena *a = arena_new(0);
                 struct dra_claim *claims;
                 size_t n;
                 struct err e;
-                assert_int_equal(dra_messages_read_claims((struct str){ cases[i].p, cases[i].n }, a, &claims, &n, &e), -1);
+                assert_int_equal(
+                        dra_messages_read_claims((struct str){ cases[i].p, cases[i].n }, a, &claims, &n, &e),
+                        -1);
                 assert_int_equal(e.kind, ERR_INVALID);
         }
 }
 
 static void test_results(void **state) {
-        static const char prepared[] =
-                "\x0a\x2b" "\x0a\x01" "a" "\x12\x26"
-                "\x0a\x18" "\x0a\x02r1" "\x0a\x02r2" "\x12\x04pool" "\x1a\x03" "dev" "\x22\x03k=c"
-                "\x0a\x0a" "\x12\x04pool" "\x1a\x02" "d2"
-                "\x0a\x0b" "\x0a\x01" "b" "\x12\x06" "\x12\x04oops"
-                "\x0a\x05" "\x0a\x01" "c" "\x12\x00";
-        static const char unprepared[] = "\x0a\x05" "\x0a\x01" "a" "\x12\x00" "\x0a\x0b" "\x0a\x01" "b" "\x12\x06" "\x0a\x04oops";
+        static const char prepared[] = "\x0a\x2b"
+                                       "\x0a\x01"
+                                       "a"
+                                       "\x12\x26"
+                                       "\x0a\x18"
+                                       "\x0a\x02r1"
+                                       "\x0a\x02r2"
+                                       "\x12\x04pool"
+                                       "\x1a\x03"
+                                       "dev"
+                                       "\x22\x03k=c"
+                                       "\x0a\x0a"
+                                       "\x12\x04pool"
+                                       "\x1a\x02"
+                                       "d2"
+                                       "\x0a\x0b"
+                                       "\x0a\x01"
+                                       "b"
+                                       "\x12\x06"
+                                       "\x12\x04oops"
+                                       "\x0a\x05"
+                                       "\x0a\x01"
+                                       "c"
+                                       "\x12\x00";
+        static const char unprepared[] = "\x0a\x05"
+                                         "\x0a\x01"
+                                         "a"
+                                         "\x12\x00"
+                                         "\x0a\x0b"
+                                         "\x0a\x01"
+                                         "b"
+                                         "\x12\x06"
+                                         "\x0a\x04oops";
         const struct dra_device devices[] = {
                 { .requests = (const char *[]){ "r1", "r2", NULL },
                   .pool = "pool",
@@ -168,7 +202,11 @@ static void test_text(void **state) {
         } cases[] = {
                 { "plain", 100, "plain" },
                 { "", 100, "" },
-                { "b\xc3\xa4" "d \xe2\x82\xac \xf0\x9f\x98\x80", 100, "b\xc3\xa4" "d \xe2\x82\xac \xf0\x9f\x98\x80" },
+                { "b\xc3\xa4"
+                  "d \xe2\x82\xac \xf0\x9f\x98\x80",
+                  100,
+                  "b\xc3\xa4"
+                  "d \xe2\x82\xac \xf0\x9f\x98\x80" },
                 { "\xff\xc3", 100, "??" },
                 { "\xc0\x80\xed\xa0\x80\xf5\x80", 100, "???????" }, /* overlong, surrogate, beyond Unicode */
                 { "\xe2\x82", 100, "??" },
@@ -183,8 +221,9 @@ static void test_text(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_claims),       cmocka_unit_test(test_bad_claims), cmocka_unit_test(test_number_of_claims),
-                cmocka_unit_test(test_not_protobuf), cmocka_unit_test(test_results),    cmocka_unit_test(test_text),
+                cmocka_unit_test(test_claims),           cmocka_unit_test(test_bad_claims),
+                cmocka_unit_test(test_number_of_claims), cmocka_unit_test(test_not_protobuf),
+                cmocka_unit_test(test_results),          cmocka_unit_test(test_text),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
-/* The plugin on its sockets, with the requests and responses of the kubelet as bytes. That the bytes are right is the matter of
- * test_dra_messages and of the interop test; here it is about operations: now, later, in part, cancelled, torn down. */
+/* The plugin on its sockets, with the requests and responses of the kubelet as bytes. That the bytes are
+ * right is the matter of test_dra_messages and of the interop test; here it is about operations: now, later,
+ * in part, cancelled, torn down. */
 #include "dra/dra_plugin.h"
 
 #include <setjmp.h>
@@ -39,9 +40,10 @@ struct bed {
 /* "d": with a device, "n": without, "f": fails, "w<i>": waits. */
 static void prepare(void *u, struct dra_op *op, const struct dra_claim *claim) {
         struct bed *b = u;
-        const struct dra_device device = {
-                .requests = (const char *[]){ "req/sub", NULL }, .pool = "p", .device = "d", .cdi_ids = (const char *[]){ "c", NULL }
-        };
+        const struct dra_device device = { .requests = (const char *[]){ "req/sub", NULL },
+                                           .pool = "p",
+                                           .device = "d",
+                                           .cdi_ids = (const char *[]){ "c", NULL } };
         b->started++;
         b->timeout_ms = dra_op_timeout_ms(op);
         switch (claim->name[0]) {
@@ -108,9 +110,12 @@ static struct bed *bed_new(void) {
         b->dra_path = file_join(b->plugin_dir, "dra.sock");
         b->registration_path = file_join(dir, "x.example.com-reg.sock");
         uv_loop_init(&b->loop);
-        const struct dra_plugin_options o = {
-                .driver_name = "x.example.com", .plugin_dir = b->plugin_dir, .registrar_dir = dir, .health_port = 0, .ops = &ops, .u = b
-        };
+        const struct dra_plugin_options o = { .driver_name = "x.example.com",
+                                              .plugin_dir = b->plugin_dir,
+                                              .registrar_dir = dir,
+                                              .health_port = 0,
+                                              .ops = &ops,
+                                              .u = b };
         if (dra_plugin_new(&b->loop, &o, &b->plugin, &e) < 0)
                 fail_msg("%s", e.msg);
         return b;
@@ -131,11 +136,13 @@ static void bed_free(struct bed *b) {
 }
 
 /* A request with these claims; the uid is "u-<name>". */
-static struct h2_call *call_claims(struct peer *p, const char *path, const char *const *names, const struct h2_options *o) {
+static struct h2_call *call_claims(struct peer *p, const char *path, const char *const *names,
+                                   const struct h2_options *o) {
         struct buf b = BUF_INIT(4096);
         for (; *names; names++) {
                 size_t n = strlen(*names);
-                buf_addf(&b, "\x0a%c\x0a\x02ns\x12%cu-%s\x1a%c%s", (int)(10 + 2 * n), (int)(n + 2), *names, (int)n, *names);
+                buf_addf(&b, "\x0a%c\x0a\x02ns\x12%cu-%s\x1a%c%s", (int)(10 + 2 * n), (int)(n + 2), *names,
+                         (int)n, *names);
         }
         struct h2_call *call = peer_call(p, path, buf_str(&b), b.n, o);
         buf_done(&b);
@@ -159,16 +166,36 @@ static void wait_ops(struct bed *b, unsigned n) {
 static void test_prepare_at_once(void **state) {
         struct bed *b = bed_new();
         struct peer *p = peer_unix(&b->loop, b->dra_path);
-        struct h2_call *call = call_claims(p, PREPARE, CLAIMS("d", "f", "n", "e"), &(struct h2_options){ .timeout = "45S" });
+        struct h2_call *call =
+                call_claims(p, PREPARE, CLAIMS("d", "f", "n", "e"), &(struct h2_options){ .timeout = "45S" });
         peer_wait(p, call);
-        ASSERT_REPLY(call, "\x0a\x17" "\x0a\x03u-d" "\x12\x10" "\x0a\x0e" "\x0a\x03req" "\x12\x01p" "\x1a\x01" "d" "\x22\x01" "c"
-                           "\x0a\x0d" "\x0a\x03u-f" "\x12\x06" "\x12\x04oops"
-                           "\x0a\x07" "\x0a\x03u-n" "\x12\x00"
-                           "\x0a\x16" "\x0a\x03u-e" "\x12\x0f" "\x12\x0dunknown error");
+        ASSERT_REPLY(call, "\x0a\x17"
+                           "\x0a\x03u-d"
+                           "\x12\x10"
+                           "\x0a\x0e"
+                           "\x0a\x03req"
+                           "\x12\x01p"
+                           "\x1a\x01"
+                           "d"
+                           "\x22\x01"
+                           "c"
+                           "\x0a\x0d"
+                           "\x0a\x03u-f"
+                           "\x12\x06"
+                           "\x12\x04oops"
+                           "\x0a\x07"
+                           "\x0a\x03u-n"
+                           "\x12\x00"
+                           "\x0a\x16"
+                           "\x0a\x03u-e"
+                           "\x12\x0f"
+                           "\x12\x0dunknown error");
         assert_int_equal(b->timeout_ms, 45000);
         struct h2_call *beta = call_claims(p, PREPARE_V1BETA1, CLAIMS("n"), NULL);
         peer_wait(p, beta);
-        ASSERT_REPLY(beta, "\x0a\x07" "\x0a\x03u-n" "\x12\x00");
+        ASSERT_REPLY(beta, "\x0a\x07"
+                           "\x0a\x03u-n"
+                           "\x12\x00");
         assert_int_equal(b->timeout_ms, 0);
         peer_free(p, &b->loop);
         bed_free(b);
@@ -195,7 +222,8 @@ static void test_unprepare(void **state) {
         bed_free(b);
 }
 
-/* All operations of a call are started, and the call is answered with the last one; another call overtakes it. */
+/* All operations of a call are started, and the call is answered with the last one; another call overtakes
+ * it. */
 static void test_waiting_claim_blocks_nobody(void **state) {
         struct bed *b = bed_new();
         struct peer *p = peer_unix(&b->loop, b->dra_path);
@@ -231,8 +259,9 @@ static void test_kubelet_hangs_up(void **state) {
                 struct bed *b = bed_new();
                 struct peer *p = peer_unix(&b->loop, b->dra_path), *other = peer_unix(&b->loop, b->dra_path);
                 struct h2_call *stays = call_claims(other, PREPARE, CLAIMS("w9"), NULL);
-                struct h2_call *call = call_claims(p, PREPARE, CLAIMS("w1", "n", "w2", "w3"),
-                                                   &(struct h2_options){ .timeout = how == DEADLINE ? "100m" : "45S" });
+                struct h2_call *call =
+                        call_claims(p, PREPARE, CLAIMS("w1", "n", "w2", "w3"),
+                                    &(struct h2_options){ .timeout = how == DEADLINE ? "100m" : "45S" });
                 wait_ops(b, 5);
                 dra_op_prepared(TAKE(b->op[2]), NULL, 0);
                 if (how == RESET) {
@@ -294,8 +323,10 @@ static void test_bad_requests_start_nothing(void **state) {
         struct h2_call *garbage = peer_call(p, PREPARE, "\xff\xff\xff", 3, NULL);
         struct h2_call *no_uid = peer_call(p, UNPREPARE, "\x0a\x07\x0a\x02ns\x1a\x01n", 9, NULL);
         struct h2_call *const calls[] = { twice, empty, garbage, no_uid };
-        static const char *const messages[] = { "claim 'ns/a': the uid 'u-a' is in the request twice", "the request has no claims",
-                                                "the request is not a valid protobuf message", "claim 1 ('ns/n') has no uid" };
+        static const char *const messages[] = { "claim 'ns/a': the uid 'u-a' is in the request twice",
+                                                "the request has no claims",
+                                                "the request is not a valid protobuf message",
+                                                "claim 1 ('ns/n') has no uid" };
         for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
                 peer_wait(p, calls[i]);
                 assert_int_equal(calls[i]->grpc_status, GRPC_INVALID_ARGUMENT);
@@ -323,20 +354,24 @@ static void test_registration(void **state) {
         assert_reply(info, buf_str(&want), want.n);
         buf_done(&want);
 
-        struct h2_call *good = peer_call(p, "/pluginregistration.Registration/NotifyRegistrationStatus", "\x08\x01", 2, NULL);
+        struct h2_call *good = peer_call(p, "/pluginregistration.Registration/NotifyRegistrationStatus",
+                                         "\x08\x01", 2, NULL);
         peer_wait(p, good);
         ASSERT_REPLY(good, "");
         assert_true(b->registered);
-        struct h2_call *bad = peer_call(p, "/pluginregistration.Registration/NotifyRegistrationStatus", "\x12\x02no", 4, NULL);
+        struct h2_call *bad = peer_call(p, "/pluginregistration.Registration/NotifyRegistrationStatus",
+                                        "\x12\x02no", 4, NULL);
         peer_wait(p, bad);
         assert_int_equal(bad->grpc_status, GRPC_UNKNOWN);
         assert_string_equal(bad->grpc_message, "the registration failed: no");
         assert_false(b->registered);
         assert_string_equal(b->registration_error, "no");
-        struct h2_call *garbage = peer_call(p, "/pluginregistration.Registration/NotifyRegistrationStatus", "\x12\x09", 2, NULL);
+        struct h2_call *garbage = peer_call(p, "/pluginregistration.Registration/NotifyRegistrationStatus",
+                                            "\x12\x09", 2, NULL);
         peer_wait(p, garbage);
         assert_int_equal(garbage->grpc_status, GRPC_INVALID_ARGUMENT);
-        struct h2_call *elsewhere = call_claims(p, PREPARE, CLAIMS("n"), NULL); /* each socket has its own services only */
+        struct h2_call *elsewhere =
+                call_claims(p, PREPARE, CLAIMS("n"), NULL); /* each socket has its own services only */
         peer_wait(p, elsewhere);
         assert_int_equal(elsewhere->grpc_status, GRPC_UNIMPLEMENTED);
         peer_free(p, &b->loop);
@@ -372,11 +407,15 @@ static void test_cannot_start(void **state) {
         struct bed *b = bed_new();
         struct dra_plugin *second;
         struct err e;
-        _cleanup_(freep) char *nowhere = file_join(b->dir, "nowhere"), *elsewhere = file_join(b->dir, "second"),
+        _cleanup_(freep) char *nowhere = file_join(b->dir, "nowhere"),
+                              *elsewhere = file_join(b->dir, "second"),
                               *socket_path = file_join(elsewhere, "dra.sock");
-        struct dra_plugin_options o = {
-                .driver_name = "x.example.com", .plugin_dir = elsewhere, .registrar_dir = nowhere, .health_port = -1, .ops = &ops, .u = b
-        };
+        struct dra_plugin_options o = { .driver_name = "x.example.com",
+                                        .plugin_dir = elsewhere,
+                                        .registrar_dir = nowhere,
+                                        .health_port = -1,
+                                        .ops = &ops,
+                                        .u = b };
         assert_int_equal(dra_plugin_new(&b->loop, &o, &second, &e), -1);
         assert_non_null(strstr(e.msg, "nowhere/x.example.com-reg.sock"));
         assert_int_equal(access(socket_path, F_OK), -1);

@@ -38,7 +38,9 @@ static int listen_unix(void *u, struct err *e) {
 
 static void socket_that_cannot_be_served_is_named_and_leaves_no_file(void **state) {
         /* The two by which a server finds and removes its own file again when it ends. */
-        const struct faults f = { .op = listen_unix, .names = path, .dir = dir, .survives = "unlink lstat64 " };
+        const struct faults f = {
+                .op = listen_unix, .names = path, .dir = dir, .survives = "unlink lstat64 "
+        };
         assert_in_range(faults_each(&f), 7, 20); /* socket, bind, chmod, stat, open, listen, rename, ... */
 }
 
@@ -72,9 +74,11 @@ static const char *health(void *u) {
 static int plugin(void *u, struct err *e) {
         static const struct dra_plugin_ops ops = { prepare, prepare, cancelled, registered, health };
         _cleanup_(freep) char *plugin_dir = file_join(dir, "plugin");
-        const struct dra_plugin_options o = {
-                .driver_name = "x.example.com", .plugin_dir = plugin_dir, .registrar_dir = dir, .health_port = 0, .ops = &ops
-        };
+        const struct dra_plugin_options o = { .driver_name = "x.example.com",
+                                              .plugin_dir = plugin_dir,
+                                              .registrar_dir = dir,
+                                              .health_port = 0,
+                                              .ops = &ops };
         struct dra_plugin *p = NULL;
         int r = dra_plugin_new(&loop, &o, &p, e);
         dra_plugin_free(p);

@@ -22,7 +22,7 @@ struct bed {
         struct grpc_conn *conn;
         struct grpc_methods methods;
         struct grpc_method method[4];
-        size_t slice;       /* bytes that reach the server at a time; 0: all */
+        size_t slice; /* bytes that reach the server at a time; 0: all */
         uint64_t now_ms;
         unsigned wakes, handled, cancelled;
         struct grpc_call *kept[MAX_KEPT];
@@ -80,7 +80,8 @@ static void on_wake(void *u) {
 }
 
 static struct bed *bed_new(void) {
-        static char echo[] = "/test.Test/Echo", fail[] = "/test.Test/Fail", keep[] = "/test.Test/Keep", sized[] = "/test.Test/Sized";
+        static char echo[] = "/test.Test/Echo", fail[] = "/test.Test/Fail", keep[] = "/test.Test/Keep",
+                    sized[] = "/test.Test/Sized";
         struct bed *b = xnew(struct bed);
         b->method[0] = (struct grpc_method){ .path = echo, .fn = on_echo, .u = b };
         b->method[1] = (struct grpc_method){ .path = fail, .fn = on_fail, .u = b };
@@ -132,7 +133,8 @@ static void shuttle(struct bed *b) {
         } while (any);
 }
 
-static struct h2_call *call_with(struct bed *b, const char *path, const void *p, size_t n, const struct h2_options *o) {
+static struct h2_call *call_with(struct bed *b, const char *path, const void *p, size_t n,
+                                 const struct h2_options *o) {
         size_t total;
         _cleanup_(freep) uint8_t *m = h2_message(p, n, &total);
         return h2_call(b->client, path, m, total, o);
@@ -188,7 +190,8 @@ static void test_error_is_one_frame(void **state) {
 static void test_message_is_percent_encoded(void **state) {
         struct bed *b = bed_new();
         b->status = GRPC_INTERNAL;
-        b->message = "100% \"b\xc3\xa4" "d\"\nline\t~\x7f";
+        b->message = "100% \"b\xc3\xa4"
+                     "d\"\nline\t~\x7f";
         struct h2_call *call = call_with(b, "/test.Test/Fail", "x", 1, NULL);
         shuttle(b);
         assert_status(call, GRPC_INTERNAL, "100%25 \"b%C3%A4d\"%0Aline%09~%7F");
@@ -285,12 +288,13 @@ static void test_announced_length(void **state) {
                       { { 0xff, 0, 0, 0, 1 }, GRPC_UNIMPLEMENTED } };
         for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
                 struct bed *b = bed_new();
-                struct h2_call *call =
-                        h2_call(b->client, "/test.Test/Echo", cases[i].prefix, 5, &(struct h2_options){ .open = true, .frame_size = 2 });
+                struct h2_call *call = h2_call(b->client, "/test.Test/Echo", cases[i].prefix, 5,
+                                               &(struct h2_options){ .open = true, .frame_size = 2 });
                 shuttle(b);
                 assert_true(call->closed);
                 assert_int_equal(call->grpc_status, cases[i].status);
-                assert_int_equal(call->close_code, NGHTTP2_NO_ERROR); /* stop sending, nothing wrong with the connection */
+                assert_int_equal(call->close_code,
+                                 NGHTTP2_NO_ERROR); /* stop sending, nothing wrong with the connection */
                 assert_int_equal(b->handled, 0);
                 struct h2_call *next = call_with(b, "/test.Test/Echo", "ok", 2, NULL);
                 shuttle(b);
@@ -309,20 +313,56 @@ static void test_bad_headers(void **state) {
                 { "/test.Test/Nothing", { 0 }, 200, GRPC_UNIMPLEMENTED, "unknown method /test.Test/Nothing" },
                 { "/test.Test/Echo/", { 0 }, 200, GRPC_UNIMPLEMENTED, "unknown method /test.Test/Echo/" },
                 { "/x%y", { 0 }, 200, GRPC_UNIMPLEMENTED, "unknown method /x%25y" },
-                { "/test.Test/Echo", { .method = "GET" }, 405, GRPC_INTERNAL, "gRPC calls are made with POST" },
-                { "/test.Test/Echo", { .content_type = "text/plain" }, 415, GRPC_INTERNAL, "the content-type is not application/grpc" },
+                { "/test.Test/Echo",
+                  { .method = "GET" },
+                  405,
+                  GRPC_INTERNAL,
+                  "gRPC calls are made with POST" },
+                { "/test.Test/Echo",
+                  { .content_type = "text/plain" },
+                  415,
+                  GRPC_INTERNAL,
+                  "the content-type is not application/grpc" },
                 { "/test.Test/Echo",
                   { .content_type = "application/grpc-web" },
                   415,
                   GRPC_INTERNAL,
                   "the content-type is not application/grpc" },
-                { "/test.Test/Echo", { .encoding = "gzip" }, 200, GRPC_UNIMPLEMENTED, "compressed messages are not understood" },
-                { "/test.Test/Echo", { .timeout = "" }, 200, GRPC_INVALID_ARGUMENT, "malformed grpc-timeout" },
-                { "/test.Test/Echo", { .timeout = "5" }, 200, GRPC_INVALID_ARGUMENT, "malformed grpc-timeout" },
-                { "/test.Test/Echo", { .timeout = "S" }, 200, GRPC_INVALID_ARGUMENT, "malformed grpc-timeout" },
-                { "/test.Test/Echo", { .timeout = "-1S" }, 200, GRPC_INVALID_ARGUMENT, "malformed grpc-timeout" },
-                { "/test.Test/Echo", { .timeout = "1s" }, 200, GRPC_INVALID_ARGUMENT, "malformed grpc-timeout" },
-                { "/test.Test/Echo", { .timeout = "123456789S" }, 200, GRPC_INVALID_ARGUMENT, "malformed grpc-timeout" },
+                { "/test.Test/Echo",
+                  { .encoding = "gzip" },
+                  200,
+                  GRPC_UNIMPLEMENTED,
+                  "compressed messages are not understood" },
+                { "/test.Test/Echo",
+                  { .timeout = "" },
+                  200,
+                  GRPC_INVALID_ARGUMENT,
+                  "malformed grpc-timeout" },
+                { "/test.Test/Echo",
+                  { .timeout = "5" },
+                  200,
+                  GRPC_INVALID_ARGUMENT,
+                  "malformed grpc-timeout" },
+                { "/test.Test/Echo",
+                  { .timeout = "S" },
+                  200,
+                  GRPC_INVALID_ARGUMENT,
+                  "malformed grpc-timeout" },
+                { "/test.Test/Echo",
+                  { .timeout = "-1S" },
+                  200,
+                  GRPC_INVALID_ARGUMENT,
+                  "malformed grpc-timeout" },
+                { "/test.Test/Echo",
+                  { .timeout = "1s" },
+                  200,
+                  GRPC_INVALID_ARGUMENT,
+                  "malformed grpc-timeout" },
+                { "/test.Test/Echo",
+                  { .timeout = "123456789S" },
+                  200,
+                  GRPC_INVALID_ARGUMENT,
+                  "malformed grpc-timeout" },
         };
         struct bed *b = bed_new();
         for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -334,10 +374,12 @@ static void test_bad_headers(void **state) {
                 assert_string_equal(call->grpc_message, cases[i].message);
         }
         assert_int_equal(b->handled, 0);
-        static const char *const good[] = { "application/grpc", "application/grpc+proto", "application/grpc; charset=utf-8" };
+        static const char *const good[] = { "application/grpc", "application/grpc+proto",
+                                            "application/grpc; charset=utf-8" };
         for (size_t i = 0; i < ARRAY_LEN(good); i++) {
                 struct h2_call *call =
-                        call_with(b, "/test.Test/Echo", "x", 1, &(struct h2_options){ .content_type = good[i], .encoding = "identity" });
+                        call_with(b, "/test.Test/Echo", "x", 1,
+                                  &(struct h2_options){ .content_type = good[i], .encoding = "identity" });
                 shuttle(b);
                 assert_text(h2_reply(call), "x");
         }
@@ -363,7 +405,8 @@ static void test_bad_bodies(void **state) {
 
 static void test_request_ended_by_trailers(void **state) {
         struct bed *b = bed_new();
-        struct h2_call *call = h2_call(b->client, "/test.Test/Echo", "\0\0\0\0\1a", 6, &(struct h2_options){ .open = true });
+        struct h2_call *call =
+                h2_call(b->client, "/test.Test/Echo", "\0\0\0\0\1a", 6, &(struct h2_options){ .open = true });
         shuttle(b);
         assert_int_equal(b->handled, 0);
         h2_send_trailers(call);
@@ -379,7 +422,8 @@ static void test_unfinished_requests_are_limited(void **state) {
         char *most = xcalloc(1, EACH);
         struct h2_call *call[FIT + 1];
         for (size_t i = 0; i <= FIT; i++) {
-                call[i] = h2_call(b->client, "/test.Test/Echo", "\0\0\x40\0\0", 5, &(struct h2_options){ .open = true });
+                call[i] = h2_call(b->client, "/test.Test/Echo", "\0\0\x40\0\0", 5,
+                                  &(struct h2_options){ .open = true });
                 h2_send(call[i], most, EACH, false);
                 shuttle(b);
         }
@@ -437,7 +481,8 @@ static void test_cancel(void **state) {
 
 static void test_cancel_of_unfinished_request(void **state) {
         struct bed *b = bed_new();
-        struct h2_call *call = h2_call(b->client, "/test.Test/Keep", "\0\0\0\0\7abc", 8, &(struct h2_options){ .open = true });
+        struct h2_call *call = h2_call(b->client, "/test.Test/Keep", "\0\0\0\0\7abc", 8,
+                                       &(struct h2_options){ .open = true });
         shuttle(b);
         h2_reset(call);
         shuttle(b);
@@ -473,13 +518,15 @@ static void test_broken_connection(void **state) {
         assert_false(grpc_conn_has_calls(b->conn));
         grpc_conn_break(b->conn);
         assert_int_equal(b->cancelled, 1);
-        bed_free(b); /* nghttp2 reports none of the six streams: the leak checker sees whether they were kept */
+        bed_free(b); /* nghttp2 reports none of the six streams: the leak checker sees whether they were kept
+                      */
 }
 
 static void test_shutdown(void **state) {
         struct bed *b = bed_new();
         struct h2_call *open = call_with(b, "/test.Test/Keep", "x", 1, NULL);
-        struct h2_call *unfinished = h2_call(b->client, "/test.Test/Echo", "\0\0", 2, &(struct h2_options){ .open = true });
+        struct h2_call *unfinished =
+                h2_call(b->client, "/test.Test/Echo", "\0\0", 2, &(struct h2_options){ .open = true });
         shuttle(b);
         struct h2_call *answered = call_with(b, "/test.Test/Echo", "ok", 2, NULL);
         to_server(b);
@@ -503,26 +550,37 @@ static void test_timeouts(void **state) {
         const struct {
                 const char *text;
                 uint64_t ms;
-        } cases[] = { { NULL, 0 },        { "45S", 45000 },  { "1H", 3600000 },   { "2M", 120000 }, { "250m", 250 },
-                      { "1500u", 2 },     { "1n", 1 },       { "0S", 1 },         { "44999999u", 45000 },
+        } cases[] = { { NULL, 0 },
+                      { "45S", 45000 },
+                      { "1H", 3600000 },
+                      { "2M", 120000 },
+                      { "250m", 250 },
+                      { "1500u", 2 },
+                      { "1n", 1 },
+                      { "0S", 1 },
+                      { "44999999u", 45000 },
                       { "99999999H", UINT64_C(359999996400000) } };
         for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
                 struct bed *b = bed_new();
-                (void)call_with(b, "/test.Test/Keep", "x", 1, &(struct h2_options){ .timeout = cases[i].text });
+                (void)call_with(b, "/test.Test/Keep", "x", 1,
+                                &(struct h2_options){ .timeout = cases[i].text });
                 shuttle(b);
                 assert_int_equal(b->n_kept, 1);
                 assert_int_equal(grpc_call_timeout_ms(b->kept[0]), cases[i].ms);
-                assert_int_equal(grpc_conn_deadline(b->conn), cases[i].text ? 1000 + cases[i].ms : UINT64_MAX);
+                assert_int_equal(grpc_conn_deadline(b->conn),
+                                 cases[i].text ? 1000 + cases[i].ms : UINT64_MAX);
                 bed_free(b);
         }
 }
 
 static void test_deadline(void **state) {
         struct bed *b = bed_new();
-        struct h2_call *late = call_with(b, "/test.Test/Keep", "x", 1, &(struct h2_options){ .timeout = "3S" });
-        struct h2_call *first = call_with(b, "/test.Test/Keep", "x", 1, &(struct h2_options){ .timeout = "2S" });
-        struct h2_call *unfinished =
-                h2_call(b->client, "/test.Test/Echo", "\0\0", 2, &(struct h2_options){ .open = true, .timeout = "2S" });
+        struct h2_call *late =
+                call_with(b, "/test.Test/Keep", "x", 1, &(struct h2_options){ .timeout = "3S" });
+        struct h2_call *first =
+                call_with(b, "/test.Test/Keep", "x", 1, &(struct h2_options){ .timeout = "2S" });
+        struct h2_call *unfinished = h2_call(b->client, "/test.Test/Echo", "\0\0", 2,
+                                             &(struct h2_options){ .open = true, .timeout = "2S" });
         struct h2_call *never = call_with(b, "/test.Test/Keep", "x", 1, NULL);
         shuttle(b);
         assert_int_equal(grpc_conn_deadline(b->conn), 3000);
@@ -546,7 +604,8 @@ static void test_deadline(void **state) {
 /* Peers that do not behave. */
 
 static void test_not_http2(void **state) {
-        static const char *const inputs[] = { "GET / HTTP/1.1\r\nHost: x\r\n\r\n", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+        static const char *const inputs[] = { "GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+                                              "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
                                               "PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n" };
         for (size_t i = 0; i < ARRAY_LEN(inputs); i++) {
                 struct bed *b = bed_new();

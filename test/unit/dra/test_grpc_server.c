@@ -172,7 +172,8 @@ static void test_successor_keeps_its_socket(void **state) {
 static void test_cannot_listen(void **state) {
         struct bed *b = bed_new();
         struct err e;
-        _cleanup_(freep) char *missing = file_join(b->dir, "no/such/dra.sock"), *folder = file_join(b->dir, "folder");
+        _cleanup_(freep) char *missing = file_join(b->dir, "no/such/dra.sock"),
+                              *folder = file_join(b->dir, "folder");
         char longest[200];
         memset(longest, 'x', sizeof longest - 1);
         longest[sizeof longest - 1] = '\0';
@@ -269,7 +270,8 @@ static void test_many_connections_and_calls(void **state) {
 static void test_deadline(void **state) {
         struct bed *b = bed_new();
         struct peer *p = peer_unix(&b->loop, b->path);
-        struct h2_call *call = peer_call(p, "/test.Test/Keep", "x", 1, &(struct h2_options){ .timeout = "50m" });
+        struct h2_call *call =
+                peer_call(p, "/test.Test/Keep", "x", 1, &(struct h2_options){ .timeout = "50m" });
         peer_wait(p, call);
         assert_int_equal(call->grpc_status, GRPC_DEADLINE_EXCEEDED);
         assert_int_equal(b->cancelled, 1);
@@ -319,7 +321,8 @@ static void test_freed_in_handler(void **state) {
                 struct bed *b = bed_new();
                 struct peer *p = peer_unix(&b->loop, b->path), *other = peer_unix(&b->loop, b->path);
                 b->free_in_handler = true;
-                struct h2_call *call = peer_call(p, keep ? "/test.Test/Keep" : "/test.Test/Echo", "x", 1, NULL);
+                struct h2_call *call =
+                        peer_call(p, keep ? "/test.Test/Keep" : "/test.Test/Echo", "x", 1, NULL);
                 (void)peer_call(p, "/test.Test/Nothing", "x", 1, NULL);
                 loop_until(&b->loop, &p->closed);
                 loop_until(&b->loop, &other->closed);
@@ -342,7 +345,8 @@ static void test_freed_in_cancel(void **state) {
                 struct bed *b = bed_new();
                 struct peer *p = peer_unix(&b->loop, b->path);
                 struct h2_call *call =
-                        peer_call(p, "/test.Test/Keep", "x", 1, &(struct h2_options){ .timeout = how == DEADLINE ? "30m" : NULL });
+                        peer_call(p, "/test.Test/Keep", "x", 1,
+                                  &(struct h2_options){ .timeout = how == DEADLINE ? "30m" : NULL });
                 (void)peer_call(p, "/test.Test/Keep", "x", 1, NULL);
                 while (b->handled < 2)
                         uv_run(&b->loop, UV_RUN_ONCE);
@@ -381,7 +385,8 @@ static void test_goaway_on_shutdown(void **state) {
 
 /* Bad peers. */
 
-/* It asks for much and reads nothing: others are served meanwhile, and the server's end does not wait for it. */
+/* It asks for much and reads nothing: others are served meanwhile, and the server's end does not wait for it.
+ */
 static void test_peer_that_does_not_read(void **state) {
         struct bed *b = bed_new();
         struct peer *mute = peer_unix(&b->loop, b->path), *p = peer_unix(&b->loop, b->path);

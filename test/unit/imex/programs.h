@@ -1,5 +1,6 @@
-/* programs: small shell programs in place of nvidia-imex and nvidia-imex-ctl, in a folder of the test's own, and a loop that runs until
- * something is so. The programs note what happens to them in `events`, a line each. */
+/* programs: small shell programs in place of nvidia-imex and nvidia-imex-ctl, in a folder of the test's own,
+ * and a loop that runs until something is so. The programs note what happens to them in `events`, a line
+ * each. */
 #ifndef TEST_IMEX_PROGRAMS_H
 #define TEST_IMEX_PROGRAMS_H
 

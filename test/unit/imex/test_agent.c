@@ -9,21 +9,22 @@
 #include "imex/imex_agent.h"
 #include "programs.h"
 
-/* In place of nvidia-imex: takes the id that the file `id` holds, says so as the real one does, and notes the signals that it is sent. */
-#define IMEX                                                        \
-        "echo start >> events\n"                                    \
-        "cp nodes.cfg nodes.seen; cp hosts hosts.seen\n"            \
-        "trap 'echo usr1 >> events; cp hosts hosts.seen' USR1\n"    \
-        "trap 'echo term >> events; exit 0' TERM\n"                 \
-        "[ -e before ] && . ./before\n"                             \
-        "[ -e id ] && echo \"[INFO] Identified this node as ID $(cat id), using bind IP of '10.0.0.1'\"\n" \
-        "echo $$ > up\n"                                            \
+/* In place of nvidia-imex: takes the id that the file `id` holds, says so as the real one does, and notes the
+ * signals that it is sent. */
+#define IMEX                                                                                                 \
+        "echo start >> events\n"                                                                             \
+        "cp nodes.cfg nodes.seen; cp hosts hosts.seen\n"                                                     \
+        "trap 'echo usr1 >> events; cp hosts hosts.seen' USR1\n"                                             \
+        "trap 'echo term >> events; exit 0' TERM\n"                                                          \
+        "[ -e before ] && . ./before\n"                                                                      \
+        "[ -e id ] && echo \"[INFO] Identified this node as ID $(cat id), using bind IP of '10.0.0.1'\"\n"   \
+        "echo $$ > up\n"                                                                                     \
         "while :; do sleep 1000 & wait $!; done"
 /* In place of nvidia-imex-ctl: while the other one lives, the answers are files. */
-#define CTL                                                         \
-        "echo \"$*\" >> asked\n"                                    \
-        "[ -e hang ] && exec sleep 1000\n"                          \
-        "{ read -r pid < up && kill -0 $pid; } 2>/dev/null || { echo UNAVAILABLE; exit 1; }\n" \
+#define CTL                                                                                                  \
+        "echo \"$*\" >> asked\n"                                                                             \
+        "[ -e hang ] && exec sleep 1000\n"                                                                   \
+        "{ read -r pid < up && kill -0 $pid; } 2>/dev/null || { echo UNAVAILABLE; exit 1; }\n"               \
         "case \"$*\" in *-N*) cat domain;; *) cat status;; esac"
 #define HOSTS "127.0.0.1\tlocalhost\n"
 
@@ -44,8 +45,13 @@ static void on_changed(void *u, const struct imex_report *r) {
         assert_true(r->ready == !*r->reason);
 }
 
-static void on_stopped(void *u) { stopped++; }
-static void on_output(void *u, struct str line) { snprintf(log_text + strlen(log_text), sizeof log_text - strlen(log_text), "%.*s\n", (int)line.n, line.p); }
+static void on_stopped(void *u) {
+        stopped++;
+}
+static void on_output(void *u, struct str line) {
+        snprintf(log_text + strlen(log_text), sizeof log_text - strlen(log_text), "%.*s\n", (int)line.n,
+                 line.p);
+}
 static void on_trouble(void *u, const struct err *e) {
         troubles++;
         snprintf(trouble_text, sizeof trouble_text, "%s", e->msg);
@@ -57,7 +63,8 @@ struct setting {
 };
 
 static const struct imex_members *make_with(struct setting set) {
-        _cleanup_(freep) char *imex = set.imex_path ? xstrdup(set.imex_path) : in_dir("imex"), *ctl = in_dir("ctl"), *hosts = in_dir("hosts");
+        _cleanup_(freep) char *imex = set.imex_path ? xstrdup(set.imex_path) : in_dir("imex"),
+                              *ctl = in_dir("ctl"), *hosts = in_dir("hosts");
         const struct imex_members *known;
         struct err e;
 
@@ -65,12 +72,32 @@ static const struct imex_members *make_with(struct setting set) {
         memset(phases, 0, sizeof phases);
         *last_status = *last_reason = *log_text = *trouble_text = '\0';
         memset(&last, 0, sizeof last);
-        assert_int_equal(imex_agent_new(uv_default_loop(), &(struct imex_agent_options){
-                .dir = dir, .hosts_path = hosts, .imex_path = imex, .ctl_path = ctl, .own_ip = "10.0.0.1",
-                .identity = set.identity ? set.identity : "test", .max_nodes = 4, .dns_names = !set.ip_mode, .term_grace_ms = 300,
-                .usr1_interval_ms = 150, .backoff_first_ms = 20, .backoff_max_ms = 100, .stable_ms = 2000, .ask_first_ms = 10, .ask_slow_ms = 40,
-                .ask_idle_ms = 100, .ask_timeout_ms = 400, .changed = on_changed, .stopped = on_stopped, .output = on_output, .trouble = on_trouble,
-        }, &agent, &known, &e), 0);
+        assert_int_equal(imex_agent_new(uv_default_loop(),
+                                        &(struct imex_agent_options){
+                                                .dir = dir,
+                                                .hosts_path = hosts,
+                                                .imex_path = imex,
+                                                .ctl_path = ctl,
+                                                .own_ip = "10.0.0.1",
+                                                .identity = set.identity ? set.identity : "test",
+                                                .max_nodes = 4,
+                                                .dns_names = !set.ip_mode,
+                                                .term_grace_ms = 300,
+                                                .usr1_interval_ms = 150,
+                                                .backoff_first_ms = 20,
+                                                .backoff_max_ms = 100,
+                                                .stable_ms = 2000,
+                                                .ask_first_ms = 10,
+                                                .ask_slow_ms = 40,
+                                                .ask_idle_ms = 100,
+                                                .ask_timeout_ms = 400,
+                                                .changed = on_changed,
+                                                .stopped = on_stopped,
+                                                .output = on_output,
+                                                .trouble = on_trouble,
+                                        },
+                                        &agent, &known, &e),
+                         0);
         assert_int_equal(reports, 0);
         return known;
 }
@@ -95,40 +122,82 @@ static int finish(void **state) {
         return remove_dir(state);
 }
 
-/* What the controller says: our index, and peers n1 (index 1), n2 (index 2) with these addresses (NULL: no such peer). */
+/* What the controller says: our index, and peers n1 (index 1), n2 (index 2) with these addresses (NULL: no
+ * such peer). */
 static void members_with(int64_t own, const char *infix, const char *ip1, const char *ip2, bool ready1) {
         struct imex_peer peers[3] = { { .index = own, .ip = "10.0.0.1", .node = "n0" } };
         struct imex_members m = { .own_index = own, .infix = infix, .peers = peers, .n_peers = own >= 0 };
 
         if (ip1)
-                peers[m.n_peers++] = (struct imex_peer){ .index = 1, .ip = ip1, .node = "n1", .ready = ready1 };
+                peers[m.n_peers++] =
+                        (struct imex_peer){ .index = 1, .ip = ip1, .node = "n1", .ready = ready1 };
         if (ip2)
                 peers[m.n_peers++] = (struct imex_peer){ .index = 2, .ip = ip2, .node = "n2" };
         imex_agent_set_members(agent, &m);
 }
 
-static void members(int64_t own, const char *ip1, const char *ip2) { members_with(own, "ab", ip1, ip2, false); }
+static void members(int64_t own, const char *ip1, const char *ip2) {
+        members_with(own, "ab", ip1, ip2, false);
+}
 
-static bool is_ready(void) { return last.ready; }
-static bool is_unready(void) { return !last.ready; }
-static bool reported(void) { return reports > 0; }
-static bool is_backoff(void) { return last.phase == IMEX_BACKOFF; }
-static bool is_idle(void) { return last.phase == IMEX_IDLE; }
-static bool is_stopped(void) { return stopped > 0; }
-static bool usr1_once(void) { return count("events", "usr1") >= 1; }
-static bool usr1_twice(void) { return count("events", "usr1") >= 2; }
-static bool started_twice(void) { return count("events", "start") >= 2; }
-static bool asked_thrice(void) { return count("asked", "-q") >= 3; }
-static bool waits_recovery(void) { return streq(last_status, "WAITING_FOR_RECOVERY"); }
-static bool wrong_id(void) { return strstr(last_reason, "took id") != NULL; }
-static bool restarted_thrice(void) { return last.restarts >= 3; }
-static bool told_trouble(void) { return troubles > 0; }
-static bool says_why(void) { return strstr(last_reason, "nvidia-imex-ctl says 'Failed to connect to 10.0.0.1:50005'") != NULL; }
-static bool hung(void) { return strstr(last_reason, "did not answer") != NULL; }
+static bool is_ready(void) {
+        return last.ready;
+}
+static bool is_unready(void) {
+        return !last.ready;
+}
+static bool reported(void) {
+        return reports > 0;
+}
+static bool is_backoff(void) {
+        return last.phase == IMEX_BACKOFF;
+}
+static bool is_idle(void) {
+        return last.phase == IMEX_IDLE;
+}
+static bool is_stopped(void) {
+        return stopped > 0;
+}
+static bool usr1_once(void) {
+        return count("events", "usr1") >= 1;
+}
+static bool usr1_twice(void) {
+        return count("events", "usr1") >= 2;
+}
+static bool started_twice(void) {
+        return count("events", "start") >= 2;
+}
+static bool asked_thrice(void) {
+        return count("asked", "-q") >= 3;
+}
+static bool waits_recovery(void) {
+        return streq(last_status, "WAITING_FOR_RECOVERY");
+}
+static bool wrong_id(void) {
+        return strstr(last_reason, "took id") != NULL;
+}
+static bool restarted_thrice(void) {
+        return last.restarts >= 3;
+}
+static bool told_trouble(void) {
+        return troubles > 0;
+}
+static bool says_why(void) {
+        return strstr(last_reason, "nvidia-imex-ctl says 'Failed to connect to 10.0.0.1:50005'") != NULL;
+}
+static bool hung(void) {
+        return strstr(last_reason, "did not answer") != NULL;
+}
 static unsigned asked_before;
-static bool asked_twice_since(void) { return count("asked", "-q") >= asked_before + 2; }
-static bool second_peer_seen(void) { return count("hosts.seen", "10.0.0.5\tcompute-domain-daemon-ab-0001\n") == 1; }
-static bool one_connected(void) { return last.peers_connected == 1; }
+static bool asked_twice_since(void) {
+        return count("asked", "-q") >= asked_before + 2;
+}
+static bool second_peer_seen(void) {
+        return count("hosts.seen", "10.0.0.5\tcompute-domain-daemon-ab-0001\n") == 1;
+}
+static bool one_connected(void) {
+        return last.peers_connected == 1;
+}
 
 static void test_idle_without_index(void **state) {
         make();
@@ -154,10 +223,13 @@ static void test_becomes_ready(void **state) {
         assert_non_null(strstr(log_text, "Identified this node as ID 0"));
 
         nodes = get("nodes.seen");
-        assert_string_equal(nodes, "compute-domain-daemon-ab-0000\ncompute-domain-daemon-ab-0001\ncompute-domain-daemon-ab-0002\ncompute-domain-daemon-ab-0003\n");
+        assert_string_equal(nodes, "compute-domain-daemon-ab-0000\ncompute-domain-daemon-ab-0001\ncompute-"
+                                   "domain-daemon-ab-0002\ncompute-domain-daemon-ab-0003\n");
         hosts = get("hosts.seen");
         assert_non_null(strstr(hosts, HOSTS));
-        assert_non_null(strstr(hosts, "\n10.0.0.1\tcompute-domain-daemon-ab-0000\n127.0.0.2\tcompute-domain-daemon-ab-0001\n"));
+        assert_non_null(strstr(
+                hosts,
+                "\n10.0.0.1\tcompute-domain-daemon-ab-0000\n127.0.0.2\tcompute-domain-daemon-ab-0001\n"));
         config = get("imexd.cfg");
         assert_non_null(strstr(config, "IMEX_CMD_BIND_INTERFACE_IP=10.0.0.1\n"));
         assert_int_equal(troubles, 0);
@@ -190,8 +262,11 @@ static void test_no_word_about_the_id_is_accepted(void **state) {
 
 static void test_id_from_the_domain(void **state) {
         make();
-        put("domain", "{\"nodes\":{\"2\":{\"host\":\"10.0.0.1\",\"connections\":{\"1\":{\"status\":\"CONNECTED\"},\"2\":{\"status\":\"CONNECTED\"}}},"
-                      "\"1\":{\"host\":\"10.0.0.2\"}}}", 0644);
+        put("domain",
+            "{\"nodes\":{\"2\":{\"host\":\"10.0.0.1\",\"connections\":{\"1\":{\"status\":\"CONNECTED\"},"
+            "\"2\":{\"status\":\"CONNECTED\"}}},"
+            "\"1\":{\"host\":\"10.0.0.2\"}}}",
+            0644);
         members(2, "10.0.0.2", NULL);
         assert_true(within(5000, is_ready));
         assert_int_equal(last.node_id, 2);
@@ -256,7 +331,8 @@ static void test_peers_change_hosts_and_signal(void **state) {
         within(300, never);
         assert_int_equal(count("events", "usr1"), 1);
         hosts = get("hosts.seen");
-        assert_non_null(strstr(hosts, "10.0.0.1\tcompute-domain-daemon-ab-0000\n10.0.0.2\tcompute-domain-daemon-ab-0001\n10.0.0.3\tcompute-domain-daemon-ab-0002\n"));
+        assert_non_null(strstr(hosts, "10.0.0.1\tcompute-domain-daemon-ab-0000\n10.0.0.2\tcompute-domain-"
+                                      "daemon-ab-0001\n10.0.0.3\tcompute-domain-daemon-ab-0002\n"));
         assert_int_equal(last.peers_known, 2);
         assert_true(last.ready);
 
@@ -299,7 +375,9 @@ static void test_own_index_change_restarts(void **state) {
         assert_int_equal(count("events", "start"), 2);
         assert_int_equal(count("events", "term"), 1);
         hosts = get("hosts.seen");
-        assert_non_null(strstr(hosts, "10.0.0.1\tcompute-domain-daemon-ab-0003\n127.0.0.2\tcompute-domain-daemon-ab-0000\n"));
+        assert_non_null(strstr(
+                hosts,
+                "10.0.0.1\tcompute-domain-daemon-ab-0003\n127.0.0.2\tcompute-domain-daemon-ab-0000\n"));
 }
 
 static void test_infix_change_restarts(void **state) {
@@ -369,7 +447,9 @@ static void test_crash_loop_reports_the_cause(void **state) {
 }
 
 static void test_no_matching_interface_is_not_ready(void **state) {
-        crash_loop("[ERROR] No matching network interface found for any IP addresses in the node configuration file", "none of this node");
+        crash_loop("[ERROR] No matching network interface found for any IP addresses in the node "
+                   "configuration file",
+                   "none of this node");
 }
 
 static void test_words_of_ctl_are_told(void **state) {
@@ -450,10 +530,12 @@ static void test_wrong_peers_do_not_disturb_what_runs(void **state) {
 
 /* A stale entry of a peer in our slot, or with our address, must not reach the files. */
 static void test_own_slot_is_ours(void **state) {
-        struct imex_peer peers[] = { { .index = 0, .ip = "10.0.0.9", .node = "old me" }, { .index = 1, .ip = "10.0.0.1", .node = "stale" } };
+        struct imex_peer peers[] = { { .index = 0, .ip = "10.0.0.9", .node = "old me" },
+                                     { .index = 1, .ip = "10.0.0.1", .node = "stale" } };
 
         make();
-        imex_agent_set_members(agent, &(struct imex_members){ .own_index = 0, .infix = "ab", .peers = peers, .n_peers = 2 });
+        imex_agent_set_members(
+                agent, &(struct imex_members){ .own_index = 0, .infix = "ab", .peers = peers, .n_peers = 2 });
         assert_true(within(5000, is_ready));
         assert_int_equal(count("hosts", "10.0.0.9"), 0);
         assert_int_equal(count("hosts", "10.0.0.1"), 1);

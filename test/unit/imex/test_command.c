@@ -15,13 +15,17 @@ static void who_can_be_asked(void **state) {
         } rows[] = {
                 { "", "IMEX_CMD_ENABLED=1" },
                 { "LOG_LEVEL=4\nSERVER_PORT=50000\n", "IMEX_CMD_ENABLED=1" }, /* as it is installed */
-                { "IMEX_CMD_ENABLED=0\nIMEX_CMD_UNIX_DOMAIN_PATH=/etc/nvidia-imex/imex_ctrl.sock\n", "IMEX_CMD_ENABLED=1" },
+                { "IMEX_CMD_ENABLED=0\nIMEX_CMD_UNIX_DOMAIN_PATH=/etc/nvidia-imex/imex_ctrl.sock\n",
+                  "IMEX_CMD_ENABLED=1" },
                 { "#IMEX_CMD_ENABLED=1\nIMEX_CMD_PORT=50005\n", "IMEX_CMD_ENABLED=1" },
                 { "IMEX_CMD_ENABLED=1\nIMEX_CMD_PORT=50005\n", "IMEX_CMD_UNIX_DOMAIN_PATH" },
-                { "IMEX_CMD_ENABLED=1\nIMEX_CMD_PORT=50005\nIMEX_CMD_BIND_INTERFACE_IP=\n", "IMEX_CMD_UNIX_DOMAIN_PATH" },
+                { "IMEX_CMD_ENABLED=1\nIMEX_CMD_PORT=50005\nIMEX_CMD_BIND_INTERFACE_IP=\n",
+                  "IMEX_CMD_UNIX_DOMAIN_PATH" },
                 { "IMEX_CMD_ENABLED=1\nIMEX_CMD_BIND_INTERFACE_IP=127.0.0.1\n", "IMEX_CMD_UNIX_DOMAIN_PATH" },
                 { "IMEX_CMD_ENABLED=1\nIMEX_CMD_BIND_INTERFACE_IP=::1\n", "IMEX_CMD_UNIX_DOMAIN_PATH" },
-                { "IMEX_CMD_ENABLED=1\nIMEX_CMD_BIND_INTERFACE_IP=10.0.0.1\nIMEX_CMD_BIND_INTERFACE_IP=127.1.2.3", "IMEX_CMD_UNIX_DOMAIN_PATH" },
+                { "IMEX_CMD_ENABLED=1\nIMEX_CMD_BIND_INTERFACE_IP=10.0.0.1\nIMEX_CMD_BIND_INTERFACE_IP=127.1."
+                  "2.3",
+                  "IMEX_CMD_UNIX_DOMAIN_PATH" },
                 { "IMEX_CMD_ENABLED=1\nIMEX_CMD_UNIX_DOMAIN_PATH=/etc/nvidia-imex/imex_ctrl.sock\n", NULL },
                 { " IMEX_CMD_ENABLED = 1 \r\nIMEX_CMD_BIND_INTERFACE_IP=10.0.0.1\r\n", NULL },
                 { "IMEX_CMD_ENABLED=1\nIMEX_CMD_BIND_INTERFACE_IP=fd00::1", NULL },

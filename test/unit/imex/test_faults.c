@@ -1,4 +1,5 @@
-/* The n-th system call fails, for all n: nothing leaks, nothing is left behind, and what was there before still is. */
+/* The n-th system call fails, for all n: nothing leaks, nothing is left behind, and what was there before
+ * still is. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +16,9 @@
 #include "faults.h"
 #include "programs.h"
 
-static struct imex_state state = { .boot_id = "b", .claim_uid = "c", .pod_uid = "p", .index = 1, .ready = true, .status = "READY" };
+static struct imex_state state = {
+        .boot_id = "b", .claim_uid = "c", .pod_uid = "p", .index = 1, .ready = true, .status = "READY"
+};
 static int lock_fd = -1;
 
 static int write_state(void *u, struct err *e) {
@@ -41,8 +44,11 @@ static void test_state(void **unused) {
         state.generation = 1;
         assert_int_equal(imex_state_write(dir, &state, &lock_fd, &e), 0);
         /* The temporary name is another container's of this pod, of which nothing is left as a rule. */
-        assert_in_range(faults_each(&(struct faults){
-                                .op = write_state, .check = a_whole_state_stands, .names = dir, .dir = dir, .survives = "unlink " }),
+        assert_in_range(faults_each(&(struct faults){ .op = write_state,
+                                                      .check = a_whole_state_stands,
+                                                      .names = dir,
+                                                      .dir = dir,
+                                                      .survives = "unlink " }),
                         6, 20); /* unlink, create, lock, chmod, write, rename */
         close(TAKE_FD(lock_fd));
 }
@@ -52,11 +58,14 @@ static const struct imex_peer peer = { .index = 1, .ip = "10.0.0.1", .node = "n"
 static void save_old(void) {
         struct err e;
 
-        assert_int_equal(imex_members_save(dir, "old", &(struct imex_members){ .own_index = 0, .infix = "" }, &e), 0);
+        assert_int_equal(
+                imex_members_save(dir, "old", &(struct imex_members){ .own_index = 0, .infix = "" }, &e), 0);
 }
 
 static int save_members(void *u, struct err *e) {
-        return imex_members_save(dir, "new", &(struct imex_members){ .own_index = 1, .infix = "", .peers = &peer, .n_peers = 1 }, e);
+        return imex_members_save(
+                dir, "new",
+                &(struct imex_members){ .own_index = 1, .infix = "", .peers = &peer, .n_peers = 1 }, e);
 }
 
 static void whole_members_stand(void *u, const char *call, bool worked) {
@@ -70,8 +79,11 @@ static void whole_members_stand(void *u, const char *call, bool worked) {
 
 static void test_members(void **unused) {
         save_old();
-        assert_in_range(faults_each(&(struct faults){
-                                .op = save_members, .check = whole_members_stand, .names = dir, .dir = dir, .survives = "unlink " }),
+        assert_in_range(faults_each(&(struct faults){ .op = save_members,
+                                                      .check = whole_members_stand,
+                                                      .names = dir,
+                                                      .dir = dir,
+                                                      .survives = "unlink " }),
                         5, 20); /* unlink, create, chmod, write, rename */
 }
 
@@ -92,7 +104,9 @@ static void hosts_are_whole(void *u, const char *call, bool worked) {
 
 static void test_hosts(void **unused) {
         put("hosts", "old and longer\n", 0644);
-        assert_in_range(faults_each(&(struct faults){ .op = write_hosts, .check = hosts_are_whole, .names = "/hosts", .dir = dir }), 4, 20);
+        assert_in_range(faults_each(&(struct faults){
+                                .op = write_hosts, .check = hosts_are_whole, .names = "/hosts", .dir = dir }),
+                        4, 20);
 }
 
 static struct imex_state seen;
@@ -109,7 +123,8 @@ static void test_read_state(void **unused) {
 
         state.generation = 1;
         assert_int_equal(imex_state_write(dir, &state, &lock_fd, &e), 0);
-        assert_in_range(faults_each(&(struct faults){ .op = read_state, .names = "state" }), 5, 20); /* open, stat, read, decode, lock */
+        assert_in_range(faults_each(&(struct faults){ .op = read_state, .names = "state" }), 5,
+                        20); /* open, stat, read, decode, lock */
         close(TAKE_FD(lock_fd));
 }
 
@@ -143,13 +158,14 @@ static void test_process(void **unused) {
                 last = IMEX_PROCESS_DOWN;
                 *why = '\0';
                 p = imex_process_new(uv_default_loop(),
-                                     &(struct imex_process_options){ .argv = (const char *const[]){ "sleep", "1000", NULL },
-                                                                     .term_grace_ms = 100,
-                                                                     .backoff_first_ms = 1,
-                                                                     .backoff_max_ms = 10,
-                                                                     .stable_ms = 1000,
-                                                                     .line = on_line,
-                                                                     .changed = on_changed });
+                                     &(struct imex_process_options){
+                                             .argv = (const char *const[]){ "sleep", "1000", NULL },
+                                             .term_grace_ms = 100,
+                                             .backoff_first_ms = 1,
+                                             .backoff_max_ms = 10,
+                                             .stable_ms = 1000,
+                                             .line = on_line,
+                                             .changed = on_changed });
                 imex_process_start(p);
                 faults_at(calls[i], 1);
                 assert_true(within(5000, settled));
@@ -167,7 +183,8 @@ static void test_process(void **unused) {
 
 int main(void) {
 #define T(t) cmocka_unit_test_setup_teardown(t, make_dir, remove_dir)
-        const struct CMUnitTest tests[] = { T(test_state), T(test_members), T(test_read_state), T(test_hosts), T(test_process) };
+        const struct CMUnitTest tests[] = { T(test_state), T(test_members), T(test_read_state), T(test_hosts),
+                                            T(test_process) };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,21 +13,46 @@
 #include "base/mem.h"
 #include "imex/imex_files.h"
 
-#define KUBELET "# Kubernetes-managed hosts file.\n127.0.0.1\tlocalhost\n\n10.1.0.5\tcomputedomain-daemon-x-abcde\n"
+#define KUBELET                                                                                              \
+        "# Kubernetes-managed hosts file.\n127.0.0.1\tlocalhost\n\n10.1.0.5\tcomputedomain-daemon-x-abcde\n"
 #define BEGIN "# begin of the IMEX domain's names (compute-domain-daemon-*)\n"
 #define END "# end of the IMEX domain's names\n"
 
 static void test_config(void **state) {
         _cleanup_(buf_done) struct buf b = BUF_INIT(65536);
         static const char *const lines[] = {
-                "LOG_LEVEL=4\n", "LOG_FILE_NAME=\n", "STATS_FILE_NAME=/var/log/nvidia-imex-stats.log\n", "LOG_APPEND_TO_LOG=0\n",
-                "LOG_FILE_MAX_SIZE=1024\n", "LOG_MAX_ROTATE_COUNT=10\n", "LOG_USE_SYSLOG=0\n", "DAEMONIZE=0\n", "BIND_INTERFACE_IP=\n",
-                "SERVER_PORT=50000\n", "IMEX_NODE_CONFIG_FILE=/imexd/nodes.cfg\n", "NETWORK_INTERFACE=\n", "IMEX_WAIT_FOR_QUORUM=RECOVERY\n",
-                "IMEX_ENABLE_AUTH_ENCRYPTION=0\n", "IMEX_AUTH_ENCRYPTION_MODE=SSL_TLS\n", "IMEX_AUTH_SOURCE=\n", "IMEX_SERVER_KEY=\n",
-                "IMEX_SERVER_CERT=\n", "IMEX_SERVER_CERT_AUTH=\n", "IMEX_CLIENT_KEY=\n", "IMEX_CLIENT_CERT=\n", "IMEX_CLIENT_CERT_AUTH=\n",
-                "IMEX_SECURITY_TARGET_OVERRIDE=\n", "IMEX_GSS_SERVICE_NAME=host\n", "IMEX_GSS_TIMEOUT_SEC=30\n",
-                "IMEX_GSS_RETRY_INTERVAL_SEC=5\n", "IMEX_GSS_SEC_CONTEXT_LIFETIME_SEC=-1\n", "IMEX_GSS_SHUTDOWN_ON_FAILURE=0\n",
-                "IMEX_CMD_ENABLED=1\n", "IMEX_CMD_BIND_INTERFACE_IP=10.1.0.5\n", "IMEX_CMD_PORT=50005\n", "IMEX_CMD_UNIX_DOMAIN_PATH=\n",
+                "LOG_LEVEL=4\n",
+                "LOG_FILE_NAME=\n",
+                "STATS_FILE_NAME=/var/log/nvidia-imex-stats.log\n",
+                "LOG_APPEND_TO_LOG=0\n",
+                "LOG_FILE_MAX_SIZE=1024\n",
+                "LOG_MAX_ROTATE_COUNT=10\n",
+                "LOG_USE_SYSLOG=0\n",
+                "DAEMONIZE=0\n",
+                "BIND_INTERFACE_IP=\n",
+                "SERVER_PORT=50000\n",
+                "IMEX_NODE_CONFIG_FILE=/imexd/nodes.cfg\n",
+                "NETWORK_INTERFACE=\n",
+                "IMEX_WAIT_FOR_QUORUM=RECOVERY\n",
+                "IMEX_ENABLE_AUTH_ENCRYPTION=0\n",
+                "IMEX_AUTH_ENCRYPTION_MODE=SSL_TLS\n",
+                "IMEX_AUTH_SOURCE=\n",
+                "IMEX_SERVER_KEY=\n",
+                "IMEX_SERVER_CERT=\n",
+                "IMEX_SERVER_CERT_AUTH=\n",
+                "IMEX_CLIENT_KEY=\n",
+                "IMEX_CLIENT_CERT=\n",
+                "IMEX_CLIENT_CERT_AUTH=\n",
+                "IMEX_SECURITY_TARGET_OVERRIDE=\n",
+                "IMEX_GSS_SERVICE_NAME=host\n",
+                "IMEX_GSS_TIMEOUT_SEC=30\n",
+                "IMEX_GSS_RETRY_INTERVAL_SEC=5\n",
+                "IMEX_GSS_SEC_CONTEXT_LIFETIME_SEC=-1\n",
+                "IMEX_GSS_SHUTDOWN_ON_FAILURE=0\n",
+                "IMEX_CMD_ENABLED=1\n",
+                "IMEX_CMD_BIND_INTERFACE_IP=10.1.0.5\n",
+                "IMEX_CMD_PORT=50005\n",
+                "IMEX_CMD_UNIX_DOMAIN_PATH=\n",
                 "IMEX_NODE_DISCONNECTED_GRACE_TIME=-1\n",
         };
         size_t n = 0;
@@ -54,7 +79,8 @@ static void test_names(void **state) {
         assert_string_equal(buf_str(&b), "compute-domain-daemon-12345");
         buf_clear(&b);
         imex_nodes_render_names("ab", 3, &b);
-        assert_string_equal(buf_str(&b), "compute-domain-daemon-ab-0000\ncompute-domain-daemon-ab-0001\ncompute-domain-daemon-ab-0002\n");
+        assert_string_equal(buf_str(&b), "compute-domain-daemon-ab-0000\ncompute-domain-daemon-ab-"
+                                         "0001\ncompute-domain-daemon-ab-0002\n");
 
         /* sha256("abc") begins with ba7816bf8f */
         imex_infix("abc", infix);
@@ -69,7 +95,8 @@ static void test_names(void **state) {
 
 /* A reused address must not lead a daemon to one of another domain, so that no name may lead to both. */
 static void test_two_domains_share_no_name(void **state) {
-        static const char *const uids[] = { "aaaaaaaa-0000-4000-8000-000000000001", "aaaaaaaa-0000-4000-8000-000000000002" };
+        static const char *const uids[] = { "aaaaaaaa-0000-4000-8000-000000000001",
+                                            "aaaaaaaa-0000-4000-8000-000000000002" };
         _cleanup_(buf_done) struct buf first = BUF_INIT(4096), second = BUF_INIT(4096);
         struct str rest, name;
         char infix[11];
@@ -86,7 +113,10 @@ static void test_two_domains_share_no_name(void **state) {
 }
 
 static void test_ip_list_is_sorted_by_index(void **state) {
-        const struct imex_peer peers[] = { { .index = 3, .ip = "10.0.0.3" }, { .index = 0, .ip = "10.0.0.9" }, { .index = 2, .ip = "" }, { .index = 1, .ip = "fd00::1" } };
+        const struct imex_peer peers[] = { { .index = 3, .ip = "10.0.0.3" },
+                                           { .index = 0, .ip = "10.0.0.9" },
+                                           { .index = 2, .ip = "" },
+                                           { .index = 1, .ip = "fd00::1" } };
         _cleanup_(buf_done) struct buf b = BUF_INIT(65536);
 
         imex_nodes_render_ips(peers, ARRAY_LEN(peers), &b);
@@ -94,7 +124,9 @@ static void test_ip_list_is_sorted_by_index(void **state) {
 }
 
 static void test_hosts_golden(void **state) {
-        const struct imex_peer peers[] = { { .index = 2, .ip = "10.1.0.7" }, { .index = 1, .ip = "10.1.0.5" }, { .index = 3, .ip = "" } };
+        const struct imex_peer peers[] = { { .index = 2, .ip = "10.1.0.7" },
+                                           { .index = 1, .ip = "10.1.0.5" },
+                                           { .index = 3, .ip = "" } };
         _cleanup_(buf_done) struct buf b = BUF_INIT(65536);
         struct err e;
 
@@ -107,7 +139,8 @@ static void test_hosts_golden(void **state) {
 }
 
 static void test_hosts_does_not_grow(void **state) {
-        const struct imex_peer peers[] = { { .index = 0, .ip = "10.1.0.5" }, { .index = 1, .ip = "10.1.0.7" } };
+        const struct imex_peer peers[] = { { .index = 0, .ip = "10.1.0.5" },
+                                           { .index = 1, .ip = "10.1.0.7" } };
         _cleanup_(buf_done) struct buf a = BUF_INIT(65536), b = BUF_INIT(65536);
         struct err e;
 
@@ -116,7 +149,8 @@ static void test_hosts_does_not_grow(void **state) {
                 struct buf t = a;
 
                 buf_clear(&b);
-                assert_int_equal(imex_hosts_render((struct str){ a.p, a.n }, "ab", 4, 0, peers, 2, &b, &e), 0);
+                assert_int_equal(imex_hosts_render((struct str){ a.p, a.n }, "ab", 4, 0, peers, 2, &b, &e),
+                                 0);
                 assert_string_equal(buf_str(&a), buf_str(&b));
                 a = b;
                 b = t;
@@ -130,7 +164,9 @@ static void test_hosts_forgets_all_that_was_ours(void **state) {
         struct err e;
 
         /* An older infix, the Go driver's lines, a block that was cut off, a line without its end. */
-        assert_int_equal(imex_hosts_render(STR(KUBELET "10.9.9.9\tcompute-domain-daemon-0003\n" BEGIN), "old", 4, 0, old, 2, &a, &e), 0);
+        assert_int_equal(imex_hosts_render(STR(KUBELET "10.9.9.9\tcompute-domain-daemon-0003\n" BEGIN), "old",
+                                           4, 0, old, 2, &a, &e),
+                         0);
         buf_adds(&a, "10.8.8.8\tcompute-domain-daemon-0001");
         assert_int_equal(imex_hosts_render((struct str){ a.p, a.n }, "new", 4, 3, now, 1, &b, &e), 0);
         assert_int_equal(imex_hosts_render(STR(KUBELET), "new", 4, 3, now, 1, &c, &e), 0);
@@ -139,9 +175,11 @@ static void test_hosts_forgets_all_that_was_ours(void **state) {
 
         /* Not ours: a comment that mentions us, an entry without a line end. */
         buf_clear(&b);
-        assert_int_equal(imex_hosts_render(STR("# about compute-domain-daemon-0001\n1.2.3.4 else"), "new", 1, 0,
-                                           &(struct imex_peer){ .index = 0, .ip = "10.0.0.1" }, 1, &b, &e), 0);
-        assert_string_equal(buf_str(&b), "# about compute-domain-daemon-0001\n1.2.3.4 else\n" BEGIN "10.0.0.1\tcompute-domain-daemon-new-0000\n" END);
+        assert_int_equal(imex_hosts_render(STR("# about compute-domain-daemon-0001\n1.2.3.4 else"), "new", 1,
+                                           0, &(struct imex_peer){ .index = 0, .ip = "10.0.0.1" }, 1, &b, &e),
+                         0);
+        assert_string_equal(buf_str(&b), "# about compute-domain-daemon-0001\n1.2.3.4 else\n" BEGIN
+                                         "10.0.0.1\tcompute-domain-daemon-new-0000\n" END);
 }
 
 static int render_error(int64_t own, const struct imex_peer *peers, size_t n, struct err *e) {
@@ -151,7 +189,8 @@ static int render_error(int64_t own, const struct imex_peer *peers, size_t n, st
 }
 
 static void test_hosts_refuses(void **state) {
-        struct imex_peer p[3] = { { .index = 0, .ip = "10.1.0.5", .node = "n0" }, { .index = 1, .ip = "10.1.0.6", .node = "n1" } };
+        struct imex_peer p[3] = { { .index = 0, .ip = "10.1.0.5", .node = "n0" },
+                                  { .index = 1, .ip = "10.1.0.6", .node = "n1" } };
         struct err e;
 
         assert_int_equal(render_error(0, p, 2, &e), 0);
@@ -178,7 +217,8 @@ static void test_hosts_refuses(void **state) {
 static void test_hosts_write_in_place(void **state) {
         char path[] = "/tmp/test_hosts.XXXXXX";
         int fd = mkstemp(path);
-        static const char *const texts[] = { "127.0.0.1 a\n127.0.0.1 b\n", "127.0.0.1 a\n", "x\n", "127.0.0.1 much longer than before\n", "" };
+        static const char *const texts[] = { "127.0.0.1 a\n127.0.0.1 b\n", "127.0.0.1 a\n", "x\n",
+                                             "127.0.0.1 much longer than before\n", "" };
         struct err e;
 
         assert_true(fd >= 0);

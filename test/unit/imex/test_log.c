@@ -11,7 +11,9 @@
 static void test_node_id(void **state) {
         int64_t id = -1;
 
-        assert_true(imex_log_node_id(STR("[Nov 21 2026 10:00:00] [INFO] Identified this node as ID 17, using bind IP of '10.0.0.1', and network interface of eth0"), &id));
+        assert_true(imex_log_node_id(STR("[Nov 21 2026 10:00:00] [INFO] Identified this node as ID 17, using "
+                                         "bind IP of '10.0.0.1', and network interface of eth0"),
+                                     &id));
         assert_int_equal(id, 17);
         assert_true(imex_log_node_id(STR("Identified this node as ID 0"), &id));
         assert_int_equal(id, 0);
@@ -23,9 +25,14 @@ static void test_node_id(void **state) {
 }
 
 static void test_faults(void **state) {
-        assert_non_null(strstr(imex_log_fault(STR("ERROR: No matching network interface found for any IP addresses in the node configuration file")), "addresses"));
-        assert_non_null(strstr(imex_log_fault(STR("Failed to allocate Imex session, status = NV_ERR_IN_USE")), "nvidia-imex.service"));
-        assert_non_null(strstr(imex_log_fault(STR("Kernel DRIVER version 570 is Incompatible with nvidia-imex 580")), "branches"));
+        assert_non_null(strstr(imex_log_fault(STR("ERROR: No matching network interface found for any IP "
+                                                  "addresses in the node configuration file")),
+                               "addresses"));
+        assert_non_null(strstr(imex_log_fault(STR("Failed to allocate Imex session, status = NV_ERR_IN_USE")),
+                               "nvidia-imex.service"));
+        assert_non_null(
+                strstr(imex_log_fault(STR("Kernel DRIVER version 570 is Incompatible with nvidia-imex 580")),
+                       "branches"));
         assert_null(imex_log_fault(STR("Connection established to node 0 with ip address 10.0.0.1")));
         assert_null(imex_log_fault(STR("Incompatible flag")));
         assert_null(imex_log_fault((struct str){ 0 }));

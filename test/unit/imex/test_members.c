@@ -10,7 +10,8 @@
 #include "base/file.h"
 #include "imex/imex_members.h"
 
-static const struct imex_peer peers[] = { { .index = 1, .ip = "10.0.0.1", .node = "n1", .ready = true }, { .index = 0, .ip = "", .node = "n0" } };
+static const struct imex_peer peers[] = { { .index = 1, .ip = "10.0.0.1", .node = "n1", .ready = true },
+                                          { .index = 0, .ip = "", .node = "n0" } };
 static const struct imex_members some = { .own_index = 1, .infix = "ab", .peers = peers, .n_peers = 2 };
 
 static void test_remembered(void **state) {
@@ -44,7 +45,10 @@ static void test_remembered(void **state) {
 
 static void test_parse_refuses(void **state) {
         static const char *const bad[] = {
-                "", "{}", "{\"identity\":\"me\"}", "{\"identity\":\"me\",\"index\":0,\"infix\":\"a\\nb\",\"peers\":[]}",
+                "",
+                "{}",
+                "{\"identity\":\"me\"}",
+                "{\"identity\":\"me\",\"index\":0,\"infix\":\"a\\nb\",\"peers\":[]}",
                 "{\"identity\":\"me\",\"index\":0,\"infix\":\"\",\"peers\":[{\"ip\":\"\"}]}",
         };
         _cleanup_(arena_freep) struct arena *a = arena_new(256);
@@ -55,7 +59,9 @@ static void test_parse_refuses(void **state) {
                 assert_int_equal(imex_members_parse(str_from(bad[i]), "me", a, &m, &e), -1);
                 assert_int_equal(e.kind, ERR_INVALID);
         }
-        assert_int_equal(imex_members_parse(STR("{\"identity\":\"me\",\"index\":0,\"infix\":\"\"}"), "me", a, &m, &e), 0);
+        assert_int_equal(
+                imex_members_parse(STR("{\"identity\":\"me\",\"index\":0,\"infix\":\"\"}"), "me", a, &m, &e),
+                0);
         assert_int_equal(m->n_peers, 0);
 }
 
@@ -92,7 +98,9 @@ static void test_copy_and_equal(void **state) {
 }
 
 int main(void) {
-        const struct CMUnitTest tests[] = { cmocka_unit_test(test_remembered), cmocka_unit_test(test_parse_refuses), cmocka_unit_test(test_copy_and_equal) };
+        const struct CMUnitTest tests[] = { cmocka_unit_test(test_remembered),
+                                            cmocka_unit_test(test_parse_refuses),
+                                            cmocka_unit_test(test_copy_and_equal) };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,11 +10,11 @@
 #include "programs.h"
 
 /* Waits for signals and notes them. */
-#define DAEMON                                                  \
-        "echo start >> events\n"                                \
-        "trap 'echo usr1 >> events' USR1\n"                     \
-        "trap 'echo term >> events; exit 0' TERM\n"             \
-        "echo up\n"                                             \
+#define DAEMON                                                                                               \
+        "echo start >> events\n"                                                                             \
+        "trap 'echo usr1 >> events' USR1\n"                                                                  \
+        "trap 'echo term >> events; exit 0' TERM\n"                                                          \
+        "echo up\n"                                                                                          \
         "while :; do sleep 1000 & wait $!; done"
 
 static struct imex_process *p;
@@ -70,17 +70,37 @@ static int finish(void **state) {
 }
 
 static pid_t group;
-static bool group_gone(void) { return kill(-group, 0) < 0; }
-static bool up(void) { return lines > 0; }
-static bool down(void) { return last == IMEX_PROCESS_DOWN; }
-static bool waiting(void) { return waitings > 0; }
-static bool waited_5(void) { return waitings >= 5; }
-static bool started_2(void) { return count("events", "start") == 2 && lines == 2; }
-static bool usr1_1(void) { return count("events", "usr1") == 1; }
-static bool usr1_2(void) { return count("events", "usr1") == 2; }
+static bool group_gone(void) {
+        return kill(-group, 0) < 0;
+}
+static bool up(void) {
+        return lines > 0;
+}
+static bool down(void) {
+        return last == IMEX_PROCESS_DOWN;
+}
+static bool waiting(void) {
+        return waitings > 0;
+}
+static bool waited_5(void) {
+        return waitings >= 5;
+}
+static bool started_2(void) {
+        return count("events", "start") == 2 && lines == 2;
+}
+static bool usr1_1(void) {
+        return count("events", "usr1") == 1;
+}
+static bool usr1_2(void) {
+        return count("events", "usr1") == 2;
+}
 static unsigned usr1_before;
-static bool usr1_more(void) { return count("events", "usr1") > usr1_before; }
-static bool running_again(void) { return prepared == 2 && last == IMEX_PROCESS_RUNNING; }
+static bool usr1_more(void) {
+        return count("events", "usr1") > usr1_before;
+}
+static bool running_again(void) {
+        return prepared == 2 && last == IMEX_PROCESS_RUNNING;
+}
 
 static void test_runs_and_stops(void **state) {
         pid_t pid;
@@ -173,10 +193,14 @@ static void test_missing_program(void **state) {
         make("true");
         imex_process_free(p);
         last = IMEX_PROCESS_DOWN;
-        p = imex_process_new(uv_default_loop(), &(struct imex_process_options){
-                                                        .argv = (const char *const[]){ "/no/such/program", NULL },
-                                                        .backoff_first_ms = 20, .backoff_max_ms = 40, .stable_ms = 1000,
-                                                        .line = on_line, .changed = on_changed });
+        p = imex_process_new(
+                uv_default_loop(),
+                &(struct imex_process_options){ .argv = (const char *const[]){ "/no/such/program", NULL },
+                                                .backoff_first_ms = 20,
+                                                .backoff_max_ms = 40,
+                                                .stable_ms = 1000,
+                                                .line = on_line,
+                                                .changed = on_changed });
         imex_process_start(p);
         assert_true(within(5000, waiting));
         assert_string_equal(why, "could not be started: start '/no/such/program': No such file or directory");
@@ -217,7 +241,8 @@ static void test_restart_with_penalty(void **state) {
 }
 
 static void test_stop_then_start_while_it_ends(void **state) {
-        make("echo start >> events; trap 'echo term >> events; sleep 0.1; exit 0' TERM; echo up; while :; do sleep 1000 & wait $!; done");
+        make("echo start >> events; trap 'echo term >> events; sleep 0.1; exit 0' TERM; echo up; while :; do "
+             "sleep 1000 & wait $!; done");
         assert_true(within(5000, up));
         imex_process_stop(p);
         within(30, never);

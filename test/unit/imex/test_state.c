@@ -23,7 +23,13 @@
 static char dir[] = "/tmp/test_imex_state.XXXXXX";
 
 static struct imex_state good(void) {
-        return (struct imex_state){ .boot_id = BOOT, .claim_uid = CLAIM, .pod_uid = POD, .index = 3, .generation = 7, .ready = true, .status = "READY" };
+        return (struct imex_state){ .boot_id = BOOT,
+                                    .claim_uid = CLAIM,
+                                    .pod_uid = POD,
+                                    .index = 3,
+                                    .generation = 7,
+                                    .ready = true,
+                                    .status = "READY" };
 }
 
 static char *path_of(const char *name) {
@@ -193,10 +199,18 @@ static void put(const char *text, size_t n) {
 
 static void test_reader_refuses_what_does_not_fit(void **state) {
         static const char *const bad[] = {
-                "", "{", "[]", "null", "{}", "READY",
-                "{\"bootID\":\"" BOOT BOOT "\",\"claimUID\":\"x\",\"podUID\":\"x\",\"index\":0,\"generation\":0,\"ready\":true,\"status\":\"READY\"}",
-                "{\"bootID\":\"x\",\"claimUID\":\"x\",\"podUID\":\"x\",\"index\":0,\"generation\":0,\"ready\":\"true\",\"status\":\"READY\"}",
-                "{\"bootID\":\"x\",\"claimUID\":\"x\",\"podUID\":\"x\",\"index\":0,\"generation\":0,\"status\":\"READY\"}",
+                "",
+                "{",
+                "[]",
+                "null",
+                "{}",
+                "READY",
+                "{\"bootID\":\"" BOOT BOOT "\",\"claimUID\":\"x\",\"podUID\":\"x\",\"index\":0,"
+                "\"generation\":0,\"ready\":true,\"status\":\"READY\"}",
+                "{\"bootID\":\"x\",\"claimUID\":\"x\",\"podUID\":\"x\",\"index\":0,\"generation\":0,"
+                "\"ready\":\"true\",\"status\":\"READY\"}",
+                "{\"bootID\":\"x\",\"claimUID\":\"x\",\"podUID\":\"x\",\"index\":0,\"generation\":0,"
+                "\"status\":\"READY\"}",
         };
         char big[5000];
         struct imex_state r;
@@ -229,7 +243,8 @@ static void test_stale_left_by_a_killed_daemon(void **state) {
 static void test_stale_of_another_boot(void **state) {
         struct imex_state s = good();
 
-        assert_non_null(strstr(imex_state_refusal(&s, true, "22222222-2222-3333-4444-555555555555", CLAIM), "last boot"));
+        assert_non_null(strstr(imex_state_refusal(&s, true, "22222222-2222-3333-4444-555555555555", CLAIM),
+                               "last boot"));
         s.boot_id[0] = '\0';
         assert_non_null(imex_state_refusal(&s, true, "", CLAIM));
 }
@@ -237,7 +252,8 @@ static void test_stale_of_another_boot(void **state) {
 static void test_stale_of_an_earlier_daemon(void **state) {
         struct imex_state s = good();
 
-        assert_non_null(strstr(imex_state_refusal(&s, true, BOOT, "bbbbbbbb-bbbb-cccc-dddd-eeeeeeeeeeee"), "another daemon"));
+        assert_non_null(strstr(imex_state_refusal(&s, true, BOOT, "bbbbbbbb-bbbb-cccc-dddd-eeeeeeeeeeee"),
+                               "another daemon"));
 }
 
 static void test_no_daemon_prepared(void **state) {

@@ -104,7 +104,8 @@ static char *pem_of(struct identity id, bool key) {
         return text;
 }
 
-static int choose_h2(SSL *ssl, const unsigned char **out, unsigned char *n, const unsigned char *in, unsigned in_n, void *u) {
+static int choose_h2(SSL *ssl, const unsigned char **out, unsigned char *n, const unsigned char *in,
+                     unsigned in_n, void *u) {
         static const unsigned char h2[] = "\x02h2";
         for (unsigned i = 0; i + 3 <= in_n; i += in[i] + 1U) {
                 if (memcmp(in + i, h2, 3) == 0) {
@@ -117,9 +118,11 @@ static int choose_h2(SSL *ssl, const unsigned char **out, unsigned char *n, cons
 }
 
 static void make_tls(struct fake_h2 *f, const char *name, bool client_auth) {
-        _cleanup_(freep) char *alt = xasprintf("%s:%s", name[0] >= '0' && name[0] <= '9' ? "IP" : "DNS", name);
+        _cleanup_(freep) char *alt =
+                xasprintf("%s:%s", name[0] >= '0' && name[0] <= '9' ? "IP" : "DNS", name);
         struct identity ca = make_identity("ca", NULL, NULL), other = make_identity("other ca", NULL, NULL);
-        struct identity server = make_identity("server", alt, &ca), client = make_identity("client", NULL, &ca);
+        struct identity server = make_identity("server", alt, &ca),
+                        client = make_identity("client", NULL, &ca);
 
         f->ca = pem_of(ca, false);
         f->other_ca = pem_of(other, false);
@@ -179,9 +182,9 @@ static void conn_close(struct conn *c) {
         if (!c->open)
                 return;
         c->open = false;
-        LIST_FOREACH(s, &c->f->streams, entry)
-        if (s->conn == c)
-                s->gone = true;
+        LIST_FOREACH (s, &c->f->streams, entry)
+                if (s->conn == c)
+                        s->gone = true;
         uv_close((uv_handle_t *)&c->tcp, conn_closed);
 }
 
@@ -222,8 +225,8 @@ static void pump(struct conn *c) {
 
 /* ---- HTTP/2 ---- */
 
-static ssize_t read_data(nghttp2_session *session, int32_t id, uint8_t *p, size_t n, uint32_t *flags, nghttp2_data_source *source,
-                         void *u) {
+static ssize_t read_data(nghttp2_session *session, int32_t id, uint8_t *p, size_t n, uint32_t *flags,
+                         nghttp2_data_source *source, void *u) {
         struct fake_h2_stream *s = source->ptr;
         size_t left = s->out.n - s->sent, k = left < n ? left : n;
         if (k == 0 && !s->end)
@@ -278,8 +281,8 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
         return 0;
 }
 
-static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name, size_t name_n, const uint8_t *value,
-                     size_t value_n, uint8_t flags, void *u) {
+static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name, size_t name_n,
+                     const uint8_t *value, size_t value_n, uint8_t flags, void *u) {
         struct fake_h2_stream *s = nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
         if (name_n == 7 && memcmp(name, ":method", 7) == 0)
                 s->method = xstrndup((const char *)value, value_n);
@@ -403,8 +406,8 @@ void fake_h2_free(struct fake_h2 *f) {
         if (!f)
                 return;
         f->freed = true;
-        LIST_FOREACH(c, &f->conns, entry)
-        conn_close(c);
+        LIST_FOREACH (c, &f->conns, entry)
+                conn_close(c);
         uv_close((uv_handle_t *)&f->listener, listener_closed);
 }
 
@@ -439,17 +442,18 @@ unsigned fake_h2_resets(const struct fake_h2 *f) {
 unsigned fake_h2_open(const struct fake_h2 *f) {
         struct conn *c;
         unsigned n = 0;
-        LIST_FOREACH(c, &f->conns, entry)
-        n += c->open;
+        LIST_FOREACH (c, &f->conns, entry)
+                n += c->open;
         return n;
 }
 
 void fake_h2_goaway(struct fake_h2 *f) {
         struct conn *c;
-        LIST_FOREACH(c, &f->conns, entry) {
+        LIST_FOREACH (c, &f->conns, entry) {
                 if (!c->open)
                         continue;
-                nghttp2_submit_goaway(c->session, NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(c->session), NGHTTP2_NO_ERROR,
+                nghttp2_submit_goaway(c->session, NGHTTP2_FLAG_NONE,
+                                      nghttp2_session_get_last_proc_stream_id(c->session), NGHTTP2_NO_ERROR,
                                       NULL, 0);
                 pump(c);
         }

@@ -1,4 +1,5 @@
-/* fake_h2_server: an HTTPS server that speaks HTTP/2 only, on loopback in the test's own loop, with certificates made on the spot. */
+/* fake_h2_server: an HTTPS server that speaks HTTP/2 only, on loopback in the test's own loop, with
+ * certificates made on the spot. */
 #ifndef TEST_FAKE_H2_SERVER_H
 #define TEST_FAKE_H2_SERVER_H
 
@@ -9,10 +10,12 @@
 struct fake_h2;
 struct fake_h2_stream;
 
-/* Called when a request's headers are there (bodies are ignored). It answers with the functions below, at once, later or never. */
+/* Called when a request's headers are there (bodies are ignored). It answers with the functions below, at
+ * once, later or never. */
 typedef void(fake_h2_fn)(void *u, struct fake_h2_stream *s, const char *method, const char *path);
 
-/* `name` is the one name in the server's certificate. client_auth: a client certificate of our CA is demanded. */
+/* `name` is the one name in the server's certificate. client_auth: a client certificate of our CA is
+ * demanded. */
 struct fake_h2 *fake_h2_new(uv_loop_t *loop, const char *name, bool client_auth, fake_h2_fn *fn, void *u);
 void fake_h2_free(struct fake_h2 *f);
 int fake_h2_port(const struct fake_h2 *f);
@@ -25,7 +28,7 @@ const char *fake_h2_other_ca(const struct fake_h2 *f); /* signed nothing here */
 unsigned fake_h2_accepted(const struct fake_h2 *f);
 unsigned fake_h2_resets(const struct fake_h2 *f); /* streams that the client gave up */
 unsigned fake_h2_open(const struct fake_h2 *f);   /* connections that are open */
-void fake_h2_goaway(struct fake_h2 *f);           /* no new streams on the connections there are; running ones go on */
+void fake_h2_goaway(struct fake_h2 *f); /* no new streams on the connections there are; running ones go on */
 
 /* A stream is valid until it ends or is reset; fake_h2_gone() tells. */
 void fake_h2_begin(struct fake_h2_stream *s, int status);

@@ -91,7 +91,9 @@ static bool next_request(struct fake_conn *c) {
         char *rest = strchr(path, ' ');
         assert_non_null(rest);
         *rest++ = '\0';
-        struct fake_request r = { .method = method, .path = path, .head = rest, .body = body, .n = c->server->requests++ };
+        struct fake_request r = {
+                .method = method, .path = path, .head = rest, .body = body, .n = c->server->requests++
+        };
         c->server->fn(c->server->u, c, &r);
         return true;
 }
@@ -154,8 +156,8 @@ void fake_server_kill(struct fake_server *s) {
         if (s->listening)
                 uv_close((uv_handle_t *)&s->listener, listener_closed);
         s->listening = false;
-        LIST_FOREACH(c, &s->conns, entry)
-        fake_close(c);
+        LIST_FOREACH (c, &s->conns, entry)
+                fake_close(c);
 }
 
 void fake_server_free(struct fake_server *s) {
@@ -168,8 +170,8 @@ void fake_server_free(struct fake_server *s) {
 
 void fake_server_freeze(struct fake_server *s) {
         struct fake_conn *c;
-        LIST_FOREACH(c, &s->conns, entry)
-        c->frozen = true;
+        LIST_FOREACH (c, &s->conns, entry)
+                c->frozen = true;
 }
 
 int fake_server_port(const struct fake_server *s) {
@@ -206,13 +208,15 @@ static void send_text(struct fake_conn *c, char *text, size_t n) {
 }
 
 void fake_reply(struct fake_conn *c, int status, const char *headers, const char *body) {
-        char *text = xasprintf("HTTP/1.1 %d Whatever\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n%s\r\n%s", status,
-                               strlen(body), headers ? headers : "", body);
+        char *text = xasprintf(
+                "HTTP/1.1 %d Whatever\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n%s\r\n%s",
+                status, strlen(body), headers ? headers : "", body);
         send_text(c, text, strlen(text));
 }
 
 void fake_stream(struct fake_conn *c) {
-        char *text = xstrdup("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n");
+        char *text = xstrdup(
+                "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n");
         send_text(c, text, strlen(text));
 }
 

@@ -1,6 +1,8 @@
-/* fake_server: an HTTP/1.1 server on loopback inside the test's own loop, whose every answer the test decides.
+/* fake_server: an HTTP/1.1 server on loopback inside the test's own loop, whose every answer the test
+ * decides.
  *
- * Connections stay in memory until the server is freed, so a test may keep one and write to it when it likes. */
+ * Connections stay in memory until the server is freed, so a test may keep one and write to it when it likes.
+ */
 #ifndef TEST_FAKE_SERVER_H
 #define TEST_FAKE_SERVER_H
 
@@ -23,7 +25,8 @@ typedef void(fake_fn)(void *u, struct fake_conn *conn, const struct fake_request
 
 struct fake_server *fake_server_new(uv_loop_t *loop, int port, fake_fn *fn, void *u);
 void fake_server_free(struct fake_server *s);
-/* As if the process died: closes the listener and all connections. fake_server_new(.., port, ..) brings it back. */
+/* As if the process died: closes the listener and all connections. fake_server_new(.., port, ..) brings it
+ * back. */
 void fake_server_kill(struct fake_server *s);
 int fake_server_port(const struct fake_server *s);
 unsigned fake_server_requests(const struct fake_server *s);
@@ -49,11 +52,11 @@ void run_until(uv_loop_t *loop, const bool *flag);
 /* Runs for that long: to see that something does not happen. */
 void run_for(uv_loop_t *loop, unsigned ms);
 /* Runs until the expression is true; fails the test after 20 s. */
-#define RUN_UNTIL(loop, expr)                                           \
-        do {                                                            \
-                for (unsigned i_ = 0; i_ < 10000 && !(expr); i_++)       \
-                        run_for((loop), 2);                             \
-                assert_true(expr);                                      \
+#define RUN_UNTIL(loop, expr)                                                                                \
+        do {                                                                                                 \
+                for (unsigned i_ = 0; i_ < 10000 && !(expr); i_++)                                           \
+                        run_for((loop), 2);                                                                  \
+                assert_true(expr);                                                                           \
         } while (0)
 /* Runs until nothing is left, and fails the test when a handle was forgotten. */
 void loop_end(uv_loop_t *loop);

@@ -9,8 +9,10 @@
 
 #include "informer_world.h"
 
-static const struct jd_field f_spec[] = { JD_STR(struct pod, "nodeName", node), JD_INT(struct pod, "weight", weight), JD_END };
-static const struct jd_field f_pod[] = { JD_OBJ(struct pod, "metadata", o.meta, kube_f_meta), JD_IN(struct pod, "spec", f_spec), JD_END };
+static const struct jd_field f_spec[] = { JD_STR(struct pod, "nodeName", node),
+                                          JD_INT(struct pod, "weight", weight), JD_END };
+static const struct jd_field f_pod[] = { JD_OBJ(struct pod, "metadata", o.meta, kube_f_meta),
+                                         JD_IN(struct pod, "spec", f_spec), JD_END };
 
 void world_on_request(void *u, struct fake_conn *c, const struct fake_request *r) {
         struct world *w = u;
@@ -100,7 +102,10 @@ static void connect_to(struct world *w, int port) {
         _cleanup_(freep) char *url = xasprintf("http://127.0.0.1:%d", port);
         struct kube_config k = { .server = url };
         struct err e;
-        assert_int_equal(kube_client_new(&w->loop, &(struct kube_client_options){ .config = &k, .user_agent = "t" }, &w->client, &e), 0);
+        assert_int_equal(kube_client_new(&w->loop,
+                                         &(struct kube_client_options){ .config = &k, .user_agent = "t" },
+                                         &w->client, &e),
+                         0);
 }
 
 int world_set_up(void **state) {
@@ -149,10 +154,11 @@ void world_begin_watching(struct world *w) {
 }
 
 void world_event(struct world *w, const char *type, const char *name, unsigned rv, const char *node) {
-        _cleanup_(freep) char *line = xasprintf("{\"type\":\"%s\",\"object\":{\"metadata\":{\"namespace\":\"ns\",\"name\":\"%s\",\"uid\":"
-                                                "\"uid-%s\",\"resourceVersion\":\"%u\"},"
-                                                "\"spec\":{\"nodeName\":\"%s\"}}}\n",
-                                                type, name, name, rv, node);
+        _cleanup_(freep) char *line = xasprintf(
+                "{\"type\":\"%s\",\"object\":{\"metadata\":{\"namespace\":\"ns\",\"name\":\"%s\",\"uid\":"
+                "\"uid-%s\",\"resourceVersion\":\"%u\"},"
+                "\"spec\":{\"nodeName\":\"%s\"}}}\n",
+                type, name, name, rv, node);
         fake_chunk(w->watch, line);
 }
 

@@ -1,4 +1,5 @@
-/* informer_world: an informer of pods against a scripted server, and a log of what it says: "+a@1 ", "~a@1>2 ", "-a@2 ". */
+/* informer_world: an informer of pods against a scripted server, and a log of what it says: "+a@1 ", "~a@1>2
+ * ", "-a@2 ". */
 #ifndef TEST_INFORMER_WORLD_H
 #define TEST_INFORMER_WORLD_H
 
@@ -52,10 +53,11 @@ void world_event(struct world *w, const char *type, const char *name, unsigned r
 void world_wait_for_log(struct world *w, const char *expected);
 void world_wait_for_watch(struct world *w, unsigned n);
 
-#define ITEM(name, rv, node)                                                                                                               \
-        "{\"metadata\":{\"namespace\":\"ns\",\"name\":\"" name "\",\"uid\":\"uid-" name "\",\"resourceVersion\":\"" rv                     \
-        "\"},\"spec\":{\"nodeName\":\"" node "\"}}"
+#define ITEM(name, rv, node)                                                                                 \
+        "{\"metadata\":{\"namespace\":\"ns\",\"name\":\"" name "\",\"uid\":\"uid-" name                      \
+        "\",\"resourceVersion\":\"" rv "\"},\"spec\":{\"nodeName\":\"" node "\"}}"
 #define LIST(rv, items) "{\"metadata\":{\"resourceVersion\":\"" rv "\"},\"items\":[" items "]}"
-#define PAGE(rv, next, items) "{\"metadata\":{\"resourceVersion\":\"" rv "\",\"continue\":\"" next "\"},\"items\":[" items "]}"
+#define PAGE(rv, next, items)                                                                                \
+        "{\"metadata\":{\"resourceVersion\":\"" rv "\",\"continue\":\"" next "\"},\"items\":[" items "]}"
 
 #endif

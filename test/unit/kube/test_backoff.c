@@ -31,6 +31,7 @@ static void test_spreads(void **state) {
 }
 
 int main(void) {
-        const struct CMUnitTest tests[] = { cmocka_unit_test(test_grows_and_stops), cmocka_unit_test(test_spreads) };
+        const struct CMUnitTest tests[] = { cmocka_unit_test(test_grows_and_stops),
+                                            cmocka_unit_test(test_spreads) };
         return cmocka_run_group_tests_name("backoff", tests, NULL, NULL);
 }

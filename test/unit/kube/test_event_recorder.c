@@ -37,7 +37,11 @@ static void on_request(void *u, struct fake_conn *c, const struct fake_request *
         if (w->hold)
                 w->waiting = c;
         else
-                fake_reply(c, patch && w->patch_status ? w->patch_status : !patch && w->create_status ? w->create_status : 200, NULL, "{}");
+                fake_reply(c,
+                           patch && w->patch_status     ? w->patch_status
+                           : !patch && w->create_status ? w->create_status
+                                                        : 200,
+                           NULL, "{}");
         w->enough = w->creates >= w->want_creates;
 }
 
@@ -50,7 +54,10 @@ static int set_up(void **state) {
         uv_loop_init(&w->loop);
         w->server = fake_server_new(&w->loop, 0, on_request, w);
         k.server = url = xasprintf("http://127.0.0.1:%d", fake_server_port(w->server));
-        assert_int_equal(kube_client_new(&w->loop, &(struct kube_client_options){ .config = &k, .user_agent = "t" }, &w->client, &e), 0);
+        assert_int_equal(kube_client_new(&w->loop,
+                                         &(struct kube_client_options){ .config = &k, .user_agent = "t" },
+                                         &w->client, &e),
+                         0);
         w->r = event_recorder_new(w->client, "unit-test", "node-1");
         *state = w;
         return 0;
@@ -66,7 +73,8 @@ static int tear_down(void **state) {
         return 0;
 }
 
-static const struct event_about cd = { "resource.nvidia.com/v1beta1", "ComputeDomain", "apps", "training", "uid-1" };
+static const struct event_about cd = { "resource.nvidia.com/v1beta1", "ComputeDomain", "apps", "training",
+                                       "uid-1" };
 static const struct event_about node = { "v1", "Node", NULL, "n1", "uid-2" };
 
 static void on_flushed(void *u) {
@@ -86,12 +94,15 @@ static void test_event(void **state) {
         flush(w);
         assert_string_equal(w->path, "/api/v1/namespaces/apps/events");
         assert_true(fake_has(w->body, "\"metadata\":{\"namespace\":\"apps\",\"name\":\"training."));
-        assert_true(
-                fake_has(w->body, "\"involvedObject\":{\"apiVersion\":\"resource.nvidia.com/"
-                                  "v1beta1\",\"kind\":\"ComputeDomain\",\"namespace\":\"apps\",\"name\":\"training\",\"uid\":\"uid-1\"}"));
-        assert_true(fake_has(w->body, "\"type\":\"Warning\",\"reason\":\"NodeLost\",\"message\":\"node n7 \\\"left\\\"\\n\""));
+        assert_true(fake_has(w->body, "\"involvedObject\":{\"apiVersion\":\"resource.nvidia.com/"
+                                      "v1beta1\",\"kind\":\"ComputeDomain\",\"namespace\":\"apps\",\"name\":"
+                                      "\"training\",\"uid\":\"uid-1\"}"));
+        assert_true(fake_has(
+                w->body,
+                "\"type\":\"Warning\",\"reason\":\"NodeLost\",\"message\":\"node n7 \\\"left\\\"\\n\""));
         assert_true(fake_has(w->body, "\"source\":{\"component\":\"unit-test\",\"host\":\"node-1\"}"));
-        assert_true(fake_has(w->body, "\"reportingComponent\":\"unit-test\",\"reportingInstance\":\"node-1\""));
+        assert_true(
+                fake_has(w->body, "\"reportingComponent\":\"unit-test\",\"reportingInstance\":\"node-1\""));
         assert_true(fake_has(w->body, "\"count\":1}"));
 }
 
@@ -100,7 +111,8 @@ static void test_cluster_scoped_goes_to_default(void **state) {
         event_record(w->r, &node, EVENT_NORMAL, "Joined", "x");
         flush(w);
         assert_string_equal(w->path, "/api/v1/namespaces/default/events");
-        assert_true(fake_has(w->body, "\"involvedObject\":{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"name\":\"n1\""));
+        assert_true(fake_has(w->body,
+                             "\"involvedObject\":{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"name\":\"n1\""));
 }
 
 static void test_repetition_counts_up_by_patch(void **state) {
@@ -169,7 +181,8 @@ static void test_many_series_and_objects_are_bounded(void **state) {
         struct world *w = *state;
         for (int i = 0; i < 600; i++) {
                 _cleanup_(freep) char *name = xasprintf("cd-%d", i);
-                event_record(w->r, &(struct event_about){ "v1", "Pod", "apps", name, NULL }, EVENT_NORMAL, "Joined", "x");
+                event_record(w->r, &(struct event_about){ "v1", "Pod", "apps", name, NULL }, EVENT_NORMAL,
+                             "Joined", "x");
         }
         flush(w);
         assert_int_equal(w->creates, 600);
@@ -198,7 +211,8 @@ static void test_what_waits_for_a_server_that_is_away_is_bounded(void **state) {
         fake_server_kill(w->server);
         for (int i = 0; i < 1500; i++) {
                 _cleanup_(freep) char *name = xasprintf("cd-%d", i);
-                event_record(w->r, &(struct event_about){ "v1", "Pod", "apps", name, NULL }, EVENT_NORMAL, "Joined", "x");
+                event_record(w->r, &(struct event_about){ "v1", "Pod", "apps", name, NULL }, EVENT_NORMAL,
+                             "Joined", "x");
         }
         run_for(&w->loop, 50);
         fake_server_free(w->server);
@@ -237,14 +251,16 @@ static void test_long_texts(void **state) {
         memset(name, 'n', 253);
         for (int i = 0; i < 3000; i += 3)
                 memcpy(text + i, "\xe2\x82\xac", 3);
-        event_record(w->r, &(struct event_about){ "v1", "Pod", "apps", name, NULL }, EVENT_NORMAL, "Joined", "%s", text);
+        event_record(w->r, &(struct event_about){ "v1", "Pod", "apps", name, NULL }, EVENT_NORMAL, "Joined",
+                     "%s", text);
         flush(w);
         const char *message = strstr(w->body, "\"message\":\"");
         assert_non_null(message);
         assert_int_equal(strcspn(message + 11, "\"") % 3, 0);
         assert_in_range(strcspn(message + 11, "\""), 1000, 1024);
         const char *event = strstr(w->body, "\"metadata\":{\"namespace\":\"apps\",\"name\":\"");
-        assert_int_equal(strcspn(event + strlen("\"metadata\":{\"namespace\":\"apps\",\"name\":\""), "\""), 253);
+        assert_int_equal(strcspn(event + strlen("\"metadata\":{\"namespace\":\"apps\",\"name\":\""), "\""),
+                         253);
 }
 
 static void test_flush_has_a_limit(void **state) {

@@ -1,4 +1,5 @@
-/* Each call on the way to a configuration fails once: nothing of the key and the token is left, and the error names the file. */
+/* Each call on the way to a configuration fails once: nothing of the key and the token is left, and the error
+ * names the file. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,8 +22,10 @@ static char *dir;
 static int setup(void **state) {
         dir = tree_new();
         tree_put(dir, "config",
-                 "current-context: x\ncontexts:\n- name: x\n  context: {cluster: c, user: u}\nclusters:\n- name: c\n  cluster:\n"
-                 "    server: https://10.0.0.1:6443\n    certificate-authority: ca.crt\nusers:\n- name: u\n  user:\n    token: secret\n"
+                 "current-context: x\ncontexts:\n- name: x\n  context: {cluster: c, user: u}\nclusters:\n- "
+                 "name: c\n  cluster:\n"
+                 "    server: https://10.0.0.1:6443\n    certificate-authority: ca.crt\nusers:\n- name: u\n  "
+                 "user:\n    token: secret\n"
                  "    client-certificate: cert.pem\n    client-key: key.pem\n");
         tree_put(dir, "ca.crt", "CA");
         tree_put(dir, "cert.pem", "CERT");
@@ -46,7 +49,8 @@ static int load(void *u, struct err *e) {
 }
 
 static void kubeconfig_that_cannot_be_read_is_named(void **state) {
-        assert_in_range(faults_each(&(struct faults){ .op = load, .names = dir }), 9, 60); /* four files, and the parser */
+        assert_in_range(faults_each(&(struct faults){ .op = load, .names = dir }), 9,
+                        60); /* four files, and the parser */
 }
 
 static int in_cluster(void *u, struct err *e) {
@@ -64,7 +68,11 @@ static void account(void *u, const char *call, bool worked) {
 static void service_account_that_cannot_be_read_is_named(void **state) {
         unsigned survived = 0;
         /* Without the file that names our namespace, it is "default". */
-        const struct faults f = { .op = in_cluster, .check = account, .u = &survived, .names = dir, .survives = "open64 pread64 " };
+        const struct faults f = { .op = in_cluster,
+                                  .check = account,
+                                  .u = &survived,
+                                  .names = dir,
+                                  .survives = "open64 pread64 " };
         unsigned n = faults_each(&f);
         assert_in_range(n, 6, 40);
         assert_in_range(survived, 2, n / 3);
@@ -72,6 +80,7 @@ static void service_account_that_cannot_be_read_is_named(void **state) {
 
 int main(void) {
 #define T(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
-        const struct CMUnitTest tests[] = { T(kubeconfig_that_cannot_be_read_is_named), T(service_account_that_cannot_be_read_is_named) };
+        const struct CMUnitTest tests[] = { T(kubeconfig_that_cannot_be_read_is_named),
+                                            T(service_account_that_cannot_be_read_is_named) };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -118,16 +118,21 @@ static void on_head(void *u) {
 static struct one *get(struct world *w, unsigned i, const char *path, unsigned timeout_ms) {
         struct one *o = &w->calls[i];
         o->done = false;
-        o->call = http_start(w->client,
-                             &(struct http_request){ .method = "GET", .path = path, .timeout_ms = timeout_ms, .done = on_done, .u = o });
+        o->call = http_start(
+                w->client,
+                &(struct http_request){
+                        .method = "GET", .path = path, .timeout_ms = timeout_ms, .done = on_done, .u = o });
         return o;
 }
 
 static struct one *stream(struct world *w, unsigned i) {
         struct one *o = &w->calls[i];
-        o->call = http_start(
-                w->client,
-                &(struct http_request){ .method = "GET", .path = "/stream", .head = on_head, .data = on_data, .done = on_done, .u = o });
+        o->call = http_start(w->client, &(struct http_request){ .method = "GET",
+                                                                .path = "/stream",
+                                                                .head = on_head,
+                                                                .data = on_data,
+                                                                .done = on_done,
+                                                                .u = o });
         return o;
 }
 
@@ -171,7 +176,8 @@ static void test_another_name(void **state) {
 static void test_server_name(void **state) {
         struct world *w = *state;
         w->server = fake_h2_new(&w->loop, "api.example", false, on_request, w);
-        connect_with(w, (struct http_client_options){ .ca_pem = fake_h2_ca(w->server), .tls_server_name = "api.example" });
+        connect_with(w, (struct http_client_options){ .ca_pem = fake_h2_ca(w->server),
+                                                      .tls_server_name = "api.example" });
         run_until(&w->loop, &get(w, 0, "/x", 5000)->done);
         assert_false(w->calls[0].failed);
 }

@@ -100,13 +100,18 @@ static void on_head(void *u) {
 }
 
 static void get(struct world *w, struct answer *a, const char *path) {
-        a->call = http_start(w->client, &(struct http_request){ .method = "GET", .path = path, .done = on_done, .u = a });
+        a->call = http_start(
+                w->client, &(struct http_request){ .method = "GET", .path = path, .done = on_done, .u = a });
         assert_false(a->done);
 }
 
 static void stream(struct world *w, struct answer *a, const char *path) {
-        a->call = http_start(w->client, &(struct http_request){
-                                                .method = "GET", .path = path, .head = on_head, .data = on_data, .done = on_done, .u = a });
+        a->call = http_start(w->client, &(struct http_request){ .method = "GET",
+                                                                .path = path,
+                                                                .head = on_head,
+                                                                .data = on_data,
+                                                                .done = on_done,
+                                                                .u = a });
 }
 
 /* Remembers the request and answers by its path. */
@@ -131,13 +136,14 @@ static void test_request_and_answer(void **state) {
         struct world *w = *state;
         serve(w, usual);
         w->token = "s3cret";
-        w->a.call = http_start(w->client, &(struct http_request){ .method = "PATCH",
-                                                                  .path = "/x/../y?a=%2F",
-                                                                  .body = "{}rest",
-                                                                  .body_len = 2,
-                                                                  .content_type = "application/merge-patch+json",
-                                                                  .done = on_done,
-                                                                  .u = &w->a });
+        w->a.call =
+                http_start(w->client, &(struct http_request){ .method = "PATCH",
+                                                              .path = "/x/../y?a=%2F",
+                                                              .body = "{}rest",
+                                                              .body_len = 2,
+                                                              .content_type = "application/merge-patch+json",
+                                                              .done = on_done,
+                                                              .u = &w->a });
         run_until(&w->loop, &w->a.done);
         assert_int_equal(w->a.status, 200);
         assert_int_equal(w->a.retry_after_s, -1);
@@ -155,7 +161,9 @@ static void test_request_and_answer(void **state) {
 static void test_methods_without_body(void **state) {
         struct world *w = *state;
         serve(w, usual);
-        w->a.call = http_start(w->client, &(struct http_request){ .method = "DELETE", .path = "/x", .done = on_done, .u = &w->a });
+        w->a.call = http_start(
+                w->client,
+                &(struct http_request){ .method = "DELETE", .path = "/x", .done = on_done, .u = &w->a });
         run_until(&w->loop, &w->a.done);
         assert_string_equal(w->method, "DELETE");
         assert_false(fake_has(w->head, "Authorization"));
@@ -195,13 +203,16 @@ static void test_time_out(void **state) {
         struct world *w = *state;
         serve(w, usual);
         w->a.call = http_start(
-                w->client, &(struct http_request){ .method = "GET", .path = "/silent", .timeout_ms = 100, .done = on_done, .u = &w->a });
+                w->client,
+                &(struct http_request){
+                        .method = "GET", .path = "/silent", .timeout_ms = 100, .done = on_done, .u = &w->a });
         run_until(&w->loop, &w->a.done);
         assert_true(w->a.failed);
         assert_int_equal(w->a.err.kind, ERR_RETRY);
 }
 
-/* A server that is silent to one call is silent to all: the connection goes, and with it the streams that would wait for ever. */
+/* A server that is silent to one call is silent to all: the connection goes, and with it the streams that
+ * would wait for ever. */
 static void test_time_out_on_a_silent_connection_ends_all_calls(void **state) {
         struct world *w = *state;
         serve(w, usual);
@@ -209,7 +220,9 @@ static void test_time_out_on_a_silent_connection_ends_all_calls(void **state) {
         run_until(&w->loop, &w->b.headed);
         run_for(&w->loop, 20);
         w->a.call = http_start(
-                w->client, &(struct http_request){ .method = "GET", .path = "/silent", .timeout_ms = 100, .done = on_done, .u = &w->a });
+                w->client,
+                &(struct http_request){
+                        .method = "GET", .path = "/silent", .timeout_ms = 100, .done = on_done, .u = &w->a });
         run_until(&w->loop, &w->b.done);
         assert_true(w->a.done && w->a.failed && w->b.failed);
         assert_int_equal(w->b.err.kind, ERR_RETRY);
@@ -225,8 +238,10 @@ static void test_time_out_on_a_silent_connection_ends_all_calls(void **state) {
 static void test_too_large(void **state) {
         struct world *w = *state;
         serve(w, usual);
-        w->a.call =
-                http_start(w->client, &(struct http_request){ .method = "GET", .path = "/x", .max_body = 5, .done = on_done, .u = &w->a });
+        w->a.call = http_start(
+                w->client,
+                &(struct http_request){
+                        .method = "GET", .path = "/x", .max_body = 5, .done = on_done, .u = &w->a });
         run_until(&w->loop, &w->a.done);
         assert_true(w->a.failed);
         assert_int_equal(w->a.err.kind, ERR_INVALID);
@@ -457,7 +472,9 @@ static void test_addresses_that_are_none(void **state) {
         (void)w;
         for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
                 struct http_client *c = NULL;
-                if (http_client_new(&w->loop, &(struct http_client_options){ .base_url = bad[i], .user_agent = "x" }, &c, &e) == 0) {
+                if (http_client_new(&w->loop,
+                                    &(struct http_client_options){ .base_url = bad[i], .user_agent = "x" },
+                                    &c, &e) == 0) {
                         http_client_free(c);
                         fail_msg("accepted '%s'", bad[i]);
                 }

@@ -41,8 +41,8 @@ static void test_two_indexes(void **state) {
 
 static void test_undecodable_object_is_skipped_and_told_once(void **state) {
         struct world *w = *state;
-        const char *bad =
-                "{\"metadata\":{\"namespace\":\"ns\",\"name\":\"bad\",\"resourceVersion\":\"5\"},\"spec\":{\"weight\":\"heavy\"}}";
+        const char *bad = "{\"metadata\":{\"namespace\":\"ns\",\"name\":\"bad\",\"resourceVersion\":\"5\"},"
+                          "\"spec\":{\"weight\":\"heavy\"}}";
         _cleanup_(freep) char *list = xasprintf(LIST("10", "%s," ITEM("a", "3", "n1")), bad),
                               *again = xasprintf(LIST("30", "%s," ITEM("a", "3", "n1")), bad);
         w->pages[0] = list;
@@ -56,9 +56,11 @@ static void test_undecodable_object_is_skipped_and_told_once(void **state) {
         assert_int_equal(w->n_undecodable, 1);
 
         /* A new version is told again; the good version of an object stays when a bad one follows. */
-        fake_chunk(w->watch, "{\"type\":\"MODIFIED\",\"object\":{\"metadata\":{\"namespace\":\"ns\",\"name\":\"bad\",\"resourceVersion\":"
+        fake_chunk(w->watch, "{\"type\":\"MODIFIED\",\"object\":{\"metadata\":{\"namespace\":\"ns\",\"name\":"
+                             "\"bad\",\"resourceVersion\":"
                              "\"31\"},\"spec\":{\"weight\":[]}}}\n");
-        fake_chunk(w->watch, "{\"type\":\"MODIFIED\",\"object\":{\"metadata\":{\"namespace\":\"ns\",\"name\":\"a\",\"resourceVersion\":"
+        fake_chunk(w->watch, "{\"type\":\"MODIFIED\",\"object\":{\"metadata\":{\"namespace\":\"ns\",\"name\":"
+                             "\"a\",\"resourceVersion\":"
                              "\"32\"},\"spec\":[]}}\n");
         world_event(w, "MODIFIED", "bad", 33, "n1");
         world_wait_for_log(w, "+a@3 +bad@33 ");
@@ -175,7 +177,8 @@ static void test_learned_object_that_does_not_belong_goes(void **state) {
         world_begin_watching(w);
         learn(w, ITEM("a", "11", "n1"));
         run_until(&w->loop, &w->changed);
-        fake_chunk(w->watch, "{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{\"resourceVersion\":\"20\"}}}\n");
+        fake_chunk(w->watch,
+                   "{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{\"resourceVersion\":\"20\"}}}\n");
         world_wait_for_log(w, "+a@11 -a@11 ");
 }
 

@@ -66,10 +66,12 @@ static int set_up_with(void **state, double qps, unsigned burst, bool token_file
                 close(fd);
                 k.token_file = w->token_file;
         }
-        assert_int_equal(kube_client_new(&w->loop,
-                                         &(struct kube_client_options){ .config = &k, .user_agent = "t", .qps = qps, .burst = burst },
-                                         &w->client, &e),
-                         0);
+        assert_int_equal(
+                kube_client_new(&w->loop,
+                                &(struct kube_client_options){
+                                        .config = &k, .user_agent = "t", .qps = qps, .burst = burst },
+                                &w->client, &e),
+                0);
         free(k.server);
         *state = w;
         return 0;
@@ -141,18 +143,30 @@ static void test_verbs(void **state) {
                                          .field_selector = "spec.nodeName=x",
                                          .query = "limit=7",
                                          .metadata_only = true });
-        assert_string_equal(w->path, "/api/v1/pods?labelSelector=a%3Db%2Cc%20in%20%28d%2Ce%29&fieldSelector=spec.nodeName%3Dx&limit=7");
-        assert_true(fake_has(w->head, "Accept: application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1\r\n"));
+        assert_string_equal(
+                w->path,
+                "/api/v1/"
+                "pods?labelSelector=a%3Db%2Cc%20in%20%28d%2Ce%29&fieldSelector=spec.nodeName%3Dx&limit=7");
+        assert_true(fake_has(w->head,
+                             "Accept: application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1\r\n"));
 
-        finish(w, (struct kube_request){
-                          .verb = KUBE_CREATE, .res = &kube_leases, .ns = "a", .name = "ignored", .body = STR("{}"), .manager = "m e" });
+        finish(w, (struct kube_request){ .verb = KUBE_CREATE,
+                                         .res = &kube_leases,
+                                         .ns = "a",
+                                         .name = "ignored",
+                                         .body = STR("{}"),
+                                         .manager = "m e" });
         assert_string_equal(w->method, "POST");
         assert_string_equal(w->path, "/apis/coordination.k8s.io/v1/namespaces/a/leases?fieldManager=m%20e");
         assert_string_equal(w->body, "{}");
         assert_true(fake_has(w->head, "Content-Type: application/json\r\n"));
 
-        finish(w, (struct kube_request){
-                          .verb = KUBE_APPLY, .res = &kube_daemonsets, .ns = "a", .name = "d", .body = STR("{\"x\":1}"), .manager = "m" });
+        finish(w, (struct kube_request){ .verb = KUBE_APPLY,
+                                         .res = &kube_daemonsets,
+                                         .ns = "a",
+                                         .name = "d",
+                                         .body = STR("{\"x\":1}"),
+                                         .manager = "m" });
         assert_string_equal(w->method, "PATCH");
         assert_string_equal(w->path, "/apis/apps/v1/namespaces/a/daemonsets/d?fieldManager=m&force=true");
         assert_true(fake_has(w->head, "Content-Type: application/apply-patch+yaml\r\n"));
@@ -163,14 +177,19 @@ static void test_verbs(void **state) {
                                          .name = "d",
                                          .subresource = "status",
                                          .body = STR("{}") });
-        assert_string_equal(w->path, "/apis/resource.nvidia.com/v1beta1/namespaces/a/computedomains/d/status");
+        assert_string_equal(w->path,
+                            "/apis/resource.nvidia.com/v1beta1/namespaces/a/computedomains/d/status");
         assert_true(fake_has(w->head, "Content-Type: application/merge-patch+json\r\n"));
 
-        finish(w, (struct kube_request){ .verb = KUBE_UPDATE, .res = &kube_nodes, .name = "n1", .body = STR("{}") });
+        finish(w, (struct kube_request){
+                          .verb = KUBE_UPDATE, .res = &kube_nodes, .name = "n1", .body = STR("{}") });
         assert_string_equal(w->method, "PUT");
         assert_string_equal(w->path, "/api/v1/nodes/n1");
 
-        finish(w, (struct kube_request){ .verb = KUBE_DELETE, .res = &kube_crds, .name = "x.y", .body = STR("{\"preconditions\":{}}") });
+        finish(w, (struct kube_request){ .verb = KUBE_DELETE,
+                                         .res = &kube_crds,
+                                         .name = "x.y",
+                                         .body = STR("{\"preconditions\":{}}") });
         assert_string_equal(w->method, "DELETE");
         assert_string_equal(w->path, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/x.y");
         assert_string_equal(w->body, "{\"preconditions\":{}}");
@@ -180,13 +199,16 @@ static void test_names_cannot_become_paths(void **state) {
         static const char *const bad[] = { "", ".", ".." };
         struct world *w = *state;
 
-        finish(w, (struct kube_request){ .verb = KUBE_GET, .res = &kube_pods, .ns = "a", .name = "../../nodes?x=y#z" });
+        finish(w, (struct kube_request){
+                          .verb = KUBE_GET, .res = &kube_pods, .ns = "a", .name = "../../nodes?x=y#z" });
         assert_string_equal(w->path, "/api/v1/namespaces/a/pods/..%2F..%2Fnodes%3Fx%3Dy%23z");
         unsigned calls = w->calls;
         for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
-                finish(w, (struct kube_request){ .verb = KUBE_DELETE, .res = &kube_pods, .ns = "a", .name = bad[i] });
+                finish(w, (struct kube_request){
+                                  .verb = KUBE_DELETE, .res = &kube_pods, .ns = "a", .name = bad[i] });
                 assert_int_equal(w->err.kind, ERR_INVALID);
-                finish(w, (struct kube_request){ .verb = KUBE_DELETE, .res = &kube_pods, .ns = bad[i], .name = "x" });
+                finish(w, (struct kube_request){
+                                  .verb = KUBE_DELETE, .res = &kube_pods, .ns = bad[i], .name = "x" });
                 assert_int_equal(w->err.kind, ERR_INVALID);
         }
         finish(w, (struct kube_request){ .verb = KUBE_DELETE, .res = &kube_pods, .ns = "a" });
@@ -202,8 +224,9 @@ static void test_errors_say_what_may_be_done(void **state) {
         static const struct {
                 int status;
                 enum err_kind kind;
-        } cases[] = { { 400, ERR_INVALID },  { 401, ERR_DENIED }, { 403, ERR_DENIED },  { 404, ERR_NOT_FOUND },
-                      { 409, ERR_CONFLICT }, { 410, ERR_GONE },   { 415, ERR_INVALID }, { 422, ERR_INVALID } };
+        } cases[] = { { 400, ERR_INVALID },   { 401, ERR_DENIED },   { 403, ERR_DENIED },
+                      { 404, ERR_NOT_FOUND }, { 409, ERR_CONFLICT }, { 410, ERR_GONE },
+                      { 415, ERR_INVALID },   { 422, ERR_INVALID } };
         struct world *w = *state;
 
         for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -211,7 +234,8 @@ static void test_errors_say_what_may_be_done(void **state) {
                 w->failures_first = 1;
                 w->failure = cases[i].status;
                 w->failure_body = "{\"kind\":\"Status\",\"message\":\"pods \\\"p\\\" and so on\",\"code\":1}";
-                finish(w, (struct kube_request){ .verb = KUBE_GET, .res = &kube_pods, .ns = "a", .name = "p" });
+                finish(w,
+                       (struct kube_request){ .verb = KUBE_GET, .res = &kube_pods, .ns = "a", .name = "p" });
                 assert_false(w->ok);
                 assert_int_equal(w->err.kind, cases[i].kind);
                 assert_int_equal(w->err.code, cases[i].status);
@@ -240,7 +264,8 @@ static void test_attempts_end(void **state) {
         w->failures_first = 100;
         w->failure = 500;
         w->failure_body = "{\"message\":\"etcd is asleep\"}";
-        finish(w, (struct kube_request){ .verb = KUBE_GET, .res = &kube_pods, .ns = "a", .name = "p", .attempts = 2 });
+        finish(w, (struct kube_request){
+                          .verb = KUBE_GET, .res = &kube_pods, .ns = "a", .name = "p", .attempts = 2 });
         assert_int_equal(w->err.kind, ERR_RETRY);
         assert_string_equal(w->err.msg, "etcd is asleep");
         assert_int_equal(w->calls, 2);
@@ -273,7 +298,9 @@ static void test_connection_loss_is_retried(void **state) {
         int port = fake_server_port(w->server);
         fake_server_free(w->server);
         w->server = NULL;
-        start(w, (struct kube_request){ .verb = KUBE_GET, .res = &kube_pods, .ns = "a", .name = "p", .attempts = UINT32_MAX });
+        start(w,
+              (struct kube_request){
+                      .verb = KUBE_GET, .res = &kube_pods, .ns = "a", .name = "p", .attempts = UINT32_MAX });
         run_for(&w->loop, 300);
         assert_false(w->done);
         w->server = fake_server_new(&w->loop, port, on_request, w);
@@ -284,7 +311,8 @@ static void test_connection_loss_is_retried(void **state) {
 static void test_answer_that_is_no_json(void **state) {
         struct world *w = *state;
         w->answer = "<html>";
-        finish(w, (struct kube_request){ .verb = KUBE_GET, .res = &kube_pods, .ns = "a", .name = "p", .attempts = 2 });
+        finish(w, (struct kube_request){
+                          .verb = KUBE_GET, .res = &kube_pods, .ns = "a", .name = "p", .attempts = 2 });
         assert_int_equal(w->err.kind, ERR_RETRY);
         assert_int_equal(w->calls, 2);
 }
@@ -333,7 +361,12 @@ static void test_empty_answer_is_success(void **state) {
 static void test_hung_server_is_retried(void **state) {
         struct world *w = *state;
         w->silent = true;
-        start(w, (struct kube_request){ .verb = KUBE_GET, .res = &kube_pods, .ns = "a", .name = "p", .timeout_ms = 100, .attempts = 10 });
+        start(w, (struct kube_request){ .verb = KUBE_GET,
+                                        .res = &kube_pods,
+                                        .ns = "a",
+                                        .name = "p",
+                                        .timeout_ms = 100,
+                                        .attempts = 10 });
         run_for(&w->loop, 150);
         w->silent = false;
         run_until(&w->loop, &w->done);
@@ -376,7 +409,8 @@ static void free_client(struct world *w) {
 static void test_free_from_inside_done(void **state) {
         struct world *w = *state;
         for (int i = 0; i < 50; i++)
-                start(w, (struct kube_request){ .verb = KUBE_GET, .res = &kube_pods, .ns = "a", .name = "p" });
+                start(w,
+                      (struct kube_request){ .verb = KUBE_GET, .res = &kube_pods, .ns = "a", .name = "p" });
         w->on_done = free_client;
         run_until(&w->loop, &w->done);
         run_for(&w->loop, 20);
@@ -396,7 +430,8 @@ static void test_free_from_inside_a_refused_call(void **state) {
 static void test_many_calls_share_few_connections(void **state) {
         struct world *w = *state;
         for (int i = 0; i < 500; i++)
-                start(w, (struct kube_request){ .verb = KUBE_GET, .res = &kube_pods, .ns = "a", .name = "p" });
+                start(w,
+                      (struct kube_request){ .verb = KUBE_GET, .res = &kube_pods, .ns = "a", .name = "p" });
         while (w->n_done < 500)
                 uv_run(&w->loop, UV_RUN_ONCE);
         assert_true(fake_server_accepted(w->server) <= 32 + 4);
@@ -406,7 +441,8 @@ static void test_rate(void **state) {
         struct world *w = *state;
         uint64_t before = uv_hrtime();
         for (int i = 0; i < 6; i++)
-                start(w, (struct kube_request){ .verb = KUBE_GET, .res = &kube_pods, .ns = "a", .name = "p" });
+                start(w,
+                      (struct kube_request){ .verb = KUBE_GET, .res = &kube_pods, .ns = "a", .name = "p" });
         while (w->n_done < 6)
                 uv_run(&w->loop, UV_RUN_ONCE);
         /* two at once, four more at 20 a second */
@@ -468,13 +504,15 @@ static void test_discovery(void **state) {
         struct world *w = *state;
         struct discovery a = { 0 }, b = { 0 }, c = { 0 };
 
-        finish(w, (struct kube_request){ .verb = KUBE_GET, .res = &kube_resource_claims, .ns = "a", .name = "c" });
+        finish(w, (struct kube_request){
+                          .verb = KUBE_GET, .res = &kube_resource_claims, .ns = "a", .name = "c" });
         assert_int_equal(w->err.kind, ERR_RETRY);
         assert_int_equal(w->calls, 0);
 
         w->failures_first = 1;
         w->failure = 503;
-        w->answer = "{\"kind\":\"APIGroup\",\"versions\":[{\"version\":\"v1beta1\"},{\"version\":\"v1beta2\"},{\"version\":\"v2\"}]}";
+        w->answer = "{\"kind\":\"APIGroup\",\"versions\":[{\"version\":\"v1beta1\"},{\"version\":\"v1beta2\"}"
+                    ",{\"version\":\"v2\"}]}";
         kube_discover_resource_api(w->client, on_known, &a);
         kube_discover_resource_api(w->client, on_known, &b);
         assert_null(kube_resource_api(w->client));
@@ -489,7 +527,8 @@ static void test_discovery(void **state) {
         run_until(&w->loop, &c.told);
         assert_int_equal(w->calls, 2);
 
-        finish(w, (struct kube_request){ .verb = KUBE_GET, .res = &kube_resource_claims, .ns = "a", .name = "c" });
+        finish(w, (struct kube_request){
+                          .verb = KUBE_GET, .res = &kube_resource_claims, .ns = "a", .name = "c" });
         assert_string_equal(w->path, "/apis/resource.k8s.io/v1beta2/namespaces/a/resourceclaims/c");
 }
 
@@ -530,7 +569,8 @@ int main(void) {
                 T(test_free_from_inside_a_refused_call),
                 T(test_many_calls_share_few_connections),
                 cmocka_unit_test_setup_teardown(test_rate, set_up_slow, tear_down),
-                cmocka_unit_test_setup_teardown(test_token_file_is_read_again_on_401, set_up_token, tear_down),
+                cmocka_unit_test_setup_teardown(test_token_file_is_read_again_on_401, set_up_token,
+                                                tear_down),
                 T(test_discovery),
                 T(test_discovery_finds_nothing),
         };

@@ -28,7 +28,9 @@ static void put(const char *name, const char *text) {
 }
 
 static int remove_dir(void **state) {
-        static const char *const names[] = { "config", "ca.crt", "token", "namespace", "cert.pem", "key.pem" };
+        static const char *const names[] = {
+                "config", "ca.crt", "token", "namespace", "cert.pem", "key.pem"
+        };
         struct err e;
         for (size_t i = 0; i < ARRAY_LEN(names); i++) {
                 _cleanup_(freep) char *path = file_join(dir, names[i]);
@@ -37,8 +39,9 @@ static int remove_dir(void **state) {
         return rmdir(dir);
 }
 
-#define HEAD                                                                                                                               \
-        "apiVersion: v1\nkind: Config\ncurrent-context: here\ncontexts:\n- name: other\n  context: {cluster: x, user: y}\n- name: here\n"  \
+#define HEAD                                                                                                 \
+        "apiVersion: v1\nkind: Config\ncurrent-context: here\ncontexts:\n- name: other\n  context: "         \
+        "{cluster: x, user: y}\n- name: here\n"                                                              \
         "  context:\n    cluster: c\n    user: u\n    namespace: apps\n"
 #define CLUSTER "clusters:\n- name: c\n  cluster:\n    server: https://10.0.0.1:6443\n"
 #define USER "users:\n- name: u\n  user:\n"
@@ -51,10 +54,12 @@ static int parse(const char *text, struct kube_config *c, struct err *e) {
 static void test_inline_data(void **state) {
         struct kube_config c;
         struct err e;
-        assert_int_equal(parse(HEAD CLUSTER "    certificate-authority-data: Q0E=\n    tls-server-name: api.example\n" USER
-                                            "    client-certificate-data: Q0VSVA==\n    client-key-data: \"S0\n      VZ\"\n",
-                               &c, &e),
-                         0);
+        assert_int_equal(
+                parse(HEAD CLUSTER
+                      "    certificate-authority-data: Q0E=\n    tls-server-name: api.example\n" USER
+                      "    client-certificate-data: Q0VSVA==\n    client-key-data: \"S0\n      VZ\"\n",
+                      &c, &e),
+                0);
         assert_string_equal(c.server, "https://10.0.0.1:6443");
         assert_string_equal(c.ca_pem, "CA");
         assert_string_equal(c.cert_pem, "CERT");
@@ -73,8 +78,9 @@ static void test_files_are_relative_to_the_kubeconfig(void **state) {
         put("ca.crt", "CA");
         put("cert.pem", "CERT");
         put("key.pem", "KEY");
-        put("config", HEAD CLUSTER "    certificate-authority: ca.crt\n" USER
-                                   "    client-certificate: cert.pem\n    client-key: ./key.pem\n    tokenFile: token\n");
+        put("config", HEAD CLUSTER
+            "    certificate-authority: ca.crt\n" USER
+            "    client-certificate: cert.pem\n    client-key: ./key.pem\n    tokenFile: token\n");
         assert_int_equal(kube_config_load(path, &c, &e), 0);
         assert_string_equal(c.ca_pem, "CA");
         assert_string_equal(c.cert_pem, "CERT");
@@ -86,10 +92,12 @@ static void test_files_are_relative_to_the_kubeconfig(void **state) {
 static void test_data_wins_over_file(void **state) {
         struct kube_config c;
         struct err e;
-        assert_int_equal(parse(HEAD CLUSTER "    certificate-authority: /nowhere\n    certificate-authority-data: Q0E=\n" USER
-                                            "    token: abc\n",
-                               &c, &e),
-                         0);
+        assert_int_equal(
+                parse(HEAD CLUSTER
+                      "    certificate-authority: /nowhere\n    certificate-authority-data: Q0E=\n" USER
+                      "    token: abc\n",
+                      &c, &e),
+                0);
         assert_string_equal(c.ca_pem, "CA");
         assert_string_equal(c.token, "abc");
         kube_config_done(&c);
@@ -98,7 +106,8 @@ static void test_data_wins_over_file(void **state) {
 static void test_json_is_yaml(void **state) {
         struct kube_config c;
         struct err e;
-        assert_int_equal(parse("{\"current-context\":\"a\",\"contexts\":[{\"name\":\"a\",\"context\":{\"cluster\":\"c\",\"user\":\"\"}}],"
+        assert_int_equal(parse("{\"current-context\":\"a\",\"contexts\":[{\"name\":\"a\",\"context\":{"
+                               "\"cluster\":\"c\",\"user\":\"\"}}],"
                                "\"clusters\":[{\"name\":\"c\",\"cluster\":{\"server\":\"http://"
                                "h\",\"insecure-skip-tls-verify\":false}}],\"users\":null}",
                                &c, &e),
@@ -119,17 +128,22 @@ static void test_refusals_say_why(void **state) {
                 { "current-context: null\n", "current-context is not set" },
                 { "current-context: x\ncontexts: 7\n", "there is no context 'x'" },
                 { "current-context: x\ncontexts: [{name: x, context: 1}]\n", "there is no context 'x'" },
-                { "current-context: x\ncontexts: [{name: x, context: {}}]\n", "context 'x' names no cluster" },
+                { "current-context: x\ncontexts: [{name: x, context: {}}]\n",
+                  "context 'x' names no cluster" },
                 { HEAD, "there is no cluster 'c'" },
                 { HEAD CLUSTER, "there is no user 'u'" },
-                { HEAD "clusters:\n- name: c\n  cluster: {server: ssh://x}\n", "cluster 'c': server 'ssh://x' is no http or https URL" },
+                { HEAD "clusters:\n- name: c\n  cluster: {server: ssh://x}\n",
+                  "cluster 'c': server 'ssh://x' is no http or https URL" },
                 { HEAD "clusters:\n- name: c\n  cluster: {}\n", "cluster 'c': server '' is no" },
-                { HEAD CLUSTER "    insecure-skip-tls-verify: true\n", "cluster 'c': insecure-skip-tls-verify is not supported" },
+                { HEAD CLUSTER "    insecure-skip-tls-verify: true\n",
+                  "cluster 'c': insecure-skip-tls-verify is not supported" },
                 { HEAD CLUSTER "    proxy-url: http://p\n", "proxy-url is not supported" },
-                { HEAD CLUSTER "    certificate-authority-data: '***'\n", "certificate-authority-data is no base64 text" },
+                { HEAD CLUSTER "    certificate-authority-data: '***'\n",
+                  "certificate-authority-data is no base64 text" },
                 { HEAD CLUSTER "    certificate-authority-data: Q0E\n", "no base64" },
                 { HEAD CLUSTER "    certificate-authority-data: Q0==E\n", "no base64" },
-                { HEAD CLUSTER "    certificate-authority: /nowhere/ca\n", "certificate-authority: open '/nowhere/ca'" },
+                { HEAD CLUSTER "    certificate-authority: /nowhere/ca\n",
+                  "certificate-authority: open '/nowhere/ca'" },
                 { HEAD CLUSTER USER "    exec: {command: aws}\n", "user 'u': 'exec' is not supported" },
                 { HEAD CLUSTER USER "    auth-provider: {name: oidc}\n", "'auth-provider' is not supported" },
                 { HEAD CLUSTER USER "    username: me\n", "'username' is not supported" },
@@ -180,9 +194,12 @@ static void test_in_cluster(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_inline_data),         cmocka_unit_test(test_files_are_relative_to_the_kubeconfig),
-                cmocka_unit_test(test_data_wins_over_file), cmocka_unit_test(test_json_is_yaml),
-                cmocka_unit_test(test_refusals_say_why),    cmocka_unit_test(test_missing_file),
+                cmocka_unit_test(test_inline_data),
+                cmocka_unit_test(test_files_are_relative_to_the_kubeconfig),
+                cmocka_unit_test(test_data_wins_over_file),
+                cmocka_unit_test(test_json_is_yaml),
+                cmocka_unit_test(test_refusals_say_why),
+                cmocka_unit_test(test_missing_file),
                 cmocka_unit_test(test_in_cluster),
         };
         return cmocka_run_group_tests_name("kube_config", tests, make_dir, remove_dir);

@@ -21,13 +21,15 @@ static void test_list_then_watch(void **state) {
         world_begin_watching(w);
         assert_string_equal(w->list_path, "/api/v1/namespaces/ns/pods?labelSelector=app%3Dx&limit=500");
         assert_true(fake_has(w->watch_path,
-                             "/api/v1/namespaces/ns/pods?watch=true&allowWatchBookmarks=true&resourceVersion=10&timeoutSeconds="));
+                             "/api/v1/namespaces/ns/"
+                             "pods?watch=true&allowWatchBookmarks=true&resourceVersion=10&timeoutSeconds="));
         assert_true(fake_has(w->watch_path, "&labelSelector=app%3Dx"));
         assert_true(fake_has(w->head, "Accept: application/json\r\n"));
         world_wait_for_log(w, "+a@3 +b@4 ");
         assert_int_equal(w->n_synced, 1);
         assert_int_equal(kube_informer_count(w->informer), 2);
-        assert_string_equal(((const struct pod *)(const void *)kube_informer_get(w->informer, "ns", "a"))->node, "n1");
+        assert_string_equal(
+                ((const struct pod *)(const void *)kube_informer_get(w->informer, "ns", "a"))->node, "n1");
         assert_null(kube_informer_get(w->informer, "ns", "c"));
 
         world_event(w, "ADDED", "c", 11, "n1");
@@ -50,16 +52,16 @@ static void test_first_list_from_the_cache(void **state) {
         world_event(w, "ADDED", "b", 11, "n1"); /* which the cache did not have yet */
         world_wait_for_log(w, "+a@3 +b@11 ");
         w->pages[0] = LIST("20", ITEM("a", "3", "n1"));
-        fake_chunk(w->watch,
-                   "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"code\":410,\"reason\":\"Expired\",\"message\":\"too old\"}}\n");
+        fake_chunk(w->watch, "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"code\":410,\"reason\":"
+                             "\"Expired\",\"message\":\"too old\"}}\n");
         world_wait_for_log(w, "+a@3 +b@11 -b@11 ");
         assert_string_equal(w->list_path, "/api/v1/pods?limit=500");
 }
 
 static void test_events_cut_anywhere(void **state) {
         struct world *w = *state;
-        const char *text =
-                "{\"type\":\"ADDED\",\"object\":" ITEM("a", "11", "n1") "}\n\n{\"type\":\"ADDED\",\"object\":" ITEM("b", "12", "n1") "}\n";
+        const char *text = "{\"type\":\"ADDED\",\"object\":" ITEM(
+                "a", "11", "n1") "}\n\n{\"type\":\"ADDED\",\"object\":" ITEM("b", "12", "n1") "}\n";
         world_begin_watching(w);
         for (size_t at = 0, n = strlen(text); at < n; at += 7) {
                 _cleanup_(freep) char *piece = xstrndup(text + at, n - at < 7 ? n - at : 7);
@@ -99,7 +101,8 @@ static void test_resume_from_the_last_version(void **state) {
         fake_close(w->watch);
         world_wait_for_watch(w, 2);
         assert_string_equal(w->watch_rv, "11");
-        fake_chunk(w->watch, "{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{\"resourceVersion\":\"500\"}}}\n");
+        fake_chunk(w->watch,
+                   "{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{\"resourceVersion\":\"500\"}}}\n");
         run_for(&w->loop, 20);
         fake_close(w->watch);
         world_wait_for_watch(w, 3);
@@ -135,8 +138,8 @@ static void test_history_gone_lists_again_and_reports_the_difference(void **stat
         w->pages[1] = LIST("30", ITEM("a", "3", "n1") "," ITEM("c", "25", "n9") "," ITEM("d", "28", "n1"));
         world_begin_watching(w);
         buf_clear(&w->log);
-        fake_chunk(w->watch,
-                   "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"code\":410,\"reason\":\"Expired\",\"message\":\"too old\"}}\n");
+        fake_chunk(w->watch, "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"code\":410,\"reason\":"
+                             "\"Expired\",\"message\":\"too old\"}}\n");
         world_wait_for_watch(w, 2);
         assert_string_equal(buf_str(&w->log), "~c@5>25 +d@28 -b@4 ");
         assert_string_equal(w->watch_rv, "30");
@@ -173,7 +176,8 @@ static void test_server_gone_and_back(void **state) {
         assert_int_equal(w->n_lists, 1);
 }
 
-/* After a long absence the pauses have grown to 6 s and more; those of a server that answers again are its own. */
+/* After a long absence the pauses have grown to 6 s and more; those of a server that answers again are its
+ * own. */
 static void test_server_that_is_back_and_refuses_at_first(void **state) {
         struct world *w = *state;
         int port = fake_server_port(w->server);
@@ -207,10 +211,13 @@ static void test_all_come_back_together(void **state) {
         world_wait_for_watch(w, 8);
         fake_server_free(w->server);
         w->server = NULL;
-        call = kube_start(
-                w->client,
-                &(struct kube_request){
-                        .verb = KUBE_GET, .res = &kube_pods, .ns = "ns", .name = "a", .attempts = UINT32_MAX, .done = on_got, .u = w });
+        call = kube_start(w->client, &(struct kube_request){ .verb = KUBE_GET,
+                                                             .res = &kube_pods,
+                                                             .ns = "ns",
+                                                             .name = "a",
+                                                             .attempts = UINT32_MAX,
+                                                             .done = on_got,
+                                                             .u = w });
         assert_non_null(call);
         run_for(&w->loop, 3500);
         w->server = fake_server_new(&w->loop, port, world_on_request, w);
@@ -264,13 +271,15 @@ static void test_429_on_watch_keeps_the_version(void **state) {
 static void test_error_event_other_than_410(void **state) {
         struct world *w = *state;
         world_begin_watching(w);
-        fake_chunk(w->watch, "{\"type\":\"ERROR\",\"object\":{\"code\":500,\"message\":\"etcd event received with PrevKv=nil\"}}\n");
+        fake_chunk(w->watch, "{\"type\":\"ERROR\",\"object\":{\"code\":500,\"message\":\"etcd event received "
+                             "with PrevKv=nil\"}}\n");
         world_wait_for_watch(w, 2);
         assert_int_equal(w->n_lists, 1);
 }
 
 static void test_garbage_in_the_stream_lists_again(void **state) {
-        static const char *const garbage[] = { "<html>\n", "{\"type\":\"ADDED\"}\n", "{\"type\":\"SURPRISE\",\"object\":{}}\n", "[1]\n",
+        static const char *const garbage[] = { "<html>\n", "{\"type\":\"ADDED\"}\n",
+                                               "{\"type\":\"SURPRISE\",\"object\":{}}\n", "[1]\n",
                                                "{\"type\":\"ADDED\",\"object\":[]}\n" };
         struct world *w = *state;
         world_begin_watching(w);
@@ -357,8 +366,9 @@ static void test_free_from_inside_changed_of_a_watch(void **state) {
         struct world *w = *state;
         w->on_changed = free_it;
         world_begin_watching(w);
-        fake_chunk(w->watch, "{\"type\":\"ADDED\",\"object\":" ITEM("a", "11", "n1") "}\n{\"type\":\"ADDED\",\"object\":" ITEM("b", "12",
-                                                                                                                               "n1") "}\n");
+        fake_chunk(w->watch,
+                   "{\"type\":\"ADDED\",\"object\":" ITEM(
+                           "a", "11", "n1") "}\n{\"type\":\"ADDED\",\"object\":" ITEM("b", "12", "n1") "}\n");
         run_until(&w->loop, &w->changed);
         RUN_UNTIL(&w->loop, !fake_is_open(w->watch));
         run_for(&w->loop, 20);
@@ -431,7 +441,8 @@ static void test_many_objects(void **state) {
         struct buf b = BUF_INIT(16 << 20);
         for (unsigned i = 0; i < 5000; i++)
                 buf_addf(&b,
-                         "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"namespace\":\"ns\",\"name\":\"p%u\",\"uid\":\"u%u\","
+                         "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"namespace\":\"ns\",\"name\":\"p%"
+                         "u\",\"uid\":\"u%u\","
                          "\"resourceVersion\":\"%u\"},"
                          "\"spec\":{\"nodeName\":\"n%u\"}}}\n",
                          i, i, 100 + i, i % 10);

@@ -39,11 +39,14 @@ struct world {
 };
 
 static char *lease_json(struct world *w) {
-        return xasprintf("{\"metadata\":{\"namespace\":\"sys\",\"name\":\"lock\",\"resourceVersion\":\"%u\"},\"spec\":%s}", w->rv, w->spec);
+        return xasprintf("{\"metadata\":{\"namespace\":\"sys\",\"name\":\"lock\",\"resourceVersion\":\"%u\"},"
+                         "\"spec\":%s}",
+                         w->rv, w->spec);
 }
 
 static void tell_watches(struct world *w, const char *type) {
-        _cleanup_(freep) char *lease = lease_json(w), *line = xasprintf("{\"type\":\"%s\",\"object\":%s}\n", type, lease);
+        _cleanup_(freep) char *lease = lease_json(w),
+                              *line = xasprintf("{\"type\":\"%s\",\"object\":%s}\n", type, lease);
         for (unsigned i = 0; i < w->n_watches && !w->no_events; i++)
                 fake_chunk(w->watches[i], line);
 }
@@ -76,9 +79,11 @@ static void on_request(void *u, struct fake_conn *c, const struct fake_request *
                 assert_true(w->n_watches < MAX_WATCHES);
                 w->watches[w->n_watches++] = c;
                 fake_stream(c);
-        } else if (streq(r->method, "GET") && str_starts(r->path, "/apis/coordination.k8s.io/v1/namespaces/sys/leases?")) {
+        } else if (streq(r->method, "GET") &&
+                   str_starts(r->path, "/apis/coordination.k8s.io/v1/namespaces/sys/leases?")) {
                 _cleanup_(freep) char *list =
-                        xasprintf("{\"metadata\":{\"resourceVersion\":\"%u\"},\"items\":[%s]}", w->rv, lease ? lease : "");
+                        xasprintf("{\"metadata\":{\"resourceVersion\":\"%u\"},\"items\":[%s]}", w->rv,
+                                  lease ? lease : "");
                 fake_reply(c, 200, NULL, list);
         } else if (streq(r->method, "GET")) {
                 w->reads++;
@@ -134,7 +139,10 @@ static void stand_again(struct world *w, struct candidate *c, const char *identi
         _cleanup_(freep) char *url = xasprintf("http://127.0.0.1:%d", fake_server_port(w->server));
         struct kube_config k = { .server = url };
         struct err e;
-        assert_int_equal(kube_client_new(&w->loop, &(struct kube_client_options){ .config = &k, .user_agent = "t" }, &c->client, &e), 0);
+        assert_int_equal(kube_client_new(&w->loop,
+                                         &(struct kube_client_options){ .config = &k, .user_agent = "t" },
+                                         &c->client, &e),
+                         0);
         c->leader = leader_new(&(struct leader_options){ .client = c->client,
                                                          .ns = "sys",
                                                          .name = "lock",
@@ -210,7 +218,8 @@ static void test_second_waits_without_asking(void **state) {
         run_for(&w->loop, 1300);
         assert_false(w->b.started);
         assert_string_equal(w->b.observed, "one");
-        assert_int_equal(fake_server_requests(w->server) - before - (w->writes - writes), 2); /* its list and its watch */
+        assert_int_equal(fake_server_requests(w->server) - before - (w->writes - writes),
+                         2); /* its list and its watch */
 }
 
 static void test_hand_over_by_release_is_immediate(void **state) {
@@ -246,7 +255,8 @@ static void test_hand_over_by_expiry(void **state) {
 
 static void test_foreign_lease_is_kept_until_it_expires(void **state) {
         struct world *w = *state;
-        set_lease(w, "{\"holderIdentity\":\"go\",\"leaseDurationSeconds\":1,\"acquireTime\":\"2020-01-01T00:00:00.000000Z\","
+        set_lease(w, "{\"holderIdentity\":\"go\",\"leaseDurationSeconds\":1,\"acquireTime\":\"2020-01-01T00:"
+                     "00:00.000000Z\","
                      "\"renewTime\":\"2020-01-01T00:00:00.000000Z\",\"leaseTransitions\":41}");
         uint64_t before = uv_hrtime() / 1000000;
         stand(w, &w->a, "me");
@@ -257,7 +267,8 @@ static void test_foreign_lease_is_kept_until_it_expires(void **state) {
 }
 
 static void test_released_and_empty_leases_are_taken_at_once(void **state) {
-        static const char *const specs[] = { "{\"holderIdentity\":\"\",\"leaseDurationSeconds\":3600}", "{}", "{\"holderIdentity\":null}" };
+        static const char *const specs[] = { "{\"holderIdentity\":\"\",\"leaseDurationSeconds\":3600}", "{}",
+                                             "{\"holderIdentity\":null}" };
         struct world *w = *state;
         for (size_t i = 0; i < ARRAY_LEN(specs); i++) {
                 set_lease(w, specs[i]);
@@ -270,7 +281,9 @@ static void test_released_and_empty_leases_are_taken_at_once(void **state) {
 
 static void test_lease_of_an_earlier_life_under_another_identity_is_taken_at_once(void **state) {
         struct world *w = *state;
-        set_lease(w, "{\"holderIdentity\":\"pod-1-first\",\"leaseDurationSeconds\":3600,\"leaseTransitions\":7}");
+        set_lease(
+                w,
+                "{\"holderIdentity\":\"pod-1-first\",\"leaseDurationSeconds\":3600,\"leaseTransitions\":7}");
         stand_again(w, &w->a, "pod-1-second", "pod-1-");
         run_until(&w->loop, &w->a.started);
         assert_string_equal(field(w, "leaseTransitions"), "8");
@@ -278,7 +291,9 @@ static void test_lease_of_an_earlier_life_under_another_identity_is_taken_at_onc
 
 static void test_lease_of_a_namesake_is_respected(void **state) {
         struct world *w = *state;
-        set_lease(w, "{\"holderIdentity\":\"pod-12-first\",\"leaseDurationSeconds\":3600,\"leaseTransitions\":7}");
+        set_lease(
+                w,
+                "{\"holderIdentity\":\"pod-12-first\",\"leaseDurationSeconds\":3600,\"leaseTransitions\":7}");
         stand_again(w, &w->a, "pod-1-second", "pod-1-");
         run_for(&w->loop, 300);
         assert_false(w->a.started);
@@ -286,7 +301,8 @@ static void test_lease_of_a_namesake_is_respected(void **state) {
 
 static void test_own_lease_of_an_earlier_life_is_renewed(void **state) {
         struct world *w = *state;
-        set_lease(w, "{\"holderIdentity\":\"me\",\"leaseDurationSeconds\":1,\"acquireTime\":\"2020-01-01T00:00:00.000000Z\","
+        set_lease(w, "{\"holderIdentity\":\"me\",\"leaseDurationSeconds\":1,\"acquireTime\":\"2020-01-01T00:"
+                     "00:00.000000Z\","
                      "\"leaseTransitions\":7}");
         stand(w, &w->a, "me");
         run_until(&w->loop, &w->a.started);
@@ -301,7 +317,8 @@ static void test_lost_when_renewals_get_no_answer(void **state) {
         uint64_t before = uv_hrtime() / 1000000;
         w->deaf = true;
         run_until(&w->loop, &w->a.lost);
-        assert_in_range(uv_hrtime() / 1000000 - before, 400, 900); /* before others may take it, 1 s after the last renewal */
+        assert_in_range(uv_hrtime() / 1000000 - before, 400,
+                        900); /* before others may take it, 1 s after the last renewal */
         run_for(&w->loop, 300);
         assert_int_equal(w->a.n_started, 1);
 }

@@ -38,11 +38,12 @@ static int feed(struct watch_stream *w, const char *text, size_t step, struct er
 }
 
 static void test_cut_at_every_size(void **state) {
-        static const char text[] =
-                "{\"type\":\"ADDED\",\"object\":{\"n\":\"1\"}}\n\r\n \n{\"type\":\"MODIFIED\",\"object\":{\"n\":\"2\"}}\r\n"
-                "{\"type\":\"DELETED\",\"object\":{\"n\":\"3\"}}\n{\"type\":\"BOOKMARK\",\"object\":{}}\n{\"type\":\"ERROR\",\"object\":{}}"
-                "\n"
-                "{\"type\":\"ADDED\",\"object\":{\"n\":\"unfinished";
+        static const char text[] = "{\"type\":\"ADDED\",\"object\":{\"n\":\"1\"}}\n\r\n "
+                                   "\n{\"type\":\"MODIFIED\",\"object\":{\"n\":\"2\"}}\r\n"
+                                   "{\"type\":\"DELETED\",\"object\":{\"n\":\"3\"}}\n{\"type\":\"BOOKMARK\","
+                                   "\"object\":{}}\n{\"type\":\"ERROR\",\"object\":{}}"
+                                   "\n"
+                                   "{\"type\":\"ADDED\",\"object\":{\"n\":\"unfinished";
         for (size_t step = 1; step < sizeof text; step++) {
                 struct seen s = { .log = BUF_INIT(4096) };
                 struct watch_stream w;
@@ -104,7 +105,9 @@ static void test_receiver_wants_no_more(void **state) {
         struct watch_stream w;
         struct err e;
         watch_stream_init(&w, 1000, on_event, &s);
-        assert_int_equal(feed(&w, "{\"type\":\"ADDED\",\"object\":{}}\n{\"type\":\"ADDED\",\"object\":{}}\n", 1000, &e), 0);
+        assert_int_equal(feed(&w, "{\"type\":\"ADDED\",\"object\":{}}\n{\"type\":\"ADDED\",\"object\":{}}\n",
+                              1000, &e),
+                         0);
         assert_string_equal(buf_str(&s.log), "A ");
         watch_stream_done(&w);
         buf_done(&s.log);
@@ -120,7 +123,8 @@ static void test_receiver_frees_the_stream(void **state) {
                 const char *text = "{\"type\":\"ADDED\",\"object\":{\"n\":\"1\"}}\n";
                 size_t n = strlen(text);
                 for (size_t at = 0; at < n && !s.log.n; at += step)
-                        assert_int_equal(watch_stream_feed(&w, text + at, n - at < step ? n - at : step, &e), 0);
+                        assert_int_equal(watch_stream_feed(&w, text + at, n - at < step ? n - at : step, &e),
+                                         0);
                 assert_string_equal(buf_str(&s.log), "A1 ");
                 buf_done(&s.log);
         }

@@ -1,4 +1,5 @@
-/* fake_nvml: a library with NVML's functions whose behaviour comes from the environment, for the test of the child process. */
+/* fake_nvml: a library with NVML's functions whose behaviour comes from the environment, for the test of the
+ * child process. */
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -6,8 +7,20 @@
 #include <string.h>
 #include <unistd.h>
 
-struct info { uint8_t uuid[16]; int32_t status; uint32_t clique; uint8_t state; };
-struct info_v { uint32_t version; uint8_t uuid[16]; int32_t status; uint32_t clique; uint8_t state; uint32_t health; };
+struct info {
+        uint8_t uuid[16];
+        int32_t status;
+        uint32_t clique;
+        uint8_t state;
+};
+struct info_v {
+        uint32_t version;
+        uint8_t uuid[16];
+        int32_t status;
+        uint32_t clique;
+        uint8_t state;
+        uint32_t health;
+};
 
 int nvmlShutdown(void);
 const char *nvmlErrorString(int code);

@@ -64,7 +64,8 @@ static void library_through_links(void **state) {
         put("/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.580.95.05");
         link_to("/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1", "libnvidia-ml.so.580.95.05");
         assert_int_equal(driver_root_find_library(&root, "libnvidia-ml.so.1", &f, &e), 0);
-        expect(&f, "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.580.95.05", "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1");
+        expect(&f, "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.580.95.05",
+               "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1");
         driver_file_done(&f);
 }
 

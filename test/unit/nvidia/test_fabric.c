@@ -8,7 +8,8 @@
 #include "nvidia/fabric.h"
 
 #define CLUSTER "2df84740-d3cb-b5ce-4e7e-98352b5a71b5"
-#define OK { "NVIDIA GB200", "GPU-a", 0, 3, 0, 2, CLUSTER }
+#define OK                                                                                                   \
+        { "NVIDIA GB200", "GPU-a", 0, 3, 0, 2, CLUSTER }
 
 static struct fabric run(const struct nvml_gpu *gpus, size_t n, bool strict) {
         struct nvml_facts f = { .driver_version = "580", .n_gpus = n };
@@ -20,8 +21,9 @@ static struct fabric run(const struct nvml_gpu *gpus, size_t n, bool strict) {
         fabric_from_facts(&f, strict, &ret);
         return ret;
 }
-#define RUN(strict, ...)                                                                                                                   \
-        run((const struct nvml_gpu[]){ __VA_ARGS__ }, sizeof((const struct nvml_gpu[]){ __VA_ARGS__ }) / sizeof(struct nvml_gpu), strict)
+#define RUN(strict, ...)                                                                                     \
+        run((const struct nvml_gpu[]){ __VA_ARGS__ },                                                        \
+            sizeof((const struct nvml_gpu[]){ __VA_ARGS__ }) / sizeof(struct nvml_gpu), strict)
 
 static void completed_registration_is_a_clique(void **state) {
         (void)state;
@@ -88,7 +90,8 @@ static void gpus_that_disagree(void **state) {
 
 static void displays_and_empty_nodes(void **state) {
         (void)state;
-        struct fabric f = RUN(true, { "NVIDIA DGX Display", "GPU-d", 15, 0, 0, 0, "" }, { "DGX Display", "GPU-e", 0, 2, 0, 0, "" }, OK);
+        struct fabric f = RUN(true, { "NVIDIA DGX Display", "GPU-d", 15, 0, 0, 0, "" },
+                              { "DGX Display", "GPU-e", 0, 2, 0, 0, "" }, OK);
         assert_int_equal(f.kind, FABRIC_CLIQUE);
         f = run(NULL, 0, true);
         assert_int_equal(f.kind, FABRIC_NONE);

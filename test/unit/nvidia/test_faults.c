@@ -69,6 +69,7 @@ static void libraries_are_all_there_or_an_error(void **state) {
 
 int main(void) {
 #define T(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
-        const struct CMUnitTest tests[] = { T(program_that_cannot_be_looked_for_is_not_missing), T(libraries_are_all_there_or_an_error) };
+        const struct CMUnitTest tests[] = { T(program_that_cannot_be_looked_for_is_not_missing),
+                                            T(libraries_are_all_there_or_an_error) };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

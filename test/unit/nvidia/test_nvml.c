@@ -121,9 +121,17 @@ static void decoding_takes_the_last_line_and_checks_it(void **state) {
         assert_int_equal(decode("{\"error\":\"why\"}", &f, &e), -1);
         assert_string_equal(e.msg, "why");
         assert_int_equal(decode("{\"gpus\":[]}", &f, &e), -1);
-        assert_int_equal(decode("{\"driverVersion\":\"1\",\"gpus\":[{\"fabricCall\":0,\"clusterUUID\":\"x\"}]}", &f, &e), -1);
-        assert_int_equal(decode("{\"driverVersion\":\"1\",\"gpus\":[{\"fabricCall\":0,\"cliqueID\":-1}]}", &f, &e), -1);
-        assert_int_equal(decode("{\"driverVersion\":\"1\",\"gpus\":[{\"fabricCall\":0,\"cliqueID\":4294967296}]}", &f, &e), -1);
+        assert_int_equal(
+                decode("{\"driverVersion\":\"1\",\"gpus\":[{\"fabricCall\":0,\"clusterUUID\":\"x\"}]}", &f,
+                       &e),
+                -1);
+        assert_int_equal(
+                decode("{\"driverVersion\":\"1\",\"gpus\":[{\"fabricCall\":0,\"cliqueID\":-1}]}", &f, &e),
+                -1);
+        assert_int_equal(
+                decode("{\"driverVersion\":\"1\",\"gpus\":[{\"fabricCall\":0,\"cliqueID\":4294967296}]}", &f,
+                       &e),
+                -1);
 }
 
 static void versions_compare_by_number(void **state) {

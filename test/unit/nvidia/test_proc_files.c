@@ -17,8 +17,9 @@ static int major_of(const char *text) {
 
 static void devices(void **state) {
         (void)state;
-        assert_int_equal(
-                major_of("Character devices:\n  1 mem\n240 nvidia-caps-imex-channels\n241 nvidia-caps\n\nBlock devices:\n  8 sd\n"), 241);
+        assert_int_equal(major_of("Character devices:\n  1 mem\n240 nvidia-caps-imex-channels\n241 "
+                                  "nvidia-caps\n\nBlock devices:\n  8 sd\n"),
+                         241);
         assert_int_equal(major_of("Character devices:\n241 nvidia-caps"), 241);
         assert_int_equal(major_of("Character devices:\n  9 nvidia-caps\r\n"), 9);
         assert_int_equal(major_of("Character devices:\n1 nvidia-caps\n2 nvidia-caps\n"), 1);
@@ -31,7 +32,8 @@ static void devices_that_do_not_count(void **state) {
         assert_int_equal(major_of("241 nvidia-caps\n"), -1);
         assert_int_equal(e.kind, ERR_NOT_FOUND);
         assert_int_equal(major_of(""), -1);
-        assert_int_equal(major_of("Character devices:\n241 nvidia-caps2\n242 xnvidia-caps\n-3 nvidia-caps\nx nvidia-caps\n+4 "
+        assert_int_equal(major_of("Character devices:\n241 nvidia-caps2\n242 xnvidia-caps\n-3 nvidia-caps\nx "
+                                  "nvidia-caps\n+4 "
                                   "nvidia-caps\n5  nvidia-caps\n"),
                          -1);
         assert_int_equal(e.kind, ERR_NOT_FOUND);
@@ -45,7 +47,10 @@ static void devices_that_do_not_count(void **state) {
 static void capability(void **state) {
         (void)state;
         struct proc_capability c = { 0 };
-        assert_int_equal(proc_capability_parse(STR("DeviceFileMinor: 512\nDeviceFileMode: 438\nDeviceFileModify: 1\n"), &c, &e), 0);
+        assert_int_equal(
+                proc_capability_parse(STR("DeviceFileMinor: 512\nDeviceFileMode: 438\nDeviceFileModify: 1\n"),
+                                      &c, &e),
+                0);
         assert_int_equal(c.minor, 512);
         assert_int_equal(c.mode, 0666);
         assert_int_equal(proc_capability_parse(STR("x\nDeviceFileMode:256\nDeviceFileMinor:\t0"), &c, &e), 0);
@@ -67,7 +72,9 @@ static void capability(void **state) {
 static void channel_count(void **state) {
         (void)state;
         unsigned n = 0;
-        assert_int_equal(proc_params_channel_count(STR("ResmanDebugLevel: 4294967295\nImexChannelCount: 4096\n"), &n, &e), 0);
+        assert_int_equal(proc_params_channel_count(
+                                 STR("ResmanDebugLevel: 4294967295\nImexChannelCount: 4096\n"), &n, &e),
+                         0);
         assert_int_equal(n, 4096);
         assert_int_equal(proc_params_channel_count(STR("ResmanDebugLevel: 1\n"), &n, &e), -1);
         assert_int_equal(e.kind, ERR_NOT_FOUND);

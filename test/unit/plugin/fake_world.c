@@ -34,8 +34,10 @@ struct kube_call {
 };
 static TAILQ_HEAD(calls, kube_call) calls = TAILQ_HEAD_INITIALIZER(calls);
 
-const struct kube_resource kube_compute_domains = { CD_GROUP, "v1beta1", "computedomains", "ComputeDomain", true };
-const struct kube_resource kube_resource_claims = { "resource.k8s.io", NULL, "resourceclaims", "ResourceClaim", true };
+const struct kube_resource kube_compute_domains = { CD_GROUP, "v1beta1", "computedomains", "ComputeDomain",
+                                                    true };
+const struct kube_resource kube_resource_claims = { "resource.k8s.io", NULL, "resourceclaims",
+                                                    "ResourceClaim", true };
 
 static struct object *find_object(struct object *list, size_t n, const char *ns, const char *name) {
         for (size_t i = 0; i < n; i++) {
@@ -56,28 +58,34 @@ void api_claim_json(const char *ns, const char *name, const char *json) {
         o->json = json ? xstrdup(json) : NULL;
 }
 
-static void claim_named(const char *ns, const char *name, const char *uid, const char *device, const char *config_kind, const char *domain,
-                        const char *extra, const char *domain_name, const char *domain_ns) {
-        _cleanup_(freep) char *json =
-                xasprintf("{\"metadata\":{\"name\":\"%s\",\"namespace\":\"%s\",\"uid\":\"%s\",\"resourceVersion\":\"1\",\"annotations\":{"
-                          "\"resource.nvidia.com/computeDomain.name\":\"%s\",\"resource.nvidia.com/computeDomain.namespace\":\"%s\"}},"
-                          "\"status\":{\"allocation\":{\"devices\":{\"results\":[{\"request\":\"r\",\"driver\":\"compute-domain.nvidia."
-                          "com\",\"pool\":\"n0\",\"device\":\"%s\"}],"
-                          "\"config\":[{\"source\":\"FromClaim\",\"requests\":[\"r\"],\"opaque\":{\"driver\":\"compute-domain.nvidia.com\","
-                          "\"parameters\":{"
-                          "\"apiVersion\":\"resource.nvidia.com/v1beta1\",\"kind\":\"%s\",\"domainID\":\"%s\"%s}}}]}},"
-                          "\"reservedFor\":[{\"resource\":\"pods\",\"name\":\"pod-%s\",\"uid\":\"p\"}]}}",
-                          name, ns, uid, domain_name, domain_ns, device, config_kind, domain, extra, name);
+static void claim_named(const char *ns, const char *name, const char *uid, const char *device,
+                        const char *config_kind, const char *domain, const char *extra,
+                        const char *domain_name, const char *domain_ns) {
+        _cleanup_(freep) char *json = xasprintf(
+                "{\"metadata\":{\"name\":\"%s\",\"namespace\":\"%s\",\"uid\":\"%s\",\"resourceVersion\":"
+                "\"1\",\"annotations\":{"
+                "\"resource.nvidia.com/computeDomain.name\":\"%s\",\"resource.nvidia.com/"
+                "computeDomain.namespace\":\"%s\"}},"
+                "\"status\":{\"allocation\":{\"devices\":{\"results\":[{\"request\":\"r\",\"driver\":"
+                "\"compute-domain.nvidia."
+                "com\",\"pool\":\"n0\",\"device\":\"%s\"}],"
+                "\"config\":[{\"source\":\"FromClaim\",\"requests\":[\"r\"],\"opaque\":{\"driver\":\"compute-"
+                "domain.nvidia.com\","
+                "\"parameters\":{"
+                "\"apiVersion\":\"resource.nvidia.com/v1beta1\",\"kind\":\"%s\",\"domainID\":\"%s\"%s}}}]}},"
+                "\"reservedFor\":[{\"resource\":\"pods\",\"name\":\"pod-%s\",\"uid\":\"p\"}]}}",
+                name, ns, uid, domain_name, domain_ns, device, config_kind, domain, extra, name);
         api_claim_json(ns, name, json);
 }
 
-void api_claim(const char *ns, const char *name, const char *uid, const char *device, const char *config_kind, const char *domain,
-               const char *extra) {
+void api_claim(const char *ns, const char *name, const char *uid, const char *device, const char *config_kind,
+               const char *domain, const char *extra) {
         claim_named(ns, name, uid, device, config_kind, domain, extra, "cd", "user");
 }
 
 void api_daemon_claim_named(const char *domain_name, const char *domain_ns) {
-        claim_named("driver", "daemon-claim", DAEMON_1, "daemon-0", DAEMON, DOMAIN_A, "", domain_name, domain_ns);
+        claim_named("driver", "daemon-claim", DAEMON_1, "daemon-0", DAEMON, DOMAIN_A, "", domain_name,
+                    domain_ns);
 }
 
 void api_remove_claim(const char *ns, const char *name) {
@@ -158,8 +166,11 @@ static void list_domains(const char *ns, bool cached, struct buf *out) {
                 const struct object *o = &domain_objects[i];
                 if ((*ns && !streq(o->ns, ns)) || (cached && w.old_cache))
                         continue;
-                buf_addf(out, "%s{\"metadata\":{\"name\":\"%s\",\"namespace\":\"%s\",\"uid\":\"%s\",\"resourceVersion\":\"1\"%s",
-                         n++ ? "," : "", o->name, o->ns, o->uid, o->deleting ? ",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"" : "");
+                buf_addf(out,
+                         "%s{\"metadata\":{\"name\":\"%s\",\"namespace\":\"%s\",\"uid\":\"%s\","
+                         "\"resourceVersion\":\"1\"%s",
+                         n++ ? "," : "", o->name, o->ns, o->uid,
+                         o->deleting ? ",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"" : "");
                 if (o->mode)
                         buf_addf(out, ",\"annotations\":{\"" CD_ANNOTATION_MODE "\":\"%s\"}", o->mode);
                 buf_adds(out, "}}");
@@ -172,7 +183,7 @@ static bool refuse_one(void) {
         struct kube_call *call;
         struct err e;
         err_set(&e, ERR_RETRY, 503, "%s", w.api_refuses);
-        TAILQ_FOREACH(call, &calls, link) {
+        TAILQ_FOREACH (call, &calls, link) {
                 if (call->ends) {
                         TAILQ_REMOVE(&calls, call, link);
                         call->done(call->u, NULL, &e);
@@ -201,7 +212,8 @@ static bool serve_one(void) {
                 buf_adds(&text, o->json);
         yyjson_doc *doc = text.n ? yyjson_read(text.p, text.n, 0) : NULL;
         if (!doc)
-                err_set(&e, ERR_NOT_FOUND, 404, "resourceclaims.resource.k8s.io \"%s\" not found", call->name);
+                err_set(&e, ERR_NOT_FOUND, 404, "resourceclaims.resource.k8s.io \"%s\" not found",
+                        call->name);
         call->done(call->u, doc ? yyjson_doc_get_root(doc) : NULL, doc ? NULL : &e);
         yyjson_doc_free(doc);
         buf_done(&text);
@@ -245,26 +257,29 @@ bool kube_informer_synced(const struct kube_informer *i) {
         return true;
 }
 
-const struct kube_object *kube_informer_first_at(const struct kube_informer *i, unsigned index, const char *key) {
+const struct kube_object *kube_informer_first_at(const struct kube_informer *i, unsigned index,
+                                                 const char *key) {
         static struct kube_object found;
         (void)i;
         (void)index;
         for (size_t k = 0; k < n_domain_objects; k++) {
                 if (streq(domain_objects[k].uid, key)) {
-                        found.meta = (struct kube_meta){ .uid = domain_objects[k].uid, .deleted = domain_objects[k].deleting };
+                        found.meta = (struct kube_meta){ .uid = domain_objects[k].uid,
+                                                         .deleted = domain_objects[k].deleting };
                         return &found;
                 }
         }
         return NULL;
 }
 
-void event_record(struct event_recorder *r, const struct event_about *about, enum event_type type, const char *reason, const char *fmt,
-                  ...) {
+void event_record(struct event_recorder *r, const struct event_about *about, enum event_type type,
+                  const char *reason, const char *fmt, ...) {
         size_t n = strlen(w.events);
         va_list ap;
         (void)r;
         (void)type;
-        n += (size_t)snprintf(w.events + n, sizeof w.events - n, "%s/%s %s: ", about->kind, about->name, reason);
+        n += (size_t)snprintf(w.events + n, sizeof w.events - n, "%s/%s %s: ", about->kind, about->name,
+                              reason);
         va_start(ap, fmt);
         if (n < sizeof w.events)
                 vsnprintf(w.events + n, sizeof w.events - n, fmt, ap);
@@ -286,8 +301,9 @@ void dra_op_prepared(struct dra_op *op, const struct dra_device *devices, size_t
         assert_int_equal(op->answer, PENDING);
         op->answer = PREPARED;
         for (size_t i = 0; i < n && len < sizeof op->devices; i++)
-                len += (size_t)snprintf(op->devices + len, sizeof op->devices - len, "%s%s/%s/%s=%s", i ? "," : "", devices[i].requests[0],
-                                        devices[i].pool, devices[i].device, str_or(devices[i].cdi_ids[0], ""));
+                len += (size_t)snprintf(op->devices + len, sizeof op->devices - len, "%s%s/%s/%s=%s",
+                                        i ? "," : "", devices[i].requests[0], devices[i].pool,
+                                        devices[i].device, str_or(devices[i].cdi_ids[0], ""));
 }
 
 void dra_op_unprepared(struct dra_op *op) {
@@ -311,7 +327,8 @@ void prepare(struct dra_op *op, const char *name, const char *uid) {
         kubelet_prepare(w.claims, op, "user", name, uid);
 }
 
-void kubelet_unprepare(struct claims *c, struct dra_op *op, const char *ns, const char *name, const char *uid) {
+void kubelet_unprepare(struct claims *c, struct dra_op *op, const char *ns, const char *name,
+                       const char *uid) {
         op->answer = PENDING;
         claims_unprepare(c, op, &(struct dra_claim){ ns, name, uid });
         assert_int_equal(op->answer, PENDING);
@@ -369,7 +386,8 @@ char *world_read(const char *path) {
 }
 
 char *world_cdi(const char *uid) {
-        _cleanup_(freep) char *path = xasprintf("%s/k8s.compute-domain.nvidia.com-claim_%s.yaml", w.cdi_root, uid);
+        _cleanup_(freep) char *path =
+                xasprintf("%s/k8s.compute-domain.nvidia.com-claim_%s.yaml", w.cdi_root, uid);
         return world_read(path);
 }
 
@@ -386,13 +404,16 @@ const struct checkpoint_claim *world_entry(struct claims *c, const char *uid) {
 void world_put_checkpoint(const char *claims_json) {
         struct err e;
         _cleanup_(freep) char *path = file_join(w.plugin_dir, "checkpoint.json");
-        _cleanup_(freep) char *zero = xasprintf("{\"checksum\":0,\"preparedClaims\":%s,\"nodeBootID\":\"" BOOT "\"}", claims_json);
-        _cleanup_(freep) char *text = xasprintf("{\"checksum\":1083090442,\"v1\":{},\"v2\":{\"checksum\":%lu%s}",
-                                                (unsigned long)checkpoint_checksum(str_from(zero)), zero + 13);
+        _cleanup_(freep) char *zero =
+                xasprintf("{\"checksum\":0,\"preparedClaims\":%s,\"nodeBootID\":\"" BOOT "\"}", claims_json);
+        _cleanup_(freep) char *text =
+                xasprintf("{\"checksum\":1083090442,\"v1\":{},\"v2\":{\"checksum\":%lu%s}",
+                          (unsigned long)checkpoint_checksum(str_from(zero)), zero + 13);
         assert_int_equal(file_replace(path, text, strlen(text), 0600, &e), 0);
 }
 
-void daemon_says(const char *domain, const char *claim_uid, const char *boot_id, bool ready, const char *status, int *lock_fd) {
+void daemon_says(const char *domain, const char *claim_uid, const char *boot_id, bool ready,
+                 const char *status, int *lock_fd) {
         _cleanup_(freep) char *dir = xasprintf("%s/domains/%s", w.plugin_dir, domain);
         struct imex_state s = { .index = 3, .ready = ready };
         struct err e;
@@ -530,7 +551,8 @@ int world_setup(void **state) {
         tree_put(w.driver_root, "usr/lib64/libnvidia-ml.so.1", "x");
         tree_put(w.driver_root, "usr/bin/nvidia-imex", "x");
         tree_put(w.driver_root, "usr/bin/nvidia-imex-ctl", "x");
-        tree_put(w.driver_root, "capabilities/fabric-imex-mgmt", "DeviceFileMinor: 512\nDeviceFileMode: 438\n");
+        tree_put(w.driver_root, "capabilities/fabric-imex-mgmt",
+                 "DeviceFileMinor: 512\nDeviceFileMode: 438\n");
         w.facts = (struct facts){ .known = true,
                                   .usable = true,
                                   .reason = "",

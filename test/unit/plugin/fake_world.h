@@ -1,5 +1,5 @@
-/* fake_world: everything around the claims' state machine: an API server with claims and domains, the kubelet's calls, a node's facts and
- * folders. Real are the files, the lock, inotify, and the loop. */
+/* fake_world: everything around the claims' state machine: an API server with claims and domains, the
+ * kubelet's calls, a node's facts and folders. Real are the files, the lock, inotify, and the loop. */
 #ifndef TEST_FAKE_WORLD_H
 #define TEST_FAKE_WORLD_H
 
@@ -42,16 +42,18 @@ extern struct world {
         const struct imex_mode *mode; /* of the plugin processes made from now on */
         const char *host_says;        /* the last answer of the host's IMEX */
         bool hurried, host_hurried, api_down, api_unknown;
-        bool old_cache;    /* lists from the API server's cache do not have the domains yet */
-        const char *api_refuses; /* what the API server says instead of an answer that it may yet give; NULL: nothing */
-        unsigned requests; /* to the API server so far */
-        char events[2000]; /* "Kind/name reason: message\n" */
+        bool old_cache;          /* lists from the API server's cache do not have the domains yet */
+        const char *api_refuses; /* what the API server says instead of an answer that it may yet give; NULL:
+                                    nothing */
+        unsigned requests;       /* to the API server so far */
+        char events[2000];       /* "Kind/name reason: message\n" */
         struct plugin_metrics metrics;
         int lock_fd; /* what daemon_ready() holds, -1: nothing */
 } w;
 
 int world_setup(void **state);
-/* The same, a plugin process, and the claims user/c1 (CLAIM_1) and user/c2 (CLAIM_2) for channel-0 in DOMAIN_A. */
+/* The same, a plugin process, and the claims user/c1 (CLAIM_1) and user/c2 (CLAIM_2) for channel-0 in
+ * DOMAIN_A. */
 int world_setup_claims(void **state);
 int world_teardown(void **state);
 /* Chooses w.mode as the program does. */
@@ -63,9 +65,10 @@ void world_start(const char *boot_id);
 int world_try(const char *boot_id, struct claims **ret, struct err *e);
 void world_stop(struct claims *c);
 
-/* Objects in the API server. `extra` goes into the claim's status.allocation.devices.config parameters behind domainID. */
-void api_claim(const char *ns, const char *name, const char *uid, const char *device, const char *config_kind, const char *domain,
-               const char *extra);
+/* Objects in the API server. `extra` goes into the claim's status.allocation.devices.config parameters behind
+ * domainID. */
+void api_claim(const char *ns, const char *name, const char *uid, const char *device, const char *config_kind,
+               const char *domain, const char *extra);
 /* The claim driver/daemon-claim (DAEMON_1) of DOMAIN_A with what its annotations say of the domain. */
 void api_daemon_claim_named(const char *domain_name, const char *domain_ns);
 void api_claim_json(const char *ns, const char *name, const char *json);
@@ -75,7 +78,8 @@ void api_remove_domain(const char *uid);
 /* Annotates a domain with the mode it was formed in; NULL: none. */
 void api_domain_mode(const char *uid, const char *mode);
 
-/* Runs the loop and the API server until nothing happens any more; world_wait() until the answer is there, or fails after 5 s. */
+/* Runs the loop and the API server until nothing happens any more; world_wait() until the answer is there, or
+ * fails after 5 s. */
 void world_turn(void);
 void world_wait(struct dra_op *op, enum answer want);
 
@@ -84,10 +88,12 @@ void kubelet_prepare(struct claims *c, struct dra_op *op, const char *ns, const 
 void prepare(struct dra_op *op, const char *name, const char *uid);
 /* FAILED without waiting, the message holds `part`, and nothing was recorded or written. */
 void refused_at_once(const char *name, const char *uid, const char *part);
-void kubelet_unprepare(struct claims *c, struct dra_op *op, const char *ns, const char *name, const char *uid);
+void kubelet_unprepare(struct claims *c, struct dra_op *op, const char *ns, const char *name,
+                       const char *uid);
 
 /* The daemon of a domain writes its state file; *lock_fd keeps it "alive". */
-void daemon_says(const char *domain, const char *claim_uid, const char *boot_id, bool ready, const char *status, int *lock_fd);
+void daemon_says(const char *domain, const char *claim_uid, const char *boot_id, bool ready,
+                 const char *status, int *lock_fd);
 /* Prepares DAEMON_1 for DOMAIN_A and lets it report READY; w.lock_fd keeps it alive. */
 void daemon_ready(void);
 

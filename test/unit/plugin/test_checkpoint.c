@@ -13,55 +13,73 @@ static const char empty[] =
         "{\"checksum\":1083090442,\"v1\":{},\"v2\":{\"checksum\":70045160,\"nodeBootID\":\"boot-1\"}}";
 
 /* uid-1 completed, uid-2 started */
-static const char full[] = "{\"checksum\":3945497490,\"v1\":{\"preparedClaims\":{\"uid-1\":{\"status\":{\"allocation\":{\"devices\":{"
-                           "\"results\":[{\"request\":\"channe"
-                           "l\",\"driver\":\"compute-domain.nvidia.com\",\"pool\":\"node1\",\"device\":\"channel-0\"}],\"config\":[{"
-                           "\"source\":\"FromClaim\",\"requests\""
-                           ":[\"channel\"],\"opaque\":{\"driver\":\"compute-domain.nvidia.com\",\"parameters\":{\"apiVersion\":\"resource."
-                           "nvidia.com/v1beta1\",\"ki"
-                           "nd\":\"ComputeDomainChannelConfig\",\"domainID\":\"cd-uid\",\"allocationMode\":\"Single\"}}}]}}},"
-                           "\"preparedDevices\":[{\"devices\":[{\"c"
-                           "hannel\":{\"info\":{\"id\":0},\"device\":{\"Requests\":[\"channel\"],\"PoolName\":\"node1\",\"DeviceName\":"
-                           "\"channel-0\",\"CDIDeviceIDs\":[\"k"
-                           "8s.compute-domain.nvidia.com/"
-                           "claim=uid-1-channel-0\"]}},\"daemon\":null}],\"configState\":{\"Type\":\"channel\",\"ComputeDomain\":\""
-                           "cd-uid\"}}]}}},\"v2\":{\"checksum\":609914250,\"preparedClaims\":{\"uid-1\":{\"checkpointState\":"
-                           "\"PrepareCompleted\",\"status\":{\"allo"
-                           "cation\":{\"devices\":{\"results\":[{\"request\":\"channel\",\"driver\":\"compute-domain.nvidia.com\",\"pool\":"
-                           "\"node1\",\"device\":\"channe"
-                           "l-0\"}],\"config\":[{\"source\":\"FromClaim\",\"requests\":[\"channel\"],\"opaque\":{\"driver\":\"compute-"
-                           "domain.nvidia.com\",\"parameters"
-                           "\":{\"apiVersion\":\"resource.nvidia.com/"
-                           "v1beta1\",\"kind\":\"ComputeDomainChannelConfig\",\"domainID\":\"cd-uid\",\"allocationMode\":\""
-                           "Single\"}}}]}}},\"preparedDevices\":[{\"devices\":[{\"channel\":{\"info\":{\"id\":0},\"device\":{\"Requests\":["
-                           "\"channel\"],\"PoolName\":\"n"
-                           "ode1\",\"DeviceName\":\"channel-0\",\"CDIDeviceIDs\":[\"k8s.compute-domain.nvidia.com/"
-                           "claim=uid-1-channel-0\"]}},\"daemon\":null}],"
-                           "\"configState\":{\"Type\":\"channel\",\"ComputeDomain\":\"cd-uid\"}}],\"name\":\"c\",\"namespace\":\"ns\"},"
-                           "\"uid-2\":{\"checkpointState\":\"Pre"
-                           "pareStarted\",\"status\":{},\"name\":\"d\",\"namespace\":\"ns\"}},\"nodeBootID\":\"boot-1\"}}";
+static const char full[] =
+        "{\"checksum\":3945497490,\"v1\":{\"preparedClaims\":{\"uid-1\":{\"status\":{\"allocation\":{"
+        "\"devices\":{"
+        "\"results\":[{\"request\":\"channe"
+        "l\",\"driver\":\"compute-domain.nvidia.com\",\"pool\":\"node1\",\"device\":\"channel-0\"}],"
+        "\"config\":[{"
+        "\"source\":\"FromClaim\",\"requests\""
+        ":[\"channel\"],\"opaque\":{\"driver\":\"compute-domain.nvidia.com\",\"parameters\":{\"apiVersion\":"
+        "\"resource."
+        "nvidia.com/v1beta1\",\"ki"
+        "nd\":\"ComputeDomainChannelConfig\",\"domainID\":\"cd-uid\",\"allocationMode\":\"Single\"}}}]}}},"
+        "\"preparedDevices\":[{\"devices\":[{\"c"
+        "hannel\":{\"info\":{\"id\":0},\"device\":{\"Requests\":[\"channel\"],\"PoolName\":\"node1\","
+        "\"DeviceName\":"
+        "\"channel-0\",\"CDIDeviceIDs\":[\"k"
+        "8s.compute-domain.nvidia.com/"
+        "claim=uid-1-channel-0\"]}},\"daemon\":null}],\"configState\":{\"Type\":\"channel\","
+        "\"ComputeDomain\":\""
+        "cd-uid\"}}]}}},\"v2\":{\"checksum\":609914250,\"preparedClaims\":{\"uid-1\":{\"checkpointState\":"
+        "\"PrepareCompleted\",\"status\":{\"allo"
+        "cation\":{\"devices\":{\"results\":[{\"request\":\"channel\",\"driver\":\"compute-domain.nvidia."
+        "com\",\"pool\":"
+        "\"node1\",\"device\":\"channe"
+        "l-0\"}],\"config\":[{\"source\":\"FromClaim\",\"requests\":[\"channel\"],\"opaque\":{\"driver\":"
+        "\"compute-"
+        "domain.nvidia.com\",\"parameters"
+        "\":{\"apiVersion\":\"resource.nvidia.com/"
+        "v1beta1\",\"kind\":\"ComputeDomainChannelConfig\",\"domainID\":\"cd-uid\",\"allocationMode\":\""
+        "Single\"}}}]}}},\"preparedDevices\":[{\"devices\":[{\"channel\":{\"info\":{\"id\":0},\"device\":{"
+        "\"Requests\":["
+        "\"channel\"],\"PoolName\":\"n"
+        "ode1\",\"DeviceName\":\"channel-0\",\"CDIDeviceIDs\":[\"k8s.compute-domain.nvidia.com/"
+        "claim=uid-1-channel-0\"]}},\"daemon\":null}],"
+        "\"configState\":{\"Type\":\"channel\",\"ComputeDomain\":\"cd-uid\"}}],\"name\":\"c\",\"namespace\":"
+        "\"ns\"},"
+        "\"uid-2\":{\"checkpointState\":\"Pre"
+        "pareStarted\",\"status\":{},\"name\":\"d\",\"namespace\":\"ns\"}},\"nodeBootID\":\"boot-1\"}}";
 
 /* 25.3: no v2 */
-static const char only_v1[] = "{\"checksum\":3945497490,\"v1\":{\"preparedClaims\":{\"uid-1\":{\"status\":{\"allocation\":{\"devices\":{"
-                              "\"results\":[{\"request\":\"channe"
-                              "l\",\"driver\":\"compute-domain.nvidia.com\",\"pool\":\"node1\",\"device\":\"channel-0\"}],\"config\":[{"
-                              "\"source\":\"FromClaim\",\"requests\""
-                              ":[\"channel\"],\"opaque\":{\"driver\":\"compute-domain.nvidia.com\",\"parameters\":{\"apiVersion\":"
-                              "\"resource.nvidia.com/v1beta1\",\"ki"
-                              "nd\":\"ComputeDomainChannelConfig\",\"domainID\":\"cd-uid\",\"allocationMode\":\"Single\"}}}]}}},"
-                              "\"preparedDevices\":[{\"devices\":[{\"c"
-                              "hannel\":{\"info\":{\"id\":0},\"device\":{\"Requests\":[\"channel\"],\"PoolName\":\"node1\",\"DeviceName\":"
-                              "\"channel-0\",\"CDIDeviceIDs\":[\"k"
-                              "8s.compute-domain.nvidia.com/"
-                              "claim=uid-1-channel-0\"]}},\"daemon\":null}],\"configState\":{\"Type\":\"channel\",\"ComputeDomain\":\""
-                              "cd-uid\"}}]}}}}";
+static const char only_v1[] =
+        "{\"checksum\":3945497490,\"v1\":{\"preparedClaims\":{\"uid-1\":{\"status\":{\"allocation\":{"
+        "\"devices\":{"
+        "\"results\":[{\"request\":\"channe"
+        "l\",\"driver\":\"compute-domain.nvidia.com\",\"pool\":\"node1\",\"device\":\"channel-0\"}],"
+        "\"config\":[{"
+        "\"source\":\"FromClaim\",\"requests\""
+        ":[\"channel\"],\"opaque\":{\"driver\":\"compute-domain.nvidia.com\",\"parameters\":{\"apiVersion\":"
+        "\"resource.nvidia.com/v1beta1\",\"ki"
+        "nd\":\"ComputeDomainChannelConfig\",\"domainID\":\"cd-uid\",\"allocationMode\":\"Single\"}}}]}}},"
+        "\"preparedDevices\":[{\"devices\":[{\"c"
+        "hannel\":{\"info\":{\"id\":0},\"device\":{\"Requests\":[\"channel\"],\"PoolName\":\"node1\","
+        "\"DeviceName\":"
+        "\"channel-0\",\"CDIDeviceIDs\":[\"k"
+        "8s.compute-domain.nvidia.com/"
+        "claim=uid-1-channel-0\"]}},\"daemon\":null}],\"configState\":{\"Type\":\"channel\","
+        "\"ComputeDomain\":\""
+        "cd-uid\"}}]}}}}";
 
 /* 25.3.0-rc2: other member names, no status */
-static const char rc2[] = "{\"checksum\":1729198935,\"v1\":{\"preparedClaims\":{\"uid-1\":[{\"devices\":[{\"channel\":{\"info\":{\"id\":0},"
+static const char rc2[] = "{\"checksum\":1729198935,\"v1\":{\"preparedClaims\":{\"uid-1\":[{\"devices\":[{"
+                          "\"channel\":{\"info\":{\"id\":0},"
                           "\"device\":{\"request_names"
-                          "\":[\"channel\"],\"pool_name\":\"node1\",\"device_name\":\"channel-0\",\"cdi_device_ids\":[\"k8s.compute-domain."
+                          "\":[\"channel\"],\"pool_name\":\"node1\",\"device_name\":\"channel-0\",\"cdi_"
+                          "device_ids\":[\"k8s.compute-domain."
                           "nvidia.com/claim=uid-1"
-                          "-channel-0\"]}},\"daemon\":null}],\"configState\":{\"Type\":\"channel\",\"ComputeDomain\":\"cd-uid\"}}]}}}";
+                          "-channel-0\"]}},\"daemon\":null}],\"configState\":{\"Type\":\"channel\","
+                          "\"ComputeDomain\":\"cd-uid\"}}]}}}";
 
 static struct err e;
 
@@ -91,7 +109,8 @@ static void golden_vector_loads_and_comes_out_the_same(void **state) {
         (void)state;
         struct checkpoint c = { 0 };
         assert_int_equal(checkpoint_decode(str_from(full), &c, &e), 0);
-        const struct checkpoint_claim *one = checkpoint_find(&c, "uid-1"), *two = checkpoint_find(&c, "uid-2");
+        const struct checkpoint_claim *one = checkpoint_find(&c, "uid-1"),
+                                      *two = checkpoint_find(&c, "uid-2");
         assert_int_equal(one->state, CHECKPOINT_COMPLETED);
         assert_string_equal(one->ns, "ns");
         assert_string_equal(one->name, "c");
@@ -100,7 +119,8 @@ static void golden_vector_loads_and_comes_out_the_same(void **state) {
         assert_string_equal(one->devices[0].pool, "node1");
         assert_string_equal(one->devices[0].domain, "cd-uid");
         assert_string_equal(one->devices[0].requests[0], "channel");
-        assert_string_equal(one->devices[0].cdi_ids[0], "k8s.compute-domain.nvidia.com/claim=uid-1-channel-0");
+        assert_string_equal(one->devices[0].cdi_ids[0],
+                            "k8s.compute-domain.nvidia.com/claim=uid-1-channel-0");
         assert_null(one->devices[0].cdi_ids[1]);
         assert_false(one->devices[0].is_daemon);
         assert_false(one->devices[0].admin);
@@ -115,10 +135,14 @@ static void our_own_entries_give_the_golden_vector(void **state) {
         struct checkpoint golden = { 0 }, c = { .boot_id = "boot-1" };
         assert_int_equal(checkpoint_decode(str_from(full), &golden, &e), 0);
         checkpoint_put(&c, "uid-2", "ns", "d", STR("{}"));
-        struct checkpoint_claim *one = checkpoint_put(&c, "uid-1", "ns", "c", checkpoint_find(&golden, "uid-1")->status);
+        struct checkpoint_claim *one =
+                checkpoint_put(&c, "uid-1", "ns", "c", checkpoint_find(&golden, "uid-1")->status);
         one->state = CHECKPOINT_COMPLETED;
-        const char *requests[] = { "channel", NULL }, *ids[] = { "k8s.compute-domain.nvidia.com/claim=uid-1-channel-0", NULL };
-        struct checkpoint_device d = { .name = "channel-0", .pool = "node1", .domain = "cd-uid", .requests = requests, .cdi_ids = ids };
+        const char *requests[] = { "channel", NULL },
+                   *ids[] = { "k8s.compute-domain.nvidia.com/claim=uid-1-channel-0", NULL };
+        struct checkpoint_device d = {
+                .name = "channel-0", .pool = "node1", .domain = "cd-uid", .requests = requests, .cdi_ids = ids
+        };
         checkpoint_set_devices(one, &d, 1);
         encodes_to(&c, full);
         checkpoint_done(&golden);
@@ -144,7 +168,8 @@ static void layout_of_25_3_0_rc2(void **state) {
         const struct checkpoint_claim *one = checkpoint_find(&c, "uid-1");
         assert_int_equal(one->state, CHECKPOINT_COMPLETED);
         assert_string_equal(one->devices[0].name, "channel-0");
-        assert_string_equal(one->devices[0].cdi_ids[0], "k8s.compute-domain.nvidia.com/claim=uid-1-channel-0");
+        assert_string_equal(one->devices[0].cdi_ids[0],
+                            "k8s.compute-domain.nvidia.com/claim=uid-1-channel-0");
         struct buf b = BUF_INIT(CHECKPOINT_MAX_BYTES);
         checkpoint_encode(&c, &b);
         assert_int_equal(checkpoint_decode((struct str){ b.p, b.n }, &again, &e), 0);
@@ -171,12 +196,14 @@ static int decode_tail(const char *tail, struct checkpoint *c) {
 
 static void members_of_other_versions_survive(void **state) {
         (void)state;
-        static const char tail[] =
-                ",\"preparedClaims\":{\"u\":{\"checkpointState\":\"PrepareStarted\",\"status\":{\"allocation\":{\"devices\":{"
-                "\"new\":[1.50,1e3,18446744073709551615,-0],\"x\":\"\\u003c\\u003e\\u0026\"}}},\"preparedDevices\":[{\"devices\":[{"
-                "\"channel\":"
-                "{\"device\":{\"DeviceName\":\"channel-0\",\"Metadata\":{\"a\":null}}},\"daemon\":null}],\"more\":true}]}},\"nodeBootID\":"
-                "\"b\"}";
+        static const char tail[] = ",\"preparedClaims\":{\"u\":{\"checkpointState\":\"PrepareStarted\","
+                                   "\"status\":{\"allocation\":{\"devices\":{"
+                                   "\"new\":[1.50,1e3,18446744073709551615,-0],\"x\":"
+                                   "\"\\u003c\\u003e\\u0026\"}}},\"preparedDevices\":[{\"devices\":[{"
+                                   "\"channel\":"
+                                   "{\"device\":{\"DeviceName\":\"channel-0\",\"Metadata\":{\"a\":null}}},"
+                                   "\"daemon\":null}],\"more\":true}]}},\"nodeBootID\":"
+                                   "\"b\"}";
         struct checkpoint c = { 0 };
         assert_int_equal(decode_tail(tail, &c), 0);
         _cleanup_(freep) char *want = with_tail(tail);
@@ -187,7 +214,8 @@ static void members_of_other_versions_survive(void **state) {
 static void aborted_entries_keep_their_time(void **state) {
         (void)state;
         struct checkpoint c = { 0 };
-        static const char tail[] = ",\"preparedClaims\":{\"u\":{\"checkpointState\":\"PrepareAborted\",\"status\":{},\"abortedAt\":\"2026-"
+        static const char tail[] = ",\"preparedClaims\":{\"u\":{\"checkpointState\":\"PrepareAborted\","
+                                   "\"status\":{},\"abortedAt\":\"2026-"
                                    "06-10T10:00:00Z\"}}}";
         assert_int_equal(decode_tail(tail, &c), 0);
         assert_int_equal(checkpoint_find(&c, "u")->state, CHECKPOINT_ABORTED);
@@ -200,12 +228,16 @@ static void aborted_entries_keep_their_time(void **state) {
 static void admin_access_comes_from_the_status(void **state) {
         (void)state;
         struct checkpoint c = { 0 };
-        assert_int_equal(decode_tail(",\"preparedClaims\":{\"u\":{\"checkpointState\":\"PrepareCompleted\",\"status\":{\"allocation\":{"
+        assert_int_equal(decode_tail(",\"preparedClaims\":{\"u\":{\"checkpointState\":\"PrepareCompleted\","
+                                     "\"status\":{\"allocation\":{"
                                      "\"devices\":{\"results\":["
-                                     "{\"request\":\"r\",\"driver\":\"gpu.nvidia.com\",\"pool\":\"n\",\"device\":\"channel-0\"},"
-                                     "{\"request\":\"r\",\"driver\":\"compute-domain.nvidia.com\",\"pool\":\"n\",\"device\":\"channel-0\","
+                                     "{\"request\":\"r\",\"driver\":\"gpu.nvidia.com\",\"pool\":\"n\","
+                                     "\"device\":\"channel-0\"},"
+                                     "{\"request\":\"r\",\"driver\":\"compute-domain.nvidia.com\",\"pool\":"
+                                     "\"n\",\"device\":\"channel-0\","
                                      "\"adminAccess\":true}]}}},"
-                                     "\"preparedDevices\":[{\"devices\":[{\"channel\":{\"device\":{\"DeviceName\":\"channel-0\"}},"
+                                     "\"preparedDevices\":[{\"devices\":[{\"channel\":{\"device\":{"
+                                     "\"DeviceName\":\"channel-0\"}},"
                                      "\"daemon\":null}]}]}}}",
                                      &c),
                          0);
@@ -245,24 +277,30 @@ static void every_changed_byte_is_corruption(void **state) {
 
 static void nonsense_is_corruption(void **state) {
         (void)state;
-        static const char *const bad[] = { "",
-                                           "null",
-                                           "[]",
-                                           "{}",
-                                           "{\"checksum\":0}",
-                                           "{\"checksum\":1083090442,\"v1\":[]}",
-                                           "\x01\x02",
-                                           "{\"checksum\":1083090442,\"v1\":{},\"v2\":{}}",
-                                           "{\"checksum\":1083090442,\"v1\":{},\"v2\":{\"nodeBootID\":\"b\",\"checksum\":1}}" };
+        static const char *const bad[] = {
+                "",
+                "null",
+                "[]",
+                "{}",
+                "{\"checksum\":0}",
+                "{\"checksum\":1083090442,\"v1\":[]}",
+                "\x01\x02",
+                "{\"checksum\":1083090442,\"v1\":{},\"v2\":{}}",
+                "{\"checksum\":1083090442,\"v1\":{},\"v2\":{\"nodeBootID\":\"b\",\"checksum\":1}}"
+        };
         struct checkpoint c = { 0 };
         for (size_t i = 0; i < ARRAY_LEN(bad); i++)
                 assert_int_equal(checkpoint_decode(str_from(bad[i]), &c, &e), -1);
-        assert_int_equal(decode_tail(",\"preparedClaims\":{\"u\":{\"checkpointState\":\"Nonsense\",\"status\":{}}}}", &c), -1);
+        assert_int_equal(
+                decode_tail(",\"preparedClaims\":{\"u\":{\"checkpointState\":\"Nonsense\",\"status\":{}}}}",
+                            &c),
+                -1);
         assert_non_null(strstr(e.msg, "Nonsense"));
         assert_int_equal(decode_tail(",\"preparedClaims\":{\"u\":7}}", &c), -1);
         assert_int_equal(decode_tail(",\"preparedClaims\":[]}", &c), -1);
         struct buf deep = BUF_INIT(1 << 16);
-        buf_adds(&deep, ",\"preparedClaims\":{\"u\":{\"checkpointState\":\"PrepareStarted\",\"status\":{\"a\":");
+        buf_adds(&deep,
+                 ",\"preparedClaims\":{\"u\":{\"checkpointState\":\"PrepareStarted\",\"status\":{\"a\":");
         for (int i = 0; i < 2000; i++)
                 buf_addc(&deep, '[');
         for (int i = 0; i < 2000; i++)

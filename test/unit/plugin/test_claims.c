@@ -1,4 +1,5 @@
-/* What the claims' state machine makes of claims that it prepares, lets wait and unprepares. Each test is named after what it must survive.
+/* What the claims' state machine makes of claims that it prepares, lets wait and unprepares. Each test is
+ * named after what it must survive.
  */
 #include "fake_world.h"
 
@@ -21,7 +22,8 @@ static void ready_channel_is_prepared_at_once(void **state) {
         assert_int_equal(op.answer, PREPARED);
         assert_string_equal(op.devices, "r/n0/channel-0=" CDI_1);
         _cleanup_(freep) char *cdi = world_cdi(CLAIM_1);
-        assert_non_null(strstr(cdi, "{\"path\":\"/dev/nvidia-caps-imex-channels/channel0\",\"hostPath\":\"/dev/nvidia-caps-imex-channels/"
+        assert_non_null(strstr(cdi, "{\"path\":\"/dev/nvidia-caps-imex-channels/channel0\",\"hostPath\":\"/"
+                                    "dev/nvidia-caps-imex-channels/"
                                     "channel0\",\"type\":\"c\","
                                     "\"major\":240,\"fileMode\":438}"));
         assert_true(world_recorded(CLAIM_1));
@@ -32,10 +34,12 @@ static void daemon_claim_brings_the_hosts_programs_and_the_domain_folder(void **
         (void)state;
         daemon_ready();
         _cleanup_(freep) char *cdi = world_cdi(DAEMON_1);
-        _cleanup_(freep) char *mount = xasprintf("{\"hostPath\":\"%s/domains/" DOMAIN_A
-                                                 "\",\"containerPath\":\"/imexd\",\"options\":[\"rw\",\"nosuid\",\"nodev\",\"bind\"]}",
-                                                 w.plugin_dir);
-        static const char capability[] = "{\"path\":\"/dev/nvidia-caps/nvidia-cap512\",\"hostPath\":\"/dev/nvidia-caps/nvidia-cap512\","
+        _cleanup_(freep) char *mount = xasprintf(
+                "{\"hostPath\":\"%s/domains/" DOMAIN_A
+                "\",\"containerPath\":\"/imexd\",\"options\":[\"rw\",\"nosuid\",\"nodev\",\"bind\"]}",
+                w.plugin_dir);
+        static const char capability[] = "{\"path\":\"/dev/nvidia-caps/nvidia-cap512\",\"hostPath\":\"/dev/"
+                                         "nvidia-caps/nvidia-cap512\","
                                          "\"type\":\"c\",\"major\":241,\"minor\":512,\"fileMode\":438}";
         static const char *const parts[] = {
                 "\"CLIQUE_ID=" CLIQUE "\"",
@@ -97,16 +101,20 @@ static void node_without_fabric_runs_the_pod_without_a_channel_and_says_so(void 
 static void devices_of_other_drivers_in_the_same_claim_are_not_ours(void **state) {
         (void)state;
         struct dra_op op = { 0 };
-        api_claim_json("user", "c1",
-                       "{\"metadata\":{\"name\":\"c1\",\"namespace\":\"user\",\"uid\":\"" CLAIM_1
-                       "\",\"resourceVersion\":\"1\"},\"status\":{\"allocation\":{\"devices\":{\"results\":["
-                       "{\"request\":\"gpu\",\"driver\":\"gpu.nvidia.com\",\"pool\":\"n0\",\"device\":\"gpu-0\"},"
-                       "{\"request\":\"r\",\"driver\":\"compute-domain.nvidia.com\",\"pool\":\"n0\",\"device\":\"channel-0\"}],"
-                       "\"config\":[{\"source\":\"FromClaim\",\"requests\":[\"gpu\"],\"opaque\":{\"driver\":\"gpu.nvidia.com\","
-                       "\"parameters\":{\"whatever\":1.5}}},"
-                       "{\"source\":\"FromClaim\",\"opaque\":{\"driver\":\"compute-domain.nvidia.com\",\"parameters\":{\"apiVersion\":"
-                       "\"resource.nvidia.com/v1beta1\","
-                       "\"kind\":\"" CHANNEL "\",\"domainID\":\"" DOMAIN_A "\"}}}]}}}}");
+        api_claim_json(
+                "user", "c1",
+                "{\"metadata\":{\"name\":\"c1\",\"namespace\":\"user\",\"uid\":\"" CLAIM_1
+                "\",\"resourceVersion\":\"1\"},\"status\":{\"allocation\":{\"devices\":{\"results\":["
+                "{\"request\":\"gpu\",\"driver\":\"gpu.nvidia.com\",\"pool\":\"n0\",\"device\":\"gpu-0\"},"
+                "{\"request\":\"r\",\"driver\":\"compute-domain.nvidia.com\",\"pool\":\"n0\",\"device\":"
+                "\"channel-0\"}],"
+                "\"config\":[{\"source\":\"FromClaim\",\"requests\":[\"gpu\"],\"opaque\":{\"driver\":\"gpu."
+                "nvidia.com\","
+                "\"parameters\":{\"whatever\":1.5}}},"
+                "{\"source\":\"FromClaim\",\"opaque\":{\"driver\":\"compute-domain.nvidia.com\","
+                "\"parameters\":{\"apiVersion\":"
+                "\"resource.nvidia.com/v1beta1\","
+                "\"kind\":\"" CHANNEL "\",\"domainID\":\"" DOMAIN_A "\"}}}]}}}}");
         daemon_ready();
         prepare(&op, "c1", CLAIM_1);
         world_wait(&op, PREPARED);
@@ -135,7 +143,8 @@ static void lost_cdi_file_of_a_prepared_claim_is_written_again(void **state) {
         daemon_ready();
         prepare(&op, "c1", CLAIM_1);
         world_wait(&op, PREPARED);
-        _cleanup_(freep) char *path = xasprintf("%s/k8s.compute-domain.nvidia.com-claim_" CLAIM_1 ".yaml", w.cdi_root);
+        _cleanup_(freep) char *path =
+                xasprintf("%s/k8s.compute-domain.nvidia.com-claim_" CLAIM_1 ".yaml", w.cdi_root);
         assert_int_equal(unlink(path), 0);
         /* Even now: what was granted is not taken back. */
         daemon_says(DOMAIN_A, DAEMON_1, BOOT, false, "WAITING_FOR_RECOVERY", &w.lock_fd);
@@ -162,7 +171,8 @@ static void deadline_without_a_daemon_says_that(void **state) {
         struct dra_op op = { .timeout_ms = 200 };
         prepare(&op, "c1", CLAIM_1);
         world_wait(&op, FAILED);
-        assert_string_equal(op.msg, "n0: the IMEX daemon of this ComputeDomain has not been started on this node yet");
+        assert_string_equal(
+                op.msg, "n0: the IMEX daemon of this ComputeDomain has not been started on this node yet");
 }
 
 static void deadline_with_the_api_server_away_says_that(void **state) {
@@ -229,8 +239,9 @@ static void fabric_registration_that_completes_late(void **state) {
         struct dra_op op = { 0 };
         struct facts good = w.facts;
         daemon_ready();
-        w.facts =
-                (struct facts){ .known = true, .reason = "FabricRegistering", .message = "GPU x: its fabric registration is in progress" };
+        w.facts = (struct facts){ .known = true,
+                                  .reason = "FabricRegistering",
+                                  .message = "GPU x: its fabric registration is in progress" };
         prepare(&op, "c1", CLAIM_1);
         world_turn();
         assert_int_equal(op.answer, PENDING);
@@ -271,13 +282,15 @@ static void kubelet_hangs_up(void **state) {
 static void daemon_claim_without_annotations_finds_its_domain(void **state) {
         (void)state;
         struct dra_op op = { 0 }, none = { 0 };
-        static const char json[] = "{\"metadata\":{\"name\":\"daemon-claim\",\"namespace\":\"driver\",\"uid\":\"" DAEMON_1
-                                   "\",\"resourceVersion\":\"1\"},\"status\":{\"allocation\":{"
-                                   "\"devices\":{\"results\":[{\"request\":\"daemon\",\"driver\":\"compute-domain.nvidia.com\",\"pool\":"
-                                   "\"n0\",\"device\":\"daemon-0\"}],"
-                                   "\"config\":[{\"source\":\"FromClaim\",\"opaque\":{\"driver\":\"compute-domain.nvidia.com\","
-                                   "\"parameters\":{\"apiVersion\":\"resource.nvidia.com/v1beta1\","
-                                   "\"kind\":\"" DAEMON "\",\"domainID\":\"" DOMAIN_A "\"}}}]}}}}";
+        static const char json[] =
+                "{\"metadata\":{\"name\":\"daemon-claim\",\"namespace\":\"driver\",\"uid\":\"" DAEMON_1
+                "\",\"resourceVersion\":\"1\"},\"status\":{\"allocation\":{"
+                "\"devices\":{\"results\":[{\"request\":\"daemon\",\"driver\":\"compute-domain.nvidia.com\","
+                "\"pool\":"
+                "\"n0\",\"device\":\"daemon-0\"}],"
+                "\"config\":[{\"source\":\"FromClaim\",\"opaque\":{\"driver\":\"compute-domain.nvidia.com\","
+                "\"parameters\":{\"apiVersion\":\"resource.nvidia.com/v1beta1\","
+                "\"kind\":\"" DAEMON "\",\"domainID\":\"" DOMAIN_A "\"}}}]}}}}";
         api_claim_json("driver", "daemon-claim", json);
         api_domain("user", "cd", DOMAIN_A, false);
         kubelet_prepare(w.claims, &op, "driver", "daemon-claim", DAEMON_1);
@@ -297,8 +310,9 @@ static void fabric_registration_that_never_completes_is_named_at_the_deadline(vo
         (void)state;
         struct dra_op op = { .timeout_ms = 200 };
         daemon_ready();
-        w.facts =
-                (struct facts){ .known = true, .reason = "FabricRegistering", .message = "GPU x: its fabric registration is in progress" };
+        w.facts = (struct facts){ .known = true,
+                                  .reason = "FabricRegistering",
+                                  .message = "GPU x: its fabric registration is in progress" };
         prepare(&op, "c1", CLAIM_1);
         world_wait(&op, FAILED);
         assert_string_equal(op.msg, "n0: GPU x: its fabric registration is in progress");
@@ -362,7 +376,8 @@ static void unprepare_of_the_unknown_succeeds(void **state) {
         }
 }
 
-/* A pod that was deleted by force: the next one of its DaemonSet is prepared before the kubelet unprepares the first. */
+/* A pod that was deleted by force: the next one of its DaemonSet is prepared before the kubelet unprepares
+ * the first. */
 static void folder_of_a_domain_stays_when_its_earlier_daemon_is_unprepared_late(void **state) {
         (void)state;
         static const char second[] = "d0000000-0000-4000-8000-000000000002";
@@ -386,7 +401,8 @@ static bool aborted(const char *uid) {
         return entry && entry->state == CHECKPOINT_ABORTED;
 }
 
-/* They only keep a late request of the kubelet from succeeding; entries without a time are of a version that wrote none. */
+/* They only keep a late request of the kubelet from succeeding; entries without a time are of a version that
+ * wrote none. */
 static void aborted_claims_are_forgotten_after_their_time(void **state) {
         (void)state;
         struct dra_op op = { 0 };
@@ -394,11 +410,12 @@ static void aborted_claims_are_forgotten_after_their_time(void **state) {
         char text[3][32];
         for (size_t i = 0; i < ARRAY_LEN(times); i++)
                 strftime(text[i], sizeof text[i], "%Y-%m-%dT%H:%M:%SZ", gmtime(&times[i]));
-        _cleanup_(freep) char *json = xasprintf("{\"fresh\":{\"checkpointState\":\"PrepareAborted\",\"status\":{},\"abortedAt\":\"%s\"},"
-                                                "\"old\":{\"checkpointState\":\"PrepareAborted\",\"status\":{},\"abortedAt\":\"%s\"},"
-                                                "\"timeless\":{\"checkpointState\":\"PrepareAborted\",\"status\":{}},"
-                                                "\"unborn\":{\"checkpointState\":\"PrepareAborted\",\"status\":{},\"abortedAt\":\"%s\"}}",
-                                                text[0], text[1], text[2]);
+        _cleanup_(freep) char *json = xasprintf(
+                "{\"fresh\":{\"checkpointState\":\"PrepareAborted\",\"status\":{},\"abortedAt\":\"%s\"},"
+                "\"old\":{\"checkpointState\":\"PrepareAborted\",\"status\":{},\"abortedAt\":\"%s\"},"
+                "\"timeless\":{\"checkpointState\":\"PrepareAborted\",\"status\":{}},"
+                "\"unborn\":{\"checkpointState\":\"PrepareAborted\",\"status\":{},\"abortedAt\":\"%s\"}}",
+                text[0], text[1], text[2]);
         world_put_checkpoint(json);
         kubelet_unprepare(w.claims, &op, "user", "x", CLAIM_2); /* any operation */
         world_wait(&op, UNPREPARED);
@@ -414,13 +431,17 @@ static void unprepare_of_a_recorded_claim_that_makes_no_sense(void **state) {
         (void)state;
         struct dra_op one = { 0 }, two = { 0 };
         world_put_checkpoint(
-                "{\"" CLAIM_1 "\":{\"checkpointState\":\"PrepareCompleted\",\"status\":{},\"preparedDevices\":[{\"devices\":[{"
+                "{\"" CLAIM_1 "\":{\"checkpointState\":\"PrepareCompleted\",\"status\":{},"
+                "\"preparedDevices\":[{\"devices\":[{"
                 "\"channel\":null,\"daemon\":{\"device\":"
-                "{\"DeviceName\":\"daemon-0\"}}}],\"configState\":{\"Type\":\"daemon\",\"ComputeDomain\":\"../../"
+                "{\"DeviceName\":\"daemon-0\"}}}],\"configState\":{\"Type\":\"daemon\",\"ComputeDomain\":\".."
+                "/../"
                 "x\"}}],\"name\":\"c1\",\"namespace\":\"user\"},"
-                "\"" CLAIM_2 "\":{\"checkpointState\":\"PrepareStarted\",\"status\":{\"allocation\":{\"devices\":{\"results\":[{"
+                "\"" CLAIM_2 "\":{\"checkpointState\":\"PrepareStarted\",\"status\":{\"allocation\":{"
+                "\"devices\":{\"results\":[{"
                 "\"request\":\"r\",\"driver\":"
-                "\"compute-domain.nvidia.com\",\"pool\":\"n0\",\"device\":\"daemon-0\"}],\"config\":[{\"source\":\"FromClaim\","
+                "\"compute-domain.nvidia.com\",\"pool\":\"n0\",\"device\":\"daemon-0\"}],\"config\":[{"
+                "\"source\":\"FromClaim\","
                 "\"opaque\":{\"driver\":\"compute-domain.nvidia.com\","
                 "\"parameters\":{\"kind\":\"Nonsense\",\"domainID\":\"../x\",\"more\":[]}}}]}}}}}");
         kubelet_unprepare(w.claims, &one, "user", "c1", CLAIM_1);

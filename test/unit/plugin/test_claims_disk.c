@@ -60,9 +60,11 @@ static void a_ready_channel_costs_three_durable_writes_and_two_requests(void **s
         world_turn();
         assert_int_equal(op.answer, PREPARED);
         moved(in, &names);
-        assert_string_equal(buf_str(&names), "checkpoint.json\nk8s.compute-domain.nvidia.com-claim_" CLAIM_1 ".yaml\ncheckpoint.json\n");
+        assert_string_equal(buf_str(&names), "checkpoint.json\nk8s.compute-domain.nvidia.com-claim_" CLAIM_1
+                                             ".yaml\ncheckpoint.json\n");
         faults_off();
-        assert_int_equal(faults_calls(), 6);        /* durability is not traded for speed: each file and its folder */
+        assert_int_equal(faults_calls(),
+                         6); /* durability is not traded for speed: each file and its folder */
         assert_int_equal(w.requests - requests, 2); /* the claim, and the domains of its namespace */
         buf_done(&names);
         close(in);

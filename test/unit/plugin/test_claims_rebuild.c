@@ -1,4 +1,5 @@
-/* A checkpoint that is damaged, or gone: whatever fails on the way to a whole one, and whenever the plugin is killed, no claim is lost. */
+/* A checkpoint that is damaged, or gone: whatever fails on the way to a whole one, and whenever the plugin is
+ * killed, no claim is lost. */
 #include "fake_world.h"
 
 #include <signal.h>
@@ -93,7 +94,8 @@ static void nothing_is_lost(void) {
 static bool kept(struct stat *ret) {
         char name[300] = "";
         const char *at = strstr(w.events, "it is kept as ");
-        return at && sscanf(at, "it is kept as %299s", name) == 1 && strstr(name, "checkpoint.json.corrupt-") && lstat(name, ret) == 0;
+        return at && sscanf(at, "it is kept as %299s", name) == 1 &&
+               strstr(name, "checkpoint.json.corrupt-") && lstat(name, ret) == 0;
 }
 
 static void what_cannot_be_a_checkpoint_is_kept_and_rebuilt(void **state) {
@@ -123,7 +125,8 @@ static void checkpoint_that_was_removed_is_rebuilt(void **state) {
 /* Nobody would ever unprepare those. */
 static void files_of_nobody_knows_when_make_no_claim_when_there_is_no_checkpoint(void **state) {
         struct err e;
-        _cleanup_(freep) char *path = xasprintf("%s/k8s.compute-domain.nvidia.com-claim_" CLAIM_2 ".yaml", w.cdi_root);
+        _cleanup_(freep) char *path =
+                xasprintf("%s/k8s.compute-domain.nvidia.com-claim_" CLAIM_2 ".yaml", w.cdi_root);
         static const char text[] = "devices: [{name: " CLAIM_2 "-channel-0}]\n";
         assert_int_equal(file_replace(path, text, strlen(text), 0600, &e), 0);
         is_removed();
@@ -173,7 +176,9 @@ static void nothing_is_lost_then_again(void *u, const char *call, bool worked) {
 static void each_call_fails(void (*how)(void)) {
         damage = how;
         damage();
-        assert_in_range(faults_each(&(struct faults){ .op = start, .check = nothing_is_lost_then_again, .survives = "*" }), 20, 200);
+        assert_in_range(faults_each(&(struct faults){
+                                .op = start, .check = nothing_is_lost_then_again, .survives = "*" }),
+                        20, 200);
 }
 
 static void each_call_of_a_start_on_garbage_fails(void **state) {
@@ -258,7 +263,8 @@ static void full_disk_loses_no_claim(void **state) {
         nothing_is_lost();
 }
 
-/* The disk's own error is nothing to rebuild after: the file may be whole. It must reach somebody who can see to the disk. */
+/* The disk's own error is nothing to rebuild after: the file may be whole. It must reach somebody who can see
+ * to the disk. */
 static void disk_that_cannot_be_read_is_told_with_the_remedy(void **state) {
         struct claims *c;
         struct err e;

@@ -22,7 +22,8 @@ static void wrong_kind(void **state) {
 
 static void bad_domain_ids(void **state) {
         (void)state;
-        static const char *const bad[] = { "", "../../etc", "x", DOMAIN_A "/..", "aaaaaaaa-0000-4000-8000-00000000000" };
+        static const char *const bad[] = { "", "../../etc", "x", DOMAIN_A "/..",
+                                           "aaaaaaaa-0000-4000-8000-00000000000" };
         for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
                 api_claim("user", "c1", CLAIM_1, "channel-0", CHANNEL, bad[i], "");
                 refused_at_once("c1", CLAIM_1, "domainID");
@@ -147,22 +148,28 @@ static void domain_names_in_annotations_that_are_no_names(void **state) {
 /* Two configurations, one good and one bad, in both orders: nothing is applied. */
 static void one_bad_configuration_spoils_the_claim_whatever_the_order(void **state) {
         (void)state;
-        static const char good[] = "{\"apiVersion\":\"resource.nvidia.com/v1beta1\",\"kind\":\"" DAEMON "\",\"domainID\":\"" DOMAIN_A "\"}";
-        static const char bad[] = "{\"apiVersion\":\"resource.nvidia.com/v1beta1\",\"kind\":\"" CHANNEL "\",\"domainID\":\"x\"}";
+        static const char good[] = "{\"apiVersion\":\"resource.nvidia.com/v1beta1\",\"kind\":\"" DAEMON
+                                   "\",\"domainID\":\"" DOMAIN_A "\"}";
+        static const char bad[] = "{\"apiVersion\":\"resource.nvidia.com/v1beta1\",\"kind\":\"" CHANNEL
+                                  "\",\"domainID\":\"x\"}";
         _cleanup_(freep) char *dir = xasprintf("%s/domains/" DOMAIN_A, w.plugin_dir);
         for (int order = 0; order < 2; order++) {
                 struct dra_op op = { 0 };
                 _cleanup_(freep) char *json = xasprintf(
                         "{\"metadata\":{\"name\":\"c1\",\"namespace\":\"driver\",\"uid\":\"" CLAIM_1
                         "\",\"resourceVersion\":\"1\"},\"status\":{\"allocation\":{\"devices\":{\"results\":["
-                        "{\"request\":\"%s\",\"driver\":\"compute-domain.nvidia.com\",\"pool\":\"n0\",\"device\":\"%s\"},"
-                        "{\"request\":\"%s\",\"driver\":\"compute-domain.nvidia.com\",\"pool\":\"n0\",\"device\":\"%s\"}],\"config\":["
-                        "{\"source\":\"FromClaim\",\"requests\":[\"d\"],\"opaque\":{\"driver\":\"compute-domain.nvidia.com\","
+                        "{\"request\":\"%s\",\"driver\":\"compute-domain.nvidia.com\",\"pool\":\"n0\","
+                        "\"device\":\"%s\"},"
+                        "{\"request\":\"%s\",\"driver\":\"compute-domain.nvidia.com\",\"pool\":\"n0\","
+                        "\"device\":\"%s\"}],\"config\":["
+                        "{\"source\":\"FromClaim\",\"requests\":[\"d\"],\"opaque\":{\"driver\":\"compute-"
+                        "domain.nvidia.com\","
                         "\"parameters\":%s}},"
-                        "{\"source\":\"FromClaim\",\"requests\":[\"c\"],\"opaque\":{\"driver\":\"compute-domain.nvidia.com\","
+                        "{\"source\":\"FromClaim\",\"requests\":[\"c\"],\"opaque\":{\"driver\":\"compute-"
+                        "domain.nvidia.com\","
                         "\"parameters\":%s}}]}}}}",
-                        order ? "d" : "c", order ? "daemon-0" : "channel-0", order ? "c" : "d", order ? "channel-0" : "daemon-0", good,
-                        bad);
+                        order ? "d" : "c", order ? "daemon-0" : "channel-0", order ? "c" : "d",
+                        order ? "channel-0" : "daemon-0", good, bad);
                 api_claim_json("driver", "c1", json);
                 kubelet_prepare(w.claims, &op, "driver", "c1", CLAIM_1);
                 world_turn();

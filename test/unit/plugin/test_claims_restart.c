@@ -67,7 +67,8 @@ static void corrupt_checkpoint_is_set_aside_and_rebuilt_from_cdi_files(void **st
         assert_string_equal(entry->devices[0].domain, DOMAIN_A);
         assert_true(world_entry(w.claims, DAEMON_1)->devices[0].is_daemon);
         assert_true(world_recorded(CLAIM_1));
-        /* The channel is still taken, the daemon still counts, and the claim can be answered again and be unprepared. */
+        /* The channel is still taken, the daemon still counts, and the claim can be answered again and be
+         * unprepared. */
         prepare(&other, "c2", CLAIM_2);
         world_turn();
         assert_int_equal(other.answer, PENDING);
@@ -133,7 +134,8 @@ static void checkpoint_with_one_wrong_character_loses_no_claim(void **state) {
         assert_int_equal(noticed, tried);
 }
 
-/* The layout of 25.3, which knew no boot id: an upgrade within one boot keeps what runs, and from then on the id is there. */
+/* The layout of 25.3, which knew no boot id: an upgrade within one boot keeps what runs, and from then on the
+ * id is there. */
 static void checkpoint_without_a_boot_id_is_of_this_boot(void **state) {
         (void)state;
         struct dra_op gone = { 0 };
@@ -173,13 +175,16 @@ static void orphan_files_are_swept_at_the_start(void **state) {
         (void)state;
         struct err e;
         world_stop(w.claims);
-        _cleanup_(freep) char *ours = xasprintf("%s/k8s.compute-domain.nvidia.com-claim_" CLAIM_2 ".yaml", w.cdi_root);
-        _cleanup_(freep) char *base = xasprintf("%s/k8s.compute-domain.nvidia.com-device_base.yaml", w.cdi_root);
+        _cleanup_(freep) char *ours =
+                xasprintf("%s/k8s.compute-domain.nvidia.com-claim_" CLAIM_2 ".yaml", w.cdi_root);
+        _cleanup_(freep) char *base =
+                xasprintf("%s/k8s.compute-domain.nvidia.com-device_base.yaml", w.cdi_root);
         assert_int_equal(file_mkdirs(w.cdi_root, 0755, &e), 0);
         assert_int_equal(file_replace(ours, "x", 1, 0600, &e), 0);
         assert_int_equal(file_replace(base, "x", 1, 0600, &e), 0);
         _cleanup_(freep) char *half = xasprintf("%s/.checkpoint.json.tmp.7.1", w.plugin_dir);
-        _cleanup_(freep) char *half_cdi = xasprintf("%s/.k8s.compute-domain.nvidia.com-claim_" CLAIM_2 ".yaml.tmp.7.2", w.cdi_root);
+        _cleanup_(freep) char *half_cdi =
+                xasprintf("%s/.k8s.compute-domain.nvidia.com-claim_" CLAIM_2 ".yaml.tmp.7.2", w.cdi_root);
         assert_int_equal(file_replace(half, "x", 1, 0600, &e), 0);
         assert_int_equal(file_replace(half_cdi, "x", 1, 0600, &e), 0);
         world_start(BOOT);

@@ -49,9 +49,11 @@ static void admin_access_does_not_take_the_channel(void **state) {
         api_claim_json("user", "c1",
                        "{\"metadata\":{\"name\":\"c1\",\"namespace\":\"user\",\"uid\":\"" CLAIM_1
                        "\",\"resourceVersion\":\"1\"},\"status\":{\"allocation\":{\"devices\":{\"results\":["
-                       "{\"request\":\"r\",\"driver\":\"compute-domain.nvidia.com\",\"pool\":\"n0\",\"device\":\"channel-0\","
+                       "{\"request\":\"r\",\"driver\":\"compute-domain.nvidia.com\",\"pool\":\"n0\","
+                       "\"device\":\"channel-0\","
                        "\"adminAccess\":true}],"
-                       "\"config\":[{\"source\":\"FromClaim\",\"opaque\":{\"driver\":\"compute-domain.nvidia.com\",\"parameters\":{"
+                       "\"config\":[{\"source\":\"FromClaim\",\"opaque\":{\"driver\":\"compute-domain.nvidia."
+                       "com\",\"parameters\":{"
                        "\"apiVersion\":\"resource.nvidia.com/v1beta1\","
                        "\"kind\":\"" CHANNEL "\",\"domainID\":\"" DOMAIN_A "\"}}}]}}}}");
         daemon_ready();

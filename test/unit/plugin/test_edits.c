@@ -63,7 +63,8 @@ static void programs_go_to_usr_bin_wherever_the_driver_has_them(void **state) {
         assert_string_equal(mount_at(&ed, "/imexd")->host_path, "/d");
         assert_string_equal(mount_at(&ed, "/imexd")->options[0], "rw");
         assert_string_equal(mount_at(&ed, "/usr/bin/nvidia-imex")->host_path, "/host/usr/bin/nvidia-imex");
-        assert_string_equal(mount_at(&ed, "/usr/bin/nvidia-imex-ctl")->host_path, "/host/opt/bin/nvidia-imex-ctl");
+        assert_string_equal(mount_at(&ed, "/usr/bin/nvidia-imex-ctl")->host_path,
+                            "/host/opt/bin/nvidia-imex-ctl");
         assert_string_equal(mount_at(&ed, "/usr/lib64/libnvidia-ml.so.1")->options[0], "ro");
         assert_string_equal(ed.env[0], "CLIQUE_ID=c.1");
         assert_string_equal(ed.env[5], "LD_LIBRARY_PATH=/usr/lib64");
@@ -88,7 +89,8 @@ static void node_without_fabric_needs_nothing_of_the_driver(void **state) {
 static void what_is_missing_is_named(void **state) {
         (void)state;
         struct cdi_edits ed;
-        _cleanup_(freep) char *imex = file_join(root, "usr/bin/nvidia-imex"), *cap = file_join(root, "capabilities/fabric-imex-mgmt");
+        _cleanup_(freep) char *imex = file_join(root, "usr/bin/nvidia-imex"),
+                              *cap = file_join(root, "capabilities/fabric-imex-mgmt");
         assert_int_equal(unlink(cap), 0);
         assert_int_equal(edits_for_daemon(arena, &d, &ed, &e), -1);
         assert_int_equal(e.kind, ERR_NOT_FOUND);
@@ -111,7 +113,8 @@ static void device(const char *path, unsigned minor_number) {
 
 static void devices_of_the_driver_and_no_others(void **state) {
         (void)state;
-        static const char *const want[] = { "/dev/nvidia-caps-imex-channels/channel3", "/dev/nvidia-caps/nvidia-cap5", "/dev/nvidia0",
+        static const char *const want[] = { "/dev/nvidia-caps-imex-channels/channel3",
+                                            "/dev/nvidia-caps/nvidia-cap5", "/dev/nvidia0",
                                             "/dev/nvidiactl" };
         struct cdi_edits ed;
         umask(0);

@@ -22,7 +22,8 @@ static int fresh(void **state) {
         gpu = (struct nvml_gpu){ "NVIDIA GB200", "GPU-a", 0, 3, 0, 2, CLUSTER };
         nvml = (struct nvml_facts){ .driver_version = "580.95.05", .gpus = &gpu, .n_gpus = 1 };
         err_set(&major_error, ERR_NOT_FOUND, 0, "there is no character device 'nvidia-caps-imex-channels'");
-        err_set(&nvml_error, ERR_NOT_FOUND, 0, "'libnvidia-ml.so.1' is not in driver root '/run/nvidia/driver'");
+        err_set(&nvml_error, ERR_NOT_FOUND, 0,
+                "'libnvidia-ml.so.1' is not in driver root '/run/nvidia/driver'");
         in = (struct facts_input){ .nvml = &nvml,
                                    .nvml_error = &nvml_error,
                                    .channel_major = 240,
@@ -119,9 +120,11 @@ static void driver_that_is_missing_is_a_fact_and_it_is_found_when_it_comes(void 
         static const char text[] = "Character devices:\n240 nvidia-caps-imex-channels\n";
         tree_put(dir, "devices", text);
         uv_loop_init(&loop);
-        seen.s = facts_sampler_new(
-                &loop, &(struct facts_options){
-                               .root = { dir, dir }, .proc_devices = devices, .strict = true, .changed = on_changed, .u = &seen });
+        seen.s = facts_sampler_new(&loop, &(struct facts_options){ .root = { dir, dir },
+                                                                   .proc_devices = devices,
+                                                                   .strict = true,
+                                                                   .changed = on_changed,
+                                                                   .u = &seen });
         assert_false(facts_get(seen.s)->known);
         while (!seen.changes)
                 uv_run(&loop, UV_RUN_ONCE);
@@ -157,9 +160,11 @@ static void garbage_in_proc_devices_is_named(void **state) {
                                                "\xff\xfe\x01" };
         _cleanup_(freep) char *devices = file_join(dir, "devices");
         uv_loop_init(&loop);
-        struct facts_sampler *s = facts_sampler_new(
-                &loop,
-                &(struct facts_options){ .root = { dir, dir }, .proc_devices = devices, .changed = on_changed, .u = &(struct seen){ 0 } });
+        struct facts_sampler *s =
+                facts_sampler_new(&loop, &(struct facts_options){ .root = { dir, dir },
+                                                                  .proc_devices = devices,
+                                                                  .changed = on_changed,
+                                                                  .u = &(struct seen){ 0 } });
         for (size_t i = 0; i < ARRAY_LEN(garbage); i++) {
                 tree_put(dir, "devices", garbage[i]);
                 assert_int_equal(facts_major(s, PROC_MAJOR_IMEX_CHANNELS, &major, &e), -1);

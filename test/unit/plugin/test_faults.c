@@ -1,4 +1,5 @@
-/* Each call on the way to a prepared claim fails once: nothing leaks, the files are whole, and the next try finds its way. */
+/* Each call on the way to a prepared claim fails once: nothing leaks, the files are whole, and the next try
+ * finds its way. */
 #include "fake_world.h"
 
 #include <string.h>
@@ -50,9 +51,11 @@ static void journal_is_the_old_or_the_new_one_and_never_set_aside(void **state) 
         checkpoint_put(&j.table, CLAIM_2, "user", "c2", STR("{}"));
         assert_int_equal(journal_write(&j, &e), 0);
         journal_done(&j);
-        const struct faults f = {
-                .op = journal_round, .check = journal_is_whole, .names = w.plugin_dir, .dir = w.plugin_dir, .survives = "unlink "
-        };
+        const struct faults f = { .op = journal_round,
+                                  .check = journal_is_whole,
+                                  .names = w.plugin_dir,
+                                  .dir = w.plugin_dir,
+                                  .survives = "unlink " };
         assert_in_range(faults_each(&f), 12, 40);
 }
 
@@ -60,7 +63,9 @@ static const char *const env[] = { "A=b", NULL };
 
 static int write_cdi(void *u, struct err *e) {
         const struct cdi_device device = { .name = "d", .edits = { .env = env } };
-        return cdi_write(w.cdi_root, CLAIM_1, &(struct cdi_spec){ .kind = "x.example.com/claim", .devices = &device, .n_devices = 1 }, e);
+        return cdi_write(
+                w.cdi_root, CLAIM_1,
+                &(struct cdi_spec){ .kind = "x.example.com/claim", .devices = &device, .n_devices = 1 }, e);
 }
 
 static void cdi_is_whole(void *u, const char *call, bool worked) {
@@ -70,7 +75,11 @@ static void cdi_is_whole(void *u, const char *call, bool worked) {
 }
 
 static void cdi_file_is_the_old_or_the_new_one(void **state) {
-        const struct faults f = { .op = write_cdi, .check = cdi_is_whole, .names = "/tmp", .dir = w.cdi_root, .survives = "unlink " };
+        const struct faults f = { .op = write_cdi,
+                                  .check = cdi_is_whole,
+                                  .names = "/tmp",
+                                  .dir = w.cdi_root,
+                                  .survives = "unlink " };
         assert_in_range(faults_each(&f), 8, 40);
 }
 
@@ -79,7 +88,8 @@ static int prepare_dir(void *u, struct err *e) {
 }
 
 static void domain_folder_that_cannot_be_prepared_is_named(void **state) {
-        assert_in_range(faults_each(&(struct faults){ .op = prepare_dir, .names = "/tmp" }), 4, 20); /* mkdir, stat, chmod, unlink */
+        assert_in_range(faults_each(&(struct faults){ .op = prepare_dir, .names = "/tmp" }), 4,
+                        20); /* mkdir, stat, chmod, unlink */
 }
 
 static int remove_dir(void *u, struct err *e) {
@@ -93,7 +103,9 @@ static void with_a_file_again(void *u, const char *call, bool worked) {
 
 static void domain_folder_that_cannot_be_removed_is_named(void **state) {
         with_a_file_again(NULL, "", true);
-        assert_in_range(faults_each(&(struct faults){ .op = remove_dir, .check = with_a_file_again, .names = UNUSED_DOMAIN }), 3, 20);
+        assert_in_range(faults_each(&(struct faults){
+                                .op = remove_dir, .check = with_a_file_again, .names = UNUSED_DOMAIN }),
+                        3, 20);
 }
 
 static void on_lock(void *u, const struct err *e) {
@@ -121,7 +133,8 @@ static int lock_round(void *u, struct err *e) {
 }
 
 static void lock_that_fails_at_once_is_waited_for(void **state) {
-        /* What cannot be had without waiting is waited for; what cannot be given back goes with the descriptor. */
+        /* What cannot be had without waiting is waited for; what cannot be given back goes with the
+         * descriptor. */
         const struct faults f = { .op = lock_round, .names = "pu.lock", .survives = "flock " };
         assert_in_range(faults_each(&f), 3, 20);
 }
@@ -162,7 +175,8 @@ static void checkpoint_is_whole(void) {
         struct checkpoint c = { 0 };
         struct err e;
         assert_int_equal(checkpoint_decode(str_from(text), &c, &e), 0);
-        assert_int_equal(HASH_COUNT(c.claims), HASH_COUNT(w.claims->journal.table.claims)); /* and memory agrees with it */
+        assert_int_equal(HASH_COUNT(c.claims),
+                         HASH_COUNT(w.claims->journal.table.claims)); /* and memory agrees with it */
         checkpoint_done(&c);
 }
 
@@ -186,7 +200,8 @@ static void is_gone(void) {
         assert_null(world_entry(w.claims, claim.uid));
         assert_false(has_cdi());
         assert_false(world_recorded(claim.uid));
-        /* Of a file that could not be read a person hears, but never of one that was damaged, nor the pod of anything. */
+        /* Of a file that could not be read a person hears, but never of one that was damaged, nor the pod of
+         * anything. */
         assert_null(strstr(w.events, "CheckpointCorrupt"));
         assert_null(strstr(w.events, "CheckpointMissing"));
         assert_null(strstr(w.events, "Pod/"));
@@ -202,10 +217,13 @@ static void after_unprepare(void *u, const char *call, bool worked) {
         is_prepared();
 }
 
-/* Much is tried again at once: the lock is waited for, and a state that could not be read is read again. What counts is what is left. */
+/* Much is tried again at once: the lock is waited for, and a state that could not be read is read again. What
+ * counts is what is left. */
 static void each_call_of_a_claim(const char *ns, const char *name, const char *uid, unsigned least) {
         const struct faults preparing = { .op = prepare_claim, .check = after_prepare, .survives = "*" };
-        const struct faults unpreparing = { .op = unprepare_claim, .check = after_unprepare, .survives = "*" };
+        const struct faults unpreparing = { .op = unprepare_claim,
+                                            .check = after_unprepare,
+                                            .survives = "*" };
         claim.ns = ns;
         claim.name = name;
         claim.uid = uid;

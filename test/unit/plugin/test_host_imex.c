@@ -1,4 +1,5 @@
-/* How the host's own nvidia-imex is asked, and what its answers come down to. A shell program plays nvidia-imex-ctl. */
+/* How the host's own nvidia-imex is asked, and what its answers come down to. A shell program plays
+ * nvidia-imex-ctl. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,15 +18,19 @@
 
 /* ---- what answers come down to ---- */
 
-#define NODE(id, status, ready, to)                                                                                                        \
-        "\"" #id "\":{\"status\":\"" status "\",\"host\":\"10.0.0." #id "\",\"hostName\":\"n" #id "\",\"version\":\"" ready                \
-        "\",\"connections\":{\"0\":{\"status\":\"" to "\"}}}"
-#define UP "{\"nodes\":{" NODE(0, "READY", "580.1", "CONNECTED") "," NODE(1, "READY", "580.2", "CONNECTED") "},\"status\":\"UP\"}"
-#define DEGRADED                                                                                                                           \
-        "{\"nodes\":{" NODE(0, "READY", "580.1", "CONNECTED") "," NODE(1, "UNAVAILABLE", "", "INVALID") "},\"status\":\"DEGRADED\"}"
-#define UNCONNECTED                                                                                                                        \
-        "{\"nodes\":{" NODE(0, "READY", "580.1", "NEVER_CONNECTED") "," NODE(1, "READY", "580.1", "CONNECTED") "},\"status\":"             \
-                                                                                                               "\"DEGRADED\"}"
+#define NODE(id, status, ready, to)                                                                          \
+        "\"" #id "\":{\"status\":\"" status "\",\"host\":\"10.0.0." #id "\",\"hostName\":\"n" #id            \
+        "\",\"version\":\"" ready "\",\"connections\":{\"0\":{\"status\":\"" to "\"}}}"
+#define UP                                                                                                   \
+        "{\"nodes\":{" NODE(0, "READY", "580.1", "CONNECTED") "," NODE(1, "READY", "580.2",                  \
+                                                                       "CONNECTED") "},\"status\":\"UP\"}"
+#define DEGRADED                                                                                             \
+        "{\"nodes\":{" NODE(0, "READY", "580.1", "CONNECTED") "," NODE(                                      \
+                1, "UNAVAILABLE", "", "INVALID") "},\"status\":\"DEGRADED\"}"
+#define UNCONNECTED                                                                                          \
+        "{\"nodes\":{" NODE(0, "READY", "580.1", "NEVER_CONNECTED") "," NODE(1, "READY", "580.1",            \
+                                                                             "CONNECTED") "},\"status\":"    \
+                                                                                          "\"DEGRADED\"}"
 
 static struct host_imex_status judged(const char *word, const char *domain) {
         struct host_imex_status summary = { 0 }, s;
@@ -56,7 +61,8 @@ static void a_degraded_domain_names_who_is_missing(void **state) {
         (void)state;
         struct host_imex_status s = judged("READY", DEGRADED);
         assert_int_equal(s.state, HOST_IMEX_DEGRADED);
-        assert_string_equal(s.reason, "the IMEX domain is DEGRADED: 1 of 2 nodes are READY, not 10.0.0.1 (UNAVAILABLE)");
+        assert_string_equal(
+                s.reason, "the IMEX domain is DEGRADED: 1 of 2 nodes are READY, not 10.0.0.1 (UNAVAILABLE)");
         s = judged("READY", UNCONNECTED);
         assert_int_equal(s.state, HOST_IMEX_DEGRADED);
         assert_non_null(strstr(s.reason, "not all of them are connected to each other"));
@@ -72,7 +78,8 @@ static void whatever_is_not_READY_is_down(void **state) {
 
 static void annotations_are_absent_when_there_is_nothing_to_say(void **state) {
         (void)state;
-        struct host_imex_status up = judged("READY", UP), down = judged("UNAVAILABLE", NULL), unknown = { .reason = "no tool" };
+        struct host_imex_status up = judged("READY", UP), down = judged("UNAVAILABLE", NULL),
+                                unknown = { .reason = "no tool" };
         struct buf b = BUF_INIT(4096);
         host_report_render(&up, &b);
         assert_string_equal(buf_str(&b), "{\"metadata\":{\"annotations\":{\"" IMEX_ANNOTATION_HOST_STATE
@@ -102,8 +109,9 @@ static void on_answered(void *u) {
 
 /* What the tool prints for -q and for -N -j; a note of how it was called is left in `calls`. */
 static void ctl_says(const char *status, const char *domain) {
-        _cleanup_(freep) char *script = xasprintf(
-                "#!/bin/sh\necho \"$*\" >>%s/calls\ncase \"$*\" in *-N*) cat %s/domain ;; *) echo '%s' ;; esac\n", root, root, status);
+        _cleanup_(freep) char *script = xasprintf("#!/bin/sh\necho \"$*\" >>%s/calls\ncase \"$*\" in *-N*) "
+                                                  "cat %s/domain ;; *) echo '%s' ;; esac\n",
+                                                  root, root, status);
         tree_put(root, "domain", domain);
         tree_put(root, "driver/usr/bin/nvidia-imex-ctl", script);
 }
@@ -118,13 +126,15 @@ static int setup(void **state) {
 }
 
 static void start(void) {
-        _cleanup_(freep) char *here = file_join(root, "driver"), *socket = file_join(root, "imex/imex_ctrl.sock");
-        host = host_imex_new(&loop, &(struct host_imex_options){ .root = { .host = "/run/nvidia/driver", .here = here },
-                                                                 .socket_path = socket,
-                                                                 .node = "n1",
-                                                                 .interval_ms = 50,
-                                                                 .domain = true,
-                                                                 .answered = on_answered });
+        _cleanup_(freep) char *here = file_join(root, "driver"),
+                              *socket = file_join(root, "imex/imex_ctrl.sock");
+        host = host_imex_new(
+                &loop, &(struct host_imex_options){ .root = { .host = "/run/nvidia/driver", .here = here },
+                                                    .socket_path = socket,
+                                                    .node = "n1",
+                                                    .interval_ms = 50,
+                                                    .domain = true,
+                                                    .answered = on_answered });
 }
 
 /* On a host whose nvidia-imex has a socket and a configuration, and says this. */
@@ -177,7 +187,8 @@ static unsigned calls(void) {
 }
 
 static bool was_called_with(const char *arguments) {
-        _cleanup_(freep) char *path = file_join(root, "calls"), *text = NULL, *line = xasprintf("%s\n", arguments);
+        _cleanup_(freep) char *path = file_join(root, "calls"), *text = NULL,
+                              *line = xasprintf("%s\n", arguments);
         struct err e;
         return file_read(path, 1 << 20, &text, NULL, &e) == 0 && strstr(text, line);
 }
@@ -193,7 +204,8 @@ static void host_without_imex_is_unknown_until_there_is_one(void **state) {
         tree_put(root, "imex/imex_ctrl.sock", "");
         tree_put(root, "imex/config.cfg", "");
         becomes(HOST_IMEX_UP);
-        _cleanup_(freep) char *q = xasprintf("-q --u=%s/imex/imex_ctrl.sock", root), *n = xasprintf("-c %s/imex/config.cfg -N -j", root);
+        _cleanup_(freep) char *q = xasprintf("-q --u=%s/imex/imex_ctrl.sock", root),
+                              *n = xasprintf("-c %s/imex/config.cfg -N -j", root);
         assert_true(was_called_with(q));
         assert_true(was_called_with(n));
         assert_string_equal(host_imex_get(host)->version, "580.2");
@@ -227,7 +239,8 @@ static void silence_of_a_daemon_that_no_pod_reaches_is_not_its_end(void **state)
 
 static void silence_where_a_socket_should_be_is_the_end(void **state) {
         (void)state;
-        _cleanup_(freep) char *config = xasprintf("IMEX_CMD_ENABLED=1\nIMEX_CMD_UNIX_DOMAIN_PATH=%s/imex/imex_ctrl.sock\n", root);
+        _cleanup_(freep) char *config =
+                xasprintf("IMEX_CMD_ENABLED=1\nIMEX_CMD_UNIX_DOMAIN_PATH=%s/imex/imex_ctrl.sock\n", root);
         tree_put(root, "imex/config.cfg", config);
         ctl_says("UNAVAILABLE", UP);
         start();
@@ -242,7 +255,8 @@ static void the_state_follows_the_daemon(void **state) {
         ctl_says("UNAVAILABLE", DEGRADED);
         becomes(HOST_IMEX_DOWN);
         assert_false(host_imex_ready(host, 0, reason, sizeof reason));
-        assert_string_equal(reason, "n1: the host's nvidia-imex is UNAVAILABLE, and this pod waits for READY");
+        assert_string_equal(reason,
+                            "n1: the host's nvidia-imex is UNAVAILABLE, and this pod waits for READY");
         ctl_says("READY", UP);
         becomes(HOST_IMEX_UP);
 }
@@ -258,7 +272,8 @@ static void a_domain_that_cannot_be_asked_is_not_healed_by_that(void **state) {
         becomes(HOST_IMEX_UNKNOWN);
         assert_non_null(strstr(host_imex_get(host)->reason, "READY, but its domain cannot be asked for"));
         assert_non_null(strstr(host_imex_get(host)->reason, "peer 1 hangs"));
-        assert_true(host_imex_ready(host, 0, reason, sizeof reason)); /* which is the daemon's word, and not its domain's */
+        assert_true(host_imex_ready(host, 0, reason,
+                                    sizeof reason)); /* which is the daemon's word, and not its domain's */
         ctl_says("READY", UP);
         becomes(HOST_IMEX_UP);
 }
@@ -297,7 +312,8 @@ static void recovery_is_told_when_all_of_it_is_known(void **state) {
         becomes(HOST_IMEX_DOWN);
         ctl_says("READY", DEGRADED);
         while (host_imex_get(host)->state == HOST_IMEX_DOWN) {
-                assert_string_equal(host_imex_get(host)->word, "UNAVAILABLE"); /* word and state belong together */
+                assert_string_equal(host_imex_get(host)->word,
+                                    "UNAVAILABLE"); /* word and state belong together */
                 uv_run(&loop, UV_RUN_ONCE);
         }
         assert_int_equal(host_imex_get(host)->state, HOST_IMEX_DEGRADED);
@@ -329,7 +345,8 @@ static void only_an_answer_to_a_later_question_counts(void **state) {
         host_imex_relax(host);
 }
 
-/* As when the driver is installed on the host itself, whose root is the driver's, or when IMEX is in the driver's container. */
+/* As when the driver is installed on the host itself, whose root is the driver's, or when IMEX is in the
+ * driver's container. */
 static void socket_in_the_driver_root_is_asked_from_inside_of_it(void **state) {
         (void)state;
         struct err e;
@@ -337,12 +354,14 @@ static void socket_in_the_driver_root_is_asked_from_inside_of_it(void **state) {
         size_t n = 0;
         if (geteuid() != 0 || file_read("/bin/busybox", 8 << 20, &shell, &n, &e) < 0)
                 skip();
-        _cleanup_(freep) char *path = file_join(root, "driver/bin/sh"), *socket = xasprintf("driver%s/imex/imex_ctrl.sock", root);
+        _cleanup_(freep) char *path = file_join(root, "driver/bin/sh"),
+                              *socket = xasprintf("driver%s/imex/imex_ctrl.sock", root);
         tree_put(root, "driver/bin/sh", "");
         assert_int_equal(file_replace_volatile(path, shell, n, 0755, &e), 0);
         free(shell);
         tree_put(root, "driver/only-in-the-root", "");
-        tree_put(root, "driver/usr/bin/nvidia-imex-ctl", "#!/bin/sh\n[ -e /only-in-the-root ] && [ -e \"${2#--u=}\" ] && echo READY\n");
+        tree_put(root, "driver/usr/bin/nvidia-imex-ctl",
+                 "#!/bin/sh\n[ -e /only-in-the-root ] && [ -e \"${2#--u=}\" ] && echo READY\n");
         tree_put(root, socket, "");
         start();
         while (!host_imex_ready(host, 0, reason, sizeof reason))

@@ -55,7 +55,8 @@ static void channel_prepare_waits_for_no_daemon_and_mounts_no_imexd(void **state
         assert_null(strstr(cdi, "mounts"));
         _cleanup_(freep) char *folder = file_join(w.plugin_dir, "domains");
         assert_int_equal(access(folder, F_OK), -1);
-        /* The claim and the domains of its namespace were read; nothing was written, no Node labelled, no Event made. */
+        /* The claim and the domains of its namespace were read; nothing was written, no Node labelled, no
+         * Event made. */
         assert_int_equal(w.requests, 2);
         assert_string_equal(w.events, "");
         assert_int_equal(world_entry(w.claims, CLAIM_1)->state, CHECKPOINT_COMPLETED);
@@ -63,7 +64,8 @@ static void channel_prepare_waits_for_no_daemon_and_mounts_no_imexd(void **state
 
 static void channel_prepare_accepts_empty_and_Single(void **state) {
         (void)state;
-        static const char *const accepted[] = { "", ",\"allocationMode\":\"\"", ",\"allocationMode\":\"Single\"" };
+        static const char *const accepted[] = { "", ",\"allocationMode\":\"\"",
+                                                ",\"allocationMode\":\"Single\"" };
         for (size_t i = 0; i < ARRAY_LEN(accepted); i++) {
                 struct dra_op op = { 0 }, gone = { 0 };
                 api_claim("user", "c1", CLAIM_1, "channel-0", CHANNEL, DOMAIN_A, accepted[i]);
@@ -98,18 +100,20 @@ static void channel_prepare_rejects_empty_clique_id_as_a_permanent_error(void **
         assert_null(world_entry(w.claims, CLAIM_1));
 }
 
-#define RESULT(request, device)                                                                                                            \
-        "{\"request\":\"" request "\",\"driver\":\"compute-domain.nvidia.com\",\"pool\":\"n0\",\"device\":\"" device "\"}"
+#define RESULT(request, device)                                                                              \
+        "{\"request\":\"" request                                                                            \
+        "\",\"driver\":\"compute-domain.nvidia.com\",\"pool\":\"n0\",\"device\":\"" device "\"}"
 
 static void channel_prepare_requires_exactly_one_allocation_result(void **state) {
         (void)state;
         api_claim_json("user", "c1",
                        "{\"metadata\":{\"name\":\"c1\",\"namespace\":\"user\",\"uid\":\"" CLAIM_1
-                       "\",\"resourceVersion\":\"1\"},\"status\":{\"allocation\":{\"devices\":{\"results\":[" RESULT(
-                               "a", "channel-0") "," RESULT("b", "channel-0") "],\"config\":[{\"source\":\"FromClaim\",\"opaque\":{"
-                                                                              "\"driver\":\"compute-domain.nvidia.com\",\"parameters\":{"
-                                                                              "\"apiVersion\":\"resource.nvidia.com/v1beta1\",\"kind\":"
-                                                                              "\"" CHANNEL "\",\"domainID\":\"" DOMAIN_A "\"}}}]}}}}");
+                       "\",\"resourceVersion\":\"1\"},\"status\":{\"allocation\":{\"devices\":{\"results\":"
+                       "[" RESULT("a", "channel-0") "," RESULT(
+                               "b", "channel-0") "],\"config\":[{\"source\":\"FromClaim\",\"opaque\":{"
+                                                 "\"driver\":\"compute-domain.nvidia.com\",\"parameters\":{"
+                                                 "\"apiVersion\":\"resource.nvidia.com/v1beta1\",\"kind\":"
+                                                 "\"" CHANNEL "\",\"domainID\":\"" DOMAIN_A "\"}}}]}}}}");
         refused_at_once("c1", CLAIM_1, "exactly one channel");
 }
 
@@ -214,7 +218,8 @@ static void host_managed_domain_in_a_driver_managed_installation_too(void **stat
         prepare(&op, "c1", CLAIM_1);
         world_turn();
         assert_int_equal(op.answer, FAILED);
-        assert_non_null(strstr(op.msg, "formed with hostManaged IMEX, but this installation is driverManaged"));
+        assert_non_null(
+                strstr(op.msg, "formed with hostManaged IMEX, but this installation is driverManaged"));
 }
 
 /* ---- the host's device node ---- */
@@ -325,8 +330,8 @@ int main(void) {
                 T(daemon_claim_that_reaches_prepare_is_a_permanent_error),
                 T(unprepare_removes_cdi_and_checkpoint_from_local_state),
                 T(domain_of_the_other_mode_must_be_recreated),
-                cmocka_unit_test_setup_teardown(host_managed_domain_in_a_driver_managed_installation_too, setup_driver_managed,
-                                                world_teardown),
+                cmocka_unit_test_setup_teardown(host_managed_domain_in_a_driver_managed_installation_too,
+                                                setup_driver_managed, world_teardown),
                 T(host_channel0_chardev_missing_is_a_warning_and_no_failure),
                 GO(waits_until_the_host_says_READY_and_nothing_else),
                 GO(at_the_deadline_the_hosts_state_is_the_cause),

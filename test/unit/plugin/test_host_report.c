@@ -13,8 +13,8 @@ static char told[1000]; /* the reasons, each followed by a blank */
 static struct plugin_metrics metrics;
 static struct host_report *report;
 
-void event_record(struct event_recorder *r, const struct event_about *about, enum event_type type, const char *reason, const char *fmt,
-                  ...) {
+void event_record(struct event_recorder *r, const struct event_about *about, enum event_type type,
+                  const char *reason, const char *fmt, ...) {
         size_t n = strlen(told);
         (void)r;
         (void)type;
@@ -31,7 +31,8 @@ static void start(const char *mode) {
         assert_int_equal(gates_parse(&g, mode, &e), 0);
         assert_int_equal(mode_resolve(&g, NULL, NULL, &m, &e), 0);
         plugin_metrics_init(&metrics, "n0");
-        report = host_report_new(&(struct host_report_options){ .metrics = &metrics, .mode = m, .node = "n0", .ns = "ns", .pod = "" });
+        report = host_report_new(&(struct host_report_options){
+                .metrics = &metrics, .mode = m, .node = "n0", .ns = "ns", .pod = "" });
         told[0] = '\0';
 }
 

@@ -12,11 +12,16 @@ static void each_series_is_there_before_the_first_request(void **state) {
         static const char *const series[] = {
                 "nvidia_dra_requests_total{driver=\"compute-domain.nvidia.com\",operation=\"prepare\"} 0\n",
                 "nvidia_dra_requests_total{driver=\"compute-domain.nvidia.com\",operation=\"unprepare\"} 0\n",
-                "nvidia_dra_requests_inflight{driver=\"compute-domain.nvidia.com\",operation=\"prepare\"} 0\n",
-                "nvidia_dra_request_duration_seconds_count{driver=\"compute-domain.nvidia.com\",operation=\"prepare\"} 0\n",
-                "nvidia_dra_request_duration_seconds_bucket{driver=\"compute-domain.nvidia.com\",operation=\"unprepare\",le=\"+Inf\"} 0\n",
-                "nvidia_dra_node_prepare_errors_total{driver=\"compute-domain.nvidia.com\",error_type=\"prepare_devices\"} 0\n",
-                "nvidia_dra_node_unprepare_errors_total{driver=\"compute-domain.nvidia.com\",error_type=\"lock_acquire\"} 0\n",
+                "nvidia_dra_requests_inflight{driver=\"compute-domain.nvidia.com\",operation=\"prepare\"} "
+                "0\n",
+                "nvidia_dra_request_duration_seconds_count{driver=\"compute-domain.nvidia.com\",operation="
+                "\"prepare\"} 0\n",
+                "nvidia_dra_request_duration_seconds_bucket{driver=\"compute-domain.nvidia.com\",operation="
+                "\"unprepare\",le=\"+Inf\"} 0\n",
+                "nvidia_dra_node_prepare_errors_total{driver=\"compute-domain.nvidia.com\",error_type="
+                "\"prepare_devices\"} 0\n",
+                "nvidia_dra_node_unprepare_errors_total{driver=\"compute-domain.nvidia.com\",error_type="
+                "\"lock_acquire\"} 0\n",
                 "nvidia_dra_prepare_inside_seconds_count 0\n",
         };
         struct plugin_metrics m;

@@ -79,12 +79,13 @@ static void ended_while_it_waits(void **state) {
         int status = 0;
         waitpid(pid, &status, 0);
         /* before or after it has set its handler */
-        assert_true((WIFEXITED(status) && WEXITSTATUS(status) == 128 + SIGTERM) || (WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM));
+        assert_true((WIFEXITED(status) && WEXITSTATUS(status) == 128 + SIGTERM) ||
+                    (WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM));
 }
 
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-        const struct CMUnitTest tests[] = { T(driver_that_is_there), T(driver_on_the_host_itself), T(driver_that_comes_later),
-                                            T(ended_while_it_waits) };
+        const struct CMUnitTest tests[] = { T(driver_that_is_there), T(driver_on_the_host_itself),
+                                            T(driver_that_comes_later), T(ended_while_it_waits) };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,9 +11,11 @@
 
 static const struct slice_content fabric = { .devices = true, .daemon = true, .clique_id = CLIQUE },
                                   no_fabric = { .devices = true, .daemon = true, .clique_id = "" },
-                                  host_managed = { .devices = true, .clique_id = CLIQUE }, nothing = { .devices = false, .clique_id = "" };
+                                  host_managed = { .devices = true, .clique_id = CLIQUE },
+                                  nothing = { .devices = false, .clique_id = "" };
 
-static void rendered(const char *version, const struct own_slice *old, const struct slice_content *want, const char *text) {
+static void rendered(const char *version, const struct own_slice *old, const struct slice_content *want,
+                     const char *text) {
         struct buf b = BUF_INIT(8192);
         slice_render(version, "n0", "node-uid", old, want, &b);
         assert_string_equal(buf_str(&b), text);
@@ -22,47 +24,57 @@ static void rendered(const char *version, const struct own_slice *old, const str
 
 static void new_slice_of_a_fabric_node(void **state) {
         (void)state;
-        rendered(
-                "v1", NULL, &fabric,
-                "{\"apiVersion\":\"resource.k8s.io/"
-                "v1\",\"kind\":\"ResourceSlice\",\"metadata\":{\"generateName\":\"00000-compute-domain.nvidia.com-n0-\","
-                "\"ownerReferences\":[{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"name\":\"n0\",\"uid\":\"node-uid\",\"controller\":true}]},"
-                "\"spec\":{\"driver\":\"compute-domain.nvidia.com\",\"nodeName\":\"n0\",\"pool\":{\"name\":\"n0\",\"generation\":1,"
-                "\"resourceSliceCount\":1},\"devices\":["
-                "{\"name\":\"channel-0\",\"attributes\":{\"cliqueID\":{\"string\":\"" CLIQUE
-                "\"},\"id\":{\"int\":0},\"type\":{\"string\":\"channel\"}}},"
-                "{\"name\":\"daemon-0\",\"attributes\":{\"cliqueID\":{\"string\":\"" CLIQUE
-                "\"},\"id\":{\"int\":0},\"type\":{\"string\":\"daemon\"}}}]}}");
+        rendered("v1", NULL, &fabric,
+                 "{\"apiVersion\":\"resource.k8s.io/"
+                 "v1\",\"kind\":\"ResourceSlice\",\"metadata\":{\"generateName\":\"00000-compute-domain."
+                 "nvidia.com-n0-\","
+                 "\"ownerReferences\":[{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"name\":\"n0\",\"uid\":"
+                 "\"node-uid\",\"controller\":true}]},"
+                 "\"spec\":{\"driver\":\"compute-domain.nvidia.com\",\"nodeName\":\"n0\",\"pool\":{\"name\":"
+                 "\"n0\",\"generation\":1,"
+                 "\"resourceSliceCount\":1},\"devices\":["
+                 "{\"name\":\"channel-0\",\"attributes\":{\"cliqueID\":{\"string\":\"" CLIQUE
+                 "\"},\"id\":{\"int\":0},\"type\":{\"string\":\"channel\"}}},"
+                 "{\"name\":\"daemon-0\",\"attributes\":{\"cliqueID\":{\"string\":\"" CLIQUE
+                 "\"},\"id\":{\"int\":0},\"type\":{\"string\":\"daemon\"}}}]}}");
 }
 
 static void v1beta1_wraps_the_attributes(void **state) {
         (void)state;
-        rendered(
-                "v1beta1", NULL, &no_fabric,
-                "{\"apiVersion\":\"resource.k8s.io/"
-                "v1beta1\",\"kind\":\"ResourceSlice\",\"metadata\":{\"generateName\":\"00000-compute-domain.nvidia.com-n0-\","
-                "\"ownerReferences\":[{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"name\":\"n0\",\"uid\":\"node-uid\",\"controller\":true}]},"
-                "\"spec\":{\"driver\":\"compute-domain.nvidia.com\",\"nodeName\":\"n0\",\"pool\":{\"name\":\"n0\",\"generation\":1,"
-                "\"resourceSliceCount\":1},\"devices\":["
-                "{\"name\":\"channel-0\",\"basic\":{\"attributes\":{\"id\":{\"int\":0},\"type\":{\"string\":\"channel\"}}}},"
-                "{\"name\":\"daemon-0\",\"basic\":{\"attributes\":{\"id\":{\"int\":0},\"type\":{\"string\":\"daemon\"}}}}]}}");
+        rendered("v1beta1", NULL, &no_fabric,
+                 "{\"apiVersion\":\"resource.k8s.io/"
+                 "v1beta1\",\"kind\":\"ResourceSlice\",\"metadata\":{\"generateName\":\"00000-compute-domain."
+                 "nvidia.com-n0-\","
+                 "\"ownerReferences\":[{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"name\":\"n0\",\"uid\":"
+                 "\"node-uid\",\"controller\":true}]},"
+                 "\"spec\":{\"driver\":\"compute-domain.nvidia.com\",\"nodeName\":\"n0\",\"pool\":{\"name\":"
+                 "\"n0\",\"generation\":1,"
+                 "\"resourceSliceCount\":1},\"devices\":["
+                 "{\"name\":\"channel-0\",\"basic\":{\"attributes\":{\"id\":{\"int\":0},\"type\":{\"string\":"
+                 "\"channel\"}}}},"
+                 "{\"name\":\"daemon-0\",\"basic\":{\"attributes\":{\"id\":{\"int\":0},\"type\":{\"string\":"
+                 "\"daemon\"}}}}]}}");
 }
 
 static void host_managed_slice_omits_the_daemon_device_and_has_two_attributes(void **state) {
         (void)state;
-        rendered(
-                "v1", NULL, &host_managed,
-                "{\"apiVersion\":\"resource.k8s.io/"
-                "v1\",\"kind\":\"ResourceSlice\",\"metadata\":{\"generateName\":\"00000-compute-domain.nvidia.com-n0-\",\"annotations\":{"
-                "\"resource.nvidia.com/clique-id\":\"" CLIQUE "\"},"
-                "\"ownerReferences\":[{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"name\":\"n0\",\"uid\":\"node-uid\",\"controller\":true}]},"
-                "\"spec\":{\"driver\":\"compute-domain.nvidia.com\",\"nodeName\":\"n0\",\"pool\":{\"name\":\"n0\",\"generation\":1,"
-                "\"resourceSliceCount\":1},\"devices\":["
-                "{\"name\":\"channel-0\",\"attributes\":{\"id\":{\"int\":0},\"type\":{\"string\":\"channel\"}}}]}}");
+        rendered("v1", NULL, &host_managed,
+                 "{\"apiVersion\":\"resource.k8s.io/"
+                 "v1\",\"kind\":\"ResourceSlice\",\"metadata\":{\"generateName\":\"00000-compute-domain."
+                 "nvidia.com-n0-\",\"annotations\":{"
+                 "\"resource.nvidia.com/clique-id\":\"" CLIQUE "\"},"
+                 "\"ownerReferences\":[{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"name\":\"n0\",\"uid\":"
+                 "\"node-uid\",\"controller\":true}]},"
+                 "\"spec\":{\"driver\":\"compute-domain.nvidia.com\",\"nodeName\":\"n0\",\"pool\":{\"name\":"
+                 "\"n0\",\"generation\":1,"
+                 "\"resourceSliceCount\":1},\"devices\":["
+                 "{\"name\":\"channel-0\",\"attributes\":{\"id\":{\"int\":0},\"type\":{\"string\":"
+                 "\"channel\"}}}]}}");
 }
 
 /* As the server gives it back: what was written, with metadata of its own. */
-static void decode(const char *version, const struct slice_content *want, struct arena *a, struct own_slice *ret) {
+static void decode(const char *version, const struct slice_content *want, struct arena *a,
+                   struct own_slice *ret) {
         struct buf b = BUF_INIT(8192), text = BUF_INIT(8192);
         struct err e;
         slice_render(version, "n0", "node-uid", NULL, want, &b);
@@ -121,10 +133,13 @@ static void update_keeps_name_version_and_generation(void **state) {
         struct own_slice old = { .o.meta = { .name = "s-1", .rv = "42" }, .generation = 5 };
         rendered("v1", &old, &nothing,
                  "{\"apiVersion\":\"resource.k8s.io/"
-                 "v1\",\"kind\":\"ResourceSlice\",\"metadata\":{\"generateName\":\"00000-compute-domain.nvidia.com-n0-\",\"name\":\"s-1\","
-                 "\"resourceVersion\":\"42\",\"ownerReferences\":[{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"name\":\"n0\",\"uid\":\"node-"
+                 "v1\",\"kind\":\"ResourceSlice\",\"metadata\":{\"generateName\":\"00000-compute-domain."
+                 "nvidia.com-n0-\",\"name\":\"s-1\","
+                 "\"resourceVersion\":\"42\",\"ownerReferences\":[{\"apiVersion\":\"v1\",\"kind\":\"Node\","
+                 "\"name\":\"n0\",\"uid\":\"node-"
                  "uid\",\"controller\":true}]},"
-                 "\"spec\":{\"driver\":\"compute-domain.nvidia.com\",\"nodeName\":\"n0\",\"pool\":{\"name\":\"n0\",\"generation\":5,"
+                 "\"spec\":{\"driver\":\"compute-domain.nvidia.com\",\"nodeName\":\"n0\",\"pool\":{\"name\":"
+                 "\"n0\",\"generation\":5,"
                  "\"resourceSliceCount\":1},\"devices\":[]}}");
 }
 
