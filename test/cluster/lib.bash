@@ -70,7 +70,7 @@ enter_node() {
 }
 in_node() { (enter_node "$@"); }
 
-netns_name() { echo "cd-test-$1"; }
+netns_name() { echo "${state##*/}-$1"; }
 
 # ready TIMEOUT CMD...: repeat a cheap local question until it says yes. For what has no event to wait for.
 ready() {
