@@ -284,7 +284,7 @@ void prepare_look_closer(struct op *op) {
                 op->watch = lookup_watch_get(op->c->watches, op->ns);
         /* Whoever holds the device may be a claim that the kubelet has forgotten. */
         if (op->for_claim)
-                sweep_gone_claims(op->c->sweep);
+                sweep_gone_claims(op->c->sweep, uv_now(op->c->o.loop));
         /* And what it waits for may have come without notice, where the kernel has no watch left for us. */
         claims__kick(op->c);
 }

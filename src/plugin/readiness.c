@@ -250,6 +250,16 @@ int readiness_remove_dir(const char *plugin_dir, const char *domain_uid, struct 
         return 0;
 }
 
+bool readiness_inhabited(const char *plugin_dir, const char *domain_uid, const char *claim_uid) {
+        _cleanup_(freep) char *dir = readiness_domain_dir(plugin_dir, domain_uid);
+        struct imex_state s;
+        struct err e;
+        bool held = false;
+        if (imex_state_read(dir, &s, &held, &e) < 0)
+                return e.kind != ERR_NOT_FOUND && e.kind != ERR_INVALID;
+        return held && (!claim_uid || streq(s.claim_uid, claim_uid));
+}
+
 void readiness_sweep_dirs(const char *plugin_dir, bool (*wanted)(void *u, const char *domain_uid), void *u) {
         _cleanup_(freep) char *path = file_join(plugin_dir, "domains");
         DIR *d = opendir(path);

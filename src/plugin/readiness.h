@@ -42,6 +42,10 @@ char *readiness_domain_dir(const char *plugin_dir, const char *domain_uid);
 int readiness_prepare_dir(const char *plugin_dir, const char *domain_uid, bool keep_state, struct err *e);
 /* Removes the folder with all that is in it, the state file first. */
 int readiness_remove_dir(const char *plugin_dir, const char *domain_uid, struct err *e);
+/* A living daemon holds the state file of this folder: the one with this claim (NULL: any); or nobody can
+ * tell.
+ */
+bool readiness_inhabited(const char *plugin_dir, const char *domain_uid, const char *claim_uid);
 /* Removes the folders of domains for which wanted() is false. */
 void readiness_sweep_dirs(const char *plugin_dir, bool (*wanted)(void *u, const char *domain_uid), void *u);
 

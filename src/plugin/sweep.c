@@ -8,10 +8,12 @@
 #include "base/log.h"
 #include "cdi/cdi.h"
 #include "domain/names.h"
+#include "kube/backoff.h"
 #include "plugin/claims_priv.h"
 
 enum {
-        FIRST_MS = 10000,
+        FIRST_MS = 15000, /* as all of the sweep's times spread by a quarter, so that nodes do not stay in
+                             step */
         PERIOD_MS = 600000,
         FILE_MAX_BYTES = 4 << 20,
 };
@@ -110,12 +112,23 @@ static int rebuild(struct claims *c, bool undated, unsigned *ret_n, struct err *
 
 /* ---- files ---- */
 
-static void remove_orphan(void *u, const char *uid) {
-        struct claims *c = u;
+/* The file of a claim that no entry stands for. We write the entry first and remove the file first, so one of
+ * this boot means that the checkpoint is not the last that was written (a copy was put back): then the file
+ * is what there is of the claim. */
+static void judge_orphan(void *u, const char *uid) {
+        struct rebuild *rb = u;
+        struct claims *c = rb->c;
         const struct checkpoint_claim *entry = checkpoint_find(&c->journal.table, uid);
         struct err e;
         if (entry && entry->state != CHECKPOINT_ABORTED)
                 return;
+        if (!entry) {
+                rebuild_one(rb, uid);
+                bool unread = rb->r < 0;
+                rb->r = 0;
+                if (unread || checkpoint_find(&c->journal.table, uid))
+                        return;
+        }
         log_info("removing the CDI file of a claim that is not prepared here", kv_str("uid", uid));
         if (cdi_remove(c->o.cdi_root, CD_CDI_KIND_CLAIM, uid, &e) < 0)
                 log_warn("cannot remove a CDI file", kv_err(&e));
@@ -138,7 +151,7 @@ static bool domain_wanted(void *u, const char *domain) {
                 if (e->state != CHECKPOINT_ABORTED)
                         unprepare_each_daemon_domain(e, compare, &s);
         }
-        return s.found;
+        return s.found || readiness_inhabited(c->o.plugin_dir, domain, NULL);
 }
 
 /* What a process that was killed while it wrote left behind. With the node lock held nobody is writing now.
@@ -159,11 +172,19 @@ static void remove_leftovers(const char *dir, const char *prefix) {
 }
 
 void sweep_files(struct claims *c) {
+        struct event_about node = { "v1", "Node", NULL, c->o.node, c->o.node };
         struct err e;
         remove_leftovers(c->o.plugin_dir, ".checkpoint.json.tmp.");
         remove_leftovers(c->o.cdi_root, ".k8s." CD_DRIVER "-claim_");
-        if (cdi_list(c->o.cdi_root, CD_CDI_KIND_CLAIM, remove_orphan, c, &e) < 0)
+        struct err unread;
+        struct rebuild rb = { .c = c, .e = &unread };
+        if (cdi_list(c->o.cdi_root, CD_CDI_KIND_CLAIM, judge_orphan, &rb, &e) < 0)
                 log_warn("cannot list the CDI files", kv_err(&e));
+        if (rb.n)
+                event_record(c->o.events, &node, EVENT_WARNING, "CheckpointIncomplete",
+                             "the kubelet plugin's checkpoint did not have %u claims whose CDI files are of "
+                             "this boot, as when an older copy is put back; they were rebuilt from the files",
+                             rb.n);
         readiness_sweep_dirs(c->o.plugin_dir, domain_wanted, c);
 }
 
@@ -211,46 +232,111 @@ int sweep_after_sync(struct claims *c, enum journal_event event, const char *asi
 struct suspect {
         STAILQ_ENTRY(suspect) link;
         char *ns, *name, *uid;
+        bool gone;          /* so says the answer of this round */
+        bool gone_before;   /* so said an earlier round without trouble, */
+        uint64_t before_ms; /* first at this time */
 };
+STAILQ_HEAD(suspects, suspect);
 
 struct sweep {
         struct claims *c;
         uv_timer_t timer;
         struct kube_call *call;
-        STAILQ_HEAD(, suspect) list; /* the first is being looked up */
+        uint64_t now_ms;        /* of this round */
+        struct suspects to_ask; /* the first is being looked up */
+        struct suspects answered;
+        struct suspects missing; /* between rounds: gone, and not confirmed yet */
 };
 
-static void drop_first(struct sweep *s) {
-        struct suspect *x = STAILQ_FIRST(&s->list);
-        STAILQ_REMOVE_HEAD(&s->list, link);
+static void suspect_free(struct suspect *x) {
         free(x->ns);
         free(x->name);
         free(x->uid);
         free(x);
 }
 
+static void drop_all(struct suspects *list) {
+        while (!STAILQ_EMPTY(list)) {
+                struct suspect *x = STAILQ_FIRST(list);
+                STAILQ_REMOVE_HEAD(list, link);
+                suspect_free(x);
+        }
+}
+
+struct life {
+        const struct claims *c;
+        const char *claim_uid;
+        bool maybe;
+};
+
+static void look_for_life(void *u, const char *domain) {
+        struct life *l = u;
+        l->maybe = l->maybe || readiness_inhabited(l->c->o.plugin_dir, domain, l->claim_uid);
+}
+
+/* Gone by two answers of a healthy API server, a period apart. */
+static void unprepare_gone(struct sweep *s, const struct suspect *x) {
+        const struct checkpoint_claim *entry = checkpoint_find(&s->c->journal.table, x->uid);
+        struct life life = { .c = s->c, .claim_uid = x->uid };
+        _cleanup_(freep) char *claim = xasprintf("%s/%s", x->ns, x->name);
+        if (!entry || claims__active(s->c, x->uid))
+                return;
+        unprepare_each_daemon_domain(entry, look_for_life, &life);
+        if (life.maybe) {
+                log_warn("a claim is gone, but its IMEX daemon runs: it stays prepared until the daemon ends",
+                         kv_str("claim", claim), kv_str("uid", x->uid));
+                return;
+        }
+        log_info("unpreparing a claim that is gone", kv_str("claim", claim), kv_str("uid", x->uid));
+        claims__own_unprepare(s->c, x->ns, x->name, x->uid);
+}
+
+static void end_round(struct sweep *s) {
+        drop_all(&s->missing);
+        while (!STAILQ_EMPTY(&s->answered)) {
+                struct suspect *x = STAILQ_FIRST(&s->answered);
+                STAILQ_REMOVE_HEAD(&s->answered, link);
+                if (!x->gone) {
+                        suspect_free(x);
+                        continue;
+                }
+                if (x->gone_before && s->now_ms - x->before_ms >= SWEEP_APART_MS)
+                        unprepare_gone(s, x);
+                if (!x->gone_before)
+                        x->before_ms = s->now_ms;
+                x->gone_before = true;
+                STAILQ_INSERT_TAIL(&s->missing, x, link);
+        }
+}
+
+/* Whoever answers so for one claim may have been wrong about the others, in this round and before. */
+static void give_up_round(struct sweep *s) {
+        drop_all(&s->to_ask);
+        drop_all(&s->answered);
+        drop_all(&s->missing);
+}
+
 static void look_up_first(struct sweep *s);
 
 static void on_claim(void *u, yyjson_val *obj, const struct err *e) {
         struct sweep *s = u;
-        struct suspect *x = STAILQ_FIRST(&s->list);
+        struct suspect *x = STAILQ_FIRST(&s->to_ask);
         const char *uid = yyjson_get_str(yyjson_obj_get(yyjson_obj_get(obj, "metadata"), "uid"));
         s->call = NULL;
-        bool gone = e ? e->kind == ERR_NOT_FOUND : uid && !streq(uid, x->uid);
-        if (gone && !claims__active(s->c, x->uid)) {
-                _cleanup_(freep) char *claim = xasprintf("%s/%s", x->ns, x->name);
-                log_info("unpreparing a claim that is gone", kv_str("claim", claim), kv_str("uid", x->uid));
-                claims__own_unprepare(s->c, x->ns, x->name, x->uid);
+        if (e ? e->kind != ERR_NOT_FOUND : !uid) {
+                log_v(2, "recorded claims cannot be looked up now: none is taken for gone",
+                      kv_str("err", e ? e->msg : "the answer is no object"));
+                give_up_round(s);
+                return;
         }
-        drop_first(s);
-        /* An API server that does not answer will not answer for the others either. */
-        while (e && e->kind == ERR_RETRY && !STAILQ_EMPTY(&s->list))
-                drop_first(s);
+        STAILQ_REMOVE_HEAD(&s->to_ask, link);
+        x->gone = e || !streq(uid, x->uid);
+        STAILQ_INSERT_TAIL(&s->answered, x, link);
         look_up_first(s);
 }
 
 static void look_up_first(struct sweep *s) {
-        const struct suspect *x = STAILQ_FIRST(&s->list);
+        const struct suspect *x = STAILQ_FIRST(&s->to_ask);
         if (x)
                 s->call = kube_start(s->c->o.kube, &(struct kube_request){ .verb = KUBE_GET,
                                                                            .res = &kube_resource_claims,
@@ -259,12 +345,16 @@ static void look_up_first(struct sweep *s) {
                                                                            .metadata_only = true,
                                                                            .done = on_claim,
                                                                            .u = s });
+        else
+                end_round(s);
 }
 
-void sweep_gone_claims(struct sweep *s) {
+void sweep_gone_claims(struct sweep *s, uint64_t now_ms) {
         if (s->call)
                 return;
+        s->now_ms = now_ms;
         for (const struct checkpoint_claim *e = s->c->journal.table.claims; e; e = e->hh.next) {
+                const struct suspect *known;
                 /* Entries of old versions have no name to ask for. */
                 if (!e->ns || !*e->ns || !e->name || !*e->name || e->state == CHECKPOINT_ABORTED ||
                     claims__active(s->c, e->uid))
@@ -273,25 +363,32 @@ void sweep_gone_claims(struct sweep *s) {
                 x->ns = xstrdup(e->ns);
                 x->name = xstrdup(e->name);
                 x->uid = xstrdup(e->uid);
-                STAILQ_INSERT_TAIL(&s->list, x, link);
+                STAILQ_FOREACH (known, &s->missing, link) {
+                        if (streq(known->uid, x->uid)) {
+                                x->gone_before = true;
+                                x->before_ms = known->before_ms;
+                        }
+                }
+                STAILQ_INSERT_TAIL(&s->to_ask, x, link);
         }
         look_up_first(s);
 }
 
 static void on_timer(uv_timer_t *t) {
         struct sweep *s = t->data;
-        sweep_gone_claims(s);
-        /* Up to a fifth later each time, so that the plugins of many nodes do not stay in step. */
-        uv_timer_start(&s->timer, on_timer, PERIOD_MS + uv_hrtime() % (PERIOD_MS / 5), 0);
+        sweep_gone_claims(s, uv_now(s->c->o.loop));
+        uv_timer_start(&s->timer, on_timer, backoff_spread(PERIOD_MS), 0);
 }
 
 struct sweep *sweep_new(struct claims *c) {
         struct sweep *s = xnew(struct sweep);
         s->c = c;
-        STAILQ_INIT(&s->list);
+        STAILQ_INIT(&s->to_ask);
+        STAILQ_INIT(&s->answered);
+        STAILQ_INIT(&s->missing);
         uv_timer_init(c->o.loop, &s->timer);
         s->timer.data = s;
-        uv_timer_start(&s->timer, on_timer, FIRST_MS + uv_hrtime() % FIRST_MS, 0);
+        uv_timer_start(&s->timer, on_timer, backoff_spread(FIRST_MS), 0);
         return s;
 }
 
@@ -303,7 +400,6 @@ void sweep_free(struct sweep *s) {
         if (!s)
                 return;
         kube_cancel(s->call);
-        while (!STAILQ_EMPTY(&s->list))
-                drop_first(s);
+        give_up_round(s);
         uv_close((uv_handle_t *)&s->timer, on_closed);
 }

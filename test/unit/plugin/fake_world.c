@@ -205,6 +205,12 @@ static bool serve_one(void) {
         if (!call || w.api_down)
                 return false;
         TAILQ_REMOVE(&calls, call, link);
+        if (w.api_fails_for && streq(call->name, w.api_fails_for)) {
+                err_set(&e, w.api_fails_with, 0, "refused");
+                call->done(call->u, NULL, &e);
+                free(call);
+                return true;
+        }
         if (call->res == &kube_compute_domains)
                 list_domains(call->ns, call->cached, &text);
         const struct object *o = find_object(claim_objects, n_claim_objects, call->ns, call->name);

@@ -492,7 +492,9 @@ static void claims_whose_object_is_gone_are_unprepared(void **state) {
         prepare(&two, "c2", CLAIM_2);
         world_turn();
         assert_int_equal(two.answer, PENDING);
-        sweep_gone_claims(w.claims->sweep);
+        sweep_gone_claims(w.claims->sweep, uv_now(&w.loop));
+        world_turn();
+        sweep_gone_claims(w.claims->sweep, uv_now(&w.loop) + SWEEP_APART_MS);
         world_wait(&two, PREPARED);
         assert_null(world_entry(w.claims, CLAIM_1));
         assert_non_null(world_entry(w.claims, DAEMON_1));

@@ -1,0 +1,183 @@
+/* Absence is no proof: what the plugin may take away because nobody speaks of it any more, and what not. */
+#include "fake_world.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+#define PERIOD (10ULL * 60 * 1000)
+
+static void sweep_after(unsigned periods) {
+        sweep_gone_claims(w.claims->sweep, uv_now(&w.loop) + periods * PERIOD);
+        world_turn();
+}
+
+static void prepared_channel(void) {
+        struct dra_op op = { 0 };
+        daemon_ready();
+        prepare(&op, "c1", CLAIM_1);
+        world_wait(&op, PREPARED);
+}
+
+static void still_prepared(const char *uid) {
+        assert_non_null(world_entry(w.claims, uid));
+        assert_int_equal(world_entry(w.claims, uid)->state, CHECKPOINT_COMPLETED);
+        _cleanup_(freep) char *cdi = world_cdi(uid);
+        assert_non_null(cdi);
+        assert_true(world_recorded(uid));
+}
+
+static void gone(const char *uid) {
+        assert_null(world_entry(w.claims, uid));
+        assert_null(world_cdi(uid));
+        assert_false(world_recorded(uid));
+}
+
+static void claim_that_is_missing_once_stays_prepared(void **state) {
+        (void)state;
+        prepared_channel();
+        api_remove_claim("user", "c1");
+        sweep_after(0);
+        still_prepared(CLAIM_1);
+        sweep_after(0); /* a look between two periods, as one that waits for the device makes it */
+        still_prepared(CLAIM_1);
+        api_claim("user", "c1", CLAIM_1, "channel-0", CHANNEL, DOMAIN_A, "");
+        sweep_after(1);
+        api_remove_claim("user", "c1");
+        sweep_after(2);
+        still_prepared(CLAIM_1); /* what was found before it was seen again does not count */
+}
+
+static void claim_that_is_missing_for_a_period_is_unprepared(void **state) {
+        (void)state;
+        struct dra_op two = { 0 };
+        prepared_channel();
+        api_remove_claim("user", "c1");
+        prepare(&two, "c2", CLAIM_2);
+        sweep_after(0);
+        assert_int_equal(two.answer, PENDING);
+        sweep_after(1);
+        world_wait(&two, PREPARED);
+        gone(CLAIM_1);
+        still_prepared(DAEMON_1);
+}
+
+static void claim_of_the_same_name_with_another_uid_counts_likewise(void **state) {
+        (void)state;
+        prepared_channel();
+        api_claim("user", "c1", CLAIM_2, "channel-0", CHANNEL, DOMAIN_A, "");
+        sweep_after(0);
+        still_prepared(CLAIM_1);
+        sweep_after(1);
+        gone(CLAIM_1);
+}
+
+/* Of two claims one is answered by something that is no API server: no word of that round counts, nor the
+ * earlier ones. */
+static void api_server_in_trouble_makes_no_claim_gone(void **state) {
+        (void)state;
+        prepared_channel();
+        api_remove_claim("user", "c1");
+        sweep_after(0);
+        static const enum err_kind kinds[] = { ERR_DENIED, ERR_INVALID, ERR_GONE, ERR_CONFLICT,
+                                               ERR_INTERNAL };
+        for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+                w.api_fails_for = "daemon-claim";
+                w.api_fails_with = kinds[i];
+                sweep_after(1 + (unsigned)i);
+                still_prepared(CLAIM_1);
+                still_prepared(DAEMON_1);
+        }
+        w.api_fails_for = NULL;
+        w.api_refuses = "no healthy upstream";
+        sweep_after(10);
+        w.api_refuses = NULL;
+        sweep_after(11);
+        still_prepared(CLAIM_1);
+        sweep_after(12);
+        gone(CLAIM_1);
+}
+
+static void claim_of_a_daemon_that_lives_stays_prepared(void **state) {
+        (void)state;
+        _cleanup_(freep) char *folder = file_join(w.plugin_dir, "domains/" DOMAIN_A "/state.json");
+        daemon_ready();
+        api_remove_claim("driver", "daemon-claim");
+        for (unsigned i = 0; i < 3; i++)
+                sweep_after(i);
+        still_prepared(DAEMON_1);
+        assert_int_equal(access(folder, F_OK), 0);
+        close(w.lock_fd); /* it ends */
+        w.lock_fd = -1;
+        sweep_after(3);
+        gone(DAEMON_1);
+        assert_int_equal(access(folder, F_OK), -1);
+}
+
+/* A copy of the folder was put back, or an empty checkpoint: the files of this boot know better. */
+static void claims_that_a_restored_checkpoint_does_not_know_are_kept(void **state) {
+        (void)state;
+        _cleanup_(freep) char *folder = file_join(w.plugin_dir, "domains/" DOMAIN_A "/state.json");
+        prepared_channel();
+        world_stop(w.claims);
+        world_put_checkpoint("{}");
+        world_start(BOOT);
+        still_prepared(CLAIM_1);
+        still_prepared(DAEMON_1);
+        assert_int_equal(access(folder, F_OK), 0);
+        assert_non_null(strstr(w.events, "Node/n0 CheckpointIncomplete"));
+}
+
+static void claims_of_this_boot_outlive_a_checkpoint_of_another_one(void **state) {
+        (void)state;
+        struct err e;
+        _cleanup_(freep) char *path = file_join(w.plugin_dir, "checkpoint.json");
+        prepared_channel();
+        world_stop(w.claims);
+        struct claims *before = world_process("22222222-2222-4222-8222-222222222222");
+        world_stop(before); /* its checkpoint is of that boot */
+        _cleanup_(freep) char *other = world_read(path);
+        world_start(BOOT);
+        prepared_channel();
+        world_stop(w.claims);
+        assert_int_equal(file_replace(path, other, strlen(other), 0600, &e), 0);
+        world_start(BOOT);
+        still_prepared(CLAIM_1);
+        still_prepared(DAEMON_1);
+}
+
+/* No entry stands for it, but somebody lives in it. */
+static void folder_of_a_daemon_that_lives_is_not_swept(void **state) {
+        (void)state;
+        struct err e;
+        _cleanup_(freep) char *folder = file_join(w.plugin_dir, "domains/" DOMAIN_A "/state.json");
+        _cleanup_(freep) char *cdi =
+                xasprintf("%s/k8s.compute-domain.nvidia.com-claim_" DAEMON_1 ".yaml", w.cdi_root);
+        daemon_ready();
+        world_stop(w.claims);
+        assert_int_equal(file_remove(cdi, &e), 0);
+        world_put_checkpoint("{}");
+        world_start(BOOT);
+        assert_int_equal(access(folder, F_OK), 0);
+        world_stop(w.claims);
+        close(w.lock_fd);
+        w.lock_fd = -1;
+        world_start(BOOT);
+        assert_int_equal(access(folder, F_OK), -1);
+}
+
+int main(void) {
+#define T(f) cmocka_unit_test_setup_teardown(f, world_setup_claims, world_teardown)
+        const struct CMUnitTest tests[] = {
+                T(claim_that_is_missing_once_stays_prepared),
+                T(claim_that_is_missing_for_a_period_is_unprepared),
+                T(claim_of_the_same_name_with_another_uid_counts_likewise),
+                T(api_server_in_trouble_makes_no_claim_gone),
+                T(claim_of_a_daemon_that_lives_stays_prepared),
+                T(claims_that_a_restored_checkpoint_does_not_know_are_kept),
+                T(claims_of_this_boot_outlive_a_checkpoint_of_another_one),
+                T(folder_of_a_daemon_that_lives_is_not_swept),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
