@@ -122,6 +122,12 @@ static void add_metrics(struct controller *c) {
                                     "Time to decide about one object.", LABELS("kind"));
 }
 
+/* A node whose label cannot be written is what its domains stand still for. */
+static void on_write_trouble(void *u, const char *requester) {
+        if (requester[0] == 'n')
+                controller__queue_domains_of_node(u, requester + 2);
+}
+
 void controller_start(struct controller *c, const struct config *config, struct kube_client *client,
                       struct event_recorder *events, struct metrics *metrics) {
         *c = (struct controller){
@@ -150,7 +156,9 @@ void controller_start(struct controller *c, const struct config *config, struct 
         c->writes = writes_new(&(struct writes_options){ .client = client,
                                                          .queue = c->queue,
                                                          .manager = "compute-domain-controller",
-                                                         .total = c->m_writes });
+                                                         .total = c->m_writes,
+                                                         .told = on_write_trouble,
+                                                         .u = c });
         uv_timer_init(kube_client_loop(client), &c->calm);
         c->started = true;
         controller__watch(c);

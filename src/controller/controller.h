@@ -83,6 +83,8 @@ void controller_metrics(struct controller *c); /* brings gauges up to date */
 /* Between the files of the controller. */
 void controller__queue_domain(struct controller *c, const char *uid);
 void controller__queue_node(struct controller *c, const char *name);
+/* The domains that have to do with a node: by claim, by label, by a daemon pod. */
+void controller__queue_domains_of_node(struct controller *c, const char *name);
 void controller__watch(struct controller *c);
 void controller__watch_daemons(struct controller *c);
 bool controller__daemons_synced(const struct controller *c);

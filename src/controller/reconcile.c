@@ -370,6 +370,7 @@ static writes_done_fn *const answered[] = {
 
 static void perform(struct controller *c, const char *key, const struct plan_input *in,
                     const struct plan *p) {
+        writes_begin(c->writes, key);
         for (size_t i = 0; i < p->n_actions; i++) {
                 const struct plan_action *x = &p->actions[i];
                 bool started = writes_try(c->writes, &(struct writes_request){
@@ -392,6 +393,7 @@ static void perform(struct controller *c, const char *key, const struct plan_inp
                 if (started && x->answer == PLAN_ANSWER_STATUS && in->cd)
                         tell(c, in->cd, p);
         }
+        writes_end(c->writes, key);
 }
 
 static void reconcile(struct controller *c, const char *uid) {

@@ -42,8 +42,7 @@ static bool queue_pod_domain(void *u, const struct kube_object *o) {
         return true;
 }
 
-/* The domains that have to do with a node: by claim, by label, by a daemon pod. */
-static void queue_domains_of_node(struct controller *c, const char *name) {
+void controller__queue_domains_of_node(struct controller *c, const char *name) {
         const struct node *n = controller__node(c, name);
         placements_on_node(c->placements, name, queue_place, c);
         if (n)
@@ -95,7 +94,7 @@ static void node_changed(void *u, const struct kube_object *old, const struct ku
         if (was && is && !node_differs(was, is))
                 return;
         controller__queue_node(c, name);
-        queue_domains_of_node(c, name);
+        controller__queue_domains_of_node(c, name);
         if (was)
                 controller__queue_domain(c, was->domain_uid);
 }
@@ -106,7 +105,7 @@ static void slice_changed(void *u, const struct kube_object *old, const struct k
         if (!s->node)
                 return;
         controller__queue_node(c, s->node);
-        queue_domains_of_node(c, s->node);
+        controller__queue_domains_of_node(c, s->node);
 }
 
 static bool queue_cd(void *u, const struct kube_object *o) {

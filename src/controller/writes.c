@@ -8,7 +8,14 @@
 #include "base/mem.h"
 #include "kube/backoff.h"
 
-enum { BACKOFF_MIN_MS = 50, BACKOFF_MAX_MS = 30000, ERROR_SHOWN_AFTER = 3 };
+enum {
+        BACKOFF_MIN_MS = 50,
+        BACKOFF_MAX_MS = 30000,
+        SHOWN_AFTER = 3, /* failures in a row */
+        SHOWN_AFTER_AWAY_MS = 60000,
+        SHOWN_AFTER_DENIED_MS = 15000,
+        REMEMBERED_MS = 5000, /* longer than any interval_ms */
+};
 
 /* An object that is being written, was written lately, or cannot be written. */
 struct target {
@@ -22,8 +29,12 @@ struct target {
         enum kube_verb verb;
         const struct kube_resource *res;
         char *requester, *ns, *name;
+        bool subresource;
         char *error; /* of the last attempt, NULL when it succeeded or only lost a race */
+        enum err_kind error_kind;
         unsigned failures;
+        uint64_t failing_since_ms;
+        uint64_t look;            /* of the requester, when it was tried last */
         uint64_t first_wanted_ms; /* of the request that gathers now, 0: none */
         uint64_t last_ms;         /* end of the last success */
         uint64_t not_before_ms;   /* backing off */
@@ -34,6 +45,8 @@ struct target {
 struct requester {
         UT_hash_handle hh;
         LIST_HEAD(, target) targets;
+        uint64_t look; /* counts them */
+        bool told;     /* that there is an error */
         char key[];
 };
 
@@ -47,19 +60,28 @@ struct writes {
 struct writes *writes_new(const struct writes_options *o) {
         struct writes *w = xnew(struct writes);
         w->o = *o;
+        w->o.away_ms = o->away_ms ? o->away_ms : SHOWN_AFTER_AWAY_MS;
+        w->o.denied_ms = o->denied_ms ? o->denied_ms : SHOWN_AFTER_DENIED_MS;
         return w;
+}
+
+static struct requester *find_requester(const struct writes *w, const char *key) {
+        struct requester *r;
+        HASH_FIND_STR(w->requesters, key, r);
+        return r;
+}
+
+static void drop_if_empty(struct writes *w, struct requester *r) {
+        if (!LIST_EMPTY(&r->targets))
+                return;
+        HASH_DEL(w->requesters, r);
+        free(r);
 }
 
 static void drop(struct target *t) {
         struct writes *w = t->w;
-        struct requester *r;
         HASH_DEL(w->targets, t);
         LIST_REMOVE(t, of_requester);
-        HASH_FIND_STR(w->requesters, t->requester, r);
-        if (r && LIST_EMPTY(&r->targets)) {
-                HASH_DEL(w->requesters, r);
-                free(r);
-        }
         if (t->call) {
                 kube_cancel(t->call);
                 w->in_flight--;
@@ -77,6 +99,10 @@ void writes_free(struct writes *w) {
         for (struct target *t = w->targets, *next; t; t = next) {
                 next = t->hh.next;
                 drop(t);
+        }
+        for (struct requester *r = w->requesters, *next; r; r = next) {
+                next = r->hh.next;
+                drop_if_empty(w, r);
         }
         free(w);
 }
@@ -98,18 +124,16 @@ static struct target *find(const struct writes *w, const char *requester, const 
         return t;
 }
 
-static void belong(struct target *t, const char *requester) {
-        struct requester *r;
-        HASH_FIND_STR(t->w->requesters, requester, r);
+static struct requester *make_requester(struct writes *w, const char *key) {
+        struct requester *r = find_requester(w, key);
         if (!r) {
-                size_t n = strlen(requester) + 1;
+                size_t n = strlen(key) + 1;
                 r = xcalloc(1, sizeof *r + n);
-                memcpy(r->key, requester, n);
+                memcpy(r->key, key, n);
                 LIST_INIT(&r->targets);
-                HASH_ADD_STR(t->w->requesters, key, r);
+                HASH_ADD_STR(w->requesters, key, r);
         }
-        t->requester = xstrdup(requester);
-        LIST_INSERT_HEAD(&r->targets, t, of_requester);
+        return r;
 }
 
 static struct target *make(struct writes *w, const struct writes_request *q) {
@@ -122,8 +146,10 @@ static struct target *make(struct writes *w, const struct writes_request *q) {
         t->res = q->res;
         t->ns = q->ns ? xstrdup(q->ns) : NULL;
         t->name = xstrdup(q->name);
+        t->subresource = q->subresource != NULL;
+        t->requester = xstrdup(q->requester);
         HASH_ADD_STR(w->targets, key, t);
-        belong(t, q->requester);
+        LIST_INSERT_HEAD(&make_requester(w, q->requester)->targets, t, of_requester);
         return t;
 }
 
@@ -136,6 +162,16 @@ static const char *verb_name(enum kube_verb v) {
         return names[v];
 }
 
+static uint64_t now_ms(const struct writes *w) {
+        return uv_now(kube_client_loop(w->o.client));
+}
+
+static void is_well(struct target *t) {
+        t->failures = 0;
+        t->not_before_ms = 0;
+        free(TAKE(t->error));
+}
+
 static void succeeded(struct target *t, yyjson_val *obj) {
         if (t->verb == KUBE_APPLY)
                 t->generation =
@@ -144,15 +180,14 @@ static void succeeded(struct target *t, yyjson_val *obj) {
         if (t->learn && yyjson_obj_get(obj, "metadata") &&
             !streq(yyjson_get_str(yyjson_obj_get(obj, "kind")), "Status"))
                 kube_informer_learn(t->learn, obj);
-        t->failures = 0;
-        t->not_before_ms = 0;
-        t->last_ms = uv_now(kube_client_loop(t->w->o.client));
-        free(TAKE(t->error));
+        is_well(t);
+        t->last_ms = now_ms(t->w);
 }
 
 static void failed(struct target *t, const struct err *e) {
-        uint64_t now = uv_now(kube_client_loop(t->w->o.client));
-        t->failures++;
+        uint64_t now = now_ms(t->w);
+        if (!t->failures++)
+                t->failing_since_ms = now;
         t->not_before_ms = now + backoff_ms(BACKOFF_MIN_MS, BACKOFF_MAX_MS, t->failures);
         free(TAKE(t->error));
         char *text = xasprintf("%s %s %s%s%s: %s", verb_name(t->verb), t->res->kind, str_or(t->ns, ""),
@@ -165,7 +200,36 @@ static void failed(struct target *t, const struct err *e) {
         } else {
                 log_warn("write failed", kv_str("write", text), kv_int("attempt", t->failures));
                 t->error = text;
+                t->error_kind = e->kind;
         }
+}
+
+static uint64_t shown_after_ms(const struct target *t) {
+        return t->error_kind == ERR_RETRY    ? t->w->o.away_ms
+               : t->error_kind == ERR_DENIED ? t->w->o.denied_ms
+                                             : 0;
+}
+
+static bool is_shown(const struct requester *r, const struct target *t) {
+        return t->error && !t->subresource && t->look == r->look && t->failures >= SHOWN_AFTER &&
+               now_ms(t->w) - t->failing_since_ms >= shown_after_ms(t);
+}
+
+static const char *error_of(const struct requester *r) {
+        struct target *t;
+        LIST_FOREACH (t, &r->targets, of_requester)
+                if (is_shown(r, t))
+                        return t->error;
+        return NULL;
+}
+
+static void tell(struct writes *w, struct requester *r) {
+        bool bad = error_of(r) != NULL;
+        if (bad == r->told)
+                return;
+        r->told = bad;
+        if (w->o.told)
+                w->o.told(w->o.u, r->key);
 }
 
 static void on_done(void *u, yyjson_val *obj, const struct err *e) {
@@ -184,17 +248,23 @@ static void on_done(void *u, yyjson_val *obj, const struct err *e) {
         if (t->done)
                 t->done(t->u, &(struct writes_about){ t->requester, t->ns, t->name }, obj, e);
         work_queue_add(w->o.queue, t->requester);
+        tell(w, find_requester(w, t->requester));
 }
 
 static uint64_t later(uint64_t a, uint64_t b) {
         return a > b ? a : b;
 }
 
+void writes_begin(struct writes *w, const char *requester) {
+        make_requester(w, requester)->look++;
+}
+
 bool writes_try(struct writes *w, const struct writes_request *q) {
         struct target *t = find(w, q->requester, q->res, q->ns, q->name, q->subresource);
-        uint64_t now = uv_now(kube_client_loop(w->o.client));
+        uint64_t now = now_ms(w);
         if (!t)
                 t = make(w, q);
+        t->look = find_requester(w, q->requester)->look;
         if (t->call)
                 return false;
         if (!t->first_wanted_ms)
@@ -225,6 +295,21 @@ bool writes_try(struct writes *w, const struct writes_request *q) {
         return true;
 }
 
+void writes_end(struct writes *w, const char *requester) {
+        struct requester *r = find_requester(w, requester);
+        for (struct target *t = LIST_FIRST(&r->targets), *next; t; t = next) {
+                next = LIST_NEXT(t, of_requester);
+                if (t->look == r->look)
+                        continue;
+                t->first_wanted_ms = 0;
+                is_well(t);
+                if (!t->call && !t->generation && now_ms(w) - t->last_ms >= REMEMBERED_MS)
+                        drop(t);
+        }
+        tell(w, r);
+        drop_if_empty(w, r);
+}
+
 int64_t writes_generation(const struct writes *w, const char *requester, const struct kube_resource *res,
                           const char *ns, const char *name) {
         const struct target *t = find(w, requester, res, ns, name, NULL);
@@ -232,26 +317,22 @@ int64_t writes_generation(const struct writes *w, const char *requester, const s
 }
 
 const char *writes_error(const struct writes *w, const char *requester) {
-        struct requester *r;
-        struct target *t;
-        HASH_FIND_STR(w->requesters, requester, r);
-        if (!r)
-                return NULL;
-        LIST_FOREACH (t, &r->targets, of_requester)
-                if (t->error && t->failures >= ERROR_SHOWN_AFTER)
-                        return t->error;
-        return NULL;
+        const struct requester *r = find_requester(w, requester);
+        return r ? error_of(r) : NULL;
 }
 
 void writes_forget(struct writes *w, const char *requester) {
-        struct requester *r;
-        HASH_FIND_STR(w->requesters, requester, r);
-        /* drop() releases the requester with its last target. */
-        for (struct target *t = r ? LIST_FIRST(&r->targets) : NULL, *next; t; t = next) {
+        struct requester *r = find_requester(w, requester);
+        if (!r)
+                return;
+        for (struct target *t = LIST_FIRST(&r->targets), *next; t; t = next) {
                 next = LIST_NEXT(t, of_requester);
+                t->look = r->look - 1;
                 if (!t->call)
                         drop(t);
         }
+        tell(w, r);
+        drop_if_empty(w, r);
 }
 
 size_t writes_in_flight(const struct writes *w) {

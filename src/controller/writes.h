@@ -25,6 +25,10 @@ struct writes_options {
         struct work_queue *queue;
         const char *manager;  /* field manager */
         struct metric *total; /* counter with labels resource, verb, result */
+        /* What writes_error() says of a requester has begun, or has ceased, to be an error. May be NULL. */
+        void (*told)(void *u, const char *requester);
+        void *u;
+        unsigned away_ms, denied_ms; /* see writes_error(); 0: 60 s and 15 s */
 };
 
 struct writes *writes_new(const struct writes_options *o);
@@ -43,13 +47,21 @@ struct writes_request {
         void *u;
 };
 
+/* A look at a requester begins and ends: between them each write that it wants is tried. What was not tried
+ * is not wanted any more: it has no error and no back-off, and is not remembered longer than its pace
+ * demands. */
+void writes_begin(struct writes *w, const char *requester);
 /* True: it is on its way. False: it waits or backs off; the requester will be queued again. */
 bool writes_try(struct writes *w, const struct writes_request *r);
+void writes_end(struct writes *w, const char *requester);
 
 /* metadata.generation in the answer to the last successful apply of an object, 0 when there was none. */
 int64_t writes_generation(const struct writes *w, const char *requester, const struct kube_resource *res,
                           const char *ns, const char *name);
-/* Why a write of this requester keeps failing, NULL when none does. */
+/* Why a write that this requester wanted at the latest look keeps failing, NULL when none does. Trouble that
+ * passes by itself is none for its first minute (ERR_RETRY), a refusal for its first 15 s (ERR_DENIED): an
+ * API server that has just started knows nobody's roles. A subresource is left out: a status that cannot be
+ * written cannot say so either, and what it says when it can be written again is true no more. */
 const char *writes_error(const struct writes *w, const char *requester);
 /* Drops what is remembered for a requester that has nothing to write any more, except for what is in flight.
  */

@@ -25,6 +25,10 @@ struct world {
         struct metrics *metrics;
         int wanted, written, sent; /* `sent` travels, `written` was answered with 200 */
         unsigned n_requests, most_in_flight, in_flight, refuse;
+        int refuse_status;       /* 0: 422 */
+        const char *subresource; /* of what is wanted */
+        unsigned n_told;         /* how often it was said that an error came or went */
+        bool given_up;           /* nothing is wanted any more */
         unsigned gather_ms, interval_ms;
         bool hold;            /* answers wait for release() */
         uint64_t answered_ns; /* the last answer; 0: none yet */
@@ -39,7 +43,7 @@ static void answer(struct world *w, struct fake_conn *c) {
         w->answered_ns = uv_hrtime();
         if (w->refuse) {
                 w->refuse--;
-                fake_reply(c, 422, NULL,
+                fake_reply(c, w->refuse_status ? w->refuse_status : 422, NULL,
                            "{\"kind\":\"Status\",\"status\":\"Failure\",\"message\":\"not like "
                            "this\",\"code\":422}");
                 return;
@@ -71,7 +75,9 @@ static void on_key(void *u, const char *key) {
         char body[32];
         const char *error = writes_error(w->writes, key);
         snprintf(w->error, sizeof w->error, "%s", error ? error : "");
-        if (w->written == w->wanted) {
+        writes_begin(w->writes, key);
+        if (w->written == w->wanted || w->given_up) {
+                writes_end(w->writes, key);
                 uv_stop(&w->loop);
                 return;
         }
@@ -80,9 +86,17 @@ static void on_key(void *u, const char *key) {
                                                         .verb = KUBE_APPLY,
                                                         .res = &kube_nodes,
                                                         .name = "n",
+                                                        .subresource = w->subresource,
                                                         .body = { body, (size_t)n },
                                                         .gather_ms = w->gather_ms,
                                                         .interval_ms = w->interval_ms });
+        writes_end(w->writes, key);
+}
+
+static void on_told(void *u, const char *requester) {
+        struct world *w = u;
+        assert_string_equal(requester, "d/x");
+        w->n_told++;
 }
 
 static int setup(void **state) {
@@ -108,6 +122,10 @@ static int setup(void **state) {
                 .manager = "test",
                 .total = metric_add(w->metrics, METRIC_COUNTER, "t", "t",
                                     LABELS("resource", "verb", "result"), NULL, 0),
+                .told = on_told,
+                .u = w,
+                .away_ms = 3600000,
+                .denied_ms = 3600000,
         });
         *state = w;
         return 0;
@@ -241,13 +259,100 @@ static void what_is_in_flight_is_not_forgotten(void **state) {
         assert_int_equal(writes_generation(w->writes, "d/x", &kube_nodes, NULL, "n"), 0);
 }
 
+static void until_error(struct world *w) {
+        while (!writes_error(w->writes, "d/x"))
+                uv_run(&w->loop, UV_RUN_ONCE);
+}
+
+/* Events make it look again; `n` refusals have come. */
+static void until_refused(struct world *w, unsigned n) {
+        unsigned from = w->refuse;
+        while (from - w->refuse < n)
+                uv_run(&w->loop, UV_RUN_ONCE);
+        pass(w, 5); /* and the answers have arrived */
+}
+
+/* A daemon was not ready, the clique could not be written; the daemon is ready again before it could be. */
+static void what_is_not_wanted_any_more_has_no_error(void **state) {
+        struct world *w = *state;
+        w->refuse = 1000;
+        want(w, 1);
+        until_error(w);
+        w->given_up = true;
+        want(w, 1);
+        pass(w, 5);
+        assert_null(writes_error(w->writes, "d/x"));
+        assert_int_equal(w->n_told, 2);
+        w->given_up = false; /* wanted again: nobody waits out the pauses of the earlier series */
+        w->refuse = 0;
+        want(w, 1);
+        pass(w, 20);
+        assert_int_equal(w->written, 1);
+}
+
+static void what_failed_while_it_was_given_up_is_no_error_either(void **state) {
+        struct world *w = *state;
+        w->refuse = 1000;
+        want(w, 1);
+        until_error(w);
+        w->hold = true;
+        until_waiting(w);
+        w->given_up = true;
+        want(w, 1);
+        pass(w, 5);
+        answer(w, w->waiting); /* a refusal */
+        pass(w, 20);
+        assert_null(writes_error(w->writes, "d/x"));
+}
+
+static void who_listens_is_told_when_an_error_comes_and_goes(void **state) {
+        struct world *w = *state;
+        w->refuse = 3;
+        want(w, 1);
+        until_error(w);
+        assert_int_equal(w->n_told, 1);
+        until_written(w);
+        assert_int_equal(w->n_told, 2);
+        assert_null(writes_error(w->writes, "d/x"));
+}
+
+/* An API server that has just started refuses everybody for a moment. */
+static void a_refusal_is_no_error_at_first(void **state) {
+        struct world *w = *state;
+        w->refuse = 1000;
+        w->refuse_status = 403;
+        want(w, 1);
+        until_refused(w, 4);
+        assert_null(writes_error(w->writes, "d/x"));
+        assert_int_equal(w->n_told, 0);
+        w->refuse_status = 422; /* what is refused for good is told at once */
+        until_error(w);
+}
+
+/* A status that cannot be written cannot say so, and when it can, it would not be true. */
+static void a_status_that_cannot_be_written_is_not_told_in_itself(void **state) {
+        struct world *w = *state;
+        w->refuse = 1000;
+        w->subresource = "status";
+        want(w, 1);
+        until_refused(w, 4);
+        assert_null(writes_error(w->writes, "d/x"));
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                T(one_write_an_object_is_in_flight),         T(a_burst_is_one_write),
-                T(writes_of_one_object_keep_their_distance), T(a_failing_object_backs_off_and_tells_why),
+                T(one_write_an_object_is_in_flight),
+                T(a_burst_is_one_write),
+                T(writes_of_one_object_keep_their_distance),
+                T(a_failing_object_backs_off_and_tells_why),
                 T(what_is_in_flight_is_not_forgotten),
+                T(what_is_not_wanted_any_more_has_no_error),
+                T(what_failed_while_it_was_given_up_is_no_error_either),
+                T(who_listens_is_told_when_an_error_comes_and_goes),
+                T(a_refusal_is_no_error_at_first),
+                T(a_status_that_cannot_be_written_is_not_told_in_itself),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
