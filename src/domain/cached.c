@@ -34,7 +34,9 @@ static const struct jd_field f_node_meta[] = { JD_IN(struct node, "labels", f_no
                                                JD_END };
 static const struct jd_field f_node_spec[] = { JD_LIST(struct node, "taints", taints, struct taint, f_taint),
                                                JD_END };
+static const struct jd_field f_node_info[] = { JD_STR(struct node, "bootID", boot_id), JD_END };
 static const struct jd_field f_node_status[] = {
+        JD_IN(struct node, "nodeInfo", f_node_info),
         JD_LIST(struct node, "conditions", conditions, struct condition, f_condition), JD_END
 };
 const struct jd_field node_fields[] = { JD_OBJ(struct node, "metadata", o.meta, kube_f_meta),
@@ -58,10 +60,15 @@ bool node_out_of_service(const struct node *n) {
         return false;
 }
 
+const char *node_boot_id(const struct node *n) {
+        return n->boot_id && str_is_uuid(n->boot_id) ? n->boot_id : "";
+}
+
 bool node_differs(const struct node *a, const struct node *b) {
         return !streq(a->o.meta.uid, b->o.meta.uid) || !streq(a->domain_uid, b->domain_uid) ||
                !streq(a->gpu_clique, b->gpu_clique) || !streq(a->gpu_clique_ours, b->gpu_clique_ours) ||
-               node_ready(a) != node_ready(b) || node_out_of_service(a) != node_out_of_service(b);
+               !streq(a->boot_id, b->boot_id) || node_ready(a) != node_ready(b) ||
+               node_out_of_service(a) != node_out_of_service(b);
 }
 
 static const struct jd_field f_pod_labels[] = { JD_STR(struct pod, CD_LABEL, domain_uid),
@@ -73,6 +80,7 @@ static const struct jd_field f_pod_annotations[] = {
         JD_STR(struct pod, IMEX_ANNOTATION_INDEX, index),
         JD_STR(struct pod, IMEX_ANNOTATION_PEERS, peers),
         JD_STR(struct pod, IMEX_ANNOTATION_READY, ready),
+        JD_STR(struct pod, IMEX_ANNOTATION_AWAITED, awaited),
         JD_END,
 };
 static const struct jd_field f_pod_meta[] = { JD_IN(struct pod, "labels", f_pod_labels),

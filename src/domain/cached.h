@@ -25,6 +25,7 @@ struct node {
         const char *gpu_clique;      /* label GPU_CLIQUE_LABEL */
         const char *gpu_clique_ours; /* annotation CD_ANNOTATION_GPU_CLIQUE: the value that we wrote, NULL:
                                         never */
+        const char *boot_id;         /* status.nodeInfo.bootID */
         struct taint *taints;
         size_t n_taints;
         struct condition *conditions;
@@ -34,6 +35,8 @@ extern const struct jd_field node_fields[];
 bool node_ready(const struct node *n);
 /* The operator vouches that the machine is off: nothing of ours can still run on it. */
 bool node_out_of_service(const struct node *n);
+/* The boot that the node is in, as its kubelet tells it; "" when it tells none. */
+const char *node_boot_id(const struct node *n);
 /* Does an update change anything that our rules look at? Kubelets write their node's status all the time. */
 bool node_differs(const struct node *a, const struct node *b);
 
@@ -56,7 +59,8 @@ struct pod {
         const char *domain_uid,
                 *clique_id;        /* labels; clique_id NULL until the daemon has set it, "" without fabric */
         const char *template_hash; /* annotation CD_ANNOTATION_TEMPLATE; NULL: made by the Go driver */
-        const char *state, *reason, *index, *peers, *ready; /* the daemon's annotations, NULL when absent */
+        const char *state, *reason, *index, *peers, *ready,
+                *awaited; /* the daemon's annotations, NULL when absent */
         const char *node, *phase;
         struct pod_ip *ips;
         size_t n_ips;

@@ -52,6 +52,7 @@ static const struct jd_field f_daemon[] = { JD_STR(struct clique_daemon, "nodeNa
                                             JD_STR(struct clique_daemon, "cliqueID", clique_id),
                                             JD_STR(struct clique_daemon, "status", status),
                                             JD_INT(struct clique_daemon, "index", index),
+                                            JD_STR(struct clique_daemon, "bootID", boot_id),
                                             JD_END };
 static const struct jd_field f_owner[] = { JD_STR(struct clique_owner, "uid", uid), JD_END };
 static const struct jd_field f_clique_labels[] = { JD_STR(struct clique, CD_LABEL, domain_uid),

@@ -41,6 +41,7 @@ extern const struct jd_field compute_domain_fields[];
 struct clique_daemon {
         const char *node, *ip, *clique_id, *status;
         int64_t index;
+        const char *boot_id; /* of the node, as its kubelet tells it; "" or NULL while unknown */
 };
 
 struct clique_owner {

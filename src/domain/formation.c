@@ -172,7 +172,7 @@ static void judge_daemon(struct formation_member *m, const struct formation_node
                               a, "daemon Pod %s claims clique %.63s, but the node's ResourceSlice states %s",
                               p->o.meta.name, p->clique_id, *n->clique ? n->clique : "none"));
         else if (!streq(p->ready, "true"))
-                judge(m, streq(p->state, "BACKOFF") ? FORMATION_FAILING : FORMATION_STARTING,
+                judge(m, streq(p->state, "BACKOFF") || p->awaited ? FORMATION_FAILING : FORMATION_STARTING,
                       with_message(a,
                                    formation_text(a, "IMEX daemon is %.40s", str_or(p->state, "not ready")),
                                    p->reason));
@@ -242,6 +242,7 @@ static size_t gather(const struct formation_input *in, struct formation_member *
                                                         .clique = clique,
                                                         .index = -1,
                                                         .written = -1,
+                                                        .boot_id = node_boot_id(node->node),
                                                         .wanted = node->wanted };
                 ret_nodes[n++] = node;
         }
@@ -349,6 +350,10 @@ static void compare(const struct formation_input *in, struct formation_clique *c
                         c->urgent = true;
                 if (ip_differs || !streq(was->status, d->status) || !streq(was->clique_id, d->clique_id))
                         c->changed = true;
+                /* One that is missing comes with the next write: the server's schema may be one that drops
+                 * it. */
+                if (was && was->boot_id && !streq(was->boot_id, d->boot_id))
+                        c->changed = true;
         }
         c->changed = c->changed || c->urgent || (old && (old->n_daemons != c->n_daemons || old->n_owners)) ||
                      (c->n_daemons && (!streq(annotation(old, CD_ANNOTATION_INFIX), c->infix) ||
@@ -365,8 +370,9 @@ static void render_entries(const struct formation_input *in, const struct format
                         continue;
                 c->n_listed += m->listed;
                 c->daemons[c->n_daemons++] =
-                        (struct clique_daemon){ m->node, m->ip, m->clique,
-                                                m->why == FORMATION_READY ? "Ready" : "NotReady", m->index };
+                        (struct clique_daemon){ m->node,   m->ip,
+                                                m->clique, m->why == FORMATION_READY ? "Ready" : "NotReady",
+                                                m->index,  m->boot_id };
         }
         qsort(c->daemons, c->n_daemons, sizeof *c->daemons, by_index);
         /* Names are fixed while anybody uses them, because IMEX refuses a changed node list for good: a

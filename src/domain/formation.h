@@ -56,6 +56,7 @@ struct formation_member {
         const char *message;                  /* for people, "" when ready */
         int64_t peers_connected, peers_known; /* as its daemon reports them, -1 unknown */
         bool wanted;
+        const char *boot_id; /* the boot that its node is in, "" unknown */
 };
 
 /* A clique object as it should be. */

@@ -54,6 +54,8 @@
 #define IMEX_ANNOTATION_READY                                                                                \
         "imex.resource.nvidia.com/ready" /* "true" or "false": local readiness (IMEX READY and id == index)  \
                                           */
+/* The nodes that a recovery of IMEX still waits for after a minute, "a,b"; absent when there are none. */
+#define IMEX_ANNOTATION_AWAITED "imex.resource.nvidia.com/awaited"
 /* On the plugin's own Pod, when the host runs IMEX: "UP", "DEGRADED" or "DOWN"; absent while it has not been
  * asked. */
 #define IMEX_ANNOTATION_HOST_STATE "imex.resource.nvidia.com/host-state"

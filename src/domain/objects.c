@@ -99,10 +99,12 @@ static void security(struct jw *w) {
         jw_end_obj(w);
 }
 
-/* Where nvidia-imex keeps its state and statistics; the rest of the file system is read-only. */
+/* Where nvidia-imex keeps its state and statistics; the rest of the file system is read-only. The state says
+ * who had mapped this node's memory: it has to outlive the process, and a reboot of the node makes it untrue,
+ * so it is in memory. A node list of 4096 names fits into the limit ten times. */
 static const struct {
-        const char *name, *path;
-} scratch[] = { { "imex-run", "/var/run/nvidia-imex" }, { "imex-log", "/var/log" } };
+        const char *name, *path, *memory; /* memory: its limit there; NULL: on disk */
+} scratch[] = { { "imex-run", "/var/run/nvidia-imex", "16Mi" }, { "imex-log", "/var/log", NULL } };
 
 static void container(struct jw *w, const struct objects_settings *s, const char *gates, int64_t max_nodes) {
         jw_obj(w, NULL);
@@ -187,6 +189,10 @@ static void pod_spec(struct jw *w, const struct objects_settings *s, const char 
                 jw_obj(w, NULL);
                 jw_str(w, "name", scratch[i].name);
                 jw_obj(w, "emptyDir");
+                if (scratch[i].memory) {
+                        jw_str(w, "medium", "Memory");
+                        jw_str(w, "sizeLimit", scratch[i].memory);
+                }
                 jw_end_obj(w);
                 jw_end_obj(w);
         }
@@ -449,6 +455,8 @@ void objects_clique(const struct formation_clique *c, const char *ns, const char
                 jw_str(&w, "cliqueID", d->clique_id);
                 jw_int(&w, "index", d->index);
                 jw_str(&w, "status", d->status);
+                if (*d->boot_id)
+                        jw_str(&w, "bootID", d->boot_id);
                 jw_end_obj(&w);
         }
         jw_end_arr(&w);

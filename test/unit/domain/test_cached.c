@@ -59,10 +59,22 @@ static void of_the_pods_on_a_node_the_newest_that_tells_is_believed(void **state
         arena_free(a);
 }
 
+/* Kubelets write their node's status all the time; a reboot is news all the same. */
+static void a_reboot_is_a_difference(void **state) {
+        struct arena *a = arena_new(4096);
+        static const char fmt[] =
+                "{'metadata':{'name':'n','uid':'u','resourceVersion':'%d'},'status':{'nodeInfo':{"
+                "'bootID':'%d1111111-0000-4000-8000-000000000000'}}}";
+        assert_false(node_differs(fake_node_json(a, fmt, 1, 1), fake_node_json(a, fmt, 2, 1)));
+        assert_true(node_differs(fake_node_json(a, fmt, 1, 1), fake_node_json(a, fmt, 2, 2)));
+        arena_free(a);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_plugin_that_does_not_run_well_tells_nothing),
                 cmocka_unit_test(of_the_pods_on_a_node_the_newest_that_tells_is_believed),
+                cmocka_unit_test(a_reboot_is_a_difference),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -134,6 +134,55 @@ static void without_dns_names_an_ip_is_urgent(void **state) {
         assert_true(w->f.cliques[0].urgent);
 }
 
+#define BOOT_1 "11111111-0000-4000-8000-000000000000"
+#define BOOT_2 "22222222-0000-4000-8000-000000000000"
+
+static const struct node *booted(struct world *w, const char *name, const char *boot_id) {
+        return fake_node_json(
+                w->a,
+                "{'metadata':{'name':'%s','uid':'n','resourceVersion':'1'},'status':{'nodeInfo':{"
+                "'bootID':'%s'},'conditions':[{'type':'Ready','status':'True'}]}}",
+                name, boot_id);
+}
+
+/* By it the other daemons know that what ran on the node before runs no more. */
+static void a_reboot_is_told_to_the_clique(void **state) {
+        struct world *w = *state;
+        clique(w, CLIQUE_1,
+               "{'nodeName':'a','ipAddress':'10.0.0.1','cliqueID':'" CLIQUE_1
+               "','index':3,'status':'Ready','bootID':'" BOOT_1 "'}",
+               INFIX);
+        struct formation_node *n = add(w, "a", CLIQUE_1);
+        n->pod = fake_daemon(w->a, "a", "10.0.0.1", CLIQUE_1, 3, true);
+        n->node = booted(w, "a", BOOT_1);
+        make(w);
+        assert_false(w->f.cliques[0].changed);
+        assert_string_equal(w->f.cliques[0].daemons[0].boot_id, BOOT_1);
+
+        n->node = booted(w, "a", BOOT_2);
+        make(w);
+        assert_true(w->f.cliques[0].changed);
+        assert_false(w->f.cliques[0].urgent);
+        assert_string_equal(w->f.cliques[0].daemons[0].boot_id, BOOT_2);
+
+        /* What is no boot id is not passed on. */
+        n->node = booted(w, "a", "../../etc");
+        make(w);
+        assert_string_equal(w->f.cliques[0].daemons[0].boot_id, "");
+}
+
+/* A schema of an earlier time drops it from what we write: that is no reason to write again and again. */
+static void a_boot_id_that_the_server_drops_is_not_written_for_ever(void **state) {
+        struct world *w = *state;
+        clique(w, CLIQUE_1, ENTRY("a", "10.0.0.1", CLIQUE_1, 3, "Ready"), INFIX);
+        struct formation_node *n = add(w, "a", CLIQUE_1);
+        n->pod = fake_daemon(w->a, "a", "10.0.0.1", CLIQUE_1, 3, true);
+        n->node = booted(w, "a", BOOT_1);
+        make(w);
+        assert_false(w->f.cliques[0].changed);
+        assert_string_equal(w->f.cliques[0].daemons[0].boot_id, BOOT_1);
+}
+
 static void nothing_to_write_when_all_is_as_it_should_be(void **state) {
         struct world *w = *state;
         clique(w, CLIQUE_1, ENTRY("a", "10.0.0.1", CLIQUE_1, 0, "Ready"), INFIX);
@@ -353,6 +402,28 @@ static void a_daemon_that_is_down_says_why(void **state) {
         assert_string_equal(member(w, "a")->message, "daemon Pod p: CrashLoopBackOff: back-off 5s");
 }
 
+/* It cannot end by itself: somebody has to see to the nodes that it waits for. */
+static void a_recovery_that_waits_for_somebody_is_a_failure(void **state) {
+        struct world *w = *state;
+        clique(w, CLIQUE_1, ENTRY("a", "10.0.0.1", CLIQUE_1, 0, "NotReady"), INFIX);
+        struct formation_node *n = add(w, "a", CLIQUE_1);
+        for (int awaited = 0; awaited < 2; awaited++) {
+                n->pod = fake_pod_json(
+                        w->a,
+                        "{'metadata':{'name':'p','namespace':'driver','uid':'p','resourceVersion':'1','"
+                        "labels':{'" CD_LABEL "':'" UID_A "','" CD_LABEL_CLIQUE "':'" CLIQUE_1
+                        "'},'annotations':{'" CD_ANNOTATION_TEMPLATE "':'h','" IMEX_ANNOTATION_STATE
+                        "':'WAITING_FOR_RECOVERY','" IMEX_ANNOTATION_READY
+                        "':'false','" IMEX_ANNOTATION_REASON "':'it waits for b'%s}},'spec':{'nodeName':'a'},"
+                        "'status':{'phase':'Running','podIPs':[{'ip':'10.0.0.1'}]}}",
+                        awaited ? ",'" IMEX_ANNOTATION_AWAITED "':'b'" : "");
+                make(w);
+                assert_string_equal(member(w, "a")->message,
+                                    "IMEX daemon is WAITING_FOR_RECOVERY: it waits for b");
+                assert_int_equal(member(w, "a")->why, awaited ? FORMATION_FAILING : FORMATION_STARTING);
+        }
+}
+
 /* Whatever is in the caches: an index is never held by two nodes of a clique, a node is in one clique only,
  * and what was decided is stable.
  */
@@ -439,8 +510,8 @@ static void ten_thousand_nodes(void **state) {
                 c->daemons = arena_alloc(a, c->n_daemons * sizeof *c->daemons);
                 for (size_t k = 0; k < c->n_daemons; k++) {
                         const struct clique_daemon *d = &first.cliques[i].daemons[k];
-                        c->daemons[k] =
-                                (struct clique_daemon){ d->node, d->ip, d->clique_id, d->status, d->index };
+                        c->daemons[k] = (struct clique_daemon){ d->node,   d->ip,    d->clique_id,
+                                                                d->status, d->index, d->boot_id };
                 }
                 cliques[i] = c;
         }
@@ -460,6 +531,8 @@ int main(void) {
                 T(nobody_is_told_an_index_that_is_not_written),
                 T(the_ip_and_readiness_follow_the_daemon),
                 T(without_dns_names_an_ip_is_urgent),
+                T(a_reboot_is_told_to_the_clique),
+                T(a_boot_id_that_the_server_drops_is_not_written_for_ever),
                 T(nothing_to_write_when_all_is_as_it_should_be),
                 T(ready_under_another_index_is_not_ready),
                 T(a_lost_node_keeps_its_index_but_is_not_ready),
@@ -478,6 +551,7 @@ int main(void) {
                 T(a_clique_deleted_by_hand_comes_back_with_the_ids_that_run),
                 T(a_node_that_another_domain_holds_waits_without_an_index),
                 T(a_daemon_that_is_down_says_why),
+                T(a_recovery_that_waits_for_somebody_is_a_failure),
                 T(invariants_hold_for_anything),
                 cmocka_unit_test(ten_thousand_nodes),
         };

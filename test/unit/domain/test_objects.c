@@ -80,6 +80,10 @@ static void daemonset(void **state) {
                 { "spec.template.spec.containers.0.securityContext.seccompProfile",
                   "" }, /* the node decides */
                 { "spec.template.spec.hostNetwork", "" },
+                /* What IMEX remembers of its peers ends with the boot that it was true in. */
+                { "spec.template.spec.volumes.0",
+                  "{\"name\":\"imex-run\",\"emptyDir\":{\"medium\":\"Memory\",\"sizeLimit\":\"16Mi\"}}" },
+                { "spec.template.spec.volumes.1", "{\"name\":\"imex-log\",\"emptyDir\":{}}" },
         };
         struct arena *a = arena_new(4096);
         struct buf b = BUF_INIT(1 << 16);
