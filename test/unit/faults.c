@@ -124,14 +124,6 @@ yyjson_doc *__wrap_yyjson_read_opts(char *p, size_t n, yyjson_read_flag f, const
         return NULL;
 }
 
-int __real_uv_spawn(uv_loop_t *loop, uv_process_t *p, const uv_process_options_t *o);
-int __wrap_uv_spawn(uv_loop_t *loop, uv_process_t *p, const uv_process_options_t *o);
-int __wrap_uv_spawn(uv_loop_t *loop, uv_process_t *p, const uv_process_options_t *o) {
-        uv_process_options_t absent = *o;
-        absent.file = "/dev/null/absent";
-        return __real_uv_spawn(loop, p, faults_hit("uv_spawn", ENOTDIR) ? &absent : o);
-}
-
 /* Those with "..." */
 
 struct MHD_Daemon *__wrap_MHD_start_daemon(unsigned flags, uint16_t port, MHD_AcceptPolicyCallback apc,

@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
@@ -189,6 +190,17 @@ static void test_signal_state_of_the_child(void **state) {
         assert_string_equal(input, "/dev/null");
 }
 
+/* libcurl's sockets, for one. */
+static void test_inherits_no_descriptor(void **state) {
+        int leaky = fcntl(0, F_DUPFD, 200);
+        struct outcome o;
+
+        assert_in_range(leaky, 200, 1000);
+        o = run((struct child_options){ .argv = (const char *const[]){ "ls", "/proc/self/fd", NULL } });
+        close(leaky);
+        assert_string_equal(o.out, "0\n1\n2\n3\n"); /* 3 is the folder that it lists */
+}
+
 static int teardown(void **state) {
         return uv_loop_close(uv_default_loop());
 }
@@ -206,6 +218,7 @@ int main(void) {
                 cmocka_unit_test(test_cancel),
                 cmocka_unit_test(test_many_at_once),
                 cmocka_unit_test(test_signal_state_of_the_child),
+                cmocka_unit_test(test_inherits_no_descriptor),
         };
 
         return cmocka_run_group_tests(tests, NULL, teardown);

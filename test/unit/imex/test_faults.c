@@ -152,7 +152,7 @@ static bool settled(void) {
 static void test_process(void **unused) {
         struct imex_process *p;
 
-        static const char *const calls[] = { "pipe2", "uv_poll_init", "uv_spawn" };
+        static const char *const calls[] = { "pipe2", "uv_poll_init", "fork" };
 
         for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
                 last = IMEX_PROCESS_DOWN;

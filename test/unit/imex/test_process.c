@@ -5,6 +5,9 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/wait.h>
 
 #include "imex/imex_process.h"
 #include "programs.h"
@@ -40,7 +43,7 @@ static int on_prepare(void *u, struct err *e) {
         return *prepare_error ? err_set(e, ERR_INTERNAL, 0, "%s", prepare_error) : 0;
 }
 
-static void make(const char *script) {
+static void make_with(const char *script, unsigned backoff_first_ms) {
         _cleanup_(freep) char *path = in_dir("program");
 
         put_program("program", script);
@@ -51,8 +54,8 @@ static void make(const char *script) {
                                                         .argv = (const char *const[]){ path, NULL },
                                                         .term_grace_ms = 200,
                                                         .usr1_interval_ms = 150,
-                                                        .backoff_first_ms = 20,
-                                                        .backoff_max_ms = 80,
+                                                        .backoff_first_ms = backoff_first_ms,
+                                                        .backoff_max_ms = backoff_first_ms * 4,
                                                         .stable_ms = 400,
                                                         .prepare = on_prepare,
                                                         .line = on_line,
@@ -60,6 +63,10 @@ static void make(const char *script) {
                                                 });
         imex_process_start(p);
         assert_int_equal(prepared, 0); /* nothing happens inside the call */
+}
+
+static void make(const char *script) {
+        make_with(script, 20);
 }
 
 static int finish(void **state) {
@@ -84,6 +91,9 @@ static bool waiting(void) {
 }
 static bool waited_5(void) {
         return waitings >= 5;
+}
+static bool prepared_2(void) {
+        return prepared == 2;
 }
 static bool started_2(void) {
         return count("events", "start") == 2 && lines == 2;
@@ -251,6 +261,64 @@ static void test_stop_then_start_while_it_ends(void **state) {
         assert_int_equal(count("events", "term"), 1);
 }
 
+/* A pause that would outlast the test: what starts the program within it has skipped it. */
+static void test_stop_and_start_in_one_turn_keep_the_pause(void **state) {
+        make_with("exit 1", 3600000);
+        assert_true(within(5000, waiting));
+        imex_process_stop(p);
+        imex_process_start(p);
+        within(50, never);
+        assert_int_equal(prepared, 1);
+        assert_int_equal(imex_process_state(p), IMEX_PROCESS_WAITING);
+        imex_process_restart(p, false);
+        within(50, never);
+        assert_int_equal(prepared, 1);
+        /* Once it was really down, the owner means now. */
+        imex_process_stop(p);
+        assert_true(within(5000, down));
+        imex_process_start(p);
+        assert_true(within(5000, prepared_2));
+}
+
+/* libcurl opens some of its descriptors without close-on-exec. */
+static void test_inherits_no_descriptor(void **state) {
+        int leaky = fcntl(0, F_DUPFD, 200);
+
+        assert_in_range(leaky, 200, 1000);
+        make("ls /proc/self/fd | tr '\\n' ' '");
+        assert_true(within(5000, waiting));
+        close(leaky);
+        /* ls has its own look at the folder open. */
+        assert_string_equal(line, "0 1 2 3 ");
+}
+
+/* The owner, in a process of its own, is killed as the kernel's OOM killer does it. The program is seen to
+ * end by the other end of its FIFO. */
+static void test_dies_with_a_killed_owner(void **state) {
+        _cleanup_(freep) char *fifo = in_dir("fifo");
+        _cleanup_(closep) int fd = -1;
+        char text[4] = "";
+        pid_t owner;
+
+        assert_int_equal(mkfifo(fifo, 0600), 0);
+        fd = open(fifo, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+        assert_true(fd >= 0);
+        owner = fork();
+        if (owner == 0) {
+                assert_int_equal(uv_loop_fork(uv_default_loop()), 0);
+                make("exec > fifo; echo up; exec sleep 1000");
+                within(60000, never);
+                _exit(1);
+        }
+        struct pollfd in = { fd, POLLIN, 0 };
+        assert_int_equal(poll(&in, 1, 10000), 1);
+        assert_int_equal(read(fd, text, 3), 3);
+        kill(owner, SIGKILL);
+        assert_int_equal(waitpid(owner, NULL, 0), owner);
+        assert_int_equal(poll(&in, 1, 10000), 1);
+        assert_int_equal(read(fd, text, 3), 0);
+}
+
 static void test_usr1_waits_until_it_is_up(void **state) {
         make(DAEMON);
         assert_true(within(5000, up));
@@ -342,6 +410,9 @@ int main(void) {
                 T(test_restart),
                 T(test_restart_with_penalty),
                 T(test_stop_then_start_while_it_ends),
+                T(test_stop_and_start_in_one_turn_keep_the_pause),
+                T(test_inherits_no_descriptor),
+                T(test_dies_with_a_killed_owner),
                 T(test_usr1_waits_until_it_is_up),
                 T(test_usr1_is_coalesced_and_never_lost),
                 T(test_usr1_is_not_owed_to_the_next_life),

@@ -1,0 +1,280 @@
+#include "base/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+
+/* Reads of 4 KiB in one turn: more than a full pipe, so that all is seen at exit, and an end to a program
+ * that never stops printing. */
+#define READS_PER_TURN 32
+
+/* What failed between fork and exec, and why, as it comes through the report pipe. */
+enum step { STEP_NONE, STEP_STDIO, STEP_CLOSE, STEP_CHROOT, STEP_EXEC };
+struct report {
+        int step, error;
+};
+
+/* The exec environment: shared with the forked child, which may call async-signal-safe functions only. */
+struct launch {
+        char *const *argv;
+        char *const *env;
+        const char *chroot;
+        int null_fd, out_fd, report_fd;
+        pid_t parent;
+};
+
+struct process {
+        uv_signal_t sigchld;
+        uv_poll_t output;
+        uv_timer_t grace;
+        unsigned open; /* handles that libuv has not closed yet */
+        pid_t pid;     /* 0: reaped */
+        int out_fd;    /* -1: closed */
+        struct process_options o;
+        bool freed; /* nobody wants to hear of it */
+};
+
+static void on_closed(uv_handle_t *h) {
+        struct process *p = h->data;
+
+        if (--p->open == 0)
+                free(p);
+}
+
+static void stop_output(struct process *p) {
+        if (p->out_fd < 0)
+                return;
+        /* The descriptor may be closed only when the loop polls it no more. */
+        uv_poll_stop(&p->output);
+        uv_close((uv_handle_t *)&p->output, on_closed);
+        close(p->out_fd);
+        p->out_fd = -1;
+}
+
+static void close_handles(struct process *p) {
+        stop_output(p);
+        uv_close((uv_handle_t *)&p->grace, on_closed);
+        uv_close((uv_handle_t *)&p->sigchld, on_closed);
+}
+
+void process_drain(struct process *p) {
+        char tmp[4096];
+
+        for (unsigned i = 0; i < READS_PER_TURN && p->out_fd >= 0; i++) {
+                ssize_t n = read(p->out_fd, tmp, sizeof tmp);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0 && errno == EAGAIN)
+                        return;
+                if (n <= 0)
+                        stop_output(p);
+                else
+                        p->o.output(p->o.u, tmp, (size_t)n);
+        }
+}
+
+static void on_output(uv_poll_t *h, int status, int events) {
+        (void)status;
+        (void)events;
+        process_drain(h->data);
+}
+
+static void on_sigchld(uv_signal_t *s, int signum) {
+        struct process *p = s->data;
+        siginfo_t info = { 0 };
+        int status;
+
+        (void)signum;
+        /* WNOWAIT keeps the zombie, and with it the number of its process group, until the group is killed:
+         * what the program may have left would keep ports, and a driver's session. */
+        if (!p->pid || waitid(P_PID, (id_t)p->pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0 ||
+            info.si_pid != p->pid)
+                return;
+        kill(-p->pid, SIGKILL);
+        while (waitpid(p->pid, &status, 0) < 0 && errno == EINTR)
+                continue;
+        p->pid = 0;
+        process_drain(p);
+        close_handles(p);
+        if (!p->freed)
+                p->o.ended(p->o.u, WIFEXITED(status) ? WEXITSTATUS(status) : -1,
+                           WIFSIGNALED(status) ? WTERMSIG(status) : 0);
+}
+
+static void on_not_reaped(uv_timer_t *t) {
+        struct process *p = t->data;
+
+        uv_unref((uv_handle_t *)&p->sigchld);
+}
+
+void process_kill(struct process *p) {
+        if (!p->pid)
+                return;
+        kill(-p->pid, SIGKILL);
+        if (!uv_is_active((uv_handle_t *)&p->grace))
+                uv_timer_start(&p->grace, on_not_reaped, PROCESS_REAP_GRACE_MS, 0);
+}
+
+void process_signal(const struct process *p, int signum) {
+        if (p->pid)
+                kill(p->pid, signum);
+}
+
+pid_t process_pid(const struct process *p) {
+        return p->pid;
+}
+
+void process_free(struct process *p) {
+        if (!p)
+                return;
+        p->freed = true;
+        stop_output(p);
+        process_kill(p);
+}
+
+_Noreturn static void report_and_exit(const struct launch *l, enum step step) {
+        struct report report = { step, errno };
+        ssize_t n;
+
+        do
+                n = write(l->report_fd, &report, sizeof report);
+        while (n < 0 && errno == EINTR);
+        _exit(127);
+}
+
+_Noreturn static void launch_child(const struct launch *l) {
+        sigset_t none;
+
+        /* The loop's signal handlers would write into the parent's pipes. */
+        for (int s = 1; s < NSIG; s++)
+                signal(s, SIG_DFL);
+        sigemptyset(&none);
+        setpgid(0, 0);
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != l->parent)
+                _exit(127);
+        if (dup2(l->null_fd, STDIN_FILENO) < 0 || dup2(l->out_fd, STDOUT_FILENO) < 0 ||
+            dup2(l->out_fd, STDERR_FILENO) < 0)
+                report_and_exit(l, STEP_STDIO);
+        if (close_range(3, ~0U, CLOSE_RANGE_CLOEXEC) < 0)
+                report_and_exit(l, STEP_CLOSE);
+        if (l->chroot && (chroot(l->chroot) < 0 || chdir("/") < 0))
+                report_and_exit(l, STEP_CHROOT);
+        sigprocmask(SIG_SETMASK, &none, NULL);
+        /* execvp looks PATH up in environ. */
+        if (l->env)
+                environ = (char **)(uintptr_t)l->env;
+        execvp(l->argv[0], l->argv);
+        report_and_exit(l, STEP_EXEC);
+}
+
+static int launch_error(const struct process_options *o, struct report r, struct err *e) {
+        static const char *const step[] = {
+                [STEP_NONE] = "",
+                [STEP_STDIO] = ": its standard files",
+                [STEP_CLOSE] = ": close_range (Linux 5.11 or newer is needed)",
+                [STEP_CHROOT] = ": change its root folder",
+                [STEP_EXEC] = "",
+        };
+        return err_errno(e, r.error, "start '%s'%s", o->argv[0], step[r.step]);
+}
+
+/* Forks and waits until the program runs (the report pipe closes at exec). */
+static int launch(struct process *p, int out_fd, struct err *e) {
+        _cleanup_(closep) int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        _cleanup_(closep) int report_r = -1, report_w = -1;
+        struct launch l = { .argv = (char *const *)(uintptr_t)p->o.argv,
+                            .env = (char *const *)(uintptr_t)p->o.env,
+                            .chroot = p->o.chroot,
+                            .null_fd = null_fd,
+                            .out_fd = out_fd,
+                            .parent = getpid() };
+        struct report report = { 0 };
+        sigset_t all, before;
+        int fds[2];
+        ssize_t n;
+
+        if (null_fd < 0 || pipe2(fds, O_CLOEXEC) < 0)
+                return launch_error(&p->o, (struct report){ .error = errno }, e);
+        report_r = fds[0];
+        report_w = l.report_fd = fds[1];
+
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before);
+        p->pid = fork();
+        if (p->pid == 0)
+                launch_child(&l);
+        report.error = errno;
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+        if (p->pid < 0) {
+                p->pid = 0;
+                return launch_error(&p->o, report, e);
+        }
+
+        close(TAKE_FD(report_w));
+        do
+                n = read(report_r, &report, sizeof report);
+        while (n < 0 && errno == EINTR);
+        if (n != (ssize_t)sizeof report)
+                return 0;
+        while (waitpid(p->pid, NULL, 0) < 0 && errno == EINTR)
+                continue;
+        p->pid = 0;
+        return launch_error(&p->o, report, e);
+}
+
+static int open_output(struct process *p, uv_loop_t *loop, int *ret_w) {
+        int fds[2], r;
+
+        if (pipe2(fds, O_CLOEXEC) < 0)
+                return -errno;
+        fcntl(fds[0], F_SETFL, O_NONBLOCK);
+        r = uv_poll_init(loop, &p->output, fds[0]);
+        if (r < 0) {
+                close(fds[0]);
+                close(fds[1]);
+                return r;
+        }
+        p->output.data = p;
+        p->out_fd = fds[0];
+        p->open++;
+        *ret_w = fds[1];
+        return 0;
+}
+
+int process_start(uv_loop_t *loop, const struct process_options *o, struct process **ret, struct err *e) {
+        struct process *p = xnew(struct process);
+        _cleanup_(closep) int out_w = -1;
+        int r;
+
+        BUG_ON(!o->argv || !o->argv[0]);
+        p->o = *o;
+        p->out_fd = -1;
+        uv_timer_init(loop, &p->grace);
+        uv_signal_init(loop, &p->sigchld);
+        p->grace.data = p->sigchld.data = p;
+        p->open = 2;
+        /* Before the fork: a program that ends at once must not be missed. */
+        r = uv_signal_start(&p->sigchld, on_sigchld, SIGCHLD);
+        if (r == 0)
+                r = open_output(p, loop, &out_w);
+        if (r < 0)
+                r = launch_error(o, (struct report){ .error = -r }, e);
+        else
+                r = launch(p, out_w, e);
+        p->o.argv = p->o.env = NULL; /* the caller's */
+        p->o.chroot = NULL;
+        if (r < 0) {
+                close_handles(p);
+                return -1;
+        }
+        uv_poll_start(&p->output, UV_READABLE, on_output);
+        *ret = p;
+        return 0;
+}
