@@ -4,6 +4,9 @@ control=$state/control
 pki=$state/pki
 etcd_client=http://127.0.0.1:23790
 etcd_peer=http://127.0.0.1:23800
+# CD_FRONT=none: the API server itself listens at its service address, for measurements. A cluster stays as it was begun.
+server_address=$(cat "$control/server-address" 2>/dev/null) ||
+	if [[ ${CD_FRONT:-} == none ]]; then server_address=$api_address; else server_address=$node_net.1; fi
 
 # Settings of the machine that a cluster needs; what they were is kept, so that `down` can put them back.
 declare -A sysctls=(
@@ -58,7 +61,7 @@ client_config() {
 		clusters:
 		- name: test
 		  cluster:
-		    server: https://$api_address
+		    server: https://$server_address
 		    certificate-authority-data: $(base64 -w0 "$pki/ca.crt")
 		users:
 		- name: $name
@@ -122,7 +125,7 @@ start_apiserver() {
 	write_audit_policy
 	# shellcheck disable=SC2086 # several flags in one variable
 	spawn "$control/apiserver.pid" "$control/apiserver.log" kube-apiserver \
-		--bind-address="$api_address" --secure-port=443 --advertise-address="$api_address" \
+		--bind-address="$server_address" --secure-port=443 --advertise-address="$server_address" \
 		--etcd-servers="$etcd_client" --service-cluster-ip-range="$service_range" --allow-privileged \
 		--authorization-mode=Node,RBAC --enable-admission-plugins=NodeRestriction \
 		--runtime-config=resource.k8s.io/v1beta1=true,resource.k8s.io/v1beta2=true \
@@ -134,6 +137,13 @@ start_apiserver() {
 		--audit-policy-file="$control/audit-policy.yaml" --audit-log-path="$control/audit.log" --audit-log-maxsize=1000 \
 		${CD_APISERVER_FLAGS:-}
 }
+
+front_socket=$control/front.sock
+start_front() {
+	spawn "$control/front.pid" "$control/front.log" front "$api_address:443" "$server_address:443" "$pki/ca.crt" \
+		"$pki/apiserver.crt" "$pki/apiserver.key" "$front_socket"
+}
+front_listens() { : <"/dev/tcp/$api_address/443"; }
 
 start_scheduler() {
 	local config=$control/scheduler.kubeconfig
@@ -153,16 +163,19 @@ start_dns() {
 	spawn "$control/dns.pid" "$control/dns.log" nxdomain "$dns_address"
 }
 
-control_services=(etcd apiserver scheduler controller-manager dns)
+control_services=(etcd apiserver front scheduler controller-manager dns)
+[[ $server_address != "$api_address" ]] || control_services=(etcd apiserver scheduler controller-manager dns)
 
 api_ready() {
 	curl -sf --max-time 2 --cacert "$pki/ca.crt" --cert "$pki/admin.crt" --key "$pki/admin.key" \
-		"https://$api_address/readyz"
+		"https://$server_address/readyz"
 }
 
 control_up() {
 	local service
 	mkdir -p "$control"
+	[[ ${CD_FRONT:-} != none || $server_address == "$api_address" ]] || die "the cluster that is up has a front: CD_FRONT=none wants one of its own (test/cluster/down)"
+	echo "$server_address" >"$control/server-address"
 	set_machine
 	set_network
 	set_pki
@@ -178,11 +191,12 @@ control_up() {
 
 wait_for_api() {
 	ready 60 api_ready || { tail -5 "$control/apiserver.log" >&2; die "the API server does not get ready ($control/apiserver.log)"; }
+	! running "$control/front.pid" || ready 10 front_listens || die "nobody listens at the API server's service address ($control/front.log)"
 }
 
 control_down() {
 	local service
-	for service in dns controller-manager scheduler apiserver etcd; do
+	for service in dns controller-manager scheduler front apiserver etcd; do
 		stop "$control/$service.pid" KILL
 	done
 	! ip link show "$bridge" &>/dev/null || ip link del "$bridge"

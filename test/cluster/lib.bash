@@ -13,10 +13,11 @@ debian_suite=trixie
 kube_bin=$cache/kubernetes-$kubernetes_version
 helm_bin=$cache/helm-$helm_version
 debian_root=$cache/debian-$debian_suite
-own_bin=$cache/own-$(cat "$here"/programs/*.c | sha256sum | cut -c1-12)
+own_bin=$cache/own-$(cat "$here"/programs/{*.c,front/*} | sha256sum | cut -c1-12)
 export PATH=$kube_bin:$helm_bin:$debian_root/usr/bin:$own_bin:$PATH:/usr/sbin:/sbin
 
-# The cluster's networks: nodes on one bridge, a pod range each, and two service addresses that the machine owns.
+# The cluster's networks: nodes on one bridge, a pod range each, and two service addresses that the machine owns. The API server is to be
+# found at its service address by way of the front (programs/front), which pods take, and at server_address by everybody else.
 bridge=cd-test0
 node_net=198.18.0
 pod_net=198.19

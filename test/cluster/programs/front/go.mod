@@ -1,0 +1,3 @@
+module compute-domains/test/cluster/front
+
+go 1.21

@@ -1,0 +1,311 @@
+// front stands at the API server's service address, between the pods and the server itself, and answers in its place when told to:
+//
+//	front LISTEN SERVER CA CERT KEY SOCKET
+//
+// Tokens pass as they are, so that the server knows everybody; HTTP/2 and watches pass, too. It listens exactly while the server does:
+// who connects while the server is away is refused, and connections end with it.
+//
+// By the socket it is told its rules (test/cluster/front): POST /?answer=A&user=U&verb=V&resource=R adds one, DELETE / drops all, GET / lists
+// them with how many requests each has answered. The first that fits counts. A new rule ends the requests under way that it fits, watches
+// above all; dropping all of them ends those that hang.
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// asked is what a request wants, in Kubernetes' words.
+type asked struct {
+	user, pod, verb, group, resource, namespace, name string
+}
+
+// claimsOf reads who a service account's token says that it is for. Whether that is true is the server's to find out.
+func claimsOf(r *http.Request) (user, pod string) {
+	parts := strings.Split(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), ".")
+	if len(parts) != 3 {
+		return "", ""
+	}
+	text, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil {
+		return "", ""
+	}
+	var token struct {
+		Sub        string
+		Kubernetes struct{ Pod struct{ Name string } } `json:"kubernetes.io"`
+	}
+	if json.Unmarshal(text, &token) != nil {
+		return "", ""
+	}
+	return token.Sub, token.Kubernetes.Pod.Name
+}
+
+// wantedBy takes a request apart: /api/v1 or /apis/GROUP/VERSION, [namespaces/NAMESPACE/] RESOURCE [NAME [SUBRESOURCE]]. Whatever is
+// not of that form, as discovery is, is a resource by its path.
+func wantedBy(r *http.Request) asked {
+	a := asked{verb: strings.ToLower(r.Method), resource: r.URL.Path}
+	a.user, a.pod = claimsOf(r)
+	rest := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	switch {
+	case len(rest) > 2 && rest[0] == "api":
+		rest = rest[2:]
+	case len(rest) > 3 && rest[0] == "apis":
+		a.group, rest = rest[1], rest[3:]
+	default:
+		return a
+	}
+	if rest[0] == "namespaces" && len(rest) > 2 {
+		a.namespace, rest = rest[1], rest[2:]
+	}
+	a.resource = rest[0]
+	if len(rest) > 1 {
+		a.name = rest[1]
+	}
+	if len(rest) > 2 {
+		a.resource += "/" + rest[2]
+	}
+	watch := r.URL.Query().Get("watch")
+	switch r.Method {
+	case "GET":
+		switch {
+		case watch == "1" || watch == "true":
+			a.verb = "watch"
+		case a.name == "":
+			a.verb = "list"
+		}
+	case "POST":
+		a.verb = "create"
+	case "PUT":
+		a.verb = "update"
+	case "DELETE":
+		if a.name == "" {
+			a.verb = "deletecollection"
+		}
+	}
+	return a
+}
+
+type rule struct {
+	answer, text         string
+	user, verb, resource *regexp.Regexp
+	answered             int
+}
+
+// pattern makes a regular expression of words with *, separated by commas; none fits everything.
+func pattern(words string) *regexp.Regexp {
+	if words == "" {
+		words = "*"
+	}
+	quoted := strings.ReplaceAll(regexp.QuoteMeta(words), `\*`, ".*")
+	return regexp.MustCompile("^(?:" + strings.ReplaceAll(quoted, ",", "|") + ")$")
+}
+
+func (x *rule) fits(a *asked) bool {
+	return (x.user.MatchString(a.user) || x.user.MatchString(a.pod)) && x.verb.MatchString(a.verb) && x.resource.MatchString(a.resource)
+}
+
+type request struct {
+	asked
+	end  context.CancelFunc
+	hung bool
+}
+
+type front struct {
+	lock    sync.Mutex
+	rules   []*rule
+	running map[*request]bool
+	proxy   *httputil.ReverseProxy
+}
+
+// answers are those that somebody else than an API server gives, whole pages, but for the last two.
+var answers = map[string]func(w http.ResponseWriter, a *asked){
+	"404": func(w http.ResponseWriter, a *asked) {
+		page(w, 404, "text/plain; charset=utf-8", "404 page not found\n")
+	},
+	"403": func(w http.ResponseWriter, a *asked) {
+		page(w, 403, "text/html", "<html><head><title>403 Forbidden</title></head><body><h1>Forbidden</h1></body></html>\n")
+	},
+	"503": func(w http.ResponseWriter, a *asked) {
+		w.Header().Set("Retry-After", "3600")
+		page(w, 503, "text/plain", "no healthy upstream\n")
+	},
+	"refuse": refuse,
+	"hang":   nil,
+}
+
+func page(w http.ResponseWriter, code int, kind, text string) {
+	w.Header().Set("Content-Type", kind)
+	w.WriteHeader(code)
+	io.WriteString(w, text)
+}
+
+// refuse says what RBAC would.
+func refuse(w http.ResponseWriter, a *asked) {
+	full := a.resource
+	if a.group != "" {
+		full += "." + a.group
+	}
+	text, _ := json.Marshal(map[string]any{
+		"kind": "Status", "apiVersion": "v1", "metadata": map[string]any{}, "status": "Failure", "reason": "Forbidden", "code": 403,
+		"message": fmt.Sprintf("%s is forbidden: User %q cannot %s resource %q in API group %q at the cluster scope", full, a.user, a.verb,
+			a.resource, a.group),
+		"details": map[string]any{"group": a.group, "kind": a.resource, "name": a.name},
+	})
+	page(w, 403, "application/json", string(text)+"\n")
+}
+
+func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	ctx, end := context.WithCancel(r.Context())
+	defer end()
+	x := &request{asked: wantedBy(r), end: end}
+	var fits *rule
+	f.lock.Lock()
+	for _, rule := range f.rules {
+		if rule.fits(&x.asked) {
+			rule.answered++
+			x.hung = rule.answer == "hang"
+			fits = rule
+			break
+		}
+	}
+	f.running[x] = true
+	f.lock.Unlock()
+	defer func() {
+		f.lock.Lock()
+		delete(f.running, x)
+		f.lock.Unlock()
+	}()
+	if fits == nil {
+		f.proxy.ServeHTTP(w, r.WithContext(ctx))
+		return
+	}
+	log.Printf("%s: %s/%s %s %s %s/%s", fits.answer, x.user, x.pod, x.verb, x.resource, x.namespace, x.name)
+	if x.hung {
+		<-ctx.Done()
+		panic(http.ErrAbortHandler)
+	}
+	answers[fits.answer](w, &x.asked)
+}
+
+func (f *front) control(w http.ResponseWriter, r *http.Request) {
+	f.lock.Lock()
+	defer f.lock.Unlock()
+	q := r.URL.Query()
+	switch r.Method {
+	case "POST":
+		if _, ok := answers[q.Get("answer")]; !ok {
+			http.Error(w, "there is no answer '"+q.Get("answer")+"': 404, 403, 503, refuse, hang", 400)
+			return
+		}
+		x := &rule{answer: q.Get("answer"), user: pattern(q.Get("user")), verb: pattern(q.Get("verb")), resource: pattern(q.Get("resource"))}
+		x.text = strings.TrimRight(strings.Join([]string{x.answer, q.Get("user"), q.Get("verb"), q.Get("resource")}, " "), " ")
+		f.rules = append(f.rules, x)
+		for y := range f.running {
+			if !y.hung && x.fits(&y.asked) {
+				y.end()
+			}
+		}
+	case "DELETE":
+		f.rules = nil
+		for y := range f.running {
+			if y.hung {
+				y.end()
+			}
+		}
+	default:
+		for _, x := range f.rules {
+			fmt.Fprintf(w, "%d %s\n", x.answered, x.text)
+		}
+	}
+}
+
+// gone waits until nothing listens at the server's address any more. A connection that says nothing tells of its end at once.
+func gone(server string, conn net.Conn) {
+	for {
+		io.Copy(io.Discard, conn)
+		conn.Close()
+		next, err := net.DialTimeout("tcp", server, 5*time.Second)
+		for err != nil && !errors.Is(err, syscall.ECONNREFUSED) {
+			next, err = net.DialTimeout("tcp", server, 5*time.Second)
+		}
+		if err != nil {
+			return
+		}
+		conn = next
+	}
+}
+
+func must(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
+func main() {
+	if len(os.Args) != 7 {
+		log.Fatal("usage: front LISTEN SERVER CA CERT KEY SOCKET")
+	}
+	listen, server, socket := os.Args[1], os.Args[2], os.Args[6]
+	ca, err := os.ReadFile(os.Args[3])
+	must(err)
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(ca)
+	cert, err := tls.LoadX509KeyPair(os.Args[4], os.Args[5])
+	must(err)
+
+	transport := &http.Transport{
+		TLSClientConfig:    &tls.Config{RootCAs: roots},
+		ForceAttemptHTTP2:  true,
+		DisableCompression: true,
+	}
+	target := &url.URL{Scheme: "https", Host: server}
+	quiet := log.New(io.Discard, "", 0)
+	f := &front{running: map[*request]bool{}, proxy: &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(target)
+			r.Out.Host = r.In.Host
+		},
+		Transport:     transport,
+		FlushInterval: -1,
+		ErrorLog:      quiet,
+		// A server that breaks off says nothing, and so does this.
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+	}}
+
+	os.Remove(socket)
+	commands, err := net.Listen("unix", socket)
+	must(err)
+	go func() { must(http.Serve(commands, http.HandlerFunc(f.control))) }()
+
+	for {
+		conn, err := net.Dial("tcp", server)
+		if err != nil {
+			time.Sleep(20 * time.Millisecond)
+			continue
+		}
+		listener, err := net.Listen("tcp", listen)
+		must(err)
+		s := &http.Server{Handler: f, ErrorLog: quiet, TLSConfig: &tls.Config{Certificates: []tls.Certificate{cert}}}
+		go s.ServeTLS(listener, "", "")
+		gone(server, conn)
+		s.Close()
+		transport.CloseIdleConnections()
+	}
+}
