@@ -176,7 +176,7 @@ control_up() {
 	mkdir -p "$control"
 	[[ ${CD_FRONT:-} != none || $server_address == "$api_address" ]] || die "the cluster that is up has a front: CD_FRONT=none wants one of its own (test/cluster/down)"
 	echo "$server_address" >"$control/server-address"
-	set_machine
+	with_machine set_machine
 	set_network
 	set_pki
 	for service in "${control_services[@]}"; do
@@ -200,5 +200,4 @@ control_down() {
 		stop "$control/$service.pid" KILL
 	done
 	! ip link show "$bridge" &>/dev/null || ip link del "$bridge"
-	[[ ! -e $state/sysctls ]] || sysctl -qp "$state/sysctls"
 }

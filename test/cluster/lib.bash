@@ -37,8 +37,24 @@ need_cluster() { [[ -e $state/control/up ]] || die "no cluster is up (test/clust
 # Two commands that build or tear down at once would meet halfway. Programs that they start do not hold the lock.
 lock_cluster() {
 	mkdir -p "$cache"
-	exec 8>"$cache/cluster-lock"
+	exec 8>"$cache/lock-${state##*/}"
 	flock -n 8 || { say "another up or down is at work; waiting for it"; flock 8; }
+}
+# What all clusters of the machine share is changed under a lock of its own: with_machine CMD...
+with_machine() {
+	(
+		flock 7
+		"$@"
+	) 7>"$cache/lock-machine"
+}
+# another_cluster: the folder of one that there is beside this one.
+another_cluster() {
+	local dir boot_id
+	boot_id=$(</proc/sys/kernel/random/boot_id)
+	for dir in "${state%/*}"/compute-domains-test*; do
+		[[ $dir == "$state" || $(cat "$dir/boot-id" 2>/dev/null) != "$boot_id" ]] || { echo "$dir"; return; }
+	done
+	return 1
 }
 
 # After the machine has restarted, the processes and mounts are gone and their recorded ids are somebody else's.
