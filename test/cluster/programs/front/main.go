@@ -11,6 +11,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -34,7 +35,7 @@ import (
 
 // asked is what a request wants, in Kubernetes' words.
 type asked struct {
-	user, pod, verb, group, resource, namespace, name string
+	user, pod, verb, group, version, resource, namespace, name string
 }
 
 // claimsOf reads who a service account's token says that it is for. Whether that is true is the server's to find out.
@@ -67,7 +68,7 @@ func wantedBy(r *http.Request) asked {
 	case len(rest) > 2 && rest[0] == "api":
 		rest = rest[2:]
 	case len(rest) > 3 && rest[0] == "apis":
-		a.group, rest = rest[1], rest[3:]
+		a.group, a.version, rest = rest[1], rest[2], rest[3:]
 	default:
 		return a
 	}
@@ -118,6 +119,9 @@ func pattern(words string) *regexp.Regexp {
 }
 
 func (x *rule) fits(a *asked) bool {
+	if x.answer == "unserved" {
+		return x.resource.MatchString(a.group+"/"+a.version) || x.resource.MatchString(strings.TrimPrefix(a.resource, "/apis/"))
+	}
 	return (x.user.MatchString(a.user) || x.user.MatchString(a.pod)) && x.verb.MatchString(a.verb) && x.resource.MatchString(a.resource)
 }
 
@@ -134,7 +138,8 @@ type front struct {
 	proxy   *httputil.ReverseProxy
 }
 
-// answers are those that somebody else than an API server gives, whole pages, but for the last two.
+// answers are the pages of somebody else than an API server; what RBAC says; what the server says to a version that it does not serve; and
+// none at all.
 var answers = map[string]func(w http.ResponseWriter, a *asked){
 	"404": func(w http.ResponseWriter, a *asked) {
 		page(w, 404, "text/plain; charset=utf-8", "404 page not found\n")
@@ -147,7 +152,10 @@ var answers = map[string]func(w http.ResponseWriter, a *asked){
 		page(w, 503, "text/plain", "no healthy upstream\n")
 	},
 	"refuse": refuse,
-	"hang":   nil,
+	"unserved": func(w http.ResponseWriter, a *asked) {
+		page(w, 404, "text/plain; charset=utf-8", "404 page not found\n")
+	},
+	"hang": nil,
 }
 
 func page(w http.ResponseWriter, code int, kind, text string) {
@@ -204,6 +212,47 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answers[fits.answer](w, &x.asked)
 }
 
+// withoutUnserved takes versions that are said to be unserved out of what the server says of a group (/apis/GROUP).
+func (f *front) withoutUnserved(r *http.Response) error {
+	group, ok := strings.CutPrefix(r.Request.URL.Path, "/apis/")
+	if !ok || strings.Contains(group, "/") || r.StatusCode != 200 {
+		return nil
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return err
+	}
+	r.Body.Close()
+	f.lock.Lock()
+	defer f.lock.Unlock()
+	var said map[string]any
+	if json.Unmarshal(body, &said) == nil {
+		all, _ := said["versions"].([]any)
+		left := []any{}
+		for _, v := range all {
+			if !f.unserved(v.(map[string]any)["groupVersion"].(string)) {
+				left = append(left, v)
+			}
+		}
+		if len(left) > 0 && len(left) < len(all) {
+			said["versions"], said["preferredVersion"] = left, left[0]
+			body, _ = json.Marshal(said)
+		}
+	}
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	r.Header.Set("Content-Length", fmt.Sprint(len(body)))
+	return nil
+}
+
+func (f *front) unserved(version string) bool {
+	for _, x := range f.rules {
+		if x.answer == "unserved" && x.resource.MatchString(version) {
+			return true
+		}
+	}
+	return false
+}
+
 func (f *front) control(w http.ResponseWriter, r *http.Request) {
 	f.lock.Lock()
 	defer f.lock.Unlock()
@@ -211,7 +260,7 @@ func (f *front) control(w http.ResponseWriter, r *http.Request) {
 	switch r.Method {
 	case "POST":
 		if _, ok := answers[q.Get("answer")]; !ok {
-			http.Error(w, "there is no answer '"+q.Get("answer")+"': 404, 403, 503, refuse, hang", 400)
+			http.Error(w, "there is no answer '"+q.Get("answer")+"': 404, 403, 503, refuse, unserved, hang", 400)
 			return
 		}
 		x := &rule{answer: q.Get("answer"), user: pattern(q.Get("user")), verb: pattern(q.Get("verb")), resource: pattern(q.Get("resource"))}
@@ -277,17 +326,20 @@ func main() {
 	}
 	target := &url.URL{Scheme: "https", Host: server}
 	quiet := log.New(io.Discard, "", 0)
-	f := &front{running: map[*request]bool{}, proxy: &httputil.ReverseProxy{
+	f := &front{running: map[*request]bool{}}
+	f.proxy = &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(target)
 			r.Out.Host = r.In.Host
+			r.Out.Header.Del("Accept-Encoding") // what is said of a group has to be read
 		},
-		Transport:     transport,
-		FlushInterval: -1,
-		ErrorLog:      quiet,
+		Transport:      transport,
+		ModifyResponse: f.withoutUnserved,
+		FlushInterval:  -1,
+		ErrorLog:       quiet,
 		// A server that breaks off says nothing, and so does this.
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
-	}}
+	}
 
 	os.Remove(socket)
 	commands, err := net.Listen("unix", socket)
