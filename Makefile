@@ -1,7 +1,8 @@
 # Every target installs what it needs, says what it does, and has little to do the second time.
 #
 #   make            the three programs, in build/
-#   make image      build/image.tar, the image that the chart installs
+#   make image      the image that the chart installs: build/image.oci.tar for amd64 and arm64, build/image.tar for this machine's own
+#                   architecture (ARCH=arm64: only that one, build/image-arm64.tar)
 #   make test       unit tests, fuzzers, the chart's tests, then the tests on a real cluster
 #   make cluster-test SANITIZE=1   the tests of failures again, on a cluster that runs the programs of the sanitized build
 #   make demo       watch a ComputeDomain form on a real cluster (KEEP=1 leaves it up; MODE=host: the nodes run nvidia-imex themselves)
@@ -25,7 +26,7 @@ programs := $(build)/src/controller/compute-domain-controller \
 
 FUZZ_SECONDS ?= 60
 
-.PHONY: all deps image test unit fuzz-test cluster-test demo bench fuzz soak clean
+.PHONY: all deps image image-$(own_arch) image-$(other_arch) test unit fuzz-test image-test cluster-test demo bench fuzz soak clean
 .DELETE_ON_ERROR:
 
 all: deps
@@ -35,11 +36,34 @@ all: deps
 deps:
 	@scripts/deps
 
-image: all
+# One image name for the architectures that GPU nodes and control planes have; the other one than this machine's is built in a folder of
+# its own, with Debian's compiler and libraries for it, and nothing of it is run here. The test cluster loads only this machine's.
+own_arch := $(shell dpkg --print-architecture)
+other_arch := $(filter-out $(own_arch),amd64 arm64)
+cross := build-$(other_arch)
+packers := $(wildcard scripts/*image) scripts/sysroot VERSION LICENSE docs/third-party.md
+
+image: $(if $(ARCH),image-$(ARCH),image-$(own_arch) image-$(other_arch))
+	@$(if $(ARCH),,$(MAKE) --no-print-directory $(build)/image.oci.tar)
+
+image-$(own_arch): all
 	@$(MAKE) --no-print-directory $(build)/image.tar
 
-$(build)/image.tar: $(programs) scripts/image scripts/mkimage
+image-$(other_arch):
+	@scripts/deps --for $(other_arch)
+	@test -e $(cross)/build.ninja || meson setup $(cross) --cross-file $$(scripts/sysroot $(other_arch)).ini --buildtype=release \
+		-Doptimization=2 -Ddebug=true
+	ninja -C $(cross) $(patsubst $(build)/%,%,$(programs))
+	@$(MAKE) --no-print-directory $(build)/image-$(other_arch).tar
+
+$(build)/image.tar: $(programs) $(packers)
 	scripts/image $(build) $@
+
+$(build)/image-$(other_arch).tar: $(patsubst $(build)/%,$(cross)/%,$(programs)) $(packers)
+	scripts/image --arch $(other_arch) $(cross) $@
+
+$(build)/image.oci.tar: $(build)/image.tar $(build)/image-$(other_arch).tar scripts/mkindex
+	scripts/mkindex $@ $(build)/image.tar $(build)/image-$(other_arch).tar
 
 unit: deps
 	@test -e $(checked)/build.ninja || meson setup $(checked) --buildtype=debugoptimized $(sanitize)
@@ -54,7 +78,7 @@ fuzz-test: deps
 
 # The chart's tests need helm, the others a whole cluster; both come from the same place. With SANITIZE=1 the programs in the
 # cluster are those of the sanitized build, and only the tests of failures run, because everything takes longer.
-cluster-test: image $(if $(SANITIZE),$(checked)/image.tar)
+cluster-test: image-$(own_arch) $(if $(SANITIZE),$(checked)/image.tar)
 	test/cluster/tools
 ifdef SANITIZE
 	CD_IMAGE=$(abspath $(checked)/image.tar) test/cluster/run-tests test/cluster/failures.bats test/cluster/node_failures.bats test/cluster/driver_managed.bats
@@ -70,12 +94,16 @@ $(checked)/image.tar: deps
 	ninja -C $(checked) $(patsubst $(build)/%,%,$(programs))
 	scripts/image $(checked) $@
 
-test: unit fuzz-test cluster-test
+# What is in the image of each architecture; the programs of the other one are started once, by a qemu that is called directly.
+image-test: image
+	bats test/image
 
-demo: image
+test: unit fuzz-test image-test cluster-test
+
+demo: image-$(own_arch)
 	test/cluster/demo
 
-bench: image
+bench: image-$(own_arch)
 	test/bench/run
 
 fuzz: fuzz-test
@@ -84,10 +112,10 @@ fuzz: fuzz-test
 		FUZZ_CPU_SECONDS=$(FUZZ_SECONDS) $$f -print_final_stats=1 $(fuzzing)/found/$$name test/fuzz/corpus/$$name || exit 1; \
 	done
 
-soak: image
+soak: image-$(own_arch)
 	test/cluster/tools
 	test/soak/run
 
 clean:
 	@test ! -d $${CD_CLUSTER_DIR:-/var/lib/compute-domains-test} || test/cluster/down
-	rm -rf $(build) $(checked) $(fuzzing)
+	rm -rf $(build) $(checked) $(fuzzing) $(cross)

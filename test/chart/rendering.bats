@@ -40,6 +40,21 @@ load chart.bash
 	is 'named("PodDisruptionBudget"; "compute-domains-controller").spec.maxUnavailable == 1'
 }
 
+@test "what needs root asks for it, because the image's own user is an ordinary one" {
+	render
+	is '[plugin.spec.initContainers[0], plugin.spec.containers[0]] | all(.securityContext.runAsUser == 0)'
+	render --set kubeletPlugin.podSecurityContext.runAsUser=7 --set kubeletPlugin.containers.computeDomains.securityContext.runAsUser=8
+	is 'plugin.spec.initContainers[0].securityContext | has("runAsUser") | not'
+	is 'plugin.spec.containers[0].securityContext.runAsUser == 8'
+}
+
+@test "the chart is of the version that the programs are of" {
+	local version
+	version=$(<"$checkout/VERSION")
+	[[ $(sed -n 's/^version: //p' "$chart/Chart.yaml") == "$version" && $(sed -n 's/^appVersion: //p' "$chart/Chart.yaml") == "$version" ]]
+	head -40 "$checkout/CHANGELOG.md" | grep -qF "## $version"
+}
+
 @test "a single controller is replaced without an overlap and has no disruption budget" {
 	render --set controller.replicas=1 --set controller.leaderElection.enabled=false
 	is 'named("Deployment"; "compute-domains-controller").spec.strategy.type == "Recreate"'
