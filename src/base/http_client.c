@@ -21,6 +21,9 @@ enum {
            pings. */
         KEEPALIVE_S = 15,
         USER_TIMEOUT_MS = 30000,
+        /* So long must somebody have waited, and nobody have heard anything, before a server that TCP finds
+         * healthy is taken for hung. */
+        SILENCE_MS = 30000,
 };
 
 enum call_state {
@@ -75,6 +78,8 @@ struct http_client {
         int poll_error; /* why, as libuv says it; 0: the server is silent */
         bool dying;
         uint64_t last_byte_ms;
+        uint64_t asked_ms; /* when the first call since the last byte was started */
+        unsigned silence_ms;
 
         char *base_url, *connect_to, *user_agent, *ca_pem, *cert_pem, *key_pem;
         bool secure;
@@ -182,7 +187,7 @@ static int set_socket(CURL *easy, curl_socket_t fd, int what, void *u, void *soc
                 if (r < 0) {
                         free(s);
                         c->poll_error = r;
-                        c->reconnect = true;
+                        http_client_reconnect(c);
                         return -1;
                 }
                 LIST_INSERT_HEAD(&c->sockets, s, entry);
@@ -194,11 +199,16 @@ static int set_socket(CURL *easy, curl_socket_t fd, int what, void *u, void *soc
         return 0;
 }
 
-static int tune_socket(void *u, curl_socket_t fd, curlsocktype purpose) {
+/* libcurl's own way leaves the socket open in programs that we start. */
+static curl_socket_t open_socket(void *u, curlsocktype purpose, struct curl_sockaddr *a) {
         const unsigned ms = USER_TIMEOUT_MS;
+        int fd = socket(a->family, a->socktype | SOCK_CLOEXEC, a->protocol);
+
+        if (fd < 0)
+                return CURL_SOCKET_BAD;
         /* Best effort: without it a dead host is only noticed by the callers' own time-outs. */
         (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof ms);
-        return CURL_SOCKOPT_OK;
+        return fd;
 }
 
 static void multi_open(struct http_client *c) {
@@ -331,7 +341,10 @@ static void set_connection_options(struct http_client *c, CURL *h) {
         curl_easy_setopt(h, CURLOPT_TCP_KEEPALIVE, 1L);
         curl_easy_setopt(h, CURLOPT_TCP_KEEPIDLE, (long)KEEPALIVE_S);
         curl_easy_setopt(h, CURLOPT_TCP_KEEPINTVL, (long)KEEPALIVE_S);
-        curl_easy_setopt(h, CURLOPT_SOCKOPTFUNCTION, tune_socket);
+        curl_easy_setopt(h, CURLOPT_OPENSOCKETFUNCTION, open_socket);
+        /* A thread that resolves a name is left to itself when its call ends: joining it stops the loop for
+         * as long as the name servers are silent. */
+        curl_easy_setopt(h, CURLOPT_QUICK_EXIT, 1L);
         curl_easy_setopt(h, CURLOPT_SSL_SESSIONID_CACHE, 0L);
         if (c->local)
                 curl_easy_setopt(h, CURLOPT_PROXY, "");
@@ -405,7 +418,10 @@ struct http_call *http_start(struct http_client *c, const struct http_request *r
         set_call_options(call, r);
 
         TAILQ_INSERT_TAIL(&c->calls, call, entry);
-        if (c->in_curl) {
+        if (c->asked_ms <= c->last_byte_ms)
+                c->asked_ms = call->started_ms;
+        /* A connection that is about to be given up takes no calls: it may be the one whose socket failed. */
+        if (c->in_curl || c->reconnect) {
                 call->state = CALL_WAITING;
                 c->unsettled = true;
         } else {
@@ -471,8 +487,16 @@ static void give_up_connection(struct http_client *c) {
                 }
         }
         c->poll_error = 0;
+        c->last_byte_ms = uv_now(c->loop);
         multi_close(c);
         multi_open(c);
+}
+
+/* How long the server owes an answer, to this call or to others before it, and has said nothing to anybody.
+ */
+static uint64_t silent_for(const struct http_call *call) {
+        const struct http_client *c = call->client;
+        return uv_now(c->loop) - (call->started_ms <= c->last_byte_ms ? c->last_byte_ms : c->asked_ms);
 }
 
 static void read_messages(struct http_client *c) {
@@ -487,7 +511,7 @@ static void read_messages(struct http_client *c) {
                 curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &call);
                 if (call->state == CALL_CANCELLED)
                         continue;
-                if (result == CURLE_OPERATION_TIMEDOUT && c->last_byte_ms < call->started_ms)
+                if (result == CURLE_OPERATION_TIMEDOUT && silent_for(call) >= c->silence_ms)
                         c->reconnect = true;
                 call_finish(call, result);
         }
@@ -600,6 +624,7 @@ int http_client_new(uv_loop_t *loop, const struct http_client_options *o, struct
         c->key_pem = dup_or_null(o->key_pem);
         c->token = o->token;
         c->token_u = o->token_u;
+        c->silence_ms = o->silence_ms ? o->silence_ms : SILENCE_MS;
         if (use_server_name(c, o->tls_server_name, e) < 0) {
                 free_options(c);
                 free(c);

@@ -26,6 +26,7 @@ struct http_client_options {
          * Never logged. */
         const char *(*token)(void *u);
         void *token_u;
+        unsigned silence_ms; /* see http_client_reconnect(); 0: 30 s */
 };
 
 /* Copies all options. */
@@ -70,7 +71,8 @@ void http_cancel(struct http_call *call);
 
 /* Gives the connection up: all calls end with a transport error in a later turn, the next call connects anew.
  * For a server that stays silent on a connection that TCP finds healthy. Done by itself when a call times out
- * and nothing at all was received since it began. */
+ * and the server has owed somebody an answer for silence_ms in which nothing at all was received: the call's
+ * own time-out may be shorter, and says little about the connection. */
 void http_client_reconnect(struct http_client *c);
 
 #endif

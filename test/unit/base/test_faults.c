@@ -196,6 +196,65 @@ static void request_that_cannot_be_polled_fails_and_the_next_one_works(void **st
         uv_run(&loop, UV_RUN_DEFAULT);
 }
 
+struct moment {
+        struct http_client *client;
+        unsigned answers;
+        struct err first, later;
+};
+
+/* As kube_client does: whoever ends makes room for the next. */
+static void on_answer_start_another(void *u, const struct http_response *r) {
+        struct moment *m = u;
+        struct err *e = m->answers++ ? &m->later : &m->first;
+        *e = r->transport ? *r->transport : (struct err){ 0 };
+        if (m->answers == 1)
+                http_start(m->client, &(struct http_request){ .method = "GET",
+                                                              .path = "/",
+                                                              .timeout_ms = 5000,
+                                                              .done = on_answer_start_another,
+                                                              .u = m });
+}
+
+/* The kernel refuses the socket of one call in the same turn in which another one ends. */
+static void call_that_starts_while_the_connection_is_given_up_waits(void **state) {
+        struct moment m = { 0 };
+        struct err e;
+        uv_tcp_t silent; /* takes connections and says nothing */
+        struct sockaddr_in a;
+        int n = sizeof a;
+
+        uv_tcp_init(&loop, &silent);
+        assert_int_equal(uv_ip4_addr("127.0.0.1", 0, &a), 0);
+        assert_int_equal(uv_tcp_bind(&silent, (struct sockaddr *)&a, 0), 0);
+        assert_int_equal(listen(silent.io_watcher.fd, 10), 0);
+        assert_int_equal(uv_tcp_getsockname(&silent, (struct sockaddr *)&a, &n), 0);
+        _cleanup_(freep) char *url = xasprintf("http://127.0.0.1:%d", ntohs(a.sin_port));
+        assert_int_equal(
+                http_client_new(&loop, &(struct http_client_options){ .base_url = url }, &m.client, &e), 0);
+        http_start(m.client, &(struct http_request){ .method = "GET",
+                                                     .path = "/",
+                                                     .timeout_ms = 50,
+                                                     .done = on_answer_start_another,
+                                                     .u = &m });
+        for (int i = 0; i < 5; i++)
+                uv_run(&loop, UV_RUN_NOWAIT);
+        usleep(60000); /* its time is over when libcurl is called next */
+        faults_at("uv_poll_init", 1);
+        http_start(m.client, &(struct http_request){ .method = "GET",
+                                                     .path = "/",
+                                                     .timeout_ms = 5000,
+                                                     .done = on_answer_start_another,
+                                                     .u = &m });
+        while (m.answers < 2)
+                uv_run(&loop, UV_RUN_ONCE);
+        assert_true(faults_off());
+        assert_non_null(strstr(m.first.msg, "timed out"));
+        assert_non_null(strstr(m.later.msg, "its socket cannot be watched"));
+        http_client_free(m.client);
+        uv_close((uv_handle_t *)&silent, NULL);
+        uv_run(&loop, UV_RUN_DEFAULT);
+}
+
 int main(void) {
 #define T(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
         const struct CMUnitTest tests[] = {
@@ -206,6 +265,7 @@ int main(void) {
                 T(child_that_cannot_be_started_is_named),
                 T(http_server_that_cannot_listen_names_its_address),
                 T(request_that_cannot_be_polled_fails_and_the_next_one_works),
+                T(call_that_starts_while_the_connection_is_given_up_waits),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

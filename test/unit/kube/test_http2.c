@@ -86,9 +86,14 @@ static void connect_with(struct world *w, struct http_client_options o) {
         assert_int_equal(http_client_new(&w->loop, &o, &w->client, &e), 0);
 }
 
-static void serve(struct world *w) {
+static void serve_impatiently(struct world *w, unsigned silence_ms) {
         w->server = fake_h2_new(&w->loop, "127.0.0.1", false, on_request, w);
-        connect_with(w, (struct http_client_options){ .ca_pem = fake_h2_ca(w->server) });
+        connect_with(
+                w, (struct http_client_options){ .ca_pem = fake_h2_ca(w->server), .silence_ms = silence_ms });
+}
+
+static void serve(struct world *w) {
+        serve_impatiently(w, 0);
 }
 
 static void on_done(void *u, const struct http_response *r) {
@@ -289,7 +294,7 @@ static void test_goaway_leaves_running_streams(void **state) {
 
 static void test_silent_connection_is_given_up(void **state) {
         struct world *w = *state;
-        serve(w);
+        serve_impatiently(w, 80);
         open_streams(w, 2);
         run_for(&w->loop, 20);
         run_until(&w->loop, &get(w, 10, "/silent", 100)->done);

@@ -6,6 +6,9 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include "base/http_client.h"
 #include "base/mem.h"
@@ -46,8 +49,10 @@ static int set_up(void **state) {
         return 0;
 }
 
-static void serve(struct world *w, fake_fn *fn) {
-        struct http_client_options o = { .user_agent = "test/1", .token = token_of, .token_u = w };
+static void serve_impatiently(struct world *w, fake_fn *fn, unsigned silence_ms) {
+        struct http_client_options o = {
+                .user_agent = "test/1", .token = token_of, .token_u = w, .silence_ms = silence_ms
+        };
         char url[64];
         struct err e;
 
@@ -55,6 +60,10 @@ static void serve(struct world *w, fake_fn *fn) {
         snprintf(url, sizeof url, "http://127.0.0.1:%d", fake_server_port(w->server));
         o.base_url = url;
         assert_int_equal(http_client_new(&w->loop, &o, &w->client, &e), 0);
+}
+
+static void serve(struct world *w, fake_fn *fn) {
+        serve_impatiently(w, fn, 0);
 }
 
 static int tear_down(void **state) {
@@ -215,7 +224,7 @@ static void test_time_out(void **state) {
  * would wait for ever. */
 static void test_time_out_on_a_silent_connection_ends_all_calls(void **state) {
         struct world *w = *state;
-        serve(w, usual);
+        serve_impatiently(w, usual, 80);
         stream(w, &w->b, "/stream");
         run_until(&w->loop, &w->b.headed);
         run_for(&w->loop, 20);
@@ -233,6 +242,47 @@ static void test_time_out_on_a_silent_connection_ends_all_calls(void **state) {
         run_until(&w->loop, &w->a.done);
         assert_false(w->a.failed);
         assert_int_equal(fake_server_accepted(w->server), accepted + 1);
+}
+
+/* A slow server is no dead one: what one call has waited for is not silence long enough, and the streams go
+ * on, though nobody has heard anything since long before. */
+static void test_one_short_time_out_condemns_nothing(void **state) {
+        struct world *w = *state;
+        serve(w, usual);
+        stream(w, &w->b, "/stream");
+        run_until(&w->loop, &w->b.headed);
+        struct fake_conn *streaming = w->last;
+        run_for(&w->loop, 20);
+        w->a.call = http_start(
+                w->client,
+                &(struct http_request){
+                        .method = "GET", .path = "/silent", .timeout_ms = 50, .done = on_done, .u = &w->a });
+        run_until(&w->loop, &w->a.done);
+        assert_true(w->a.failed);
+        run_for(&w->loop, 20);
+        assert_false(w->b.done);
+        fake_chunk(streaming, "alive\n");
+        run_until(&w->loop, &w->b.got_data);
+        assert_false(w->b.done);
+}
+
+/* Our own sockets; the wake-up pairs that libcurl makes by itself are closed where programs are started. */
+static void test_connection_is_closed_on_exec(void **state) {
+        struct world *w = *state;
+        unsigned seen = 0;
+        serve(w, usual);
+        get(w, &w->a, "/x");
+        run_until(&w->loop, &w->a.done);
+        for (int fd = 3; fd < 100; fd++) {
+                struct sockaddr_in peer;
+                socklen_t n = sizeof peer;
+                if (getpeername(fd, (struct sockaddr *)&peer, &n) < 0 || peer.sin_family != AF_INET ||
+                    ntohs(peer.sin_port) != fake_server_port(w->server))
+                        continue;
+                seen++;
+                assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+        }
+        assert_int_equal(seen, 1);
 }
 
 static void test_too_large(void **state) {
@@ -492,6 +542,8 @@ int main(void) {
                 T(test_connection_breaks_before_the_answer),
                 T(test_time_out),
                 T(test_time_out_on_a_silent_connection_ends_all_calls),
+                T(test_one_short_time_out_condemns_nothing),
+                T(test_connection_is_closed_on_exec),
                 T(test_too_large),
                 T(test_connection_is_reused),
                 T(test_stream),
