@@ -5,13 +5,49 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/str.h"
+
+/* What is formatted is cut at its end only beyond this; a piece of text in it is rarely longer than `msg`. */
+enum { TEXT_MAX = 4096, HEAD = ERR_MSG_SIZE / 3 };
+
+/* Puts the text into e->msg, without its middle when it is too long. */
+static void fit(struct err *e, const char *text) {
+        static const char gap[] = " ... ";
+        struct str s = str_from(text);
+        if (s.n < sizeof e->msg) {
+                memcpy(e->msg, text, s.n + 1);
+                return;
+        }
+        size_t head = str_utf8_cut(s, HEAD), room = sizeof e->msg - 1 - head - (sizeof gap - 1);
+        struct str tail = { s.p + s.n - room, room };
+        while (tail.n && ((unsigned char)tail.p[0] & 0xc0) == 0x80)
+                tail = (struct str){ tail.p + 1, tail.n - 1 };
+        char *to = e->msg;
+        memcpy(to, s.p, head);
+        memcpy(to + head, gap, sizeof gap - 1);
+        memcpy(to + head + sizeof gap - 1, tail.p, tail.n);
+        to[head + sizeof gap - 1 + tail.n] = '\0';
+}
+
+/* Formats into `text` and adds ": <behind>", for which there is room in any case. */
+static void format(char text[static TEXT_MAX], const char *behind, const char *fmt, va_list ap) {
+        size_t room = TEXT_MAX - (behind ? strlen(behind) + 2 : 0);
+        int n = vsnprintf(text, room, fmt, ap);
+        size_t used = n < 0 ? 0 : (size_t)n < room ? (size_t)n : room - 1;
+        text[used] = '\0';
+        if (behind)
+                snprintf(text + used, TEXT_MAX - used, ": %s", behind);
+}
+
 int err_set(struct err *e, enum err_kind kind, int code, const char *fmt, ...) {
+        char text[TEXT_MAX];
         va_list ap;
         va_start(ap, fmt);
+        format(text, NULL, fmt, ap);
+        va_end(ap);
         e->kind = kind;
         e->code = code;
-        vsnprintf(e->msg, sizeof e->msg, fmt, ap);
-        va_end(ap);
+        fit(e, text);
         return -1;
 }
 
@@ -48,28 +84,24 @@ static enum err_kind kind_of_errno(int errnum) {
 }
 
 int err_errno(struct err *e, int errnum, const char *fmt, ...) {
-        char reason[128];
+        char reason[128], text[TEXT_MAX];
         va_list ap;
         va_start(ap, fmt);
+        format(text, strerror_r(errnum, reason, sizeof reason), fmt, ap);
+        va_end(ap);
         e->kind = kind_of_errno(errnum);
         e->code = errnum;
-        int n = vsnprintf(e->msg, sizeof e->msg, fmt, ap);
-        va_end(ap);
-        if (n >= 0 && (size_t)n < sizeof e->msg)
-                snprintf(e->msg + n, sizeof e->msg - (size_t)n, ": %s",
-                         strerror_r(errnum, reason, sizeof reason));
+        fit(e, text);
         return -1;
 }
 
 int err_wrap(struct err *e, const char *fmt, ...) {
-        char cause[sizeof e->msg];
+        char text[TEXT_MAX];
         va_list ap;
-        memcpy(cause, e->msg, sizeof cause);
         va_start(ap, fmt);
-        int n = vsnprintf(e->msg, sizeof e->msg, fmt, ap);
+        format(text, e->msg, fmt, ap);
         va_end(ap);
-        if (n >= 0 && (size_t)n < sizeof e->msg)
-                snprintf(e->msg + n, sizeof e->msg - (size_t)n, ": %s", cause);
+        fit(e, text);
         return -1;
 }
 

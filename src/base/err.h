@@ -4,7 +4,8 @@
  * on failure. There is nothing to release, so an error can neither leak nor fail for want of memory. `kind`
  * is what the caller may do about it, `code` is the number it came from (errno, HTTP status or gRPC status)
  * and `msg` is a sentence fragment for people, widened by err_wrap() on its way up: "claim 'a/b': open '/x':
- * No such file". */
+ * No such file". What is longer than `msg` loses its middle, between characters of UTF-8: who says it stands
+ * at the beginning, and what it was and what helps at the end. */
 #ifndef BASE_ERR_H
 #define BASE_ERR_H
 
@@ -22,10 +23,12 @@ enum err_kind {
         ERR_INTERNAL,  /* anything else: our bug or a broken machine */
 };
 
+enum { ERR_MSG_SIZE = 1024 };
+
 struct err {
         enum err_kind kind;
         int code;
-        char msg[400];
+        char msg[ERR_MSG_SIZE];
 };
 
 /* Fills *e and returns -1, so that `return err_set(...)` is a whole error path. */

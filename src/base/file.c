@@ -133,6 +133,8 @@ int file_remove(const char *path, struct err *e) {
 int file_mkdirs(const char *path, mode_t mode, struct err *e) {
         _cleanup_(freep) char *p = xstrdup(path);
         struct stat st;
+        if (!*p)
+                return err_set(e, ERR_INVALID, 0, "the path of a folder is empty");
         for (char *c = p + 1; *c; c++) {
                 if (*c != '/')
                         continue;

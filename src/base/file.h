@@ -34,7 +34,7 @@ int file_replace_volatile(const char *path, const void *data, size_t n, mode_t m
 /* unlink(); a missing file is success. */
 int file_remove(const char *path, struct err *e);
 
-/* mkdir -p. */
+/* mkdir -p. ERR_INVALID for an empty path, and for one that leads to something else than a folder. */
 int file_mkdirs(const char *path, mode_t mode, struct err *e);
 
 /* "<dir>/<name>", caller frees. */

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { JD_MAX_DEPTH = 64, JD_MAX_PATH = 256, JD_MAX_RAW = 1 << 20 };
+enum { JD_MAX_DEPTH = 64, JD_MAX_PATH = 256 };
 
 /* The path to the value at hand, as a chain on the stack: text is made of it only when something is wrong. */
 struct where {
@@ -283,6 +283,10 @@ const char *jd_pair_get(const struct jd_pair *p, size_t n, const char *key) {
         return NULL;
 }
 
+/* U+FFFD, as Go writes it, in the place of each byte that is no part of valid UTF-8: no reader takes such a
+ * text otherwise, and ours does not either. */
+#define REPLACEMENT "\xef\xbf\xbd"
+
 static void add_escaped(struct jw *w, struct str s) {
         struct buf *b = w->out;
         buf_addc(b, '"');
@@ -306,8 +310,16 @@ static void add_escaped(struct jw *w, struct str s) {
                          ((unsigned char)s.p[i + 2] | 1) == 0xa9) {
                         buf_addf(b, "\\u202%c", (unsigned char)s.p[i + 2] == 0xa8 ? '8' : '9');
                         i += 2;
-                } else
+                } else if (c < 0x80) {
                         buf_addc(b, (char)c);
+                } else {
+                        size_t n = str_utf8_char((struct str){ s.p + i, s.n - i });
+                        if (n)
+                                buf_add(b, s.p + i, n);
+                        else
+                                buf_adds(b, REPLACEMENT);
+                        i += n ? n - 1 : 0;
+                }
         }
         buf_addc(b, '"');
 }

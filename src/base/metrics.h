@@ -21,9 +21,9 @@ void metrics_free(struct metrics *m);
  * ascending. Static strings. */
 struct metric *metric_add(struct metrics *m, enum metric_type t, const char *name, const char *help,
                           const char *const *labels, const double *buckets, size_t n_buckets);
-/* Label values in the order of the names, NULL-terminated; copied. */
-/* Makes the series, with nothing counted yet: a rate over a series that appears late misses its first event.
- */
+/* Of these, `values` are the label values in the order of the names, NULL-terminated; copied.
+ * metric_touch makes the series, with nothing counted yet: a rate over a series that appears late misses its
+ * first event. */
 void metric_touch(struct metric *m, const char *const *values);
 void metric_inc(struct metric *m, double by, const char *const *values);
 void metric_set(struct metric *m, double to, const char *const *values);

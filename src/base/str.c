@@ -128,6 +128,46 @@ bool str_is_dns_subdomain(const char *s) {
         }
 }
 
+size_t str_utf8_char(struct str s) {
+        uint32_t cp = s.n ? (unsigned char)s.p[0] : 0x80;
+        size_t n;
+        if (cp < 0x80)
+                return 1;
+        if (cp >= 0xc2 && cp <= 0xdf) {
+                n = 2;
+                cp &= 0x1f;
+        } else if ((cp & 0xf0) == 0xe0) {
+                n = 3;
+                cp &= 0x0f;
+        } else if (cp >= 0xf0 && cp <= 0xf4) {
+                n = 4;
+                cp &= 0x07;
+        } else {
+                return 0;
+        }
+        if (n > s.n)
+                return 0;
+        for (size_t i = 1; i < n; i++) {
+                unsigned char c = (unsigned char)s.p[i];
+                if ((c & 0xc0) != 0x80)
+                        return 0;
+                cp = cp << 6 | (c & 0x3fU);
+        }
+        bool valid = n == 2 || (n == 3 && cp >= 0x800 && (cp < 0xd800 || cp > 0xdfff)) ||
+                     (n == 4 && cp >= 0x10000 && cp <= 0x10ffff);
+        return valid ? n : 0;
+}
+
+size_t str_utf8_cut(struct str s, size_t n) {
+        if (n >= s.n)
+                return s.n;
+        /* A character has at most three bytes that go on from its first one. */
+        size_t first = n;
+        while (first > 0 && n - first < 3 && ((unsigned char)s.p[first] & 0xc0) == 0x80)
+                first--;
+        return str_utf8_char((struct str){ s.p + first, s.n - first }) > n - first ? first : n;
+}
+
 void buf_done(struct buf *b) {
         free(b->p);
         *b = BUF_INIT(b->limit);

@@ -30,6 +30,12 @@ static inline const char *str_or(const char *s, const char *otherwise) {
         return s && *s ? s : otherwise;
 }
 
+/* Bytes of the character of valid UTF-8 at the beginning of s, 0 when there is none or its end is missing:
+ * overlong forms, surrogates and what is beyond U+10FFFF are none (RFC 3629). */
+size_t str_utf8_char(struct str s);
+/* How many of the bytes of s, at most n, can be kept without cutting inside a character. */
+size_t str_utf8_cut(struct str s, size_t n);
+
 /* A UUID in canonical lower or upper case text form, and nothing else: what Kubernetes uses as UID. */
 bool str_is_uuid(const char *s);
 /* What Kubernetes accepts as a namespace (up to 63 characters), and as the name of most objects (up to 253).

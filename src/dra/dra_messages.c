@@ -89,40 +89,11 @@ int dra_messages_read_claims(struct str message, struct arena *a, struct dra_cla
 
 /* Responses. */
 
-/* Length of the valid UTF-8 character at s, 0 when there is none (overlong forms and surrogates included). */
-static size_t utf8_char(const unsigned char *s) {
-        uint32_t cp;
-        size_t n;
-        if (s[0] < 0x80)
-                return 1;
-        if (s[0] >= 0xc2 && s[0] <= 0xdf) {
-                n = 2;
-                cp = s[0] & 0x1fU;
-        } else if ((s[0] & 0xf0) == 0xe0) {
-                n = 3;
-                cp = s[0] & 0x0fU;
-        } else if (s[0] >= 0xf0 && s[0] <= 0xf4) {
-                n = 4;
-                cp = s[0] & 0x07U;
-        } else {
-                return 0;
-        }
-        for (size_t i = 1; i < n; i++) { /* the terminator ends this as well */
-                if ((s[i] & 0xc0) != 0x80)
-                        return 0;
-                cp = cp << 6 | (s[i] & 0x3fU);
-        }
-        bool valid = (n == 2) || (n == 3 && cp >= 0x800 && (cp < 0xd800 || cp > 0xdfff)) ||
-                     (n == 4 && cp >= 0x10000 && cp <= 0x10ffff);
-        return valid ? n : 0;
-}
-
 char *dra_messages_text(struct arena *a, const char *s, size_t max) {
-        const unsigned char *in = (const unsigned char *)s;
-        size_t n = strnlen(s, max), at = 0;
+        size_t all = strnlen(s, max + 4), n = all < max ? all : max, at = 0;
         char *out = arena_alloc(a, n + 1);
         while (at < n) {
-                size_t k = utf8_char(in + at);
+                size_t k = str_utf8_char((struct str){ s + at, all - at });
                 if (at + k > n)
                         break;
                 if (k)

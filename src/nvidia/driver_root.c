@@ -27,7 +27,6 @@ static const char *const library_dirs[] = {
 static const char *const binary_dirs[] = { "/", "/opt/bin", "/usr/bin", "/usr/sbin", "/bin", "/sbin", NULL };
 
 #define NVML_SONAME "libnvidia-ml.so.1"
-enum { LIBRARIES_MAX = 512 };
 
 void driver_file_done(struct driver_file *f) {
         free(f->here);
@@ -75,8 +74,7 @@ static char *resolved_path(int root_fd, int fd) {
 /* What says that there is no such file. Any other error says nothing: a driver that cannot be looked at is
  * not one that is missing. */
 static bool is_miss(int errnum) {
-        return errnum == ENOENT || errnum == ENOTDIR || errnum == ELOOP || errnum == ENAMETOOLONG ||
-               errnum == EACCES;
+        return errnum == ENOENT || errnum == ENOTDIR || errnum == ELOOP || errnum == ENAMETOOLONG;
 }
 
 /* Fills *ret and *ret_found when `inside` leads to a regular file. */
@@ -115,15 +113,26 @@ static int find(const struct driver_root *r, const char *const *dirs, const char
         if (root_fd < 0)
                 return -1;
         _cleanup_(buf_done) struct buf searched = BUF_INIT(1024);
+        struct err denied = { 0 };
         for (const char *const *d = dirs; *d; d++) {
                 _cleanup_(freep) char *inside = below(*d, "");
                 _cleanup_(freep) char *path = xasprintf("%s/%s", inside, name);
                 bool found;
-                if (probe(r, root_fd, path, ret, &found, e) < 0)
-                        return -1;
+                if (probe(r, root_fd, path, ret, &found, e) < 0) {
+                        /* It may be in a folder that we may enter. */
+                        if (e->code != EACCES)
+                                return -1;
+                        if (!denied.kind)
+                                denied = *e;
+                        continue;
+                }
                 if (found)
                         return 0;
                 buf_addf(&searched, "%s%s", d == dirs ? "" : ", ", *d);
+        }
+        if (denied.kind) {
+                *e = denied;
+                return err_wrap(e, "'%s' is not where driver root '%s' may be searched", name, r->host);
         }
         return err_set(e, ERR_NOT_FOUND, ENOENT, "'%s' is not in driver root '%s' (searched %s)", name,
                        r->host, buf_str(&searched));
@@ -143,6 +152,27 @@ static int by_path(const void *a, const void *b) {
         return strcmp(((const struct driver_file *)a)->inside, ((const struct driver_file *)b)->inside);
 }
 
+/* Adds the file when it is one of the driver's. */
+static int add_library(const struct driver_root *r, int root_fd, const char *dir, const char *name,
+                       const char *suffix, struct driver_files *to, struct err *e) {
+        struct driver_file file;
+        bool is_file;
+        if (!strstr(name, ".so."))
+                return 0;
+        _cleanup_(freep) char *inside = xasprintf("%s/%s", dir, name);
+        if (probe(r, root_fd, inside, &file, &is_file, e) < 0)
+                return -1;
+        if (!is_file)
+                return 0;
+        if (!streq(name, NVML_SONAME) && !str_ends(file.host, suffix)) {
+                driver_file_done(&file);
+                return 0;
+        }
+        to->items = xrealloc(to->items, (to->n + 1) * sizeof *to->items);
+        to->items[to->n++] = file;
+        return 0;
+}
+
 int driver_root_list_libraries(const struct driver_root *r, const char *version, struct driver_files *ret,
                                struct err *e) {
         struct driver_file nvml = { 0 };
@@ -160,27 +190,22 @@ int driver_root_list_libraries(const struct driver_root *r, const char *version,
         DIR *d = opendir(*dir ? dir : "/");
         if (!d)
                 return err_errno(e, errno, "open '%s'", dir);
-        for (struct dirent *f; (f = readdir(d)) && found.n < LIBRARIES_MAX;) {
-                struct driver_file file;
-                bool is_file;
-                if (!strstr(f->d_name, ".so."))
-                        continue;
-                _cleanup_(freep) char *inside = xasprintf("%s/%s", inside_dir, f->d_name);
-                if (probe(r, root_fd, inside, &file, &is_file, e) < 0) {
-                        driver_files_done(&found);
-                        closedir(d);
-                        return -1;
-                }
-                if (!is_file)
-                        continue;
-                if (!streq(f->d_name, NVML_SONAME) && !str_ends(file.host, suffix)) {
-                        driver_file_done(&file);
-                        continue;
-                }
-                found.items = xrealloc(found.items, (found.n + 1) * sizeof *found.items);
-                found.items[found.n++] = file;
+        int result = 0;
+        while (result == 0) {
+                errno = 0; /* readdir() returns NULL at the end and when it fails */
+                const struct dirent *f = readdir(d);
+                if (f)
+                        result = add_library(r, root_fd, inside_dir, f->d_name, suffix, &found, e);
+                else if (errno)
+                        result = err_errno(e, errno, "read folder '%s'", dir);
+                else
+                        break;
         }
         closedir(d);
+        if (result < 0) {
+                driver_files_done(&found);
+                return -1;
+        }
         if (found.n)
                 qsort(found.items, found.n, sizeof *found.items, by_path);
         *ret = found;

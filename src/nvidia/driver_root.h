@@ -23,8 +23,8 @@ struct driver_file {
 };
 void driver_file_done(struct driver_file *f);
 
-/* ERR_NOT_FOUND names the file and the folders searched; other errors (no descriptor left, say) mean that
- * nobody knows. */
+/* ERR_NOT_FOUND names the file and the folders searched; other errors (a folder that may not be entered, no
+ * descriptor left) mean that nobody knows. */
 int driver_root_find_library(const struct driver_root *r, const char *name, struct driver_file *ret,
                              struct err *e);
 int driver_root_find_binary(const struct driver_root *r, const char *name, struct driver_file *ret,

@@ -103,12 +103,20 @@ static void makes_folders_and_reads_the_boot_id(void **state) {
         assert_int_equal(file_boot_id(FILE_BOOT_ID_PATH, id, &e), 0);
 }
 
+static void a_folder_without_a_name_is_refused(void **state) {
+        struct err e = { 0 };
+        assert_int_equal(file_mkdirs("", 0755, &e), -1);
+        assert_int_equal(e.kind, ERR_INVALID);
+        assert_string_equal(e.msg, "the path of a folder is empty");
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(replaces_whole_files_and_leaves_no_temporaries),
                 cmocka_unit_test(a_failed_replace_keeps_the_old_file),
                 cmocka_unit_test(refuses_links_fifos_and_large_files),
                 cmocka_unit_test(makes_folders_and_reads_the_boot_id),
+                cmocka_unit_test(a_folder_without_a_name_is_refused),
         };
         return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }

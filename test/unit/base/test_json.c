@@ -137,6 +137,35 @@ static void writes_what_go_writes(void **state) {
         buf_done(&b);
 }
 
+/* A text that was cut inside a character, or came from a program that does not write UTF-8. */
+static void writes_nothing_that_no_reader_takes(void **state) {
+        static const struct {
+                const char *in, *out;
+        } c[] = {
+                { "caf\xc3\xa9", "caf\xc3\xa9" },
+                { "caf\xc3", "caf\xef\xbf\xbd" },
+                { "a\xff\xfe"
+                  "b",
+                  "a\xef\xbf\xbd\xef\xbf\xbd"
+                  "b" },
+                { "\xed\xa0\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd" },
+        };
+        for (size_t i = 0; i < ARRAY_LEN(c); i++) {
+                _cleanup_(buf_done) struct buf b = BUF_INIT(1000);
+                struct jw w = JW(&b);
+                jw_obj(&w, NULL);
+                jw_str(&w, c[i].in, c[i].in);
+                jw_end_obj(&w);
+                struct err e;
+                yyjson_doc *doc = json_parse((struct str){ b.p, b.n }, YYJSON_READ_NOFLAG, &e);
+                if (!doc)
+                        fail_msg("%s: %s", b.p, e.msg);
+                assert_string_equal(yyjson_get_str(yyjson_obj_get(yyjson_doc_get_root(doc), c[i].out)),
+                                    c[i].out);
+                yyjson_doc_free(doc);
+        }
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(decodes_every_type),
@@ -144,6 +173,7 @@ int main(void) {
                 cmocka_unit_test(strict_refuses_unknown_and_duplicate_fields),
                 cmocka_unit_test(refuses_absurd_nesting),
                 cmocka_unit_test(writes_what_go_writes),
+                cmocka_unit_test(writes_nothing_that_no_reader_takes),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

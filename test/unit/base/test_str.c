@@ -112,11 +112,77 @@ static void errors_gain_context_on_their_way_up(void **state) {
         assert_int_equal(err_wrap(&e, "claim '%s'", "a/b"), -1);
         assert_string_equal(e.msg, "claim 'a/b': open '/x': No such file or directory");
         assert_int_equal(e.kind, ERR_NOT_FOUND);
-        char big[1000];
+}
+
+/* What went wrong and what helps stand at the end of the text, where it happened at its beginning. */
+static void a_text_that_is_too_long_loses_its_middle(void **state) {
+        struct err e = { 0 };
+        char big[3000];
         memset(big, 'x', sizeof big - 1);
         big[sizeof big - 1] = '\0';
+        err_set(&e, ERR_INVALID, 0, "the root cause: %s; do this", "it broke");
+        for (int i = 0; i < 100; i++)
+                err_wrap(&e, "a layer that has something to say, number %d", i);
+        assert_true(str_starts(e.msg, "a layer that has something to say, number 99: "));
+        assert_true(str_ends(e.msg, "the root cause: it broke; do this"));
         err_wrap(&e, "%s", big);
+        assert_true(str_starts(e.msg, "xxxx"));
+        assert_true(str_ends(e.msg, "the root cause: it broke; do this"));
+        assert_non_null(strstr(e.msg, " ... "));
+        err_set(&e, ERR_INVALID, 0, "begin %s end", big);
+        assert_true(str_starts(e.msg, "begin xxx") && str_ends(e.msg, "xxx end"));
+        err_errno(&e, ENOENT, "open '%s'", big);
+        assert_true(str_starts(e.msg, "open 'xxx") && str_ends(e.msg, "xxx': No such file or directory"));
         assert_int_equal(strlen(e.msg), sizeof e.msg - 1);
+}
+
+static void a_text_is_cut_between_characters(void **state) {
+        struct err e;
+        char text[3001];
+        for (size_t shift = 0; shift < 4; shift++) {
+                memset(text, 'x', shift);
+                for (size_t i = shift; i + 4 < sizeof text; i += 4)
+                        memcpy(text + i, "\xf0\x9f\x98\x80", 5);
+                err_set(&e, ERR_INVALID, 0, "%s", text);
+                struct str rest = str_from(e.msg);
+                for (size_t n; rest.n; rest.p += n, rest.n -= n)
+                        assert_true((n = str_utf8_char(rest)) > 0);
+                err_wrap(&e, "%s", text);
+                for (rest = str_from(e.msg); rest.n;) {
+                        size_t n = str_utf8_char(rest);
+                        assert_true(n > 0);
+                        rest = (struct str){ rest.p + n, rest.n - n };
+                }
+        }
+}
+
+static void characters_are_those_of_utf_8(void **state) {
+        static const char *const good[] = { "a",
+                                            "\xc2\x80",
+                                            "\xdf\xbf",
+                                            "\xe0\xa0\x80",
+                                            "\xed\x9f\xbf",
+                                            "\xef\xbf\xbd",
+                                            "\xf0\x90\x80\x80",
+                                            "\xf4\x8f\xbf\xbf" };
+        static const char *const bad[] = { "",
+                                           "\x80",
+                                           "\xc0\x80",
+                                           "\xc1\xbf",
+                                           "\xc3",
+                                           "\xc3(",
+                                           "\xe0\x9f\xbf",
+                                           "\xed\xa0\x80",
+                                           "\xe2\x82",
+                                           "\xf0\x8f\xbf\xbf",
+                                           "\xf4\x90\x80\x80",
+                                           "\xf5\x80\x80\x80",
+                                           "\xff" };
+        for (size_t i = 0; i < ARRAY_LEN(good); i++)
+                assert_int_equal(str_utf8_char(str_from(good[i])), strlen(good[i]));
+        for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+                assert_int_equal(str_utf8_char(str_from(bad[i])), 0);
+        assert_int_equal(str_utf8_char((struct str){ "\xe2\x82\xac", 2 }), 0); /* the end comes first */
 }
 
 int main(void) {
@@ -129,6 +195,9 @@ int main(void) {
                 cmocka_unit_test(a_buf_stops_at_its_limit_and_stays_failed),
                 cmocka_unit_test(an_arena_zeroes_aligns_and_grows),
                 cmocka_unit_test(errors_gain_context_on_their_way_up),
+                cmocka_unit_test(a_text_that_is_too_long_loses_its_middle),
+                cmocka_unit_test(a_text_is_cut_between_characters),
+                cmocka_unit_test(characters_are_those_of_utf_8),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

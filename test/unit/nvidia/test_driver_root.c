@@ -153,6 +153,18 @@ static void library_without_a_version_is_listed_too(void **state) {
         driver_files_done(&f);
 }
 
+static void no_number_of_libraries_is_too_many(void **state) {
+        struct driver_files f = { 0 };
+        put("/usr/lib64/libnvidia-ml.so.1");
+        for (int i = 0; i < 700; i++) {
+                _cleanup_(freep) char *path = xasprintf("/usr/lib64/lib%d.so.580.95.05", i);
+                put(path);
+        }
+        assert_int_equal(driver_root_list_libraries(&root, "580.95.05", &f, &e), 0);
+        assert_int_equal(f.n, 701);
+        driver_files_done(&f);
+}
+
 static void the_machine_itself_as_root(void **state) {
         (void)state;
         struct driver_root slash = { .host = "/", .here = "/" };
@@ -175,6 +187,7 @@ int main(void) {
                 T(missing_root),
                 T(libraries_of_one_version_with_their_names),
                 T(library_without_a_version_is_listed_too),
+                T(no_number_of_libraries_is_too_many),
                 T(the_machine_itself_as_root),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

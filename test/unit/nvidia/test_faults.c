@@ -4,7 +4,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <dirent.h>
 #include <errno.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "faults.h"
@@ -14,6 +16,8 @@
 /* openat2() has no function of its own in the C library; four arguments are all that we give it. */
 long __real_syscall(long number, ...);
 long __wrap_syscall(long number, ...);
+static int syscall_errno = ENFILE;
+
 long __wrap_syscall(long number, ...) {
         long a[4];
         va_list ap;
@@ -21,8 +25,10 @@ long __wrap_syscall(long number, ...) {
         for (int i = 0; i < 4; i++)
                 a[i] = va_arg(ap, long);
         va_end(ap);
-        return faults_hit("syscall", ENFILE) ? -1 : __real_syscall(number, a[0], a[1], a[2], a[3]);
+        return faults_hit("syscall", syscall_errno) ? -1 : __real_syscall(number, a[0], a[1], a[2], a[3]);
 }
+
+FAULTS_WRAP(struct dirent64 *, NULL, EIO, readdir64, (DIR * d), (d))
 
 static char *dir;
 static struct driver_root root;
@@ -54,6 +60,26 @@ static void program_that_cannot_be_looked_for_is_not_missing(void **state) {
         assert_in_range(faults_each(&(struct faults){ .op = find, .names = "driver" }), 4, 20);
 }
 
+/* As SELinux does to a container that is not privileged. */
+static void program_that_may_not_be_looked_at_is_not_missing(void **state) {
+        struct driver_file f = { 0 };
+        struct err e;
+        syscall_errno = EACCES;
+        faults_at("syscall", 3);
+        assert_int_equal(driver_root_find_binary(&root, "nvidia-imex", &f, &e), -1);
+        assert_true(faults_off());
+        assert_int_equal(e.kind, ERR_DENIED);
+        assert_non_null(strstr(e.msg, "'nvidia-imex'"));
+        assert_non_null(strstr(e.msg, "/usr/bin/nvidia-imex"));
+        assert_non_null(strstr(e.msg, "Permission denied"));
+        /* One folder that is closed hides nothing that lies in an open one. */
+        faults_at("syscall", 1);
+        assert_int_equal(driver_root_find_binary(&root, "nvidia-imex", &f, &e), 0);
+        assert_true(faults_off());
+        driver_file_done(&f);
+        syscall_errno = ENFILE;
+}
+
 static int list(void *u, struct err *e) {
         struct driver_files f = { 0 };
         int r = driver_root_list_libraries(&root, "580.95.05", &f, e);
@@ -70,6 +96,7 @@ static void libraries_are_all_there_or_an_error(void **state) {
 int main(void) {
 #define T(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
         const struct CMUnitTest tests[] = { T(program_that_cannot_be_looked_for_is_not_missing),
+                                            T(program_that_may_not_be_looked_at_is_not_missing),
                                             T(libraries_are_all_there_or_an_error) };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
