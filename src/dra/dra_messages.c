@@ -5,6 +5,10 @@
 #include <string.h>
 
 #include "dra.pb-c.h"
+#include "dra/unpack.h"
+
+/* The largest request that is accepted, with its names of 253 bytes, takes less than half of it. */
+enum { UNPACK_MAX = 4 << 20 };
 
 /* Requests. */
 
@@ -69,9 +73,11 @@ static int check_request(const Dra__ClaimsRequest *r, struct arena *a, struct er
 
 int dra_messages_read_claims(struct str message, struct arena *a, struct dra_claim **ret, size_t *ret_n,
                              struct err *e) {
-        Dra__ClaimsRequest *r = dra__claims_request__unpack(NULL, message.n, (const uint8_t *)message.p);
+        Dra__ClaimsRequest *r = unpack_message(&dra__claims_request__descriptor, message, UNPACK_MAX);
         if (!r)
-                return err_set(e, ERR_INVALID, 0, "the request is not a valid protobuf message");
+                return err_set(e, ERR_INVALID, 0,
+                               "the request is not a valid protobuf message of at most %d claims",
+                               DRA_MAX_CLAIMS);
         int result = check_request(r, a, e);
         if (result == 0) {
                 struct dra_claim *claims = arena_alloc(a, r->n_claims * sizeof(*claims));

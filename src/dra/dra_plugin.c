@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "dra/dra_call.h"
 #include "dra/grpc_server.h"
+#include "dra/unpack.h"
 #include "health.pb-c.h"
 #include "pluginregistration.pb-c.h"
 
@@ -15,7 +16,12 @@
 #define REGISTRATION(method) "/pluginregistration.Registration/" method
 #define HEALTH_CHECK "/grpc.health.v1.Health/Check"
 
-enum { SOCKET_MODE = 0600, DIR_MODE = 0750 };
+enum {
+        SOCKET_MODE = 0600,
+        DIR_MODE = 0750,
+        STATUS_UNPACK_MAX = 64 << 10, /* a text for people */
+        CHECK_UNPACK_MAX = 8 << 10,   /* a service's name */
+};
 
 /* One server a socket, so that each offers its own services only. */
 struct dra_plugin {
@@ -65,8 +71,8 @@ static void on_get_info(void *u, struct grpc_call *call, struct str message) {
 
 static void on_registration_status(void *u, struct grpc_call *call, struct str message) {
         struct dra_plugin *p = u;
-        Pluginregistration__RegistrationStatus *status =
-                pluginregistration__registration_status__unpack(NULL, message.n, (const uint8_t *)message.p);
+        Pluginregistration__RegistrationStatus *status = unpack_message(
+                &pluginregistration__registration_status__descriptor, message, STATUS_UNPACK_MAX);
         if (!status) {
                 malformed(call);
                 return;
@@ -103,7 +109,7 @@ static const char *what_is_wrong(const struct dra_plugin *p) {
 static void on_health_check(void *u, struct grpc_call *call, struct str message) {
         struct dra_plugin *p = u;
         Health__HealthCheckRequest *request =
-                health__health_check_request__unpack(NULL, message.n, (const uint8_t *)message.p);
+                unpack_message(&health__health_check_request__descriptor, message, CHECK_UNPACK_MAX);
         if (!request) {
                 malformed(call);
                 return;
@@ -125,7 +131,7 @@ static void on_health_check(void *u, struct grpc_call *call, struct str message)
 /* The plugin. */
 
 static int serve_dra(struct dra_plugin *p, uv_loop_t *loop, struct err *e) {
-        p->dra = grpc_server_new(loop);
+        p->dra = grpc_server_new(loop, &grpc_limits_trusted);
         grpc_server_handle(p->dra, DRA_SERVICE("v1", "NodePrepareResources"), on_prepare, p);
         grpc_server_handle(p->dra, DRA_SERVICE("v1", "NodeUnprepareResources"), on_unprepare, p);
         grpc_server_handle(p->dra, DRA_SERVICE("v1beta1", "NodePrepareResources"), on_prepare, p);
@@ -136,13 +142,13 @@ static int serve_dra(struct dra_plugin *p, uv_loop_t *loop, struct err *e) {
 static int serve_health(struct dra_plugin *p, uv_loop_t *loop, int port, struct err *e) {
         if (port < 0)
                 return 0;
-        p->health = grpc_server_new(loop);
+        p->health = grpc_server_new(loop, &grpc_limits_open);
         grpc_server_handle(p->health, HEALTH_CHECK, on_health_check, p);
         return grpc_server_listen_tcp(p->health, port, &p->health_port, e);
 }
 
 static int serve_registration(struct dra_plugin *p, uv_loop_t *loop, struct err *e) {
-        p->registration = grpc_server_new(loop);
+        p->registration = grpc_server_new(loop, &grpc_limits_trusted);
         grpc_server_handle(p->registration, REGISTRATION("GetInfo"), on_get_info, p);
         grpc_server_handle(p->registration, REGISTRATION("NotifyRegistrationStatus"), on_registration_status,
                            p);

@@ -24,7 +24,6 @@ enum {
         PREFIX = 5, /* a flag byte and the length in front of each message */
         STREAM_WINDOW = 1 << 20,
         CONNECTION_WINDOW = 4 << 20,
-        MAX_HEADER_LIST = 16 << 10,
         MAX_PATH_KEPT = 256, /* of a :path, for the error text */
 };
 
@@ -44,7 +43,8 @@ struct grpc_call {
         const struct grpc_method *method;
         char *path;
         bool post, grpc_content, compressed, bad_timeout;
-        uint64_t timeout_ms, deadline_ms;
+        uint64_t timeout_ms, deadline_ms; /* the caller's */
+        uint64_t limit_ms;                /* ours: the request comes in, the answer is taken by then */
 
         /* the request message */
         uint8_t prefix[PREFIX];
@@ -62,14 +62,17 @@ struct grpc_call {
 struct grpc_conn {
         nghttp2_session *session;
         const struct grpc_methods *methods;
+        const struct grpc_limits *limits;
         void (*wake)(void *u);
         void *u;
         LIST_HEAD(, grpc_call)
         calls; /* all whose stream is open: nghttp2 does not report them when it is deleted */
         size_t buffered;
+        size_t header_bytes; /* of the header block that is coming in */
         uint64_t now_ms;
         bool inside; /* nghttp2 is on the stack and must not be entered to send or receive */
         bool broken;
+        bool refusing; /* no handler may be called any more */
 };
 
 static nghttp2_nv header(const char *name, const char *value) {
@@ -119,6 +122,10 @@ static nghttp2_ssize read_reply(nghttp2_session *session, int32_t stream_id, uin
         return (nghttp2_ssize)n;
 }
 
+static uint64_t limit_from_now(const struct grpc_conn *c) {
+        return c->limits->request_ms ? c->now_ms + c->limits->request_ms : UINT64_MAX;
+}
+
 static void drop_request(struct grpc_call *call) {
         call->conn->buffered -= call->in.n;
         buf_done(&call->in);
@@ -127,6 +134,7 @@ static void drop_request(struct grpc_call *call) {
 static void finish(struct grpc_call *call, const nghttp2_nv *nva, size_t n, const data_provider *body) {
         struct grpc_conn *c = call->conn;
         call->state = CALL_ANSWERED;
+        call->limit_ms = limit_from_now(c);
         if (nghttp2_is_fatal(submit_response(c->session, call->stream_id, nva, n, body)))
                 c->broken = true;
         c->wake(c->u);
@@ -157,15 +165,17 @@ static void cancel(struct grpc_call *call) {
 
 void grpc_call_reply(struct grpc_call *call, const void *message, size_t n) {
         BUG_ON(call->state != CALL_OPEN);
-        if (n > GRPC_MAX_MESSAGE) {
-                finish_status(call, "200", GRPC_RESOURCE_EXHAUSTED, "the reply is larger than 4 MiB");
+        if (n > call->conn->limits->message_bytes) {
+                _cleanup_(freep) char *msg = xasprintf("the reply has %zu bytes, at most %zu are sent", n,
+                                                       call->conn->limits->message_bytes);
+                finish_status(call, "200", GRPC_RESOURCE_EXHAUSTED, msg);
                 return;
         }
         const uint8_t prefix[PREFIX] = { 0, (uint8_t)(n >> 24), (uint8_t)(n >> 16), (uint8_t)(n >> 8),
                                          (uint8_t)n };
         nghttp2_nv nva[] = { header(":status", "200"), header("content-type", "application/grpc") };
         data_provider body = { .source.ptr = call, .read_callback = read_reply };
-        call->out = BUF_INIT(PREFIX + GRPC_MAX_MESSAGE);
+        call->out = BUF_INIT(PREFIX + n);
         buf_add(&call->out, prefix, sizeof prefix);
         buf_add(&call->out, message, n);
         finish(call, nva, ARRAY_LEN(nva), &body);
@@ -230,14 +240,30 @@ static bool is_grpc_content(struct str v) {
                (v.n == want.n || v.p[want.n] == '+' || v.p[want.n] == ';');
 }
 
+/* Before a byte of the frame is kept. Headers come compressed, and as many frames as their sender likes. */
+static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, void *u) {
+        struct grpc_conn *c = u;
+        if (hd->type == NGHTTP2_HEADERS)
+                c->header_bytes = hd->length;
+        else if (hd->type == NGHTTP2_CONTINUATION)
+                c->header_bytes += hd->length;
+        else
+                return 0;
+        return c->header_bytes > c->limits->header_bytes ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
+}
+
 static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *u) {
         struct grpc_conn *c = u;
         if (frame->hd.type != NGHTTP2_HEADERS || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
                 return 0;
+        if (c->refusing)
+                return nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id,
+                                                 NGHTTP2_REFUSED_STREAM);
         struct grpc_call *call = xnew(struct grpc_call);
         call->conn = c;
         call->stream_id = frame->hd.stream_id;
         call->deadline_ms = UINT64_MAX;
+        call->limit_ms = limit_from_now(c);
         LIST_INSERT_HEAD(&c->calls, call, link);
         return nghttp2_session_set_stream_user_data(session, call->stream_id, call);
 }
@@ -287,13 +313,14 @@ static void headers_complete(struct grpc_call *call) {
 /* The length is judged before a byte of the message is kept; memory grows with what has really come. */
 static void prefix_complete(struct grpc_call *call) {
         const uint8_t *p = call->prefix;
+        size_t max = call->conn->limits->message_bytes;
         call->announced = (size_t)p[1] << 24 | (size_t)p[2] << 16 | (size_t)p[3] << 8 | (size_t)p[4];
-        call->in = BUF_INIT(GRPC_MAX_MESSAGE);
+        call->in = BUF_INIT(max);
         if (p[0] != 0) {
                 reject(call, GRPC_UNIMPLEMENTED, "compressed messages are not understood");
-        } else if (call->announced > GRPC_MAX_MESSAGE) {
-                _cleanup_(freep) char *msg = xasprintf("the request has %zu bytes, at most %d are accepted",
-                                                       call->announced, GRPC_MAX_MESSAGE);
+        } else if (call->announced > max) {
+                _cleanup_(freep) char *msg = xasprintf("the request has %zu bytes, at most %zu are accepted",
+                                                       call->announced, max);
                 reject(call, GRPC_RESOURCE_EXHAUSTED, msg);
         }
 }
@@ -320,7 +347,7 @@ static int on_data_chunk(nghttp2_session *session, uint8_t flags, int32_t stream
         }
         if (n > call->announced - call->in.n) {
                 reject(call, GRPC_UNIMPLEMENTED, "more than one message in a unary call");
-        } else if (n > GRPC_MAX_BUFFERED - c->buffered) {
+        } else if (n > c->limits->buffered_bytes - c->buffered) {
                 reject(call, GRPC_RESOURCE_EXHAUSTED, "too many unfinished requests on this connection");
         } else {
                 buf_add(&call->in, p, n);
@@ -338,6 +365,7 @@ static void request_complete(struct grpc_call *call) {
         call->in = BUF_INIT(0);
         call->conn->buffered -= in.n;
         call->state = CALL_OPEN;
+        call->limit_ms = UINT64_MAX; /* the handler's time is the caller's matter */
         call->method->fn(call->method->u, call, (struct str){ buf_str(&in), in.n });
         /* A call that is answered later can be lost meanwhile, and its holder must hear of it. */
         BUG_ON(call->state == CALL_OPEN && !call->cancel);
@@ -390,6 +418,7 @@ static nghttp2_session *session_new(struct grpc_conn *c) {
         nghttp2_option *option;
         nghttp2_session *s;
         BUG_ON(nghttp2_session_callbacks_new(&cb) != 0 || nghttp2_option_new(&option) != 0);
+        nghttp2_session_callbacks_set_on_begin_frame_callback(cb, on_begin_frame);
         nghttp2_session_callbacks_set_on_begin_headers_callback(cb, on_begin_headers);
         nghttp2_session_callbacks_set_on_header_callback(cb, on_header);
         nghttp2_session_callbacks_set_on_data_chunk_recv_callback(cb, on_data_chunk);
@@ -398,23 +427,26 @@ static nghttp2_session *session_new(struct grpc_conn *c) {
         nghttp2_session_callbacks_set_on_stream_close_callback(cb, on_stream_close);
         nghttp2_option_set_no_closed_streams(
                 option, 1); /* they would be kept for priorities, which gRPC does not use */
+        nghttp2_option_set_max_outbound_ack(option, c->limits->acks);
         BUG_ON(nghttp2_session_server_new2(&s, cb, c, option) != 0);
         nghttp2_option_del(option);
         nghttp2_session_callbacks_del(cb);
 
         const nghttp2_settings_entry settings[] = {
-                { NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, GRPC_MAX_CALLS },
+                { NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, c->limits->calls },
                 { NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, STREAM_WINDOW },
-                { NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, MAX_HEADER_LIST },
+                { NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, (uint32_t)c->limits->header_bytes },
         };
         BUG_ON(nghttp2_submit_settings(s, NGHTTP2_FLAG_NONE, settings, ARRAY_LEN(settings)) != 0);
         BUG_ON(nghttp2_session_set_local_window_size(s, NGHTTP2_FLAG_NONE, 0, CONNECTION_WINDOW) != 0);
         return s;
 }
 
-struct grpc_conn *grpc_conn_new(const struct grpc_methods *methods, void (*wake)(void *u), void *u) {
+struct grpc_conn *grpc_conn_new(const struct grpc_methods *methods, const struct grpc_limits *limits,
+                                void (*wake)(void *u), void *u) {
         struct grpc_conn *c = xnew(struct grpc_conn);
         c->methods = methods;
+        c->limits = limits;
         c->wake = wake;
         c->u = u;
         LIST_INIT(&c->calls);
@@ -459,6 +491,10 @@ void grpc_conn_output(struct grpc_conn *c, struct buf *out, size_t enough) {
         c->inside = false;
 }
 
+bool grpc_conn_is_broken(const struct grpc_conn *c) {
+        return c->broken;
+}
+
 bool grpc_conn_finished(const struct grpc_conn *c) {
         return c->broken ||
                (!nghttp2_session_want_read(c->session) && !nghttp2_session_want_write(c->session));
@@ -467,9 +503,12 @@ bool grpc_conn_finished(const struct grpc_conn *c) {
 uint64_t grpc_conn_deadline(const struct grpc_conn *c) {
         uint64_t first = UINT64_MAX;
         struct grpc_call *call;
-        LIST_FOREACH (call, &c->calls, link)
+        LIST_FOREACH (call, &c->calls, link) {
                 if (call->state != CALL_ANSWERED && call->deadline_ms < first)
                         first = call->deadline_ms;
+                if (call->limit_ms < first)
+                        first = call->limit_ms;
+        }
         return first;
 }
 
@@ -481,21 +520,36 @@ static void give_up(struct grpc_call *call, enum grpc_status status, const char 
 
 void grpc_conn_expire(struct grpc_conn *c, uint64_t now_ms) {
         struct grpc_call *call;
-        LIST_FOREACH (call, &c->calls, link)
+        c->now_ms = now_ms;
+        LIST_FOREACH (call, &c->calls, link) {
+                if (call->limit_ms <= now_ms)
+                        c->broken = true;
                 if (call->state != CALL_ANSWERED && call->deadline_ms <= now_ms)
                         give_up(call, GRPC_DEADLINE_EXCEEDED, "the caller's time has passed");
+        }
+        if (c->broken)
+                c->wake(c->u);
 }
 
-bool grpc_conn_has_calls(const struct grpc_conn *c) {
+static bool has_state(const struct grpc_conn *c, enum call_state state) {
         struct grpc_call *call;
         LIST_FOREACH (call, &c->calls, link)
-                if (call->state != CALL_ANSWERED)
+                if (call->state == state)
                         return true;
         return false;
 }
 
+bool grpc_conn_has_calls(const struct grpc_conn *c) {
+        return has_state(c, CALL_OPEN);
+}
+
+bool grpc_conn_is_unfinished(const struct grpc_conn *c) {
+        return has_state(c, CALL_REQUEST);
+}
+
 void grpc_conn_shutdown(struct grpc_conn *c) {
         struct grpc_call *call;
+        c->refusing = true;
         LIST_FOREACH (call, &c->calls, link)
                 if (call->state != CALL_ANSWERED)
                         give_up(call, GRPC_UNAVAILABLE, "the server is shutting down");
@@ -508,6 +562,7 @@ void grpc_conn_shutdown(struct grpc_conn *c) {
 
 void grpc_conn_break(struct grpc_conn *c) {
         struct grpc_call *call;
+        c->refusing = true;
         LIST_FOREACH (call, &c->calls, link)
                 cancel(call);
 }

@@ -11,16 +11,36 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/crowd.h"
 #include "base/mem.h"
 #include "dra/grpc_conn.h"
 
 enum {
-        MAX_CONNECTIONS = 128,
-        BACKLOG = 128,
         READ_SIZE = 64 << 10,
-        WRITE_SIZE = 256 << 10, /* of one write; the next one waits for it, so a peer that does not read holds
-                                   no more */
-        WRITE_LIMIT = WRITE_SIZE + (32 << 10),
+        FRAME = 32 << 10, /* a frame and its head may go beyond what one write should have */
+};
+
+/* A message of 1024 claims fits easily. */
+const struct grpc_limits grpc_limits_trusted = {
+        .message_bytes = GRPC_MAX_MESSAGE,
+        .buffered_bytes = GRPC_MAX_BUFFERED,
+        .header_bytes = 16 << 10,
+        .write_bytes = 256 << 10,
+        .calls = GRPC_MAX_CALLS,
+        .acks = 1000,
+        .connections = 128,
+};
+
+/* All that peers can make us hold together: 16 times about 30 KiB, half of it nghttp2's own. */
+const struct grpc_limits grpc_limits_open = {
+        .message_bytes = 1 << 10,
+        .buffered_bytes = 8 << 10,
+        .header_bytes = 4 << 10,
+        .write_bytes = 8 << 10,
+        .calls = 8,
+        .acks = 16,
+        .connections = 16,
+        .request_ms = 10000,
 };
 
 union stream {
@@ -40,20 +60,24 @@ struct listener {
 };
 
 struct conn {
-        TAILQ_ENTRY(conn) link; /* the one that has been silent for longest comes first */
+        TAILQ_ENTRY(conn) link;
         union stream h;
         uv_timer_t deadline;
         uv_write_t write;
+        struct crowd_addr addr;
+        uint64_t heard_ms, written_by_ms;
         struct grpc_server *server;
         struct grpc_conn *proto;
         struct buf out;
         unsigned open_handles;
-        unsigned busy; /* the protocol part, and so a handler, is on the stack */
-        bool dirty, writing, closing;
+        unsigned busy;                /* the protocol part, and so a handler, is on the stack */
+        bool dirty, writing, closing; /* writing: the socket has not taken all yet, by written_by_ms it must
+                                         have */
 };
 
 struct grpc_server {
         uv_loop_t *loop;
+        const struct grpc_limits *limits;
         uv_idle_t turn; /* active while a connection is dirty */
         struct grpc_methods methods;
         SLIST_HEAD(, listener) listeners;
@@ -114,7 +138,7 @@ static void conn_finish(struct conn *c) {
         if (c->closing)
                 return;
         if (!c->writing) {
-                grpc_conn_output(c->proto, &c->out, WRITE_SIZE);
+                grpc_conn_output(c->proto, &c->out, c->server->limits->write_bytes);
                 (void)write_now(c);
         }
         conn_close(c);
@@ -141,9 +165,12 @@ static void conn_wake(void *u) {
 
 static void on_deadline(uv_timer_t *t) {
         struct conn *c = t->data;
+        uint64_t now = uv_now(c->server->loop);
         conn_enter(c);
-        grpc_conn_expire(c->proto, uv_now(c->server->loop));
+        grpc_conn_expire(c->proto, now);
         conn_leave(c);
+        if (c->writing && c->written_by_ms <= now)
+                conn_close(c);
 }
 
 static void on_written(uv_write_t *w, int status) {
@@ -158,6 +185,8 @@ static void on_written(uv_write_t *w, int status) {
 
 static void arm_deadline(struct conn *c) {
         uint64_t deadline = grpc_conn_deadline(c->proto), now = uv_now(c->server->loop);
+        if (c->writing && c->written_by_ms < deadline)
+                deadline = c->written_by_ms;
         if (deadline == UINT64_MAX)
                 uv_timer_stop(&c->deadline);
         else
@@ -166,17 +195,19 @@ static void arm_deadline(struct conn *c) {
 
 /* Writes what there is: once a turn, whatever number of calls was answered in it. */
 static void conn_flush(struct conn *c) {
+        const struct grpc_limits *l = c->server->limits;
         conn_enter(c);
-        grpc_conn_output(c->proto, &c->out, WRITE_SIZE);
+        grpc_conn_output(c->proto, &c->out, l->write_bytes);
         conn_leave(c);
         if (c->closing)
                 return;
-        bool more = c->out.n >= WRITE_SIZE;
+        bool more = c->out.n >= l->write_bytes;
         if (write_now(c) < 0) {
                 conn_close(c);
         } else if (c->out.n) {
                 uv_buf_t b = uv_buf_init(c->out.p, (unsigned)c->out.n);
                 c->writing = uv_write(&c->write, &c->h.stream, &b, 1, on_written) == 0;
+                c->written_by_ms = l->request_ms ? uv_now(c->server->loop) + l->request_ms : UINT64_MAX;
                 if (!c->writing)
                         conn_close(c);
         } else if (more) {
@@ -196,9 +227,12 @@ static void on_turn(uv_idle_t *turn) {
                 c->dirty = false;
                 if (c->closing)
                         continue;
-                arm_deadline(c);
                 if (!c->writing)
                         conn_flush(c);
+                else if (grpc_conn_is_broken(c->proto))
+                        conn_close(c); /* it does not read, and nobody waits for it */
+                if (!c->closing)
+                        arm_deadline(c);
         }
 }
 
@@ -215,24 +249,33 @@ static void on_read(uv_stream_t *h, ssize_t n, const uv_buf_t *b) {
                 conn_close(c);
                 return;
         }
-        TAILQ_REMOVE(&c->server->conns, c, link);
-        TAILQ_INSERT_TAIL(&c->server->conns, c, link);
+        c->heard_ms = uv_now(c->server->loop);
         conn_enter(c);
         grpc_conn_recv(c->proto, b->base, (size_t)n, uv_now(c->server->loop));
         conn_leave(c);
 }
 
-/* Too many connections: the longest silent one without a call makes room, so that idle peers cannot lock
- * others out. */
+/* Too many connections: one makes room, but none that a handler works for. */
 static bool make_room(struct grpc_server *s) {
+        _cleanup_(freep) struct crowd_member *m = xnew_n(struct crowd_member, s->n_conns);
+        _cleanup_(freep) struct conn **of = xnew_n(struct conn *, s->n_conns);
         struct conn *c;
+        size_t n = 0;
         TAILQ_FOREACH (c, &s->conns, link) {
-                if (!c->closing && !grpc_conn_has_calls(c->proto)) {
-                        conn_close(c);
-                        return true;
-                }
+                if (c->closing)
+                        continue;
+                m[n] = (struct crowd_member){ .addr = c->addr,
+                                              .stays = grpc_conn_has_calls(c->proto),
+                                              .unfinished = grpc_conn_is_unfinished(c->proto),
+                                              .since_ms = c->heard_ms };
+                of[n++] = c;
         }
-        return false;
+        if (n < s->limits->connections)
+                return true; /* those that are closing count no more */
+        size_t victim = crowd_victim(m, n);
+        if (victim < n)
+                conn_close(of[victim]);
+        return victim < n;
 }
 
 static void on_connection(uv_stream_t *h, int status) {
@@ -240,12 +283,13 @@ static void on_connection(uv_stream_t *h, int status) {
         struct grpc_server *s = l->server;
         if (status < 0 || s->closing)
                 return;
-        bool room = s->n_conns < MAX_CONNECTIONS || make_room(s);
+        bool room = s->n_conns < s->limits->connections || make_room(s);
         struct conn *c = xnew(struct conn);
         c->server = s;
-        c->out = BUF_INIT(WRITE_LIMIT);
+        c->out = BUF_INIT(s->limits->write_bytes + FRAME);
+        c->heard_ms = uv_now(s->loop);
         c->write.data = c;
-        c->proto = grpc_conn_new(&s->methods, conn_wake, c);
+        c->proto = grpc_conn_new(&s->methods, s->limits, conn_wake, c);
         if (l->path)
                 uv_pipe_init(s->loop, &c->h.pipe, 0);
         else
@@ -261,8 +305,12 @@ static void on_connection(uv_stream_t *h, int status) {
                 conn_close(c);
                 return;
         }
-        if (!l->path)
+        uv_os_fd_t fd;
+        if (!l->path) {
                 uv_tcp_nodelay(&c->h.tcp, 1);
+                if (uv_fileno(&c->h.handle, &fd) == 0)
+                        c->addr = crowd_peer(fd);
+        }
         conn_wake(c); /* our SETTINGS */
 }
 
@@ -306,7 +354,7 @@ static int listener_start(struct listener *l, int fd, const char *name, struct e
         if (r < 0)
                 close(fd);
         else
-                r = uv_listen(&l->h.stream, BACKLOG, on_connection);
+                r = uv_listen(&l->h.stream, (int)l->server->limits->connections, on_connection);
         return r < 0 ? err_errno(e, -r, "listen on '%s'", name) : 0;
 }
 
@@ -415,12 +463,13 @@ static void turn_closed(uv_handle_t *h) {
         server_unref(h->data);
 }
 
-struct grpc_server *grpc_server_new(uv_loop_t *loop) {
+struct grpc_server *grpc_server_new(uv_loop_t *loop, const struct grpc_limits *l) {
         struct grpc_server *s = xnew(struct grpc_server);
         /* libuv writes with write(2): a peer that has gone must be an error of its connection, not the end of
          * the process. */
         signal(SIGPIPE, SIG_IGN);
         s->loop = loop;
+        s->limits = l;
         SLIST_INIT(&s->methods);
         SLIST_INIT(&s->listeners);
         TAILQ_INIT(&s->conns);

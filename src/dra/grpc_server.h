@@ -1,7 +1,7 @@
 /* grpc_server: a small gRPC server (unary calls, no compression) on nghttp2, on the loop.
  *
- * Served on unix sockets or TCP, in clear text, as the kubelet speaks it. Limits: 4 MiB a message, 256
- * concurrent calls a connection. docs/grpc.md holds the protocol notes. Loop thread only. */
+ * Served on unix sockets or TCP, in clear text, as the kubelet speaks it, within limits that each server has
+ * of its own. docs/grpc.md holds the protocol notes. Loop thread only. */
 #ifndef DRA_GRPC_SERVER_H
 #define DRA_GRPC_SERVER_H
 
@@ -35,11 +35,27 @@ typedef void(grpc_handler_fn)(void *u, struct grpc_call *call, struct str messag
  * the call is gone when this returns (do not answer). */
 typedef void(grpc_cancel_fn)(void *u, struct grpc_call *call);
 
-/* Ignores SIGPIPE for the process. */
-struct grpc_server *grpc_server_new(uv_loop_t *loop);
-/* Refuses new calls, cancels the open ones (they end UNAVAILABLE for the peer), says GOAWAY, closes the
- * sockets and unlinks those that are still ours. Allowed inside a handler. Memory goes when the loop has
- * closed the handles. NULL is allowed. */
+struct grpc_limits {
+        size_t message_bytes;  /* of a request, and of a reply */
+        size_t buffered_bytes; /* request bytes that a connection may hold unhandled */
+        size_t header_bytes;   /* of a request's headers, as they come (compressed) and as they are */
+        size_t write_bytes;    /* of one write: what a peer that does not read makes us hold */
+        unsigned calls;        /* concurrent, of a connection */
+        unsigned acks;         /* of PING and SETTINGS that wait to be written */
+        unsigned connections;
+        unsigned request_ms; /* for a request to come in and for its answer to be taken; the connection of a
+                                peer that needs longer is closed. 0: any time */
+};
+/* For a socket that only the kubelet (root) can reach: what a node's largest call needs. */
+extern const struct grpc_limits grpc_limits_trusted;
+/* For a port that every pod of the cluster can reach: what a probe needs. */
+extern const struct grpc_limits grpc_limits_open;
+
+/* Ignores SIGPIPE for the process. *l must outlive the server. */
+struct grpc_server *grpc_server_new(uv_loop_t *loop, const struct grpc_limits *l);
+/* Refuses new calls, also those that have come already, cancels the open ones (they end UNAVAILABLE for the
+ * peer), says GOAWAY, closes the sockets and unlinks those that are still ours. No handler runs from here on.
+ * Allowed inside a handler. Memory goes when the loop has closed the handles. NULL is allowed. */
 void grpc_server_free(struct grpc_server *s);
 
 /* `path` is "/package.Service/Method". Unknown methods answer UNIMPLEMENTED. Strings are copied. */

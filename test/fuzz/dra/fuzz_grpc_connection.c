@@ -207,7 +207,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
         struct grpc_methods methods = SLIST_HEAD_INITIALIZER(methods);
         for (size_t i = 0; i < ARRAY_LEN(m); i++)
                 SLIST_INSERT_HEAD(&methods, &m[i], link);
-        b->conn = grpc_conn_new(&methods, on_wake, b);
+        b->conn = grpc_conn_new(&methods, data[0] & 0x20 ? &grpc_limits_open : &grpc_limits_trusted, on_wake,
+                                b);
         if (data[0] & 0x80)
                 run_script(b, data + 1, n - 1);
         else

@@ -115,6 +115,25 @@ static void test_number_of_claims(void **state) {
         }
 }
 
+/* Each field costs protobuf-c memory before anybody sees it, however short it is. */
+static void test_what_costs_much_is_not_decoded(void **state) {
+        static const char *const field[] = { "\x78", "\x0a" }; /* unknown, and an empty claim */
+        for (size_t i = 0; i < ARRAY_LEN(field); i++) {
+                _cleanup_(arena_freep) struct arena *a = arena_new(0);
+                struct buf b = BUF_INIT(4 << 20);
+                struct dra_claim *claims;
+                size_t n;
+                struct err e;
+                while (b.n < b.limit)
+                        buf_add(&b, field[i], 2);
+                assert_int_equal(dra_messages_read_claims((struct str){ b.p, b.n }, a, &claims, &n, &e), -1);
+                assert_int_equal(e.kind, ERR_INVALID);
+                assert_string_equal(e.msg,
+                                    "the request is not a valid protobuf message of at most 1024 claims");
+                buf_done(&b);
+        }
+}
+
 static void test_not_protobuf(void **state) {
         static const struct {
                 const char *p;
@@ -221,9 +240,13 @@ static void test_text(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_claims),           cmocka_unit_test(test_bad_claims),
-                cmocka_unit_test(test_number_of_claims), cmocka_unit_test(test_not_protobuf),
-                cmocka_unit_test(test_results),          cmocka_unit_test(test_text),
+                cmocka_unit_test(test_claims),
+                cmocka_unit_test(test_bad_claims),
+                cmocka_unit_test(test_number_of_claims),
+                cmocka_unit_test(test_not_protobuf),
+                cmocka_unit_test(test_what_costs_much_is_not_decoded),
+                cmocka_unit_test(test_results),
+                cmocka_unit_test(test_text),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

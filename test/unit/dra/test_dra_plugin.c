@@ -325,7 +325,7 @@ static void test_bad_requests_start_nothing(void **state) {
         struct h2_call *const calls[] = { twice, empty, garbage, no_uid };
         static const char *const messages[] = { "claim 'ns/a': the uid 'u-a' is in the request twice",
                                                 "the request has no claims",
-                                                "the request is not a valid protobuf message",
+                                                "the request is not a valid protobuf message of at most 1024 claims",
                                                 "claim 1 ('ns/n') has no uid" };
         for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
                 peer_wait(p, calls[i]);
@@ -403,6 +403,20 @@ static void test_health(void **state) {
         bed_free(b);
 }
 
+/* Every pod of the cluster can ask there: a question of the size of a probe's is all that it takes. */
+static void test_health_port_takes_little(void **state) {
+        struct bed *b = bed_new();
+        struct peer *p = peer_tcp(&b->loop, dra_plugin_health_port(b->plugin));
+        char unknown[1025];
+        for (size_t i = 0; i < sizeof unknown; i += 2)
+                memcpy(unknown + i, "\x78", i + 1 < sizeof unknown ? 2 : 1); /* a field that nobody knows */
+        assert_int_equal(check(p, unknown, 1025)->grpc_status, GRPC_RESOURCE_EXHAUSTED);
+        assert_int_equal(check(p, unknown, 1024)->grpc_status, GRPC_INVALID_ARGUMENT);
+        ASSERT_REPLY(check(p, unknown, 16), "\x08\x01");
+        peer_free(p, &b->loop);
+        bed_free(b);
+}
+
 static void test_cannot_start(void **state) {
         struct bed *b = bed_new();
         struct dra_plugin *second;
@@ -439,6 +453,7 @@ int main(void) {
                 cmocka_unit_test(test_bad_requests_start_nothing),
                 cmocka_unit_test(test_registration),
                 cmocka_unit_test(test_health),
+                cmocka_unit_test(test_health_port_takes_little),
                 cmocka_unit_test(test_cannot_start),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

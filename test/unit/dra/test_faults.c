@@ -29,7 +29,7 @@ static int teardown(void **state) {
 }
 
 static int listen_unix(void *u, struct err *e) {
-        struct grpc_server *s = grpc_server_new(&loop);
+        struct grpc_server *s = grpc_server_new(&loop, &grpc_limits_trusted);
         int r = grpc_server_listen_unix(s, path, 0600, e);
         grpc_server_free(s);
         uv_run(&loop, UV_RUN_DEFAULT);
@@ -45,7 +45,7 @@ static void socket_that_cannot_be_served_is_named_and_leaves_no_file(void **stat
 }
 
 static int listen_tcp(void *u, struct err *e) {
-        struct grpc_server *s = grpc_server_new(&loop);
+        struct grpc_server *s = grpc_server_new(&loop, &grpc_limits_trusted);
         int r = grpc_server_listen_tcp(s, 0, NULL, e);
         grpc_server_free(s);
         uv_run(&loop, UV_RUN_DEFAULT);

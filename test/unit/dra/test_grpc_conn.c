@@ -79,7 +79,7 @@ static void on_wake(void *u) {
         ((struct bed *)u)->wakes++;
 }
 
-static struct bed *bed_new(void) {
+static struct bed *bed_new_with(const struct grpc_limits *limits) {
         static char echo[] = "/test.Test/Echo", fail[] = "/test.Test/Fail", keep[] = "/test.Test/Keep",
                     sized[] = "/test.Test/Sized";
         struct bed *b = xnew(struct bed);
@@ -91,9 +91,13 @@ static struct bed *bed_new(void) {
         for (size_t i = 0; i < ARRAY_LEN(b->method); i++)
                 SLIST_INSERT_HEAD(&b->methods, &b->method[i], link);
         b->client = h2_new();
-        b->conn = grpc_conn_new(&b->methods, on_wake, b);
+        b->conn = grpc_conn_new(&b->methods, limits, on_wake, b);
         b->now_ms = 1000;
         return b;
+}
+
+static struct bed *bed_new(void) {
+        return bed_new_with(&grpc_limits_trusted);
 }
 
 static void bed_free(struct bed *b) {
@@ -218,7 +222,7 @@ static void test_reply_too_large(void **state) {
         b->reply_size = GRPC_MAX_MESSAGE + 1;
         struct h2_call *call = call_with(b, "/test.Test/Sized", "x", 1, NULL);
         shuttle(b);
-        assert_status(call, GRPC_RESOURCE_EXHAUSTED, "the reply is larger than 4 MiB");
+        assert_status(call, GRPC_RESOURCE_EXHAUSTED, "the reply has 4194305 bytes, at most 4194304 are sent");
         bed_free(b);
 }
 
@@ -459,6 +463,78 @@ static void test_concurrent_calls_are_limited(void **state) {
         bed_free(b);
 }
 
+/* What a port that everybody reaches lets its peers have. */
+
+static void test_open_port_takes_little(void **state) {
+        struct bed *b = bed_new_with(&grpc_limits_open);
+        shuttle(b);
+        struct h2_call *large = h2_call(b->client, "/test.Test/Echo", "\0\0\0\4\1", 5,
+                                        &(struct h2_options){ .open = true }),
+                       *fits = call_with(b, "/test.Test/Echo", "probe", 5, NULL), *kept[20];
+        b->reply_size = 1025;
+        struct h2_call *reply = call_with(b, "/test.Test/Sized", "x", 1, NULL);
+        shuttle(b);
+        assert_status(large, GRPC_RESOURCE_EXHAUSTED,
+                      "the request has 1025 bytes, at most 1024 are accepted");
+        assert_status(reply, GRPC_RESOURCE_EXHAUSTED, "the reply has 1025 bytes, at most 1024 are sent");
+        assert_text(h2_reply(fits), "probe");
+        for (size_t i = 0; i < ARRAY_LEN(kept); i++)
+                kept[i] = call_with(b, "/test.Test/Keep", "x", 1, NULL);
+        shuttle(b);
+        assert_int_equal(b->n_kept, 8);
+        bed_free(b);
+}
+
+static void test_open_port_takes_few_headers(void **state) {
+        struct bed *b = bed_new_with(&grpc_limits_open);
+        char name[12001];
+        memset(name, 'x', sizeof name - 1);
+        name[0] = '/';
+        name[sizeof name - 1] = '\0';
+        (void)call_with(b, name, "x", 1, NULL);
+        (void)to_server(b);
+        assert_true(grpc_conn_finished(b->conn));
+        bed_free(b);
+}
+
+/* However busily it comes. */
+static void test_request_has_its_time(void **state) {
+        struct bed *b = bed_new_with(&grpc_limits_open);
+        shuttle(b);
+        assert_true(grpc_conn_deadline(b->conn) == UINT64_MAX);
+        assert_false(grpc_conn_is_unfinished(b->conn));
+        struct h2_call *slow = h2_call(b->client, "/test.Test/Echo", "\0\0\0\0\144", 5,
+                                       &(struct h2_options){ .open = true });
+        shuttle(b);
+        assert_true(grpc_conn_is_unfinished(b->conn));
+        assert_false(grpc_conn_has_calls(b->conn));
+        for (int i = 0; i < 9; i++) {
+                b->now_ms += 1000;
+                h2_send(slow, "x", 1, false);
+                shuttle(b);
+                assert_int_equal(grpc_conn_deadline(b->conn), 11000);
+        }
+        grpc_conn_expire(b->conn, 10999);
+        assert_false(grpc_conn_finished(b->conn));
+        grpc_conn_expire(b->conn, 11000);
+        assert_true(grpc_conn_finished(b->conn));
+        bed_free(b);
+}
+
+/* The handler may take as long as the caller allows; then the answer must be taken. */
+static void test_answer_has_its_time(void **state) {
+        struct bed *b = bed_new_with(&grpc_limits_open);
+        (void)call_with(b, "/test.Test/Keep", "x", 1, NULL);
+        shuttle(b);
+        assert_true(grpc_conn_deadline(b->conn) == UINT64_MAX);
+        assert_true(grpc_conn_has_calls(b->conn));
+        answer_all(b);
+        assert_int_equal(grpc_conn_deadline(b->conn), 11000);
+        grpc_conn_expire(b->conn, 11000);
+        assert_true(grpc_conn_finished(b->conn));
+        bed_free(b);
+}
+
 /* Ends that come too early. */
 
 static void test_cancel(void **state) {
@@ -687,6 +763,10 @@ int main(void) {
                 cmocka_unit_test(test_request_ended_by_trailers),
                 cmocka_unit_test(test_unfinished_requests_are_limited),
                 cmocka_unit_test(test_concurrent_calls_are_limited),
+                cmocka_unit_test(test_open_port_takes_little),
+                cmocka_unit_test(test_open_port_takes_few_headers),
+                cmocka_unit_test(test_request_has_its_time),
+                cmocka_unit_test(test_answer_has_its_time),
                 cmocka_unit_test(test_cancel),
                 cmocka_unit_test(test_cancel_of_unfinished_request),
                 cmocka_unit_test(test_cancel_while_answering),

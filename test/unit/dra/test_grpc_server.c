@@ -3,11 +3,13 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -22,6 +24,7 @@
 
 struct bed {
         uv_loop_t loop;
+        const struct grpc_limits *limits;
         struct grpc_server *server;
         char *dir, *path;
         struct grpc_call *kept[1024];
@@ -74,7 +77,7 @@ static void on_large(void *u, struct grpc_call *call, struct str message) {
 
 static void listen_here(struct bed *b) {
         struct err e;
-        b->server = grpc_server_new(&b->loop);
+        b->server = grpc_server_new(&b->loop, b->limits);
         grpc_server_handle(b->server, "/test.Test/Echo", on_echo, b);
         grpc_server_handle(b->server, "/test.Test/Keep", on_keep, b);
         grpc_server_handle(b->server, "/test.Test/Large", on_large, b);
@@ -82,8 +85,9 @@ static void listen_here(struct bed *b) {
                 fail_msg("%s", e.msg);
 }
 
-static struct bed *bed_new(void) {
+static struct bed *bed_new_with(const struct grpc_limits *limits) {
         struct bed *b = xnew(struct bed);
+        b->limits = limits;
         char dir[] = "/tmp/grpc.XXXXXX";
         assert_non_null(mkdtemp(dir));
         b->dir = xstrdup(dir);
@@ -91,6 +95,10 @@ static struct bed *bed_new(void) {
         uv_loop_init(&b->loop);
         listen_here(b);
         return b;
+}
+
+static struct bed *bed_new(void) {
+        return bed_new_with(&grpc_limits_trusted);
 }
 
 static unsigned files_in(const char *dir) {
@@ -323,8 +331,10 @@ static void test_freed_in_handler(void **state) {
                 b->free_in_handler = true;
                 struct h2_call *call =
                         peer_call(p, keep ? "/test.Test/Keep" : "/test.Test/Echo", "x", 1, NULL);
-                (void)peer_call(p, "/test.Test/Nothing", "x", 1, NULL);
+                /* In the same read: nobody is there any more who could answer it. */
+                (void)peer_call(p, "/test.Test/Echo", "x", 1, NULL);
                 loop_until(&b->loop, &p->closed);
+                assert_int_equal(b->handled, 1);
                 loop_until(&b->loop, &other->closed);
                 if (keep) {
                         assert_int_equal(call->grpc_status, GRPC_UNAVAILABLE);
@@ -476,6 +486,107 @@ static void test_busy_connections_stay(void **state) {
         bed_free(b);
 }
 
+/* A port that everybody reaches. */
+
+static int open_port(struct bed *b) {
+        struct err e;
+        int port;
+        if (grpc_server_listen_tcp(b->server, 0, &port, &e) < 0)
+                fail_msg("%s", e.msg);
+        return port;
+}
+
+static void assert_probed(struct bed *b, int port) {
+        struct peer *p = peer_tcp(&b->loop, port);
+        struct h2_call *call = peer_call(p, "/test.Test/Echo", "probe", 5, NULL);
+        peer_wait(p, call);
+        assert_reply(call, "probe");
+        peer_free(p, &b->loop);
+}
+
+static void test_open_port_answers_among_many(void **state) {
+        enum { N = 128 };
+        for (int begin = 0; begin <= 1; begin++) {
+                struct bed *b = bed_new_with(&grpc_limits_open);
+                struct peer *p[N];
+                int port = open_port(b);
+                for (size_t i = 0; i < N; i++) {
+                        p[i] = peer_tcp(&b->loop, port);
+                        if (begin)
+                                (void)h2_call(p[i]->h2, "/test.Test/Echo", "\0\0\0\3\377", 5,
+                                              &(struct h2_options){ .open = true });
+                        peer_flush(p[i]);
+                        loop_turns(&b->loop, 3);
+                }
+                assert_probed(b, port);
+                unsigned open = 0;
+                for (size_t i = 0; i < N; i++)
+                        open += !p[i]->closed;
+                assert_in_range(open, 1, 16);
+                for (size_t i = 0; i < N; i++)
+                        peer_free(p[i], &b->loop);
+                bed_free(b);
+        }
+}
+
+static struct grpc_limits hurried(void) {
+        struct grpc_limits l = grpc_limits_open;
+        l.request_ms = 20;
+        return l;
+}
+
+static void test_request_that_does_not_come_ends_its_connection(void **state) {
+        const struct grpc_limits l = hurried();
+        struct bed *b = bed_new_with(&l);
+        struct peer *p = peer_unix(&b->loop, b->path);
+        (void)h2_call(p->h2, "/test.Test/Echo", "\0\0\0\3\377", 5, &(struct h2_options){ .open = true });
+        peer_flush(p);
+        loop_until(&b->loop, &p->closed);
+        assert_int_equal(b->handled, 0);
+        peer_free(p, &b->loop);
+        bed_free(b);
+}
+
+static int unread(struct peer *p) {
+        uv_os_fd_t fd;
+        int n = -1;
+        assert_int_equal(uv_fileno(&p->h.handle, &fd), 0);
+        assert_int_equal(ioctl(fd, FIONREAD, &n), 0);
+        return n;
+}
+
+static bool is_hung_up(struct peer *p) {
+        struct pollfd f = { 0 };
+        assert_int_equal(uv_fileno(&p->h.handle, &f.fd), 0);
+        return poll(&f, 1, 0) > 0 && f.revents & POLLHUP;
+}
+
+/* What a peer does not read it does not make us keep for ever: neither answers nor acknowledgements. */
+static void test_answer_that_is_not_taken_ends_its_connection(void **state) {
+        struct grpc_limits l = hurried();
+        l.calls = 2000;
+        struct bed *b = bed_new_with(&l);
+        struct peer *mute = peer_unix(&b->loop, b->path), *p = peer_unix(&b->loop, b->path);
+        char text[1000] = "x";
+        uv_read_stop(&mute->h.stream);
+        h2_open_windows(mute->h2);
+        int before;
+        do { /* until the socket is full */
+                before = unread(mute);
+                for (int i = 0; i < 50; i++)
+                        (void)peer_call(mute, "/test.Test/Echo", text, sizeof text, NULL);
+                loop_turns(&b->loop, 20);
+        } while (unread(mute) > before && b->handled < 1500);
+        while (!is_hung_up(mute))
+                uv_run(&b->loop, UV_RUN_ONCE);
+        struct h2_call *call = peer_call(p, "/test.Test/Echo", "x", 1, NULL);
+        peer_wait(p, call);
+        assert_reply(call, "x");
+        peer_free(mute, &b->loop);
+        peer_free(p, &b->loop);
+        bed_free(b);
+}
+
 static void test_not_http2(void **state) {
         struct bed *b = bed_new();
         struct peer *p = peer_unix(&b->loop, b->path), *bad = peer_unix(&b->loop, b->path);
@@ -511,6 +622,9 @@ int main(void) {
                 cmocka_unit_test(test_peer_goes_while_written_to),
                 cmocka_unit_test(test_idle_connections_make_room),
                 cmocka_unit_test(test_busy_connections_stay),
+                cmocka_unit_test(test_open_port_answers_among_many),
+                cmocka_unit_test(test_request_that_does_not_come_ends_its_connection),
+                cmocka_unit_test(test_answer_that_is_not_taken_ends_its_connection),
                 cmocka_unit_test(test_not_http2),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,20 @@
+#include "dra/unpack.h"
+
+#include <stdlib.h>
+
+static void *take(void *u, size_t n) {
+        size_t *left = u;
+        if (n > *left)
+                return NULL;
+        *left -= n;
+        return malloc(n);
+}
+
+static void give(void *u, void *p) {
+        free(p);
+}
+
+void *unpack_message(const ProtobufCMessageDescriptor *type, struct str message, size_t budget) {
+        ProtobufCAllocator allocator = { .alloc = take, .free = give, .allocator_data = &budget };
+        return protobuf_c_message_unpack(type, &allocator, message.n, (const uint8_t *)message.p);
+}

@@ -1,0 +1,69 @@
+/* Who makes room on a port that is full. */
+#include "base/crowd.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define ADDR(n)                                                                                              \
+        {                                                                                                    \
+                .bytes = { [15] = (n) }                                                                      \
+        }
+
+static void one_address_takes_places_from_itself_only(void **state) {
+        struct crowd_member m[16];
+        for (size_t i = 0; i < 16; i++)
+                m[i] = (struct crowd_member){ .addr = ADDR(1), .since_ms = 1000 + i };
+        /* The probe of another address is the oldest and has begun a request, and still stays. */
+        m[7] = (struct crowd_member){ .addr = ADDR(2), .unfinished = true, .since_ms = 1 };
+        assert_int_equal(crowd_victim(m, 16), 0);
+}
+
+static void who_has_begun_a_request_goes_before_who_is_silent(void **state) {
+        const struct crowd_member m[] = {
+                { .addr = ADDR(1), .since_ms = 1 },
+                { .addr = ADDR(2), .since_ms = 9, .unfinished = true },
+                { .addr = ADDR(3), .since_ms = 8, .unfinished = true },
+                { .addr = ADDR(4), .since_ms = 2 },
+        };
+        assert_int_equal(crowd_victim(m, 4), 2);
+        assert_int_equal(crowd_victim(m, 2), 1);
+        assert_int_equal(crowd_victim(m, 1), 0);
+}
+
+static void who_is_worked_for_stays_and_counts(void **state) {
+        const struct crowd_member m[] = {
+                { .addr = ADDR(1), .since_ms = 1, .stays = true },
+                { .addr = ADDR(1), .since_ms = 9 },
+                { .addr = ADDR(2), .since_ms = 2 },
+        };
+        assert_int_equal(crowd_victim(m, 3), 1);
+        assert_int_equal(crowd_victim(m, 1), 1);
+        assert_int_equal(crowd_victim(m, 0), 0);
+}
+
+static void an_address_is_the_same_in_both_families(void **state) {
+        struct sockaddr_in four = { .sin_family = AF_INET };
+        struct sockaddr_in6 six = { .sin6_family = AF_INET6 };
+        inet_pton(AF_INET, "10.1.2.3", &four.sin_addr);
+        inet_pton(AF_INET6, "::ffff:10.1.2.3", &six.sin6_addr);
+        struct crowd_addr a = crowd_addr((const struct sockaddr *)&four),
+                          b = crowd_addr((const struct sockaddr *)&six), none = crowd_addr(NULL);
+        assert_memory_equal(&a, &b, sizeof a);
+        assert_memory_not_equal(&a, &none, sizeof a);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(one_address_takes_places_from_itself_only),
+                cmocka_unit_test(who_has_begun_a_request_goes_before_who_is_silent),
+                cmocka_unit_test(who_is_worked_for_stays_and_counts),
+                cmocka_unit_test(an_address_is_the_same_in_both_families),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
