@@ -269,6 +269,12 @@ static bool call_silenced(const struct http_call *call) {
         return call->state == CALL_CANCELLED || call->client->dying;
 }
 
+static const char *call_content_type(const struct http_call *call) {
+        char *type = NULL;
+        curl_easy_getinfo(call->easy, CURLINFO_CONTENT_TYPE, &type);
+        return str_or(type, "");
+}
+
 static size_t on_header(char *p, size_t size, size_t n, void *u) {
         struct http_call *call = u;
         static const char name[] = "retry-after:";
@@ -285,7 +291,7 @@ static size_t on_header(char *p, size_t size, size_t n, void *u) {
         }
         if (n <= 2 && call->head && !call->head_told && call_streams(call)) {
                 call->head_told = true;
-                call->head(call->u);
+                call->head(call->u, call_content_type(call));
                 if (call_silenced(call))
                         return 0;
         }

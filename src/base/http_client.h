@@ -49,8 +49,9 @@ typedef void(http_done_fn)(void *u, const struct http_response *r);
 /* Streams only: the bytes of a 2xx body as they come. Bodies of other statuses are collected into r->body.
  * May start and cancel calls, this one and the whole client included. */
 typedef void(http_data_fn)(void *u, const char *p, size_t n);
-/* Streams only: the headers of a 2xx answer are here, so the server took the request; before any data. */
-typedef void(http_head_fn)(void *u);
+/* Streams only: the headers of a 2xx answer are here, so somebody took the request; before any data.
+ * content_type is "" when there is none, and tells a page from what was asked for. */
+typedef void(http_head_fn)(void *u, const char *content_type);
 
 struct http_request {
         const char *method, *path;         /* path with query, starts with '/' */

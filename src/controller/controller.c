@@ -23,6 +23,7 @@ static void on_key(void *u, const char *key) {
         uint64_t begin = uv_hrtime();
         uv_timer_start(&c->calm, on_calm, CALM_MS, 0);
         bool domain = key[0] == 'd';
+        c->settings.resource_api = kube_resource_api(c->client); /* it may have changed */
         if (domain)
                 controller__reconcile_domain(c, key + 2);
         else

@@ -124,6 +124,12 @@ static void on_resource_api(void *u, const struct err *e) {
         struct program *p = u;
         if (p->ending)
                 return;
+        if (e && e->kind == ERR_RETRY) { /* it is asked again */
+                log_warn("the API server does not say yet which versions of resource.k8s.io it serves: "
+                         "waiting",
+                         kv_err(e));
+                return;
+        }
         if (e) {
                 log_error(
                         "the server offers no version of resource.k8s.io that we know (v1, v1beta2, v1beta1)",

@@ -2,6 +2,7 @@
 
 #include "domain/gates.h"
 #include "domain/names.h"
+#include "domain/resources.h"
 #include "domain/rules.h"
 
 enum { MAX_BODY = 4 << 20 };

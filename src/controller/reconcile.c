@@ -6,6 +6,7 @@
 #include "controller/controller.h"
 #include "controller/plan.h"
 #include "domain/names.h"
+#include "domain/resources.h"
 #include "imex/imex_files.h"
 
 /* How long a write waits for more to come, and from the last write of the same object. Daemons need their

@@ -2,6 +2,7 @@
 #include "base/log.h"
 #include "controller/controller.h"
 #include "domain/names.h"
+#include "domain/resources.h"
 
 /* ---- keys of indexes ---- */
 

@@ -16,6 +16,7 @@
 #include "daemon/orphans.h"
 #include "daemon/pod_report.h"
 #include "domain/names.h"
+#include "domain/resources.h"
 #include "imex/imex_agent.h"
 #include "imex/imex_state.h"
 #include "kube/kube_informer.h"

@@ -9,6 +9,8 @@
 #include "base/mem.h"
 #include "kube/backoff.h"
 #include "kube/kube_client_priv.h"
+#include "kube/kube_discovery.h"
+#include "kube/kube_error.h"
 #include "kube/kube_path.h"
 
 enum {
@@ -16,48 +18,42 @@ enum {
         DEFAULT_ATTEMPTS = 5,
         BACKOFF_MIN_MS = 100,
         BACKOFF_MAX_MS = 10000,
-        MAX_WAIT_S = 60, /* a server's Retry-After beyond it is not believed */
-        /* Streams of one connection; more wait here, where a call costs a few hundred bytes and not a
-           transfer of libcurl's. */
-        MAX_IN_FLIGHT = 32,
         TOKEN_AGE_MS = 60000,
         TOKEN_BYTES = 64 << 10,
 };
 
-#define RESOURCE_API "resource.k8s.io"
-
-const struct kube_resource kube_nodes = { "", "v1", "nodes", "Node", false };
-const struct kube_resource kube_pods = { "", "v1", "pods", "Pod", true };
-const struct kube_resource kube_events = { "", "v1", "events", "Event", true };
-const struct kube_resource kube_leases = { "coordination.k8s.io", "v1", "leases", "Lease", true };
-const struct kube_resource kube_daemonsets = { "apps", "v1", "daemonsets", "DaemonSet", true };
-const struct kube_resource kube_crds = { "apiextensions.k8s.io", "v1", "customresourcedefinitions",
-                                         "CustomResourceDefinition", false };
-const struct kube_resource kube_compute_domains = { "resource.nvidia.com", "v1beta1", "computedomains",
-                                                    "ComputeDomain", true };
-const struct kube_resource kube_cliques = { "resource.nvidia.com", "v1beta1", "computedomaincliques",
-                                            "ComputeDomainClique", true };
-const struct kube_resource kube_resource_claims = { RESOURCE_API, NULL, "resourceclaims", "ResourceClaim",
-                                                    true };
-const struct kube_resource kube_resource_claim_templates = { RESOURCE_API, NULL, "resourceclaimtemplates",
-                                                             "ResourceClaimTemplate", true };
-const struct kube_resource kube_resource_slices = { RESOURCE_API, NULL, "resourceslices", "ResourceSlice",
-                                                    false };
+/* Streams of one connection; more wait here, where a call costs a few hundred bytes and not a transfer of
+ * libcurl's. All of them together, and a watch for each informer, stay below the 100 that libcurl puts on
+ * one. */
+static const unsigned slots[] = {
+        [KUBE_LANE_URGENT] = UINT_MAX,
+        [KUBE_LANE_READ] = 32,
+        [KUBE_LANE_WRITE] = 16,
+        [KUBE_LANE_BULK] = 32,
+};
+#define N_LANES ARRAY_LEN(slots)
 
 enum call_state { CALL_WAITING, CALL_IN_FLIGHT, CALL_DONE };
 
 struct kube_call {
-        TAILQ_ENTRY(kube_call) entry; /* in client->waiting (by due time) or client->in_flight */
+        TAILQ_ENTRY(kube_call) entry; /* in lane->waiting (by due time) or client->in_flight */
         struct kube_client *client;
         enum call_state state;
-        uint64_t due_ms;
+        enum kube_lane lane;
+        uint64_t due_ms, sent_ms;
         unsigned attempts, failed, backoff_max_ms;
         bool token_refreshed;
         bool away;    /* waits because no answer came */
+        bool called;  /* came before its time because the server answered others; once a back-off */
         bool refused; /* `refusal` is the whole answer: the request cannot be made */
         struct err refusal;
         const char *method, *content_type, *accept;
-        char *path, *body;
+        struct kube_asked asked; /* its strings are ours */
+        char *ns, *name, *subresource, *group;
+        char *object; /* the path behind the version, which is decided when it is sent; of discovery: all of
+                         it */
+        char *path;   /* as sent last */
+        char *body;
         size_t body_len;
         unsigned timeout_ms;
         struct http_call *http;
@@ -66,21 +62,21 @@ struct kube_call {
         void *u;
 };
 
-struct waiter {
-        TAILQ_ENTRY(waiter) entry;
-        kube_ready_fn *fn;
-        void *u;
-};
-TAILQ_HEAD(waiters, waiter);
-TAILQ_HEAD(hopes, kube__hope);
+TAILQ_HEAD(recoveries, kube__on_recovery);
 TAILQ_HEAD(calls, kube_call);
+TAILQ_HEAD(room_list, kube_wants_room);
+
+struct lane {
+        struct calls waiting;
+        unsigned n_waiting, n_in_flight;
+};
 
 struct kube_client {
         uv_loop_t *loop;
         struct http_client *http;
         uv_timer_t timer;
-        struct calls waiting, in_flight;
-        unsigned n_in_flight;
+        struct lane lanes[N_LANES];
+        struct calls in_flight;
         bool closing;
 
         double qps, burst, tokens; /* the token bucket */
@@ -90,12 +86,15 @@ struct kube_client {
         uint64_t token_read_ms;
         bool token_stale;
 
-        const char *resource_api; /* static text */
-        struct waiters waiters;
-        struct kube_call *discovery;
+        struct kube_discovery *discovery;
 
-        struct hopes hopes;
-        unsigned n_away; /* waiting calls that hope, too */
+        struct recoveries recoveries;
+        unsigned n_away; /* waiting calls that want to know, too */
+        uint64_t heard_ms;
+
+        struct room_list rooms;
+        unsigned bulk_failures; /* in a row, without an answer to anybody */
+        uint64_t bulk_closed_until_ms;
 };
 
 static void pump(struct kube_client *c);
@@ -153,71 +152,14 @@ void kube_client__reconnect(struct kube_client *c) {
         http_client_reconnect(c->http);
 }
 
-/* ---- errors ---- */
-
-static enum err_kind kind_of_status(int status) {
-        switch (status) {
-        case 400:
-        case 405:
-        case 406:
-        case 413:
-        case 415:
-        case 422:
-                return ERR_INVALID;
-        case 401:
-        case 403:
-                return ERR_DENIED;
-        case 404:
-                return ERR_NOT_FOUND;
-        case 409:
-                return ERR_CONFLICT;
-        case 410:
-                return ERR_GONE;
-        default:
-                return ERR_RETRY;
-        }
-}
-
-void kube_client__status_error(yyjson_val *status, int code, struct err *e, int *ret_wait_s) {
-        yyjson_val *wait = yyjson_obj_get(yyjson_obj_get(status, "details"), "retryAfterSeconds");
-        const char *message = yyjson_get_str(yyjson_obj_get(status, "message"));
-        const char *reason = yyjson_get_str(yyjson_obj_get(status, "reason"));
-
-        if (code == 0)
-                code = yyjson_get_int(yyjson_obj_get(status, "code"));
-        if (yyjson_is_int(wait) && yyjson_get_int(wait) > 0)
-                *ret_wait_s = yyjson_get_int(wait);
-        if (message && *message)
-                err_set(e, kind_of_status(code), code, "%s", message);
-        else
-                err_set(e, kind_of_status(code), code, "the server answered %d %s", code,
-                        str_or(reason, "without a message"));
-}
-
-void kube_client__error(const struct http_response *r, struct err *e, int *ret_wait_s) {
-        *ret_wait_s = r->retry_after_s;
-        if (r->transport) {
-                *e = *r->transport;
-                err_wrap(e, "API server");
-                return;
-        }
-        yyjson_doc *doc = yyjson_read(r->body, r->body_len, 0);
-        if (doc && yyjson_is_obj(yyjson_doc_get_root(doc))) {
-                int in_body = -1;
-                kube_client__status_error(yyjson_doc_get_root(doc), r->status, e, &in_body);
-                if (*ret_wait_s < 0)
-                        *ret_wait_s = in_body;
-        } else {
-                struct str text = str_trim((struct str){ r->body, r->body_len > 200 ? 200 : r->body_len });
-                err_set(e, kind_of_status(r->status), r->status, "the server answered %d: %.*s", r->status,
-                        (int)text.n, text.p);
-        }
-        yyjson_doc_free(doc);
-}
-
 /* ---- calls ---- */
 
 static void call_free(struct kube_call *call) {
+        free(call->ns);
+        free(call->name);
+        free(call->subresource);
+        free(call->group);
+        free(call->object);
         free(call->path);
         free(call->body);
         free(call);
@@ -225,72 +167,84 @@ static void call_free(struct kube_call *call) {
 
 static void call_unlink(struct kube_call *call) {
         struct kube_client *c = call->client;
+        struct lane *l = &c->lanes[call->lane];
+
         if (call->state == CALL_WAITING) {
-                TAILQ_REMOVE(&c->waiting, call, entry);
+                TAILQ_REMOVE(&l->waiting, call, entry);
+                l->n_waiting--;
                 c->n_away -= call->away;
                 call->away = false;
         } else if (call->state == CALL_IN_FLIGHT) {
                 TAILQ_REMOVE(&c->in_flight, call, entry);
-                c->n_in_flight--;
+                l->n_in_flight--;
         }
         call->state = CALL_DONE;
 }
 
 static void call_wait(struct kube_call *call, uint64_t due_ms) {
-        struct kube_client *c = call->client;
+        struct lane *l = &call->client->lanes[call->lane];
         struct kube_call *at;
 
         call->state = CALL_WAITING;
         call->due_ms = due_ms;
-        TAILQ_FOREACH_REVERSE (at, &c->waiting, calls, entry)
+        l->n_waiting++;
+        TAILQ_FOREACH_REVERSE (at, &l->waiting, calls, entry)
                 if (at->due_ms <= due_ms)
                         break;
         if (at)
-                TAILQ_INSERT_AFTER(&c->waiting, at, call, entry);
+                TAILQ_INSERT_AFTER(&l->waiting, at, call, entry);
         else
-                TAILQ_INSERT_HEAD(&c->waiting, call, entry);
+                TAILQ_INSERT_HEAD(&l->waiting, call, entry);
 }
 
 /* ---- the server is back ---- */
 
-/* Transport errors carry libcurl's number, all others the HTTP status. */
-bool kube_client__away(const struct err *e) {
-        return e->kind == ERR_RETRY && e->code > 0 && e->code < 100;
-}
-
-void kube_client__hope(struct kube_client *c, struct kube__hope *h) {
-        if (h->waits)
+void kube_client__on_recovery(struct kube_client *c, struct kube__on_recovery *h) {
+        if (h->waits || h->called)
                 return;
         h->waits = true;
-        TAILQ_INSERT_TAIL(&c->hopes, h, entry);
+        TAILQ_INSERT_TAIL(&c->recoveries, h, entry);
 }
 
-void kube_client__unhope(struct kube_client *c, struct kube__hope *h) {
+void kube_client__off_recovery(struct kube_client *c, struct kube__on_recovery *h) {
         if (!h->waits)
                 return;
         h->waits = false;
-        TAILQ_REMOVE(&c->hopes, h, entry);
+        TAILQ_REMOVE(&c->recoveries, h, entry);
 }
 
-void kube_client__heard(struct kube_client *c) {
+static void call_back_away(struct lane *l) {
         struct kube_call *call, *next;
-        struct kube__hope *h;
 
-        while ((h = TAILQ_FIRST(&c->hopes))) {
-                kube_client__unhope(c, h);
-                h->fn(h);
-        }
-        if (c->n_away == 0)
-                return;
-        for (call = TAILQ_FIRST(&c->waiting); call; call = next) {
+        for (call = TAILQ_FIRST(&l->waiting); call; call = next) {
                 next = TAILQ_NEXT(call, entry);
                 if (call->away) {
                         call_unlink(call);
+                        call->called = true;
                         call_wait(call, 0);
                 }
         }
+}
+
+void kube_client__heard(struct kube_client *c) {
+        struct kube__on_recovery *h;
+
+        if (c->closing)
+                return;
+        c->heard_ms = now_ms(c);
+        c->bulk_failures = 0;
+        c->bulk_closed_until_ms = 0;
+        while ((h = TAILQ_FIRST(&c->recoveries))) {
+                kube_client__off_recovery(c, h);
+                h->called = true;
+                h->fn(h);
+        }
+        for (size_t i = 0; c->n_away && i < N_LANES; i++)
+                call_back_away(&c->lanes[i]);
         pump(c);
 }
+
+/* ---- answers ---- */
 
 static void call_finish(struct kube_call *call, yyjson_val *obj, const struct err *e) {
         struct kube_client *c = call->client;
@@ -300,19 +254,36 @@ static void call_finish(struct kube_call *call, yyjson_val *obj, const struct er
         pump(c);
 }
 
-/* True: the answer is a success, and *ret what it holds (NULL: nothing). */
-static bool take_answer(const struct http_response *r, yyjson_doc **ret, struct err *e, int *ret_wait_s) {
-        *ret = NULL;
-        if (r->transport || r->status < 200 || r->status >= 300) {
-                kube_client__error(r, e, ret_wait_s);
-                return false;
-        }
-        *ret = r->body_len ? yyjson_read(r->body, r->body_len, 0) : NULL;
-        if (!r->body_len || *ret)
-                return true;
-        *ret_wait_s = -1;
-        err_set(e, ERR_RETRY, r->status, "the answer is no JSON");
-        return false;
+/* What waits in the bulk lane has no body yet, so it is the lane that backs off: when nobody was answered
+ * since the failed request began, or the server asks for time. */
+static void close_bulk(struct kube_client *c, const struct kube_call *call, const struct err *e, int wait_s) {
+        bool away = kube_away(e) && c->heard_ms < call->sent_ms;
+
+        if (call->lane != KUBE_LANE_BULK || e->kind != ERR_RETRY || !(away || wait_s > 0))
+                return;
+        uint64_t now = now_ms(c);
+        if (now < c->bulk_closed_until_ms)
+                return; /* sent before it was closed, and answered the same */
+        c->bulk_failures += away;
+        c->bulk_closed_until_ms = now + kube_wait_ms(backoff_ms(BACKOFF_MIN_MS, BACKOFF_MAX_MS,
+                                                                c->bulk_failures ? c->bulk_failures : 1),
+                                                     wait_s);
+}
+
+static void call_again(struct kube_call *call, const struct err *e, int wait_s) {
+        struct kube_client *c = call->client;
+        uint64_t ms = kube_wait_ms(backoff_ms(BACKOFF_MIN_MS, call->backoff_max_ms, call->failed), wait_s);
+
+        log_v(2, "API request will be retried", kv_str("method", call->method), kv_str("path", call->path),
+              kv_int("in_ms", ms), kv_err(e));
+        call_unlink(call);
+        call_wait(call, now_ms(c) + ms);
+        call->away = kube_away(e) && !call->called;
+        call->called = false;
+        c->n_away += call->away;
+        if (call->retry)
+                call->retry(call->u, e); /* it may be cancelled in there */
+        pump(c);
 }
 
 static void on_answer(void *u, const struct http_response *r) {
@@ -323,13 +294,14 @@ static void on_answer(void *u, const struct http_response *r) {
         int wait_s;
 
         call->http = NULL;
-        if (!r->transport && r->status < 500)
-                kube_client__heard(c);
-        if (take_answer(r, &doc, &e, &wait_s)) {
-                call_finish(call, doc ? yyjson_doc_get_root(doc) : NULL, NULL);
+        if (kube_answer(r, &call->asked, &doc, &e, &wait_s) == 0) {
+                call_finish(call, yyjson_doc_get_root(doc), NULL);
                 yyjson_doc_free(doc);
+                kube_client__heard(c); /* afterwards: it may have been the version that the others need */
                 return;
         }
+        if (!kube_away(&e) && !r->transport && r->status < 500)
+                kube_client__heard(c);
         if (r->status == 401 && c->token_file && !call->token_refreshed) {
                 call->token_refreshed = true;
                 c->token_stale = true;
@@ -338,32 +310,34 @@ static void on_answer(void *u, const struct http_response *r) {
                 pump(c);
                 return;
         }
+        if (call->asked.res)
+                kube_client__doubt(c, call->asked.res, &e);
+        close_bulk(c, call, &e, wait_s);
         call->failed++;
         /* A write that was cut off may have been done: a repeated create then says "already exists", and all
          * our other verbs can be repeated. */
-        if (e.kind != ERR_RETRY || call->failed >= call->attempts) {
+        if (e.kind != ERR_RETRY || call->failed >= call->attempts)
                 call_finish(call, NULL, &e);
-                return;
-        }
-        uint64_t ms = backoff_ms(BACKOFF_MIN_MS, call->backoff_max_ms, call->failed);
-        if (wait_s > 0) {
-                uint64_t asked = (uint64_t)(wait_s > MAX_WAIT_S ? MAX_WAIT_S : wait_s) * 1000;
-                ms = ms < asked ? asked + ms
-                                : ms; /* never earlier than asked, and not all at the same moment */
-        }
-        log_v(2, "API request will be retried", kv_str("method", call->method), kv_str("path", call->path),
-              kv_int("in_ms", ms), kv_err(&e));
-        call_unlink(call);
-        call_wait(call, now_ms(c) + ms);
-        call->away = kube_client__away(&e);
-        c->n_away += call->away;
-        if (call->retry)
-                call->retry(call->u, &e); /* it may be cancelled in there */
-        pump(c);
+        else
+                call_again(call, &e, wait_s);
+}
+
+/* The version is that of now, and not of the time when the call was started. */
+static void make_path(struct kube_call *call) {
+        struct buf b = BUF_INIT(KUBE_PATH_MAX + 1024);
+
+        if (call->asked.res)
+                kube_path_version(&b, call->asked.res,
+                                  kube_discovery_version(call->client->discovery, call->asked.res));
+        buf_adds(&b, call->object);
+        free(call->path);
+        call->path = buf_steal(&b);
+        buf_done(&b);
 }
 
 static void call_send(struct kube_call *call) {
         struct kube_client *c = call->client;
+        make_path(call);
         struct http_request r = {
                 .method = call->method,
                 .path = call->path,
@@ -378,70 +352,101 @@ static void call_send(struct kube_call *call) {
         call_unlink(call);
         TAILQ_INSERT_TAIL(&c->in_flight, call, entry);
         call->state = CALL_IN_FLIGHT;
-        c->n_in_flight++;
+        call->sent_ms = uv_now(c->loop);
+        c->lanes[call->lane].n_in_flight++;
         call->http = http_start(c->http, &r);
 }
 
-/* Milliseconds until a request may be sent; 0 takes a token. */
-static uint64_t take_token(struct kube_client *c, uint64_t now) {
+/* ---- whose turn it is ---- */
+
+static void fill_bucket(struct kube_client *c, uint64_t now) {
         c->tokens += (double)(now - c->filled_ms) * c->qps / 1000;
         c->filled_ms = now;
         if (c->tokens > c->burst)
                 c->tokens = c->burst;
-        if (c->tokens >= 1) {
-                c->tokens -= 1;
-                return 0;
-        }
-        return (uint64_t)((1 - c->tokens) * 1000 / c->qps) + 1;
+}
+
+/* Milliseconds until a token is there. */
+static uint64_t token_in(const struct kube_client *c) {
+        return c->tokens >= 1 ? 0 : (uint64_t)((1 - c->tokens) * 1000 / c->qps) + 1;
 }
 
 static void on_timer(uv_timer_t *t);
 
-/* Sends what is due and allowed, and sets the timer for the rest. Calls nobody back: refused calls wait for
- * the timer. */
+/* The call that is to be sent next, or NULL: then *ret_ms is when there may be one. Urgent ones first, the
+ * others in the order of their times. */
+static struct kube_call *next_call(struct kube_client *c, uint64_t now, uint64_t *ret_ms) {
+        struct kube_call *best = NULL;
+
+        *ret_ms = UINT64_MAX;
+        for (size_t i = KUBE_LANE_URGENT; i < N_LANES; i++) {
+                struct lane *l = &c->lanes[i];
+                struct kube_call *call = TAILQ_FIRST(&l->waiting);
+                if (!call)
+                        continue;
+                if (call->refused || call->due_ms > now) {
+                        uint64_t ms = call->refused ? 0 : call->due_ms - now;
+                        *ret_ms = ms < *ret_ms ? ms : *ret_ms;
+                } else if (i == KUBE_LANE_URGENT) {
+                        return call;
+                } else if (l->n_in_flight < slots[i] && (!best || call->due_ms < best->due_ms)) {
+                        best = call;
+                }
+        }
+        if (best && c->tokens < 1) {
+                uint64_t ms = token_in(c);
+                *ret_ms = ms < *ret_ms ? ms : *ret_ms;
+                return NULL;
+        }
+        return best;
+}
+
+/* Milliseconds until somebody who wants room may have it; UINT64_MAX: an answer will tell. */
+static uint64_t room_in(struct kube_client *c, uint64_t now) {
+        const struct lane *l = &c->lanes[KUBE_LANE_BULK];
+
+        if (TAILQ_EMPTY(&c->rooms))
+                return UINT64_MAX;
+        if (kube_room(c))
+                return 0;
+        if (now < c->bulk_closed_until_ms)
+                return c->bulk_closed_until_ms - now;
+        return l->n_in_flight + l->n_waiting < slots[KUBE_LANE_BULK] ? token_in(c) + 1 : UINT64_MAX;
+}
+
+/* Sends what is due and allowed, and sets the timer for the rest. Calls nobody back: that is for the timer.
+ * An answer pumps again. */
 static void pump(struct kube_client *c) {
-        struct kube_call *call, *next;
-        uint64_t now;
+        struct kube_call *call;
+        uint64_t now, ms, room;
 
         if (c->closing)
                 return;
         now = now_ms(c);
-        uv_timer_stop(&c->timer);
-        for (call = TAILQ_FIRST(&c->waiting); call; call = next) {
-                next = TAILQ_NEXT(call, entry);
-                if (call->refused) {
-                        uv_timer_start(&c->timer, on_timer, 0, 0);
-                        return;
-                }
-                if (call->due_ms > now) {
-                        uv_timer_start(&c->timer, on_timer, call->due_ms - now, 0);
-                        return;
-                }
-                if (c->n_in_flight >= MAX_IN_FLIGHT)
-                        return; /* an answer pumps again */
-                uint64_t ms = take_token(c, now);
-                if (ms) {
-                        uv_timer_start(&c->timer, on_timer, ms, 0);
-                        return;
-                }
+        fill_bucket(c, now);
+        while ((call = next_call(c, now, &ms))) {
+                if (call->lane != KUBE_LANE_URGENT)
+                        c->tokens -= 1;
                 call_send(call);
         }
-        if (c->resource_api && !TAILQ_EMPTY(&c->waiters))
-                uv_timer_start(&c->timer, on_timer, 0, 0);
+        room = room_in(c, now);
+        ms = room < ms ? room : ms;
+        if (kube_discovery_tells(c->discovery))
+                ms = 0;
+        if (ms == UINT64_MAX)
+                uv_timer_stop(&c->timer);
+        else
+                uv_timer_start(&c->timer, on_timer, ms, 0);
 }
 
-/* One by one from the front, because a callback may ask again, take others back or free the client. */
-static void tell_waiters(struct kube_client *c, const struct err *e) {
-        struct waiter *w;
-        unsigned n = 0;
+static void tell_room(struct kube_client *c) {
+        struct kube_wants_room *r, *last = TAILQ_LAST(&c->rooms, room_list);
+        bool end = !last;
 
-        TAILQ_FOREACH (w, &c->waiters, entry)
-                n++;
-        while (n-- && !c->closing && (w = TAILQ_FIRST(&c->waiters))) {
-                struct waiter told = *w;
-                TAILQ_REMOVE(&c->waiters, w, entry);
-                free(w);
-                told.fn(told.u, e);
+        while (!c->closing && !end && kube_room(c) && (r = TAILQ_FIRST(&c->rooms))) {
+                end = r == last; /* those that ask again meanwhile have had their turn */
+                kube_off_room(c, r);
+                r->fn(r);
         }
 }
 
@@ -449,12 +454,61 @@ static void on_timer(uv_timer_t *t) {
         struct kube_client *c = CONTAINER(t, struct kube_client, timer);
         struct kube_call *call;
 
-        while (!c->closing && (call = TAILQ_FIRST(&c->waiting)) && call->refused)
-                call_finish(call, NULL, &call->refusal);
-        if (!c->closing && c->resource_api)
-                tell_waiters(c, NULL);
+        for (size_t i = 0; i < N_LANES; i++)
+                while (!c->closing && (call = TAILQ_FIRST(&c->lanes[i].waiting)) && call->refused)
+                        call_finish(call, NULL, &call->refusal);
+        if (!c->closing)
+                kube_discovery_tell(c->discovery);
+        if (!c->closing)
+                tell_room(c);
         pump(c);
 }
+
+/* ---- room in the bulk lane ---- */
+
+/* How many of the lane's calls are sent as soon as there are tokens. */
+static unsigned n_ready(const struct kube_client *c, enum kube_lane lane, uint64_t now) {
+        const struct lane *l = &c->lanes[lane];
+        const struct kube_call *call = TAILQ_FIRST(&l->waiting);
+        unsigned n = 0;
+
+        for (; call && call->due_ms <= now && l->n_in_flight + n < slots[lane];
+             call = TAILQ_NEXT(call, entry))
+                n++;
+        return n;
+}
+
+unsigned kube_room(struct kube_client *c) {
+        const struct lane *l = &c->lanes[KUBE_LANE_BULK];
+        unsigned used = l->n_in_flight + l->n_waiting, first;
+        uint64_t now = now_ms(c);
+
+        if (c->closing || now < c->bulk_closed_until_ms || used >= slots[KUBE_LANE_BULK])
+                return 0;
+        fill_bucket(c, now);
+        first = n_ready(c, KUBE_LANE_READ, now) + n_ready(c, KUBE_LANE_WRITE, now);
+        if (c->tokens < first + 1)
+                return 0;
+        unsigned tokens = (unsigned)c->tokens - first;
+        return tokens < slots[KUBE_LANE_BULK] - used ? tokens : slots[KUBE_LANE_BULK] - used;
+}
+
+void kube_on_room(struct kube_client *c, struct kube_wants_room *r) {
+        if (r->waits)
+                return;
+        r->waits = true;
+        TAILQ_INSERT_TAIL(&c->rooms, r, entry);
+        pump(c);
+}
+
+void kube_off_room(struct kube_client *c, struct kube_wants_room *r) {
+        if (!r->waits)
+                return;
+        r->waits = false;
+        TAILQ_REMOVE(&c->rooms, r, entry);
+}
+
+/* ---- requests ---- */
 
 static const struct {
         const char *method, *content_type;
@@ -475,25 +529,20 @@ static const char *accept_of(bool metadata_only, bool list) {
                     : "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 }
 
-static const char *version_of(const struct kube_client *c, const struct kube_resource *res) {
-        return res->version ? res->version : c->resource_api;
-}
-
-static int request_path(struct kube_client *c, const struct kube_request *r, char **ret, struct err *e) {
+static int object_path(struct kube_client *c, const struct kube_request *r, char **ret, struct err *e) {
         struct buf b = BUF_INIT(KUBE_PATH_MAX);
         bool collection = r->verb == KUBE_LIST || r->verb == KUBE_CREATE;
         unsigned n = 0;
         int rc;
 
-        if (!version_of(c, r->res))
+        if (!kube_client__knows(c, r->res))
                 return err_set(e, ERR_RETRY, 0, "the version of %s is not known yet", r->res->group);
         /* Without a name a DELETE would mean the whole collection. */
         if (!collection && !r->name)
                 return err_set(e, ERR_INVALID, 0, "%s without a name", r->res->kind);
         if (r->verb == KUBE_CREATE && r->res->namespaced && !r->ns)
                 return err_set(e, ERR_INVALID, 0, "%s without a namespace", r->res->kind);
-        rc = kube_path_add(&b, r->res, version_of(c, r->res), r->ns, collection ? NULL : r->name,
-                           r->subresource, e);
+        rc = kube_path_object(&b, r->res, r->ns, collection ? NULL : r->name, r->subresource, e);
         kube_path_query(&b, &n, "labelSelector", r->label_selector);
         kube_path_query(&b, &n, "fieldSelector", r->field_selector);
         kube_path_query(&b, &n, "fieldManager", r->manager);
@@ -507,10 +556,11 @@ static int request_path(struct kube_client *c, const struct kube_request *r, cha
         return rc;
 }
 
-static struct kube_call *call_new(struct kube_client *c, kube_done_fn *done, void *u) {
+static struct kube_call *call_new(struct kube_client *c, enum kube_lane lane, kube_done_fn *done, void *u) {
         struct kube_call *call = xnew(struct kube_call);
         BUG_ON(!done);
         call->client = c;
+        call->lane = lane;
         call->attempts = DEFAULT_ATTEMPTS;
         call->backoff_max_ms = BACKOFF_MAX_MS;
         call->timeout_ms = DEFAULT_TIMEOUT_MS;
@@ -519,9 +569,32 @@ static struct kube_call *call_new(struct kube_client *c, kube_done_fn *done, voi
         return call;
 }
 
-struct kube_call *kube_start(struct kube_client *c, const struct kube_request *r) {
-        struct kube_call *call = call_new(c, r->done, r->u);
+static char *dup_or_null(const char *s) {
+        return s ? xstrdup(s) : NULL;
+}
 
+static enum kube_lane lane_of(const struct kube_request *r) {
+        if (r->lane != KUBE_LANE_BY_VERB)
+                return r->lane;
+        return r->verb == KUBE_GET || r->verb == KUBE_LIST ? KUBE_LANE_READ : KUBE_LANE_WRITE;
+}
+
+static void note_asked(struct kube_call *call, const struct kube_request *r) {
+        call->ns = dup_or_null(r->ns);
+        call->name = dup_or_null(r->name);
+        call->subresource = dup_or_null(r->subresource);
+        call->asked = (struct kube_asked){ .verb = r->verb,
+                                           .res = r->res,
+                                           .ns = call->ns,
+                                           .name = call->name,
+                                           .subresource = call->subresource,
+                                           .metadata_only = r->metadata_only };
+}
+
+struct kube_call *kube_start(struct kube_client *c, const struct kube_request *r) {
+        struct kube_call *call = call_new(c, lane_of(r), r->done, r->u);
+
+        note_asked(call, r);
         call->method = verbs[r->verb].method;
         call->content_type = verbs[r->verb].content_type;
         call->accept = accept_of(r->metadata_only, r->verb == KUBE_LIST);
@@ -536,8 +609,23 @@ struct kube_call *kube_start(struct kube_client *c, const struct kube_request *r
                 call->body = xstrndup(r->body.p, r->body.n);
                 call->body_len = r->body.n;
         }
-        call->refused = request_path(c, r, &call->path, &call->refusal) < 0;
+        call->refused = object_path(c, r, &call->object, &call->refusal) < 0;
         call_wait(call, call->refused ? 0 : now_ms(c));
+        pump(c);
+        return call;
+}
+
+struct kube_call *kube_client__ask_group(struct kube_client *c, const char *group, unsigned ms,
+                                         kube_done_fn *done, kube_retry_fn *retry, void *u) {
+        struct kube_call *call = call_new(c, KUBE_LANE_URGENT, done, u);
+
+        call->group = xstrdup(group);
+        call->asked = (struct kube_asked){ .verb = KUBE_GET, .group = call->group };
+        call->method = "GET";
+        call->object = xasprintf("/apis/%s", group);
+        call->attempts = UINT32_MAX;
+        call->retry = retry;
+        call_wait(call, now_ms(c) + ms);
         pump(c);
         return call;
 }
@@ -558,11 +646,12 @@ struct http_call *kube_client__watch(struct kube_client *c, const struct kube__w
         char seconds[16];
         unsigned n = 0;
 
-        if (!version_of(c, w->res)) {
+        if (!kube_client__knows(c, w->res)) {
                 err_set(e, ERR_RETRY, 0, "the version of %s is not known yet", w->res->group);
                 return NULL;
         }
-        if (kube_path_add(&b, w->res, version_of(c, w->res), w->ns, NULL, NULL, e) == 0) {
+        kube_path_version(&b, w->res, kube_discovery_version(c->discovery, w->res));
+        if (kube_path_object(&b, w->res, w->ns, NULL, NULL, e) == 0) {
                 snprintf(seconds, sizeof seconds, "%u", w->timeout_s);
                 kube_path_query(&b, &n, "watch", "true");
                 kube_path_query(&b, &n, "allowWatchBookmarks", "true");
@@ -588,69 +677,38 @@ struct http_call *kube_client__watch(struct kube_client *c, const struct kube__w
         return call;
 }
 
-/* ---- discovery ---- */
+/* ---- versions ---- */
 
-static const char *const resource_apis[] = { "v1", "v1beta2", "v1beta1" };
-
-static bool group_offers(yyjson_val *group, const char *version) {
-        size_t i, max;
-        yyjson_val *v;
-        yyjson_arr_foreach (yyjson_obj_get(group, "versions"), i, max, v)
-                if (streq(yyjson_get_str(yyjson_obj_get(v, "version")), version))
-                        return true;
-        return false;
+bool kube_client__knows(const struct kube_client *c, const struct kube_resource *res) {
+        return kube_discovery_version(c->discovery, res) != NULL;
 }
 
-static void on_group(void *u, yyjson_val *obj, const struct err *e) {
-        struct kube_client *c = u;
-        struct err none;
-
-        c->discovery = NULL;
-        for (size_t i = 0; !e && i < ARRAY_LEN(resource_apis) && !c->resource_api; i++)
-                if (group_offers(obj, resource_apis[i]))
-                        c->resource_api = resource_apis[i];
-        if ((e && e->kind == ERR_NOT_FOUND) || (!e && !c->resource_api)) {
-                err_set(&none, ERR_INVALID, e ? e->code : 0,
-                        "the server offers no version of %s that we know (v1, v1beta2, v1beta1)",
-                        RESOURCE_API);
-                e = &none;
-        }
-        tell_waiters(c, e);
-}
-
-void kube_discover_resource_api(struct kube_client *c, kube_ready_fn *fn, void *u) {
-        struct waiter *w = xnew(struct waiter);
-
-        w->fn = fn;
-        w->u = u;
-        TAILQ_INSERT_TAIL(&c->waiters, w, entry);
-        if (!c->resource_api && !c->discovery) {
-                c->discovery = call_new(c, on_group, c);
-                c->discovery->method = "GET";
-                c->discovery->path = xstrdup("/apis/" RESOURCE_API);
-                c->discovery->attempts = UINT32_MAX;
-                call_wait(c->discovery, now_ms(c));
-        }
+void kube_client__discover(struct kube_client *c, const struct kube_resource *res, kube_ready_fn *fn,
+                           void *u) {
+        kube_discovery_ask(c->discovery, res, fn, u);
         pump(c);
 }
 
+void kube_client__undiscover(struct kube_client *c, const struct kube_resource *res, kube_ready_fn *fn,
+                             void *u) {
+        kube_discovery_unask(c->discovery, res, fn, u);
+}
+
+void kube_client__doubt(struct kube_client *c, const struct kube_resource *res, const struct err *e) {
+        if (kube_error_unserved(e))
+                kube_discovery_doubt(c->discovery, res);
+}
+
+void kube_discover_resource_api(struct kube_client *c, kube_ready_fn *fn, void *u) {
+        kube_client__discover(c, &kube_resource_claims, fn, u);
+}
+
 void kube_undiscover_resource_api(struct kube_client *c, kube_ready_fn *fn, void *u) {
-        struct waiter *w, *next;
-        for (w = TAILQ_FIRST(&c->waiters); w; w = next) {
-                next = TAILQ_NEXT(w, entry);
-                if (w->fn == fn && w->u == u) {
-                        TAILQ_REMOVE(&c->waiters, w, entry);
-                        free(w);
-                }
-        }
+        kube_client__undiscover(c, &kube_resource_claims, fn, u);
 }
 
 const char *kube_resource_api(const struct kube_client *c) {
-        return c->resource_api;
-}
-
-bool kube_client__knows(const struct kube_client *c, const struct kube_resource *res) {
-        return version_of(c, res) != NULL;
+        return kube_discovery_version(c->discovery, &kube_resource_claims);
 }
 
 /* ---- the client ---- */
@@ -682,10 +740,12 @@ int kube_client_new(uv_loop_t *loop, const struct kube_client_options *o, struct
         c->burst = o->burst ? o->burst : 2000;
         c->tokens = c->burst;
         c->filled_ms = uv_now(loop);
-        TAILQ_INIT(&c->waiting);
+        for (size_t i = 0; i < N_LANES; i++)
+                TAILQ_INIT(&c->lanes[i].waiting);
         TAILQ_INIT(&c->in_flight);
-        TAILQ_INIT(&c->waiters);
-        TAILQ_INIT(&c->hopes);
+        TAILQ_INIT(&c->recoveries);
+        TAILQ_INIT(&c->rooms);
+        c->discovery = kube_discovery_new(c);
         uv_timer_init(loop, &c->timer);
         *ret = c;
         return 0;
@@ -697,19 +757,20 @@ static void on_closed(uv_handle_t *h) {
 
 void kube_client_free(struct kube_client *c) {
         struct kube_call *call;
-        struct waiter *w;
 
         if (!c || c->closing)
                 return;
         c->closing = true;
         http_client_free(c->http);
-        while ((call = TAILQ_FIRST(&c->waiting)) || (call = TAILQ_FIRST(&c->in_flight))) {
+        kube_discovery_free(c->discovery);
+        for (size_t i = 0; i < N_LANES; i++)
+                while ((call = TAILQ_FIRST(&c->lanes[i].waiting))) {
+                        call_unlink(call);
+                        call_free(call);
+                }
+        while ((call = TAILQ_FIRST(&c->in_flight))) {
                 call_unlink(call);
                 call_free(call);
-        }
-        while ((w = TAILQ_FIRST(&c->waiters))) {
-                TAILQ_REMOVE(&c->waiters, w, entry);
-                free(w);
         }
         if (c->token)
                 explicit_bzero(c->token, strlen(c->token));

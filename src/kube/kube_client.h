@@ -1,21 +1,22 @@
 /* kube_client: requests to the Kubernetes API, on the loop.
  *
- * An answer that is no 2xx, or none at all, is an error whose kind says what may be done: 404 NOT_FOUND, 409
- * CONFLICT (code 409; message "already exists" included), 410 GONE, 401/403 DENIED, 400/422 INVALID, the rest
- * RETRY (429, 5xx, connection failures, and what only a proxy would say: a redirection, a page instead of
- * JSON). The text is the server's Status.message. RETRY is tried again inside, up to `attempts`, with
- * exponential back-off and jitter, after Retry-After, and at once when a server that was away is back; what
- * is left reaches the caller. */
+ * An answer that is no 2xx, none at all, or not what was asked for, is an error whose kind says what may be
+ * done; kube_error.h says which. NOT_FOUND means that Kubernetes said so of the object asked for, and nothing
+ * else does. The text is the server's Status.message, or says what came instead. RETRY is tried again inside,
+ * up to `attempts`, with exponential back-off and jitter, after Retry-After, and at once when a server that
+ * was away is back; what is left reaches the caller.
+ *
+ * Requests travel in lanes, so that no crowd keeps others waiting: see enum kube_lane. */
 #ifndef KUBE_KUBE_CLIENT_H
 #define KUBE_KUBE_CLIENT_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/queue.h>
 #include <uv.h>
 #include <yyjson.h>
 
 #include "base/err.h"
-#include "base/metrics.h"
 #include "base/str.h"
 #include "kube/kube_config.h"
 
@@ -34,27 +35,39 @@ int kube_client_new(uv_loop_t *loop, const struct kube_client_options *o, struct
 void kube_client_free(struct kube_client *c);
 uv_loop_t *kube_client_loop(const struct kube_client *c);
 
-/* A kind of object on the server. version may be NULL for resource.k8s.io: see kube_discover_resource_api. */
+/* A kind of object on the server; static, since it is borrowed everywhere. */
 struct kube_resource {
-        const char *group; /* "" for core */
-        const char *version;
+        const char *group;   /* "" for core */
+        const char *version; /* NULL: the first of `versions` that the server offers */
         const char *plural, *kind;
         bool namespaced;
+        const char *const *versions; /* those that we know, the best first, then NULL */
 };
 
+/* Kubernetes' own. */
 extern const struct kube_resource kube_nodes, kube_pods, kube_events, kube_leases, kube_daemonsets, kube_crds,
-        kube_compute_domains, kube_cliques, kube_resource_claims, kube_resource_claim_templates,
-        kube_resource_slices;
+        kube_resource_claims, kube_resource_claim_templates, kube_resource_slices;
 
-/* Asks which version of resource.k8s.io the server offers (v1, then v1beta2, then v1beta1) and remembers it
- * in the client for all resources of that group; requests for them before that fail with ERR_RETRY. Retries
- * while the server is away; ERR_INVALID when it offers none. Informers ask by themselves. */
+/* Asks which version of resource.k8s.io the server offers (v1, then v1beta2, then v1beta1); requests for its
+ * resources before that fail with ERR_RETRY. fn is called once with NULL when it is known, or with
+ * ERR_INVALID when the server offers none of them. While the server is away, or something else answers for
+ * it, it is asked again for ever, and each failed attempt is told as ERR_RETRY: fn stays registered then.
+ * Informers ask by themselves.
+ *
+ * The version may change later: an answer that says that it is not served has the group asked again, and
+ * requests that wait or are repeated go to the new one. A body that names an apiVersion is therefore made
+ * when it is sent. */
 typedef void(kube_ready_fn)(void *u, const struct err *e);
 void kube_discover_resource_api(struct kube_client *c, kube_ready_fn *fn, void *u);
 /* Takes that back: fn will not be called. Whoever asked and goes before the client must. */
 void kube_undiscover_resource_api(struct kube_client *c, kube_ready_fn *fn, void *u);
-/* "v1", "v1beta2", "v1beta1"; NULL before discovery. */
+/* "v1", "v1beta2", "v1beta1", as it is now; NULL before discovery. */
 const char *kube_resource_api(const struct kube_client *c);
+
+/* True when the error means that no API server answered: no answer at all, or one that is not Kubernetes' own
+ * (the page of a load balancer, a 200 that is not what was asked for). Nothing is known of the object then,
+ * and nothing is wrong with it. */
+bool kube_away(const struct err *e);
 
 enum kube_verb {
         KUBE_GET,
@@ -67,6 +80,30 @@ enum kube_verb {
         KUBE_DELETE,
 };
 
+/* How requests share the way to the server. Each lane has a number of requests in flight of its own, so 32
+ * writes that hang in an admission webhook keep neither reads nor the lease waiting. */
+enum kube_lane {
+        KUBE_LANE_BY_VERB, /* READ or WRITE */
+        KUBE_LANE_URGENT,  /* the lease: at once, whatever else is under way; for single requests only */
+        KUBE_LANE_READ,    /* 32 in flight */
+        KUBE_LANE_WRITE,   /* 16 in flight; more wait in the client, with their bodies as they are */
+        KUBE_LANE_BULK,    /* 32 in flight, and none should wait: see kube_room() */
+};
+
+/* How many requests may be started in the bulk lane that will be sent at once: a slot and a token are there,
+ * and the server is not known to be away. Its users make a body only then; a request that is started all the
+ * same waits. */
+unsigned kube_room(struct kube_client *c);
+/* Somebody whom kube_room() told 0. fn is called once, in a later turn, when there is room; several take
+ * turns. */
+struct kube_wants_room {
+        TAILQ_ENTRY(kube_wants_room) entry;
+        void (*fn)(struct kube_wants_room *r);
+        bool waits;
+};
+void kube_on_room(struct kube_client *c, struct kube_wants_room *r); /* no effect when it waits already */
+void kube_off_room(struct kube_client *c, struct kube_wants_room *r);
+
 /* Once, never from inside kube_start. obj is the root of the answer (or NULL), valid during the call only; e
  * is NULL on success. */
 typedef void(kube_done_fn)(void *u, yyjson_val *obj, const struct err *e);
@@ -75,9 +112,10 @@ typedef void(kube_retry_fn)(void *u, const struct err *e);
 
 struct kube_request {
         enum kube_verb verb;
-        const struct kube_resource *res;
-        const char *ns, *name;   /* ns NULL: cluster-scoped, or all namespaces for a list */
-        const char *subresource; /* "status" or NULL */
+        enum kube_lane lane;
+        const struct kube_resource *res; /* borrowed */
+        const char *ns, *name;           /* ns NULL: cluster-scoped, or all namespaces for a list */
+        const char *subresource;         /* "status" or NULL */
         const char *label_selector, *field_selector; /* plain text, encoded here */
         const char *query;   /* more query parameters, already encoded, without '?', or NULL */
         const char *manager; /* field manager for writes, NULL: none given */
@@ -91,11 +129,9 @@ struct kube_request {
         void *u;
 };
 
-/* Copies what it needs. Names and namespaces are percent-encoded: an object's string cannot become a path. */
+/* Copies what it needs, but for res. Names and namespaces are percent-encoded: an object's string cannot
+ * become a path. */
 struct kube_call *kube_start(struct kube_client *c, const struct kube_request *r);
 void kube_cancel(struct kube_call *call); /* done will not be called; NULL is allowed */
-
-/* A raw watch stream, used by kube_informer: see kube_client__ functions in kube_client.c's private header.
- */
 
 #endif

@@ -22,32 +22,37 @@ struct kube__watch {
 /* NULL and *e when the path cannot be built. Cancel with http_cancel(). */
 struct http_call *kube_client__watch(struct kube_client *c, const struct kube__watch *w, struct err *e);
 
-/* *e from an answer that is no 2xx, or none at all. *ret_wait_s is the time the server asks to wait, -1 when
- * it does not. */
-void kube_client__error(const struct http_response *r, struct err *e, int *ret_wait_s);
-/* *e from a Status object, as it also comes in ERROR events. */
-void kube_client__status_error(yyjson_val *status, int code, struct err *e, int *ret_wait_s);
-
 /* The server has been silent for too long on a healthy connection. */
 void kube_client__reconnect(struct kube_client *c);
 /* The server said 401: the token file is read again before the next request. */
 void kube_client__refresh_token(struct kube_client *c);
 
 /* Somebody who waits out his back-off because the server was away, and would rather come at once when it is
- * back. The first answer to anybody calls them all, from inside that answer: fn only sets a timer. */
-struct kube__hope {
-        TAILQ_ENTRY(kube__hope) entry;
-        void (*fn)(struct kube__hope *h);
+ * back. The first answer to anybody calls them all, from inside that answer: fn only sets a timer. Once for
+ * each time that he waited his back-off out: what answers others may go on refusing him. */
+struct kube__on_recovery {
+        TAILQ_ENTRY(kube__on_recovery) entry;
+        void (*fn)(struct kube__on_recovery *h);
         bool waits;
+        bool called; /* he was called, and has not waited his time out since; for him to reset */
 };
-void kube_client__hope(struct kube_client *c, struct kube__hope *h);
-void kube_client__unhope(struct kube_client *c, struct kube__hope *h);
+void kube_client__on_recovery(struct kube_client *c,
+                              struct kube__on_recovery *h); /* no effect when `called` */
+void kube_client__off_recovery(struct kube_client *c, struct kube__on_recovery *h);
 /* The server answered; for answers that the client does not see, those of watches. */
 void kube_client__heard(struct kube_client *c);
-/* True when the error means that no answer came. */
-bool kube_client__away(const struct err *e);
 
-/* Whether requests for this resource can be made, or its version is yet to be discovered. */
+/* Whether requests for this resource can be made, or its version is yet to be discovered: kube_discovery.h.
+ */
 bool kube_client__knows(const struct kube_client *c, const struct kube_resource *res);
+void kube_client__discover(struct kube_client *c, const struct kube_resource *res, kube_ready_fn *fn,
+                           void *u);
+void kube_client__undiscover(struct kube_client *c, const struct kube_resource *res, kube_ready_fn *fn,
+                             void *u);
+/* A watch was answered with this error: it may say that the version is not served. */
+void kube_client__doubt(struct kube_client *c, const struct kube_resource *res, const struct err *e);
+/* GET /apis/GROUP in the urgent lane, in `ms` from now, for ever. */
+struct kube_call *kube_client__ask_group(struct kube_client *c, const char *group, unsigned ms,
+                                         kube_done_fn *done, kube_retry_fn *retry, void *u);
 
 #endif

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "kube/backoff.h"
 #include "kube/kube_client_priv.h"
+#include "kube/kube_error.h"
 #include "kube/kube_path.h"
 #include "kube/object_cache.h"
 #include "kube/watch_stream.h"
@@ -52,13 +53,14 @@ struct kube_informer {
         struct kube_call *list;
         struct http_call *watch;
         struct watch_stream stream;
-        bool headed; /* the watch was accepted */
+        bool headed;  /* the watch was accepted */
+        bool current; /* as in the header, and as it was told */
         uint64_t watch_since_ms;
         char *rv, *page;
 
         unsigned failures;
         bool away; /* the last failure was that no answer came */
-        struct kube__hope hope;
+        struct kube__on_recovery recovery;
         enum err_kind trouble; /* the kind and code that were told; ERR_NONE: well */
         int trouble_code;
 };
@@ -134,6 +136,15 @@ static void tell_well(struct kube_informer *i) {
                 i->o.trouble(i->o.u, NULL);
 }
 
+/* May free the informer's user's things, and the informer: between enter() and leave(). */
+static void set_current(struct kube_informer *i, bool is) {
+        if (i->current == is)
+                return;
+        i->current = is;
+        if (!i->dead && i->o.current)
+                i->o.current(i->o.u, is);
+}
+
 static void take(struct kube_informer *i, yyjson_val *object, enum cache_source source) {
         struct err e;
         bool told;
@@ -154,34 +165,41 @@ static void step_after(struct kube_informer *i, uint64_t ms) {
 
 /* Called between enter() and leave(). */
 static void fail(struct kube_informer *i, const struct err *e, int wait_s) {
-        uint64_t ms, asked = wait_s > 0 ? (uint64_t)wait_s * 1000 : 0;
+        bool again = i->recovery.called;
+        uint64_t ms;
 
         /* A server that is back knows nobody's roles for a moment: what it says then is the first failure of
          * another kind. */
-        if (i->away && !kube_client__away(e))
+        if (i->away && !kube_away(e))
                 i->failures = 0;
-        i->away = kube_client__away(e);
+        i->away = kube_away(e);
         i->failures++;
-        ms = backoff_ms(BACKOFF_MIN_MS, BACKOFF_MAX_MS, i->failures);
+        ms = kube_wait_ms(backoff_ms(BACKOFF_MIN_MS, BACKOFF_MAX_MS, i->failures), wait_s);
         log_v(2, "watch will be retried", kv_str("resource", i->o.res->plural), kv_int("in_ms", ms),
               kv_err(e));
-        tell_trouble(i, e);
+        kube_client__doubt(i->client, i->o.res, e);
+        set_current(i, false);
+        if (!i->dead)
+                tell_trouble(i, e);
         if (i->dead)
                 return;
-        step_after(i, asked > ms ? asked + ms : ms);
-        if (i->away)
-                kube_client__hope(i->client, &i->hope);
+        step_after(i, ms);
+        if ((i->away || (wait_s > 0 && e->code >= 500)) && !again)
+                kube_client__on_recovery(i->client, &i->recovery);
+        i->recovery.called = false;
 }
 
-static void on_hope(struct kube__hope *h) {
-        step_after(CONTAINER(h, struct kube_informer, hope), 0);
+static void on_recovery(struct kube__on_recovery *h) {
+        step_after(CONTAINER(h, struct kube_informer, recovery), 0);
 }
 
 /* The server no longer has the history since our version. The first time in a row the list is made at once.
- */
+ * Between enter() and leave(). */
 static void list_again(struct kube_informer *i) {
         i->listed = false;
-        step_after(i, i->failures++ ? backoff_ms(BACKOFF_MIN_MS, BACKOFF_MAX_MS, i->failures) : 0);
+        set_current(i, false);
+        if (!i->dead)
+                step_after(i, i->failures++ ? backoff_ms(BACKOFF_MIN_MS, BACKOFF_MAX_MS, i->failures) : 0);
 }
 
 /* ---- list ---- */
@@ -280,7 +298,7 @@ static bool on_event(void *u, enum watch_type type, yyjson_val *object) {
 
         if (type == WATCH_ERROR) {
                 http_cancel(TAKE(i->watch));
-                kube_client__status_error(object, 0, &e, &wait_s);
+                kube_error_event(object, &e, &wait_s);
                 if (e.kind == ERR_GONE)
                         list_again(i);
                 else
@@ -307,14 +325,23 @@ static unsigned silence_ms(const struct kube_informer *i) {
         return i->o.silence_ms ? i->o.silence_ms : SILENCE_MS;
 }
 
-static void on_head(void *u) {
+static void on_head(void *u, const char *content_type) {
         struct kube_informer *i = u;
+        struct err e;
 
         enter(i);
-        i->headed = true;
-        kube_client__heard(i->client);
-        step_after(i, silence_ms(i));
-        tell_well(i);
+        if (str_starts(content_type, "application/json")) {
+                i->headed = true;
+                kube_client__heard(i->client);
+                step_after(i, silence_ms(i));
+                tell_well(i);
+                if (!i->dead)
+                        set_current(i, true);
+        } else {
+                http_cancel(TAKE(i->watch));
+                kube_error_page(&e, content_type);
+                fail(i, &e, -1);
+        }
         leave(i);
 }
 
@@ -346,7 +373,7 @@ static void on_watch_end(void *u, const struct http_response *r) {
         if (lasted >= LONG_MS && i->headed)
                 i->failures = 0;
         if (r->transport || r->status < 200 || r->status >= 300) {
-                kube_client__error(r, &e, &wait_s);
+                kube_error_watch(r, i->o.res, &e, &wait_s);
                 if (r->status == 401)
                         kube_client__refresh_token(i->client);
                 if (e.kind == ERR_GONE)
@@ -396,21 +423,26 @@ static void on_version(void *u, const struct err *e) {
         struct kube_informer *i = u;
 
         enter(i);
-        i->asked_version = false;
-        if (e)
-                fail(i, e, -1);
-        else
-                step(i);
+        if (e && e->kind == ERR_RETRY) { /* it is asked again */
+                i->failures++;
+                tell_trouble(i, e);
+        } else {
+                i->asked_version = false;
+                if (e)
+                        fail(i, e, -1);
+                else
+                        step(i);
+        }
         leave(i);
 }
 
 /* Nothing is in progress: begins what is needed next. Called between enter() and leave(). */
 static void step(struct kube_informer *i) {
         uv_timer_stop(&i->timer);
-        kube_client__unhope(i->client, &i->hope);
+        kube_client__off_recovery(i->client, &i->recovery);
         if (!kube_client__knows(i->client, i->o.res)) {
                 i->asked_version = true;
-                kube_discover_resource_api(i->client, on_version, i);
+                kube_client__discover(i->client, i->o.res, on_version, i);
         } else if (i->listed) {
                 begin_watch(i);
         } else {
@@ -431,7 +463,9 @@ static void on_timer(uv_timer_t *t) {
                 if (i->headed) {
                         /* No bookmark either: the server lost us, or has nothing to say. A new watch tells
                          * which. */
-                        step(i);
+                        set_current(i, false);
+                        if (!i->dead)
+                                step(i);
                 } else {
                         kube_client__reconnect(i->client);
                         err_set(&e, ERR_RETRY, 0, "the server does not answer");
@@ -486,7 +520,7 @@ struct kube_informer *kube_informer_new(struct kube_client *c, const struct kube
         i->cache = object_cache_new(&cache);
         STAILQ_INIT(&i->notes);
         watch_stream_init(&i->stream, MAX_EVENT, on_event, i);
-        i->hope.fn = on_hope;
+        i->recovery.fn = on_recovery;
         uv_timer_init(i->loop, &i->turn);
         uv_timer_init(i->loop, &i->timer);
         i->open_handles = 2;
@@ -527,15 +561,19 @@ void kube_informer_free(struct kube_informer *i) {
         uv_timer_stop(&i->timer);
         kube_cancel(TAKE(i->list));
         http_cancel(TAKE(i->watch));
-        kube_client__unhope(i->client, &i->hope);
+        kube_client__off_recovery(i->client, &i->recovery);
         if (i->asked_version)
-                kube_undiscover_resource_api(i->client, on_version, i);
+                kube_client__undiscover(i->client, i->o.res, on_version, i);
         if (i->busy == 0)
                 destroy(i);
 }
 
 bool kube_informer_synced(const struct kube_informer *i) {
         return i->synced;
+}
+
+bool kube_informer_current(const struct kube_informer *i) {
+        return i->current;
 }
 
 size_t kube_informer_count(const struct kube_informer *i) {

@@ -40,10 +40,12 @@ struct kube_informer_options {
         /* An object that cannot be decoded is skipped and told here, once per version; the watch goes on. May
          * be NULL (then logged at -v 2). */
         void (*undecodable)(void *u, const struct err *e);
-        /* The server refuses us (403, 404 because the CRD is missing, ...): told on each change of the
-         * reason, retried for ever; e NULL when well again. ERR_RETRY (the server is away) is told from the
-         * third failure in a row on. */
+        /* The server refuses us (403, ...): told on each change of the reason, retried for ever; e NULL when
+         * well again. ERR_RETRY (the server is away, or answers 404 without a word about an object, as it
+         * does while a CRD is missing) is told from the third failure in a row on. */
         void (*trouble)(void *u, const struct err *e);
+        /* kube_informer_current() has changed. May be NULL. */
+        void (*current)(void *u, bool is);
         unsigned silence_ms; /* 0: 130 s, two bookmarks and a little */
         void *u;
 };
@@ -55,6 +57,14 @@ struct kube_informer *kube_informer_new(struct kube_client *c,
 void kube_informer_free(struct kube_informer *i);
 
 bool kube_informer_synced(const struct kube_informer *i);
+/* Whether what the cache says is known to be so: a list was complete, the API server has accepted a watch
+ * from its version on, and since then it was heard of (an event, a bookmark, the head of a watch, its orderly
+ * end) within silence_ms, without a failure. Then the cache holds all but what is on its way: the events
+ * since the list, or since the watch that broke, come right behind the head, and the API server's own cache
+ * may lag behind etcd by a moment. So who destroys something because it is not here asks the API server once
+ * more. While this is false, what is not in the cache may well exist, and what is there may be gone. A watch
+ * that ended in good order and is resumed at once stays current. Changes are told by `current`. */
+bool kube_informer_current(const struct kube_informer *i);
 size_t kube_informer_count(const struct kube_informer *i);
 const struct kube_object *kube_informer_get(const struct kube_informer *i, const char *ns, const char *name);
 

@@ -26,12 +26,15 @@ static int add_segment(struct buf *b, const char *what, const char *s, struct er
         return 0;
 }
 
-int kube_path_add(struct buf *b, const struct kube_resource *res, const char *version, const char *ns,
-                  const char *name, const char *subresource, struct err *e) {
+void kube_path_version(struct buf *b, const struct kube_resource *res, const char *version) {
         if (*res->group)
                 buf_addf(b, "/apis/%s/%s", res->group, version);
         else
                 buf_addf(b, "/api/%s", version);
+}
+
+int kube_path_object(struct buf *b, const struct kube_resource *res, const char *ns, const char *name,
+                     const char *subresource, struct err *e) {
         if (ns && res->namespaced) {
                 buf_adds(b, "/namespaces");
                 if (add_segment(b, "namespace", ns, e) < 0)

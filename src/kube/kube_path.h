@@ -13,10 +13,12 @@
 
 enum { KUBE_PATH_MAX = 64 << 10 };
 
-/* "/apis/apps/v1/namespaces/ns/daemonsets/name/status". `version` stands in where res->version is NULL. ns
- * NULL: cluster-scoped, or all namespaces; name NULL: the collection. */
-int kube_path_add(struct buf *b, const struct kube_resource *res, const char *version, const char *ns,
-                  const char *name, const char *subresource, struct err *e);
+/* "/apis/apps/v1" or "/api/v1". */
+void kube_path_version(struct buf *b, const struct kube_resource *res, const char *version);
+/* What follows: "/namespaces/ns/daemonsets/name/status". ns NULL: cluster-scoped, or all namespaces; name
+ * NULL: the collection. */
+int kube_path_object(struct buf *b, const struct kube_resource *res, const char *ns, const char *name,
+                     const char *subresource, struct err *e);
 
 /* Adds "?key=value" or "&key=value", the value encoded; nothing when it is NULL. *n_query counts the
  * parameters so far. */

@@ -97,6 +97,7 @@ static void wake_at(struct leader *l, uint64_t at_ms) {
 static void request(struct leader *l, enum kube_verb verb, struct str body, kube_done_fn *done) {
         struct kube_request r = {
                 .verb = verb,
+                .lane = KUBE_LANE_URGENT,
                 .res = &kube_leases,
                 .ns = l->ns,
                 .name = l->name,

@@ -546,6 +546,12 @@ void claims_dump(const struct claims *c) {
 static void on_api_known(void *u, const struct err *e) {
         struct claims *c = u;
         struct op *op;
+        if (e && e->kind == ERR_RETRY) { /* it is asked again */
+                log_warn("the API server does not say yet which versions of resource.k8s.io it serves: "
+                         "waiting",
+                         kv_err(e));
+                return;
+        }
         if (e) {
                 log_error("claims cannot be read from this API server", kv_err(e));
                 return;

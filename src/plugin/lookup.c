@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "domain/names.h"
+#include "domain/resources.h"
 #include "kube/kube_informer.h"
 #include "kube/kube_object.h"
 

@@ -44,7 +44,8 @@ static void answer(struct world *w, struct fake_conn *c) {
         if (w->refuse) {
                 w->refuse--;
                 fake_reply(c, w->refuse_status ? w->refuse_status : 422, NULL,
-                           "{\"kind\":\"Status\",\"status\":\"Failure\",\"message\":\"not like "
+                           "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Failure\",\"message\":"
+                           "\"not like "
                            "this\",\"code\":422}");
                 return;
         }

@@ -1,3 +1,4 @@
+#include "domain/resources.h"
 #include "world.h"
 
 #include <stdio.h>

@@ -50,9 +50,9 @@ static inline void on_request(void *u, struct fake_conn *c, const struct fake_re
                 snprintf(patches[n_patches++ % 16], sizeof patches[0], "%s", r->body);
                 if (refuse_patches) {
                         refuse_patches--;
-                        fake_reply(c, 403, NULL, "{\"message\":\"no\"}");
+                        fake_refuse(c, 403, "no");
                 } else {
-                        fake_reply(c, 200, NULL, "{\"metadata\":{\"name\":\"daemon-x\"}}");
+                        fake_reply(c, 200, NULL, "{\"kind\":\"Pod\",\"metadata\":{\"name\":\"daemon-x\"}}");
                 }
         } else if (fake_query(r, "watch")) {
                 n_watches++;
@@ -62,9 +62,9 @@ static inline void on_request(void *u, struct fake_conn *c, const struct fake_re
                 n_lists++;
                 assert_true(fake_has(r->path, "/namespaces/driver/computedomaincliques"));
                 assert_string_equal(fake_query(r, "fieldSelector"), "metadata.name=" DOMAIN "." CLIQUE);
-                list = xasprintf(
-                        "{\"kind\":\"List\",\"metadata\":{\"resourceVersion\":\"%d\"},\"items\":[%s]}", rv,
-                        item);
+                list = xasprintf("{\"kind\":\"ComputeDomainCliqueList\",\"metadata\":{\"resourceVersion\":\"%"
+                                 "d\"},\"items\":[%s]}",
+                                 rv, item);
                 fake_reply(c, 200, NULL, list);
         }
 }

@@ -214,6 +214,50 @@ void fake_reply(struct fake_conn *c, int status, const char *headers, const char
         send_text(c, text, strlen(text));
 }
 
+static const char *reason_of(int status) {
+        static const struct {
+                int status;
+                const char *reason;
+        } reasons[] = { { 400, "BadRequest" },
+                        { 401, "Unauthorized" },
+                        { 403, "Forbidden" },
+                        { 404, "NotFound" },
+                        { 409, "Conflict" },
+                        { 410, "Expired" },
+                        { 415, "UnsupportedMediaType" },
+                        { 422, "Invalid" },
+                        { 429, "TooManyRequests" } };
+        for (size_t i = 0; i < ARRAY_LEN(reasons); i++)
+                if (reasons[i].status == status)
+                        return reasons[i].reason;
+        return "InternalError";
+}
+
+void fake_refuse(struct fake_conn *c, int status, const char *message) {
+        _cleanup_(freep) char *body =
+                xasprintf("{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Failure\","
+                          "\"message\":\"%s\",\"reason\":\"%s\",\"code\":%d}",
+                          message, reason_of(status), status);
+        fake_reply(c, status, NULL, body);
+}
+
+void fake_missing(struct fake_conn *c, const char *group, const char *plural, const char *name) {
+        _cleanup_(freep) char *in_group = *group ? xasprintf("\"group\":\"%s\",", group) : xstrdup("");
+        _cleanup_(freep) char *body = xasprintf(
+                "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Failure\","
+                "\"message\":\"%s%s%s \\\"%s\\\" not found\",\"reason\":\"NotFound\",\"details\":{%s"
+                "\"name\":\"%s\",\"kind\":\"%s\"},\"code\":404}",
+                plural, *group ? "." : "", group, name, in_group, name, plural);
+        fake_reply(c, 404, NULL, body);
+}
+
+void fake_list(struct fake_conn *c, const struct fake_request *r, const char *kind, const char *list) {
+        bool partial = fake_has(r->head, "as=PartialObjectMetadataList");
+        _cleanup_(freep) char *body =
+                xasprintf("{\"kind\":\"%sList\",%s", partial ? "PartialObjectMetadata" : kind, list + 1);
+        fake_reply(c, 200, NULL, body);
+}
+
 void fake_stream(struct fake_conn *c) {
         char *text = xstrdup(
                 "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n");

@@ -36,6 +36,12 @@ void fake_server_freeze(struct fake_server *s);
 
 /* headers: further header lines, each with \r\n, or NULL. */
 void fake_reply(struct fake_conn *c, int status, const char *headers, const char *body);
+/* As the API server refuses: a Status with the usual reason of that code, and no details. */
+void fake_refuse(struct fake_conn *c, int status, const char *message);
+/* As the API server says that there is no such object; group "" for core. */
+void fake_missing(struct fake_conn *c, const char *group, const char *plural, const char *name);
+/* A list, given without its kind ("{\"metadata\":...}"), of the kind that the request asks for. */
+void fake_list(struct fake_conn *c, const struct fake_request *r, const char *kind, const char *list);
 void fake_stream(struct fake_conn *c); /* 200 and a chunked body begins */
 void fake_chunk(struct fake_conn *c, const char *text);
 void fake_end(struct fake_conn *c);   /* the chunked body ends in good order */

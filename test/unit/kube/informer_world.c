@@ -18,31 +18,33 @@ void world_on_request(void *u, struct fake_conn *c, const struct fake_request *r
         struct world *w = u;
 
         if (w->answers_discovery && streq(r->path, "/apis/resource.k8s.io")) {
-                fake_reply(c, 200, NULL, "{\"versions\":[{\"version\":\"v1\"}]}");
+                fake_reply(c, 200, NULL, w->group ? w->group : GROUP("{\"version\":\"v1\"}"));
         } else if (fake_query(r, "watch")) {
                 w->n_watches++;
                 snprintf(w->watch_path, sizeof w->watch_path, "%s", r->path);
                 snprintf(w->watch_rv, sizeof w->watch_rv, "%s", fake_query(r, "resourceVersion"));
                 if (w->n_watch_failures) {
                         w->n_watch_failures--;
-                        fake_reply(c, w->watch_failure, NULL, "{\"message\":\"no watch\"}");
+                        fake_refuse(c, w->watch_failure, "no watch");
                 } else if (!w->hung) {
                         w->watch = c;
                         w->watching = true;
                         fake_stream(c);
                 }
+        } else if (fake_has(r->path, "/pods/a")) {
+                fake_reply(c, 200, NULL, "{\"kind\":\"Pod\",\"metadata\":{\"name\":\"a\"}}");
         } else {
                 snprintf(w->list_path, sizeof w->list_path, "%s", r->path);
                 snprintf(w->head, sizeof w->head, "%s", r->head);
                 if (w->n_list_failures) {
                         w->n_list_failures--;
-                        fake_reply(c, w->list_failure, NULL, "{\"message\":\"no list\"}");
+                        fake_refuse(c, w->list_failure, "no list");
                         return;
                 }
                 unsigned last = 0;
                 while (last + 1 < ARRAY_LEN(w->pages) && w->pages[last + 1])
                         last++;
-                fake_reply(c, 200, NULL, w->pages[w->n_lists < last ? w->n_lists : last]);
+                fake_list(c, r, w->o.res->kind, w->pages[w->n_lists < last ? w->n_lists : last]);
                 w->n_lists++;
         }
 }

@@ -27,6 +27,7 @@ struct world {
         int list_failure, watch_failure;
         bool hung; /* watches get no answer */
         bool answers_discovery;
+        const char *group; /* the answer to it; NULL: v1 */
         struct fake_conn *watch;
         char list_path[2048], watch_path[2048], watch_rv[64], head[4096];
         bool watching;
@@ -53,6 +54,9 @@ void world_event(struct world *w, const char *type, const char *name, unsigned r
 void world_wait_for_log(struct world *w, const char *expected);
 void world_wait_for_watch(struct world *w, unsigned n);
 
+#define GROUP(versions)                                                                                      \
+        "{\"kind\":\"APIGroup\",\"apiVersion\":\"v1\",\"name\":\"resource.k8s.io\",\"versions\":[" versions  \
+        "]}"
 #define ITEM(name, rv, node)                                                                                 \
         "{\"metadata\":{\"namespace\":\"ns\",\"name\":\"" name "\",\"uid\":\"uid-" name                      \
         "\",\"resourceVersion\":\"" rv "\"},\"spec\":{\"nodeName\":\"" node "\"}}"

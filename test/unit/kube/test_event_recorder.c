@@ -26,6 +26,18 @@ struct world {
         bool flushed;
 };
 
+/* status 0: as asked for. */
+static void answer(struct fake_conn *c, const struct fake_request *r, int status) {
+        const char *name = strrchr(r->path, '/') + 1;
+        _cleanup_(freep) char *event = xasprintf("{\"kind\":\"Event\",\"metadata\":{\"name\":\"%s\"}}", name);
+        if (status == 404)
+                fake_missing(c, "", "events", name);
+        else if (status)
+                fake_refuse(c, status, "no");
+        else
+                fake_reply(c, 200, NULL, event);
+}
+
 static void on_request(void *u, struct fake_conn *c, const struct fake_request *r) {
         struct world *w = u;
         bool patch = streq(r->method, "PATCH");
@@ -37,11 +49,7 @@ static void on_request(void *u, struct fake_conn *c, const struct fake_request *
         if (w->hold)
                 w->waiting = c;
         else
-                fake_reply(c,
-                           patch && w->patch_status     ? w->patch_status
-                           : !patch && w->create_status ? w->create_status
-                                                        : 200,
-                           NULL, "{}");
+                answer(c, r, patch ? w->patch_status : w->create_status);
         w->enough = w->creates >= w->want_creates;
 }
 
@@ -141,7 +149,7 @@ static void test_one_write_in_flight_a_series(void **state) {
         run_for(&w->loop, 20);
         assert_int_equal(w->creates, 1);
         w->hold = false;
-        fake_reply(w->waiting, 201, NULL, "{}");
+        fake_reply(w->waiting, 201, NULL, "{\"kind\":\"Event\",\"metadata\":{\"name\":\"e\"}}");
         flush(w);
         assert_true(w->creates == 1 && w->patches == 1);
         assert_true(fake_has(w->body, "\"count\":10}"));

@@ -116,7 +116,7 @@ static void on_data(void *u, const char *p, size_t n) {
         o->got += n;
 }
 
-static void on_head(void *u) {
+static void on_head(void *u, const char *content_type) {
         ((struct one *)u)->headed = true;
 }
 

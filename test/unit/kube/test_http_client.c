@@ -104,7 +104,7 @@ static void on_data(void *u, const char *p, size_t n) {
                 a->on_data(a);
 }
 
-static void on_head(void *u) {
+static void on_head(void *u, const char *content_type) {
         ((struct answer *)u)->headed = true;
 }
 

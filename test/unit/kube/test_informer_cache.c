@@ -51,7 +51,9 @@ static void test_undecodable_object_is_skipped_and_told_once(void **state) {
         assert_string_equal(buf_str(&w->log), "+a@3 ");
         assert_int_equal(w->n_undecodable, 1);
         assert_string_equal(w->err.msg, "ns/bad: spec.weight: not an integer");
-        fake_chunk(w->watch, "{\"type\":\"ERROR\",\"object\":{\"code\":410}}\n");
+        fake_chunk(w->watch,
+                   "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"code\":410,"
+                   "\"reason\":\"Expired\"}}\n");
         world_wait_for_watch(w, 2);
         assert_int_equal(w->n_undecodable, 1);
 

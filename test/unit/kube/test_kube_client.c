@@ -31,7 +31,21 @@ struct world {
         char name[256];
         struct kube_call *call;
         void (*on_done)(struct world *w);
+
+        const char *kind, *object; /* of the last request */
+        bool lists;
 };
+
+static void answer(struct world *w, struct fake_conn *c, const struct fake_request *r) {
+        _cleanup_(freep) char *object = xasprintf("{\"kind\":\"%s\",\"metadata\":{\"name\":\"%s\"}}", w->kind,
+                                                  str_or(w->object, "n"));
+        if (w->answer)
+                fake_reply(c, 200, NULL, w->answer);
+        else if (w->lists)
+                fake_list(c, r, w->kind, "{\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[]}");
+        else
+                fake_reply(c, 200, NULL, object);
+}
 
 static void on_request(void *u, struct fake_conn *c, const struct fake_request *r) {
         struct world *w = u;
@@ -48,8 +62,11 @@ static void on_request(void *u, struct fake_conn *c, const struct fake_request *
                 fake_reply(c, w->failure, w->failure_headers, w->failure_body ? w->failure_body : "");
                 return;
         }
-        fake_reply(c, 200, NULL, w->answer ? w->answer : "{\"metadata\":{\"name\":\"n\"}}");
+        answer(w, c, r);
 }
+
+static const struct kube_resource compute_domains = { "resource.nvidia.com", "v1beta1", "computedomains",
+                                                      "ComputeDomain",       true,      NULL };
 
 static int set_up_with(void **state, double qps, unsigned burst, bool token_file) {
         struct world *w = xnew(struct world);
@@ -117,6 +134,9 @@ static void on_done(void *u, yyjson_val *obj, const struct err *e) {
 static void start(struct world *w, struct kube_request r) {
         r.done = on_done;
         r.u = w;
+        w->kind = r.res->kind;
+        w->object = r.name;
+        w->lists = r.verb == KUBE_LIST;
         w->done = false;
         w->call = kube_start(w->client, &r);
         assert_false(w->done);
@@ -132,7 +152,7 @@ static void test_verbs(void **state) {
 
         finish(w, (struct kube_request){ .verb = KUBE_GET, .res = &kube_pods, .ns = "a", .name = "p" });
         assert_true(w->ok);
-        assert_string_equal(w->name, "n");
+        assert_string_equal(w->name, "p");
         assert_string_equal(w->method, "GET");
         assert_string_equal(w->path, "/api/v1/namespaces/a/pods/p");
         assert_true(fake_has(w->head, "Accept: application/json\r\n"));
@@ -172,7 +192,7 @@ static void test_verbs(void **state) {
         assert_true(fake_has(w->head, "Content-Type: application/apply-patch+yaml\r\n"));
 
         finish(w, (struct kube_request){ .verb = KUBE_MERGE_PATCH,
-                                         .res = &kube_compute_domains,
+                                         .res = &compute_domains,
                                          .ns = "a",
                                          .name = "d",
                                          .subresource = "status",
@@ -220,20 +240,40 @@ static void test_names_cannot_become_paths(void **state) {
         assert_int_equal(w->calls, calls);
 }
 
+/* As the API server writes it; %s: further members. */
+#define STATUS(members)                                                                                      \
+        "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Failure\",\"message\":"     \
+        "\"pods \\\"p\\\" and so on\",\"code\":1" members "}"
+#define REASON(r) STATUS(",\"reason\":\"" r "\"")
+#define NOT_FOUND(details) STATUS(",\"reason\":\"NotFound\",\"details\":{" details "}")
+#define THE_POD "\"name\":\"p\",\"kind\":\"pods\""
+
 static void test_errors_say_what_may_be_done(void **state) {
         static const struct {
                 int status;
+                const char *body;
                 enum err_kind kind;
-        } cases[] = { { 400, ERR_INVALID },   { 401, ERR_DENIED },   { 403, ERR_DENIED },
-                      { 404, ERR_NOT_FOUND }, { 409, ERR_CONFLICT }, { 410, ERR_GONE },
-                      { 415, ERR_INVALID },   { 422, ERR_INVALID } };
+        } cases[] = {
+                { 400, REASON("BadRequest"), ERR_INVALID },
+                { 401, REASON("Unauthorized"), ERR_DENIED },
+                { 403, REASON("Forbidden"), ERR_DENIED },
+                { 403, STATUS(""), ERR_DENIED },
+                { 404, NOT_FOUND(THE_POD), ERR_NOT_FOUND },
+                { 409, REASON("Conflict"), ERR_CONFLICT },
+                { 409, REASON("AlreadyExists"), ERR_CONFLICT },
+                { 410, REASON("Expired"), ERR_GONE },
+                { 410, REASON("Gone"), ERR_GONE },
+                { 413, STATUS(""), ERR_INVALID },
+                { 415, REASON("UnsupportedMediaType"), ERR_INVALID },
+                { 422, REASON("Invalid"), ERR_INVALID },
+        };
         struct world *w = *state;
 
         for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
                 unsigned calls = w->calls;
                 w->failures_first = 1;
                 w->failure = cases[i].status;
-                w->failure_body = "{\"kind\":\"Status\",\"message\":\"pods \\\"p\\\" and so on\",\"code\":1}";
+                w->failure_body = cases[i].body;
                 finish(w,
                        (struct kube_request){ .verb = KUBE_GET, .res = &kube_pods, .ns = "a", .name = "p" });
                 assert_false(w->ok);
@@ -241,12 +281,156 @@ static void test_errors_say_what_may_be_done(void **state) {
                 assert_int_equal(w->err.code, cases[i].status);
                 assert_string_equal(w->err.msg, "pods \"p\" and so on");
                 assert_int_equal(w->calls, calls + 1);
+                assert_false(kube_away(&w->err));
+        }
+}
+
+/* What nobody said in Kubernetes' way is trouble and no answer. */
+static void test_pages_say_nothing(void **state) {
+        static const int statuses[] = { 400, 401, 403, 404, 405, 409, 410, 422, 503 };
+        static const char *const pages[] = { "404 page not found\n",
+                                             "<html><title>404</title></html>",
+                                             "",
+                                             "{\"kind\":\"Status\",\"code\":404}",
+                                             "{\"message\":\"no\"}",
+                                             "[]" };
+        struct world *w = *state;
+
+        for (size_t i = 0; i < ARRAY_LEN(statuses); i++) {
+                for (size_t k = 0; k < ARRAY_LEN(pages); k++) {
+                        w->failures_first = 1;
+                        w->failure = statuses[i];
+                        w->failure_body = pages[k];
+                        finish(w, (struct kube_request){ .verb = KUBE_GET,
+                                                         .res = &kube_pods,
+                                                         .ns = "a",
+                                                         .name = "p",
+                                                         .attempts = 1 });
+                        assert_false(w->ok);
+                        assert_int_equal(w->err.kind, ERR_RETRY);
+                        assert_true(kube_away(&w->err));
+                }
         }
         w->failures_first = 1;
         w->failure = 404;
-        w->failure_body = "404 page not found";
-        finish(w, (struct kube_request){ .verb = KUBE_GET, .res = &kube_pods, .ns = "a", .name = "p" });
-        assert_string_equal(w->err.msg, "the server answered 404: 404 page not found");
+        w->failure_body = "404 page not found\n";
+        finish(w, (struct kube_request){
+                          .verb = KUBE_GET, .res = &kube_pods, .ns = "a", .name = "p", .attempts = 1 });
+        assert_string_equal(w->err.msg,
+                            "the server answered 404, but not as Kubernetes does: 404 page not found");
+}
+
+static void test_a_404_is_about_what_was_asked_for(void **state) {
+        static const struct {
+                enum kube_verb verb;
+                const char *subresource, *body;
+                enum err_kind kind;
+        } cases[] = {
+                { KUBE_GET, NULL, NOT_FOUND(THE_POD), ERR_NOT_FOUND },
+                { KUBE_DELETE, NULL, NOT_FOUND(THE_POD), ERR_NOT_FOUND },
+                { KUBE_MERGE_PATCH, NULL, NOT_FOUND(THE_POD), ERR_NOT_FOUND },
+                { KUBE_UPDATE, NULL, NOT_FOUND(THE_POD), ERR_NOT_FOUND },
+                /* The subresource may be what is missing. */
+                { KUBE_MERGE_PATCH, "status", NOT_FOUND(THE_POD), ERR_CONFLICT },
+                { KUBE_GET, NULL, NOT_FOUND("\"name\":\"q\",\"kind\":\"pods\""), ERR_RETRY },
+                { KUBE_GET, NULL, NOT_FOUND("\"name\":\"p\",\"kind\":\"nodes\""), ERR_RETRY },
+                { KUBE_GET, NULL, NOT_FOUND("\"group\":\"apps\"," THE_POD), ERR_RETRY },
+                { KUBE_GET, NULL, NOT_FOUND(""), ERR_RETRY },
+                { KUBE_GET, NULL, REASON("NotFound"), ERR_RETRY },
+                { KUBE_GET, NULL, STATUS(",\"details\":{" THE_POD "}"), ERR_RETRY },
+                { KUBE_LIST, NULL, NOT_FOUND(THE_POD), ERR_RETRY },
+                /* The namespace is what is missing. */
+                { KUBE_CREATE, NULL, NOT_FOUND("\"name\":\"a\",\"kind\":\"namespaces\""), ERR_NOT_FOUND },
+                { KUBE_APPLY, NULL, NOT_FOUND("\"name\":\"a\",\"kind\":\"namespaces\""), ERR_NOT_FOUND },
+                { KUBE_GET, NULL, NOT_FOUND("\"name\":\"a\",\"kind\":\"namespaces\""), ERR_RETRY },
+                { KUBE_CREATE, NULL, NOT_FOUND("\"name\":\"b\",\"kind\":\"namespaces\""), ERR_RETRY },
+        };
+        struct world *w = *state;
+
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+                w->failures_first = 1;
+                w->failure = 404;
+                w->failure_body = cases[i].body;
+                finish(w, (struct kube_request){ .verb = cases[i].verb,
+                                                 .res = &kube_pods,
+                                                 .ns = "a",
+                                                 .name = "p",
+                                                 .subresource = cases[i].subresource,
+                                                 .body = STR("{}"),
+                                                 .attempts = 1 });
+                assert_false(w->ok);
+                assert_int_equal(w->err.kind, cases[i].kind);
+        }
+}
+
+/* A 200 that is not what was asked for is no answer either. */
+static void test_a_success_is_what_was_asked_for(void **state) {
+        static const struct {
+                enum kube_verb verb;
+                const char *body;
+                bool ok;
+        } cases[] = {
+                { KUBE_GET, "{\"kind\":\"Pod\",\"metadata\":{\"name\":\"p\"}}", true },
+                { KUBE_GET, "", false },
+                { KUBE_GET, "<html>", false },
+                { KUBE_GET, "{}", false },
+                { KUBE_GET, "{\"kind\":\"Pod\",\"metadata\":{\"name\":\"q\"}}", false },
+                { KUBE_GET, "{\"kind\":\"Node\",\"metadata\":{\"name\":\"p\"}}", false },
+                { KUBE_GET, "{\"kind\":\"PartialObjectMetadata\",\"metadata\":{\"name\":\"p\"}}", false },
+                { KUBE_MERGE_PATCH, "{\"status\":\"ok\"}", false },
+                { KUBE_CREATE, "{\"kind\":\"Pod\",\"metadata\":{\"name\":\"generated\"}}", true },
+                { KUBE_CREATE, "{\"kind\":\"Pod\"}", false },
+                { KUBE_DELETE, "{\"kind\":\"Pod\",\"metadata\":{\"name\":\"p\"}}", true },
+                { KUBE_DELETE, "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Success\"}", true },
+                { KUBE_DELETE, "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Failure\"}", false },
+                { KUBE_DELETE, "", false },
+                { KUBE_LIST, "{\"kind\":\"PodList\",\"metadata\":{\"resourceVersion\":\"1\"}}", true },
+                { KUBE_LIST, "{\"kind\":\"PodList\",\"metadata\":{},\"items\":[]}", false },
+                { KUBE_LIST, "{\"kind\":\"NodeList\",\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[]}",
+                  false },
+                { KUBE_LIST, "{\"items\":[]}", false },
+                { KUBE_LIST, "{\"kind\":\"PodList\",\"metadata\":{\"resourceVersion\":\"1\"},\"items\":3}",
+                  false },
+        };
+        struct world *w = *state;
+
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+                w->answer = cases[i].body;
+                finish(w, (struct kube_request){ .verb = cases[i].verb,
+                                                 .res = &kube_pods,
+                                                 .ns = "a",
+                                                 .name = "p",
+                                                 .body = STR("{}"),
+                                                 .attempts = 1 });
+                assert_int_equal(w->ok, cases[i].ok);
+                if (!w->ok)
+                        assert_true(w->err.kind == ERR_RETRY && kube_away(&w->err));
+        }
+}
+
+static void on_other(void *u, yyjson_val *obj, const struct err *e) {
+        ++*(unsigned *)u;
+}
+
+/* The first answer of a server that is back calls all who wait: pages are none, or they would call each other
+ * for ever. */
+static void test_pages_call_nobody(void **state) {
+        struct world *w = *state;
+        unsigned n = 0;
+        w->failures_first = UINT_MAX;
+        w->failure = 404;
+        w->failure_body = "404 page not found\n";
+        for (unsigned i = 0; i < 10; i++)
+                kube_start(w->client, &(struct kube_request){ .verb = KUBE_GET,
+                                                              .res = &kube_pods,
+                                                              .ns = "a",
+                                                              .name = "p",
+                                                              .attempts = UINT_MAX,
+                                                              .done = on_other,
+                                                              .u = &n });
+        run_for(&w->loop, 1000); /* by their pauses alone: at 0, 100, 300 and 700 ms, less 25 % */
+        assert_in_range(w->calls, 10, 50);
+        assert_int_equal(n, 0);
 }
 
 static void test_server_errors_are_retried(void **state) {
@@ -263,11 +447,11 @@ static void test_attempts_end(void **state) {
         struct world *w = *state;
         w->failures_first = 100;
         w->failure = 500;
-        w->failure_body = "{\"message\":\"etcd is asleep\"}";
+        w->failure_body = STATUS(",\"reason\":\"InternalError\"");
         finish(w, (struct kube_request){
                           .verb = KUBE_GET, .res = &kube_pods, .ns = "a", .name = "p", .attempts = 2 });
         assert_int_equal(w->err.kind, ERR_RETRY);
-        assert_string_equal(w->err.msg, "etcd is asleep");
+        assert_string_equal(w->err.msg, "pods \"p\" and so on");
         assert_int_equal(w->calls, 2);
 }
 
@@ -287,7 +471,7 @@ static void test_retry_after_in_the_status_is_kept(void **state) {
         uint64_t before = uv_hrtime();
         w->failures_first = 1;
         w->failure = 429;
-        w->failure_body = "{\"message\":\"m\",\"details\":{\"retryAfterSeconds\":1}}";
+        w->failure_body = STATUS(",\"details\":{\"retryAfterSeconds\":1}");
         finish(w, (struct kube_request){ .verb = KUBE_GET, .res = &kube_pods, .ns = "a", .name = "p" });
         assert_true(w->ok);
         assert_true(uv_hrtime() - before >= 1000000000U);
@@ -306,15 +490,6 @@ static void test_connection_loss_is_retried(void **state) {
         w->server = fake_server_new(&w->loop, port, on_request, w);
         run_until(&w->loop, &w->done);
         assert_true(w->ok);
-}
-
-static void test_answer_that_is_no_json(void **state) {
-        struct world *w = *state;
-        w->answer = "<html>";
-        finish(w, (struct kube_request){
-                          .verb = KUBE_GET, .res = &kube_pods, .ns = "a", .name = "p", .attempts = 2 });
-        assert_int_equal(w->err.kind, ERR_RETRY);
-        assert_int_equal(w->calls, 2);
 }
 
 static void on_retry(void *u, const struct err *e) {
@@ -344,18 +519,11 @@ static void test_for_ever_is_with_growing_pauses(void **state) {
                 assert_in_range(w->calls, 3, 6);
                 assert_in_range(w->n_retries, w->calls - 1, w->calls);
                 assert_int_equal(w->err.kind, ERR_RETRY);
-                assert_non_null(strstr(w->err.msg, statuses[i] == 200 ? "no JSON" : "etcd is asleep"));
+                assert_non_null(strstr(w->err.msg, "etcd is asleep"));
                 w->failures_first = 0;
                 run_until(&w->loop, &w->done);
                 assert_true(w->ok);
         }
-}
-
-static void test_empty_answer_is_success(void **state) {
-        struct world *w = *state;
-        w->answer = "";
-        finish(w, (struct kube_request){ .verb = KUBE_DELETE, .res = &kube_pods, .ns = "a", .name = "p" });
-        assert_true(w->ok);
 }
 
 static void test_hung_server_is_retried(void **state) {
@@ -477,76 +645,10 @@ static void test_token_file_is_read_again_on_401(void **state) {
         assert_false(fake_has(w->head, "Evil"));
         put_token(w, "");
         w->failures_first = 2;
+        w->failure_body = REASON("Unauthorized");
         finish(w, r);
         assert_false(w->ok);
         assert_int_equal(w->err.kind, ERR_DENIED);
-}
-
-/* ---- discovery ---- */
-
-struct discovery {
-        bool told;
-        unsigned n;
-        struct err err;
-        bool failed;
-};
-
-static void on_known(void *u, const struct err *e) {
-        struct discovery *d = u;
-        d->told = true;
-        d->n++;
-        d->failed = e != NULL;
-        if (e)
-                d->err = *e;
-}
-
-static void test_discovery(void **state) {
-        struct world *w = *state;
-        struct discovery a = { 0 }, b = { 0 }, c = { 0 };
-
-        finish(w, (struct kube_request){
-                          .verb = KUBE_GET, .res = &kube_resource_claims, .ns = "a", .name = "c" });
-        assert_int_equal(w->err.kind, ERR_RETRY);
-        assert_int_equal(w->calls, 0);
-
-        w->failures_first = 1;
-        w->failure = 503;
-        w->answer = "{\"kind\":\"APIGroup\",\"versions\":[{\"version\":\"v1beta1\"},{\"version\":\"v1beta2\"}"
-                    ",{\"version\":\"v2\"}]}";
-        kube_discover_resource_api(w->client, on_known, &a);
-        kube_discover_resource_api(w->client, on_known, &b);
-        assert_null(kube_resource_api(w->client));
-        run_until(&w->loop, &b.told);
-        assert_int_equal(w->calls, 2);
-        assert_string_equal(w->path, "/apis/resource.k8s.io");
-        assert_string_equal(kube_resource_api(w->client), "v1beta2");
-        assert_true(a.n == 1 && b.n == 1 && !a.failed && !b.failed);
-
-        kube_discover_resource_api(w->client, on_known, &c);
-        assert_false(c.told);
-        run_until(&w->loop, &c.told);
-        assert_int_equal(w->calls, 2);
-
-        finish(w, (struct kube_request){
-                          .verb = KUBE_GET, .res = &kube_resource_claims, .ns = "a", .name = "c" });
-        assert_string_equal(w->path, "/apis/resource.k8s.io/v1beta2/namespaces/a/resourceclaims/c");
-}
-
-static void test_discovery_finds_nothing(void **state) {
-        struct world *w = *state;
-        struct discovery a = { 0 };
-        w->answer = "{\"versions\":[{\"version\":\"v1alpha3\"}]}";
-        kube_discover_resource_api(w->client, on_known, &a);
-        run_until(&w->loop, &a.told);
-        assert_true(a.failed);
-        assert_int_equal(a.err.kind, ERR_INVALID);
-
-        w->failures_first = 1;
-        w->failure = 404;
-        a.told = false;
-        kube_discover_resource_api(w->client, on_known, &a);
-        run_until(&w->loop, &a.told);
-        assert_int_equal(a.err.kind, ERR_INVALID);
 }
 
 int main(void) {
@@ -555,14 +657,16 @@ int main(void) {
                 T(test_verbs),
                 T(test_names_cannot_become_paths),
                 T(test_errors_say_what_may_be_done),
+                T(test_pages_say_nothing),
+                T(test_a_404_is_about_what_was_asked_for),
+                T(test_a_success_is_what_was_asked_for),
+                T(test_pages_call_nobody),
                 T(test_server_errors_are_retried),
                 T(test_attempts_end),
                 T(test_retry_after_is_kept),
                 T(test_retry_after_in_the_status_is_kept),
                 T(test_connection_loss_is_retried),
-                T(test_answer_that_is_no_json),
                 T(test_for_ever_is_with_growing_pauses),
-                T(test_empty_answer_is_success),
                 T(test_hung_server_is_retried),
                 T(test_cancel_in_each_phase),
                 T(test_free_from_inside_done),
@@ -571,8 +675,6 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_rate, set_up_slow, tear_down),
                 cmocka_unit_test_setup_teardown(test_token_file_is_read_again_on_401, set_up_token,
                                                 tear_down),
-                T(test_discovery),
-                T(test_discovery_finds_nothing),
         };
         return cmocka_run_group_tests_name("kube_client", tests, NULL, NULL);
 }

@@ -52,7 +52,8 @@ static void test_first_list_from_the_cache(void **state) {
         world_event(w, "ADDED", "b", 11, "n1"); /* which the cache did not have yet */
         world_wait_for_log(w, "+a@3 +b@11 ");
         w->pages[0] = LIST("20", ITEM("a", "3", "n1"));
-        fake_chunk(w->watch, "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"code\":410,\"reason\":"
+        fake_chunk(w->watch, "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"apiVersion\":\"v1\","
+                             "\"code\":410,\"reason\":"
                              "\"Expired\",\"message\":\"too old\"}}\n");
         world_wait_for_log(w, "+a@3 +b@11 -b@11 ");
         assert_string_equal(w->list_path, "/api/v1/pods?limit=500");
@@ -138,7 +139,8 @@ static void test_history_gone_lists_again_and_reports_the_difference(void **stat
         w->pages[1] = LIST("30", ITEM("a", "3", "n1") "," ITEM("c", "25", "n9") "," ITEM("d", "28", "n1"));
         world_begin_watching(w);
         buf_clear(&w->log);
-        fake_chunk(w->watch, "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"code\":410,\"reason\":"
+        fake_chunk(w->watch, "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"apiVersion\":\"v1\","
+                             "\"code\":410,\"reason\":"
                              "\"Expired\",\"message\":\"too old\"}}\n");
         world_wait_for_watch(w, 2);
         assert_string_equal(buf_str(&w->log), "~c@5>25 +d@28 -b@4 ");
@@ -249,11 +251,11 @@ static void test_refusal_is_told_once_and_retried(void **state) {
 
 static void test_missing_kind_appears(void **state) {
         struct world *w = *state;
-        w->n_list_failures = 2;
+        w->n_list_failures = 15; /* three lists, each asked for five times */
         w->list_failure = 404;
         world_begin(w);
         run_until(&w->loop, &w->trouble);
-        assert_int_equal(w->err.kind, ERR_NOT_FOUND);
+        assert_int_equal(w->err.kind, ERR_RETRY);
         run_until(&w->loop, &w->watching);
         assert_true(w->well);
 }

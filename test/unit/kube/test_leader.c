@@ -39,7 +39,8 @@ struct world {
 };
 
 static char *lease_json(struct world *w) {
-        return xasprintf("{\"metadata\":{\"namespace\":\"sys\",\"name\":\"lock\",\"resourceVersion\":\"%u\"},"
+        return xasprintf("{\"kind\":\"Lease\",\"metadata\":{\"namespace\":\"sys\",\"name\":\"lock\","
+                         "\"resourceVersion\":\"%u\"},"
                          "\"spec\":%s}",
                          w->rv, w->spec);
 }
@@ -84,10 +85,13 @@ static void on_request(void *u, struct fake_conn *c, const struct fake_request *
                 _cleanup_(freep) char *list =
                         xasprintf("{\"metadata\":{\"resourceVersion\":\"%u\"},\"items\":[%s]}", w->rv,
                                   lease ? lease : "");
-                fake_reply(c, 200, NULL, list);
+                fake_list(c, r, "Lease", list);
         } else if (streq(r->method, "GET")) {
                 w->reads++;
-                fake_reply(c, lease ? 200 : 404, NULL, lease ? lease : "{}");
+                if (lease)
+                        fake_reply(c, 200, NULL, lease);
+                else
+                        fake_missing(c, "coordination.k8s.io", "leases", "lock");
         } else if (!w->deaf) {
                 const char *spec = strstr(r->body, "\"spec\":");
                 bool create = streq(r->method, "POST");
@@ -98,10 +102,10 @@ static void on_request(void *u, struct fake_conn *c, const struct fake_request *
                 snprintf(version, sizeof version, "\"resourceVersion\":\"%u\"", w->rv);
                 if (w->refuse) {
                         w->refuse--;
-                        fake_reply(c, 403, NULL, "{\"message\":\"no\"}");
+                        fake_refuse(c, 403, "no");
                 } else if (create ? w->spec != NULL : !fake_has(r->body, version)) {
                         w->conflicts++;
-                        fake_reply(c, 409, NULL, "{\"message\":\"conflict\"}");
+                        fake_refuse(c, 409, "conflict");
                 } else {
                         _cleanup_(freep) char *text = xstrndup(spec + 7, strlen(spec + 7) - 1);
                         set_lease(w, text);

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "domain/names.h"
+#include "domain/resources.h"
 #include "kube/kube_informer.h"
 
 struct world w;
@@ -33,11 +34,6 @@ struct kube_call {
         void *u;
 };
 static TAILQ_HEAD(calls, kube_call) calls = TAILQ_HEAD_INITIALIZER(calls);
-
-const struct kube_resource kube_compute_domains = { CD_GROUP, "v1beta1", "computedomains", "ComputeDomain",
-                                                    true };
-const struct kube_resource kube_resource_claims = { "resource.k8s.io", NULL, "resourceclaims",
-                                                    "ResourceClaim", true };
 
 static struct object *find_object(struct object *list, size_t n, const char *ns, const char *name) {
         for (size_t i = 0; i < n; i++) {

@@ -1,0 +1,208 @@
+#include "kube/kube_discovery.h"
+
+#include <sys/queue.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "kube/kube_client_priv.h"
+
+enum { PAUSE_MS = 1000 }; /* between an answer and the next question, however many doubt it */
+
+struct waiter {
+        TAILQ_ENTRY(waiter) entry;
+        kube_ready_fn *fn;
+        void *u;
+};
+
+struct group {
+        LIST_ENTRY(group) entry;
+        struct kube_discovery *d;
+        const struct kube_resource
+                *res;        /* the first that was asked for: the name, and the versions we know */
+        const char *version; /* one of those; NULL: not known yet */
+        struct kube_call *call;
+        uint64_t answered_ms; /* 0: never */
+        TAILQ_HEAD(, waiter) waiters;
+};
+
+struct kube_discovery {
+        struct kube_client *client;
+        LIST_HEAD(, group) groups;
+        bool *gone; /* where to note that we were freed, while somebody is told */
+};
+
+static struct group *find(const struct kube_discovery *d, const struct kube_resource *res) {
+        struct group *g;
+        LIST_FOREACH (g, &d->groups, entry)
+                if (streq(g->res->group, res->group))
+                        return g;
+        return NULL;
+}
+
+static struct group *find_or_add(struct kube_discovery *d, const struct kube_resource *res) {
+        struct group *g = find(d, res);
+        if (g)
+                return g;
+        BUG_ON(!res->versions);
+        g = xnew(struct group);
+        g->d = d;
+        g->res = res;
+        TAILQ_INIT(&g->waiters);
+        LIST_INSERT_HEAD(&d->groups, g, entry);
+        return g;
+}
+
+/* One by one from the front, because a callback may ask again, take others back or free the client. Those
+ * that are told of a failed attempt stay. False: all of it was freed. */
+static bool tell(struct group *g, const struct err *e) {
+        struct kube_discovery *d = g->d;
+        bool gone = false, stays = e && e->kind == ERR_RETRY;
+        struct waiter *w;
+        unsigned n = 0;
+
+        TAILQ_FOREACH (w, &g->waiters, entry)
+                n++;
+        d->gone = &gone;
+        while (n-- && (w = TAILQ_FIRST(&g->waiters))) {
+                struct waiter told = *w;
+                TAILQ_REMOVE(&g->waiters, w, entry);
+                if (stays)
+                        TAILQ_INSERT_TAIL(&g->waiters, w, entry);
+                else
+                        free(w);
+                told.fn(told.u, e);
+                if (gone)
+                        return false;
+        }
+        d->gone = NULL;
+        return true;
+}
+
+static bool offers(yyjson_val *group, const char *version) {
+        size_t i, max;
+        yyjson_val *v;
+        yyjson_arr_foreach (yyjson_obj_get(group, "versions"), i, max, v)
+                if (streq(yyjson_get_str(yyjson_obj_get(v, "version")), version))
+                        return true;
+        return false;
+}
+
+static void names_of(const struct group *g, struct buf *out) {
+        for (const char *const *v = g->res->versions; *v; v++)
+                buf_addf(out, "%s%s", v == g->res->versions ? "" : ", ", *v);
+}
+
+static void on_group(void *u, yyjson_val *obj, const struct err *e) {
+        struct group *g = u;
+        const char *const *v = g->res->versions;
+        struct err none;
+
+        g->call = NULL;
+        g->answered_ms = uv_now(kube_client_loop(g->d->client));
+        while (!e && *v && !offers(obj, *v))
+                v++;
+        if (!e && *v) {
+                if (g->version && !streq(g->version, *v))
+                        log_info("the API server serves another version", kv_str("group", g->res->group),
+                                 kv_str("version", *v));
+                g->version = *v;
+        } else if (!e) {
+                /* The one in use stays: what it is asked for fails, and asks again. */
+                struct buf names = BUF_INIT(256);
+                names_of(g, &names);
+                err_set(&none, ERR_INVALID, 0, "the server offers no version of %s that we know (%s)",
+                        g->res->group, buf_str(&names));
+                buf_done(&names);
+                e = &none;
+        }
+        tell(g, e);
+}
+
+static void on_retry(void *u, const struct err *e) {
+        tell(u, e);
+}
+
+static void question(struct group *g) {
+        struct kube_client *c = g->d->client;
+        uint64_t now = uv_now(kube_client_loop(c)), at = g->answered_ms ? g->answered_ms + PAUSE_MS : 0;
+
+        if (!g->call)
+                g->call = kube_client__ask_group(c, g->res->group, at > now ? (unsigned)(at - now) : 0,
+                                                 on_group, on_retry, g);
+}
+
+const char *kube_discovery_version(const struct kube_discovery *d, const struct kube_resource *res) {
+        const struct group *g = res->version ? NULL : find(d, res);
+        return res->version ? res->version : g ? g->version : NULL;
+}
+
+void kube_discovery_ask(struct kube_discovery *d, const struct kube_resource *res, kube_ready_fn *fn,
+                        void *u) {
+        struct group *g = find_or_add(d, res);
+        struct waiter *w = xnew(struct waiter);
+
+        w->fn = fn;
+        w->u = u;
+        TAILQ_INSERT_TAIL(&g->waiters, w, entry);
+        if (!g->version)
+                question(g);
+}
+
+void kube_discovery_unask(struct kube_discovery *d, const struct kube_resource *res, kube_ready_fn *fn,
+                          void *u) {
+        struct group *g = find(d, res);
+        struct waiter *w, *next;
+
+        for (w = g ? TAILQ_FIRST(&g->waiters) : NULL; w; w = next) {
+                next = TAILQ_NEXT(w, entry);
+                if (w->fn == fn && w->u == u) {
+                        TAILQ_REMOVE(&g->waiters, w, entry);
+                        free(w);
+                }
+        }
+}
+
+void kube_discovery_doubt(struct kube_discovery *d, const struct kube_resource *res) {
+        struct group *g = res->version ? NULL : find(d, res);
+        if (g)
+                question(g);
+}
+
+bool kube_discovery_tells(const struct kube_discovery *d) {
+        const struct group *g;
+        LIST_FOREACH (g, &d->groups, entry)
+                if (g->version && !TAILQ_EMPTY(&g->waiters))
+                        return true;
+        return false;
+}
+
+void kube_discovery_tell(struct kube_discovery *d) {
+        struct group *g;
+        LIST_FOREACH (g, &d->groups, entry)
+                if (g->version && !tell(g, NULL))
+                        return;
+}
+
+struct kube_discovery *kube_discovery_new(struct kube_client *c) {
+        struct kube_discovery *d = xnew(struct kube_discovery);
+        d->client = c;
+        LIST_INIT(&d->groups);
+        return d;
+}
+
+void kube_discovery_free(struct kube_discovery *d) {
+        struct group *g;
+        struct waiter *w;
+
+        if (d->gone)
+                *d->gone = true;
+        while ((g = LIST_FIRST(&d->groups))) {
+                LIST_REMOVE(g, entry);
+                while ((w = TAILQ_FIRST(&g->waiters))) {
+                        TAILQ_REMOVE(&g->waiters, w, entry);
+                        free(w);
+                }
+                free(g);
+        }
+        free(d);
+}

@@ -1,0 +1,34 @@
+/* kube_discovery: which version of an API group the server serves.
+ *
+ * For resources without a fixed version: their group is asked for (GET /apis/GROUP), and of the versions that
+ * it offers the first of the resource's own list is taken, for all resources of the group. That holds until
+ * an answer of the group says that a version is not served (kube_error_unserved): then the group is asked
+ * again, at most once a second, and the old version stays in use until it answers. Only an APIGroup object
+ * counts as an answer; anything else is asked again, for ever, with the client's back-off. Nothing is polled.
+ */
+#ifndef KUBE_KUBE_DISCOVERY_H
+#define KUBE_KUBE_DISCOVERY_H
+
+#include "kube/kube_client.h"
+
+struct kube_discovery;
+
+struct kube_discovery *kube_discovery_new(struct kube_client *c);
+/* Before the client's calls end. Calls nobody. */
+void kube_discovery_free(struct kube_discovery *d);
+
+/* The version that requests for this resource use, NULL while it is not known. */
+const char *kube_discovery_version(const struct kube_discovery *d, const struct kube_resource *res);
+/* Asks, unless the version is known, and tells fn in a later turn: see kube_discover(). */
+void kube_discovery_ask(struct kube_discovery *d, const struct kube_resource *res, kube_ready_fn *fn,
+                        void *u);
+void kube_discovery_unask(struct kube_discovery *d, const struct kube_resource *res, kube_ready_fn *fn,
+                          void *u);
+/* An answer says that the version is not served. Of no effect for resources with a fixed one. */
+void kube_discovery_doubt(struct kube_discovery *d, const struct kube_resource *res);
+
+/* Somebody asked for what is known: kube_discovery_tell() has something to do in the next turn. */
+bool kube_discovery_tells(const struct kube_discovery *d);
+void kube_discovery_tell(struct kube_discovery *d); /* may free the client */
+
+#endif

@@ -1,0 +1,194 @@
+#include "kube/kube_error.h"
+
+#include <string.h>
+
+enum { MAX_WAIT_S = 60, SHOWN = 200 };
+
+static const char *text_of(yyjson_val *obj, const char *key) {
+        return yyjson_get_str(yyjson_obj_get(obj, key));
+}
+
+static bool is_status(yyjson_val *root) {
+        return yyjson_is_obj(root) && streq(text_of(root, "kind"), "Status") &&
+               streq(text_of(root, "apiVersion"), "v1");
+}
+
+/* ---- refusals ---- */
+
+static enum err_kind kind_of_code(int code) {
+        switch (code) {
+        case 400:
+        case 405:
+        case 406:
+        case 413:
+        case 415:
+        case 422:
+                return ERR_INVALID;
+        case 401:
+        case 403:
+                return ERR_DENIED;
+        case 409:
+                return ERR_CONFLICT;
+        default:
+                return ERR_RETRY;
+        }
+}
+
+static bool may_create(enum kube_verb v) {
+        return v == KUBE_CREATE || v == KUBE_APPLY;
+}
+
+/* What a Status with reason NotFound says of what was asked for. */
+static enum err_kind missing(yyjson_val *status, const struct kube_asked *a) {
+        yyjson_val *details = yyjson_obj_get(status, "details");
+        const char *name = text_of(details, "name"), *kind = text_of(details, "kind"),
+                   *group = str_or(text_of(details, "group"), "");
+
+        if (!a || !a->res || !name)
+                return ERR_RETRY;
+        if (may_create(a->verb) && a->ns && streq(kind, "namespaces") && !*group && streq(name, a->ns))
+                return ERR_NOT_FOUND;
+        if (a->verb == KUBE_LIST || !streq(name, a->name) || !streq(kind, a->res->plural) ||
+            !streq(group, a->res->group))
+                return ERR_RETRY;
+        return a->subresource ? ERR_CONFLICT : ERR_NOT_FOUND;
+}
+
+static enum err_kind kind_of_status(yyjson_val *status, int code, const struct kube_asked *a) {
+        const char *reason = str_or(text_of(status, "reason"), "");
+
+        if (code == 404)
+                return streq(reason, "NotFound") ? missing(status, a) : ERR_RETRY;
+        if (code == 410)
+                return streq(reason, "Expired") || streq(reason, "Gone") ? ERR_GONE : ERR_RETRY;
+        if (code == 401 || code == 403)
+                return !*reason || streq(reason, "Forbidden") || streq(reason, "Unauthorized") ? ERR_DENIED
+                                                                                               : ERR_RETRY;
+        return kind_of_code(code);
+}
+
+static void status_error(yyjson_val *status, int code, const struct kube_asked *a, struct err *e,
+                         int *ret_wait_s) {
+        yyjson_val *wait = yyjson_obj_get(yyjson_obj_get(status, "details"), "retryAfterSeconds");
+        const char *message = text_of(status, "message"), *reason = text_of(status, "reason");
+        enum err_kind kind = kind_of_status(status, code, a);
+        /* A 404 that names nothing asked for is no answer, whoever gives it. */
+        int shown = code == 404 && kind == ERR_RETRY ? -code : code;
+
+        if (*ret_wait_s < 0 && yyjson_is_int(wait) && yyjson_get_int(wait) > 0)
+                *ret_wait_s = yyjson_get_int(wait);
+        if (message && *message)
+                err_set(e, kind, shown, "%s", message);
+        else
+                err_set(e, kind, shown, "the server answered %d %s", code,
+                        str_or(reason, "without a message"));
+}
+
+static void foreign(struct err *e, int status, const char *what, const char *text, size_t n) {
+        struct str shown = str_trim((struct str){ text, n > SHOWN ? SHOWN : n });
+        err_set(e, ERR_RETRY, -status, "the server answered %d, %s: %.*s", status, what, (int)shown.n,
+                shown.p);
+}
+
+static void refusal(const struct http_response *r, const struct kube_asked *a, struct err *e,
+                    int *ret_wait_s) {
+        *ret_wait_s = r->retry_after_s;
+        if (r->transport) {
+                *e = *r->transport;
+                err_wrap(e, "API server");
+                return;
+        }
+        yyjson_doc *doc = yyjson_read(r->body, r->body_len, 0);
+        if (is_status(yyjson_doc_get_root(doc)))
+                status_error(yyjson_doc_get_root(doc), r->status, a, e, ret_wait_s);
+        else
+                foreign(e, r->status, "but not as Kubernetes does", r->body, r->body_len);
+        yyjson_doc_free(doc);
+}
+
+void kube_error_watch(const struct http_response *r, const struct kube_resource *res, struct err *e,
+                      int *ret_wait_s) {
+        refusal(r, &(struct kube_asked){ .verb = KUBE_LIST, .res = res }, e, ret_wait_s);
+}
+
+void kube_error_page(struct err *e, const char *content_type) {
+        foreign(e, 200, "but not with a watch", content_type, strlen(content_type));
+}
+
+void kube_error_event(yyjson_val *object, struct err *e, int *ret_wait_s) {
+        *ret_wait_s = -1;
+        if (is_status(object))
+                status_error(object, yyjson_get_int(yyjson_obj_get(object, "code")), NULL, e, ret_wait_s);
+        else
+                err_set(e, ERR_RETRY, 0, "the watch told of an error without saying which");
+}
+
+/* ---- successes ---- */
+
+static bool is_object(yyjson_val *root, const struct kube_asked *a) {
+        const char *kind = text_of(root, "kind"), *name = text_of(yyjson_obj_get(root, "metadata"), "name");
+
+        if (!streq(kind, a->res->kind) && !(a->metadata_only && streq(kind, "PartialObjectMetadata")))
+                return false;
+        return name && (a->verb == KUBE_CREATE || streq(name, a->name));
+}
+
+static bool is_list(yyjson_val *root, const struct kube_asked *a) {
+        const char *kind = str_or(text_of(root, "kind"), "");
+        size_t n = strlen(a->res->kind);
+        yyjson_val *items = yyjson_obj_get(root, "items");
+        bool ours = strncmp(kind, a->res->kind, n) == 0 && streq(kind + n, "List");
+
+        return (ours || (a->metadata_only && streq(kind, "PartialObjectMetadataList"))) &&
+               text_of(yyjson_obj_get(root, "metadata"), "resourceVersion") &&
+               (!items || yyjson_is_arr(items) || yyjson_is_null(items));
+}
+
+static bool is_group(yyjson_val *root, const char *group) {
+        return streq(text_of(root, "kind"), "APIGroup") && streq(text_of(root, "name"), group) &&
+               yyjson_is_arr(yyjson_obj_get(root, "versions"));
+}
+
+static bool is_what_was_asked_for(yyjson_val *root, const struct kube_asked *a) {
+        if (a->group)
+                return is_group(root, a->group);
+        if (a->verb == KUBE_LIST)
+                return is_list(root, a);
+        if (a->verb == KUBE_DELETE && is_status(root))
+                return streq(text_of(root, "status"), "Success");
+        return is_object(root, a);
+}
+
+int kube_answer(const struct http_response *r, const struct kube_asked *a, yyjson_doc **ret, struct err *e,
+                int *ret_wait_s) {
+        *ret = NULL;
+        if (r->transport || r->status < 200 || r->status >= 300) {
+                refusal(r, a, e, ret_wait_s);
+                return -1;
+        }
+        *ret_wait_s = -1;
+        *ret = yyjson_read(r->body, r->body_len, 0);
+        if (*ret && is_what_was_asked_for(yyjson_doc_get_root(*ret), a))
+                return 0;
+        foreign(e, r->status, "but not what was asked for", r->body, r->body_len);
+        yyjson_doc_free(*ret);
+        *ret = NULL;
+        return -1;
+}
+
+/* ---- what follows ---- */
+
+/* Transport errors carry libcurl's number or errno, Kubernetes' own answers the HTTP status, all others minus
+ * that. */
+bool kube_away(const struct err *e) {
+        return e->kind == ERR_RETRY && e->code != 0 && e->code < 100;
+}
+
+bool kube_error_unserved(const struct err *e) {
+        return e->kind == ERR_RETRY && e->code == -404;
+}
+
+uint64_t kube_wait_ms(uint64_t ms, int wait_s) {
+        uint64_t asked = wait_s > 0 ? (uint64_t)(wait_s > MAX_WAIT_S ? MAX_WAIT_S : wait_s) * 1000 : 0;
+        return asked > ms ? asked + ms : ms;
+}
