@@ -10,6 +10,7 @@ struct watch_file__handles {
         uv_timer_t turn; /* coalesces the changes of one turn */
         unsigned open;
         char *name;               /* base name watched */
+        char *dir_name;           /* base name of its folder, under which news of the folder itself come */
         struct watch_file *owner; /* NULL once the owner may be gone */
         watch_file_fn *stopped;
 };
@@ -22,6 +23,7 @@ static void on_closed(uv_handle_t *h) {
         if (w->stopped)
                 w->stopped(w->owner);
         free(w->name);
+        free(w->dir_name);
         free(w);
 }
 
@@ -41,7 +43,7 @@ static void on_event(uv_fs_event_t *ev, const char *name, int events, int status
 
         (void)events;
         /* Without a name, or after a failed read of the event queue, anything may have happened: say so. */
-        if (status == 0 && name && !streq(name, w->name))
+        if (status == 0 && name && !streq(name, w->name) && !streq(name, w->dir_name))
                 return;
         if (!uv_is_active((uv_handle_t *)&w->turn))
                 uv_timer_start(&w->turn, on_turn, 0, 0);
@@ -59,6 +61,8 @@ int watch_file_start(struct watch_file *w, uv_loop_t *loop, const char *path, wa
 
         h = xnew(struct watch_file__handles);
         h->name = xstrdup(slash ? slash + 1 : path);
+        slash = strrchr(dir, '/');
+        h->dir_name = xstrdup(slash ? slash + 1 : dir);
         h->owner = w;
         h->open = 2;
         uv_fs_event_init(loop, &h->event);

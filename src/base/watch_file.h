@@ -1,4 +1,5 @@
-/* watch_file: calls back when a file is created, replaced, changed or removed, by inotify on its folder.
+/* watch_file: calls back when a file is created, replaced, changed or removed, by inotify on its folder; also
+ * when the folder itself is moved or removed, after which nothing more comes until it is started anew.
  *
  * The handle is embedded in its owner and zero-initialised. The path is copied. The callback runs in the
  * loop's thread, never from inside watch_file_start, and at most once per turn however many changes there

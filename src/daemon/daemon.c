@@ -31,6 +31,7 @@ static struct supervisor_config config = {
         .kubeconfig = "",
         .dir = IMEX_DIR,
         .hosts_path = "/etc/hosts",
+        .run_dir = "/var/run/nvidia-imex",
         .imex_path = "nvidia-imex",
         .ctl_path = "nvidia-imex-ctl",
         .term_grace_ms = TERM_GRACE_MS,

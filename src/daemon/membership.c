@@ -36,7 +36,14 @@ static const char *incomplete(const struct clique *c, struct arena *a) {
                     (long long)have, (long long)wanted);
 }
 
-void membership_of(const struct clique *c, const char *node, bool dns_names, bool started, struct arena *a,
+static const char *holder_of(const struct clique *c, int64_t index) {
+        for (size_t i = 0; i < c->n_daemons; i++)
+                if (c->daemons[i].index == index)
+                        return c->daemons[i].node;
+        return NULL;
+}
+
+void membership_of(const struct clique *c, const char *node, bool dns_names, int64_t held, struct arena *a,
                    struct membership *ret) {
         const char *infix = str_or(jd_pair_get(c->annotations, c->n_annotations, CD_ANNOTATION_INFIX), "");
         struct imex_peer *peers = arena_alloc(a, (c->n_daemons + 1) * sizeof *peers);
@@ -51,10 +58,21 @@ void membership_of(const struct clique *c, const char *node, bool dns_names, boo
                         peers[m.members.n_peers++] = (struct imex_peer){ .index = d->index,
                                                                          .ip = str_or(d->ip, ""),
                                                                          .node = d->node,
+                                                                         .boot_id = str_or(d->boot_id, ""),
                                                                          .ready = streq(d->status, "Ready") };
         }
 
-        if (m.members.own_index < 0)
+        m.unlisted = m.members.own_index < 0 && held >= 0 && !holder_of(c, held);
+        if (m.unlisted)
+                m.members.own_index = held;
+
+        if (m.members.own_index < 0 && held >= 0)
+                m.why = text(a,
+                             "this node has no index in its clique any more: the controller gave index %lld "
+                             "to node "
+                             "%.63s",
+                             (long long)held, holder_of(c, held));
+        else if (m.members.own_index < 0)
                 m.why = "this node has no index in its clique yet; the controller assigns it";
         else if (!imex_infix_valid(infix))
                 m.why = text(a,
@@ -63,8 +81,9 @@ void membership_of(const struct clique *c, const char *node, bool dns_names, boo
                              infix);
         else if (m.members.n_peers > IMEX_MEMBERS_MAX)
                 m.why = "the clique has more members than any IMEX domain can have";
-        else if (!dns_names && !started)
+        else if (!dns_names && held < 0)
                 m.why = str_or(incomplete(c, a), "");
+        m.unlisted = m.unlisted && !*m.why;
         if (*m.why)
                 m.members = (struct imex_members){ .own_index = -1, .infix = "", .peers = peers };
         *ret = m;

@@ -31,6 +31,7 @@ void pod_report_render(const struct pod_report *r, struct buf *out) {
         jw_str(&w, IMEX_ANNOTATION_NODE_ID, r->node_id >= 0 ? number : NULL);
         snprintf(number, sizeof number, "%u/%u", r->peers_connected, r->peers_known);
         jw_str(&w, IMEX_ANNOTATION_PEERS, number);
+        jw_str(&w, IMEX_ANNOTATION_AWAITED, *str_or(r->awaited, "") ? r->awaited : NULL);
         jw_end_obj(&w);
         jw_end_obj(&w);
         jw_end_obj(&w);
@@ -83,6 +84,7 @@ void pod_report_tell(struct pod_patch *p, const struct pod_report *r) {
         c->r.clique_id = arena_strdup(a, r->clique_id);
         c->r.state = arena_strdup(a, r->state);
         c->r.reason = arena_strdup(a, r->reason);
+        c->r.awaited = arena_strdup(a, str_or(r->awaited, ""));
         pod_report_render(r, &body);
         pod_patch_set(p, c, (struct str){ buf_str(&body), body.n });
 }

@@ -14,6 +14,7 @@ struct pod_report {
         bool ready;
         int64_t index, node_id; /* node_id -1: unknown */
         unsigned peers_connected, peers_known;
+        const char *awaited; /* nodes that a recovery waits for too long; "" or NULL for none */
 };
 
 /* Pure, as is pod_report_patience(). */

@@ -4,25 +4,20 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <uv.h>
 
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/watch_file.h"
 #include "daemon/membership.h"
 #include "daemon/orphans.h"
 #include "daemon/pod_report.h"
+#include "daemon/state_file.h"
 #include "domain/names.h"
 #include "domain/resources.h"
 #include "imex/imex_agent.h"
-#include "imex/imex_state.h"
 #include "kube/kube_informer.h"
 
-/* A state file that could not be written is tried again after this. */
-#define STATE_RETRY_MS 1000
 /* When a domain has formed, what the start took (TLS above all) is given back to the node: one daemon runs
  * per node and domain, and idles.
  */
@@ -32,8 +27,8 @@ struct supervisor {
         const struct supervisor_config *c;
         uv_loop_t *loop;
         uv_signal_t sigterm, sigint;
-        uv_timer_t state_retry, settled;
-        struct watch_file state_watch;
+        uv_timer_t settled;
+        struct state_file file;
         struct orphans orphans;
 
         struct kube_client *client;
@@ -41,98 +36,13 @@ struct supervisor {
         struct pod_patch *patch;
         struct imex_agent *agent; /* NULL without fabric */
 
-        struct imex_state state; /* as it should be in the file */
-        bool state_written;
-        int state_lock;
-        bool started;  /* IMEX has had its members: without names the list is fixed since */
+        bool watch_well, clique_told; /* the clique can be watched, and we have it as it is there */
+        char awaited[160];            /* as it was logged */
+        unsigned renewals;
+        int64_t held;  /* the index that the agent was told last, -1: none */
+        bool unlisted; /* it is ours though the clique does not say so */
         char why[256]; /* what keeps us out of the domain, by the clique */
 };
-
-/* The state file */
-
-/* Readiness that cannot be withdrawn by a new file is withdrawn by having none. */
-static void drop_state(struct supervisor *s) {
-        _cleanup_(freep) char *path = file_join(s->c->dir, IMEX_STATE_FILE);
-        struct err e;
-
-        if (file_remove(path, &e) < 0)
-                log_error("cannot remove the state file", kv_err(&e));
-        if (s->state_lock >= 0)
-                close(TAKE_FD(s->state_lock));
-}
-
-static void on_state_retry(uv_timer_t *t);
-
-static void write_state(struct supervisor *s) {
-        struct err e;
-
-        s->state.generation++;
-        s->state_written = imex_state_write(s->c->dir, &s->state, &s->state_lock, &e) == 0;
-        if (s->state_written)
-                return;
-        log_error("cannot write the state file, trying again", kv_err(&e));
-        drop_state(s);
-        uv_timer_start(&s->state_retry, on_state_retry, STATE_RETRY_MS, 0);
-}
-
-/* The plugin believes in our file only, so one that was removed or replaced is written again. But not while
- * another daemon holds it, which can only be one on its way out after a forced deletion: two that insist
- * would take turns for ever. */
-static void check_state_file(struct supervisor *s) {
-        _cleanup_(freep) char *path = file_join(s->c->dir, IMEX_STATE_FILE);
-        struct stat ours, there;
-        struct imex_state other;
-        bool held = false;
-        struct err e;
-
-        if (fstat(s->state_lock, &ours) == 0 && lstat(path, &there) == 0 && ours.st_ino == there.st_ino &&
-            ours.st_dev == there.st_dev)
-                return;
-        if (imex_state_read(s->c->dir, &other, &held, &e) == 0 && held) {
-                uv_timer_start(&s->state_retry, on_state_retry, STATE_RETRY_MS, 0);
-                return;
-        }
-        log_warn("the state file is not ours any more, it is written again", kv_str("path", path));
-        write_state(s);
-}
-
-static void on_state_retry(uv_timer_t *t) {
-        struct supervisor *s = t->data;
-
-        if (s->state_written)
-                check_state_file(s);
-        else
-                write_state(s);
-}
-
-static void on_state_file(struct watch_file *w) {
-        struct supervisor *s = w->u;
-
-        if (s->state_written)
-                check_state_file(s);
-}
-
-static void watch_state(struct supervisor *s) {
-        _cleanup_(freep) char *path = file_join(s->c->dir, IMEX_STATE_FILE);
-        struct err e;
-
-        s->state_watch.u = s;
-        if (watch_file_start(&s->state_watch, s->loop, path, on_state_file, &e) < 0)
-                log_warn("cannot watch the state file", kv_err(&e));
-}
-
-static void set_state(struct supervisor *s, bool ready, int64_t index, const char *status,
-                      const char *reason) {
-        struct imex_state was = s->state;
-
-        s->state.ready = ready;
-        s->state.index = index;
-        snprintf(s->state.status, sizeof s->state.status, "%s", status);
-        snprintf(s->state.reason, sizeof s->state.reason, "%s", reason);
-        if (!s->state_written || was.ready != ready || was.index != index ||
-            !streq(was.status, s->state.status) || !streq(was.reason, s->state.reason))
-                write_state(s);
-}
 
 static void on_settled(uv_timer_t *t) {
         (void)t;
@@ -141,12 +51,51 @@ static void on_settled(uv_timer_t *t) {
 
 /* What IMEX does */
 
+static void log_recovery(struct supervisor *s, const struct imex_report *r) {
+        if (r->renewals != s->renewals)
+                log_info("IMEX is started anew, with nothing remembered: whoever it waited for has "
+                         "connected, has "
+                         "rebooted, or is no member any more");
+        else if (*r->awaited && !streq(s->awaited, r->awaited))
+                log_warn("IMEX waits for nodes that may map this node's memory", kv_str("nodes", r->awaited));
+        s->renewals = r->renewals;
+        snprintf(s->awaited, sizeof s->awaited, "%s", r->awaited);
+}
+
+static const char *reason_of(const struct supervisor *s, const struct imex_report *r) {
+        return r->phase == IMEX_IDLE && *s->why ? s->why : r->reason;
+}
+
+/* An IMEX that is ready is of no use to pods that cannot hear of it. */
+static void tell_pod(struct supervisor *s, const struct imex_report *r, const char *reason) {
+        const char *trouble = state_file_trouble(&s->file);
+        _cleanup_(freep) char *unheard =
+                trouble && r->ready
+                        ? xasprintf("new pods on this node wait, running ones go on: cannot write the state "
+                                    "file: %s",
+                                    trouble)
+                        : NULL;
+
+        pod_report_tell(s->patch, &(struct pod_report){
+                                          .clique_id = s->c->clique_id,
+                                          .state = r->status,
+                                          .reason = unheard ? unheard : reason,
+                                          .ready = r->ready && !unheard,
+                                          .index = r->index,
+                                          .node_id = r->node_id,
+                                          .peers_connected = r->peers_connected,
+                                          .peers_known = r->peers_known,
+                                          .awaited = r->awaited,
+                                  });
+}
+
 static void on_report(void *u, const struct imex_report *r) {
         struct supervisor *s = u;
-        const char *reason = r->phase == IMEX_IDLE && *s->why ? s->why : r->reason;
-        bool was_ready = s->state.ready;
+        const char *reason = reason_of(s, r);
+        bool was_ready = s->file.state.ready;
 
-        set_state(s, r->ready, r->index, r->status, reason);
+        state_file_set(&s->file, r->ready, r->index, r->status, reason);
+        log_recovery(s, r);
         if (r->ready && !was_ready) {
                 log_info("IMEX daemon is ready", kv_int("index", r->index), kv_int("peers", r->peers_known));
                 uv_timer_start(&s->settled, on_settled, SETTLED_MS, 0);
@@ -157,16 +106,17 @@ static void on_report(void *u, const struct imex_report *r) {
                 log_warn("IMEX daemon is not ready any more", kv_str("status", r->status),
                          kv_str("reason", reason));
         }
-        pod_report_tell(s->patch, &(struct pod_report){
-                                          .clique_id = s->c->clique_id,
-                                          .state = r->status,
-                                          .reason = reason,
-                                          .ready = r->ready,
-                                          .index = r->index,
-                                          .node_id = r->node_id,
-                                          .peers_connected = r->peers_connected,
-                                          .peers_known = r->peers_known,
-                                  });
+        tell_pod(s, r, reason);
+}
+
+static void on_state_trouble(void *u) {
+        struct supervisor *s = u;
+        struct imex_report r;
+
+        if (!s->agent)
+                return;
+        imex_agent_report(s->agent, &r);
+        tell_pod(s, &r, reason_of(s, &r));
 }
 
 /* The lines of nvidia-imex have their own form, and go on as they are. */
@@ -188,6 +138,11 @@ static void on_stopped(void *u) {
 
 /* What the clique says */
 
+/* Absence is no statement: while the clique is not there or cannot be seen, what it said last goes on. */
+static void tell_current(struct supervisor *s) {
+        imex_agent_set_current(s->agent, s->watch_well && s->clique_told);
+}
+
 static void on_clique(void *u, const struct kube_object *old, const struct kube_object *now) {
         _cleanup_(arena_freep) struct arena *a = arena_new(4096);
         struct supervisor *s = u;
@@ -201,6 +156,8 @@ static void on_clique(void *u, const struct kube_object *old, const struct kube_
                  */
                 log_warn("the clique object is gone, waiting for its return",
                          kv_str("domain", s->c->domain_uid));
+                s->clique_told = false;
+                tell_current(s);
                 return;
         }
         if (c->domain_uid && !streq(c->domain_uid, s->c->domain_uid)) {
@@ -208,8 +165,14 @@ static void on_clique(void *u, const struct kube_object *old, const struct kube_
                          kv_str("label", c->domain_uid));
                 return;
         }
-        membership_of(c, s->c->node, s->c->dns_names, s->started, a, &m);
-        s->started = s->started || m.members.own_index >= 0;
+        membership_of(c, s->c->node, s->c->dns_names, s->held, a, &m);
+        s->held = m.members.own_index;
+        if (m.unlisted && !s->unlisted)
+                log_warn("the clique object has no entry of this node: IMEX goes on with its index, which "
+                         "nobody "
+                         "else has",
+                         kv_int("index", s->held));
+        s->unlisted = m.unlisted;
         if (!streq(s->why, m.why)) {
                 snprintf(s->why, sizeof s->why, "%s", m.why);
                 if (*s->why)
@@ -220,10 +183,15 @@ static void on_clique(void *u, const struct kube_object *old, const struct kube_
         log_v(2, "clique", kv_int("index", m.members.own_index), kv_int("peers", m.members.n_peers),
               kv_str("resourceVersion", now->meta.rv));
         imex_agent_set_members(s->agent, &m.members);
+        s->clique_told = true;
+        tell_current(s);
 }
 
 static void on_cliques_trouble(void *u, const struct err *e) {
-        (void)u;
+        struct supervisor *s = u;
+
+        s->watch_well = !e;
+        tell_current(s);
         if (e)
                 log_warn("cannot watch the clique object, IMEX goes on with what is known", kv_err(e));
         else
@@ -231,7 +199,10 @@ static void on_cliques_trouble(void *u, const struct err *e) {
 }
 
 static void on_undecodable(void *u, const struct err *e) {
-        (void)u;
+        struct supervisor *s = u;
+
+        s->clique_told = false;
+        tell_current(s);
         log_error("the clique object cannot be read, IMEX goes on with what is known", kv_err(e));
 }
 
@@ -245,7 +216,7 @@ static void on_signal(uv_signal_t *h, int signum) {
                 imex_agent_stop(s->agent);
                 return;
         }
-        set_state(s, false, -1, "STOPPED", "the IMEX daemon is being stopped");
+        state_file_set(&s->file, false, -1, "STOPPED", "the IMEX daemon is being stopped");
         uv_stop(s->loop);
 }
 
@@ -253,12 +224,13 @@ static int start_agent(struct supervisor *s, struct err *e) {
         const struct supervisor_config *c = s->c;
         _cleanup_(freep) char *identity =
                 xasprintf("boot=%s pod=%s claim=%s domain=%s clique=%s ip=%s max=%lld names=%d",
-                          s->state.boot_id, c->pod_uid, c->claim_uid, c->domain_uid, c->clique_id, c->pod_ip,
-                          (long long)c->max_nodes, c->dns_names);
+                          s->file.state.boot_id, c->pod_uid, c->claim_uid, c->domain_uid, c->clique_id,
+                          c->pod_ip, (long long)c->max_nodes, c->dns_names);
         const struct imex_members *known;
         struct imex_agent_options o = {
                 .dir = c->dir,
                 .hosts_path = c->hosts_path,
+                .run_dir = c->run_dir,
                 .imex_path = c->imex_path,
                 .ctl_path = c->ctl_path,
                 .own_ip = c->pod_ip,
@@ -266,6 +238,7 @@ static int start_agent(struct supervisor *s, struct err *e) {
                 .max_nodes = (unsigned)c->max_nodes,
                 .dns_names = c->dns_names,
                 .term_grace_ms = c->term_grace_ms,
+                .recovery_ms = c->recovery_ms,
                 .changed = on_report,
                 .stopped = on_stopped,
                 .output = on_output,
@@ -276,7 +249,7 @@ static int start_agent(struct supervisor *s, struct err *e) {
         if (imex_agent_new(s->loop, &o, &s->agent, &known, e) < 0)
                 return -1;
         if (known && known->own_index >= 0) {
-                s->started = true;
+                s->held = known->own_index;
                 log_info("starting with the members known before the restart",
                          kv_int("index", known->own_index), kv_int("peers", known->n_peers));
         }
@@ -292,7 +265,9 @@ static void watch_clique(struct supervisor *s) {
                                                           .res = &kube_cliques,
                                                           .ns = s->c->pod_ns,
                                                           .field_selector = buf_str(&selector),
-                                                          .first_from_cache = true,
+                                                          /* What was started before is not judged by an
+                                                           * old list. */
+                                                          .first_from_cache = s->held < 0,
                                                           .fields = clique_fields,
                                                           .size = sizeof(struct clique),
                                                           .changed = on_clique,
@@ -325,7 +300,7 @@ static int connect_api(struct supervisor *s, struct err *e) {
 static void report_no_fabric(struct supervisor *s) {
         log_info("this node has no NVLink fabric: nothing to do until the end of the pod");
         uv_timer_start(&s->settled, on_settled, SETTLED_MS, 0);
-        set_state(s, true, -1, "NO_FABRIC", "");
+        state_file_set(&s->file, true, -1, "NO_FABRIC", "");
         pod_report_tell(s->patch, &(struct pod_report){ .clique_id = "",
                                                         .state = "NO_FABRIC",
                                                         .reason = "",
@@ -342,35 +317,32 @@ static void done(struct supervisor *s) {
         if (uv_is_active((uv_handle_t *)&s->sigterm)) {
                 uv_close((uv_handle_t *)&s->sigterm, NULL);
                 uv_close((uv_handle_t *)&s->sigint, NULL);
-                uv_close((uv_handle_t *)&s->state_retry, NULL);
                 uv_close((uv_handle_t *)&s->settled, NULL);
                 orphans_stop(&s->orphans);
-                watch_file_stop(&s->state_watch, NULL);
+                state_file_stop(&s->file);
         }
         uv_run(s->loop, UV_RUN_DEFAULT);
-        if (s->state_lock >= 0)
-                close(s->state_lock);
+        state_file_unlock(&s->file);
 }
 
 int supervisor_run(const struct supervisor_config *c, struct err *e) {
-        struct supervisor s = { .c = c, .loop = uv_default_loop(), .state_lock = -1 };
+        struct supervisor s = { .c = c, .loop = uv_default_loop(), .held = -1, .watch_well = true };
         int r;
 
-        if (file_mkdirs(c->dir, 0755, e) < 0 || file_boot_id(FILE_BOOT_ID_PATH, s.state.boot_id, e) < 0)
+        s.file = (struct state_file){ .dir = c->dir, .changed = on_state_trouble, .u = &s };
+        if (file_mkdirs(c->dir, 0755, e) < 0 || file_boot_id(FILE_BOOT_ID_PATH, s.file.state.boot_id, e) < 0)
                 return -1;
-        snprintf(s.state.claim_uid, sizeof s.state.claim_uid, "%s", c->claim_uid);
-        snprintf(s.state.pod_uid, sizeof s.state.pod_uid, "%s", c->pod_uid);
+        snprintf(s.file.state.claim_uid, sizeof s.file.state.claim_uid, "%s", c->claim_uid);
+        snprintf(s.file.state.pod_uid, sizeof s.file.state.pod_uid, "%s", c->pod_uid);
 
         /* Whoever reads our log may go; we stay. */
         signal(SIGPIPE, SIG_IGN);
         /* First of all: as the first process of a container we are sent no signal that we do not handle. */
         watch_signal(&s, &s.sigterm, SIGTERM);
         watch_signal(&s, &s.sigint, SIGINT);
-        uv_timer_init(s.loop, &s.state_retry);
         uv_timer_init(s.loop, &s.settled);
-        s.state_retry.data = &s;
         orphans_start(&s.orphans, s.loop);
-        watch_state(&s);
+        state_file_start(&s.file, s.loop);
 
         r = connect_api(&s, e);
         if (r == 0) {

@@ -19,8 +19,10 @@ struct supervisor_config {
 
         const char *dir;        /* "/imexd" */
         const char *hosts_path; /* "/etc/hosts" */
+        const char *run_dir;    /* "/var/run/nvidia-imex" */
         const char *imex_path, *ctl_path;
         unsigned term_grace_ms; /* for nvidia-imex, within the pod's own */
+        unsigned recovery_ms;   /* 0: as imex_agent.h says */
 };
 
 /* Returns after SIGTERM or SIGINT, when nvidia-imex has ended: 0. -1: it could not start. */

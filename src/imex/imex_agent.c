@@ -9,8 +9,9 @@
 #include "imex/imex_log.h"
 #include "imex/imex_probe.h"
 #include "imex/imex_process.h"
+#include "imex/imex_recovery.h"
 
-#define REASON_MAX 256
+#define REASON_MAX 400
 #define FILE_LIMIT ((size_t)1024 * 1024)
 /* A file that could not be written is tried again after this. */
 #define RETRY_MS 1000
@@ -47,9 +48,17 @@ struct imex_agent {
         char refused[REASON_MAX]; /* why the wanted members cannot be served */
         char troubled[sizeof(((struct err *)0)->msg)];
 
+        struct imex_recovery recovery; /* of this life of the process */
+        uv_timer_t recovery_turn;
+        uint64_t informed_since; /* loop time; 0: the members may be old */
+        char awaited[sizeof(((struct imex_recovery_verdict *)0)->awaited)];
+        bool forget; /* start the next life with nothing remembered */
+        unsigned renewals;
+
         bool stopping, stopped;
         struct imex_report told; /* last report delivered */
         char reason[REASON_MAX], told_reason[REASON_MAX];
+        char told_awaited[sizeof(((struct imex_recovery_verdict *)0)->awaited)];
 };
 
 static void act(struct imex_agent *a);
@@ -84,15 +93,20 @@ static const struct imex_members *resolved(struct imex_agent *a, const struct im
         return imex_members_copy(to, &r);
 }
 
-/* The id that IMEX must find: the slot, or without names the line of our address. */
-static int64_t expected_id(const struct imex_agent *a) {
+/* IMEX's id of a member: the slot, or without names the line of its address. */
+static int64_t id_of(const struct imex_agent *a, int64_t index) {
         int64_t line = 0;
 
         if (a->o.dns_names)
-                return a->running->own_index;
+                return index;
         for (size_t i = 0; i < a->running->n_peers; i++)
-                line += a->running->peers[i].index < a->running->own_index && *a->running->peers[i].ip;
+                line += a->running->peers[i].index < index && *a->running->peers[i].ip;
         return line;
+}
+
+/* The id that IMEX must find. */
+static int64_t expected_id(const struct imex_agent *a) {
+        return id_of(a, a->running->own_index);
 }
 
 static unsigned peers_known(const struct imex_agent *a) {
@@ -169,6 +183,16 @@ static void explain_contradiction(const struct imex_agent *a, char *s, size_t n)
                  (long long)expected_id(a));
 }
 
+static void explain_recovery(const struct imex_agent *a, char *s, size_t n) {
+        snprintf(s, n,
+                 "nvidia-imex is %s: it ended uncleanly, and has not connected since to %s, which may still "
+                 "map "
+                 "this node's memory: bring it back, or reboot it; when it is off for good, delete its Node, "
+                 "or taint "
+                 "it node.kubernetes.io/out-of-service",
+                 a->status, a->awaited);
+}
+
 static void explain(const struct imex_agent *a, enum imex_phase ph, char *s, size_t n) {
         *s = '\0';
         if (ph == IMEX_READY)
@@ -187,6 +211,8 @@ static void explain(const struct imex_agent *a, enum imex_phase ph, char *s, siz
                 snprintf(s, n, "nvidia-imex is being started");
         else if (contradicted(a))
                 explain_contradiction(a, s, n);
+        else if (*a->status && *a->awaited)
+                explain_recovery(a, s, n);
         else if (*a->status && !streq(a->status, "READY"))
                 snprintf(s, n, "nvidia-imex is %s%s", a->status, status_meaning(a->status));
         else if (*a->ended)
@@ -211,6 +237,8 @@ void imex_agent_report(struct imex_agent *a, struct imex_report *ret) {
                 .peers_known = peers_known(a),
                 .peers_connected = running(a) && identity_current(a) ? a->connected : 0,
                 .restarts = imex_process_restarts(a->process),
+                .awaited = running(a) && identity_current(a) ? a->awaited : "",
+                .renewals = a->renewals,
         };
 }
 
@@ -221,11 +249,14 @@ static void deliver(struct imex_agent *a) {
         if (r.phase == a->told.phase && r.ready == a->told.ready && streq(r.status, a->told.status) &&
             streq(r.reason, a->told_reason) && r.index == a->told.index && r.node_id == a->told.node_id &&
             r.peers_known == a->told.peers_known && r.peers_connected == a->told.peers_connected &&
-            r.restarts == a->told.restarts)
+            r.restarts == a->told.restarts && r.renewals == a->told.renewals &&
+            streq(r.awaited, a->told_awaited))
                 return;
         a->told = r;
         memcpy(a->told_reason, a->reason, sizeof a->reason);
         a->told.reason = a->told_reason;
+        snprintf(a->told_awaited, sizeof a->told_awaited, "%s", r.awaited);
+        a->told.awaited = a->told_awaited;
         a->o.changed(a->o.u, &a->told);
 }
 
@@ -301,6 +332,57 @@ static void remember(struct imex_agent *a) {
         a->fresh = false;
 }
 
+/* Recovery */
+
+static void end_recovery(struct imex_agent *a) {
+        imex_recovery_end(&a->recovery);
+        uv_timer_stop(&a->recovery_turn);
+        *a->awaited = '\0';
+}
+
+/* IMEX says whether it waits. */
+static void note_recovery(struct imex_agent *a, bool waits) {
+        if (!waits) {
+                end_recovery(a);
+        } else if (!a->recovery.since_ms) {
+                imex_recovery_begin(&a->recovery, uv_now(a->loop));
+                imex_probe_domain(a->probe, CONNECT_MS);
+        }
+}
+
+/* A peer that this instance has connected to knows that the one before is gone, and drops what it had mapped.
+ */
+static void note_seen(struct imex_agent *a, const struct imex_ctl_node *own) {
+        /* Without names only those of the list have an id. */
+        const struct imex_members *m = a->o.dns_names ? a->want : a->running;
+
+        for (size_t i = 0; a->recovery.since_ms && i < m->n_peers; i++)
+                if (m->peers[i].index != m->own_index &&
+                    imex_ctl_connected_to(own, id_of(a, m->peers[i].index)))
+                        imex_recovery_saw(&a->recovery, m->peers[i].node);
+}
+
+static void on_recovery_turn(uv_timer_t *t) {
+        in_turn(t->data, 0);
+}
+
+static void recover(struct imex_agent *a) {
+        struct imex_recovery_verdict v;
+
+        if (!a->recovery.since_ms)
+                return;
+        imex_recovery_look(&a->recovery, a->want, uv_now(a->loop), a->informed_since, a->o.recovery_ms, &v);
+        snprintf(a->awaited, sizeof a->awaited, "%s", v.awaited);
+        if (v.again_ms)
+                uv_timer_start(&a->recovery_turn, on_recovery_turn, v.again_ms, 0);
+        if (!v.anew)
+                return;
+        end_recovery(a);
+        a->forget = true;
+        a->renewals++;
+        imex_process_restart(a->process, false);
+}
+
 /* Right before each start. */
 static int prepare(void *u, struct err *e) {
         struct imex_agent *a = u;
@@ -313,6 +395,10 @@ static int prepare(void *u, struct err *e) {
         a->fault = NULL;
         a->poke = false;
         *a->silence = '\0';
+        end_recovery(a);
+        if (a->forget && imex_recovery_forget(a->o.run_dir, e) < 0)
+                return -1;
+        a->forget = false;
         if (!list_fixed(a)) {
                 struct arena *fresh = arena_new(1024);
 
@@ -408,6 +494,7 @@ static void act(struct imex_agent *a) {
                 update_peers(a);
                 if (!a->o.dns_names)
                         tell_fixed_list(a);
+                recover(a);
         } else {
                 imex_process_start(a->process);
         }
@@ -444,6 +531,7 @@ static void on_process(void *u, enum imex_process_state s, const char *why) {
         } else {
                 imex_probe_stop(a->probe);
                 a->status = "";
+                end_recovery(a);
         }
         if (s == IMEX_PROCESS_WAITING)
                 explain_end(a, why);
@@ -507,6 +595,8 @@ static void on_status(void *u, const char *word, const char *why) {
                         imex_process_up(a->process);
         }
         a->status = word;
+        if (*word)
+                note_recovery(a, streq(word, "WAITING_FOR_RECOVERY"));
         if (streq(word, "READY"))
                 a->fault = NULL; /* it got over it */
         judge(a);
@@ -529,6 +619,8 @@ static void on_domain(void *u, const struct imex_ctl_domain *d, const char *why)
                 own = imex_ctl_find(d, NULL, buf_str(&name));
         if (own)
                 a->connected = imex_ctl_connected(own);
+        if (own)
+                note_seen(a, own);
         judge(a);
 }
 
@@ -559,6 +651,13 @@ void imex_agent_set_members(struct imex_agent *a, const struct imex_members *m) 
         in_turn(a, 0);
 }
 
+void imex_agent_set_current(struct imex_agent *a, bool current) {
+        if (current == (a->informed_since != 0))
+                return;
+        a->informed_since = current ? uv_now(a->loop) : 0;
+        in_turn(a, 0);
+}
+
 static unsigned or_default(unsigned v, unsigned otherwise) {
         return v ? v : otherwise;
 }
@@ -567,6 +666,7 @@ static void copy_options(struct imex_agent *a, const struct imex_agent_options *
         a->o = *o;
         a->strings = arena_new(512);
         a->o.dir = arena_strdup(a->strings, o->dir);
+        a->o.run_dir = arena_strdup(a->strings, o->run_dir);
         a->o.hosts_path = arena_strdup(a->strings, o->hosts_path);
         a->o.imex_path = arena_strdup(a->strings, o->imex_path);
         a->o.ctl_path = arena_strdup(a->strings, o->ctl_path);
@@ -581,6 +681,7 @@ static void copy_options(struct imex_agent *a, const struct imex_agent_options *
         a->o.ask_slow_ms = or_default(o->ask_slow_ms, 1000);
         a->o.ask_idle_ms = or_default(o->ask_idle_ms, 30000);
         a->o.ask_timeout_ms = or_default(o->ask_timeout_ms, 5000);
+        a->o.recovery_ms = or_default(o->recovery_ms, 60000);
         a->config_path = file_join(a->o.dir, "imexd.cfg");
         a->nodes_path = file_join(a->o.dir, "nodes.cfg");
 }
@@ -598,10 +699,11 @@ int imex_agent_new(uv_loop_t *loop, const struct imex_agent_options *o, struct i
         a->loop = loop;
         a->status = "";
         a->node_id = -1;
-        a->told.status = "";
+        a->told.status = a->told.awaited = "";
         a->told.index = -2; /* no report equals it: the first one is always told */
         uv_timer_init(loop, &a->turn);
-        a->turn.data = a;
+        uv_timer_init(loop, &a->recovery_turn);
+        a->turn.data = a->recovery_turn.data = a;
         a->process = imex_process_new(
                 loop, &(struct imex_process_options){
                               .argv = (const char *const[]){ a->o.imex_path, "-c", a->config_path, NULL },
@@ -646,6 +748,11 @@ void imex_agent_stop(struct imex_agent *a) {
 static void on_closed(uv_handle_t *h) {
         struct imex_agent *a = h->data;
 
+        if (h == (uv_handle_t *)&a->turn) {
+                uv_close((uv_handle_t *)&a->recovery_turn, on_closed);
+                return;
+        }
+        imex_recovery_end(&a->recovery);
         arena_free(a->want_arena);
         arena_free(a->run_arena);
         arena_free(a->strings);

@@ -35,11 +35,16 @@ struct imex_report {
         int64_t node_id;                       /* the id that IMEX found for itself, -1 unknown */
         unsigned peers_known, peers_connected; /* without ourselves; connected is a lower bound from -N -j */
         unsigned restarts;
+        /* When a recovery takes longer than recovery_ms: the nodes that it waits for, for people; "" for
+         * none. */
+        const char *awaited;
+        unsigned renewals; /* how often it was started anew because nobody was left to wait for */
 };
 
 struct imex_agent_options {
-        const char *dir;                  /* "/imexd": imexd.cfg, nodes.cfg, members.json */
-        const char *hosts_path;           /* "/etc/hosts" */
+        const char *dir;        /* "/imexd": imexd.cfg, nodes.cfg, members.json */
+        const char *hosts_path; /* "/etc/hosts" */
+        const char *run_dir;    /* "/var/run/nvidia-imex": what nvidia-imex remembers over its end */
         const char *imex_path, *ctl_path; /* looked up in PATH when they hold no slash */
         const char *own_ip;
         const char *identity; /* whose members.json may be loaded: see imex_members.h */
@@ -54,6 +59,7 @@ struct imex_agent_options {
         unsigned ask_first_ms, ask_slow_ms,
                 ask_idle_ms;     /* [20, 1000, 30000] distance of questions to nvidia-imex-ctl */
         unsigned ask_timeout_ms; /* [5000] */
+        unsigned recovery_ms;    /* [60000] patience with a recovery: see imex_recovery.h */
 
         void (*changed)(void *u,
                         const struct imex_report *r); /* never from inside a call of ours; each change once */
@@ -73,6 +79,9 @@ int imex_agent_new(uv_loop_t *loop, const struct imex_agent_options *o, struct i
  * members.json, so that a restarted agent starts from it without asking anybody. Without names, call it with
  * an index only when the members are complete. */
 void imex_agent_set_members(struct imex_agent *a, const struct imex_members *m);
+/* Whether the members are known to be those of now, as far as whoever tells them knows. False at first, and
+ * while he cannot be told himself: then nobody counts as rebooted or gone. */
+void imex_agent_set_current(struct imex_agent *a, bool current);
 /* Strings are valid until the next turn. */
 void imex_agent_report(struct imex_agent *a, struct imex_report *ret);
 /* Withdraws readiness at once (changed is called first), then SIGTERM, SIGKILL; `stopped` at the end. */

@@ -120,6 +120,13 @@ const struct imex_ctl_node *imex_ctl_find(const struct imex_ctl_domain *d, const
         return found;
 }
 
+bool imex_ctl_connected_to(const struct imex_ctl_node *n, int64_t id) {
+        for (size_t i = 0; i < n->n_connections; i++)
+                if (n->connections[i].to == id)
+                        return streq(n->connections[i].status, "CONNECTED");
+        return false;
+}
+
 unsigned imex_ctl_connected(const struct imex_ctl_node *n) {
         unsigned count = 0;
 

@@ -36,6 +36,7 @@ int imex_ctl_parse_domain(struct str out, struct arena *a, struct imex_ctl_domai
 
 /* The one node whose host is `ip` or `name`; NULL when there is none, or several (then nothing is known). */
 const struct imex_ctl_node *imex_ctl_find(const struct imex_ctl_domain *d, const char *ip, const char *name);
+bool imex_ctl_connected_to(const struct imex_ctl_node *n, int64_t id);
 /* How many nodes other than itself the node is connected to. */
 unsigned imex_ctl_connected(const struct imex_ctl_node *n);
 

@@ -19,6 +19,7 @@ struct imex_peer {
         const char *ip;   /* "" while unknown */
         const char *node; /* for people */
         bool ready;
+        const char *boot_id; /* the boot that its node is in; "" or NULL while unknown */
 };
 
 /* All keys of reference 12.3. */

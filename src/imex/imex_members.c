@@ -13,6 +13,7 @@ struct imex_members *imex_members_copy(struct arena *a, const struct imex_member
                 peers[i] = m->peers[i];
                 peers[i].ip = arena_strdup(a, str_or(m->peers[i].ip, ""));
                 peers[i].node = arena_strdup(a, str_or(m->peers[i].node, ""));
+                peers[i].boot_id = arena_strdup(a, str_or(m->peers[i].boot_id, ""));
         }
         c->own_index = m->own_index;
         c->infix = arena_strdup(a, str_or(m->infix, ""));
@@ -30,7 +31,8 @@ bool imex_members_equal(const struct imex_members *x, const struct imex_members 
 
                 if (a->index != b->index || a->ready != b->ready ||
                     !streq(str_or(a->ip, ""), str_or(b->ip, "")) ||
-                    !streq(str_or(a->node, ""), str_or(b->node, "")))
+                    !streq(str_or(a->node, ""), str_or(b->node, "")) ||
+                    !streq(str_or(a->boot_id, ""), str_or(b->boot_id, "")))
                         return false;
         }
         return true;

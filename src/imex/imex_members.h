@@ -30,6 +30,7 @@ struct imex_members {
 struct imex_members *imex_members_copy(struct arena *a, const struct imex_members *m);
 bool imex_members_equal(const struct imex_members *x, const struct imex_members *y);
 
+/* Boot ids are not kept: they are news, and count only as told since. */
 int imex_members_save(const char *dir, const char *identity, const struct imex_members *m, struct err *e);
 /* ERR_NOT_FOUND when there is no file or it is of another identity. *ret lives in the arena. */
 int imex_members_load(const char *dir, const char *identity, struct arena *a, struct imex_members **ret,

@@ -62,10 +62,6 @@ static void on_done(void *u, yyjson_val *obj, const struct err *e) {
                 else
                         p->wanted = p->sent;
                 p->sent = (struct entry){ 0 }; /* unknown what the server has */
-                if (e->kind == ERR_NOT_FOUND) {
-                        log_v(2, "own pod is gone, nothing to report on", kv_str("pod", p->name));
-                        return;
-                }
                 p->pause_ms = p->pause_ms ? p->pause_ms * 2 : PAUSE_FIRST_MS;
                 if (p->pause_ms > PAUSE_MAX_MS)
                         p->pause_ms = PAUSE_MAX_MS;

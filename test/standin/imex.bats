@@ -442,6 +442,30 @@ names() {
         eventually kicked
 }
 
+@test "an orderly end while it waits forgets nobody who is still awaited" {
+        knob 0 IMPORTERS=1
+        form 3
+        knob 2 RECONNECT_MS=
+        kill -STOP "${PID[2]}"
+        kill -9 "${PID[0]}"
+        wait "${PID[0]}" || true
+        imex 0
+        eventually log_has 0 "Previous importer node 1 - 198.18.77.11 is back"
+        [ "$(ctl 0 -q)" = WAITING_FOR_RECOVERY ]
+        kill -TERM "${PID[0]}"
+        wait "${PID[0]}"
+        [ "$(grep -c '^Node' "$DIR/0/run/nvidia-imex/persist.dat")" = 1 ]
+        grep -q '^Node 2: 198.18.77.12' "$DIR/0/run/nvidia-imex/persist.dat"
+        imex 0
+        eventually is WAITING_FOR_RECOVERY ctl 0 -q
+        [ "$(state 0 2)" != CONNECTED ]
+        kill -TERM "${PID[0]}"
+        wait "${PID[0]}"
+        rm "$DIR/0/run/nvidia-imex/persist.dat"
+        imex 0
+        eventually is READY ctl 0 -q
+}
+
 @test "IMEX_WAIT_FOR_QUORUM=FULL waits for all nodes" {
         local k
         for k in 0 1; do

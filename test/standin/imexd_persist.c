@@ -91,10 +91,11 @@ void persist_importer(struct imexd *d, size_t id, bool present) {
         save(d);
 }
 
+/* Whoever is told that we go has nothing of ours any more. Those who did not come back cannot be told, and
+ * are outstanding for the next run, too. */
 void persist_close(struct imexd *d) {
         if (!d->importers.node)
                 return;
         memset(d->importers.node, 0, d->nodes.n * sizeof(bool));
-        memset(d->importers.awaited, 0, d->nodes.n * sizeof(bool));
         save(d);
 }

@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -132,6 +133,30 @@ static void test_stop_inside_the_callback(void **state) {
         unlink(path);
 }
 
+/* The folder itself goes: nothing more would come, so the owner is told to look. */
+static void test_folder_that_goes_is_told(void **state) {
+        _cleanup_(freep) char *path = xasprintf("%s/inner/state.json", dir),
+                              *inner = xasprintf("%s/inner", dir);
+        struct watch_file w = { 0 };
+        struct err e;
+
+        calls = 0;
+        assert_int_equal(mkdir(inner, 0755), 0);
+        assert_int_equal(watch_file_start(&w, uv_default_loop(), path, on_change, &e), 0);
+        move_file("inner", "gone");
+        turns();
+        assert_int_equal(calls, 1);
+        watch_file_stop(&w, NULL);
+        turns();
+        move_file("gone", "inner");
+        assert_int_equal(watch_file_start(&w, uv_default_loop(), path, on_change, &e), 0);
+        assert_int_equal(rmdir(inner), 0);
+        turns();
+        assert_int_equal(calls, 2);
+        watch_file_stop(&w, NULL);
+        turns();
+}
+
 static void test_missing_folder(void **state) {
         struct watch_file w = { 0 };
         struct err e = { 0 };
@@ -160,6 +185,7 @@ int main(void) {
                 cmocka_unit_test(test_changes),
                 cmocka_unit_test(test_owner_may_go_at_once),
                 cmocka_unit_test(test_stop_inside_the_callback),
+                cmocka_unit_test(test_folder_that_goes_is_told),
                 cmocka_unit_test(test_missing_folder),
         };
 

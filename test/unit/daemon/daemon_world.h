@@ -29,6 +29,11 @@ static int exit_status;
 static char patches[16][2048];
 static unsigned n_patches, refuse_patches, n_lists, n_watches;
 static const char *clique_daemons; /* NULL: there is no clique object */
+/* What whoever stands in the API server's place says of cliques. */
+static enum { SERVES, PAGES_404 /* a page, as a load balancer has it */, REFUSES_403, GONE_410 } serves;
+static unsigned lists_from_cache;
+static unsigned n_pages;      /* answered so */
+static unsigned page_patches; /* so many reports get a 404 page */
 static int rv = 1;
 
 static inline char *clique_json(void) {
@@ -48,18 +53,35 @@ static inline void on_request(void *u, struct fake_conn *c, const struct fake_re
         if (streq(r->method, "PATCH")) {
                 assert_true(fake_has(r->path, "/api/v1/namespaces/driver/pods/daemon-x"));
                 snprintf(patches[n_patches++ % 16], sizeof patches[0], "%s", r->body);
-                if (refuse_patches) {
+                if (page_patches) {
+                        page_patches--;
+                        fake_reply(c, 404, "Content-Type: text/plain\r\n", "404 page not found\n");
+                } else if (refuse_patches) {
                         refuse_patches--;
                         fake_refuse(c, 403, "no");
                 } else {
                         fake_reply(c, 200, NULL, "{\"kind\":\"Pod\",\"metadata\":{\"name\":\"daemon-x\"}}");
                 }
+        } else if (serves == PAGES_404) {
+                n_pages++;
+                fake_reply(c, 404, "Content-Type: text/plain\r\n", "404 page not found\n");
+        } else if (serves == REFUSES_403) {
+                n_pages++;
+                fake_reply(
+                        c, 403, NULL,
+                        "{\"kind\":\"Status\",\"status\":\"Failure\",\"reason\":\"Forbidden\",\"code\":403}");
+        } else if (serves == GONE_410 && fake_query(r, "watch")) {
+                serves = SERVES;
+                fake_reply(
+                        c, 410, NULL,
+                        "{\"kind\":\"Status\",\"status\":\"Failure\",\"reason\":\"Expired\",\"code\":410}");
         } else if (fake_query(r, "watch")) {
                 n_watches++;
                 watch = c;
                 fake_stream(c);
         } else {
                 n_lists++;
+                lists_from_cache += streq(fake_query(r, "resourceVersion"), "0");
                 assert_true(fake_has(r->path, "/namespaces/driver/computedomaincliques"));
                 assert_string_equal(fake_query(r, "fieldSelector"), "metadata.name=" DOMAIN "." CLIQUE);
                 list = xasprintf("{\"kind\":\"ComputeDomainCliqueList\",\"metadata\":{\"resourceVersion\":\"%"
@@ -92,10 +114,21 @@ static inline void start_server(int port) {
         put("kubeconfig", text, 0644);
 }
 
+/* The folder that daemon and plugin share: the test's own, or one in it, when there is one. */
+static inline char *shared_in(const char *test_dir) {
+        char *inner = file_join(test_dir, "imexd");
+
+        if (access(inner, F_OK) == 0)
+                return inner;
+        free(inner);
+        return xstrdup(test_dir);
+}
+
 static inline int be_the_daemon(char **argv) {
         _cleanup_(freep) char *kubeconfig = file_join(argv[2], "kubeconfig"),
                               *hosts = file_join(argv[2], "hosts"), *imex = file_join(argv[2], "imex"),
-                              *ctl = file_join(argv[2], "ctl");
+                              *ctl = file_join(argv[2], "ctl"), *run = file_join(argv[2], "run"),
+                              *shared = shared_in(argv[2]);
         const struct supervisor_config c = {
                 .clique_id = argv[3],
                 .domain_uid = DOMAIN,
@@ -110,11 +143,13 @@ static inline int be_the_daemon(char **argv) {
                 .kubeconfig = kubeconfig,
                 .max_nodes = 4,
                 .dns_names = streq(argv[4], "names"),
-                .dir = argv[2],
+                .dir = shared,
                 .hosts_path = hosts,
+                .run_dir = run,
                 .imex_path = imex,
                 .ctl_path = ctl,
                 .term_grace_ms = 500,
+                .recovery_ms = 300,
         };
         struct err e;
 
@@ -168,9 +203,10 @@ static struct imex_state state_now;
 static bool held;
 
 static inline bool read_state(void) {
+        _cleanup_(freep) char *shared = shared_in(dir);
         struct err e;
 
-        return imex_state_read(dir, &state_now, &held, &e) == 0;
+        return imex_state_read(shared, &state_now, &held, &e) == 0;
 }
 
 static inline bool state_ready(void) {

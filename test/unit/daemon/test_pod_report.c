@@ -33,7 +33,9 @@ static void test_render(void **state) {
                 "computeDomain.cliqueID\":\"uuid.1\"},\"annotations\":{"
                 "\"imex.resource.nvidia.com/state\":\"READY\",\"imex.resource.nvidia.com/reason\":null,"
                 "\"imex.resource.nvidia.com/ready\":\"true\",\"imex.resource.nvidia.com/index\":\"3\","
-                "\"imex.resource.nvidia.com/node-id\":\"3\",\"imex.resource.nvidia.com/peers\":\"2/3\"}}}");
+                "\"imex.resource.nvidia.com/node-id\":\"3\",\"imex.resource.nvidia.com/peers\":\"2/"
+                "3\",\"imex.resource.nvidia.com/awaited\":"
+                "null}}}");
         buf_clear(&b);
         pod_report_render(&(struct pod_report){ .clique_id = "",
                                                 .state = "NO_FABRIC",
@@ -45,6 +47,13 @@ static void test_render(void **state) {
         assert_non_null(strstr(buf_str(&b), "cliqueID\":\"\""));
         assert_non_null(strstr(buf_str(&b), "node-id\":null"));
         assert_non_null(strstr(buf_str(&b), "/index\":\"-1\""));
+        buf_clear(&b);
+        pod_report_render(&(struct pod_report){ .clique_id = "uuid.1",
+                                                .state = "WAITING_FOR_RECOVERY",
+                                                .reason = "r",
+                                                .awaited = "n1, n2" },
+                          &b);
+        assert_non_null(strstr(buf_str(&b), "/awaited\":\"n1, n2\""));
 }
 
 static void test_patience(void **state) {

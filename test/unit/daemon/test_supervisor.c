@@ -27,6 +27,8 @@ static int setup(void **state) {
         watch = NULL;
         clique_daemons = NULL;
         n_patches = refuse_patches = n_lists = n_watches = 0;
+        n_pages = page_patches = lists_from_cache = 0;
+        serves = SERVES;
         start_server(0);
         return 0;
 }
@@ -169,15 +171,103 @@ static void test_server_gone_while_running(void **state) {
         assert_int_equal(exit_status, 0);
 }
 
-static void test_index_taken_away_stops(void **state) {
+#define TAKER                                                                                                \
+        "{\"nodeName\":\"n7\",\"ipAddress\":\"10.0.0.7\",\"cliqueID\":\"" CLIQUE                             \
+        "\",\"index\":2,\"status\":\"NotReady\"}"
+
+/* Two nodes with one id are worse than a node without IMEX. */
+static void test_index_given_to_another_stops(void **state) {
+        clique_daemons = ME;
+        run_daemon(CLIQUE, true);
+        assert_true(within(5000, state_ready) && within(5000, watching));
+        tell(PEER "," TAKER);
+        assert_true(within(5000, state_waits));
+        assert_non_null(strstr(state_now.reason, "n7"));
+        assert_int_equal(count("events", "term"), 1);
+        tell(ME);
+        assert_true(within(5000, state_ready));
+}
+
+static bool peer_known(void) {
+        return count("hosts", "10.0.0.2\tcompute-domain-daemon-ab-0000\n") == 1;
+}
+
+/* That nobody speaks of us is no word against us. */
+static void test_entry_that_is_missing_stops_nothing(void **state) {
         clique_daemons = ME;
         run_daemon(CLIQUE, true);
         assert_true(within(5000, state_ready) && within(5000, watching));
         tell(PEER);
+        assert_true(within(5000, peer_known));
+        assert_true(state_ready());
+        tell("");
+        within(200, never);
+        assert_true(state_ready());
+        assert_int_equal(count("events", "term"), 0);
+        assert_int_equal(state_now.index, 2);
+        /* Nor after a restart, which knows it only from its own memory. */
+        kill(daemon_pid, SIGKILL);
+        assert_true(within(5000, exited));
+        kill_imex();
+        watch = NULL;
+        run_daemon(CLIQUE, true);
+        assert_true(within(5000, watching) && within(5000, state_ready));
+        within(200, never);
+        assert_true(state_ready());
+        assert_int_equal(count("events", "term"), 0);
+        tell(TAKER);
         assert_true(within(5000, state_waits));
-        assert_int_equal(count("events", "term"), 1);
+}
+
+static bool two_pages(void) {
+        return n_pages >= 2;
+}
+/* A page, a refusal, a list that lacks it: none of them says anything of the clique's members. */
+static void test_clique_that_cannot_be_seen_disturbs_nothing(void **state) {
+        const char *with_peer = ME "," PEER;
+
+        clique_daemons = with_peer;
+        run_daemon(CLIQUE, true);
+        assert_true(within(5000, state_ready) && within(5000, watching));
+        assert_true(peer_known());
+        serves = PAGES_404;
+        fake_close(watch);
+        assert_true(within(30000, two_pages));
+        assert_true(state_ready() && peer_known());
+        serves = REFUSES_403;
+        n_pages = 0;
+        assert_true(within(30000, two_pages));
+        assert_true(state_ready() && peer_known());
+        /* Its history is gone, and the list is empty. */
+        clique_daemons = NULL;
+        n_lists = n_watches = 0;
+        serves = GONE_410;
+        assert_true(within(30000, relisted));
+        within(200, never);
+        assert_true(state_ready() && peer_known());
+        assert_int_equal(count("events", "usr1"), 0);
+        assert_int_equal(count("events", "term"), 0);
+        /* When it is there again it counts. */
         tell(ME);
-        assert_true(within(5000, state_ready));
+        assert_true(within(5000, usr1));
+        assert_false(peer_known());
+}
+
+/* What the API server's cache does not have yet looks as if it had been taken away. */
+static void test_restart_asks_for_the_clique_as_it_is(void **state) {
+        clique_daemons = ME;
+        run_daemon(CLIQUE, true);
+        assert_true(within(5000, state_ready) && within(5000, watching));
+        assert_int_equal(lists_from_cache, 1);
+        kill(daemon_pid, SIGKILL);
+        assert_true(within(5000, exited));
+        kill_imex();
+        n_lists = lists_from_cache = 0;
+        watch = NULL;
+        run_daemon(CLIQUE, true);
+        assert_true(within(5000, watching));
+        assert_int_equal(n_lists, 1);
+        assert_int_equal(lists_from_cache, 0);
 }
 
 static void test_clique_object_deleted_disturbs_nothing(void **state) {
@@ -203,6 +293,53 @@ static void test_refused_report_disturbs_nothing(void **state) {
         assert_true(within(10000, patched_thrice));
         assert_non_null(strstr(patches[2], "ready\":\"true\""));
         assert_true(state_ready());
+}
+
+static void test_report_answered_by_pages_is_made_again(void **state) {
+        clique_daemons = ME;
+        page_patches = 2;
+        run_daemon(CLIQUE, true);
+        assert_true(within(5000, state_ready));
+        assert_true(within(10000, patched_thrice));
+        assert_non_null(strstr(patches[2], "ready\":\"true\""));
+        assert_true(state_ready());
+}
+
+/* After an unclean end n1 and n3 may map our memory: told by name, and waited for until each is known not to.
+ */
+#define BOOT_OF(node, index, boot)                                                                           \
+        "{\"nodeName\":\"" node "\",\"ipAddress\":\"10.0.0.2\",\"cliqueID\":\"" CLIQUE                       \
+        "\",\"index\":" #index ",\"status\":\"NotReady\",\"bootID\":\"" boot "\"}"
+
+static bool state_names_both(void) {
+        return state_unready() && strstr(state_now.reason, "n1, n3");
+}
+static bool state_names_n3(void) {
+        return state_unready() && strstr(state_now.reason, "to n3,");
+}
+static bool patched_n3(void) {
+        return n_patches && strstr(patches[(n_patches - 1) % 16], "/awaited\":\"n3\"");
+}
+
+static void test_recovery_names_whom_it_waits_for_and_starts_anew(void **state) {
+        _cleanup_(freep) char *run = in_dir("run");
+
+        assert_int_equal(mkdir(run, 0755), 0);
+        put("run/persist.dat", "n1 n3", 0644);
+        put_program(
+                "imex",
+                "[ -e run/persist.dat ] && echo WAITING_FOR_RECOVERY > status || echo READY > status\n" IMEX);
+        clique_daemons = ME "," BOOT_OF("n1", 0, "a") "," BOOT_OF("n3", 1, "a");
+        run_daemon(CLIQUE, true);
+        assert_true(within(5000, state_names_both) && within(5000, watching));
+        assert_string_equal(state_now.status, "WAITING_FOR_RECOVERY");
+        tell(ME "," BOOT_OF("n1", 0, "b") "," BOOT_OF("n3", 1, "a"));
+        assert_true(within(5000, state_names_n3));
+        assert_true(within(10000, patched_n3));
+        assert_int_equal(count("events", "start\n"), 1);
+        tell(ME "," BOOT_OF("n1", 0, "b"));
+        assert_true(within(5000, state_ready));
+        assert_int_equal(count("events", "start\n"), 2);
 }
 
 static void test_crash_is_told(void **state) {
@@ -256,12 +393,45 @@ static void test_full_disk_withdraws(void **state) {
         assert_true(within(5000, state_ready) && within(5000, watching));
         /* No new file can be made, so that the old one has to go. */
         assert_int_equal(mkdir(tmp, 0700), 0);
-        tell(PEER);
+        tell(TAKER);
         for (int i = 0; i < 500 && access(state_path, F_OK) == 0; i++)
                 within(10, never);
         assert_int_equal(access(state_path, F_OK), -1);
         rmdir(tmp);
         assert_true(within(5000, state_waits));
+}
+
+static void run_with_log(void) {
+        _cleanup_(freep) char *command = xasprintf("exec \"$@\" 2>>%s/log", dir);
+
+        run_daemon_by((const char *const[]){ "sh", "-c", command, "sh", NULL }, CLIQUE, true);
+}
+
+static bool pod_knows_of_the_state(void) {
+        return n_patches && strstr(patches[(n_patches - 1) % 16], "ready\":\"false\"") &&
+               strstr(patches[(n_patches - 1) % 16], "state file");
+}
+static bool pod_is_told_ready(void) {
+        return n_patches && strstr(patches[(n_patches - 1) % 16], "ready\":\"true\"");
+}
+
+/* IMEX is well, and no new pod can hear of it: the Pod says so, and the log once. */
+static void test_state_that_cannot_be_written_is_told(void **state) {
+        _cleanup_(freep) char *tmp = xasprintf("%s/.state.json." POD, dir), *path = in_dir("state.json");
+
+        clique_daemons = ME;
+        run_with_log();
+        assert_true(within(5000, state_ready) && within(5000, pod_is_told_ready));
+        assert_int_equal(mkdir(tmp, 0700), 0);
+        unlink(path);
+        assert_true(within(10000, pod_knows_of_the_state));
+        within(1500, never);
+        assert_int_equal(count("log", "cannot write the state file"), 1);
+        assert_int_equal(count("events", "term"), 0);
+        rmdir(tmp);
+        assert_true(within(15000, state_ready));
+        assert_true(within(5000, pod_is_told_ready));
+        assert_int_equal(count("log", "the state file is written again"), 1);
 }
 
 static uint64_t generation_before;
@@ -286,6 +456,34 @@ static void test_state_file_removed_is_written_again(void **state) {
         assert_true(within(5000, state_ready));
         within(100, never);
         assert_true(state_now.generation < 20);
+}
+
+static int remove_tree(const char *path) {
+        _cleanup_(freep) char *command = xasprintf("rm -rf '%s'", path);
+
+        return system(command);
+}
+
+/* The folder goes under a running daemon: it is made again, and watched. */
+static void test_folder_removed_is_made_again(void **state) {
+        _cleanup_(freep) char *shared = in_dir("imexd"), *old = in_dir("old"),
+                              *file = in_dir("imexd/state.json");
+
+        assert_int_equal(mkdir(shared, 0755), 0);
+        put_program("imex", "trap 'exit 0' TERM\nwhile :; do sleep 1000 & wait $!; done");
+        clique_daemons = ME;
+        run_with_log();
+        assert_true(within(5000, state_ready));
+        for (int i = 0; i < 2; i++) {
+                /* In one step: in between it would be filled again. */
+                assert_int_equal(rename(shared, old), 0);
+                assert_int_equal(remove_tree(old), 0);
+                assert_true(within(10000, state_ready));
+                assert_int_equal(count("log", "was removed"), i + 1);
+        }
+        generation_before = (uint64_t)state_now.generation;
+        unlink(file);
+        assert_true(within(5000, state_written_again));
 }
 
 static bool state_of_ours(void) {
@@ -318,7 +516,14 @@ int main(int argc, char **argv) {
                 T(test_killed_daemon_leaves_no_ready),
                 T(test_restarts_without_the_api),
                 T(test_server_gone_while_running),
-                T(test_index_taken_away_stops),
+                T(test_index_given_to_another_stops),
+                T(test_entry_that_is_missing_stops_nothing),
+                T(test_clique_that_cannot_be_seen_disturbs_nothing),
+                T(test_restart_asks_for_the_clique_as_it_is),
+                T(test_report_answered_by_pages_is_made_again),
+                T(test_recovery_names_whom_it_waits_for_and_starts_anew),
+                T(test_state_that_cannot_be_written_is_told),
+                T(test_folder_removed_is_made_again),
                 T(test_clique_object_deleted_disturbs_nothing),
                 T(test_refused_report_disturbs_nothing),
                 T(test_crash_is_told),

@@ -1,0 +1,166 @@
+#include "daemon/state_file.h"
+
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+enum { RETRY_FIRST_MS = 1000, RETRY_MAX_MS = 30000 };
+
+static void check(struct state_file *f);
+
+static void on_change(struct watch_file *w) {
+        struct state_file *f = w->u;
+
+        if (f->written)
+                check(f);
+}
+
+/* Watches the folder that is there now. */
+static void watch(struct state_file *f) {
+        _cleanup_(freep) char *path = file_join(f->dir, IMEX_STATE_FILE);
+        struct stat st;
+        struct err e;
+
+        if (stat(f->dir, &st) < 0 ||
+            (f->watch.active && f->watched_dev == st.st_dev && f->watched_ino == st.st_ino))
+                return;
+        watch_file_stop(&f->watch, NULL);
+        f->watch = (struct watch_file){ .u = f };
+        f->watched_dev = st.st_dev;
+        f->watched_ino = st.st_ino;
+        if (watch_file_start(&f->watch, f->retry.loop, path, on_change, &e) < 0)
+                log_warn("cannot watch the state file", kv_err(&e));
+}
+
+/* Readiness that cannot be withdrawn by a new file is withdrawn by having none. */
+static void withdraw(struct state_file *f) {
+        _cleanup_(freep) char *path = file_join(f->dir, IMEX_STATE_FILE);
+        struct err e;
+
+        if (file_remove(path, &e) < 0 && f->failures == 1)
+                log_error("cannot remove the state file", kv_err(&e));
+        if (f->lock >= 0)
+                close(TAKE_FD(f->lock));
+}
+
+/* A folder that was removed can be made again, unless it was mounted here: then the mount is of a folder that
+ * has no name any more, and nothing can be made in it. */
+static int write_anywhere(struct state_file *f, struct err *e) {
+        struct stat st;
+        int r = imex_state_write(f->dir, &f->state, &f->lock, e);
+
+        if (r == 0)
+                return 0;
+        if (stat(f->dir, &st) == 0 && st.st_nlink == 0)
+                return err_set(e, ERR_NOT_FOUND, ENOENT,
+                               "the folder '%s', which is shared with the kubelet plugin, was removed from "
+                               "the node; "
+                               "delete this pod, so that it gets a new one",
+                               f->dir);
+        if (stat(f->dir, &st) == 0 || errno != ENOENT)
+                return -1;
+        log_warn("the folder that is shared with the kubelet plugin was removed, it is made again",
+                 kv_str("path", f->dir));
+        if (file_mkdirs(f->dir, 0755, e) < 0)
+                return -1;
+        return imex_state_write(f->dir, &f->state, &f->lock, e);
+}
+
+static void on_retry(uv_timer_t *t);
+
+static void put(struct state_file *f) {
+        unsigned pause_ms = RETRY_FIRST_MS;
+        struct err e;
+
+        f->state.generation++;
+        f->written = write_anywhere(f, &e) == 0;
+        if (f->written) {
+                if (f->failures)
+                        log_info("the state file is written again");
+                f->failures = 0;
+                *f->why = '\0';
+                watch(f);
+                return;
+        }
+        for (unsigned i = 0; i < f->failures && pause_ms < RETRY_MAX_MS; i++)
+                pause_ms *= 2;
+        f->failures++;
+        if (!streq(f->why, e.msg))
+                log_error("cannot write the state file, trying again", kv_err(&e));
+        snprintf(f->why, sizeof f->why, "%s", e.msg);
+        withdraw(f);
+        uv_timer_start(&f->retry, on_retry, pause_ms < RETRY_MAX_MS ? pause_ms : RETRY_MAX_MS, 0);
+}
+
+/* Is our file the one in place? Another's is left alone while that daemon holds it, which can only be one on
+ * its way out after a forced deletion: two that insist would take turns for ever. */
+static void check(struct state_file *f) {
+        _cleanup_(freep) char *path = file_join(f->dir, IMEX_STATE_FILE);
+        struct stat ours, there;
+        struct imex_state other;
+        bool held = false;
+        struct err e;
+
+        if (fstat(f->lock, &ours) == 0 && lstat(path, &there) == 0 && ours.st_ino == there.st_ino &&
+            ours.st_dev == there.st_dev)
+                return;
+        if (imex_state_read(f->dir, &other, &held, &e) == 0 && held) {
+                uv_timer_start(&f->retry, on_retry, RETRY_FIRST_MS, 0);
+                return;
+        }
+        log_warn("the state file is not ours any more, it is written again", kv_str("path", path));
+        put(f);
+}
+
+static void on_retry(uv_timer_t *t) {
+        struct state_file *f = t->data;
+        bool troubled = state_file_trouble(f) != NULL;
+
+        if (f->written)
+                check(f);
+        else
+                put(f);
+        if ((state_file_trouble(f) != NULL) != troubled)
+                f->changed(f->u);
+}
+
+void state_file_start(struct state_file *f, uv_loop_t *loop) {
+        f->lock = -1;
+        f->started = true;
+        uv_timer_init(loop, &f->retry);
+        f->retry.data = f;
+        watch(f);
+}
+
+void state_file_stop(struct state_file *f) {
+        if (!f->started)
+                return;
+        f->started = false;
+        uv_close((uv_handle_t *)&f->retry, NULL);
+        watch_file_stop(&f->watch, NULL);
+}
+
+void state_file_unlock(struct state_file *f) {
+        if (f->lock >= 0)
+                close(TAKE_FD(f->lock));
+}
+
+void state_file_set(struct state_file *f, bool ready, int64_t index, const char *status, const char *reason) {
+        struct imex_state was = f->state;
+
+        f->state.ready = ready;
+        f->state.index = index;
+        snprintf(f->state.status, sizeof f->state.status, "%s", status);
+        snprintf(f->state.reason, sizeof f->state.reason, "%s", reason);
+        if (!f->written || was.ready != ready || was.index != index || !streq(was.status, f->state.status) ||
+            !streq(was.reason, f->state.reason))
+                put(f);
+}
+
+const char *state_file_trouble(const struct state_file *f) {
+        return f->failures > 1 ? f->why : NULL;
+}

@@ -1,0 +1,126 @@
+#include "imex/imex_recovery.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+enum { NAMED_AT_MOST = 3 };
+
+static bool has(const char *const *list, size_t n, const char *node) {
+        for (size_t i = 0; i < n; i++)
+                if (streq(list[i], node))
+                        return true;
+        return false;
+}
+
+static const struct imex_peer *find(const struct imex_members *m, const char *node) {
+        for (size_t i = 0; i < m->n_peers; i++)
+                if (m->peers[i].index != m->own_index && streq(m->peers[i].node, node))
+                        return &m->peers[i];
+        return NULL;
+}
+
+static bool rebooted(const struct imex_peer *before, const struct imex_peer *now) {
+        const char *was = str_or(before->boot_id, ""), *is = str_or(now->boot_id, "");
+
+        return *was && *is && !streq(was, is);
+}
+
+static void name(struct imex_recovery_verdict *v, const char *node) {
+        size_t n = strlen(v->awaited);
+
+        if (v->n_awaited++ < NAMED_AT_MOST)
+                snprintf(v->awaited + n, sizeof v->awaited - n, "%s%.40s", n ? ", " : "", node);
+}
+
+void imex_recovery_judge(const struct imex_recovery_facts *f, struct imex_recovery_verdict *ret) {
+        const struct imex_members *base = f->before ? f->before : f->now;
+        struct imex_recovery_verdict v = { 0 };
+
+        if (f->waited_ms < f->patience_ms) {
+                *ret = (struct imex_recovery_verdict){ .again_ms = f->patience_ms - f->waited_ms };
+                return;
+        }
+        v.settled = !f->before && f->informed_ms >= f->patience_ms;
+        if (!f->before && !v.settled && f->informed_ms)
+                v.again_ms = f->patience_ms - f->informed_ms;
+        for (size_t i = 0; i < base->n_peers; i++) {
+                const struct imex_peer *p = &base->peers[i], *now;
+
+                if (p->index == base->own_index || has(f->seen, f->n_seen, p->node))
+                        continue;
+                now = find(f->now, p->node);
+                if (now && !rebooted(p, now))
+                        name(&v, p->node);
+        }
+        if (v.n_awaited > NAMED_AT_MOST) {
+                size_t n = strlen(v.awaited);
+
+                snprintf(v.awaited + n, sizeof v.awaited - n, " and %zu more", v.n_awaited - NAMED_AT_MOST);
+        }
+        v.anew = !v.n_awaited && f->informed_ms && (f->before || v.settled);
+        *ret = v;
+}
+
+void imex_recovery_begin(struct imex_recovery *r, uint64_t now_ms) {
+        if (r->since_ms)
+                return;
+        r->since_ms = now_ms;
+        r->a = arena_new(1024);
+        r->seen = arena_alloc(r->a, IMEX_MEMBERS_MAX * sizeof *r->seen);
+}
+
+void imex_recovery_end(struct imex_recovery *r) {
+        arena_free(r->a);
+        *r = (struct imex_recovery){ 0 };
+}
+
+void imex_recovery_saw(struct imex_recovery *r, const char *node) {
+        if (!r->since_ms || r->n_seen == IMEX_MEMBERS_MAX || has(r->seen, r->n_seen, node))
+                return;
+        r->seen[r->n_seen++] = arena_strdup(r->a, node);
+}
+
+void imex_recovery_look(struct imex_recovery *r, const struct imex_members *members, uint64_t now_ms,
+                        uint64_t informed_since_ms, uint64_t patience_ms, struct imex_recovery_verdict *ret) {
+        BUG_ON(!r->since_ms);
+        imex_recovery_judge(
+                &(struct imex_recovery_facts){
+                        .waited_ms = now_ms - r->since_ms,
+                        .informed_ms = informed_since_ms ? now_ms - informed_since_ms : 0,
+                        .patience_ms = patience_ms,
+                        .now = members,
+                        .before = r->before,
+                        .seen = r->seen,
+                        .n_seen = r->n_seen,
+                },
+                ret);
+        if (ret->settled)
+                r->before = imex_members_copy(r->a, members);
+}
+
+static void close_dir(DIR **d) {
+        if (*d)
+                closedir(*d);
+}
+
+int imex_recovery_forget(const char *run_dir, struct err *e) {
+        _cleanup_(close_dir) DIR *d = opendir(run_dir);
+        struct dirent *entry;
+
+        if (!d && errno == ENOENT)
+                return 0;
+        if (!d)
+                return err_errno(e, errno, "open folder '%s'", run_dir);
+        while (errno = 0, (entry = readdir(d))) {
+                if (streq(entry->d_name, ".") || streq(entry->d_name, ".."))
+                        continue;
+                if (unlinkat(dirfd(d), entry->d_name, 0) < 0 && errno != ENOENT)
+                        return err_errno(e, errno, "remove '%s/%.100s'", run_dir, entry->d_name);
+        }
+        return errno ? err_errno(e, errno, "read folder '%s'", run_dir) : 0;
+}

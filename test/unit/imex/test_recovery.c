@@ -1,0 +1,164 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "imex/imex_recovery.h"
+#include "programs.h"
+
+#define PATIENCE 60000
+
+/* n1 to n5 at the indices 1 to 5, we are 0. A letter a node is its boot; '.' is one that is not known, and a
+ * blank is a node that is no member. */
+static struct imex_members members(struct imex_peer peers[5], const char *boots) {
+        static const char *const names[] = { "n1", "n2", "n3", "n4", "n5" };
+        static char boot[256][2];
+        struct imex_members m = { .own_index = 0, .infix = "", .peers = peers };
+
+        for (int i = 0; boots[i]; i++) {
+                unsigned char c = (unsigned char)boots[i];
+
+                if (c == ' ')
+                        continue;
+                boot[c][0] = (char)c;
+                peers[m.n_peers++] = (struct imex_peer){
+                        .index = i + 1, .ip = "10.0.0.1", .node = names[i], .boot_id = c == '.' ? "" : boot[c]
+                };
+        }
+        return m;
+}
+
+static struct imex_recovery_verdict judge(const char *before, const char *now, const char *seen_one,
+                                          uint64_t waited_ms, uint64_t informed_ms) {
+        struct imex_peer x[5], y[5];
+        struct imex_members b = members(x, before ? before : ""), n = members(y, now);
+        struct imex_recovery_verdict v;
+
+        imex_recovery_judge(&(struct imex_recovery_facts){ .waited_ms = waited_ms,
+                                                           .informed_ms = informed_ms,
+                                                           .patience_ms = PATIENCE,
+                                                           .now = &n,
+                                                           .before = before ? &b : NULL,
+                                                           .seen = &seen_one,
+                                                           .n_seen = seen_one != NULL },
+                            &v);
+        return v;
+}
+
+static void nothing_is_said_before_the_patience_is_over(void **state) {
+        struct imex_recovery_verdict v = judge(NULL, "", NULL, PATIENCE - 1, PATIENCE);
+
+        assert_false(v.anew || v.settled || v.n_awaited);
+        assert_int_equal(v.again_ms, 1);
+}
+
+static void who_was_not_seen_is_named(void **state) {
+        struct imex_recovery_verdict v = judge(NULL, "abc", "n2", PATIENCE, PATIENCE);
+
+        assert_false(v.anew);
+        assert_true(v.settled);
+        assert_string_equal(v.awaited, "n1, n3");
+        assert_int_equal(v.again_ms, 0);
+        v = judge(NULL, "abcde", NULL, PATIENCE, PATIENCE);
+        assert_int_equal(v.n_awaited, 5);
+        assert_string_equal(v.awaited, "n1, n2, n3 and 2 more");
+}
+
+static void only_the_proof_about_each_ends_the_wait(void **state) {
+        static const struct {
+                const char *before, *now, *seen;
+                bool anew;
+        } cases[] = {
+                { "ab", "ab", NULL, false },   { "ab", "ab", "n1", false }, /* the other one may map our
+                                                                               memory still */
+                { "a", "a", "n1", true },      { "a", "x", NULL, true },    /* it has rebooted */
+                { "a", "", NULL, true },   /* it is gone, or out-of-service */
+                { "a", " z", NULL, true }, /* ... and another one has come, which never saw us before */
+                { "ab", "xb", NULL, false },   { "ab", "xy", NULL, true },  { "abc", " yc", "n3", true },
+                { "abc", " bc", "n3", false }, { "a", ".", NULL, false }, /* not knowing is no proof */
+                { ".", "x", NULL, false },     { ".", ".", NULL, false },   { ".", "", NULL, true },
+                { "", "", NULL, true }, /* who it waits for has left before */
+        };
+
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+                struct imex_recovery_verdict v =
+                        judge(cases[i].before, cases[i].now, cases[i].seen, PATIENCE, PATIENCE);
+
+                if (v.anew != cases[i].anew || v.settled || v.anew != !v.n_awaited)
+                        fail_msg("'%s' then '%s': %d", cases[i].before, cases[i].now, v.anew);
+                /* The same, told by nobody for a while. */
+                assert_false(judge(cases[i].before, cases[i].now, cases[i].seen, PATIENCE, 0).anew);
+        }
+}
+
+/* A boot id that is told late would look like a reboot after our end. */
+static void members_count_when_they_were_told_for_the_whole_patience(void **state) {
+        struct imex_recovery_verdict v = judge(NULL, "", NULL, 10 * PATIENCE, 0);
+
+        assert_false(v.anew || v.settled);
+        assert_int_equal(v.again_ms, 0);
+        v = judge(NULL, "a", NULL, 10 * PATIENCE, 1000);
+        assert_false(v.anew || v.settled);
+        assert_string_equal(v.awaited, "n1");
+        assert_int_equal(v.again_ms, PATIENCE - 1000);
+        assert_true(judge(NULL, "a", NULL, 10 * PATIENCE, PATIENCE).settled);
+        assert_true(judge(NULL, "", NULL, 10 * PATIENCE, PATIENCE).anew);
+}
+
+static void long_names_are_cut(void **state) {
+        char long_name[300];
+        struct imex_peer peers[5];
+        struct imex_recovery_verdict v;
+
+        memset(long_name, 'x', sizeof long_name - 1);
+        long_name[sizeof long_name - 1] = '\0';
+        for (int i = 0; i < 5; i++)
+                peers[i] = (struct imex_peer){ .index = i + 1, .ip = "", .node = long_name, .boot_id = "" };
+        imex_recovery_judge(&(struct imex_recovery_facts){ .waited_ms = 1,
+                                                           .informed_ms = 1,
+                                                           .patience_ms = 1,
+                                                           .now = &(struct imex_members){ .own_index = 0,
+                                                                                          .infix = "",
+                                                                                          .peers = peers,
+                                                                                          .n_peers = 5 } },
+                            &v);
+        assert_int_equal(v.n_awaited, 5);
+        assert_non_null(strstr(v.awaited, " and 2 more"));
+}
+
+static void forgetting_empties_the_folder_and_keeps_it(void **state) {
+        _cleanup_(freep) char *run = in_dir("run"), *inner = in_dir("run/inner");
+        struct err e;
+
+        assert_int_equal(imex_recovery_forget(run, &e), 0); /* nothing there */
+        assert_int_equal(mkdir(run, 0755), 0);
+        put("run/persist.dat", "x", 0644);
+        put("run/persist.dat.new", "x", 0644);
+        assert_int_equal(imex_recovery_forget(run, &e), 0);
+        assert_int_equal(access(run, F_OK), 0);
+        assert_int_equal(rmdir(run), 0);
+        /* What cannot be removed is told. */
+        assert_int_equal(mkdir(run, 0755) | mkdir(inner, 0755), 0);
+        assert_int_equal(imex_recovery_forget(run, &e), -1);
+        assert_non_null(strstr(e.msg, "inner"));
+}
+
+int main(void) {
+#define D(t) cmocka_unit_test_setup_teardown(t, make_dir, remove_dir)
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(nothing_is_said_before_the_patience_is_over),
+                cmocka_unit_test(who_was_not_seen_is_named),
+                cmocka_unit_test(only_the_proof_about_each_ends_the_wait),
+                cmocka_unit_test(members_count_when_they_were_told_for_the_whole_patience),
+                cmocka_unit_test(long_names_are_cut),
+                D(forgetting_empties_the_folder_and_keeps_it),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
