@@ -3,7 +3,9 @@
 #   make            the three programs, in build/
 #   make image      the image that the chart installs: build/image.oci.tar for amd64 and arm64, build/image.tar for this machine's own
 #                   architecture (ARCH=arm64: only that one, build/image-arm64.tar)
-#   make test       unit tests, fuzzers, the chart's tests, then the tests on a real cluster
+#   make check      what needs no cluster and takes a minute or two: it builds, the lint, unit tests, the chart's tests
+#   make test       all that a change has to pass: the tests on real clusters, and beside them all others
+#   make long       what takes too long for each change, before something is called done; PART="pages stale" chooses (docs/testing.md)
 #   make cluster-test SANITIZE=1   the tests of failures again, on a cluster that runs the programs of the sanitized build
 #   make demo       watch a ComputeDomain form on a real cluster (KEEP=1 leaves it up; MODE=host: the nodes run nvidia-imex themselves)
 #   make bench      measure it (MODES, PAIRS, SIZES: see test/bench/run)
@@ -25,8 +27,11 @@ programs := $(build)/src/controller/compute-domain-controller \
 	$(build)/src/daemon/compute-domain-daemon
 
 FUZZ_SECONDS ?= 60
+PART ?= $(patsubst test/long/%.bats,%,$(wildcard test/long/*.bats)) kill_points
+part_files = $(if $(filter kill_points,$1),test/cluster/kill_points.bats test/cluster/controller_kill_points.bats,test/long/$1.bats)
 
-.PHONY: all deps image image-$(own_arch) image-$(other_arch) test unit fuzz-test image-test cluster-test demo bench fuzz soak clean
+.PHONY: all deps image image-$(own_arch) image-$(other_arch) check test long unit fuzz-test chart-test image-test cluster-test demo bench \
+	fuzz soak clean
 .DELETE_ON_ERROR:
 
 all: deps
@@ -76,14 +81,18 @@ fuzz-test: deps
 		-Db_lundef=false -Dc_args='-fsanitize=fuzzer-no-link -fno-sanitize=pointer-overflow'
 	meson test -C $(fuzzing) --print-errorlogs --suite fuzz
 
-# The chart's tests need helm, the others a whole cluster; both come from the same place. With SANITIZE=1 the programs in the
-# cluster are those of the sanitized build, and only the tests of failures run, because everything takes longer.
+# The chart's tests need helm, which comes from where the cluster's programs do.
+chart-test: deps
+	@type helm >/dev/null 2>&1 || test/cluster/tools
+	bats test/chart
+
+# With SANITIZE=1 the programs in the cluster are those of the sanitized build, and only the tests of failures run, because everything
+# takes longer.
 cluster-test: image-$(own_arch) $(if $(SANITIZE),$(checked)/image.tar)
 	test/cluster/tools
 ifdef SANITIZE
 	CD_IMAGE=$(abspath $(checked)/image.tar) test/cluster/run-tests test/cluster/failures.bats test/cluster/node_failures.bats test/cluster/driver_managed.bats
 else
-	bats test/chart
 	test/cluster/run-tests
 endif
 
@@ -98,7 +107,16 @@ $(checked)/image.tar: deps
 image-test: image
 	bats test/image
 
-test: unit fuzz-test image-test cluster-test
+check: all unit chart-test
+
+# Clusters wait more than they work, so that the rest finds the time; it makes way for them.
+test: image-$(own_arch)
+	test/cluster/tools
+	BESIDE='nice $(MAKE) --no-print-directory unit fuzz-test chart-test image-test' test/cluster/run-tests
+
+long: image-$(own_arch)
+	test/cluster/tools
+	EVERY_POINT=yes CLUSTERS=1 test/cluster/run-tests $(foreach part,$(PART),$(call part_files,$(part)))
 
 demo: image-$(own_arch)
 	test/cluster/demo

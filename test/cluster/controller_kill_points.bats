@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # kill -9 before a request of a controller that forms a domain and takes it down: the next one does both, and leaves nothing. Each of the first three
-# requests, and then fewer and fewer, for each takes a formation of some seconds.
+# requests, and then fewer and fewer, for each takes a formation of some seconds; with EVERY_POINT (make long PART=kill_points) each.
 #
 # The controller runs by hand on this machine, under strace; the nodes, their kubelets and daemons are those of the cluster. (Of the plugin:
 # kill_points.bats. Of the daemon: unit/daemon/test_kill_points.c.)
@@ -84,8 +84,9 @@ teardown() {
 }
 
 @test "the controller is killed before its requests while a domain forms and goes" {
-	local n killed=0
-	for ((n = 1; ; n += 1 + n / 3)); do
+	local n killed=0 every=0
+	[[ -z ${EVERY_POINT:-} ]] || every=1
+	for ((n = 1; ; n += 1 + (every ? 0 : n / 3))); do
 		formed_and_gone "$n" sendto,sendmsg
 		[[ -e $BATS_TEST_TMPDIR/killed ]] || break
 		((++killed))

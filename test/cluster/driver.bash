@@ -172,7 +172,7 @@ leader_pod() {
 	local holder pod
 	holder=$(k -n "$driver_ns" get leases -o jsonpath='{.items[?(@.spec.holderIdentity)].spec.holderIdentity}')
 	for pod in $(k -n "$driver_ns" get pods -l app=compute-domain-controller -o jsonpath='{.items[*].metadata.name}'); do
-		[[ $holder == "$pod"* ]] && echo "$pod"
+		[[ $holder != "$pod"* ]] || echo "$pod"
 	done
 }
 

@@ -3,7 +3,8 @@
 # succeeds, and nothing is left over.
 #
 # The plugin of node-0 runs by hand there, with folders that the kubelet does not know, on claims that the scheduler has allocated. A small
-# program asks in the kubelet's place, which would hold back its next try for a minute. See test/kubelet/kill_points.
+# program asks in the kubelet's place, which would hold back its next try for a minute. See test/kubelet/kill_points. Each third step, and
+# with EVERY_POINT (make long PART=kill_points) each.
 
 load driver
 
@@ -53,7 +54,7 @@ points() {
 	local least=$1 syscalls=$2 n
 	shift 2
 	n=$("$cluster/node" 0 env DIR=$dir/tried DRA_CALL="$checkout/build/test/kubelet/dra-call" CHANNEL="$CHANNEL" DAEMON="$DAEMON" DOMAIN="$DOMAIN" \
-		OTHER="${OTHER:-}" DAMAGE="${DAMAGE:-}" "$checkout/test/kubelet/kill_points" "$syscalls" $(plugin_by_hand "$@"))
+		STRIDE="$([[ -n ${EVERY_POINT:-} ]] && echo 1 || echo 3)" OTHER="${OTHER:-}" DAMAGE="${DAMAGE:-}" "$checkout/test/kubelet/kill_points" "$syscalls" $(plugin_by_hand "$@"))
 	echo "$syscalls: killed at $n points${OTHER:+, and given up}${DAMAGE:+, started after $DAMAGE}"
 	((n >= least))
 }

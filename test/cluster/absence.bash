@@ -1,0 +1,177 @@
+# For tests of what happens while the API server's word is not to be had, or not to be trusted; a .bats file loads it after driver.
+
+front() { "$cluster/front" "$@"; }
+everything_passes() { front off; }
+
+# standing K...: all that must stay as it is of the workloads on these nodes, a line each. The namespace of the test is theirs alone.
+standing() {
+	local i
+	k -n "$ns" get resourceclaims,resourceclaimtemplates,pods -o json | jq -r '.items[] | select(.metadata.labels.late != "yes") |
+		select(.kind != "ResourceClaim" or all(.metadata.ownerReferences[]?; .name | startswith("late") | not)) |
+		"\(.kind) \(.metadata.uid) \(.metadata.finalizers) \(.metadata.deletionTimestamp) \([.status.containerStatuses[]?.restartCount])"'
+	k get nodes -o json | jq -r --arg l "$uid_label" '.items[] | "\(.metadata.name) \(.metadata.labels[$l])"' | grep -E "^node-($(tr ' ' '|' <<<"$*")) "
+	k -n "$driver_ns" get daemonsets,resourceclaimtemplates -o json | jq -r '.items[].metadata | "\(.name) \(.uid) \(.deletionTimestamp)"'
+	k -n "$driver_ns" get pods -l app=imex-daemon -o json | jq -r '.items[] |
+		"\(.spec.nodeName) \(.metadata.name) \(.metadata.uid) \(.metadata.deletionTimestamp) \([.status.containerStatuses[]?.restartCount])"' |
+		grep -E "^node-($(tr ' ' '|' <<<"$*")) "
+	for i; do node_files "$i" | sed "s/^/$i /"; done
+}
+
+# untouched BEFORE K...: what stood stands; else the difference.
+untouched() {
+	local before=$1
+	shift
+	diff <(echo "$before") <(standing "$@") || {
+		echo "changed in the meantime (see above)"
+		return 1
+	}
+}
+
+# late_worker NAME DOMAIN NODE: a worker that standing does not count.
+late_worker() {
+	worker "late-$1" "$2" "$3"
+	k -n "$ns" label pod "late-$1" late=yes >/dev/null
+}
+
+lease() { k -n "$driver_ns" get leases -o json | jq -r ".items[] | select(.metadata.name | contains(\"controller\")) | .spec.$1"; }
+renewed_since() { [[ $(lease renewTime) != "$1" && -n $(leader_pod) ]]; }
+answered() { front | awk -v text="$2" '{ n = $1; $1 = ""; if (substr($0, 2) == text) found = n } END { exit found < '"$1"' }'; }
+
+# for_seconds N CMD...: the command succeeds again and again for so long.
+for_seconds() {
+	local end=$((SECONDS + $1))
+	shift
+	while ((SECONDS < end)); do
+		"$@" || return 1
+		read -rt 1 <> <(:) || true
+	done
+}
+
+# pages CODE SECONDS BEFORE K...: so long each request of a pod gets this page, and what stands on these nodes is not touched.
+pages() {
+	local code=$1 seconds=$2 before=$3
+	shift 3
+	front "$code"
+	for_seconds "$seconds" untouched "$before" "$@"
+	front | grep -E "^[1-9][0-9]* $code$"
+	front off
+}
+
+# pages_for SECONDS_404 SECONDS_403 SECONDS_503: two pods run in a domain, the claim of a third is being prepared, the plugin of one's node has
+# just been started, which looks for claims that are gone 10 to 20 s later, and the leader is killed.
+pages_for() {
+	local before plugin count renewed begin
+	domain d
+	worker a d 0
+	worker b d 1
+	running a
+	running b
+	eventually 30 condition_is d PeersConnected True
+	plugin=$(plugin_pod 0)
+	count=$(restarts "$plugin")
+	kill_in_pod "$driver_ns" "$plugin" compute-domain-kubelet-plugin
+	eventually 30 restarted "$plugin" "$count"
+	eventually 20 plugin_asks "$plugin"
+	before=$(standing 0 1)
+	late_worker c d 2
+	eventually 20 allocated late-c
+	begin=$SECONDS
+	front 404 "$plugin" get resourceclaims
+	front 404
+	kill_in_pod "$driver_ns" "$(leader_pod)" compute-domain-controller
+	eventually 30 answered 1 "404 $plugin get resourceclaims"
+	for_seconds $((begin + $1 - SECONDS)) untouched "$before" 0 1
+	untouched "$before" 0 1
+	front off
+	pages 403 "$2" "$before" 0 1
+	renewed=$(lease renewTime)
+	pages 503 "$3" "$before" 0 1
+	eventually 30 renewed_since "$renewed"
+	late_worker e d 3
+	running late-c 100 # a kubelet whose call has failed looks at its pod again 60 to 90 s later
+	running late-e
+	untouched "$before" 0 1
+	eventually 30 domain_field_is d .status.nodesReady 4
+	eventually 30 condition_is d PeersConnected True
+	has_channel a
+	has_channel b
+	k -n "$ns" delete pods --all --wait=false >/dev/null
+	eventually 60 labels_gone
+}
+# plugin_asks POD: it is registered, so the API server has answered it.
+plugin_asks() { k -n "$driver_ns" get pod "$1" -o jsonpath='{.status.containerStatuses[0].ready}' | grep -q true; }
+
+# stale_standby VERBS SECONDS: the one controller that may not VERBS claims has seen none of them when it becomes leader, and stays that
+# ignorant for so long.
+stale_standby() {
+	local verbs=$1 seconds=$2 before leader standby
+	k -n "$driver_ns" rollout status deployment/compute-domains-controller --timeout=60s >/dev/null
+	eventually 30 somebody_leads
+	leader=$(leader_pod)
+	standby=$(k -n "$driver_ns" get pods -l app=compute-domain-controller -o json |
+		jq -r --arg leader "$leader" '.items[].metadata.name | select(. != $leader)')
+	[[ $(wc -w <<<"$standby") == 1 ]]
+	front refuse "$standby" "$verbs" resourceclaims
+	domain d
+	worker a d 0
+	running a
+	eventually 30 condition_is d Ready True
+	before=$(standing 0)
+	k -n "$driver_ns" delete pod "$leader" --wait=false >/dev/null
+	leads() { [[ $(leader_pod) == "$standby" ]]; }
+	eventually 30 leads
+	for_seconds "$seconds" untouched "$before" 0
+	leads
+	front off
+	# It learns what it has missed, in both directions.
+	worker b d 1
+	running b 90
+	untouched_but_for_b() { [[ $(k get node node-0 -o "jsonpath={.metadata.labels.resource\.nvidia\.com/computeDomain}") == "$(domain_uid d)" ]]; }
+	untouched_but_for_b
+	has_channel a
+	k -n "$ns" delete pod a b --wait=false >/dev/null
+	eventually 60 labels_gone
+	k -n "$driver_ns" rollout status deployment/compute-domains-controller --timeout=60s >/dev/null
+}
+somebody_leads() { [[ -n $(leader_pod) ]]; }
+
+# first_start NODES SECONDS_HUNG LIMIT: the controllers start for the first time in a cluster of so many more nodes, each of which has to be
+# labelled; for the first seconds none of the calls that do so is answered. The first leader stays, and all are labelled within the limit.
+first_start() {
+	local nodes=$1 hung=$2 limit=$3 begin
+	k -n "$driver_ns" scale deployment compute-domains-controller --replicas=0 >/dev/null
+	k -n "$driver_ns" wait --for=delete pod -l app=compute-domain-controller --timeout=60s
+	k -n "$driver_ns" delete leases --all >/dev/null
+	"$cluster/service" controller-manager stop
+	"$cluster/pretend" nodes "$nodes"
+	echo "$nodes nodes made"
+	front hang '*-controller' patch nodes
+	k -n "$driver_ns" scale deployment compute-domains-controller --replicas=2 >/dev/null
+	"$cluster/service" controller-manager start
+	eventually 60 answered 32 "hang *-controller patch nodes"
+	"$cluster/service" controller-manager stop
+	begin=$SECONDS
+	local leader
+	leader=$(lease holderIdentity)
+	for_seconds "$hung" led_by "$leader"
+	front off
+	all_labelled() {
+		led_by "$leader" || return 2
+		[[ $(k get nodes -l pretended=yes,nvidia.com/gpu.clique -o name | wc -l) == "$nodes" ]]
+	}
+	eventually "$limit" all_labelled
+	led_by "$leader"
+	echo "$nodes nodes labelled after $((SECONDS - begin)) s" | tee /dev/stderr
+}
+# led_by IDENTITY: it has the lease, nobody had it before, it has been renewed in time, and no controller was restarted.
+led_by() {
+	k -n "$driver_ns" get leases -o json | jq -e --arg id "$1" '.items[] | select(.metadata.name | contains("controller")) | .spec |
+		.holderIdentity == $id and .leaseTransitions == 0' >/dev/null || { echo "the lease has passed from $1 to $(lease holderIdentity)"; return 1; }
+	[[ $(k -n "$driver_ns" get pods -l app=compute-domain-controller -o jsonpath='{.items[*].status.containerStatuses[*].restartCount}') =~ ^[0\ ]*$ ]]
+}
+# pretended_gone: what first_start has made, and the controller manager is back.
+pretended_gone() {
+	front off
+	"$cluster/pretend" gone
+	"$cluster/service" controller-manager start
+}

@@ -1,0 +1,16 @@
+#!/usr/bin/env bats
+# Fifteen minutes of pages in place of the API server.
+
+load ../cluster/driver
+load ../cluster/absence
+
+setup_file() { with_driver 4; }
+setup() { ns_begin; }
+teardown() {
+	everything_passes
+	ns_end
+}
+
+@test "twelve minutes of 404, so that sweeps come twice, and then of 403 and 503: nothing is touched, and all goes on when they end" {
+	pages_for 720 90 90
+}

@@ -1,0 +1,20 @@
+#!/usr/bin/env bats
+# Ten minutes with a leader that may not see claims.
+
+load ../cluster/driver
+load ../cluster/absence
+
+setup_file() { with_driver 4; }
+setup() { ns_begin; }
+teardown() {
+	everything_passes
+	ns_end
+}
+
+@test "a standby whose watch of claims alone is refused becomes leader, for five minutes" {
+	stale_standby watch 300
+}
+
+@test "a standby that may neither list nor watch claims becomes leader, for five minutes" {
+	stale_standby list,watch 300
+}
