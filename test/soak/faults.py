@@ -279,6 +279,26 @@ def api_server_gone(h):
     return h.controller_works()
 
 
+def pages(h, code):
+    """Somebody answers pods in the server's place, as a load balancer does that has lost its servers; nothing may come of it (World.look_at_claims)."""
+    h.w.command("front", code)
+    yield h.rng.uniform(1, 30)
+    h.w.command("front", "off")
+    return h.controller_works()
+
+
+def pages_404_in_place_of_the_api_server(h):
+    return (yield from pages(h, 404))
+
+
+def pages_403_in_place_of_the_api_server(h):
+    return (yield from pages(h, 403))
+
+
+def pages_503_in_place_of_the_api_server(h):
+    return (yield from pages(h, 503))
+
+
 def kubelet_restarted(h):
     node = h.free_node()
     if not node:
@@ -450,14 +470,16 @@ def title(fault):
 # Those that need neither the API server nor a command of the cluster that asks it.
 LOCAL = [controller_killed, controller_hangs, plugin_killed, plugin_finds_garbage, plugin_disk_read_only, daemon_killed, imex_killed,
          imex_crashes_in_a_loop, node_cut_off]
+# One at a time: the front has one state.
+PAGES = [pages_404_in_place_of_the_api_server, pages_403_in_place_of_the_api_server, pages_503_in_place_of_the_api_server]
 # Those that end controllers, at times by way of a lost lease.
 ENDS_CONTROLLERS = [controller_killed, controller_hangs, controllers_deleted, chart_upgraded, api_server_gone, node_loses_power,
-                    node_gone_for_good]
+                    node_gone_for_good, *PAGES]
 # Each with how often it shall strike, compared with the others.
 FAULTS = {
     controller_killed: 2, controller_hangs: 2, controllers_deleted: 1, plugin_killed: 3, plugin_deleted: 2, plugin_finds_garbage: 2,
     plugin_disk_read_only: 2, second_plugin: 1, chart_upgraded: 1, daemon_killed: 3, daemon_deleted: 3, imex_killed: 3,
-    imex_crashes_in_a_loop: 2, api_server_gone: 3, kubelet_restarted: 2, node_cut_off: 2,
+    imex_crashes_in_a_loop: 2, api_server_gone: 3, **{f: 1 for f in PAGES}, kubelet_restarted: 2, node_cut_off: 2,
     node_loses_power: 2, node_gone_for_good: 1, pod_deleted: 4, domain_deleted_under_its_workload: 2, domain_made_again_with_its_name: 2,
     objects_of_a_domain_deleted: 2, node_moves_to_another_clique: 1, fabric_registers_again: 1,
 }

@@ -60,7 +60,7 @@ class Soak:
         self.failures = []
         self.threads = concurrent.futures.ThreadPoolExecutor(8)
         self.serial, self.agenda, self.order = itertools.count(1), [], itertools.count()
-        self.start, self.controllers_stay = time.monotonic(), float("inf")
+        self.start, self.controllers_stay, self.looked_at_claims = time.monotonic(), float("inf"), 0
 
     def log(self, text):
         print(f"{time.monotonic() - self.start:7.1f} s  {text}", flush=True)
@@ -108,6 +108,8 @@ class Soak:
     def may_strike(self, fault):
         harming = [s for s in self.strikes if s.harm_ended is None]
         if any(s.fault is fault for s in harming) or (fault in faults.ENDS_CONTROLLERS and time.monotonic() > self.controllers_stay):
+            return False
+        if fault in faults.PAGES and any(s.fault in faults.PAGES for s in harming):
             return False
         if self.api_fault():
             return fault in faults.LOCAL
@@ -197,6 +199,9 @@ class Soak:
         while self.agenda and self.agenda[0][0] <= now:
             heapq.heappop(self.agenda)[2]()
         self.look()
+        if now > self.looked_at_claims + 1:
+            self.looked_at_claims = now
+            self.w.look_at_claims()
         pause = min([limit] + [at - time.monotonic() for at, _, _ in self.agenda[:1]])
         self.w.news.wait(max(0.0, pause))
         self.w.news.clear()

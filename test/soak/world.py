@@ -122,6 +122,19 @@ class World:
         if kind != "DELETED":
             self.indices.update({(key, node): index for node, index in seats.items()})
 
+    def look_at_claims(self):
+        """Nothing is unprepared under a container that runs. The container is looked for after the file, which outlives it."""
+        for pod in self.all(self.pods):
+            node, uid = node_of(pod), pod["metadata"]["uid"]
+            if not node or not runs(pod):
+                continue
+            for claim in self.all(self.claims):
+                if not any(o["uid"] == uid for o in claim["metadata"].get("ownerReferences") or []):
+                    continue
+                files = os.path.join(self.state, "nodes", node.rsplit("-", 1)[1], "run/cdi", f"*claim_{claim['metadata']['uid']}*")
+                if not glob.glob(files) and self.processes("sleep", uid):
+                    self.violation(f"the claim {name(claim)} of {name(pod)} is unprepared on {node} while its container runs")
+
     # ---- questions ----
 
     @staticmethod
