@@ -61,3 +61,13 @@ refused() {
 		return 1
 	}
 }
+
+# notes [HELM ARGUMENT...]: what helm would tell after an installation, which it shows only where there is a cluster.
+notes() {
+	local copy=$BATS_TEST_TMPDIR/with-notes
+	rm -rf "$copy"
+	cp -r "$chart" "$copy"
+	mv "$copy/templates/NOTES.txt" "$copy/notes.txt"
+	echo '{"notes": {{ tpl (.Files.Get "notes.txt") . | toJson }}}' >"$copy/templates/notes.yaml"
+	chart=$copy run_helm --show-only templates/notes.yaml "$@" | sed '/^---$/d; /^# Source:/d' | jq -r .notes
+}

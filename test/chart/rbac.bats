@@ -22,11 +22,23 @@ setup() { render; }
 	is 'kind("RoleBinding") | all(.subjects[0].name | endswith("kubeletplugin") | not)'
 }
 
+# Ours neither lists nor watches pods. A daemon of the Go driver, which lives on until nobody uses its node, waits for its own pod in a
+# watch before it starts nvidia-imex: without these verbs it could not start again.
 @test "a daemon reads cliques and patches pods, in the driver's namespace" {
 	is 'named("Role"; "compute-domain-daemon-role") | .metadata.namespace == "nvidia-compute-domains" and .rules == [
 		{apiGroups: ["resource.nvidia.com"], resources: ["computedomaincliques"], verbs: ["get", "list", "watch"]},
-		{apiGroups: [""], resources: ["pods"], verbs: ["get", "patch"]}]'
+		{apiGroups: [""], resources: ["pods"], verbs: ["get", "list", "watch", "patch"]}]'
 	is 'kind("ClusterRoleBinding") | all(.subjects[0].name != "compute-domain-daemon-service-account")'
+}
+
+@test "who may view or edit a namespace may do so with its ComputeDomains" {
+	is 'named("ClusterRole"; "compute-domains-view") | .metadata.labels["rbac.authorization.k8s.io/aggregate-to-view"] == "true" and
+		.rules == [{apiGroups: ["resource.nvidia.com"], resources: ["computedomains", "computedomaincliques"], verbs: ["get", "list", "watch"]}]'
+	is 'named("ClusterRole"; "compute-domains-edit") | (.metadata.labels | .["rbac.authorization.k8s.io/aggregate-to-edit"] == "true" and
+		.["rbac.authorization.k8s.io/aggregate-to-admin"] == "true" and (has("rbac.authorization.k8s.io/aggregate-to-view") | not)) and
+		.rules == [{apiGroups: ["resource.nvidia.com"], resources: ["computedomains"], verbs: ["create", "update", "patch", "delete", "deletecollection"]}]'
+	render --set serviceAccount.create=false
+	is 'named("ClusterRole"; "compute-domains-view") | true'
 }
 
 @test "the controller reaches no secrets, no pods of others, and two definitions only" {
@@ -44,16 +56,50 @@ setup() { render; }
 @test "accounts and roles can be somebody else's" {
 	render --set serviceAccount.create=false --set serviceAccount.name=theirs
 	is '[controller, plugin] | map(.spec.serviceAccountName) == ["theirs-controller", "theirs-kubeletplugin"]'
+	is 'kind("ClusterRole"; "ClusterRoleBinding") | map(.metadata.name) | sort == ["compute-domains-edit", "compute-domains-view"]'
 	is '[kind("ServiceAccount"; "Role")[].metadata.name] == ["compute-domain-daemon-service-account", "compute-domain-daemon-role"]'
 	is 'named("ValidatingAdmissionPolicy"; "compute-domains-resourceslices").spec.matchConditions[0].expression |
 		contains("system:serviceaccount:nvidia-compute-domains:theirs-kubeletplugin")'
 }
 
 @test "policies deny, close when they fail, and know the accounts by their real names" {
-	is 'kind("ValidatingAdmissionPolicy") | length == 2 and all(.spec.failurePolicy == "Fail")'
-	is 'kind("ValidatingAdmissionPolicyBinding") | length == 2 and all(.spec.validationActions == ["Deny"])'
-	is 'named("ValidatingAdmissionPolicy"; "compute-domains-resourceslices").spec.matchConditions[0].expression |
-		contains("system:serviceaccount:nvidia-compute-domains:compute-domains-service-account-kubeletplugin")'
+	local names='["compute-domains-controller-claimtemplates", "compute-domains-controller-daemonsets", "compute-domains-controller-nodes",
+		"compute-domains-daemon-claims", "compute-domains-daemon-pods", "compute-domains-events", "compute-domains-resourceslices"]'
+	is 'kind("ValidatingAdmissionPolicy") | (map(.metadata.name) | sort) == $n and all(.spec.failurePolicy == "Fail")' --argjson n "$names"
+	is 'kind("ValidatingAdmissionPolicyBinding") | (map(.spec.policyName) | sort) == $n and all(.spec.validationActions == ["Deny"])' --argjson n "$names"
+	is 'def user($p): named("ValidatingAdmissionPolicy"; "compute-domains-\($p)").spec.matchConditions[0].expression;
+		def account: "system:serviceaccount:nvidia-compute-domains:compute-domains-service-account-";
+		(["resourceslices", "events"] as $p | all($p[] as $x | user($x); contains("\u0027\(account)kubeletplugin\u0027"))) and
+		(["controller-nodes", "controller-daemonsets", "controller-claimtemplates"] as $p | all($p[] as $x | user($x);
+			contains("\u0027\(account)controller\u0027")))'
 	is 'named("ValidatingAdmissionPolicy"; "compute-domains-daemon-pods").spec.matchConditions[0].expression |
 		contains("system:serviceaccount:nvidia-compute-domains:compute-domain-daemon-service-account")'
+}
+
+@test "the policies of pods and nodes leave no subresource open" {
+	is '[kind("ValidatingAdmissionPolicy")[] | select(.metadata.name | test("daemon-pods|controller-nodes")) |
+		.spec.matchConstraints.resourceRules[0] | [.operations, .resources]] == [
+		[["CREATE", "UPDATE", "DELETE", "CONNECT"], ["nodes", "nodes/*"]], [["CREATE", "UPDATE", "DELETE", "CONNECT"], ["pods", "pods/*"]]]'
+}
+
+@test "the daemons' device is for the driver's namespaces, and refused elsewhere in every mode" {
+	local rule='named("ValidatingAdmissionPolicy"; "compute-domains-daemon-claims").spec'
+	local mode
+	for mode in "" featureGates.HostManagedIMEX=true resources.computeDomains.imex.mode=hostManaged,featureGates.HostManagedIMEXDaemon=true; do
+		render --set "$mode" --set 'controller.containers.computeDomain.env[0].name=ADDITIONAL_NAMESPACES' \
+			--set 'controller.containers.computeDomain.env[0].value=old older'
+		is "$rule"' | .matchConditions[0].expression == "!(request.namespace in [\u0027nvidia-compute-domains\u0027, \u0027old\u0027, \u0027older\u0027])"'
+		is "$rule"' | [.matchConstraints.resourceRules[] | .apiVersions] | all(. == ["v1", "v1beta2", "v1beta1"])'
+	done
+}
+
+@test "the controller may start daemons of its image only, whatever its version, and whoever names it" {
+	local rule='named("ValidatingAdmissionPolicy"; "compute-domains-controller-daemonsets").spec.validations[] |
+		.message // "" | select(contains("with the image")) | ltrimstr("the controller may start pods with the image ") | rtrimstr(" only")'
+	is "$rule"' | . == "compute-domains/compute-domains"'
+	render --set image.repository=reg.example.org:5000/a/b --set image.tag=v7
+	is "$rule"' | . == "reg.example.org:5000/a/b"'
+	render --set 'controller.containers.computeDomain.env[0].name=IMAGE_NAME' \
+		--set 'controller.containers.computeDomain.env[0].value=reg.example.org:5000/own@sha256:00'
+	is "$rule"' | . == "reg.example.org:5000/own"'
 }

@@ -97,10 +97,13 @@ load chart.bash
 	is 'plugin | env("IMEX_HOST_SOCKET_PATH") == "/etc/nvidia-imex/imex_ctrl.sock" and env("IMEX_HOST_PROBE_INTERVAL") == "30s"'
 	is 'plugin.spec.volumes | all(.name != "host-imex")'
 	render --set featureGates.HostManagedIMEX=true --set resources.computeDomains.imex.hostSocketPath=/srv/imex/ctl.sock \
-		--set resources.computeDomains.imex.hostProbeInterval=5s
+		--set resources.computeDomains.imex.hostProbeInterval=5s --set nvidiaDriverRoot=/run/nvidia/driver
 	is 'plugin | env("IMEX_HOST_SOCKET_PATH") == "/srv/imex/ctl.sock" and env("IMEX_HOST_PROBE_INTERVAL") == "5s"'
 	is 'plugin.spec.volumes[] | select(.name == "host-imex") | .hostPath.path == "/srv/imex"'
 	is 'plugin.spec.containers[0].volumeMounts[] | select(.name == "host-imex") | .mountPath == "/srv/imex" and .readOnly'
+	# The driver root has it then, and nothing is to be made in a host's /etc that may be read-only.
+	render --set featureGates.HostManagedIMEX=true
+	is 'plugin.spec | .volumes + .containers[0].volumeMounts | all(.name != "host-imex")'
 	is 'plugin.spec.containers[0].env[] | select(.name == "POD_NAME") | .valueFrom.fieldRef.fieldPath == "metadata.name"'
 }
 
@@ -116,12 +119,33 @@ load chart.bash
 	done
 }
 
+@test "both programs name the port of their metrics" {
+	render
+	is '[controller, plugin] | map(.spec.containers[0].ports[] | select(.name == "metrics") | .containerPort) == [8080, 8081]'
+	render --set kubeletPlugin.metrics.computeDomainHttpEndpoint=127.0.0.1:9999
+	is 'plugin.spec.containers[0].ports | map(.name) == ["healthcheck"]'
+	render --set kubeletPlugin.metrics.enabled=false --set kubeletPlugin.containers.computeDomains.healthcheckPort=0
+	is 'plugin.spec.containers[0] | has("ports") | not'
+}
+
 @test "the clique label is the controller's business" {
 	render
 	is 'controller | env("GPU_CLIQUE_LABEL_ENABLED") == "true"'
 	is 'plugin | [env("GPU_CLIQUE_LABEL_ENABLED")] == []'
 	render --set kubeletPlugin.containers.computeDomains.gpuCliqueLabelEnabled=false
 	is 'controller | env("GPU_CLIQUE_LABEL_ENABLED") == "false"'
+}
+
+@test "both programs log as they are asked to" {
+	render
+	is '[controller, plugin] | map(env("LOGGING_FORMAT")) == ["text", "text"]'
+	render --set logFormat=json
+	is '[controller, plugin] | map(env("LOGGING_FORMAT")) == ["json", "json"]'
+	refused "logFormat" --set logFormat=klog
+}
+
+@test "the notes tell how to label a namespace for a cluster that enforces Pod Security" {
+	notes --namespace some-place | grep -F "kubectl label namespace some-place pod-security.kubernetes.io/enforce=privileged"
 }
 
 @test "feature gates reach both programs" {
@@ -148,6 +172,9 @@ load chart.bash
 		--argjson n "$namespaces"
 	is 'named("ValidatingAdmissionPolicy"; "compute-domains-daemon-pods").spec.matchConditions[0].expression |
 		contains("system:serviceaccount:older:compute-domain-daemon-service-account")'
+	is '[controller, plugin] | map(env("ADDITIONAL_NAMESPACES") | split("[, ]+"; "") | sort) | .[1] == ["old", "older"] and .[0] - .[1] == ["nvidia-compute-domains"]'
+	render
+	is 'plugin | [env("ADDITIONAL_NAMESPACES")] == []'
 }
 
 @test "pull secrets reach the pods and the daemons" {

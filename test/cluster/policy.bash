@@ -72,3 +72,25 @@ denied() {
 		return 1
 	}
 }
+
+# ends COMMAND...: what was allowed is refused. Nothing tells when the API server has begun to heed a policy, but a policy at work.
+ends() {
+	local end=$((SECONDS + 60))
+	while "$@"; do ((SECONDS < end)) || return 1; done &>/dev/null
+}
+
+# begins COMMAND...: what was refused is allowed.
+begins() {
+	local end=$((SECONDS + 60))
+	until "$@"; do ((SECONDS < end)) || return 1; done &>/dev/null
+}
+
+# no_fault_with POLICY...: the API server has looked at their expressions, and warns of nothing.
+no_fault_with() {
+	local policy generation
+	for policy; do
+		generation=$(k get validatingadmissionpolicy "$policy" -o jsonpath='{.metadata.generation}')
+		k wait --timeout=60s --for=jsonpath='{.status.observedGeneration}'="$generation" "validatingadmissionpolicy/$policy"
+		[[ -z $(k get validatingadmissionpolicy "$policy" -o jsonpath='{.status.typeChecking.expressionWarnings}') ]] || return 1
+	done
+}

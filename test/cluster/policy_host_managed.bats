@@ -45,18 +45,6 @@ setup_file() {
 
 teardown_file() { clean; }
 
-# ends COMMAND...: what was allowed is refused. Nothing tells when the API server has begun to heed a policy, but a policy at work.
-ends() {
-	local end=$((SECONDS + 60))
-	while "$@"; do ((SECONDS < end)) || return 1; done &>/dev/null
-}
-
-# begins COMMAND...: what was refused is allowed.
-begins() {
-	local end=$((SECONDS + 60))
-	until "$@"; do ((SECONDS < end)) || return 1; done &>/dev/null
-}
-
 clean() {
 	k -n $ns delete --ignore-not-found --force --grace-period=0 pods --all
 	k delete --ignore-not-found node policy-host-a policy-host-b
@@ -227,15 +215,6 @@ refuses_choices() {
 }
 
 # --- the policies themselves
-
-no_fault_with() {
-	local policy generation
-	for policy; do
-		generation=$(k get validatingadmissionpolicy "$policy" -o jsonpath='{.metadata.generation}')
-		k wait --timeout=60s --for=jsonpath='{.status.observedGeneration}'="$generation" "validatingadmissionpolicy/$policy"
-		[[ -z $(k get validatingadmissionpolicy "$policy" -o jsonpath='{.status.typeChecking.expressionWarnings}') ]] || return 1
-	done
-}
 
 @test "the API server finds no fault with the policies" {
 	no_fault_with policy-host-test-plugin-pods policy-host-test-resourceclaims policy-host-test-resourceclaimtemplates \

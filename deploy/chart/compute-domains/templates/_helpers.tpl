@@ -26,14 +26,23 @@ are read out of the controller's environment because the controller reads them t
 */}}
 {{- define "compute-domains.namespaces" -}}
 {{- $namespaces := list (include "compute-domains.namespace" .) -}}
-{{- range .Values.controller.containers.computeDomain.env -}}
-{{- if and (eq .name "ADDITIONAL_NAMESPACES") .value -}}
-{{- range splitList "," .value -}}
-{{- with trim . -}}{{- $namespaces = append $namespaces . -}}{{- end -}}
-{{- end -}}
-{{- end -}}
+{{- range regexSplit "[, \\t\\n]+" (include "compute-domains.controllerSays" (list . "ADDITIONAL_NAMESPACES" "")) -1 -}}
+{{- with . -}}{{- $namespaces = append $namespaces . -}}{{- end -}}
 {{- end -}}
 {{- $namespaces | uniq | toJson -}}
+{{- end -}}
+
+{{/*
+The controller's environment as the user has it, which wins: the value of one variable, or what the chart would say. Takes
+(list $ "NAME" "default").
+*/}}
+{{- define "compute-domains.controllerSays" -}}
+{{- $value := index . 2 -}}
+{{- $name := index . 1 -}}
+{{- range (index . 0).Values.controller.containers.computeDomain.env -}}
+{{- if and (eq .name $name) .value -}}{{- $value = .value -}}{{- end -}}
+{{- end -}}
+{{- $value -}}
 {{- end -}}
 
 {{/* Labels of all objects but pods. */}}
@@ -78,6 +87,12 @@ Labels of pods: a merge, because selectorLabelsOverride may hold any of the othe
 
 {{- define "compute-domains.image" -}}
 {{- .Values.image.repository }}:{{ .Values.image.tag | default (printf "v%s" .Chart.AppVersion) -}}
+{{- end -}}
+
+{{/* The image of the daemons without tag and digest. */}}
+{{- define "compute-domains.daemonRepository" -}}
+{{- $image := include "compute-domains.controllerSays" (list . "IMAGE_NAME" (include "compute-domains.image" .)) -}}
+{{- regexReplaceAllLiteral ":[^/]*$" (splitList "@" $image | first) "" -}}
 {{- end -}}
 
 {{/* What the names of our service accounts begin with; "-controller" and "-kubeletplugin" follow. */}}
@@ -153,12 +168,20 @@ name and loses entries that are there twice. Takes (dict "ours" YAML-text "users
 {{- concat $env $users | toYaml -}}
 {{- end -}}
 
-{{/*
-The port at which kubelet can probe the controller: that of the metrics endpoint, unless the endpoint is off or bound to
-one address, which need not be the pod's.
-*/}}
+{{/* The port of an endpoint, when it is not bound to one address, which need not be the pod's. */}}
+{{- define "compute-domains.port" -}}
+{{- regexFind "^(0\\.0\\.0\\.0|\\[::\\])?:[0-9]+$" . | splitList ":" | last -}}
+{{- end -}}
+
+{{/* The ports at which others reach the metrics, and with them the probes; empty where they do not. */}}
 {{- define "compute-domains.controllerPort" -}}
 {{- if .Values.controller.metrics.enabled -}}
-{{- regexFind "^(0\\.0\\.0\\.0|\\[::\\])?:[0-9]+$" .Values.controller.metrics.httpEndpoint | splitList ":" | last -}}
+{{- include "compute-domains.port" .Values.controller.metrics.httpEndpoint -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "compute-domains.pluginPort" -}}
+{{- if .Values.kubeletPlugin.metrics.enabled -}}
+{{- include "compute-domains.port" .Values.kubeletPlugin.metrics.computeDomainHttpEndpoint -}}
 {{- end -}}
 {{- end -}}

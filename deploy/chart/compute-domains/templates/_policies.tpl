@@ -1,0 +1,54 @@
+{{/* What admission policies share. */}}
+
+{{/* The binding of a policy that denies. Takes (list $ name). */}}
+{{- define "compute-domains.policyBinding" -}}
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata:
+  name: {{ index . 1 }}
+  labels:
+    {{- include "compute-domains.labels" (index . 0) | nindent 4 }}
+spec:
+  policyName: {{ index . 1 }}
+  validationActions: ["Deny"]
+{{- end -}}
+
+{{/* The user name of one of our accounts. Takes (list $ "controller" or "kubeletplugin"). */}}
+{{- define "compute-domains.user" -}}
+{{- $root := index . 0 -}}
+system:serviceaccount:{{ include "compute-domains.namespace" $root }}:{{ include "compute-domains.serviceAccountPrefix" $root }}-{{ index . 1 }}
+{{- end -}}
+
+{{/* For metadataRules. */}}
+{{- define "compute-domains.metadataVariables" -}}
+- name: oldLabels
+  expression: oldObject.metadata.?labels.orValue({})
+- name: newLabels
+  expression: object.metadata.?labels.orValue({})
+- name: oldAnnotations
+  expression: oldObject.metadata.?annotations.orValue({})
+- name: newAnnotations
+  expression: object.metadata.?annotations.orValue({})
+{{- end -}}
+
+{{/*
+Labels and annotations that an UPDATE may change; all others stay as they are. Takes (dict "unless" CEL of when this does not
+apply "who" and "what" in messages "labels" list "annotations" CEL of k "annotationsInWords" text).
+*/}}
+{{- define "compute-domains.metadataRules" -}}
+{{- $labels := printf "[%s]" (ternary (printf "'%s'" (join "', '" .labels)) "" (gt (len .labels) 0)) -}}
+- expression: >-
+    {{ .unless }} ||
+    (variables.newLabels.all(k, k in {{ $labels }} ||
+    (k in variables.oldLabels && variables.oldLabels[k] == variables.newLabels[k])) &&
+    variables.oldLabels.all(k, k in {{ $labels }} || k in variables.newLabels))
+  reason: Forbidden
+  message: {{ .who }} may change no label of {{ .what }}{{ with .labels }} but {{ join " and " . }}{{ end }}
+- expression: >-
+    {{ .unless }} ||
+    (variables.newAnnotations.all(k, {{ .annotations }} ||
+    (k in variables.oldAnnotations && variables.oldAnnotations[k] == variables.newAnnotations[k])) &&
+    variables.oldAnnotations.all(k, {{ .annotations }} || k in variables.newAnnotations))
+  reason: Forbidden
+  message: {{ .who }} may change no annotation of {{ .what }} but {{ .annotationsInWords }}
+{{- end -}}

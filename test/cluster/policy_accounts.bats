@@ -1,0 +1,349 @@
+# What the API server refuses to our own accounts, whoever has got hold of them, and to everybody about the daemons' device: the
+# policies for the controller's Nodes, DaemonSets and claim templates, for a plugin's Events, and for claims of daemon-0.
+#
+# Needs a cluster that is up. Everything here has a namespace and a release of its own, so the driver may be installed.
+
+load policy.bash
+
+ns=policy-accounts
+plugin=policy-accounts-service-account-kubeletplugin
+controller=policy-accounts-service-account-controller
+domain_label=resource.nvidia.com/computeDomain
+uid=6c5a4d3e-0000-4000-8000-000000000000
+image=example.org/mirror/compute-domains:v2
+
+# The driver that may be installed counts as an earlier installation of this one, so that its own daemons are not refused.
+render() {
+	"$BATS_TEST_DIRNAME/helm" template policy-accounts "$chart" --namespace $ns --set nameOverride=policy-accounts "$@" \
+		--kube-version 1.36.0 --set image.repository=example.org/mirror/compute-domains \
+		--set 'controller.containers.computeDomain.env[0].name=ADDITIONAL_NAMESPACES' \
+		--set 'controller.containers.computeDomain.env[0].value=nvidia-compute-domains' \
+		--show-only "templates/policy-controller.yaml" --show-only "templates/policy-events.yaml" \
+		--show-only "templates/policy-daemon-claims.yaml"
+}
+
+setup_file() {
+	k get --raw /readyz >/dev/null
+	clean
+	k create namespace $ns
+	k create namespace $ns-tenant
+	k -n $ns create serviceaccount $plugin
+	k -n $ns create serviceaccount $controller
+	# Rights to everything, so that what is denied is denied by the policies.
+	k create clusterrolebinding $ns --clusterrole=cluster-admin --serviceaccount=$ns:$plugin --serviceaccount=$ns:$controller
+	{
+		node policy-accounts-a
+		node policy-accounts-b
+		pod plugin-a $plugin policy-accounts-a
+	} | k create -f -
+	bound_token plugin $plugin plugin-a
+	k -n $ns create token $plugin >"$BATS_FILE_TMPDIR/plugin-unbound.token"
+	k -n $ns create token $controller >"$BATS_FILE_TMPDIR/controller.token"
+	without_identity
+	render | k apply -f -
+
+	# Nothing tells when the API server has begun to heed a policy, but a policy at work.
+	daemonset other >"$BATS_FILE_TMPDIR/daemonset.yaml"
+	template plain '{}' >"$BATS_FILE_TMPDIR/template.yaml"
+	event policy-accounts-b >"$BATS_FILE_TMPDIR/event.yaml"
+	claim v1 '{name: d, exactly: {deviceClassName: compute-domain-daemon.nvidia.com}}' >"$BATS_FILE_TMPDIR/claim.yaml"
+	ends as controller taint --dry-run=server node policy-accounts-a policy-test=x:NoSchedule
+	ends as controller create --dry-run=server -f "$BATS_FILE_TMPDIR/daemonset.yaml"
+	ends as controller create --dry-run=server -f "$BATS_FILE_TMPDIR/template.yaml"
+	ends as plugin create --dry-run=server -f "$BATS_FILE_TMPDIR/event.yaml"
+	ends k create --dry-run=server -f "$BATS_FILE_TMPDIR/claim.yaml"
+}
+
+teardown_file() { clean; }
+
+clean() {
+	local object
+	for object in $(k -n $ns get daemonsets -o name) $(k -n $ns-tenant get resourceclaimtemplates -o name); do
+		k -n $ns patch "$object" --type merge -p '{"metadata": {"finalizers": null}}' || k -n $ns-tenant patch "$object" --type merge -p '{"metadata": {"finalizers": null}}'
+	done
+	k -n $ns delete --ignore-not-found --force --grace-period=0 pods --all
+	k delete --ignore-not-found node policy-accounts-a policy-accounts-b
+	render | k delete --ignore-not-found -f -
+	k delete --ignore-not-found clusterrolebinding $ns
+	k delete --ignore-not-found namespace $ns $ns-tenant
+} &>/dev/null
+
+# --- the controller and Nodes
+
+# patch_node JSON [ARGUMENT...]: node a, by the controller.
+patch_node() { as controller patch node policy-accounts-a --type merge -p "$1" "${@:2}"; }
+
+@test "the controller writes its labels and its annotation of a node" {
+	allowed patch_node '{"metadata": {"labels": {"resource.nvidia.com/computeDomain": "'$uid'"}}}'
+	allowed patch_node '{"metadata": {"labels": {"resource.nvidia.com/computeDomain": null, "nvidia.com/gpu.clique": "c.1"},
+		"annotations": {"resource.nvidia.com/gpu-clique-label": "c.1"}}}'
+	allowed patch_node '{"metadata": {"labels": {"nvidia.com/gpu.clique": null}, "annotations": {"resource.nvidia.com/gpu-clique-label": null}}}'
+}
+
+@test "the controller changes nothing else of a node" {
+	denied "may change no label of a node but" patch_node '{"metadata": {"labels": {"node-role.kubernetes.io/control-plane": ""}}}'
+	denied "may change no label of a node but" patch_node '{"metadata": {"labels": {"kubernetes.io/arch": null, "x": "y"}}}'
+	denied "may change no annotation of a node but" patch_node '{"metadata": {"annotations": {"example.org/any": "x"}}}'
+	local sentence="may change labels and annotations of a node only"
+	denied "$sentence" patch_node '{"spec": {"taints": [{"key": "x", "effect": "NoExecute"}]}}'
+	denied "$sentence" patch_node '{"spec": {"unschedulable": false}}'
+	denied "$sentence" patch_node '{"metadata": {"finalizers": ["example.org/stay"]}}'
+}
+
+@test "the controller makes no node, deletes none, and writes no status of one" {
+	local sentence="may label nodes, and do nothing else with them"
+	denied "$sentence" as controller create -f - <<<"$(node policy-accounts-c)"
+	denied "$sentence" as controller delete node policy-accounts-a
+	denied "$sentence" patch_node '{"status": {"capacity": {"example.org/x": "1"}}}' --subresource status
+	denied "$sentence" as controller get --raw /api/v1/nodes/policy-accounts-a/proxy/pods
+}
+
+# --- the controller and DaemonSets
+
+# daemonset UID [POD-SPEC [CONTAINER [NAME]]]: as the controller makes it, with more members; "other" is a name of somebody else's.
+daemonset() {
+	local name=computedomain-daemon-$1
+	[[ $1 != other ]] || name=other
+	cat <<-YAML
+		apiVersion: apps/v1
+		kind: DaemonSet
+		metadata: {name: $name, namespace: $ns, labels: {$domain_label: $1}, finalizers: [$domain_label]}
+		spec:
+		  selector: {matchLabels: {$domain_label: $1}}
+		  updateStrategy: {type: OnDelete}
+		  template:
+		    metadata: {labels: {$domain_label: $1, app: imex-daemon}}
+		    spec: {serviceAccountName: compute-domain-daemon-service-account, nodeSelector: {$domain_label: $1},
+		      volumes: [{name: run, emptyDir: {}}, {name: log, emptyDir: {medium: Memory}}], $2
+		      containers: [{name: compute-domain-daemon, image: "$image", command: [compute-domain-daemon, run],
+		        env: [{name: A, value: b}, {name: POD_IP, valueFrom: {fieldRef: {fieldPath: status.podIP}}}],
+		        securityContext: {runAsUser: 0, capabilities: {drop: [ALL]}}, $3}]}
+	YAML
+}
+
+@test "the controller makes, changes and deletes the DaemonSets of ComputeDomains, with any version of its image" {
+	allowed as controller apply --server-side --field-manager compute-domain-controller -f - <<<"$(daemonset $uid)"
+	allowed as controller apply --server-side --field-manager compute-domain-controller -f - <<<"$(image=${image%:*}@sha256:${uid//-/} daemonset $uid)"
+	allowed as controller -n $ns patch daemonset computedomain-daemon-$uid --type merge -p '{"metadata": {"finalizers": null}}'
+	allowed as controller -n $ns delete daemonset computedomain-daemon-$uid
+}
+
+@test "the controller starts nothing but daemons without rights" {
+	as_daemonset() { as controller create --dry-run=server -f - <<<"$(daemonset $uid "$@")"; }
+	allowed as_daemonset
+	denied "pods of the account compute-domain-daemon-service-account only" as_daemonset "serviceAccountName: $plugin,"
+	denied "no other volumes than empty folders" as_daemonset 'volumes: [{name: root, hostPath: {path: /}}],'
+	denied "no other volumes than empty folders" as_daemonset 'volumes: [{name: s, secret: {secretName: x}}],'
+	local field
+	for field in hostNetwork hostPID hostIPC; do
+		denied "no pods in the namespaces of a host" as_daemonset "$field: true,"
+	done
+	denied "no containers that are privileged" as_daemonset "" "securityContext: {privileged: true}"
+	denied "no containers that are privileged" as_daemonset "" "securityContext: {capabilities: {add: [SYS_ADMIN]}}"
+	denied "no containers that are privileged" as_daemonset "initContainers: [{name: i, image: '$image', securityContext: {privileged: true}}],"
+	denied "no containers that are privileged" as_daemonset "" "ports: [{containerPort: 80, hostPort: 80}]"
+	denied "no environment from Secrets" as_daemonset "" "envFrom: [{secretRef: {name: x}}]"
+	denied "with the image example.org/mirror/compute-domains only" as_daemonset "" "image: example.org/other:v1"
+	denied "with the image example.org/mirror/compute-domains only" as_daemonset "" "image: 'example.org/mirror/compute-domains:5000/evil:v1'"
+	denied "with the image example.org/mirror/compute-domains only" as_daemonset "initContainers: [{name: i, image: example.org/other}],"
+}
+
+@test "the controller touches no DaemonSet of others, the kubelet plugin's neither" {
+	local sentence="may write the DaemonSets of ComputeDomains only"
+	denied "$sentence" as controller create -f - <<<"$(daemonset other)"
+	k create -f - <<<"$(daemonset other)"
+	denied "$sentence" as controller -n $ns patch daemonset other --type merge -p '{"metadata": {"finalizers": null}}'
+	denied "$sentence" as controller -n $ns delete daemonset other
+	allowed k -n $ns patch daemonset other --type merge -p '{"metadata": {"finalizers": null}}'
+	k -n $ns delete daemonset other
+}
+
+# A release of another image repository, or the Go driver's: what it made can be let go, and is not made anew with its template.
+@test "a DaemonSet that an earlier release made can be released and deleted" {
+	k create -f - <<<"$(image=example.org/earlier:v1 daemonset $uid 'hostNetwork: true,')"
+	allowed as controller -n $ns annotate daemonset computedomain-daemon-$uid resource.nvidia.com/template-hash=x
+	denied "with the image" as controller -n $ns set image daemonset/computedomain-daemon-$uid compute-domain-daemon=example.org/earlier:v2
+	allowed as controller -n $ns patch daemonset computedomain-daemon-$uid --type merge -p '{"metadata": {"finalizers": null}}'
+	allowed as controller -n $ns delete daemonset computedomain-daemon-$uid
+}
+
+# --- the controller and claim templates
+
+# template NAME LABELS [CLASS [DRIVER [VERSION]]]
+template() {
+	local request="{name: channel, exactly: {deviceClassName: ${3:-compute-domain-default-channel.nvidia.com}}}"
+	[[ ${5:-} != v1beta1 ]] || request="{name: channel, deviceClassName: ${3:-compute-domain-default-channel.nvidia.com}}"
+	cat <<-YAML
+		apiVersion: resource.k8s.io/${5:-v1}
+		kind: ResourceClaimTemplate
+		metadata: {name: $1, namespace: $ns-tenant, labels: $2, finalizers: [$domain_label]}
+		spec: {spec: {devices: {requests: [$request],
+		  config: [{requests: [channel], opaque: {driver: ${4:-compute-domain.nvidia.com}, parameters: {a: b}}}]}}}
+	YAML
+}
+
+@test "the controller makes, repairs and deletes the claim templates of ComputeDomains, in every version of the API" {
+	local version
+	for version in v1 v1beta2 v1beta1; do
+		allowed as controller create -f - <<<"$(template ours "{$domain_label: $uid}" "" "" $version)"
+		# Somebody took its label away.
+		k -n $ns-tenant label resourceclaimtemplate ours $domain_label-
+		allowed as controller -n $ns-tenant patch resourceclaimtemplate ours --type merge -p '{"metadata": {"labels": {"'$domain_label'": "'$uid'"}}}'
+		allowed as controller -n $ns-tenant delete --wait=false resourceclaimtemplate ours
+		allowed as controller -n $ns-tenant patch resourceclaimtemplate ours --type merge -p '{"metadata": {"finalizers": null}}'
+	done
+	allowed as controller apply --server-side --field-manager compute-domain-controller --dry-run=server -f - <<<"$(template daemon "{$domain_label: $uid}" compute-domain-daemon.nvidia.com | sed "s/$ns-tenant/$ns/")"
+}
+
+@test "the controller touches no claim template of others" {
+	local sentence="may write the claim templates of ComputeDomains only"
+	denied "$sentence" as controller create -f - <<<"$(template theirs '{}' gpu.example.com gpu.example.com)"
+	k create -f - <<<"$(template theirs '{}' gpu.example.com gpu.example.com)"
+	denied "$sentence" as controller -n $ns-tenant label resourceclaimtemplate theirs $domain_label=$uid
+	denied "$sentence" as controller -n $ns-tenant patch resourceclaimtemplate theirs --type merge -p '{"metadata": {"finalizers": null}}'
+	denied "$sentence" as controller -n $ns-tenant delete resourceclaimtemplate theirs
+	k -n $ns-tenant patch resourceclaimtemplate theirs --type merge -p '{"metadata": {"finalizers": null}}'
+	k -n $ns-tenant delete resourceclaimtemplate theirs
+	denied "for the driver's own devices only" as controller create -f - <<<"$(template ours "{$domain_label: $uid}" gpu.example.com)"
+	denied "for the driver's own devices only" as controller create -f - <<<"$(template ours '{}')"
+}
+
+# --- a plugin's Events
+
+# event NODE [COMPONENT [NAME]]: as the kubelet plugin writes it.
+event() {
+	cat <<-YAML
+		apiVersion: v1
+		kind: Event
+		metadata: {namespace: $ns-tenant, name: ${3:-event}}
+		involvedObject: {apiVersion: v1, kind: Pod, namespace: $ns-tenant, name: some}
+		type: Warning
+		reason: NoIMEXChannel
+		message: some words
+		source: {component: ${2:-compute-domain-kubelet-plugin}, host: $1}
+		reportingComponent: ${2:-compute-domain-kubelet-plugin}
+		reportingInstance: $1
+		firstTimestamp: "2026-01-01T00:00:00Z"
+		lastTimestamp: "2026-01-01T00:00:00Z"
+		count: 1
+	YAML
+}
+
+@test "a plugin writes Events of its own node, and counts their repetitions" {
+	allowed as plugin create -f - <<<"$(event policy-accounts-a)"
+	allowed as plugin -n $ns-tenant patch event event --type merge -p '{"count": 2, "lastTimestamp": "2026-01-01T00:01:00Z"}'
+	k -n $ns-tenant delete event event
+}
+
+@test "a plugin writes no Event of another node, or of another program" {
+	denied "may write Events of that node only" as plugin create -f - <<<"$(event policy-accounts-b)"
+	denied "may write Events of that node only" as plugin create -f - <<<"$(event policy-accounts-a | sed 's/host: .*}/host: policy-accounts-b}/')"
+	denied "may write Events of compute-domain-kubelet-plugin only" as plugin create -f - <<<"$(event policy-accounts-a kubelet)"
+	denied "may write Events of compute-domain-kubelet-plugin only" as plugin create -f - <<<"$(event policy-accounts-a | sed 's/component: [a-z-]*,/component: kubelet,/')"
+	denied "has to use the token of its own pod" as plugin-unbound create -f - <<<"$(event policy-accounts-a)"
+	# The other API group of Events.
+	denied "may write Events of that node only" as plugin create -f - <<-YAML
+		apiVersion: events.k8s.io/v1
+		kind: Event
+		metadata: {namespace: $ns-tenant, name: event}
+		regarding: {apiVersion: v1, kind: Pod, namespace: $ns-tenant, name: some}
+		type: Normal
+		reason: NoIMEXChannel
+		action: Prepare
+		eventTime: "2026-01-01T00:00:00.000000Z"
+		reportingController: compute-domain-kubelet-plugin
+		reportingInstance: policy-accounts-b
+	YAML
+}
+
+@test "a plugin neither changes nor deletes an Event of others" {
+	k create -f - <<<"$(event policy-accounts-b)"
+	denied "may write Events of that node only" as plugin -n $ns-tenant patch event event --type merge -p '{"count": 2}'
+	denied "may write Events of that node only" as plugin -n $ns-tenant patch event event --type merge \
+		-p '{"reportingInstance": "policy-accounts-a", "source": {"host": "policy-accounts-a"}}'
+	denied "may write Events of that node only" as plugin -n $ns-tenant delete event event
+	k -n $ns-tenant delete event event
+}
+
+# --- claims of the daemons' device
+
+# claim VERSION REQUEST [CONFIG [NAMESPACE]]; claim_template, the same.
+claim() {
+	cat <<-YAML
+		apiVersion: resource.k8s.io/$1
+		kind: ResourceClaim
+		metadata: {generateName: c-, namespace: ${4:-$ns-tenant}}
+		spec: {devices: {requests: [$2], config: ${3:-[]}}}
+	YAML
+}
+claim_template() {
+	cat <<-YAML
+		apiVersion: resource.k8s.io/$1
+		kind: ResourceClaimTemplate
+		metadata: {generateName: c-, namespace: ${4:-$ns-tenant}}
+		spec: {spec: {devices: {requests: [$2], config: ${3:-[]}}}}
+	YAML
+}
+
+# each_way REQUEST CONFIG NAMESPACE [SENTENCE]: claims and templates, in every version of the API (v1beta1 has no "exactly"), are all
+# refused with that sentence; without one all are allowed.
+each_way() {
+	local request=$1 version make
+	for version in v1 v1beta2 v1beta1; do
+		[[ $version != v1beta1 ]] || request=$(sed 's/exactly: {\([^}]*\)}/\1/g' <<<"$request")
+		for make in claim claim_template; do
+			echo "---"
+			$make $version "$request" "$2" "$3"
+		done
+	done >"$BATS_TEST_TMPDIR/each-way.yaml"
+	run k create --dry-run=server -f "$BATS_TEST_TMPDIR/each-way.yaml"
+	[[ $(grep -cF "${4:-created (server dry run)}" <<<"$output") == 6 ]] || {
+		echo "not what was expected: $output"
+		return 1
+	}
+}
+daemon='exactly: {deviceClassName: compute-domain-daemon.nvidia.com}'
+channel='{name: r, exactly: {deviceClassName: compute-domain-default-channel.nvidia.com}}'
+daemon_config='[{opaque: {driver: compute-domain.nvidia.com, parameters: {kind: ComputeDomainDaemonConfig}}}]'
+
+@test "claims and claim templates for the daemons' device are refused outside the driver's namespaces, in every version of the API" {
+	each_way "{name: r, $daemon}" '[]' "" "the device class compute-domain-daemon.nvidia.com is for the IMEX daemons that the driver starts itself; a workload gets its channel by the claim template"
+	each_way "{name: r, exactly: {deviceClassName: compute-domain-daemon.nvidia.com, allocationMode: All}}" '[]' "" "the device class compute-domain-daemon.nvidia.com is"
+	each_way "{name: r, firstAvailable: [{name: a, deviceClassName: gpu.example.com}, {name: b, deviceClassName: compute-domain-daemon.nvidia.com}]}" '[]' "" "the device class compute-domain-daemon.nvidia.com is"
+	each_way "{name: q, exactly: {deviceClassName: gpu.example.com}}, {name: r, $daemon}" '[]' "" "the device class compute-domain-daemon.nvidia.com is"
+	each_way "$channel" "$daemon_config" "" "ComputeDomainDaemonConfig is for the IMEX daemons that the driver starts itself"
+}
+
+@test "the driver's own namespace, and one that it ran in before, may claim the daemons' device" {
+	each_way "{name: r, $daemon}" "$daemon_config" $ns
+	k get namespace nvidia-compute-domains &>/dev/null || k create namespace nvidia-compute-domains
+	each_way "{name: r, $daemon}" "$daemon_config" nvidia-compute-domains
+}
+
+@test "claims of others are no business of the policy about the daemons' device" {
+	each_way "$channel" '[{opaque: {driver: compute-domain.nvidia.com, parameters: {kind: ComputeDomainChannelConfig}}}]' ""
+	each_way "{name: r, exactly: {deviceClassName: gpu.example.com}}" '[{opaque: {driver: gpu.example.com, parameters: {kind: ComputeDomainDaemonConfig}}}]' ""
+	each_way "$channel" '[{opaque: {driver: compute-domain.nvidia.com, parameters: {kind: 7}}}]' ""
+	each_way "{name: r, firstAvailable: [{name: a, deviceClassName: gpu.example.com}]}" '[]' ""
+	k create --dry-run=server -f - <<-YAML
+		apiVersion: resource.k8s.io/v1
+		kind: ResourceClaim
+		metadata: {name: nothing, namespace: $ns-tenant}
+		spec: {}
+	YAML
+}
+
+# --- the policies themselves
+
+@test "the API server finds no fault with the policies for accounts" {
+	no_fault_with policy-accounts-controller-nodes policy-accounts-controller-daemonsets policy-accounts-controller-claimtemplates \
+		policy-accounts-events policy-accounts-daemon-claims
+}
+
+# The last test: it leaves this policy in the place of the other.
+@test "where the hosts run IMEX, claims of the daemons' device are refused too" {
+	render --set featureGates.HostManagedIMEX=true | k apply -f - >/dev/null
+	local end=$((SECONDS + 60))
+	until [[ $(k create --dry-run=server -f "$BATS_FILE_TMPDIR/claim.yaml" 2>&1) == *"and the hosts run nvidia-imex themselves"* ]]; do ((SECONDS < end)); done
+	each_way "{name: r, $daemon}" '[]' "" "the hosts run nvidia-imex themselves; a workload gets its channel by the claim template"
+}

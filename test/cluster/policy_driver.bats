@@ -1,0 +1,97 @@
+#!/usr/bin/env bats
+# The admission policies with the driver at work: nobody else gets the daemons' device, and nothing that our own programs write is
+# refused, neither today nor while the chart is upgraded.
+
+load driver
+
+nodes=2
+implicit=deviceclass.resource.kubernetes.io/compute-domain-daemon.nvidia.com
+
+setup_file() { with_driver $nodes; }
+setup() { ns_begin; }
+teardown() {
+	k delete deviceclass any-of-this-driver --ignore-not-found >/dev/null
+	ns_end
+}
+# The tests after this file want the driver as it is installed by itself.
+teardown_file() { with_driver $nodes; }
+
+# not_scheduled POD SENTENCE: the scheduler has given up for now, and says why.
+not_scheduled() { [[ $(k -n "$ns" get pod "$1" -o jsonpath='{.status.conditions[?(@.type=="PodScheduled")].message}') == *"$2"* ]]; }
+
+# tenant POD NODE SPEC-MEMBERS CONTAINER-MEMBERS: a pod of a tenant on one node.
+tenant() {
+	k -n "$ns" apply -f - >/dev/null <<END
+apiVersion: v1
+kind: Pod
+metadata: {name: $1}
+spec:
+  terminationGracePeriodSeconds: 0
+  nodeSelector: {kubernetes.io/hostname: node-$2}
+  $3
+  containers: [{name: main, image: "compute-domains/busybox:test", imagePullPolicy: Never, command: [sleep, "1000000"], $4}]
+END
+}
+
+# forms_on NODE: a domain forms there, for which its IMEX daemon needs daemon-0.
+forms_on() {
+	domain "forms-$1"
+	worker "forms-$1" "forms-$1" "$1"
+	running "forms-$1"
+	has_channel "forms-$1"
+}
+
+daemon_claims() { k get resourceclaims -A -o json | jq -r '.items[] | select(any(.status.allocation.devices.results[]?; .device == "daemon-0")) | .metadata.namespace'; }
+
+# not_refused MARK: whatever our programs asked of the API server since then.
+not_refused() {
+	local refused
+	refused=$("$cluster/audit" "$1" | grep -E "system:serviceaccount:$driver_ns:.* (403|422)$") || return 0
+	echo "refused: $refused" >&2
+	return 1
+}
+
+@test "a tenant's claim, claim template, extended resource or device class does not get daemon-0, and a domain forms there" {
+	local mark claim
+	mark=$("$cluster/audit" mark)
+	claim='{devices: {requests: [{name: d, exactly: {deviceClassName: compute-domain-daemon.nvidia.com}}]}}'
+	run k -n "$ns" create -f - <<<"{apiVersion: resource.k8s.io/v1, kind: ResourceClaim, metadata: {name: mine}, spec: $claim}"
+	[[ $status != 0 && $output == *"is for the IMEX daemons that the driver starts itself"* ]]
+	run k -n "$ns" create -f - <<<"{apiVersion: resource.k8s.io/v1, kind: ResourceClaimTemplate, metadata: {name: mine}, spec: {spec: $claim}}"
+	[[ $status != 0 && $output == *"is for the IMEX daemons that the driver starts itself"* ]]
+
+	tenant implicit 0 "" "resources: {limits: {$implicit: 1}}"
+	eventually 60 not_scheduled implicit "the device class compute-domain-daemon.nvidia.com is for the IMEX daemons that the driver starts itself"
+
+	k apply -f - >/dev/null <<-END
+		apiVersion: resource.k8s.io/v1
+		kind: DeviceClass
+		metadata: {name: any-of-this-driver}
+		spec: {selectors: [{cel: {expression: "device.driver == 'compute-domain.nvidia.com'"}}]}
+	END
+	claim="{devices: {requests: [{name: d, exactly: {deviceClassName: any-of-this-driver, selectors: [{cel: {expression: \"device.attributes['compute-domain.nvidia.com'].type == 'daemon'\"}}]}}]}}"
+	k -n "$ns" create -f - >/dev/null <<<"{apiVersion: resource.k8s.io/v1, kind: ResourceClaim, metadata: {name: sly}, spec: $claim}"
+	tenant sly 1 "resourceClaims: [{name: d, resourceClaimName: sly}]" "resources: {claims: [{name: d}]}"
+	eventually 60 not_scheduled sly "the device daemon-0 of compute-domain.nvidia.com is for the IMEX daemons that the driver starts itself"
+
+	forms_on 0
+	forms_on 1
+	[[ $(daemon_claims | sort -u) == "$driver_ns" && $(daemon_claims | wc -l) == 2 ]]
+	[[ $(k -n "$ns" get pods implicit sly -o jsonpath='{.items[*].status.phase}') == "Pending Pending" ]]
+	not_refused "$mark"
+}
+
+# As when the new image cannot be pulled: the new policies are there, and the programs are still the old ones.
+@test "while an upgrade is stuck, the programs of the version before go on to work beside the new policies" {
+	local mark
+	mark=$("$cluster/audit" mark)
+	"$cluster/helm" upgrade compute-domains "$checkout/deploy/chart/compute-domains" --namespace "$driver_ns" --values "$cluster/driver-values.yaml" \
+		--set image.tag=v99 --set image.pullPolicy=Never --set kubeletPlugin.updateStrategy.type=OnDelete --set kubeletPlugin.updateStrategy.rollingUpdate=null >/dev/null
+	eventually 60 upgrade_is_stuck
+	forms_on 0
+	[[ $(k -n "$driver_ns" get pods -l app=imex-daemon -o jsonpath='{.items[0].spec.containers[0].image}') == *:v0.1.0 ]]
+	k -n "$ns" delete pod forms-0 --wait=false >/dev/null
+	k -n "$ns" delete computedomain forms-0 --timeout=60s >/dev/null
+	not_refused "$mark"
+}
+upgrade_is_stuck() { k -n "$driver_ns" get pods -l app=compute-domain-controller -o json | jq -e 'any(.items[].status.containerStatuses[]?; .state.waiting.reason == "ErrImageNeverPull")' >/dev/null; }
