@@ -227,7 +227,7 @@ start_containerd() {
 
 start_kubelet() {
 	local k=$1 dir=$state/nodes/$1
-	spawn_on "$k" "$dir/kubelet.pid" "$dir/kubelet.log" kubelet --v=1 --config="$dir/kubelet.yaml" \
+	spawn_on "$k" "$dir/kubelet.pid" "$dir/kubelet.log" kubelet --v="${CD_KUBELET_VERBOSITY:-1}" --config="$dir/kubelet.yaml" \
 		--kubeconfig="$dir/kubelet.kubeconfig" --hostname-override="$(node_name "$k")" --node-ip="$(node_ip "$k")" \
 		--node-labels=nvidia.com/gpu.present=true
 }

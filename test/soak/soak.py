@@ -21,6 +21,7 @@ from kubeapi import NotFound
 DOMAINS = [f"cd-{i}" for i in range(4)]
 OUTSTANDING = 3    # with more faults unhealed at once, nobody could say which of them it is that does not heal
 HEAL_LIMIT_S = 330  # the kubelet starts a container that keeps ending only every five minutes
+SLOW_S = 60         # who heals more slowly than this is asked what it waited for
 LEFT_LIMIT_S = 180
 Workload = collections.namedtuple("Workload", "cd replicas")
 
@@ -51,13 +52,24 @@ class Strike:
         self.since = self.harm_ended = None
         self.struck = False     # it has done some harm
         self.evidence, self.affected = None, set()
+        self.waits = []         # (since when, for what) while it heals
+
+    def waits_for(self, text):
+        if not self.waits or self.waits[-1][1] != text:
+            self.waits.append((time.monotonic(), text))
+
+    def story(self):
+        """What it waited for, the longest first."""
+        ends = [since for since, _ in self.waits[1:]] + [time.monotonic()]
+        spans = sorted(((end - since, text) for (since, text), end in zip(self.waits, ends)), reverse=True)
+        return "; ".join(f"{seconds:.1f} s for: {text}" for seconds, text in spans[:4])
 
 
 class Soak:
     def __init__(self, world, seed, kinds):
         self.w, self.rng, self.kinds = world, random.Random(seed), kinds
         self.workloads, self.strikes, self.healed = {}, [], collections.defaultdict(list)
-        self.failures = []
+        self.failures, self.slow = [], []
         self.threads = concurrent.futures.ThreadPoolExecutor(8)
         self.serial, self.agenda, self.order = itertools.count(1), [], itertools.count()
         self.start, self.controllers_stay, self.looked_at_claims = time.monotonic(), float("inf"), 0
@@ -176,6 +188,8 @@ class Soak:
                     self.after_step(s)
                 continue
             text = self.missing_of(s)
+            if text and s.harm_ended:
+                s.waits_for(text)
             if text and now - (s.harm_ended or s.since) > HEAL_LIMIT_S:
                 self.fail(f"{faults.title(s.fault)}: {s.hit.what} is not healed after {HEAL_LIMIT_S} s: {text}")
                 self.strikes.remove(s)
@@ -185,6 +199,9 @@ class Soak:
                 self.strikes.remove(s)
                 self.healed[s.fault].append(now - s.harm_ended)
                 self.log(f"healed after {now - s.harm_ended:.1f} s: {faults.title(s.fault)}: {s.hit.what}")
+                if now - s.harm_ended > SLOW_S:
+                    self.slow.append(f"{faults.title(s.fault)}: {s.hit.what}: {now - s.harm_ended:.1f} s, of these {s.story()}")
+                    self.log("it waited " + s.story())
 
     def state(self):
         """For whoever wonders what it waits for: kill -USR1."""
@@ -299,7 +316,7 @@ def report(soak, before, now):
             lines.append(f"| {faults.title(fault)} | {len(times)} | {statistics.median(times):.1f} s | {max(times):.1f} s |")
     if every:
         lines.append(f"| all | {len(every)} | {statistics.median(every):.1f} s | {max(every):.1f} s |")
-    lines.append("")
+    lines += [""] + [f"- {text}" for text in soak.slow] + [""]
     for program, (mb, fds) in sorted(worst(now).items()):
         was = worst(before)[program]
         lines.append(f"{program}: at most {was[0]:.2f} MB private dirty and {was[1]} descriptors at the start, {mb:.2f} MB and {fds} at the end.")
