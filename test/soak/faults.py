@@ -475,6 +475,8 @@ PAGES = [pages_404_in_place_of_the_api_server, pages_403_in_place_of_the_api_ser
 # Those that end controllers, at times by way of a lost lease.
 ENDS_CONTROLLERS = [controller_killed, controller_hangs, controllers_deleted, chart_upgraded, api_server_gone, node_loses_power,
                     node_gone_for_good, *PAGES]
+# Those under which a leader cannot renew its lease in time. Without one of them a lost lease is a bug.
+TAKES_THE_LEASE = [controller_hangs, api_server_gone, node_cut_off, node_loses_power, node_gone_for_good, *PAGES]
 # Each with how often it shall strike, compared with the others.
 FAULTS = {
     controller_killed: 2, controller_hangs: 2, controllers_deleted: 1, plugin_killed: 3, plugin_deleted: 2, plugin_finds_garbage: 2,

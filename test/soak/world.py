@@ -26,7 +26,7 @@ NO_CHANNEL = 77  # what a workload's container ends with when its channel is not
 # taken the place of runc's own process, which then ends with 2 and without a word.
 HARMLESS_ENDS = (0, 137, 143, 255)
 ENDED_AS_RUNC = 2
-LOST_THE_LEASE = "leadership is lost"  # the one reason for which a program of ours ends itself
+LOST_THE_LEASE = "leadership is lost"  # the one reason for which a program of ours ends itself, and only when a fault explains it
 
 
 def name(o):
@@ -64,6 +64,7 @@ class World:
         self.k = Cluster(os.path.join(self.commands, "kubectl"))
         self.news = threading.Event()
         self.violations = []
+        self.lease_may_be_lost = lambda: True
         self.api_up = True
         self.chart_mark = None  # what the pods of the driver are annotated with since the latest upgrade of the chart
 
@@ -105,7 +106,10 @@ class World:
             end = c.get("lastState", {}).get("terminated") or c.get("state", {}).get("terminated")
             if not end or end["exitCode"] in HARMLESS_ENDS or (end["exitCode"] == ENDED_AS_RUNC and not end.get("message")):
                 continue
-            if LOST_THE_LEASE not in end.get("message", ""):
+            if LOST_THE_LEASE in end.get("message", ""):
+                if not self.lease_may_be_lost():
+                    self.violation(f"{name(pod)} lost its lease though no fault kept it from renewing")
+            else:
                 self.violation(f"container {c['name']} of {name(pod)} on {node_of(pod)} ended with {end['exitCode']}: {end.get('message', '')[-300:]}")
 
     def look_at_clique(self, kind, clique):
