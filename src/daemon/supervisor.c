@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 #include <uv.h>
 
 #include "base/file.h"
@@ -12,6 +13,7 @@
 #include "daemon/membership.h"
 #include "daemon/orphans.h"
 #include "daemon/pod_report.h"
+#include "daemon/relay.h"
 #include "daemon/state_file.h"
 #include "domain/names.h"
 #include "domain/resources.h"
@@ -29,6 +31,7 @@ struct supervisor {
         uv_signal_t sigterm, sigint;
         uv_timer_t settled;
         struct state_file file;
+        struct relay relay;
         struct orphans orphans;
 
         struct kube_client *client;
@@ -119,10 +122,10 @@ static void on_state_trouble(void *u) {
         tell_pod(s, &r, reason_of(s, &r));
 }
 
-/* The lines of nvidia-imex have their own form, and go on as they are. */
 static void on_output(void *u, struct str line) {
-        (void)u;
-        fprintf(stderr, "%.*s\n", (int)line.n, line.p);
+        struct supervisor *s = u;
+
+        relay_line(&s->relay, line);
 }
 
 static void on_trouble(void *u, const struct err *e) {
@@ -326,7 +329,9 @@ static void done(struct supervisor *s) {
 }
 
 int supervisor_run(const struct supervisor_config *c, struct err *e) {
-        struct supervisor s = { .c = c, .loop = uv_default_loop(), .held = -1, .watch_well = true };
+        struct supervisor s = {
+                .c = c, .loop = uv_default_loop(), .held = -1, .watch_well = true, .relay = { STDERR_FILENO }
+        };
         int r;
 
         s.file = (struct state_file){ .dir = c->dir, .changed = on_state_trouble, .u = &s };

@@ -49,6 +49,14 @@ static size_t count_staying(const struct formation *f) {
         return n;
 }
 
+/* A node that is lost often is why another one fails, and neither hides the other. */
+static const char *name_lost(const struct formation *f, struct arena *a) {
+        const char *lost = name_them(f, FORMATION_LOST, a);
+        return any(f, FORMATION_FAILING)
+                       ? formation_text(a, "%s; %s", lost, name_them(f, FORMATION_FAILING, a))
+                       : lost;
+}
+
 static void condition_ready(const struct compute_domain *cd, const struct formation *f,
                             const struct verdict_problem *problem, struct arena *a, struct verdict *v) {
         static const struct {
@@ -69,7 +77,8 @@ static void condition_ready(const struct compute_domain *cd, const struct format
         for (size_t i = 0; i < ARRAY_LEN(bad); i++)
                 if (any(f, bad[i].why)) {
                         c->reason = bad[i].reason;
-                        c->message = name_them(f, bad[i].why, a);
+                        c->message =
+                                bad[i].why == FORMATION_LOST ? name_lost(f, a) : name_them(f, bad[i].why, a);
                         v->warns = true;
                         return;
                 }

@@ -108,12 +108,15 @@ make_mounts() {
 	for pair in "${node_mounts[@]}"; do
 		mkdir -p "$dir/${pair%%:*}"
 	done
+	# A boot of its own, which its kubelet tells; its containers have the machine's.
+	cat /proc/sys/kernel/random/uuid >"$dir/boot-id"
 	# Containers that ask for mount propagation need shared mounts; the machine's own must not hear of them.
 	unshare --mount="$state/ns/mnt-$k" --uts="$state/ns/uts-$k" --propagation private bash -euc '
 		name=$1 dir=$2
 		shift 2
 		hostname "$name"
 		for pair; do mount --bind "$dir/${pair%%:*}" "${pair#*:}"; done
+		mount --bind "$dir/boot-id" /proc/sys/kernel/random/boot_id
 		mount -t overlay overlay -o "lowerdir=/etc,upperdir=$dir/etc,workdir=$dir/etc-work" /etc
 		mkdir -p /etc/cdi /etc/cni/net.d
 		mount --make-rshared /

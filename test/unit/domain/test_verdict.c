@@ -241,6 +241,20 @@ static void many_nodes_in_one_step_are_one_event(void **st) {
         arena_free(a);
 }
 
+/* An IMEX that waits for a node that is lost: whoever can bring it back has to read both. */
+static void a_lost_node_does_not_hide_what_fails_for_it(void **st) {
+        struct arena *a = arena_new(4096);
+        struct formation_member both[] = { state("a", FORMATION_FAILING, "waits for b", true),
+                                           state("b", FORMATION_LOST, "out of reach", true) };
+        struct verdict v = judge(a,
+                                 fake_cd_json(a, "{'metadata':{'name':'cd','namespace':'w','uid':'" UID_A
+                                                 "','resourceVersion':'1'}}"),
+                                 both, 2, NULL);
+        assert_string_equal(v.conditions[0].reason, "NodeLost");
+        assert_string_equal(v.conditions[0].message, "b: out of reach; a: waits for b");
+        arena_free(a);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(status_rule),
@@ -250,6 +264,7 @@ int main(void) {
                 cmocka_unit_test(an_old_schema_does_not_make_it_write_for_ever),
                 cmocka_unit_test(events_tell_each_step),
                 cmocka_unit_test(many_nodes_in_one_step_are_one_event),
+                cmocka_unit_test(a_lost_node_does_not_hide_what_fails_for_it),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
