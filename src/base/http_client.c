@@ -8,6 +8,7 @@
 #include <sys/queue.h>
 #include <sys/socket.h>
 
+#include "base/http_tls.h"
 #include "base/mem.h"
 
 enum {
@@ -40,6 +41,7 @@ struct http_call {
         enum call_state state;
         CURL *easy;
         struct curl_slist *headers;
+        struct http_tls_set *tls; /* NULL without TLS */
         char *url, *body;
         struct buf answer;
         uint64_t started_ms;
@@ -81,7 +83,8 @@ struct http_client {
         uint64_t asked_ms; /* when the first call since the last byte was started */
         unsigned silence_ms;
 
-        char *base_url, *connect_to, *user_agent, *ca_pem, *cert_pem, *key_pem;
+        char *base_url, *user_agent;
+        struct http_tls *tls; /* NULL without TLS */
         bool secure;
         bool local; /* a loopback address is never behind a proxy */
         struct curl_slist *connect_to_list;
@@ -248,6 +251,7 @@ static void call_release(struct http_call *call) {
          * receive buffer, but not the buffer, which then overflows. */
         curl_easy_cleanup(call->easy);
         curl_slist_free_all(call->headers);
+        http_tls_unref(call->tls);
         free(call->url);
         free(call->body);
         buf_done(&call->answer);
@@ -333,6 +337,28 @@ static void set_blob(CURL *h, CURLoption option, char *pem) {
         curl_easy_setopt(h, option, &blob);
 }
 
+static CURLcode on_ssl_ctx(CURL *easy, void *ctx, void *u) {
+        http_tls_apply(u, ctx);
+        return CURLE_OK;
+}
+
+/* libcurl lets calls share a connection only when these texts are equal, which is what keeps those of a new
+ * set off a connection that was made with the old one. */
+static void set_tls_options(const struct http_tls_set *t, CURL *h) {
+        curl_easy_setopt(h, CURLOPT_SSL_SESSIONID_CACHE, 0L);
+        if (t->ca_pem) {
+                /* Not the machine's authorities beside the cluster's own. Newer versions of libcurl take NULL
+                 * for their built-in defaults: hence a store of ours in the place of whatever they load. */
+                curl_easy_setopt(h, CURLOPT_CAINFO, NULL);
+                curl_easy_setopt(h, CURLOPT_CAPATH, NULL);
+                set_blob(h, CURLOPT_CAINFO_BLOB, t->ca_pem);
+                curl_easy_setopt(h, CURLOPT_SSL_CTX_FUNCTION, on_ssl_ctx);
+                curl_easy_setopt(h, CURLOPT_SSL_CTX_DATA, t);
+        }
+        set_blob(h, CURLOPT_SSLCERT_BLOB, t->cert_pem);
+        set_blob(h, CURLOPT_SSLKEY_BLOB, t->key_pem);
+}
+
 static void set_connection_options(struct http_client *c, CURL *h) {
         curl_easy_setopt(h, CURLOPT_NOSIGNAL, 1L);
         curl_easy_setopt(h, CURLOPT_PROTOCOLS_STR, "http,https");
@@ -351,19 +377,10 @@ static void set_connection_options(struct http_client *c, CURL *h) {
         /* A thread that resolves a name is left to itself when its call ends: joining it stops the loop for
          * as long as the name servers are silent. */
         curl_easy_setopt(h, CURLOPT_QUICK_EXIT, 1L);
-        curl_easy_setopt(h, CURLOPT_SSL_SESSIONID_CACHE, 0L);
         if (c->local)
                 curl_easy_setopt(h, CURLOPT_PROXY, "");
         if (c->connect_to_list)
                 curl_easy_setopt(h, CURLOPT_CONNECT_TO, c->connect_to_list);
-        if (c->ca_pem) {
-                /* The built-in default folder would be trusted beside the cluster's own authority. */
-                curl_easy_setopt(h, CURLOPT_CAINFO, NULL);
-                curl_easy_setopt(h, CURLOPT_CAPATH, NULL);
-                set_blob(h, CURLOPT_CAINFO_BLOB, c->ca_pem);
-        }
-        set_blob(h, CURLOPT_SSLCERT_BLOB, c->cert_pem);
-        set_blob(h, CURLOPT_SSLKEY_BLOB, c->key_pem);
 }
 
 static void set_call_options(struct http_call *call, const struct http_request *r) {
@@ -378,6 +395,10 @@ static void set_call_options(struct http_call *call, const struct http_request *
         curl_easy_setopt(h, CURLOPT_WRITEFUNCTION, on_data);
         curl_easy_setopt(h, CURLOPT_WRITEDATA, call);
         curl_easy_setopt(h, CURLOPT_TIMEOUT_MS, (long)r->timeout_ms);
+        /* Lists are JSON, a tenth of it when packed, and servers pack them when asked. The events of a stream
+         * would wait for the packer to have enough. */
+        if (!r->data)
+                curl_easy_setopt(h, CURLOPT_ACCEPT_ENCODING, "gzip");
         if (call->body) {
                 curl_easy_setopt(h, CURLOPT_POSTFIELDS, call->body);
                 curl_easy_setopt(h, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)r->body_len);
@@ -421,6 +442,10 @@ struct http_call *http_start(struct http_client *c, const struct http_request *r
                 explicit_bzero(bearer, strlen(bearer));
         }
         set_connection_options(c, call->easy);
+        if (c->tls) {
+                call->tls = http_tls_current(c->tls);
+                set_tls_options(call->tls, call->easy);
+        }
         set_call_options(call, r);
 
         TAILQ_INSERT_TAIL(&c->calls, call, entry);
@@ -449,6 +474,48 @@ void http_cancel(struct http_call *call) {
 
 /* ---- ends ---- */
 
+/* OpenSSL's words for the alert with which a server refuses a client's certificate. */
+static bool is_about_us(const char *reason) {
+        return strstr(reason, "alert") && (strstr(reason, "certificate") || strstr(reason, "unknown ca"));
+}
+
+static void tls_failure(const struct http_call *call, CURLcode result, const char *reason, struct err *e) {
+        long verify_result = 0;
+
+        if (result == CURLE_PEER_FAILED_VERIFICATION) {
+                curl_easy_getinfo(call->easy, CURLINFO_SSL_VERIFYRESULT, &verify_result);
+                http_tls_explain(call->tls, reason, verify_result, e);
+                e->code = (int)result;
+        } else if (is_about_us(reason)) {
+                err_set(e, ERR_RETRY, (int)result, "TLS: %s: the server %s", reason,
+                        call->tls->cert_pem
+                                ? "refuses the client certificate: have it renewed, or signed by an "
+                                  "authority that the server trusts"
+                                : "wants a client certificate");
+        } else {
+                err_set(e, ERR_RETRY, (int)result, "TLS: %s", reason);
+        }
+        /* Its cause may be a change that nobody has told us of. */
+        http_tls_check(call->client->tls);
+}
+
+/* What libcurl says, and whether it is about certificates or about the way to the server. With TLS 1.3 the
+ * server refuses a client's certificate after the handshake, where libcurl sees a failed read. */
+static void failure(const struct http_call *call, CURLcode result, struct err *e) {
+        const char *reason = str_or(call->reason, curl_easy_strerror(result));
+
+        if (call->tls && (result == CURLE_PEER_FAILED_VERIFICATION || result == CURLE_SSL_CONNECT_ERROR ||
+                          result == CURLE_SSL_CERTPROBLEM || result == CURLE_SSL_CIPHER ||
+                          (result == CURLE_RECV_ERROR && is_about_us(reason))))
+                tls_failure(call, result, reason, e);
+        else if (result == CURLE_COULDNT_RESOLVE_PROXY || result == CURLE_COULDNT_RESOLVE_HOST ||
+                 result == CURLE_COULDNT_CONNECT || result == CURLE_OPERATION_TIMEDOUT ||
+                 result == CURLE_GOT_NOTHING || result == CURLE_SEND_ERROR || result == CURLE_RECV_ERROR)
+                err_set(e, ERR_RETRY, (int)result, "network: %s", reason);
+        else
+                err_set(e, ERR_RETRY, (int)result, "%s", reason);
+}
+
 static void call_finish(struct http_call *call, CURLcode result) {
         struct http_client *c = call->client;
         struct err e;
@@ -467,7 +534,7 @@ static void call_finish(struct http_call *call, CURLcode result) {
                                 "the server is silent, its connection was given up");
                 r.transport = &e;
         } else if (result != CURLE_OK) {
-                err_set(&e, ERR_RETRY, (int)result, "%s", str_or(call->reason, curl_easy_strerror(result)));
+                failure(call, result, &e);
                 r.transport = &e;
         }
         r.body = buf_str(&call->answer);
@@ -603,15 +670,21 @@ static void free_options(struct http_client *c) {
         curl_slist_free_all(c->connect_to_list);
         free(c->base_url);
         free(c->user_agent);
-        free(c->ca_pem);
-        free(c->cert_pem);
-        if (c->key_pem)
-                explicit_bzero(c->key_pem, strlen(c->key_pem));
-        free(c->key_pem);
+        http_tls_free(c->tls);
 }
 
-static char *dup_or_null(const char *s) {
-        return s ? xstrdup(s) : NULL;
+static int use_tls(struct http_client *c, const struct http_client_options *o, struct err *e) {
+        const struct http_tls_options t = {
+                .ca_pem = o->ca_pem,
+                .cert_pem = o->cert_pem,
+                .key_pem = o->key_pem,
+                .ca_file = o->ca_file,
+                .cert_file = o->cert_file,
+                .key_file = o->key_file,
+                .changed = o->tls_changed,
+                .u = o->tls_changed_u,
+        };
+        return c->secure ? http_tls_new(c->loop, &t, &c->tls, e) : 0;
 }
 
 int http_client_new(uv_loop_t *loop, const struct http_client_options *o, struct http_client **ret,
@@ -625,13 +698,10 @@ int http_client_new(uv_loop_t *loop, const struct http_client_options *o, struct
         c->loop = loop;
         c->base_url = xstrdup(o->base_url);
         c->user_agent = xstrdup(str_or(o->user_agent, "compute-domains"));
-        c->ca_pem = dup_or_null(o->ca_pem);
-        c->cert_pem = dup_or_null(o->cert_pem);
-        c->key_pem = dup_or_null(o->key_pem);
         c->token = o->token;
         c->token_u = o->token_u;
         c->silence_ms = o->silence_ms ? o->silence_ms : SILENCE_MS;
-        if (use_server_name(c, o->tls_server_name, e) < 0) {
+        if (use_server_name(c, o->tls_server_name, e) < 0 || use_tls(c, o, e) < 0) {
                 free_options(c);
                 free(c);
                 return -1;

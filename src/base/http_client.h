@@ -17,19 +17,27 @@ struct http_client;
 struct http_call;
 
 struct http_client_options {
-        const char *base_url;           /* "https://10.96.0.1:443", no path */
-        const char *ca_pem;             /* PEM text, NULL: the system's roots */
+        const char *base_url; /* "https://10.96.0.1:443", no path */
+        const char *ca_pem;   /* PEM text: these and no others are trusted; NULL: the system's roots */
         const char *cert_pem, *key_pem; /* client certificate, both or none */
-        const char *tls_server_name;    /* NULL: the host of base_url */
+        /* Where these texts came from, or NULL. When a file changes, what starts from now on uses it, on a
+         * connection of its own; what runs, runs to its end on the old one. See http_tls.h. */
+        const char *ca_file, *cert_file, *key_file;
+        const char *tls_server_name; /* NULL: the host of base_url */
         const char *user_agent;
         /* Called for each request; returns the bearer token or NULL. The result is copied before it returns.
          * Never logged. */
         const char *(*token)(void *u);
         void *token_u;
+        /* The files above have changed: e is NULL when they are in use, else it names the file that cannot
+         * be, and what to do; the old ones stay in use. Must not free the client. NULL when there are no
+         * files. */
+        void (*tls_changed)(void *u, const struct err *e);
+        void *tls_changed_u;
         unsigned silence_ms; /* see http_client_reconnect(); 0: 30 s */
 };
 
-/* Copies all options. */
+/* Copies all options. ERR_INVALID for an address that is none, and for PEM text that is damaged. */
 int http_client_new(uv_loop_t *loop, const struct http_client_options *o, struct http_client **ret,
                     struct err *e);
 /* Ends all calls without calling back. The memory lives on until the loop has closed the handles. */
@@ -40,8 +48,10 @@ struct http_response {
         int retry_after_s; /* Retry-After in seconds, -1 when absent */
         const char *body;  /* terminated; "" for streams */
         size_t body_len;
-        const struct err *transport; /* not NULL: the connection failed (kind ERR_RETRY, or ERR_INVALID for
-                                        too large) */
+        /* Not NULL: the connection failed (kind ERR_RETRY, or ERR_INVALID for too large). The text begins
+         * with "TLS: " when it is about certificates, and says what to do; with "network: " when no server
+         * was reached or it went away. */
+        const struct err *transport;
 };
 
 /* Once, at the end of the call; *r is valid during the call only. The call is freed after it returns. */

@@ -123,7 +123,9 @@ static void read_token(struct kube_client *c) {
         c->token_stale = false;
         c->token_read_ms = uv_now(c->loop);
         if (file_read(c->token_file, TOKEN_BYTES, &text, &n, &e) < 0) {
-                log_v(1, "cannot read the token", kv_err(&e));
+                log_warn("the token cannot be read, the last one stays in use: its file must be readable "
+                         "again",
+                         kv_err(&e));
                 return;
         }
         struct str s = str_trim((struct str){ text, n });
@@ -132,7 +134,9 @@ static void read_token(struct kube_client *c) {
                 free(c->token);
                 c->token = TAKE(fresh);
         } else {
-                log_v(1, "the token file holds no token", kv_str("file", c->token_file));
+                log_warn("the token file holds no token, the last one stays in use: put one line of text "
+                         "there",
+                         kv_str("file", c->token_file));
         }
 }
 
@@ -142,6 +146,13 @@ static const char *current_token(void *u) {
             (!c->token || c->token_stale || uv_now(c->loop) - c->token_read_ms >= TOKEN_AGE_MS))
                 read_token(c);
         return c->token;
+}
+
+static void on_tls_changed(void *u, const struct err *e) {
+        if (e)
+                log_warn("certificates for the API server have changed and cannot be used", kv_err(e));
+        else
+                log_info("certificates for the API server have changed: new connections use them");
 }
 
 void kube_client__refresh_token(struct kube_client *c) {
@@ -722,6 +733,10 @@ int kube_client_new(uv_loop_t *loop, const struct kube_client_options *o, struct
                 .ca_pem = k->ca_pem,
                 .cert_pem = k->cert_pem,
                 .key_pem = k->key_pem,
+                .ca_file = k->ca_file,
+                .cert_file = k->cert_file,
+                .key_file = k->key_file,
+                .tls_changed = on_tls_changed,
                 .tls_server_name = k->tls_server_name,
                 .user_agent = o->user_agent,
                 .token = k->token || k->token_file ? current_token : NULL,

@@ -17,7 +17,7 @@ enum { MAX_FILE = 1 << 20 };
 
 int kube_config__in_cluster(const char *host, const char *port, const char *dir, struct kube_config *ret,
                             struct err *e) {
-        _cleanup_(freep) char *ca_path = file_join(dir, "ca.crt"), *ns_path = file_join(dir, "namespace");
+        _cleanup_(freep) char *ns_path = file_join(dir, "namespace");
         _cleanup_(freep) char *ns = NULL;
         struct kube_config c = { 0 };
         struct err ignored;
@@ -28,8 +28,9 @@ int kube_config__in_cluster(const char *host, const char *port, const char *dir,
                                "not in a cluster (KUBERNETES_SERVICE_HOST and _PORT are not set) and no "
                                "kubeconfig given");
         c.token_file = file_join(dir, "token");
+        c.ca_file = file_join(dir, "ca.crt");
         if (file_read(c.token_file, MAX_FILE, &c.token, &n, e) < 0 ||
-            file_read(ca_path, MAX_FILE, &c.ca_pem, NULL, e) < 0) {
+            file_read(c.ca_file, MAX_FILE, &c.ca_pem, NULL, e) < 0) {
                 kube_config_done(&c);
                 return err_wrap(e, "service account");
         }
@@ -145,9 +146,9 @@ static char *relative_to(const char *kubeconfig, const char *path) {
 }
 
 /* The PEM text of `key` ("client-key"): inline in <key>-data, which wins as in kubectl, or in the file it
- * names. */
+ * names: then *ret_file is that. */
 static int get_pem(yaml_document_t *d, yaml_node_t *map, const char *key, const char *kubeconfig, char **ret,
-                   struct err *e) {
+                   char **ret_file, struct err *e) {
         _cleanup_(freep) char *data_key = xasprintf("%s-data", key);
         const char *data = get_str(d, map, data_key), *file = get_str(d, map, key);
 
@@ -155,8 +156,8 @@ static int get_pem(yaml_document_t *d, yaml_node_t *map, const char *key, const 
                 if (base64_decode(data, ret) < 0)
                         return err_set(e, ERR_INVALID, 0, "%s is no base64 text", data_key);
         } else if (file) {
-                _cleanup_(freep) char *path = relative_to(kubeconfig, file);
-                if (file_read(path, MAX_FILE, ret, NULL, e) < 0)
+                *ret_file = relative_to(kubeconfig, file);
+                if (file_read(*ret_file, MAX_FILE, ret, NULL, e) < 0)
                         return err_wrap(e, "%s", key);
         }
         return 0;
@@ -176,7 +177,7 @@ static int read_cluster(yaml_document_t *d, yaml_node_t *cluster, const char *ku
                 return err_set(e, ERR_INVALID, 0, "server '%s' is no http or https URL", str_or(server, ""));
         c->server = xstrdup(server);
         c->tls_server_name = name ? xstrdup(name) : NULL;
-        return get_pem(d, cluster, "certificate-authority", kubeconfig, &c->ca_pem, e);
+        return get_pem(d, cluster, "certificate-authority", kubeconfig, &c->ca_pem, &c->ca_file, e);
 }
 
 static int read_user(yaml_document_t *d, yaml_node_t *user, const char *kubeconfig, struct kube_config *c,
@@ -198,8 +199,8 @@ static int read_user(yaml_document_t *d, yaml_node_t *user, const char *kubeconf
                         return err_set(e, ERR_INVALID, 0,
                                        "the token holds white space or control characters");
         c->token_file = token_file ? relative_to(kubeconfig, token_file) : NULL;
-        if (get_pem(d, user, "client-certificate", kubeconfig, &c->cert_pem, e) < 0 ||
-            get_pem(d, user, "client-key", kubeconfig, &c->key_pem, e) < 0)
+        if (get_pem(d, user, "client-certificate", kubeconfig, &c->cert_pem, &c->cert_file, e) < 0 ||
+            get_pem(d, user, "client-key", kubeconfig, &c->key_pem, &c->key_file, e) < 0)
                 return -1;
         if (!c->cert_pem != !c->key_pem)
                 return err_set(e, ERR_INVALID, 0, "client-certificate and client-key must both be given");
@@ -287,6 +288,9 @@ void kube_config_done(struct kube_config *c) {
         free(TAKE(c->tls_server_name));
         free(TAKE(c->ca_pem));
         free(TAKE(c->cert_pem));
+        free(TAKE(c->ca_file));
+        free(TAKE(c->cert_file));
+        free(TAKE(c->key_file));
         wipe(&c->key_pem);
         wipe(&c->token);
         free(TAKE(c->token_file));

@@ -9,9 +9,12 @@ struct kube_config {
         char *tls_server_name;    /* or NULL */
         char *ca_pem;             /* or NULL: the system's roots */
         char *cert_pem, *key_pem; /* client certificate, or NULL */
-        char *token;              /* or NULL */
-        char *token_file;         /* or NULL; read again when older than a minute, because it rotates */
-        char *ns;                 /* of the context or service account; "default" otherwise */
+        /* The files that hold the text above, or NULL where it was in the kubeconfig itself. They may be
+         * replaced while we run; kube_client sees to it. A kubeconfig is read once. */
+        char *ca_file, *cert_file, *key_file;
+        char *token;      /* or NULL */
+        char *token_file; /* or NULL; read again when older than a minute, because it rotates */
+        char *ns;         /* of the context or service account; "default" otherwise */
 };
 
 /* `kubeconfig` NULL or "": in-cluster (KUBERNETES_SERVICE_HOST/PORT and the service account folder). Relative

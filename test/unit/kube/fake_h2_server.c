@@ -20,7 +20,7 @@ struct fake_h2_stream {
         LIST_ENTRY(fake_h2_stream) entry;
         struct conn *conn;
         int32_t id;
-        char *method, *path;
+        char *method, *path, *authorization, *accept_encoding;
         struct buf out;
         size_t sent;
         bool end, gone;
@@ -53,6 +53,10 @@ struct fake_h2 {
         unsigned accepted, resets, pending;
         int port;
         bool freed;
+        char *name;
+        bool client_auth;
+        unsigned generation;
+        X509_STORE *client_cas;
         char *ca, *other_ca, *client_cert, *client_key;
 };
 
@@ -117,12 +121,24 @@ static int choose_h2(SSL *ssl, const unsigned char **out, unsigned char *n, cons
         return SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
-static void make_tls(struct fake_h2 *f, const char *name, bool client_auth) {
+static void free_tls(struct fake_h2 *f) {
+        SSL_CTX_free(f->ctx);
+        free(f->ca);
+        free(f->other_ca);
+        free(f->client_cert);
+        free(f->client_key);
+}
+
+static void make_tls(struct fake_h2 *f) {
+        const char *name = f->name;
         _cleanup_(freep) char *alt =
                 xasprintf("%s:%s", name[0] >= '0' && name[0] <= '9' ? "IP" : "DNS", name);
-        struct identity ca = make_identity("ca", NULL, NULL), other = make_identity("other ca", NULL, NULL);
+        _cleanup_(freep) char *ca_name = xasprintf("ca %u", f->generation);
+        _cleanup_(freep) char *client_name = xasprintf("client %u", f->generation);
+        struct identity ca = make_identity(ca_name, NULL, NULL),
+                        other = make_identity("other ca", NULL, NULL);
         struct identity server = make_identity("server", alt, &ca),
-                        client = make_identity("client", NULL, &ca);
+                        client = make_identity(client_name, NULL, &ca);
 
         f->ca = pem_of(ca, false);
         f->other_ca = pem_of(other, false);
@@ -132,14 +148,39 @@ static void make_tls(struct fake_h2 *f, const char *name, bool client_auth) {
         assert_int_equal(SSL_CTX_use_certificate(f->ctx, server.cert), 1);
         assert_int_equal(SSL_CTX_use_PrivateKey(f->ctx, server.key), 1);
         SSL_CTX_set_alpn_select_cb(f->ctx, choose_h2, NULL);
-        if (client_auth) {
-                X509_STORE_add_cert(SSL_CTX_get_cert_store(f->ctx), ca.cert);
+        if (f->client_auth) {
+                X509_STORE_add_cert(f->client_cas, ca.cert);
+                SSL_CTX_set1_cert_store(f->ctx, f->client_cas);
                 SSL_CTX_set_verify(f->ctx, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
         }
         free_identity(ca);
         free_identity(other);
         free_identity(server);
         free_identity(client);
+}
+
+void fake_h2_renew(struct fake_h2 *f) {
+        free_tls(f);
+        f->generation++;
+        make_tls(f);
+}
+
+char *fake_h2_client(const struct fake_h2_stream *s) {
+        char name[64] = "";
+        X509 *x = SSL_get1_peer_certificate(s->conn->ssl);
+        if (!x)
+                return NULL;
+        X509_NAME_get_text_by_NID(X509_get_subject_name(x), NID_commonName, name, sizeof name);
+        X509_free(x);
+        return xstrdup(name);
+}
+
+const char *fake_h2_authorization(const struct fake_h2_stream *s) {
+        return str_or(s->authorization, "");
+}
+
+const char *fake_h2_accept_encoding(const struct fake_h2_stream *s) {
+        return str_or(s->accept_encoding, "");
 }
 
 /* ---- bytes ---- */
@@ -154,6 +195,8 @@ static void maybe_free(struct fake_h2 *f) {
                 LIST_REMOVE(s, entry);
                 free(s->method);
                 free(s->path);
+                free(s->authorization);
+                free(s->accept_encoding);
                 buf_done(&s->out);
                 free(s);
         }
@@ -163,11 +206,9 @@ static void maybe_free(struct fake_h2 *f) {
                 SSL_free(c->ssl);
                 free(c);
         }
-        SSL_CTX_free(f->ctx);
-        free(f->ca);
-        free(f->other_ca);
-        free(f->client_cert);
-        free(f->client_key);
+        free_tls(f);
+        X509_STORE_free(f->client_cas);
+        free(f->name);
         free(f);
 }
 
@@ -238,16 +279,29 @@ static ssize_t read_data(nghttp2_session *session, int32_t id, uint8_t *p, size_
         return (ssize_t)k;
 }
 
-void fake_h2_begin(struct fake_h2_stream *s, int status) {
+static void begin(struct fake_h2_stream *s, int status, bool gzip) {
         char text[8];
         snprintf(text, sizeof text, "%d", status);
-        uint8_t name[] = ":status";
-        nghttp2_nv nv = { name, (uint8_t *)text, 7, strlen(text), NGHTTP2_NV_FLAG_NONE };
+        uint8_t name[] = ":status", encoding[] = "content-encoding", packed[] = "gzip";
+        const nghttp2_nv nv[] = {
+                { name, (uint8_t *)text, 7, strlen(text), NGHTTP2_NV_FLAG_NONE },
+                { encoding, packed, 16, 4, NGHTTP2_NV_FLAG_NONE },
+        };
         nghttp2_data_provider provider = { .source.ptr = s, .read_callback = read_data };
         if (s->gone)
                 return;
-        nghttp2_submit_response(s->conn->session, s->id, &nv, 1, &provider);
+        nghttp2_submit_response(s->conn->session, s->id, nv, gzip ? 2 : 1, &provider);
         pump(s->conn);
+}
+
+void fake_h2_begin(struct fake_h2_stream *s, int status) {
+        begin(s, status, false);
+}
+
+void fake_h2_gzip(struct fake_h2_stream *s, const void *packed, size_t n) {
+        begin(s, 200, true);
+        fake_h2_data(s, packed, n);
+        fake_h2_end(s);
 }
 
 void fake_h2_data(struct fake_h2_stream *s, const void *p, size_t n) {
@@ -288,6 +342,10 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
                 s->method = xstrndup((const char *)value, value_n);
         else if (name_n == 5 && memcmp(name, ":path", 5) == 0)
                 s->path = xstrndup((const char *)value, value_n);
+        else if (name_n == 13 && memcmp(name, "authorization", 13) == 0)
+                s->authorization = xstrndup((const char *)value, value_n);
+        else if (name_n == 15 && memcmp(name, "accept-encoding", 15) == 0)
+                s->accept_encoding = xstrndup((const char *)value, value_n);
         return 0;
 }
 
@@ -384,7 +442,10 @@ struct fake_h2 *fake_h2_new(uv_loop_t *loop, const char *name, bool client_auth,
         f->u = u;
         LIST_INIT(&f->conns);
         LIST_INIT(&f->streams);
-        make_tls(f, name, client_auth);
+        f->name = xstrdup(name);
+        f->client_auth = client_auth;
+        f->client_cas = X509_STORE_new();
+        make_tls(f);
         uv_tcp_init(loop, &f->listener);
         assert_int_equal(uv_ip4_addr("127.0.0.1", 0, &a), 0);
         assert_int_equal(uv_tcp_bind(&f->listener, (struct sockaddr *)&a, 0), 0);

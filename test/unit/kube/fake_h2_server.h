@@ -25,6 +25,13 @@ const char *fake_h2_client_cert(const struct fake_h2 *f);
 const char *fake_h2_client_key(const struct fake_h2 *f);
 const char *fake_h2_other_ca(const struct fake_h2 *f); /* signed nothing here */
 
+/* A new authority, and a new server certificate for connections from now on, as after a restart of the API
+ * server. Client certificates of all authorities so far are accepted. The texts above are the new ones then.
+ */
+void fake_h2_renew(struct fake_h2 *f);
+/* The answer's headers and body, packed with gzip. */
+void fake_h2_gzip(struct fake_h2_stream *s, const void *packed, size_t n);
+
 unsigned fake_h2_accepted(const struct fake_h2 *f);
 unsigned fake_h2_resets(const struct fake_h2 *f); /* streams that the client gave up */
 unsigned fake_h2_open(const struct fake_h2 *f);   /* connections that are open */
@@ -34,6 +41,11 @@ void fake_h2_goaway(struct fake_h2 *f); /* no new streams on the connections the
 void fake_h2_begin(struct fake_h2_stream *s, int status);
 void fake_h2_data(struct fake_h2_stream *s, const void *p, size_t n);
 void fake_h2_end(struct fake_h2_stream *s);
+/* The common name of the client certificate, which the caller frees; NULL: there was none. */
+char *fake_h2_client(const struct fake_h2_stream *s);
+/* The request's header, "" when there was none: "authorization" and "accept-encoding" are kept. */
+const char *fake_h2_authorization(const struct fake_h2_stream *s);
+const char *fake_h2_accept_encoding(const struct fake_h2_stream *s);
 bool fake_h2_gone(const struct fake_h2_stream *s);
 
 #endif

@@ -64,6 +64,9 @@ static void test_inline_data(void **state) {
         assert_string_equal(c.ca_pem, "CA");
         assert_string_equal(c.cert_pem, "CERT");
         assert_string_equal(c.key_pem, "KEY");
+        assert_null(c.ca_file);
+        assert_null(c.cert_file);
+        assert_null(c.key_file);
         assert_string_equal(c.tls_server_name, "api.example");
         assert_string_equal(c.ns, "apps");
         assert_null(c.token);
