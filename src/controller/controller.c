@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "domain/names.h"
+#include "domain/rules.h"
 
 enum { BACKOFF_MIN_MS = 100, BACKOFF_MAX_MS = 30000, CALM_MS = 5000 };
 
@@ -16,11 +17,53 @@ static void on_calm(uv_timer_t *t) {
         malloc_trim(0);
 }
 
+static void release(struct controller *c, struct controller_held *h) {
+        HASH_DEL(c->held, h);
+        free(h);
+}
+
+void controller__hold(struct controller *c, const char *key) {
+        struct controller_held *h;
+        size_t n = strlen(key) + 1;
+        HASH_FIND_STR(c->held, key, h);
+        if (h)
+                return;
+        if (!c->held)
+                log_warn("a cache has lost touch with the server: labels, daemons, claim templates and "
+                         "finalizers "
+                         "that should go stay until it is back; what is new goes on",
+                         kv_str("resource", str_or(controller__stale(c), "")), kv_str("first", key));
+        h = xcalloc(1, sizeof *h + n);
+        memcpy(h->key, key, n);
+        HASH_ADD_STR(c->held, key, h);
+}
+
+void controller__on_current(struct controller *c, bool is) {
+        if (!is || !c->held || controller__stale(c))
+                return;
+        log_info("all caches are in touch with the server again: what should go goes now",
+                 kv_int("held", HASH_COUNT(c->held)));
+        for (struct controller_held *h = c->held, *next; h; h = next) {
+                next = h->hh.next;
+                work_queue_add(c->queue, h->key);
+                release(c, h);
+        }
+}
+
+static void on_found(void *u, enum confirm_what what, yyjson_val *object) {
+        struct controller *c = u;
+        kube_informer_learn(what == CONFIRM_CLAIM ? c->claims : c->cds, object);
+}
+
 static void on_key(void *u, const char *key) {
         struct controller *c = u;
         if (!c->leading || !controller_synced(c))
                 return;
         uint64_t begin = uv_hrtime();
+        struct controller_held *held;
+        HASH_FIND_STR(c->held, key, held);
+        if (held)
+                release(c, held);
         uv_timer_start(&c->calm, on_calm, CALM_MS, 0);
         bool domain = key[0] == 'd';
         c->settings.resource_api = kube_resource_api(c->client); /* it may have changed */
@@ -60,16 +103,28 @@ const struct node *controller__node(const struct controller *c, const char *name
         return (const struct node *)kube_informer_get(c->nodes, NULL, name);
 }
 
+bool controller__owns(const struct controller *c, const struct compute_domain *cd, const struct rct *r) {
+        return rules_own_template(cd, (const char *const *)c->config->namespaces, c->config->n_namespaces, r);
+}
+
+struct tracing {
+        const struct controller *c;
+        const struct compute_domain *cd;
+        struct mode_traces traces;
+};
+
 static bool trace_template(void *u, const struct kube_object *o) {
-        mode_traces_add(u, (const struct rct *)o);
+        struct tracing *t = u;
+        if (controller__owns(t->c, t->cd, (const struct rct *)o))
+                mode_traces_add(&t->traces, (const struct rct *)o);
         return true;
 }
 
 struct mode_traces controller__traces(const struct controller *c, const char *uid,
                                       const struct compute_domain *cd) {
-        struct mode_traces t = mode_traces_of(cd);
+        struct tracing t = { c, cd, mode_traces_of(cd) };
         kube_informer_each_at(c->rcts, CONTROLLER_BY_DOMAIN, uid, trace_template, &t);
-        return t;
+        return t.traces;
 }
 
 bool controller__other_mode(const struct controller *c, const struct compute_domain *cd) {
@@ -119,6 +174,14 @@ static void add_metrics(struct controller *c) {
                 add_metric(c, METRIC_GAUGE, OURS "writes_in_flight", "Writes to the API under way.", NULL);
         c->m_writes = add_metric(c, METRIC_COUNTER, OURS "writes_total", "Writes to the API, Events apart.",
                                  LABELS("resource", "verb", "result"));
+        c->m_stale = add_metric(
+                c, METRIC_GAUGE, OURS "cache_stale",
+                "1 while a cache has lost touch with the API server, so that nothing is removed.", NULL);
+        c->m_held = add_metric(
+                c, METRIC_GAUGE, OURS "removals_held",
+                "Nodes and ComputeDomains of which something should be removed, and is not while a "
+                "cache is stale.",
+                NULL);
         c->m_reconcile = add_metric(c, METRIC_HISTOGRAM, OURS "reconcile_seconds",
                                     "Time to decide about one object.", LABELS("kind"));
 }
@@ -130,14 +193,18 @@ static void on_write_trouble(void *u, const char *requester) {
 }
 
 void controller_start(struct controller *c, const struct config *config, struct kube_client *client,
-                      struct event_recorder *events, struct metrics *metrics) {
+                      struct event_recorder *events, struct metrics *metrics, void (*synced)(void *u),
+                      void *u) {
         *c = (struct controller){
+                .synced = synced,
+                .synced_u = u,
                 .config = config,
                 .mode = config->mode,
                 .client = client,
                 .events = events,
                 .metrics = metrics,
                 .placements = placements_new(),
+                .gone = gone_new(),
                 .settings = {
                         .ns = config->ns,
                         .resource_api = kube_resource_api(client),
@@ -160,6 +227,8 @@ void controller_start(struct controller *c, const struct config *config, struct 
                                                          .total = c->m_writes,
                                                          .told = on_write_trouble,
                                                          .u = c });
+        c->confirm = confirm_new(
+                &(struct confirm_options){ .client = client, .queue = c->queue, .found = on_found, .u = c });
         uv_timer_init(kube_client_loop(client), &c->calm);
         c->started = true;
         controller__watch(c);
@@ -172,11 +241,31 @@ void controller_lead(struct controller *c) {
 }
 
 bool controller_synced(const struct controller *c) {
-        if (!c->started || !kube_informer_synced(c->cds) || !kube_informer_synced(c->claims) ||
+        if (!c->started || !c->cds || !kube_informer_synced(c->cds) || !kube_informer_synced(c->claims) ||
             !kube_informer_synced(c->nodes) || !kube_informer_synced(c->slices) ||
             !kube_informer_synced(c->rcts) || (c->plugins && !kube_informer_synced(c->plugins)))
                 return false;
         return !c->mode->daemons || controller__daemons_synced(c);
+}
+
+void controller__on_synced(struct controller *c) {
+        if (!controller_synced(c))
+                return;
+        if (c->leading)
+                controller__queue_all(c);
+        if (c->told_synced)
+                return;
+        c->told_synced = true;
+        if (c->synced)
+                c->synced(c->synced_u);
+}
+
+void controller_schema_changed(struct controller *c) {
+        if (!c->started || !c->no_conditions)
+                return;
+        c->no_conditions = false;
+        if (c->leading && controller_synced(c))
+                controller__queue_all(c);
 }
 
 void controller__forget_domain(struct controller_domain *d) {
@@ -184,6 +273,7 @@ void controller__forget_domain(struct controller_domain *d) {
         kube_cancel(d->asking);
         kube_cancel(d->labelling);
         arena_free(d->holder_arena);
+        arena_free(d->news_arena);
         free(d);
 }
 
@@ -196,10 +286,14 @@ void controller_stop(struct controller *c) {
                 controller__forget_domain(d);
         }
         uv_close((uv_handle_t *)&c->calm, NULL);
+        while (c->held)
+                release(c, c->held);
+        confirm_free(c->confirm);
         writes_free(c->writes);
         work_queue_free(c->queue);
         controller__unwatch(c);
         placements_free(c->placements);
+        gone_free(c->gone);
 }
 
 struct count {
@@ -228,5 +322,7 @@ void controller_metrics(struct controller *c) {
         }
         metric_set(c->m_leader, c->leading, NULL);
         metric_set(c->m_depth, (double)work_queue_depth(c->queue), NULL);
+        metric_set(c->m_stale, controller__stale(c) != NULL, NULL);
+        metric_set(c->m_held, HASH_COUNT(c->held), NULL);
         metric_set(c->m_in_flight, (double)writes_in_flight(c->writes), NULL);
 }

@@ -10,6 +10,8 @@
 
 #include "base/metrics.h"
 #include "controller/config.h"
+#include "controller/confirm.h"
+#include "controller/gone.h"
 #include "controller/placements.h"
 #include "controller/writes.h"
 #include "domain/cached.h"
@@ -33,10 +35,18 @@ struct controller_domain {
         struct arena *holder_arena;
         const struct rct
                 *holder; /* who has the name of the workload template, when the caches do not show him */
+        struct arena *news_arena; /* Events of the status write under way, told when it has succeeded */
+        struct verdict_event *news;
+        size_t n_news;
         struct kube_call *asking;    /* for the holder */
         struct kube_call *labelling; /* a clique that lost its labels */
         int64_t ending_since;        /* 0: not seen without a ComputeDomain */
         char uid[];
+};
+
+struct controller_held {
+        UT_hash_handle hh;
+        char key[];
 };
 
 struct controller {
@@ -49,6 +59,12 @@ struct controller {
         struct work_queue *queue;
         struct writes *writes;
         struct placements *placements;
+        struct confirm *confirm;
+        struct gone *gone; /* Nodes that are not there */
+        /* Keys whose removals wait until no cache is stale. */
+        struct controller_held *held;
+        void (*synced)(void *u);
+        void *synced_u;
         struct kube_informer *cds, *claims, *nodes, *slices, *rcts;
         struct kube_informer
                 *plugins; /* Pods of the kubelet plugin; NULL when we run the IMEX daemons ourselves */
@@ -58,9 +74,9 @@ struct controller {
         size_t n_namespaces;
         struct controller_domain *domains;
         uv_timer_t calm; /* runs out when nothing has been decided for a while */
-        bool started, leading;
+        bool started, leading, told_synced;
         bool no_conditions; /* the server's schema drops them */
-        struct metric *m_info, *m_depth, *m_leader, *m_reconcile, *m_writes, *m_in_flight;
+        struct metric *m_info, *m_depth, *m_leader, *m_reconcile, *m_writes, *m_in_flight, *m_stale, *m_held;
 };
 
 enum {
@@ -68,17 +84,23 @@ enum {
         CONTROLLER_PLUGINS_BY_NODE = 0,
         CONTROLLER_BY_DOMAIN = 0,
         CONTROLLER_BY_NODE = 0,
-        CONTROLLER_PODS_BY_NODE = 1
+        CONTROLLER_PODS_BY_NODE = 1,
+        CONTROLLER_PODS_BY_UID = 2,
+        CONTROLLER_CLAIMS_BY_POD = 0
 };
 
-/* Starts when kube_discover_resource_api() is through. */
+/* Starts when kube_discover_resource_api() is through. synced is called once, when all caches have been
+ * filled: who leads before that knows nothing. */
 void controller_start(struct controller *c, const struct config *config, struct kube_client *client,
-                      struct event_recorder *events, struct metrics *metrics);
+                      struct event_recorder *events, struct metrics *metrics, void (*synced)(void *u),
+                      void *u);
 /* From now on we write. */
 void controller_lead(struct controller *c);
 void controller_stop(struct controller *c);
 bool controller_synced(const struct controller *c);
 void controller_metrics(struct controller *c); /* brings gauges up to date */
+/* The server's schema of ComputeDomains is ours now: what it dropped of statuses is written. */
+void controller_schema_changed(struct controller *c);
 
 /* Between the files of the controller. */
 void controller__queue_domain(struct controller *c, const char *uid);
@@ -89,6 +111,14 @@ void controller__watch(struct controller *c);
 void controller__watch_daemons(struct controller *c);
 bool controller__daemons_synced(const struct controller *c);
 void controller__unwatch(struct controller *c);
+/* Which of the caches that removals are justified by has lost touch with the server: its plural, NULL: none.
+ */
+const char *controller__stale(const struct controller *c);
+/* What this key would remove is kept until no cache is stale; then it is queued again. */
+void controller__hold(struct controller *c, const char *key);
+/* All caches are filled, or none is stale any more. */
+void controller__on_synced(struct controller *c);
+void controller__on_current(struct controller *c, bool is);
 void controller__queue_all(struct controller *c);
 void controller__reconcile_domain(struct controller *c, const char *uid);
 void controller__reconcile_node(struct controller *c, const char *name);
@@ -100,6 +130,7 @@ const char *controller__node_clique(const struct controller *c, const char *node
 struct mode_traces controller__traces(const struct controller *c, const char *uid,
                                       const struct compute_domain *cd);
 bool controller__other_mode(const struct controller *c, const struct compute_domain *cd);
+bool controller__owns(const struct controller *c, const struct compute_domain *cd, const struct rct *r);
 /* Whose label the node should carry, by the labelling rule: NULL for nobody's. */
 const char *controller__label_of(const struct controller *c, const char *node);
 

@@ -35,6 +35,41 @@ const char *controller__label_of(const struct controller *c, const char *name) {
         return uid;
 }
 
+struct claimed {
+        const struct compute_domain *cd;
+        bool is;
+};
+
+static void look_at_claim(void *u, const struct placement *x) {
+        struct claimed *k = u;
+        k->is = k->is || (streq(x->domain_uid, k->cd->o.meta.uid) && streq(x->ns, k->cd->o.meta.ns));
+}
+
+/* May the label be written that the rules say, where it takes another's away? */
+static bool may_write_label(struct controller *c, const struct node *n, const char *key) {
+        const char *name = n->o.meta.name, *uid = n->domain_uid;
+        const struct compute_domain *cd = controller__domain(c, uid);
+        struct claimed claimed = { .cd = cd };
+        if (cd)
+                placements_on_node(c->placements, name, look_at_claim, &claimed);
+        struct rules_label_facts facts = { .ending = cd && cd->o.meta.deleted,
+                                           .claimed = claimed.is,
+                                           .stale = controller__stale(c) != NULL };
+        enum rules_label_step step = rules_label_step(uid, &facts);
+        if (step == RULES_LABEL_ASK) {
+                struct buf claim = BUF_INIT(1024);
+                confirm_claim_key(uid, name, &claim);
+                facts.confirmed =
+                        cd ? confirm_absent(c->confirm, CONFIRM_CLAIM, cd->o.meta.ns, buf_str(&claim), key)
+                           : confirm_absent(c->confirm, CONFIRM_DOMAIN, NULL, uid, key);
+                buf_done(&claim);
+                step = rules_label_step(uid, &facts);
+        }
+        if (step == RULES_LABEL_HOLD)
+                controller__hold(c, key);
+        return step == RULES_LABEL_WRITE;
+}
+
 void controller__reconcile_node(struct controller *c, const char *name) {
         const struct node *n = controller__node(c, name);
         struct objects_node_patch p = { 0 };
@@ -42,7 +77,7 @@ void controller__reconcile_node(struct controller *c, const char *name) {
         buf_addf(&key, "n/%s", name);
         if (n) {
                 p.domain_uid = controller__label_of(c, name);
-                p.set_domain = !streq(p.domain_uid, n->domain_uid);
+                p.set_domain = !streq(p.domain_uid, n->domain_uid) && may_write_label(c, n, buf_str(&key));
                 p.set_gpu_clique =
                         rules_gpu_label(c->config->gpu_clique_label, n->gpu_clique, n->gpu_clique_ours,
                                         controller__node_clique(c, name), &p.gpu_clique, &p.gpu_clique_ours);

@@ -97,7 +97,8 @@ static int make_identity(struct program *p, struct err *e) {
         return 0;
 }
 
-static void elect(struct program *p) {
+static void elect(void *u) {
+        struct program *p = u;
         if (!p->config.leader_election) {
                 controller_lead(&p->controller);
                 return;
@@ -138,8 +139,7 @@ static void on_resource_api(void *u, const struct err *e) {
                 return;
         }
         log_info("resource.k8s.io", kv_str("version", kube_resource_api(p->client)));
-        controller_start(&p->controller, &p->config, p->client, p->events, p->metrics);
-        elect(p);
+        controller_start(&p->controller, &p->config, p->client, p->events, p->metrics, elect, p);
 }
 
 static void on_crds(void *u) {

@@ -5,7 +5,7 @@
 #include "domain/resources.h"
 #include "domain/rules.h"
 
-enum { MAX_BODY = 4 << 20 };
+enum { MAX_BODY = 4 << 20, MAX_NODES = 1024 /* what --max-nodes-per-imex-domain takes */ };
 
 struct work {
         struct plan_input *in;
@@ -21,14 +21,20 @@ struct work {
 };
 
 static struct str take_text(struct arena *a, struct buf *b) {
-        BUG_ON(b->failed);
         struct str s = { arena_strndup(a, buf_str(b), b->n), b->n };
         buf_done(b);
         return s;
 }
 
+/* A body that has outgrown its limit is not written, and told. */
 static struct plan_action *add(struct work *w, enum kube_verb verb, const struct kube_resource *res,
                                const char *ns, const char *name, struct buf *body) {
+        static struct plan_action nobody;
+        if (body && body->failed) {
+                w->out->too_large = name;
+                buf_done(body);
+                return &nobody;
+        }
         if (w->out->n_actions == w->cap) {
                 struct plan_action *grown = arena_alloc(w->a, 2 * (w->cap + 8) * sizeof *grown);
                 for (size_t i = 0; i < w->out->n_actions; i++)
@@ -47,6 +53,25 @@ static void add_delete(struct work *w, const struct kube_resource *res, const st
         struct buf b = BUF_INIT(MAX_BODY);
         objects_delete(m, &b);
         add(w, KUBE_DELETE, res, m->ns, m->name, &b);
+}
+
+static void add_delete_version(struct work *w, const struct kube_resource *res, const struct kube_meta *m,
+                               bool at_once) {
+        struct buf b = BUF_INIT(MAX_BODY);
+        objects_delete_version(m, at_once, &b);
+        add(w, KUBE_DELETE, res, m->ns, m->name, &b);
+}
+
+/* Whether a claim brings the node in is for the server to say, once the caches can be believed at all. */
+static void ask_node(struct work *w, const char *node) {
+        struct plan *p = w->out;
+        if (w->in->stale) {
+                p->held = true;
+                return;
+        }
+        if (!p->ask_nodes)
+                p->ask_nodes = arena_alloc(w->a, w->in->formation.n_nodes * sizeof *p->ask_nodes);
+        p->ask_nodes[p->n_ask_nodes++] = node;
 }
 
 static void add_release(struct work *w, const struct kube_resource *res, const struct kube_meta *m,
@@ -78,7 +103,7 @@ static void recheck(struct work *w, int64_t seconds) {
 static void settle_common(struct work *w) {
         struct plan_input *in = w->in;
         const struct daemonset *set = w->own ? w->own : w->elsewhere;
-        bool live = in->n_pods > 0;
+        bool live = in->n_pods > 0 || in->stale;
         for (size_t i = 0; i < in->formation.n_nodes; i++)
                 live = live || in->formation.nodes[i].wanted;
         const char *max = live && set ? daemonset_env(set, "MAX_NODES_PER_IMEX_DOMAIN") : NULL;
@@ -90,7 +115,8 @@ static void settle_common(struct work *w) {
         if (w->gates != gates && gates_parse(&g, w->gates, &e) < 0)
                 gates_init(&g);
         in->formation.dns_names = g.on[GATE_IMEX_DAEMONS_WITH_DNS_NAMES];
-        if (!max || !str_to_i64(str_from(max), &in->formation.max_nodes) || in->formation.max_nodes < 1)
+        if (!max || !str_to_i64(str_from(max), &in->formation.max_nodes) || in->formation.max_nodes < 1 ||
+            in->formation.max_nodes > MAX_NODES)
                 in->formation.max_nodes = in->settings->max_nodes;
 }
 
@@ -129,8 +155,10 @@ static void want_daemonset(struct work *w) {
                 const struct formation_node *n = &in->formation.nodes[i];
                 if (!n->pod || !streq(n->pod->o.meta.ns, d->o.meta.ns) || streq(n->pod->template_hash, hash))
                         continue;
-                if (rules_replace_daemon(n->pod, hash, n->wanted, in->now))
-                        add_delete(w, &kube_pods, &n->pod->o.meta);
+                if (rules_replace_daemon(n->pod, hash, n->wanted || !n->released, in->now))
+                        add_delete_version(w, &kube_pods, &n->pod->o.meta, false);
+                else if (!n->wanted && !n->released && !n->pod->o.meta.deleted)
+                        ask_node(w, n->name);
                 else if (streq(n->pod->phase, "Pending"))
                         recheck(w, RULES_UNSTARTED_S);
         }
@@ -241,6 +269,17 @@ static void want_host_status(struct work *w, const struct verdict_problem *probl
         want_status(w, &(struct formation){ 0 }, &v);
 }
 
+/* Of which cliques the daemons run with the Go driver's names. */
+static void note_adopted(struct work *w, const struct formation *f) {
+        const struct compute_domain *cd = w->in->cd;
+        struct buf b = BUF_INIT(MAX_BODY);
+        if (streq(cd->adopted, f->adopted))
+                return;
+        objects_note_adopted(cd, f->adopted, &b);
+        add(w, KUBE_MERGE_PATCH, &kube_compute_domains, cd->o.meta.ns, cd->o.meta.name, &b)->when =
+                PLAN_LATER;
+}
+
 /* By the mode that we run in. */
 static void want_problem_status(struct work *w, const struct verdict_problem *problem) {
         if (w->in->mode->daemons)
@@ -271,15 +310,26 @@ static void plan_with_daemons(struct work *w, struct verdict_problem *problem) {
         want_workload_rct(w, problem);
         want_rct(w, find_rct(in, w->home, w->daemon_name), w->home, w->daemon_name, CD_TARGET_DAEMON, NULL);
         want_daemonset(w);
+        in->formation.daemonset = formation_text(w->a, "%s %s", w->home, w->daemon_name);
         formation_make(&in->formation, w->a, &f);
         if (f.recheck_s)
                 recheck(w, f.recheck_s);
         want_cliques(w, &f);
+        note_adopted(w, &f);
         if (!problem->reason && !in->formation.dns_names && in->cd->num_nodes == 0)
                 *problem = (struct verdict_problem){ "NumNodesRequired",
                                                      "Feature gate IMEXDaemonsWithDNSNames is off, so IMEX "
                                                      "daemons start when exactly spec.numNodes nodes "
                                                      "have joined, and spec.numNodes is 0" };
+        else if (!problem->reason && w->out->too_large)
+                *problem = (struct verdict_problem){
+                        "ObjectTooLarge",
+                        formation_text(
+                                w->a,
+                                "%s is larger than an object may be, so it is not written; a ComputeDomain "
+                                "for fewer nodes, or a smaller imex.maxNodesPerDomain, avoids it",
+                                w->out->too_large)
+                };
         else if (!problem->reason && in->write_error)
                 *problem = (struct verdict_problem){ "WriteFailed", in->write_error };
         want_daemons_status(w, &f, problem);
@@ -373,6 +423,26 @@ static void end_orphans(struct work *w) {
                         add_delete(w, &kube_pods, &w->in->pods[i]->o.meta);
 }
 
+/* A pod that has ended goes when its kubelet says so. A kubelet that never does (it was restarted while the
+ * pod ended) would leave it for ever, so it is taken away when its containers have ended and its claim is
+ * unprepared: nothing of it is left then but the object. In exactly the version in which that is so. */
+static bool remove_ended(struct work *w) {
+        const struct plan_input *in = w->in;
+        for (size_t i = 0; i < in->n_ended; i++) {
+                const struct plan_ended *x = &in->ended[i];
+                int64_t left_s = x->pod->o.meta.deleted + PLAN_ENDED_S - in->now;
+                if (!x->pod->o.meta.deleted)
+                        add_delete_version(w, &kube_pods, &x->pod->o.meta, false);
+                else if (left_s > 0 || x->claimed)
+                        recheck(w, left_s > 0 ? left_s : PLAN_ENDED_S);
+                else if (in->stale)
+                        w->out->held = true;
+                else
+                        add_delete_version(w, &kube_pods, &x->pod->o.meta, true);
+        }
+        return in->n_ended;
+}
+
 static bool remove_daemon_objects(struct work *w) {
         bool left = false;
         for (size_t i = 0; i < w->in->n_sets; i++)
@@ -417,11 +487,31 @@ static void tell_waiting(struct work *w, const char *what) {
                 want_problem_status(w, &problem);
 }
 
+/* A domain that a cache does not show may be one that it does not show yet. */
+static bool gone_for_certain(struct work *w) {
+        const struct plan_input *in = w->in;
+        if (in->cd)
+                return true;
+        if (!in->n_sets && !in->n_rcts && !in->n_pods && !in->n_ended && !in->formation.n_cliques &&
+            !in->n_labelled)
+                w->out->nothing_left = true;
+        else if (in->stale)
+                w->out->held = true;
+        else if (!in->gone_confirmed)
+                w->out->ask_domain = true;
+        else
+                return true;
+        return false;
+}
+
 static void plan_ending(struct work *w) {
         const struct plan_input *in = w->in;
         int64_t since = in->cd ? in->cd->o.meta.deleted : in->ending_since;
         int64_t left_s = since + PLAN_DAEMONS_END_S - in->now;
+        if (!gone_for_certain(w))
+                return;
         close_door(w);
+        bool ended_left = remove_ended(w);
         end_orphans(w);
         if (in->n_pods && left_s > 0) {
                 recheck(w, left_s);
@@ -430,12 +520,24 @@ static void plan_ending(struct work *w) {
                 return;
         }
         if (in->n_labelled) {
-                tell_waiting(w, formation_text(w->a, "Waiting for the label to go from %zu nodes",
-                                               in->n_labelled));
+                tell_waiting(w, formation_text(w->a, "Waiting for the label to go from %zu nodes%s%.500s",
+                                               in->n_labelled, in->label_error ? ": " : "",
+                                               str_or(in->label_error, "")));
                 return;
         }
         if (remove_daemon_objects(w) || release_workload_rcts(w))
                 return;
+        if (ended_left && (!in->cd || left_s > 0)) {
+                recheck(w, left_s > 0 ? left_s : PLAN_ENDED_S);
+                return;
+        }
+        /* That nothing is left is what a cache does not show. */
+        if (in->stale) {
+                w->out->held = true;
+                tell_waiting(w,
+                             formation_text(w->a, "Waiting to know that nothing is left: %.500s", in->stale));
+                return;
+        }
         w->out->nothing_left = !in->cd;
         if (in->cd && has_finalizer(in->cd) && in->cd->channel) {
                 add_release(w, &kube_compute_domains, &in->cd->o.meta, in->cd->finalizers,
@@ -454,6 +556,7 @@ void plan_make(struct plan_input *in, struct arena *a, struct plan *ret) {
         struct work w = { .in = in, .a = a, .out = ret, .daemon_name = take_text(a, &name).p };
         in->formation.cd = in->cd;
         in->formation.now = in->now;
+        in->formation.stale = in->stale;
         find_sets(&w);
         if (in->cd && !in->cd->o.meta.deleted)
                 plan_living(&w);

@@ -11,6 +11,12 @@
 #include "domain/verdict.h"
 #include "kube/kube_client.h"
 
+/* A daemon pod of the domain whose containers have ended. */
+struct plan_ended {
+        const struct pod *pod;
+        bool claimed; /* a claim is still reserved for it: the kubelet has not unprepared it */
+};
+
 struct plan_input {
         const struct objects_settings *settings;
         const struct imex_mode *mode;
@@ -18,13 +24,16 @@ struct plan_input {
         const struct compute_domain *cd;     /* NULL: it does not exist (any more) */
         const struct daemonset *const *sets; /* with the domain's label, in all namespaces we manage */
         size_t n_sets;
-        const struct rct *const *rcts; /* with the domain's label, in all namespaces */
+        const struct rct *const *rcts; /* the domain's own, see rules_own_template() */
         size_t n_rcts;
         const struct rct
                 *holder; /* whoever has the name and namespace of the workload template, NULL: nobody known */
         const struct pod *const *pods; /* daemon pods of the domain that have not ended */
         size_t n_pods;
-        struct formation_input formation; /* max_nodes and dns_names are filled in by plan_make() */
+        const struct plan_ended *ended;
+        size_t n_ended;
+        struct formation_input
+                formation;        /* max_nodes, dns_names and what is here too are filled in by plan_make() */
         const struct host *hosts; /* where claims of the domain are allocated, sorted by name; only when the
                                      hosts run IMEX */
         size_t n_hosts;
@@ -32,9 +41,18 @@ struct plan_input {
         int64_t applied_generation; /* of the DaemonSet after our last apply, 0: not applied yet by this
                                        process */
         bool conditions;            /* the server keeps status.conditions */
-        int64_t now;                /* seconds since 1970 */
-        int64_t ending_since;       /* of a domain that does not exist: when its remains were seen first */
+        /* Which cache has lost touch with the server, for people; NULL: none has. What a stale cache does not
+         * show may be there, so nothing is taken away because of it. What it does show is a fact of some
+         * moment, and some facts are for ever: a deletionTimestamp is never taken back. */
+        const char *stale;
+        /* Of a domain that does not exist: the server itself has said lately that it does not. UIDs do not
+         * come back. */
+        bool gone_confirmed;
+        int64_t now;             /* seconds since 1970 */
+        int64_t ending_since;    /* of a domain that does not exist: when its remains were seen first */
         const char *write_error; /* why one of the domain's objects cannot be written, NULL: nothing known */
+        const char
+                *label_error; /* why a label of a domain that ends cannot be removed, NULL: nothing known */
 };
 
 /* Whose answer the controller looks at beyond taking it into the cache. */
@@ -59,10 +77,19 @@ struct plan {
         size_t n_events;
         int64_t recheck_s; /* look again then though nothing happens; 0: no need */
         bool nothing_left; /* no trace of the domain in the caches */
+        /* What the server is to be asked before more can be decided: whether the domain exists; whether a
+         * claim brings these nodes in. */
+        bool ask_domain;
+        const char **ask_nodes;
+        size_t n_ask_nodes;
+        bool held;             /* something should go, and stays because a cache is stale */
+        const char *too_large; /* the name of an object that is too large to be written, NULL: none */
 };
 
-/* How long the deletion of a domain waits for its daemon pods before it goes on without them. */
-enum { PLAN_DAEMONS_END_S = 60, PLAN_PATIENCE_S = 5 /* and when it begins to say so */ };
+/* How long the deletion of a domain waits for its daemon pods before it goes on without them, and when it
+ * begins to say so; how long after the end of its grace period a pod that has ended may keep its kubelet
+ * waiting. */
+enum { PLAN_DAEMONS_END_S = 60, PLAN_PATIENCE_S = 5, PLAN_ENDED_S = 30 };
 
 void plan_make(struct plan_input *in, struct arena *a, struct plan *ret);
 

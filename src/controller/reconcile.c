@@ -47,8 +47,24 @@ static void add_wanted(void *u, const struct placement *x) {
         add_object(u, (const struct kube_object *)(const void *)x);
 }
 
-static bool add_living_pod(void *u, const struct kube_object *o) {
-        return pod_ended((const struct pod *)o) || add_object(u, o);
+struct pods {
+        struct list living, ended;
+};
+
+static bool add_pod(void *u, const struct kube_object *o) {
+        struct pods *p = u;
+        return add_object(pod_ended((const struct pod *)o) ? &p->ended : &p->living, o);
+}
+
+struct own_templates {
+        const struct controller *c;
+        const struct compute_domain *cd;
+        struct list list;
+};
+
+static bool add_template(void *u, const struct kube_object *o) {
+        struct own_templates *t = u;
+        return !controller__owns(t->c, t->cd, (const struct rct *)o) || add_object(&t->list, o);
 }
 
 static int by_name(const void *x, const void *y) {
@@ -64,9 +80,28 @@ static void merge(struct formation_node *into, const struct formation_node *from
                 into->pod = from->pod;
 }
 
+/* Who holds the node, as far as the owner of `cd` may know: the objects of other namespaces are not his to
+ * see. */
+static const char *holder_of(const struct compute_domain *cd, const struct compute_domain *other,
+                             struct arena *a) {
+        if (cd && streq(cd->o.meta.ns, other->o.meta.ns))
+                return formation_text(a, "ComputeDomain %s/%s", other->o.meta.ns, other->o.meta.name);
+        return "a ComputeDomain of another namespace";
+}
+
+static bool is_released(const struct controller *c, const struct compute_domain *cd, const char *node) {
+        struct buf key = BUF_INIT(1024);
+        confirm_claim_key(cd->o.meta.uid, node, &key);
+        bool is = confirm_known(c->confirm, CONFIRM_CLAIM, cd->o.meta.ns, buf_str(&key));
+        buf_done(&key);
+        return is;
+}
+
 /* Each node once, sorted, with what is known of it. */
 static void know_nodes(const struct controller *c, const char *uid, struct formation_node *nodes, size_t *n,
                        struct arena *a) {
+        const struct compute_domain *cd = controller__domain(c, uid);
+        int64_t now = now_s();
         size_t kept = 0;
         qsort(nodes, *n, sizeof *nodes, by_name);
         for (size_t i = 0; i < *n; i++) {
@@ -80,10 +115,14 @@ static void know_nodes(const struct controller *c, const char *uid, struct forma
                 struct formation_node *f = &nodes[i];
                 f->node = controller__node(c, f->name);
                 f->clique = controller__node_clique(c, f->name);
+                if (!f->node)
+                        f->gone_since = gone_since(c->gone, f->name, now);
+                if (!f->wanted && f->pod && cd)
+                        f->released = is_released(c, cd, f->name);
                 const char *label = f->wanted ? controller__label_of(c, f->name) : uid;
                 const struct compute_domain *other = streq(label, uid) ? NULL : controller__domain(c, label);
                 if (other)
-                        f->held_by = formation_text(a, "%s/%s", other->o.meta.ns, other->o.meta.name);
+                        f->held_by = holder_of(cd, other, a);
         }
 }
 
@@ -188,24 +227,49 @@ static const char *node_write_error(const struct controller *c, const struct for
         return error;
 }
 
+/* Why the labels of a domain that ends do not go. */
+static const char *label_write_error(const struct controller *c, const struct list *labelled) {
+        const char *error = NULL;
+        for (size_t i = 0; i < labelled->n && !error; i++) {
+                struct buf key = BUF_INIT(1024);
+                buf_addf(&key, "n/%s", ((const struct node *)labelled->items[i])->o.meta.name);
+                error = writes_error(c->writes, buf_str(&key));
+                buf_done(&key);
+        }
+        return error;
+}
+
+static void gather_ended(const struct controller *c, const struct list *ended, struct arena *a,
+                         struct plan_input *ret) {
+        struct plan_ended *list = arena_alloc(a, (ended->n + 1) * sizeof *list);
+        for (size_t i = 0; i < ended->n; i++) {
+                const struct pod *p = ended->items[i];
+                list[i] = (struct plan_ended){ p, kube_informer_first_at(c->claims, CONTROLLER_CLAIMS_BY_POD,
+                                                                         p->o.meta.uid) != NULL };
+        }
+        ret->ended = list;
+        ret->n_ended = ended->n;
+}
+
 static void gather(struct controller *c, const char *uid, const char *key, struct arena *a,
                    struct plan_input *ret) {
-        struct list sets = { .a = a }, rcts = { .a = a }, pods = { .a = a }, cliques = { .a = a },
-                    wanted = { .a = a }, labelled = { .a = a };
         const struct compute_domain *cd = controller__domain(c, uid);
+        struct list sets = { .a = a }, cliques = { .a = a }, wanted = { .a = a }, labelled = { .a = a };
+        struct pods all_pods = { .living = { .a = a }, .ended = { .a = a } };
+        struct own_templates own = { .c = c, .cd = cd, .list = { .a = a } };
         struct controller_domain *memory = find_memory(c, uid);
         char *infix = arena_alloc(a, 11);
         for (size_t i = 0; i < c->n_namespaces; i++) {
                 kube_informer_each_at(c->namespaces[i].sets, CONTROLLER_BY_DOMAIN, uid, add_object, &sets);
-                kube_informer_each_at(c->namespaces[i].pods, CONTROLLER_BY_DOMAIN, uid, add_living_pod,
-                                      &pods);
+                kube_informer_each_at(c->namespaces[i].pods, CONTROLLER_BY_DOMAIN, uid, add_pod, &all_pods);
                 kube_informer_each_at(c->namespaces[i].cliques, CONTROLLER_BY_DOMAIN, uid, add_object,
                                       &cliques);
         }
-        kube_informer_each_at(c->rcts, CONTROLLER_BY_DOMAIN, uid, add_object, &rcts);
+        kube_informer_each_at(c->rcts, CONTROLLER_BY_DOMAIN, uid, add_template, &own);
         kube_informer_each_at(c->nodes, CONTROLLER_BY_DOMAIN, uid, add_object, &labelled);
         placements_of_domain(c->placements, uid, add_wanted, &wanted);
         imex_infix(uid, infix);
+        const struct list pods = all_pods.living, rcts = own.list;
         *ret = (struct plan_input){
                 .settings = &c->settings,
                 .mode = c->mode,
@@ -224,7 +288,12 @@ static void gather(struct controller *c, const char *uid, const char *key, struc
                 .conditions = !c->no_conditions,
                 .now = now_s(),
                 .write_error = writes_error(c->writes, key),
+                .stale = controller__stale(c),
+                .gone_confirmed = !cd && confirm_known(c->confirm, CONFIRM_DOMAIN, NULL, uid),
         };
+        gather_ended(c, &all_pods.ended, a, ret);
+        if (!cd || cd->o.meta.deleted)
+                ret->label_error = label_write_error(c, &labelled);
         if (c->mode->daemons)
                 gather_nodes(c, uid, &wanted, &pods, &cliques, a, &ret->formation);
         else
@@ -326,8 +395,38 @@ static void on_new_clique(void *u, const struct writes_about *q, yyjson_val *obj
 
 /* ---- sending ---- */
 
+/* What the write says is news when the server has taken it: what could not be written may come out otherwise.
+ */
+static void keep_news(struct controller *c, const char *uid, const struct plan *p) {
+        struct controller_domain *d = make_memory(c, uid);
+        arena_free(TAKE(d->news_arena));
+        d->news_arena = arena_new(1024);
+        d->news = arena_alloc(d->news_arena, (p->n_events + 1) * sizeof *d->news);
+        d->n_news = p->n_events;
+        for (size_t i = 0; i < p->n_events; i++)
+                d->news[i] = (struct verdict_event){ p->events[i].warning,
+                                                     arena_strdup(d->news_arena, p->events[i].reason),
+                                                     arena_strdup(d->news_arena, p->events[i].message) };
+}
+
+static void tell(struct controller *c, const char *uid, bool taken) {
+        const struct compute_domain *cd = controller__domain(c, uid);
+        struct controller_domain *d = find_memory(c, uid);
+        if (!d)
+                return;
+        for (size_t i = 0; cd && taken && i < d->n_news; i++)
+                event_record(
+                        c->events,
+                        &(struct event_about){ CD_API_VERSION, CD_KIND, cd->o.meta.ns, cd->o.meta.name, uid },
+                        d->news[i].warning ? EVENT_WARNING : EVENT_NORMAL, d->news[i].reason, "%s",
+                        d->news[i].message);
+        arena_free(TAKE(d->news_arena));
+        d->n_news = 0;
+}
+
 static void on_status(void *u, const struct writes_about *q, yyjson_val *obj, const struct err *e) {
         struct controller *c = u;
+        tell(c, q->requester + 2, !e);
         if (e)
                 return;
         bool dropped = !yyjson_obj_get(yyjson_obj_get(obj, "status"), "conditions");
@@ -352,14 +451,6 @@ static struct kube_informer *informer_for(const struct controller *c, const stru
                                                           : NULL;
         }
         return NULL;
-}
-
-static void tell(struct controller *c, const struct compute_domain *cd, const struct plan *p) {
-        const struct event_about about = { CD_API_VERSION, CD_KIND, cd->o.meta.ns, cd->o.meta.name,
-                                           cd->o.meta.uid };
-        for (size_t i = 0; i < p->n_events; i++)
-                event_record(c->events, &about, p->events[i].warning ? EVENT_WARNING : EVENT_NORMAL,
-                             p->events[i].reason, "%s", p->events[i].message);
 }
 
 static writes_done_fn *const answered[] = {
@@ -392,9 +483,23 @@ static void perform(struct controller *c, const char *key, const struct plan_inp
                         log_v(3, "write", kv_str("domain", in->uid), kv_str("kind", x->res->kind),
                               kv_str("name", x->name), kv_int("verb", x->verb));
                 if (started && x->answer == PLAN_ANSWER_STATUS && in->cd)
-                        tell(c, in->cd, p);
+                        keep_news(c, in->uid, p);
         }
         writes_end(c->writes, key);
+}
+
+/* What the plan does not know enough for. */
+static void ask(struct controller *c, const char *key, const struct plan_input *in, const struct plan *p) {
+        if (p->held)
+                controller__hold(c, key);
+        if (p->ask_domain)
+                confirm_absent(c->confirm, CONFIRM_DOMAIN, NULL, in->uid, key);
+        for (size_t i = 0; in->cd && i < p->n_ask_nodes; i++) {
+                struct buf claim = BUF_INIT(1024);
+                confirm_claim_key(in->uid, p->ask_nodes[i], &claim);
+                confirm_absent(c->confirm, CONFIRM_CLAIM, in->cd->o.meta.ns, buf_str(&claim), key);
+                buf_done(&claim);
+        }
 }
 
 static void reconcile(struct controller *c, const char *uid) {
@@ -406,6 +511,10 @@ static void reconcile(struct controller *c, const char *uid) {
         gather(c, uid, buf_str(&key), a, &in);
         plan_make(&in, a, &p);
         perform(c, buf_str(&key), &in, &p);
+        ask(c, buf_str(&key), &in, &p);
+        if (p.too_large)
+                log_error("an object is larger than an object may be, so it is not written",
+                          kv_str("domain", uid), kv_str("name", p.too_large));
         if (p.recheck_s)
                 work_queue_add_after(c->queue, buf_str(&key), (unsigned)p.recheck_s * 1000U);
         if (p.nothing_left) {

@@ -1,4 +1,6 @@
 /* What is watched, and which keys a change concerns. */
+#include <time.h>
+
 #include "base/log.h"
 #include "controller/controller.h"
 #include "domain/names.h"
@@ -22,6 +24,12 @@ INDEX(pod_domain, pod, domain_uid)
 INDEX(pod_node, pod, node)
 INDEX(clique_domain, clique, domain_uid)
 INDEX(plugin_node, plugin_pod, node)
+
+/* Whom the claim is reserved for; a daemon's has one. */
+static const char *claim_pod(const struct kube_object *o) {
+        const struct claim *c = (const struct claim *)o;
+        return c->n_consumers ? c->consumers[0].uid : NULL;
+}
 
 /* ---- who is concerned ---- */
 
@@ -79,6 +87,11 @@ static bool claim_is_ours(void *u, const struct kube_object *o) {
 static void claim_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
         struct controller *c = u;
         struct placement was, is;
+        const char *pod = now ? NULL : claim_pod(old);
+        for (size_t i = 0; pod && i < c->n_namespaces;
+             i++) /* it may have been the last thing that an ended pod kept */
+                kube_informer_each_at(c->namespaces[i].pods, CONTROLLER_PODS_BY_UID, pod, queue_pod_domain,
+                                      c);
         if (!placements_update(c->placements, (const struct claim *)old, (const struct claim *)now, &was,
                                &is))
                 return;
@@ -94,6 +107,10 @@ static void node_changed(void *u, const struct kube_object *old, const struct ku
         const char *name = now ? now->meta.name : old->meta.name;
         if (was && is && !node_differs(was, is))
                 return;
+        if (is)
+                gone_is_back(c->gone, name);
+        else
+                gone_since(c->gone, name, (int64_t)time(NULL));
         controller__queue_node(c, name);
         controller__queue_domains_of_node(c, name);
         if (was)
@@ -134,7 +151,7 @@ static void rct_changed(void *u, const struct kube_object *old, const struct kub
                 controller__queue_domain(c, was->domain_uid);
         if (is)
                 controller__queue_domain(c, is->domain_uid);
-        if (!now) /* its name is free: another domain may have waited for it */
+        if (!now && c->cds) /* its name is free: another domain may have waited for it */
                 kube_informer_each(c->cds, queue_if_wants_name,
                                    &(struct freed_name){ c, old->meta.ns, old->meta.name });
 }
@@ -151,31 +168,71 @@ static void plugin_changed(void *u, const struct kube_object *old, const struct 
                 placements_on_node(c->placements, node, queue_place, c);
 }
 
-#define CHANGED(fn, type)                                                                                    \
+static void daemons_changed(struct controller_namespace *n, const char *was, const char *is) {
+        controller__queue_domain(n->c, was);
+        if (!streq(was, is))
+                controller__queue_domain(n->c, is);
+}
+
+#define CHANGED(fn, type, differs)                                                                           \
         static void fn(void *u, const struct kube_object *old, const struct kube_object *now) {              \
-                struct controller_namespace *n = u;                                                          \
-                if (old)                                                                                     \
-                        controller__queue_domain(n->c, ((const struct type *)old)->domain_uid);              \
-                if (now)                                                                                     \
-                        controller__queue_domain(n->c, ((const struct type *)now)->domain_uid);              \
+                const struct type *was = (const struct type *)old, *is = (const struct type *)now;           \
+                if (!was || !is || (differs))                                                                \
+                        daemons_changed(u, was ? was->domain_uid : NULL, is ? is->domain_uid : NULL);        \
         }
-CHANGED(set_changed, daemonset)
-CHANGED(pod_changed, pod)
-CHANGED(clique_changed, clique)
+CHANGED(set_changed, daemonset, daemonset_differs(was, is))
+CHANGED(pod_changed, pod, pod_differs(was, is))
+CHANGED(clique_changed, clique, true)
 
 /* ---- start and end ---- */
 
+static void watch_evidence(struct controller *c);
+
+/* Evidence is listed after what it justifies, so that nobody sees a label without the claim that was there
+ * before it. */
 static void on_synced(void *u) {
         struct controller *c = u;
-        if (c->leading && controller_synced(c))
-                controller__queue_all(c);
+        if (!c->cds && kube_informer_synced(c->nodes) && kube_informer_synced(c->slices) &&
+            kube_informer_synced(c->rcts) && (!c->mode->daemons || controller__daemons_synced(c)))
+                watch_evidence(c);
+        controller__on_synced(c);
 }
 
-/* Whatever waited for these caches, or is only to be seen in them. */
 static void ns_synced(void *u) {
         struct controller *c = ((struct controller_namespace *)u)->c;
         if (controller__daemons_synced(c))
                 on_synced(c);
+}
+
+static void on_current(void *u, bool is) {
+        controller__on_current(u, is);
+}
+
+static void ns_current(void *u, bool is) {
+        controller__on_current(((struct controller_namespace *)u)->c, is);
+}
+
+const char *controller__stale(const struct controller *c) {
+        const struct {
+                const struct kube_informer *i;
+                const char *name;
+        } all[] = { { c->cds, "computedomains" },
+                    { c->claims, "resourceclaims" },
+                    { c->nodes, "nodes" },
+                    { c->rcts, "resourceclaimtemplates" } };
+        for (size_t i = 0; i < ARRAY_LEN(all); i++)
+                if (!all[i].i || !kube_informer_current(all[i].i))
+                        return all[i].name;
+        for (size_t i = 0; i < c->n_namespaces; i++) {
+                const struct controller_namespace *n = &c->namespaces[i];
+                if (!kube_informer_current(n->sets))
+                        return "daemonsets";
+                if (!kube_informer_current(n->pods))
+                        return "pods";
+                if (!kube_informer_current(n->cliques))
+                        return "computedomaincliques";
+        }
+        return NULL;
 }
 
 static void trouble(const char *what, const struct err *e) {
@@ -212,6 +269,7 @@ static void watch_namespace(struct controller *c, struct controller_namespace *n
                                                        .index = { set_domain },
                                                        .changed = set_changed,
                                                        .synced = ns_synced,
+                                                       .current = ns_current,
                                                        .trouble = sets_trouble,
                                                        .undecodable = sets_undecodable,
                                                        .u = n,
@@ -222,9 +280,10 @@ static void watch_namespace(struct controller *c, struct controller_namespace *n
                                                        .label_selector = CD_LABEL,
                                                        .fields = pod_fields,
                                                        .size = sizeof(struct pod),
-                                                       .index = { pod_domain, pod_node },
+                                                       .index = { pod_domain, pod_node, uid_of },
                                                        .changed = pod_changed,
                                                        .synced = ns_synced,
+                                                       .current = ns_current,
                                                        .trouble = pods_trouble,
                                                        .undecodable = pods_undecodable,
                                                        .u = n,
@@ -237,6 +296,7 @@ static void watch_namespace(struct controller *c, struct controller_namespace *n
                                                           .index = { clique_domain },
                                                           .changed = clique_changed,
                                                           .synced = ns_synced,
+                                                          .current = ns_current,
                                                           .trouble = cliques_trouble,
                                                           .undecodable = cliques_undecodable,
                                                           .u = n,
@@ -259,7 +319,7 @@ static void watch_plugins(struct controller *c) {
                                                   });
 }
 
-void controller__watch(struct controller *c) {
+static void watch_evidence(struct controller *c) {
         c->cds = kube_informer_new(c->client, &(struct kube_informer_options){
                                                       .res = &kube_compute_domains,
                                                       .fields = compute_domain_fields,
@@ -267,6 +327,7 @@ void controller__watch(struct controller *c) {
                                                       .index = { uid_of },
                                                       .changed = cd_changed,
                                                       .synced = on_synced,
+                                                      .current = on_current,
                                                       .trouble = cds_trouble,
                                                       .undecodable = cds_undecodable,
                                                       .u = c,
@@ -276,12 +337,17 @@ void controller__watch(struct controller *c) {
                                                          .fields = claim_fields,
                                                          .size = sizeof(struct claim),
                                                          .keep = claim_is_ours,
+                                                         .index = { claim_pod },
                                                          .changed = claim_changed,
                                                          .synced = on_synced,
+                                                         .current = on_current,
                                                          .trouble = claims_trouble,
                                                          .undecodable = claims_undecodable,
                                                          .u = c,
                                                  });
+}
+
+void controller__watch(struct controller *c) {
         c->nodes = kube_informer_new(c->client, &(struct kube_informer_options){
                                                         .res = &kube_nodes,
                                                         .fields = node_fields,
@@ -289,6 +355,7 @@ void controller__watch(struct controller *c) {
                                                         .index = { node_domain },
                                                         .changed = node_changed,
                                                         .synced = on_synced,
+                                                        .current = on_current,
                                                         .trouble = nodes_trouble,
                                                         .undecodable = nodes_undecodable,
                                                         .u = c,
@@ -313,6 +380,7 @@ void controller__watch(struct controller *c) {
                                                        .index = { rct_domain },
                                                        .changed = rct_changed,
                                                        .synced = on_synced,
+                                                       .current = on_current,
                                                        .trouble = rcts_trouble,
                                                        .undecodable = rcts_undecodable,
                                                        .u = c,

@@ -146,6 +146,39 @@ bool pod_ended(const struct pod *p) {
         return phase_ended(p->phase);
 }
 
+static bool why_differs(const struct pod_container_why *a, const struct pod_container_why *b) {
+        return !a != !b || (a && (!streq(a->reason, b->reason) || !streq(a->message, b->message)));
+}
+
+static bool containers_differ(const struct pod *a, const struct pod *b) {
+        if (a->n_containers != b->n_containers)
+                return true;
+        for (size_t i = 0; i < a->n_containers; i++)
+                if (why_differs(a->containers[i].waiting, b->containers[i].waiting) ||
+                    why_differs(a->containers[i].terminated, b->containers[i].terminated))
+                        return true;
+        return false;
+}
+
+static bool condition_differs(const struct pod *a, const struct pod *b, const char *type) {
+        const struct condition *x = condition_find(a->conditions, a->n_conditions, type),
+                               *y = condition_find(b->conditions, b->n_conditions, type);
+        return !x != !y || (x && (!streq(x->status, y->status) || !streq(x->reason, y->reason) ||
+                                  !streq(x->message, y->message) || x->since != y->since));
+}
+
+bool pod_differs(const struct pod *a, const struct pod *b) {
+        return !streq(a->o.meta.uid, b->o.meta.uid) || a->o.meta.deleted != b->o.meta.deleted ||
+               !streq(a->domain_uid, b->domain_uid) || !streq(a->clique_id, b->clique_id) ||
+               !streq(a->template_hash, b->template_hash) || !streq(a->state, b->state) ||
+               !streq(a->reason, b->reason) || !streq(a->index, b->index) || !streq(a->peers, b->peers) ||
+               !streq(a->ready, b->ready) || !streq(a->awaited, b->awaited) || !streq(a->node, b->node) ||
+               !streq(a->phase, b->phase) ||
+               !streq(a->n_ips ? a->ips[0].ip : NULL, b->n_ips ? b->ips[0].ip : NULL) ||
+               condition_differs(a, b, "Ready") || condition_differs(a, b, "PodScheduled") ||
+               containers_differ(a, b);
+}
+
 static const struct jd_field f_env[] = { JD_STR(struct ds_env, "name", name),
                                          JD_STR(struct ds_env, "value", value), JD_END };
 static const struct jd_field f_ds_container[] = {
@@ -166,6 +199,15 @@ static const struct jd_field f_ds_meta[] = { JD_IN(struct daemonset, "labels", f
 const struct jd_field daemonset_fields[] = { JD_OBJ(struct daemonset, "metadata", o.meta, kube_f_meta),
                                              JD_IN(struct daemonset, "metadata", f_ds_meta),
                                              JD_IN(struct daemonset, "spec", f_ds_spec), JD_END };
+
+bool daemonset_differs(const struct daemonset *a, const struct daemonset *b) {
+        bool differs = !streq(a->o.meta.uid, b->o.meta.uid) || a->o.meta.deleted != b->o.meta.deleted ||
+                       a->o.meta.generation != b->o.meta.generation || !streq(a->domain_uid, b->domain_uid) ||
+                       !streq(a->template_hash, b->template_hash) || a->n_finalizers != b->n_finalizers;
+        for (size_t i = 0; !differs && i < a->n_finalizers; i++)
+                differs = !streq(a->finalizers[i], b->finalizers[i]);
+        return differs;
+}
 
 const char *daemonset_env(const struct daemonset *d, const char *name) {
         for (size_t c = 0; c < d->n_containers; c++)

@@ -72,6 +72,8 @@ struct pod {
 extern const struct jd_field pod_fields[];
 /* No process of it can run any more. */
 bool pod_ended(const struct pod *p);
+/* Does an update change anything that our rules look at? */
+bool pod_differs(const struct pod *a, const struct pod *b);
 
 /* A Pod of the kubelet plugin. */
 struct plugin_pod {
@@ -107,6 +109,9 @@ struct daemonset {
         size_t n_containers;
 };
 extern const struct jd_field daemonset_fields[];
+/* Does an update change anything that our rules look at? Its controller counts pods in its status all the
+ * time. */
+bool daemonset_differs(const struct daemonset *a, const struct daemonset *b);
 /* Value of a variable of the daemon container, or NULL. */
 const char *daemonset_env(const struct daemonset *d, const char *name);
 

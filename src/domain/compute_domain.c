@@ -34,8 +34,10 @@ static const struct jd_field f_spec[] = {
         JD_INT(struct compute_domain, "numNodes", num_nodes),
         JD_OPTOBJ(struct compute_domain, "channel", channel, struct cd_channel, f_channel), JD_END
 };
-static const struct jd_field f_annotations[] = { JD_STR(struct compute_domain, CD_ANNOTATION_MODE, mode),
-                                                 JD_END };
+static const struct jd_field f_annotations[] = {
+        JD_STR(struct compute_domain, CD_ANNOTATION_MODE, mode),
+        JD_STR(struct compute_domain, CD_ANNOTATION_ADOPTED, adopted), JD_END
+};
 static const struct jd_field f_meta[] = { JD_STRS(struct compute_domain, "finalizers", finalizers),
                                           JD_IN(struct compute_domain, "annotations", f_annotations),
                                           JD_END };

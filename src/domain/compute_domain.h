@@ -30,6 +30,7 @@ struct compute_domain {
         const struct cd_channel *channel; /* NULL: no spec.channel, which only an old schema admits */
         const char *status;               /* NULL: none written yet */
         const char *mode;                 /* annotation CD_ANNOTATION_MODE, NULL: none */
+        const char *adopted;              /* annotation CD_ANNOTATION_ADOPTED, NULL: none */
         struct cd_node *nodes;
         size_t n_nodes;
         struct cd_condition *conditions;

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <uthash.h>
 
 #include "domain/names.h"
 #include "domain/rules.h"
@@ -105,6 +106,13 @@ static const char *container_down(const struct pod *p, struct arena *a) {
                 const struct pod_container_why *w = c->terminated ? c->terminated : c->waiting;
                 if (!w || streq(w->reason, "ContainerCreating") || streq(w->reason, "PodInitializing"))
                         continue;
+                /* Its message is how long the pause is now. */
+                if (streq(w->reason, "CrashLoopBackOff"))
+                        return formation_text(
+                                a,
+                                "daemon Pod %s: CrashLoopBackOff; kubectl -n %s logs --previous %s "
+                                "says why it ends",
+                                p->o.meta.name, p->o.meta.ns, p->o.meta.name);
                 return with_message(a,
                                     formation_text(a, "daemon Pod %s: %s", p->o.meta.name,
                                                    str_or(w->reason, "container is down")),
@@ -115,9 +123,55 @@ static const char *container_down(const struct pod *p, struct arena *a) {
 
 /* What judging needs beyond the node, and when it would say something else though nothing happens. */
 struct judging {
+        const struct formation_input *in;
         struct arena *a;
         int64_t now, recheck_s;
+        bool no_pod; /* somebody waits for a daemon pod */
 };
+
+static void look_again(struct judging *j, int64_t left_s) {
+        if (left_s > 0 && (!j->recheck_s || left_s < j->recheck_s))
+                j->recheck_s = left_s;
+}
+
+static int by_text(const void *x, const void *y) {
+        return strcmp(*(const char *const *)x, *(const char *const *)y);
+}
+
+/* The scheduler's reasons without what moves at each of its attempts: how many nodes there are and how many
+ * each reason is about, which also decides the order. A daemon pod fits one node only, so that all the others
+ * do not match says nothing; nor does what follows the reasons, why nothing can be pushed aside for it. "0/3
+ * nodes are available: 1 cannot allocate all claims, 2 node(s) didn't match Pod's node affinity/selector.
+ * ..." */
+static const char *scheduler_says(const char *message, struct arena *a) {
+        enum { REASONS = 16 };
+        static const char head[] = " nodes are available: ", tail[] = ". ", noise[] = "node(s) didn't match";
+        const char *from = message ? strstr(message, head) : NULL, *list[REASONS];
+        size_t n = 0;
+        if (!from)
+                return message;
+        from += sizeof head - 1;
+        const char *to = strstr(from, tail);
+        struct str rest = { from, to ? (size_t)(to - from) : strlen(from) }, part;
+        while (n < REASONS && str_next_field(&rest, ',', &part)) {
+                part = str_trim(part);
+                while (part.n && ((*part.p >= '0' && *part.p <= '9') || *part.p == ' ')) {
+                        part.p++;
+                        part.n--;
+                }
+                if (part.n && part.p[part.n - 1] == '.')
+                        part.n--;
+                if (part.n && strncmp(part.p, noise, sizeof noise - 1) != 0)
+                        list[n++] = arena_strndup(a, part.p, part.n);
+        }
+        qsort(list, n, sizeof *list, by_text);
+        struct buf b = BUF_INIT(4096);
+        for (size_t i = 0; i < n; i++)
+                buf_addf(&b, "%s%s", i ? ", " : "", list[i]);
+        const char *s = n ? arena_strdup(a, buf_str(&b)) : "no node matches";
+        buf_done(&b);
+        return s;
+}
 
 static void judge(struct formation_member *m, enum formation_why why, const char *message) {
         m->why = why;
@@ -135,9 +189,8 @@ static void judge_pending(struct formation_member *m, const struct pod *p, struc
         int64_t left_s = c->since + FORMATION_SCHEDULED_S - j->now;
         judge(m, left_s > 0 ? FORMATION_STARTING : FORMATION_FAILING,
               with_message(j->a, formation_text(j->a, "daemon Pod %s cannot be scheduled", p->o.meta.name),
-                           c->message));
-        if (left_s > 0 && (!j->recheck_s || left_s < j->recheck_s))
-                j->recheck_s = left_s;
+                           scheduler_says(c->message, j->a)));
+        look_again(j, left_s);
 }
 
 /* The Go driver's daemons do not report; their probe says the same. */
@@ -195,9 +248,21 @@ static void read_peers(struct formation_member *m, const struct pod *p) {
                 m->peers_connected = m->peers_known = -1;
 }
 
+static int64_t gone_left_s(const struct formation_input *in, const struct formation_node *n) {
+        return n->gone_since ? n->gone_since + FORMATION_NODE_GONE_S - in->now : FORMATION_NODE_GONE_S;
+}
+
+static void judge_gone(struct formation_member *m, const struct formation_node *n, struct judging *j) {
+        int64_t left_s = gone_left_s(j->in, n);
+        judge(m, FORMATION_LOST,
+              "its Node object is gone; its index is kept for a minute, in case its daemon lives");
+        look_again(j, left_s);
+}
+
 static void judge_member(struct formation_member *m, const struct formation_node *n, struct judging *j) {
         struct arena *a = j->a;
         m->ip = pod_ip(n);
+        m->foreign = n->pod && !n->pod->template_hash;
         read_peers(m, n->pod);
         /* What is not written yet may come out differently when more nodes come before it is: nobody is told
          * of it. */
@@ -206,8 +271,11 @@ static void judge_member(struct formation_member *m, const struct formation_node
                 judge(m, FORMATION_LEAVING, "its daemon is ending");
         else if (!n->pod && n->held_by)
                 judge(m, FORMATION_HELD,
-                      formation_text(a, "the node is held by ComputeDomain %.300s", n->held_by));
-        else if (!n->node || !node_ready(n->node))
+                      formation_text(a, "the node is held by %.300s until its last pod there is gone",
+                                     n->held_by));
+        else if (!n->node)
+                judge_gone(m, n, j);
+        else if (!node_ready(n->node))
                 judge(m, FORMATION_LOST, "the Node is not ready");
         else if (m->clique && *m->clique && m->index < 0)
                 judge(m, FORMATION_FULL, "no index is left in its clique");
@@ -215,16 +283,24 @@ static void judge_member(struct formation_member *m, const struct formation_node
                 judge_daemon(m, n, j);
         else if (!m->clique)
                 judge(m, FORMATION_STARTING, "its ResourceSlice does not state a clique yet");
-        else
+        else {
                 judge(m, FORMATION_STARTING, "no daemon Pod yet");
+                j->no_pod = true;
+        }
         /* A node that another domain holds has no place here until that one is gone; one that leaves has been
          * told of. */
         if (m->why == FORMATION_HELD || m->why == FORMATION_LEAVING)
                 m->listed = false;
 }
 
-/* Everyone who belongs: wanted, or still running a daemon that has an entry. A node that is gone or out of
- * service runs nothing. */
+/* Nothing can run there under the index that the node has: the operator vouches for it, or its Node has been
+ * gone for long enough. */
+static bool runs_nothing(const struct formation_input *in, const struct formation_node *n) {
+        return n->node ? node_out_of_service(n->node) : !in->stale && gone_left_s(in, n) <= 0;
+}
+
+/* Everyone who belongs: wanted, or with an entry under which something may still run. Where a cache may miss
+ * something, an entry is reason enough to stay. */
 static size_t gather(const struct formation_input *in, struct formation_member *members,
                      const struct formation_node **ret_nodes, struct arena *a) {
         struct seats seats = sort_seats(in, a);
@@ -232,17 +308,19 @@ static size_t gather(const struct formation_input *in, struct formation_member *
         for (size_t i = 0; i < in->n_nodes; i++) {
                 const struct formation_node *node = &in->nodes[i];
                 const char *entry_clique = find_seat(&seats, node);
-                if (!node->node || node_out_of_service(node->node))
+                if (runs_nothing(in, node))
                         continue;
                 const char *clique = clique_of(node, entry_clique);
-                bool stays = node->pod && (entry_clique || (clique && !*clique));
-                if (!node->wanted && !stays)
+                bool stays = (entry_clique && (node->pod || in->stale)) || (node->pod && clique && !*clique);
+                bool comes = node->wanted && (node->node || entry_clique);
+                if (!comes && !stays)
                         continue;
                 members[n] = (struct formation_member){ .node = node->name,
                                                         .clique = clique,
                                                         .index = -1,
                                                         .written = -1,
-                                                        .boot_id = node_boot_id(node->node),
+                                                        .boot_id = node->node ? node_boot_id(node->node) : "",
+                                                        .of_clique = FORMATION_NO_CLIQUE,
                                                         .wanted = node->wanted };
                 ret_nodes[n++] = node;
         }
@@ -289,19 +367,17 @@ static int64_t index_in(const struct clique *c, const char *node) {
         return e ? e->index : -1;
 }
 
-static size_t count_in(const struct formation_member *members, size_t n, const char *clique) {
-        size_t count = 0;
-        for (size_t i = 0; i < n; i++)
-                count += streq(members[i].clique, clique);
-        return count;
-}
+/* The members of one clique, in the order of all. */
+struct group {
+        size_t *members; /* indices */
+        size_t n;
+};
 
 static void assign_indices(const struct formation_input *in, struct formation_member *members,
-                           const struct formation_node *const *nodes, size_t n_members,
+                           const struct formation_node *const *nodes, const struct group *g,
                            struct formation_clique *c, struct arena *a) {
         const struct clique *old = c->old;
-        size_t n_held = old ? old->n_daemons : 0, n = 0, n_new_freed,
-               most = count_in(members, n_members, c->clique_id) + 1;
+        size_t n_held = old ? old->n_daemons : 0, n = 0, n_new_freed, most = g->n + 1;
         struct rules_slot *held = arena_alloc(a, (n_held + most) * sizeof *held),
                           *slots = arena_alloc(a, most * sizeof *slots);
         const char **names = arena_alloc(a, most * sizeof *names);
@@ -311,17 +387,19 @@ static void assign_indices(const struct formation_input *in, struct formation_me
         size_t n_freed = parse_freed(old, a, &freed);
         for (size_t i = 0; old && i < old->n_daemons; i++)
                 held[i] = (struct rules_slot){ old->daemons[i].node, old->daemons[i].index };
-        for (size_t i = 0; i < n_members; i++) {
-                int64_t runs_with = running_index(nodes[i], c->clique_id, in->max_nodes);
-                if (!wants_index(&members[i], nodes[i], c->clique_id))
+        for (size_t i = 0; i < g->n; i++) {
+                struct formation_member *m = &members[g->members[i]];
+                const struct formation_node *node = nodes[g->members[i]];
+                int64_t runs_with = running_index(node, c->clique_id, in->max_nodes);
+                if (!wants_index(m, node, c->clique_id))
                         continue;
                 /* The entry is lost (somebody deleted the clique), but the daemon lives: it keeps the id that
                  * it has. */
-                if (runs_with >= 0 && !entry_in(old, members[i].node))
-                        held[n_held++] = (struct rules_slot){ members[i].node, runs_with };
-                members[i].written = index_in(old, members[i].node);
-                of[n] = &members[i];
-                names[n++] = members[i].node;
+                if (runs_with >= 0 && !entry_in(old, m->node))
+                        held[n_held++] = (struct rules_slot){ m->node, runs_with };
+                m->written = index_in(old, m->node);
+                of[n] = m;
+                names[n++] = m->node;
         }
         rules_indices(held, n_held, freed, n_freed, names, n, in->max_nodes, a, slots, &new_freed,
                       &n_new_freed);
@@ -361,12 +439,40 @@ static void compare(const struct formation_input *in, struct formation_clique *c
                      (old && !streq(annotation(old, CD_ANNOTATION_FREED), c->freed));
 }
 
+/* Is the clique among those that the domain was noted to have taken over? */
+static bool noted_as_adopted(const struct compute_domain *cd, const char *clique_id) {
+        struct str rest = str_from(cd->adopted), part = { 0 };
+        if (!str_next_field(&rest, ':', &part) || !str_eq(part, str_from(cd->o.meta.uid)))
+                return false;
+        while (str_next_field(&rest, ',', &part))
+                if (str_eq(part, str_from(clique_id)))
+                        return true;
+        return false;
+}
+
+/* Names are fixed while anybody uses them, because IMEX refuses a changed node list for good: a clique that
+ * had entries and no infix when we found it keeps the Go driver's, also when somebody deletes it meanwhile.
+ */
+static void choose_names(const struct formation_input *in, const struct formation_node *const *nodes,
+                         const struct group *g, struct formation_clique *c) {
+        bool anybody_runs = false;
+        for (size_t i = 0; i < g->n; i++)
+                anybody_runs = anybody_runs || nodes[g->members[i]]->pod;
+        c->infix = annotation(c->old, CD_ANNOTATION_INFIX);
+        if (c->infix)
+                return;
+        c->adopted =
+                c->old && c->old->n_daemons ? true : anybody_runs && noted_as_adopted(in->cd, c->clique_id);
+        if (!c->adopted)
+                c->infix = in->infix;
+}
+
 static void render_entries(const struct formation_input *in, const struct formation_member *members,
-                           size_t n_members, struct formation_clique *c, struct arena *a) {
-        c->daemons = arena_alloc(a, (count_in(members, n_members, c->clique_id) + 1) * sizeof *c->daemons);
-        for (size_t i = 0; i < n_members; i++) {
-                const struct formation_member *m = &members[i];
-                if (!streq(m->clique, c->clique_id) || m->index < 0)
+                           const struct group *g, struct formation_clique *c, struct arena *a) {
+        c->daemons = arena_alloc(a, (g->n + 1) * sizeof *c->daemons);
+        for (size_t i = 0; i < g->n; i++) {
+                const struct formation_member *m = &members[g->members[i]];
+                if (m->index < 0)
                         continue;
                 c->n_listed += m->listed;
                 c->daemons[c->n_daemons++] =
@@ -375,46 +481,101 @@ static void render_entries(const struct formation_input *in, const struct format
                                                 m->index,  m->boot_id };
         }
         qsort(c->daemons, c->n_daemons, sizeof *c->daemons, by_index);
-        /* Names are fixed while anybody uses them, because IMEX refuses a changed node list for good: a
-         * clique that had entries and no infix when we found it keeps the Go driver's. */
-        c->infix = annotation(c->old, CD_ANNOTATION_INFIX);
-        if (!c->infix && (!c->old || !c->old->n_daemons))
-                c->infix = in->infix;
         c->num_nodes = formation_text(a, "%lld", (long long)in->cd->num_nodes);
 }
 
-static struct formation_clique *clique_at(struct formation *f, const char *id) {
+/* Where a clique is in the formation, by its id. */
+struct place {
+        UT_hash_handle hh;
+        size_t at;
+};
+
+static size_t place_of(struct place *places, const char *id) {
+        struct place *p;
+        HASH_FIND_STR(places, id, p);
+        return p ? p->at : FORMATION_NO_CLIQUE;
+}
+
+static void add_clique(struct formation *f, struct place **places, const char *id, const struct clique *old,
+                       struct arena *a) {
+        struct place *p = arena_alloc(a, sizeof *p);
+        p->at = f->n_cliques;
+        HASH_ADD_KEYPTR(hh, *places, id, strlen(id), p);
+        f->cliques[f->n_cliques++] = (struct formation_clique){ .clique_id = id, .old = old };
+}
+
+static void find_cliques(const struct formation_input *in, const struct formation_node *const *nodes,
+                         struct formation *f, struct arena *a) {
+        struct place *places = NULL;
+        for (size_t i = 0; i < in->n_cliques; i++) {
+                const char *id = in->cliques[i]->clique_id;
+                if (id && place_of(places, id) == FORMATION_NO_CLIQUE)
+                        add_clique(f, &places, id, in->cliques[i], a);
+        }
+        for (size_t i = 0; i < f->n_members; i++) {
+                struct formation_member *m = &f->members[i];
+                if (!m->clique || !*m->clique)
+                        continue;
+                if (place_of(places, m->clique) == FORMATION_NO_CLIQUE && wants_index(m, nodes[i], m->clique))
+                        add_clique(f, &places, m->clique, NULL, a);
+                m->of_clique = place_of(places, m->clique);
+        }
+        HASH_CLEAR(hh, places);
+}
+
+static struct group *group_members(const struct formation *f, struct arena *a) {
+        struct group *groups = arena_alloc(a, (f->n_cliques + 1) * sizeof *groups);
+        size_t *list = arena_alloc(a, (f->n_members + 1) * sizeof *list);
+        memset(groups, 0, (f->n_cliques + 1) * sizeof *groups);
+        for (size_t i = 0; i < f->n_members; i++)
+                if (f->members[i].of_clique != FORMATION_NO_CLIQUE)
+                        groups[f->members[i].of_clique].n++;
+        for (size_t i = 0; i < f->n_cliques; i++) {
+                groups[i].members = list;
+                list += groups[i].n;
+                groups[i].n = 0;
+        }
+        for (size_t i = 0; i < f->n_members; i++) {
+                size_t at = f->members[i].of_clique;
+                if (at != FORMATION_NO_CLIQUE)
+                        groups[at].members[groups[at].n++] = i;
+        }
+        return groups;
+}
+
+static const char *name_adopted(const struct formation_input *in, const struct formation *f,
+                                struct arena *a) {
+        struct buf b = BUF_INIT(64 << 10);
         for (size_t i = 0; i < f->n_cliques; i++)
-                if (streq(f->cliques[i].clique_id, id))
-                        return &f->cliques[i];
-        return NULL;
+                if (f->cliques[i].adopted)
+                        buf_addf(&b, "%s%s%s", b.n ? "" : in->cd->o.meta.uid, b.n ? "," : ":",
+                                 f->cliques[i].clique_id);
+        const char *s = b.n && !b.failed ? arena_strdup(a, buf_str(&b)) : NULL;
+        buf_done(&b);
+        return s;
 }
 
 void formation_make(const struct formation_input *in, struct arena *a, struct formation *ret) {
         const struct formation_node **nodes = arena_alloc(a, (in->n_nodes + 1) * sizeof *nodes);
-        struct judging j = { .a = a, .now = in->now };
+        struct judging j = { .in = in, .a = a, .now = in->now };
         *ret = (struct formation){
                 .members = arena_alloc(a, (in->n_nodes + 1) * sizeof *ret->members),
                 .cliques = arena_alloc(a, (in->n_nodes + in->n_cliques + 1) * sizeof *ret->cliques),
         };
         ret->n_members = gather(in, ret->members, nodes, a);
-        for (size_t i = 0; i < in->n_cliques; i++)
-                if (in->cliques[i]->clique_id && !clique_at(ret, in->cliques[i]->clique_id))
-                        ret->cliques[ret->n_cliques++] =
-                                (struct formation_clique){ .clique_id = in->cliques[i]->clique_id,
-                                                           .old = in->cliques[i] };
-        for (size_t i = 0; i < ret->n_members; i++) {
-                const char *id = ret->members[i].clique;
-                if (id && *id && !clique_at(ret, id) && wants_index(&ret->members[i], nodes[i], id))
-                        ret->cliques[ret->n_cliques++] = (struct formation_clique){ .clique_id = id };
-        }
+        find_cliques(in, nodes, ret, a);
+        struct group *groups = group_members(ret, a);
         for (size_t i = 0; i < ret->n_cliques; i++)
-                assign_indices(in, ret->members, nodes, ret->n_members, &ret->cliques[i], a);
+                assign_indices(in, ret->members, nodes, &groups[i], &ret->cliques[i], a);
         for (size_t i = 0; i < ret->n_members; i++)
                 judge_member(&ret->members[i], nodes[i], &j);
         ret->recheck_s = j.recheck_s;
+        if (j.no_pod && in->daemonset)
+                ret->hint = in->daemonset;
         for (size_t i = 0; i < ret->n_cliques; i++) {
-                render_entries(in, ret->members, ret->n_members, &ret->cliques[i], a);
+                render_entries(in, ret->members, &groups[i], &ret->cliques[i], a);
+                choose_names(in, nodes, &groups[i], &ret->cliques[i]);
                 compare(in, &ret->cliques[i]);
         }
+        ret->adopted = name_adopted(in, ret, a);
 }

@@ -14,10 +14,14 @@
 struct formation_node {
         const char *name;
         const struct node *node; /* NULL: there is no such Node */
+        int64_t gone_since;      /* of a Node that is not there: when that was noticed; 0: only now */
         bool wanted;             /* a channel claim of the domain is allocated here */
-        const char *held_by;   /* another domain carries the label ("namespace/name" or a UID), NULL: none */
-        const char *clique;    /* what the node's ResourceSlice states: "" without fabric, NULL when it states
-                                  nothing */
+        bool released; /* not wanted, and the server itself has said lately that no claim brings the node in
+                        */
+        const char *held_by; /* another domain carries the label ("ComputeDomain namespace/name", or what may
+                                be said of it), NULL: none */
+        const char *clique;  /* what the node's ResourceSlice states: "" without fabric, NULL when it states
+                                nothing */
         const struct pod *pod; /* the domain's daemon pod here, the newest that has not ended; NULL: none */
 };
 
@@ -29,9 +33,12 @@ struct formation_input {
         const struct clique *const *cliques;
         size_t n_cliques;
         int64_t max_nodes;
-        bool dns_names;    /* gate IMEXDaemonsWithDNSNames */
-        const char *infix; /* of slot names, for cliques that do not have one yet */
-        int64_t now;       /* seconds since 1970 */
+        bool dns_names;        /* gate IMEXDaemonsWithDNSNames */
+        const char *infix;     /* of slot names, for cliques that do not have one yet */
+        const char *daemonset; /* "namespace/name", for people */
+        bool stale;  /* the caches of claims, Pods or Nodes may miss something: what they do not show frees no
+                        index */
+        int64_t now; /* seconds since 1970 */
 };
 
 enum formation_why {
@@ -57,7 +64,10 @@ struct formation_member {
         int64_t peers_connected, peers_known; /* as its daemon reports them, -1 unknown */
         bool wanted;
         const char *boot_id; /* the boot that its node is in, "" unknown */
+        bool foreign;     /* its daemon is of the Go driver, which reports no peers */
+        size_t of_clique; /* index into formation.cliques, FORMATION_NO_CLIQUE without one */
 };
+#define FORMATION_NO_CLIQUE SIZE_MAX
 
 /* A clique object as it should be. */
 struct formation_clique {
@@ -66,6 +76,7 @@ struct formation_clique {
         struct clique_daemon *daemons; /* sorted by index */
         size_t n_daemons, n_listed;    /* listed: those that status.nodes shows */
         const char *infix;             /* annotation; NULL: none, it keeps the Go driver's names */
+        bool adopted;                  /* somebody in it runs with the Go driver's names */
         const char *num_nodes, *freed; /* annotations; freed NULL for none */
         bool changed;                  /* it differs from old */
         bool urgent;                   /* a daemon waits for what changed */
@@ -73,6 +84,9 @@ struct formation_clique {
 
 /* A daemon pod that nothing fits for so long is worth a warning. */
 enum { FORMATION_SCHEDULED_S = 10 };
+/* A Node that has been gone for so long runs nothing any more: Kubernetes collects the Pods of a Node that is
+ * gone after 40 s, and a kubelet that lives ends them within 10 s of that. */
+enum { FORMATION_NODE_GONE_S = 60 };
 
 struct formation {
         int64_t recheck_s; /* look again then though nothing happens; 0: no need */
@@ -80,6 +94,9 @@ struct formation {
         size_t n_members;
         struct formation_clique *cliques;
         size_t n_cliques;
+        const char
+                *hint; /* where to look for what a member that is starting waits for, NULL: nothing to say */
+        const char *adopted; /* value of CD_ANNOTATION_ADOPTED that the domain should have, NULL: none */
 };
 
 void formation_make(const struct formation_input *in, struct arena *a, struct formation *ret);

@@ -31,6 +31,10 @@
 #define CD_ANNOTATION_NAMESPACE "resource.nvidia.com/computeDomain.namespace"
 #define CD_ANNOTATION_INFIX                                                                                  \
         "resource.nvidia.com/imex-name-infix" /* on cliques: absent means the Go driver's names */
+/* On ComputeDomains: "<uid>:<clique id>,...", the cliques whose daemons run with the Go driver's names, so
+ * that one that somebody deletes comes back with them. The UID tells it from one that came with an exported
+ * manifest. */
+#define CD_ANNOTATION_ADOPTED "resource.nvidia.com/imex-adopted-cliques"
 #define CD_ANNOTATION_NUM_NODES "resource.nvidia.com/num-nodes" /* on cliques */
 #define CD_ANNOTATION_FREED                                                                                  \
         "resource.nvidia.com/freed-indices" /* on cliques: indices used before, longest free first */

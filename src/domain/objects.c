@@ -538,11 +538,33 @@ void objects_node(const struct kube_meta *m, const struct objects_node_patch *p,
         jw_end_obj(&w);
 }
 
-void objects_delete(const struct kube_meta *m, struct buf *out) {
+void objects_note_adopted(const struct compute_domain *cd, const char *adopted, struct buf *out) {
+        struct jw w = JW(out);
+        patch_head(&w, &cd->o.meta);
+        jw_obj(&w, "annotations");
+        jw_str(&w, CD_ANNOTATION_ADOPTED, adopted);
+        jw_end_obj(&w);
+        jw_end_obj(&w);
+        jw_end_obj(&w);
+}
+
+static void delete_options(const struct kube_meta *m, const char *rv, bool at_once, struct buf *out) {
         struct jw w = JW(out);
         head(&w, "v1", "DeleteOptions");
+        if (at_once)
+                jw_int(&w, "gracePeriodSeconds", 0);
         jw_obj(&w, "preconditions");
         jw_str(&w, "uid", m->uid);
+        if (rv)
+                jw_str(&w, "resourceVersion", rv);
         jw_end_obj(&w);
         jw_end_obj(&w);
+}
+
+void objects_delete(const struct kube_meta *m, struct buf *out) {
+        delete_options(m, NULL, false, out);
+}
+
+void objects_delete_version(const struct kube_meta *m, bool at_once, struct buf *out) {
+        delete_options(m, m->rv, at_once, out);
 }

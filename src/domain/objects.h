@@ -74,7 +74,13 @@ struct objects_node_patch {
 };
 void objects_node(const struct kube_meta *m, const struct objects_node_patch *p, struct buf *out);
 
+/* Merge patch of a ComputeDomain: its annotation CD_ANNOTATION_ADOPTED, NULL removes it. */
+void objects_note_adopted(const struct compute_domain *cd, const char *adopted, struct buf *out);
+
 /* Body of a DELETE: exactly this object, not one that has its name since. */
 void objects_delete(const struct kube_meta *m, struct buf *out);
+/* The same for exactly this version of it, so that what has happened to it since is no surprise; `at_once`:
+ * without waiting for a kubelet, which is for pods whose containers have ended. */
+void objects_delete_version(const struct kube_meta *m, bool at_once, struct buf *out);
 
 #endif

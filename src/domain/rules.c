@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "domain/names.h"
+
 const char *rules_label(const char *current, const struct rules_claim *claims, size_t n) {
         const struct rules_claim *oldest = NULL;
         for (size_t i = 0; i < n; i++) {
@@ -13,6 +15,24 @@ const char *rules_label(const char *current, const struct rules_claim *claims, s
                         oldest = c;
         }
         return oldest ? oldest->domain_uid : NULL;
+}
+
+enum rules_label_step rules_label_step(const char *current, const struct rules_label_facts *f) {
+        if (!current || f->ending)
+                return RULES_LABEL_WRITE;
+        if (f->stale)
+                return RULES_LABEL_HOLD;
+        return f->claimed || f->confirmed ? RULES_LABEL_WRITE : RULES_LABEL_ASK;
+}
+
+bool rules_own_template(const struct compute_domain *cd, const char *const *namespaces, size_t n_namespaces,
+                        const struct rct *r) {
+        if (streq(r->target, CD_TARGET_DAEMON))
+                return has_string(namespaces, n_namespaces, r->o.meta.ns);
+        if (!cd)
+                return has_string(r->finalizers, r->n_finalizers, CD_FINALIZER);
+        return cd->channel && streq(r->o.meta.ns, cd->o.meta.ns) &&
+               streq(r->o.meta.name, cd->channel->template_name);
 }
 
 bool rules_gpu_label(bool enabled, const char *current, const char *ours, const char *clique,
@@ -115,8 +135,8 @@ static bool never_ran(const struct pod *p, int64_t now) {
         return scheduled && scheduled->since + RULES_UNSTARTED_S <= now;
 }
 
-bool rules_replace_daemon(const struct pod *p, const char *template_hash, bool node_wanted, int64_t now) {
+bool rules_replace_daemon(const struct pod *p, const char *template_hash, bool in_use, int64_t now) {
         if (p->o.meta.deleted || streq(p->template_hash, template_hash))
                 return false;
-        return !node_wanted || never_ran(p, now);
+        return !in_use || never_ran(p, now);
 }

@@ -1,13 +1,46 @@
 #include "domain/verdict.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "domain/names.h"
 
 enum { NAMED_AT_MOST = 5 };
 
-static const struct cd_node *node_at(const struct cd_node *list, size_t n, const char *name) {
-        for (size_t i = 0; i < n; i++)
-                if (streq(list[i].name, name))
-                        return &list[i];
+/* What the object lists, sorted by name, because domains may have thousands of nodes. */
+struct listed {
+        const struct cd_node **list;
+        size_t n;
+};
+
+static int by_name(const void *x, const void *y) {
+        return strcmp((*(const struct cd_node *const *)x)->name, (*(const struct cd_node *const *)y)->name);
+}
+
+static struct listed sort_listed(const struct cd_node *nodes, size_t n, struct arena *a) {
+        struct listed l = { arena_alloc(a, (n + 1) * sizeof *l.list), n };
+        bool sorted = true;
+        for (size_t i = 0; i < n; i++) {
+                l.list[i] = &nodes[i];
+                sorted = sorted && (!i || strcmp(nodes[i - 1].name, nodes[i].name) <= 0);
+        }
+        if (!sorted)
+                qsort(l.list, n, sizeof(const struct cd_node *), by_name);
+        return l;
+}
+
+static const struct cd_node *node_at(const struct listed *l, const char *name) {
+        size_t low = 0, high = l->n;
+        while (low < high) {
+                size_t middle = low + (high - low) / 2;
+                int order = strcmp(l->list[middle]->name, name);
+                if (!order)
+                        return l->list[middle];
+                if (order < 0)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
         return NULL;
 }
 
@@ -84,65 +117,90 @@ static void condition_ready(const struct compute_domain *cd, const struct format
                 }
         if (any(f, FORMATION_STARTING)) {
                 c->reason = "NodesNotReady";
-                c->message = formation_text(a, "%lld of %zu nodes are ready. %s", (long long)v->nodes_ready,
-                                            count_staying(f), name_them(f, FORMATION_STARTING, a));
-        } else if ((int64_t)v->n_nodes < cd->num_nodes) {
+                c->message = formation_text(
+                        a, "%lld of %zu nodes are ready. %s%s%s", (long long)v->nodes_ready, count_staying(f),
+                        name_them(f, FORMATION_STARTING, a),
+                        f->hint ? ". If no daemon Pod comes: kubectl describe daemonset -n " : "",
+                        str_or(f->hint, ""));
+        } else if ((int64_t)v->n_joined < cd->num_nodes) {
                 c->reason = "NodesMissing";
                 c->message = formation_text(a, "%zu nodes have joined, spec.numNodes asks for %lld",
-                                            v->n_nodes, (long long)cd->num_nodes);
-        } else if (!v->n_nodes) {
+                                            v->n_joined, (long long)cd->num_nodes);
+        } else if (!v->n_joined) {
                 c->status = "True";
                 c->reason = "NoNodes";
                 c->message = "No pod uses this domain yet";
         } else {
                 c->status = "True";
                 c->reason = "AllNodesReady";
-                c->message = v->n_nodes == 1 ? "The only node is ready"
-                                             : formation_text(a, "All %zu nodes are ready", v->n_nodes);
+                c->message = v->n_joined == 1 ? "The only node is ready"
+                                              : formation_text(a, "All %zu nodes are ready", v->n_joined);
         }
 }
 
-static int64_t clique_size(const struct formation *f, const char *clique) {
-        for (size_t i = 0; i < f->n_cliques; i++)
-                if (streq(f->cliques[i].clique_id, clique))
-                        return (int64_t)f->cliques[i].n_listed;
-        return 0;
+static int64_t clique_size(const struct formation *f, const struct formation_member *m) {
+        return m->of_clique < f->n_cliques ? (int64_t)f->cliques[m->of_clique].n_listed : 0;
 }
 
+/* Nodes of which the same is to be said. */
+struct names {
+        struct buf text;
+        size_t n;
+};
+
+static void add_name(struct names *w, const char *node, const char *what) {
+        if (w->n++ < NAMED_AT_MOST)
+                buf_addf(&w->text, "%s%s: %s", w->text.n ? "; " : "", node, what);
+}
+
+static const char *end_names(struct names *w, struct arena *a) {
+        if (w->n > NAMED_AT_MOST)
+                buf_addf(&w->text, "; and %zu more", w->n - NAMED_AT_MOST);
+        const char *s = arena_strdup(a, buf_str(&w->text));
+        buf_done(&w->text);
+        return s;
+}
+
+/* How many peers a daemon has found is in its Pod's annotation: it moves with each that comes, and would be a
+ * write each time. */
 static void condition_peers(const struct formation *f, struct arena *a, struct verdict *v) {
         struct cd_condition *c = &v->conditions[1];
-        struct buf missing = BUF_INIT(8192);
-        size_t n = 0, n_bad = 0;
+        struct names missing = { BUF_INIT(8192), 0 }, silent = { BUF_INIT(8192), 0 };
+        size_t n = 0;
         for (size_t i = 0; i < f->n_members; i++) {
                 const struct formation_member *m = &f->members[i];
                 if (!m->listed || !*m->clique)
                         continue;
-                int64_t want = clique_size(f, m->clique) - 1;
+                int64_t want = clique_size(f, m) - 1;
                 n++;
                 if (m->why == FORMATION_READY && (m->peers_connected >= want || !want))
                         continue;
-                if (n_bad++ >= NAMED_AT_MOST)
-                        continue;
-                if (m->why == FORMATION_READY && m->peers_connected >= 0)
-                        buf_addf(&missing, "%s%s: connected to %lld of %lld peers", missing.n ? "; " : "",
-                                 m->node, (long long)m->peers_connected, (long long)want);
+                if (m->foreign)
+                        add_name(&silent, m->node, "its daemon is of an earlier driver, which does not tell");
+                else if (m->why == FORMATION_READY && m->peers_connected >= 0)
+                        add_name(
+                                &missing, m->node,
+                                formation_text(a, "not connected to all of its %lld peers", (long long)want));
                 else
-                        buf_addf(&missing, "%s%s: not known", missing.n ? "; " : "", m->node);
+                        add_name(&missing, m->node, "not known");
         }
-        if (n_bad > NAMED_AT_MOST)
-                buf_addf(&missing, "; and %zu more", n_bad - NAMED_AT_MOST);
-        *c = (struct cd_condition){ .type = "PeersConnected" };
+        *c = (struct cd_condition){ .type = "PeersConnected", .status = "Unknown" };
+        const char *missing_text = end_names(&missing, a), *silent_text = end_names(&silent, a);
         if (!n) {
-                c->status = "Unknown";
                 c->reason = "NoFabricNodes";
                 c->message = "No node with a fabric has joined";
+        } else if (missing.n) {
+                c->status = "False";
+                c->reason = "PeersMissing";
+                c->message = missing_text;
+        } else if (silent.n) {
+                c->reason = "PeersNotReported";
+                c->message = silent_text;
         } else {
-                c->status = n_bad ? "False" : "True";
-                c->reason = n_bad ? "PeersMissing" : "AllConnected";
-                c->message =
-                        n_bad ? arena_strdup(a, buf_str(&missing)) : "All IMEX daemons have found each other";
+                c->status = "True";
+                c->reason = "AllConnected";
+                c->message = "All IMEX daemons have found each other";
         }
-        buf_done(&missing);
 }
 
 static int64_t count_cliques(const struct formation *f) {
@@ -152,16 +210,13 @@ static int64_t count_cliques(const struct formation *f) {
         return n;
 }
 
-static bool same_nodes(const struct compute_domain *cd, const struct verdict *v) {
+static bool same_nodes(const struct compute_domain *cd, const struct listed *l, const struct verdict *v) {
         if (!v->has_nodes)
                 return true;
         if (cd->n_nodes != v->n_nodes)
                 return false;
         for (size_t i = 0; i < v->n_nodes; i++) {
-                const struct cd_node *now = &v->nodes[i],
-                                     *was = streq(cd->nodes[i].name, now->name)
-                                                    ? &cd->nodes[i]
-                                                    : node_at(cd->nodes, cd->n_nodes, now->name);
+                const struct cd_node *now = &v->nodes[i], *was = node_at(l, now->name);
                 if (!was || !streq(str_or(was->ip, ""), now->ip) ||
                     !streq(str_or(was->clique_id, ""), now->clique_id) || !streq(was->status, now->status) ||
                     was->index != now->index)
@@ -185,7 +240,8 @@ static bool same_conditions(const struct compute_domain *cd, const struct verdic
 }
 
 /* What follows from the conditions and from what the object says. */
-static void conclude(const struct compute_domain *cd, bool conditions, int64_t now, struct verdict *v) {
+static void conclude(const struct compute_domain *cd, const struct listed *l, bool conditions, int64_t now,
+                     struct verdict *v) {
         v->status = streq(v->conditions[0].status, "True") ? "Ready" : "NotReady";
         for (size_t i = 0; i < v->n_conditions; i++) {
                 struct cd_condition *c = &v->conditions[i];
@@ -195,13 +251,34 @@ static void conclude(const struct compute_domain *cd, bool conditions, int64_t n
                                              ? was->last_transition
                                              : now;
         }
-        v->changed = !streq(cd->status, v->status) || !same_nodes(cd, v) ||
+        v->changed = !streq(cd->status, v->status) || !same_nodes(cd, l, v) ||
                      (conditions && !same_conditions(cd, v));
+}
+
+/* Leaves as many nodes as a status may list; who is listed stays, so that a node that leaves moves nobody but
+ * the one that takes its place. */
+static void cut(const struct listed *l, struct verdict *v) {
+        size_t old = 0, room = VERDICT_NODES, kept = 0;
+        v->n_nodes = v->n_joined;
+        if (v->n_joined <= VERDICT_NODES)
+                return;
+        for (size_t i = 0; i < v->n_joined; i++)
+                old += node_at(l, v->nodes[i].name) != NULL;
+        room -= old < room ? old : room;
+        for (size_t i = 0; i < v->n_joined && kept < VERDICT_NODES; i++) {
+                bool was = node_at(l, v->nodes[i].name);
+                if (!was && !room)
+                        continue;
+                room -= !was;
+                v->nodes[kept++] = v->nodes[i];
+        }
+        v->n_nodes = kept;
 }
 
 void verdict_make(const struct compute_domain *cd, const struct formation *f,
                   const struct verdict_problem *problem, bool conditions, int64_t now, struct arena *a,
                   struct verdict *ret) {
+        struct listed l = sort_listed(cd->nodes, cd->n_nodes, a);
         *ret = (struct verdict){ .nodes = arena_alloc(a, (f->n_members + 1) * sizeof *ret->nodes),
                                  .cliques = count_cliques(f),
                                  .has_nodes = true,
@@ -212,15 +289,18 @@ void verdict_make(const struct compute_domain *cd, const struct formation *f,
                 ret->nodes_wanted += m->wanted;
                 if (!m->listed)
                         continue;
-                ret->nodes[ret->n_nodes++] = (struct cd_node){ m->node, m->ip, m->clique,
-                                                               ready ? "Ready" : "NotReady", m->written };
+                ret->nodes[ret->n_joined++] = (struct cd_node){ m->node, m->ip, m->clique,
+                                                                ready ? "Ready" : "NotReady", m->written };
                 ret->nodes_ready += ready;
         }
+        cut(&l, ret);
         if (cd->num_nodes > 0)
                 ret->nodes_wanted = cd->num_nodes;
+        if (ret->nodes_wanted < ret->nodes_ready)
+                ret->nodes_wanted = ret->nodes_ready;
         condition_ready(cd, f, problem, a, ret);
         condition_peers(f, a, ret);
-        conclude(cd, conditions, now, ret);
+        conclude(cd, &l, conditions, now, ret);
 }
 
 void verdict_make_host(const struct compute_domain *cd, const struct host *hosts, size_t n_hosts,
@@ -237,7 +317,7 @@ void verdict_make_host(const struct compute_domain *cd, const struct host *hosts
                 ret->conditions[0].message = problem->message;
         }
         host_health(hosts, n_hosts, a, &ret->conditions[1]);
-        conclude(cd, conditions, now, ret);
+        conclude(cd, NULL, conditions, now, ret);
 }
 
 void verdict_make_other(const struct compute_domain *cd, const struct imex_mode *mode, bool conditions,
@@ -253,19 +333,12 @@ void verdict_make_other(const struct compute_domain *cd, const struct imex_mode 
                                "delete it: delete it when its pods are gone and create it anew",
                                mode_other_name(mode), mode->name, mode->chosen_by),
         };
-        conclude(cd, conditions, now, ret);
+        conclude(cd, NULL, conditions, now, ret);
 }
 
 static void add(struct verdict_event *list, size_t *n, bool warning, const char *reason,
                 const char *message) {
         list[(*n)++] = (struct verdict_event){ warning, reason, message };
-}
-
-static const struct formation_member *member_at(const struct formation *f, const char *node) {
-        for (size_t i = 0; i < f->n_members; i++)
-                if (streq(f->members[i].node, node))
-                        return &f->members[i];
-        return NULL;
 }
 
 /* What happened to many nodes in one step is one Event, or a domain of a thousand nodes would tell two
@@ -330,18 +403,27 @@ static size_t node_events(const struct compute_domain *cd, const struct formatio
         struct news in = { "NodeJoined", "has joined", "have joined", BUF_INIT(8192), NULL, 0 };
         struct news ready = { "NodeReady", "is ready", "are ready", BUF_INIT(8192), NULL, 0 };
         struct news left = { "NodeLeft", "has left", "have left", BUF_INIT(8192), NULL, 0 };
+        struct listed were = sort_listed(cd->nodes, cd->n_nodes, a),
+                      are = sort_listed(v->nodes, v->n_nodes, a);
+        const struct formation_member *m = f->members;
         size_t n = 0;
+        /* Who takes the place of another in a list that is full has not joined just now. */
+        bool full = v->n_joined > v->n_nodes || cd->n_nodes >= VERDICT_NODES;
         for (size_t i = 0; i < v->n_nodes; i++) {
-                const struct cd_node *now = &v->nodes[i], *was = node_at(cd->nodes, cd->n_nodes, now->name);
+                const struct cd_node *now = &v->nodes[i], *was = node_at(&were, now->name);
+                while (!streq(m->node, now->name)) /* both are in the order of names */
+                        m++;
                 if (was)
-                        node_warning(was, now, member_at(f, now->name), a, list, &n);
+                        node_warning(was, now, m, a, list, &n);
+                else if (full)
+                        continue;
                 else
                         joined(&in, a, now);
                 if (streq(now->status, "Ready") && !(was && streq(was->status, "Ready")))
                         gather_news(&ready, a, now->name, "", "");
         }
-        for (size_t i = 0; i < cd->n_nodes; i++)
-                if (!node_at(v->nodes, v->n_nodes, cd->nodes[i].name))
+        for (size_t i = 0; i < cd->n_nodes && !full; i++)
+                if (!node_at(&are, cd->nodes[i].name))
                         gather_news(&left, a, cd->nodes[i].name, "", "");
         tell_news(&in, a, list, &n);
         tell_news(&ready, a, list, &n);
@@ -374,7 +456,7 @@ size_t verdict_events(const struct compute_domain *cd, const struct formation *f
                       struct arena *a, struct verdict_event **ret) {
         struct verdict_event *list =
                 arena_alloc(a, (2 * v->n_nodes + 3 + v->n_conditions + 2) * sizeof *list);
-        size_t n = v->has_nodes ? node_events(cd, f, v, a, list) : 0;
+        size_t n = v->has_nodes && f->n_members + cd->n_nodes ? node_events(cd, f, v, a, list) : 0;
         const struct cd_condition *now = &v->conditions[0], *was = condition_at(cd, now->type);
         if (v->warns && !has_reason(list, n, now->reason) &&
             (!was || !streq(was->reason, now->reason) || !streq(was->message, now->message)))

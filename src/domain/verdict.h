@@ -16,14 +16,23 @@ struct verdict_problem {
         const char *reason, *message; /* reason NULL: none */
 };
 
-enum { VERDICT_CONDITIONS = 2 };
+enum {
+        VERDICT_CONDITIONS = 2,
+        /* A status lists no more nodes than these: etcd takes objects of 1.5 MiB, and a node is 280 bytes
+         * with what the server notes of who wrote it. The counts are of all nodes, and the cliques have each
+         * of them. */
+        VERDICT_NODES = 1000
+};
 
 struct verdict {
-        const char *status; /* "Ready" or "NotReady" */
-        struct cd_node *nodes;
+        const char *status;    /* "Ready" or "NotReady" */
+        struct cd_node *nodes; /* sorted by name; those that the object lists already come first into a list
+                                  that is full */
         size_t n_nodes;
-        int64_t nodes_ready, nodes_wanted, cliques;
-        bool has_nodes; /* nodes and their counts are ours to write */
+        size_t n_joined;                            /* with those that are not listed */
+        int64_t nodes_ready, nodes_wanted, cliques; /* wanted is never below ready: a node that leaves belongs
+                                                       as long as its daemon is ready */
+        bool has_nodes;                             /* nodes and their counts are ours to write */
         struct cd_condition
                 conditions[VERDICT_CONDITIONS]; /* Ready, then PeersConnected or HostIMEXHealthy */
         size_t n_conditions;

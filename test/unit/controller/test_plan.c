@@ -247,6 +247,246 @@ static void without_dns_names_num_nodes_must_be_given(void **state) {
         arena_free(a);
 }
 
+/* ---- absence is no proof ---- */
+
+static bool takes_away(const struct plan *p) {
+        for (size_t i = 0; i < p->n_actions; i++) {
+                const struct plan_action *x = &p->actions[i];
+                if (x->verb == KUBE_DELETE || (x->body.p && strstr(x->body.p, "\"finalizers\":[]")))
+                        return true;
+        }
+        return false;
+}
+
+/* A new leader whose cache does not have the ComputeDomain yet, while its objects are there. */
+static void a_domain_that_is_not_in_the_cache_loses_nothing(void **state) {
+        struct world *w = *state;
+        struct arena *a = arena_new(4096);
+        world_create_cd(w, SPEC);
+        w->nodes[0].wanted = true;
+        world_settle(w, false);
+        size_t n = world_count(w);
+        w->cd_unseen = true;
+        w->stale = true;
+        struct plan *p = world_plan(w, a);
+        assert_int_equal(p->n_actions, 0);
+        assert_true(p->held);
+        assert_false(p->nothing_left || p->ask_domain);
+        w->stale = false; /* the cache believes that it knows all: the server is asked */
+        p = world_plan(w, a);
+        assert_int_equal(p->n_actions, 0);
+        assert_true(p->ask_domain);
+        assert_true(world_settle(w, false) >= 0);
+        assert_int_equal(world_count(w), n);
+        assert_true(w->nodes[0].labelled && w->nodes[0].has_pod && !w->nodes[0].pod_ending);
+        world_vanish(world_find(w, &kube_compute_domains, WORLD_USER_NS, "cd")); /* now it is really gone */
+        assert_true(world_settle(w, false) >= 0);
+        assert_int_equal(world_count(w), 0);
+        arena_free(a);
+}
+
+/* No pod may be in use where no claim is: but a claim that the cache does not show may be there. */
+static void a_daemon_is_replaced_only_where_the_server_knows_of_no_claim(void **state) {
+        struct world *w = *state;
+        struct arena *a = arena_new(4096);
+        world_create_cd(w, SPEC);
+        w->nodes[0].wanted = true;
+        world_settle(w, false);
+        w->settings.image = "image:2";
+        world_perform(w, world_action(world_plan(w, a), KUBE_APPLY, &kube_daemonsets));
+        /* world.c gives a pod the hash of the set of today; this one was made before */
+        w->old_pods = true;
+        w->nodes[0].unseen = true;
+        w->stale = true;
+        struct plan *p = world_plan(w, a);
+        assert_null(world_action(p, KUBE_DELETE, &kube_pods));
+        assert_true(p->held);
+        w->stale = false;
+        p = world_plan(w, a);
+        assert_null(world_action(p, KUBE_DELETE, &kube_pods));
+        assert_int_equal(p->n_ask_nodes, 1);
+        p = world_plan(w, a); /* the server says that there is one */
+        assert_null(world_action(p, KUBE_DELETE, &kube_pods));
+        w->nodes[0].wanted = false;
+        p = world_plan(w, a);
+        const struct plan_action *x = world_action(p, KUBE_DELETE, &kube_pods);
+        assert_non_null(strstr(x->body.p, "\"resourceVersion\"")); /* and nothing happened to it since */
+        arena_free(a);
+}
+
+static void a_finalizer_goes_when_it_is_known_that_nothing_is_left(void **state) {
+        struct world *w = *state;
+        struct arena *a = arena_new(4096);
+        world_create_cd(w, SPEC);
+        world_settle(w, false);
+        world_delete(w, world_find(w, &kube_compute_domains, WORLD_USER_NS, "cd"));
+        w->now += PLAN_PATIENCE_S;
+        w->stale = true;
+        for (int i = 0; i < 20; i++) { /* templates and DaemonSet go: that they must is known */
+                struct plan *p = world_plan(w, a);
+                for (size_t k = 0; k < p->n_actions; k++)
+                        world_perform(w, &p->actions[k]);
+                world_turn(w);
+        }
+        assert_int_equal(world_count(w), 1);
+        assert_string_equal(world_condition(w, a, "Ready")->reason, "DeletionWaiting");
+        assert_non_null(strstr(world_condition(w, a, "Ready")->message, "resourceclaims"));
+        w->stale = false;
+        assert_true(world_settle(w, false) >= 0);
+        assert_int_equal(world_count(w), 0);
+        arena_free(a);
+}
+
+static void a_deletion_that_waits_for_labels_says_why(void **state) {
+        struct world *w = *state;
+        struct arena *a = arena_new(4096);
+        struct plan_input in;
+        struct plan p;
+        world_create_cd(w, SPEC);
+        world_settle(w, false);
+        world_delete(w, world_find(w, &kube_compute_domains, WORLD_USER_NS, "cd"));
+        w->now += PLAN_PATIENCE_S;
+        w->label_error = "patch Node node-a: a webhook says no";
+        world_view(w, a, &in);
+        in.n_labelled = 1;
+        plan_make(&in, a, &p);
+        const struct plan_action *x = world_action(&p, KUBE_MERGE_PATCH, &kube_compute_domains);
+        assert_non_null(strstr(x->body.p, "a webhook says no"));
+        arena_free(a);
+}
+
+/* ---- other people's objects ---- */
+
+/* Whoever knows the UID, which is on every Node, can write the label on what is his. */
+static void a_template_of_another_namespace_holds_nothing_up(void **state) {
+        struct world *w = *state;
+        struct arena *a = arena_new(4096);
+        static const char theirs[] =
+                "{'metadata':{'name':'tpl','namespace':'theirs','labels':{'" CD_LABEL "':'" UID_A
+                "','" CD_LABEL_TARGET "':'%s'},'finalizers':['example.com/mine']}}";
+        for (int daemon = 0; daemon < 2; daemon++) {
+                world_put(w, &kube_resource_claim_templates, "theirs", "tpl",
+                          formation_text(a, theirs, daemon ? CD_TARGET_DAEMON : CD_TARGET_WORKLOAD));
+                world_create_cd(w, SPEC);
+                w->nodes[0].wanted = true;
+                assert_true(world_settle(w, false) >= 0);
+                assert_string_equal(world_cd(w, a)->status, "Ready");
+                world_delete(w, world_find(w, &kube_compute_domains, WORLD_USER_NS, "cd"));
+                assert_true(world_settle(w, false) >= 0);
+                assert_int_equal(world_count(w), 1); /* theirs, untouched */
+                assert_null(strstr(world_find(w, &kube_resource_claim_templates, "theirs", "tpl")->json,
+                                   "deletionTimestamp"));
+                world_vanish(world_find(w, &kube_resource_claim_templates, "theirs", "tpl"));
+        }
+        arena_free(a);
+}
+
+/* ---- pods that have ended ---- */
+
+#define ENDED(deleted)                                                                                       \
+        "{'metadata':{'name':'ended','namespace':'" WORLD_NS                                                 \
+        "','uid':'p-e','resourceVersion':'9','labels':{'" CD_LABEL "':'" UID_A "'}" deleted                  \
+        "},'spec':{'nodeName':'node-e'},'status':{'phase':'Succeeded'}}"
+
+/* The kubelet was restarted while the pod ended, and never says that it is gone. */
+static void a_pod_that_has_ended_does_not_outlive_its_domain(void **state) {
+        struct world *w = *state;
+        struct arena *a = arena_new(4096);
+        w->ended_pod = ENDED(",'deletionTimestamp':'2023-11-14T22:13:20Z'"); /* = world.now at its start */
+        struct plan *p = world_plan(w, a);
+        assert_false(p->nothing_left);
+        assert_true(p->ask_domain); /* no domain: as for everything else, the server says so */
+        p = world_plan(w, a);
+        assert_null(world_action(p, KUBE_DELETE, &kube_pods));
+        assert_int_equal(p->recheck_s, PLAN_ENDED_S);
+        w->now += PLAN_ENDED_S;
+        w->ended_claimed = true; /* its claim is prepared yet: something of it may be left on the node */
+        p = world_plan(w, a);
+        assert_null(world_action(p, KUBE_DELETE, &kube_pods));
+        w->ended_claimed = false;
+        w->stale = true;
+        p = world_plan(w, a);
+        assert_null(world_action(p, KUBE_DELETE, &kube_pods));
+        assert_true(p->held);
+        w->stale = false;
+        p = world_plan(w, a);
+        const struct plan_action *x = world_action(p, KUBE_DELETE, &kube_pods);
+        assert_non_null(strstr(x->body.p, "\"gracePeriodSeconds\":0"));
+        assert_non_null(strstr(x->body.p, "\"preconditions\":{\"uid\":\"p-e\",\"resourceVersion\":\"9\"}"));
+        assert_true(world_settle(w, false) >= 0);
+        assert_true(world_plan(w, a)->nothing_left);
+        arena_free(a);
+}
+
+static void a_deletion_does_not_wait_for_a_pod_that_has_ended_for_ever(void **state) {
+        struct world *w = *state;
+        struct arena *a = arena_new(4096);
+        world_create_cd(w, SPEC);
+        world_settle(w, false);
+        w->ended_pod = ENDED(",'deletionTimestamp':'2033-11-14T22:13:20Z'");
+        world_delete(w, world_find(w, &kube_compute_domains, WORLD_USER_NS, "cd"));
+        assert_true(world_settle(w, false) >= 0);
+        assert_int_equal(world_count(w), 1);
+        w->now += PLAN_DAEMONS_END_S;
+        assert_true(world_settle(w, false) >= 0);
+        assert_int_equal(world_count(w), 0);
+        arena_free(a);
+}
+
+/* ---- limits ---- */
+
+static const char *long_name(struct arena *a, size_t i, size_t n) {
+        char *s = arena_alloc(a, n + 1);
+        memset(s, 'x', n);
+        s[n] = '\0';
+        for (size_t k = 4; k-- > 0; i /= 10)
+                s[k] = (char)('0' + i % 10);
+        return s;
+}
+
+static void an_object_that_is_too_large_is_told(void **state) {
+        enum { NODES = 300, LONG = 16000 };
+        struct world *w = *state;
+        struct arena *a = arena_new(1 << 20);
+        struct plan_input in;
+        struct plan p;
+        world_create_cd(w, SPEC);
+        world_settle(w, false);
+        world_view(w, a, &in);
+        struct formation_node *nodes = arena_alloc(a, NODES * sizeof *nodes);
+        const struct node *ready = fake_node(a, "any", true);
+        for (size_t i = 0; i < NODES; i++)
+                nodes[i] = (struct formation_node){ .name = long_name(a, i, LONG),
+                                                    .node = ready,
+                                                    .wanted = true,
+                                                    .clique = i < 5 ? CLIQUE_1 : "" };
+        struct clique *c = arena_alloc(a, sizeof *c);
+        *c = (struct clique){ .o.meta = { .ns = WORLD_NS, .name = "c", .rv = "1" },
+                              .clique_id = CLIQUE_2,
+                              .domain_uid = UID_A,
+                              .n_daemons = NODES };
+        c->daemons = arena_alloc(a, NODES * sizeof *c->daemons);
+        for (size_t i = 0; i < NODES; i++) {
+                c->daemons[i] = (struct clique_daemon){ nodes[i].name, "", CLIQUE_2, "NotReady", (int64_t)i };
+                nodes[i].clique = CLIQUE_2;
+        }
+        const struct clique *cliques[] = { c };
+        w->settings.max_nodes = NODES;
+        in.formation.nodes = nodes;
+        in.formation.n_nodes = NODES;
+        in.formation.cliques = cliques;
+        in.formation.n_cliques = 1;
+        in.sets = NULL;
+        in.n_sets = 0;
+        c->n_daemons = 0; /* they have just come */
+        plan_make(&in, a, &p);
+        assert_string_equal(p.too_large, "c");
+        assert_null(world_action(&p, KUBE_MERGE_PATCH, &kube_cliques));
+        const struct plan_action *x = world_action(&p, KUBE_MERGE_PATCH, &kube_compute_domains);
+        assert_non_null(strstr(x->body.p, "ObjectTooLarge"));
+        arena_free(a);
+}
+
 /* ---- anything may happen, at any moment ---- */
 
 static void check_identities(struct world *w) {
@@ -338,6 +578,72 @@ static void it_always_settles(void **state) {
         }
 }
 
+/* Caches that lose touch and know it, that miss claims and the domain itself without knowing it, a leader
+ * that has just begun: while a claim is allocated on a node, the node keeps its label and its daemon, and
+ * while the domain is not being deleted, nothing of it goes. And when the caches are well again, all becomes
+ * as it should be. */
+static void nothing_is_removed_on_the_word_of_a_stale_cache(void **state) {
+        for (int life = 0; life < 250; life++) {
+                struct world w;
+                size_t removals = 0;
+                world_init(&w);
+                world_create_cd(&w, SPEC);
+                world_settle(&w, false);
+                for (int event = 0; event < 40; event++) {
+                        struct world_node *n = &w.nodes[fake_random(WORLD_NODES)];
+                        bool kept[WORLD_NODES];
+                        switch (fake_random(6)) {
+                        case 0:
+                        case 1:
+                                n->wanted = !n->wanted;
+                                break;
+                        case 2:
+                                n->unseen = !n->unseen;
+                                break;
+                        case 3:
+                                w.stale = !w.stale;
+                                break;
+                        case 4:
+                                w.cd_unseen = !w.cd_unseen;
+                                break;
+                        default:
+                                w.settings.image = fake_random(2) ? "image:1" : "image:2";
+                                w.applied_generation = 0;
+                        }
+                        for (size_t i = 0; i < WORLD_NODES; i++)
+                                kept[i] = w.nodes[i].labelled && w.nodes[i].wanted && w.nodes[i].has_pod &&
+                                          !w.nodes[i].pod_ending;
+                        struct arena *a = arena_new(8192);
+                        struct plan *p = world_plan(&w, a);
+                        if (w.stale || w.cd_unseen)
+                                assert_false(takes_away(p));
+                        removals += takes_away(p);
+                        for (size_t i = 0; i < p->n_actions; i++)
+                                if (fake_random(3))
+                                        world_perform(&w, &p->actions[i]);
+                        arena_free(a);
+                        world_turn(&w);
+                        check_identities(&w);
+                        for (size_t i = 0; i < WORLD_NODES; i++)
+                                if (kept[i] && (!w.nodes[i].labelled || w.nodes[i].pod_ending))
+                                        fail_msg("life %d, event %d: %s lost what it uses", life, event,
+                                                 world_names[i]);
+                }
+                w.stale = w.cd_unseen = false;
+                for (size_t i = 0; i < WORLD_NODES; i++)
+                        w.nodes[i].unseen = false;
+                if (world_settle(&w, true) < 0)
+                        fail_msg("life %d does not settle", life);
+                for (size_t i = 0; i < WORLD_NODES; i++)
+                        assert_int_equal(w.nodes[i].labelled, w.nodes[i].wanted);
+                world_delete(&w, world_find(&w, &kube_compute_domains, WORLD_USER_NS, "cd"));
+                if (world_settle(&w, true) < 0)
+                        fail_msg("life %d does not end", life);
+                assert_int_equal(world_count(&w), 0);
+                world_done(&w);
+        }
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void) {
@@ -356,6 +662,15 @@ int main(void) {
                 T(a_daemonset_in_another_namespace_is_used_as_it_is),
                 T(without_dns_names_num_nodes_must_be_given),
                 T(it_always_settles),
+                T(a_domain_that_is_not_in_the_cache_loses_nothing),
+                T(a_daemon_is_replaced_only_where_the_server_knows_of_no_claim),
+                T(a_finalizer_goes_when_it_is_known_that_nothing_is_left),
+                T(a_deletion_that_waits_for_labels_says_why),
+                T(a_template_of_another_namespace_holds_nothing_up),
+                T(a_pod_that_has_ended_does_not_outlive_its_domain),
+                T(a_deletion_does_not_wait_for_a_pod_that_has_ended_for_ever),
+                T(an_object_that_is_too_large_is_told),
+                T(nothing_is_removed_on_the_word_of_a_stale_cache),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include "domain/rules.h"
+
 const char *const world_names[WORLD_NODES] = { "node-a", "node-b", "node-c", "node-d", "node-e" };
 
 static char *quoted(const char *text) {
@@ -187,6 +189,8 @@ bool world_perform(struct world *w, const struct plan_action *x) {
         w->n_writes++;
         if (x->res == &kube_pods) { /* only ever deleted */
                 assert_int_equal(x->verb, KUBE_DELETE);
+                if (strstr(x->name, "ended"))
+                        w->ended_pod = NULL;
                 for (size_t i = 0; i < WORLD_NODES; i++)
                         if (streq(x->name + strlen("pod-"), world_names[i]))
                                 w->nodes[i].pod_ending = true;
@@ -249,7 +253,7 @@ static const struct pod *pod_of(struct world *w, size_t i, struct arena *a) {
         *p = *fake_daemon(a, world_names[i], ip, n->clique, (int)n->runs_with, n->runs_with >= 0);
         p->o.meta.ns = WORLD_NS;
         p->o.meta.name = arena_strdup(a, name);
-        p->template_hash = d && d->template_hash ? d->template_hash : "old";
+        p->template_hash = d && d->template_hash && !w->old_pods ? d->template_hash : "old";
         if (n->runs_with < 0)
                 p->clique_id = p->index = p->ready = NULL;
         if (n->pod_ending)
@@ -257,7 +261,12 @@ static const struct pod *pod_of(struct world *w, size_t i, struct arena *a) {
         return p;
 }
 
+static bool seen_wanted(const struct world_node *n) {
+        return n->wanted && !n->unseen;
+}
+
 void world_view(struct world *w, struct arena *a, struct plan_input *ret) {
+        static const char *const namespaces[] = { WORLD_NS, "old-driver" };
         size_t n_cds, n_rcts;
         const struct pod **pods = arena_alloc(a, WORLD_NODES * sizeof *pods);
         struct formation_node *nodes = arena_alloc(a, WORLD_NODES * sizeof *nodes);
@@ -272,8 +281,17 @@ void world_view(struct world *w, struct arena *a, struct plan_input *ret) {
                                     .conditions = true,
                                     .now = w->now,
                                     .applied_generation = w->applied_generation,
+                                    .stale = w->stale ? "resourceclaims" : NULL,
+                                    .gone_confirmed = w->asked_domain && !n_cds,
+                                    .label_error = w->label_error,
                                     .ending_since = w->now };
-        ret->cd = n_cds ? cds[0] : NULL;
+        ret->cd = n_cds && !w->cd_unseen ? cds[0] : NULL;
+        if (w->ended_pod) {
+                struct plan_ended *x = arena_alloc(a, sizeof *x);
+                *x = (struct plan_ended){ fake_pod_json(a, "%s", w->ended_pod), w->ended_claimed };
+                ret->ended = x;
+                ret->n_ended = 1;
+        }
         ret->sets = (const struct daemonset *const *)all(w, a, &kube_daemonsets, sizeof(struct daemonset),
                                                          daemonset_fields, &ret->n_sets);
         ret->formation.cliques = (const struct clique *const *)all(w, a, &kube_cliques, sizeof(struct clique),
@@ -283,7 +301,7 @@ void world_view(struct world *w, struct arena *a, struct plan_input *ret) {
                 if (ret->cd && ret->cd->channel && streq(rcts[i]->o.meta.ns, ret->cd->o.meta.ns) &&
                     streq(rcts[i]->o.meta.name, ret->cd->channel->template_name))
                         ret->holder = rcts[i];
-                if (streq(rcts[i]->domain_uid, UID_A))
+                if (streq(rcts[i]->domain_uid, UID_A) && rules_own_template(ret->cd, namespaces, 2, rcts[i]))
                         rcts[ret->n_rcts++] = rcts[i];
         }
         ret->rcts = (const struct rct *const *)(const void *)rcts;
@@ -292,12 +310,14 @@ void world_view(struct world *w, struct arena *a, struct plan_input *ret) {
                 nodes[i] = (struct formation_node){ .name = world_names[i],
                                                     .node = n->exists ? fake_node(a, world_names[i], n->ready)
                                                                       : NULL,
-                                                    .wanted = n->wanted,
+                                                    .gone_since = n->exists ? 0 : w->now - 3600,
+                                                    .wanted = seen_wanted(n),
+                                                    .released = n->asked && !n->wanted,
                                                     .clique = n->clique };
                 if (n->has_pod)
                         pods[ret->n_pods++] = nodes[i].pod = pod_of(w, i, a);
                 ret->n_labelled += n->exists && n->labelled;
-                if (n->wanted)
+                if (seen_wanted(n))
                         hosts[ret->n_hosts++] =
                                 (struct host){ world_names[i], n->host_state, n->host_reason };
         }
@@ -314,7 +334,20 @@ struct plan *world_plan(struct world *w, struct arena *a) {
         struct plan_input in;
         world_view(w, a, &in);
         plan_make(&in, a, p);
+        world_ask(w, p);
         return p;
+}
+
+void world_ask(struct world *w, const struct plan *p) {
+        w->asked_domain = w->asked_domain || p->ask_domain;
+        if (p->ask_domain) /* what is there is given to the cache */
+                w->cd_unseen = false;
+        for (size_t i = 0; i < p->n_ask_nodes; i++)
+                for (size_t k = 0; k < WORLD_NODES; k++)
+                        if (streq(p->ask_nodes[i], world_names[k])) {
+                                w->nodes[k].asked = true;
+                                w->nodes[k].unseen = false;
+                        }
 }
 
 const struct plan_action *world_action(const struct plan *p, enum kube_verb verb,
@@ -371,6 +404,20 @@ static bool in_other_mode(struct world *w, const struct world_object *cd) {
         return other;
 }
 
+/* The rules of a label, by what our caches show; the server says the truth when it is asked. */
+static bool label_after(const struct world *w, const struct world_node *n, const struct world_object *cd,
+                        bool living, bool other) {
+        bool seen_cd = cd && !w->cd_unseen, claimed = seen_cd && seen_wanted(n);
+        bool rightful = living && claimed && mode_labels_node(w->mode, other, n->labelled);
+        struct rules_label_facts f = { .ending = seen_cd && !living,
+                                       .claimed = claimed,
+                                       .stale = w->stale,
+                                       .confirmed = seen_cd ? !n->wanted : !cd };
+        if (rightful == n->labelled)
+                return rightful;
+        return rules_label_step(n->labelled ? UID_A : NULL, &f) == RULES_LABEL_WRITE ? rightful : n->labelled;
+}
+
 void world_turn(struct world *w) {
         struct world_object *cd = world_find(w, &kube_compute_domains, WORLD_USER_NS, "cd"),
                             *set = world_find(w, &kube_daemonsets, WORLD_NS, NULL);
@@ -379,8 +426,7 @@ void world_turn(struct world *w) {
         bool other = in_other_mode(w, cd);
         for (size_t i = 0; i < WORLD_NODES; i++) {
                 struct world_node *n = &w->nodes[i];
-                n->labelled =
-                        n->exists && living && n->wanted && mode_labels_node(w->mode, other, n->labelled);
+                n->labelled = n->exists && label_after(w, n, cd, living, other);
                 if (!n->exists) {
                         n->has_pod = false;
                         continue;
@@ -408,10 +454,11 @@ int world_settle(struct world *w, bool lossy) {
                 struct plan p;
                 world_view(w, a, &in);
                 plan_make(&in, a, &p);
+                world_ask(w, &p);
                 for (size_t i = 0; i < p.n_actions; i++)
                         if (!lossy || fake_random(3))
                                 world_perform(w, &p.actions[i]);
-                quiet = p.n_actions ? 0 : quiet + 1;
+                quiet = p.n_actions || p.ask_domain || p.n_ask_nodes ? 0 : quiet + 1;
                 arena_free(a);
                 world_turn(w);
                 if (quiet > 6)

@@ -18,6 +18,8 @@ struct world_object {
 
 struct world_node {
         bool exists, ready, wanted, labelled;
+        bool unseen; /* the claim that makes it wanted is not in our cache */
+        bool asked;  /* the server has been asked for claims that bring it in */
         const char *clique;
         bool has_pod, pod_ending, pod_stuck; /* stuck: its node is dead, it ends only with its node */
         int pod_number;
@@ -36,6 +38,13 @@ struct world {
         size_t n_writes;
         struct objects_settings settings;
         const struct imex_mode *mode;
+        bool stale;            /* our caches know that they have lost touch */
+        bool cd_unseen;        /* the ComputeDomain is not in our cache, whether it exists or not */
+        bool asked_domain;     /* the server has been asked whether it exists */
+        const char *ended_pod; /* JSON of a daemon pod that has ended, with ' for ", NULL: none */
+        bool ended_claimed;
+        bool old_pods; /* daemon pods were made by an earlier template */
+        const char *label_error;
 };
 
 extern const char *const world_names[WORLD_NODES];
@@ -62,6 +71,8 @@ void world_turn(struct world *w);
 const struct compute_domain *world_cd(struct world *w, struct arena *a);
 const struct cd_condition *world_condition(struct world *w, struct arena *a, const char *type);
 size_t world_count(const struct world *w); /* of objects */
+/* The server answers what a plan asks; it is in the next view. */
+void world_ask(struct world *w, const struct plan *p);
 /* A plan for the present, not performed. */
 struct plan *world_plan(struct world *w, struct arena *a);
 const struct plan_action *world_action(const struct plan *p, enum kube_verb verb,

@@ -11,7 +11,8 @@ struct world {
         const struct clique *cliques[4];
         size_t n_cliques;
         int64_t max_nodes;
-        bool ip_mode;
+        bool ip_mode, stale;
+        const char *adopted; /* annotation of the ComputeDomain */
         int64_t now;
         struct formation f;
 };
@@ -53,9 +54,13 @@ static void clique(struct world *w, const char *id, const char *daemons, const c
 
 static void make(struct world *w) {
         struct formation_input in = {
-                .cd = fake_cd_json(w->a, "{'metadata':{'name':'cd','namespace':'w','uid':'" UID_A
-                                         "','resourceVersion':'1'},'spec':{'numNodes':0,'channel':{'"
-                                         "resourceClaimTemplate':{'name':'t'}}}}"),
+                .cd = fake_cd_json(w->a,
+                                   "{'metadata':{'name':'cd','namespace':'w','uid':'" UID_A
+                                   "','resourceVersion':'1','annotations':{'" CD_ANNOTATION_ADOPTED
+                                   "':'%s'}},'spec':{'numNodes':0,'channel':{'"
+                                   "resourceClaimTemplate':{'name':'t'}}}}",
+                                   w->adopted ? w->adopted : ""),
+                .stale = w->stale,
                 .nodes = w->nodes,
                 .n_nodes = w->n_nodes,
                 .cliques = w->cliques,
@@ -226,15 +231,106 @@ static void an_index_is_free_only_when_nothing_can_run_under_it(void **state) {
                                        "io/out-of-service'}]}}");
         make(w);
         assert_string_equal(entries(w, CLIQUE_1), ""); /* the operator says that the machine is off */
-        n->node = NULL;
+        n->node = NULL;                                /* the Node is deleted while its kubelet may live */
+        w->now = 1000;
         make(w);
-        assert_string_equal(entries(w, CLIQUE_1), ""); /* the node is gone */
-        n->node = fake_node(w->a, "a", true);
+        assert_string_equal(entries(w, CLIQUE_1), "a=0@10.0.0.1-");
+        assert_int_equal(w->f.recheck_s, FORMATION_NODE_GONE_S);
+        n->gone_since = 1000;
+        w->now = 1000 + FORMATION_NODE_GONE_S - 1;
+        make(w);
+        assert_string_equal(entries(w, CLIQUE_1), "a=0@10.0.0.1-");
+        assert_int_equal(w->f.recheck_s, 1);
+        n->wanted = true; /* also when its claims have not gone yet */
+        make(w);
+        assert_string_equal(entries(w, CLIQUE_1), "a=0@10.0.0.1-");
+        w->now++;
+        make(w);
+        assert_string_equal(entries(w, CLIQUE_1), ""); /* it has been gone for a minute */
+        n->wanted = false;
+        w->now--;
         n->pod = NULL;
+        make(w);
+        assert_string_equal(entries(w, CLIQUE_1), ""); /* or its pod is gone as well */
+        n->node = fake_node(w->a, "a", true);
         make(w);
         assert_string_equal(entries(w, CLIQUE_1), ""); /* the pod is gone */
         assert_true(w->f.cliques[0].changed);
         assert_string_equal(w->f.cliques[0].freed, "0");
+}
+
+/* A cache that has lost touch with the server does not show what came since. */
+static void what_a_stale_cache_does_not_show_frees_no_index(void **state) {
+        struct world *w = *state;
+        clique(w, CLIQUE_1,
+               ENTRY("a", "10.0.0.1", CLIQUE_1, 0, "Ready") "," ENTRY("b", "10.0.0.2", CLIQUE_1, 1, "Ready"),
+               INFIX);
+        struct formation_node *n = add(w, "a", CLIQUE_1);
+        n->wanted = false;
+        n = add(w, "b", CLIQUE_1);
+        n->wanted = false;
+        n->node = NULL;
+        n->gone_since = 1;
+        w->now = 100000;
+        w->stale = true;
+        make(w);
+        assert_string_equal(entries(w, CLIQUE_1), "a=0@- b=1@-");
+        w->nodes[0].node =
+                fake_node_json(w->a, "{'metadata':{'name':'a','uid':'u','resourceVersion':'1'},'spec':{'"
+                                     "taints':[{'key':'node.kubernetes.io/out-of-service'}]}}");
+        make(w); /* what it does show is true */
+        assert_string_equal(entries(w, CLIQUE_1), "b=1@-");
+        w->stale = false;
+        make(w);
+        assert_string_equal(entries(w, CLIQUE_1), "");
+}
+
+/* A Node that is gone gets no entry that it did not have. */
+static void a_node_that_is_gone_gets_no_index(void **state) {
+        struct world *w = *state;
+        add(w, "a", CLIQUE_1)->node = NULL;
+        make(w);
+        assert_int_equal(w->f.n_members, 0);
+}
+
+static const char *pending(struct world *w, const char *message) {
+        w->nodes[0].pod = fake_pod_json(w->a,
+                                        "{'metadata':{'name':'p','namespace':'driver','uid':'u2','"
+                                        "resourceVersion':'1','annotations':{'" CD_ANNOTATION_TEMPLATE
+                                        "':'h'}},'spec':{'nodeName':'a'},"
+                                        "'status':{'phase':'Pending','conditions':[{'type':'"
+                                        "PodScheduled','status':'False','message':'%s'}]}}",
+                                        message);
+        make(w);
+        return member(w, "a")->message;
+}
+
+/* Each attempt of the scheduler counts the nodes of the cluster anew: not a write and an Event each time. */
+static void what_the_scheduler_says_is_told_without_its_numbers(void **state) {
+        struct world *w = *state;
+        clique(w, CLIQUE_1, ENTRY("a", "", CLIQUE_1, 0, "NotReady"), INFIX);
+        add(w, "a", CLIQUE_1);
+        const char *first = pending(w, "0/3 nodes are available: 1 cannot allocate all claims, 1 "
+                                       "Insufficient cpu, 2 node(s) didn\\u0027t "
+                                       "match "
+                                       "Pod\\u0027s node affinity/selector. still not schedulable, "
+                                       "preemption: 0/3 nodes are available: 3 "
+                                       "Preemption is not helpful for scheduling.");
+        assert_string_equal(
+                pending(w, "0/3 nodes are available: 1 cannot allocate all claims. preemption: 0/3 nodes are "
+                           "available: 1 No preemption victims found for incoming pod."),
+                "daemon Pod p cannot be scheduled: cannot allocate all claims");
+        assert_string_equal(first,
+                            "daemon Pod p cannot be scheduled: Insufficient cpu, cannot allocate all claims");
+        assert_string_equal(
+                pending(w, "0/12 nodes are available: 1 Insufficient cpu, 2 cannot allocate all claims. "
+                           "preemption: 0/12 nodes"),
+                "daemon Pod p cannot be scheduled: Insufficient cpu, cannot allocate all claims");
+        assert_string_equal(
+                pending(w, "0/12 nodes are available: 2 cannot allocate all claims, 9 Insufficient cpu."),
+                "daemon Pod p cannot be scheduled: Insufficient cpu, cannot allocate all claims");
+        assert_string_equal(pending(w, "a plugin says 42"),
+                            "daemon Pod p cannot be scheduled: a plugin says 42");
 }
 
 static void a_pod_on_a_node_that_is_not_wanted_gets_no_new_entry(void **state) {
@@ -377,13 +473,37 @@ static void a_clique_deleted_by_hand_comes_back_with_the_ids_that_run(void **sta
         assert_string_equal(entries(w, CLIQUE_1), "b=0@10.0.0.2+ a=4@10.0.0.1+");
 }
 
+/* IMEX refuses a changed node list for good, so who runs with the Go driver's names must go on with them. */
+static void an_adopted_clique_deleted_by_hand_comes_back_with_its_names(void **state) {
+        struct world *w = *state;
+        clique(w, CLIQUE_1, ENTRY("a", "10.0.0.1", CLIQUE_1, 4, "Ready"), "");
+        add(w, "a", CLIQUE_1)->pod = fake_daemon(w->a, "a", "10.0.0.1", CLIQUE_1, 4, true);
+        make(w);
+        assert_string_equal(w->f.adopted, UID_A ":" CLIQUE_1);
+        w->adopted = w->f.adopted;
+        w->n_cliques = 0;
+        make(w);
+        assert_string_equal(entries(w, CLIQUE_1), "a=4@10.0.0.1+");
+        assert_null(w->f.cliques[0].infix);
+        assert_string_equal(w->f.adopted, w->adopted);
+        w->adopted = UID_B ":" CLIQUE_1; /* of an exported manifest */
+        make(w);
+        assert_string_equal(w->f.cliques[0].infix, "abc");
+        w->adopted = UID_A ":" CLIQUE_1;
+        w->nodes[0].pod = NULL; /* nobody runs with those names any more */
+        make(w);
+        assert_string_equal(w->f.cliques[0].infix, "abc");
+        assert_null(w->f.adopted);
+}
+
 static void a_node_that_another_domain_holds_waits_without_an_index(void **state) {
         struct world *w = *state;
-        add(w, "a", CLIQUE_1)->held_by = "w/other";
+        add(w, "a", CLIQUE_1)->held_by = "ComputeDomain w/other";
         make(w);
         assert_string_equal(entries(w, CLIQUE_1), "");
         assert_int_equal(member(w, "a")->why, FORMATION_HELD);
-        assert_string_equal(member(w, "a")->message, "the node is held by ComputeDomain w/other");
+        assert_string_equal(member(w, "a")->message,
+                            "the node is held by ComputeDomain w/other until its last pod there is gone");
 }
 
 static void a_daemon_that_is_down_says_why(void **state) {
@@ -399,7 +519,9 @@ static void a_daemon_that_is_down_says_why(void **state) {
                 "5s'}}}]}}");
         make(w);
         assert_string_equal(entries(w, CLIQUE_1), "a=0@10.0.0.1-");
-        assert_string_equal(member(w, "a")->message, "daemon Pod p: CrashLoopBackOff: back-off 5s");
+        assert_string_equal(
+                member(w, "a")->message,
+                "daemon Pod p: CrashLoopBackOff; kubectl -n driver logs --previous p says why it ends");
 }
 
 /* It cannot end by itself: somebody has to see to the nodes that it waits for. */
@@ -537,6 +659,10 @@ int main(void) {
                 T(ready_under_another_index_is_not_ready),
                 T(a_lost_node_keeps_its_index_but_is_not_ready),
                 T(an_index_is_free_only_when_nothing_can_run_under_it),
+                T(what_a_stale_cache_does_not_show_frees_no_index),
+                T(a_node_that_is_gone_gets_no_index),
+                T(what_the_scheduler_says_is_told_without_its_numbers),
+                T(an_adopted_clique_deleted_by_hand_comes_back_with_its_names),
                 T(a_pod_on_a_node_that_is_not_wanted_gets_no_new_entry),
                 T(a_replaced_pod_keeps_the_index_and_loses_ready),
                 T(the_nineteenth_node_is_told),

@@ -273,8 +273,26 @@ static void what_a_slice_states(void **state) {
         }
 }
 
+static void a_label_goes_when_it_is_known_that_nothing_justifies_it(void **state) {
+        enum rules_label_step w = RULES_LABEL_WRITE, ask = RULES_LABEL_ASK, hold = RULES_LABEL_HOLD;
+        assert_int_equal(rules_label_step(NULL, &(struct rules_label_facts){ .stale = true }),
+                         w); /* it comes */
+        assert_int_equal(rules_label_step(UID_A, &(struct rules_label_facts){ .stale = true }), hold);
+        assert_int_equal(
+                rules_label_step(UID_A, &(struct rules_label_facts){ .stale = true, .confirmed = true }),
+                hold);
+        assert_int_equal(rules_label_step(UID_A, &(struct rules_label_facts){ 0 }), ask);
+        assert_int_equal(rules_label_step(UID_A, &(struct rules_label_facts){ .confirmed = true }), w);
+        assert_int_equal(rules_label_step(UID_A, &(struct rules_label_facts){ .claimed = true }),
+                         w); /* by the mode */
+        /* A deletion is never taken back. */
+        assert_int_equal(
+                rules_label_step(UID_A, &(struct rules_label_facts){ .stale = true, .ending = true }), w);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(a_label_goes_when_it_is_known_that_nothing_justifies_it),
                 cmocka_unit_test(label_cases),
                 cmocka_unit_test(label_is_justified_and_stable),
                 cmocka_unit_test(gpu_label),

@@ -1,5 +1,6 @@
 #include "fake.h"
 
+#include "domain/objects.h"
 #include "domain/verdict.h"
 
 #define CD(status)                                                                                           \
@@ -113,7 +114,7 @@ static void peers(void **st) {
         m[0].peers_connected = 1;
         struct verdict v = judge(a, cd, m, 2, NULL);
         assert_string_equal(v.conditions[1].status, "False");
-        assert_string_equal(v.conditions[1].message, "b: connected to 0 of 1 peers");
+        assert_string_equal(v.conditions[1].message, "b: not connected to all of its 1 peers");
         assert_string_equal(v.status, "Ready"); /* a dead peer does not stop a living domain */
         m[1].peers_connected = 1;
         v = judge(a, cd, m, 2, NULL);
@@ -122,6 +123,108 @@ static void peers(void **st) {
         assert_string_equal(v.conditions[1].status, "True");
         v = judge(a, cd, m, 0, NULL);
         assert_string_equal(v.conditions[1].status, "Unknown");
+        arena_free(a);
+}
+
+/* The Go driver's daemons do not tell. */
+static void nobody_knows_the_peers_of_daemons_that_do_not_tell(void **st) {
+        struct arena *a = arena_new(4096);
+        struct formation_member m[2] = { ready("a", 0), ready("b", 1) };
+        const struct compute_domain *cd = fake_cd_json(a, CD("{}"), 0);
+        m[0].foreign = m[1].foreign = true;
+        m[0].peers_connected = m[1].peers_connected = -1;
+        struct verdict v = judge(a, cd, m, 2, NULL);
+        assert_string_equal(v.conditions[1].status, "Unknown");
+        assert_string_equal(v.conditions[1].reason, "PeersNotReported");
+        m[1].foreign = false; /* one of ours that misses one is bad news all the same */
+        m[1].peers_connected = 0;
+        v = judge(a, cd, m, 2, NULL);
+        assert_string_equal(v.conditions[1].status, "False");
+        assert_string_equal(v.conditions[1].message, "b: not connected to all of its 1 peers");
+        arena_free(a);
+}
+
+/* While a domain forms, each daemon finds one peer after the other. */
+static void a_peer_found_is_no_write(void **st) {
+        struct arena *a = arena_new(4096);
+        struct formation_member m[3] = { ready("a", 0), ready("b", 1), ready("c", 2) };
+        const struct compute_domain *cd = fake_cd_json(a, CD("{}"), 0);
+        struct verdict v = judge(a, cd, m, 3, NULL);
+        const char *was = v.conditions[1].message;
+        m[0].peers_connected = m[1].peers_connected = 1;
+        v = judge(a, cd, m, 3, NULL);
+        assert_string_equal(v.conditions[1].message, was);
+        arena_free(a);
+}
+
+/* A node whose last claim is gone belongs as long as its daemon is ready. */
+static void more_are_never_ready_than_wanted(void **st) {
+        struct arena *a = arena_new(4096);
+        struct formation_member m[3] = { ready("a", 0), ready("b", 1), ready("c", 2) };
+        m[0].wanted = m[1].wanted = m[2].wanted = false;
+        struct verdict v = judge(a, fake_cd_json(a, CD("{}"), 0), m, 3, NULL);
+        assert_int_equal(v.nodes_ready, 3);
+        assert_int_equal(v.nodes_wanted, 3);
+        v = judge(a, fake_cd_json(a, CD("{}"), 2), m, 3, NULL); /* nor than were asked for */
+        assert_int_equal(v.nodes_wanted, 3);
+        v = judge(a, fake_cd_json(a, CD("{}"), 5), m, 3, NULL);
+        assert_int_equal(v.nodes_wanted, 5);
+        arena_free(a);
+}
+
+static const struct compute_domain *written(struct arena *a, const struct compute_domain *cd,
+                                            const struct verdict *v, size_t *ret_bytes) {
+        struct buf b = BUF_INIT(4 << 20), all = BUF_INIT(4 << 20);
+        objects_status(cd, v, &b);
+        *ret_bytes = b.n;
+        assert_false(b.failed);
+        buf_addf(&all,
+                 "{\"metadata\":{\"name\":\"cd\",\"namespace\":\"w\",\"uid\":\"" UID_A
+                 "\",\"resourceVersion\":\"1\",\"generation\":3},%s",
+                 strstr(buf_str(&b), "\"status\":{"));
+        const struct compute_domain *out = arena_alloc(a, sizeof *out);
+        struct err e;
+        if (jd_decode_text(compute_domain_fields, buf_str(&all), all.n, false, "", a, (void *)(uintptr_t)out,
+                           &e) < 0)
+                fail_msg("%s", e.msg);
+        buf_done(&b);
+        buf_done(&all);
+        return out;
+}
+
+/* The largest domain there can be: its status fits into an object, whoever is listed stays, and who takes the
+ * place of one that left has not joined just now. */
+static void a_status_of_ten_thousand_nodes_fits(void **st) {
+        enum { NODES = 10000 };
+        struct arena *a = arena_new(1 << 20);
+        const struct compute_domain *cd = fake_cd_json(a, CD("{}"), 0);
+        struct formation_member *m = arena_alloc(a, NODES * sizeof *m);
+        struct formation f = { .members = m, .n_members = NODES };
+        struct verdict_event *events;
+        struct verdict v;
+        size_t bytes;
+        for (size_t i = 0; i < NODES; i++)
+                m[i] = ready(formation_text(a, "node-%05zu-%0200d", i, 0), (int64_t)i % 18);
+        verdict_make(cd, &f, &(struct verdict_problem){ 0 }, true, 1000, a, &v);
+        assert_int_equal(v.n_nodes, VERDICT_NODES);
+        assert_int_equal(v.nodes_ready, NODES);
+        assert_int_equal(v.nodes_wanted, NODES);
+        cd = written(a, cd, &v, &bytes);
+        assert_in_range(bytes, 1, 1 << 19);
+        verdict_make(cd, &f, &(struct verdict_problem){ 0 }, true, 1000, a, &v);
+        assert_false(v.changed);
+        f.members++; /* the first one leaves */
+        f.n_members--;
+        verdict_make(cd, &f, &(struct verdict_problem){ 0 }, true, 1000, a, &v);
+        assert_true(v.changed);
+        assert_int_equal(v.n_nodes, VERDICT_NODES);
+        assert_string_equal(v.nodes[0].name, m[1].node);
+        assert_int_equal(verdict_events(cd, &f, &v, a, &events), 0);
+        cd = written(a, cd, &v, &bytes);
+        f.members--; /* and comes back: it waits for a place, and nobody is moved */
+        f.n_members++;
+        verdict_make(cd, &f, &(struct verdict_problem){ 0 }, true, 1000, a, &v);
+        assert_string_equal(v.nodes[0].name, m[1].node);
         arena_free(a);
 }
 
@@ -260,6 +363,10 @@ int main(void) {
                 cmocka_unit_test(status_rule),
                 cmocka_unit_test(the_message_names_what_is_missing),
                 cmocka_unit_test(peers),
+                cmocka_unit_test(nobody_knows_the_peers_of_daemons_that_do_not_tell),
+                cmocka_unit_test(a_peer_found_is_no_write),
+                cmocka_unit_test(more_are_never_ready_than_wanted),
+                cmocka_unit_test(a_status_of_ten_thousand_nodes_fits),
                 cmocka_unit_test(written_only_on_change),
                 cmocka_unit_test(an_old_schema_does_not_make_it_write_for_ever),
                 cmocka_unit_test(events_tell_each_step),

@@ -1,0 +1,339 @@
+#include "controller/confirm.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <uthash.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "domain/claim.h"
+#include "domain/compute_domain.h"
+#include "domain/resources.h"
+#include "kube/backoff.h"
+#include "kube/kube_path.h"
+
+enum { VALID_MS = 10000, BACKOFF_MIN_MS = 500, BACKOFF_MAX_MS = 30000 };
+
+enum state {
+        WAITING, /* for the next list */
+        ASKED,   /* the list under way will tell */
+        FOUND,   /* it is there; the caches will have learned of it */
+        ABSENT
+};
+
+struct requester {
+        UT_hash_handle hh;
+        char key[];
+};
+
+struct question {
+        UT_hash_handle hh;
+        LIST_ENTRY(question) of_scope;
+        enum state state;
+        uint64_t until_ms; /* FOUND and ABSENT hold so long */
+        struct requester *requesters;
+        char key[];
+};
+
+/* One list that is asked for. */
+struct scope {
+        UT_hash_handle hh;
+        struct confirm *c;
+        enum confirm_what what;
+        char *ns, *page;
+        struct kube_call *call;
+        LIST_HEAD(, question) questions;
+        unsigned failures;
+        uint64_t not_before_ms;
+        char key[];
+};
+
+struct confirm {
+        struct confirm_options o;
+        struct scope *scopes;
+        struct question *questions;
+};
+
+struct confirm *confirm_new(const struct confirm_options *o) {
+        struct confirm *c = xnew(struct confirm);
+        c->o = *o;
+        c->o.valid_ms = o->valid_ms ? o->valid_ms : VALID_MS;
+        return c;
+}
+
+static uint64_t now_ms(const struct confirm *c) {
+        return uv_now(kube_client_loop(c->o.client));
+}
+
+static void forget_requesters(struct question *q) {
+        for (struct requester *r = q->requesters, *next; r; r = next) {
+                next = r->hh.next;
+                HASH_DEL(q->requesters, r);
+                free(r);
+        }
+}
+
+static void drop_question(struct confirm *c, struct question *q) {
+        HASH_DEL(c->questions, q);
+        LIST_REMOVE(q, of_scope);
+        forget_requesters(q);
+        free(q);
+}
+
+static void drop_scope(struct scope *s) {
+        struct question *q;
+        while ((q = LIST_FIRST(&s->questions)))
+                drop_question(s->c, q);
+        HASH_DEL(s->c->scopes, s);
+        kube_cancel(s->call);
+        free(s->ns);
+        free(s->page);
+        free(s);
+}
+
+void confirm_free(struct confirm *c) {
+        if (!c)
+                return;
+        for (struct scope *s = c->scopes, *next; s; s = next) {
+                next = s->hh.next;
+                drop_scope(s);
+        }
+        free(c);
+}
+
+void confirm_claim_key(const char *domain_uid, const char *node, struct buf *out) {
+        buf_addf(out, "%s/%s", domain_uid, node);
+}
+
+static void scope_key(enum confirm_what what, const char *ns, struct buf *out) {
+        buf_addf(out, "%d|%s", (int)what, str_or(ns, ""));
+}
+
+static struct question *find(const struct confirm *c, enum confirm_what what, const char *ns,
+                             const char *key) {
+        struct question *q;
+        struct buf b = BUF_INIT(4096);
+        scope_key(what, ns, &b);
+        buf_addf(&b, "|%s", key);
+        HASH_FIND_STR(c->questions, buf_str(&b), q);
+        buf_done(&b);
+        return q;
+}
+
+static struct scope *make_scope(struct confirm *c, enum confirm_what what, const char *ns) {
+        struct scope *s;
+        struct buf b = BUF_INIT(1024);
+        scope_key(what, ns, &b);
+        HASH_FIND_STR(c->scopes, buf_str(&b), s);
+        if (!s) {
+                s = xcalloc(1, sizeof *s + b.n + 1);
+                memcpy(s->key, buf_str(&b), b.n + 1);
+                s->c = c;
+                s->what = what;
+                s->ns = ns ? xstrdup(ns) : NULL;
+                LIST_INIT(&s->questions);
+                HASH_ADD_STR(c->scopes, key, s);
+        }
+        buf_done(&b);
+        return s;
+}
+
+static struct question *make_question(struct scope *s, const char *key) {
+        struct question *q = find(s->c, s->what, s->ns, key);
+        if (q)
+                return q;
+        struct buf b = BUF_INIT(4096);
+        buf_addf(&b, "%s|%s", s->key, key);
+        q = xcalloc(1, sizeof *q + b.n + 1);
+        memcpy(q->key, buf_str(&b), b.n + 1);
+        buf_done(&b);
+        LIST_INSERT_HEAD(&s->questions, q, of_scope);
+        HASH_ADD_STR(s->c->questions, key, q);
+        return q;
+}
+
+static void add_requester(struct question *q, const char *key) {
+        struct requester *r;
+        size_t n = strlen(key) + 1;
+        HASH_FIND_STR(q->requesters, key, r);
+        if (r)
+                return;
+        r = xcalloc(1, sizeof *r + n);
+        memcpy(r->key, key, n);
+        HASH_ADD_STR(q->requesters, key, r);
+}
+
+static void queue_requesters(struct confirm *c, struct question *q, unsigned ms) {
+        for (struct requester *r = q->requesters; r; r = r->hh.next)
+                if (ms)
+                        work_queue_add_after(c->o.queue, r->key, ms);
+                else
+                        work_queue_add(c->o.queue, r->key);
+        forget_requesters(q);
+}
+
+/* ---- the list ---- */
+
+static void begin(struct scope *s);
+
+static void list_page(struct scope *s);
+
+/* Each question that the list was about has its answer; those that came meanwhile wait for the next. */
+static void on_complete(struct scope *s) {
+        uint64_t until = now_ms(s->c) + s->c->o.valid_ms;
+        s->failures = 0;
+        for (struct question *q = LIST_FIRST(&s->questions), *next; q; q = next) {
+                next = LIST_NEXT(q, of_scope);
+                if (q->state == ASKED) {
+                        q->state = ABSENT;
+                        q->until_ms = until;
+                        queue_requesters(s->c, q, 0);
+                } else if (q->state == FOUND) {
+                        queue_requesters(s->c, q, s->c->o.valid_ms);
+                } else if (q->state == ABSENT && q->until_ms < now_ms(s->c)) {
+                        drop_question(s->c, q);
+                        continue;
+                }
+                if (q->state == FOUND && q->until_ms < now_ms(s->c))
+                        drop_question(s->c, q);
+        }
+        if (LIST_EMPTY(&s->questions))
+                drop_scope(s);
+        else
+                begin(s);
+}
+
+static void on_failed(struct scope *s, const struct err *e) {
+        unsigned ms = backoff_ms(BACKOFF_MIN_MS, BACKOFF_MAX_MS, ++s->failures);
+        struct question *q;
+        log_warn("cannot ask the server whether something is gone, so it counts as there",
+                 kv_str("resource", s->what == CONFIRM_CLAIM ? "resourceclaims" : "computedomains"),
+                 kv_str("namespace", str_or(s->ns, "")), kv_err(e));
+        s->not_before_ms = now_ms(s->c) + ms;
+        LIST_FOREACH (q, &s->questions, of_scope) {
+                if (q->state != ASKED && q->state != WAITING)
+                        continue;
+                q->state = WAITING;
+                queue_requesters(s->c, q, ms);
+        }
+}
+
+static void found(struct scope *s, const char *key, yyjson_val *object) {
+        struct question *q = find(s->c, s->what, s->ns, key);
+        if (!q || (q->state != ASKED && q->state != FOUND))
+                return;
+        q->state = FOUND;
+        q->until_ms = now_ms(s->c) + s->c->o.valid_ms;
+        s->c->o.found(s->c->o.u, s->what, object);
+}
+
+static void look_at(struct scope *s, yyjson_val *object) {
+        struct arena *a;
+        struct claim claim;
+        struct claim_place place;
+        struct err e;
+        if (s->what == CONFIRM_DOMAIN) {
+                found(s,
+                      str_or(yyjson_get_str(yyjson_obj_get(yyjson_obj_get(object, "metadata"), "uid")), ""),
+                      object);
+                return;
+        }
+        a = arena_new(2048);
+        if (jd_decode(claim_fields, object, false, "", a, &claim, &e) == 0 &&
+            claim_place(&claim, a, &place)) {
+                struct buf key = BUF_INIT(1024);
+                confirm_claim_key(place.domain_uid, place.node, &key);
+                found(s, buf_str(&key), object);
+                buf_done(&key);
+        }
+        arena_free(a);
+}
+
+static void on_page(void *u, yyjson_val *obj, const struct err *e) {
+        struct scope *s = u;
+        yyjson_val *items = yyjson_obj_get(obj, "items"), *item;
+        const char *page = yyjson_get_str(yyjson_obj_get(yyjson_obj_get(obj, "metadata"), "continue"));
+        size_t n, max;
+        struct err bad;
+        s->call = NULL;
+        free(TAKE(s->page));
+        if (!e && !yyjson_is_arr(items) && !yyjson_is_null(items)) {
+                err_set(&bad, ERR_RETRY, 0, "the answer to a list is no list");
+                e = &bad;
+        }
+        if (e) {
+                on_failed(s, e);
+                return;
+        }
+        yyjson_arr_foreach (items, n, max, item)
+                look_at(s, item);
+        if (page && *page) {
+                s->page = xstrdup(page);
+                list_page(s);
+        } else {
+                on_complete(s);
+        }
+}
+
+static void list_page(struct scope *s) {
+        struct buf query = BUF_INIT(KUBE_PATH_MAX);
+        unsigned n = 1;
+        buf_adds(&query, "limit=500");
+        kube_path_query(&query, &n, "continue", s->page);
+        s->call = kube_start(s->c->o.client, &(struct kube_request){
+                                                     .verb = KUBE_LIST,
+                                                     .res = s->what == CONFIRM_CLAIM ? &kube_resource_claims
+                                                                                     : &kube_compute_domains,
+                                                     .ns = s->ns,
+                                                     .query = buf_str(&query),
+                                                     .done = on_page,
+                                                     .u = s,
+                                             });
+        buf_done(&query);
+}
+
+static void begin(struct scope *s) {
+        struct question *q;
+        bool any = false;
+        if (s->call)
+                return;
+        LIST_FOREACH (q, &s->questions, of_scope) {
+                any = any || q->state == WAITING;
+                if (q->state == WAITING)
+                        q->state = ASKED;
+        }
+        if (any)
+                list_page(s);
+}
+
+/* ---- questions ---- */
+
+bool confirm_known(const struct confirm *c, enum confirm_what what, const char *ns, const char *key) {
+        const struct question *q = find(c, what, ns, key);
+        return q && q->state == ABSENT && q->until_ms >= now_ms(c);
+}
+
+bool confirm_absent(struct confirm *c, enum confirm_what what, const char *ns, const char *key,
+                    const char *requester) {
+        struct scope *s;
+        struct question *q;
+        uint64_t now = now_ms(c);
+        if (confirm_known(c, what, ns, key))
+                return true;
+        s = make_scope(c, what, ns);
+        q = make_question(s, key);
+        if (q->state == FOUND && q->until_ms >= now) {
+                work_queue_add_after(c->o.queue, requester, (unsigned)(q->until_ms - now) + 1);
+                return false;
+        }
+        if (q->state == FOUND || q->state == ABSENT)
+                q->state = WAITING; /* what was said is too old */
+        add_requester(q, requester);
+        if (!s->call && s->not_before_ms > now) {
+                work_queue_add_after(c->o.queue, requester, (unsigned)(s->not_before_ms - now));
+                return false;
+        }
+        begin(s);
+        return false;
+}

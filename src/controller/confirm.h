@@ -1,0 +1,43 @@
+/* confirm: asks the server itself whether what the caches do not show is really not there, before something
+ * is taken away because of it.
+ *
+ * A question is whether an object with a certain key is in a list: a ComputeDomain with a UID, or a claim
+ * that brings a node into a domain. It is answered by a list that began after it was asked, read from the
+ * store and not from a cache of the API server (no resourceVersion); all questions of one moment about one
+ * list share it. What is found is given to `found`, so that the caches learn of it. A list that fails answers
+ * nothing: it is repeated, with growing pauses, as long as somebody asks. Loop thread only. */
+#ifndef CONTROLLER_CONFIRM_H
+#define CONTROLLER_CONFIRM_H
+
+#include "kube/kube_client.h"
+#include "kube/work_queue.h"
+
+struct confirm;
+
+enum confirm_what {
+        CONFIRM_DOMAIN, /* key: UID of a ComputeDomain; in all namespaces */
+        CONFIRM_CLAIM,  /* key: confirm_claim_key(); in the namespace of the domain */
+};
+
+struct confirm_options {
+        struct kube_client *client;
+        struct work_queue *queue;
+        void (*found)(void *u, enum confirm_what what, yyjson_val *object);
+        void *u;
+        unsigned valid_ms; /* how long an answer holds; 0: 10 s */
+};
+
+struct confirm *confirm_new(const struct confirm_options *o);
+void confirm_free(struct confirm *c); /* cancels what is in flight */
+
+/* "<UID of the domain>/<node>" */
+void confirm_claim_key(const char *domain_uid, const char *node, struct buf *out);
+
+/* True: the server has said, no longer than valid_ms ago, that it is not there. False: it is asked, and
+ * `requester` is queued when it has answered, whatever it says. ns NULL for all namespaces. */
+bool confirm_absent(struct confirm *c, enum confirm_what what, const char *ns, const char *key,
+                    const char *requester);
+/* The same without asking. */
+bool confirm_known(const struct confirm *c, enum confirm_what what, const char *ns, const char *key);
+
+#endif
