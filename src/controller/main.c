@@ -86,6 +86,13 @@ static void on_observed(void *u, const char *identity) {
         log_info("leader observed", kv_str("identity", identity));
 }
 
+static void on_lease_trouble(void *u, const struct err *e) {
+        if (e)
+                log_error("this replica cannot take part in leader election", kv_err(e));
+        else
+                log_info("this replica takes part in leader election again");
+}
+
 static int make_identity(struct program *p, struct err *e) {
         _cleanup_(freep) char *uuid = NULL;
         if (file_read("/proc/sys/kernel/random/uuid", 64, &uuid, NULL, e) < 0)
@@ -115,6 +122,7 @@ static void elect(void *u) {
                 .started = on_started,
                 .lost = on_lost,
                 .observed = on_observed,
+                .trouble = on_lease_trouble,
                 .u = p,
         });
 }

@@ -350,6 +350,7 @@ static void watch_evidence(struct controller *c) {
 void controller__watch(struct controller *c) {
         c->nodes = kube_informer_new(c->client, &(struct kube_informer_options){
                                                         .res = &kube_nodes,
+                                                        .limit = 100, /* 20 to 100 KiB each */
                                                         .fields = node_fields,
                                                         .size = sizeof(struct node),
                                                         .index = { node_domain },

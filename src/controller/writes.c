@@ -11,7 +11,8 @@
 enum {
         BACKOFF_MIN_MS = 50,
         BACKOFF_MAX_MS = 30000,
-        SHOWN_AFTER = 3, /* failures in a row */
+        BACKOFF_AWAY_MS = 5000, /* of an object; the client's lane has a back-off of its own */
+        SHOWN_AFTER = 3,        /* failures in a row */
         SHOWN_AFTER_AWAY_MS = 60000,
         SHOWN_AFTER_DENIED_MS = 15000,
         REMEMBERED_MS = 5000, /* longer than any interval_ms */
@@ -32,7 +33,7 @@ struct target {
         bool subresource;
         char *error; /* of the last attempt, NULL when it succeeded or only lost a race */
         enum err_kind error_kind;
-        unsigned failures;
+        unsigned failures, away;
         uint64_t failing_since_ms;
         uint64_t look;            /* of the requester, when it was tried last */
         uint64_t first_wanted_ms; /* of the request that gathers now, 0: none */
@@ -47,6 +48,10 @@ struct requester {
         LIST_HEAD(, target) targets;
         uint64_t look; /* counts them */
         bool told;     /* that there is an error */
+        bool waits;    /* for room, in writes->waiting */
+        TAILQ_ENTRY(requester) waiting;
+        uint64_t invited; /* the round of invitations in which it was queued for there is room; 0: none */
+        bool arrived;     /* and has come */
         char key[];
 };
 
@@ -55,11 +60,20 @@ struct writes {
         struct target *targets;
         struct requester *requesters;
         size_t in_flight;
+        struct kube_wants_room room;
+        TAILQ_HEAD(, requester) waiting; /* who wanted to write when there was no room, in that order */
+        uint64_t round;
+        unsigned n_invited; /* in this round, and not arrived yet */
 };
+
+static void on_room(struct kube_wants_room *r);
 
 struct writes *writes_new(const struct writes_options *o) {
         struct writes *w = xnew(struct writes);
         w->o = *o;
+        w->room.fn = on_room;
+        w->round = 1;
+        TAILQ_INIT(&w->waiting);
         w->o.away_ms = o->away_ms ? o->away_ms : SHOWN_AFTER_AWAY_MS;
         w->o.denied_ms = o->denied_ms ? o->denied_ms : SHOWN_AFTER_DENIED_MS;
         return w;
@@ -71,9 +85,67 @@ static struct requester *find_requester(const struct writes *w, const char *key)
         return r;
 }
 
+/* ---- room ---- */
+
+static bool is_invited(const struct writes *w, const struct requester *r) {
+        return r->invited == w->round;
+}
+
+static void arrive(struct writes *w, struct requester *r) {
+        if (is_invited(w, r) && !r->arrived) {
+                r->arrived = true;
+                w->n_invited--;
+        }
+}
+
+/* In the order in which they wanted it, as many as there is room for, in the work queue's own time. */
+static void on_room(struct kube_wants_room *room) {
+        struct writes *w = CONTAINER(room, struct writes, room);
+        struct requester *r;
+
+        if (work_queue_depth(w->o.queue) == 0) { /* all who were invited have been looked at */
+                w->round++;
+                w->n_invited = 0;
+        }
+        while ((r = TAILQ_FIRST(&w->waiting)) && kube_room(w->o.client) > w->n_invited) {
+                TAILQ_REMOVE(&w->waiting, r, waiting);
+                r->waits = false;
+                r->invited = w->round;
+                r->arrived = false;
+                w->n_invited++;
+                work_queue_add(w->o.queue, r->key);
+        }
+        /* Also when there is room for the invited alone: then in the next turn, which the work queue has
+         * anyway. */
+        if (r)
+                kube_on_room(w->o.client, &w->room);
+}
+
+/* Whether a write may be made now; if not, the requester is queued again in its turn. */
+static bool may_write(struct writes *w, struct requester *r) {
+        unsigned room = kube_room(w->o.client);
+        bool first = is_invited(w, r);
+
+        arrive(w, r);
+        if (room && (first || (TAILQ_EMPTY(&w->waiting) && room > w->n_invited)))
+                return true;
+        r->invited = 0;
+        if (!r->waits) {
+                r->waits = true;
+                TAILQ_INSERT_TAIL(&w->waiting, r, waiting);
+        }
+        kube_on_room(w->o.client, &w->room);
+        return false;
+}
+
+/* ---- targets ---- */
+
 static void drop_if_empty(struct writes *w, struct requester *r) {
         if (!LIST_EMPTY(&r->targets))
                 return;
+        arrive(w, r);
+        if (r->waits)
+                TAILQ_REMOVE(&w->waiting, r, waiting);
         HASH_DEL(w->requesters, r);
         free(r);
 }
@@ -96,6 +168,7 @@ static void drop(struct target *t) {
 void writes_free(struct writes *w) {
         if (!w)
                 return;
+        kube_off_room(w->o.client, &w->room);
         for (struct target *t = w->targets, *next; t; t = next) {
                 next = t->hh.next;
                 drop(t);
@@ -167,7 +240,7 @@ static uint64_t now_ms(const struct writes *w) {
 }
 
 static void is_well(struct target *t) {
-        t->failures = 0;
+        t->failures = t->away = 0;
         t->not_before_ms = 0;
         free(TAKE(t->error));
 }
@@ -184,8 +257,18 @@ static void succeeded(struct target *t, yyjson_val *obj) {
         t->last_ms = now_ms(t->w);
 }
 
+/* Nobody who knows of the object answered: there is nothing to say of it. */
+static void got_no_answer(struct target *t, const struct err *e) {
+        t->away++;
+        t->failures = 0;
+        t->not_before_ms = now_ms(t->w) + backoff_ms(BACKOFF_MIN_MS, BACKOFF_AWAY_MS, t->away);
+        free(TAKE(t->error));
+        log_v(2, "write got no answer", kv_str("object", t->key), kv_err(e));
+}
+
 static void failed(struct target *t, const struct err *e) {
         uint64_t now = now_ms(t->w);
+        t->away = 0;
         if (!t->failures++)
                 t->failing_since_ms = now;
         t->not_before_ms = now + backoff_ms(BACKOFF_MIN_MS, BACKOFF_MAX_MS, t->failures);
@@ -243,6 +326,8 @@ static void on_done(void *u, yyjson_val *obj, const struct err *e) {
                 LABELS(t->res->plural, verb_name(t->verb), e && !gone ? err_kind_name(e->kind) : "success"));
         if (!e)
                 succeeded(t, obj);
+        else if (kube_away(e))
+                got_no_answer(t, e);
         else
                 failed(t, e);
         if (t->done)
@@ -264,7 +349,8 @@ bool writes_try(struct writes *w, const struct writes_request *q) {
         uint64_t now = now_ms(w);
         if (!t)
                 t = make(w, q);
-        t->look = find_requester(w, q->requester)->look;
+        struct requester *r = find_requester(w, q->requester);
+        t->look = r->look;
         if (t->call)
                 return false;
         if (!t->first_wanted_ms)
@@ -275,6 +361,8 @@ bool writes_try(struct writes *w, const struct writes_request *q) {
                 work_queue_add_after(w->o.queue, q->requester, (unsigned)(due - now));
                 return false;
         }
+        if (!may_write(w, r))
+                return false;
         t->first_wanted_ms = 0;
         t->verb = q->verb;
         t->learn = q->learn;
@@ -283,6 +371,8 @@ bool writes_try(struct writes *w, const struct writes_request *q) {
         w->in_flight++;
         t->call = kube_start(w->o.client, &(struct kube_request){
                                                   .verb = q->verb,
+                                                  .lane = KUBE_LANE_BULK,
+                                                  .attempts = 1, /* the next has a body of its own time */
                                                   .res = q->res,
                                                   .ns = q->ns,
                                                   .name = q->name,

@@ -2,7 +2,9 @@
  * backing off an object that fails.
  *
  * It keeps no bodies: when a write may not start yet, the requester's key is queued for the moment when it
- * may, and decides again from what is known then. That is how a burst becomes one write. */
+ * may, and decides again from what is known then. That is how a burst becomes one write. Nor may a write
+ * start before the client has room for it (kube_room): then requesters take turns in the order in which they
+ * came, so that ten thousand bodies are made when they can be sent. */
 #ifndef CONTROLLER_WRITES_H
 #define CONTROLLER_WRITES_H
 
@@ -51,7 +53,8 @@ struct writes_request {
  * is not wanted any more: it has no error and no back-off, and is not remembered longer than its pace
  * demands. */
 void writes_begin(struct writes *w, const char *requester);
-/* True: it is on its way. False: it waits or backs off; the requester will be queued again. */
+/* True: it is on its way. False: it waits, for its time or for room, or backs off; the requester will be
+ * queued again. */
 bool writes_try(struct writes *w, const struct writes_request *r);
 void writes_end(struct writes *w, const char *requester);
 
@@ -60,8 +63,9 @@ int64_t writes_generation(const struct writes *w, const char *requester, const s
                           const char *ns, const char *name);
 /* Why a write that this requester wanted at the latest look keeps failing, NULL when none does. Trouble that
  * passes by itself is none for its first minute (ERR_RETRY), a refusal for its first 15 s (ERR_DENIED): an
- * API server that has just started knows nobody's roles. A subresource is left out: a status that cannot be
- * written cannot say so either, and what it says when it can be written again is true no more. */
+ * API server that has just started knows nobody's roles. That no API server answered (kube_away) is none at
+ * all. A subresource is left out: a status that cannot be written cannot say so either, and what it says when
+ * it can be written again is true no more. */
 const char *writes_error(const struct writes *w, const char *requester);
 /* Drops what is remembered for a requester that has nothing to write any more, except for what is in flight.
  */

@@ -418,8 +418,8 @@ static uint64_t room_in(struct kube_client *c, uint64_t now) {
 
         if (TAILQ_EMPTY(&c->rooms))
                 return UINT64_MAX;
-        if (kube_room(c))
-                return 0;
+        if (kube_room(c)) /* not 0: who asks again from inside would keep the loop in its timers */
+                return 1;
         if (now < c->bulk_closed_until_ms)
                 return c->bulk_closed_until_ms - now;
         return l->n_in_flight + l->n_waiting < slots[KUBE_LANE_BULK] ? token_in(c) + 1 : UINT64_MAX;

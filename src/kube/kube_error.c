@@ -188,6 +188,11 @@ bool kube_error_unserved(const struct err *e) {
         return e->kind == ERR_RETRY && e->code == -404;
 }
 
+/* The one error of the transport that is no trouble of the network. */
+bool kube_error_too_large(const struct err *e) {
+        return e->kind == ERR_INVALID && e->code > 0 && e->code < 100;
+}
+
 uint64_t kube_wait_ms(uint64_t ms, int wait_s) {
         uint64_t asked = wait_s > 0 ? (uint64_t)(wait_s > MAX_WAIT_S ? MAX_WAIT_S : wait_s) * 1000 : 0;
         return asked > ms ? asked + ms : ms;

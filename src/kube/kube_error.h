@@ -48,6 +48,9 @@ void kube_error_event(yyjson_val *object, struct err *e, int *ret_wait_s);
  * about an object. */
 bool kube_error_unserved(const struct err *e);
 
+/* The answer is larger than we take (ERR_INVALID). */
+bool kube_error_too_large(const struct err *e);
+
 /* Milliseconds to wait when the back-off says `ms` and the server asks for wait_s: never earlier than it
  * asks, not all at the same moment, and at most a minute: maintenance pages ask for an hour. */
 uint64_t kube_wait_ms(uint64_t ms, int wait_s);

@@ -23,9 +23,10 @@ enum {
         SHORT_MS = 1000, /* a watch that ends sooner counts as a failure */
         LONG_MS = 10000, /* one that lasted longer shows that all is well */
         TELL_AFTER = 3,
+        PAGE_OBJECTS = 500,
+        ERROR_EVENTS = 3, /* in a row without another event: then a list shows what the watch cannot */
 };
 
-#define PAGE "limit=500"
 #define FROM_CACHE "resourceVersion=0"
 
 /* A change that is yet to be told. */
@@ -57,6 +58,10 @@ struct kube_informer {
         bool current; /* as in the header, and as it was told */
         uint64_t watch_since_ms;
         char *rv, *page;
+        unsigned limit; /* of a page */
+        bool whole;     /* the list asked for is the whole one, out of the API server's cache */
+        bool tried_cache;
+        unsigned error_events;
 
         unsigned failures;
         bool away; /* the last failure was that no answer came */
@@ -237,6 +242,7 @@ static void take_page(struct kube_informer *i, yyjson_val *obj) {
                 fail(i, &e, -1);
                 return;
         }
+        object_cache_list_version(i->cache, rv);
         yyjson_arr_foreach (items, n, max, item) {
                 take(i, item, CACHE_LIST);
                 if (i->dead)
@@ -250,18 +256,40 @@ static void take_page(struct kube_informer *i, yyjson_val *obj) {
         }
 }
 
+/* The answer was larger than we take: the same page again, of half as many objects. False: it is one already.
+ * Between enter() and leave(). */
+static bool smaller_page(struct kube_informer *i) {
+        if (!i->whole && i->limit == 1)
+                return false;
+        if (!i->whole)
+                i->limit /= 2;
+        log_v(2, "a page of a list is too large", kv_str("resource", i->o.res->plural),
+              kv_int("next_limit", i->limit));
+        return true;
+}
+
 static void on_list(void *u, yyjson_val *obj, const struct err *e) {
         struct kube_informer *i = u;
+        _cleanup_(freep) char *page = TAKE(i->page);
+        struct err large;
 
         enter(i);
         i->list = NULL;
-        free(TAKE(i->page));
-        if (!e)
+        if (!e) {
                 take_page(i, obj);
-        else if (e->kind == ERR_GONE)
+        } else if (e->kind == ERR_GONE) {
                 list_again(i); /* the list took longer than the server keeps its state */
-        else
+        } else if (kube_error_too_large(e) && smaller_page(i)) {
+                i->page = TAKE(page);
+                list_page(i);
+        } else if (kube_error_too_large(e)) {
+                large = *e;
+                err_wrap(&large, "one of the %s, after %zu that can be listed", i->o.res->plural,
+                         object_cache_count(i->cache));
+                fail(i, &large, -1);
+        } else {
                 fail(i, e, -1);
+        }
         leave(i);
 }
 
@@ -269,7 +297,12 @@ static void list_page(struct kube_informer *i) {
         struct buf query = BUF_INIT(KUBE_PATH_MAX);
         unsigned n = 1;
 
-        buf_adds(&query, i->o.first_from_cache && !i->synced ? FROM_CACHE : PAGE);
+        i->whole = i->o.first_from_cache && !i->synced && !i->tried_cache;
+        if (i->whole)
+                buf_adds(&query, FROM_CACHE);
+        else
+                buf_addf(&query, "limit=%u", i->limit);
+        i->tried_cache = true;
         kube_path_query(&query, &n, "continue", i->page);
         struct kube_request r = {
                 .verb = KUBE_LIST,
@@ -295,18 +328,23 @@ static bool on_event(void *u, enum watch_type type, yyjson_val *object) {
                 yyjson_get_str(yyjson_obj_get(yyjson_obj_get(object, "metadata"), "resourceVersion"));
         struct err e;
         int wait_s = -1;
+        bool went_back = false;
 
         if (type == WATCH_ERROR) {
                 http_cancel(TAKE(i->watch));
                 kube_error_event(object, &e, &wait_s);
-                if (e.kind == ERR_GONE)
+                if (e.kind == ERR_GONE) {
                         list_again(i);
-                else
+                } else {
+                        /* It may be what the watch meets at this version each time. */
+                        if (++i->error_events % ERROR_EVENTS == 0)
+                                i->listed = false;
                         fail(i, &e, wait_s);
+                }
                 return false;
         }
 
-        i->failures = 0;
+        i->failures = i->error_events = 0;
         tell_notes(i); /* what was learned before comes first */
         if (!i->dead && (type == WATCH_ADDED || type == WATCH_MODIFIED))
                 take(i, object, CACHE_EVENT);
@@ -315,9 +353,15 @@ static bool on_event(void *u, enum watch_type type, yyjson_val *object) {
         if (!i->dead && rv) {
                 free(i->rv);
                 i->rv = xstrdup(rv);
-                object_cache_reached(i->cache, rv);
+                went_back = !object_cache_reached(i->cache, rv) && type == WATCH_BOOKMARK;
         }
         tell_notes(i);
+        if (!i->dead && went_back) {
+                /* The cluster's history went back, as after a restored backup: only a list tells what is. */
+                http_cancel(TAKE(i->watch));
+                list_again(i);
+                return false;
+        }
         return !i->dead;
 }
 
@@ -514,6 +558,7 @@ struct kube_informer *kube_informer_new(struct kube_client *c, const struct kube
         i->client = c;
         i->loop = kube_client_loop(c);
         i->o = *o;
+        i->limit = o->limit ? o->limit : PAGE_OBJECTS;
         i->ns = dup_or_null(o->ns);
         i->label_selector = dup_or_null(o->label_selector);
         i->field_selector = dup_or_null(o->field_selector);

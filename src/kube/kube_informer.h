@@ -20,6 +20,7 @@ enum { KUBE_MAX_INDEX = 4 };
 /* The key under which an object is found in that index, or NULL for none; points into the object. */
 typedef const char *(kube_index_fn)(const struct kube_object *o);
 
+/* Strings are copied. res, fields and what they point to are borrowed, and static in all of our programs. */
 struct kube_informer_options {
         const struct kube_resource *res;
         const char *ns; /* NULL: all namespaces */
@@ -31,6 +32,9 @@ struct kube_informer_options {
          * up to 100 ms until the cache is known to be new, and what it misses comes by the watch. It comes
          * whole, so this is for few objects. */
         bool first_from_cache;
+        /* Objects a page of a list; 0: 500. Less for large ones: a page is in memory twice for a moment. A
+         * page above 32 MiB halves it for this informer, down to one object. */
+        unsigned limit;
         kube_index_fn *index[KUBE_MAX_INDEX];
         bool (*keep)(void *u, const struct kube_object *o); /* NULL: all */
         /* old NULL: added; now NULL: deleted. Called for each object of the first list too, before synced.

@@ -299,6 +299,25 @@ static void on_synced(void *u) {
         on_changed(u, NULL, NULL);
 }
 
+static void on_trouble(void *u, const struct err *e) {
+        struct leader *l = u;
+        struct err told;
+
+        if (!l->o.trouble)
+                return;
+        enter(l);
+        if (e) {
+                told = *e;
+                err_wrap(&told,
+                         "the Lease %s/%s cannot be watched (it takes get, list, watch, create and update of "
+                         "leases "
+                         "in that namespace)",
+                         l->ns, l->name);
+        }
+        l->o.trouble(l->o.u, e ? &told : NULL);
+        leave(l);
+}
+
 /* ---- the candidate ---- */
 
 struct leader *leader_new(const struct leader_options *o) {
@@ -320,6 +339,7 @@ struct leader *leader_new(const struct leader_options *o) {
                 .size = sizeof(struct lease),
                 .changed = on_changed,
                 .synced = on_synced,
+                .trouble = on_trouble,
                 .u = l,
         };
         l->informer = kube_informer_new(o->client, &informer);

@@ -7,6 +7,7 @@
 
 struct leader;
 
+/* Strings are copied; the client is borrowed. */
 struct leader_options {
         struct kube_client *client;
         const char *ns, *name, *identity;
@@ -19,6 +20,10 @@ struct leader_options {
         void (*started)(void *u); /* we lead */
         void (*lost)(void *u);    /* we led and could not renew in time: end the process */
         void (*observed)(void *u, const char *identity); /* the leader seen, on change; may be NULL */
+        /* The Lease cannot be listed or watched, so that this candidate stands by for ever: told on each
+         * change of the reason, in words that name the Lease and what it takes; NULL when well again. May be
+         * NULL. */
+        void (*trouble)(void *u, const struct err *e);
         void *u;
 };
 

@@ -42,6 +42,7 @@ struct object_cache {
         struct bad *bad;
         unsigned round;
         uint64_t reached;
+        bool went_back; /* the list that is being taken is older than that */
         size_t n_learned;
 };
 
@@ -198,7 +199,8 @@ static int take(struct object_cache *c, yyjson_val *object, const struct ident *
                         old->learned = false;
                         c->n_learned--;
                 }
-                if (same || (old->version && id->version && old->version > id->version))
+                bool newer = old->version && id->version && old->version > id->version;
+                if (same || (newer && !(source == CACHE_LIST && c->went_back)))
                         return 0;
         } else if (source == CACHE_LEARNED && id->version && id->version <= c->reached) {
                 /* The watch is past this version already: the object was deleted since, or is none of ours.
@@ -254,6 +256,12 @@ void object_cache_delete(struct object_cache *c, yyjson_val *object) {
 
 void object_cache_begin_list(struct object_cache *c) {
         c->round++;
+        c->went_back = false;
+}
+
+void object_cache_list_version(struct object_cache *c, const char *rv) {
+        uint64_t version = version_of(rv);
+        c->went_back = version && version < c->reached;
 }
 
 void object_cache_end_list(struct object_cache *c, const char *rv) {
@@ -262,7 +270,7 @@ void object_cache_end_list(struct object_cache *c, const char *rv) {
         struct bad *b, *next_bad;
 
         HASH_ITER (hh, c->entries, x, next) {
-                bool newer = x->learned && x->version && version && x->version > version;
+                bool newer = x->learned && x->version && version && x->version > version && !c->went_back;
                 if (x->round != c->round && !newer)
                         remove_entry(c, x);
         }
@@ -270,22 +278,25 @@ void object_cache_end_list(struct object_cache *c, const char *rv) {
                 if (b->round != c->round)
                         free_bad(c, b);
         }
+        if (c->went_back)
+                c->reached = 0;
         object_cache_reached(c, rv);
 }
 
-void object_cache_reached(struct object_cache *c, const char *rv) {
+bool object_cache_reached(struct object_cache *c, const char *rv) {
         struct entry *x, *next;
         uint64_t version = version_of(rv);
 
         if (version <= c->reached)
-                return;
+                return version == 0 || version == c->reached;
         c->reached = version;
         if (c->n_learned == 0)
-                return;
+                return true;
         HASH_ITER (hh, c->entries, x, next) {
                 if (x->learned && x->version && x->version < version)
                         remove_entry(c, x);
         }
+        return true;
 }
 
 /* ---- looking ---- */

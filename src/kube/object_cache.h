@@ -40,11 +40,16 @@ void object_cache_delete(struct object_cache *c, yyjson_val *object);
 /* All that was taken since object_cache_begin_list() is what the server has at version `rv`; the rest is
  * gone. */
 void object_cache_begin_list(struct object_cache *c);
+/* Each page of the list says its version before its objects are taken. A list is the server's whole truth:
+ * when it is older than what was reached, the cluster's history went back (a backup of etcd was restored),
+ * and what the list shows wins over higher versions in the cache. */
+void object_cache_list_version(struct object_cache *c, const char *rv);
 void object_cache_end_list(struct object_cache *c, const char *rv);
 
 /* The watch has told everything up to this version. What was learned before it and never told does not belong
- * into this cache (its selector does not match, or it was deleted again) and goes. */
-void object_cache_reached(struct object_cache *c, const char *rv);
+ * into this cache (its selector does not match, or it was deleted again) and goes. False: it had told of a
+ * higher version already, so the server's history went back. */
+bool object_cache_reached(struct object_cache *c, const char *rv);
 
 size_t object_cache_count(const struct object_cache *c);
 const struct kube_object *object_cache_get(const struct object_cache *c, const char *ns, const char *name);

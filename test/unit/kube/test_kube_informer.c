@@ -329,6 +329,26 @@ static void test_frozen_server(void **state) {
         world_wait_for_log(w, "+a@11 ");
 }
 
+static void test_error_event_that_comes_again_and_again(void **state) {
+        struct world *w = *state;
+        world_begin_watching(w);
+        for (unsigned n = 2; n < 5; n++) {
+                fake_chunk(w->watch,
+                           "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"apiVersion\":\"v1\","
+                           "\"code\":500,\"message\":\"cannot decode\"}}\n");
+                world_wait_for_watch(w, n);
+        }
+        assert_int_equal(w->n_lists, 2);
+}
+
+static void test_watch_that_is_a_page_is_no_watch(void **state) {
+        struct world *w = *state;
+        w->n_watch_failures = 1;
+        w->watch_failure = 200; /* "application/json", and a Status all the same */
+        world_begin_watching(w);
+        assert_int_equal(w->n_watches, 2);
+}
+
 /* ---- ends ---- */
 
 static void free_it(struct world *w) {
@@ -476,6 +496,8 @@ int main(void) {
                 T(test_missing_kind_appears),
                 T(test_429_on_watch_keeps_the_version),
                 T(test_error_event_other_than_410),
+                T(test_error_event_that_comes_again_and_again),
+                T(test_watch_that_is_a_page_is_no_watch),
                 T(test_garbage_in_the_stream_lists_again),
                 T(test_silent_watch_begins_again),
                 T(test_watch_without_an_answer_takes_another_connection),

@@ -35,6 +35,7 @@ struct world {
         bool deaf;       /* writes get no answer */
         bool no_events;  /* watches are silent */
         unsigned refuse; /* so many writes are answered 403 */
+        bool blind;      /* lists are answered 403 */
         struct candidate a, b;
 };
 
@@ -82,6 +83,10 @@ static void on_request(void *u, struct fake_conn *c, const struct fake_request *
                 fake_stream(c);
         } else if (streq(r->method, "GET") &&
                    str_starts(r->path, "/apis/coordination.k8s.io/v1/namespaces/sys/leases?")) {
+                if (w->blind) {
+                        fake_refuse(c, 403, "leases is forbidden");
+                        return;
+                }
                 _cleanup_(freep) char *list =
                         xasprintf("{\"metadata\":{\"resourceVersion\":\"%u\"},\"items\":[%s]}", w->rv,
                                   lease ? lease : "");
@@ -129,6 +134,15 @@ static void on_lost(void *u) {
                 leader_free(TAKE(c->leader));
 }
 
+static bool in_trouble;
+static char words[400];
+
+static void on_trouble(void *u, const struct err *e) {
+        in_trouble = e != NULL;
+        if (e)
+                snprintf(words, sizeof words, "%s", e->msg);
+}
+
 static void on_observed(void *u, const char *identity) {
         struct candidate *c = u;
         snprintf(c->observed, sizeof c->observed, "%s", identity);
@@ -152,6 +166,7 @@ static void stand_again(struct world *w, struct candidate *c, const char *identi
                                                          .name = "lock",
                                                          .identity = identity,
                                                          .earlier = earlier,
+                                                         .trouble = on_trouble,
                                                          .duration_ms = 1000,
                                                          .renew_deadline_ms = 600,
                                                          .retry_ms = 100,
@@ -419,6 +434,18 @@ static void test_release_before_anything_is_known(void **state) {
         assert_false(w->a.started);
 }
 
+static void test_a_candidate_that_sees_nothing_says_so(void **state) {
+        struct world *w = *state;
+        w->blind = true;
+        in_trouble = false;
+        stand_again(w, &w->a, "a", NULL);
+        RUN_UNTIL(&w->loop, in_trouble);
+        assert_non_null(strstr(words, "the Lease sys/lock cannot be watched"));
+        assert_non_null(strstr(words, "leases is forbidden"));
+        w->blind = false;
+        RUN_UNTIL(&w->loop, !in_trouble);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -441,6 +468,7 @@ int main(void) {
                 T(test_release_without_leading),
                 T(test_release_while_the_server_is_gone_ends_in_time),
                 T(test_release_before_anything_is_known),
+                T(test_a_candidate_that_sees_nothing_says_so),
         };
         return cmocka_run_group_tests_name("leader", tests, NULL, NULL);
 }

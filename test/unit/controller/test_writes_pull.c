@@ -1,0 +1,156 @@
+/* More nodes than there is room for want a label at once. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "../kube/fake_server.h"
+#include "base/mem.h"
+#include "controller/writes.h"
+
+enum { NODES = 2000, ROOM = 32 };
+
+struct world {
+        uv_loop_t loop;
+        struct fake_server *server;
+        struct kube_client *client;
+        struct work_queue *queue;
+        struct writes *writes;
+        struct metrics *metrics;
+        bool away;     /* a load balancer without backends answers */
+        bool unwanted; /* nobody wants anything any more */
+        bool written[NODES];
+        unsigned n_written, looks, made, sent, most_unsent, refused, last, disorder;
+};
+
+static void on_request(void *u, struct fake_conn *c, const struct fake_request *r) {
+        struct world *w = u;
+        unsigned i = (unsigned)atoi(strrchr(r->path, '/') + 2); /* ".../n123" */
+        char body[96];
+
+        w->sent++;
+        w->refused += w->away;
+        if (w->away) {
+                fake_reply(c, 404, NULL, "404 page not found\n");
+                return;
+        }
+        w->disorder += i + 2 * ROOM < w->last;
+        w->last = i > w->last ? i : w->last;
+        assert_false(w->written[i]);
+        w->written[i] = true;
+        w->n_written++;
+        snprintf(body, sizeof body, "{\"kind\":\"Node\",\"metadata\":{\"name\":\"n%u\"}}", i);
+        fake_reply(c, 200, NULL, body);
+}
+
+static void on_key(void *u, const char *key) {
+        struct world *w = u;
+        w->looks++;
+        if (w->unwanted || w->written[atoi(key + 3)]) {
+                writes_forget(w->writes, key);
+                return;
+        }
+        w->made += writes_try(w->writes, &(struct writes_request){ .requester = key,
+                                                                   .verb = KUBE_MERGE_PATCH,
+                                                                   .res = &kube_nodes,
+                                                                   .name = key + 2,
+                                                                   .body = STR("{}") });
+        assert_null(writes_error(w->writes, key));
+        if (w->made - w->sent > w->most_unsent)
+                w->most_unsent = w->made - w->sent;
+}
+
+static int setup(void **state) {
+        struct world *w = xnew(struct world);
+        struct err e;
+        uv_loop_init(&w->loop);
+        w->server = fake_server_new(&w->loop, 0, on_request, w);
+        char *url = xasprintf("http://127.0.0.1:%d", fake_server_port(w->server));
+        struct kube_config config = { .server = url };
+        /* So that the bucket is empty for most of the time. */
+        if (kube_client_new(&w->loop,
+                            &(struct kube_client_options){
+                                    .config = &config, .user_agent = "test", .qps = 2000, .burst = 100 },
+                            &w->client, &e) < 0)
+                fail_msg("%s", e.msg);
+        free(url);
+        w->metrics = metrics_new();
+        w->queue = work_queue_new(&w->loop, 10, 1000, on_key, w);
+        w->writes = writes_new(&(struct writes_options){
+                .client = w->client,
+                .queue = w->queue,
+                .manager = "test",
+                .total = metric_add(w->metrics, METRIC_COUNTER, "t", "t",
+                                    LABELS("resource", "verb", "result"), NULL, 0),
+        });
+        *state = w;
+        return 0;
+}
+
+static int teardown(void **state) {
+        struct world *w = *state;
+        writes_free(w->writes);
+        work_queue_free(w->queue);
+        kube_client_free(w->client);
+        fake_server_free(w->server);
+        loop_end(&w->loop);
+        metrics_free(w->metrics);
+        free(w);
+        return 0;
+}
+
+static void want_all(struct world *w) {
+        char key[32];
+        for (unsigned i = 0; i < NODES; i++) {
+                snprintf(key, sizeof key, "n/n%u", i);
+                work_queue_add(w->queue, key);
+        }
+}
+
+static void bodies_are_made_when_they_can_be_sent_and_in_order(void **state) {
+        struct world *w = *state;
+        want_all(w);
+        RUN_UNTIL(&w->loop, w->n_written == NODES);
+        run_for(&w->loop, 50);
+        assert_int_equal(w->sent, NODES);
+        assert_in_range(w->most_unsent, 1, ROOM);
+        assert_int_equal(w->disorder, 0);
+        /* Refused, invited, answered: a waiting key is not looked at again and again. */
+        assert_in_range(w->looks, NODES, 3 * NODES);
+}
+
+static void what_is_not_wanted_any_more_makes_room(void **state) {
+        struct world *w = *state;
+        want_all(w);
+        RUN_UNTIL(&w->loop, w->n_written >= NODES / 10);
+        w->unwanted = true;
+        RUN_UNTIL(&w->loop, writes_in_flight(w->writes) == 0 && w->looks >= 2 * NODES - 100);
+        w->unwanted = false;
+        want_all(w);
+        RUN_UNTIL(&w->loop, w->n_written == NODES);
+}
+
+static void an_absent_server_is_not_asked_by_each(void **state) {
+        struct world *w = *state;
+        w->away = true;
+        want_all(w);
+        run_for(&w->loop, 1500);
+        /* All that may be in flight, and again after 100, 200, 400, 800 ms, less 25 %. */
+        assert_in_range(w->refused, 1, 5 * ROOM);
+        w->away = false;
+        RUN_UNTIL(&w->loop, w->n_written == NODES);
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                T(bodies_are_made_when_they_can_be_sent_and_in_order),
+                T(what_is_not_wanted_any_more_makes_room),
+                T(an_absent_server_is_not_asked_by_each),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
