@@ -80,7 +80,7 @@ field() {
 	field .properties.daemons '{"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["nodeName"],
 		"items": {"type": "object", "required": ["cliqueID", "ipAddress", "nodeName"], "properties": {
 			"nodeName": {"type": "string"}, "ipAddress": {"type": "string"}, "cliqueID": {"type": "string"},
-			"index": {"type": "integer"},
+			"index": {"type": "integer"}, "bootID": {"type": "string"},
 			"status": {"type": "string", "enum": ["Ready", "NotReady"], "default": "NotReady"}}}}'
 }
 

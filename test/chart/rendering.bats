@@ -230,7 +230,6 @@ load chart.bash
 	refused "--namespace nvidia-compute-domains" --namespace default
 	refused "choose the namespace with helm's --namespace" --set namespace=x
 	refused "does not allocate GPUs yet" --set resources.gpus.enabled=true
-	refused "does not allocate GPUs yet" --set resources.gpus.enabled=true --set gpuResourcesEnabledOverride=true
 	refused "no admission webhook yet" --set webhook.enabled=true
 	refused '"both" is neither driverManaged nor hostManaged' --set resources.computeDomains.imex.mode=both
 	refused "channel is not offered: workloads of one IMEX domain share channel 0" --set resources.computeDomains.imex.isolation=channel
@@ -253,7 +252,7 @@ load chart.bash
 
 @test "what the Go driver's chart accepted is not refused" {
 	render --namespace default --set allowDefaultNamespace=true
-	render --set gpuResourcesEnabledOverride=true --set consumableShares=4 --set maskNvidiaDriverParams=true
+	render --set gpuResourcesEnabledOverride=false --set consumableShares=4 --set maskNvidiaDriverParams=true
 	render --set featureGates.IMEXDaemonsWithDNSNames=false --set featureGates.ComputeDomainCliques=false
 	render --set resources.computeDomains.imex=null
 	render --set webhook.replicas=1 --set kubeletPlugin.metrics.gpuHttpEndpoint=:8080 --set controller.metrics.profilePath=/debug

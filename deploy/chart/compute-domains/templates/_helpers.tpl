@@ -87,6 +87,43 @@ Labels of pods: a merge, because selectorLabelsOverride may hold any of the othe
 
 {{- define "compute-domains.image" -}}
 {{- .Values.image.repository }}:{{ .Values.image.tag | default (printf "v%s" .Chart.AppVersion) -}}
+{{- with .Values.image.digest }}@{{ . }}{{ end -}}
+{{- end -}}
+
+{{/*
+A value that the chart of an earlier release may not have had: with --reuse-values the defaults of that chart take the place of
+ours. A key that is there and empty is empty. Takes (list $ "path.to.key" default).
+*/}}
+{{- define "compute-domains.value" -}}
+{{- $at := (index . 0).Values -}}
+{{- $there := true -}}
+{{- range splitList "." (index . 1) -}}
+{{- if and $there (kindIs "map" $at) (hasKey $at .) -}}{{- $at = get $at . -}}{{- else -}}{{- $there = false -}}{{- end -}}
+{{- end -}}
+{{- if $there -}}{{- toJson $at -}}{{- else -}}{{- toJson (index . 2) -}}{{- end -}}
+{{- end -}}
+
+{{/*
+The daemons' priority class. Whoever says that neither of our programs is to have one, as on GKE, where such a class needs a
+ResourceQuota, means the daemons as well, which the values of the chart dra-driver-nvidia-gpu cannot name.
+*/}}
+{{- define "compute-domains.daemonPriorityClass" -}}
+{{- $class := "system-node-critical" -}}
+{{- if and (not .Values.controller.priorityClassName) (not .Values.kubeletPlugin.priorityClassName) -}}{{- $class = "" -}}{{- end -}}
+{{- $daemon := .Values.daemon | default dict -}}
+{{- if and (hasKey $daemon "priorityClassName") (kindIs "string" $daemon.priorityClassName) -}}{{- $class = $daemon.priorityClassName -}}{{- end -}}
+{{- $class -}}
+{{- end -}}
+
+{{/* A duration such as 1m30s, in milliseconds. */}}
+{{- define "compute-domains.ms" -}}
+{{- $units := dict "ms" 1 "s" 1000 "m" 60000 "h" 3600000 -}}
+{{- $ms := 0.0 -}}
+{{- range regexFindAll "[0-9.]+(ms|s|m|h)" . -1 -}}
+{{- $number := regexFind "^[0-9.]+" . -}}
+{{- $ms = addf $ms (mulf $number (get $units (trimPrefix $number .))) -}}
+{{- end -}}
+{{- int $ms -}}
 {{- end -}}
 
 {{/* The image of the daemons without tag and digest. */}}

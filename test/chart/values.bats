@@ -1,0 +1,126 @@
+# Values: mistakes are named, and those that people have for the Go driver's chart, or for an earlier version of this one, work or are
+# answered with what to write instead. The files in values/ hold keys and values of other charts, as people pass them.
+load chart.bash
+
+# with_defaults FILE [HELM ARGUMENT...]: rendered with the defaults of an older chart in place of ours, as --reuse-values does it.
+with_defaults() {
+	local copy=$BATS_TEST_TMPDIR/reused
+	rm -rf "$copy"
+	cp -r "$chart" "$copy"
+	cp "$BATS_TEST_DIRNAME/values/$1" "$copy/values.yaml"
+	chart=$copy render "${@:2}"
+}
+go=(--set resources.gpus.enabled=false --set image.repository=example.org/compute-domains)
+
+@test "a key that does not exist is refused by name, wherever it is" {
+	refused "nvidiaDriveRoot" --set nvidiaDriveRoot=/
+	refused "kubeletplugin" --set kubeletplugin.healthcheckPort=1
+	refused "replica" --set controller.replica=1
+	refused "tolerations" --set kubeletPlugin.containers.computeDomains.tolerations=x
+	refused "maxNodesPerDomains" --set resources.computeDomains.imex.maxNodesPerDomains=18
+	refused "repo" --set image.repo=x
+	refused "claims" --set-json 'daemon.resources={"claims":[]}'
+	render --set global.anything.at=all
+}
+
+@test "the schema knows every value that there is" {
+	helm lint --strict --namespace nvidia-compute-domains --kube-version 1.36.0 "$chart"
+	local path
+	while read -r path; do
+		[[ $(jq -r --arg p "$path" '[.properties] + [] | .[0] as $top | reduce ($p | split("."))[] as $k ({properties: $top}; .properties[$k] // {}) | length' \
+			"$chart/values.schema.json") -gt 0 ]] || { echo "not in the schema: $path"; return 1; }
+	done < <(to_json "$chart/values.yaml" | jq -r '.[0] | paths(type != "object" and type != "array") | select(all(type == "string")) | join(".")' |
+		grep -vE '\.(resources|securityContext|podSecurityContext|affinity|updateStrategy)\.')
+}
+
+@test "feature gates are those of the programs" {
+	local known
+	known=$(grep -oP '\[GATE_\w+\] = \{ "\K\w+' "$checkout/src/domain/gates.c" | sort | jq -Rn '[inputs]')
+	[[ $(jq 'length' <<<"$known") -gt 15 ]]
+	jq -e --argjson known "$known" '.properties.featureGates.properties | keys == $known' "$chart/values.schema.json"
+	refused "HostManagedImex" --set featureGates.HostManagedImex=true
+}
+
+@test "values that a program would refuse are refused before" {
+	refused "maxNodesPerDomain" --set resources.computeDomains.imex.maxNodesPerDomain=2000
+	refused "maxNodesPerDomain" --set resources.computeDomains.imex.maxNodesPerDomain=0
+	refused "hostProbeInterval" --set resources.computeDomains.imex.hostProbeInterval=5
+	refused "hostProbeInterval 2h is not between 1s and 1h" --set resources.computeDomains.imex.hostProbeInterval=2h
+	refused "hostSocketPath" --set resources.computeDomains.imex.hostSocketPath=run/imex.sock
+	refused "leaseDuration (5000 ms) has to be longer than renewDeadline (10000 ms)" --set controller.leaderElection.leaseDuration=5s
+	refused "renewDeadline (10000 ms), which has to be longer than retryPeriod (60000 ms)" --set controller.leaderElection.retryPeriod=1m
+	refused "qps" --set controller.kubeAPI.qps=0
+	refused "digest" --set image.digest=latest
+	render --set controller.leaderElection.leaseDuration=1m30s --set controller.leaderElection.renewDeadline=1m --set controller.leaderElection.retryPeriod=2.5s
+}
+
+@test "keys of other charts are answered with what to write instead" {
+	refused "write resources.computeDomains.enabled" --set computeDomain.enabled=true
+	refused "write resources.gpus.enabled" --set gpu.enabled=false
+	refused "does not allocate GPUs, only ComputeDomains, so this would take the GPUs of a release of the chart dra-driver-nvidia-gpu away" --set gpuResourcesEnabledOverride=true
+	refused "leave out image.repository and image.tag" --set image.repository=nvcr.io/nvidia/k8s-dra-driver-gpu
+	refused "leave out image.repository and image.tag" --set image.repository=registry.k8s.io/dra-driver-nvidia/dra-driver-nvidia-gpu
+	render --set image.repository=example.org/mirror/dra-driver-nvidia-gpu-in-c
+}
+
+@test "the published values for the Go driver's chart work, or are refused with what to write instead" {
+	local values=$BATS_TEST_DIRNAME/values
+	render -f "$values/aks.yaml"
+	render -f "$values/gpu-operator-computedomains.yaml"
+	render -f "$values/gke.yaml"
+	is 'named("DaemonSet"; "nvidia-dra-driver-gpu-kubelet-plugin").spec.template.spec | has("priorityClassName") | not'
+	refused "gpuResourcesEnabledOverride: this driver does not allocate GPUs" -f "$values/go-site.yaml"
+	render -f "$values/go-site.yaml" --set gpuResourcesEnabledOverride=null
+	refused "gpuResourcesEnabledOverride: this driver does not allocate GPUs" -f "$values/gpu-operator-gpus.yaml"
+	refused "nothing needs nvidia-ctk" -f "$values/oke-old.yaml"
+	refused "is the image of the Go driver" -f "$values/oke-old.yaml" --set nvidiaCtkPath=null
+	refused "does not allocate GPUs yet" -f "$values/oke-old.yaml" --set nvidiaCtkPath=null --set image.repository=example.org/cd
+	refused "is the image of the Go driver" -f "$values/go-chart-defaults.yaml"
+	render -f "$values/go-chart-defaults.yaml" "${go[@]}"
+}
+
+@test "daemons have no priority class where our programs are to have none" {
+	render --set controller.priorityClassName= --set kubeletPlugin.priorityClassName=
+	is 'controller | env("CD_DAEMON_PRIORITY_CLASS") == ""'
+	render --set controller.priorityClassName=
+	is 'controller | env("CD_DAEMON_PRIORITY_CLASS") == "system-node-critical"'
+	render --set daemon.priorityClassName=
+	is 'controller | env("CD_DAEMON_PRIORITY_CLASS") == ""'
+	render --set controller.priorityClassName= --set kubeletPlugin.priorityClassName= --set daemon.priorityClassName=mine
+	is 'controller | env("CD_DAEMON_PRIORITY_CLASS") == "mine"'
+}
+
+@test "--reuse-values over the Go driver's chart gets our defaults where it has none" {
+	with_defaults go-chart-defaults.yaml "${go[@]}"
+	is 'controller | env("KUBE_API_QPS") == "200" and env("KUBE_API_BURST") == "400" and env("APPLY_CRDS") == "true" and
+		env("CD_DAEMON_RESOURCES") == "{}" and env("CD_DAEMON_PRIORITY_CLASS") == "system-node-critical"'
+	is 'plugin | env("KUBE_API_QPS") == "50" and env("KUBE_API_BURST") == "100"'
+	with_defaults go-chart-defaults.yaml "${go[@]}" --set controller.networkPolicy.enabled=true
+	is 'kind("NetworkPolicy") | all(.spec | [.egress[].ports[].port] == [443, 6443])'
+	with_defaults go-chart-defaults.yaml "${go[@]}" --set featureGates.HostManagedIMEX=true --api-versions security.openshift.io/v1
+}
+
+@test "--reuse-values over our first release" {
+	with_defaults first-release.yaml
+	is 'controller | env("CD_DAEMON_PRIORITY_CLASS") == "system-node-critical" and [env("LOGGING_FORMAT")] == []'
+	with_defaults first-release.yaml --set featureGates.HostManagedIMEX=true --set admission.hostManaged.enabled=true --set crds.applyAtStart=false \
+		--set controller.networkPolicy.enabled=true --set kubeletPlugin.networkPolicy.enabled=true
+	is 'controller | env("APPLY_CRDS") == "false"'
+}
+
+@test "an image can be pinned by its digest" {
+	local digest=sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
+	render --set image.digest=$digest
+	is '[controller, plugin] | all(.spec.containers[0].image == "compute-domains/compute-domains:v0.1.0@\($d)")' --arg d $digest
+	is 'controller | env("IMAGE_NAME") == "compute-domains/compute-domains:v0.1.0@\($d)"' --arg d $digest
+}
+
+@test "the plugin runs on arm64 nodes that are tainted as such" {
+	render
+	is 'plugin.spec.tolerations | any(.key == "kubernetes.io/arch" and .value == "arm64" and .effect == "NoSchedule")'
+}
+
+@test "helm packages the chart" {
+	helm package "$chart" --destination "$BATS_TEST_TMPDIR"
+	helm show chart "$BATS_TEST_TMPDIR"/compute-domains-*.tgz | grep -x "name: compute-domains"
+}
