@@ -112,7 +112,7 @@ check: all unit chart-test
 # Clusters wait more than they work, so that the rest finds the time; it makes way for them.
 test: image-$(own_arch)
 	test/cluster/tools
-	BESIDE='nice $(MAKE) --no-print-directory unit fuzz-test chart-test image-test' test/cluster/run-tests
+	BESIDE='nice make --no-print-directory unit fuzz-test chart-test image-test' test/cluster/run-tests
 
 long: image-$(own_arch)
 	test/cluster/tools
