@@ -89,7 +89,7 @@ pages_for() {
 	eventually 30 renewed_since "$renewed"
 	late_worker e d 3
 	running late-c 100 # a kubelet whose call has failed looks at its pod again 60 to 90 s later
-	running late-e
+	running late-e 100
 	untouched "$before" 0 1
 	eventually 30 domain_field_is d .status.nodesReady 4
 	eventually 30 condition_is d PeersConnected True
