@@ -6,6 +6,7 @@
 #   make check      what needs no cluster and takes a minute or two: it builds, the lint, unit tests, the chart's tests
 #   make test       all that a change has to pass: the tests on real clusters, and beside them all others
 #   make long       what takes too long for each change, before something is called done; PART="pages stale" chooses (docs/testing.md)
+#   make emulated-unit   the unit tests on the other architecture, by qemu
 #   make cluster-test SANITIZE=1   the tests of failures again, on a cluster that runs the programs of the sanitized build
 #   make demo       watch a ComputeDomain form on a real cluster (KEEP=1 leaves it up; MODE=host: the nodes run nvidia-imex themselves)
 #   make bench      measure it (MODES, PAIRS, SIZES: see test/bench/run)
@@ -30,7 +31,7 @@ FUZZ_SECONDS ?= 60
 PART ?= $(patsubst test/long/%.bats,%,$(wildcard test/long/*.bats)) kill_points
 part_files = $(if $(filter kill_points,$1),test/cluster/kill_points.bats test/cluster/controller_kill_points.bats,test/long/$1.bats)
 
-.PHONY: all deps image image-$(own_arch) image-$(other_arch) check test long unit fuzz-test chart-test image-test cluster-test demo bench \
+.PHONY: all deps image image-$(own_arch) image-$(other_arch) check test long unit fuzz-test chart-test image-test cluster-test emulated-unit demo bench \
 	fuzz soak clean
 .DELETE_ON_ERROR:
 
@@ -70,16 +71,19 @@ $(build)/image-$(other_arch).tar: $(patsubst $(build)/%,$(cross)/%,$(programs)) 
 $(build)/image.oci.tar: $(build)/image.tar $(build)/image-$(other_arch).tar scripts/mkindex
 	scripts/mkindex $@ $(build)/image.tar $(build)/image-$(other_arch).tar
 
+# Beside two clusters a test may wait long for a processor: its time limit is for those that hang.
+patient := --timeout-multiplier 8
+
 unit: deps
 	@test -e $(checked)/build.ninja || meson setup $(checked) --buildtype=debugoptimized $(sanitize)
-	meson test -C $(checked) --print-errorlogs --suite unit --suite standin
+	meson test -C $(checked) $(patient) --print-errorlogs --suite unit --suite standin
 
 # Each fuzzer for a few seconds. Only what it needs is built. The loops of yyjson.h step from a null pointer before they
 # look whether there is anything to loop over, which is all that clang's check of pointer arithmetic has found here.
 fuzz-test: deps
 	@test -e $(fuzzing)/build.ninja || CC=clang meson setup $(fuzzing) --buildtype=debugoptimized $(sanitize) \
 		-Db_lundef=false -Dc_args='-fsanitize=fuzzer-no-link -fno-sanitize=pointer-overflow'
-	meson test -C $(fuzzing) --print-errorlogs --suite fuzz
+	meson test -C $(fuzzing) $(patient) --print-errorlogs --suite fuzz
 
 # The chart's tests need helm, which comes from where the cluster's programs do.
 chart-test: deps
@@ -114,6 +118,14 @@ test: image-$(own_arch)
 	test/cluster/tools
 	BESIDE='nice make --no-print-directory unit fuzz-test chart-test image-test' test/cluster/run-tests
 
+# The unit tests as the other architecture's programs; their children too are run by qemu (scripts/emulate).
+emulated-unit:
+	@scripts/deps --for $(other_arch)
+	@test -e $(cross)-tests/build.ninja || scripts/emulate $(other_arch) meson setup $(cross)-tests --buildtype=release \
+		--cross-file $$(scripts/sysroot $(other_arch)).ini --cross-file scripts/run-natively.ini
+	ninja -C $(cross)-tests
+	scripts/emulate $(other_arch) meson test -C $(cross)-tests --no-rebuild --suite unit $(patient) --print-errorlogs
+
 long: image-$(own_arch)
 	test/cluster/tools
 	EVERY_POINT=yes CLUSTERS=1 test/cluster/run-tests $(foreach part,$(PART),$(call part_files,$(part)))
@@ -136,4 +148,4 @@ soak: image-$(own_arch)
 
 clean:
 	@test ! -d $${CD_CLUSTER_DIR:-/var/lib/compute-domains-test} || test/cluster/down
-	rm -rf $(build) $(checked) $(fuzzing) $(cross)
+	rm -rf $(build) $(checked) $(fuzzing) $(cross) $(cross)-tests
