@@ -65,6 +65,7 @@ class World:
         self.news = threading.Event()
         self.violations = []
         self.lease_may_be_lost = lambda: True
+        self.ends = set()  # ids of containers of ours that were seen to end
         self.api_up = True
         self.chart_mark = None  # what the pods of the driver are annotated with since the latest upgrade of the chart
 
@@ -106,6 +107,9 @@ class World:
             end = c.get("lastState", {}).get("terminated") or c.get("state", {}).get("terminated")
             if not end or end["exitCode"] in HARMLESS_ENDS or (end["exitCode"] == ENDED_AS_RUNC and not end.get("message")):
                 continue
+            if end.get("containerID") in self.ends:
+                continue  # told again, with whatever happens to the pod later
+            self.ends.add(end.get("containerID"))
             if LOST_THE_LEASE in end.get("message", ""):
                 if not self.lease_may_be_lost():
                     self.violation(f"{name(pod)} lost its lease though no fault kept it from renewing")
