@@ -82,7 +82,8 @@ static int sync_folder(const char *dir, struct err *e) {
         return 0;
 }
 
-static int fill(const char *tmp, const void *data, size_t n, mode_t mode, bool durable, struct err *e) {
+static int fill(const char *tmp, const void *data, size_t n, mode_t mode, bool durable, struct stat *ret,
+                struct err *e) {
         _cleanup_(closep) int fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
         if (fd < 0)
                 return err_errno(e, errno, "create '%s'", tmp);
@@ -93,10 +94,13 @@ static int fill(const char *tmp, const void *data, size_t n, mode_t mode, bool d
                 return -1;
         if (durable && fsync(fd) < 0)
                 return err_errno(e, errno, "sync '%s'", tmp);
+        if (ret && fstat(fd, ret) < 0)
+                return err_errno(e, errno, "stat '%s'", tmp);
         return 0;
 }
 
-static int replace(const char *path, const void *data, size_t n, mode_t mode, bool durable, struct err *e) {
+static int replace(const char *path, const void *data, size_t n, mode_t mode, bool durable, struct stat *ret,
+                   struct err *e) {
         static atomic_uint serial;
         const char *slash = strrchr(path, '/');
         _cleanup_(freep) char *dir =
@@ -104,7 +108,7 @@ static int replace(const char *path, const void *data, size_t n, mode_t mode, bo
         _cleanup_(freep) char *tmp = xasprintf("%s/.%s.tmp.%d.%u", dir, slash ? slash + 1 : path,
                                                (int)getpid(), atomic_fetch_add(&serial, 1));
         (void)unlink(tmp); /* of an earlier process with our pid */
-        if (fill(tmp, data, n, mode, durable, e) < 0) {
+        if (fill(tmp, data, n, mode, durable, ret, e) < 0) {
                 unlink(tmp);
                 return -1;
         }
@@ -117,11 +121,16 @@ static int replace(const char *path, const void *data, size_t n, mode_t mode, bo
 }
 
 int file_replace(const char *path, const void *data, size_t n, mode_t mode, struct err *e) {
-        return replace(path, data, n, mode, true, e);
+        return replace(path, data, n, mode, true, NULL, e);
+}
+
+int file_replace_known(const char *path, const void *data, size_t n, mode_t mode, struct stat *ret,
+                       struct err *e) {
+        return replace(path, data, n, mode, true, ret, e);
 }
 
 int file_replace_volatile(const char *path, const void *data, size_t n, mode_t mode, struct err *e) {
-        return replace(path, data, n, mode, false, e);
+        return replace(path, data, n, mode, false, NULL, e);
 }
 
 int file_remove(const char *path, struct err *e) {

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "base/err.h"
@@ -26,6 +27,10 @@ int file_write_all(int fd, const char *name, const void *data, size_t n, struct 
  * named
  * ".<base>.tmp.<pid>.<n>" and removed on failure. */
 int file_replace(const char *path, const void *data, size_t n, mode_t mode, struct err *e);
+/* The same; *ret is the new file as it was before it got its name, so whatever is found under the name and
+ * differs is somebody else's. */
+int file_replace_known(const char *path, const void *data, size_t n, mode_t mode, struct stat *ret,
+                       struct err *e);
 
 /* file_replace() without the two fsyncs: for files that are rebuilt after a reboot anyway (tmpfs, state
  * files). */

@@ -14,10 +14,19 @@ static uint64_t now_ns(void) {
 
 /* ---- operations ---- */
 
+static void free_options(struct claims_options *o) {
+        const char **strings[] = { &o->node,      &o->ns,        &o->plugin_dir, &o->cdi_root,   &o->boot_id,
+                                   &o->root.host, &o->root.here, &o->dev_root,   &o->proc_driver };
+        for (size_t i = 0; i < ARRAY_LEN(strings); i++)
+                freep(strings[i]);
+}
+
 static void maybe_destroy(struct claims *c) {
         if (!c->freed || c->open)
                 return;
+        disk_free(c->disk);
         journal_done(&c->journal);
+        free_options(&c->o);
         free(c);
 }
 
@@ -34,6 +43,7 @@ static void on_op_closed(uv_handle_t *h) {
 
 static void op_free(struct op *op) {
         op->phase = OP_DONE;
+        op->task = NULL;
         TAILQ_REMOVE(&op->c->ops, op, link);
         prepare_release(op);
         uv_close((uv_handle_t *)&op->timer, on_op_closed);
@@ -58,7 +68,7 @@ static struct op *op_new(struct claims *c, struct dra_op *dra, bool unprepare, c
         TAILQ_INSERT_TAIL(&c->ops, op, link);
         if (dra)
                 dra_op_set_data(dra, op);
-        plugin_metrics_begin(c->o.metrics, !unprepare);
+        plugin_metrics_pending(c->o.metrics, !unprepare, 1);
         return op;
 }
 
@@ -76,21 +86,29 @@ bool claims__active(const struct claims *c, const char *uid) {
 static void finish(struct op *op, bool ok) {
         double total = (double)(now_ns() - op->began_ns) / 1e9,
                away = (double)(op->get_ns + op->waited_ns) / 1e9;
-        plugin_metrics_end(op->c->o.metrics, !op->unprepare, ok, total, total > away ? total - away : 0);
+        plugin_metrics_pending(op->c->o.metrics, !op->unprepare, -1);
+        plugin_metrics_answered(op->c->o.metrics, !op->unprepare, ok, total, total > away ? total - away : 0);
         op_free(op);
 }
 
 void claims__fail(struct op *op, const char *msg) {
         _cleanup_(freep) char *claim = xasprintf("%s/%s", op->ns, op->name);
-        log_warn(op->unprepare ? "cannot unprepare claim" : "cannot prepare claim", kv_str("claim", claim),
-                 kv_str("uid", op->uid), kv_str("err", msg));
-        plugin_metrics_error(op->c->o.metrics, !op->unprepare, false);
+        log_warn(op->permanent   ? "Permanent error: cannot prepare claim"
+                 : op->unprepare ? "cannot unprepare claim"
+                                 : "cannot prepare claim",
+                 kv_str("claim", claim), kv_str("uid", op->uid), kv_str("err", msg));
         if (op->dra)
                 dra_op_fail(op->dra, msg);
         finish(op, false);
 }
 
-static void succeed(struct op *op) {
+/* Nobody waits for a Prepare any more, but the thread is at work for it: its batch carries it to its end. */
+static void let_go(struct op *op) {
+        uv_timer_stop(&op->timer);
+        op->dra = NULL;
+}
+
+void claims__succeed(struct op *op) {
         _cleanup_(freep) char *claim = xasprintf("%s/%s", op->ns, op->name);
         if (op->unprepare) {
                 log_info("unprepared claim", kv_str("claim", claim), kv_str("uid", op->uid));
@@ -121,10 +139,22 @@ static void on_op_timer(uv_timer_t *t) {
                         prepare_look_closer(op);
                 return;
         }
-        claims__fail(op, op->msg[0] ? op->msg : "the Kubernetes API server has not answered in time");
+        if (op->phase == OP_BATCH) {
+                _cleanup_(freep) char *msg = xasprintf(
+                        "%s: the disk under '%s' has not taken the record of this claim in time; the "
+                        "claim is prepared when it has: look at the disk and its load",
+                        op->c->o.node, op->c->o.plugin_dir);
+                dra_op_fail(op->dra, msg);
+                let_go(op);
+        } else
+                claims__fail(op, op->msg[0] ? op->msg : "the Kubernetes API server has not answered in time");
 }
 
-static void wait_on(struct op *op) {
+void claims__wait(struct op *op) {
+        if (!op->dra) {
+                finish(op, false);
+                return;
+        }
         if (!op->waiting_since_ns)
                 op->waiting_since_ns = now_ns();
         if (op->phase != OP_WAITING && op->for_host)
@@ -236,167 +266,8 @@ static void on_ready_lost(void *u, const char *domain_uid) {
                 uv_timer_start(&c->grace, on_grace, LOST_GRACE_MS, 0);
 }
 
-/* ---- batches ---- */
-
-static bool expired(const struct checkpoint_claim *e, int64_t now) {
-        /* Without a time it is of nobody knows when; a time in the future is of a clock that was set back. */
-        return e->state == CHECKPOINT_ABORTED &&
-               (e->aborted_at + ABORTED_TTL_S <= now || e->aborted_at > now + ABORTED_TTL_S);
-}
-
-static bool drop_expired(struct claims *c) {
-        struct checkpoint_claim *e, *tmp;
-        bool any = false;
-        int64_t now = time(NULL);
-        HASH_ITER (hh, c->journal.table.claims, e, tmp) {
-                if (expired(e, now)) {
-                        checkpoint_drop(&c->journal.table, e);
-                        any = true;
-                }
-        }
-        return any;
-}
-
-static void on_expiry(uv_timer_t *t) {
-        claims__kick(t->data);
-}
-
-static void schedule_expiry(struct claims *c) {
-        int64_t now = time(NULL), first = INT64_MAX;
-        for (const struct checkpoint_claim *e = c->journal.table.claims; e; e = e->hh.next) {
-                if (e->state == CHECKPOINT_ABORTED && e->aborted_at < first)
-                        first = e->aborted_at;
-        }
-        if (first == INT64_MAX)
-                uv_timer_stop(&c->expiry);
-        else
-                uv_timer_start(
-                        &c->expiry, on_expiry,
-                        (uint64_t)(first + ABORTED_TTL_S + 1 > now ? first + ABORTED_TTL_S + 1 - now : 1) *
-                                1000,
-                        0);
-}
-
-/* A Prepare that is still on its way when its claim is unprepared must not succeed any more. */
-static void supersede(struct op *unprepare) {
-        struct op *op;
-        TAILQ_FOREACH (op, &unprepare->c->ops, link) {
-                if (op->unprepare || op->number > unprepare->number || !streq(op->uid, unprepare->uid))
-                        continue;
-                op->phase = OP_QUEUED;
-                op->verdict = VERDICT_FAIL;
-                snprintf(op->msg, sizeof op->msg, "the claim was unprepared while it was being prepared");
-        }
-}
-
-static void set_verdict(struct op *op, int r, const struct err *e) {
-        op->verdict = r < 0 ? VERDICT_FAIL : VERDICT_GO;
-        if (r < 0)
-                snprintf(op->msg, sizeof op->msg, "%s", e->msg);
-}
-
-static bool unprepare_all(struct claims *c) {
-        struct op *op;
-        bool changed = false;
-        struct err e;
-        TAILQ_FOREACH (op, &c->ops, link) {
-                if (op->phase != OP_QUEUED || !op->unprepare)
-                        continue;
-                supersede(op);
-                set_verdict(op, unprepare_carry_out(c, op->uid, &changed, &e), &e);
-        }
-        return changed;
-}
-
-/* Judges, and records what will be tried or waited for, before any side effect. */
-static bool judge_all(struct claims *c) {
-        struct op *op;
-        bool changed = false;
-        TAILQ_FOREACH (op, &c->ops, link) {
-                if (op->phase != OP_QUEUED || op->unprepare || op->verdict == VERDICT_FAIL)
-                        continue;
-                op->verdict = prepare_judge(op);
-                if ((op->verdict == VERDICT_GO || op->verdict == VERDICT_WAIT) && !op->recorded &&
-                    !op->redo) {
-                        checkpoint_put(&c->journal.table, op->uid, op->ns, op->name, op->status);
-                        op->recorded = changed = true;
-                }
-        }
-        return changed;
-}
-
-static bool carry_out_all(struct claims *c) {
-        struct op *op;
-        bool changed = false;
-        struct err e;
-        TAILQ_FOREACH (op, &c->ops, link) {
-                if (op->phase != OP_QUEUED || op->unprepare || op->verdict != VERDICT_GO)
-                        continue;
-                /* Again, because an operation before it in this batch may have taken its device. */
-                op->verdict = prepare_judge(op);
-                if (op->verdict != VERDICT_GO)
-                        continue;
-                set_verdict(op, prepare_carry_out(op, &e), &e);
-                changed = changed || op->verdict == VERDICT_GO;
-        }
-        return changed;
-}
-
-/* What counted on a write that failed. The table is again what the file holds, if that can be told. */
-static void write_failed(struct claims *c, const struct err *e) {
-        struct op *op;
-        log_error("cannot write the checkpoint", kv_err(e));
-        TAILQ_FOREACH (op, &c->ops, link) {
-                if (op->phase == OP_QUEUED && (op->verdict == VERDICT_GO || op->verdict == VERDICT_WAIT))
-                        set_verdict(op, -1, e);
-        }
-}
-
-static void answer_all(struct claims *c) {
-        struct op *op, *next;
-        for (op = TAILQ_FIRST(&c->ops); op; op = next) {
-                next = TAILQ_NEXT(op, link);
-                if (op->phase != OP_QUEUED)
-                        continue;
-                switch (op->verdict) {
-                case VERDICT_GO:
-                case VERDICT_ANSWER:
-                        succeed(op);
-                        break;
-                case VERDICT_FAIL:
-                        claims__fail(op, op->msg);
-                        break;
-                case VERDICT_WAIT:
-                        wait_on(op);
-                        break;
-                case VERDICT_FETCH:
-                        prepare_fetch(op);
-                        break;
-                }
-        }
-}
-
-static void fail_queued(struct claims *c, const struct err *e, bool lock) {
-        struct op *op, *next;
-        for (op = TAILQ_FIRST(&c->ops); op; op = next) {
-                next = TAILQ_NEXT(op, link);
-                if (op->phase != OP_QUEUED)
-                        continue;
-                if (lock)
-                        plugin_metrics_error(c->o.metrics, !op->unprepare, true);
-                claims__fail(op, e->msg);
-        }
-}
-
-static void tell_started(struct claims *c, const struct err *e) {
-        void (*started)(void *, const struct err *) = c->started;
-        c->started = NULL;
-        if (started)
-                started(c->started_u, e);
-}
-
 /* What ends the plugin at its start, and each operation later, until somebody sees to it. */
-static void tell_unreadable(struct claims *c, const struct err *e) {
+void claims__tell_unreadable(struct claims *c, const struct err *e) {
         static const char remedy[] = "check the disk and its file system; no claim is prepared or unprepared "
                                      "on this node until it can be "
                                      "read, or has been moved away: then it is rebuilt from the CDI files";
@@ -405,67 +276,6 @@ static void tell_unreadable(struct claims *c, const struct err *e) {
                   kv_err(e));
         event_record(c->o.events, &node, EVENT_WARNING, "CheckpointUnreadable",
                      "the kubelet plugin's checkpoint cannot be read (%s): %s", e->msg, remedy);
-}
-
-static void with_lock(struct claims *c) {
-        enum journal_event event;
-        _cleanup_(freep) char *aside = NULL;
-        struct err e;
-        bool changed;
-        if (journal_sync(&c->journal, &event, &aside, &e) < 0 ||
-            sweep_after_sync(c, event, aside, &changed, &e) < 0) {
-                tell_unreadable(c, &e);
-                node_lock_release(c->lock);
-                fail_queued(c, &e, false);
-                tell_started(c, &e);
-                return;
-        }
-        if (c->started) {
-                sweep_files(c);
-                changed = true; /* a first checkpoint, with the boot id */
-        }
-        changed = drop_expired(c) || changed;
-        changed = unprepare_all(c) || changed;
-        changed = judge_all(c) || changed;
-        if (changed && journal_write(&c->journal, &e) < 0)
-                write_failed(c, &e);
-        if (carry_out_all(c) && journal_write(&c->journal, &e) < 0)
-                write_failed(c, &e);
-        node_lock_release(c->lock);
-        readiness_follow(c->readiness, &c->journal.table);
-        plugin_metrics_prepared(c->o.metrics, &c->journal.table);
-        schedule_expiry(c);
-        answer_all(c);
-        claims__reevaluate(c);
-        tell_started(c, NULL);
-}
-
-static void on_lock(void *u, const struct err *e) {
-        struct claims *c = u;
-        c->locking = false;
-        if (!e) {
-                with_lock(c);
-                return;
-        }
-        fail_queued(c, e, true);
-        tell_started(c, e);
-}
-
-static void on_kick(uv_timer_t *t) {
-        struct claims *c = t->data;
-        if (c->locking)
-                return; /* what is queued goes along when the lock comes */
-        if (node_lock_try(c->lock)) {
-                with_lock(c);
-        } else {
-                c->locking = true;
-                node_lock_wait(c->lock, LOCK_LIMIT_MS, on_lock, c);
-        }
-}
-
-void claims__kick(struct claims *c) {
-        if (!uv_is_active((uv_handle_t *)&c->kick))
-                uv_timer_start(&c->kick, on_kick, 0, 0);
 }
 
 void claims__queue(struct op *op) {
@@ -509,8 +319,8 @@ void claims_cancelled(struct claims *c, struct dra_op *dra, void *op_data) {
         _cleanup_(freep) char *claim = xasprintf("%s/%s", op->ns, op->name);
         log_info("the kubelet no longer waits for a claim", kv_str("claim", claim), kv_str("uid", op->uid),
                  kv_str("state", op->msg));
-        if (op->unprepare)
-                op->dra = NULL; /* it is carried out nevertheless */
+        if (op->unprepare || op->phase == OP_BATCH)
+                let_go(op); /* it is carried out nevertheless */
         else
                 finish(op, false);
         update_hurry(c);
@@ -518,10 +328,8 @@ void claims_cancelled(struct claims *c, struct dra_op *dra, void *op_data) {
 
 void claims_dump(const struct claims *c) {
         static const char *const phases[] = {
-                [OP_FETCHING] = "fetching",
-                [OP_QUEUED] = "queued",
-                [OP_WAITING] = "waiting",
-                [OP_DONE] = "done",
+                [OP_FETCHING] = "fetching", [OP_QUEUED] = "queued", [OP_BATCH] = "on the disk",
+                [OP_WAITING] = "waiting",   [OP_DONE] = "done",
         };
         static const char *const states[] = {
                 [CHECKPOINT_STARTED] = "started",
@@ -586,17 +394,13 @@ static void copy_options(struct claims_options *o) {
         o->proc_driver = xstrdup(o->proc_driver);
 }
 
-static void free_options(struct claims_options *o) {
-        const char **strings[] = { &o->node,      &o->ns,        &o->plugin_dir, &o->cdi_root,   &o->boot_id,
-                                   &o->root.host, &o->root.here, &o->dev_root,   &o->proc_driver };
-        for (size_t i = 0; i < ARRAY_LEN(strings); i++)
-                freep(strings[i]);
+void claims__closed(struct claims *c) {
+        c->open--;
+        maybe_destroy(c);
 }
 
 static void on_closed(uv_handle_t *h) {
-        struct claims *c = h->data;
-        c->open--;
-        maybe_destroy(c);
+        claims__closed(h->data);
 }
 
 int claims_new(const struct claims_options *o, struct claims **ret, struct err *e) {
@@ -619,11 +423,10 @@ int claims_new(const struct claims_options *o, struct claims **ret, struct err *
                                                                            .u = c });
         c->watches = lookup_watches_new(o->kube, on_changed, c);
         c->sweep = sweep_new(c);
-        uv_timer_init(o->loop, &c->kick);
-        uv_timer_init(o->loop, &c->expiry);
+        batch_init(c);
         uv_timer_init(o->loop, &c->grace);
-        c->kick.data = c->expiry.data = c->grace.data = c;
-        c->open = 3;
+        c->grace.data = c;
+        c->open++;
         LIST_INIT(&c->lost);
         *ret = c;
         return 0;
@@ -647,12 +450,9 @@ void claims_free(struct claims *c) {
         sweep_free(c->sweep);
         lookup_watches_free(c->watches);
         readiness_free(c->readiness);
-        node_lock_free(c->lock);
         if (c->journal.watch.active)
                 watch_file_stop(&c->journal.watch, NULL);
-        free_options(&c->o);
         c->freed = true;
-        uv_close((uv_handle_t *)&c->kick, on_closed);
-        uv_close((uv_handle_t *)&c->expiry, on_closed);
+        batch_free(c);
         uv_close((uv_handle_t *)&c->grace, on_closed);
 }

@@ -1,4 +1,5 @@
-/* claims_priv: shared by claims.c (queue, lock, journal, answers), prepare.c, unprepare.c and sweep.c. */
+/* claims_priv: shared by claims.c (operations, waits, answers), batch.c (lock, journal, disk), prepare.c,
+ * unprepare.c and sweep.c. */
 #ifndef PLUGIN_CLAIMS_PRIV_H
 #define PLUGIN_CLAIMS_PRIV_H
 
@@ -6,6 +7,7 @@
 
 #include "domain/claim.h"
 #include "plugin/claims.h"
+#include "plugin/disk.h"
 #include "plugin/journal.h"
 #include "plugin/lookup.h"
 #include "plugin/node_lock.h"
@@ -30,7 +32,13 @@ enum verdict {
         VERDICT_ANSWER, /* prepared already: the recorded devices are the answer */
 };
 
-enum op_phase { OP_FETCHING, OP_QUEUED, OP_WAITING, OP_DONE };
+enum op_phase {
+        OP_FETCHING,
+        OP_QUEUED, /* for the next batch */
+        OP_BATCH,  /* in the one that is under way: only batch.c moves it on */
+        OP_WAITING,
+        OP_DONE,
+};
 
 /* One device of ours in a claim's allocation. */
 struct want {
@@ -43,7 +51,8 @@ struct want {
 struct op {
         TAILQ_ENTRY(op) link;
         struct claims *c;
-        struct dra_op *dra; /* NULL: our own unprepare, of a claim that is gone */
+        struct dra_op
+                *dra; /* NULL: our own unprepare, of a claim that is gone, or the kubelet has gone away */
         bool unprepare;
         enum op_phase phase;
         uint64_t number; /* order of arrival */
@@ -70,8 +79,17 @@ struct op {
         bool for_facts; /* it waits for facts */
         bool for_claim; /* it waits for another claim to go */
         bool for_host;  /* it waits for the host's IMEX */
+        bool permanent; /* `msg` is a refusal that no waiting mends */
         enum verdict verdict;
+        struct disk_task *task; /* what the thread does for it now */
         char msg[600];
+};
+
+/* A domain whose daemon was unprepared in this batch. */
+struct leaving {
+        STAILQ_ENTRY(leaving) link;
+        char domain[37];
+        struct disk_task *task; /* removes its folder; NULL: it is in use */
 };
 
 /* A domain whose daemon was ready and is not any more. */
@@ -93,7 +111,14 @@ struct claims {
         uv_timer_t expiry; /* the next PrepareAborted entry to forget */
         uv_timer_t grace;  /* of `lost` */
         LIST_HEAD(, lost) lost;
-        bool locking; /* waiting for the node lock */
+        struct disk *disk;
+        STAILQ_HEAD(, leaving) leaving;
+        bool locking;              /* waiting for the node lock */
+        bool in_batch;             /* holding it, perhaps waiting for the disk */
+        bool again;                /* another batch is due after this one */
+        bool changed;              /* the table: it must be written */
+        struct disk_task *written; /* the write under way */
+        uint64_t batch_ns;         /* when the batch began */
         bool freed;
         unsigned open; /* handles not closed yet */
         void (*started)(void *u, const struct err *e);
@@ -101,12 +126,22 @@ struct claims {
 };
 
 /* claims.c */
-void claims__queue(struct op *op);   /* to the next batch */
-void claims__kick(struct claims *c); /* a batch, even an empty one */
+void claims__queue(struct op *op); /* to the next batch */
 void claims__reevaluate(struct claims *c);
-void claims__fail(struct op *op, const char *msg); /* answers and frees */
+/* These three end what a batch was for the operation; the first two answer and free it, and so does the third
+ * when nobody waits for it any more. */
+void claims__succeed(struct op *op);
+void claims__fail(struct op *op, const char *msg);
+void claims__wait(struct op *op);
+void claims__tell_unreadable(struct claims *c, const struct err *e);
+void claims__closed(struct claims *c); /* a handle, or a job of the disk */
 struct op *claims__own_unprepare(struct claims *c, const char *ns, const char *name, const char *uid);
 bool claims__active(const struct claims *c, const char *uid); /* an operation for this claim is under way */
+
+/* batch.c */
+void batch_init(struct claims *c);
+void batch_free(struct claims *c);   /* last of all: the thread may still be at work */
+void claims__kick(struct claims *c); /* a batch, even an empty one */
 
 /* wants.c: decodes the claim and fills op->wants; all of it is checked before anything is done for a part of
  * it. */
@@ -117,14 +152,21 @@ void prepare_fetch(struct op *op);
 void prepare_api_known(struct op *op); /* claims can be read now */
 /* Only looks. Needs a current table when it says GO or ANSWER. */
 enum verdict prepare_judge(struct op *op);
-/* The side effects, and the entry turned into PrepareCompleted (not written yet). */
-int prepare_carry_out(struct op *op, struct err *e);
+/* Hands the side effects to the disk, as op->task, and turns the entry into PrepareCompleted (not written
+ * yet); takes that back when the side effects have failed. */
+int prepare_start(struct op *op, struct err *e);
+void prepare_revoke(struct op *op);
 void prepare_answer(struct op *op);
 void prepare_look_closer(struct op *op);
 void prepare_release(struct op *op); /* what a prepare holds */
 
-/* unprepare.c: undoes the side effects, then changes the table (not written yet). */
-int unprepare_carry_out(struct claims *c, const char *uid, bool *ret_changed, struct err *e);
+/* unprepare.c: removes the CDI file, then changes the table (not written yet; true: it is another now), and
+ * when that is recorded removes the folders of the domains whose daemon left and which no entry needs. */
+struct disk_task *unprepare_start(struct claims *c, const char *uid);
+bool unprepare_end(struct claims *c, const char *uid);
+void unprepare_start_leaving(struct claims *c);
+void unprepare_end_leaving(struct claims *c);
+void unprepare_drop_leaving(struct claims *c);
 /* The domains whose daemon an entry is, read leniently: its devices when they are recorded, else what its
  * status asks for. Anything that makes no sense is no domain: what cannot be read must never keep a claim
  * from going. */

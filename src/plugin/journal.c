@@ -13,10 +13,10 @@ static bool same_file(const struct stat *a, const struct stat *b) {
                a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-static int look(const struct journal *j, struct stat *ret, struct err *e) {
+static int look(const char *path, struct stat *ret, struct err *e) {
         *ret = (struct stat){ 0 };
-        if (stat(j->path, ret) < 0 && errno != ENOENT)
-                return err_errno(e, errno, "stat '%s'", j->path);
+        if (stat(path, ret) < 0 && errno != ENOENT)
+                return err_errno(e, errno, "stat '%s'", path);
         return 0;
 }
 
@@ -67,7 +67,7 @@ int journal_sync(struct journal *j, enum journal_event *ret, char **ret_aside, s
         struct checkpoint table = { 0 };
         struct err why;
         *ret = JOURNAL_SAME;
-        if (look(j, &now, e) < 0)
+        if (look(j->path, &now, e) < 0)
                 return -1;
         if (!j->stale && same_file(&now, &j->seen))
                 return 0;
@@ -105,32 +105,49 @@ int journal_sync(struct journal *j, enum journal_event *ret, char **ret_aside, s
         return 0;
 }
 
-int journal_write(struct journal *j, struct err *e) {
-        struct buf text = BUF_INIT(CHECKPOINT_MAX_BYTES);
-        enum journal_event event;
-        struct err ignored;
-        _cleanup_(freep) char *aside = NULL;
-        checkpoint_encode(&j->table, &text);
-        int r = text.failed ? err_set(e, ERR_INTERNAL, 0, "it would be larger than %d bytes",
-                                      CHECKPOINT_MAX_BYTES)
-                            : file_replace(j->path, text.p, text.n, 0600, e);
-        buf_done(&text);
-        if (r == 0 && look(j, &j->seen, e) == 0) {
-                j->stale = false;
-                return 0;
+static int no_record(struct err *e) {
+        return err_wrap(e, "record the claims of this node");
+}
+
+int journal_begin(struct journal *j, struct buf *ret_text, struct err *e) {
+        BUG_ON(j->storing);
+        j->storing = true;
+        *ret_text = BUF_INIT(CHECKPOINT_MAX_BYTES);
+        checkpoint_encode(&j->table, ret_text);
+        if (ret_text->failed) {
+                buf_done(ret_text);
+                journal_end(j, NULL);
+                err_set(e, ERR_INTERNAL, 0, "it would be larger than %d bytes", CHECKPOINT_MAX_BYTES);
+                return no_record(e);
         }
-        err_wrap(e, "record the claims of this node");
-        j->stale = true;
-        (void)journal_sync(j, &event, &aside, &ignored); /* else the next one does it */
-        return -1;
+        return 0;
+}
+
+int journal_store(const char *path, struct str text, struct stat *ret, struct err *e) {
+        return file_replace_known(path, text.p, text.n, 0600, ret, e) < 0 ? no_record(e) : 0;
 }
 
 static void on_change(struct watch_file *w) {
         struct journal *j = w->u;
         struct stat now;
         struct err e;
-        if (look(j, &now, &e) < 0 || !same_file(&now, &j->seen))
+        j->touched = j->storing; /* by us, or somebody else: journal_end() looks */
+        if (!j->storing && (look(j->path, &now, &e) < 0 || !same_file(&now, &j->seen)))
                 j->changed(j->u);
+}
+
+void journal_end(struct journal *j, const struct stat *stored) {
+        enum journal_event event;
+        struct err ignored;
+        _cleanup_(freep) char *aside = NULL;
+        j->storing = false;
+        j->stale = !stored;
+        if (stored)
+                j->seen = *stored;
+        else
+                (void)journal_sync(j, &event, &aside, &ignored); /* else the next one does it */
+        if (j->touched)
+                on_change(&j->watch);
 }
 
 int journal_watch(struct journal *j, uv_loop_t *loop, void (*changed)(void *u), void *u, struct err *e) {

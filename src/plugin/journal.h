@@ -22,6 +22,8 @@ struct journal {
         char boot_id[37];        /* of this boot */
         struct stat seen;        /* the file that `table` stands for; st_ino 0: none */
         bool stale;              /* the table is not what the file holds, or nobody can tell */
+        bool storing;            /* between journal_begin() and journal_end() */
+        bool touched;            /* the file changed meanwhile */
         struct watch_file watch;
         void (*changed)(void *u);
         void *u;
@@ -40,11 +42,20 @@ enum journal_event {
 
 void journal_init(struct journal *j, const char *plugin_dir, const char *boot_id);
 /* With the node lock held. A file of another boot, of none or a corrupt one is not written over yet: that is
- * the caller's next journal_write(). An error means that the disk or this process is in trouble, and the
+ * the caller's next write. An error means that the disk or this process is in trouble, and the
  * table as before. */
 int journal_sync(struct journal *j, enum journal_event *ret, char **ret_aside, struct err *e);
-/* With the node lock held, after journal_sync(). */
-int journal_write(struct journal *j, struct err *e);
+
+/* A write has three parts, with the node lock held from journal_sync() to the last of them. The middle one
+ * waits for the disk, knows nothing of the journal and may run in any thread; meanwhile the table may be
+ * looked at, and changed only by who writes it next. */
+/* The text to store, the caller's to release. After an error there is nothing to store nor to end. */
+int journal_begin(struct journal *j, struct buf *ret_text, struct err *e);
+/* Replaces the file, durably; *ret: the new one. */
+int journal_store(const char *path, struct str text, struct stat *ret, struct err *e);
+/* stored NULL: it failed, and the table goes back to what the file holds. */
+void journal_end(struct journal *j, const struct stat *stored);
+
 /* Calls back when somebody else has replaced the file. */
 int journal_watch(struct journal *j, uv_loop_t *loop, void (*changed)(void *u), void *u, struct err *e);
 void journal_done(struct journal *j);

@@ -3,6 +3,7 @@
 #include "domain/names.h"
 
 static const double request_buckets[] = { 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8 };
+static const double total_buckets[] = { 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 45 };
 static const double inside_buckets[] = { 0.0005, 0.001, 0.002, 0.003, 0.005, 0.01, 0.02, 0.05, 0.1, 1 };
 
 static const char *operation(bool prepare) {
@@ -25,16 +26,20 @@ void plugin_metrics_init(struct plugin_metrics *m, const char *node) {
                 .requests = metric_add(r, METRIC_COUNTER, "nvidia_dra_requests_total",
                                        "Claims prepared or unprepared.", by_operation, NULL, 0),
                 .duration = metric_add(r, METRIC_HISTOGRAM, "nvidia_dra_request_duration_seconds",
-                                       "Time to prepare or unprepare a claim, with all waiting.",
+                                       "Time of the attempt that prepared or unprepared a claim, inside the "
+                                       "node lock.",
                                        by_operation, request_buckets, ARRAY_LEN(request_buckets)),
                 .inflight = metric_add(r, METRIC_GAUGE, "nvidia_dra_requests_inflight",
-                                       "Claims being prepared or unprepared.", by_operation, NULL, 0),
+                                       "Attempts inside the node lock.", by_operation, NULL, 0),
                 .prepared = metric_add(r, METRIC_GAUGE, "nvidia_dra_prepared_devices",
                                        "Devices of prepared claims.", by_type, NULL, 0),
-                .prepare_errors = metric_add(r, METRIC_COUNTER, "nvidia_dra_node_prepare_errors_total",
-                                             "Claims that could not be prepared.", by_error, NULL, 0),
-                .unprepare_errors = metric_add(r, METRIC_COUNTER, "nvidia_dra_node_unprepare_errors_total",
-                                               "Claims that could not be unprepared.", by_error, NULL, 0),
+                .prepare_errors =
+                        metric_add(r, METRIC_COUNTER, "nvidia_dra_node_prepare_errors_total",
+                                   "Attempts to prepare a claim that failed, or found that it has to wait.",
+                                   by_error, NULL, 0),
+                .unprepare_errors =
+                        metric_add(r, METRIC_COUNTER, "nvidia_dra_node_unprepare_errors_total",
+                                   "Attempts to unprepare a claim that failed.", by_error, NULL, 0),
                 .offered =
                         metric_add(r, METRIC_GAUGE, "nvidia_dra_compute_domain_devices_offered",
                                    "1 while this node offers its devices to the scheduler.", NULL, NULL, 0),
@@ -45,6 +50,16 @@ void plugin_metrics_init(struct plugin_metrics *m, const char *node) {
                         r, METRIC_HISTOGRAM, "nvidia_dra_prepare_inside_seconds",
                         "Time to prepare a claim without the read of the claim and without waiting.", NULL,
                         inside_buckets, ARRAY_LEN(inside_buckets)),
+                .pending = metric_add(r, METRIC_GAUGE, "nvidia_dra_compute_domain_claims_pending",
+                                      "Claims that the kubelet waits for.", by_operation, NULL, 0),
+                .total = metric_add(r, METRIC_HISTOGRAM, "nvidia_dra_compute_domain_claim_seconds",
+                                    "Time until a claim was prepared or unprepared, with all waiting.",
+                                    by_operation, total_buckets, ARRAY_LEN(total_buckets)),
+                .failures =
+                        metric_add(r, METRIC_COUNTER, "nvidia_dra_compute_domain_claim_failures_total",
+                                   "Claims that the kubelet was told could not be prepared or unprepared, "
+                                   "or that it gave up.",
+                                   by_operation, NULL, 0),
                 .host_state = metric_add(r, METRIC_GAUGE, "nvidia_dra_compute_domain_host_imex_state",
                                          "1 for the state of the host's own nvidia-imex and its domain.",
                                          by_state, NULL, 0),
@@ -63,6 +78,9 @@ void plugin_metrics_init(struct plugin_metrics *m, const char *node) {
                 metric_touch(m->requests, LABELS(CD_DRIVER, operation(prepare)));
                 metric_touch(m->duration, LABELS(CD_DRIVER, operation(prepare)));
                 metric_touch(m->inflight, LABELS(CD_DRIVER, operation(prepare)));
+                metric_touch(m->pending, LABELS(CD_DRIVER, operation(prepare)));
+                metric_touch(m->total, LABELS(CD_DRIVER, operation(prepare)));
+                metric_touch(m->failures, LABELS(CD_DRIVER, operation(prepare)));
                 metric_touch(errors, LABELS(CD_DRIVER, "lock_acquire"));
                 metric_touch(errors, LABELS(CD_DRIVER, prepare ? "prepare_devices" : "unprepare_devices"));
         }
@@ -75,16 +93,26 @@ void plugin_metrics_done(struct plugin_metrics *m) {
         m->registry = NULL;
 }
 
-void plugin_metrics_begin(struct plugin_metrics *m, bool prepare) {
-        metric_inc(m->inflight, 1, LABELS(CD_DRIVER, operation(prepare)));
+void plugin_metrics_attempt(struct plugin_metrics *m, bool prepare, int change) {
+        metric_inc(m->inflight, change, LABELS(CD_DRIVER, operation(prepare)));
 }
 
-void plugin_metrics_end(struct plugin_metrics *m, bool prepare, bool ok, double total_s, double inside_s) {
-        metric_inc(m->inflight, -1, LABELS(CD_DRIVER, operation(prepare)));
-        if (!ok)
-                return;
+void plugin_metrics_succeeded(struct plugin_metrics *m, bool prepare, double attempt_s) {
         metric_inc(m->requests, 1, LABELS(CD_DRIVER, operation(prepare)));
-        metric_observe(m->duration, total_s, LABELS(CD_DRIVER, operation(prepare)));
+        metric_observe(m->duration, attempt_s, LABELS(CD_DRIVER, operation(prepare)));
+}
+
+void plugin_metrics_pending(struct plugin_metrics *m, bool prepare, int change) {
+        metric_inc(m->pending, change, LABELS(CD_DRIVER, operation(prepare)));
+}
+
+void plugin_metrics_answered(struct plugin_metrics *m, bool prepare, bool ok, double total_s,
+                             double inside_s) {
+        if (!ok) {
+                metric_inc(m->failures, 1, LABELS(CD_DRIVER, operation(prepare)));
+                return;
+        }
+        metric_observe(m->total, total_s, LABELS(CD_DRIVER, operation(prepare)));
         if (prepare)
                 metric_observe(m->inside, inside_s, NULL);
 }

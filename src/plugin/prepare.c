@@ -58,6 +58,8 @@ static void on_claim(void *u, yyjson_val *obj, const struct err *error) {
         }
         op->arena = arena_new(4096);
         if (wants_take(op, obj, &e) < 0) {
+                op->permanent = true;
+                plugin_metrics_error(op->c->o.metrics, true, false);
                 claims__fail(op, e.msg);
                 return;
         }
@@ -143,6 +145,7 @@ static enum verdict say(struct op *op, enum verdict v, const char *fmt, ...) {
         va_start(ap, fmt);
         vsnprintf(op->msg, sizeof op->msg, fmt, ap);
         va_end(ap);
+        op->permanent = v == VERDICT_FAIL;
         return v;
 }
 
@@ -311,9 +314,7 @@ static int edit_daemon(struct op *op, const struct want *w, struct arena *a, str
         };
         if (*d.clique_id && facts_major(c->o.facts, PROC_MAJOR_CAPS, &d.caps_major, e) < 0)
                 return -1;
-        if (edits_for_daemon(a, &d, ret, e) < 0)
-                return -1;
-        return readiness_prepare_dir(c->o.plugin_dir, domain, op->redo, e);
+        return edits_for_daemon(a, &d, ret, e);
 }
 
 static int edit_channel(struct op *op, const struct want *w, struct arena *a, struct cdi_edits *ret,
@@ -334,33 +335,78 @@ static bool edits_empty(const struct cdi_edits *ed) {
         return !(ed->env && *ed->env) && !ed->n_nodes && !ed->n_mounts;
 }
 
-/* The CDI file with one device for each device of ours in the claim that changes anything. */
-static int write_cdi(struct op *op, struct arena *a, bool *has_edits, struct err *e) {
+/* The folders of the daemons in a claim, and its CDI file. */
+struct effects {
+        struct disk_task task;
+        const char *plugin_dir, *cdi_root, *node; /* outlive the job, as boot_id and root in the edits do not
+                                                     need to: those are copies */
+        const char *uid;
+        const char **domains; /* NULL-terminated */
+        bool keep_state;
+        struct cdi_spec spec; /* without devices: no file */
+};
+
+static int effect(const struct effects *x, struct err *e) {
+        for (const char **d = x->domains; *d; d++) {
+                if (readiness_prepare_dir(x->plugin_dir, *d, x->keep_state, e) < 0)
+                        return -1;
+        }
+        return x->spec.n_devices ? cdi_write(x->cdi_root, x->uid, &x->spec, e)
+                                 : cdi_remove(x->cdi_root, CD_CDI_KIND_CLAIM, x->uid, e);
+}
+
+static int run_effects(struct disk_task *t, struct err *e) {
+        const struct effects *x = (const struct effects *)t;
+        return effect(x, e) < 0 ? err_wrap(e, "%s", x->node) : 0;
+}
+
+static char *copy(struct arena *a, char *s) {
+        char *c = arena_strdup(a, s);
+        free(s);
+        return c;
+}
+
+/* The CDI file has one device for each device of ours in the claim that changes anything. */
+static int plan_effects(struct op *op, struct effects *x, bool *has_edits, struct err *e) {
+        const struct claims *c = op->c;
+        struct arena *a = x->task.arena;
         struct cdi_device *devices = arena_alloc(a, (op->n_wants + 1) * sizeof *devices);
-        size_t n = 0;
+        size_t n = 0, n_domains = 0;
+        *x = (struct effects){
+                .task = x->task,
+                .plugin_dir = c->o.plugin_dir,
+                .cdi_root = c->o.cdi_root,
+                .node = c->o.node,
+                .uid = arena_strdup(a, op->uid),
+                .domains = arena_alloc(a, (op->n_wants + 1) * sizeof *x->domains),
+                .keep_state = op->redo,
+        };
         for (size_t i = 0; i < op->n_wants; i++) {
                 const struct want *w = &op->wants[i];
                 struct cdi_edits edits = { 0 };
                 bool twice = false;
                 if ((w->is_daemon ? edit_daemon(op, w, a, &edits, e) : edit_channel(op, w, a, &edits, e)) < 0)
                         return -1;
+                if (w->is_daemon)
+                        x->domains[n_domains++] = arena_strdup(a, w->config.domain_id);
                 has_edits[i] = !edits_empty(&edits);
-                _cleanup_(freep) char *name = xasprintf("%s-%s", op->uid, w->result->device);
+                const char *name = copy(a, xasprintf("%s-%s", op->uid, w->result->device));
                 for (size_t j = 0; j < n; j++)
                         twice = twice ||
                                 streq(devices[j].name,
                                       name); /* several requests may share a device by admin access */
                 if (has_edits[i] && !twice)
-                        devices[n++] = (struct cdi_device){ arena_strdup(a, name), edits };
+                        devices[n++] = (struct cdi_device){ name, edits };
         }
-        if (!n)
-                return cdi_remove(op->c->o.cdi_root, CD_CDI_KIND_CLAIM, op->uid, e);
-        _cleanup_(freep) char *comment = xasprintf("claim %s/%s domain %s boot %s", op->ns, op->name,
-                                                   op->wants[0].config.domain_id, op->c->o.boot_id);
-        struct cdi_spec spec = {
-                .kind = CD_CDI_KIND_CLAIM, .devices = devices, .n_devices = n, .comment = comment
+        x->spec = (struct cdi_spec){
+                .kind = CD_CDI_KIND_CLAIM,
+                .devices = devices,
+                .n_devices = n,
+                .comment = n ? copy(a, xasprintf("claim %s/%s domain %s boot %s", op->ns, op->name,
+                                                 op->wants[0].config.domain_id, c->o.boot_id))
+                             : NULL,
         };
-        return cdi_write(op->c->o.cdi_root, op->uid, &spec, e);
+        return 0;
 }
 
 static void complete(struct op *op, struct arena *a, const bool *has_edits) {
@@ -391,16 +437,28 @@ static void complete(struct op *op, struct arena *a, const bool *has_edits) {
         entry->state = CHECKPOINT_COMPLETED;
 }
 
-int prepare_carry_out(struct op *op, struct err *e) {
-        struct arena *a = arena_new(4096);
-        bool *has_edits = arena_alloc(a, (op->n_wants + 1) * sizeof *has_edits);
-        int r = write_cdi(op, a, has_edits, e);
-        if (r < 0)
-                err_wrap(e, "%s", op->c->o.node);
-        else
-                complete(op, a, has_edits);
-        arena_free(a);
-        return r;
+static int do_nothing(struct disk_task *t, struct err *e) {
+        (void)t;
+        (void)e;
+        return 0;
+}
+
+int prepare_start(struct op *op, struct err *e) {
+        /* Nothing is run of what could not be planned to its end. */
+        struct effects *x = disk_task(op->c->disk, sizeof *x, do_nothing);
+        bool *has_edits = arena_alloc(x->task.arena, (op->n_wants + 1) * sizeof *has_edits);
+        if (plan_effects(op, x, has_edits, e) < 0)
+                return err_wrap(e, "%s", op->c->o.node);
+        x->task.run = run_effects;
+        complete(op, x->task.arena, has_edits);
+        op->task = &x->task;
+        return 0;
+}
+
+void prepare_revoke(struct op *op) {
+        /* What was prepared before stays so; its file is missing, which the next Prepare sees. */
+        if (!op->redo)
+                checkpoint_put(&op->c->journal.table, op->uid, op->ns, op->name, op->status);
 }
 
 /* ---- answering ---- */

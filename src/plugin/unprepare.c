@@ -1,3 +1,4 @@
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -42,34 +43,46 @@ static void compare(void *u, const char *domain) {
         s->yes = s->yes || streq(s->domain, domain);
 }
 
-struct undo {
-        struct claims *c;
-        const struct checkpoint_claim *entry;
+struct removal {
+        struct disk_task task;
+        const char *root, *id; /* outlive the job; a copy */
 };
 
-static void leave_domain(void *u, const char *domain) {
-        struct undo *s = u;
-        struct in_use other = { .domain = domain };
-        struct err e;
-        for (const struct checkpoint_claim *i = s->c->journal.table.claims; i; i = i->hh.next) {
-                if (i != s->entry && i->state != CHECKPOINT_ABORTED)
-                        unprepare_each_daemon_domain(i, compare, &other);
-        }
-        /* What stays behind is removed at the next start, and a state file of this daemon convinces nobody
-         * any more. */
-        if (!other.yes && readiness_remove_dir(s->c->o.plugin_dir, domain, &e) < 0)
-                log_warn("cannot remove the folder of a domain", kv_str("domain", domain), kv_err(&e));
+static int remove_cdi(struct disk_task *t, struct err *e) {
+        const struct removal *r = (const struct removal *)t;
+        /* An id that cannot be the name of a file never was one. */
+        return cdi_remove(r->root, CD_CDI_KIND_CLAIM, r->id, e) < 0 && e->kind != ERR_INVALID ? -1 : 0;
 }
 
-int unprepare_carry_out(struct claims *c, const char *uid, bool *ret_changed, struct err *e) {
+static int remove_folder(struct disk_task *t, struct err *e) {
+        const struct removal *r = (const struct removal *)t;
+        return readiness_remove_dir(r->root, r->id, e);
+}
+
+static struct disk_task *removal(struct claims *c, int (*run)(struct disk_task *t, struct err *e),
+                                 const char *root, const char *id) {
+        struct removal *r = disk_task(c->disk, sizeof *r, run);
+        r->root = root;
+        r->id = arena_strdup(r->task.arena, id);
+        return &r->task;
+}
+
+struct disk_task *unprepare_start(struct claims *c, const char *uid) {
+        return removal(c, remove_cdi, c->o.cdi_root, uid);
+}
+
+static void note_leaving(void *u, const char *domain) {
+        struct claims *c = u;
+        struct leaving *l = xnew(struct leaving);
+        snprintf(l->domain, sizeof l->domain, "%s", domain);
+        STAILQ_INSERT_TAIL(&c->leaving, l, link);
+}
+
+bool unprepare_end(struct claims *c, const char *uid) {
         struct checkpoint_claim *entry = checkpoint_find(&c->journal.table, uid);
-        /* An id that cannot be the name of a file never was one. */
-        if (cdi_remove(c->o.cdi_root, CD_CDI_KIND_CLAIM, uid, e) < 0 && e->kind != ERR_INVALID)
-                return -1;
         if (!entry || entry->state == CHECKPOINT_ABORTED)
-                return 0;
-        struct undo undo = { .c = c, .entry = entry };
-        unprepare_each_daemon_domain(entry, leave_domain, &undo);
+                return false;
+        unprepare_each_daemon_domain(entry, note_leaving, c);
         if (entry->state == CHECKPOINT_STARTED) {
                 entry->state = CHECKPOINT_ABORTED;
                 entry->aborted_at = time(NULL);
@@ -78,6 +91,38 @@ int unprepare_carry_out(struct claims *c, const char *uid, bool *ret_changed, st
         } else {
                 checkpoint_drop(&c->journal.table, entry);
         }
-        *ret_changed = true;
-        return 0;
+        return true;
+}
+
+void unprepare_start_leaving(struct claims *c) {
+        struct leaving *l;
+        STAILQ_FOREACH (l, &c->leaving, link) {
+                struct in_use other = { .domain = l->domain };
+                for (const struct checkpoint_claim *i = c->journal.table.claims; i; i = i->hh.next) {
+                        if (i->state != CHECKPOINT_ABORTED)
+                                unprepare_each_daemon_domain(i, compare, &other);
+                }
+                if (!other.yes)
+                        l->task = removal(c, remove_folder, c->o.plugin_dir, l->domain);
+        }
+}
+
+void unprepare_end_leaving(struct claims *c) {
+        const struct leaving *l;
+        /* What stays behind is removed at the next start, and a state file of this daemon convinces nobody
+         * any more. */
+        STAILQ_FOREACH (l, &c->leaving, link) {
+                if (l->task && l->task->r < 0)
+                        log_warn("cannot remove the folder of a domain", kv_str("domain", l->domain),
+                                 kv_err(&l->task->e));
+        }
+        unprepare_drop_leaving(c);
+}
+
+void unprepare_drop_leaving(struct claims *c) {
+        while (!STAILQ_EMPTY(&c->leaving)) {
+                struct leaving *l = STAILQ_FIRST(&c->leaving);
+                STAILQ_REMOVE_HEAD(&c->leaving, link);
+                free(l);
+        }
 }

@@ -53,8 +53,10 @@ another_claim() {
 points() {
 	local least=$1 syscalls=$2 n
 	shift 2
-	n=$("$cluster/node" 0 env DIR=$dir/tried DRA_CALL="$checkout/build/test/kubelet/dra-call" CHANNEL="$CHANNEL" DAEMON="$DAEMON" DOMAIN="$DOMAIN" \
-		STRIDE="$([[ -n ${EVERY_POINT:-} ]] && echo 1 || echo 3)" OTHER="${OTHER:-}" DAMAGE="${DAMAGE:-}" "$checkout/test/kubelet/kill_points" "$syscalls" $(plugin_by_hand "$@"))
+	n=$("$cluster/node" 0 env DIR=$dir/tried DRA_CALL="$checkout/build/test/kubelet/dra-call" \
+		KILL_AT_LIB="$checkout/build/test/kubelet/libkill-at.so" CHANNEL="$CHANNEL" DAEMON="$DAEMON" DOMAIN="$DOMAIN" \
+		STRIDE="$([[ -n ${EVERY_POINT:-} ]] && echo 1 || echo 3)" OTHER="${OTHER:-}" DAMAGE="${DAMAGE:-}" \
+		"$checkout/test/kubelet/kill_points" "$syscalls" $(plugin_by_hand "$@"))
 	echo "$syscalls: killed at $n points${OTHER:+, and given up}${DAMAGE:+, started after $DAMAGE}"
 	((n >= least))
 }
@@ -82,9 +84,9 @@ teardown() {
 	stop_by_hand
 	by_hand=''
 	points 8 fsync --feature-gates=HostManagedIMEX=true
-	points 4 rename,renameat,renameat2 --feature-gates=HostManagedIMEX=true
-	points 2 unlink,unlinkat --feature-gates=HostManagedIMEX=true
-	points 2 mkdir,mkdirat --feature-gates=HostManagedIMEX=true
+	points 4 rename --feature-gates=HostManagedIMEX=true
+	points 2 unlink,remove --feature-gates=HostManagedIMEX=true
+	points 2 mkdir --feature-gates=HostManagedIMEX=true
 	points 1 connect --feature-gates=HostManagedIMEX=true
 	# Files, logs and answers: all that anybody gets to see of a step.
 	points 20 write,writev --feature-gates=HostManagedIMEX=true
@@ -109,9 +111,9 @@ driver_managed_claims() {
 @test "driver-managed: the plugin is killed at every step of Prepare and Unprepare" {
 	driver_managed_claims
 	points 16 fsync
-	points 8 rename,renameat,renameat2
-	points 4 unlink,unlinkat
-	points 3 mkdir,mkdirat
+	points 8 rename
+	points 4 unlink,remove
+	points 3 mkdir
 	points 1 connect
 	points 30 write,writev
 	OTHER=$(another_claim)
@@ -122,12 +124,12 @@ driver_managed_claims() {
 	driver_managed_claims
 	DAMAGE='truncate -s 40'
 	points 4 fsync
-	points 2 rename,renameat,renameat2
-	points 1 link,linkat
-	points 2 unlink,unlinkat
+	points 2 rename
+	points 1 link
+	points 2 unlink,remove
 	points 10 write,writev
 	DAMAGE=rm
 	points 4 fsync
-	points 2 rename,renameat,renameat2
+	points 2 rename
 	points 10 write,writev
 }

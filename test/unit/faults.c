@@ -11,6 +11,7 @@
 #include <ftw.h>
 #include <microhttpd.h>
 #include <netdb.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,7 +30,13 @@ static unsigned left;      /* calls until one fails; 0: none does */
 static unsigned calls;     /* in this round */
 static const char *failed; /* the call that failed in this round */
 
-bool faults_hit(const char *call, int errnum) {
+/* Some calls are made in threads. */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t released = PTHREAD_COND_INITIALIZER;
+static const char *hold; /* calls of this name wait */
+static unsigned waiting;
+
+static bool count(const char *call) {
         if (!counting || (only && !streq(only, call)))
                 return false;
         calls++;
@@ -38,8 +45,43 @@ bool faults_hit(const char *call, int errnum) {
         if (killing)
                 raise(SIGKILL);
         failed = call;
-        errno = errnum;
         return true;
+}
+
+bool faults_hit(const char *call, int errnum) {
+        if (hold && streq(call, hold) && gettid() == getpid())
+                fail_msg("the loop stands still in %s", call);
+        pthread_mutex_lock(&mutex);
+        while (hold && streq(call, hold)) {
+                waiting++;
+                pthread_cond_wait(&released, &mutex);
+                waiting--;
+        }
+        bool hit = count(call);
+        pthread_mutex_unlock(&mutex);
+        if (hit)
+                errno = errnum;
+        return hit;
+}
+
+void faults_hold(const char *call) {
+        pthread_mutex_lock(&mutex);
+        hold = call;
+        pthread_mutex_unlock(&mutex);
+}
+
+bool faults_held(void) {
+        pthread_mutex_lock(&mutex);
+        bool any = waiting > 0;
+        pthread_mutex_unlock(&mutex);
+        return any;
+}
+
+void faults_release(void) {
+        pthread_mutex_lock(&mutex);
+        hold = NULL;
+        pthread_cond_broadcast(&released);
+        pthread_mutex_unlock(&mutex);
 }
 
 static void begin(const char *call, unsigned n) {

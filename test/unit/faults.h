@@ -37,6 +37,12 @@ void faults_kill_at(unsigned n);
 bool faults_off(void);
 unsigned faults_calls(void);
 
+/* As a disk that hangs: each call of this name waits until faults_release(), in whatever thread it is made
+ * but the test's own, where it fails the test: there it would have stopped the loop. */
+void faults_hold(const char *call);
+bool faults_held(void); /* one is waiting */
+void faults_release(void);
+
 /* For wrappers of a test's own, of libraries that not all tests have: true when this call is to fail; errno
  * is set. */
 bool faults_hit(const char *call, int errnum);

@@ -471,6 +471,11 @@ int world_try(const char *boot_id, struct claims **ret, struct err *e) {
         };
         if (claims_new(&o, ret, e) < 0)
                 return -1;
+        for (size_t i = 0, done = 0; i < ARRAY_LEN(w.processes) && !done; i++) {
+                done = !w.processes[i];
+                if (done)
+                        w.processes[i] = *ret;
+        }
         claims_start(*ret, on_started, &s);
         while (!s.done)
                 uv_run(&w.loop, UV_RUN_ONCE);
@@ -498,7 +503,19 @@ void world_start(const char *boot_id) {
         w.claims = world_process(boot_id);
 }
 
+/* Somebody holds the node lock and waits for his thread. */
+static bool at_work(void) {
+        bool any = false;
+        for (size_t i = 0; i < ARRAY_LEN(w.processes); i++)
+                any = any || (w.processes[i] && w.processes[i]->in_batch);
+        return any && !w.disk_hangs;
+}
+
 void world_stop(struct claims *c) {
+        while (at_work())
+                uv_run(&w.loop, UV_RUN_ONCE);
+        for (size_t i = 0; i < ARRAY_LEN(w.processes); i++)
+                w.processes[i] = w.processes[i] == c ? NULL : w.processes[i];
         claims_free(c);
         world_turn();
 }
@@ -512,8 +529,10 @@ void world_turn(void) {
                         fn(ready_u, NULL);
                         any = true;
                 }
+                while (at_work())
+                        uv_run(&w.loop, UV_RUN_ONCE);
                 uv_run(&w.loop, UV_RUN_NOWAIT);
-                quiet = any ? 0 : quiet + 1;
+                quiet = any || at_work() ? 0 : quiet + 1;
         }
 }
 

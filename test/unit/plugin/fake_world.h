@@ -45,12 +45,15 @@ extern struct world {
         bool old_cache;          /* lists from the API server's cache do not have the domains yet */
         const char *api_refuses; /* what the API server says instead of an answer that it may yet give; NULL:
                                     nothing */
-        const char *api_fails_for; /* the object for which it answers with an error of this kind; NULL: none */
+        const char
+                *api_fails_for; /* the object for which it answers with an error of this kind; NULL: none */
         enum err_kind api_fails_with;
-        unsigned requests;       /* to the API server so far */
-        char events[2000];       /* "Kind/name reason: message\n" */
+        unsigned requests; /* to the API server so far */
+        char events[2000]; /* "Kind/name reason: message\n" */
         struct plugin_metrics metrics;
-        int lock_fd; /* what daemon_ready() holds, -1: nothing */
+        struct claims *processes[4]; /* that have started, and not stopped */
+        bool disk_hangs;             /* world_turn() does not wait for batches */
+        int lock_fd;                 /* what daemon_ready() holds, -1: nothing */
 } w;
 
 int world_setup(void **state);

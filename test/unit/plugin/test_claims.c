@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "domain/names.h"
 #include "base/file.h"
 
 #define CDI_1 "k8s.compute-domain.nvidia.com/claim=" CLAIM_1 "-channel-0"
@@ -500,10 +501,40 @@ static void claims_whose_object_is_gone_are_unprepared(void **state) {
         assert_non_null(world_entry(w.claims, DAEMON_1));
 }
 
+static void series(const char *line) {
+        struct buf out = BUF_INIT(1 << 20);
+        metrics_render(w.metrics.registry, &out);
+        if (!strstr(buf_str(&out), line))
+                fail_msg("%s is not in\n%s", line, buf_str(&out));
+        buf_done(&out);
+}
+
+/* Whose dashboards were made for the Go driver reads attempts; how long a pod waited has names of its own. */
+static void waiting_is_no_attempt_and_no_part_of_one(void **state) {
+        (void)state;
+        struct dra_op op = { 0 };
+#define SERIES(name, value)                                                                                  \
+        series("nvidia_dra_" name "{driver=\"" CD_DRIVER "\",operation=\"prepare\"} " value "\n")
+        prepare(&op, "c1", CLAIM_1);
+        world_turn();
+        SERIES("requests_inflight", "0");
+        SERIES("compute_domain_claims_pending", "1");
+        series("error_type=\"prepare_devices\"} 1\n");
+        daemon_ready();
+        world_wait(&op, PREPARED);
+        SERIES("requests_inflight", "0");
+        SERIES("compute_domain_claims_pending", "0");
+        SERIES("requests_total", "2"); /* the daemon's claim, and this one */
+        SERIES("request_duration_seconds_count", "2");
+        SERIES("compute_domain_claim_seconds_count", "2");
+        SERIES("compute_domain_claim_failures_total", "0");
+}
+
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, world_setup_claims, world_teardown)
         const struct CMUnitTest tests[] = {
                 T(ready_channel_is_prepared_at_once),
+                T(waiting_is_no_attempt_and_no_part_of_one),
                 T(daemon_claim_brings_the_hosts_programs_and_the_domain_folder),
                 T(a_waiting_channel_does_not_hold_up_its_own_daemon),
                 T(all_channels),

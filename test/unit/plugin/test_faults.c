@@ -13,6 +13,17 @@
 
 /* ---- one by one ---- */
 
+static int journal_write(struct journal *j, struct err *e) {
+        struct buf text;
+        struct stat stored;
+        if (journal_begin(j, &text, e) < 0)
+                return -1;
+        int r = journal_store(j->path, (struct str){ text.p, text.n }, &stored, e);
+        buf_done(&text);
+        journal_end(j, r < 0 ? NULL : &stored);
+        return r;
+}
+
 static int journal_round(void *u, struct err *e) {
         struct journal j;
         enum journal_event event;

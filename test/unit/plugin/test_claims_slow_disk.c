@@ -1,0 +1,179 @@
+/* A disk that hangs holds up the batch that waits for it, and nothing else. */
+#include "fake_world.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "faults.h"
+
+/* Until the thread is held by the disk, with the API server answering. */
+static void until_held(void) {
+        while (!faults_held()) {
+                world_turn();
+        }
+}
+
+static void hold(void) {
+        w.disk_hangs = true;
+        faults_hold("fsync");
+}
+
+static void release(void) {
+        faults_release();
+        w.disk_hangs = false;
+}
+
+static bool ticked;
+static void on_tick(uv_timer_t *t) {
+        ticked = true;
+        uv_close((uv_handle_t *)t, NULL);
+}
+
+/* What else the loop has to do: sockets, probes, watches. */
+static void loop_goes_on(void) {
+        uv_timer_t t;
+        ticked = false;
+        uv_timer_init(&w.loop, &t);
+        uv_timer_start(&t, on_tick, 0, 0);
+        while (!ticked)
+                uv_run(&w.loop, UV_RUN_ONCE);
+        world_turn();
+}
+
+static void loop_goes_on_while_the_disk_hangs(void **state) {
+        (void)state;
+        struct dra_op op = { 0 }, wrong = { 0 }, gone = { 0 };
+        daemon_ready();
+        hold();
+        prepare(&op, "c1", CLAIM_1);
+        until_held();
+        loop_goes_on();
+        /* Whoever needs no record is answered: a claim that can never be prepared. */
+        api_claim("user", "c2", CLAIM_2, "channel-0", CHANNEL, "no-uid", "");
+        prepare(&wrong, "c2", CLAIM_2);
+        world_turn();
+        assert_int_equal(wrong.answer, FAILED);
+        assert_int_equal(op.answer, PENDING);
+        assert_false(world_recorded(CLAIM_1));
+        release();
+        world_wait(&op, PREPARED);
+        hold();
+        kubelet_unprepare(w.claims, &gone, "user", "c1", CLAIM_1);
+        until_held();
+        loop_goes_on();
+        assert_int_equal(gone.answer, PENDING);
+        release();
+        world_wait(&gone, UNPREPARED);
+}
+
+/* What comes while the disk hangs is one batch, with one write before the side effects and one after. */
+static void what_came_meanwhile_shares_the_next_writes(void **state) {
+        (void)state;
+        struct dra_op one = { 0 }, two = { 0 }, three = { 0 };
+        w.facts.fabric = (struct fabric){ .kind = FABRIC_NONE };
+        api_claim("driver", "daemon-claim", DAEMON_1, "daemon-0", DAEMON, DOMAIN_A, "");
+        prepare(&one, "c1", CLAIM_1);
+        hold();
+        until_held();
+        kubelet_prepare(w.claims, &two, "driver", "daemon-claim", DAEMON_1);
+        kubelet_unprepare(w.claims, &three, "user", "c9", CLAIM_2);
+        world_turn();
+        assert_int_equal(two.answer, PENDING);
+        assert_int_equal(three.answer, PENDING);
+        release();
+        faults_at("rename", 0);
+        world_wait(&one, PREPARED);
+        world_wait(&two, PREPARED);
+        assert_int_equal(three.answer, UNPREPARED);
+        faults_off();
+        /* Each claim twice in a checkpoint, and without fabric the channel has no CDI file, but the daemon.
+         */
+        assert_int_equal(faults_calls(), 5);
+}
+
+static void kubelet_hangs_up_while_the_disk_hangs(void **state) {
+        (void)state;
+        struct dra_op op = { 0 }, again = { 0 };
+        daemon_ready();
+        hold();
+        prepare(&op, "c1", CLAIM_1);
+        until_held();
+        op.answer = CANCELLED;
+        claims_cancelled(w.claims, &op, op.data);
+        loop_goes_on();
+        release();
+        world_turn();
+        /* It is carried to its end, and the next Prepare is answered from the record. */
+        assert_true(world_recorded(CLAIM_1));
+        assert_int_equal(world_entry(w.claims, CLAIM_1)->state, CHECKPOINT_COMPLETED);
+        prepare(&again, "c1", CLAIM_1);
+        world_wait(&again, PREPARED);
+}
+
+static void deadline_while_the_disk_hangs_names_the_disk(void **state) {
+        (void)state;
+        struct dra_op op = { .timeout_ms = 200 }, again = { 0 };
+        daemon_ready();
+        hold();
+        prepare(&op, "c1", CLAIM_1);
+        until_held();
+        while (op.answer == PENDING)
+                uv_run(&w.loop, UV_RUN_ONCE);
+        assert_int_equal(op.answer, FAILED);
+        assert_non_null(strstr(op.msg, "n0: the disk under '"));
+        release();
+        world_turn();
+        prepare(&again, "c1", CLAIM_1);
+        world_wait(&again, PREPARED);
+}
+
+static void pod_deleted_while_the_disk_hangs(void **state) {
+        (void)state;
+        struct dra_op op = { 0 }, gone = { 0 };
+        daemon_ready();
+        hold();
+        prepare(&op, "c1", CLAIM_1);
+        until_held();
+        kubelet_unprepare(w.claims, &gone, "user", "c1", CLAIM_1);
+        world_turn();
+        release();
+        world_wait(&gone, UNPREPARED);
+        assert_null(world_cdi(CLAIM_1));
+        assert_int_not_equal(op.answer, PENDING);
+}
+
+/* The successor comes when the thread has ended: nothing is half written under its eyes. */
+static void plugin_ends_while_the_disk_hangs(void **state) {
+        (void)state;
+        struct dra_op op = { 0 }, again = { 0 };
+        struct node_lock *other;
+        struct err e;
+        _cleanup_(freep) char *path = file_join(w.plugin_dir, "pu.lock");
+        daemon_ready();
+        assert_int_equal(node_lock_new(&w.loop, path, &other, &e), 0);
+        hold();
+        prepare(&op, "c1", CLAIM_1);
+        until_held();
+        world_stop(w.claims);
+        assert_false(node_lock_try(other));
+        release();
+        while (!node_lock_try(other))
+                uv_run(&w.loop, UV_RUN_ONCE);
+        node_lock_release(other);
+        node_lock_free(other);
+        assert_true(world_recorded(CLAIM_1));
+        world_start(BOOT);
+        prepare(&again, "c1", CLAIM_1);
+        world_wait(&again, PREPARED);
+}
+
+int main(void) {
+#define T(f) cmocka_unit_test_setup_teardown(f, world_setup_claims, world_teardown)
+        const struct CMUnitTest tests[] = {
+                T(loop_goes_on_while_the_disk_hangs),     T(what_came_meanwhile_shares_the_next_writes),
+                T(kubelet_hangs_up_while_the_disk_hangs), T(deadline_while_the_disk_hangs_names_the_disk),
+                T(pod_deleted_while_the_disk_hangs),      T(plugin_ends_while_the_disk_hangs),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
