@@ -114,9 +114,12 @@ static void on_health_check(void *u, struct grpc_call *call, struct str message)
                 malformed(call);
                 return;
         }
-        if (streq(request->service, "") || streq(request->service, "liveness")) {
+        bool ready = streq(request->service, "readiness") && p->ops->ready;
+        if (ready || streq(request->service, "") || streq(request->service, "liveness")) {
                 Health__HealthCheckResponse response = HEALTH__HEALTH_CHECK_RESPONSE__INIT;
                 const char *wrong = what_is_wrong(p);
+                if (!wrong && ready)
+                        wrong = p->ops->ready(p->u);
                 if (wrong)
                         log_v(4, "health check fails", kv_str("reason", wrong));
                 response.status = wrong ? HEALTH__HEALTH_CHECK_RESPONSE__SERVING_STATUS__NOT_SERVING

@@ -42,6 +42,8 @@ struct dra_plugin_ops {
         void (*registered)(void *u, bool ok, const char *error);
         /* For the health service: NULL when well, else what is wrong. */
         const char *(*health)(void *u);
+        /* The same for its service "readiness": does the kubelet find us, and the scheduler our devices? */
+        const char *(*ready)(void *u);
 };
 
 struct dra_plugin_options {

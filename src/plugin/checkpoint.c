@@ -84,7 +84,76 @@ static uint32_t checksum_v2(struct str tail) {
 
 /* ---- canonical JSON ---- */
 
-static bool canonical(struct jw *w, const char *key, yyjson_val *v, unsigned depth) {
+/* Members of an object, and of the objects in a list; NULL: whatever there is. */
+struct known {
+        const char *name;
+        const struct known *inside;
+};
+#define END                                                                                                  \
+        { NULL, NULL }
+
+static const struct known k_expression[] = { { "key", NULL }, { "operator", NULL }, { "values", NULL }, END };
+static const struct known k_term[] = { { "matchExpressions", k_expression },
+                                       { "matchFields", k_expression },
+                                       END };
+static const struct known k_selector[] = { { "nodeSelectorTerms", k_term }, END };
+static const struct known k_toleration[] = {
+        { "key", NULL },    { "operator", NULL },          { "value", NULL },
+        { "effect", NULL }, { "tolerationSeconds", NULL }, END
+};
+static const struct known k_result[] = { { "request", NULL },
+                                         { "driver", NULL },
+                                         { "pool", NULL },
+                                         { "device", NULL },
+                                         { "adminAccess", NULL },
+                                         { "tolerations", k_toleration },
+                                         { "bindingConditions", NULL },
+                                         { "bindingFailureConditions", NULL },
+                                         { "shareID", NULL },
+                                         { "consumedCapacity", NULL },
+                                         END };
+static const struct known k_opaque[] = { { "driver", NULL }, { "parameters", NULL }, END };
+static const struct known k_config[] = {
+        { "source", NULL }, { "requests", NULL }, { "opaque", k_opaque }, END
+};
+static const struct known k_devices[] = { { "results", k_result }, { "config", k_config }, END };
+static const struct known k_allocation[] = {
+        { "devices", k_devices }, { "nodeSelector", k_selector }, { "allocationTimestamp", NULL }, END
+};
+static const struct known k_consumer[] = {
+        { "apiGroup", NULL }, { "resource", NULL }, { "name", NULL }, { "uid", NULL }, END
+};
+static const struct known k_condition[] = { { "type", NULL },
+                                            { "status", NULL },
+                                            { "observedGeneration", NULL },
+                                            { "lastTransitionTime", NULL },
+                                            { "reason", NULL },
+                                            { "message", NULL },
+                                            END };
+static const struct known k_network[] = {
+        { "interfaceName", NULL }, { "ips", NULL }, { "hardwareAddress", NULL }, END
+};
+static const struct known k_device[] = { { "driver", NULL },
+                                         { "pool", NULL },
+                                         { "device", NULL },
+                                         { "shareID", NULL },
+                                         { "conditions", k_condition },
+                                         { "data", NULL },
+                                         { "networkData", k_network },
+                                         END };
+static const struct known k_status[] = {
+        { "allocation", k_allocation }, { "reservedFor", k_consumer }, { "devices", k_device }, END
+};
+
+/* NULL: not known. */
+static const struct known *find_known(const struct known *list, const char *name) {
+        while (list->name && !streq(list->name, name))
+                list++;
+        return list->name ? list : NULL;
+}
+
+static bool canonical(struct jw *w, const char *key, yyjson_val *v, const struct known *known,
+                      unsigned depth) {
         size_t i, max;
         yyjson_val *k, *item;
         bool ok = true;
@@ -93,14 +162,18 @@ static bool canonical(struct jw *w, const char *key, yyjson_val *v, unsigned dep
         switch (yyjson_get_type(v)) {
         case YYJSON_TYPE_OBJ:
                 jw_obj(w, key);
-                yyjson_obj_foreach (v, i, max, k, item)
-                        ok = ok && canonical(w, yyjson_get_str(k), item, depth + 1);
+                yyjson_obj_foreach (v, i, max, k, item) {
+                        const struct known *member = known ? find_known(known, yyjson_get_str(k)) : NULL;
+                        if (!known || member)
+                                ok = ok && canonical(w, yyjson_get_str(k), item,
+                                                     member ? member->inside : NULL, depth + 1);
+                }
                 jw_end_obj(w);
                 return ok;
         case YYJSON_TYPE_ARR:
                 jw_arr(w, key);
                 yyjson_arr_foreach (v, i, max, item)
-                        ok = ok && canonical(w, NULL, item, depth + 1);
+                        ok = ok && canonical(w, NULL, item, known, depth + 1);
                 jw_end_arr(w);
                 return ok;
         case YYJSON_TYPE_STR:
@@ -126,7 +199,12 @@ static bool canonical(struct jw *w, const char *key, yyjson_val *v, unsigned dep
 
 bool checkpoint_canonical(yyjson_val *v, struct buf *out) {
         struct jw w = { .out = out, .go_escape = true };
-        return canonical(&w, NULL, v, 0) && !out->failed;
+        return canonical(&w, NULL, v, NULL, 0) && !out->failed;
+}
+
+bool checkpoint_status(yyjson_val *status, struct buf *out) {
+        struct jw w = { .out = out, .go_escape = true };
+        return canonical(&w, NULL, status, k_status, 0) && !out->failed;
 }
 
 static bool canonical_in(struct arena *a, yyjson_val *v, struct str *ret) {

@@ -15,8 +15,10 @@ static uint64_t now_ns(void) {
 /* ---- operations ---- */
 
 static void free_options(struct claims_options *o) {
-        const char **strings[] = { &o->node,      &o->ns,        &o->plugin_dir, &o->cdi_root,   &o->boot_id,
-                                   &o->root.host, &o->root.here, &o->dev_root,   &o->proc_driver };
+        const char **strings[] = {
+                &o->node,    &o->ns,        &o->more_ns,   &o->plugin_dir, &o->cdi_root,
+                &o->boot_id, &o->root.host, &o->root.here, &o->dev_root,   &o->proc_driver
+        };
         for (size_t i = 0; i < ARRAY_LEN(strings); i++)
                 freep(strings[i]);
 }
@@ -147,7 +149,10 @@ static void on_op_timer(uv_timer_t *t) {
                 dra_op_fail(op->dra, msg);
                 let_go(op);
         } else
-                claims__fail(op, op->msg[0] ? op->msg : "the Kubernetes API server has not answered in time");
+                claims__fail(op, op->msg[0] ? op->msg
+                                            : "the Kubernetes API server has not answered in time: is it "
+                                              "reached from this "
+                                              "node? The kubelet asks again by itself");
 }
 
 void claims__wait(struct op *op) {
@@ -385,6 +390,7 @@ void claims_start(struct claims *c, void (*done)(void *u, const struct err *e), 
 static void copy_options(struct claims_options *o) {
         o->node = xstrdup(o->node);
         o->ns = xstrdup(o->ns);
+        o->more_ns = xstrdup(str_or(o->more_ns, ""));
         o->plugin_dir = xstrdup(o->plugin_dir);
         o->cdi_root = xstrdup(o->cdi_root);
         o->boot_id = xstrdup(o->boot_id);
@@ -401,6 +407,14 @@ void claims__closed(struct claims *c) {
 
 static void on_closed(uv_handle_t *h) {
         claims__closed(h->data);
+}
+
+bool claims_manages(const struct claims_options *o, const char *ns) {
+        struct str rest = str_from(str_or(o->more_ns, "")), field;
+        bool found = streq(o->ns, ns);
+        while (!found && str_next_field(&rest, ',', &field))
+                found = str_eq(str_trim(field), str_from(ns));
+        return found;
 }
 
 int claims_new(const struct claims_options *o, struct claims **ret, struct err *e) {

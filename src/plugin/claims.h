@@ -31,12 +31,16 @@ struct claims_options {
         struct host_imex
                 *host; /* NULL: not asked, which a mode that waits for the host's IMEX does not allow */
         const char *node, *ns; /* this node; the driver's namespace, where daemons run */
+        const char *more_ns;   /* comma separated: where daemons of an earlier installation may run, too */
         const char *plugin_dir, *cdi_root;
         const char *boot_id;
         struct driver_root root;
         const char *dev_root;    /* holds dev/ */
         const char *proc_driver; /* "/proc/driver/nvidia" or its substitute */
 };
+
+/* `ns` is one in which daemons may run. Pure. */
+bool claims_manages(const struct claims_options *o, const char *ns);
 
 /* Copies the strings. */
 int claims_new(const struct claims_options *o, struct claims **ret, struct err *e);

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/log.h"
+#include "base/watch_file.h"
 #include "imex/imex_command.h"
 #include "imex/imex_probe.h"
 
@@ -55,7 +57,9 @@ struct host_imex {
         char *root_host, *root_here, *socket_path, *config_path, *node;
         struct driver_root root;
         unsigned interval_ms;
-        bool want_domain, waiting;
+        bool want_domain, waiting, only_with_socket;
+        struct watch_file
+                watch; /* of the socket, or of the nearest folder on the way to it that is not there */
         struct place place;
         struct imex_probe *probe; /* NULL: there is nobody to ask */
         unsigned unanswered;
@@ -73,17 +77,19 @@ static int locate(const struct host_imex *h, struct place *ret, struct err *e) {
         *ret = (struct place){ 0 };
         if (driver_root_find_binary(&h->root, "nvidia-imex-ctl", &ctl, e) < 0)
                 return err_wrap(e, "no nvidia-imex-ctl to ask with");
-        for (int here = 0; here < 2 && !ret->ctl; here++) {
+        for (int here = 0; here < (h->only_with_socket ? 1 : 2) && !ret->ctl; here++) {
                 const char *root = here ? NULL : h->root.here;
                 ret->socket = if_exists(root, h->socket_path);
                 ret->config = if_exists(root, h->config_path);
-                if (ret->socket || ret->config) {
+                if (ret->socket || (ret->config && !h->only_with_socket)) {
                         ret->ctl = xstrdup(here ? ctl.here : ctl.inside);
                         ret->chroot = root ? xstrdup(root) : NULL;
                         ret->config_here = ret->config ? see(root, ret->config) : NULL;
                 }
         }
         driver_file_done(&ctl);
+        if (!ret->ctl && h->only_with_socket)
+                return err_set(e, ERR_NOT_FOUND, 0, "the host has no command socket '%s'", h->socket_path);
         if (!ret->ctl)
                 return err_set(e, ERR_NOT_FOUND, 0,
                                "there is neither a command socket '%s' nor a configuration '%s': is "
@@ -190,13 +196,45 @@ static void ask_at(struct host_imex *h, struct place *p) {
         imex_probe_hurry(h->probe);
 }
 
+static void on_look(uv_timer_t *t);
+
+static void on_way_changed(struct watch_file *w) {
+        struct host_imex *h = w->u;
+        uv_timer_start(&h->look, on_look, 0, 0);
+}
+
+/* Afresh at each look: the watch is of the first name on the way to the socket that is not there, or the
+ * socket. */
+static void watch_the_way(struct host_imex *h) {
+        _cleanup_(freep) char *path = see(h->root.here, h->socket_path);
+        struct err e;
+        watch_file_stop(&h->watch, NULL);
+        h->watch.u = h;
+        for (char *slash = path + strlen(h->root.here); (slash = strchr(slash + 1, '/'));) {
+                *slash = '\0';
+                bool there = access(path, F_OK) == 0;
+                if (!there)
+                        break;
+                *slash = '/';
+        }
+        if (watch_file_start(&h->watch, h->loop, path, on_way_changed, &e) < 0) {
+                log_warn("cannot watch for the socket of the host's own nvidia-imex: it is looked for at "
+                         "intervals",
+                         kv_err(&e));
+                uv_timer_start(&h->look, on_look, h->interval_ms, 0);
+        }
+}
+
 /* The tool, the socket and the configuration come and go with the host's packages and services. */
 static void on_look(uv_timer_t *t) {
         struct host_imex *h = t->data;
         struct place now;
         struct err e;
-        uv_timer_start(&h->look, on_look, h->waiting && h->interval_ms > SLOW_MS ? SLOW_MS : h->interval_ms,
-                       0);
+        if (h->only_with_socket)
+                watch_the_way(h);
+        else
+                uv_timer_start(&h->look, on_look,
+                               h->waiting && h->interval_ms > SLOW_MS ? SLOW_MS : h->interval_ms, 0);
         if (locate(h, &now, &e) < 0) {
                 place_done(&now);
                 drop_probe(h);
@@ -256,6 +294,7 @@ struct host_imex *host_imex_new(uv_loop_t *loop, const struct host_imex_options 
         h->node = xstrdup(o->node);
         h->interval_ms = o->interval_ms;
         h->want_domain = o->domain;
+        h->only_with_socket = o->only_with_socket;
         h->answered = o->answered;
         h->u = o->u;
         uv_timer_init(loop, &h->look);
@@ -278,5 +317,6 @@ void host_imex_free(struct host_imex *h) {
         if (!h)
                 return;
         drop_probe(h);
+        watch_file_stop(&h->watch, NULL);
         uv_close((uv_handle_t *)&h->look, on_closed);
 }

@@ -4,7 +4,8 @@
  * The tool is found under the driver root, the command socket where the operator says; the configuration,
  * which the state of the domain needs, is config.cfg beside it. Both are looked for in the driver root first,
  * where an IMEX in a driver container has them, and then at the same path here, where the host's folder is
- * mounted. Asked at a low rate, and at short intervals only while a Prepare waits. */
+ * mounted. Asked at a low rate, and at short intervals only while a Prepare waits; or, where the host's IMEX
+ * is none of our business unless it is in the way, only while its socket is there, which inotify tells. */
 #ifndef PLUGIN_HOST_IMEX_H
 #define PLUGIN_HOST_IMEX_H
 
@@ -22,6 +23,7 @@ struct host_imex_options {
         const char *socket_path, *node; /* copied, as the root is */
         unsigned interval_ms;           /* between two questions while nobody waits */
         bool domain;                    /* ask for the state of the domain too */
+        bool only_with_socket; /* under the driver root; without one nobody is asked, and nothing polled */
         void (*answered)(
                 void *u); /* there is an answer, be it new or not; never from inside a call of ours */
         void *u;

@@ -32,7 +32,7 @@ struct options {
                 *registrar_dir, *plugins_dir;
         const char *imex_mode, *imex_isolation, *imex_socket, *alt_proc_devices, *kubeconfig, *gates,
                 *log_format;
-        const char *pod;
+        const char *pod, *more_ns;
         int64_t health_port, qps, burst, verbosity, host_interval_ms;
         bool clique_label;
 };
@@ -134,12 +134,25 @@ static const char *on_health(void *u) {
         return p->stopping ? "stopping" : NULL;
 }
 
+static const char *not_ready(const struct plugin *p) {
+        return p->stopping                   ? "stopping"
+               : !p->dra                     ? "the sockets are not served yet"
+               : !p->registered              ? "not registered with the kubelet yet"
+               : !slice_published(p->slices) ? "the ResourceSlice is not published yet"
+                                             : NULL;
+}
+
+static const char *on_ready(void *u) {
+        return not_ready(u);
+}
+
 static const struct dra_plugin_ops dra_ops = {
         .prepare = on_prepare,
         .unprepare = on_unprepare,
         .cancelled = on_cancelled,
         .registered = on_registered,
         .health = on_health,
+        .ready = on_ready,
 };
 
 static void stop(struct plugin *p, int status);
@@ -180,10 +193,7 @@ static int on_http(void *u, const char *path, struct buf *out, const char **ret_
                 return 200;
         }
         if (streq(path, "/readyz")) {
-                const char *missing = !p->dra                       ? "the sockets are not served yet"
-                                      : !p->registered              ? "not registered with the kubelet yet"
-                                      : !slice_published(p->slices) ? "the ResourceSlice is not published yet"
-                                                                    : NULL;
+                const char *missing = not_ready(p);
                 buf_addf(out, "%s\n", missing ? missing : "ok");
                 return missing ? 503 : 200;
         }
@@ -317,15 +327,17 @@ static int start(struct plugin *p, struct err *e) {
                 .ns = p->o.ns,
                 .pod = p->o.pod,
         });
-        p->host = host_imex_new(&p->loop, &(struct host_imex_options){
-                                                  .root = root,
-                                                  .socket_path = p->o.imex_socket,
-                                                  .node = p->o.node,
-                                                  .interval_ms = (unsigned)p->o.host_interval_ms,
-                                                  .domain = !p->mode->daemons,
-                                                  .answered = on_host,
-                                                  .u = p,
-                                          });
+        if (p->o.host_interval_ms)
+                p->host = host_imex_new(&p->loop, &(struct host_imex_options){
+                                                          .root = root,
+                                                          .socket_path = p->o.imex_socket,
+                                                          .node = p->o.node,
+                                                          .interval_ms = (unsigned)p->o.host_interval_ms,
+                                                          .domain = !p->mode->daemons,
+                                                          .only_with_socket = p->mode->daemons,
+                                                          .answered = on_host,
+                                                          .u = p,
+                                                  });
         const struct claims_options c = {
                 .loop = &p->loop,
                 .kube = p->kube,
@@ -336,6 +348,7 @@ static int start(struct plugin *p, struct err *e) {
                 .host = p->host,
                 .node = p->o.node,
                 .ns = p->o.ns,
+                .more_ns = p->o.more_ns,
                 .plugin_dir = p->plugin_dir,
                 .cdi_root = p->o.cdi_root,
                 .boot_id = p->boot_id,
@@ -358,9 +371,16 @@ static int check_options(struct plugin *p, struct err *e) {
         if (p->o.imex_socket[0] != '/')
                 return err_set(e, ERR_INVALID, 0, "--imex-host-socket-path: not an absolute path: '%s'",
                                p->o.imex_socket);
-        if (p->o.host_interval_ms < 1000 || p->o.host_interval_ms > 3600000)
-                return err_set(e, ERR_INVALID, 0, "--imex-host-probe-interval: from 1s to 1h, not %lld ms",
+        if (p->o.host_interval_ms && (p->o.host_interval_ms < 1000 || p->o.host_interval_ms > 3600000))
+                return err_set(e, ERR_INVALID, 0,
+                               "--imex-host-probe-interval: from 1s to 1h, or 0 for never, not %lld ms",
                                (long long)p->o.host_interval_ms);
+        if (!p->o.host_interval_ms && p->mode->waits_for_host)
+                return err_set(e, ERR_INVALID, 0,
+                               "--imex-host-probe-interval: 0 is not possible with %s, where pods wait for "
+                               "the answer "
+                               "of the host's nvidia-imex",
+                               p->mode->chosen_by);
         if (!streq(p->o.log_format, "text") && !streq(p->o.log_format, "json"))
                 return err_set(e, ERR_INVALID, 0, "--logging-format: text or json, not '%s'",
                                p->o.log_format);
@@ -421,6 +441,7 @@ int main(int argc, char **argv) {
                        .imex_socket = "/etc/nvidia-imex/imex_ctrl.sock",
                        .host_interval_ms = 30000,
                        .pod = "",
+                       .more_ns = "",
                        .alt_proc_devices = "",
                        .kubeconfig = "",
                        .gates = "",
@@ -433,6 +454,9 @@ int main(int argc, char **argv) {
                 { "pod-name", .type = FLAG_STR, .dest = &p.o.pod,
                   .help = "name of this pod, to annotate it; empty: it is not annotated" },
                 { "namespace", .type = FLAG_STR, .dest = &p.o.ns, .help = "the driver's namespace" },
+                { "additional-namespaces", .type = FLAG_STR, .dest = &p.o.more_ns,
+                  .help = "comma separated: namespaces of earlier installations whose IMEX daemons are "
+                          "served, too" },
                 { "http-endpoint", .type = FLAG_STR, .dest = &p.o.http_endpoint,
                   .help = "address for metrics and probes; empty: none" },
                 { "metrics-path", .type = FLAG_STR, .dest = &p.o.metrics_path,
@@ -460,7 +484,7 @@ int main(int argc, char **argv) {
                           "same folder" },
                 { "imex-host-probe-interval", .type = FLAG_DURATION_MS, .dest = &p.o.host_interval_ms,
                   .help = "time between two questions to the host's own nvidia-imex while no claim waits for "
-                          "it" },
+                          "it; 0: it is never asked" },
                 { "alt-proc-devices-path", .type = FLAG_STR, .dest = &p.o.alt_proc_devices,
                   .help = "a file to read instead of /proc/devices" },
                 { "kubeconfig", .type = FLAG_STR, .dest = &p.o.kubeconfig,

@@ -114,7 +114,7 @@ void prepare_fetch(struct op *op) {
         op->phase = OP_FETCHING;
         start_get(op);
         /* Not after the claim but beside it. Daemon claims know their domain, or need another list. */
-        if (!streq(op->ns, op->c->o.ns))
+        if (!claims_manages(&op->c->o, op->ns))
                 start_lookup(op, op->ns, false);
 }
 
@@ -181,8 +181,18 @@ static enum verdict judge_holder(struct op *op, struct want *w) {
         op->for_claim = other != NULL;
         if (!other)
                 return VERDICT_GO;
-        return say(op, VERDICT_WAIT, "%s: device '%s' is still held by claim '%s/%s' (%s)", op->c->o.node,
-                   w->result->device, str_or(other->ns, "?"), str_or(other->name, "?"), other->uid);
+        /* The names of another namespace are not the pod's owner's to know; SIGUSR2 logs them. */
+        if (!streq(other->ns, op->ns))
+                return say(op, VERDICT_WAIT,
+                           "%s: device '%s' is still held by a claim of another namespace: a node has one "
+                           "channel "
+                           "for one pod at a time, so wait for that pod to end, or choose another node",
+                           op->c->o.node, w->result->device);
+        return say(op, VERDICT_WAIT,
+                   "%s: device '%s' is still held by claim '%s/%s' (%s): a node has one channel for one pod "
+                   "at a "
+                   "time, so wait for that pod to end, delete it, or choose another node",
+                   op->c->o.node, w->result->device, other->ns, str_or(other->name, "?"), other->uid);
 }
 
 static enum verdict judge_domain(struct op *op, struct want *w) {
@@ -197,7 +207,10 @@ static enum verdict judge_domain(struct op *op, struct want *w) {
                 }
                 return w->domain_name && w->domain_ns
                                ? VERDICT_GO
-                               : say(op, VERDICT_FAIL, "there is no ComputeDomain %s", w->config.domain_id);
+                               : say(op, VERDICT_FAIL,
+                                     "there is no ComputeDomain %s: this daemon is of one that has been "
+                                     "deleted, and goes with it; if it stays, delete its pod",
+                                     w->config.domain_id);
         }
         if (!d || !streq(d->ns, op->ns))
                 return say(op, VERDICT_FAIL,

@@ -85,16 +85,21 @@ bool readiness_check(const struct readiness *r, const struct checkpoint *table, 
         char text[320];
         *ret_in_the_way = !daemon && other;
         if (!daemon && other) {
+                /* Whose it is concerns nobody else; the daemon's claim has a name made of its domain's. */
                 snprintf(reason, n,
-                         "%s: the IMEX daemon of another ComputeDomain (%s) has not left this node yet: "
-                         "claim '%s/%s' holds its device",
-                         r->node, str_or(other->devices[0].domain, "unknown"), str_or(other->ns, "?"),
-                         str_or(other->name, other->uid));
+                         "%s: the IMEX daemon of another ComputeDomain has not left this node yet: it leaves "
+                         "when "
+                         "that domain's last pod here has ended; wait, or choose another node",
+                         r->node);
                 return false;
         }
         if (!daemon) {
                 snprintf(reason, n,
-                         "%s: the IMEX daemon of this ComputeDomain has not been started on this node yet",
+                         "%s: the IMEX daemon of this ComputeDomain has not been started on this node yet; "
+                         "if that "
+                         "lasts, the DaemonSet of the domain, in the driver's namespace, says why no pod of "
+                         "it is "
+                         "here",
                          r->node);
                 return false;
         }

@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "domain/names.h"
+#include "kube/backoff.h"
 #include "kube/kube_informer.h"
 #include "kube/work_queue.h"
 
@@ -168,6 +169,23 @@ bool slice_outranks(const struct own_slice *a, const struct own_slice *b) {
         return strcmp(a->o.meta.name, b->o.meta.name) < 0;
 }
 
+uint64_t slice_floor_wait(struct slice_floor *f, uint64_t now_ms) {
+        if (f->wrote && !f->noticed) {
+                f->noticed = true;
+                f->undone = now_ms - f->wrote_ms >= SLICE_CALM_MS ? 1 : f->undone + 1;
+                f->due_ms = now_ms;
+                if (f->undone > 1)
+                        f->due_ms += backoff_ms(SLICE_FLOOR_MIN_MS, SLICE_FLOOR_MAX_MS, f->undone - 1);
+        }
+        return f->due_ms > now_ms ? f->due_ms - now_ms : 0;
+}
+
+void slice_floor_wrote(struct slice_floor *f, uint64_t now_ms) {
+        f->wrote = true;
+        f->noticed = false;
+        f->wrote_ms = now_ms;
+}
+
 /* ---- the publisher ---- */
 
 struct slice_publisher {
@@ -179,6 +197,7 @@ struct slice_publisher {
         bool set, published;
         struct slice_content want;
         char clique_id[80];
+        struct slice_floor floor;
         char trouble[400]; /* last error that was logged, so that a long outage is one line */
 };
 
@@ -235,6 +254,7 @@ static void on_written(void *u, yyjson_val *obj, const struct err *e) {
         }
         if (obj)
                 kube_informer_learn(p->informer, obj);
+        slice_floor_wrote(&p->floor, uv_now(kube_client_loop(p->client)));
         succeeded(p);
 }
 
@@ -287,7 +307,16 @@ static void reconcile(void *u, const char *key) {
                                                                         .done = on_deleted,
                                                                         .u = p });
         } else if (!p->published) {
-                write_slice(p, c.keep);
+                uint64_t wait = slice_floor_wait(&p->floor, uv_now(kube_client_loop(p->client)));
+                if (!wait) {
+                        write_slice(p, c.keep);
+                } else {
+                        log_warn("the ResourceSlice of this node was written over by somebody else, again: "
+                                 "is a "
+                                 "second kubelet plugin running on this node?",
+                                 kv_str("node", p->node), kv_int("next_write_ms", wait));
+                        work_queue_add_after(p->queue, KEY, (unsigned)wait);
+                }
         }
 }
 
@@ -334,6 +363,10 @@ struct slice_publisher *slice_publisher_new(struct kube_client *c, const char *n
 }
 
 void slice_set(struct slice_publisher *p, const struct slice_content *want) {
+        bool same = p->set && p->want.devices == want->devices && p->want.daemon == want->daemon &&
+                    streq(p->clique_id, want->clique_id);
+        if (!same) /* what was written before is not undone by it */
+                p->floor = (struct slice_floor){ 0 };
         snprintf(p->clique_id, sizeof p->clique_id, "%s", want->clique_id);
         p->want = *want;
         p->want.clique_id = p->clique_id;

@@ -7,6 +7,7 @@
 #define PLUGIN_SLICE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/str.h"
 #include "kube/kube_client.h"
@@ -43,6 +44,20 @@ void slice_render(const char *version, const char *node, const char *node_uid, c
 bool slice_matches(const struct own_slice *s, const char *node, const struct slice_content *want);
 /* Pure. Which of two slices stays: the newer generation, else the one that was there first. */
 bool slice_outranks(const struct own_slice *a, const struct own_slice *b);
+
+/* Two plugin processes of different content, as during an update, would each take the other's write for drift
+ * and write again without a pause. So a write that somebody undoes is repeated at once the first time (a
+ * person, a restore), and then at growing intervals, up to SLICE_FLOOR_MAX_MS, until it has lasted for
+ * SLICE_CALM_MS. Pure. */
+enum { SLICE_FLOOR_MIN_MS = 1000, SLICE_FLOOR_MAX_MS = 300000, SLICE_CALM_MS = 600000 };
+struct slice_floor {
+        bool wrote, noticed;
+        uint64_t wrote_ms, due_ms;
+        unsigned undone; /* in a row */
+};
+/* The server does not hold what should be: how long to wait before writing it; 0: now. */
+uint64_t slice_floor_wait(struct slice_floor *f, uint64_t now_ms);
+void slice_floor_wrote(struct slice_floor *f, uint64_t now_ms);
 
 struct slice_publisher;
 

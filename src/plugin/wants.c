@@ -64,11 +64,13 @@ static int add_want(struct op *op, const struct claim_result *r, struct err *e) 
                 return -1;
         /* Its folder is mounted into the daemon writable: only the driver's own namespace may ask for that.
          */
-        if (w->is_daemon && !streq(op->ns, op->c->o.ns))
-                return err_set(e, ERR_DENIED, 0,
-                               "device '%s' is for the IMEX daemons in namespace '%s' only, not for claims "
-                               "of namespace '%s'",
-                               r->device, op->c->o.ns, op->ns);
+        if (w->is_daemon && !claims_manages(&op->c->o, op->ns))
+                return err_set(
+                        e, ERR_DENIED, 0,
+                        "device '%s' is for the IMEX daemons in the driver's namespaces ('%s'%s%s) only, "
+                        "not for claims of namespace '%s': ask for a channel instead, by the claim template "
+                        "of a ComputeDomain",
+                        r->device, op->c->o.ns, *op->c->o.more_ns ? ", " : "", op->c->o.more_ns, op->ns);
         if (w->is_daemon &&
             (take_name(op, CD_ANNOTATION_NAME, str_is_dns_subdomain, &w->domain_name, e) < 0 ||
              take_name(op, CD_ANNOTATION_NAMESPACE, str_is_dns_label, &w->domain_ns, e) < 0))
@@ -102,7 +104,7 @@ int wants_take(struct op *op, yyjson_val *obj, struct err *e) {
                                str_or(c->o.meta.uid, "unknown"));
         if (!c->allocated)
                 return err_set(e, ERR_INVALID, 0, "ResourceClaim '%s/%s' is not allocated", op->ns, op->name);
-        bool ok = checkpoint_canonical(yyjson_obj_get(obj, "status"), &status);
+        bool ok = checkpoint_status(yyjson_obj_get(obj, "status"), &status);
         if (ok)
                 op->status = (struct str){ arena_strndup(op->arena, status.p, status.n), status.n };
         buf_done(&status);

@@ -107,14 +107,26 @@ load chart.bash
 	is 'plugin.spec.containers[0].env[] | select(.name == "POD_NAME") | .valueFrom.fieldRef.fieldPath == "metadata.name"'
 }
 
+@test "the host's nvidia-imex is never asked when the values say so, as a number or as text" {
+	render --set resources.computeDomains.imex.hostProbeInterval=0
+	is 'plugin | env("IMEX_HOST_PROBE_INTERVAL") == "0"'
+	render --set-string resources.computeDomains.imex.hostProbeInterval=0
+	is 'plugin | env("IMEX_HOST_PROBE_INTERVAL") == "0"'
+	render --set-string resources.computeDomains.imex.hostProbeInterval=
+	is 'plugin | env("IMEX_HOST_PROBE_INTERVAL") == "30s"'
+	refused hostProbeInterval --set resources.computeDomains.imex.hostProbeInterval=5
+	render
+	is 'plugin | [env("ADDITIONAL_NAMESPACES")] == []'
+}
+
 @test "the kubelet plugin's probes follow its port" {
 	render
 	is 'plugin | env("HEALTHCHECK_PORT") == "51515"'
 	is 'plugin.spec.containers[0] | .startupProbe.grpc == {port: 51515, service: "liveness"} and .startupProbe.failureThreshold == 600
-		and .livenessProbe.grpc == {port: 51515, service: "liveness"}'
+		and .livenessProbe.grpc == {port: 51515, service: "liveness"} and .readinessProbe.grpc == {port: 51515, service: "readiness"}'
 	for port in 0 -1; do
 		render --set kubeletPlugin.containers.computeDomains.healthcheckPort="$port"
-		is 'plugin.spec.containers[0] | has("startupProbe") or has("livenessProbe") | not'
+		is 'plugin.spec.containers[0] | has("startupProbe") or has("livenessProbe") or has("readinessProbe") | not'
 		is 'plugin | [env("HEALTHCHECK_PORT")] == []'
 	done
 }
@@ -170,6 +182,7 @@ load chart.bash
 	is '[kind("Role")[] | select(.metadata.name == "compute-domains-role-controller") | .metadata.namespace] == $n' --argjson n "$namespaces"
 	is '[kind("RoleBinding")[] | select(.metadata.name == "compute-domain-daemon-role-binding") | .subjects[0].namespace] == $n' \
 		--argjson n "$namespaces"
+	is 'plugin | env("ADDITIONAL_NAMESPACES") == "old,older"'
 	is 'named("ValidatingAdmissionPolicy"; "compute-domains-daemon-pods").spec.matchConditions[0].expression |
 		contains("system:serviceaccount:older:compute-domain-daemon-service-account")'
 	is '[controller, plugin] | map(env("ADDITIONAL_NAMESPACES") | split("[, ]+"; "") | sort) | .[1] == ["old", "older"] and .[0] - .[1] == ["nvidia-compute-domains"]'

@@ -98,7 +98,12 @@ static const char *health(void *u) {
         return ((struct bed *)u)->unwell;
 }
 
-static const struct dra_plugin_ops ops = { prepare, unprepare, cancelled, registered, health };
+static bool is_ready;
+static const char *ready(void *u) {
+        return is_ready ? NULL : "not yet";
+}
+
+static const struct dra_plugin_ops ops = { prepare, unprepare, cancelled, registered, health, ready };
 
 static struct bed *bed_new(void) {
         struct bed *b = xnew(struct bed);
@@ -389,6 +394,9 @@ static void test_health(void **state) {
         struct peer *p = peer_tcp(&b->loop, dra_plugin_health_port(b->plugin));
         ASSERT_REPLY(check(p, NULL, 0), "\x08\x01");
         ASSERT_REPLY(check(p, "\x0a\x08liveness", 10), "\x08\x01");
+        ASSERT_REPLY(check(p, "\x0a\x09readiness", 11), "\x08\x02");
+        is_ready = true;
+        ASSERT_REPLY(check(p, "\x0a\x09readiness", 11), "\x08\x01");
         assert_int_equal(check(p, "\x0a\x05other", 7)->grpc_status, GRPC_NOT_FOUND);
         assert_int_equal(check(p, "\x0a\x05", 2)->grpc_status, GRPC_INVALID_ARGUMENT);
         struct h2_call *watch = peer_call(p, "/grpc.health.v1.Health/Watch", NULL, 0, NULL);

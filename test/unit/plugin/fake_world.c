@@ -462,6 +462,7 @@ int world_try(const char *boot_id, struct claims **ret, struct err *e) {
                 .host = (struct host_imex *)&w, /* nobody looks into it */
                 .node = "n0",
                 .ns = "driver",
+                .more_ns = w.more_ns,
                 .plugin_dir = w.plugin_dir,
                 .cdi_root = w.cdi_root,
                 .boot_id = boot_id,

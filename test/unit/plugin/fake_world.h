@@ -40,6 +40,7 @@ extern struct world {
         struct claims *claims;
         struct facts facts;
         const struct imex_mode *mode; /* of the plugin processes made from now on */
+        const char *more_ns;          /* likewise: their additional namespaces */
         const char *host_says;        /* the last answer of the host's IMEX */
         bool hurried, host_hurried, api_down, api_unknown;
         bool old_cache;          /* lists from the API server's cache do not have the domains yet */

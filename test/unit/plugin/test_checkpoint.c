@@ -310,8 +310,49 @@ static void nonsense_is_corruption(void **state) {
         buf_done(&deep);
 }
 
+static void status_is(const char *json, const char *want) {
+        struct buf b = BUF_INIT(1 << 16);
+        yyjson_doc *doc = yyjson_read(json, strlen(json), 0);
+        assert_non_null(doc);
+        assert_true(checkpoint_status(yyjson_doc_get_root(doc), &b));
+        assert_string_equal(buf_str(&b), want);
+        yyjson_doc_free(doc);
+        buf_done(&b);
+}
+
+/* A Go driver that is installed again verifies its checksums over the members that its types have. */
+static void members_of_a_newer_api_server_are_not_recorded(void **state) {
+        static const char known[] =
+                "{\"allocation\":{\"devices\":{\"results\":[{\"request\":\"r\",\"driver\":\"d\",\"pool\":"
+                "\"p\","
+                "\"device\":\"channel-0\",\"adminAccess\":true,\"tolerations\":[{\"key\":\"k\",\"operator\":"
+                "\"Exists\",\"tolerationSeconds\":5}],\"shareID\":\"s\",\"consumedCapacity\":{\"a\":\"1\"}}],"
+                "\"config\":[{\"source\":\"FromClaim\",\"requests\":[\"r\"],\"opaque\":{\"driver\":\"d\","
+                "\"parameters\":{\"kind\":\"K\",\"any\":{\"thing\":[1]}}}}]},\"nodeSelector\":{"
+                "\"nodeSelectorTerms\":[{\"matchFields\":[{\"key\":\"metadata.name\",\"operator\":\"In\","
+                "\"values\":[\"n0\"]}]}]},\"allocationTimestamp\":\"2026-01-01T00:00:00Z\"},\"reservedFor\":["
+                "{"
+                "\"resource\":\"pods\",\"name\":\"p\",\"uid\":\"u\"}],\"devices\":[{\"driver\":\"d\","
+                "\"pool\":"
+                "\"p\",\"device\":\"x\",\"conditions\":[{\"type\":\"T\",\"status\":\"True\"}],\"data\":{"
+                "\"z\":1},"
+                "\"networkData\":{\"ips\":[\"10.0.0.1\"]}}]}";
+        status_is(known, known);
+        status_is("{\"new\":1,\"allocation\":{\"new\":{},\"devices\":{\"results\":[{\"request\":\"r\","
+                  "\"new\":[1],"
+                  "\"device\":\"channel-0\"}],\"config\":[{\"source\":\"FromClaim\",\"new\":1,\"opaque\":{"
+                  "\"driver\":"
+                  "\"d\",\"new\":1,\"parameters\":{\"new\":1}}}]}},\"reservedFor\":[{\"name\":\"p\",\"new\":"
+                  "1}]}",
+                  "{\"allocation\":{\"devices\":{\"results\":[{\"request\":\"r\",\"device\":\"channel-0\"}],"
+                  "\"config\":[{\"source\":\"FromClaim\",\"opaque\":{\"driver\":\"d\",\"parameters\":{"
+                  "\"new\":1}}}]}},"
+                  "\"reservedFor\":[{\"name\":\"p\"}]}");
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(members_of_a_newer_api_server_are_not_recorded),
                 cmocka_unit_test(checksum_of_the_reference),
                 cmocka_unit_test(empty_checkpoint),
                 cmocka_unit_test(golden_vector_loads_and_comes_out_the_same),

@@ -173,7 +173,9 @@ static void deadline_without_a_daemon_says_that(void **state) {
         prepare(&op, "c1", CLAIM_1);
         world_wait(&op, FAILED);
         assert_string_equal(
-                op.msg, "n0: the IMEX daemon of this ComputeDomain has not been started on this node yet");
+                op.msg, "n0: the IMEX daemon of this ComputeDomain has not been started on this node yet; if "
+                        "that lasts, the DaemonSet of the domain, in the driver's namespace, says why no pod "
+                        "of it is here");
 }
 
 static void deadline_with_the_api_server_away_says_that(void **state) {

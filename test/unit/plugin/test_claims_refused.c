@@ -82,7 +82,7 @@ static void device_of_another_node_or_none(void **state) {
 static void daemon_claim_made_by_hand_in_a_users_namespace(void **state) {
         (void)state;
         api_claim("user", "c1", CLAIM_1, "daemon-0", DAEMON, DOMAIN_A, "");
-        refused_at_once("c1", CLAIM_1, "daemons in namespace 'driver' only");
+        refused_at_once("c1", CLAIM_1, "daemons in the driver's namespaces ('driver') only");
         _cleanup_(freep) char *dir = xasprintf("%s/domains/" DOMAIN_A, w.plugin_dir);
         assert_int_equal(access(dir, F_OK), -1);
 }
@@ -99,6 +99,19 @@ static void garbage_in_the_capability_file(void **state) {
         assert_int_equal(op.answer, FAILED);
         assert_non_null(strstr(op.msg, "DeviceFileMinor"));
         assert_null(world_cdi(DAEMON_1));
+}
+
+/* An earlier installation was in another namespace, and its domains go on. */
+static void daemon_claim_in_an_additional_namespace(void **state) {
+        struct dra_op op = { 0 };
+        world_stop(w.claims);
+        w.more_ns = "older, old";
+        world_start(BOOT);
+        api_claim("old", "d", DAEMON_1, "daemon-0", DAEMON, DOMAIN_A, "");
+        kubelet_prepare(w.claims, &op, "old", "d", DAEMON_1);
+        world_wait(&op, PREPARED);
+        api_claim("user", "c1", CLAIM_1, "daemon-0", DAEMON, DOMAIN_A, "");
+        refused_at_once("c1", CLAIM_1, "daemons in the driver's namespaces ('driver', older, old) only");
 }
 
 /* Whoever may write claims in the driver's namespace writes what becomes the daemon's environment. */
@@ -193,6 +206,7 @@ int main(void) {
                 T(claim_without_allocation),
                 T(device_of_another_node_or_none),
                 T(daemon_claim_made_by_hand_in_a_users_namespace),
+                T(daemon_claim_in_an_additional_namespace),
                 T(garbage_in_the_capability_file),
                 T(domain_names_in_annotations_that_are_no_names),
                 T(one_bad_configuration_spoils_the_claim_whatever_the_order),

@@ -368,6 +368,38 @@ static void socket_in_the_driver_root_is_asked_from_inside_of_it(void **state) {
                 uv_run(&loop, UV_RUN_ONCE);
 }
 
+/* Where IMEX runs in pods, that of the host matters only when there is one: nobody is asked, and nothing
+ * looked at, until its socket comes, with all the folders on the way to it. */
+static void without_a_socket_nobody_is_asked_where_pods_run_imex(void **state) {
+        (void)state;
+        ctl_says("READY", "");
+        tree_put(root, "imex/config.cfg", "");
+        _cleanup_(freep) char *here = file_join(root, "driver");
+        host = host_imex_new(&loop, &(struct host_imex_options){ .root = { .host = "/", .here = here },
+                                                                 .socket_path = "/etc/nvidia-imex/ctl.sock",
+                                                                 .node = "n1",
+                                                                 .interval_ms = 10,
+                                                                 .only_with_socket = true,
+                                                                 .answered = on_answered });
+        while (!answers) /* UV_RUN_ONCE would wait for ever: there is nothing more to come */
+                uv_run(&loop, UV_RUN_NOWAIT);
+        assert_int_equal(host_imex_get(host)->state, HOST_IMEX_UNKNOWN);
+        for (int i = 0; i < 20; i++) /* no timer is left */
+                uv_run(&loop, UV_RUN_NOWAIT);
+        assert_int_equal(uv_backend_timeout(&loop), -1);
+        assert_int_equal(calls(), 0);
+        struct err e;
+        _cleanup_(freep) char *dir = file_join(here, "etc/nvidia-imex"), *socket = file_join(dir, "ctl.sock");
+        assert_int_equal(file_mkdirs(dir, 0755, &e), 0);
+        for (int i = 0; i < 20; i++)
+                uv_run(&loop, UV_RUN_NOWAIT);
+        assert_int_equal(calls(), 0);
+        tree_put(here, "etc/nvidia-imex/ctl.sock", "");
+        becomes(HOST_IMEX_DOWN); /* asked, for the tool does not run in this root */
+        assert_int_equal(unlink(socket), 0);
+        becomes(HOST_IMEX_UNKNOWN);
+}
+
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
         const struct CMUnitTest tests[] = {
@@ -377,6 +409,7 @@ int main(void) {
                 cmocka_unit_test(annotations_are_absent_when_there_is_nothing_to_say),
                 T(host_without_imex_is_unknown_until_there_is_one),
                 T(without_a_socket_the_configuration_says_where_to_ask),
+                T(without_a_socket_nobody_is_asked_where_pods_run_imex),
                 T(socket_in_the_driver_root_is_asked_from_inside_of_it),
                 T(silence_of_a_daemon_that_no_pod_reaches_is_not_its_end),
                 T(silence_where_a_socket_should_be_is_the_end),

@@ -156,8 +156,47 @@ static void the_newer_generation_stays_then_the_older_slice(void **state) {
         assert_false(slice_outranks(&b, &a));
 }
 
+/* Two plugin processes that want another content each: whoever does not see his writes again. */
+static unsigned writes_of_two_in(uint64_t ms) {
+        struct slice_floor f[2] = { 0 };
+        uint64_t due[2] = { 0 };
+        unsigned writes = 0, owner = 1;
+        for (uint64_t now = 1; now < ms; now += 10) {
+                unsigned other = !owner;
+                if (due[other] > now)
+                        continue;
+                uint64_t wait = slice_floor_wait(&f[other], now);
+                due[other] = now + wait;
+                if (wait)
+                        continue;
+                slice_floor_wrote(&f[other], now);
+                owner = other;
+                writes++;
+        }
+        return writes;
+}
+
+static void two_processes_of_different_content_write_ever_more_rarely(void **state) {
+        unsigned minute = writes_of_two_in(60000), hour = writes_of_two_in(3600000);
+        assert_in_range(minute, 4, 20);
+        assert_in_range(hour, minute, 60);
+}
+
+static void what_somebody_changed_once_is_repaired_at_once(void **state) {
+        struct slice_floor f = { 0 };
+        assert_int_equal(slice_floor_wait(&f, 5), 0);
+        slice_floor_wrote(&f, 5);
+        assert_int_equal(slice_floor_wait(&f, 1000), 0);
+        slice_floor_wrote(&f, 1000);
+        assert_in_range(slice_floor_wait(&f, 2000), 1, 2 * SLICE_FLOOR_MIN_MS);
+        slice_floor_wrote(&f, 5000);
+        assert_int_equal(slice_floor_wait(&f, 5000 + SLICE_CALM_MS), 0); /* it has lasted */
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(two_processes_of_different_content_write_ever_more_rarely),
+                cmocka_unit_test(what_somebody_changed_once_is_repaired_at_once),
                 cmocka_unit_test(new_slice_of_a_fabric_node),
                 cmocka_unit_test(v1beta1_wraps_the_attributes),
                 cmocka_unit_test(host_managed_slice_omits_the_daemon_device_and_has_two_attributes),

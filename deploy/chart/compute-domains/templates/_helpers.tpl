@@ -45,6 +45,11 @@ The controller's environment as the user has it, which wins: the value of one va
 {{- $value -}}
 {{- end -}}
 
+{{/* The managed namespaces but the driver's own, separated by commas: the kubelet plugins serve daemons there, too. */}}
+{{- define "compute-domains.additionalNamespaces" -}}
+{{- include "compute-domains.namespaces" . | fromJsonArray | rest | join "," -}}
+{{- end -}}
+
 {{/* Labels of all objects but pods. */}}
 {{- define "compute-domains.labels" -}}
 helm.sh/chart: {{ printf "%s-%s" (include "compute-domains.name" .) .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
