@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/diag.h"
 #include "base/str.h"
 
 /* What is formatted is cut at its end only beyond this; a piece of text in it is rarely longer than `msg`. */
@@ -115,6 +116,9 @@ const char *err_kind_name(enum err_kind kind) {
 }
 
 void err_bug(const char *file, int line, const char *cond) {
-        fprintf(stderr, "BUG at %s:%d: %s\n", file, line, cond);
+        char text[512];
+        int n = snprintf(text, sizeof text, "BUG at %s:%d: %s\n", file, line, cond);
+        if (n > 0)
+                diag_write(text, (size_t)n < sizeof text ? (size_t)n : sizeof text - 1);
         abort();
 }

@@ -5,19 +5,47 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/crowd.h"
 #include "base/mem.h"
 
 enum {
-        MAX_CONNECTIONS = 64,
-        IDLE_TIMEOUT_S = 30,
+        CLOSING = 16,                /* connections beyond the limit that are being closed */
+        CONNECTION_MEMORY = 8 << 10, /* for a request and its headers */
+        SHORT_BODY = 1 << 10,
         MAX_BODY = 16 << 20,
         BACKLOG = 64,
+        CROWD_MAX = 256,
+};
+
+const struct http_limits http_limits_default = {
+        .connections = 64,
+        .request_ms = 10000,
+        .idle_ms = 90000, /* Prometheus asks once a minute, as a rule */
+        .answers_bytes = 512 << 10,
+};
+
+struct conn {
+        TAILQ_ENTRY(conn) link;
+        struct crowd_addr addr;
+        int fd; /* the daemon's */
+        uint64_t heard_ms, ends_ms;
+        bool ended; /* shut down; the daemon closes it when it comes to it */
+};
+
+/* What a request holds until its answer is taken. */
+struct request {
+        size_t bytes;
 };
 
 struct http_server {
+        uv_loop_t *loop;
+        const struct http_limits *limits;
+        TAILQ_HEAD(, conn) conns;
+        size_t answers_bytes;
         struct MHD_Daemon *daemon;
         uv_poll_t poll; /* on the epoll descriptor of the daemon, which holds all its sockets */
         uv_timer_t timer;
@@ -46,6 +74,12 @@ static enum MHD_Result respond(struct MHD_Connection *c, int status, const char 
         return ok;
 }
 
+static struct conn *conn_of(struct MHD_Connection *c) {
+        return MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+}
+
+/* Answers in the first call of a request close the connection: the daemon cannot know that no body follows.
+ */
 static enum MHD_Result on_request(void *u, struct MHD_Connection *c, const char *path, const char *method,
                                   const char *version, const char *upload, size_t *upload_n, void **state) {
         static const char plain[] = "text/plain; charset=utf-8";
@@ -53,6 +87,18 @@ static enum MHD_Result on_request(void *u, struct MHD_Connection *c, const char 
         if (!streq(method, "GET") && !streq(method, "HEAD"))
                 return respond(c, MHD_HTTP_METHOD_NOT_ALLOWED, plain, STR("only GET is allowed\n"),
                                MHD_RESPMEM_PERSISTENT);
+        if (!*state) {
+                *state = xnew(struct request);
+                return MHD_YES;
+        }
+        if (*upload_n) {
+                *upload_n = 0;
+                return MHD_YES;
+        }
+        struct conn *conn = conn_of(c);
+        struct request *request = *state;
+        conn->heard_ms = uv_now(s->loop);
+        conn->ends_ms = conn->heard_ms + s->limits->request_ms;
         struct buf out = BUF_INIT(MAX_BODY);
         const char *content_type = plain;
         int status = s->fn(s->u, path, &out, &content_type);
@@ -62,7 +108,68 @@ static enum MHD_Result on_request(void *u, struct MHD_Connection *c, const char 
                                MHD_RESPMEM_PERSISTENT);
         }
         size_t n = out.n;
+        if (n > SHORT_BODY && s->answers_bytes && n + s->answers_bytes > s->limits->answers_bytes) {
+                buf_done(&out);
+                return respond(c, MHD_HTTP_SERVICE_UNAVAILABLE, plain,
+                               STR("too many answers wait for their readers\n"), MHD_RESPMEM_PERSISTENT);
+        }
+        request->bytes = n;
+        s->answers_bytes += n;
         return respond(c, status, content_type, (struct str){ buf_steal(&out), n }, MHD_RESPMEM_MUST_FREE);
+}
+
+static void on_completed(void *u, struct MHD_Connection *c, void **state,
+                         enum MHD_RequestTerminationCode code) {
+        struct http_server *s = u;
+        struct conn *conn = conn_of(c);
+        struct request *request = *state;
+        if (!request)
+                return;
+        s->answers_bytes -= request->bytes;
+        free(request);
+        *state = NULL;
+        conn->heard_ms = uv_now(s->loop);
+        conn->ends_ms = conn->heard_ms + s->limits->idle_ms;
+}
+
+/* Connections. The daemon has no function that closes one: it finds this one ended by its peer. */
+
+static void end(struct conn *c) {
+        c->ended = true;
+        (void)shutdown(c->fd, SHUT_RDWR);
+}
+
+static void make_room(struct http_server *s) {
+        struct crowd_member m[CROWD_MAX];
+        struct conn *of[CROWD_MAX], *c;
+        size_t n = 0;
+        TAILQ_FOREACH (c, &s->conns, link) {
+                if (c->ended || n == CROWD_MAX)
+                        continue;
+                /* A new one has no request yet: to be unfinished says nothing here, its age does. */
+                m[n] = (struct crowd_member){ .addr = c->addr, .since_ms = c->heard_ms };
+                of[n++] = c;
+        }
+        if (n > s->limits->connections)
+                end(of[crowd_victim(m, n)]);
+}
+
+static void on_connection(void *u, struct MHD_Connection *c, void **context,
+                          enum MHD_ConnectionNotificationCode code) {
+        struct http_server *s = u;
+        struct conn *conn = *context;
+        if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
+                TAILQ_REMOVE(&s->conns, conn, link);
+                free(conn);
+                return;
+        }
+        *context = conn = xnew(struct conn);
+        conn->fd = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+        conn->addr = crowd_peer(conn->fd);
+        conn->heard_ms = uv_now(s->loop);
+        conn->ends_ms = conn->heard_ms + s->limits->request_ms;
+        TAILQ_INSERT_TAIL(&s->conns, conn, link);
+        make_room(s);
 }
 
 /* The loop. */
@@ -70,7 +177,12 @@ static enum MHD_Result on_request(void *u, struct MHD_Connection *c, const char 
 static void run(struct http_server *s);
 
 static void on_timer(uv_timer_t *t) {
-        run(t->data);
+        struct http_server *s = t->data;
+        struct conn *c;
+        TAILQ_FOREACH (c, &s->conns, link)
+                if (!c->ended && c->ends_ms <= uv_now(s->loop))
+                        end(c);
+        run(s);
 }
 
 static void on_poll(uv_poll_t *p, int status, int events) {
@@ -79,11 +191,18 @@ static void on_poll(uv_poll_t *p, int status, int events) {
 
 static void run(struct http_server *s) {
         MHD_UNSIGNED_LONG_LONG wait_ms;
+        uint64_t now = uv_now(s->loop), next = UINT64_MAX;
+        struct conn *c;
         MHD_run(s->daemon);
         if (MHD_get_timeout(s->daemon, &wait_ms) == MHD_YES)
-                uv_timer_start(&s->timer, on_timer, wait_ms, 0);
-        else
+                next = now + wait_ms;
+        TAILQ_FOREACH (c, &s->conns, link)
+                if (!c->ended && c->ends_ms < next)
+                        next = c->ends_ms;
+        if (next == UINT64_MAX)
                 uv_timer_stop(&s->timer);
+        else
+                uv_timer_start(&s->timer, on_timer, next > now ? next - now : 0, 0);
 }
 
 static void on_closed(uv_handle_t *h) {
@@ -151,16 +270,27 @@ static int port_of(int fd) {
 
 int http_server_new(uv_loop_t *loop, const char *endpoint, http_handler_fn *fn, void *u,
                     struct http_server **ret, struct err *e) {
+        return http_server_new_limited(loop, endpoint, &http_limits_default, fn, u, ret, e);
+}
+
+int http_server_new_limited(uv_loop_t *loop, const char *endpoint, const struct http_limits *limits,
+                            http_handler_fn *fn, void *u, struct http_server **ret, struct err *e) {
+        BUG_ON(limits->connections >= CROWD_MAX);
         int fd = listen_on(endpoint, e);
         if (fd < 0)
                 return -1;
         struct http_server *s = xnew(struct http_server);
+        s->loop = loop;
+        s->limits = limits;
         s->fn = fn;
         s->u = u;
         s->port = port_of(fd);
+        TAILQ_INIT(&s->conns);
         s->daemon = MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, on_request, s, MHD_OPTION_LISTEN_SOCKET,
-                                     fd, MHD_OPTION_CONNECTION_LIMIT, (unsigned)MAX_CONNECTIONS,
-                                     MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_TIMEOUT_S, MHD_OPTION_END);
+                                     fd, MHD_OPTION_CONNECTION_LIMIT, limits->connections + CLOSING,
+                                     MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
+                                     MHD_OPTION_NOTIFY_CONNECTION, on_connection, s,
+                                     MHD_OPTION_NOTIFY_COMPLETED, on_completed, s, MHD_OPTION_END);
         const union MHD_DaemonInfo *info =
                 s->daemon ? MHD_get_daemon_info(s->daemon, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
         int r = info ? uv_poll_init(loop, &s->poll, info->epoll_fd) : UV_ENOMEM;

@@ -1,24 +1,32 @@
 #include "base/log.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/diag.h"
 #include "base/json.h"
 #include "base/str.h"
 
 /* One value from outside cannot flood the log, and a whole line stays below the kernel's atomic pipe write
  * times a few. */
-enum { LOG_VALUE_MAX = 4096, LOG_LINE_MAX = 16384 };
+enum { LOG_VALUE_MAX = 4096, LOG_LINE_MAX = 16384, LOG_SHORT_MAX = 256 };
 
 static enum log_format format = LOG_TEXT;
 static int verbosity;
 
+/* What stderr did not take. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned long dropped;
+static bool torn; /* the last line has no end */
+
 void log_setup(enum log_format f, int v) {
         format = f;
         verbosity = v;
+        diag_widen();
 }
 
 int log_verbosity(void) {
@@ -80,23 +88,55 @@ static void json_line(struct buf *b, const char *level, const struct timespec *n
         jw_end_obj(&w);
 }
 
-void log_write(enum log_level level, const char *file, int line, const char *msg, const struct kv *kvs) {
+static void add_line(struct buf *b, enum log_level level, const char *file, int line, const char *msg,
+                     const struct kv *kvs) {
         static const char *const names[] = { "error", "warning", "info" };
-        struct buf b = BUF_INIT(LOG_LINE_MAX);
         struct timespec now;
+        size_t before = b->n;
         clock_gettime(CLOCK_REALTIME, &now);
         if (format == LOG_JSON)
-                json_line(&b, names[level], &now, file, line, msg, kvs);
+                json_line(b, names[level], &now, file, line, msg, kvs);
         else
-                text_line(&b, "EWI"[level], &now, file, line, msg, kvs);
-        buf_addc(&b, '\n');
-        if (b.failed) { /* too long as a whole: keep what tells where it came from */
-                buf_clear(&b);
-                buf_addf(&b, "%c %s:%d] %.200s (log line too long)\n", "EWI"[level], base_name(file), line,
-                         msg);
+                text_line(b, "EWI"[level], &now, file, line, msg, kvs);
+        buf_addc(b, '\n');
+        if (!b->failed)
+                return;
+        /* Too long as a whole: keep what tells where it came from. */
+        b->failed = false;
+        b->n = before;
+        struct kv none = { .key = 0 };
+        char cut[LOG_SHORT_MAX];
+        snprintf(cut, sizeof cut, "%s (log line too long)", msg);
+        add_line(b, level, file, line, cut, &none);
+}
+
+/* Whoever reads again first hears what he missed; until then nothing that comes later. */
+static bool caught_up(void) {
+        struct buf b = BUF_INIT(LOG_LINE_MAX);
+        if (torn)
+                buf_addc(&b, '\n');
+        if (dropped)
+                add_line(&b, LOG_WARN, __FILE__, __LINE__, "log lines were dropped: nobody read stderr",
+                         (const struct kv[]){ kv_int("lines", dropped), { .key = 0 } });
+        size_t n = b.n, written = n ? diag_write(b.p, n) : 0;
+        buf_done(&b);
+        if (written == n) {
+                dropped = 0;
+                torn = false;
+        } else if (written) {
+                torn = true;
         }
-        /* A full or closed stderr must not stop the program. */
-        ssize_t written = write(STDERR_FILENO, b.p, b.n);
-        (void)written;
+        return written == n;
+}
+
+void log_write(enum log_level level, const char *file, int line, const char *msg, const struct kv *kvs) {
+        struct buf b = BUF_INIT(LOG_LINE_MAX);
+        add_line(&b, level, file, line, msg, kvs);
+        pthread_mutex_lock(&lock);
+        size_t written = caught_up() ? diag_write(b.p, b.n) : 0;
+        if (written < b.n)
+                dropped++;
+        torn |= written > 0 && written < b.n;
+        pthread_mutex_unlock(&lock);
         buf_done(&b);
 }

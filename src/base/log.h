@@ -2,8 +2,8 @@
  *
  *     log_info("prepared claim", kv_str("claim", uid), kv_int("devices", n));
  *
- * Libraries do not log (except at debug verbosity): whoever handles an error logs it, once. Values are quoted
- * and length-limited; secrets are never passed in. Safe from any thread. */
+ * Whoever handles an error logs it, once; libraries do not (except at debug verbosity). Values are quoted and
+ * cut; secrets are never passed in. Any thread. Nobody reads: lines are dropped, and a later one says so. */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 

@@ -9,12 +9,16 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/diag.h"
 #include "base/err.h"
 
 /* Small fixed allocations have no useful answer to want of memory: the process ends, its supervisor starts it
  * again and it resumes from what is on disk and in the API. */
 static _Noreturn void out_of_memory(size_t n) {
-        fprintf(stderr, "out of memory allocating %zu bytes\n", n);
+        char text[64];
+        int k = snprintf(text, sizeof text, "out of memory allocating %zu bytes\n", n);
+        if (k > 0)
+                diag_write(text, (size_t)k);
         abort();
 }
 

@@ -1,78 +1,221 @@
 #include "base/watch_file.h"
 
+#include <errno.h>
 #include <string.h>
+#include <sys/inotify.h>
+#include <sys/queue.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "base/str.h"
 
-struct watch_file__handles {
-        uv_fs_event_t event;
-        uv_timer_t turn; /* coalesces the changes of one turn */
-        unsigned open;
-        char *name;               /* base name watched */
-        char *dir_name;           /* base name of its folder, under which news of the folder itself come */
-        struct watch_file *owner; /* NULL once the owner may be gone */
-        watch_file_fn *stopped;
+/* What changes a file in a folder, and what says that the folder is another one now or none. */
+enum {
+        GONE = IN_IGNORED | IN_DELETE_SELF | IN_MOVE_SELF | IN_UNMOUNT,
+        FOLDER = IN_ATTRIB | IN_CREATE | IN_MODIFY | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO |
+                 IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR | IN_MASK_ADD,
+        PARENT = IN_CREATE | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR | IN_MASK_ADD,
+        NONE = -1,
 };
 
-static void on_closed(uv_handle_t *h) {
-        struct watch_file__handles *w = h->data;
+/* One inotify descriptor a loop: root has 128 of them for all its processes on a node
+ * (fs.inotify.max_user_instances). It goes with the last watch. */
+struct hub {
+        LIST_ENTRY(hub) link;
+        uv_poll_t poll;
+        int fd;
+        LIST_HEAD(, watch_file__handles) watches;
+};
 
-        if (--w->open > 0)
+struct watch_file__handles {
+        LIST_ENTRY(watch_file__handles) link;
+        struct hub *hub;
+        char *dir, *name;         /* of the file */
+        char *parent, *dir_name;  /* NULL: a folder that nothing can replace */
+        int wd, parent_wd;        /* NONE: not watched; several watches may share one */
+        bool due, moved;          /* the owner is to hear; the folder may be another one */
+        struct watch_file *owner; /* only while active */
+};
+
+static LIST_HEAD(, hub) hubs = LIST_HEAD_INITIALIZER(hubs);
+
+/* ---- what the kernel watches ---- */
+
+/* Several watches of one folder have one descriptor, and the last of them removes it. */
+static void let_go(struct hub *hub, int *wd) {
+        int old = *wd;
+        struct watch_file__handles *w;
+        *wd = NONE;
+        LIST_FOREACH (w, &hub->watches, link)
+                if (w->wd == old || w->parent_wd == old)
+                        return;
+        if (old != NONE)
+                (void)inotify_rm_watch(hub->fd, old);
+}
+
+static int watch_folder(struct hub *hub, const char *path, uint32_t mask, int *wd) {
+        int fresh = inotify_add_watch(hub->fd, path, mask), saved = errno;
+        if (fresh != *wd)
+                let_go(hub, wd);
+        *wd = fresh < 0 ? NONE : fresh;
+        errno = saved;
+        return fresh < 0 ? -1 : 0;
+}
+
+static int watch_both(struct watch_file__handles *w) {
+        /* The parent first: a folder that comes in between is found by its name, or told. */
+        if (w->parent && watch_folder(w->hub, w->parent, PARENT, &w->parent_wd) < 0)
+                return -1;
+        return watch_folder(w->hub, w->dir, FOLDER, &w->wd);
+}
+
+/* ---- the hub ---- */
+
+static void on_hub_closed(uv_handle_t *h) {
+        free(h->data);
+}
+
+static void hub_unref(struct hub *hub) {
+        if (!LIST_EMPTY(&hub->watches))
                 return;
-        if (w->stopped)
-                w->stopped(w->owner);
+        LIST_REMOVE(hub, link);
+        uv_close((uv_handle_t *)&hub->poll, on_hub_closed);
+        close(hub->fd);
+}
+
+static void handles_free(struct watch_file__handles *w) {
+        struct hub *hub = w->hub;
+        let_go(hub, &w->wd);
+        let_go(hub, &w->parent_wd);
+        LIST_REMOVE(w, link);
+        hub_unref(hub);
+        free(w->dir);
         free(w->name);
+        free(w->parent);
         free(w->dir_name);
         free(w);
 }
 
-static void close_handles(struct watch_file__handles *w) {
-        uv_close((uv_handle_t *)&w->event, on_closed);
-        uv_close((uv_handle_t *)&w->turn, on_closed);
+static void note(struct watch_file__handles *w, const struct inotify_event *ev) {
+        bool lost = ev->mask & IN_Q_OVERFLOW;
+        const char *name = ev->len ? ev->name : NULL;
+        if (lost || ev->wd == w->wd) {
+                if (ev->mask & IN_IGNORED)
+                        w->wd = NONE;
+                w->moved |= lost || ev->mask & GONE;
+                /* Without a name it is the folder itself, and anything may have happened in it. */
+                w->due |= lost || !name || streq(name, w->name);
+        }
+        if (lost || ev->wd == w->parent_wd) {
+                if (ev->mask & IN_IGNORED)
+                        w->parent_wd = NONE;
+                w->moved |= lost || ev->mask & GONE || (name && streq(name, w->dir_name));
+        }
 }
 
-static void on_turn(uv_timer_t *t) {
-        struct watch_file__handles *w = t->data;
-
-        w->owner->fn(w->owner);
+/* A folder that is not there comes by its parent. */
+static void follow(struct watch_file__handles *w) {
+        w->moved = false;
+        w->due = true;
+        (void)watch_both(w);
+        if (w->parent_wd == NONE && w->parent)
+                let_go(w->hub, &w->wd); /* half a watch would look like a whole one */
 }
 
-static void on_event(uv_fs_event_t *ev, const char *name, int events, int status) {
-        struct watch_file__handles *w = ev->data;
+/* A call may stop any watch, and so the hub, which lives on until the loop has closed it. */
+static void deliver(struct hub *hub) {
+        struct watch_file__handles *w;
+        LIST_FOREACH (w, &hub->watches, link)
+                if (w->moved)
+                        follow(w);
+        for (;;) {
+                LIST_FOREACH (w, &hub->watches, link)
+                        if (w->due)
+                                break;
+                if (!w)
+                        return;
+                struct watch_file *owner = w->owner;
+                w->due = false;
+                if (w->wd == NONE && w->parent_wd == NONE) {
+                        owner->active = false;
+                        owner->handles = NULL;
+                        handles_free(w);
+                }
+                owner->fn(owner);
+        }
+}
 
-        (void)events;
-        /* Without a name, or after a failed read of the event queue, anything may have happened: say so. */
-        if (status == 0 && name && !streq(name, w->name) && !streq(name, w->dir_name))
-                return;
-        if (!uv_is_active((uv_handle_t *)&w->turn))
-                uv_timer_start(&w->turn, on_turn, 0, 0);
+static void on_readable(uv_poll_t *poll, int status, int events) {
+        struct hub *hub = poll->data;
+        union {
+                struct inotify_event ev;
+                char bytes[8192];
+        } b;
+        struct watch_file__handles *w;
+        for (ssize_t n; (n = read(hub->fd, b.bytes, sizeof b.bytes)) > 0;) {
+                const struct inotify_event *ev;
+                for (char *p = b.bytes; p < b.bytes + n; p += sizeof *ev + ev->len) {
+                        ev = (const struct inotify_event *)(const void *)p;
+                        LIST_FOREACH (w, &hub->watches, link)
+                                note(w, ev);
+                }
+        }
+        deliver(hub);
+}
+
+static struct hub *hub_of(uv_loop_t *loop, int *ret_error) {
+        struct hub *hub;
+        LIST_FOREACH (hub, &hubs, link)
+                if (hub->poll.loop == loop)
+                        return hub;
+        _cleanup_(closep) int fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+        if (fd < 0) {
+                *ret_error = errno;
+                return NULL;
+        }
+        hub = xnew(struct hub);
+        int r = uv_poll_init(loop, &hub->poll, fd);
+        if (r < 0) {
+                *ret_error = -r;
+                free(hub);
+                return NULL;
+        }
+        hub->fd = TAKE_FD(fd);
+        hub->poll.data = hub;
+        LIST_INIT(&hub->watches);
+        LIST_INSERT_HEAD(&hubs, hub, link);
+        uv_poll_start(&hub->poll, UV_READABLE, on_readable);
+        return hub;
+}
+
+/* ---- watches ---- */
+
+/* The folder of a path; *ret_name is what is behind it. */
+static char *split(const char *path, char **ret_name) {
+        const char *slash = strrchr(path, '/');
+        *ret_name = xstrdup(slash ? slash + 1 : path);
+        return slash ? xstrndup(path, slash == path ? 1 : (size_t)(slash - path)) : xstrdup(".");
 }
 
 int watch_file_start(struct watch_file *w, uv_loop_t *loop, const char *path, watch_file_fn *fn,
                      struct err *e) {
-        const char *slash = strrchr(path, '/');
-        _cleanup_(freep) char *dir =
-                slash ? xstrndup(path, slash == path ? 1 : (size_t)(slash - path)) : xstrdup(".");
-        struct watch_file__handles *h;
-        int r;
-
+        int error = 0;
         BUG_ON(w->active);
-
-        h = xnew(struct watch_file__handles);
-        h->name = xstrdup(slash ? slash + 1 : path);
-        slash = strrchr(dir, '/');
-        h->dir_name = xstrdup(slash ? slash + 1 : dir);
+        struct hub *hub = hub_of(loop, &error);
+        if (!hub)
+                return err_errno(e, error, "watch the folder of '%s'", path);
+        struct watch_file__handles *h = xnew(struct watch_file__handles);
+        h->hub = hub;
         h->owner = w;
-        h->open = 2;
-        uv_fs_event_init(loop, &h->event);
-        uv_timer_init(loop, &h->turn);
-        h->event.data = h->turn.data = h;
-
-        r = uv_fs_event_start(&h->event, on_event, dir, 0);
-        if (r < 0) {
-                close_handles(h);
-                return err_errno(e, -r, "watch folder '%s'", dir);
+        h->wd = h->parent_wd = NONE;
+        h->dir = split(path, &h->name);
+        if (!streq(h->dir, "/") && !streq(h->dir, "."))
+                h->parent = split(h->dir, &h->dir_name);
+        LIST_INSERT_HEAD(&hub->watches, h, link);
+        if (watch_both(h) < 0) {
+                (void)err_errno(e, errno, "watch folder '%s'", h->dir);
+                handles_free(h);
+                return -1;
         }
         w->handles = h;
         w->fn = fn;
@@ -80,15 +223,30 @@ int watch_file_start(struct watch_file *w, uv_loop_t *loop, const char *path, wa
         return 0;
 }
 
-void watch_file_stop(struct watch_file *w, watch_file_fn *stopped) {
-        struct watch_file__handles *h = w->handles;
+struct farewell {
+        uv_idle_t h;
+        struct watch_file *owner;
+        watch_file_fn *stopped;
+};
 
+static void on_farewell(uv_handle_t *h) {
+        struct farewell *f = h->data;
+        f->stopped(f->owner);
+        free(f);
+}
+
+void watch_file_stop(struct watch_file *w, watch_file_fn *stopped) {
         if (!w->active)
                 return;
-        w->active = false;
+        if (stopped) {
+                struct farewell *f = xnew(struct farewell);
+                uv_idle_init(w->handles->hub->poll.loop, &f->h);
+                f->h.data = f;
+                f->owner = w;
+                f->stopped = stopped;
+                uv_close((uv_handle_t *)&f->h, on_farewell);
+        }
+        handles_free(w->handles);
         w->handles = NULL;
-        h->stopped = stopped;
-        if (!stopped)
-                h->owner = NULL;
-        close_handles(h);
+        w->active = false;
 }

@@ -1,5 +1,9 @@
-/* watch_file: calls back when a file is created, replaced, changed or removed, by inotify on its folder; also
- * when the folder itself is moved or removed, after which nothing more comes until it is started anew.
+/* watch_file: calls back when a file is created, replaced, changed or removed, by inotify on its folder.
+ *
+ * Its folder may be removed, made again, or have another one put in its place: the call comes, and the watch
+ * is one of what bears the name then. Where the kernel has lost events, or tells one without saying of what,
+ * the call comes as well: it says "look", never what there is to see. When the folder's own parent goes, the
+ * last call finds `active` false; nothing is watched any more, and the owner may start again.
  *
  * The handle is embedded in its owner and zero-initialised. The path is copied. The callback runs in the
  * loop's thread, never from inside watch_file_start, and at most once per turn however many changes there
@@ -18,8 +22,7 @@ struct watch_file__handles;
 typedef void(watch_file_fn)(struct watch_file *w);
 
 struct watch_file {
-        struct watch_file__handles
-                *handles; /* what libuv closes in its own time, so not embedded; NULL when stopped */
+        struct watch_file__handles *handles; /* NULL when not active */
         watch_file_fn *fn;
         bool active;
         void *u; /* the owner's, untouched */

@@ -67,7 +67,6 @@ static void flag_table(struct config *c, struct raw *r, struct flag *ret) {
                 { "feature-gates", NULL, FLAG_STR, &r->gates, false, "Name=true|false, by comma", NULL },
                 { "logging-format", NULL, FLAG_STR, &r->log_format, false, "text or json", NULL },
                 { "v", NULL, FLAG_INT, &c->verbosity, false, "log verbosity", NULL },
-                { "version", NULL, FLAG_BOOL, &c->version, false, "print the version and end", NULL },
                 { .name = NULL },
         };
         _Static_assert(ARRAY_LEN(table) <= FLAG_COUNT, "FLAG_COUNT is too small");
@@ -181,7 +180,7 @@ int config_load(struct config *c, int argc, char **argv, struct err *e) {
         flag_table(c, &raw, table);
         if (flags_parse(table, argc, argv, &rest, &c->help, e) < 0)
                 return -1;
-        if (c->help || c->version)
+        if (c->help)
                 return 0;
         if (rest < argc)
                 return err_set(e, ERR_INVALID, 0, "arguments are not supported: \"%s\"", argv[rest]);

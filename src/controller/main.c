@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/http_server.h"
 #include "base/log.h"
+#include "base/version.h"
 #include "controller/config.h"
 #include "controller/controller.h"
 #include "controller/crds.h"
@@ -219,14 +220,12 @@ int main(int argc, char **argv) {
         static struct program p;
         struct err e;
         signal(SIGPIPE, SIG_IGN);
+        if (version_asked(argc, argv, "compute-domain-controller"))
+                return EXIT_SUCCESS;
         if (config_load(&p.config, argc, argv, &e) < 0)
                 return fail(&e);
         if (p.config.help) {
                 config_usage();
-                return EXIT_SUCCESS;
-        }
-        if (p.config.version) {
-                puts("compute-domain-controller " PROGRAM_VERSION);
                 return EXIT_SUCCESS;
         }
         uv_loop_init(&p.loop);

@@ -7,6 +7,7 @@
 #include "base/flags.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/version.h"
 #include "daemon/check.h"
 #include "daemon/supervisor.h"
 #include "domain/gates.h"
@@ -159,6 +160,8 @@ int main(int argc, char **argv) {
         struct err e;
         int r;
 
+        if (version_asked(argc, argv, "compute-domain-daemon"))
+                return EXIT_SUCCESS;
         r = parse(argc, argv, &command, &help, &e);
         if (r == 0 && help) {
                 usage(stdout);

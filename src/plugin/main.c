@@ -16,6 +16,7 @@
 #include "base/flags.h"
 #include "base/http_server.h"
 #include "base/log.h"
+#include "base/version.h"
 #include "domain/gates.h"
 #include "domain/names.h"
 #include "nvidia/nvml.h"
@@ -368,6 +369,16 @@ static int check_options(struct plugin *p, struct err *e) {
                 return err_wrap(e, "--feature-gates");
         if (mode_resolve(&p->gates, p->o.imex_mode, p->o.imex_isolation, &p->mode, e) < 0)
                 return -1;
+        const char *const folders[][2] = {
+                { "--cdi-root (CDI_ROOT)", p->o.cdi_root },
+                { "--kubelet-registrar-directory-path (KUBELET_REGISTRAR_DIRECTORY_PATH)",
+                  p->o.registrar_dir },
+                { "--kubelet-plugins-directory-path (KUBELET_PLUGINS_DIRECTORY_PATH)", p->o.plugins_dir },
+        };
+        for (size_t i = 0; i < ARRAY_LEN(folders); i++)
+                if (!*folders[i][1])
+                        return err_set(e, ERR_INVALID, 0, "%s is empty: give a folder, or leave it out",
+                                       folders[i][0]);
         if (p->o.imex_socket[0] != '/')
                 return err_set(e, ERR_INVALID, 0, "--imex-host-socket-path: not an absolute path: '%s'",
                                p->o.imex_socket);
@@ -426,6 +437,8 @@ int main(int argc, char **argv) {
                 return nvml_child_main(argc - 2, argv + 2);
         if (argc > 1 && streq(argv[1], "prestart"))
                 return prestart_main(argc - 1, argv + 1);
+        if (version_asked(argc, argv, PROGRAM))
+                return 0;
         static struct plugin p = {
                 .o = { .ns = "default",
                        .http_endpoint = "",

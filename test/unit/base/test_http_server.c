@@ -29,6 +29,12 @@ static int handler(void *u, const char *path, struct buf *out, const char **ret_
                         buf_adds(out, "0123456789");
                 return 200;
         }
+        if (streq(path, "/large")) { /* more than a socket's buffers */
+                for (int i = 0; i < 100000; i++)
+                        buf_adds(out, "0123456789012345678901234567890123456789012345678901234567890123456789"
+                                      "012345");
+                return 200;
+        }
         if (streq(path, "/huge")) {
                 out->failed = true;
                 return 200;
@@ -236,6 +242,124 @@ static void test_idle_connections_cost_nothing(void **state) {
         assert_int_equal(uv_loop_close(&loop), 0);
 }
 
+/* ---- limits ---- */
+
+static int begin_limited(uv_loop_t *loop, unsigned *calls, const struct http_limits *limits,
+                         struct http_server **ret) {
+        struct err e;
+        uv_loop_init(loop);
+        if (http_server_new_limited(loop, "127.0.0.1:0", limits, handler, calls, ret, &e) < 0)
+                fail_msg("%s", e.msg);
+        return http_server_port(*ret);
+}
+
+static void test_connection_is_kept(void **state) {
+        uv_loop_t loop;
+        unsigned calls = 0;
+        struct http_server *s = begin(&loop, &calls);
+        static const char twice[] = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\nGET /healthz HTTP/1.1\r\nHost: "
+                                    "x\r\nConnection: close\r\n\r\n";
+        _cleanup_(freep) char *r = exchange(&loop, http_server_port(s), twice);
+        assert_int_equal(calls, 2);
+        const char *second = strstr(r, "ok\nHTTP/1.1 200 OK");
+        assert_non_null(second);
+        assert_true(strstr(r, "Connection: close") > second);
+        end(&loop, s);
+}
+
+/* Clients that connect and say nothing, or half of a request, or keep what they had. */
+static void test_many_clients_do_not_keep_a_probe_out(void **state) {
+        enum { N = 100 };
+        static const char *const says[] = { "", "GET /healthz HT",
+                                            "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n" };
+        for (size_t k = 0; k < ARRAY_LEN(says); k++) {
+                uv_loop_t loop;
+                unsigned calls = 0, open = 0;
+                struct client c[N];
+                struct http_server *s = begin(&loop, &calls);
+                for (size_t i = 0; i < N; i++) {
+                        client_start(&loop, &c[i], http_server_port(s), says[k]);
+                        for (int t = 0; t < 3; t++)
+                                uv_run(&loop, UV_RUN_NOWAIT);
+                }
+                _cleanup_(freep) char *ok = get(&loop, http_server_port(s), "/healthz");
+                assert_non_null(strstr(ok, "200 OK"));
+                for (size_t i = 0; i < N; i++)
+                        open += !c[i].done;
+                assert_in_range(open, 1, 64);
+                http_server_free(s);
+                for (size_t i = 0; i < N; i++)
+                        free(client_wait(&loop, &c[i]));
+                uv_run(&loop, UV_RUN_DEFAULT);
+                assert_int_equal(uv_loop_close(&loop), 0);
+        }
+}
+
+static const struct http_limits hurried = {
+        .connections = 8, .request_ms = 30, .idle_ms = 30, .answers_bytes = 1000000
+};
+
+static void test_request_that_does_not_come_ends_its_connection(void **state) {
+        uv_loop_t loop;
+        unsigned calls = 0;
+        struct http_server *s;
+        int port = begin_limited(&loop, &calls, &hurried, &s);
+        static const char *const says[] = {
+                "", "GET /healthz HT", "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n",
+                "GET /healthz HTTP/1.1\r\nContent-Length: 10\r\nHost: x\r\n\r\nabc"
+        };
+        for (size_t i = 0; i < ARRAY_LEN(says); i++) {
+                _cleanup_(freep) char *r = exchange(&loop, port, says[i]); /* waits for the end */
+                assert_int_equal(*r != '\0', i == 2);
+        }
+        end(&loop, s);
+}
+
+/* A client that asks for much and reads nothing. */
+static int ask_and_read_nothing(uv_loop_t *loop, int port, const unsigned *calls) {
+        static const char request[] = "GET /large HTTP/1.1\r\nHost: x\r\n\r\n";
+        const struct sockaddr_in a = { .sin_family = AF_INET,
+                                       .sin_port = htons((uint16_t)port),
+                                       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), small = 4096;
+        setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
+        assert_int_equal(connect(fd, (const struct sockaddr *)&a, sizeof a), 0);
+        assert_int_equal(write(fd, request, sizeof request - 1), sizeof request - 1);
+        while (!*calls)
+                uv_run(loop, UV_RUN_ONCE);
+        return fd;
+}
+
+static void test_answers_that_are_not_taken_are_few(void **state) {
+        static const struct http_limits patient = {
+                .connections = 8, .request_ms = 600000, .idle_ms = 600000, .answers_bytes = 1000000
+        };
+        uv_loop_t loop;
+        unsigned calls = 0;
+        struct http_server *s;
+        int port = begin_limited(&loop, &calls, &patient, &s), fd = ask_and_read_nothing(&loop, port, &calls);
+        _cleanup_(freep) char *refused = get(&loop, port, "/large"), *ok = get(&loop, port, "/healthz");
+        assert_non_null(strstr(refused, " 503 "));
+        assert_non_null(strstr(refused, "too many answers wait for their readers"));
+        assert_non_null(strstr(ok, " 200 OK"));
+        close(fd);
+        end(&loop, s);
+}
+
+/* Its memory is given back, so that the next one can be answered. */
+static void test_answer_that_is_not_taken_ends_its_connection(void **state) {
+        uv_loop_t loop;
+        unsigned calls = 0;
+        struct http_server *s;
+        int port = begin_limited(&loop, &calls, &hurried, &s), fd = ask_and_read_nothing(&loop, port, &calls);
+        for (bool answered = false; !answered;) {
+                _cleanup_(freep) char *r = get(&loop, port, "/large");
+                answered = strstr(r, " 200 OK") != NULL;
+        }
+        close(fd);
+        end(&loop, s);
+}
+
 static void test_endpoints(void **state) {
         static const char *const good[] = { ":0", "127.0.0.1:0", "0.0.0.0:0", "localhost:0",
                                             "[::ffff:127.0.0.1]:0" };
@@ -274,6 +398,11 @@ int main(void) {
                 cmocka_unit_test(test_many_at_once),
                 cmocka_unit_test(test_free_with_open_connection),
                 cmocka_unit_test(test_idle_connections_cost_nothing),
+                cmocka_unit_test(test_connection_is_kept),
+                cmocka_unit_test(test_many_clients_do_not_keep_a_probe_out),
+                cmocka_unit_test(test_request_that_does_not_come_ends_its_connection),
+                cmocka_unit_test(test_answers_that_are_not_taken_are_few),
+                cmocka_unit_test(test_answer_that_is_not_taken_ends_its_connection),
                 cmocka_unit_test(test_endpoints),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/watch_file.h"
 
@@ -168,6 +169,124 @@ static void test_missing_folder(void **state) {
         uv_run(uv_default_loop(), UV_RUN_DEFAULT);
 }
 
+static char *in_dir(const char *name) {
+        return xasprintf("%s/%s", dir, name);
+}
+
+static void expect_call(const char *when) {
+        unsigned before = calls;
+        turns();
+        if (calls != before + 1)
+                fail_msg("%s: %u calls", when, calls - before);
+}
+
+static void test_folder_is_replaced(void **state) {
+        _cleanup_(freep) char *folder = in_dir("f"), *path = in_dir("f/state.json"), *aside = in_dir("g");
+        struct watch_file w = { 0 };
+        struct err e;
+        mkdir(folder, 0700);
+        assert_int_equal(watch_file_start(&w, uv_default_loop(), path, on_change, &e), 0);
+        write_file("f/state.json", "x");
+        expect_call("made");
+        unlink(path);
+        rmdir(folder);
+        expect_call("file and folder removed");
+        mkdir(folder, 0700);
+        write_file("f/state.json", "x");
+        expect_call("both made again");
+        write_file("f/state.json", "y");
+        expect_call("changed in the new folder");
+        /* Between two turns. */
+        unlink(path);
+        rmdir(folder);
+        mkdir(folder, 0700);
+        expect_call("replaced at once");
+        write_file("f/state.json", "z");
+        expect_call("changed in the one after");
+        /* Another one moves in, with its file in it. */
+        assert_int_equal(rename(folder, aside), 0);
+        expect_call("moved away");
+        write_file("g/state.json", "not ours any more");
+        turns();
+        unsigned before = calls;
+        write_file("g/state.json", "nor now");
+        turns();
+        assert_int_equal(calls, before);
+        assert_int_equal(rename(aside, folder), 0);
+        expect_call("moved in");
+        write_file("f/state.json", "ours again");
+        expect_call("changed in what moved in");
+        assert_true(w.active);
+        watch_file_stop(&w, NULL);
+        uv_run(uv_default_loop(), UV_RUN_DEFAULT);
+        unlink(path);
+        rmdir(folder);
+}
+
+static void test_parent_goes(void **state) {
+        _cleanup_(freep) char *parent = in_dir("p"), *folder = in_dir("p/f"),
+                              *path = in_dir("p/f/state.json");
+        struct watch_file w = { 0 };
+        struct err e;
+        mkdir(parent, 0700);
+        mkdir(folder, 0700);
+        assert_int_equal(watch_file_start(&w, uv_default_loop(), path, on_change, &e), 0);
+        rmdir(folder);
+        rmdir(parent);
+        expect_call("parent removed");
+        assert_false(w.active);
+        watch_file_stop(&w, NULL);
+        mkdir(parent, 0700);
+        mkdir(folder, 0700);
+        assert_int_equal(watch_file_start(&w, uv_default_loop(), path, on_change, &e), 0);
+        write_file("p/f/state.json", "x");
+        expect_call("watched again");
+        watch_file_stop(&w, NULL);
+        uv_run(uv_default_loop(), UV_RUN_DEFAULT);
+        unlink(path);
+        rmdir(folder);
+        rmdir(parent);
+}
+
+/* The kernel keeps so many events and no more; which of them were lost nobody knows. */
+static void test_lost_events_are_told(void **state) {
+        _cleanup_(freep) char *path = in_dir("state.json"), *a = in_dir("a"), *b = in_dir("b"), *limit = NULL;
+        struct watch_file w = { 0 };
+        struct err e;
+        write_file("a", "");
+        write_file("b", "");
+        assert_int_equal(file_read("/proc/sys/fs/inotify/max_queued_events", 64, &limit, NULL, &e), 0);
+        assert_int_equal(watch_file_start(&w, uv_default_loop(), path, on_change, &e), 0);
+        for (long i = 0; i < atol(limit) + 2; i++)
+                assert_int_equal(chmod(i & 1 ? a : b, 0600), 0);
+        expect_call("overflow");
+        write_file("state.json", "x");
+        expect_call("after it");
+        watch_file_stop(&w, NULL);
+        uv_run(uv_default_loop(), UV_RUN_DEFAULT);
+        unlink(path);
+        unlink(a);
+        unlink(b);
+}
+
+static void test_two_in_one_folder(void **state) {
+        _cleanup_(freep) char *path = in_dir("state.json"), *other = in_dir("other.json");
+        struct watch_file w = { 0 }, x = { 0 };
+        struct err e;
+        assert_int_equal(watch_file_start(&w, uv_default_loop(), path, on_change, &e), 0);
+        assert_int_equal(watch_file_start(&x, uv_default_loop(), other, stop_from_inside, &e), 0);
+        write_file("other.json", "x");
+        expect_call("the other, which stops itself");
+        write_file("other.json", "y");
+        turns();
+        write_file("state.json", "x");
+        expect_call("the first");
+        watch_file_stop(&w, NULL);
+        uv_run(uv_default_loop(), UV_RUN_DEFAULT);
+        unlink(path);
+        unlink(other);
+}
+
 static int setup(void **state) {
         return mkdtemp(dir) ? 0 : -1;
 }
@@ -187,6 +306,10 @@ int main(void) {
                 cmocka_unit_test(test_stop_inside_the_callback),
                 cmocka_unit_test(test_folder_that_goes_is_told),
                 cmocka_unit_test(test_missing_folder),
+                cmocka_unit_test(test_folder_is_replaced),
+                cmocka_unit_test(test_parent_goes),
+                cmocka_unit_test(test_lost_events_are_told),
+                cmocka_unit_test(test_two_in_one_folder),
         };
 
         return cmocka_run_group_tests(tests, setup, teardown);

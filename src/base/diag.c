@@ -1,0 +1,43 @@
+#include "base/diag.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { WIDE = 1 << 20 }; /* what anybody may ask for: /proc/sys/fs/pipe-max-size */
+
+/* A pipe that can be written to takes PIPE_BUF bytes without waiting (pipe(7)), and a socket is asked not to
+ * wait. O_NONBLOCK would be a property of the open file, and so of every program that shares it. Between the
+ * question and the write only a child of ours could fill the pipe. */
+static bool takes(void) {
+        struct pollfd f = { .fd = STDERR_FILENO, .events = POLLOUT };
+        return poll(&f, 1, 0) == 1 && f.revents & POLLOUT;
+}
+
+static ssize_t put(const char *p, size_t n) {
+        ssize_t k = send(STDERR_FILENO, p, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+        return k < 0 && errno == ENOTSOCK ? write(STDERR_FILENO, p, n) : k;
+}
+
+size_t diag_write(const char *p, size_t n) {
+        size_t at = 0;
+        while (at < n && takes()) {
+                ssize_t k = put(p + at, n - at < PIPE_BUF ? n - at : PIPE_BUF);
+                if (k < 0 && errno == EINTR)
+                        continue;
+                if (k <= 0)
+                        break;
+                at += (size_t)k;
+        }
+        return at;
+}
+
+void diag_widen(void) {
+        int size = fcntl(STDERR_FILENO, F_GETPIPE_SZ);
+        if (size > 0 && size < WIDE)
+                (void)fcntl(STDERR_FILENO, F_SETPIPE_SZ, WIDE);
+}
