@@ -31,7 +31,8 @@ static void fit(struct err *e, const char *text) {
 }
 
 /* Formats into `text` and adds ": <behind>", for which there is room in any case. */
-static void format(char text[static TEXT_MAX], const char *behind, const char *fmt, va_list ap) {
+static void __attribute__((format(printf, 3, 0)))
+format(char text[static TEXT_MAX], const char *behind, const char *fmt, va_list ap) {
         size_t room = TEXT_MAX - (behind ? strlen(behind) + 2 : 0);
         int n = vsnprintf(text, room, fmt, ap);
         size_t used = n < 0 ? 0 : (size_t)n < room ? (size_t)n : room - 1;
