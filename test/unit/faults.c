@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/inotify.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -141,6 +142,7 @@ W(int, -1, EMFILE, nftw64, (const char *path, __nftw_func_t fn, int fds, int fla
 W(int, EAI_MEMORY, ENOMEM, getaddrinfo,
   (const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **ret),
   (node, service, hints, ret))
+W(int, -1, ENOSPC, inotify_add_watch, (int fd, const char *path, uint32_t mask), (fd, path, mask))
 W(int, UV_ENOSPC, ENOSPC, uv_fs_event_start,
   (uv_fs_event_t * h, uv_fs_event_cb cb, const char *path, unsigned flags), (h, cb, path, flags))
 W(int, UV_ENOSPC, ENOSPC, uv_poll_init, (uv_loop_t * loop, uv_poll_t *h, int fd), (loop, h, fd))

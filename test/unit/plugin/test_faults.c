@@ -253,11 +253,11 @@ static void channel_survives_each_failing_call(void **state) {
 static void readiness_that_could_not_be_watched_is_noticed_all_the_same(void **state) {
         struct dra_op daemon = { 0 }, op = { 0 };
         api_claim("driver", "daemon-claim", DAEMON_1, "daemon-0", DAEMON, DOMAIN_A, "");
-        faults_at("uv_fs_event_start", 1);
+        faults_at("inotify_add_watch", 1);
         kubelet_prepare(w.claims, &daemon, "driver", "daemon-claim", DAEMON_1);
         world_wait(&daemon, PREPARED);
         assert_true(faults_off());
-        faults_at("uv_fs_event_start", 1);
+        faults_at("inotify_add_watch", 1);
         prepare(&op, "c1", CLAIM_1);
         world_turn();
         assert_true(faults_off());
