@@ -19,21 +19,21 @@ static void on_change(struct watch_file *w) {
                 check(f);
 }
 
-/* Watches the folder that is there now. */
+static void on_retry(uv_timer_t *t);
+
+/* The watch follows its folder. One that cannot be had, because the folder has just gone, is asked for again.
+ */
 static void watch(struct state_file *f) {
         _cleanup_(freep) char *path = file_join(f->dir, IMEX_STATE_FILE);
-        struct stat st;
         struct err e;
 
-        if (stat(f->dir, &st) < 0 ||
-            (f->watch.active && f->watched_dev == st.st_dev && f->watched_ino == st.st_ino))
+        if (f->watch.active)
                 return;
-        watch_file_stop(&f->watch, NULL);
         f->watch = (struct watch_file){ .u = f };
-        f->watched_dev = st.st_dev;
-        f->watched_ino = st.st_ino;
-        if (watch_file_start(&f->watch, f->retry.loop, path, on_change, &e) < 0)
-                log_warn("cannot watch the state file", kv_err(&e));
+        if (watch_file_start(&f->watch, f->retry.loop, path, on_change, &e) == 0 || !f->written)
+                return;
+        log_warn("cannot watch the state file, trying again", kv_err(&e));
+        uv_timer_start(&f->retry, on_retry, RETRY_FIRST_MS, 0);
 }
 
 /* Readiness that cannot be withdrawn by a new file is withdrawn by having none. */
@@ -69,8 +69,6 @@ static int write_anywhere(struct state_file *f, struct err *e) {
                 return -1;
         return imex_state_write(f->dir, &f->state, &f->lock, e);
 }
-
-static void on_retry(uv_timer_t *t);
 
 static void put(struct state_file *f) {
         unsigned pause_ms = RETRY_FIRST_MS;
@@ -124,6 +122,8 @@ static void on_retry(uv_timer_t *t) {
                 check(f);
         else
                 put(f);
+        if (f->written)
+                watch(f);
         if ((state_file_trouble(f) != NULL) != troubled)
                 f->changed(f->u);
 }

@@ -23,7 +23,6 @@ struct state_file {
 
         uv_timer_t retry;
         struct watch_file watch;
-        uint64_t watched_dev, watched_ino; /* the folder that is watched */
         int lock;
         bool started, written;
         unsigned failures; /* in a row */
