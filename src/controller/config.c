@@ -44,7 +44,7 @@ static void flag_table(struct config *c, struct raw *r, struct flag *ret) {
                 { "gpu-clique-label-enabled", NULL, FLAG_BOOL, &c->gpu_clique_label, false,
                   "put the label nvidia.com/gpu.clique on nodes", NULL },
                 { "apply-crds", NULL, FLAG_BOOL, &c->apply_crds, false,
-                  "bring the two CustomResourceDefinitions up to date at start", NULL },
+                  "make the two CustomResourceDefinitions, and bring them up to date", NULL },
                 { "http-endpoint", NULL, FLAG_STR, &c->http_endpoint, false,
                   "address for /metrics, /healthz and /readyz; empty: none", NULL },
                 { "metrics-path", NULL, FLAG_STR, &c->metrics_path, false, "path of the metrics", NULL },

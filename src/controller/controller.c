@@ -182,8 +182,21 @@ static void add_metrics(struct controller *c) {
                 "Nodes and ComputeDomains of which something should be removed, and is not while a "
                 "cache is stale.",
                 NULL);
+        c->m_crds = add_metric(c, METRIC_GAUGE, OURS "crd_failing",
+                               "1 while a CustomResourceDefinition cannot be made or brought up to date.",
+                               LABELS("crd"));
         c->m_reconcile = add_metric(c, METRIC_HISTOGRAM, OURS "reconcile_seconds",
                                     "Time to decide about one object.", LABELS("kind"));
+}
+
+/* The server's schema of ComputeDomains is ours now: what it dropped of statuses is written. */
+static void on_schema(void *u) {
+        struct controller *c = u;
+        if (!c->no_conditions)
+                return;
+        c->no_conditions = false;
+        if (c->leading && controller_synced(c))
+                controller__queue_all(c);
 }
 
 /* A node whose label cannot be written is what its domains stand still for. */
@@ -229,6 +242,9 @@ void controller_start(struct controller *c, const struct config *config, struct 
                                                          .u = c });
         c->confirm = confirm_new(
                 &(struct confirm_options){ .client = client, .queue = c->queue, .found = on_found, .u = c });
+        if (config->apply_crds)
+                c->crds = crds_new(&(struct crds_options){
+                        .client = client, .failing = c->m_crds, .applied = on_schema, .u = c });
         uv_timer_init(kube_client_loop(client), &c->calm);
         c->started = true;
         controller__watch(c);
@@ -236,6 +252,8 @@ void controller_start(struct controller *c, const struct config *config, struct 
 
 void controller_lead(struct controller *c) {
         c->leading = true;
+        if (c->crds)
+                crds_lead(c->crds);
         if (c->started && controller_synced(c))
                 controller__queue_all(c);
 }
@@ -260,14 +278,6 @@ void controller__on_synced(struct controller *c) {
                 c->synced(c->synced_u);
 }
 
-void controller_schema_changed(struct controller *c) {
-        if (!c->started || !c->no_conditions)
-                return;
-        c->no_conditions = false;
-        if (c->leading && controller_synced(c))
-                controller__queue_all(c);
-}
-
 void controller__forget_domain(struct controller_domain *d) {
         HASH_DEL(d->c->domains, d);
         kube_cancel(d->asking);
@@ -288,6 +298,7 @@ void controller_stop(struct controller *c) {
         uv_close((uv_handle_t *)&c->calm, NULL);
         while (c->held)
                 release(c, c->held);
+        crds_free(c->crds);
         confirm_free(c->confirm);
         writes_free(c->writes);
         work_queue_free(c->queue);

@@ -11,6 +11,7 @@
 #include "base/metrics.h"
 #include "controller/config.h"
 #include "controller/confirm.h"
+#include "controller/crds.h"
 #include "controller/gone.h"
 #include "controller/placements.h"
 #include "controller/writes.h"
@@ -61,6 +62,7 @@ struct controller {
         struct placements *placements;
         struct confirm *confirm;
         struct gone *gone; /* Nodes that are not there */
+        struct crds *crds; /* NULL: somebody else owns the schema */
         /* Keys whose removals wait until no cache is stale. */
         struct controller_held *held;
         void (*synced)(void *u);
@@ -76,7 +78,8 @@ struct controller {
         uv_timer_t calm; /* runs out when nothing has been decided for a while */
         bool started, leading, told_synced;
         bool no_conditions; /* the server's schema drops them */
-        struct metric *m_info, *m_depth, *m_leader, *m_reconcile, *m_writes, *m_in_flight, *m_stale, *m_held;
+        struct metric *m_info, *m_depth, *m_leader, *m_reconcile, *m_writes, *m_in_flight, *m_stale, *m_held,
+                *m_crds;
 };
 
 enum {
@@ -99,8 +102,6 @@ void controller_lead(struct controller *c);
 void controller_stop(struct controller *c);
 bool controller_synced(const struct controller *c);
 void controller_metrics(struct controller *c); /* brings gauges up to date */
-/* The server's schema of ComputeDomains is ours now: what it dropped of statuses is written. */
-void controller_schema_changed(struct controller *c);
 
 /* Between the files of the controller. */
 void controller__queue_domain(struct controller *c, const char *uid);

@@ -1,9 +1,12 @@
 #include "controller/crds.h"
 
-#include <limits.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "kube/work_queue.h"
+
+enum { BACKOFF_MIN_MS = 1000, BACKOFF_MAX_MS = 60000 };
 
 /* Text of the chart's files as string literals, made by the build. */
 static const char computedomains[] =
@@ -16,56 +19,136 @@ static const char computedomaincliques[] =
 static const struct {
         const char *name;
         struct str text;
-} crds[] = {
+} texts[] = {
         { "computedomains.resource.nvidia.com", { computedomains, sizeof computedomains - 1 } },
         { "computedomaincliques.resource.nvidia.com",
           { computedomaincliques, sizeof computedomaincliques - 1 } },
 };
 
-struct job {
-        void (*done)(void *u);
-        void *u;
-        size_t left;
-};
-
 struct one {
-        struct job *job;
+        struct crds *c;
         const char *name;
+        struct str text;
+        struct kube_call *call;
+        bool missing;          /* the server said so */
+        enum err_kind trouble; /* that has been said, ERR_NONE: it is well */
+        int trouble_code;
 };
 
-static void on_applied(void *u, yyjson_val *obj, const struct err *e) {
-        struct one *o = u;
-        struct job *j = o->job;
-        if (e)
-                log_warn("cannot bring a CustomResourceDefinition up to date; going on with what the server "
-                         "has",
-                         kv_str("crd", o->name), kv_err(e));
-        else
-                log_info("CustomResourceDefinition is up to date", kv_str("crd", o->name));
-        free(o);
-        if (--j->left)
+struct crds {
+        struct crds_options o;
+        struct work_queue *queue; /* of their names */
+        struct one all[ARRAY_LEN(texts)];
+        bool leading;
+};
+
+static void trouble(struct one *x, const struct err *e) {
+        metric_set(x->c->o.failing, 1, LABELS(x->name));
+        work_queue_retry(x->c->queue, x->name);
+        if (x->trouble == e->kind && x->trouble_code == e->code)
                 return;
-        j->done(j->u);
-        free(j);
+        x->trouble = e->kind;
+        x->trouble_code = e->code;
+        log_error(x->c->leading
+                          ? "cannot bring a CustomResourceDefinition up to date; going on with what the "
+                            "server has, and trying again. If what refuses it (a webhook, a policy, RBAC) "
+                            "cannot be mended, apply the chart's folder crds by hand"
+                          : "cannot look for a CustomResourceDefinition, or make it where it is missing; "
+                            "trying again. If what refuses it (a webhook, a policy, RBAC) cannot be mended, "
+                            "apply the chart's folder crds by hand",
+                  kv_str("crd", x->name), kv_err(e));
 }
 
-void crds_apply(struct kube_client *c, void (*done)(void *u), void *u) {
-        struct job *j = xnew(struct job);
-        *j = (struct job){ done, u, ARRAY_LEN(crds) };
-        for (size_t i = 0; i < ARRAY_LEN(crds); i++) {
-                struct one *o = xnew(struct one);
-                *o = (struct one){ j, crds[i].name };
-                kube_start(
-                        c,
-                        &(struct kube_request){
-                                .verb = KUBE_APPLY,
-                                .res = &kube_crds,
-                                .name = crds[i].name,
-                                .manager = "compute-domain-controller",
-                                .body = crds[i].text,
-                                .attempts = UINT_MAX, /* nothing else works either while the server is away */
-                                .done = on_applied,
-                                .u = o,
-                        });
+static void well(struct one *x) {
+        if (x->trouble != ERR_NONE)
+                log_info("the CustomResourceDefinition is well again", kv_str("crd", x->name));
+        x->trouble = ERR_NONE;
+        metric_set(x->c->o.failing, 0, LABELS(x->name));
+}
+
+static void on_applied(void *u, yyjson_val *obj, const struct err *e) {
+        struct one *x = u;
+        (void)obj;
+        x->call = NULL;
+        if (e) {
+                trouble(x, e);
+                return;
         }
+        log_info(x->c->leading ? "CustomResourceDefinition is up to date"
+                               : "CustomResourceDefinition was missing and is made",
+                 kv_str("crd", x->name));
+        well(x);
+        x->c->o.applied(x->c->o.u);
+}
+
+static void on_looked(void *u, yyjson_val *obj, const struct err *e) {
+        struct one *x = u;
+        (void)obj;
+        x->call = NULL;
+        if (e && e->kind != ERR_NOT_FOUND) {
+                trouble(x, e);
+                return;
+        }
+        x->missing = e != NULL;
+        if (x->missing)
+                work_queue_add(x->c->queue, x->name);
+        else
+                well(x);
+}
+
+static void on_key(void *u, const char *key) {
+        struct crds *c = u;
+        struct one *x = &c->all[streq(key, c->all[0].name) ? 0 : 1];
+        bool apply = c->leading || x->missing;
+        struct kube_request r = { .verb = apply ? KUBE_APPLY : KUBE_GET,
+                                  .res = &kube_crds,
+                                  .name = x->name,
+                                  .metadata_only = !apply,
+                                  .done = apply ? on_applied : on_looked,
+                                  .u = x };
+        /* Somebody else may have made it by the next time. */
+        x->missing = false;
+        if (apply) {
+                r.manager = "compute-domain-controller";
+                r.body = x->text;
+        }
+        kube_cancel(x->call);
+        x->call = kube_start(c->o.client, &r);
+}
+
+static void all_again(struct crds *c) {
+        for (size_t i = 0; i < ARRAY_LEN(c->all); i++)
+                work_queue_add(c->queue, c->all[i].name);
+}
+
+struct crds *crds_new(const struct crds_options *o) {
+        struct crds *c = xnew(struct crds);
+        c->o = *o;
+        c->queue = work_queue_new(kube_client_loop(o->client), BACKOFF_MIN_MS, BACKOFF_MAX_MS, on_key, c);
+        for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+                c->all[i] = (struct one){ .c = c, .name = texts[i].name, .text = texts[i].text };
+                metric_set(o->failing, 0, LABELS(texts[i].name));
+        }
+        all_again(c);
+        return c;
+}
+
+void crds_free(struct crds *c) {
+        if (!c)
+                return;
+        for (size_t i = 0; i < ARRAY_LEN(c->all); i++)
+                kube_cancel(c->all[i].call);
+        work_queue_free(c->queue);
+        free(c);
+}
+
+void crds_lead(struct crds *c) {
+        c->leading = true;
+        all_again(c);
+}
+
+void crds_doubt(struct crds *c) {
+        for (size_t i = 0; i < ARRAY_LEN(c->all); i++)
+                if (!c->all[i].call)
+                        work_queue_retry(c->queue, c->all[i].name);
 }

@@ -1,11 +1,32 @@
-/* crds: the two CustomResourceDefinitions, built into the program and applied at its start: Helm installs,
- * but never upgrades them. */
+/* crds: the two CustomResourceDefinitions, built into the program: Helm installs them once and never upgrades
+ * them.
+ *
+ * Every replica makes those that are missing, because without them no cache can be filled and nobody stands
+ * for election. It looks first and changes none that is there: a replica of an older version would put the
+ * old schema back. Only who leads brings them up to date. Nothing waits for any of it; what fails is tried
+ * again for ever, with a back-off of its own, and said. */
 #ifndef CONTROLLER_CRDS_H
 #define CONTROLLER_CRDS_H
 
+#include "base/metrics.h"
 #include "kube/kube_client.h"
 
-/* Applies both by server-side apply; what fails is logged. done is called once, in any case. */
-void crds_apply(struct kube_client *c, void (*done)(void *u), void *u);
+struct crds;
+
+struct crds_options {
+        struct kube_client *client;
+        struct metric
+                *failing; /* gauge with the label "crd": 1 while it cannot be made or brought up to date */
+        void (*applied)(void *u); /* one of them is as ours is */
+        void *u;
+};
+
+struct crds *crds_new(const struct crds_options *o);
+void crds_free(struct crds *c); /* NULL is allowed */
+/* We lead. */
+void crds_lead(struct crds *c);
+/* The server's schema is another than ours after all: somebody has put it there, or the API server that
+ * answered has not taken ours up yet. For the leader. */
+void crds_doubt(struct crds *c);
 
 #endif

@@ -10,7 +10,6 @@
 #include "base/version.h"
 #include "controller/config.h"
 #include "controller/controller.h"
-#include "controller/crds.h"
 #include "kube/leader.h"
 
 #ifndef PROGRAM_VERSION
@@ -30,7 +29,7 @@ struct program {
         struct leader *leader;
         struct controller controller;
         char *identity, *earlier;
-        bool ending;
+        bool ending, unserved;
         int exit_status;
 };
 
@@ -141,20 +140,16 @@ static void on_resource_api(void *u, const struct err *e) {
                 return;
         }
         if (e) {
-                log_error(
-                        "the server offers no version of resource.k8s.io that we know (v1, v1beta2, v1beta1)",
-                        kv_err(e));
-                end(p, EXIT_FAILURE);
+                if (!p->unserved)
+                        log_error("nothing works without resource.k8s.io: waiting until the API server "
+                                  "serves it. If it does not by itself, switch it on there "
+                                  "(--runtime-config)",
+                                  kv_err(e));
+                p->unserved = true;
                 return;
         }
         log_info("resource.k8s.io", kv_str("version", kube_resource_api(p->client)));
         controller_start(&p->controller, &p->config, p->client, p->events, p->metrics, elect, p);
-}
-
-static void on_crds(void *u) {
-        struct program *p = u;
-        if (!p->ending)
-                kube_discover_resource_api(p->client, on_resource_api, p);
 }
 
 static int on_http(void *u, const char *path, struct buf *out, const char **ret_content_type) {
@@ -204,10 +199,7 @@ static int begin(struct program *p, struct err *e) {
         uv_signal_start(&p->term, on_signal, SIGTERM);
         uv_signal_start(&p->interrupt, on_signal, SIGINT);
         gates_log_ineffective(&p->config.gates);
-        if (p->config.apply_crds)
-                crds_apply(p->client, on_crds, p);
-        else
-                on_crds(p);
+        kube_discover_resource_api(p->client, on_resource_api, p);
         return 0;
 }
 

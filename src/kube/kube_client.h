@@ -49,10 +49,9 @@ extern const struct kube_resource kube_nodes, kube_pods, kube_events, kube_lease
         kube_resource_claims, kube_resource_claim_templates, kube_resource_slices;
 
 /* Asks which version of resource.k8s.io the server offers (v1, then v1beta2, then v1beta1); requests for its
- * resources before that fail with ERR_RETRY. fn is called once with NULL when it is known, or with
- * ERR_INVALID when the server offers none of them. While the server is away, or something else answers for
- * it, it is asked again for ever, and each failed attempt is told as ERR_RETRY: fn stays registered then.
- * Informers ask by themselves.
+ * resources before that fail with ERR_RETRY. fn is called once with NULL when it is known. Until then it is
+ * asked again for ever, and each failed attempt is told: as ERR_RETRY while the server is away, or something
+ * else answers for it, as ERR_INVALID while the server offers none of them. Informers ask by themselves.
  *
  * The version may change later: an answer that says that it is not served has the group asked again, and
  * requests that wait or are repeated go to the new one. A body that names an apiVersion is therefore made

@@ -4,9 +4,12 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "kube/backoff.h"
 #include "kube/kube_client_priv.h"
 
-enum { PAUSE_MS = 1000 }; /* between an answer and the next question, however many doubt it */
+/* Between an answer and the next question, however many doubt it; and the most, while no version that we know
+ * is offered. */
+enum { PAUSE_MS = 1000, PAUSE_MAX_MS = 10000 };
 
 struct waiter {
         TAILQ_ENTRY(waiter) entry;
@@ -22,6 +25,7 @@ struct group {
         const char *version; /* one of those; NULL: not known yet */
         struct kube_call *call;
         uint64_t answered_ms; /* 0: never */
+        unsigned n_none;      /* how many answers in a row offered no version that we know */
         TAILQ_HEAD(, waiter) waiters;
 };
 
@@ -56,7 +60,7 @@ static struct group *find_or_add(struct kube_discovery *d, const struct kube_res
  * that are told of a failed attempt stay. False: all of it was freed. */
 static bool tell(struct group *g, const struct err *e) {
         struct kube_discovery *d = g->d;
-        bool gone = false, stays = e && e->kind == ERR_RETRY;
+        bool gone = false;
         struct waiter *w;
         unsigned n = 0;
 
@@ -66,7 +70,7 @@ static bool tell(struct group *g, const struct err *e) {
         while (n-- && (w = TAILQ_FIRST(&g->waiters))) {
                 struct waiter told = *w;
                 TAILQ_REMOVE(&g->waiters, w, entry);
-                if (stays)
+                if (e)
                         TAILQ_INSERT_TAIL(&g->waiters, w, entry);
                 else
                         free(w);
@@ -92,6 +96,8 @@ static void names_of(const struct group *g, struct buf *out) {
                 buf_addf(out, "%s%s", v == g->res->versions ? "" : ", ", *v);
 }
 
+static void question(struct group *g);
+
 static void on_group(void *u, yyjson_val *obj, const struct err *e) {
         struct group *g = u;
         const char *const *v = g->res->versions;
@@ -106,14 +112,19 @@ static void on_group(void *u, yyjson_val *obj, const struct err *e) {
                         log_info("the API server serves another version", kv_str("group", g->res->group),
                                  kv_str("version", *v));
                 g->version = *v;
+                g->n_none = 0;
         } else if (!e) {
-                /* The one in use stays: what it is asked for fails, and asks again. */
+                /* The one in use stays: what it is asked for fails, and asks again. Without one nobody
+                 * would: a server that has just started may not offer all of its groups yet. */
                 struct buf names = BUF_INIT(256);
                 names_of(g, &names);
                 err_set(&none, ERR_INVALID, 0, "the server offers no version of %s that we know (%s)",
                         g->res->group, buf_str(&names));
                 buf_done(&names);
                 e = &none;
+                g->n_none++;
+                if (!g->version)
+                        question(g);
         }
         tell(g, e);
 }
@@ -124,7 +135,8 @@ static void on_retry(void *u, const struct err *e) {
 
 static void question(struct group *g) {
         struct kube_client *c = g->d->client;
-        uint64_t now = uv_now(kube_client_loop(c)), at = g->answered_ms ? g->answered_ms + PAUSE_MS : 0;
+        unsigned pause = g->n_none ? backoff_ms(PAUSE_MS, PAUSE_MAX_MS, g->n_none) : PAUSE_MS;
+        uint64_t now = uv_now(kube_client_loop(c)), at = g->answered_ms ? g->answered_ms + pause : 0;
 
         if (!g->call)
                 g->call = kube_client__ask_group(c, g->res->group, at > now ? (unsigned)(at - now) : 0,

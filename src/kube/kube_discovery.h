@@ -4,8 +4,8 @@
  * it offers the first of the resource's own list is taken, for all resources of the group. That holds until
  * an answer of the group says that a version is not served (kube_error_unserved): then the group is asked
  * again, at most once a second, and the old version stays in use until it answers. Only an APIGroup object
- * counts as an answer; anything else is asked again, for ever, with the client's back-off. Nothing is polled.
- */
+ * counts as an answer; anything else is asked again, for ever, with the client's back-off. So is a group that
+ * offers no version that we know, while none is in use. Otherwise nothing is polled. */
 #ifndef KUBE_KUBE_DISCOVERY_H
 #define KUBE_KUBE_DISCOVERY_H
 

@@ -467,15 +467,12 @@ static void on_version(void *u, const struct err *e) {
         struct kube_informer *i = u;
 
         enter(i);
-        if (e && e->kind == ERR_RETRY) { /* it is asked again */
+        if (e) { /* it is asked again */
                 i->failures++;
                 tell_trouble(i, e);
         } else {
                 i->asked_version = false;
-                if (e)
-                        fail(i, e, -1);
-                else
-                        step(i);
+                step(i);
         }
         leave(i);
 }

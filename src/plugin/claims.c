@@ -366,7 +366,12 @@ static void on_api_known(void *u, const struct err *e) {
                 return;
         }
         if (e) {
-                log_error("claims cannot be read from this API server", kv_err(e));
+                if (!c->unserved)
+                        log_error("claims cannot be read from this API server: waiting until it serves "
+                                  "resource.k8s.io. If it does not by itself, switch it on there "
+                                  "(--runtime-config)",
+                                  kv_err(e));
+                c->unserved = true;
                 return;
         }
         TAILQ_FOREACH (op, &c->ops, link) {

@@ -119,6 +119,7 @@ struct claims {
         bool changed;              /* the table: it must be written */
         struct disk_task *written; /* the write under way */
         uint64_t batch_ns;         /* when the batch began */
+        bool unserved;             /* it has been said that the server does not serve resource.k8s.io */
         bool freed;
         unsigned open; /* handles not closed yet */
         void (*started)(void *u, const struct err *e);

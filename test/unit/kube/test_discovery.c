@@ -224,7 +224,7 @@ static void the_best_version_is_taken(void **state) {
         assert_string_equal(w->got, "v1beta2");
 }
 
-static void a_group_without_our_versions_is_told(void **state) {
+static void a_group_without_our_versions_is_told_and_asked_again(void **state) {
         struct world *w = *state;
         w->serves = "v1alpha3";
         discover(w);
@@ -232,6 +232,12 @@ static void a_group_without_our_versions_is_told(void **state) {
         assert_string_equal(w->told_err.msg,
                             "the server offers no version of resource.k8s.io that we know (v1, "
                             "v1beta2, v1beta1)");
+        w->told = false;
+        w->serves = "v1alpha3 v1";
+        run_until(&w->loop, &w->told); /* nobody here has asked again */
+        assert_int_equal(w->told_err.kind, ERR_NONE);
+        assert_int_equal(w->n_told, 2);
+        assert_int_equal(w->asked, 2);
 }
 
 static void a_page_does_not_mean_that_there_is_no_version(void **state) {
@@ -383,7 +389,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
                 T(the_best_version_is_taken),
-                T(a_group_without_our_versions_is_told),
+                T(a_group_without_our_versions_is_told_and_asked_again),
                 T(a_page_does_not_mean_that_there_is_no_version),
                 T(who_went_is_not_told),
                 T(freed_from_inside),

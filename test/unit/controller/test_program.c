@@ -1,0 +1,238 @@
+/* The program against an API server whose every answer the test decides: what it does at its start, and what
+ * keeps it from nothing. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "../kube/fake_server.h"
+#include "base/child.h"
+#include "base/file.h"
+#include "base/mem.h"
+
+enum { N_CRDS = 2 };
+
+struct world {
+        uv_loop_t loop;
+        struct fake_server *server;
+        struct child *child;
+        char dir[32];
+        const char *version;              /* of resource.k8s.io that is served */
+        bool crds_exist, webhook_is_down; /* of CustomResourceDefinitions */
+        bool taken;                       /* somebody else leads */
+        unsigned asked, leases, looked, applied, domain_lists, node_watches, domain_writes;
+};
+
+static const struct {
+        const char *plural, *kind;
+} kinds[] = {
+        { "/nodes", "Node" },
+        { "/pods", "Pod" },
+        { "/daemonsets", "DaemonSet" },
+        { "/resourceclaimtemplates", "ResourceClaimTemplate" },
+        { "/resourceclaims", "ResourceClaim" },
+        { "/resourceslices", "ResourceSlice" },
+        { "/computedomaincliques", "ComputeDomainClique" },
+        { "/computedomains", "ComputeDomain" },
+        { "/leases", "Lease" },
+};
+
+#define DOMAIN                                                                                               \
+        "{\"metadata\":{\"namespace\":\"u\",\"name\":\"d\",\"uid\":\"aaaaaaaa-0000-4000-8000-000000000001\"" \
+        ",\"resourceVersion\":\"3\"},\"spec\":{\"numNodes\":0,\"channel\":{\"resourceClaimTemplate\":"       \
+        "{\"name\":\"t\"}}}}"
+#define LEASE                                                                                                \
+        "{\"metadata\":{\"namespace\":\"ns\",\"name\":\"nvidia-compute-domain-controller\","                 \
+        "\"resourceVersion\":\"4\"},\"spec\":{\"holderIdentity\":\"another\",\"leaseDurationSeconds\":3600}" \
+        "}"
+
+static void reply_list(struct world *w, struct fake_conn *c, const struct fake_request *r, const char *kind) {
+        const char *items = "";
+        if (streq(kind, "ComputeDomain")) {
+                w->domain_lists++;
+                items = DOMAIN;
+        } else if (streq(kind, "Lease") && w->taken) {
+                items = LEASE;
+        }
+        _cleanup_(freep) char *list =
+                xasprintf("{\"metadata\":{\"resourceVersion\":\"10\"},\"items\":[%s]}", items);
+        fake_list(c, r, kind, list);
+}
+
+static void on_crd(struct world *w, struct fake_conn *c, const struct fake_request *r) {
+        const char *name = strrchr(r->path, '/') + 1;
+        size_t n = strcspn(name, "?");
+        bool looks = streq(r->method, "GET");
+        _cleanup_(freep) char *plain = xstrndup(name, n);
+        _cleanup_(freep) char *crd =
+                xasprintf("{\"kind\":\"CustomResourceDefinition\",\"metadata\":{\"name\":\"%s\"}}", plain);
+        w->looked += looks;
+        w->applied += !looks;
+        if (looks && !w->crds_exist)
+                fake_missing(c, "apiextensions.k8s.io", "customresourcedefinitions", plain);
+        else if (!looks && w->webhook_is_down)
+                fake_refuse(c, 503, "failed calling webhook \"crds.example.com\"");
+        else
+                fake_reply(c, 200, NULL, crd);
+}
+
+static void on_request(void *u, struct fake_conn *c, const struct fake_request *r) {
+        struct world *w = u;
+        const char *kind = NULL;
+        if (fake_has(r->path, "/customresourcedefinitions/")) {
+                on_crd(w, c, r);
+                return;
+        }
+        if (streq(r->path, "/apis/resource.k8s.io")) {
+                _cleanup_(freep) char *group =
+                        xasprintf("{\"kind\":\"APIGroup\",\"name\":\"resource.k8s.io\","
+                                  "\"versions\":[{\"version\":\"%s\"}]}",
+                                  w->version);
+                w->asked++;
+                fake_reply(c, 200, NULL, group);
+                return;
+        }
+        for (size_t i = 0; !kind && i < ARRAY_LEN(kinds); i++)
+                if (fake_has(r->path, kinds[i].plural))
+                        kind = kinds[i].kind;
+        if (!streq(r->method, "GET")) {
+                const char *meta = "\"metadata\":{", *at = strstr(r->body, meta);
+                size_t n = at ? (size_t)(at - r->body) + strlen(meta) : 0;
+                _cleanup_(freep) char *same =
+                        xasprintf("%.*s\"resourceVersion\":\"11\",%s", (int)n, r->body, r->body + n);
+                w->leases += streq(kind, "Lease");
+                w->domain_writes += streq(kind, "ComputeDomain");
+                fake_reply(c, 200, NULL, same);
+        } else if (kind && fake_query(r, "watch")) {
+                w->node_watches += streq(kind, "Node");
+                fake_stream(c);
+        } else if (kind) {
+                reply_list(w, c, r, kind);
+        } else {
+                fake_reply(c, 404, NULL, "404 page not found\n");
+        }
+}
+
+static const char *program;
+
+static int setup(void **state) {
+        struct world *w = xnew(struct world);
+        w->version = "v1";
+        w->crds_exist = true;
+        snprintf(w->dir, sizeof w->dir, "/tmp/controller-XXXXXX");
+        assert_non_null(mkdtemp(w->dir));
+        uv_loop_init(&w->loop);
+        w->server = fake_server_new(&w->loop, 0, on_request, w);
+        *state = w;
+        return 0;
+}
+
+static int teardown(void **state) {
+        struct world *w = *state;
+        _cleanup_(freep) char *config = file_join(w->dir, "config");
+        struct err e;
+        child_cancel(w->child);
+        fake_server_free(w->server);
+        uv_run(&w->loop, UV_RUN_DEFAULT); /* until the child is gone */
+        loop_end(&w->loop);
+        assert_int_equal(file_remove(config, &e), 0);
+        assert_int_equal(rmdir(w->dir), 0);
+        free(w);
+        return 0;
+}
+
+static void on_end(void *u, const struct child_result *r) {
+        struct world *w = u;
+        size_t n = r->out.n < 900 ? r->out.n : 900;
+        w->child = NULL; /* and what is waited for does not happen */
+        print_error("the controller ended by itself: ...%.*s", (int)n, r->out.p + r->out.n - n);
+}
+
+static void start(struct world *w) {
+        _cleanup_(freep) char *path = file_join(w->dir, "config");
+        _cleanup_(freep) char *flag = xasprintf("--kubeconfig=%s", path);
+        _cleanup_(freep) char *config =
+                xasprintf("apiVersion: v1\nkind: Config\ncurrent-context: x\ncontexts:\n- name: x\n"
+                          "  context: {cluster: c, user: u}\nclusters:\n- name: c\n"
+                          "  cluster: {server: 'http://127.0.0.1:%d'}\nusers:\n- name: u\n  user: {}\n",
+                          fake_server_port(w->server));
+        struct err e;
+        if (file_replace_volatile(path, config, strlen(config), 0600, &e) < 0)
+                fail_msg("%s", e.msg);
+        w->child = child_run(
+                &w->loop,
+                &(struct child_options){
+                        .argv = (const char *const[]){ program, flag, "--pod-name=p", "--namespace=ns",
+                                                       "--leader-election-enabled",
+                                                       "--leader-election-lease-lock-namespace=ns",
+                                                       "--image-name=i", "--log-verbosity-cd-daemon=2",
+                                                       NULL },
+                        .timeout_ms = 60000,
+                        .done = on_end,
+                        .u = w });
+}
+
+/* ---- CustomResourceDefinitions ---- */
+
+static void a_webhook_that_refuses_the_schema_holds_back_nothing(void **state) {
+        struct world *w = *state;
+        w->webhook_is_down = true;
+        start(w);
+        RUN_UNTIL(&w->loop, w->leases && w->domain_writes && w->node_watches);
+        RUN_UNTIL(&w->loop, w->applied > N_CRDS); /* and it is tried again */
+}
+
+static void the_leader_brings_the_schema_up_to_date(void **state) {
+        struct world *w = *state;
+        start(w);
+        RUN_UNTIL(&w->loop, w->leases && w->applied == N_CRDS);
+}
+
+static void who_stands_by_changes_no_schema(void **state) {
+        struct world *w = *state;
+        w->taken = true;
+        start(w);
+        RUN_UNTIL(&w->loop, w->looked == N_CRDS && w->domain_lists && w->node_watches);
+        run_for(&w->loop, 300);
+        assert_int_equal(w->applied, 0);
+        assert_int_equal(w->looked, N_CRDS);
+}
+
+static void a_missing_schema_is_made_by_whoever_stands_by(void **state) {
+        struct world *w = *state;
+        w->taken = true;
+        w->crds_exist = false;
+        start(w);
+        RUN_UNTIL(&w->loop, w->applied == N_CRDS);
+        assert_int_equal(w->looked, N_CRDS);
+}
+
+/* ---- resource.k8s.io ---- */
+
+static void a_server_without_our_api_is_waited_for(void **state) {
+        struct world *w = *state;
+        w->version = "v1alpha3";
+        start(w);
+        RUN_UNTIL(&w->loop, w->asked >= 2);
+        w->version = "v1";
+        RUN_UNTIL(&w->loop, w->domain_writes);
+}
+
+int main(int argc, char **argv) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(a_webhook_that_refuses_the_schema_holds_back_nothing, setup,
+                                                teardown),
+                cmocka_unit_test_setup_teardown(the_leader_brings_the_schema_up_to_date, setup, teardown),
+                cmocka_unit_test_setup_teardown(who_stands_by_changes_no_schema, setup, teardown),
+                cmocka_unit_test_setup_teardown(a_missing_schema_is_made_by_whoever_stands_by, setup,
+                                                teardown),
+                cmocka_unit_test_setup_teardown(a_server_without_our_api_is_waited_for, setup, teardown),
+        };
+        program = argc > 1 ? argv[1] : "compute-domain-controller";
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
