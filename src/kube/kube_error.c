@@ -2,7 +2,11 @@
 
 #include <string.h>
 
-enum { MAX_WAIT_S = 60, SHOWN = 200 };
+enum {
+        MAX_WAIT_S = 60,
+        MAX_FOREIGN_WAIT_S = 10, /* what stands in the server's place cannot know when that is back */
+        SHOWN = 200,
+};
 
 static const char *text_of(yyjson_val *obj, const char *key) {
         return yyjson_get_str(yyjson_obj_get(obj, key));
@@ -103,6 +107,8 @@ static void refusal(const struct http_response *r, const struct kube_asked *a, s
                 status_error(yyjson_doc_get_root(doc), r->status, a, e, ret_wait_s);
         else
                 foreign(e, r->status, "but not as Kubernetes does", r->body, r->body_len);
+        if (e->code < 0 && *ret_wait_s > MAX_FOREIGN_WAIT_S)
+                *ret_wait_s = MAX_FOREIGN_WAIT_S;
         yyjson_doc_free(doc);
 }
 

@@ -32,7 +32,7 @@ struct kube_asked {
 };
 
 /* Reads the answer to a call: 0 and its document, or -1 and what it means. *ret_wait_s is the time the server
- * asks to wait, -1 when it does not. */
+ * asks to wait, -1 when it does not; what only stands in its place is believed for ten seconds at most. */
 int kube_answer(const struct http_response *r, const struct kube_asked *a, yyjson_doc **ret, struct err *e,
                 int *ret_wait_s);
 

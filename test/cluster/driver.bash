@@ -202,3 +202,16 @@ restarted() { [[ $(restarts "$1") -gt $2 ]]; }
 
 # clique_label_is K ID: the Node of node K says that it is in this NVLink partition.
 clique_label_is() { [[ $(k get node "node-$1" -o "jsonpath={.metadata.labels.nvidia\.com/gpu\.clique}") == *."$2" ]]; }
+
+# daemon_policy Deny|Audit: whether the admission policy about the daemons' device denies or only takes note, once the API server acts on it. With
+# Audit a claim meets what refuses it after the policy; a test that says so says Deny before it ends.
+daemon_policy() {
+	k patch validatingadmissionpolicybinding compute-domains-daemon-claims --type=merge -p "{\"spec\": {\"validationActions\": [\"$1\"]}}" >/dev/null
+	eventually 30 daemon_policy_is "$1"
+}
+daemon_policy_is() {
+	local said
+	said=$(k -n default create --dry-run=server -f - 2>&1 <<<'{"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": "asked"},
+		"spec": {"devices": {"requests": [{"name": "d", "exactly": {"deviceClassName": "compute-domain-daemon.nvidia.com"}}]}}}') || true
+	if [[ $1 == Deny ]]; then [[ $said == *"is for the IMEX daemons"* ]]; else [[ $said == *created* ]]; fi
+}

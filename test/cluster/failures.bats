@@ -262,7 +262,7 @@ imex_ctl() {
 	# The scheduler says it of a claim without: the channel is taken.
 	worker b second 0
 	eventually 30 event_says Pod/b "cannot allocate all claims"
-	eventually 70 event_says Pod/watcher "the IMEX daemon of another ComputeDomain ($(domain_uid first)) has not left this node yet"
+	eventually 70 event_says Pod/watcher "the IMEX daemon of another ComputeDomain has not left this node yet"
 	k -n "$ns" delete pod watcher a --wait=false
 	running b 90
 	has_channel b

@@ -222,6 +222,7 @@ plugin_anew() {
 
 @test "a daemon claim reaches Prepare: permanent error, both by its configuration and by its device" {
 	domain d
+	daemon_policy Audit # they were made before it was there
 	claimed_by_hand config "$(config "$(domain_uid d)" ComputeDomainDaemonConfig)"
 	refused_with config "daemon claims are disabled"
 	k -n "$ns" delete pod config
@@ -253,6 +254,7 @@ END
 	refused_with stale "daemon claims are disabled"
 	k -n "$ns" delete pod stale
 	k -n "$ns" delete resourceclaim stale
+	daemon_policy Deny
 }
 
 @test "host channel0 chardev missing but channel major is registered: Prepare succeeds and a warning is seen" {

@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "fake_server.h"
 #include "kube/kube_client.h"
+#include "kube/kube_error.h"
 
 struct world {
         uv_loop_t loop;
@@ -477,6 +478,28 @@ static void test_retry_after_in_the_status_is_kept(void **state) {
         assert_true(uv_hrtime() - before >= 1000000000U);
 }
 
+/* A maintenance page asks for an hour, and its load balancer does not know when the server is back; that has
+ * to be noticed within seconds. */
+static void test_a_page_cannot_ask_for_long(void **state) {
+        const struct kube_asked asked = { .verb = KUBE_GET, .res = &kube_pods, .ns = "a", .name = "p" };
+        static const char status[] = STATUS(",\"reason\":\"ServiceUnavailable\"");
+        struct http_response page = { .status = 503, .retry_after_s = 3600, .body = "<html>", .body_len = 6 };
+        struct http_response own = {
+                .status = 503, .retry_after_s = 3600, .body = status, .body_len = sizeof status - 1
+        };
+        yyjson_doc *doc;
+        struct err e;
+        int wait_s;
+
+        assert_int_equal(kube_answer(&page, &asked, &doc, &e, &wait_s), -1);
+        assert_int_equal(wait_s, 10);
+        kube_error_watch(&page, &kube_pods, &e, &wait_s);
+        assert_int_equal(wait_s, 10);
+        assert_int_equal(kube_answer(&own, &asked, &doc, &e, &wait_s), -1);
+        assert_int_equal(wait_s, 3600);
+        assert_int_equal(kube_wait_ms(1, wait_s), 60001);
+}
+
 static void test_connection_loss_is_retried(void **state) {
         struct world *w = *state;
         int port = fake_server_port(w->server);
@@ -664,6 +687,7 @@ int main(void) {
                 T(test_server_errors_are_retried),
                 T(test_attempts_end),
                 T(test_retry_after_is_kept),
+                T(test_a_page_cannot_ask_for_long),
                 T(test_retry_after_in_the_status_is_kept),
                 T(test_connection_loss_is_retried),
                 T(test_for_ever_is_with_growing_pauses),
