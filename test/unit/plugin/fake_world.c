@@ -504,11 +504,13 @@ void world_start(const char *boot_id) {
         w.claims = world_process(boot_id);
 }
 
-/* Somebody holds the node lock and waits for his thread. */
+/* Somebody holds the node lock and waits for his thread, or waits for the lock that another of these holds. */
 static bool at_work(void) {
         bool any = false;
-        for (size_t i = 0; i < ARRAY_LEN(w.processes); i++)
-                any = any || (w.processes[i] && w.processes[i]->in_batch);
+        for (size_t i = 0; i < ARRAY_LEN(w.processes); i++) {
+                const struct claims *c = w.processes[i];
+                any = any || (c && (c->in_batch || (c->locking && w.lock_fd < 0)));
+        }
         return any && !w.disk_hangs;
 }
 
@@ -601,7 +603,9 @@ int world_teardown(void **state) {
         (void)state;
         if (w.lock_fd >= 0)
                 close(w.lock_fd);
-        claims_free(w.claims);
+        /* A test that failed has left its other processes behind. */
+        for (size_t i = 0; i < ARRAY_LEN(w.processes); i++)
+                claims_free(w.processes[i]);
         uv_run(&w.loop, UV_RUN_DEFAULT);
         plugin_metrics_done(&w.metrics);
         tree_remove(w.dir);
