@@ -113,10 +113,11 @@ image-test: image
 
 check: all unit chart-test
 
-# Clusters wait more than they work, so that the rest finds the time; it makes way for them.
-test: image-$(own_arch)
+# Clusters wait more than they work, so that the rest finds the time; it makes way for them. The unit tests, which know seconds and
+# less, come first, by themselves.
+test: image-$(own_arch) unit
 	test/cluster/tools
-	BESIDE='nice make --no-print-directory unit fuzz-test chart-test image-test' test/cluster/run-tests
+	BESIDE='nice make --no-print-directory fuzz-test chart-test image-test' test/cluster/run-tests
 
 # The unit tests as the other architecture's programs; their children too are run by qemu (scripts/emulate).
 emulated-unit:

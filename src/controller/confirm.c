@@ -230,8 +230,8 @@ static void found(struct scope *s, const char *key, yyjson_val *object) {
 
 static void look_at(struct scope *s, yyjson_val *object) {
         struct arena *a;
-        struct claim claim;
-        struct claim_place place;
+        struct claim claim = { 0 };
+        struct claim_place place = { 0 };
         struct err e;
         if (s->what == CONFIRM_DOMAIN) {
                 found(s,

@@ -18,7 +18,8 @@ teardown() {
 
 @test "wrong kind of opaque config" {
 	run claimed_by_hand bad "$(config "e6d3a22d-12a8-47f7-b55b-fdcbcf4e35d8" ComputeDomainDaemonConfig)"
-	[[ $status -ne 0 && $output == *"ComputeDomainDaemonConfig is for the IMEX daemons"* ]]
+	[[ $output == *"ComputeDomainDaemonConfig is for the IMEX daemons"* ]]
+	k -n "$ns" delete pod bad --wait=true # it has no template
 	daemon_policy Audit
 	claimed_by_hand bad "$(config "e6d3a22d-12a8-47f7-b55b-fdcbcf4e35d8" ComputeDomainDaemonConfig)"
 	refused_with bad "the configuration is for a daemon"
@@ -102,7 +103,8 @@ END
 @test "a daemon claim made by hand in a user's namespace" {
 	domain d
 	run claimed_by_hand sneaky "$(config "$(domain_uid d)" ComputeDomainDaemonConfig)" compute-domain-daemon.nvidia.com
-	[[ $status -ne 0 && $output == *"is for the IMEX daemons"* ]]
+	[[ $output == *"is for the IMEX daemons"* ]]
+	k -n "$ns" delete pod sneaky --wait=true
 	# One that was made before the policy was there.
 	daemon_policy Audit
 	claimed_by_hand sneaky "$(config "$(domain_uid d)" ComputeDomainDaemonConfig)" compute-domain-daemon.nvidia.com

@@ -16,9 +16,16 @@ render() {
 		--show-only "templates/policy-plugin-pods.yaml" --show-only "templates/policy-claims.yaml"
 }
 
+# An installed driver's policy about the daemons' device would refuse some of this before the policies under test can: it takes note only.
+installed_policy() {
+	[[ -z $(k get validatingadmissionpolicybinding compute-domains-daemon-claims --ignore-not-found -o name) ]] ||
+		k patch validatingadmissionpolicybinding compute-domains-daemon-claims --type=merge -p "{\"spec\": {\"validationActions\": [\"$1\"]}}"
+}
+
 setup_file() {
 	k get --raw /readyz >/dev/null
 	clean
+	installed_policy Audit
 	k apply --server-side --force-conflicts -f "$chart/crds" # also for kubectl auth can-i, which says no of what it does not know
 	k wait --for=condition=Established crd/computedomains.resource.nvidia.com crd/computedomaincliques.resource.nvidia.com
 	k create namespace $ns
@@ -43,7 +50,10 @@ setup_file() {
 	ends as plugin -n $ns annotate --overwrite --dry-run=server pod plugin-b x=y
 }
 
-teardown_file() { clean; }
+teardown_file() {
+	installed_policy Deny
+	clean
+}
 
 clean() {
 	k -n $ns delete --ignore-not-found --force --grace-period=0 pods --all

@@ -60,7 +60,7 @@ void run_for(uv_loop_t *loop, unsigned ms);
 /* Runs until the expression is true; fails the test after 20 s. */
 #define RUN_UNTIL(loop, expr)                                                                                \
         do {                                                                                                 \
-                for (unsigned i_ = 0; i_ < 10000 && !(expr); i_++)                                           \
+                for (unsigned i_ = 0; i_ < 30000 && !(expr); i_++)                                           \
                         run_for((loop), 2);                                                                  \
                 assert_true(expr);                                                                           \
         } while (0)
