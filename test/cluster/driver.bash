@@ -213,5 +213,5 @@ daemon_policy_is() {
 	local said
 	said=$(k -n default create --dry-run=server -f - 2>&1 <<<'{"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": "asked"},
 		"spec": {"devices": {"requests": [{"name": "d", "exactly": {"deviceClassName": "compute-domain-daemon.nvidia.com"}}]}}}') || true
-	if [[ $1 == Deny ]]; then [[ $said == *"is for the IMEX daemons"* ]]; else [[ $said == *created* ]]; fi
+	if [[ $1 == Deny ]]; then [[ $said == *"'compute-domains-daemon-claims' denied request"* ]]; else [[ $said == *created* ]]; fi
 }
