@@ -16,7 +16,8 @@
 /* What failed between fork and exec, and why, as it comes through the report pipe. */
 enum step { STEP_NONE, STEP_STDIO, STEP_CLOSE, STEP_CHROOT, STEP_EXEC };
 struct report {
-        int step, error;
+        enum step step;
+        int error;
 };
 
 /* The exec environment: shared with the forked child, which may call async-signal-safe functions only. */
