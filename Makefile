@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Every target installs what it needs, says what it does, and has little to do the second time.
 #
 #   make            the three programs, in build/
@@ -31,7 +32,7 @@ FUZZ_SECONDS ?= 60
 PART ?= $(patsubst test/long/%.bats,%,$(wildcard test/long/*.bats)) kill_points
 part_files = $(if $(filter kill_points,$1),test/cluster/kill_points.bats test/cluster/controller_kill_points.bats,test/long/$1.bats)
 
-.PHONY: all deps image image-$(own_arch) image-$(other_arch) check test long unit fuzz-test chart-test image-test cluster-test emulated-unit demo bench \
+.PHONY: all deps image image-$(own_arch) image-$(other_arch) check test long unit clang fuzz-test chart-test image-test cluster-test emulated-unit demo bench \
 	fuzz soak clean
 .DELETE_ON_ERROR:
 
@@ -80,9 +81,14 @@ unit: deps
 
 # Each fuzzer for a few seconds. Only what it needs is built. The loops of yyjson.h step from a null pointer before they
 # look whether there is anything to loop over, which is all that clang's check of pointer arithmetic has found here.
-fuzz-test: deps
-	@test -e $(fuzzing)/build.ninja || CC=clang meson setup $(fuzzing) --buildtype=debugoptimized $(sanitize) \
+$(fuzzing)/build.ninja: | deps
+	CC=clang meson setup $(fuzzing) --buildtype=debugoptimized $(sanitize) \
 		-Db_lundef=false -Dc_args='-fsanitize=fuzzer-no-link -fno-sanitize=pointer-overflow'
+
+clang: $(fuzzing)/build.ninja
+	ninja -C $(fuzzing) $(patsubst $(build)/%,%,$(programs))
+
+fuzz-test: $(fuzzing)/build.ninja
 	meson test -C $(fuzzing) $(patient) --print-errorlogs --suite fuzz
 
 # The chart's tests need helm, which comes from where the cluster's programs do.
@@ -111,7 +117,8 @@ $(checked)/image.tar: deps
 image-test: image
 	bats test/image
 
-check: all unit chart-test
+# clang, which the fuzzers are built with, warns of what gcc does not.
+check: all unit chart-test clang
 
 # Clusters wait more than they work, so that the rest finds the time; it makes way for them. The unit tests, which know seconds and
 # less, come first, by themselves.

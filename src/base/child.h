@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* child: runs a program, collects what it prints, and ends it after a time-out. For work that can hang or
  * crash (NVML, nvidia-imex-ctl), which therefore never runs in our own process. */
 #ifndef BASE_CHILD_H

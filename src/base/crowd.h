@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* crowd: which connection of a full server makes room for a new one. A pure function.
  *
  * An open port has fewer places than the network has peers, so somebody who asks nothing of us must not keep

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* diag: stderr for a program that must not wait for whoever reads it. Any thread. */
 #ifndef BASE_DIAG_H
 #define BASE_DIAG_H

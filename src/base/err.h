@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* err: an error as a value in the caller's stack frame.
  *
  * Functions that can fail return 0 or -1 and take `struct err *e` as the last parameter; *e is written only

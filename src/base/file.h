@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* file: whole small files, written so that a crash at any line leaves either the old or the new one. */
 #ifndef BASE_FILE_H
 #define BASE_FILE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* flags: a table of options, each a long flag and the environment variable of the same name in capitals.
  * The command line wins over the environment, which wins over the default. */
 #ifndef BASE_FLAGS_H

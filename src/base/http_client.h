@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* http_client: HTTP requests and streams to one server, on the loop, over libcurl multi (HTTP/2, one
  * connection).
  *

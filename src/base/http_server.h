@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* http_server: /metrics, /healthz and /readyz over libmicrohttpd, driven by the loop through its epoll
  * descriptor.
  *

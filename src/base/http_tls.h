@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* http_tls: whom an HTTP client trusts and who it says it is, from PEM text or from files that are replaced
  * while we run.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* json: field tables over yyjson to read, a small writer to write.
  *
  * Reading: a type is a struct and a table beside it. The table is the decoder, and its error is what the user

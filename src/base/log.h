@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* log: one line per event to stderr, klog text by default, JSON on request.
  *
  *     log_info("prepared claim", kv_str("claim", uid), kv_int("devices", n));

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* mem: allocation that ends the process when memory is out, clean-up by scope, and arenas.
  *
  * Ownership has three forms: scope (_cleanup_ and TAKE), arena (all that was decoded from one object dies

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* metrics: counters, gauges and histograms in the Prometheus text format. Loop thread only.
  *
  * A family is registered once, at start; series are made on first use and live as long as the registry. */

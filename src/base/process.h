@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* process: the one way in which we start a program; child (runs once) and imex_process (is kept running) are
  * made of it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* str: looking at bytes (struct str), building text (struct buf), and small string tests. */
 #ifndef BASE_STR_H
 #define BASE_STR_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* version: which one this is, of the whole project. */
 #ifndef BASE_VERSION_H
 #define BASE_VERSION_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* watch_file: calls back when a file is created, replaced, changed or removed, by inotify on its folder.
  *
  * Its folder may be removed, made again, or have another one put in its place: the call comes, and the watch

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cdi: Container Device Interface files (CDI spec 0.5.0), written by rename so that the runtime never reads
  * half a file. */
 #ifndef CDI_CDI_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* config: what the controller was started with (reference sections 3.6 and 6.12). */
 #ifndef CONTROLLER_CONFIG_H
 #define CONTROLLER_CONFIG_H

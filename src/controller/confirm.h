@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* confirm: asks the server itself whether what the caches do not show is really not there, before something
  * is taken away because of it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* controller: keeps ComputeDomains, their objects, the labels of nodes and the cliques as they should be.
  *
  * Caches are filled from the start, also while another replica leads, so that taking over means no more than

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* crds: the two CustomResourceDefinitions, built into the program: Helm installs them once and never upgrades
  * them.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gone: since when something has been seen to be missing. Remembers nothing across a restart, so that a
  * minute begins anew then. */
 #ifndef CONTROLLER_GONE_H

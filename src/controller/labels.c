@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The labels of one node. */
 #include "controller/controller.h"
 #include "domain/rules.h"

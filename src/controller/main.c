@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* compute-domain-controller: wiring. */
 #include <signal.h>
 #include <stdio.h>

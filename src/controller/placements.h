@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* placements: which claim brings which node into which domain, found by domain and by node. Kept up to date
  * from the claims that are cached. */
 #ifndef CONTROLLER_PLACEMENTS_H

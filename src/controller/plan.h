@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* plan: what has to be written so that one ComputeDomain becomes what it should be, as a pure function of
  * what is cached. Level-triggered: it looks at nothing but the present, so a lost event or a crash between
  * two writes costs a pass and no more. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One domain: gathers what the caches know of it, decides by plan_make(), sends what that says. */
 #include <string.h>
 #include <time.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is watched, and which keys a change concerns. */
 #include <time.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* writes: sends what was decided, at most one write an object in flight, coalescing what may wait, and
  * backing off an object that fails.
  *

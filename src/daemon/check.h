@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check: the probe of the daemon's container.
  *
  * It reads the state file instead of asking nvidia-imex-ctl: the supervisor asks all the time, so a probe

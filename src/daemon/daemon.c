@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* compute-domain-daemon: one per node and ComputeDomain, in a pod of the domain's DaemonSet. `run` supervises
  * nvidia-imex, `check` is its probe. */
 #include <malloc.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* membership: what a ComputeDomainClique says to one of its daemons. Pure. */
 #ifndef DAEMON_MEMBERSHIP_H
 #define DAEMON_MEMBERSHIP_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* orphans: the first process of a container inherits the children of those that die, and nobody else reaps
  * them. */
 #ifndef DAEMON_ORPHANS_H

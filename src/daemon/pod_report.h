@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pod_report: what a daemon reports on its own Pod, as a merge patch, and how soon it has to be known. */
 #ifndef DAEMON_POD_REPORT_H
 #define DAEMON_POD_REPORT_H

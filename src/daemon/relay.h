@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* relay: passes the lines of nvidia-imex on to our own stderr, as they are.
  *
  * Whoever should read it may stand still, and then we must not: a line that would have to wait is dropped,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* state_file: keeps the daemon's state in the folder that it shares with the kubelet plugin
  * (imex/imex_state.h).
  *

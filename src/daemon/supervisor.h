@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* supervisor: what `compute-domain-daemon run` does: membership from the clique, IMEX by the agent, its state
  * to the plugin and to the own Pod. */
 #ifndef DAEMON_SUPERVISOR_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cached: the Kubernetes kinds that the controller keeps copies of, cut down to the members that its rules
  * ask for. */
 #ifndef DOMAIN_CACHED_H

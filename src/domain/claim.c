@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "domain/claim.h"
 
 #include "domain/names.h"

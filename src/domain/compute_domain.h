@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* compute_domain: the two API kinds as we cache them (reference sections 2.2 and 2.3). */
 #ifndef DOMAIN_COMPUTE_DOMAIN_H
 #define DOMAIN_COMPUTE_DOMAIN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* formation: who belongs to a domain now, in which clique, with which index, and whether he is ready: the
  * heart of the controller, as a pure function of what is cached. */
 #ifndef DOMAIN_FORMATION_H

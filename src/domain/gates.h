@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gates: feature gates with the Go driver's names, defaults and dependencies (reference section 4). */
 #ifndef DOMAIN_GATES_H
 #define DOMAIN_GATES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* host_health: how the IMEX that the hosts run themselves is doing on the nodes of a domain, as one
  * condition. Pure. */
 #ifndef DOMAIN_HOST_HEALTH_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* mode: who owns the IMEX domains of this installation, as a policy that the controller and the plugin ask
  * instead of asking for gates.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* names: the strings that are a contract with users and with the Go driver (reference section 3). */
 #ifndef DOMAIN_NAMES_H
 #define DOMAIN_NAMES_H

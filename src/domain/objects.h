@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* objects: the texts of what the controller writes. Pure rendering; the caller sends them. */
 #ifndef DOMAIN_OBJECTS_H
 #define DOMAIN_OBJECTS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* opaque: the two configuration kinds that travel in resource claims (reference 2.4 to 2.6). */
 #ifndef DOMAIN_OPAQUE_H
 #define DOMAIN_OPAQUE_H

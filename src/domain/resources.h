@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* resources: the kinds of our own API group. */
 #ifndef DOMAIN_RESOURCES_H
 #define DOMAIN_RESOURCES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rules: the decisions that must never be wrong, as pure functions of lists. No I/O, no clock, no memory of
  * their own. */
 #ifndef DOMAIN_RULES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* verdict: what the status of a ComputeDomain says about a formation, or about the hosts' own IMEX, and what
  * Events tell of the change. Pure. */
 #ifndef DOMAIN_VERDICT_H

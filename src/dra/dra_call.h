@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dra_call: one NodePrepareResources or NodeUnprepareResources call of the kubelet: its claims become
  * operations, and it is answered when the last one is done. */
 #ifndef DRA_DRA_CALL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dra_messages: the DRA requests and responses as bytes. Pure functions; the contract is in dra.proto. */
 #ifndef DRA_DRA_MESSAGES_H
 #define DRA_DRA_MESSAGES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dra_plugin: the kubelet's side of a DRA driver: plugin registration, DRAPlugin v1 and v1beta1 and gRPC
  * health.
  *

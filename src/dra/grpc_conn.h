@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* grpc_conn: the protocol part of one gRPC connection: bytes in, calls to handlers, bytes out. No I/O, no
  * clock, no loop.
  *

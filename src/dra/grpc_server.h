@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* grpc_server: a small gRPC server (unary calls, no compression) on nghttp2, on the loop.
  *
  * Served on unix sockets or TCP, in clear text, as the kubelet speaks it, within limits that each server has

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* unpack: protobuf-c's decoder with a budget.
  *
  * protobuf-c makes several allocations for each field of a message before anybody sees one, known or unknown,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* imex_agent: runs nvidia-imex for one domain on this node: membership, configuration files, supervision,
  * readiness.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* imex_command: where an nvidia-imex answers nvidia-imex-ctl, by the configuration that somebody else wrote
  * for it (IMEX guide, "IMEX Service Config Options"). Pure. */
 #ifndef IMEX_IMEX_COMMAND_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* imex_ctl: parsers of what nvidia-imex-ctl prints. Foreign text, whose builds differ: fuzzed, and lenient
  * about what surrounds it. */
 #ifndef IMEX_IMEX_CTL_H

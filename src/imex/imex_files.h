@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* imex_files: the texts that nvidia-imex and the resolver read. Rendering is pure; one function writes the
  * hosts file.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* imex_log: what the log of nvidia-imex tells that nothing else does. Foreign text; pure functions of one
  * line. */
 #ifndef IMEX_IMEX_LOG_H

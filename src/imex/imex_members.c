@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "imex/imex_members.h"
 
 #include "base/file.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* imex_members: who is in the domain, as somebody told us last, and the file that remembers it over a restart
  * of the container.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* imex_probe: asks nvidia-imex-ctl how a running nvidia-imex is, which has no event to tell it.
  *
  * One question at a time, in a child process with a time-out. While somebody waits the status is asked after

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* imex_process: keeps one program running: starts it, restarts it with a growing pause, ends it, signals it,
  * reads what it prints.
  *

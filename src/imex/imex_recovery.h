@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* imex_recovery: when an nvidia-imex that waits for the nodes that had mapped its memory is started anew.
  *
  * After an unclean end nvidia-imex says WAITING_FOR_RECOVERY until each node that had imported memory has

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* imex_state: the file in the domain directory by which a daemon tells the kubelet plugin on the same node
  * that its IMEX process is ready.
  *

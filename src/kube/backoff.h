@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* backoff: how long to wait after the n-th failure in a row. */
 #ifndef KUBE_BACKOFF_H
 #define KUBE_BACKOFF_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "kube/event_recorder.h"
 
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* event_recorder: Kubernetes Events (core/v1), deduplicated: the same reason and message about the same
  * object counts up one Event by a patch; at most one write in flight a series, and a token bucket per object
  * (25, one more each 5 min) as in client-go. An Event outlives an API server that is away for some minutes.

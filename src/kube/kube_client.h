@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kube_client: requests to the Kubernetes API, on the loop.
  *
  * An answer that is no 2xx, none at all, or not what was asked for, is an error whose kind says what may be

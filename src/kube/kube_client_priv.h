@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kube_client_priv: what the informer needs of the client beyond its public face. */
 #ifndef KUBE_KUBE_CLIENT_PRIV_H
 #define KUBE_KUBE_CLIENT_PRIV_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kube_config: where the API server is and who we are: in-cluster service account, or a kubeconfig file. */
 #ifndef KUBE_KUBE_CONFIG_H
 #define KUBE_KUBE_CONFIG_H

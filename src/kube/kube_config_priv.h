@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kube_config_priv: the two sources of a configuration without the environment around them, for tests and
  * fuzzers. */
 #ifndef KUBE_KUBE_CONFIG_PRIV_H

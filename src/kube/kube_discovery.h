@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kube_discovery: which version of an API group the server serves.
  *
  * For resources without a fixed version: their group is asked for (GET /apis/GROUP), and of the versions that

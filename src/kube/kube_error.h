@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kube_error: what an answer means. The one place that says ERR_NOT_FOUND, ERR_GONE, ERR_CONFLICT, ERR_DENIED
  * and ERR_INVALID of the API server's answers.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kube_informer: a local copy of a set of objects, by list and watch.
  *
  * It keeps only what the field table decodes and only the objects that `keep` accepts. It pages through

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "kube/kube_object.h"
 
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kube_object: what every cached object begins with. */
 #ifndef KUBE_KUBE_OBJECT_H
 #define KUBE_KUBE_OBJECT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kube_path: the path and query of a request to the Kubernetes API.
  *
  * All strings are percent-encoded here, and names that would change which resource is meant (empty, ".",

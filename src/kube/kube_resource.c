@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "kube/kube_client.h"
 
 static const char *const resource_apis[] = { "v1", "v1beta2", "v1beta1", NULL };

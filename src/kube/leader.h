@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* leader: leader election with a coordination.k8s.io Lease, compatible with client-go's (same fields, same
  * rules). */
 #ifndef KUBE_LEADER_H

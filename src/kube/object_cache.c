@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "kube/object_cache.h"
 
 #include <stdint.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* object_cache: the objects of an informer, by name and by index, and the rules of which version of an object
  * wins.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "kube/pod_patch.h"
 
 #include "base/log.h"

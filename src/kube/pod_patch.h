@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pod_patch: keeps the labels and annotations of a program's own Pod at its newest report: one patch in
  * flight, what comes meanwhile goes into the next, failures come back with a growing pause for as long as it
  * takes. Nobody is told of them. Loop thread only. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* watch_stream: the bytes of a Kubernetes watch, cut into events.
  *
  * A watch is one JSON object a line: {"type": "ADDED", "object": {...}}. Bytes go in as they come; a line

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* work_queue: keys to look at, one entry a key however often it is added; failures come back with exponential
  * back-off and jitter.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "nvidia/driver_root.h"
 
 #include <dirent.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* driver_root: finding the NVIDIA driver's files below a root folder (reference section 7.2).
  *
  * A root has two names: on the host, and as seen from our container. Searches go to the container's name and

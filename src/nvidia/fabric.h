@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fabric: the node's NVLink clique from NVML's facts (reference section 7.3, both tables). Pure. */
 #ifndef NVIDIA_FABRIC_H
 #define NVIDIA_FABRIC_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* nvml: the driver's facts, asked in a child process.
  *
  * The library lives under the driver root, may be large, hang or crash; so the program runs itself as a child

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* proc_files: what the NVIDIA kernel driver says in /proc. Pure parsers of foreign bytes; fuzzed. */
 #ifndef NVIDIA_PROC_FILES_H
 #define NVIDIA_PROC_FILES_H

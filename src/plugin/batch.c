@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One turn of the node lock: what is queued is recorded, carried out, recorded again and answered together.
  * The disk is waited for in a thread, so a batch is a chain of steps, each the `done` of the job before it;
  * the lock is held from the first to the last. What comes meanwhile is of the next batch. */

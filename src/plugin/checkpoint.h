@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* checkpoint: the prepared claims of a node as a document, in the layout of the Go driver (reference
  * sections 7.12 and 12.1). Pure; fuzzed.
  *

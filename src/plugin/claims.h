@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* claims: what the kubelet asks for, one operation a claim, and the state machine of prepared claims
  * (reference sections 7.8 to 7.13).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* claims_priv: shared by claims.c (operations, waits, answers), batch.c (lock, journal, disk), prepare.c,
  * unprepare.c and sweep.c. */
 #ifndef PLUGIN_CLAIMS_PRIV_H

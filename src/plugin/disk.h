@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* disk: changes of files that wait for the disk, made in a thread of libuv's pool while the loop goes on.
  *
  * Tasks are collected and then run, one job at a time: all of its tasks in the order in which they were

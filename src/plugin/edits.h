@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* edits: what a prepared device adds to a container, as CDI edits (reference sections 7.6, 7.9 and 7.11). */
 #ifndef PLUGIN_EDITS_H
 #define PLUGIN_EDITS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* facts: what this node's driver and fabric are, sampled, because nothing announces it: NVML's fabric state,
  * the majors in /proc/devices.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* host_imex: how the nvidia-imex that the host itself runs is doing, asked with the host's own
  * nvidia-imex-ctl. Never starts, stops or signals it.
  *

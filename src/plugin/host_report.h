@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* host_report: tells people how the host's nvidia-imex is: metrics at each answer; on a change the log, an
  * Event of the Node, and, when IMEX is the host's by mode, annotations of the plugin's own Pod, from which
  * the controller makes a condition. */

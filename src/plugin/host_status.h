@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* host_status: what the answers of the host's own nvidia-imex come down to. Pure. */
 #ifndef PLUGIN_HOST_STATUS_H
 #define PLUGIN_HOST_STATUS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* journal: the table of prepared claims, in memory and in checkpoint.json.
  *
  * The file is the truth, because two plugin processes share it during an update: whoever holds the node lock

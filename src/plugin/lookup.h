@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* lookup: which ComputeDomains exist. A list for each Prepare, as metadata only, and a watch of one namespace
  * while a Prepare waits for longer. */
 #ifndef PLUGIN_LOOKUP_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* compute-domain-kubelet-plugin: offers a node's IMEX channel and daemon devices and prepares the claims for
  * them.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* metrics: the series of the kubelet plugin (reference section 5.7, and our own). */
 #ifndef PLUGIN_METRICS_H
 #define PLUGIN_METRICS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* node_lock: the node-wide exclusion of plugin processes: flock() on <plugin dir>/pu.lock, as the Go driver
  * takes it.
  *

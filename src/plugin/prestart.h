@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* prestart: the init container: waits until the NVIDIA driver's files are under the driver root, and says
  * meanwhile what it looks for. */
 #ifndef PLUGIN_PRESTART_H

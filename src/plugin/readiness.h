@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* readiness: is the IMEX daemon of a domain on this node ready? Told by the state file in the domain
  * directory, watched with inotify.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* slice: this node's ResourceSlice, kept as it should be (reference section 7.5).
  *
  * The plugin watches the slices of its own node and driver only, and repairs what differs: created when

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sweep: what nobody will tell us to clean up: files of claims that no journal knows, claims of another boot,
  * claims whose object is gone.
  */

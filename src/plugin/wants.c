@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a claim asks of us, as far as the claim alone can tell: whatever is wrong here no waiting mends. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Measures driver-managed mode against plain pods on the test cluster and prints one table.
 
 Every duration is compared with the same Job without any claim in the same run, in turns, because machines are noisy: the ratio counts.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Measures host-managed mode, with the hosts' nvidia-imex ready, against plain pods on the test cluster and appends one table.
 
 As in bench.py, each duration is compared with the same Job without any claim in the same run, in turns. The cluster, the hosts' IMEX, the

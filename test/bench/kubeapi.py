@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A few lines of Kubernetes API client on the standard library: requests, and watches with the time each event arrived.
 
 kubectl takes a tenth of a second of CPU a call, which on a small machine is as much as what is measured here."""

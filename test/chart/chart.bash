@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Shared by the chart's tests. They need helm (the one that HELM names, or that of the test cluster) and jq.
 checkout=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
 chart=$checkout/deploy/chart/compute-domains

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The CustomResourceDefinitions accept what was written for the Go driver, and hold what we add.
 load chart.bash
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What the chart makes when the hosts run nvidia-imex themselves.
 load chart.bash
 

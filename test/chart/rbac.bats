@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What each program may do, which is what someone may do who got hold of it.
 load chart.bash
 

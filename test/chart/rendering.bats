@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What the chart makes, and what it refuses to make.
 load chart.bash
 

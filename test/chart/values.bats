@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Values: mistakes are named, and those that people have for the Go driver's chart, or for an earlier version of this one, work or are
 # answered with what to write instead. The files in values/ hold keys and values of other charts, as people pass them.
 load chart.bash

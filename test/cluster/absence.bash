@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # For tests of what happens while the API server's word is not to be had, or not to be trusted; a .bats file loads it after driver.
 
 front() { "$cluster/front" "$@"; }

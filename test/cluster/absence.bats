@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Absence is no proof: what is not there, not served, or not known here may be there all the same. The long forms are in test/long.
 
 load driver

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # What is wrong is refused at once, in words that reach the person who can mend it, and changes nothing.
 
 load driver

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # The cluster itself: what the other tests take for granted. No driver is needed.
 
 load driver

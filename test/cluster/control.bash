@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The control plane: networks, certificates, etcd, API server, scheduler, controller manager, DNS. Sourced after lib.bash.
 
 control=$state/control

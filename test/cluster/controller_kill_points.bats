@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # kill -9 before a request of a controller that forms a domain and takes it down: the next one does both, and leaves nothing. Each of the first three
 # requests, and then fewer and fewer, for each takes a formation of some seconds; with EVERY_POINT (make long PART=kill_points) each.
 #

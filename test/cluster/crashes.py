@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes a line for each container of the driver that ended by a sanitizer's complaint or by an abort, with its last words, until it is
 told to end (SIGTERM): crashes.py KUBECTL NAMESPACE OUTPUT. The kubelet keeps the last words in the status, and the watch sees that before
 the pod is gone."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The part of the demo that one watches: drives a workload through its life and shows what the cluster makes of it.
 
 Everything on the screen comes from watches of the API; on a terminal one table is redrawn, elsewhere each change is a line."""

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Driver-managed mode on a real cluster, as its users see it.
 
 load driver

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # What breaks heals, or says what it needs. Each test is named after its failure.
 
 load driver

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Host-managed IMEX on a real cluster (design note HostManagedIMEX, sections 13 and 14): the nodes run nvidia-imex themselves, as systemd
 # would start it, and we run none. What a CUDA program would see cannot be seen here; that nothing of ours is disturbed can.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # kill -9 between any two steps of Prepare and Unprepare, or of a start on a damaged checkpoint: no channel is lost, what is asked again
 # succeeds, and nothing is left over.
 #

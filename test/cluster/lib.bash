@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Shared by the commands of the test cluster; source it, do not run it. Shell options are set here for all of them.
 set -euo pipefail
 

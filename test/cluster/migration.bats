@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # The mode of an installation changes: by the procedure of docs/operations.md, word for word, and without it, with live ComputeDomains.
 
 load driver

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # What happens to a node, its disk and its plugin, and how the domain outlives it. Each test is named after its failure.
 
 load driver

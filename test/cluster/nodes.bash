@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The nodes: namespaces, containerd, kubelet, and the folder that plays the GPU driver's root. Sourced after control.bash.
 #
 # A node is a network, a mount and a UTS namespace. Folders of its own are mounted over the ordinary paths, so that

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # For tests of what the API server accepts and from whom; a .bats file loads it and sets ns, its own namespace.
 chart=$BATS_TEST_DIRNAME/../../deploy/chart/compute-domains
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What the API server accepts and what it refuses: the schemas of our two kinds, the roles of our three programs, and the
 # admission policies that confine a plugin to its node and a daemon to its pod.
 #

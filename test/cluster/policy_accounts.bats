@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What the API server refuses to our own accounts, whoever has got hold of them, and to everybody about the daemons' device: the
 # policies for the controller's Nodes, DaemonSets and claim templates, for a plugin's Events, and for claims of daemon-0.
 #

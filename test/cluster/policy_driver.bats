@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # The admission policies with the driver at work: nobody else gets the daemons' device, and nothing that our own programs write is
 # refused, neither today nor while the chart is upgraded.
 

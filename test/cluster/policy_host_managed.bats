@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What the API server accepts and what it refuses when the hosts run nvidia-imex themselves: the roles, the policy that confines a
 # kubelet plugin to its pod, and the optional one for claims.
 #

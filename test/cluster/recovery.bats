@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # nvidia-imex ended uncleanly and waits for a node that may map its memory still (docs/imex.md).
 
 load driver

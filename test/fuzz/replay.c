@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* replay: runs a fuzz target without libFuzzer: over each file of the corpus, and over mutations of it made
  * from a fixed seed, so that every machine runs the same inputs. */
 #include <dirent.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What is in the image, and that one name serves both architectures. Nothing of it is run, but for the arm64 programs where qemu is there.
 setup_file() {
 	export checkout build work

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dra_call: asks a kubelet plugin what a kubelet asks it, once, so that a test can kill the plugin at any
  * moment without a kubelet that holds back its next try; and plays the IMEX daemon whose state file a
  * prepared channel waits for.

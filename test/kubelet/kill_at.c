@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kill_at: preloaded into a program, ends it as kill -9 does before its n-th call of some names, counted over
  * all of its threads: strace counts for each thread by itself, and the first to come would hide the others.
  *

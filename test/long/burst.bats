@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Ten thousand nodes that only the API knows.
 
 load ../cluster/driver

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Fifteen minutes of pages in place of the API server.
 
 load ../cluster/driver

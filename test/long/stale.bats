@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Ten minutes with a leader that may not see claims.
 
 load ../cluster/driver

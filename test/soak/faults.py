@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The faults that strike during the soak.
 
 A fault is a generator. It does harm, yields how long that shall last, and mends what it broke (only the cause: healing is the product's).

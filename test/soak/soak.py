@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lets workloads of one to six pods come and go in several ComputeDomains while faults strike, and wants nothing left at the end.
 
 The cluster, the image and the chart are set up by ./run, which calls this."""

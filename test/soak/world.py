@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the soak knows of the cluster: watches, processes and files, and the questions that it asks of them."""
 
 import base64

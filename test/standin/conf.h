@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* conf: KEY=VALUE texts, and the knobs by which a test steers a stand-in.
  *
  * Blank lines and lines that start with '#' are skipped, white space around key and value and one pair of

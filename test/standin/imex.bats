@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The nvidia-imex and nvidia-imex-ctl stand-ins, on four pretended nodes. Needs root, jq and STANDIN_BUILD.
 
 load nodes.bash

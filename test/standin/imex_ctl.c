@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* nvidia-imex-ctl: asks the command service of nvidia-imex.
  *
  * -N asks every node of the list itself, at its own command port, as the real tool does: a node whose command

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* imexd: the inside of the nvidia-imex stand-in. One thread runs everything in an epoll loop; a second one
  * only resolves names.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The command service: a line in, a line out.
  *     STATUS     -> READY
  *     SUBSCRIBE  -> the status now, and again at every change

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The configuration file. Stricter than anyone promised about the real daemon: an unknown key or a value of
  * the wrong kind ends the start, because it can only be a mistake of the one who wrote the file. */
 #include <errno.h>

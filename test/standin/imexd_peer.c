@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions between nodes. Every node dials every node of its list, itself included, so a pair has two
  * connections, and what nvidia-imex-ctl shows as row A, column B is A's outgoing one.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* persist.dat: who had imported memory from this node, so that a run after a crash can wait for them.
  *
  * Nobody imports anything without GPUs; with the knob IMPORTERS=1 every node that is connected counts as an

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Names are looked up in a thread of their own, because an unknown one may take seconds and the command
  * service must answer meanwhile. */
 #include <errno.h>

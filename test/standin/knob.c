@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* standin-knob FILE [KEY=VALUE | KEY=]...: sets, removes (empty value) and prints the knobs in the extended
  * attribute of a stand-in. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Pretended nodes for the tests: a network namespace each, joined by a bridge; own hosts file, own copy of the programs, own /run.
 # Needs STANDIN_BUILD. Node K (from 0) has the addresses 198.18.77.(10+K) and fd77::1K.
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* nodes: addresses, and the IMEX node list (nodes_config.cfg): one address or name a line, the line's number
  * is the node id. */
 #ifndef STANDIN_NODES_H

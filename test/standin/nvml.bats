@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The NVML stand-in: facts, per-GPU overrides, live changes, errors, hang and crash. Needs STANDIN_BUILD.
 
 setup() {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* libnvidia-ml.so.1: the part of NVML that a driver management program calls.
  *
  * Names, numbers and struct layouts are those of the public nvml.h. The facts come from libnvidia-ml.conf

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* nvidia-smi: answers --version from the same file as the NVML stand-in. Init checks of GPU software call it
  * and look at its exit code. */
 #include <limits.h>

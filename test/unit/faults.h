@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* faults: the n-th system or library call fails, for all n.
  *
  * The linker leads our own calls of what faults.c lists through a count (--wrap); libraries call each other

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tree: a folder of a test's own under /tmp, and files in it. A failure fails the test. */
 #ifndef TEST_TREE_H
 #define TEST_TREE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A DNS server that knows no name: every question is answered NXDOMAIN, at once.
  *

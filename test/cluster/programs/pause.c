@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The sandbox container of every pod: holds its namespaces and waits to be told to go. */
 #include <signal.h>
 #include <sys/wait.h>

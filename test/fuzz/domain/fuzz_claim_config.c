@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ResourceClaims: whatever decodes can be asked for configurations and for the place that it gives its node.
  */
 #include <stdlib.h>

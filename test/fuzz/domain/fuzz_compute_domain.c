@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ComputeDomains and cliques: whatever decodes can be judged, and what is written for it is JSON. The input
  * is both at once. */
 #include <stdlib.h>

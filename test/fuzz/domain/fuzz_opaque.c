@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Opaque configurations: what is good strictly is good leniently and means the same, and a good domainID is
  * safe as a file name. */
 #include <stdlib.h>

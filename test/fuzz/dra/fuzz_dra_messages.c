@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_dra_messages: a DRA request; what it says goes back in a response. The first byte chooses which. */
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_grpc_connection: one gRPC connection in memory, with the DRA calls behind it.
  *
  * The first byte chooses. Raw: the rest is what the peer sends, cut into slices. Script: the rest are orders

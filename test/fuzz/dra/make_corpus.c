@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* make_corpus: writes the first inputs of this layer's fuzzers, made by the tests' HTTP/2 client.
  *
  *     make_corpus <test/fuzz/corpus> */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rewriting a hosts file: whatever was in it, a second rewriting changes nothing, and our own entry is there
  * once. */
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The configuration of an nvidia-imex that the operator runs. */
 #include "base/err.h"
 #include "imex/imex_command.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Output of `nvidia-imex-ctl -N -j`. */
 #include "imex/imex_ctl.h"
 

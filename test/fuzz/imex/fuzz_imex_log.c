@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lines that nvidia-imex prints. */
 #include "base/err.h"
 #include "imex/imex_log.h"

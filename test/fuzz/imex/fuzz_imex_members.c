@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The members remembered on disk: what is accepted can be rendered into files or is refused there, and
  * survives a copy. */
 #include "imex/imex_members.h"

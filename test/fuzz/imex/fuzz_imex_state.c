@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The state file, which the plugin reads and a less trusted daemon writes. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Output of `nvidia-imex-ctl -q`: the word is one of those known, and stands on a line of its own. */
 #include <string.h>
 

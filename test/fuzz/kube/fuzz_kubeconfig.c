@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Any text as a kubeconfig: it is refused with a sentence, or all that the client relies on is there. */
 #include <stdint.h>
 #include <string.h>

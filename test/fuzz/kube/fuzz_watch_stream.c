@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A watch, from bytes to the cache behind it. The first byte says where the bytes are cut; however they are,
  * the same changes must come out. Events may say by extra members ("learn", "list", "begin", "end") that they
  * come from another side than the watch. */

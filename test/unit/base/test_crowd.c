@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Who makes room on a port that is full. */
 #include "base/crowd.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Each system call on the way fails once: what held a resource gives it back, and the error says what it was
  * about. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Field tables, strict mode and the writer. */
 #include <setjmp.h>
 #include <stdarg.h>

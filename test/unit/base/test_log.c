@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the log says, and that nothing waits for whoever reads it. */
 #include "base/log.h"
 

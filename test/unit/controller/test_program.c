@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The program against an API server whose every answer the test decides: what it does at its start, and what
  * keeps it from nothing. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Writes against a server whose every answer the test decides. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* More nodes than there is room for want a label at once. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* world: a small stand-in for API server, DaemonSet controller, kubelets and daemons, as far as one domain
  * sees them, so that plan_make() can be run against its own effects. Time does not pass by itself. */
 #ifndef TEST_CONTROLLER_WORLD_H

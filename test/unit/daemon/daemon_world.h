@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* daemon_world: the whole daemon in a process of its own, against an API server that the test plays, in the
  * folder of programs.h. The test's own program is the daemon's, too: its main() begins with `if
  * (daemon_asked(argc, argv)) return be_the_daemon(argv);`. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kill -9 before any step of a daemon that forms its domain, takes in a peer and leaves: nobody believes what
  * it left behind, and the next one in the same folder becomes ready, with one nvidia-imex.
  *

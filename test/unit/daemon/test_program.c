@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The program as a container runtime starts it: what is missing in its environment ends it at once, with
  * words that help. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The whole daemon in a process of its own, against an API server and an IMEX that the test plays. */
 #include <setjmp.h>
 #include <stdarg.h>

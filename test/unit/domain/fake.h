@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fake: objects for tests, as the caches would hold them. */
 #ifndef TEST_DOMAIN_FAKE_H
 #define TEST_DOMAIN_FAKE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "fake.h"
 
 /* A Pod of the kubelet plugin, with what its host's annotation says ("" for none) and its condition Ready (""

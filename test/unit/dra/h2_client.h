@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* h2_client: the other side of a gRPC connection, down to single frames, as bytes in and bytes out. */
 #ifndef TEST_H2_CLIENT_H
 #define TEST_H2_CLIENT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* interop_server: a DRA plugin whose answers follow from the claim's name, for the Go client in interop/.
  *
  *     interop_server <folder>

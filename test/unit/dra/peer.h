@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* peer: an h2_client on a socket, driven by the loop. */
 #ifndef TEST_PEER_H
 #define TEST_PEER_H

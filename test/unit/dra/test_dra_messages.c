@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "dra/dra_messages.h"
 
 #include <setjmp.h>

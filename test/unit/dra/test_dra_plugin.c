@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The plugin on its sockets, with the requests and responses of the kubelet as bytes. That the bytes are
  * right is the matter of test_dra_messages and of the interop test; here it is about operations: now, later,
  * in part, cancelled, torn down. */

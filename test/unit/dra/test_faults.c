@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Each call on the way to a listening socket fails once: no descriptor, no handle and no file is left. */
 #include <setjmp.h>
 #include <stdarg.h>

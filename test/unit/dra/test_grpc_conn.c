@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The protocol part against a raw HTTP/2 client, in memory. */
 #include "dra/grpc_conn.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The server on real sockets: listening, ends of connections at bad moments, limits. */
 #include "dra/grpc_server.h"
 

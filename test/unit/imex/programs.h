@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* programs: small shell programs in place of nvidia-imex and nvidia-imex-ctl, in a folder of the test's own,
  * and a loop that runs until something is so. The programs note what happens to them in `events`, a line
  * each. */

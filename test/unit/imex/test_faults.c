@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The n-th system call fails, for all n: nothing leaks, nothing is left behind, and what was there before
  * still is. */
 #include <setjmp.h>

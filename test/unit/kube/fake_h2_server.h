@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fake_h2_server: an HTTPS server that speaks HTTP/2 only, on loopback in the test's own loop, with
  * certificates made on the spot. */
 #ifndef TEST_FAKE_H2_SERVER_H

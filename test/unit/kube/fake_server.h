@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fake_server: an HTTP/1.1 server on loopback inside the test's own loop, whose every answer the test
  * decides.
  *

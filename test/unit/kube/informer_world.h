@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* informer_world: an informer of pods against a scripted server, and a log of what it says: "+a@1 ", "~a@1>2
  * ", "-a@2 ". */
 #ifndef TEST_INFORMER_WORLD_H

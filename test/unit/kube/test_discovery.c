@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Versions of an API group that come and go, against a server that serves those it is told to. */
 #include <setjmp.h>
 #include <stdarg.h>

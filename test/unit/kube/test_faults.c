@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Each call on the way to a configuration fails once: nothing of the key and the token is left, and the error
  * names the file. */
 #include <setjmp.h>

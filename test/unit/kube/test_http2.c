@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The HTTP client over TLS and HTTP/2: whom it trusts, and many streams on one connection. */
 #include <setjmp.h>
 #include <signal.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which version of an object an informer keeps, finds and tells. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Who waits for whom: a server that answers some requests and lets others hang. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Candidates against a server that keeps one Lease as a real one would: versions, conflicts, watches. */
 #include <setjmp.h>
 #include <stdarg.h>

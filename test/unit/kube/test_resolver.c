@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A resolver that hangs, as glibc's does for 5 s and more when no name server answers: the loop goes on. The
  * order of things proves it: all that is asserted here happens before the resolver comes back, or gives up in
  * the place of a test that would hang. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Authorities, certificates, keys and tokens are replaced under a running client, and no request fails. */
 #include <setjmp.h>
 #include <signal.h>

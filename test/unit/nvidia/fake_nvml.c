@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fake_nvml: a library with NVML's functions whose behaviour comes from the environment, for the test of the
  * child process. */
 #include <signal.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A driver root that cannot be looked at is not one without a driver, nor one with fewer libraries. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fake_world: everything around the claims' state machine: an API server with claims and domains, the
  * kubelet's calls, a node's facts and folders. Real are the files, the lock, inotify, and the loop. */
 #ifndef TEST_FAKE_WORLD_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The golden vectors of the Go driver's checkpoint, and what must not be believed. */
 #include <setjmp.h>
 #include <stdarg.h>

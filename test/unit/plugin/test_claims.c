@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the claims' state machine makes of claims that it prepares, lets wait and unprepares. Each test is
  * named after what it must survive.
  */

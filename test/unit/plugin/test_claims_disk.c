@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a claim costs on the disk, and what happens when it is full. */
 #include "fake_world.h"
 

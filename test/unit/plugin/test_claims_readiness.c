@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Stale state files, and readiness withdrawn under a channel. */
 #include "fake_world.h"
 

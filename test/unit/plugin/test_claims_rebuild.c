@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A checkpoint that is damaged, or gone: whatever fails on the way to a whole one, and whenever the plugin is
  * killed, no claim is lost. */
 #include "fake_world.h"

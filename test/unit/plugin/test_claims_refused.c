@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Bad input is refused at once, with nothing recorded and nothing done. */
 #include "fake_world.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Restarts, reboots and damage. */
 #include "fake_world.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One device, several claims; one node, two plugin processes during an update. */
 #include "fake_world.h"
 

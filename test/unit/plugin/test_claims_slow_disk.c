@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A disk that hangs holds up the batch that waits for it, and nothing else. */
 #include "fake_world.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Absence is no proof: what the plugin may take away because nobody speaks of it any more, and what not. */
 #include "fake_world.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a node offers, and the sampler over a driver root that changes. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Each call on the way to a prepared claim fails once: nothing leaks, the files are whole, and the next try
  * finds its way. */
 #include "fake_world.h"

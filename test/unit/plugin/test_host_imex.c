@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How the host's own nvidia-imex is asked, and what its answers come down to. A shell program plays
  * nvidia-imex-ctl. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The claims' state machine when the host runs IMEX (design note HostManagedIMEX, 7.2, 7.3, 13 and 14). */
 #include "fake_world.h"
 

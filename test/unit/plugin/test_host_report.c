@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is told of the host's own nvidia-imex, and when. The Events are caught here. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The init container, as a process of its own. */
 #include <setjmp.h>
 #include <stdarg.h>

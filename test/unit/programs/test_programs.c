@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What all three programs have, as somebody starts them by hand: test_programs CONTROLLER PLUGIN DAEMON */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // front stands at the API server's service address, between the pods and the server itself, and answers in its place when told to:
 //
 //	front LISTEN SERVER CA CERT KEY SOCKET

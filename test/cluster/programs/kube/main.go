@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // One binary for every Kubernetes program the test cluster runs, switched on the name it is called by:
 // the five programs share nearly all of their packages, so this links once instead of five times.
 package main

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Drives the C server with gRPC for Go and the kubelet's own types: the two sides that meet on a node.
 package interop
 
