@@ -103,6 +103,8 @@ void controller_lead(struct controller *c);
 void controller_stop(struct controller *c);
 bool controller_synced(const struct controller *c);
 void controller_metrics(struct controller *c); /* brings gauges up to date */
+/* Logs what it knows and does: its caches, domains, what is held back, writes. Also before it starts. */
+void controller_dump(const struct controller *c);
 
 /* Between the files of the controller. */
 void controller__queue_domain(struct controller *c, const char *uid);

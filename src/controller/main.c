@@ -21,7 +21,7 @@ enum { EVENTS_FLUSH_MS = 1500 };
 
 struct program {
         uv_loop_t loop;
-        uv_signal_t term, interrupt;
+        uv_signal_t signals[3];
         struct config config;
         struct kube_client *client;
         struct event_recorder *events;
@@ -42,8 +42,8 @@ static void on_flushed(void *u) {
         http_server_free(TAKE(p->http));
         leader_free(TAKE(p->leader));
         kube_client_free(TAKE(p->client));
-        uv_close((uv_handle_t *)&p->term, NULL);
-        uv_close((uv_handle_t *)&p->interrupt, NULL);
+        for (size_t i = 0; i < ARRAY_LEN(p->signals); i++)
+                uv_close((uv_handle_t *)&p->signals[i], NULL);
 }
 
 static void on_released(void *u) {
@@ -64,8 +64,34 @@ static void end(struct program *p, int status) {
                 on_released(p);
 }
 
+static void dump_lease(struct program *p) {
+        struct leader_view v;
+        if (!p->leader) {
+                log_info("lease", kv_bool("election", p->config.leader_election),
+                         kv_bool("candidate", false));
+                return;
+        }
+        leader_view(p->leader, &v);
+        log_info("lease", kv_str("namespace", p->config.lease_ns), kv_str("name", p->config.lease_name),
+                 kv_str("identity", p->identity), kv_bool("leads", v.leads), kv_str("holder", v.holder),
+                 kv_int("observed_ms_ago", v.observed_ms), kv_int("renewed_ms_ago", v.renewed_ms),
+                 kv_bool("request_under_way", v.writing));
+}
+
+static void dump(struct program *p) {
+        log_info("state", kv_bool("ending", p->ending),
+                 kv_str("resource.k8s.io", p->client ? str_or(kube_resource_api(p->client), "") : ""));
+        dump_lease(p);
+        controller_dump(&p->controller);
+        log_info("end of state");
+}
+
 static void on_signal(uv_signal_t *s, int signum) {
         struct program *p = s->data;
+        if (signum == SIGUSR2) {
+                dump(p);
+                return;
+        }
         log_info("ending", kv_str("signal", strsignal(signum)));
         end(p, EXIT_SUCCESS);
 }
@@ -174,8 +200,18 @@ static int on_http(void *u, const char *path, struct buf *out, const char **ret_
         return 404;
 }
 
+static void watch_signals(struct program *p) {
+        static const int signums[ARRAY_LEN(p->signals)] = { SIGTERM, SIGINT, SIGUSR2 };
+        for (size_t i = 0; i < ARRAY_LEN(p->signals); i++) {
+                uv_signal_init(&p->loop, &p->signals[i]);
+                p->signals[i].data = p;
+                uv_signal_start(&p->signals[i], on_signal, signums[i]);
+        }
+}
+
 static int begin(struct program *p, struct err *e) {
         struct kube_config kc = { 0 };
+        watch_signals(p);
         if (make_identity(p, e) < 0 || kube_config_load(p->config.kubeconfig, &kc, e) < 0)
                 return -1;
         int r = kube_client_new(&p->loop,
@@ -194,11 +230,6 @@ static int begin(struct program *p, struct err *e) {
             http_server_new(&p->loop, p->config.http_endpoint, on_http, p, &p->http, e) < 0)
                 return err_wrap(e, "--http-endpoint (HTTP_ENDPOINT) %s", p->config.http_endpoint);
         p->events = event_recorder_new(p->client, "compute-domain-controller", NULL);
-        uv_signal_init(&p->loop, &p->term);
-        uv_signal_init(&p->loop, &p->interrupt);
-        p->term.data = p->interrupt.data = p;
-        uv_signal_start(&p->term, on_signal, SIGTERM);
-        uv_signal_start(&p->interrupt, on_signal, SIGINT);
         gates_log_ineffective(&p->config.gates);
         kube_discover_resource_api(p->client, on_resource_api, p);
         return 0;

@@ -429,3 +429,19 @@ void writes_forget(struct writes *w, const char *requester) {
 size_t writes_in_flight(const struct writes *w) {
         return w->in_flight;
 }
+
+void writes_dump(const struct writes *w) {
+        const uint64_t now = now_ms(w);
+        const struct requester *r;
+        const struct target *t;
+
+        for (t = w->targets; t; t = t->hh.next)
+                if (t->call || t->first_wanted_ms || t->error)
+                        log_info("write", kv_str("object", t->key), kv_bool("in_flight", t->call != NULL),
+                                 kv_int("waits_ms", t->first_wanted_ms ? now - t->first_wanted_ms : 0),
+                                 kv_int("backs_off_ms", t->not_before_ms > now ? t->not_before_ms - now : 0),
+                                 kv_int("unanswered", t->away), kv_int("failures", t->failures),
+                                 kv_str("error", str_or(t->error, "")));
+        TAILQ_FOREACH (r, &w->waiting, waiting)
+                log_info("waits for room to write", kv_str("key", r->key));
+}

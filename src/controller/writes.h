@@ -72,5 +72,7 @@ const char *writes_error(const struct writes *w, const char *requester);
  */
 void writes_forget(struct writes *w, const char *requester);
 size_t writes_in_flight(const struct writes *w);
+/* Logs each write that is wanted and not done: in flight, waiting, failing. */
+void writes_dump(const struct writes *w);
 
 #endif

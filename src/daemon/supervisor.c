@@ -29,7 +29,7 @@
 struct supervisor {
         const struct supervisor_config *c;
         uv_loop_t *loop;
-        uv_signal_t sigterm, sigint;
+        uv_signal_t sigterm, sigint, sigusr2;
         uv_timer_t settled;
         struct state_file file;
         struct relay relay;
@@ -210,11 +210,62 @@ static void on_undecodable(void *u, const struct err *e) {
         log_error("the clique object cannot be read, IMEX goes on with what is known", kv_err(e));
 }
 
+/* What is known, for people */
+
+static void dump_imex(struct supervisor *s, const struct imex_view *v) {
+        struct imex_report r;
+
+        imex_agent_report(s->agent, &r);
+        log_info("imex", kv_str("status", r.status), kv_bool("ready", r.ready),
+                 kv_str("reason", reason_of(s, &r)), kv_int("index", r.index), kv_int("node_id", r.node_id),
+                 kv_int("peers_known", r.peers_known), kv_int("peers_connected", r.peers_connected),
+                 kv_int("restarts", r.restarts));
+        log_info("recovery", kv_int("waited_ms", v->waited_ms), kv_str("awaited", r.awaited),
+                 kv_int("seen", v->n_seen), kv_int("informed_ms", v->informed_ms),
+                 kv_int("renewals", r.renewals));
+        for (size_t i = 0; v->waited_ms && i < v->n_seen; i++)
+                log_info("connected since the recovery began", kv_str("node", v->seen[i]));
+}
+
+static void dump_clique(const struct supervisor *s, const struct imex_members *m) {
+        const struct kube_object *o;
+        _cleanup_(buf_done) struct buf name = BUF_INIT(1024);
+
+        clique_object_name(s->c->domain_uid, s->c->clique_id, &name);
+        o = s->cliques ? kube_informer_get(s->cliques, s->c->pod_ns, buf_str(&name)) : NULL;
+        log_info("clique", kv_str("name", buf_str(&name)), kv_bool("there", o != NULL),
+                 kv_str("resourceVersion", o ? o->meta.rv : ""), kv_bool("watched", s->watch_well),
+                 kv_bool("current", s->cliques && kube_informer_current(s->cliques)),
+                 kv_int("index", s->held), kv_bool("unlisted", s->unlisted), kv_str("why", s->why));
+        for (size_t i = 0; m && i < m->n_peers; i++)
+                log_info("peer", kv_int("index", m->peers[i].index), kv_str("node", m->peers[i].node),
+                         kv_str("ip", m->peers[i].ip), kv_bool("ready", m->peers[i].ready),
+                         kv_str("boot", str_or(m->peers[i].boot_id, "")));
+}
+
+static void dump(struct supervisor *s) {
+        struct imex_view v;
+
+        log_info("state", kv_str("domain", s->c->domain_uid), kv_str("clique", s->c->clique_id),
+                 kv_str("file", s->file.state.status), kv_bool("ready", s->file.state.ready),
+                 kv_str("trouble", str_or(state_file_trouble(&s->file), "")));
+        if (s->agent) {
+                imex_agent_view(s->agent, &v);
+                dump_imex(s, &v);
+                dump_clique(s, v.members);
+        }
+        log_info("end of state");
+}
+
 /* Life cycle */
 
 static void on_signal(uv_signal_t *h, int signum) {
         struct supervisor *s = h->data;
 
+        if (signum == SIGUSR2) {
+                dump(s);
+                return;
+        }
         log_info("leaving", kv_int("signal", signum));
         if (s->agent) {
                 imex_agent_stop(s->agent);
@@ -321,6 +372,7 @@ static void done(struct supervisor *s) {
         if (uv_is_active((uv_handle_t *)&s->sigterm)) {
                 uv_close((uv_handle_t *)&s->sigterm, NULL);
                 uv_close((uv_handle_t *)&s->sigint, NULL);
+                uv_close((uv_handle_t *)&s->sigusr2, NULL);
                 uv_close((uv_handle_t *)&s->settled, NULL);
                 orphans_stop(&s->orphans);
                 state_file_stop(&s->file);
@@ -346,6 +398,7 @@ int supervisor_run(const struct supervisor_config *c, struct err *e) {
         /* First of all: as the first process of a container we are sent no signal that we do not handle. */
         watch_signal(&s, &s.sigterm, SIGTERM);
         watch_signal(&s, &s.sigint, SIGINT);
+        watch_signal(&s, &s.sigusr2, SIGUSR2);
         uv_timer_init(s.loop, &s.settled);
         orphans_start(&s.orphans, s.loop);
         state_file_start(&s.file, s.loop);

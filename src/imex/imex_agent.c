@@ -243,6 +243,18 @@ void imex_agent_report(struct imex_agent *a, struct imex_report *ret) {
         };
 }
 
+void imex_agent_view(const struct imex_agent *a, struct imex_view *ret) {
+        uint64_t now = uv_now(a->loop);
+
+        *ret = (struct imex_view){
+                .members = a->want,
+                .informed_ms = a->informed_since ? now - a->informed_since : 0,
+                .waited_ms = a->recovery.since_ms ? now - a->recovery.since_ms : 0,
+                .seen = a->recovery.seen,
+                .n_seen = a->recovery.n_seen,
+        };
+}
+
 static void deliver(struct imex_agent *a) {
         struct imex_report r;
 

@@ -358,6 +358,19 @@ void leader_release(struct leader *l, void (*done)(void *u), void *u) {
         wake_at(l, 0);
 }
 
+void leader_view(struct leader *l, struct leader_view *ret) {
+        const struct lease *lease = current(l);
+        uint64_t now = now_ms(l);
+
+        *ret = (struct leader_view){
+                .leads = l->leads,
+                .holder = lease ? str_or(lease->holder, "") : "",
+                .observed_ms = l->observed_rv ? now - l->observed_ms : 0,
+                .renewed_ms = l->leads ? now - l->renewed_ms : 0,
+                .writing = l->call != NULL,
+        };
+}
+
 static void on_closed(uv_handle_t *h) {
         free(CONTAINER((uv_timer_t *)h, struct leader, timer));
 }

@@ -34,4 +34,14 @@ struct leader *leader_new(const struct leader_options *o);
 void leader_release(struct leader *l, void (*done)(void *u), void *u);
 void leader_free(struct leader *l);
 
+struct leader_view {
+        bool leads;
+        const char *holder;   /* by the Lease as it was seen last; "": nobody, or it is not there */
+        uint64_t observed_ms; /* since that version was first seen */
+        uint64_t renewed_ms;  /* since the last renewal that counts for us; only when it leads */
+        bool writing;         /* a request is under way */
+};
+/* For people. Valid until the next turn. */
+void leader_view(struct leader *l, struct leader_view *ret);
+
 #endif

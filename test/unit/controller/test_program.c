@@ -2,6 +2,7 @@
 /* The program against an API server whose every answer the test decides: what it does at its start, and what
  * keeps it from nothing. */
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -12,20 +13,24 @@
 #include <cmocka.h>
 
 #include "../kube/fake_server.h"
-#include "base/child.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/process.h"
+#include "base/str.h"
 
 enum { N_CRDS = 2 };
 
 struct world {
         uv_loop_t loop;
         struct fake_server *server;
-        struct child *child;
+        struct process *controller; /* NULL: it has ended */
+        struct buf says;
+        int exit_status;
         char dir[32];
         const char *version;              /* of resource.k8s.io that is served */
         bool crds_exist, webhook_is_down; /* of CustomResourceDefinitions */
         bool taken;                       /* somebody else leads */
+        bool refuses_writes;              /* of ComputeDomains */
         unsigned asked, leases, looked, applied, domain_lists, node_watches, domain_writes;
 };
 
@@ -108,7 +113,10 @@ static void on_request(void *u, struct fake_conn *c, const struct fake_request *
                         xasprintf("%.*s\"resourceVersion\":\"11\",%s", (int)n, r->body, r->body + n);
                 w->leases += streq(kind, "Lease");
                 w->domain_writes += streq(kind, "ComputeDomain");
-                fake_reply(c, 200, NULL, same);
+                if (w->refuses_writes && streq(kind, "ComputeDomain"))
+                        fake_refuse(c, 422, "no writes today");
+                else
+                        fake_reply(c, 200, NULL, same);
         } else if (kind && fake_query(r, "watch")) {
                 w->node_watches += streq(kind, "Node");
                 fake_stream(c);
@@ -124,6 +132,7 @@ static const char *program;
 static int setup(void **state) {
         struct world *w = xnew(struct world);
         w->version = "v1";
+        w->says = (struct buf)BUF_INIT(4 << 20);
         w->crds_exist = true;
         snprintf(w->dir, sizeof w->dir, "/tmp/controller-XXXXXX");
         assert_non_null(mkdtemp(w->dir));
@@ -137,21 +146,34 @@ static int teardown(void **state) {
         struct world *w = *state;
         _cleanup_(freep) char *config = file_join(w->dir, "config");
         struct err e;
-        child_cancel(w->child);
+        process_free(w->controller);
         fake_server_free(w->server);
         uv_run(&w->loop, UV_RUN_DEFAULT); /* until the child is gone */
         loop_end(&w->loop);
         assert_int_equal(file_remove(config, &e), 0);
         assert_int_equal(rmdir(w->dir), 0);
+        buf_done(&w->says);
         free(w);
         return 0;
 }
 
-static void on_end(void *u, const struct child_result *r) {
+static void on_output(void *u, const char *p, size_t n) {
         struct world *w = u;
-        size_t n = r->out.n < 900 ? r->out.n : 900;
-        w->child = NULL; /* and what is waited for does not happen */
-        print_error("the controller ended by itself: ...%.*s", (int)n, r->out.p + r->out.n - n);
+        buf_add(&w->says, p, n);
+}
+
+static bool says(struct world *w, const char *text) {
+        return strstr(buf_str(&w->says), text) != NULL;
+}
+
+/* A test that waits for something else fails by its time. */
+static void on_ended(void *u, int exit_status, int term_signal) {
+        struct world *w = u;
+        size_t n = w->says.n < 900 ? w->says.n : 900;
+        w->controller = NULL;
+        w->exit_status = exit_status;
+        if (exit_status != 0)
+                print_error("the controller ended by itself: ...%s", buf_str(&w->says) + w->says.n - n);
 }
 
 static void start(struct world *w) {
@@ -165,17 +187,17 @@ static void start(struct world *w) {
         struct err e;
         if (file_replace_volatile(path, config, strlen(config), 0600, &e) < 0)
                 fail_msg("%s", e.msg);
-        w->child = child_run(
-                &w->loop,
-                &(struct child_options){
-                        .argv = (const char *const[]){ program, flag, "--pod-name=p", "--namespace=ns",
-                                                       "--leader-election-enabled",
-                                                       "--leader-election-lease-lock-namespace=ns",
-                                                       "--image-name=i", "--log-verbosity-cd-daemon=2",
-                                                       NULL },
-                        .timeout_ms = 60000,
-                        .done = on_end,
-                        .u = w });
+        const struct process_options o = {
+                .argv = (const char *const[]){ program, flag, "--pod-name=p", "--namespace=ns",
+                                               "--leader-election-enabled",
+                                               "--leader-election-lease-lock-namespace=ns", "--image-name=i",
+                                               "--log-verbosity-cd-daemon=2", NULL },
+                .output = on_output,
+                .ended = on_ended,
+                .u = w,
+        };
+        if (process_start(&w->loop, &o, &w->controller, &e) < 0)
+                fail_msg("%s", e.msg);
 }
 
 /* ---- CustomResourceDefinitions ---- */
@@ -224,6 +246,65 @@ static void a_server_without_our_api_is_waited_for(void **state) {
         RUN_UNTIL(&w->loop, w->domain_writes);
 }
 
+/* ---- SIGUSR2 ---- */
+
+static void ask_for_state(struct world *w) {
+        size_t before = w->says.n;
+        process_signal(w->controller, SIGUSR2);
+        RUN_UNTIL(&w->loop, strstr(buf_str(&w->says) + before, "\"end of state\""));
+        assert_non_null(w->controller);
+}
+
+static void sigusr2_prints_what_a_leader_knows_and_ends_nothing(void **state) {
+        struct world *w = *state;
+        start(w);
+        RUN_UNTIL(&w->loop, w->domain_writes && w->node_watches);
+        ask_for_state(w);
+        assert_true(says(w, "\"state\" ending=false resource.k8s.io=\"v1\""));
+        assert_true(says(w, "name=\"nvidia-compute-domain-controller\" identity=\"p-"));
+        assert_true(says(w, "leads=true holder=\"p-"));
+        assert_true(says(w, "\"controller\" started=true leads=true synced=true"));
+        assert_true(says(w, " domains=1 "));
+        assert_true(says(w, "\"cache\" resource=\"computedomains\" namespace=\"\" objects=1 synced=true"));
+        assert_true(says(w, "\"cache\" resource=\"computedomaincliques\" namespace=\"ns\" objects=0"));
+        assert_true(says(w, "\"domain\" namespace=\"u\" name=\"d\""));
+        process_signal(w->controller, SIGTERM);
+        RUN_UNTIL(&w->loop, !w->controller);
+        assert_int_equal(w->exit_status, 0);
+}
+
+static void sigusr2_prints_what_holds_back_writes(void **state) {
+        struct world *w = *state;
+        w->refuses_writes = true;
+        start(w);
+        RUN_UNTIL(&w->loop, w->domain_writes >= 2);
+        ask_for_state(w);
+        assert_true(says(w, "\"write\" object=\"d/aaaaaaaa-0000-4000-8000-000000000001|computedomains/u/d/"));
+        assert_true(says(w, "no writes today"));
+}
+
+static void sigusr2_prints_whom_a_standby_waits_for(void **state) {
+        struct world *w = *state;
+        w->taken = true;
+        start(w);
+        RUN_UNTIL(&w->loop, w->domain_lists && w->node_watches);
+        RUN_UNTIL(&w->loop, says(w, "leader observed"));
+        ask_for_state(w);
+        assert_true(says(w, "leads=false holder=\"another\""));
+        assert_true(says(w, "\"controller\" started=true leads=false synced=true"));
+}
+
+/* Also when nothing has begun, for want of an answer. */
+static void sigusr2_is_answered_before_the_start(void **state) {
+        struct world *w = *state;
+        w->version = "v1alpha3";
+        start(w);
+        RUN_UNTIL(&w->loop, w->asked);
+        ask_for_state(w);
+        assert_true(says(w, "\"lease\" election=true candidate=false"));
+        assert_true(says(w, "\"controller\" started=false"));
+}
+
 int main(int argc, char **argv) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(a_webhook_that_refuses_the_schema_holds_back_nothing, setup,
@@ -233,6 +314,11 @@ int main(int argc, char **argv) {
                 cmocka_unit_test_setup_teardown(a_missing_schema_is_made_by_whoever_stands_by, setup,
                                                 teardown),
                 cmocka_unit_test_setup_teardown(a_server_without_our_api_is_waited_for, setup, teardown),
+                cmocka_unit_test_setup_teardown(sigusr2_prints_what_a_leader_knows_and_ends_nothing, setup,
+                                                teardown),
+                cmocka_unit_test_setup_teardown(sigusr2_prints_what_holds_back_writes, setup, teardown),
+                cmocka_unit_test_setup_teardown(sigusr2_prints_whom_a_standby_waits_for, setup, teardown),
+                cmocka_unit_test_setup_teardown(sigusr2_is_answered_before_the_start, setup, teardown),
         };
         program = argc > 1 ? argv[1] : "compute-domain-controller";
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -402,10 +402,51 @@ static void test_full_disk_withdraws(void **state) {
         assert_true(within(5000, state_waits));
 }
 
-static void run_with_log(void) {
+static void run_with_log_on(const char *clique_id) {
         _cleanup_(freep) char *command = xasprintf("exec \"$@\" 2>>%s/log", dir);
 
-        run_daemon_by((const char *const[]){ "sh", "-c", command, "sh", NULL }, CLIQUE, true);
+        run_daemon_by((const char *const[]){ "sh", "-c", command, "sh", NULL }, clique_id, true);
+}
+
+static void run_with_log(void) {
+        run_with_log_on(CLIQUE);
+}
+
+static bool state_was_printed(void) {
+        return count("log", "\"end of state\"") == 1;
+}
+
+static void ask_for_state(void) {
+        kill(daemon_pid, SIGUSR2);
+        assert_true(within(5000, state_was_printed));
+}
+
+/* Who looks at a node where something waits, sees for what, and ends nothing by it. */
+static void test_sigusr2_prints_the_state(void **state) {
+        put("status", "WAITING_FOR_RECOVERY\n", 0644);
+        clique_daemons = ME "," BOOT_OF("n1", 0, "a") "," BOOT_OF("n3", 1, "a");
+        run_with_log();
+        assert_true(within(5000, state_names_both) && within(5000, watching));
+        ask_for_state();
+        assert_int_equal(count("log", "\"state\" domain=\"" DOMAIN "\" clique=\"" CLIQUE "\""), 1);
+        assert_int_equal(count("log", "\"imex\" status=\"WAITING_FOR_RECOVERY\" ready=false"), 1);
+        assert_int_equal(count("log", "awaited=\"n1, n3\""), 1);
+        assert_int_equal(count("log", "watched=true current=true index=2 unlisted=false"), 1);
+        assert_int_equal(count("log", "\"peer\" index=0 node=\"n1\" ip=\"10.0.0.2\""), 1);
+        assert_int_equal(count("log", "\"peer\" index=1 node=\"n3\""), 1);
+        put("status", "READY\n", 0644);
+        assert_true(within(5000, state_ready));
+        assert_int_equal(count("events", "term"), 0);
+}
+
+static void test_sigusr2_without_fabric(void **state) {
+        run_with_log_on("");
+        assert_true(within(5000, state_ready));
+        ask_for_state();
+        assert_int_equal(count("log", "file=\"NO_FABRIC\" ready=true"), 1);
+        kill(daemon_pid, SIGTERM);
+        assert_true(within(5000, exited));
+        assert_int_equal(exit_status, 0);
 }
 
 static bool pod_knows_of_the_state(void) {
@@ -533,6 +574,8 @@ int main(int argc, char **argv) {
                 T(test_full_disk_withdraws),
                 T(test_state_file_removed_is_written_again),
                 T(test_two_daemons_do_not_fight_over_the_state_file),
+                T(test_sigusr2_prints_the_state),
+                T(test_sigusr2_without_fabric),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
