@@ -1,0 +1,97 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# What is in examples/ works as it is, but for the image: there is no registry here, and no CUDA.
+
+load driver
+
+setup_file() {
+	with_driver 4
+	k apply --server-side -f "$schemas" >/dev/null
+	k wait --for=condition=Established --timeout=30s $(k get -f "$schemas" -o name) >/dev/null
+}
+teardown_file() { k delete --ignore-not-found -f "$schemas" >/dev/null; }
+setup() { ns_begin; }
+teardown() { ns_end; }
+. "$BATS_TEST_DIRNAME/lib.bash" # where the schemas are
+
+# example NAME: with an image that there is.
+example() { sed 's|image: .*|image: compute-domains/busybox:test|' "$checkout/examples/$1.yaml"; }
+run_example() { example "$1" | k -n "$ns" apply -f - >/dev/null; }
+says() { k -n "$ns" logs "$1" | grep -q "$2"; }
+
+@test "the first pod prints its channel; nobody waits for a domain that nobody uses" {
+	run_example first-pod
+	k -n "$ns" wait --for=jsonpath='{.status.phase}'=Succeeded pod/first-pod --timeout=60s
+	says first-pod '^cr.* channel0$'
+	# What the README warns of.
+	domain unused
+	k -n "$ns" wait --for=condition=Ready computedomain/unused --timeout=15s
+	[[ $(condition unused Ready reason) == NoNodes ]]
+	domain awaited 2
+	eventually 15 condition_is awaited Ready False
+}
+
+@test "a Job runs on four nodes of one partition, each pod with a channel" {
+	run_example job
+	k -n "$ns" wait --for=condition=Complete job/training --timeout=90s
+	[[ $(k -n "$ns" get pods -l job=training -o jsonpath='{range .items[*]}{.spec.nodeName}{"\n"}{end}' | sort -u | wc -l) == 4 ]]
+	[[ $(k -n "$ns" logs -l job=training | grep -c 'has a channel') == 4 ]]
+}
+
+@test "a Deployment is rolled out, and once more, with one channel a node" {
+	run_example deployment
+	k -n "$ns" rollout status deployment/serving --timeout=60s
+	k -n "$ns" rollout restart deployment/serving
+	k -n "$ns" rollout status deployment/serving --timeout=120s
+}
+
+# The MPI operator, as far as an MPIJob of ours sees of it: workers, a list of their hosts when all are ready, and then the launcher. sshd and
+# mpirun are not in our image: the one answers every caller with the channels that it has, the other asks each host of the list.
+mpi_operator() {
+	local job=$1
+	k -n "$ns" create configmap stand-ins --from-literal=sshd='#!/bin/sh
+exec nc -ll -p 2222 -e /bin/ls /dev/nvidia-caps-imex-channels' --from-literal=mpirun='#!/bin/sh
+for host in $(cut -d" " -f1 /etc/mpi/hostfile); do nc -w 5 $host 2222 </dev/null || exit 1; done' >/dev/null
+	k -n "$ns" get mpijob "$job" -o json | mpi_pods Worker | k -n "$ns" apply -f - >/dev/null
+	k -n "$ns" wait --for=condition=Ready pod -l training.kubeflow.org/job-role=worker --timeout=90s >/dev/null
+	k -n "$ns" create configmap hosts --from-literal=hostfile="$(k -n "$ns" get pods -l training.kubeflow.org/job-role=worker -o json |
+		jq -r '.items[] | "\(.status.podIP) slots=4"')" >/dev/null
+	k -n "$ns" get mpijob "$job" -o json | mpi_pods Launcher | k -n "$ns" apply -f - >/dev/null
+}
+# mpi_pods ROLE: the pods of that role of the MPIJob at standard input.
+mpi_pods() {
+	jq --arg role "$1" '.metadata.name as $job | .spec.mpiReplicaSpecs[$role] | .template as $t | {apiVersion: "v1", kind: "List", items: [range(.replicas) |
+		{apiVersion: "v1", kind: "Pod",
+		metadata: {name: "\($job)-\($role | ascii_downcase)-\(.)", labels: (($t.metadata.labels // {}) + {"training.kubeflow.org/job-role": ($role | ascii_downcase)})},
+		spec: ($t.spec + {restartPolicy: "Never", terminationGracePeriodSeconds: 0,
+			volumes: ([{name: "stand-ins", configMap: {name: "stand-ins", defaultMode: 493}}]
+				+ if $role == "Launcher" then [{name: "hosts", configMap: {name: "hosts"}}] else [] end),
+			containers: [$t.spec.containers[0] + {volumeMounts: ([
+				{name: "stand-ins", mountPath: "/usr/sbin/sshd", subPath: "sshd"},
+				{name: "stand-ins", mountPath: "/usr/bin/mpirun", subPath: "mpirun"}]
+				+ if $role == "Launcher" then [{name: "hosts", mountPath: "/etc/mpi"}] else [] end)}]})}]}'
+}
+
+@test "the MPIJob of nvbandwidth: four workers with a channel, and a launcher that needs none" {
+	run_example nvbandwidth-mpijob
+	mpi_operator nvbandwidth
+	k -n "$ns" wait --for=jsonpath='{.status.phase}'=Succeeded pod/nvbandwidth-launcher-0 --timeout=60s
+	[[ $(k -n "$ns" logs nvbandwidth-launcher-0 | grep -cx channel0) == 4 ]]
+	eventually 30 condition_is nvbandwidth PeersConnected True
+	k -n "$ns" delete pods --all --grace-period=0 >/dev/null
+}
+
+# well_formed NAME: the API server, which has the schemas that JobSet, Kueue and the MPI operator publish, takes all of the example and
+# knows every field of it.
+well_formed() { k -n "$ns" create --dry-run=server --validate=strict -f "$1"; }
+
+@test "JobSet, Kueue and MPIJob are what their schemas ask for" {
+	local name
+	for name in jobset kueue nvbandwidth-mpijob; do well_formed "$checkout/examples/$name.yaml"; done
+	sed 's/topologyName:/topology:/' "$checkout/examples/kueue.yaml" >"$BATS_TEST_TMPDIR/mistyped.yaml"
+	run well_formed "$BATS_TEST_TMPDIR/mistyped.yaml"
+	[[ $status -ne 0 && $output == *'unknown field "spec.topology"'* ]]
+	sed 's/targetReplicatedJobs:/target:/' "$checkout/examples/jobset.yaml" >"$BATS_TEST_TMPDIR/mistyped.yaml"
+	run well_formed "$BATS_TEST_TMPDIR/mistyped.yaml"
+	[[ $status -ne 0 && $output == *'unknown field "spec.successPolicy.target"'* ]]
+}
