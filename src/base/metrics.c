@@ -60,8 +60,7 @@ void metrics_free(struct metrics *m) {
         while (!STAILQ_EMPTY(&m->metrics)) {
                 struct metric *f = STAILQ_FIRST(&m->metrics);
                 STAILQ_REMOVE_HEAD(&m->metrics, link);
-                while (f->series)
-                        series_free(f, f->series);
+                metric_clear(f);
                 free(f);
         }
         free(m);
@@ -152,6 +151,11 @@ void metric_forget(struct metric *m, const char *const *values) {
         struct series *s = find_series(m, values, false);
         if (s)
                 series_free(m, s);
+}
+
+void metric_clear(struct metric *m) {
+        while (m->series)
+                series_free(m, m->series);
 }
 
 /* Text. */

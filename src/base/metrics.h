@@ -30,6 +30,7 @@ void metric_inc(struct metric *m, double by, const char *const *values);
 void metric_set(struct metric *m, double to, const char *const *values);
 void metric_observe(struct metric *m, double v, const char *const *values);
 void metric_forget(struct metric *m, const char *const *values); /* removes the series */
+void metric_clear(struct metric *m);                             /* removes all of them */
 #define LABELS(...) ((const char *const[]){ __VA_ARGS__ __VA_OPT__(, ) NULL })
 
 /* Appends all families, and process_* (resident memory, CPU seconds, open descriptors, start time). */

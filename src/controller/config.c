@@ -10,12 +10,14 @@
 #include "base/flags.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "domain/names.h"
 
 enum { FLAG_COUNT = 40 };
 
 /* What is only looked at while the flags are read. */
 struct raw {
-        const char *gates, *pull_secrets, *namespaces, *resources, *imex_mode, *imex_isolation, *log_format;
+        const char *gates, *pull_secrets, *namespaces, *resources, *metadata, *imex_mode, *imex_isolation,
+                *log_format;
 };
 
 static void flag_table(struct config *c, struct raw *r, struct flag *ret) {
@@ -34,6 +36,10 @@ static void flag_table(struct config *c, struct raw *r, struct flag *ret) {
                   "priority class of the daemon pods", NULL },
                 { "cd-daemon-resources", NULL, FLAG_STR, &r->resources, false,
                   "requests and limits of the daemon container, as JSON", NULL },
+                { "cd-daemon-metadata", NULL, FLAG_STR, &r->metadata, false,
+                  "labels and annotations of the daemon pods, as JSON", NULL },
+                { "cd-daemon-image-pull-policy", NULL, FLAG_STR, &c->pull_policy, false,
+                  "Always, IfNotPresent or Never", NULL },
                 { "additional-namespaces", NULL, FLAG_STR, &r->namespaces, false,
                   "namespaces that hold daemons of an earlier installation, by comma", NULL },
                 { "imex-mode", NULL, FLAG_STR, &r->imex_mode, false,
@@ -66,7 +72,8 @@ static void flag_table(struct config *c, struct raw *r, struct flag *ret) {
                 { "leader-election-retry-period", NULL, FLAG_DURATION_MS, &c->retry_period_ms, false,
                   "pause between attempts", NULL },
                 { "feature-gates", NULL, FLAG_STR, &r->gates, false, "Name=true|false, by comma", NULL },
-                { "logging-format", NULL, FLAG_STR, &r->log_format, false, "text or json", NULL },
+                { "logging-format", NULL, FLAG_STR, &r->log_format, false,
+                  "text or json, of the daemon pods too", NULL },
                 { "v", NULL, FLAG_INT, &c->verbosity, false, "log verbosity", NULL },
                 { .name = NULL },
         };
@@ -84,6 +91,7 @@ static void defaults(struct config *c, struct raw *r) {
                 .lease_name = "nvidia-compute-domain-controller",
                 .lease_ns = "default",
                 .priority_class = "",
+                .pull_policy = "IfNotPresent",
                 .max_nodes = 18,
                 .qps = 1000,
                 .burst = 2000,
@@ -96,6 +104,7 @@ static void defaults(struct config *c, struct raw *r) {
                            .pull_secrets = "",
                            .namespaces = "",
                            .resources = "",
+                           .metadata = "",
                            .imex_mode = "",
                            .imex_isolation = "",
                            .log_format = "text" };
@@ -136,14 +145,46 @@ static int load_resources(struct config *c, const char *text, struct err *e) {
         return 0;
 }
 
+/* What the controller and the daemons know one another by. */
+static int check_keys(const struct jd_pair *p, size_t n, const char *what, struct err *e) {
+        for (size_t i = 0; i < n; i++) {
+                size_t domain = strcspn(p[i].key, "/");
+                bool ours = streq(p[i].key, "app") ||
+                            (p[i].key[domain] && domain >= strlen(CD_GROUP) &&
+                             strncmp(p[i].key + domain - strlen(CD_GROUP), CD_GROUP, strlen(CD_GROUP)) == 0);
+                if (ours)
+                        return err_set(e, ERR_INVALID, 0, "%s \"%.100s\" is the driver's own", what,
+                                       p[i].key);
+        }
+        return 0;
+}
+
+static int load_metadata(struct config *c, const char *text, struct err *e) {
+        static const struct jd_field fields[] = { JD_MAP(struct config, "labels", labels),
+                                                  JD_MAP(struct config, "annotations", annotations), JD_END };
+        if (!*text)
+                return 0;
+        if (jd_decode_text(fields, text, strlen(text), true, "", c->arena, c, e) < 0 ||
+            check_keys(c->labels, c->n_labels, "label", e) < 0 ||
+            check_keys(c->annotations, c->n_annotations, "annotation", e) < 0)
+                return err_wrap(e, "--cd-daemon-metadata (CD_DAEMON_METADATA)");
+        return 0;
+}
+
 static int derive(struct config *c, const struct raw *r, struct err *e) {
         struct buf b = BUF_INIT(4096);
         gates_init(&c->gates);
         if (gates_parse(&c->gates, r->gates, e) < 0)
                 return err_wrap(e, "--feature-gates (FEATURE_GATES)");
         if (mode_resolve(&c->gates, r->imex_mode, r->imex_isolation, &c->mode, e) < 0 ||
-            load_resources(c, r->resources, e) < 0)
+            load_resources(c, r->resources, e) < 0 || load_metadata(c, r->metadata, e) < 0)
                 return -1;
+        if (!streq(c->pull_policy, "Always") && !streq(c->pull_policy, "IfNotPresent") &&
+            !streq(c->pull_policy, "Never"))
+                return err_set(e, ERR_INVALID, 0,
+                               "--cd-daemon-image-pull-policy (CD_DAEMON_IMAGE_PULL_POLICY) \"%s\" is none "
+                               "of Always, IfNotPresent and Never",
+                               c->pull_policy);
         if (c->max_nodes < 1 || c->max_nodes > 1024)
                 return err_set(e, ERR_INVALID, 0,
                                "--max-nodes-per-imex-domain (MAX_NODES_PER_IMEX_DOMAIN) %" PRId64

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/json.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "domain/gates.h"
@@ -21,7 +22,7 @@ struct config {
         int64_t verbosity, daemon_verbosity, max_nodes, qps, burst;
         int64_t lease_duration_ms, renew_deadline_ms, retry_period_ms;
         bool leader_election, apply_crds, gpu_clique_label, json_log, help;
-        const char *priority_class;
+        const char *priority_class, *pull_policy; /* of the daemon pods */
         struct gates gates;
 
         /* Derived. */
@@ -30,7 +31,9 @@ struct config {
         const char *gates_text, *daemon_verbosity_text;
         const char **pull_secrets, **namespaces; /* the driver's namespace first, each once */
         size_t n_pull_secrets, n_namespaces;
-        struct str requests, limits; /* of the daemon container, JSON */
+        struct str requests, limits;          /* of the daemon container, JSON */
+        struct jd_pair *labels, *annotations; /* of the daemon pods, beside ours */
+        size_t n_labels, n_annotations;
 };
 
 /* Reads flags and environment. Messages name the flag and the variable. */

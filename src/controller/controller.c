@@ -10,8 +10,6 @@
 
 enum { BACKOFF_MIN_MS = 100, BACKOFF_MAX_MS = 30000, CALM_MS = 5000 };
 
-static const double seconds[] = { 0.0001, 0.0005, 0.002, 0.01, 0.05, 0.25, 1 };
-
 /* Lists of a large cluster and bursts of decisions leave the heap full of holes: give the pages back. */
 static void on_calm(uv_timer_t *t) {
         (void)t;
@@ -72,7 +70,7 @@ static void on_key(void *u, const char *key) {
                 controller__reconcile_domain(c, key + 2);
         else
                 controller__reconcile_node(c, key + 2);
-        metric_observe(c->m_reconcile, (double)(uv_hrtime() - begin) / 1e9,
+        metric_observe(c->m.reconcile, (double)(uv_hrtime() - begin) / 1e9,
                        LABELS(domain ? "domain" : "node"));
 }
 
@@ -157,39 +155,6 @@ const char *controller__node_clique(const struct controller *c, const char *node
         return n.clique;
 }
 
-static struct metric *add_metric(struct controller *c, enum metric_type t, const char *name, const char *help,
-                                 const char *const *labels) {
-        bool histogram = t == METRIC_HISTOGRAM;
-        return metric_add(c->metrics, t, name, help, labels, histogram ? seconds : NULL,
-                          histogram ? ARRAY_LEN(seconds) : 0);
-}
-
-#define OURS "nvidia_dra_compute_domain_controller_"
-
-static void add_metrics(struct controller *c) {
-        c->m_info = add_metric(c, METRIC_GAUGE, "nvidia_dra_compute_domain_info", "ComputeDomains by status.",
-                               LABELS("status"));
-        c->m_leader = add_metric(c, METRIC_GAUGE, OURS "leader", "1 while this replica leads.", NULL);
-        c->m_depth = add_metric(c, METRIC_GAUGE, OURS "queue_depth", "Keys waiting in the work queue.", NULL);
-        c->m_in_flight =
-                add_metric(c, METRIC_GAUGE, OURS "writes_in_flight", "Writes to the API under way.", NULL);
-        c->m_writes = add_metric(c, METRIC_COUNTER, OURS "writes_total", "Writes to the API, Events apart.",
-                                 LABELS("resource", "verb", "result"));
-        c->m_stale = add_metric(
-                c, METRIC_GAUGE, OURS "cache_stale",
-                "1 while a cache has lost touch with the API server, so that nothing is removed.", NULL);
-        c->m_held = add_metric(
-                c, METRIC_GAUGE, OURS "removals_held",
-                "Nodes and ComputeDomains of which something should be removed, and is not while a "
-                "cache is stale.",
-                NULL);
-        c->m_crds = add_metric(c, METRIC_GAUGE, OURS "crd_failing",
-                               "1 while a CustomResourceDefinition cannot be made or brought up to date.",
-                               LABELS("crd"));
-        c->m_reconcile = add_metric(c, METRIC_HISTOGRAM, OURS "reconcile_seconds",
-                                    "Time to decide about one object.", LABELS("kind"));
-}
-
 /* The server's schema of ComputeDomains is ours now: what it dropped of statuses is written. */
 static void on_schema(void *u) {
         struct controller *c = u;
@@ -231,21 +196,27 @@ void controller_start(struct controller *c, const struct config *config, struct 
                         .priority_class = config->priority_class,
                         .requests = config->requests,
                         .limits = config->limits,
+                        .pull_policy = config->pull_policy,
+                        .json_log = config->json_log,
+                        .labels = config->labels,
+                        .n_labels = config->n_labels,
+                        .annotations = config->annotations,
+                        .n_annotations = config->n_annotations,
                 },
         };
-        add_metrics(c);
+        controller__add_metrics(c);
         c->queue = work_queue_new(kube_client_loop(client), BACKOFF_MIN_MS, BACKOFF_MAX_MS, on_key, c);
         c->writes = writes_new(&(struct writes_options){ .client = client,
                                                          .queue = c->queue,
                                                          .manager = "compute-domain-controller",
-                                                         .total = c->m_writes,
+                                                         .total = c->m.writes,
                                                          .told = on_write_trouble,
                                                          .u = c });
         c->confirm = confirm_new(
                 &(struct confirm_options){ .client = client, .queue = c->queue, .found = on_found, .u = c });
         if (config->apply_crds)
                 c->crds = crds_new(&(struct crds_options){
-                        .client = client, .failing = c->m_crds, .applied = on_schema, .u = c });
+                        .client = client, .failing = c->m.crds, .applied = on_schema, .u = c });
         uv_timer_init(kube_client_loop(client), &c->calm);
         c->started = true;
         controller__watch(c);
@@ -306,35 +277,4 @@ void controller_stop(struct controller *c) {
         controller__unwatch(c);
         placements_free(c->placements);
         gone_free(c->gone);
-}
-
-struct count {
-        double ready, not_ready;
-};
-
-static bool count_one(void *u, const struct kube_object *o) {
-        struct count *n = u;
-        const struct compute_domain *cd = (const struct compute_domain *)o;
-        if (streq(cd->status, "Ready"))
-                n->ready++;
-        else
-                n->not_ready++;
-        return true;
-}
-
-void controller_metrics(struct controller *c) {
-        struct count n = { 0 };
-        if (!c->started)
-                return;
-        /* One replica tells of the domains, or a sum over replicas would count them twice. */
-        if (c->leading) {
-                kube_informer_each(c->cds, count_one, &n);
-                metric_set(c->m_info, n.ready, LABELS("Ready"));
-                metric_set(c->m_info, n.not_ready, LABELS("NotReady"));
-        }
-        metric_set(c->m_leader, c->leading, NULL);
-        metric_set(c->m_depth, (double)work_queue_depth(c->queue), NULL);
-        metric_set(c->m_stale, controller__stale(c) != NULL, NULL);
-        metric_set(c->m_held, HASH_COUNT(c->held), NULL);
-        metric_set(c->m_in_flight, (double)writes_in_flight(c->writes), NULL);
 }

@@ -17,6 +17,7 @@
 #include "controller/placements.h"
 #include "controller/writes.h"
 #include "domain/cached.h"
+#include "domain/census.h"
 #include "domain/compute_domain.h"
 #include "domain/objects.h"
 #include "kube/event_recorder.h"
@@ -43,6 +44,8 @@ struct controller_domain {
         struct kube_call *asking;    /* for the holder */
         struct kube_call *labelling; /* a clique that lost its labels */
         int64_t ending_since;        /* 0: not seen without a ComputeDomain */
+        bool counted;
+        struct census census; /* as of the last look, when counted */
         char uid[];
 };
 
@@ -50,6 +53,14 @@ struct controller_held {
         UT_hash_handle hh;
         char key[];
 };
+
+struct controller_metrics {
+        struct metric *info, *ready, *not_ready_s, *nodes, *peers_missing, *untold, *gpu_nodes;
+        struct metric *depth, *leader, *reconcile, *writes, *waiting, *in_flight, *stale, *held, *crds;
+};
+
+/* So many ComputeDomains have series of their own: eight each, those that are not Ready first. */
+enum { CONTROLLER_TOLD_MAX = 1000 };
 
 struct controller {
         const struct config *config;
@@ -79,8 +90,7 @@ struct controller {
         uv_timer_t calm; /* runs out when nothing has been decided for a while */
         bool started, leading, told_synced;
         bool no_conditions; /* the server's schema drops them */
-        struct metric *m_info, *m_depth, *m_leader, *m_reconcile, *m_writes, *m_in_flight, *m_stale, *m_held,
-                *m_crds;
+        struct controller_metrics m;
 };
 
 enum {
@@ -102,11 +112,15 @@ void controller_start(struct controller *c, const struct config *config, struct 
 void controller_lead(struct controller *c);
 void controller_stop(struct controller *c);
 bool controller_synced(const struct controller *c);
-void controller_metrics(struct controller *c); /* brings gauges up to date */
+void controller_metrics(
+        struct controller *c); /* brings gauges up to date, and those of domains that have gone away */
 /* Logs what it knows and does: its caches, domains, what is held back, writes. Also before it starts. */
 void controller_dump(const struct controller *c);
 
 /* Between the files of the controller. */
+void controller__add_metrics(struct controller *c);
+/* How the nodes of a domain were at the last look; NULL: nothing is known, or it is ending. */
+const struct census *controller__census(const struct controller *c, const char *uid);
 void controller__queue_domain(struct controller *c, const char *uid);
 void controller__queue_node(struct controller *c, const char *name);
 /* The domains that have to do with a node: by claim, by label, by a daemon pod. */

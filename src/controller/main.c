@@ -183,6 +183,7 @@ static int on_http(void *u, const char *path, struct buf *out, const char **ret_
         struct program *p = u;
         if (streq(path, p->config.metrics_path)) {
                 controller_metrics(&p->controller);
+                kube_client_metrics(p->client);
                 metrics_render(p->metrics, out);
                 *ret_content_type = METRICS_CONTENT_TYPE;
                 return 200;
@@ -214,18 +215,19 @@ static int begin(struct program *p, struct err *e) {
         watch_signals(p);
         if (make_identity(p, e) < 0 || kube_config_load(p->config.kubeconfig, &kc, e) < 0)
                 return -1;
+        p->metrics = metrics_new();
         int r = kube_client_new(&p->loop,
                                 &(struct kube_client_options){
                                         .config = &kc,
                                         .user_agent = "compute-domain-controller/" PROGRAM_VERSION,
                                         .qps = (double)p->config.qps,
                                         .burst = (unsigned)p->config.burst,
+                                        .metrics = p->metrics,
                                 },
                                 &p->client, e);
         kube_config_done(&kc);
         if (r < 0)
                 return -1;
-        p->metrics = metrics_new();
         if (*p->config.http_endpoint &&
             http_server_new(&p->loop, p->config.http_endpoint, on_http, p, &p->http, e) < 0)
                 return err_wrap(e, "--http-endpoint (HTTP_ENDPOINT) %s", p->config.http_endpoint);

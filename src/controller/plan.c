@@ -260,6 +260,8 @@ static void want_daemons_status(struct work *w, const struct formation *f,
                                 const struct verdict_problem *problem) {
         struct verdict v;
         verdict_make(w->in->cd, f, problem, w->in->conditions, w->in->now, w->a, &v);
+        w->out->census = census_daemons(f, v.peers_missing);
+        w->out->counted = true;
         want_status(w, f, &v);
 }
 
@@ -267,6 +269,8 @@ static void want_host_status(struct work *w, const struct verdict_problem *probl
         struct verdict v;
         verdict_make_host(w->in->cd, w->in->hosts, w->in->n_hosts, problem, w->in->conditions, w->in->now,
                           w->a, &v);
+        w->out->census = census_hosts(w->in->hosts, w->in->n_hosts);
+        w->out->counted = true;
         want_status(w, &(struct formation){ 0 }, &v);
 }
 

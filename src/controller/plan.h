@@ -5,6 +5,7 @@
 #ifndef CONTROLLER_PLAN_H
 #define CONTROLLER_PLAN_H
 
+#include "domain/census.h"
 #include "domain/formation.h"
 #include "domain/host_health.h"
 #include "domain/mode.h"
@@ -83,7 +84,10 @@ struct plan {
         bool ask_domain;
         const char **ask_nodes;
         size_t n_ask_nodes;
-        bool held;             /* something should go, and stays because a cache is stale */
+        bool held;    /* something should go, and stays because a cache is stale */
+        bool counted; /* census is of the domain as it is; what is ending, or was formed in another mode, has
+                         none */
+        struct census census;
         const char *too_large; /* the name of an object that is too large to be written, NULL: none */
 };
 

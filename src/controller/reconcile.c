@@ -215,6 +215,11 @@ static struct controller_domain *make_memory(struct controller *c, const char *u
         return d;
 }
 
+const struct census *controller__census(const struct controller *c, const char *uid) {
+        const struct controller_domain *d = find_memory(c, uid);
+        return d && d->counted ? &d->census : NULL;
+}
+
 /* Why the domain stands still although nothing is wrong with its own objects: a node that cannot be labelled.
  */
 static const char *node_write_error(const struct controller *c, const struct formation_input *in) {
@@ -516,6 +521,11 @@ static void reconcile(struct controller *c, const char *uid) {
         plan_make(&in, a, &p);
         perform(c, buf_str(&key), &in, &p);
         ask(c, buf_str(&key), &in, &p);
+        if (p.counted || find_memory(c, uid)) {
+                struct controller_domain *d = make_memory(c, uid);
+                d->counted = p.counted;
+                d->census = p.census;
+        }
         if (p.too_large)
                 log_error("an object is larger than an object may be, so it is not written",
                           kv_str("domain", uid), kv_str("name", p.too_large));

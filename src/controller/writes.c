@@ -445,3 +445,11 @@ void writes_dump(const struct writes *w) {
         TAILQ_FOREACH (r, &w->waiting, waiting)
                 log_info("waits for room to write", kv_str("key", r->key));
 }
+
+size_t writes_waiting(const struct writes *w) {
+        const struct requester *r;
+        size_t n = 0;
+        TAILQ_FOREACH (r, &w->waiting, waiting)
+                n++;
+        return n;
+}

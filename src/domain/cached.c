@@ -25,8 +25,15 @@ bool has_string(const char *const *list, size_t n, const char *s) {
 }
 
 static const struct jd_field f_taint[] = { JD_STR(struct taint, "key", key), JD_END };
+#define NFD "feature.node.kubernetes.io/"
 static const struct jd_field f_node_labels[] = { JD_STR(struct node, CD_LABEL, domain_uid),
-                                                 JD_STR(struct node, GPU_CLIQUE_LABEL, gpu_clique), JD_END };
+                                                 JD_STR(struct node, GPU_CLIQUE_LABEL, gpu_clique),
+                                                 JD_STR(struct node, NFD "pci-10de.present", gpu[0]),
+                                                 JD_STR(struct node, NFD "pci-0302_10de.present", gpu[1]),
+                                                 JD_STR(struct node, NFD "pci-0300_10de.present", gpu[2]),
+                                                 JD_STR(struct node, "nvidia.com/gpu.present", gpu[3]),
+                                                 JD_STR(struct node, NFD "cpu-model.vendor_id", gpu[4]),
+                                                 JD_END };
 static const struct jd_field f_node_annotations[] = {
         JD_STR(struct node, CD_ANNOTATION_GPU_CLIQUE, gpu_clique_ours), JD_END
 };
@@ -52,6 +59,13 @@ static bool is_ready(const struct condition *list, size_t n) {
 
 bool node_ready(const struct node *n) {
         return is_ready(n->conditions, n->n_conditions);
+}
+
+bool node_has_gpu(const struct node *n) {
+        for (size_t i = 0; i < ARRAY_LEN(n->gpu); i++)
+                if (streq(n->gpu[i], i == 4 ? "NVIDIA" : "true"))
+                        return true;
+        return false;
 }
 
 bool node_out_of_service(const struct node *n) {

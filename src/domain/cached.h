@@ -27,6 +27,7 @@ struct node {
         const char *gpu_clique_ours; /* annotation CD_ANNOTATION_GPU_CLIQUE: the value that we wrote, NULL:
                                         never */
         const char *boot_id;         /* status.nodeInfo.bootID */
+        const char *gpu[5];          /* labels that tell of a GPU, see node_has_gpu() */
         struct taint *taints;
         size_t n_taints;
         struct condition *conditions;
@@ -34,6 +35,9 @@ struct node {
 };
 extern const struct jd_field node_fields[];
 bool node_ready(const struct node *n);
+/* Node Feature Discovery, the GPU Operator or a person has labelled it so: the nodes that the chart's kubelet
+ * plugin runs on, if nobody has changed its affinity. */
+bool node_has_gpu(const struct node *n);
 /* The operator vouches that the machine is off: nothing of ours can still run on it. */
 bool node_out_of_service(const struct node *n);
 /* The boot that the node is in, as its kubelet tells it; "" when it tells none. */

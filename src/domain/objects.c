@@ -29,6 +29,17 @@ static void label(struct jw *w, const char *key, const char *uid) {
         jw_end_obj(w);
 }
 
+/* Somebody else's beside ours; config.c has seen to it that no key is in both. */
+static void pairs(struct jw *w, const char *key, const struct jd_pair *theirs, size_t n_theirs,
+                  const struct jd_pair *ours, size_t n_ours) {
+        jw_obj(w, key);
+        for (size_t i = 0; i < n_ours; i++)
+                jw_str(w, ours[i].key, ours[i].value);
+        for (size_t i = 0; i < n_theirs; i++)
+                jw_str(w, theirs[i].key, theirs[i].value);
+        jw_end_obj(w);
+}
+
 static void env_value(struct jw *w, const char *name, const char *value) {
         jw_obj(w, NULL);
         jw_str(w, "name", name);
@@ -73,6 +84,8 @@ static void env(struct jw *w, const struct objects_settings *s, const char *gate
         snprintf(max, sizeof max, "%" PRId64, max_nodes);
         jw_arr(w, "env");
         env_value(w, "LOG_VERBOSITY", s->log_verbosity);
+        if (s->json_log)
+                env_value(w, "LOGGING_FORMAT", "json");
         env_value(w, "MAX_NODES_PER_IMEX_DOMAIN", max);
         env_value(w, "NVIDIA_VISIBLE_DEVICES", "void");
         env_value(w, "FEATURE_GATES", gates);
@@ -111,7 +124,7 @@ static void container(struct jw *w, const struct objects_settings *s, const char
         jw_obj(w, NULL);
         jw_str(w, "name", "compute-domain-daemon");
         jw_str(w, "image", s->image);
-        jw_str(w, "imagePullPolicy", "IfNotPresent");
+        jw_str(w, "imagePullPolicy", str_or(s->pull_policy, "IfNotPresent"));
         jw_arr(w, "command");
         jw_str(w, NULL, "compute-domain-daemon");
         jw_str(w, NULL, "-v");
@@ -214,7 +227,7 @@ static void daemonset(const struct objects_settings *s, const char *uid, const c
         jw_obj(&w, "metadata");
         jw_str(&w, "name", buf_str(&name));
         jw_str(&w, "namespace", s->ns);
-        label(&w, "labels", uid);
+        pairs(&w, "labels", s->labels, s->n_labels, (const struct jd_pair[]){ { CD_LABEL, uid } }, 1);
         jw_map(&w, "annotations", (const struct jd_pair[]){ { CD_ANNOTATION_TEMPLATE, hash } }, 1);
         finalizer(&w);
         jw_end_obj(&w);
@@ -229,8 +242,10 @@ static void daemonset(const struct objects_settings *s, const char *uid, const c
         jw_end_obj(&w);
         jw_obj(&w, "template");
         jw_obj(&w, "metadata");
-        jw_map(&w, "labels", (const struct jd_pair[]){ { CD_LABEL, uid }, { "app", CD_APP_DAEMON } }, 2);
-        jw_map(&w, "annotations", (const struct jd_pair[]){ { CD_ANNOTATION_TEMPLATE, hash } }, 1);
+        pairs(&w, "labels", s->labels, s->n_labels,
+              (const struct jd_pair[]){ { CD_LABEL, uid }, { "app", CD_APP_DAEMON } }, 2);
+        pairs(&w, "annotations", s->annotations, s->n_annotations,
+              (const struct jd_pair[]){ { CD_ANNOTATION_TEMPLATE, hash } }, 1);
         jw_end_obj(&w);
         pod_spec(&w, s, uid, gates, max_nodes);
         jw_end_obj(&w);

@@ -24,6 +24,11 @@ struct objects_settings {
         size_t n_pull_secrets;
         const char *priority_class;  /* "" for none */
         struct str requests, limits; /* JSON objects of the daemon container's resources; empty for none */
+        const char *pull_policy;     /* NULL: IfNotPresent */
+        bool json_log;
+        const struct jd_pair *labels, *annotations; /* beside our own: labels of the DaemonSet and its pods,
+                                                       annotations of the pods */
+        size_t n_labels, n_annotations;
 };
 
 /* "computedomain-daemon-<uid>": the DaemonSet and the claim template of its pods. */

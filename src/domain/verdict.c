@@ -186,6 +186,7 @@ static void condition_peers(const struct formation *f, struct arena *a, struct v
                         add_name(&missing, m->node, "not known");
         }
         *c = (struct cd_condition){ .type = "PeersConnected", .status = "Unknown" };
+        v->peers_missing = missing.n;
         const char *missing_text = end_names(&missing, a), *silent_text = end_names(&silent, a);
         if (!n) {
                 c->reason = "NoFabricNodes";

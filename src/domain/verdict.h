@@ -33,7 +33,8 @@ struct verdict {
         size_t n_joined;                            /* with those that are not listed */
         int64_t nodes_ready, nodes_wanted, cliques; /* wanted is never below ready: a node that leaves belongs
                                                        as long as its daemon is ready */
-        bool has_nodes;                             /* nodes and their counts are ours to write */
+        size_t peers_missing; /* nodes that have not found all of their peers, or cannot be asked */
+        bool has_nodes;       /* nodes and their counts are ours to write */
         struct cd_condition
                 conditions[VERDICT_CONDITIONS]; /* Ready, then PeersConnected or HostIMEXHealthy */
         size_t n_conditions;

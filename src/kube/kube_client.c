@@ -5,22 +5,21 @@
 #include <string.h>
 #include <sys/queue.h>
 
-#include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "kube/backoff.h"
 #include "kube/kube_client_priv.h"
 #include "kube/kube_discovery.h"
 #include "kube/kube_error.h"
+#include "kube/kube_metrics.h"
 #include "kube/kube_path.h"
+#include "kube/kube_token.h"
 
 enum {
         DEFAULT_TIMEOUT_MS = 30000,
         DEFAULT_ATTEMPTS = 5,
         BACKOFF_MIN_MS = 100,
         BACKOFF_MAX_MS = 10000,
-        TOKEN_AGE_MS = 60000,
-        TOKEN_BYTES = 64 << 10,
 };
 
 /* Streams of one connection; more wait here, where a call costs a few hundred bytes and not a transfer of
@@ -83,9 +82,7 @@ struct kube_client {
         double qps, burst, tokens; /* the token bucket */
         uint64_t filled_ms;
 
-        char *token, *token_file;
-        uint64_t token_read_ms;
-        bool token_stale;
+        struct kube_token token;
 
         struct kube_discovery *discovery;
 
@@ -94,6 +91,8 @@ struct kube_client {
         uint64_t heard_ms;
 
         struct room_list rooms;
+        struct kube_metrics metrics; /* without families when nobody wants to know */
+
         unsigned bulk_failures; /* in a row, without an answer to anybody */
         uint64_t bulk_closed_until_ms;
 };
@@ -107,46 +106,9 @@ static uint64_t now_ms(const struct kube_client *c) {
 
 /* ---- who we are ---- */
 
-static bool token_is_clean(const char *s) {
-        for (; *s; s++)
-                if ((unsigned char)*s <= ' ' || *s == 0x7f)
-                        return false;
-        return true;
-}
-
-/* A file that cannot be read, or holds something else for a moment, leaves the last token in use: the server
- * judges it. */
-static void read_token(struct kube_client *c) {
-        _cleanup_(freep) char *text = NULL;
-        struct err e;
-        size_t n;
-
-        c->token_stale = false;
-        c->token_read_ms = uv_now(c->loop);
-        if (file_read(c->token_file, TOKEN_BYTES, &text, &n, &e) < 0) {
-                log_warn("the token cannot be read, the last one stays in use: its file must be readable "
-                         "again",
-                         kv_err(&e));
-                return;
-        }
-        struct str s = str_trim((struct str){ text, n });
-        _cleanup_(freep) char *fresh = xstrndup(s.p, s.n);
-        if (*fresh && token_is_clean(fresh)) {
-                free(c->token);
-                c->token = TAKE(fresh);
-        } else {
-                log_warn("the token file holds no token, the last one stays in use: put one line of text "
-                         "there",
-                         kv_str("file", c->token_file));
-        }
-}
-
 static const char *current_token(void *u) {
         struct kube_client *c = u;
-        if (c->token_file &&
-            (!c->token || c->token_stale || uv_now(c->loop) - c->token_read_ms >= TOKEN_AGE_MS))
-                read_token(c);
-        return c->token;
+        return kube_token_get(&c->token, uv_now(c->loop));
 }
 
 static void on_tls_changed(void *u, const struct err *e) {
@@ -157,7 +119,7 @@ static void on_tls_changed(void *u, const struct err *e) {
 }
 
 void kube_client__refresh_token(struct kube_client *c) {
-        c->token_stale = true;
+        c->token.stale = true;
 }
 
 void kube_client__reconnect(struct kube_client *c) {
@@ -306,6 +268,8 @@ static void on_answer(void *u, const struct http_response *r) {
         int wait_s;
 
         call->http = NULL;
+        kube_metrics_answered(&c->metrics, call->asked.verb, call->asked.res, call->asked.subresource,
+                              r->transport ? 0 : r->status, (double)(now_ms(c) - call->sent_ms) / 1000);
         if (kube_answer(r, &call->asked, &doc, &e, &wait_s) == 0) {
                 call_finish(call, yyjson_doc_get_root(doc), NULL);
                 yyjson_doc_free(doc);
@@ -314,9 +278,9 @@ static void on_answer(void *u, const struct http_response *r) {
         }
         if (!kube_away(&e) && !r->transport && r->status < 500)
                 kube_client__heard(c);
-        if (r->status == 401 && c->token_file && !call->token_refreshed) {
+        if (r->status == 401 && c->token.file && !call->token_refreshed) {
                 call->token_refreshed = true;
-                c->token_stale = true;
+                c->token.stale = true;
                 call_unlink(call);
                 call_wait(call, now_ms(c));
                 pump(c);
@@ -689,6 +653,10 @@ struct http_call *kube_client__watch(struct kube_client *c, const struct kube__w
         return call;
 }
 
+void kube_client__watched(struct kube_client *c, const struct kube_resource *res, int status) {
+        kube_metrics_watched(&c->metrics, res, status);
+}
+
 /* ---- versions ---- */
 
 bool kube_client__knows(const struct kube_client *c, const struct kube_resource *res) {
@@ -749,9 +717,7 @@ int kube_client_new(uv_loop_t *loop, const struct kube_client_options *o, struct
                 return -1;
         }
         c->loop = loop;
-        c->token = k->token ? xstrdup(k->token) : NULL;
-        c->token_file = k->token_file ? xstrdup(k->token_file) : NULL;
-        c->token_stale = true;
+        kube_token_init(&c->token, k->token, k->token_file);
         c->qps = o->qps > 0 ? o->qps : 1000;
         c->burst = o->burst ? o->burst : 2000;
         c->tokens = c->burst;
@@ -762,6 +728,8 @@ int kube_client_new(uv_loop_t *loop, const struct kube_client_options *o, struct
         TAILQ_INIT(&c->recoveries);
         TAILQ_INIT(&c->rooms);
         c->discovery = kube_discovery_new(c);
+        if (o->metrics)
+                kube_metrics_init(&c->metrics, o->metrics);
         uv_timer_init(loop, &c->timer);
         *ret = c;
         return 0;
@@ -788,13 +756,15 @@ void kube_client_free(struct kube_client *c) {
                 call_unlink(call);
                 call_free(call);
         }
-        if (c->token)
-                explicit_bzero(c->token, strlen(c->token));
-        free(c->token);
-        free(c->token_file);
+        kube_token_done(&c->token);
         uv_close((uv_handle_t *)&c->timer, on_closed);
 }
 
 uv_loop_t *kube_client_loop(const struct kube_client *c) {
         return c->loop;
+}
+
+void kube_client_metrics(struct kube_client *c) {
+        for (enum kube_lane i = KUBE_LANE_URGENT; i < N_LANES; i++)
+                kube_metrics_lane(&c->metrics, i, c->lanes[i].n_waiting, c->lanes[i].n_in_flight);
 }

@@ -23,18 +23,21 @@
 
 struct kube_client;
 struct kube_call;
+struct metrics;
 
 struct kube_client_options {
         const struct kube_config *config; /* copied */
         const char *user_agent;
         double qps;     /* requests a second on average, writes and gets alike (not watches); 0: 1000 */
         unsigned burst; /* 0: 2000 */
+        struct metrics *metrics; /* counts the requests there, and outlives the client; NULL: nowhere */
 };
 
 int kube_client_new(uv_loop_t *loop, const struct kube_client_options *o, struct kube_client **ret,
                     struct err *e);
 void kube_client_free(struct kube_client *c);
 uv_loop_t *kube_client_loop(const struct kube_client *c);
+void kube_client_metrics(struct kube_client *c); /* brings the gauges of waiting requests up to date */
 
 /* A kind of object on the server; static, since it is borrowed everywhere. */
 struct kube_resource {

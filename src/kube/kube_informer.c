@@ -377,6 +377,7 @@ static void on_head(void *u, const char *content_type) {
         enter(i);
         if (str_starts(content_type, "application/json")) {
                 i->headed = true;
+                kube_client__watched(i->client, i->o.res, 200);
                 kube_client__heard(i->client);
                 step_after(i, silence_ms(i));
                 tell_well(i);
@@ -384,6 +385,7 @@ static void on_head(void *u, const char *content_type) {
                         set_current(i, true);
         } else {
                 http_cancel(TAKE(i->watch));
+                kube_client__watched(i->client, i->o.res, 0); /* nobody's answer */
                 kube_error_page(&e, content_type);
                 fail(i, &e, -1);
         }
@@ -417,6 +419,8 @@ static void on_watch_end(void *u, const struct http_response *r) {
         uv_timer_stop(&i->timer);
         if (lasted >= LONG_MS && i->headed)
                 i->failures = 0;
+        if (!i->headed)
+                kube_client__watched(i->client, i->o.res, r->transport ? 0 : r->status);
         if (r->transport || r->status < 200 || r->status >= 300) {
                 kube_error_watch(r, i->o.res, &e, &wait_s);
                 if (r->status == 401)

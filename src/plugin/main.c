@@ -4,6 +4,7 @@
  *
  *     compute-domain-kubelet-plugin             the plugin
  *     compute-domain-kubelet-plugin prestart    the init container: waits for the driver
+ *     compute-domain-kubelet-plugin channels    prints the IMEX channels of the container that it runs in
  *     compute-domain-kubelet-plugin nvml PATH   the child that asks NVML */
 #include <errno.h>
 #include <signal.h>
@@ -21,6 +22,7 @@
 #include "domain/gates.h"
 #include "domain/names.h"
 #include "nvidia/nvml.h"
+#include "plugin/channels.h"
 #include "plugin/claims.h"
 #include "plugin/host_report.h"
 #include "plugin/prestart.h"
@@ -186,6 +188,7 @@ static void on_started(void *u, const struct err *error) {
 static int on_http(void *u, const char *path, struct buf *out, const char **ret_content_type) {
         const struct plugin *p = u;
         if (streq(path, p->o.metrics_path)) {
+                kube_client_metrics(p->kube);
                 metrics_render(p->metrics.registry, out);
                 *ret_content_type = METRICS_CONTENT_TYPE;
                 return 200;
@@ -295,16 +298,17 @@ static int start(struct plugin *p, struct err *e) {
         p->dev_root = xstrdup(stat(dev, &st) == 0 && S_ISDIR(st.st_mode) ? p->o.root_here : "/");
         if (kube_config_load(p->o.kubeconfig, &config, e) < 0)
                 return -1;
+        plugin_metrics_init(&p->metrics, p->o.node);
         const struct kube_client_options k = { .config = &config,
                                                .user_agent = PROGRAM,
                                                .qps = (double)p->o.qps,
-                                               .burst = (unsigned)p->o.burst };
+                                               .burst = (unsigned)p->o.burst,
+                                               .metrics = p->metrics.registry };
         int r = kube_client_new(&p->loop, &k, &p->kube, e);
         kube_config_done(&config);
         if (r < 0)
                 return -1;
         p->events = event_recorder_new(p->kube, PROGRAM, p->o.node);
-        plugin_metrics_init(&p->metrics, p->o.node);
         plugin_metrics_offered(&p->metrics, "DriverNotAskedYet");
         if (*p->o.http_endpoint && http_server_new(&p->loop, p->o.http_endpoint, on_http, p, &p->http, e) < 0)
                 return -1;
@@ -438,6 +442,8 @@ int main(int argc, char **argv) {
                 return nvml_child_main(argc - 2, argv + 2);
         if (argc > 1 && streq(argv[1], "prestart"))
                 return prestart_main(argc - 1, argv + 1);
+        if (argc > 1 && streq(argv[1], "channels"))
+                return channels_main();
         if (version_asked(argc, argv, PROGRAM))
                 return 0;
         static struct plugin p = {

@@ -50,6 +50,12 @@ static void test_counter_and_gauge(void **state) {
         metric_forget(g, LABELS("never", "there"));
         assert_text(m, "# HELP a_total Things done.\n# TYPE a_total counter\na_total 3\n"
                        "# HELP b Size.\n# TYPE b gauge\nb{driver=\"x\",operation=\"unprepare\"} -1\n");
+        metric_set(g, 1, LABELS("y", "prepare"));
+        metric_clear(g);
+        assert_text(m, "# HELP a_total Things done.\n# TYPE a_total counter\na_total 3\n");
+        metric_set(g, 2, LABELS("y", "prepare"));
+        assert_text(m, "# HELP a_total Things done.\n# TYPE a_total counter\na_total 3\n"
+                       "# HELP b Size.\n# TYPE b gauge\nb{driver=\"y\",operation=\"prepare\"} 2\n");
         metrics_free(m);
 }
 

@@ -17,6 +17,9 @@ static void clear_env(void) {
                                              "MAX_NODES_PER_IMEX_DOMAIN",
                                              "CD_DAEMON_IMAGE_PULL_SECRET_NAMES",
                                              "CD_DAEMON_RESOURCES",
+                                             "CD_DAEMON_METADATA",
+                                             "CD_DAEMON_IMAGE_PULL_POLICY",
+                                             "LOGGING_FORMAT",
                                              "ADDITIONAL_NAMESPACES",
                                              "IMEX_MODE",
                                              "IMEX_ISOLATION",
@@ -70,6 +73,25 @@ static void lists_are_split_and_deduplicated(void **state) {
         config_done(&c);
 }
 
+static void daemons_get_what_the_chart_says(void **state) {
+        struct config c;
+        struct err e;
+        clear_env();
+        setenv("CD_DAEMON_METADATA",
+               "{\"labels\":{\"team\":\"hpc\",\"example.com/app\":\"x\"},\"annotations\":"
+               "{\"note\":\"y\"}}",
+               1);
+        setenv("CD_DAEMON_IMAGE_PULL_POLICY", "Never", 1);
+        setenv("LOGGING_FORMAT", "json", 1);
+        if (load(&c, &e) < 0)
+                fail_msg("%s", e.msg);
+        assert_string_equal(jd_pair_get(c.labels, c.n_labels, "team"), "hpc");
+        assert_string_equal(jd_pair_get(c.annotations, c.n_annotations, "note"), "y");
+        assert_string_equal(c.pull_policy, "Never");
+        assert_true(c.json_log);
+        config_done(&c);
+}
+
 static void the_mode_comes_from_gates_and_words(void **state) {
         static const struct {
                 const char *gates, *mode, *want;
@@ -118,6 +140,15 @@ static void what_cannot_work_is_refused_in_words(void **state) {
                 { "FEATURE_GATES", "Warp=true", "unrecognized feature gate: Warp" },
                 { "CD_DAEMON_RESOURCES", "{\"requests\":", "not JSON" },
                 { "CD_DAEMON_RESOURCES", "{\"cpu\":1}", "unknown field \"cpu\"" },
+                { "CD_DAEMON_METADATA", "{\"labels\":{\"app\":\"mine\"}}",
+                  "label \"app\" is the driver's own" },
+                { "CD_DAEMON_METADATA", "{\"labels\":{\"resource.nvidia.com/computeDomain\":\"x\"}}",
+                  "is the driver's own" },
+                { "CD_DAEMON_METADATA", "{\"annotations\":{\"imex.resource.nvidia.com/ready\":\"true\"}}",
+                  "annotation \"imex.resource.nvidia.com/ready\" is the driver's own" },
+                { "CD_DAEMON_METADATA", "{\"label\":{}}", "unknown field \"label\"" },
+                { "CD_DAEMON_METADATA", "{\"labels\":{\"n\":1}}", "labels.n" },
+                { "CD_DAEMON_IMAGE_PULL_POLICY", "Sometimes", "none of Always, IfNotPresent and Never" },
                 { "MAX_NODES_PER_IMEX_DOMAIN", "0", "not between 1 and 1024" },
                 { "LEADER_ELECTION_RENEW_DEADLINE", "20s", "renew deadline < lease duration" },
         };
@@ -140,6 +171,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(defaults),
                 cmocka_unit_test(lists_are_split_and_deduplicated),
+                cmocka_unit_test(daemons_get_what_the_chart_says),
                 cmocka_unit_test(the_mode_comes_from_gates_and_words),
                 cmocka_unit_test(what_cannot_work_is_refused_in_words),
         };

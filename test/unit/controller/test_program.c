@@ -14,6 +14,7 @@
 
 #include "../kube/fake_server.h"
 #include "base/file.h"
+#include "base/http_client.h"
 #include "base/mem.h"
 #include "base/process.h"
 #include "base/str.h"
@@ -31,6 +32,11 @@ struct world {
         bool crds_exist, webhook_is_down; /* of CustomResourceDefinitions */
         bool taken;                       /* somebody else leads */
         bool refuses_writes;              /* of ComputeDomains */
+        char at[40];                      /* where the program tells its metrics */
+        struct http_client *scraper;
+        char *told;
+        const char *domain; /* what the ComputeDomain is after each write to it; NULL: what was written */
+        struct fake_conn *domains, *nodes; /* watches of them */
         unsigned asked, leases, looked, applied, domain_lists, node_watches, domain_writes;
 };
 
@@ -52,6 +58,16 @@ static const struct {
         "{\"metadata\":{\"namespace\":\"u\",\"name\":\"d\",\"uid\":\"aaaaaaaa-0000-4000-8000-000000000001\"" \
         ",\"resourceVersion\":\"3\"},\"spec\":{\"numNodes\":0,\"channel\":{\"resourceClaimTemplate\":"       \
         "{\"name\":\"t\"}}}}"
+#define DOMAIN_IS(rv, status)                                                                                \
+        "{\"kind\":\"ComputeDomain\",\"metadata\":{\"namespace\":\"u\",\"name\":\"d\",\"uid\":"              \
+        "\"aaaaaaaa-0000-4000-8000-000000000001\",\"resourceVersion\":\"" rv "\"},\"spec\":{\"numNodes\":0," \
+        "\"channel\":{\"resourceClaimTemplate\":{\"name\":\"t\"}}},\"status\":{\"status\":\"" status         \
+        "\",\"conditions\":[{\"type\":\"Ready\",\"status\":\"x\",\"reason\":\"x\",\"message\":\"x\","        \
+        "\"lastTransitionTime\":\"2020-01-01T00:00:00Z\"}]}}"
+#define NODES                                                                                                \
+        "{\"metadata\":{\"name\":\"gpu\",\"uid\":\"n1\",\"resourceVersion\":\"1\",\"labels\":{"              \
+        "\"nvidia.com/gpu.present\":\"true\"}}},{\"metadata\":{\"name\":\"plain\",\"uid\":\"n2\","           \
+        "\"resourceVersion\":\"1\"}}"
 #define LEASE                                                                                                \
         "{\"metadata\":{\"namespace\":\"ns\",\"name\":\"nvidia-compute-domain-controller\","                 \
         "\"resourceVersion\":\"4\"},\"spec\":{\"holderIdentity\":\"another\",\"leaseDurationSeconds\":3600}" \
@@ -62,6 +78,8 @@ static void reply_list(struct world *w, struct fake_conn *c, const struct fake_r
         if (streq(kind, "ComputeDomain")) {
                 w->domain_lists++;
                 items = DOMAIN;
+        } else if (streq(kind, "Node")) {
+                items = NODES;
         } else if (streq(kind, "Lease") && w->taken) {
                 items = LEASE;
         }
@@ -116,9 +134,12 @@ static void on_request(void *u, struct fake_conn *c, const struct fake_request *
                 if (w->refuses_writes && streq(kind, "ComputeDomain"))
                         fake_refuse(c, 422, "no writes today");
                 else
-                        fake_reply(c, 200, NULL, same);
+                        fake_reply(c, 200, NULL,
+                                   streq(kind, "ComputeDomain") && w->domain ? w->domain : same);
         } else if (kind && fake_query(r, "watch")) {
                 w->node_watches += streq(kind, "Node");
+                if (streq(kind, "ComputeDomain"))
+                        w->domains = c;
                 fake_stream(c);
         } else if (kind) {
                 reply_list(w, c, r, kind);
@@ -136,6 +157,8 @@ static int setup(void **state) {
         w->crds_exist = true;
         snprintf(w->dir, sizeof w->dir, "/tmp/controller-XXXXXX");
         assert_non_null(mkdtemp(w->dir));
+        /* An address that no other process of the machine has. */
+        snprintf(w->at, sizeof w->at, "127.%d.%d.2:8080", getpid() >> 8 & 255, getpid() & 255);
         uv_loop_init(&w->loop);
         w->server = fake_server_new(&w->loop, 0, on_request, w);
         *state = w;
@@ -147,6 +170,8 @@ static int teardown(void **state) {
         _cleanup_(freep) char *config = file_join(w->dir, "config");
         struct err e;
         process_free(w->controller);
+        http_client_free(w->scraper);
+        free(w->told);
         fake_server_free(w->server);
         uv_run(&w->loop, UV_RUN_DEFAULT); /* until the child is gone */
         loop_end(&w->loop);
@@ -179,6 +204,7 @@ static void on_ended(void *u, int exit_status, int term_signal) {
 static void start(struct world *w) {
         _cleanup_(freep) char *path = file_join(w->dir, "config");
         _cleanup_(freep) char *flag = xasprintf("--kubeconfig=%s", path);
+        _cleanup_(freep) char *endpoint = xasprintf("--http-endpoint=%s", w->at);
         _cleanup_(freep) char *config =
                 xasprintf("apiVersion: v1\nkind: Config\ncurrent-context: x\ncontexts:\n- name: x\n"
                           "  context: {cluster: c, user: u}\nclusters:\n- name: c\n"
@@ -188,7 +214,7 @@ static void start(struct world *w) {
         if (file_replace_volatile(path, config, strlen(config), 0600, &e) < 0)
                 fail_msg("%s", e.msg);
         const struct process_options o = {
-                .argv = (const char *const[]){ program, flag, "--pod-name=p", "--namespace=ns",
+                .argv = (const char *const[]){ program, flag, endpoint, "--pod-name=p", "--namespace=ns",
                                                "--leader-election-enabled",
                                                "--leader-election-lease-lock-namespace=ns", "--image-name=i",
                                                "--log-verbosity-cd-daemon=2", NULL },
@@ -305,6 +331,82 @@ static void sigusr2_is_answered_before_the_start(void **state) {
         assert_true(says(w, "\"controller\" started=false"));
 }
 
+/* ---- metrics ---- */
+
+static void on_told(void *u, const struct http_response *r) {
+        struct world *w = u;
+        free(w->told);
+        w->told = r->status == 200 ? xstrndup(r->body, r->body_len) : xstrdup("");
+}
+
+static bool tells(const struct world *w, const char *line) {
+        _cleanup_(freep) char *whole = xasprintf("\n%s\n", line);
+        return strstr(w->told, whole);
+}
+
+static void scrape(struct world *w) {
+        free(TAKE(w->told));
+        http_start(
+                w->scraper,
+                &(struct http_request){
+                        .method = "GET", .path = "/metrics", .timeout_ms = 30000, .done = on_told, .u = w });
+        RUN_UNTIL(&w->loop, w->told);
+}
+
+static void scrape_until(struct world *w, const char *line, bool is) {
+        uint64_t end = uv_hrtime() + 60 * UINT64_C(1000000000);
+        for (scrape(w); tells(w, line) != is; scrape(w))
+                if (uv_hrtime() > end)
+                        fail_msg("%s '%s' in:\n%s", is ? "no" : "still", line, w->told);
+}
+
+#define OF_THE_DOMAIN "{domain_namespace=\"u\",domain=\"d\""
+static void the_leader_tells_of_each_domain_until_it_is_gone(void **state) {
+        struct world *w = *state;
+        _cleanup_(freep) char *url = xasprintf("http://%s", w->at);
+        struct err e;
+        w->domain = DOMAIN_IS("12", "Ready");
+        start(w);
+        RUN_UNTIL(&w->loop, w->domain_writes && w->domains);
+        assert_int_equal(
+                http_client_new(&w->loop, &(struct http_client_options){ .base_url = url }, &w->scraper, &e),
+                0);
+        scrape_until(w, "nvidia_dra_compute_domain_nodes" OF_THE_DOMAIN ",state=\"ready\"} 0", true);
+        scrape_until(w, "nvidia_dra_compute_domain_ready" OF_THE_DOMAIN "} 1", true);
+        assert_true(tells(w, "nvidia_dra_compute_domain_not_ready_seconds" OF_THE_DOMAIN "} 0"));
+        assert_true(tells(w, "nvidia_dra_compute_domain_peers_missing" OF_THE_DOMAIN "} 0"));
+        assert_true(tells(w, "nvidia_dra_compute_domain_untold 0"));
+        assert_true(tells(w, "nvidia_dra_compute_domain_info{status=\"Ready\"} 1"));
+        /* One node has a GPU, and nobody has published for it. */
+        assert_true(tells(w, "nvidia_dra_compute_domain_gpu_nodes{plugin=\"missing\"} 1"));
+        assert_true(tells(w, "nvidia_dra_compute_domain_gpu_nodes{plugin=\"present\"} 0"));
+        assert_true(
+                tells(w, "nvidia_dra_kube_requests_total{verb=\"watch\",resource=\"nodes\",code=\"200\"} 1"));
+        w->domain = DOMAIN_IS("13", "NotReady");
+        fake_chunk(w->domains, "{\"type\":\"MODIFIED\",\"object\":" DOMAIN_IS("13", "NotReady") "}\n");
+        scrape_until(w, "nvidia_dra_compute_domain_ready" OF_THE_DOMAIN "} 0", true);
+        assert_false(tells(w, "nvidia_dra_compute_domain_not_ready_seconds" OF_THE_DOMAIN "} 0"));
+        fake_chunk(w->domains, "{\"type\":\"DELETED\",\"object\":" DOMAIN_IS("14", "NotReady") "}\n");
+        scrape_until(w, "nvidia_dra_compute_domain_info{status=\"NotReady\"} 0", true);
+        assert_null(strstr(w->told, "domain=\"d\""));
+}
+
+static void who_stands_by_tells_of_no_domain(void **state) {
+        struct world *w = *state;
+        _cleanup_(freep) char *url = xasprintf("http://%s", w->at);
+        struct err e;
+        w->taken = true;
+        start(w);
+        RUN_UNTIL(&w->loop, w->domain_lists && w->domains);
+        assert_int_equal(
+                http_client_new(&w->loop, &(struct http_client_options){ .base_url = url }, &w->scraper, &e),
+                0);
+        scrape(w);
+        assert_true(tells(w, "nvidia_dra_compute_domain_controller_leader 0"));
+        assert_null(strstr(w->told, "domain=\"d\""));
+        assert_null(strstr(w->told, "nvidia_dra_compute_domain_gpu_nodes"));
+}
+
 int main(int argc, char **argv) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(a_webhook_that_refuses_the_schema_holds_back_nothing, setup,
@@ -313,6 +415,9 @@ int main(int argc, char **argv) {
                 cmocka_unit_test_setup_teardown(who_stands_by_changes_no_schema, setup, teardown),
                 cmocka_unit_test_setup_teardown(a_missing_schema_is_made_by_whoever_stands_by, setup,
                                                 teardown),
+                cmocka_unit_test_setup_teardown(the_leader_tells_of_each_domain_until_it_is_gone, setup,
+                                                teardown),
+                cmocka_unit_test_setup_teardown(who_stands_by_tells_of_no_domain, setup, teardown),
                 cmocka_unit_test_setup_teardown(a_server_without_our_api_is_waited_for, setup, teardown),
                 cmocka_unit_test_setup_teardown(sigusr2_prints_what_a_leader_knows_and_ends_nothing, setup,
                                                 teardown),

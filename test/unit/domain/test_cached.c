@@ -40,6 +40,30 @@ static void a_plugin_that_does_not_run_well_tells_nothing(void **state) {
         arena_free(a);
 }
 
+static void a_node_with_a_gpu_is_known_by_the_labels_that_place_the_plugin(void **state) {
+        static const struct {
+                const char *labels;
+                bool want;
+        } cases[] = {
+                { "", false },
+                { "'nvidia.com/gpu.present':'true'", true },
+                { "'nvidia.com/gpu.present':'false'", false },
+                { "'feature.node.kubernetes.io/pci-10de.present':'true'", true },
+                { "'feature.node.kubernetes.io/pci-0302_10de.present':'true'", true },
+                { "'feature.node.kubernetes.io/pci-0300_10de.present':'true'", true },
+                { "'feature.node.kubernetes.io/cpu-model.vendor_id':'NVIDIA'", true },
+                { "'feature.node.kubernetes.io/cpu-model.vendor_id':'Intel'", false },
+        };
+        struct arena *a = arena_new(4096);
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+                assert_int_equal(node_has_gpu(fake_node_json(a,
+                                                             "{'metadata':{'name':'n','uid':'n',"
+                                                             "'resourceVersion':'1','labels':{%s}}}",
+                                                             cases[i].labels)),
+                                 cases[i].want);
+        arena_free(a);
+}
+
 static void of_the_pods_on_a_node_the_newest_that_tells_is_believed(void **state) {
         struct arena *a = arena_new(4096);
         const struct plugin_pod *old = plugin(a, 1, "UP", "Running", "True"),
@@ -74,6 +98,7 @@ static void a_reboot_is_a_difference(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_plugin_that_does_not_run_well_tells_nothing),
+                cmocka_unit_test(a_node_with_a_gpu_is_known_by_the_labels_that_place_the_plugin),
                 cmocka_unit_test(of_the_pods_on_a_node_the_newest_that_tells_is_believed),
                 cmocka_unit_test(a_reboot_is_a_difference),
         };

@@ -113,6 +113,35 @@ static void daemonset_options(void **state) {
         assert_string_equal(at(a, &b, "spec.template.spec.containers.0.resources"),
                             "{\"requests\":{\"cpu\":\"10m\"},\"limits\":{\"memory\":\"1Gi\"},\"claims\":[{"
                             "\"name\":\"compute-domain-daemon\"}]}");
+        assert_string_equal(at(a, &b, "spec.template.spec.containers.0.imagePullPolicy"), "\"IfNotPresent\"");
+        buf_done(&b);
+        arena_free(a);
+}
+
+static void what_the_administrator_adds_stands_beside_ours(void **state) {
+        struct objects_settings s = settings;
+        struct arena *a = arena_new(4096);
+        struct buf b = BUF_INIT(1 << 16);
+        const struct jd_pair labels[] = { { "team", "hpc" } }, annotations[] = { { "scrape", "no" } };
+        char hash[17], plain[17];
+        s.pull_policy = "Always";
+        s.json_log = true;
+        s.labels = labels;
+        s.annotations = annotations;
+        s.n_labels = s.n_annotations = 1;
+        objects_daemonset(&s, UID_A, s.gates, 18, &b);
+        assert_string_equal(at(a, &b, "metadata.labels"),
+                            "{\"" CD_LABEL "\":\"" UID_A "\",\"team\":\"hpc\"}");
+        assert_string_equal(at(a, &b, "spec.selector.matchLabels"), "{\"" CD_LABEL "\":\"" UID_A "\"}");
+        assert_string_equal(at(a, &b, "spec.template.metadata.labels"),
+                            "{\"" CD_LABEL "\":\"" UID_A "\",\"app\":\"imex-daemon\",\"team\":\"hpc\"}");
+        assert_string_equal(at(a, &b, "spec.template.metadata.annotations.scrape"), "\"no\"");
+        assert_string_equal(at(a, &b, "spec.template.spec.containers.0.imagePullPolicy"), "\"Always\"");
+        assert_string_equal(at(a, &b, "spec.template.spec.containers.0.env.1"),
+                            "{\"name\":\"LOGGING_FORMAT\",\"value\":\"json\"}");
+        objects_template_hash(&s, UID_A, s.gates, 18, hash);
+        objects_template_hash(&settings, UID_A, s.gates, 18, plain);
+        assert_string_not_equal(hash, plain);
         buf_done(&b);
         arena_free(a);
 }
@@ -258,6 +287,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(daemonset),
                 cmocka_unit_test(daemonset_options),
+                cmocka_unit_test(what_the_administrator_adds_stands_beside_ours),
                 cmocka_unit_test(template_hash),
                 cmocka_unit_test(claim_templates),
                 cmocka_unit_test(a_template_of_the_go_driver_is_recognised),

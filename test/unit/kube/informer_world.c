@@ -106,7 +106,8 @@ static void connect_to(struct world *w, int port) {
         struct kube_config k = { .server = url };
         struct err e;
         assert_int_equal(kube_client_new(&w->loop,
-                                         &(struct kube_client_options){ .config = &k, .user_agent = "t" },
+                                         &(struct kube_client_options){
+                                                 .config = &k, .user_agent = "t", .metrics = w->metrics },
                                          &w->client, &e),
                          0);
 }
@@ -116,6 +117,7 @@ int world_set_up(void **state) {
 
         uv_loop_init(&w->loop);
         w->log = BUF_INIT(1 << 20);
+        w->metrics = metrics_new();
         w->server = fake_server_new(&w->loop, 0, world_on_request, w);
         connect_to(w, fake_server_port(w->server));
         w->pages[0] = "{\"metadata\":{\"resourceVersion\":\"10\"},\"items\":[]}";
@@ -141,6 +143,7 @@ int world_tear_down(void **state) {
         kube_client_free(w->client);
         fake_server_free(w->server);
         loop_end(&w->loop);
+        metrics_free(w->metrics);
         buf_done(&w->log);
         free(w);
         return 0;

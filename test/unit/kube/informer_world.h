@@ -5,6 +5,7 @@
 #define TEST_INFORMER_WORLD_H
 
 #include "base/mem.h"
+#include "base/metrics.h"
 #include "base/str.h"
 #include "fake_server.h"
 #include "kube/kube_informer.h"
@@ -30,6 +31,7 @@ struct world {
         bool answers_discovery;
         const char *group; /* the answer to it; NULL: v1 */
         struct fake_conn *watch;
+        struct metrics *metrics;
         char list_path[2048], watch_path[2048], watch_rv[64], head[4096];
         bool watching;
 

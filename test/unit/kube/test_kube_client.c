@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
+#include "base/metrics.h"
 #include "fake_server.h"
 #include "kube/kube_client.h"
 #include "kube/kube_error.h"
@@ -19,6 +20,7 @@ struct world {
         uv_loop_t loop;
         struct fake_server *server;
         struct kube_client *client;
+        struct metrics *metrics;
         struct fake_conn *last;
         char method[16], path[2048], head[4096], body[4096];
         unsigned calls, failures_first; /* so many answers are `failure` */
@@ -76,6 +78,7 @@ static int set_up_with(void **state, double qps, unsigned burst, bool token_file
         struct err e;
 
         uv_loop_init(&w->loop);
+        w->metrics = metrics_new();
         w->server = fake_server_new(&w->loop, 0, on_request, w);
         k.server = xasprintf("http://127.0.0.1:%d", fake_server_port(w->server));
         if (token_file) {
@@ -85,12 +88,14 @@ static int set_up_with(void **state, double qps, unsigned burst, bool token_file
                 close(fd);
                 k.token_file = w->token_file;
         }
-        assert_int_equal(
-                kube_client_new(&w->loop,
-                                &(struct kube_client_options){
-                                        .config = &k, .user_agent = "t", .qps = qps, .burst = burst },
-                                &w->client, &e),
-                0);
+        assert_int_equal(kube_client_new(&w->loop,
+                                         &(struct kube_client_options){ .config = &k,
+                                                                        .user_agent = "t",
+                                                                        .qps = qps,
+                                                                        .burst = burst,
+                                                                        .metrics = w->metrics },
+                                         &w->client, &e),
+                         0);
         free(k.server);
         *state = w;
         return 0;
@@ -113,6 +118,7 @@ static int tear_down(void **state) {
         kube_client_free(w->client);
         fake_server_free(w->server);
         loop_end(&w->loop);
+        metrics_free(w->metrics);
         if (*w->token_file)
                 unlink(w->token_file);
         free(w);
@@ -240,6 +246,54 @@ static void test_names_cannot_become_paths(void **state) {
         finish(w, (struct kube_request){ .verb = KUBE_CREATE, .res = &kube_pods, .body = STR("{}") });
         assert_int_equal(w->err.kind, ERR_INVALID);
         assert_int_equal(w->calls, calls);
+}
+
+/* ---- what is told of requests ---- */
+
+static void assert_told(struct world *w, const char *line) {
+        struct buf b = BUF_INIT(1 << 20);
+        _cleanup_(freep) char *whole = xasprintf("\n%s\n", line);
+        kube_client_metrics(w->client);
+        metrics_render(w->metrics, &b);
+        if (!strstr(buf_str(&b), whole))
+                fail_msg("no '%s' in\n%s", line, buf_str(&b));
+        buf_done(&b);
+}
+
+static void test_each_attempt_is_counted_by_what_came_of_it(void **state) {
+        const struct kube_request get = { .verb = KUBE_GET, .res = &kube_pods, .ns = "a", .name = "p" };
+        struct world *w = *state;
+        w->failures_first = 2;
+        w->failure = 503;
+        finish(w, get);
+        assert_true(w->ok);
+        assert_told(w, "nvidia_dra_kube_requests_total{verb=\"get\",resource=\"pods\",code=\"503\"} 2");
+        assert_told(w, "nvidia_dra_kube_requests_total{verb=\"get\",resource=\"pods\",code=\"200\"} 1");
+        assert_told(w, "nvidia_dra_kube_request_duration_seconds_count{verb=\"get\",resource=\"pods\"} 3");
+        finish(w, (struct kube_request){ .verb = KUBE_MERGE_PATCH,
+                                         .res = &compute_domains,
+                                         .ns = "a",
+                                         .name = "d",
+                                         .subresource = "status",
+                                         .body = STR("{}") });
+        assert_told(w, "nvidia_dra_kube_requests_total{verb=\"patch\",resource=\"computedomains/status\","
+                       "code=\"200\"} 1");
+        /* Numbers that no server should send are no series each. */
+        w->failures_first = 1;
+        w->failure = 999;
+        finish(w, (struct kube_request){ .verb = KUBE_GET, .res = &kube_nodes, .name = "n", .attempts = 1 });
+        assert_told(w, "nvidia_dra_kube_requests_total{verb=\"get\",resource=\"nodes\",code=\"error\"} 1");
+}
+
+static void test_requests_that_wait_are_told_by_lane(void **state) {
+        const struct kube_request get = { .verb = KUBE_GET, .res = &kube_pods, .ns = "a", .name = "p" };
+        struct world *w = *state;
+        assert_told(w, "nvidia_dra_kube_requests_waiting{lane=\"write\"} 0");
+        w->silent = true;
+        for (size_t i = 0; i < 40; i++) /* 32 at a time */
+                start(w, get);
+        assert_told(w, "nvidia_dra_kube_requests_in_flight{lane=\"read\"} 32");
+        assert_told(w, "nvidia_dra_kube_requests_waiting{lane=\"read\"} 8");
 }
 
 /* As the API server writes it; %s: further members. */
@@ -697,6 +751,8 @@ int main(void) {
                 T(test_free_from_inside_done),
                 T(test_free_from_inside_a_refused_call),
                 T(test_many_calls_share_few_connections),
+                T(test_each_attempt_is_counted_by_what_came_of_it),
+                T(test_requests_that_wait_are_told_by_lane),
                 cmocka_unit_test_setup_teardown(test_rate, set_up_slow, tear_down),
                 cmocka_unit_test_setup_teardown(test_token_file_is_read_again_on_401, set_up_token,
                                                 tear_down),

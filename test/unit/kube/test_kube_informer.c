@@ -43,6 +43,26 @@ static void test_list_then_watch(void **state) {
         assert_int_equal(w->n_trouble, 0);
 }
 
+static void assert_told(struct world *w, const char *line) {
+        struct buf b = BUF_INIT(1 << 20);
+        metrics_render(w->metrics, &b);
+        if (!strstr(buf_str(&b), line))
+                fail_msg("no '%s' in\n%s", line, buf_str(&b));
+        buf_done(&b);
+}
+
+static void test_watches_are_counted_when_they_begin_or_cannot(void **state) {
+        struct world *w = *state;
+        w->n_watch_failures = 1;
+        w->watch_failure = 503;
+        world_begin_watching(w);
+        world_event(w, "ADDED", "a", 11, "n1");
+        world_wait_for_log(w, "+a@11 ");
+        assert_told(w, "nvidia_dra_kube_requests_total{verb=\"watch\",resource=\"pods\",code=\"503\"} 1\n");
+        assert_told(w, "nvidia_dra_kube_requests_total{verb=\"watch\",resource=\"pods\",code=\"200\"} 1\n");
+        assert_told(w, "nvidia_dra_kube_requests_total{verb=\"list\",resource=\"pods\",code=\"200\"} 1\n");
+}
+
 /* Only the first: after a 410 the cache may be what is too old. */
 static void test_first_list_from_the_cache(void **state) {
         struct world *w = *state;
@@ -481,6 +501,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, world_set_up, world_tear_down)
                 T(test_list_then_watch),
+                T(test_watches_are_counted_when_they_begin_or_cannot),
                 T(test_first_list_from_the_cache),
                 T(test_events_cut_anywhere),
                 T(test_paging),

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the controller tells of itself and of the domains, as it is when somebody asks. */
+#include <time.h>
+
+#include "controller/controller.h"
+
+#define OURS "nvidia_dra_compute_domain_controller_"
+#define DOMAIN "nvidia_dra_compute_domain_"
+
+static const double seconds[] = { 0.0001, 0.0005, 0.002, 0.01, 0.05, 0.25, 1 };
+
+static struct metric *add(struct controller *c, enum metric_type t, const char *name, const char *help,
+                          const char *const *labels) {
+        bool histogram = t == METRIC_HISTOGRAM;
+        return metric_add(c->metrics, t, name, help, labels, histogram ? seconds : NULL,
+                          histogram ? ARRAY_LEN(seconds) : 0);
+}
+
+/* The labels of one domain are not "namespace" and "name", because Prometheus gives what it scrapes a label
+ * "namespace" of its own, that of the controller's Pod. */
+static void add_of_domains(struct controller *c) {
+        struct controller_metrics *m = &c->m;
+        m->info = add(c, METRIC_GAUGE, DOMAIN "info", "ComputeDomains by status.", LABELS("status"));
+        m->ready = add(c, METRIC_GAUGE, DOMAIN "ready", "1 while the ComputeDomain is Ready.",
+                       LABELS("domain_namespace", "domain"));
+        m->not_ready_s = add(c, METRIC_GAUGE, DOMAIN "not_ready_seconds",
+                             "For how long the ComputeDomain has not been Ready, 0 while it is.",
+                             LABELS("domain_namespace", "domain"));
+        m->nodes = add(c, METRIC_GAUGE, DOMAIN "nodes", "Nodes of the ComputeDomain by state.",
+                       LABELS("domain_namespace", "domain", "state"));
+        m->peers_missing = add(c, METRIC_GAUGE, DOMAIN "peers_missing",
+                               "Nodes of the ComputeDomain whose IMEX daemon has not found all of its peers.",
+                               LABELS("domain_namespace", "domain"));
+        m->untold = add(c, METRIC_GAUGE, DOMAIN "untold",
+                        "ComputeDomains that have no series of their own, because there are too many.", NULL);
+        m->gpu_nodes = add(c, METRIC_GAUGE, DOMAIN "gpu_nodes",
+                           "Nodes with an NVIDIA GPU, by whether a kubelet plugin has published for them.",
+                           LABELS("plugin"));
+}
+
+void controller__add_metrics(struct controller *c) {
+        struct controller_metrics *m = &c->m;
+        add_of_domains(c);
+        m->leader = add(c, METRIC_GAUGE, OURS "leader", "1 while this replica leads.", NULL);
+        m->depth = add(c, METRIC_GAUGE, OURS "queue_depth", "Keys waiting in the work queue.", NULL);
+        m->waiting =
+                add(c, METRIC_GAUGE, OURS "writes_waiting",
+                    "Nodes and ComputeDomains of which something is to be written when the API server has "
+                    "taken what was sent before.",
+                    NULL);
+        m->in_flight = add(c, METRIC_GAUGE, OURS "writes_in_flight", "Writes to the API under way.", NULL);
+        m->writes = add(c, METRIC_COUNTER, OURS "writes_total", "Writes to the API, Events apart.",
+                        LABELS("resource", "verb", "result"));
+        m->stale =
+                add(c, METRIC_GAUGE, OURS "cache_stale",
+                    "1 while a cache has lost touch with the API server, so that nothing is removed.", NULL);
+        m->held = add(c, METRIC_GAUGE, OURS "removals_held",
+                      "Nodes and ComputeDomains of which something should be removed, and is not while a "
+                      "cache is stale.",
+                      NULL);
+        m->crds = add(c, METRIC_GAUGE, OURS "crd_failing",
+                      "1 while a CustomResourceDefinition cannot be made or brought up to date.",
+                      LABELS("crd"));
+        m->reconcile = add(c, METRIC_HISTOGRAM, OURS "reconcile_seconds", "Time to decide about one object.",
+                           LABELS("kind"));
+}
+
+/* ---- the domains ---- */
+
+struct telling {
+        struct controller *c;
+        int64_t now;
+        bool ready; /* of which this walk tells */
+        size_t n, told;
+};
+
+static bool is_ready(const struct compute_domain *cd) {
+        return streq(cd->status, "Ready");
+}
+
+/* Since when it is not Ready; 0: not known, under a schema that drops conditions. */
+static int64_t not_ready_since(const struct compute_domain *cd) {
+        for (size_t i = 0; i < cd->n_conditions; i++)
+                if (streq(cd->conditions[i].type, "Ready"))
+                        return cd->conditions[i].last_transition;
+        return cd->status ? 0 : cd->o.meta.created;
+}
+
+static void tell_one(const struct telling *t, const struct compute_domain *cd) {
+        const struct controller_metrics *m = &t->c->m;
+        const char *ns = cd->o.meta.ns, *name = cd->o.meta.name;
+        const struct census *census = controller__census(t->c, cd->o.meta.uid);
+        int64_t since = is_ready(cd) ? t->now : not_ready_since(cd);
+        metric_set(m->ready, is_ready(cd), LABELS(ns, name));
+        if (since)
+                metric_set(m->not_ready_s, t->now > since ? (double)(t->now - since) : 0, LABELS(ns, name));
+        if (!census)
+                return;
+        for (size_t i = 0; i < CENSUS_STATES; i++)
+                metric_set(m->nodes, (double)census->nodes[i], LABELS(ns, name, census_names[i]));
+        metric_set(m->peers_missing, (double)census->peers_missing, LABELS(ns, name));
+}
+
+static bool tell_domain(void *u, const struct kube_object *o) {
+        struct telling *t = u;
+        const struct compute_domain *cd = (const struct compute_domain *)o;
+        if (is_ready(cd) != t->ready)
+                return true;
+        t->n++;
+        if (t->told < CONTROLLER_TOLD_MAX && !cd->o.meta.deleted) {
+                tell_one(t, cd);
+                t->told++;
+        }
+        return true;
+}
+
+/* Those that somebody may have to look at come first. */
+static void tell_domains(struct controller *c) {
+        struct telling t = { .c = c, .now = (int64_t)time(NULL) };
+        size_t not_ready;
+        kube_informer_each(c->cds, tell_domain, &t);
+        not_ready = t.n;
+        t.ready = true;
+        kube_informer_each(c->cds, tell_domain, &t);
+        metric_set(c->m.info, (double)(t.n - not_ready), LABELS("Ready"));
+        metric_set(c->m.info, (double)not_ready, LABELS("NotReady"));
+        metric_set(c->m.untold, t.told < CONTROLLER_TOLD_MAX ? 0 : (double)(t.n - t.told), NULL);
+}
+
+/* ---- the nodes ---- */
+
+struct gpu_nodes {
+        const struct controller *c;
+        size_t with, without;
+};
+
+/* The kubelet removes the slices of a plugin that has gone. */
+static bool count_node(void *u, const struct kube_object *o) {
+        struct gpu_nodes *g = u;
+        if (!node_has_gpu((const struct node *)o))
+                return true;
+        if (kube_informer_first_at(g->c->slices, CONTROLLER_BY_NODE, o->meta.name))
+                g->with++;
+        else
+                g->without++;
+        return true;
+}
+
+static void tell_nodes(struct controller *c) {
+        struct gpu_nodes g = { .c = c };
+        kube_informer_each(c->nodes, count_node, &g);
+        metric_set(c->m.gpu_nodes, (double)g.with, LABELS("present"));
+        metric_set(c->m.gpu_nodes, (double)g.without, LABELS("missing"));
+}
+
+void controller_metrics(struct controller *c) {
+        struct controller_metrics *m = &c->m;
+        if (!c->started)
+                return;
+        metric_clear(m->ready);
+        metric_clear(m->not_ready_s);
+        metric_clear(m->nodes);
+        metric_clear(m->peers_missing);
+        /* One replica tells of domains and nodes, or a sum over replicas would count them twice. */
+        if (c->leading && controller_synced(c)) {
+                tell_domains(c);
+                tell_nodes(c);
+        }
+        metric_set(m->leader, c->leading, NULL);
+        metric_set(m->depth, (double)work_queue_depth(c->queue), NULL);
+        metric_set(m->waiting, (double)writes_waiting(c->writes), NULL);
+        metric_set(m->stale, controller__stale(c) != NULL, NULL);
+        metric_set(m->held, HASH_COUNT(c->held), NULL);
+        metric_set(m->in_flight, (double)writes_in_flight(c->writes), NULL);
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kube/kube_metrics.h"
+
+#include <stdio.h>
+
+#include "base/mem.h"
+
+static const double buckets[] = { 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30 };
+
+static const char *const verbs[] = {
+        [KUBE_GET] = "get",       [KUBE_LIST] = "list",         [KUBE_CREATE] = "create",
+        [KUBE_APPLY] = "apply",   [KUBE_MERGE_PATCH] = "patch", [KUBE_UPDATE] = "update",
+        [KUBE_DELETE] = "delete",
+};
+
+static const char *const lanes[] = {
+        [KUBE_LANE_URGENT] = "urgent",
+        [KUBE_LANE_READ] = "read",
+        [KUBE_LANE_WRITE] = "write",
+        [KUBE_LANE_BULK] = "bulk",
+};
+
+void kube_metrics_init(struct kube_metrics *m, struct metrics *r) {
+        static const char *const by_code[] = { "verb", "resource", "code", NULL };
+        static const char *const by_verb[] = { "verb", "resource", NULL }, *const by_lane[] = { "lane",
+                                                                                                NULL };
+        *m = (struct kube_metrics){
+                .requests = metric_add(r, METRIC_COUNTER, "nvidia_dra_kube_requests_total",
+                                       "Requests to the API server, each attempt, by the HTTP status of the "
+                                       "answer; code \"error\": there was none.",
+                                       by_code, NULL, 0),
+                .seconds =
+                        metric_add(r, METRIC_HISTOGRAM, "nvidia_dra_kube_request_duration_seconds",
+                                   "Time from sending a request until its answer was there, watches apart.",
+                                   by_verb, buckets, ARRAY_LEN(buckets)),
+                .waiting = metric_add(r, METRIC_GAUGE, "nvidia_dra_kube_requests_waiting",
+                                      "Requests that wait for their turn, or for their next attempt.",
+                                      by_lane, NULL, 0),
+                .in_flight = metric_add(r, METRIC_GAUGE, "nvidia_dra_kube_requests_in_flight",
+                                        "Requests that were sent and not answered yet, watches apart.",
+                                        by_lane, NULL, 0),
+        };
+}
+
+/* What the server says is outside input: a series for each number that it could make up would be many. */
+static const char *code_of(int status, char text[static 8]) {
+        if (status < 100 || status > 599)
+                return "error";
+        snprintf(text, 8, "%d", status);
+        return text;
+}
+
+static void count(struct kube_metrics *m, const char *verb, const char *resource, int status) {
+        char code[8];
+        metric_inc(m->requests, 1, LABELS(verb, resource, code_of(status, code)));
+}
+
+void kube_metrics_answered(struct kube_metrics *m, enum kube_verb verb, const struct kube_resource *res,
+                           const char *subresource, int status, double seconds) {
+        char resource[64];
+        if (!m->requests)
+                return;
+        snprintf(resource, sizeof resource, "%s%s%s", res ? res->plural : "apis", subresource ? "/" : "",
+                 str_or(subresource, ""));
+        count(m, verbs[verb], resource, status);
+        metric_observe(m->seconds, seconds, LABELS(verbs[verb], resource));
+}
+
+void kube_metrics_watched(struct kube_metrics *m, const struct kube_resource *res, int status) {
+        if (m->requests)
+                count(m, "watch", res->plural, status);
+}
+
+void kube_metrics_lane(struct kube_metrics *m, enum kube_lane lane, unsigned waiting, unsigned in_flight) {
+        metric_set(m->waiting, waiting, LABELS(lanes[lane]));
+        metric_set(m->in_flight, in_flight, LABELS(lanes[lane]));
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kube_metrics: what a program's requests to the API server cost and how they end, as series. Loop thread
+ * only. */
+#ifndef KUBE_KUBE_METRICS_H
+#define KUBE_KUBE_METRICS_H
+
+#include "base/metrics.h"
+#include "kube/kube_client.h"
+
+struct kube_metrics {
+        struct metric *requests, *seconds, *waiting, *in_flight;
+};
+
+/* Registers the families; the registry outlives *m. */
+void kube_metrics_init(struct kube_metrics *m, struct metrics *registry);
+/* An attempt got an answer, or none: `status` is the HTTP status, 0 when there was none. `res` NULL: what
+ * versions the server offers. */
+void kube_metrics_answered(struct kube_metrics *m, enum kube_verb verb, const struct kube_resource *res,
+                           const char *subresource, int status, double seconds);
+/* A watch has begun (200), or could not. How long watches last is decided by who ends them, so it is no
+ * latency. */
+void kube_metrics_watched(struct kube_metrics *m, const struct kube_resource *res, int status);
+void kube_metrics_lane(struct kube_metrics *m, enum kube_lane lane, unsigned waiting, unsigned in_flight);
+
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kube/kube_token.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+enum { TOKEN_AGE_MS = 60000, TOKEN_BYTES = 64 << 10 };
+
+void kube_token_init(struct kube_token *t, const char *text, const char *file) {
+        *t = (struct kube_token){ .text = text ? xstrdup(text) : NULL,
+                                  .file = file ? xstrdup(file) : NULL,
+                                  .stale = true };
+}
+
+void kube_token_done(struct kube_token *t) {
+        if (t->text)
+                explicit_bzero(t->text, strlen(t->text));
+        free(t->text);
+        free(t->file);
+}
+
+static bool is_clean(const char *s) {
+        for (; *s; s++)
+                if ((unsigned char)*s <= ' ' || *s == 0x7f)
+                        return false;
+        return true;
+}
+
+static void read_file(struct kube_token *t, uint64_t now_ms) {
+        _cleanup_(freep) char *text = NULL;
+        struct err e;
+        size_t n;
+
+        t->stale = false;
+        t->read_ms = now_ms;
+        if (file_read(t->file, TOKEN_BYTES, &text, &n, &e) < 0) {
+                log_warn("the token cannot be read, the last one stays in use: its file must be readable "
+                         "again",
+                         kv_err(&e));
+                return;
+        }
+        struct str s = str_trim((struct str){ text, n });
+        _cleanup_(freep) char *fresh = xstrndup(s.p, s.n);
+        if (*fresh && is_clean(fresh)) {
+                free(t->text);
+                t->text = TAKE(fresh);
+        } else {
+                log_warn("the token file holds no token, the last one stays in use: put one line of text "
+                         "there",
+                         kv_str("file", t->file));
+        }
+}
+
+const char *kube_token_get(struct kube_token *t, uint64_t now_ms) {
+        if (t->file && (!t->text || t->stale || now_ms - t->read_ms >= TOKEN_AGE_MS))
+                read_file(t, now_ms);
+        return t->text;
+}
