@@ -23,10 +23,10 @@ enum {
 };
 
 const struct http_limits http_limits_default = {
-        .connections = 64,
+        .connections = 32,
         .request_ms = 10000,
         .idle_ms = 90000, /* Prometheus asks once a minute, as a rule */
-        .answers_bytes = 512 << 10,
+        .answers_bytes = 256 << 10,
 };
 
 struct conn {
