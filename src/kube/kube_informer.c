@@ -236,13 +236,7 @@ static void take_page(struct kube_informer *i, yyjson_val *obj) {
         const char *rv = yyjson_get_str(yyjson_obj_get(meta, "resourceVersion")),
                    *page = yyjson_get_str(yyjson_obj_get(meta, "continue"));
         size_t n, max;
-        struct err e;
 
-        if (!rv || (items && !yyjson_is_arr(items) && !yyjson_is_null(items))) {
-                err_set(&e, ERR_RETRY, 0, "the answer to a list is no list");
-                fail(i, &e, -1);
-                return;
-        }
         object_cache_list_version(i->cache, rv);
         yyjson_arr_foreach (items, n, max, item) {
                 take(i, item, CACHE_LIST);

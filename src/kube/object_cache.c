@@ -24,6 +24,7 @@ struct entry {
         uint64_t version; /* 0: not a number */
         unsigned round;   /* the list that showed it last */
         bool learned;     /* from an answer; no list or event has shown this version yet */
+        TAILQ_ENTRY(entry) of_learned; /* while `learned`, if the version is a number */
         LIST_ENTRY(entry) links[KUBE_MAX_INDEX];
         struct bucket *buckets[KUBE_MAX_INDEX];
 };
@@ -44,7 +45,8 @@ struct object_cache {
         unsigned round;
         uint64_t reached;
         bool went_back; /* the list that is being taken is older than that */
-        size_t n_learned;
+        /* By version: each event asks for those that it has passed, and finds them at the head. */
+        TAILQ_HEAD(learned, entry) learned;
 };
 
 /* What the cache must know of an object before it is decoded; points into the document. */
@@ -85,6 +87,28 @@ static struct entry *find(const struct object_cache *c, const char *key) {
         return x;
 }
 
+/* ---- what was learned ---- */
+
+/* Answers come nearly in the order of their versions. */
+static void add_learned(struct object_cache *c, struct entry *x) {
+        struct entry *at;
+
+        if (!x->version)
+                return;
+        TAILQ_FOREACH_REVERSE (at, &c->learned, learned, of_learned)
+                if (at->version <= x->version)
+                        break;
+        if (at)
+                TAILQ_INSERT_AFTER(&c->learned, at, x, of_learned);
+        else
+                TAILQ_INSERT_HEAD(&c->learned, x, of_learned);
+}
+
+static void remove_learned(struct object_cache *c, struct entry *x) {
+        if (x->learned && x->version)
+                TAILQ_REMOVE(&c->learned, x, of_learned);
+}
+
 /* ---- indexes ---- */
 
 static struct bucket *find_bucket(const struct object_cache *c, unsigned index, const char *key) {
@@ -96,7 +120,8 @@ static struct bucket *find_bucket(const struct object_cache *c, unsigned index, 
 
 static void link_entry(struct object_cache *c, struct entry *x, char *key) {
         HASH_ADD_KEYPTR(hh, c->entries, key, strlen(key), x);
-        c->n_learned += x->learned;
+        if (x->learned)
+                add_learned(c, x);
         for (unsigned i = 0; i < KUBE_MAX_INDEX && c->o.index[i]; i++) {
                 const char *at = c->o.index[i](x->object);
                 if (!at)
@@ -115,7 +140,7 @@ static void link_entry(struct object_cache *c, struct entry *x, char *key) {
 
 static void unlink_entry(struct object_cache *c, struct entry *x) {
         HASH_DEL(c->entries, x);
-        c->n_learned -= x->learned;
+        remove_learned(c, x);
         for (unsigned i = 0; i < KUBE_MAX_INDEX; i++) {
                 struct bucket *b = x->buckets[i];
                 if (!b)
@@ -197,8 +222,8 @@ static int take(struct object_cache *c, yyjson_val *object, const struct ident *
                         old->round = c->round;
                 bool same = streq(old->object->meta.rv, id->rv);
                 if (same && source != CACHE_LEARNED && old->learned) {
+                        remove_learned(c, old);
                         old->learned = false;
-                        c->n_learned--;
                 }
                 bool newer = old->version && id->version && old->version > id->version;
                 if (same || (newer && !(source == CACHE_LIST && c->went_back)))
@@ -285,18 +310,14 @@ void object_cache_end_list(struct object_cache *c, const char *rv) {
 }
 
 bool object_cache_reached(struct object_cache *c, const char *rv) {
-        struct entry *x, *next;
+        struct entry *x;
         uint64_t version = version_of(rv);
 
         if (version <= c->reached)
                 return version == 0 || version == c->reached;
         c->reached = version;
-        if (c->n_learned == 0)
-                return true;
-        HASH_ITER (hh, c->entries, x, next) {
-                if (x->learned && x->version && x->version < version)
-                        remove_entry(c, x);
-        }
+        while ((x = TAILQ_FIRST(&c->learned)) && x->version < version)
+                remove_entry(c, x);
         return true;
 }
 
@@ -341,6 +362,7 @@ const struct kube_object *object_cache_first_at(const struct object_cache *c, un
 struct object_cache *object_cache_new(const struct object_cache_options *o) {
         struct object_cache *c = xnew(struct object_cache);
         c->o = *o;
+        TAILQ_INIT(&c->learned);
         return c;
 }
 

@@ -26,7 +26,10 @@ void world_on_request(void *u, struct fake_conn *c, const struct fake_request *r
                 snprintf(w->watch_rv, sizeof w->watch_rv, "%s", fake_query(r, "resourceVersion"));
                 if (w->n_watch_failures) {
                         w->n_watch_failures--;
-                        fake_refuse(c, w->watch_failure, "no watch");
+                        if (w->refuse_watch)
+                                w->refuse_watch(w, c);
+                        else
+                                fake_refuse(c, w->watch_failure, "no watch");
                 } else if (!w->hung) {
                         w->watch = c;
                         w->watching = true;
@@ -40,6 +43,11 @@ void world_on_request(void *u, struct fake_conn *c, const struct fake_request *r
                 if (w->n_list_failures) {
                         w->n_list_failures--;
                         fake_refuse(c, w->list_failure, "no list");
+                        return;
+                }
+                if (w->answer_list) {
+                        w->n_lists++;
+                        w->answer_list(w, c, r);
                         return;
                 }
                 unsigned last = 0;

@@ -27,6 +27,9 @@ struct world {
         const char *pages[4]; /* answers to lists, in turn; the last one again and again */
         unsigned n_lists, n_watches, n_list_failures, n_watch_failures;
         int list_failure, watch_failure;
+        /* What refuses a watch instead of watch_failure, and what answers lists instead of pages. */
+        void (*refuse_watch)(struct world *w, struct fake_conn *c);
+        void (*answer_list)(struct world *w, struct fake_conn *c, const struct fake_request *r);
         bool hung; /* watches get no answer */
         bool answers_discovery;
         const char *group; /* the answer to it; NULL: v1 */

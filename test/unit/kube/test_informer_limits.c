@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An informer whom the server asks for more patience, or tells more at once, than it has. In virtual time
+ * (virtual_time.c). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "informer_world.h"
+
+enum { MiB = 1 << 20, MINUTE_MS = 60000 };
+
+/* ---- time ---- */
+
+static uint64_t refused_ms[2];
+
+static void refuse(struct world *w, struct fake_conn *c, int status, const char *header, const char *body) {
+        refused_ms[w->n_watches - 1] = uv_now(&w->loop);
+        fake_reply(c, status, header, body);
+}
+
+static void busy_for_an_hour(struct world *w, struct fake_conn *c) {
+        refuse(w, c, 503, "Retry-After: 3600\r\n",
+               "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Failure\",\"message\":"
+               "\"maintenance\","
+               "\"code\":503}");
+}
+
+static void an_hour_by_the_status(struct world *w, struct fake_conn *c) {
+        refuse(w, c, 429, NULL,
+               "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Failure\",\"message\":\"slowly\","
+               "\"reason\":\"TooManyRequests\",\"details\":{\"retryAfterSeconds\":3600},\"code\":429}");
+}
+
+static void a_page_for_an_hour(struct world *w, struct fake_conn *c) {
+        refuse(w, c, 503, "Retry-After: 3600\r\n", "back soon");
+}
+
+/* Milliseconds between a refusal and the next. */
+static uint64_t pause_after(struct world *w, void (*refuse_watch)(struct world *, struct fake_conn *)) {
+        w->refuse_watch = refuse_watch;
+        w->n_watch_failures = 2;
+        world_begin(w);
+        for (unsigned i = 0; i < 800 && w->n_watches < 2; i++)
+                run_for(&w->loop, 5000);
+        assert_in_range(w->n_watches, 2, 3);
+        return refused_ms[1] - refused_ms[0];
+}
+
+/* Blind for an hour is worse than a request a minute. */
+static void a_watch_waits_a_minute_at_most(void **state) {
+        assert_in_range(pause_after(*state, busy_for_an_hour), MINUTE_MS, MINUTE_MS + 2000);
+}
+
+static void a_watch_waits_a_minute_at_most_for_a_status_too(void **state) {
+        assert_in_range(pause_after(*state, an_hour_by_the_status), MINUTE_MS, MINUTE_MS + 2000);
+}
+
+static void a_page_is_believed_for_ten_seconds(void **state) {
+        assert_in_range(pause_after(*state, a_page_for_an_hour), 10000, 12000);
+}
+
+/* ---- size ---- */
+
+enum { OBJECTS = 3 };
+static size_t object_bytes;
+static char limits[256];
+
+/* As many as are asked for, each with an annotation of object_bytes. */
+static void large_objects(struct world *w, struct fake_conn *c, const struct fake_request *r) {
+        _cleanup_(buf_done) struct buf list = BUF_INIT(256 * MiB);
+        const char *limit = fake_query(r, "limit");
+        unsigned n = limit ? (unsigned)atoi(limit) : OBJECTS, from, to;
+        size_t used = strlen(limits);
+        snprintf(limits + used, sizeof limits - used, "%u ", n);
+        const char *page = fake_query(r, "continue");
+        from = page ? (unsigned)atoi(page) : 0;
+        to = from + n < OBJECTS ? from + n : OBJECTS;
+        buf_addf(&list, "{\"metadata\":{\"resourceVersion\":\"10\"");
+        if (to < OBJECTS)
+                buf_addf(&list, ",\"continue\":\"%u\"", to);
+        buf_adds(&list, "},\"items\":[");
+        for (unsigned i = from; i < to; i++) {
+                buf_addf(&list,
+                         "%s{\"metadata\":{\"namespace\":\"ns\",\"name\":\"p%u\",\"uid\":\"u%u\","
+                         "\"resourceVersion\":\"%u\",\"annotations\":{\"a\":\"",
+                         i > from ? "," : "", i, i, i + 1);
+                for (size_t k = 0; k < object_bytes; k += 64)
+                        buf_add(&list, "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+                                64);
+                buf_adds(&list, "\"}}}");
+        }
+        buf_adds(&list, "]}");
+        fake_list(c, r, "Pod", buf_str(&list));
+}
+
+static void begin_with(struct world *w, size_t bytes) {
+        object_bytes = bytes;
+        limits[0] = '\0';
+        w->o.limit = 4;
+        w->answer_list = large_objects;
+        world_begin(w);
+}
+
+static void a_page_that_is_too_large_is_asked_for_by_halves(void **state) {
+        struct world *w = *state;
+        begin_with(w, 12 * MiB); /* three are 36 MiB */
+        RUN_UNTIL(&w->loop, w->watching);
+        assert_string_equal(limits, "4 2 2 ");
+        assert_int_equal(kube_informer_count(w->informer), OBJECTS);
+        assert_int_equal(w->n_trouble, 0);
+}
+
+static void one_object_that_is_too_large_is_told(void **state) {
+        struct world *w = *state;
+        begin_with(w, 33 * MiB);
+        RUN_UNTIL(&w->loop, w->trouble);
+        assert_string_equal(limits, "4 2 1 ");
+        assert_non_null(strstr(w->err.msg, "one of the pods, after 0 that can be listed"));
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+#define T(f) cmocka_unit_test_setup_teardown(f, world_set_up, world_tear_down)
+                T(a_watch_waits_a_minute_at_most),       T(a_watch_waits_a_minute_at_most_for_a_status_too),
+                T(a_page_is_believed_for_ten_seconds),   T(a_page_that_is_too_large_is_asked_for_by_halves),
+                T(one_object_that_is_too_large_is_told),
+        };
+        return cmocka_run_group_tests_name("informer_limits", tests, NULL, NULL);
+}

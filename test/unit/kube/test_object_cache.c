@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The cache by itself, where its size counts; test_informer_cache.c has the rules of versions. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "kube/object_cache.h"
+
+enum { MANY = 100000 };
+
+static const struct jd_field fields[] = {
+        JD_OBJ(struct kube_object, "metadata", meta, kube_f_meta),
+        JD_END,
+};
+
+struct world {
+        struct object_cache *cache;
+        unsigned added, changed, removed;
+        char last_removed[32];
+};
+
+static void note(void *u, const struct kube_object *old, const struct kube_object *now) {
+        struct world *w = u;
+        w->added += !old;
+        w->changed += old && now;
+        w->removed += !now;
+        if (!now)
+                snprintf(w->last_removed, sizeof w->last_removed, "%s", old->meta.name);
+        if (old)
+                kube_object_unref(old);
+        if (now)
+                kube_object_unref(now);
+}
+
+static int setup(void **state) {
+        struct world *w = xnew(struct world);
+        w->cache = object_cache_new(&(struct object_cache_options){
+                .fields = fields, .size = sizeof(struct kube_object), .note = note, .note_u = w });
+        *state = w;
+        return 0;
+}
+
+static int teardown(void **state) {
+        struct world *w = *state;
+        object_cache_free(w->cache);
+        free(w);
+        return 0;
+}
+
+static yyjson_doc *parse(const char *text) {
+        yyjson_doc *doc = yyjson_read(text, strlen(text), 0);
+        assert_non_null(doc);
+        return doc;
+}
+
+static void take(struct world *w, unsigned name, unsigned version, enum cache_source source) {
+        char text[96];
+        bool told;
+        struct err e;
+        snprintf(text, sizeof text, "{\"metadata\":{\"name\":\"n%u\",\"resourceVersion\":\"%u\"}}", name,
+                 version);
+        yyjson_doc *doc = parse(text);
+        assert_int_equal(object_cache_take(w->cache, yyjson_doc_get_root(doc), source, &told, &e), 0);
+        yyjson_doc_free(doc);
+}
+
+static void reach(struct world *w, unsigned version) {
+        char text[16];
+        snprintf(text, sizeof text, "%u", version);
+        assert_true(object_cache_reached(w->cache, text));
+}
+
+static void event(struct world *w, unsigned name, unsigned version) {
+        take(w, name, version, CACHE_EVENT);
+        reach(w, version);
+}
+
+static bool has(const struct world *w, const char *name) {
+        return object_cache_get(w->cache, NULL, name) != NULL;
+}
+
+/* One answer that the watch has not told of is nothing that each event has to look for among all objects:
+ * it took ten minutes, and takes a second. */
+static void events_cost_the_same_while_an_answer_is_ahead_of_them(void **state) {
+        struct world *w = *state;
+        for (unsigned i = 0; i < MANY; i++)
+                event(w, i, i + 1);
+        take(w, MANY, 10 * MANY, CACHE_LEARNED);
+        for (unsigned i = 0; i < MANY; i++)
+                event(w, i, MANY + i + 1);
+        assert_int_equal(object_cache_count(w->cache), MANY + 1);
+        assert_int_equal(w->changed, MANY);
+        assert_int_equal(w->removed, 0);
+}
+
+/* Nor are many such answers, which come in any order. */
+static void each_answer_goes_when_it_is_passed(void **state) {
+        struct world *w = *state;
+        reach(w, 10);
+        for (unsigned i = 0; i < MANY; i++)
+                take(w, i, 100 + (i ^ 7), CACHE_LEARNED);
+        assert_int_equal(object_cache_count(w->cache), MANY);
+        for (unsigned i = 0; i < MANY; i++) {
+                reach(w, 101 + i);
+                assert_int_equal(w->removed, i + 1);
+        }
+        assert_int_equal(object_cache_count(w->cache), 0);
+}
+
+static void what_was_told_since_does_not_go(void **state) {
+        struct world *w = *state;
+        take(w, 1, 20, CACHE_LEARNED);
+        take(w, 2, 22, CACHE_LEARNED);
+        take(w, 3, 21, CACHE_LEARNED);
+        take(w, 4, 20, CACHE_LEARNED);
+        take(w, 4, 23, CACHE_LEARNED); /* in place of the other */
+        event(w, 1, 20);
+        take(w, 3, 25, CACHE_EVENT); /* a newer one than was learned */
+        reach(w, 22);
+        assert_int_equal(w->removed, 0);
+        reach(w, 23);
+        assert_int_equal(w->removed, 1);
+        assert_string_equal(w->last_removed, "n2");
+        reach(w, 30);
+        assert_int_equal(w->removed, 2);
+        assert_true(has(w, "n1") && has(w, "n3"));
+}
+
+static void what_was_learned_is_removed_by_its_event(void **state) {
+        struct world *w = *state;
+        take(w, 1, 20, CACHE_LEARNED);
+        yyjson_doc *doc = parse("{\"metadata\":{\"name\":\"n1\",\"resourceVersion\":\"21\"}}");
+        object_cache_delete(w->cache, yyjson_doc_get_root(doc));
+        yyjson_doc_free(doc);
+        reach(w, 21);
+        assert_int_equal(w->removed, 1);
+}
+
+/* It has no place among the others, and only its own event ends it. */
+static void a_version_that_is_no_number_is_not_passed(void **state) {
+        struct world *w = *state;
+        bool told;
+        struct err e;
+        yyjson_doc *doc = parse("{\"metadata\":{\"name\":\"n1\",\"resourceVersion\":\"x\"}}");
+        assert_int_equal(object_cache_take(w->cache, yyjson_doc_get_root(doc), CACHE_LEARNED, &told, &e), 0);
+        reach(w, 30);
+        assert_true(has(w, "n1"));
+        assert_int_equal(object_cache_take(w->cache, yyjson_doc_get_root(doc), CACHE_EVENT, &told, &e), 0);
+        yyjson_doc_free(doc);
+        assert_int_equal(w->removed, 0);
+        assert_int_equal(w->added, 1);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+                T(events_cost_the_same_while_an_answer_is_ahead_of_them),
+                T(each_answer_goes_when_it_is_passed),
+                T(what_was_told_since_does_not_go),
+                T(what_was_learned_is_removed_by_its_event),
+                T(a_version_that_is_no_number_is_not_passed),
+        };
+        return cmocka_run_group_tests_name("object_cache", tests, NULL, NULL);
+}
