@@ -256,13 +256,8 @@ static void on_page(void *u, yyjson_val *obj, const struct err *e) {
         yyjson_val *items = yyjson_obj_get(obj, "items"), *item;
         const char *page = yyjson_get_str(yyjson_obj_get(yyjson_obj_get(obj, "metadata"), "continue"));
         size_t n, max;
-        struct err bad;
         s->call = NULL;
         free(TAKE(s->page));
-        if (!e && !yyjson_is_arr(items) && !yyjson_is_null(items)) {
-                err_set(&bad, ERR_RETRY, 0, "the answer to a list is no list");
-                e = &bad;
-        }
         if (e) {
                 on_failed(s, e);
                 return;

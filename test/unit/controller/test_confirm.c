@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the caches do not show is gone when the server says so, and not before. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "../kube/fake_server.h"
+#include "base/mem.h"
+#include "controller/confirm.h"
+
+#define UID(n) "5d6a2d5c-8f4e-4f0e-9f0a-00000000000" #n
+#define DOMAIN(n)                                                                                            \
+        "{\"metadata\":{\"namespace\":\"u\",\"name\":\"d\",\"uid\":\"" UID(n) "\",\"resourceVersion\":"      \
+                                                                              "\"3\"}}"
+#define CLAIM(n, node)                                                                                       \
+        "{\"metadata\":{\"name\":\"c\",\"namespace\":\"u\",\"uid\":\"u\",\"resourceVersion\":\"1\"},"        \
+        "\"status\":{\"allocation\":{\"devices\":{\"results\":[{\"request\":\"channel\",\"driver\":"         \
+        "\"compute-domain.nvidia.com\",\"pool\":\"" node "\",\"device\":\"channel-0\"}],\"config\":[{"       \
+        "\"source\":\"FromClaim\",\"requests\":[],\"opaque\":{\"driver\":\"compute-domain.nvidia.com\","     \
+        "\"parameters\":{\"apiVersion\":\"resource.nvidia.com/v1beta1\",\"kind\":"                           \
+        "\"ComputeDomainChannelConfig\",\"domainID\":\"" UID(n) "\"}}}]}}}}"
+
+struct world {
+        uv_loop_t loop;
+        struct fake_server *server;
+        struct kube_client *client;
+        struct work_queue *queue;
+        struct confirm *confirm;
+        const char *items, *more; /* of the first page, and of a second; NULL: there is none */
+        bool refuses, holds;      /* lists get no answer until release() */
+        struct fake_conn *held;
+        struct fake_request held_request;
+        char held_path[1024];
+        unsigned lists, cached, found;
+        char path[1024];
+        char queued[8][64];
+        unsigned n_queued;
+};
+
+static void reply(struct world *w, struct fake_conn *c, const struct fake_request *r) {
+        bool first = !fake_query(r, "continue");
+        _cleanup_(freep) char *list =
+                xasprintf("{\"metadata\":{\"resourceVersion\":\"10\"%s},\"items\":[%s]}",
+                          first && w->more ? ",\"continue\":\"next\"" : "", first ? w->items : w->more);
+        fake_list(c, r, fake_has(r->path, "claims") ? "ResourceClaim" : "ComputeDomain", list);
+}
+
+static void on_request(void *u, struct fake_conn *c, const struct fake_request *r) {
+        struct world *w = u;
+        if (streq(r->path, "/apis/resource.k8s.io")) {
+                fake_reply(c, 200, NULL,
+                           "{\"kind\":\"APIGroup\",\"name\":\"resource.k8s.io\",\"versions\":[{\"version\":"
+                           "\"v1\"}]}");
+                return;
+        }
+        w->lists++;
+        w->cached += fake_query(r, "resourceVersion") != NULL;
+        snprintf(w->path, sizeof w->path, "%.*s", (int)strcspn(r->path, "?"), r->path);
+        if (w->refuses) {
+                fake_refuse(c, 403, "not you");
+        } else if (w->holds) {
+                w->held = c;
+                snprintf(w->held_path, sizeof w->held_path, "%s", r->path);
+                w->held_request = (struct fake_request){
+                        .method = "GET", .path = w->held_path, .body = "", .head = ""
+                };
+        } else {
+                reply(w, c, r);
+        }
+}
+
+static void on_key(void *u, const char *key) {
+        struct world *w = u;
+        snprintf(w->queued[w->n_queued++ % ARRAY_LEN(w->queued)], sizeof w->queued[0], "%s", key);
+}
+
+static void on_found(void *u, enum confirm_what what, yyjson_val *object) {
+        struct world *w = u;
+        assert_true(yyjson_is_obj(object));
+        w->found++;
+}
+
+static void on_ready(void *u, const struct err *e) {
+        assert_null(e);
+        *(bool *)u = true;
+}
+
+static void begin(struct world *w, unsigned valid_ms) {
+        confirm_free(w->confirm);
+        w->confirm = confirm_new(&(struct confirm_options){
+                .client = w->client, .queue = w->queue, .found = on_found, .u = w, .valid_ms = valid_ms });
+}
+
+static int setup(void **state) {
+        struct world *w = xnew(struct world);
+        struct err e;
+        bool ready = false;
+        uv_loop_init(&w->loop);
+        w->items = "";
+        w->server = fake_server_new(&w->loop, 0, on_request, w);
+        _cleanup_(freep) char *url = xasprintf("http://127.0.0.1:%d", fake_server_port(w->server));
+        struct kube_config k = { .server = url };
+        const struct kube_client_options o = { .config = &k, .user_agent = "t" };
+        assert_int_equal(kube_client_new(&w->loop, &o, &w->client, &e), 0);
+        kube_discover_resource_api(w->client, on_ready, &ready);
+        run_until(&w->loop, &ready);
+        w->queue = work_queue_new(&w->loop, 1, 1, on_key, w);
+        begin(w, 3600000);
+        *state = w;
+        return 0;
+}
+
+static int teardown(void **state) {
+        struct world *w = *state;
+        confirm_free(w->confirm);
+        work_queue_free(w->queue);
+        kube_client_free(w->client);
+        fake_server_free(w->server);
+        loop_end(&w->loop);
+        free(w);
+        return 0;
+}
+
+static bool domain_absent(struct world *w, const char *uid, const char *requester) {
+        return confirm_absent(w->confirm, CONFIRM_DOMAIN, NULL, uid, requester);
+}
+
+static bool claim_absent(struct world *w, const char *uid, const char *node) {
+        _cleanup_(buf_done) struct buf key = BUF_INIT(256);
+        confirm_claim_key(uid, node, &key);
+        return confirm_absent(w->confirm, CONFIRM_CLAIM, "u", buf_str(&key), node);
+}
+
+/* ---- the answer ---- */
+
+static void what_the_server_does_not_show_is_absent(void **state) {
+        struct world *w = *state;
+        w->items = DOMAIN(2);
+        assert_false(domain_absent(w, UID(1), "d/1"));
+        assert_false(domain_absent(w, UID(1), "d/1")); /* not for having been asked */
+        RUN_UNTIL(&w->loop, w->n_queued == 1);
+        assert_string_equal(w->queued[0], "d/1");
+        assert_true(domain_absent(w, UID(1), "d/1"));
+        assert_true(confirm_known(w->confirm, CONFIRM_DOMAIN, NULL, UID(1)));
+        /* Nobody asked for the other, so nothing is known of it, and nobody is told of it. */
+        assert_false(confirm_known(w->confirm, CONFIRM_DOMAIN, NULL, UID(2)));
+        assert_int_equal(w->found, 0);
+        assert_int_equal(w->lists, 1);
+        assert_string_equal(w->path, "/apis/resource.nvidia.com/v1beta1/computedomains");
+}
+
+/* A cache of the API server may lag behind the store, as our own does. */
+static void the_store_is_asked(void **state) {
+        struct world *w = *state;
+        domain_absent(w, UID(1), "d/1");
+        RUN_UNTIL(&w->loop, w->n_queued == 1);
+        assert_int_equal(w->cached, 0);
+}
+
+static void what_the_server_shows_is_there_and_is_learned(void **state) {
+        struct world *w = *state;
+        begin(w, 1);
+        w->items = DOMAIN(1);
+        assert_false(domain_absent(w, UID(1), "d/1"));
+        RUN_UNTIL(&w->loop, w->found == 1);
+        assert_false(domain_absent(w, UID(1), "d/1"));
+        assert_false(confirm_known(w->confirm, CONFIRM_DOMAIN, NULL, UID(1)));
+        RUN_UNTIL(&w->loop, w->n_queued); /* who asked looks again, when the caches know */
+}
+
+static void it_may_be_on_the_second_page(void **state) {
+        struct world *w = *state;
+        w->items = DOMAIN(2);
+        w->more = DOMAIN(1);
+        assert_false(domain_absent(w, UID(1), "d/1"));
+        assert_false(domain_absent(w, UID(3), "d/3"));
+        RUN_UNTIL(&w->loop, w->n_queued == 1);
+        assert_string_equal(w->queued[0], "d/3");
+        assert_true(w->found >= 1);
+        assert_false(domain_absent(w, UID(1), "d/1"));
+        assert_true(domain_absent(w, UID(3), "d/3"));
+        assert_int_equal(w->lists, 2 * 2); /* the second question came when the first list had begun */
+}
+
+static void claims_are_asked_for_by_domain_and_node(void **state) {
+        struct world *w = *state;
+        w->items = CLAIM(1, "n1") "," CLAIM(2, "n2");
+        assert_false(claim_absent(w, UID(1), "n1"));
+        assert_false(claim_absent(w, UID(1), "n2"));
+        assert_false(claim_absent(w, UID(2), "n1"));
+        RUN_UNTIL(&w->loop, w->n_queued == 2);
+        assert_false(claim_absent(w, UID(1), "n1"));
+        assert_true(claim_absent(w, UID(1), "n2"));
+        assert_true(claim_absent(w, UID(2), "n1"));
+        assert_int_equal(w->lists, 2);
+        assert_true(w->found >= 1);
+        assert_string_equal(w->path, "/apis/resource.k8s.io/v1/namespaces/u/resourceclaims");
+}
+
+/* ---- whose answer ---- */
+
+static void release(struct world *w) {
+        w->holds = false;
+        reply(w, TAKE(w->held), &w->held_request);
+}
+
+/* A list that began before the question knows nothing of what was so afterwards. */
+static void a_list_under_way_does_not_answer_for_what_came_later(void **state) {
+        struct world *w = *state;
+        w->holds = true;
+        assert_false(domain_absent(w, UID(1), "d/1"));
+        RUN_UNTIL(&w->loop, w->held);
+        assert_false(domain_absent(w, UID(2), "d/2"));
+        release(w);
+        w->holds = true;
+        RUN_UNTIL(&w->loop, w->held);
+        assert_int_equal(w->n_queued, 1);
+        assert_string_equal(w->queued[0], "d/1");
+        assert_true(domain_absent(w, UID(1), "d/1"));
+        assert_false(domain_absent(w, UID(2), "d/2"));
+        release(w);
+        RUN_UNTIL(&w->loop, w->n_queued == 2);
+        assert_true(domain_absent(w, UID(2), "d/2"));
+        assert_int_equal(w->lists, 2);
+}
+
+/* The first is asked at once, and all that come until it is answered share the next list. */
+static void questions_share_a_list(void **state) {
+        struct world *w = *state;
+        w->holds = true;
+        for (unsigned i = 0; i < 100; i++) {
+                char uid[16], key[16];
+                snprintf(uid, sizeof uid, "uid-%u", i % 50);
+                snprintf(key, sizeof key, "d/%u", i);
+                assert_false(domain_absent(w, uid, key));
+        }
+        RUN_UNTIL(&w->loop, w->held);
+        release(w);
+        RUN_UNTIL(&w->loop, w->n_queued == 100); /* each who asked */
+        for (unsigned i = 0; i < 50; i++) {
+                char uid[16];
+                snprintf(uid, sizeof uid, "uid-%u", i);
+                assert_true(domain_absent(w, uid, "d/x"));
+        }
+        assert_int_equal(w->lists, 2);
+}
+
+/* ---- no answer ---- */
+
+static void a_refusal_says_nothing(void **state) {
+        struct world *w = *state;
+        w->refuses = true;
+        assert_false(domain_absent(w, UID(1), "d/1"));
+        RUN_UNTIL(&w->loop, w->n_queued == 1); /* to ask again */
+        assert_false(domain_absent(w, UID(1), "d/1"));
+        RUN_UNTIL(&w->loop, w->lists == 2 && w->n_queued == 2);
+        assert_false(confirm_known(w->confirm, CONFIRM_DOMAIN, NULL, UID(1)));
+        w->refuses = false;
+        w->items = DOMAIN(1);
+        assert_false(domain_absent(w, UID(1), "d/1"));
+        RUN_UNTIL(&w->loop, w->found == 1);
+        assert_false(domain_absent(w, UID(1), "d/1"));
+}
+
+static void an_answer_does_not_hold_for_ever(void **state) {
+        struct world *w = *state;
+        begin(w, 1);
+        assert_false(domain_absent(w, UID(1), "d/1"));
+        RUN_UNTIL(&w->loop, w->n_queued == 1);
+        run_for(&w->loop, 20);
+        assert_false(confirm_known(w->confirm, CONFIRM_DOMAIN, NULL, UID(1)));
+        w->items = DOMAIN(1);
+        assert_false(domain_absent(w, UID(1), "d/1"));
+        RUN_UNTIL(&w->loop, w->found == 1);
+        assert_int_equal(w->lists, 2);
+}
+
+static void it_may_be_freed_while_it_asks(void **state) {
+        struct world *w = *state;
+        w->holds = true;
+        domain_absent(w, UID(1), "d/1");
+        claim_absent(w, UID(1), "n1");
+        RUN_UNTIL(&w->loop, w->lists == 2);
+        confirm_free(TAKE(w->confirm));
+        release(w);
+        run_for(&w->loop, 20);
+        assert_int_equal(w->n_queued, 0);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+                T(what_the_server_does_not_show_is_absent),
+                T(the_store_is_asked),
+                T(what_the_server_shows_is_there_and_is_learned),
+                T(it_may_be_on_the_second_page),
+                T(claims_are_asked_for_by_domain_and_node),
+                T(a_list_under_way_does_not_answer_for_what_came_later),
+                T(questions_share_a_list),
+                T(a_refusal_says_nothing),
+                T(an_answer_does_not_hold_for_ever),
+                T(it_may_be_freed_while_it_asks),
+        };
+        return cmocka_run_group_tests_name("confirm", tests, NULL, NULL);
+}
