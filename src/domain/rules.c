@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "domain/rules.h"
 
+#include <stddef.h>
 #include <string.h>
+#include <uthash.h>
 
 #include "domain/names.h"
 
@@ -51,44 +53,106 @@ bool rules_gpu_label(bool enabled, const char *current, const char *ours, const 
         return !streq(*ret_label, current) || !streq(*ret_ours, ours);
 }
 
-static const struct rules_slot *find_node(const struct rules_slot *s, size_t n, const char *node) {
-        for (size_t i = 0; i < n; i++)
-                if (streq(s[i].node, node))
-                        return &s[i];
-        return NULL;
+/* ---- the index rule ---- */
+
+enum { NOWHERE = -1 };
+
+/* What is known of a node, and of an index, while they are given out: a clique without names may have ten
+ * thousand of them. */
+struct node_known {
+        UT_hash_handle hh;
+        const char *node;
+        ptrdiff_t first_held; /* position of its first entry in `held` */
+        bool member;
+};
+
+struct index_known {
+        UT_hash_handle hh;
+        int64_t index;
+        ptrdiff_t first_held; /* as above; NOWHERE: nobody held it */
+        bool freed, taken;    /* in the list of those used before; by a member */
+};
+
+struct known {
+        struct arena *a;
+        struct node_known *nodes;
+        struct index_known *indices;
+};
+
+static struct node_known *know_node(struct known *k, const char *node) {
+        struct node_known *x;
+        HASH_FIND_STR(k->nodes, node, x);
+        if (x)
+                return x;
+        x = arena_alloc(k->a, sizeof *x);
+        *x = (struct node_known){ .node = node, .first_held = NOWHERE };
+        HASH_ADD_KEYPTR(hh, k->nodes, node, strlen(node), x);
+        return x;
 }
 
-static bool has_index(const struct rules_slot *s, size_t n, int64_t index) {
-        for (size_t i = 0; i < n; i++)
-                if (s[i].index == index)
-                        return true;
-        return false;
+static struct index_known *find_index(const struct known *k, int64_t index) {
+        struct index_known *x;
+        HASH_FIND(hh, k->indices, &index, sizeof index, x);
+        return x;
 }
 
-static bool has_i64(const int64_t *list, size_t n, int64_t v) {
-        for (size_t i = 0; i < n; i++)
-                if (list[i] == v)
-                        return true;
-        return false;
+static struct index_known *know_index(struct known *k, int64_t index) {
+        struct index_known *x = find_index(k, index);
+        if (x)
+                return x;
+        x = arena_alloc(k->a, sizeof *x);
+        *x = (struct index_known){ .index = index, .first_held = NOWHERE };
+        HASH_ADD(hh, k->indices, index, sizeof x->index, x);
+        return x;
 }
 
-static bool is_member(const char *const *members, size_t n, const char *node) {
-        for (size_t i = 0; i < n; i++)
-                if (streq(members[i], node))
-                        return true;
-        return false;
+static void know_held(struct known *k, const struct rules_slot *held, size_t n) {
+        for (size_t i = 0; i < n; i++) {
+                struct node_known *node = know_node(k, held[i].node);
+                struct index_known *index = know_index(k, held[i].index);
+                if (node->first_held == NOWHERE)
+                        node->first_held = (ptrdiff_t)i;
+                if (index->first_held == NOWHERE)
+                        index->first_held = (ptrdiff_t)i;
+        }
 }
 
-/* The lowest index that was never used, else the one that has been free for longest, else -1. `taken` holds
- * what nobody else may get. */
-static int64_t take_free(const struct rules_slot *taken, size_t n, const int64_t *freed, size_t n_freed,
+static int64_t keep(struct known *k, const struct rules_slot *held, const char *member) {
+        struct node_known *node = know_node(k, member);
+        node->member = true;
+        if (node->first_held == NOWHERE || held[node->first_held].index < 0)
+                return -1;
+        struct index_known *index = find_index(k, held[node->first_held].index);
+        if (index->first_held != node->first_held)
+                return -1; /* two hold it, and the other comes first */
+        index->taken = true;
+        return index->index;
+}
+
+/* Where the search for a free index goes on: what it has passed does not become free again. */
+struct search {
+        int64_t unused; /* the lowest that may never have been used */
+        size_t freed;   /* the first of the list that may be free */
+};
+
+/* The lowest index that was never used, else the one that has been free for longest, else -1. */
+static int64_t take_free(struct known *k, struct search *s, const int64_t *freed, size_t n_freed,
                          int64_t max_nodes) {
-        for (int64_t i = 0; i < max_nodes; i++)
-                if (!has_index(taken, n, i) && !has_i64(freed, n_freed, i))
-                        return i;
-        for (size_t i = 0; i < n_freed; i++)
-                if (freed[i] >= 0 && freed[i] < max_nodes && !has_index(taken, n, freed[i]))
-                        return freed[i];
+        struct index_known *x;
+        for (; s->unused < max_nodes; s->unused++) {
+                x = find_index(k, s->unused);
+                if (x && (x->taken || x->freed))
+                        continue;
+                know_index(k, s->unused)->taken = true;
+                return s->unused;
+        }
+        for (; s->freed < n_freed; s->freed++) {
+                x = find_index(k, freed[s->freed]);
+                if (x->index < 0 || x->index >= max_nodes || x->taken)
+                        continue;
+                x->taken = true;
+                return x->index;
+        }
         return -1;
 }
 
@@ -98,26 +162,33 @@ void rules_indices(const struct rules_slot *held, size_t n_held, const int64_t *
         /* What leaves in this very step is freed in it too: its index goes to the end of the list, the last
          * to be given again. */
         int64_t *list = arena_alloc(a, (n_freed + n_held + 1) * sizeof *list);
-        size_t n_list = 0;
-        for (size_t i = 0; i < n_freed; i++)
-                if (!has_i64(list, n_list, freed[i]) && !has_index(held, n_held, freed[i]))
+        size_t n_list = 0, n = 0;
+        struct known k = { .a = a };
+        struct search search = { 0 };
+        know_held(&k, held, n_held);
+        for (size_t i = 0; i < n_freed; i++) {
+                struct index_known *x = know_index(&k, freed[i]);
+                if (!x->freed && x->first_held == NOWHERE)
                         list[n_list++] = freed[i];
-        for (size_t i = 0; i < n_members; i++) {
-                const struct rules_slot *s = find_node(held, n_held, members[i]);
-                bool keeps = s && s->index >= 0 && !has_index(held, (size_t)(s - held), s->index);
-                ret_slots[i] = (struct rules_slot){ members[i], keeps ? s->index : -1 };
+                x->freed = x->freed || x->first_held == NOWHERE;
         }
-        for (size_t i = 0; i < n_held; i++)
-                if (!is_member(members, n_members, held[i].node) && held[i].index >= 0 &&
-                    !has_index(ret_slots, n_members, held[i].index) && !has_i64(list, n_list, held[i].index))
-                        list[n_list++] = held[i].index;
+        for (size_t i = 0; i < n_members; i++)
+                ret_slots[i] = (struct rules_slot){ members[i], keep(&k, held, members[i]) };
+        for (size_t i = 0; i < n_held; i++) {
+                struct index_known *x = find_index(&k, held[i].index);
+                if (know_node(&k, held[i].node)->member || x->index < 0 || x->taken || x->freed)
+                        continue;
+                x->freed = true;
+                list[n_list++] = x->index;
+        }
         for (size_t i = 0; i < n_members; i++)
                 if (ret_slots[i].index < 0)
-                        ret_slots[i].index = take_free(ret_slots, n_members, list, n_list, max_nodes);
-        size_t n = 0;
+                        ret_slots[i].index = take_free(&k, &search, list, n_list, max_nodes);
         for (size_t i = 0; i < n_list; i++)
-                if (!has_index(ret_slots, n_members, list[i]))
+                if (!find_index(&k, list[i])->taken)
                         list[n++] = list[i];
+        HASH_CLEAR(hh, k.nodes);
+        HASH_CLEAR(hh, k.indices);
         *ret_freed = list;
         *ret_n_freed = n;
 }

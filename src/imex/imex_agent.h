@@ -88,8 +88,8 @@ void imex_agent_report(struct imex_agent *a, struct imex_report *ret);
 /* What it knows beyond that, for people. Valid until the next turn. */
 struct imex_view {
         const struct imex_members *members; /* as they were told last; NULL: never */
-        uint64_t informed_ms; /* for so long they have been known to be those of now; 0: they may be old */
-        uint64_t waited_ms;   /* how long nvidia-imex has waited for a recovery; 0: it does not */
+        uint64_t informed_ms;    /* for so long they have been known to be those of now; 0: they may be old */
+        uint64_t waited_ms;      /* how long nvidia-imex has waited for a recovery; 0: it does not */
         const char *const *seen; /* nodes that were connected since */
         size_t n_seen;
 };

@@ -208,6 +208,36 @@ static void least_recently_used_first(void **state) {
         assert_memory_equal(seen, ((int64_t[]){ 1, 2, 3, 4, 0 }), sizeof seen);
 }
 
+/* All of a cluster in one clique, which comes, goes by halves and comes again: by looking
+ * through all for each index of each it took minutes a turn. */
+static void indices_of_ten_thousand_nodes(void **state) {
+        enum { MANY = 10000 };
+        struct arena *a = arena_new(1 << 20);
+        struct rules_slot *held = xnew_n(struct rules_slot, MANY), *out = xnew_n(struct rules_slot, MANY);
+        const char **members = xnew_n(const char *, MANY);
+        const int64_t *freed = NULL;
+        size_t n_held = 0, n_freed = 0;
+        for (size_t i = 0; i < MANY; i++) {
+                char name[16];
+                snprintf(name, sizeof name, "n%zu", i);
+                members[i] = arena_strdup(a, name);
+        }
+        for (int turn = 0; turn < 4; turn++) {
+                size_t from = turn % 2 ? MANY / 2 : 0;
+                rules_indices(held, n_held, freed, n_freed, members + from, MANY - from, MANY, a, out, &freed,
+                              &n_freed);
+                for (size_t i = from; i < MANY; i++)
+                        assert_int_equal(out[i - from].index, i);
+                assert_int_equal(n_freed, from);
+                n_held = MANY - from;
+                memcpy(held, out, n_held * sizeof *held);
+        }
+        free(held);
+        free(out);
+        free(members);
+        arena_free(a);
+}
+
 static void replaces_daemons_only_where_nobody_is_hurt(void **state) {
         struct pod p = { .template_hash = "old", .phase = "Running", .node = "a" };
         assert_false(rules_replace_daemon(&p, "new", true, 1000));
@@ -300,6 +330,7 @@ int main(void) {
                 cmocka_unit_test(index_cases),
                 cmocka_unit_test(indices_over_a_life),
                 cmocka_unit_test(least_recently_used_first),
+                cmocka_unit_test(indices_of_ten_thousand_nodes),
                 cmocka_unit_test(replaces_daemons_only_where_nobody_is_hurt),
                 cmocka_unit_test(a_daemon_that_is_only_said_to_be_pending_is_not_replaced),
                 cmocka_unit_test(what_a_slice_states),
