@@ -13,6 +13,7 @@
 #   make bench      measure it (MODES, PAIRS, SIZES: see test/bench/run)
 #   make fuzz       only the fuzzers, each for FUZZ_SECONDS of processor time (default 60)
 #   make soak       faults strike a cluster of six nodes for MINUTES (20), workloads come and go (SEED, FAULTS: see test/soak/run)
+#   make pictures   draw docs/pictures/*.svg from the texts beside them
 #   make clean      remove all that was built here (and take the test cluster down)
 
 build := build
@@ -33,7 +34,7 @@ PART ?= $(patsubst test/long/%.bats,%,$(wildcard test/long/*.bats)) kill_points
 part_files = $(if $(filter kill_points,$1),test/cluster/kill_points.bats test/cluster/controller_kill_points.bats,test/long/$1.bats)
 
 .PHONY: all deps image image-$(own_arch) image-$(other_arch) check test long unit clang fuzz-test chart-test image-test cluster-test emulated-unit demo bench \
-	fuzz soak clean
+	fuzz soak pictures clean
 .DELETE_ON_ERROR:
 
 all: deps
@@ -153,6 +154,11 @@ fuzz: fuzz-test
 soak: image-$(own_arch)
 	test/cluster/tools
 	test/soak/run
+
+# Only whoever changes a picture needs graphviz.
+pictures:
+	@scripts/deps --for pictures
+	for p in docs/pictures/*.dot; do dot -Tsvg "$$p" -o "$${p%.dot}.svg" || exit 1; done
 
 clean:
 	@test ! -d $${CD_CLUSTER_DIR:-/var/lib/compute-domains-test} || test/cluster/down
