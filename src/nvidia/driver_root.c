@@ -135,8 +135,10 @@ static int find(const struct driver_root *r, const char *const *dirs, const char
                 *e = denied;
                 return err_wrap(e, "'%s' is not where driver root '%s' may be searched", name, r->host);
         }
-        return err_set(e, ERR_NOT_FOUND, ENOENT, "'%s' is not in driver root '%s' (searched %s)", name,
-                       r->host, buf_str(&searched));
+        return err_set(e, ERR_NOT_FOUND, ENOENT,
+                       "'%s' is not in driver root '%s': is it installed there, and is the chart value "
+                       "nvidiaDriverRoot right? (searched %s)",
+                       name, r->host, buf_str(&searched));
 }
 
 int driver_root_find_library(const struct driver_root *r, const char *name, struct driver_file *ret,
