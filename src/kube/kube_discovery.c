@@ -26,7 +26,7 @@ struct group {
         const char *version; /* one of those; NULL: not known yet */
         struct kube_call *call;
         uint64_t answered_ms; /* 0: never */
-        unsigned n_none;      /* how many answers in a row offered no version that we know */
+        unsigned n_none;      /* how many answers in a row have named no version that we know */
         TAILQ_HEAD(, waiter) waiters;
 };
 
@@ -114,15 +114,18 @@ static void on_group(void *u, yyjson_val *obj, const struct err *e) {
                                  kv_str("version", *v));
                 g->version = *v;
                 g->n_none = 0;
-        } else if (!e) {
+        } else {
+                if (!e) {
+                        struct buf names = BUF_INIT(256);
+                        names_of(g, &names);
+                        err_set(&none, ERR_INVALID, 0, "the server offers no version of %s that we know (%s)",
+                                g->res->group, buf_str(&names));
+                        buf_done(&names);
+                        e = &none;
+                }
                 /* The one in use stays: what it is asked for fails, and asks again. Without one nobody
-                 * would: a server that has just started may not offer all of its groups yet. */
-                struct buf names = BUF_INIT(256);
-                names_of(g, &names);
-                err_set(&none, ERR_INVALID, 0, "the server offers no version of %s that we know (%s)",
-                        g->res->group, buf_str(&names));
-                buf_done(&names);
-                e = &none;
+                 * would: a server that has just started may not offer all of its groups yet, and refuses
+                 * everybody until it knows who may do what. */
                 g->n_none++;
                 if (!g->version)
                         question(g);

@@ -6,7 +6,7 @@
  * an answer of the group says that a version is not served (kube_error_unserved): then the group is asked
  * again, at most once a second, and the old version stays in use until it answers. Only an APIGroup object
  * counts as an answer; anything else is asked again, for ever, with the client's back-off. So is a group that
- * offers no version that we know, while none is in use. Otherwise nothing is polled. */
+ * offers no version that we know, or is refused, while none is in use. Otherwise nothing is polled. */
 #ifndef KUBE_KUBE_DISCOVERY_H
 #define KUBE_KUBE_DISCOVERY_H
 

@@ -19,6 +19,7 @@ struct world {
         struct kube_client *client;
         struct kube_informer *informer;
         const char *serves; /* "v1beta1 v1beta2", "": not even the group */
+        bool refuses;       /* as a server does that has just started and knows of no right yet */
         bool page;          /* a load balancer answers, with a page and this status */
         int page_status;
         unsigned asked, lists; /* for the group; for lists */
@@ -68,6 +69,8 @@ static void on_request(void *u, struct fake_conn *c, const struct fake_request *
         w->asked += n == 0;
         if (w->page) {
                 fake_reply(c, w->page_status, NULL, "<html>sorry</html>");
+        } else if (w->refuses) {
+                fake_refuse(c, 403, "cannot get path");
         } else if (n == 0 && *w->serves) {
                 reply_group(w, c);
         } else if (!serves(w, version, n)) {
@@ -241,6 +244,18 @@ static void a_group_without_our_versions_is_told_and_asked_again(void **state) {
         assert_int_equal(w->asked, 2);
 }
 
+static void a_refusal_is_told_and_asked_again(void **state) {
+        struct world *w = *state;
+        w->refuses = true;
+        discover(w);
+        assert_int_equal(w->told_err.kind, ERR_DENIED);
+        w->told = false;
+        w->refuses = false;
+        run_until(&w->loop, &w->told); /* nobody here has asked again */
+        assert_int_equal(w->told_err.kind, ERR_NONE);
+        assert_int_equal(w->asked, 2);
+}
+
 static void a_page_does_not_mean_that_there_is_no_version(void **state) {
         static const int statuses[] = { 404, 403, 503, 200 };
         struct world *w = *state;
@@ -391,6 +406,7 @@ int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
                 T(the_best_version_is_taken),
                 T(a_group_without_our_versions_is_told_and_asked_again),
+                T(a_refusal_is_told_and_asked_again),
                 T(a_page_does_not_mean_that_there_is_no_version),
                 T(who_went_is_not_told),
                 T(freed_from_inside),
