@@ -118,8 +118,9 @@ static void on_tls_changed(void *u, const struct err *e) {
                 log_info("certificates for the API server have changed: new connections use them");
 }
 
-void kube_client__refresh_token(struct kube_client *c) {
+bool kube_client__refresh_token(struct kube_client *c) {
         c->token.stale = true;
+        return c->token.file != NULL;
 }
 
 void kube_client__reconnect(struct kube_client *c) {

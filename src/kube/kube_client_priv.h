@@ -27,8 +27,8 @@ struct http_call *kube_client__watch(struct kube_client *c, const struct kube__w
 void kube_client__watched(struct kube_client *c, const struct kube_resource *res, int status);
 /* The server has been silent for too long on a healthy connection. */
 void kube_client__reconnect(struct kube_client *c);
-/* The server said 401: the token file is read again before the next request. */
-void kube_client__refresh_token(struct kube_client *c);
+/* The server said 401: the token file is read again before the next request. False: there is none. */
+bool kube_client__refresh_token(struct kube_client *c);
 
 /* Somebody who waits out his back-off because the server was away, and would rather come at once when it is
  * back. The first answer to anybody calls them all, from inside that answer: fn only sets a timer. Once for

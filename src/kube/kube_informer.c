@@ -55,6 +55,7 @@ struct kube_informer {
         struct kube_call *list;
         struct http_call *watch;
         struct watch_stream stream;
+        bool token_refreshed; /* the last watch was answered 401 */
         bool headed;  /* the watch was accepted */
         bool current; /* as in the header, and as it was told */
         uint64_t watch_since_ms;
@@ -371,6 +372,7 @@ static void on_head(void *u, const char *content_type) {
         enter(i);
         if (str_starts(content_type, "application/json")) {
                 i->headed = true;
+                i->token_refreshed = false;
                 kube_client__watched(i->client, i->o.res, 200);
                 kube_client__heard(i->client);
                 step_after(i, silence_ms(i));
@@ -417,10 +419,12 @@ static void on_watch_end(void *u, const struct http_response *r) {
                 kube_client__watched(i->client, i->o.res, r->transport ? 0 : r->status);
         if (r->transport || r->status < 200 || r->status >= 300) {
                 kube_error_watch(r, i->o.res, &e, &wait_s);
-                if (r->status == 401)
-                        kube_client__refresh_token(i->client);
+                bool refreshed = i->token_refreshed;
+                i->token_refreshed = r->status == 401 && kube_client__refresh_token(i->client);
                 if (e.kind == ERR_GONE)
                         list_again(i);
+                else if (i->token_refreshed && !refreshed)
+                        step(i); /* with another token, as calls do; nobody needs to hear of it */
                 else
                         fail(i, &e, wait_s);
         } else if (lasted < SHORT_MS) {

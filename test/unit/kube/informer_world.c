@@ -109,9 +109,9 @@ static void on_trouble(void *u, const struct err *e) {
         }
 }
 
-static void connect_to(struct world *w, int port) {
-        _cleanup_(freep) char *url = xasprintf("http://127.0.0.1:%d", port);
-        struct kube_config k = { .server = url };
+void world_connect(struct world *w) {
+        _cleanup_(freep) char *url = xasprintf("http://127.0.0.1:%d", fake_server_port(w->server));
+        struct kube_config k = { .server = url, .token_file = w->token_file };
         struct err e;
         assert_int_equal(kube_client_new(&w->loop,
                                          &(struct kube_client_options){
@@ -127,7 +127,7 @@ int world_set_up(void **state) {
         w->log = BUF_INIT(1 << 20);
         w->metrics = metrics_new();
         w->server = fake_server_new(&w->loop, 0, world_on_request, w);
-        connect_to(w, fake_server_port(w->server));
+        world_connect(w);
         w->pages[0] = "{\"metadata\":{\"resourceVersion\":\"10\"},\"items\":[]}";
         w->o = (struct kube_informer_options){
                 .res = &kube_pods,

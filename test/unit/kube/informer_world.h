@@ -20,6 +20,7 @@ struct world {
         uv_loop_t loop;
         struct fake_server *server;
         struct kube_client *client;
+        char *token_file; /* of the next client; NULL: it has no token */
         struct kube_informer *informer;
         struct kube_informer_options o;
 
@@ -50,6 +51,7 @@ struct world {
 
 int world_set_up(void **state);
 int world_tear_down(void **state);
+void world_connect(struct world *w); /* makes the client */
 void world_on_request(void *u, struct fake_conn *c, const struct fake_request *r);
 const char *world_node_of(const struct kube_object *o); /* index 0; index 1 is the UID */
 unsigned world_count_at(struct world *w, unsigned index, const char *key);

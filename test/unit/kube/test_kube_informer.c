@@ -4,7 +4,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -215,6 +217,33 @@ static void test_server_that_is_back_and_refuses_at_first(void **state) {
         /* Up to 8 s until it is asked again, and four pauses from 0.2 s on. */
         RUN_UNTIL(&w->loop, w->watching);
         assert_int_equal(w->n_lists, 1);
+}
+
+/* The token was replaced, and the one that we have is believed no more: the watch begins with the new one, at
+ * once. Twice in a row is something else. */
+static void test_401_is_told_when_a_new_token_does_not_help(void **state) {
+        struct world *w = *state;
+        char path[] = "/tmp/token.XXXXXX";
+        int fd = mkstemp(path);
+        assert_int_equal(write(fd, "first\n", 6), 6);
+        close(fd);
+        kube_client_free(w->client);
+        w->token_file = path;
+        world_connect(w);
+        w->watch_failure = 401;
+        w->n_watch_failures = 1;
+        world_begin_watching(w);
+        assert_int_equal(w->n_watches, 2);
+        assert_int_equal(w->n_trouble, 0);
+
+        w->watching = false;
+        w->n_watch_failures = 2;
+        fake_close(w->watch);
+        RUN_UNTIL(&w->loop, w->watching);
+        assert_int_equal(w->n_lists, 1);
+        assert_true(w->trouble);
+        assert_int_equal(w->err.kind, ERR_DENIED);
+        unlink(path);
 }
 
 /* Each waits out a back-off of its own; the first that gets an answer wakes the others. */
@@ -511,6 +540,7 @@ int main(void) {
                 T(test_watch_that_ends_at_once_backs_off),
                 T(test_history_gone_lists_again_and_reports_the_difference),
                 T(test_410_as_the_answer_to_a_watch),
+                T(test_401_is_told_when_a_new_token_does_not_help),
                 T(test_server_gone_and_back),
                 T(test_server_that_is_back_and_refuses_at_first),
                 T(test_all_come_back_together),
