@@ -14,7 +14,7 @@ debian_suite=trixie
 kube_bin=$cache/kubernetes-$kubernetes_version
 helm_bin=$cache/helm-$helm_version
 debian_root=$cache/debian-$debian_suite
-own_bin=$cache/own-$(cat "$here"/programs/{*.c,front/*} | sha256sum | cut -c1-12)
+own_bin=$cache/own-$(cat "$here"/programs/{*.c,front/*,go-driver/*} | sha256sum | cut -c1-12)
 schemas=$cache/schemas-$(sha256sum <"$here/programs/schemas" | cut -c1-12)
 export PATH=$kube_bin:$helm_bin:$debian_root/usr/bin:$own_bin:$PATH:/usr/sbin:/sbin
 

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+# The Go driver's chart for GPUs only, beside this one: what each makes is nobody else's. Its objects are those of the stand-in for its
+# release, by the names that the real one gives them (test/cluster/go-chart).
+load chart.bash
+
+# identities: kind, namespace and name of each rendered object.
+identities() { jq '[.[] | [.kind, .metadata.namespace // "", .metadata.name] | join(" ")] | sort' <<<"$objects"; }
+
+# go_gpus NAMESPACE [HELM ARGUMENT...]: what the Go chart would make for GPUs only.
+go_gpus() {
+	local copy=$BATS_TEST_TMPDIR/go-chart
+	rm -rf "$copy"
+	cp -r "$checkout/test/cluster/go-chart" "$copy"
+	cp "$BATS_TEST_DIRNAME/values/go-chart-defaults.yaml" "$copy/values.yaml"
+	helm template gpus "$copy" --kube-version 1.36.0 --set gpuResourcesEnabledOverride=true --set resources.computeDomains.enabled=false \
+		--namespace "$@" >"$BATS_TEST_TMPDIR/go.yaml"
+	objects=$(to_json "$BATS_TEST_TMPDIR/go.yaml")
+	identities
+}
+
+# shared OURS THEIRS: what both make.
+shared() { jq -n --argjson a "$1" --argjson b "$2" '$a - ($a - $b)'; }
+
+@test "the Go chart for GPUs only, in another namespace, makes nothing that this chart makes" {
+	local ours theirs
+	theirs=$(go_gpus nvidia-gpus)
+	jq -e 'length > 15 and any(. == "DeviceClass  gpu.nvidia.com")' <<<"$theirs"
+	render
+	ours=$(identities)
+	jq -e 'length > 20' <<<"$ours"
+	[[ $(shared "$ours" "$theirs" | jq length) == 0 ]]
+	# In one namespace the daemons' account would be both's.
+	[[ $(shared "$ours" "$(go_gpus nvidia-compute-domains)" | jq -c .) == '["ServiceAccount nvidia-compute-domains compute-domain-daemon-service-account"]' ]]
+}
+
+@test "with the Go chart's name this chart has its cluster roles, so the Go chart for GPUs only takes another name" {
+	local ours
+	render --set nameOverride=dra-driver-nvidia-gpu
+	ours=$(identities)
+	[[ $(shared "$ours" "$(go_gpus nvidia-gpus)" | jq -c 'map(split(" ")[0]) | unique') == *ClusterRole* ]]
+	[[ $(shared "$ours" "$(go_gpus nvidia-gpus --set nameOverride=nvidia-gpus)" | jq length) == 0 ]]
+}

@@ -1,0 +1,212 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# From the Go driver to ours and back, under live workloads, as docs/from-the-go-driver.md has it. The Go driver is a stand-in: its chart's
+# release (go-chart), and its programs (programs/go-driver), which read and write with Kubernetes' own types what the real ones were seen to.
+# Each test goes on where the one before it has ended.
+
+load driver
+driver_ns=dra-driver-nvidia-gpu
+ns=from-go
+class=deviceclass/gpu.nvidia.com
+
+helm() { "$cluster/helm" "$@"; }
+go_chart() { echo "$BATS_FILE_TMPDIR/go-chart"; }
+go_driver() { (. "$cluster/lib.bash" && "$own_bin/go-driver" "$@"); }
+
+# The image of the real one, by its name: daemons that ours takes over have it in their pods.
+go_image() {
+	local root=$BATS_FILE_TMPDIR/go-image program
+	mkdir -p "$root"/usr/bin "$root"/etc "$root"/tmp
+	cp "$(. "$cluster/lib.bash" && echo "$own_bin/go-driver")" "$root/usr/bin/go-driver"
+	for program in controller kubelet-plugin daemon; do ln -s go-driver "$root/usr/bin/compute-domain-$program"; done
+	# For nvidia-imex, which comes from the driver's root.
+	ldd "$checkout/build/test/standin/nvidia-imex" | grep -o '/[^ ]*' | xargs cp --parents -Lt "$root"
+	"$checkout/scripts/mkimage" "$root" registry.k8s.io/dra-driver-nvidia/dra-driver-nvidia-gpu:v0.5.0 "$BATS_FILE_TMPDIR/go-driver.tar"
+	"$cluster/image" "$BATS_FILE_TMPDIR/go-driver.tar"
+}
+
+setup_file() {
+	"$cluster/up" 4
+	"$cluster/image" "${CD_IMAGE:-$checkout/build/image.tar}"
+	go_image
+	helm uninstall compute-domains --namespace nvidia-compute-domains --ignore-not-found --wait --timeout 60s
+	k delete crd computedomains.resource.nvidia.com computedomaincliques.resource.nvidia.com --ignore-not-found
+	cp -r "$cluster/go-chart" "$(go_chart)"
+	cp "$checkout/test/chart/values/go-chart-defaults.yaml" "$(go_chart)/values.yaml"
+	# As the Go driver's own page says, GPUs and ComputeDomains in one release.
+	helm install dra "$(go_chart)" --namespace $driver_ns --create-namespace --set gpuResourcesEnabledOverride=true \
+		--values "$cluster/driver-values.yaml" --wait --timeout 120s >/dev/null
+	eventually 60 slices_published 4
+	k create namespace $ns
+}
+teardown() { [[ -n ${BATS_TEST_COMPLETED:-} ]] || diagnose; }
+teardown_file() {
+	k -n $ns delete computedomains,pods --all --wait=false --grace-period=0 >/dev/null 2>&1 || true
+	k delete namespace $ns --timeout=90s || true
+	helm uninstall gpus --namespace nvidia-gpus || true
+	helm uninstall dra --namespace $driver_ns --wait --timeout 60s || true
+	k delete deviceclass gpu.nvidia.com mig.nvidia.com vfio.gpu.nvidia.com --ignore-not-found # kept by a test that has failed
+	k delete namespace $driver_ns nvidia-gpus --ignore-not-found --timeout=60s || true
+}
+
+# daemons [NODE]: the IMEX daemons' pods, of either driver: name, UID, restarts and image, a line each.
+daemons() {
+	k -n $driver_ns get pods -l $uid_label ${1:+--field-selector "spec.nodeName=node-$1"} \
+		-o jsonpath='{range .items[*]}{.metadata.name} {.metadata.uid} {.status.containerStatuses[0].restartCount} {.spec.containers[0].image}{"\n"}{end}' | sort
+}
+is_ours() { [[ $(daemons "$1") == *" compute-domains/compute-domains:"* ]]; }
+is_go() { [[ $(daemons "$1") == *"/dra-driver-nvidia-gpu:"* ]]; }
+no_daemon() { [[ -z $(daemons "$1") ]]; }
+label_gone() { [[ -z $(k get node "node-$1" -o "jsonpath={.metadata.labels.resource\.nvidia\.com/computeDomain}") ]]; }
+# worker_is POD: what changes when a pod of the workload, or its container, is another one.
+worker_is() { k -n $ns get pod "$1" -o jsonpath='{.metadata.uid} {.status.phase} {.status.containerStatuses[0].containerID}'; }
+# indices: of the domain's nodes, by which nvidia-imex knows them.
+indices() { domain_field "$1" 'range .status.nodes[*]}{.name}{"="}{.index}{"\n"}{end' | sort | xargs; }
+# judged K: the Go driver's types and checksums find nothing wrong with the checkpoint on the node.
+judged() {
+	local copy=$BATS_TEST_TMPDIR/checkpoint.json
+	"$cluster/node" "$1" cat "$plugin_dir/checkpoint.json" >"$copy"
+	go_driver "$copy"
+}
+# rolled_out: the release's programs are there, and nothing else of it.
+rolled_out() {
+	k -n $driver_ns rollout status deployment/dra-driver-nvidia-gpu-controller --timeout=90s
+	k -n $driver_ns rollout status daemonset/dra-driver-nvidia-gpu-kubelet-plugin --timeout=90s
+}
+
+@test "the stand-in's types know a checkpoint of the real Go driver, and one byte that differs" {
+	go_driver "$cluster/programs/go-driver/golden.json"
+	sed 's/channel-0/channel-1/' "$cluster/programs/go-driver/golden.json" >"$BATS_TEST_TMPDIR/golden.json"
+	run ! go_driver "$BATS_TEST_TMPDIR/golden.json"
+}
+
+@test "a domain of the Go driver is at work" {
+	domain train
+	worker one train 0
+	worker two train 1
+	running one
+	running two
+	eventually 30 domain_field_is train .status.nodes[*].status "Ready Ready"
+	is_go 0
+	is_go 1
+}
+
+@test "helm upgrade --reuse-values by our chart: refused while it would take GPUs away, and then nobody is disturbed" {
+	local before_one before_two before indices
+	before_one=$(worker_is one)
+	before_two=$(worker_is two)
+	before=$(daemons)
+	indices=$(indices train)
+	run ! helm upgrade dra "$checkout/deploy/chart/compute-domains" --namespace $driver_ns --reuse-values --set nameOverride=dra-driver-nvidia-gpu
+	[[ $output == *"gpuResourcesEnabledOverride: this driver does not allocate GPUs"* ]]
+	[[ $(helm history dra --namespace $driver_ns -o json | jq 'length') == 1 ]]
+
+	# GPUs stay with the Go driver: in a release of its own, to which their DeviceClasses go without having been away.
+	local uid
+	uid=$(k get $class -o jsonpath='{.metadata.uid}')
+	k annotate deviceclass gpu.nvidia.com mig.nvidia.com vfio.gpu.nvidia.com helm.sh/resource-policy=keep
+	helm upgrade dra "$checkout/deploy/chart/compute-domains" --namespace $driver_ns --reuse-values --set nameOverride=dra-driver-nvidia-gpu \
+		--set gpuResourcesEnabledOverride=false --set resources.gpus.enabled=false \
+		--set image.repository=compute-domains/compute-domains --wait --timeout 120s
+	k annotate --overwrite deviceclass gpu.nvidia.com mig.nvidia.com vfio.gpu.nvidia.com helm.sh/resource-policy- \
+		meta.helm.sh/release-name=gpus meta.helm.sh/release-namespace=nvidia-gpus
+	rolled_out
+	[[ $(worker_is one) == "$before_one" && $(worker_is two) == "$before_two" ]]
+	[[ $(daemons) == "$before" ]]
+	has_channel one
+	k -n $ns wait --for=condition=Ready computedomain/train --timeout=60s
+	[[ $(indices train) == "$indices" ]]
+	[[ $(condition train PeersConnected reason) == PeersNotReported ]]
+	checkpoint_has 0 "$(claim_uid one)" PrepareCompleted
+	[[ $(k get $class -o jsonpath='{.metadata.uid}') == "$uid" ]]
+	# The programs of the Go driver are gone, their roles too.
+	[[ -z $(k get clusterrole compute-domain-daemon-role --ignore-not-found -o name) ]]
+}
+
+@test "a daemon of the Go driver restarts under us" {
+	local pod
+	pod=$(daemons 0 | cut -d' ' -f1)
+	kill_in_pod $driver_ns "$pod" 'compute-domain-daemon -v 4 run'
+	eventually 30 restarted "$pod" 0
+	k -n $driver_ns wait --for=condition=Ready "pod/$pod" --timeout=60s
+	[[ -n $(pids_of_pod $driver_ns "$pod" nvidia-imex) ]]
+	is_go 0
+	k -n $ns wait --for=condition=Ready computedomain/train --timeout=60s
+}
+
+@test "new nodes join with daemons of ours, beside those of the Go driver" {
+	worker three train 2
+	running three
+	has_channel three
+	is_ours 2
+	eventually 30 domain_field_is train .status.nodesReady 3
+}
+
+@test "a claim that the Go driver has prepared is unprepared, and its idle node gets a daemon of ours" {
+	local uid
+	uid=$(claim_uid two)
+	k -n $ns delete pod two
+	eventually 30 label_gone 1
+	eventually 30 no_daemon 1
+	eventually 10 no_claim_file 1 "$uid"
+	! checkpoint_has 1 "$uid" PrepareCompleted || false
+	worker four train 1
+	running four
+	has_channel four
+	is_ours 1
+}
+
+@test "the Go chart for GPUs only lives beside us, in another namespace and by other names" {
+	run ! helm install gpus "$(go_chart)" --namespace nvidia-gpus --create-namespace --set gpuResourcesEnabledOverride=true --set resources.computeDomains.enabled=false
+	[[ $output == *'ClusterRole "dra-driver-nvidia-gpu-clusterrole-controller"'*"must equal \"gpus\""* ]]
+	helm install gpus "$(go_chart)" --namespace nvidia-gpus --create-namespace --set gpuResourcesEnabledOverride=true --set resources.computeDomains.enabled=false \
+		--set nameOverride=nvidia-gpus --wait --timeout 60s >/dev/null
+	[[ $(k get $class -o jsonpath='{.metadata.annotations.meta\.helm\.sh/release-name}') == gpus ]]
+	worker five train 3
+	running five
+	is_ours 3
+	k -n $ns delete pod five
+}
+
+@test "helm rollback gives it back to the Go driver, which goes on with what we have written" {
+	local before_one before_three before claim
+	before_one=$(worker_is one)
+	before_three=$(worker_is three)
+	eventually 30 no_daemon 3
+	before=$(daemons)
+	claim=$(claim_uid three)
+	judged 0
+	judged 2
+	helm uninstall gpus --namespace nvidia-gpus --wait
+	helm rollback dra 1 --namespace $driver_ns --wait --timeout 120s
+	rolled_out
+	[[ $(worker_is one) == "$before_one" && $(worker_is three) == "$before_three" ]]
+	[[ $(daemons) == "$before" ]]
+	has_channel one
+	eventually 30 domain_field_is train .status.status Ready
+	# A claim that we have prepared is unprepared.
+	k -n $ns delete pod three
+	eventually 30 label_gone 2
+	eventually 30 no_daemon 2
+	eventually 10 no_claim_file 2 "$claim"
+	# And the domain goes.
+	k -n $ns delete pod one four
+	k -n $ns delete computedomain train --timeout=60s
+	eventually 30 labels_gone
+	[[ -z $(k get daemonsets,resourceclaimtemplates -A -l $uid_label -o name) ]]
+	domain again
+	worker again again 1
+	running again
+	is_go 1
+}
+
+@test "helm upgrade with the values of the GPU Operator's page: a domain that the Go driver formed can be deleted" {
+	helm upgrade dra "$checkout/deploy/chart/compute-domains" --namespace $driver_ns --reset-values \
+		--values "$checkout/test/chart/values/gpu-operator-computedomains.yaml" --values "$cluster/driver-values.yaml" \
+		--set nameOverride=dra-driver-nvidia-gpu --wait --timeout 120s
+	rolled_out
+	has_channel again
+	k -n $ns delete computedomain again --timeout=60s
+	k -n $ns delete pod again
+	nothing_left
+}
