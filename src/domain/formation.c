@@ -278,7 +278,7 @@ static void judge_member(struct formation_member *m, const struct formation_node
                 judge_gone(m, n, j);
         else if (!node_ready(n->node))
                 judge(m, FORMATION_LOST, "the Node is not ready");
-        else if (m->clique && *m->clique && m->index < 0)
+        else if (m->clique && *m->clique && m->index < 0 && !m->address_first)
                 judge(m, FORMATION_FULL, "no index is left in its clique");
         else if (n->pod)
                 judge_daemon(m, n, j);
@@ -374,10 +374,23 @@ struct group {
         size_t n;
 };
 
+/* The Go driver's daemons send SIGUSR1 at each change of an address, and nvidia-imex ignores the second
+ * within five seconds: they have to see a node for the first time with its address, and no address go that
+ * another one follows. */
+static bool has_foreign(const struct formation_node *const *nodes, const struct group *g) {
+        for (size_t i = 0; i < g->n; i++) {
+                const struct pod *p = nodes[g->members[i]]->pod;
+                if (p && !p->template_hash)
+                        return true;
+        }
+        return false;
+}
+
 static void assign_indices(const struct formation_input *in, struct formation_member *members,
                            const struct formation_node *const *nodes, const struct group *g,
                            struct formation_clique *c, struct arena *a) {
         const struct clique *old = c->old;
+        const bool foreign = has_foreign(nodes, g);
         size_t n_held = old ? old->n_daemons : 0, n = 0, n_new_freed, most = g->n + 1;
         struct rules_slot *held = arena_alloc(a, (n_held + most) * sizeof *held),
                           *slots = arena_alloc(a, most * sizeof *slots);
@@ -393,6 +406,9 @@ static void assign_indices(const struct formation_input *in, struct formation_me
                 const struct formation_node *node = nodes[g->members[i]];
                 int64_t runs_with = running_index(node, c->clique_id, in->max_nodes);
                 if (!wants_index(m, node, c->clique_id))
+                        continue;
+                m->address_first = foreign && !*pod_ip(node) && !entry_in(old, m->node);
+                if (m->address_first)
                         continue;
                 /* The entry is lost (somebody deleted the clique), but the daemon lives: it keeps the id that
                  * it has. */
@@ -469,15 +485,18 @@ static void choose_names(const struct formation_input *in, const struct formatio
 }
 
 static void render_entries(const struct formation_input *in, const struct formation_member *members,
-                           const struct group *g, struct formation_clique *c, struct arena *a) {
+                           const struct formation_node *const *nodes, const struct group *g,
+                           struct formation_clique *c, struct arena *a) {
+        const bool foreign = has_foreign(nodes, g);
         c->daemons = arena_alloc(a, (g->n + 1) * sizeof *c->daemons);
         for (size_t i = 0; i < g->n; i++) {
                 const struct formation_member *m = &members[g->members[i]];
                 if (m->index < 0)
                         continue;
+                const struct clique_daemon *was = foreign && !*m->ip ? entry_in(c->old, m->node) : NULL;
                 c->n_listed += m->listed;
                 c->daemons[c->n_daemons++] =
-                        (struct clique_daemon){ m->node,   m->ip,
+                        (struct clique_daemon){ m->node,   was ? str_or(was->ip, "") : m->ip,
                                                 m->clique, m->why == FORMATION_READY ? "Ready" : "NotReady",
                                                 m->index,  m->boot_id };
         }
@@ -574,7 +593,7 @@ void formation_make(const struct formation_input *in, struct arena *a, struct fo
         if (j.no_pod && in->daemonset)
                 ret->hint = in->daemonset;
         for (size_t i = 0; i < ret->n_cliques; i++) {
-                render_entries(in, ret->members, &groups[i], &ret->cliques[i], a);
+                render_entries(in, ret->members, nodes, &groups[i], &ret->cliques[i], a);
                 choose_names(in, nodes, &groups[i], &ret->cliques[i]);
                 compare(in, &ret->cliques[i]);
         }

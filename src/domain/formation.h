@@ -65,8 +65,10 @@ struct formation_member {
         int64_t peers_connected, peers_known; /* as its daemon reports them, -1 unknown */
         bool wanted;
         const char *boot_id; /* the boot that its node is in, "" unknown */
-        bool foreign;     /* its daemon is of the Go driver, which reports no peers */
-        size_t of_clique; /* index into formation.cliques, FORMATION_NO_CLIQUE without one */
+        bool foreign;        /* its daemon is of the Go driver, which reports no peers */
+        bool address_first;  /* it gets an index with its address, for daemons of the Go driver in its clique
+                              */
+        size_t of_clique;    /* index into formation.cliques, FORMATION_NO_CLIQUE without one */
 };
 #define FORMATION_NO_CLIQUE SIZE_MAX
 

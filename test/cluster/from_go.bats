@@ -140,6 +140,12 @@ rolled_out() {
 	has_channel three
 	is_ours 2
 	eventually 30 domain_field_is train .status.nodesReady 3
+	# They have found each other, under the Go driver's names: its daemons have learned the address of ours at its first appearance.
+	eventually 60 connected_to_both 2
+}
+connected_to_both() {
+	[[ $(k -n $driver_ns get pods -l $uid_label --field-selector "spec.nodeName=node-$1" \
+		-o 'jsonpath={.items[0].metadata.annotations.imex\.resource\.nvidia\.com/peers}') == 2/2 ]]
 }
 
 @test "a claim that the Go driver has prepared is unprepared, and its idle node gets a daemon of ours" {

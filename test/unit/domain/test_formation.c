@@ -442,20 +442,55 @@ static void a_lying_daemon_is_not_believed(void **state) {
         assert_string_equal(entries(w, CLIQUE_2), "");
 }
 
+/* A daemon of the Go driver on node b. */
+static const struct pod *go_daemon(struct world *w) {
+        return fake_pod_json(w->a, "{'metadata':{'name':'go','namespace':'driver','uid':'u2','"
+                                   "resourceVersion':'1','labels':{'" CD_LABEL_CLIQUE "':'" CLIQUE_1 "'}},"
+                                   "'spec':{'nodeName':'b'},'status':{'phase':'Running','podIPs':[{'ip':'10."
+                                   "0.0.2'}],'conditions':[{'type':'Ready','"
+                                   "status':'True'}]}}");
+}
+
 static void an_adopted_clique_keeps_names_and_indices_and_loses_owners(void **state) {
         struct world *w = *state;
         clique(w, CLIQUE_1, ENTRY("b", "10.0.0.2", CLIQUE_1, 1, "Ready"), ",'ownerReferences':[{'uid':'x'}]");
-        add(w, "a", CLIQUE_1);
-        add(w, "b", CLIQUE_1)->pod =
-                fake_pod_json(w->a, "{'metadata':{'name':'go','namespace':'driver','uid':'u2','"
-                                    "resourceVersion':'1','labels':{'" CD_LABEL_CLIQUE "':'" CLIQUE_1 "'}},"
-                                    "'spec':{'nodeName':'b'},'status':{'phase':'Running','podIPs':[{'ip':'10."
-                                    "0.0.2'}],'conditions':[{'type':'Ready','"
-                                    "status':'True'}]}}");
+        add(w, "a", CLIQUE_1)->pod = fake_daemon(w->a, "a", "10.0.0.1", CLIQUE_1, -1, false);
+        add(w, "b", CLIQUE_1)->pod = go_daemon(w);
         make(w);
-        assert_string_equal(entries(w, CLIQUE_1), "a=0@- b=1@10.0.0.2+");
+        assert_string_equal(entries(w, CLIQUE_1), "a=0@10.0.0.1- b=1@10.0.0.2+");
         assert_null(w->f.cliques[0].infix);
         assert_true(w->f.cliques[0].changed);
+}
+
+/* Its daemons wake IMEX at each change of an address, and IMEX sleeps through the second within five seconds.
+ */
+static void beside_daemons_of_the_go_driver_a_node_comes_with_its_address(void **state) {
+        struct world *w = *state;
+        clique(w, CLIQUE_1, ENTRY("b", "10.0.0.2", CLIQUE_1, 1, "Ready"), "");
+        struct formation_node *a = add(w, "a", CLIQUE_1);
+        add(w, "b", CLIQUE_1)->pod = go_daemon(w);
+        make(w);
+        assert_string_equal(entries(w, CLIQUE_1), "b=1@10.0.0.2+");
+        assert_int_equal(member(w, "a")->why, FORMATION_STARTING);
+        assert_false(member(w, "a")->listed);
+        a->pod = fake_daemon(w->a, "a", "10.0.0.1", CLIQUE_1, -1, false);
+        make(w);
+        assert_string_equal(entries(w, CLIQUE_1), "a=0@10.0.0.1- b=1@10.0.0.2+");
+        assert_true(w->f.cliques[0].urgent);
+}
+
+static void beside_daemons_of_the_go_driver_an_address_stays_until_another_follows(void **state) {
+        struct world *w = *state;
+        clique(w, CLIQUE_1,
+               ENTRY("a", "10.0.0.1", CLIQUE_1, 0, "Ready") "," ENTRY("b", "10.0.0.2", CLIQUE_1, 1, "Ready"),
+               "");
+        struct formation_node *a = add(w, "a", CLIQUE_1);
+        add(w, "b", CLIQUE_1)->pod = go_daemon(w);
+        make(w);
+        assert_string_equal(entries(w, CLIQUE_1), "a=0@10.0.0.1- b=1@10.0.0.2+");
+        a->pod = fake_daemon(w->a, "a", "10.0.0.9", CLIQUE_1, -1, false);
+        make(w);
+        assert_string_equal(entries(w, CLIQUE_1), "a=0@10.0.0.9- b=1@10.0.0.2+");
 }
 
 static void an_empty_adopted_clique_takes_our_names(void **state) {
@@ -674,6 +709,8 @@ int main(void) {
                 T(a_moved_node_stays_until_its_daemon_has_moved),
                 T(a_lying_daemon_is_not_believed),
                 T(an_adopted_clique_keeps_names_and_indices_and_loses_owners),
+                T(beside_daemons_of_the_go_driver_a_node_comes_with_its_address),
+                T(beside_daemons_of_the_go_driver_an_address_stays_until_another_follows),
                 T(an_empty_adopted_clique_takes_our_names),
                 T(a_clique_deleted_by_hand_comes_back_with_the_ids_that_run),
                 T(a_node_that_another_domain_holds_waits_without_an_index),
