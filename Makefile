@@ -12,6 +12,7 @@
 #   make demo       watch a ComputeDomain form on a real cluster (KEEP=1 leaves it up; MODE=host: the nodes run nvidia-imex themselves)
 #   make bench      measure it (MODES, PAIRS, SIZES: see test/bench/run)
 #   make fuzz       only the fuzzers, each for FUZZ_SECONDS of processor time (default 60)
+#   make matrix     the tests that matter on each version of Kubernetes since 1.32, which takes hours the first time; writes docs/versions.md
 #   make soak       faults strike a cluster of six nodes for MINUTES (20), workloads come and go (SEED, FAULTS: see test/soak/run)
 #   make pictures   draw docs/pictures/*.svg from the texts beside them
 #   make clean      remove all that was built here (and take the test cluster down)
@@ -34,7 +35,7 @@ PART ?= $(patsubst test/long/%.bats,%,$(wildcard test/long/*.bats)) kill_points
 part_files = $(if $(filter kill_points,$1),test/cluster/kill_points.bats test/cluster/controller_kill_points.bats,test/long/$1.bats)
 
 .PHONY: all deps image image-$(own_arch) image-$(other_arch) check test long unit clang fuzz-test chart-test image-test cluster-test emulated-unit demo bench \
-	fuzz soak pictures clean
+	fuzz soak matrix pictures clean
 .DELETE_ON_ERROR:
 
 all: deps
@@ -154,6 +155,9 @@ fuzz: fuzz-test
 soak: image-$(own_arch)
 	test/cluster/tools
 	test/soak/run
+
+matrix: image-$(own_arch)
+	test/cluster/matrix
 
 # Only whoever changes a picture needs graphviz.
 pictures:

@@ -129,7 +129,7 @@ start_apiserver() {
 		--bind-address="$server_address" --secure-port=443 --advertise-address="$server_address" \
 		--etcd-servers="$etcd_client" --service-cluster-ip-range="$service_range" --allow-privileged \
 		--authorization-mode=Node,RBAC --enable-admission-plugins=NodeRestriction \
-		--runtime-config=resource.k8s.io/v1beta1=true,resource.k8s.io/v1beta2=true \
+		--runtime-config="$dra_versions" "${dra_gate[@]}" \
 		--client-ca-file="$pki/ca.crt" --tls-cert-file="$pki/apiserver.crt" --tls-private-key-file="$pki/apiserver.key" \
 		--kubelet-client-certificate="$pki/apiserver-kubelet-client.crt" \
 		--kubelet-client-key="$pki/apiserver-kubelet-client.key" --kubelet-preferred-address-types=InternalIP \
@@ -149,7 +149,7 @@ front_listens() { : <"/dev/tcp/$api_address/443"; }
 start_scheduler() {
 	local config=$control/scheduler.kubeconfig
 	spawn "$control/scheduler.pid" "$control/scheduler.log" kube-scheduler --leader-elect=false --kubeconfig="$config" \
-		--authentication-kubeconfig="$config" --authorization-kubeconfig="$config" --bind-address=127.0.0.1
+		--authentication-kubeconfig="$config" --authorization-kubeconfig="$config" --bind-address=127.0.0.1 "${dra_gate[@]}"
 }
 
 start_controller-manager() {
@@ -157,7 +157,7 @@ start_controller-manager() {
 	spawn "$control/controller-manager.pid" "$control/controller-manager.log" kube-controller-manager \
 		--leader-elect=false --kubeconfig="$config" --authentication-kubeconfig="$config" \
 		--authorization-kubeconfig="$config" --bind-address=127.0.0.1 --use-service-account-credentials \
-		--root-ca-file="$pki/ca.crt" --service-account-private-key-file="$pki/sa.key"
+		--root-ca-file="$pki/ca.crt" --service-account-private-key-file="$pki/sa.key" "${dra_gate[@]}"
 }
 
 start_dns() {

@@ -8,6 +8,7 @@ setup_file() { with_driver 4; }
 setup() { ns_begin; }
 teardown() { ns_end; }
 
+# bats test_tags=matrix
 @test "one pod on one node gets its channel, and nothing is left when it goes" {
 	domain one
 	worker pod one 1
@@ -43,6 +44,7 @@ teardown() { ns_end; }
 		jq -e '.metadata.labels["resource.nvidia.com/computeDomainTarget"] == "Workload" and (.metadata.finalizers | index("resource.nvidia.com/computeDomain"))'
 }
 
+# bats test_tags=matrix
 @test "a domain grows and shrinks with its workload" {
 	k -n "$ns" apply -f "$cluster/manifests/deployment.yaml"
 	k -n "$ns" scale deployment/example-mnnvl-workload --replicas=2
@@ -62,6 +64,7 @@ teardown() { ns_end; }
 	eventually 30 condition_is compute-domain-0 Ready True
 }
 
+# bats test_tags=matrix
 @test "kubectl get, describe and the monitoring commands of the recipes tell the state" {
 	domain watched
 	worker pod watched 0
@@ -108,6 +111,7 @@ teardown() { ns_end; }
 	eventually 15 domain_field_is two .status.status Ready
 }
 
+# bats test_tags=matrix
 @test "a ComputeDomain deleted under a running workload goes, and its nodes are free" {
 	domain doomed
 	worker pod doomed 3

@@ -39,6 +39,7 @@ imex_ctl() {
 	k -n "$driver_ns" exec "$pod" -- nvidia-imex-ctl -c /imexd/imexd.cfg "$@"
 }
 
+# bats test_tags=matrix
 @test "the leading controller is killed while a domain forms" {
 	domain d
 	worker a d 0
@@ -61,6 +62,7 @@ imex_ctl() {
 	k -n "$driver_ns" rollout status deployment/compute-domains-controller --timeout=60s
 }
 
+# bats test_tags=matrix
 @test "the kubelet plugin is killed while a Prepare waits" {
 	local pod before
 	domain d
@@ -81,6 +83,7 @@ imex_ctl() {
 	has_channel a
 }
 
+# bats test_tags=matrix
 @test "a daemon is killed: its container comes back with the same index and the workload runs on" {
 	domain d
 	worker a d 0
@@ -137,6 +140,7 @@ imex_ctl() {
 	[[ $(k -n "$ns" get pod a -o jsonpath='{.status.containerStatuses[0].restartCount}') == 0 ]]
 }
 
+# bats test_tags=matrix
 @test "a daemon pod is deleted: its replacement has another address and peers follow" {
 	domain d
 	worker a d 0
@@ -163,6 +167,7 @@ imex_ctl() {
 	[[ $(daemon_pod d 1) == "$peer" && $(restarts "$peer") == 0 ]]
 }
 
+# bats test_tags=matrix
 @test "the API server is gone for a minute while claims are prepared and unprepared" {
 	domain d
 	worker a d 0
@@ -211,6 +216,7 @@ imex_ctl() {
 	eventually 60 labels_gone
 }
 
+# bats test_tags=matrix
 @test "a chart upgrade under a running workload restarts no daemon" {
 	domain d
 	worker a d 0

@@ -54,6 +54,7 @@ plugin_anew() {
 	k -n "$driver_ns" rollout status daemonset/compute-domains-kubelet-plugin --timeout=60s >/dev/null
 }
 
+# bats test_tags=matrix
 @test "host IMEX running, one ComputeDomain, one pod per node: each pod sees channel0, and there are no daemon objects anywhere" {
 	local i
 	domain train
@@ -81,6 +82,7 @@ plugin_anew() {
 	done
 }
 
+# bats test_tags=matrix
 @test "host IMEX is stopped under a running pod: nobody restarts it, no pod restarts, metric, Node Event and annotation follow" {
 	domain train
 	worker a train 1
@@ -147,6 +149,7 @@ plugin_anew() {
 	eventually 60 condition_is train HostIMEXHealthy True
 }
 
+# bats test_tags=matrix
 @test "second channel claim on the same node: the scheduler prevents it" {
 	domain train
 	worker a train 0

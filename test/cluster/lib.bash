@@ -7,7 +7,17 @@ checkout=$(cd "$here/../.." && pwd)
 state=${CD_CLUSTER_DIR:-/var/lib/compute-domains-test}
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/compute-domains
 
-kubernetes_version=v1.36.3
+# CD_KUBERNETES names another of the minor versions that there is a module file for (1.32); all of them share one main.go.
+kubernetes_modules=$here/programs/kube/go.mod
+[[ -z ${CD_KUBERNETES:-} || $CD_KUBERNETES == 1.36 ]] || kubernetes_modules=$here/programs/kube/v$CD_KUBERNETES.mod
+kubernetes_version=$(sed -n 's|^\tk8s.io/kubernetes \(v[0-9.]*\)$|\1|p' "$kubernetes_modules")
+# newer MINOR: whether the cluster is of Kubernetes 1.MINOR or newer.
+newer() { [[ $kubernetes_version =~ ^v1\.([0-9]+)\. ]] && ((BASH_REMATCH[1] >= $1)); }
+# Dynamic resource allocation had to be asked for before it was finished.
+dra_gate=()
+newer 34 || dra_gate=(--feature-gates=DynamicResourceAllocation=true)
+dra_versions=resource.k8s.io/v1beta1=true
+! newer 33 || dra_versions+=,resource.k8s.io/v1beta2=true
 helm_version=v3.19.0
 debian_suite=trixie
 

@@ -95,6 +95,7 @@ no_daemons() { [[ -z $(k get daemonsets,computedomaincliques -A -l "$uid_label" 
 # mode_is DOMAIN MODE: as recorded.
 mode_is() { domain_field_is "$1" '.metadata.annotations.resource\.nvidia\.com/imex-mode' "$2"; }
 
+# bats test_tags=matrix
 @test "the migration procedure of the manual, to host-managed and back to driver-managed" {
 	domain_manifest | k apply -f -
 	workload_manifest | k apply -f -

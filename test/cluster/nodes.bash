@@ -233,7 +233,7 @@ start_kubelet() {
 	local k=$1 dir=$state/nodes/$1
 	spawn_on "$k" "$dir/kubelet.pid" "$dir/kubelet.log" kubelet --v="${CD_KUBELET_VERBOSITY:-1}" --config="$dir/kubelet.yaml" \
 		--kubeconfig="$dir/kubelet.kubeconfig" --hostname-override="$(node_name "$k")" --node-ip="$(node_ip "$k")" \
-		--node-labels=nvidia.com/gpu.present=true
+		--node-labels=nvidia.com/gpu.present=true "${dra_gate[@]}"
 }
 
 kubelet_serves() {
