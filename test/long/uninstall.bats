@@ -1,0 +1,78 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# The driver goes: by the commands of docs/uninstall.md, word for word, and in the wrong order.
+
+load ../cluster/driver
+
+setup_file() { with_driver 3; }
+setup() { ns_begin; }
+# Whatever is left, only the driver takes away.
+teardown() {
+	with_driver 3
+	ns_end
+}
+kubectl() { k "$@"; }
+helm() { "$cluster/helm" "$@"; }
+
+# commands TITLE N: those of the N-th block below a heading of the manual.
+commands() {
+	awk -v title="$1" -v n="$2" '/^## /{ found = $0 == title } !found { next } /^```sh$/{ i++; next } /^```$/{ if (i == n) exit; next } i == n' \
+		<(sed 's/^# Removing it$/## Removing it/' "$checkout/docs/uninstall.md")
+}
+follow() {
+	commands "$@" >"$BATS_TEST_TMPDIR/commands.sh"
+	[[ -s $BATS_TEST_TMPDIR/commands.sh ]]
+	. "$BATS_TEST_TMPDIR/commands.sh"
+}
+no_slices() { slices_published 0; }
+
+@test "in the manual's order nothing is left but what the manual says" {
+	domain d
+	worker w d 1
+	running w
+	k -n "$ns" delete pod w >/dev/null
+	eventually 30 clique_label_is 1 1
+	eventually 30 daemon_pods_gone
+	follow '## Removing it' 1
+	eventually 60 no_slices
+	[[ -z $(k get clusterroles,clusterrolebindings,validatingadmissionpolicies,validatingadmissionpolicybindings,deviceclasses -o name | grep compute-domain) ]]
+	! k get namespace "$driver_ns" || false
+	k get crd computedomains.resource.nvidia.com computedomaincliques.resource.nvidia.com
+	labels_gone
+	follow '## What stays' 1
+	[[ -z $(k get nodes -l nvidia.com/gpu.clique -o name) && $(k get nodes -o json) != *resource.nvidia.com/* ]]
+	[[ $("$cluster/node" 1 sh -c "ls $plugin_dir | xargs; ls /var/run/cdi") == 'checkpoint.json domains pu.lock' ]]
+	follow '## Removing it' 2
+	! k get computedomains -A || false
+}
+
+@test "with a workload still there its pods wait, and go when the driver is put back" {
+	domain d
+	worker w d 1
+	running w
+	"$cluster/helm" uninstall compute-domains --namespace "$driver_ns" --wait >/dev/null
+	k -n "$ns" delete pod/w --grace-period=1 --wait=false >/dev/null
+	k -n "$ns" delete computedomain/d --wait=false >/dev/null
+	eventually 60 no_slices
+	[[ -n $(k -n "$ns" get pod w -o jsonpath='{.metadata.deletionTimestamp}') ]]
+	[[ -n $(k -n "$ns" get computedomain d -o jsonpath='{.metadata.deletionTimestamp}') ]]
+	with_driver 3
+	gone pod/w 120
+	gone computedomain/d
+	nothing_left
+}
+
+@test "when the controller went first, what it would have done can be done by hand" {
+	domain d
+	worker w d 1
+	running w
+	k -n "$ns" delete pod w >/dev/null
+	eventually 30 daemon_pods_gone
+	"$cluster/helm" uninstall compute-domains --namespace "$driver_ns" --wait >/dev/null
+	k -n "$ns" delete computedomain d --wait=false >/dev/null
+	[[ $(k -n "$ns" get computedomain d -o jsonpath='{.metadata.finalizers}') == *resource.nvidia.com/computeDomain* ]]
+	follow '## When the controller went first' 1
+	[[ -z $(k get computedomains,computedomaincliques -A -o name) ]]
+	objects_gone
+	labels_gone
+}
