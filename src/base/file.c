@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -160,6 +161,22 @@ int file_mkdirs(const char *path, mode_t mode, struct err *e) {
         if (!S_ISDIR(st.st_mode))
                 return err_set(e, ERR_INVALID, ENOTDIR, "'%s' is not a folder", p);
         return 0;
+}
+
+int file_each(const char *dir, file_entry_fn *fn, void *u, struct err *e) {
+        DIR *d = opendir(dir);
+        const struct dirent *f;
+        int r = 0;
+        if (!d)
+                return err_errno(e, errno, "open folder '%s'", dir);
+        /* readdir() returns NULL at the end and when it fails. */
+        while (r == 0 && (errno = 0, f = readdir(d)))
+                if (!streq(f->d_name, ".") && !streq(f->d_name, ".."))
+                        r = fn(u, dirfd(d), f->d_name, e);
+        if (r == 0 && errno)
+                r = err_errno(e, errno, "read folder '%s'", dir);
+        closedir(d);
+        return r;
 }
 
 char *file_join(const char *dir, const char *name) {

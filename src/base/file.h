@@ -43,6 +43,12 @@ int file_remove(const char *path, struct err *e);
 /* mkdir -p. ERR_INVALID for an empty path, and for one that leads to something else than a folder. */
 int file_mkdirs(const char *path, mode_t mode, struct err *e);
 
+/* Tells each entry of a folder but "." and "..", in no order; `folder` is its descriptor, and the entry may
+ * be removed. -1: fn said so, with its own *e; ERR_NOT_FOUND, there is no such folder; or it cannot be read
+ * (on): then what was not told may be there all the same. */
+typedef int(file_entry_fn)(void *u, int folder, const char *name, struct err *e);
+int file_each(const char *dir, file_entry_fn *fn, void *u, struct err *e);
+
 /* "<dir>/<name>", caller frees. */
 char *file_join(const char *dir, const char *name);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/metrics.h"
 
-#include <dirent.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
@@ -256,16 +255,17 @@ static void add_stat(struct buf *b) {
                    (double)field[24] * (double)sysconf(_SC_PAGESIZE));
 }
 
+static int count_descriptor(void *u, int folder, const char *name, struct err *e) {
+        ++*(int *)u;
+        return 0;
+}
+
 static void add_descriptors(struct buf *b) {
         struct rlimit limit;
-        DIR *d = opendir("/proc/self/fd");
-        if (d) {
-                int n = -1; /* our own */
-                for (const struct dirent *f; (f = readdir(d));)
-                        n += f->d_name[0] != '.';
-                closedir(d);
+        struct err e;
+        int n = -1; /* our own */
+        if (file_each("/proc/self/fd", count_descriptor, &n, &e) == 0)
                 add_single(b, "process_open_fds", "Open file descriptors.", METRIC_GAUGE, n);
-        }
         if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
                 add_single(b, "process_max_fds", "Most file descriptors that may be open.", METRIC_GAUGE,
                            (double)limit.rlim_cur);

@@ -2,7 +2,6 @@
 #include "cdi/cdi.h"
 
 #include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <string.h>
 
@@ -202,25 +201,27 @@ int cdi_remove(const char *root, const char *kind, const char *id, struct err *e
         return file_remove(path, e);
 }
 
+struct listing {
+        const char *prefix;
+        void (*fn)(void *u, const char *id);
+        void *u;
+};
+
+static int list_one(void *u, int folder, const char *name, struct err *e) {
+        const struct listing *l = u;
+        size_t n = strlen(name), head = strlen(l->prefix), tail = strlen(".yaml");
+        if (n <= head + tail || !str_starts(name, l->prefix) || !str_ends(name, ".yaml"))
+                return 0;
+        _cleanup_(freep) char *id = xstrndup(name + head, n - head - tail);
+        l->fn(l->u, id); /* which may remove that file */
+        return 0;
+}
+
 int cdi_list(const char *root, const char *kind, void (*fn)(void *u, const char *id), void *u,
              struct err *e) {
         if (!kind_ok(kind))
                 return err_set(e, ERR_INVALID, 0, "CDI kind '%s' is not vendor/class", str_or(kind, ""));
         _cleanup_(freep) char *prefix = file_prefix(kind);
-        DIR *dir = opendir(root);
-        if (!dir)
-                return errno == ENOENT ? 0 : err_errno(e, errno, "open '%s'", root);
-        /* The callback may remove the file that it is told: readdir() allows that for entries already
-         * returned. */
-        struct dirent *f;
-        while ((errno = 0, f = readdir(dir))) {
-                size_t n = strlen(f->d_name), head = strlen(prefix), tail = strlen(".yaml");
-                if (n <= head + tail || !str_starts(f->d_name, prefix) || !str_ends(f->d_name, ".yaml"))
-                        continue;
-                _cleanup_(freep) char *id = xstrndup(f->d_name + head, n - head - tail);
-                fn(u, id);
-        }
-        int failed = errno;
-        closedir(dir);
-        return failed ? err_errno(e, failed, "list '%s'", root) : 0;
+        struct listing l = { prefix, fn, u };
+        return file_each(root, list_one, &l, e) < 0 && e->kind != ERR_NOT_FOUND ? -1 : 0;
 }

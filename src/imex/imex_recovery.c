@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "imex/imex_recovery.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/types.h>
 #include <unistd.h>
+
+#include "base/file.h"
 
 enum { NAMED_AT_MOST = 3 };
 
@@ -104,24 +105,14 @@ void imex_recovery_look(struct imex_recovery *r, const struct imex_members *memb
                 r->before = imex_members_copy(r->a, members);
 }
 
-static void close_dir(DIR **d) {
-        if (*d)
-                closedir(*d);
+static int forget_one(void *u, int folder, const char *name, struct err *e) {
+        if (unlinkat(folder, name, 0) < 0 && errno != ENOENT)
+                return err_errno(e, errno, "remove '%s/%.100s'", (const char *)u, name);
+        return 0;
 }
 
 int imex_recovery_forget(const char *run_dir, struct err *e) {
-        _cleanup_(close_dir) DIR *d = opendir(run_dir);
-        struct dirent *entry;
-
-        if (!d && errno == ENOENT)
-                return 0;
-        if (!d)
-                return err_errno(e, errno, "open folder '%s'", run_dir);
-        while (errno = 0, (entry = readdir(d))) {
-                if (streq(entry->d_name, ".") || streq(entry->d_name, ".."))
-                        continue;
-                if (unlinkat(dirfd(d), entry->d_name, 0) < 0 && errno != ENOENT)
-                        return err_errno(e, errno, "remove '%s/%.100s'", run_dir, entry->d_name);
-        }
-        return errno ? err_errno(e, errno, "read folder '%s'", run_dir) : 0;
+        if (file_each(run_dir, forget_one, (void *)(uintptr_t)run_dir, e) < 0 && e->kind != ERR_NOT_FOUND)
+                return -1;
+        return 0;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "nvidia/driver_root.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -12,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/str.h"
 
@@ -155,19 +155,27 @@ static int by_path(const void *a, const void *b) {
         return strcmp(((const struct driver_file *)a)->inside, ((const struct driver_file *)b)->inside);
 }
 
+struct libraries {
+        const struct driver_root *r;
+        int root_fd;
+        const char *dir, *suffix;
+        struct driver_files *to;
+};
+
 /* Adds the file when it is one of the driver's. */
-static int add_library(const struct driver_root *r, int root_fd, const char *dir, const char *name,
-                       const char *suffix, struct driver_files *to, struct err *e) {
+static int add_library(void *u, int folder, const char *name, struct err *e) {
+        const struct libraries *l = u;
+        struct driver_files *to = l->to;
         struct driver_file file;
         bool is_file;
         if (!strstr(name, ".so."))
                 return 0;
-        _cleanup_(freep) char *inside = xasprintf("%s/%s", dir, name);
-        if (probe(r, root_fd, inside, &file, &is_file, e) < 0)
+        _cleanup_(freep) char *inside = xasprintf("%s/%s", l->dir, name);
+        if (probe(l->r, l->root_fd, inside, &file, &is_file, e) < 0)
                 return -1;
         if (!is_file)
                 return 0;
-        if (!streq(name, NVML_SONAME) && !str_ends(file.host, suffix)) {
+        if (!streq(name, NVML_SONAME) && !str_ends(file.host, l->suffix)) {
                 driver_file_done(&file);
                 return 0;
         }
@@ -190,22 +198,8 @@ int driver_root_list_libraries(const struct driver_root *r, const char *version,
         _cleanup_(closep) int root_fd = open_root(r, e);
         if (root_fd < 0)
                 return -1;
-        DIR *d = opendir(*dir ? dir : "/");
-        if (!d)
-                return err_errno(e, errno, "open '%s'", dir);
-        int result = 0;
-        while (result == 0) {
-                errno = 0; /* readdir() returns NULL at the end and when it fails */
-                const struct dirent *f = readdir(d);
-                if (f)
-                        result = add_library(r, root_fd, inside_dir, f->d_name, suffix, &found, e);
-                else if (errno)
-                        result = err_errno(e, errno, "read folder '%s'", dir);
-                else
-                        break;
-        }
-        closedir(d);
-        if (result < 0) {
+        struct libraries l = { r, root_fd, inside_dir, suffix, &found };
+        if (file_each(*dir ? dir : "/", add_library, &l, e) < 0) {
                 driver_files_done(&found);
                 return -1;
         }

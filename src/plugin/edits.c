@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/edits.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -78,24 +77,31 @@ static bool is_host_only(const char *name) {
                str_starts(name, "nvidia-nvlink");
 }
 
+struct scan {
+        struct arena *a;
+        struct nodes *nodes;
+        const char *dir, *prefix;
+};
+
+static int scan_one(void *u, int folder, const char *name, struct err *e) {
+        const struct scan *s = u;
+        struct stat st;
+        if (s->nodes->n >= NODES_MAX || !str_starts(name, s->prefix) || is_host_only(name) ||
+            fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISCHR(st.st_mode) ||
+            major(st.st_rdev) == 0)
+                return 0;
+        struct cdi_node node = { printf_in(s->a, "/%s/%s", s->dir, name), major(st.st_rdev),
+                                 minor(st.st_rdev), st.st_mode & 0777 };
+        add_node(s->a, s->nodes, &node);
+        return 0;
+}
+
 /* The character devices <dev root>/<dir>/<prefix>*. A folder that is missing has none. */
-static void scan(struct arena *a, const char *dev_root, const char *dir, const char *prefix,
-                 struct nodes *nodes) {
+static int scan(struct arena *a, const char *dev_root, const char *dir, const char *prefix,
+                struct nodes *nodes, struct err *e) {
         _cleanup_(freep) char *where = file_join(dev_root, dir);
-        DIR *d = opendir(where);
-        if (!d)
-                return;
-        for (struct dirent *f; (f = readdir(d)) && nodes->n < NODES_MAX;) {
-                struct stat st;
-                if (!str_starts(f->d_name, prefix) || is_host_only(f->d_name) ||
-                    fstatat(dirfd(d), f->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISCHR(st.st_mode) ||
-                    major(st.st_rdev) == 0)
-                        continue;
-                struct cdi_node node = { printf_in(a, "/%s/%s", dir, f->d_name), major(st.st_rdev),
-                                         minor(st.st_rdev), st.st_mode & 0777 };
-                add_node(a, nodes, &node);
-        }
-        closedir(d);
+        struct scan s = { a, nodes, dir, prefix };
+        return file_each(where, scan_one, &s, e) < 0 && e->kind != ERR_NOT_FOUND ? -1 : 0;
 }
 
 static int by_path(const void *a, const void *b) {
@@ -172,9 +178,10 @@ int edits_for_daemon(struct arena *a, const struct edits_daemon *d, struct cdi_e
                 /* First, so that it wins over a node that an earlier load of the driver left in /dev. */
                 if (add_capability(a, d, &nodes, e) < 0)
                         return -1;
-                scan(a, d->dev_root, "dev", "nvidia", &nodes);
-                scan(a, d->dev_root, "dev/nvidia-caps", "nvidia-cap", &nodes);
-                scan(a, d->dev_root, "dev/nvidia-caps-imex-channels", "channel", &nodes);
+                if (scan(a, d->dev_root, "dev", "nvidia", &nodes, e) < 0 ||
+                    scan(a, d->dev_root, "dev/nvidia-caps", "nvidia-cap", &nodes, e) < 0 ||
+                    scan(a, d->dev_root, "dev/nvidia-caps-imex-channels", "channel", &nodes, e) < 0)
+                        return -1;
                 qsort(nodes.list, nodes.n, sizeof *nodes.list, by_path);
         }
         env[n++] = printf_in(a, "CLIQUE_ID=%s", d->clique_id);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/readiness.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <ftw.h>
 #include <stdio.h>
@@ -266,18 +265,26 @@ bool readiness_inhabited(const char *plugin_dir, const char *domain_uid, const c
         return held && (!claim_uid || streq(s.claim_uid, claim_uid));
 }
 
+struct former {
+        const char *plugin_dir;
+        bool (*wanted)(void *u, const char *domain_uid);
+        void *u;
+};
+
+static int remove_former(void *u, int folder, const char *name, struct err *e) {
+        const struct former *f = u;
+        struct err failed;
+        if (str_is_uuid(name) && !f->wanted(f->u, name) &&
+            readiness_remove_dir(f->plugin_dir, name, &failed) < 0)
+                log_warn("cannot remove the folder of a former domain", kv_str("domain", name),
+                         kv_err(&failed));
+        return 0;
+}
+
 void readiness_sweep_dirs(const char *plugin_dir, bool (*wanted)(void *u, const char *domain_uid), void *u) {
         _cleanup_(freep) char *path = file_join(plugin_dir, "domains");
-        DIR *d = opendir(path);
+        struct former f = { plugin_dir, wanted, u };
         struct err e;
-        if (!d)
-                return;
-        for (struct dirent *f; (f = readdir(d));) {
-                if (!str_is_uuid(f->d_name) || wanted(u, f->d_name))
-                        continue;
-                if (readiness_remove_dir(plugin_dir, f->d_name, &e) < 0)
-                        log_warn("cannot remove the folder of a former domain", kv_str("domain", f->d_name),
-                                 kv_err(&e));
-        }
-        closedir(d);
+        if (file_each(path, remove_former, &f, &e) < 0 && e.kind != ERR_NOT_FOUND)
+                log_warn("cannot look for folders of former domains", kv_err(&e));
 }

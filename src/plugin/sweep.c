@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/sweep.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -155,21 +154,28 @@ static bool domain_wanted(void *u, const char *domain) {
         return s.found || readiness_inhabited(c->o.plugin_dir, domain, NULL);
 }
 
+struct leftovers {
+        const char *dir, *prefix;
+};
+
+static int remove_leftover(void *u, int folder, const char *name, struct err *e) {
+        const struct leftovers *l = u;
+        struct err failed;
+        if (!str_starts(name, l->prefix) || !strstr(name, ".tmp."))
+                return 0;
+        _cleanup_(freep) char *path = file_join(l->dir, name);
+        if (file_remove(path, &failed) < 0)
+                log_warn("cannot remove a temporary file", kv_err(&failed));
+        return 0;
+}
+
 /* What a process that was killed while it wrote left behind. With the node lock held nobody is writing now.
  */
 static void remove_leftovers(const char *dir, const char *prefix) {
-        DIR *d = opendir(dir);
+        struct leftovers l = { dir, prefix };
         struct err e;
-        if (!d)
-                return;
-        for (struct dirent *f; (f = readdir(d));) {
-                if (!str_starts(f->d_name, prefix) || !strstr(f->d_name, ".tmp."))
-                        continue;
-                _cleanup_(freep) char *path = file_join(dir, f->d_name);
-                if (file_remove(path, &e) < 0)
-                        log_warn("cannot remove a temporary file", kv_err(&e));
-        }
-        closedir(d);
+        if (file_each(dir, remove_leftover, &l, &e) < 0 && e.kind != ERR_NOT_FOUND)
+                log_warn("cannot look for temporary files", kv_err(&e));
 }
 
 void sweep_files(struct claims *c) {

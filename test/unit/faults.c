@@ -139,6 +139,7 @@ W(int, -1, ENOSPC, link, (const char *from, const char *to), (from, to))
 W(int, -1, EROFS, unlink, (const char *path), (path))
 W(int, -1, EROFS, remove, (const char *path), (path))
 W(DIR *, NULL, EMFILE, opendir, (const char *path), (path))
+W(struct dirent *, NULL, EIO, readdir64, (DIR * d), (d))
 W(int, -1, EMFILE, nftw64, (const char *path, __nftw_func_t fn, int fds, int flags), (path, fn, fds, flags))
 W(int, EAI_MEMORY, ENOMEM, getaddrinfo,
   (const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **ret),
@@ -213,7 +214,7 @@ int __wrap_fcntl64(int fd, int cmd, ...) {
 static unsigned entries(const char *path) {
         DIR *d = path ? __real_opendir(path) : NULL;
         unsigned n = 0;
-        while (d && readdir(d))
+        while (d && __real_readdir64(d))
                 n++;
         if (d)
                 closedir(d);

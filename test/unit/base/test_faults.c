@@ -257,10 +257,44 @@ static void call_that_starts_while_the_connection_is_given_up_waits(void **state
         uv_run(&loop, UV_RUN_DEFAULT);
 }
 
+/* ---- folders ---- */
+
+static int count_entry(void *u, int folder, const char *name, struct err *e) {
+        ++*(unsigned *)u;
+        return streq(name, "bad") ? err_set(e, ERR_INVALID, 0, "bad") : 0;
+}
+
+static int count_entries(void *u, struct err *e) {
+        *(unsigned *)u = 0;
+        return file_each(dir, count_entry, u, e);
+}
+
+static void all_or_an_error(void *u, const char *call, bool worked) {
+        if (worked)
+                assert_int_equal(*(unsigned *)u, 3);
+}
+
+/* One that cannot be read on is not one that holds nothing more. */
+static void folder_that_cannot_be_read_is_not_an_empty_one(void **state) {
+        unsigned n;
+        struct err e;
+        tree_put(dir, "a", "");
+        tree_put(dir, "b", "");
+        const struct faults f = { .op = count_entries, .check = all_or_an_error, .names = dir, .u = &n };
+        assert_in_range(faults_each(&f), 5, 20); /* opendir, each entry, and the end */
+        _cleanup_(freep) char *missing = file_join(dir, "missing");
+        assert_int_equal(file_each(missing, count_entry, &n, &e), -1);
+        assert_int_equal(e.kind, ERR_NOT_FOUND);
+        tree_put(dir, "bad", "");
+        assert_int_equal(count_entries(&n, &e), -1);
+        assert_string_equal(e.msg, "bad");
+}
+
 int main(void) {
 #define T(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
         const struct CMUnitTest tests[] = {
                 T(replaced_file_is_the_old_or_the_new_one),
+                T(folder_that_cannot_be_read_is_not_an_empty_one),
                 T(unreadable_file_is_named),
                 T(folder_that_cannot_be_made_is_named),
                 T(watch_that_the_kernel_refuses_names_the_folder),

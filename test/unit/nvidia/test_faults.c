@@ -29,8 +29,6 @@ long __wrap_syscall(long number, ...) {
         return faults_hit("syscall", syscall_errno) ? -1 : __real_syscall(number, a[0], a[1], a[2], a[3]);
 }
 
-FAULTS_WRAP(struct dirent64 *, NULL, EIO, readdir64, (DIR * d), (d))
-
 static char *dir;
 static struct driver_root root;
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "faults.h"
 #include "plugin/edits.h"
 #include "tree.h"
 
@@ -152,6 +153,25 @@ static void channel_count_comes_from_the_driver(void **state) {
         assert_int_equal(ed.nodes[2].minor, 2);
 }
 
+/* A folder that cannot be read (on) is not one without devices or libraries: the daemon's claim waits. */
+static void what_cannot_be_read_is_not_taken_for_nothing(void **state) {
+        (void)state;
+        tree_put(root, "dev/nvidia-caps/x", "");
+        tree_put(root, "dev/nvidia-caps-imex-channels/x", "");
+        unsigned n = 0;
+        for (;; n++) {
+                struct err failure = { 0 };
+                struct cdi_edits ed;
+                faults_at("readdir64", n + 1);
+                int r = edits_for_daemon(arena, &d, &ed, &failure);
+                if (!faults_off())
+                        break;
+                assert_int_equal(r, -1);
+                assert_non_null(strstr(failure.msg, root));
+        }
+        assert_in_range(n, 4, 40); /* the end of each folder, at least */
+}
+
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
         const struct CMUnitTest tests[] = {
@@ -160,6 +180,7 @@ int main(void) {
                 T(what_is_missing_is_named),
                 T(devices_of_the_driver_and_no_others),
                 T(channel_count_comes_from_the_driver),
+                T(what_cannot_be_read_is_not_taken_for_nothing),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
