@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-enum { ENV_NAME_MAX = 128, LOG_LINE_MAX = 16384 };
+enum { ENV_NAME_MAX = 128 };
 
 /* "leader-election-enabled" -> "LEADER_ELECTION_ENABLED" */
 static const char *env_name(const struct flag *f, char buf[static ENV_NAME_MAX]) {

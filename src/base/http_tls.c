@@ -163,10 +163,6 @@ void http_tls_explain(const struct http_tls_set *s, const char *reason, long ver
 static const char *const what_it_is[N_FILES] = { "certificate authority", "client certificate",
                                                  "client key" };
 
-static char *dup_or_null(const char *text) {
-        return text ? xstrdup(text) : NULL;
-}
-
 /* What is in no file stays as it was. */
 static int read_set(struct http_tls *t, struct http_tls_set **ret, struct err *e) {
         const char *const now[N_FILES] = { t->set->ca_pem, t->set->cert_pem, t->set->key_pem };
@@ -174,7 +170,7 @@ static int read_set(struct http_tls *t, struct http_tls_set **ret, struct err *e
 
         for (unsigned i = 0; i < N_FILES; i++) {
                 if (!t->file[i]) {
-                        pem[i] = dup_or_null(now[i]);
+                        pem[i] = xstrdup_or_null(now[i]);
                 } else if (file_read(t->file[i], MAX_FILE, &pem[i], NULL, e) < 0) {
                         for (unsigned k = 0; k < i; k++)
                                 wipe(pem[k]);
@@ -245,12 +241,13 @@ static void watch_all(struct http_tls *t) {
 }
 
 int http_tls_new(uv_loop_t *loop, const struct http_tls_options *o, struct http_tls **ret, struct err *e) {
-        char *pem[N_FILES] = { dup_or_null(o->ca_pem), dup_or_null(o->cert_pem), dup_or_null(o->key_pem) };
+        char *pem[N_FILES] = { xstrdup_or_null(o->ca_pem), xstrdup_or_null(o->cert_pem),
+                               xstrdup_or_null(o->key_pem) };
         struct http_tls *t = xnew(struct http_tls);
 
-        t->file[0] = dup_or_null(o->ca_file);
-        t->file[1] = dup_or_null(o->cert_file);
-        t->file[2] = dup_or_null(o->key_file);
+        t->file[0] = xstrdup_or_null(o->ca_file);
+        t->file[1] = xstrdup_or_null(o->cert_file);
+        t->file[2] = xstrdup_or_null(o->key_file);
         if (set_new(pem, t->file, &t->set, e) < 0) {
                 for (unsigned i = 0; i < N_FILES; i++)
                         free(t->file[i]);

@@ -14,7 +14,7 @@
 
 /* One value from outside cannot flood the log, and a whole line stays below the kernel's atomic pipe write
  * times a few. */
-enum { LOG_VALUE_MAX = 4096, LOG_LINE_MAX = 16384, LOG_SHORT_MAX = 256 };
+enum { LOG_VALUE_MAX = 4096, LOG_SHORT_MAX = 256 };
 
 static enum log_format format = LOG_TEXT;
 static int verbosity;

@@ -27,6 +27,8 @@ struct kv {
 #define kv_bool(k, val) ((struct kv){ .key = (k), .type = KV_BOOL, .v.i = (val) })
 #define kv_err(e) ((struct kv){ .key = "err", .type = KV_STR, .v.s = (e)->msg })
 
+enum { LOG_LINE_MAX = 16384 }; /* bytes; what is longer is cut */
+
 enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO };
 enum log_format { LOG_TEXT, LOG_JSON };
 

@@ -55,6 +55,10 @@ char *xstrdup(const char *s) {
         return xstrndup(s, strlen(s));
 }
 
+char *xstrdup_or_null(const char *s) {
+        return s ? xstrdup(s) : NULL;
+}
+
 char *xasprintf(const char *fmt, ...) {
         char *s;
         va_list ap;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the controller tells of itself and of the domains, as it is when somebody asks. */
-#include <time.h>
 
 #include "controller/controller.h"
+
+#include "base/clock.h"
 
 #define OURS "nvidia_dra_compute_domain_controller_"
 #define DOMAIN "nvidia_dra_compute_domain_"
@@ -116,7 +117,7 @@ static bool tell_domain(void *u, const struct kube_object *o) {
 
 /* Those that somebody may have to look at come first. */
 static void tell_domains(struct controller *c) {
-        struct telling t = { .c = c, .now = (int64_t)time(NULL) };
+        struct telling t = { .c = c, .now = clock_wall_s() };
         size_t not_ready;
         kube_informer_each(c->cds, tell_domain, &t);
         not_ready = t.n;

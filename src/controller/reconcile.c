@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One domain: gathers what the caches know of it, decides by plan_make(), sends what that says. */
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "controller/controller.h"
 #include "controller/plan.h"
@@ -16,12 +16,6 @@
 static const struct {
         unsigned gather_ms, interval_ms;
 } pace[] = { [PLAN_NOW] = { 0, 0 }, [PLAN_SOON] = { 20, 400 }, [PLAN_LATER] = { 150, 1000 } };
-
-static int64_t now_s(void) {
-        struct timespec t;
-        clock_gettime(CLOCK_REALTIME, &t);
-        return t.tv_sec;
-}
 
 /* ---- what the caches know ---- */
 
@@ -102,7 +96,7 @@ static bool is_released(const struct controller *c, const struct compute_domain 
 static void know_nodes(const struct controller *c, const char *uid, struct formation_node *nodes, size_t *n,
                        struct arena *a) {
         const struct compute_domain *cd = controller__domain(c, uid);
-        int64_t now = now_s();
+        int64_t now = clock_wall_s();
         size_t kept = 0;
         qsort(nodes, *n, sizeof *nodes, by_name);
         for (size_t i = 0; i < *n; i++) {
@@ -292,7 +286,7 @@ static void gather(struct controller *c, const char *uid, const char *key, struc
                                .infix = infix },
                 .n_labelled = labelled.n,
                 .conditions = !c->no_conditions,
-                .now = now_s(),
+                .now = clock_wall_s(),
                 .write_error = writes_error(c->writes, key),
                 .stale = controller__stale(c),
                 .gone_confirmed = !cd && confirm_known(c->confirm, CONFIRM_DOMAIN, NULL, uid),

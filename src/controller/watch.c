@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is watched, and which keys a change concerns. */
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "controller/controller.h"
 #include "domain/names.h"
@@ -111,7 +111,7 @@ static void node_changed(void *u, const struct kube_object *old, const struct ku
         if (is)
                 gone_is_back(c->gone, name);
         else
-                gone_since(c->gone, name, (int64_t)time(NULL));
+                gone_since(c->gone, name, clock_wall_s());
         controller__queue_node(c, name);
         controller__queue_domains_of_node(c, name);
         if (was)

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/queue.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -151,21 +151,11 @@ static void make_room_for_series(struct event_recorder *r) {
         }
 }
 
-static int64_t wall_ns(void) {
-        struct timespec t;
-        clock_gettime(CLOCK_REALTIME, &t);
-        return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 /* As client-go names them: the object's name and the time, which together are unique enough for one
  * component. */
 static void name_event(struct series *s) {
         snprintf(s->event_name, sizeof s->event_name, "%.*s.%016" PRIx64, MAX_NAME - 17, s->name,
-                 (uint64_t)wall_ns());
-}
-
-static char *dup_or_null(const char *s) {
-        return s ? xstrdup(s) : NULL;
+                 (uint64_t)clock_wall_ns());
 }
 
 static struct series *find_or_add(struct event_recorder *r, const struct event_about *about,
@@ -183,11 +173,11 @@ static struct series *find_or_add(struct event_recorder *r, const struct event_a
         s = xcalloc(1, sizeof *s + n);
         memcpy(s->key, key, n);
         s->recorder = r;
-        s->api_version = dup_or_null(about->api_version);
+        s->api_version = xstrdup_or_null(about->api_version);
         s->kind = xstrdup(about->kind);
-        s->ns = dup_or_null(about->ns);
+        s->ns = xstrdup_or_null(about->ns);
         s->name = xstrdup(about->name);
-        s->uid = dup_or_null(about->uid);
+        s->uid = xstrdup_or_null(about->uid);
         s->reason = xstrdup(reason);
         s->message = xstrdup(message);
         s->type = type;
@@ -337,7 +327,7 @@ void event_record(struct event_recorder *r, const struct event_about *about, enu
         shorten(message, MAX_MESSAGE);
 
         struct series *s = find_or_add(r, about, type, reason, message);
-        s->last_s = wall_ns() / 1000000000;
+        s->last_s = clock_wall_s();
         if (s->count++ == 0)
                 s->first_s = s->last_s;
         if (s->call) {
@@ -373,7 +363,7 @@ struct event_recorder *event_recorder_new(struct kube_client *c, const char *com
         r->client = c;
         r->loop = kube_client_loop(c);
         r->component = xstrdup(component);
-        r->host = dup_or_null(host);
+        r->host = xstrdup_or_null(host);
         TAILQ_INIT(&r->waiting);
         uv_timer_init(r->loop, &r->timer);
         return r;

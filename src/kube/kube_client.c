@@ -546,10 +546,6 @@ static struct kube_call *call_new(struct kube_client *c, enum kube_lane lane, ku
         return call;
 }
 
-static char *dup_or_null(const char *s) {
-        return s ? xstrdup(s) : NULL;
-}
-
 static enum kube_lane lane_of(const struct kube_request *r) {
         if (r->lane != KUBE_LANE_BY_VERB)
                 return r->lane;
@@ -557,9 +553,9 @@ static enum kube_lane lane_of(const struct kube_request *r) {
 }
 
 static void note_asked(struct kube_call *call, const struct kube_request *r) {
-        call->ns = dup_or_null(r->ns);
-        call->name = dup_or_null(r->name);
-        call->subresource = dup_or_null(r->subresource);
+        call->ns = xstrdup_or_null(r->ns);
+        call->name = xstrdup_or_null(r->name);
+        call->subresource = xstrdup_or_null(r->subresource);
         call->asked = (struct kube_asked){ .verb = r->verb,
                                            .res = r->res,
                                            .ns = call->ns,

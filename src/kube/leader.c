@@ -2,8 +2,8 @@
 #include "kube/leader.h"
 
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "kube/backoff.h"
@@ -152,19 +152,14 @@ static void on_written(void *u, yyjson_val *obj, const struct err *e) {
         leave(l);
 }
 
-static int64_t wall_us(void) {
-        struct timespec t;
-        clock_gettime(CLOCK_REALTIME, &t);
-        return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
-}
-
 /* Writes the Lease: taken or renewed for us, or given back. `lease` is the version that it replaces, NULL
  * when there is none. */
 static void write_lease(struct leader *l, const struct lease *lease, bool give_back) {
         struct buf b = BUF_INIT(BODY_MAX);
         struct jw w = JW(&b);
         bool keeps = is_ours(l, lease) && !give_back;
-        int64_t transitions = lease ? lease->transitions + (is_ours(l, lease) ? 0 : 1) : 0, now = wall_us();
+        int64_t transitions = lease ? lease->transitions + (is_ours(l, lease) ? 0 : 1) : 0,
+                now = clock_wall_ns() / 1000;
 
         jw_obj(&w, NULL);
         jw_str(&w, "apiVersion", "coordination.k8s.io/v1");

@@ -6,38 +6,17 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-#include <stdio.h>
 #include <string.h>
-#include <uv.h>
 
-#include "base/child.h"
+#include "../programs/outcome.h"
 #include "base/mem.h"
 
 #define UID "aaaaaaaa-0000-4000-8000-000000000001"
 
 static const char *program;
 
-struct outcome {
-        int status;
-        char out[2048];
-};
-
-static void on_done(void *u, const struct child_result *r) {
-        struct outcome *o = u;
-        assert_null(r->err);
-        o->status = r->exit_status;
-        snprintf(o->out, sizeof o->out, "%.*s", (int)r->out.n, r->out.p);
-}
-
 static struct outcome run(const char *const *env) {
-        struct outcome o = { 0 };
-        child_run(uv_default_loop(),
-                  &(struct child_options){ .argv = (const char *const[]){ program, "run", NULL },
-                                           .env = env,
-                                           .timeout_ms = 20000,
-                                           .done = on_done,
-                                           .u = &o });
-        uv_run(uv_default_loop(), UV_RUN_DEFAULT);
+        struct outcome o = outcome_of((const char *const[]){ program, "run", NULL }, env);
         assert_int_equal(o.status, 1);
         return o;
 }

@@ -5,44 +5,22 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-#include <stdio.h>
 #include <string.h>
 #include <uv.h>
 
-#include "base/child.h"
 #include "base/mem.h"
 #include "base/version.h"
+#include "outcome.h"
 
 static char **program;
 static const char *const name[] = { "compute-domain-controller", "compute-domain-kubelet-plugin",
                                     "compute-domain-daemon" };
 
-struct outcome {
-        int status;
-        char out[2048];
-};
-
-static void on_done(void *u, const struct child_result *r) {
-        struct outcome *o = u;
-        assert_null(r->err);
-        o->status = r->exit_status;
-        snprintf(o->out, sizeof o->out, "%.*s", (int)r->out.n, r->out.p);
-}
-
-static struct outcome run(const char *const *argv, const char *const *env) {
-        struct outcome o = { 0 };
-        child_run(uv_default_loop(),
-                  &(struct child_options){
-                          .argv = argv, .env = env, .timeout_ms = 20000, .done = on_done, .u = &o });
-        uv_run(uv_default_loop(), UV_RUN_DEFAULT);
-        return o;
-}
-
 static void version_is_told_alone(void **state) {
         for (size_t i = 0; i < ARRAY_LEN(name); i++) {
                 _cleanup_(freep) char *want = xasprintf("%s %s\n", name[i], version);
-                struct outcome o = run((const char *const[]){ program[i], "--version", NULL },
-                                       (const char *const[]){ "V=0", NULL });
+                struct outcome o = outcome_of((const char *const[]){ program[i], "--version", NULL },
+                                              (const char *const[]){ "V=0", NULL });
                 assert_string_equal(o.out, want);
                 assert_int_equal(o.status, 0);
         }
@@ -55,8 +33,8 @@ static void empty_folder_is_refused_in_words(void **state) {
                 _cleanup_(freep) char *set = xasprintf("%s=", env[i]),
                                       *says = xasprintf("(%s) is empty: give a folder, or leave it out",
                                                         env[i]);
-                struct outcome o = run((const char *const[]){ program[1], NULL },
-                                       (const char *const[]){ "NODE_NAME=n", set, NULL });
+                struct outcome o = outcome_of((const char *const[]){ program[1], NULL },
+                                              (const char *const[]){ "NODE_NAME=n", set, NULL });
                 assert_non_null(strstr(o.out, says));
                 assert_int_equal(o.status, 2);
         }

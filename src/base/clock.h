@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* clock: the time of day, as it is written into objects for others. Durations are the loop's: uv_now(). */
+#ifndef BASE_CLOCK_H
+#define BASE_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+/* Nanoseconds since 1970. */
+static inline int64_t clock_wall_ns(void) {
+        struct timespec t;
+        clock_gettime(CLOCK_REALTIME, &t);
+        return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Seconds since 1970. */
+static inline int64_t clock_wall_s(void) {
+        return clock_wall_ns() / 1000000000;
+}
+
+#endif
