@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Shared by the chart's tests. They need helm (the one that HELM names, or that of the test cluster) and jq.
+# Shared by the chart's tests. They need helm (the one that HELM names, or that of the test cluster), promtool (likewise) and jq.
 checkout=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
 chart=$checkout/deploy/chart/compute-domains
 
@@ -7,6 +7,12 @@ helm() {
 	local helm=${HELM:-}
 	[[ $helm ]] || helm=$(type -P helm) || helm=$(. "$checkout/test/cluster/lib.bash" && echo "$helm_bin/helm")
 	"$helm" "$@"
+}
+
+promtool() {
+	local promtool
+	promtool=$(type -P promtool) || promtool=$(. "$checkout/test/cluster/lib.bash" && echo "$prometheus_root/usr/bin/promtool")
+	"$promtool" "$@"
 }
 
 # to_json FILE: its YAML documents as a JSON array.

@@ -4,9 +4,10 @@ load chart.bash
 
 @test "the default values render every object, and nothing twice" {
 	render
-	is 'map(.kind) | unique == ["ClusterRole", "ClusterRoleBinding", "DaemonSet", "Deployment", "DeviceClass",
-		"PodDisruptionBudget", "Role", "RoleBinding", "ServiceAccount", "ValidatingAdmissionPolicy",
+	is 'map(.kind) | unique == ["ClusterRole", "ClusterRoleBinding", "ComputeDomain", "DaemonSet", "Deployment", "DeviceClass",
+		"NetworkPolicy", "Pod", "PodDisruptionBudget", "Role", "RoleBinding", "ServiceAccount", "ValidatingAdmissionPolicy",
 		"ValidatingAdmissionPolicyBinding"]'
+	is 'map(select(.kind == "Pod" or .kind == "ComputeDomain")) | all(.metadata.annotations["helm.sh/hook"] == "test")'
 	is 'map("\(.kind)/\(.metadata.namespace)/\(.metadata.name)") | length == (unique | length)'
 	is 'all(.[]; .metadata.labels["app.kubernetes.io/instance"] == "compute-domains")'
 }
@@ -158,6 +159,7 @@ load chart.bash
 }
 
 @test "the notes tell how to label a namespace for a cluster that enforces Pod Security" {
+	notes --namespace some-place | grep -F "helm test compute-domains --namespace some-place"
 	notes --namespace some-place | grep -F "kubectl label namespace some-place pod-security.kubernetes.io/enforce=privileged"
 }
 
@@ -222,8 +224,59 @@ load chart.bash
 
 @test "network policies allow the API server only, when asked for" {
 	render --set controller.networkPolicy.enabled=true --set kubeletPlugin.networkPolicy.enabled=true
-	is 'kind("NetworkPolicy") | map(.metadata.name) == ["compute-domains-controller", "compute-domains-kubelet-plugin"]'
-	is 'kind("NetworkPolicy") | all(.spec | .policyTypes == ["Egress"] and [.egress[].ports[].port] == [443, 6443])'
+	is 'kind("NetworkPolicy") | map(select(.spec.egress).metadata.name) == ["compute-domains-controller", "compute-domains-kubelet-plugin"]'
+	is 'kind("NetworkPolicy") | map(select(.spec.egress)) | all(.spec | .policyTypes == ["Egress"] and [.egress[].ports[].port] == [443, 6443])'
+}
+
+@test "nobody reaches the ports of nvidia-imex but the daemons, ours and the Go driver's" {
+	render --set 'controller.containers.computeDomain.env[0].name=ADDITIONAL_NAMESPACES' --set 'controller.containers.computeDomain.env[0].value=old'
+	local daemons='{"matchExpressions": [{"key": "resource.nvidia.com/computeDomain", "operator": "Exists"}]}'
+	is 'kind("NetworkPolicy") | map(.metadata.namespace) == ["nvidia-compute-domains", "old"]'
+	is 'kind("NetworkPolicy") | all(.spec | .podSelector == $d and .policyTypes == ["Ingress"] and (has("egress") | not) and (.ingress | length) == 1)' --argjson d "$daemons"
+	is 'kind("NetworkPolicy") | all(.spec.ingress[0].from == [{podSelector: $d, namespaceSelector: {matchExpressions: [
+		{key: "kubernetes.io/metadata.name", operator: "In", values: ["nvidia-compute-domains", "old"]}]}}])' --argjson d "$daemons"
+	is 'kind("NetworkPolicy") | all(.spec.ingress[0].ports | map([.protocol, .port, .endPort]) == [["TCP", 50000, null], ["TCP", 50005, null], ["TCP", 51000, 55095]])'
+	# The controller gives each daemon that label, and so does the Go driver.
+	grep -qF '{ CD_LABEL, uid }, { "app", CD_APP_DAEMON }' "$checkout/src/domain/objects.c"
+	render --set daemon.networkPolicy.enabled=false
+	is 'kind("NetworkPolicy") == []'
+	render --set featureGates.HostManagedIMEX=true
+	is 'kind("NetworkPolicy") == []'
+}
+
+@test "labels of the user's are on every object and pod, and in no selector" {
+	render --set commonLabels.team=hpc --set-string commonLabels.example\\.com/cost=7 --set metrics.podMonitor.enabled=true --set metrics.dashboard.enabled=true \
+		--set metrics.prometheusRule.enabled=true --set controller.networkPolicy.enabled=true --api-versions security.openshift.io/v1
+	is 'all(.[]; .metadata.labels | .team == "hpc" and .["example.com/cost"] == "7")'
+	is '[controller, plugin] | all(.metadata.labels.team == "hpc")'
+	is '[.. | .matchLabels? // empty | has("team")] | any | not'
+	is 'controller | env("CD_DAEMON_METADATA") | fromjson == {labels: {team: "hpc", "example.com/cost": "7"}, annotations: {}}'
+	render --set commonLabels.team=hpc --set featureGates.HostManagedIMEX=true --set admission.hostManaged.enabled=true
+	is 'all(.[]; .metadata.labels.team == "hpc")'
+	is 'controller | env("KUBELET_PLUGIN_SELECTOR") | contains("team") | not'
+	render --set commonLabels.app\\.kubernetes\\.io/name=mine
+	is 'all(.[]; .metadata.labels["app.kubernetes.io/name"] == "compute-domains")'
+	refused "propertyName 'app'" --set commonLabels.app=mine
+	refused commonLabels --set-string 'commonLabels.team=two words'
+}
+
+@test "what the daemons are to be given reaches the controller" {
+	render
+	is 'controller | env("CD_DAEMON_METADATA") | fromjson == {labels: {}, annotations: {}}'
+	is 'controller | env("CD_DAEMON_IMAGE_PULL_POLICY") == "IfNotPresent"'
+	render --set commonLabels.team=hpc --set daemon.podLabels.team=imex --set daemon.podAnnotations.note=hello --set image.pullPolicy=Always
+	is 'controller | env("CD_DAEMON_METADATA") | fromjson == {labels: {team: "imex"}, annotations: {note: "hello"}}'
+	is 'controller | env("CD_DAEMON_IMAGE_PULL_POLICY") == "Always"'
+	refused "propertyName 'app'" --set daemon.podLabels.app=mine
+	refused "propertyName" --set daemon.podLabels.resource\\.nvidia\\.com/computeDomain=mine
+	refused "propertyName" --set daemon.podAnnotations.imex\\.resource\\.nvidia\\.com/ready=true
+}
+
+@test "helm test makes a ComputeDomain and a pod that looks for its channel" {
+	render --set 'imagePullSecrets[0].name=one' --set image.repository=example.org/cd
+	is 'kind("ComputeDomain")[0].spec.channel.resourceClaimTemplate.name == kind("Pod")[0].spec.resourceClaims[0].resourceClaimTemplateName'
+	is 'kind("Pod")[0].spec | .containers[0].image == "example.org/cd:v0.1.0" and .containers[0].command == ["compute-domain-kubelet-plugin", "channels"] and
+		.containers[0].resources.claims == [{name: "channel"}] and .imagePullSecrets == [{name: "one"}] and .securityContext.runAsNonRoot'
 }
 
 @test "OpenShift gets what lets our pods run" {

@@ -31,7 +31,7 @@ go=(--set resources.gpus.enabled=false --set image.repository=example.org/comput
 		[[ $(jq -r --arg p "$path" '[.properties] + [] | .[0] as $top | reduce ($p | split("."))[] as $k ({properties: $top}; .properties[$k] // {}) | length' \
 			"$chart/values.schema.json") -gt 0 ]] || { echo "not in the schema: $path"; return 1; }
 	done < <(to_json "$chart/values.yaml" | jq -r '.[0] | paths(type != "object" and type != "array") | select(all(type == "string")) | join(".")' |
-		grep -vE '\.(resources|securityContext|podSecurityContext|affinity|updateStrategy)\.')
+		grep -vE '\.(resources|securityContext|podSecurityContext|affinity|updateStrategy|labels)\.')
 }
 
 @test "feature gates are those of the programs" {
@@ -97,7 +97,8 @@ go=(--set resources.gpus.enabled=false --set image.repository=example.org/comput
 		env("CD_DAEMON_RESOURCES") == "{}" and env("CD_DAEMON_PRIORITY_CLASS") == "system-node-critical"'
 	is 'plugin | env("KUBE_API_QPS") == "50" and env("KUBE_API_BURST") == "100"'
 	with_defaults go-chart-defaults.yaml "${go[@]}" --set controller.networkPolicy.enabled=true
-	is 'kind("NetworkPolicy") | all(.spec | [.egress[].ports[].port] == [443, 6443])'
+	is 'kind("NetworkPolicy") | map(select(.spec.egress)) | all(.spec | [.egress[].ports[].port] == [443, 6443])'
+	is 'kind("NetworkPolicy") | map(.metadata.name) | index("compute-domains-daemon")'
 	with_defaults go-chart-defaults.yaml "${go[@]}" --set featureGates.HostManagedIMEX=true --api-versions security.openshift.io/v1
 }
 
@@ -121,7 +122,31 @@ go=(--set resources.gpus.enabled=false --set image.repository=example.org/comput
 	is 'plugin.spec.tolerations | any(.key == "kubernetes.io/arch" and .value == "arm64" and .effect == "NoSchedule")'
 }
 
-@test "helm packages the chart" {
+# A registry takes its name and version from Chart.yaml, as a repository and a tag.
+@test "helm packages the chart as an OCI registry takes it" {
 	helm package "$chart" --destination "$BATS_TEST_TMPDIR"
-	helm show chart "$BATS_TEST_TMPDIR"/compute-domains-*.tgz | grep -x "name: compute-domains"
+	local package=$BATS_TEST_TMPDIR/compute-domains-$(<"$checkout/VERSION").tgz
+	helm show chart "$package" >"$BATS_TEST_TMPDIR/Chart.yaml"
+	grep -x "name: compute-domains" "$BATS_TEST_TMPDIR/Chart.yaml"
+	sed -n 's/^version: //p' "$BATS_TEST_TMPDIR/Chart.yaml" | grep -xE '[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?'
+	local field
+	for field in type description appVersion kubeVersion; do grep -q "^$field: ." "$BATS_TEST_TMPDIR/Chart.yaml"; done
+	# What the templates read is in the package.
+	tar tf "$package" | grep -x compute-domains/files/alerts.yaml
+	tar tf "$package" | grep -x compute-domains/files/dashboard.json
+	helm template x "$package" --namespace a --kube-version 1.36.0 --set metrics.prometheusRule.enabled=true | grep -q ComputeDomainNotReady
+}
+
+@test "values that do nothing here are listed after the installation, each with what it is here" {
+	local values=$BATS_TEST_DIRNAME/values said
+	said=$(notes -f "$values/go-chart-defaults.yaml" "${go[@]}" --set controller.priorityClassName= --set kubeletPlugin.priorityClassName= \
+		--set controller.metrics.profilePath=/debug --set maskNvidiaDriverParams=true --set consumableShares=4 --set featureGates.MPSSupport=true \
+		--set nvidiaCDIHookPath=/usr/bin/nvidia-cdi-hook)
+	local key
+	for key in 'gpuResourcesEnabledOverride: ' 'webhook\.\*: .*failurePolicy.* tls' 'kubeletPlugin\.metrics\.gpuHttpEndpoint: ' 'kubeletPlugin\.containers\.gpus: ' \
+		'controller\.metrics\.profilePath: ' 'maskNvidiaDriverParams: ' 'consumableShares: ' 'featureGates\.MPSSupport: ' 'nvidiaCDIHookPath: ' \
+		'controller\.priorityClassName, kubeletPlugin\.priorityClassName: both empty, so the daemons'; do
+		grep -qE "^  $key" <<<"$said" || { echo "not said: $key"; echo "$said"; return 1; }
+	done
+	[[ $(notes) != *"do nothing here"* ]]
 }

@@ -50,13 +50,15 @@ The controller's environment as the user has it, which wins: the value of one va
 {{- include "compute-domains.namespaces" . | fromJsonArray | rest | join "," -}}
 {{- end -}}
 
-{{/* Labels of all objects but pods. */}}
+{{/* Labels of all objects but pods: the user's and ours, which win. */}}
 {{- define "compute-domains.labels" -}}
-helm.sh/chart: {{ printf "%s-%s" (include "compute-domains.name" .) .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
-app.kubernetes.io/name: {{ include "compute-domains.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+{{- $labels := include "compute-domains.value" (list . "commonLabels" dict) | fromJson -}}
+{{- $_ := set $labels "helm.sh/chart" (printf "%s-%s" (include "compute-domains.name" .) .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-") -}}
+{{- $_ := set $labels "app.kubernetes.io/version" .Chart.AppVersion -}}
+{{- $_ := set $labels "app.kubernetes.io/managed-by" .Release.Service -}}
+{{- $_ := set $labels "app.kubernetes.io/name" (include "compute-domains.name" .) -}}
+{{- $_ := set $labels "app.kubernetes.io/instance" .Release.Name -}}
+{{- toYaml $labels -}}
 {{- end -}}
 
 {{/* The label by which a Deployment or DaemonSet finds its pods. Takes (list $ "component"). */}}
@@ -79,6 +81,20 @@ Labels of pods: a merge, because selectorLabelsOverride may hold any of the othe
 {{- $_ := set $labels "app.kubernetes.io/name" (include "compute-domains.name" $root) -}}
 {{- $_ := set $labels "app.kubernetes.io/instance" $root.Release.Name -}}
 {{- mergeOverwrite $labels (include "compute-domains.selectorLabels" . | fromYaml) | toYaml -}}
+{{- end -}}
+
+{{/* The same with the user's beside them, which nothing is selected by: they may change with each upgrade. */}}
+{{- define "compute-domains.podTemplateLabels" -}}
+{{- $labels := include "compute-domains.value" (list (index . 0) "commonLabels" dict) | fromJson -}}
+{{- mergeOverwrite $labels (include "compute-domains.podLabels" . | fromYaml) | toYaml -}}
+{{- end -}}
+
+{{/* Labels and annotations of the daemons, as the controller takes them. */}}
+{{- define "compute-domains.daemonMetadata" -}}
+{{- $labels := include "compute-domains.value" (list . "commonLabels" dict) | fromJson -}}
+{{- $own := include "compute-domains.value" (list . "daemon.podLabels" dict) | fromJson -}}
+{{- $annotations := include "compute-domains.value" (list . "daemon.podAnnotations" dict) | fromJson -}}
+{{- dict "labels" (mergeOverwrite $labels $own) "annotations" $annotations | toJson -}}
 {{- end -}}
 
 {{/* The kubelet plugin's pods, as a label selector: by all of their labels, because those of an override are the controller's too. */}}

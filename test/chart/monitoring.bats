@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+# What the chart makes for those who watch: PodMonitors, alerts, a dashboard. Whether their series exist is asked on a cluster
+# (test/cluster/driver_managed.bats); what the alerts make of recorded series, here.
+load chart.bash
+
+alerts=$chart/files/alerts.yaml
+dashboard=$chart/files/dashboard.json
+recorded=$checkout/test/alerts
+
+@test "nothing of it is there unless it is asked for, and not without the series" {
+	render
+	is 'all(.kind | . != "PodMonitor" and . != "PrometheusRule" and . != "ConfigMap")'
+	render --set metrics=null
+}
+
+@test "PodMonitors find the pods and their ports" {
+	render --set metrics.podMonitor.enabled=true --set metrics.podMonitor.interval=30s --set metrics.podMonitor.labels.release=prom
+	is 'kind("PodMonitor") | map(.metadata.name) == ["compute-domains-controller", "compute-domains-kubelet-plugin"]'
+	is 'kind("PodMonitor") | all(.metadata.labels.release == "prom" and .metadata.labels["app.kubernetes.io/instance"] == "compute-domains")'
+	is 'kind("PodMonitor") | all(.spec.podMetricsEndpoints[0] | .port == "metrics" and .path == "/metrics" and .interval == "30s")'
+	is '. as $all | named("PodMonitor"; "compute-domains-controller").spec.selector.matchLabels | to_entries |
+		all(. as $l | $all | controller.metadata.labels[$l.key] == $l.value)'
+	is '. as $all | named("PodMonitor"; "compute-domains-kubelet-plugin").spec.selector.matchLabels | to_entries |
+		all(. as $l | $all | plugin.metadata.labels[$l.key] == $l.value)'
+	render --set metrics.podMonitor.enabled=true --set controller.metrics.metricsPath=/m
+	is 'named("PodMonitor"; "compute-domains-controller").spec.podMetricsEndpoints[0] | .path == "/m" and (has("interval") | not)'
+}
+
+@test "alerts are those of the file, and what is about the hosts' IMEX only where they run it" {
+	render --set metrics.prometheusRule.enabled=true --set metrics.prometheusRule.labels.release=prom
+	is 'named("PrometheusRule"; "compute-domains") | .metadata.labels.release == "prom" and (.spec.groups | map(.name)) == ["compute-domains"]'
+	is '[named("PrometheusRule"; "compute-domains").spec.groups[].rules[] | .annotations.description, .annotations.summary, .labels.severity] | all(length > 5)'
+	render --set metrics.prometheusRule.enabled=true --set featureGates.HostManagedIMEX=true
+	is '[named("PrometheusRule"; "compute-domains").spec.groups[].rules[].alert] == $file' --argjson file "$(all_alerts | jq -R . | jq -s .)"
+}
+all_alerts() { sed -n 's/^ *- alert: //p' "$alerts"; }
+
+@test "the dashboard reaches Grafana's sidecar as it is" {
+	render --set metrics.dashboard.enabled=true
+	is 'named("ConfigMap"; "compute-domains-dashboard") | .metadata.labels.grafana_dashboard == "1" and (.data["compute-domains.json"] | fromjson) == $d' \
+		--argjson d "$(<"$dashboard")"
+	jq -e '[.panels[].id] | length == (unique | length)' "$dashboard"
+}
+
+# Whole names stand in the sources in one piece, or behind one of two macros.
+series_of_the_programs() {
+	(cd "$checkout/src" && cat controller/metrics.c plugin/metrics.c kube/kube_metrics.c) | grep -v '^#define' | grep -oE '(OURS |DOMAIN )?"[a-z_]+"' |
+		sed 's/OURS "/"nvidia_dra_compute_domain_controller_/; s/DOMAIN "/"nvidia_dra_compute_domain_/; s/"//g' | grep '^nvidia_dra_' | sort -u
+}
+
+@test "every series that alerts and dashboard name is one of the programs'" {
+	series_of_the_programs >"$BATS_TEST_TMPDIR/known"
+	[[ $(wc -l <"$BATS_TEST_TMPDIR/known") -gt 30 ]]
+	python3 -B "$recorded/named.py" "$alerts" "$dashboard" | cut -d' ' -f1 | sed -E 's/_(bucket|sum|count)$//' | sort -u >"$BATS_TEST_TMPDIR/named"
+	[[ $(wc -l <"$BATS_TEST_TMPDIR/named") -gt 15 ]]
+	[[ -z $(comm -13 "$BATS_TEST_TMPDIR/known" "$BATS_TEST_TMPDIR/named" | tee /dev/stderr) ]]
+}
+
+@test "docs/metrics.md has every series and every alert" {
+	local name
+	for name in $(series_of_the_programs) $(all_alerts); do
+		grep -qF "\`$name" "$checkout/docs/metrics.md" || { echo "not in docs/metrics.md: $name"; return 1; }
+	done
+}
+
+@test "promtool takes the rules, and each alert fires on what it is for and on nothing else" {
+	promtool check rules "$alerts"
+	local tests=$BATS_TEST_TMPDIR/tests.yaml name
+	{ echo "rule_files: [$alerts]"; cat "$recorded/made-up.yaml"; } >"$tests"
+	promtool test rules "$tests"
+	for name in $(all_alerts); do grep -qE "alertname(: |=.)$name\b" "$tests"; done
+}
+
+# recorded_fires FILE: what a recording says of itself: in its course these alerts fire, as many of each, and no others. The rules are those of
+# the mode that it was recorded in.
+recorded_fires() {
+	local tests=$BATS_TEST_TMPDIR/$(basename "$1") alert
+	{
+		echo "rule_files: [rules.json]"
+		echo "evaluation_interval: 15s"
+		echo "tests:"
+		echo "  - name: $(basename "$1")"
+		sed 's/^/    /' "$1"
+		echo "    promql_expr_test:"
+		echo "      - eval_time: $(sed -n 's/^# ends: //p' "$1")"
+		echo "        expr: 'count by (alertname) (count_over_time(ALERTS{alertstate=\"firing\"}[2h]))'"
+		echo "        exp_samples: ["
+		for alert in $(sed -n 's/^# fires: //p' "$1"); do echo "          {labels: '{alertname=\"${alert%%=*}\"}', value: ${alert##*=}},"; done
+		echo "        ]"
+	} >"$tests"
+	promtool test rules "$tests"
+}
+
+@test "alerts fire on series that were recorded from their faults, and none where all was well" {
+	local file
+	render --set metrics.prometheusRule.enabled=true
+	jq 'map(select(.kind == "PrometheusRule"))[0].spec' <<<"$objects" >"$BATS_TEST_TMPDIR/rules.json"
+	for file in "$recorded"/recorded/*.yaml; do
+		recorded_fires "$file" || { echo "$file"; return 1; }
+	done
+}
