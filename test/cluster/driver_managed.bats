@@ -149,3 +149,28 @@ teardown() { ns_end; }
 	eventually 20 condition_is left PeersConnected True
 	eventually 20 condition_is right PeersConnected True
 }
+
+# The chart as it is in the cluster now, with the pull policy of the test's own image.
+@test "helm test makes a domain, and its pod finds a channel" {
+	local said
+	said=$("$cluster/helm" test compute-domains --namespace "$driver_ns" --logs --timeout 120s)
+	[[ $said == *"/dev/nvidia-caps-imex-channels/channel0: character device "* ]]
+	[[ -z $(k -n "$driver_ns" get computedomains -o name) ]]
+	k -n "$driver_ns" delete pod compute-domains-test-channel
+}
+
+# seen METRIC [LABEL]: Prometheus has a series of that name, with that label.
+seen() { "$cluster/prometheus" query "count($1${2:+{$2!=\"\"\}})" | jq -e '.data.result[0].value[1] | tonumber > 0' >/dev/null; }
+
+@test "a real Prometheus finds every series and label that alerts and dashboard name" {
+	local files=$checkout/deploy/chart/compute-domains/files metric labels label
+	"$cluster/prometheus" start 2s
+	k -n "$ns" apply -f "$cluster/manifests/deployment.yaml"
+	k -n "$ns" rollout status deployment/example-mnnvl-workload --timeout=90s
+	python3 -B "$checkout/test/alerts/named.py" "$files/alerts.yaml" "$files/dashboard.json" >"$BATS_TEST_TMPDIR/named"
+	[[ $(wc -l <"$BATS_TEST_TMPDIR/named") -gt 15 ]]
+	while read -r metric labels; do
+		for label in "" $labels; do eventually 20 seen "$metric" "$label"; done
+	done <"$BATS_TEST_TMPDIR/named"
+	"$cluster/prometheus" stop
+}
