@@ -20,7 +20,7 @@ go_image() {
 	cp "$(. "$cluster/lib.bash" && echo "$own_bin/go-driver")" "$root/usr/bin/go-driver"
 	for program in controller kubelet-plugin daemon; do ln -s go-driver "$root/usr/bin/compute-domain-$program"; done
 	# For nvidia-imex, which comes from the driver's root.
-	ldd "$checkout/build/test/standin/nvidia-imex" | grep -o '/[^ ]*' | xargs cp --parents -Lt "$root"
+	ldd "${CD_STANDIN_DIR:-$checkout/build/test/standin}/nvidia-imex" | grep -o '/[^ ]*' | xargs cp --parents -Lt "$root"
 	"$checkout/scripts/mkimage" "$root" registry.k8s.io/dra-driver-nvidia/dra-driver-nvidia-gpu:v0.5.0 "$BATS_FILE_TMPDIR/go-driver.tar"
 	"$cluster/image" "$BATS_FILE_TMPDIR/go-driver.tar"
 }
