@@ -37,7 +37,7 @@ driver_elsewhere() {
 # claim_of NAMESPACE DEVICE: "NAMESPACE NAME UID" of the claim that has this device of node-0.
 claim_of() {
 	k -n "$1" get resourceclaims -o json | jq -er --arg device "$2" \
-		'[.items[] | select(.status.allocation.devices.results[0] | .pool == "node-0" and .device == $device)][0].metadata | "\(.namespace) \(.name) \(.uid)"'
+		'[.items[] | select(.status.allocation.devices.results[0] | .pool == "node-0" and .device == $device)][0] // empty | .metadata | "\(.namespace) \(.name) \(.uid)"'
 }
 allocated() { claim_of "$@" >/dev/null 2>&1; }
 
