@@ -186,8 +186,10 @@ def second_plugin(h):
         return None
     node, root = node_of(pod), "/run/nvidia/driver"
     program = os.path.join(os.path.dirname(TEST), "build", "src", "plugin", PLUGIN)
+    # What runs on a node by itself sees the boot that the node tells, pods see the machine's; two plugins of one boot see the same.
+    as_in_a_pod = ["unshare", "--mount", "sh", "-c", 'umount /proc/sys/kernel/random/boot_id && exec "$@"', "as_in_a_pod"]
     second = subprocess.Popen(
-        ["setpriv", "--pdeathsig", "KILL", os.path.join(h.w.commands, "node"), node.rsplit("-", 1)[1], program, f"--node-name={node}",
+        ["setpriv", "--pdeathsig", "KILL", os.path.join(h.w.commands, "node"), node.rsplit("-", 1)[1], *as_in_a_pod, program, f"--node-name={node}",
          f"--namespace={DRIVER_NS}", f"--nvidia-driver-root={root}", f"--driver-root-ctr-path={root}",
          f"--alt-proc-devices-path={root}/proc/devices"],
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
