@@ -191,7 +191,7 @@ def second_plugin(h):
     second = subprocess.Popen(
         ["setpriv", "--pdeathsig", "KILL", os.path.join(h.w.commands, "node"), node.rsplit("-", 1)[1], *as_in_a_pod, program, f"--node-name={node}",
          f"--namespace={DRIVER_NS}", f"--nvidia-driver-root={root}", f"--driver-root-ctr-path={root}",
-         f"--alt-proc-devices-path={root}/proc/devices"],
+         f"--alt-proc-devices-path={root}/proc/devices", "--cdi-root=/var/run/cdi"],
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     yield h.rng.uniform(2, 20)
     second.send_signal(h.rng.choice([signal.SIGTERM, signal.SIGKILL]))
