@@ -338,6 +338,30 @@ static void a_finalizer_goes_when_it_is_known_that_nothing_is_left(void **state)
         arena_free(a);
 }
 
+/* No daemon, and no claim that the cache shows: one of them may only not have been seen yet. */
+static void what_a_stale_cache_may_hide_keeps_its_place_and_its_settings(void **state) {
+        struct world *w = *state;
+        struct arena *a = arena_new(4096);
+        world_create_cd(w, SPEC);
+        w->nodes[0].wanted = true;
+        world_settle(w, false);
+        w->settings.max_nodes = 9;
+        w->nodes[0].unseen = w->stale = true;
+        w->nodes[0].has_pod = false;
+        struct plan *p = world_plan(w, a);
+        assert_null(world_action(p, KUBE_APPLY, &kube_daemonsets));
+        const struct plan_action *clique = world_action(p, KUBE_MERGE_PATCH, &kube_cliques);
+        assert_true(!clique || strstr(clique->body.p, world_names[0]));
+        w->stale = w->nodes[0].unseen = w->nodes[0].wanted = false;
+        assert_true(world_settle(w, false) >= 0);
+        const struct daemonset *d =
+                fake_set_json(a, "%s", world_find(w, &kube_daemonsets, WORLD_NS, DAEMON_NAME)->json);
+        assert_string_equal(daemonset_env(d, "MAX_NODES_PER_IMEX_DOMAIN"), "9");
+        const struct world_object *left = world_find(w, &kube_cliques, WORLD_NS, NULL);
+        assert_true(!left || !strstr(left->json, world_names[0]));
+        arena_free(a);
+}
+
 static void a_deletion_that_waits_for_labels_says_why(void **state) {
         struct world *w = *state;
         struct arena *a = arena_new(4096);
@@ -431,6 +455,23 @@ static void a_deletion_does_not_wait_for_a_pod_that_has_ended_for_ever(void **st
         w->now += PLAN_DAEMONS_END_S;
         assert_true(world_settle(w, false) >= 0);
         assert_int_equal(world_count(w), 0);
+        arena_free(a);
+}
+
+static void a_pod_that_has_ended_stays_while_a_cache_may_hide_its_claim(void **state) {
+        struct world *w = *state;
+        struct arena *a = arena_new(4096);
+        world_create_cd(w, SPEC);
+        world_settle(w, false);
+        w->ended_pod = ENDED(",'deletionTimestamp':'2023-11-14T22:13:20Z'");
+        world_delete(w, world_find(w, &kube_compute_domains, WORLD_USER_NS, "cd"));
+        w->now += PLAN_ENDED_S;
+        w->stale = true;
+        struct plan *p = world_plan(w, a);
+        assert_null(world_action(p, KUBE_DELETE, &kube_pods));
+        assert_true(p->held);
+        w->stale = false;
+        assert_non_null(world_action(world_plan(w, a), KUBE_DELETE, &kube_pods));
         arena_free(a);
 }
 
@@ -666,10 +707,12 @@ int main(void) {
                 T(a_domain_that_is_not_in_the_cache_loses_nothing),
                 T(a_daemon_is_replaced_only_where_the_server_knows_of_no_claim),
                 T(a_finalizer_goes_when_it_is_known_that_nothing_is_left),
+                T(what_a_stale_cache_may_hide_keeps_its_place_and_its_settings),
                 T(a_deletion_that_waits_for_labels_says_why),
                 T(a_template_of_another_namespace_holds_nothing_up),
                 T(a_pod_that_has_ended_does_not_outlive_its_domain),
                 T(a_deletion_does_not_wait_for_a_pod_that_has_ended_for_ever),
+                T(a_pod_that_has_ended_stays_while_a_cache_may_hide_its_claim),
                 T(an_object_that_is_too_large_is_told),
                 T(nothing_is_removed_on_the_word_of_a_stale_cache),
         };
