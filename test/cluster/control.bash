@@ -53,10 +53,10 @@ cert() {
 	mv "$pki/$name.crt.new" "$pki/$name.crt"
 }
 
-# client_config NAME OUT: a kubeconfig that holds everything, so that it can be copied anywhere.
+# client_config NAME OUT: a kubeconfig that holds everything, so that it can be copied anywhere. Whoever reads it meanwhile finds it whole.
 client_config() {
 	local name=$1 out=$2
-	cat >"$out" <<-EOF
+	cat >"$out.new" <<-EOF
 		apiVersion: v1
 		kind: Config
 		clusters:
@@ -74,6 +74,7 @@ client_config() {
 		  context: {cluster: test, user: $name}
 		current-context: test
 	EOF
+	mv "$out.new" "$out"
 }
 
 set_pki() {
