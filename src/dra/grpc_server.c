@@ -109,12 +109,13 @@ static void conn_handle_closed(uv_handle_t *h) {
                 return;
         TAILQ_REMOVE(&c->server->conns, c, link);
         c->server->n_conns--;
-        grpc_conn_free(c->proto);
         buf_done(&c->out);
         server_unref(c->server);
         free(c);
 }
 
+/* What is large goes at once: libuv accepts a whole queue of connections before it closes the first of those
+ * that made room. What is being written stays until libuv has closed the handles. */
 static void conn_close(struct conn *c) {
         if (c->closing)
                 return;
@@ -122,6 +123,9 @@ static void conn_close(struct conn *c) {
         uv_close(&c->h.handle, conn_handle_closed);
         uv_close((uv_handle_t *)&c->deadline, conn_handle_closed);
         grpc_conn_break(c->proto);
+        grpc_conn_free(TAKE(c->proto));
+        if (!c->writing)
+                buf_done(&c->out);
 }
 
 /* Writes as much of c->out as the socket takes at once. */

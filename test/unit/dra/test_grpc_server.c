@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <malloc.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -530,6 +531,59 @@ static void test_open_port_answers_among_many(void **state) {
         }
 }
 
+#ifdef __SANITIZE_ADDRESS__
+size_t __sanitizer_get_current_allocated_bytes(void); /* Debian's gcc has no header for it */
+static size_t allocated(void) {
+        return __sanitizer_get_current_allocated_bytes();
+}
+#else
+static size_t allocated(void) {
+        return mallinfo2().uordblks;
+}
+#endif
+
+/* Runs between the last accept of a turn and the end of those handles that were closed in it. */
+static void on_accepted(uv_check_t *check) {
+        size_t now = allocated(), *most = check->data;
+        if (now > *most)
+                *most = now;
+}
+
+/* libuv accepts a whole queue in one turn: those that make room for it hold no memory until the turn ends. */
+static void test_queue_that_is_accepted_takes_the_places_only(void **state) {
+        enum { HANDLES = 2 << 10 }; /* of a connection that is closed, until libuv has done so */
+        struct bed *b = bed_new_with(&grpc_limits_open);
+        const unsigned places = grpc_limits_open.connections;
+        struct sockaddr_un addr = { .sun_family = AF_UNIX };
+        struct peer *p[16];
+        int waiting[16];
+        size_t full, most = 0;
+        uv_check_t check;
+        assert_int_equal(places, ARRAY_LEN(p));
+        for (size_t i = 0; i < places; i++)
+                p[i] = peer_unix(&b->loop, b->path);
+        loop_turns(&b->loop, 20);
+        full = allocated();
+        memcpy(addr.sun_path, b->path, strlen(b->path));
+        for (size_t i = 0; i < places; i++) {
+                waiting[i] = socket(AF_UNIX, SOCK_STREAM, 0);
+                assert_int_equal(connect(waiting[i], (const struct sockaddr *)&addr, sizeof addr), 0);
+        }
+        uv_check_init(&b->loop, &check);
+        check.data = &most;
+        uv_check_start(&check, on_accepted);
+        loop_turns(&b->loop, 20);
+        for (size_t i = 0; i < places; i++)
+                assert_true(p[i]->closed);
+        assert_in_range(most, full, full + places * HANDLES);
+        for (size_t i = 0; i < places; i++) {
+                close(waiting[i]);
+                peer_free(p[i], &b->loop);
+        }
+        uv_close((uv_handle_t *)&check, NULL);
+        bed_free(b);
+}
+
 static struct grpc_limits hurried(void) {
         struct grpc_limits l = grpc_limits_open;
         l.request_ms = 20;
@@ -623,6 +677,7 @@ int main(void) {
                 cmocka_unit_test(test_peer_goes_while_written_to),
                 cmocka_unit_test(test_idle_connections_make_room),
                 cmocka_unit_test(test_busy_connections_stay),
+                cmocka_unit_test(test_queue_that_is_accepted_takes_the_places_only),
                 cmocka_unit_test(test_open_port_answers_among_many),
                 cmocka_unit_test(test_request_that_does_not_come_ends_its_connection),
                 cmocka_unit_test(test_answer_that_is_not_taken_ends_its_connection),
