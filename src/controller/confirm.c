@@ -132,7 +132,7 @@ static struct scope *make_scope(struct confirm *c, enum confirm_what what, const
                 memcpy(s->key, buf_str(&b), b.n + 1);
                 s->c = c;
                 s->what = what;
-                s->ns = ns ? xstrdup(ns) : NULL;
+                s->ns = xstrdup_or_null(ns);
                 LIST_INIT(&s->questions);
                 HASH_ADD_STR(c->scopes, key, s);
         }

@@ -218,7 +218,7 @@ static struct target *make(struct writes *w, const struct writes_request *q) {
         buf_done(&key);
         t->w = w;
         t->res = q->res;
-        t->ns = q->ns ? xstrdup(q->ns) : NULL;
+        t->ns = xstrdup_or_null(q->ns);
         t->name = xstrdup(q->name);
         t->subresource = q->subresource != NULL;
         t->requester = xstrdup(q->requester);

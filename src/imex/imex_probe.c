@@ -154,10 +154,10 @@ struct imex_probe *imex_probe_new(uv_loop_t *loop, const struct imex_probe_optio
         p->loop = loop;
         p->o = *o;
         p->o.ctl_path = p->ctl_path = xstrdup(o->ctl_path);
-        p->o.config_path = p->config_path = o->config_path ? xstrdup(o->config_path) : NULL;
+        p->o.config_path = p->config_path = xstrdup_or_null(o->config_path);
         /* With an equals sign, as the Go driver writes it to the real tool. */
         p->socket_arg = o->socket_path ? xasprintf("--u=%s", o->socket_path) : NULL;
-        p->o.chroot = p->chroot = o->chroot ? xstrdup(o->chroot) : NULL;
+        p->o.chroot = p->chroot = xstrdup_or_null(o->chroot);
         p->status_at = p->domain_at = NEVER;
         uv_timer_init(loop, &p->timer);
         p->timer.data = p;

@@ -177,7 +177,7 @@ static int read_cluster(yaml_document_t *d, yaml_node_t *cluster, const char *ku
         if (!server || (!str_starts(server, "https://") && !str_starts(server, "http://")))
                 return err_set(e, ERR_INVALID, 0, "server '%s' is no http or https URL", str_or(server, ""));
         c->server = xstrdup(server);
-        c->tls_server_name = name ? xstrdup(name) : NULL;
+        c->tls_server_name = xstrdup_or_null(name);
         return get_pem(d, cluster, "certificate-authority", kubeconfig, &c->ca_pem, &c->ca_file, e);
 }
 
@@ -194,7 +194,7 @@ static int read_user(yaml_document_t *d, yaml_node_t *user, const char *kubeconf
                                        "'%s' is not supported: use token, tokenFile or a client certificate",
                                        refused[i]);
         }
-        c->token = token ? xstrdup(token) : NULL;
+        c->token = xstrdup_or_null(token);
         for (const char *p = token; p && *p; p++)
                 if ((unsigned char)*p <= ' ' || *p == 0x7f)
                         return err_set(e, ERR_INVALID, 0,

@@ -56,8 +56,8 @@ struct kube_informer {
         struct http_call *watch;
         struct watch_stream stream;
         bool token_refreshed; /* the last watch was answered 401 */
-        bool headed;  /* the watch was accepted */
-        bool current; /* as in the header, and as it was told */
+        bool headed;          /* the watch was accepted */
+        bool current;         /* as in the header, and as it was told */
         uint64_t watch_since_ms;
         char *rv, *page;
         unsigned limit; /* of a page */
@@ -538,10 +538,6 @@ static bool on_keep(void *u, const struct kube_object *o) {
         return i->o.keep(i->o.u, o);
 }
 
-static char *dup_or_null(const char *s) {
-        return s ? xstrdup(s) : NULL;
-}
-
 struct kube_informer *kube_informer_new(struct kube_client *c, const struct kube_informer_options *o) {
         struct kube_informer *i = xnew(struct kube_informer);
         struct object_cache_options cache = {
@@ -559,9 +555,9 @@ struct kube_informer *kube_informer_new(struct kube_client *c, const struct kube
         i->loop = kube_client_loop(c);
         i->o = *o;
         i->limit = o->limit ? o->limit : PAGE_OBJECTS;
-        i->ns = dup_or_null(o->ns);
-        i->label_selector = dup_or_null(o->label_selector);
-        i->field_selector = dup_or_null(o->field_selector);
+        i->ns = xstrdup_or_null(o->ns);
+        i->label_selector = xstrdup_or_null(o->label_selector);
+        i->field_selector = xstrdup_or_null(o->field_selector);
         i->cache = object_cache_new(&cache);
         STAILQ_INIT(&i->notes);
         watch_stream_init(&i->stream, MAX_EVENT, on_event, i);

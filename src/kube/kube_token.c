@@ -12,8 +12,8 @@
 enum { TOKEN_AGE_MS = 60000, TOKEN_BYTES = 64 << 10 };
 
 void kube_token_init(struct kube_token *t, const char *text, const char *file) {
-        *t = (struct kube_token){ .text = text ? xstrdup(text) : NULL,
-                                  .file = file ? xstrdup(file) : NULL,
+        *t = (struct kube_token){ .text = xstrdup_or_null(text),
+                                  .file = xstrdup_or_null(file),
                                   .stale = true };
 }
 

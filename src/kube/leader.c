@@ -248,7 +248,7 @@ static void observe(struct leader *l, const struct lease *lease) {
         if (streq(rv, l->observed_rv))
                 return;
         free(l->observed_rv);
-        l->observed_rv = rv ? xstrdup(rv) : NULL;
+        l->observed_rv = xstrdup_or_null(rv);
         l->observed_ms = now_ms(l);
         l->retry_at_ms = 0;
         if (lease && lease->holder && *lease->holder && !streq(lease->holder, l->told)) {
@@ -323,7 +323,7 @@ struct leader *leader_new(const struct leader_options *o) {
         l->ns = xstrdup(o->ns);
         l->name = xstrdup(o->name);
         l->identity = xstrdup(o->identity);
-        l->earlier = o->earlier ? xstrdup(o->earlier) : NULL;
+        l->earlier = xstrdup_or_null(o->earlier);
         l->selector = xasprintf("metadata.name=%s", o->name);
         l->loop = kube_client_loop(o->client);
         uv_timer_init(l->loop, &l->timer);

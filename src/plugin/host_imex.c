@@ -84,7 +84,7 @@ static int locate(const struct host_imex *h, struct place *ret, struct err *e) {
                 ret->config = if_exists(root, h->config_path);
                 if (ret->socket || (ret->config && !h->only_with_socket)) {
                         ret->ctl = xstrdup(here ? ctl.here : ctl.inside);
-                        ret->chroot = root ? xstrdup(root) : NULL;
+                        ret->chroot = xstrdup_or_null(root);
                         ret->config_here = ret->config ? see(root, ret->config) : NULL;
                 }
         }

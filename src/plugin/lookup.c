@@ -142,7 +142,7 @@ struct lookup *lookup_start(struct kube_client *c, const char *ns, bool fresh, l
         struct lookup *l = xnew(struct lookup);
         struct arena *a = arena_new(1024);
         l->client = c;
-        l->ns = ns ? xstrdup(ns) : NULL;
+        l->ns = xstrdup_or_null(ns);
         l->fresh = fresh;
         l->list = arena_alloc(a, sizeof *l->list);
         l->list->arena = a;
