@@ -31,7 +31,7 @@ struct hub {
 struct watch_file__handles {
         LIST_ENTRY(watch_file__handles) link;
         struct hub *hub;
-        char *dir, *name;         /* of the file */
+        char *dir, *name;         /* of the file; "" for each file of the folder */
         char *parent, *dir_name;  /* NULL: a folder that nothing can replace */
         int wd, parent_wd;        /* NONE: not watched; several watches may share one */
         bool due, moved;          /* the owner is to hear; the folder may be another one */
@@ -105,7 +105,7 @@ static void note(struct watch_file__handles *w, const struct inotify_event *ev) 
                         w->wd = NONE;
                 w->moved |= lost || ev->mask & GONE;
                 /* Without a name it is the folder itself, and anything may have happened in it. */
-                w->due |= lost || !name || streq(name, w->name);
+                w->due |= lost || !name || !*w->name || streq(name, w->name);
         }
         if (lost || ev->wd == w->parent_wd) {
                 if (ev->mask & IN_IGNORED)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* watch_file: calls back when a file is created, replaced, changed or removed, by inotify on its folder.
+/* watch_file: calls back when a file is created, replaced, changed or removed, by inotify on its folder. A
+ * path that ends in '/' means all files of that folder.
  *
  * Its folder may be removed, made again, or have another one put in its place: the call comes, and the watch
  * is one of what bears the name then. Where the kernel has lost events, or tells one without saying of what,
@@ -29,7 +30,7 @@ struct watch_file {
         void *u; /* the owner's, untouched */
 };
 
-/* The folder of `path` must exist; the file need not. */
+/* The folder of `path` and the folder that holds it must exist; the file need not. */
 int watch_file_start(struct watch_file *w, uv_loop_t *loop, const char *path, watch_file_fn *fn,
                      struct err *e);
 /* A watch that is not active is left alone, and `stopped` is not called. */

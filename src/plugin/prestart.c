@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "base/watch_file.h"
 #include "nvidia/driver_root.h"
 
 enum {
@@ -18,23 +19,24 @@ enum {
         HINT_EVERY_MS = 60000,
 };
 
-/* Folders below the parent of the root in which something may turn up; those that are missing are tried again
- * each time. */
-static const char *const watched[] = { "",
-                                       "/usr",
-                                       "/usr/bin",
-                                       "/usr/lib64",
-                                       "/usr/lib/x86_64-linux-gnu",
-                                       "/usr/lib/aarch64-linux-gnu",
-                                       "/opt/bin" };
+/* Folders of the root in which something may turn up, each after the one that holds it; those that are
+ * missing are tried again each time. */
+static const char *const watched[] = { "/",
+                                       "/usr/",
+                                       "/usr/bin/",
+                                       "/usr/lib64/",
+                                       "/usr/lib/",
+                                       "/usr/lib/x86_64-linux-gnu/",
+                                       "/usr/lib/aarch64-linux-gnu/",
+                                       "/opt/",
+                                       "/opt/bin/" };
 
 struct prestart {
         uv_loop_t loop;
         uv_timer_t timer;
         uv_signal_t signals[2];
-        uv_fs_event_t parent_event, events[ARRAY_LEN(watched)];
+        struct watch_file root_itself, folders[ARRAY_LEN(watched)];
         struct driver_root root;
-        const char *parent;
         unsigned interval_ms, since_hint_ms;
         int status;
 };
@@ -63,12 +65,13 @@ static void hint(const struct prestart *p, const struct err *e) {
                          "on the host need nvidiaDriverRoot=/");
 }
 
-static void on_event(uv_fs_event_t *ev, const char *name, int events, int status);
+static void on_change(struct watch_file *w);
 
-static void watch(struct prestart *p, uv_fs_event_t *ev, const char *path) {
-        if (!uv_is_active((uv_handle_t *)ev) && uv_fs_event_start(ev, on_event, path, 0) < 0)
-                log_v(5, "nothing to watch yet", kv_str("path", path));
-        (void)p;
+static void watch(struct prestart *p, struct watch_file *w, const char *path) {
+        struct err e;
+        w->u = p;
+        if (!w->active && watch_file_start(w, &p->loop, path, on_change, &e) < 0)
+                log_v(5, "nothing to watch yet", kv_err(&e));
 }
 
 static void check(uv_timer_t *t) {
@@ -84,20 +87,17 @@ static void check(uv_timer_t *t) {
         p->since_hint_ms += p->interval_ms;
         if (p->since_hint_ms >= HINT_EVERY_MS)
                 p->since_hint_ms = 0;
-        watch(p, &p->parent_event, p->parent);
+        watch(p, &p->root_itself, p->root.here);
         for (size_t i = 0; i < ARRAY_LEN(watched); i++) {
                 _cleanup_(freep) char *path = xasprintf("%s%s", p->root.here, watched[i]);
-                watch(p, &p->events[i], path);
+                watch(p, &p->folders[i], path);
         }
         p->interval_ms = p->interval_ms * 2 < LAST_MS ? p->interval_ms * 2 : LAST_MS;
         uv_timer_start(t, check, p->interval_ms, 0);
 }
 
-static void on_event(uv_fs_event_t *ev, const char *name, int events, int status) {
-        struct prestart *p = ev->data;
-        (void)name;
-        (void)events;
-        (void)status;
+static void on_change(struct watch_file *w) {
+        struct prestart *p = w->u;
         uv_timer_start(&p->timer, check, 0, 0);
 }
 
@@ -118,12 +118,6 @@ static void run(struct prestart *p) {
         uv_loop_init(&p->loop);
         uv_timer_init(&p->loop, &p->timer);
         p->timer.data = p;
-        uv_fs_event_init(&p->loop, &p->parent_event);
-        p->parent_event.data = p;
-        for (size_t i = 0; i < ARRAY_LEN(watched); i++) {
-                uv_fs_event_init(&p->loop, &p->events[i]);
-                p->events[i].data = p;
-        }
         for (size_t i = 0; i < ARRAY_LEN(signums); i++) {
                 uv_signal_init(&p->loop, &p->signals[i]);
                 p->signals[i].data = p;
@@ -131,6 +125,9 @@ static void run(struct prestart *p) {
         }
         uv_timer_start(&p->timer, check, 0, 0);
         uv_run(&p->loop, UV_RUN_DEFAULT);
+        watch_file_stop(&p->root_itself, NULL);
+        for (size_t i = 0; i < ARRAY_LEN(watched); i++)
+                watch_file_stop(&p->folders[i], NULL);
         uv_walk(&p->loop, close_handle, NULL);
         uv_run(&p->loop, UV_RUN_DEFAULT);
         uv_loop_close(&p->loop);
@@ -164,9 +161,7 @@ int prestart_main(int argc, char **argv) {
          * itself. */
         const char *base = strrchr(host, '/');
         _cleanup_(freep) char *here = base && base[1] ? xasprintf("%s%s", parent, base) : xstrdup(parent);
-        struct prestart p = {
-                .root = { .host = host, .here = here }, .parent = parent, .interval_ms = FIRST_MS, .status = 1
-        };
+        struct prestart p = { .root = { .host = host, .here = here }, .interval_ms = FIRST_MS, .status = 1 };
         run(&p);
         return p.status;
 }

@@ -102,6 +102,23 @@ static void test_changes(void **state) {
         uv_run(uv_default_loop(), UV_RUN_DEFAULT);
 }
 
+static void test_all_files_of_a_folder(void **state) {
+        _cleanup_(freep) char *path = xasprintf("%s/", dir);
+        struct watch_file w = { 0 };
+        struct err e;
+
+        calls = 0;
+        assert_int_equal(watch_file_start(&w, uv_default_loop(), path, on_change, &e), 0);
+        write_file("one", "x");
+        turns();
+        assert_int_equal(calls, 1);
+        move_file("one", "another");
+        turns();
+        assert_int_equal(calls, 2);
+        watch_file_stop(&w, NULL);
+        turns();
+}
+
 static void test_owner_may_go_at_once(void **state) {
         _cleanup_(freep) char *path = xasprintf("%s/state.json", dir);
         struct watch_file *w = xnew(struct watch_file);
@@ -303,6 +320,7 @@ static int teardown(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_changes),
+                cmocka_unit_test(test_all_files_of_a_folder),
                 cmocka_unit_test(test_owner_may_go_at_once),
                 cmocka_unit_test(test_stop_inside_the_callback),
                 cmocka_unit_test(test_folder_that_goes_is_told),

@@ -73,6 +73,21 @@ static void driver_that_comes_later(void **state) {
         assert_int_equal(status_of(pid), 0);
 }
 
+/* The root is another folder than the one that was there at first, as a driver container's is after its
+ * restart. */
+static void driver_in_a_root_that_is_replaced(void **state) {
+        (void)state;
+        int status;
+        _cleanup_(freep) char *root = xasprintf("%s/driver", parent), *old = xasprintf("%s/old", parent);
+        put("driver/usr/lib64/nothing");
+        pid_t pid = run("/run/nvidia/driver");
+        assert_int_equal(rename(root, old), 0);
+        put("driver/usr/lib64/libnvidia-ml.so.1");
+        assert_int_equal(waitpid(pid, &status, WNOHANG), 0);
+        put("driver/usr/bin/nvidia-smi");
+        assert_int_equal(status_of(pid), 0);
+}
+
 static void ended_while_it_waits(void **state) {
         (void)state;
         pid_t pid = run("/run/nvidia/driver");
@@ -87,6 +102,7 @@ static void ended_while_it_waits(void **state) {
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
         const struct CMUnitTest tests[] = { T(driver_that_is_there), T(driver_on_the_host_itself),
-                                            T(driver_that_comes_later), T(ended_while_it_waits) };
+                                            T(driver_that_comes_later), T(driver_in_a_root_that_is_replaced),
+                                            T(ended_while_it_waits) };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
