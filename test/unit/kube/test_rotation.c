@@ -37,7 +37,9 @@ struct world {
         size_t watch_bytes;
 
         bool hammering; /* a request follows the other */
-        unsigned answers, failures;
+        bool asking;
+        unsigned answers, objects; /* of the hammering client; of a kube_client */
+        unsigned failures;
         struct err failure;
         char *seen_client, *seen_token;
 
@@ -84,6 +86,7 @@ static void ask(struct world *w);
 static void on_done(void *u, const struct http_response *r) {
         struct world *w = u;
 
+        w->asking = false;
         w->answers++;
         if (r->transport || r->status != 200) {
                 w->failures++;
@@ -95,9 +98,15 @@ static void on_done(void *u, const struct http_response *r) {
 }
 
 static void ask(struct world *w) {
+        w->asking = true;
         http_start(w->client,
                    &(struct http_request){
                            .method = "GET", .path = "/x", .timeout_ms = 5000, .done = on_done, .u = w });
+}
+
+static void rest(struct world *w) {
+        w->hammering = false;
+        RUN_UNTIL(&w->loop, !w->asking);
 }
 
 /* What was asked from now on is answered. */
@@ -315,12 +324,11 @@ static void test_server_was_renewed_first(void **state) {
         fake_h2_renew(w->server);
         fake_h2_goaway(w->server);
         RUN_UNTIL(&w->loop, w->failures > 0);
-        w->hammering = false;
+        rest(w);
         assert_int_equal(w->failure.kind, ERR_RETRY);
         assert_true(str_starts(w->failure.msg, "TLS: "));
         assert_non_null(strstr(w->failure.msg, w->ca));
         assert_non_null(strstr(w->failure.msg, "add the one that signed it"));
-        run_for(&w->loop, 20);
         put_volume(w, "..2", fake_h2_ca(w->server));
         RUN_UNTIL(&w->loop, w->changes == 1);
         w->failures = 0;
@@ -384,7 +392,7 @@ static void test_only_the_clusters_authorities(void **state) {
 static void on_object(void *u, yyjson_val *obj, const struct err *e) {
         struct world *w = u;
 
-        w->answers++;
+        w->objects++;
         if (e) {
                 w->failures++;
                 w->failure = *e;
@@ -392,11 +400,11 @@ static void on_object(void *u, yyjson_val *obj, const struct err *e) {
 }
 
 static void ask_kube(struct world *w, struct kube_client *k) {
-        unsigned before = w->answers;
+        unsigned before = w->objects;
 
         kube_start(k, &(struct kube_request){
                               .verb = KUBE_GET, .res = &kube_nodes, .name = "n", .done = on_object, .u = w });
-        RUN_UNTIL(&w->loop, w->answers == before + 1);
+        RUN_UNTIL(&w->loop, w->objects == before + 1);
         nothing_failed(w);
 }
 
@@ -415,9 +423,7 @@ static void test_files_of_a_kubeconfig(void **state) {
         struct kube_client *k;
         struct err e;
 
-        /* The other client of this test has no part in it. */
-        w->hammering = false;
-        run_for(&w->loop, 20);
+        rest(w); /* the other client of this test has no part in it */
         put(path, text);
         put(token, "one\n");
         w->wanted_token = "Bearer one";
