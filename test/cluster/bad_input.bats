@@ -11,6 +11,7 @@ teardown() {
 	ns_end
 }
 
+# bats test_tags=matrix
 @test "unknown field in an opaque config" {
 	domain d
 	claimed_by_hand bad "$(config "$(domain_uid d)" ComputeDomainChannelConfig ', unexpected: 1')"

@@ -7,6 +7,7 @@ uid_label=resource.nvidia.com/computeDomain
 plugin_dir=/var/lib/kubelet/plugins/compute-domain.nvidia.com
 
 k() { "$cluster/kubectl" "$@"; }
+. "$cluster/versions.bash"
 
 # eventually SECONDS CMD...: the command succeeds within that time. For states that kubectl wait cannot express.
 eventually() {
@@ -136,14 +137,16 @@ event_says() {
 # claimed_by_hand NAME CONFIG-JSON [DEVICE-CLASS [NODE [REQUEST-FIELDS]]]: a template of the user's own, and a pod that uses it on that node, else on
 # node-0.
 claimed_by_hand() {
+	local version
+	version=$(resource_version)
 	k -n "$ns" apply -f - >/dev/null <<END
-apiVersion: resource.k8s.io/v1
+apiVersion: resource.k8s.io/$version
 kind: ResourceClaimTemplate
 metadata: {name: $1}
 spec:
   spec:
     devices:
-      requests: [{name: channel, exactly: {deviceClassName: ${3:-compute-domain-default-channel.nvidia.com}${5:-}}}]
+      requests: $(spelt "$version" "[{name: channel, exactly: {deviceClassName: ${3:-compute-domain-default-channel.nvidia.com}${5:-}}}]")
       config: [{requests: [channel], opaque: {driver: compute-domain.nvidia.com, parameters: $2}}]
 END
 	worker "$1" "$1" "${4:-0}"
@@ -211,8 +214,9 @@ daemon_policy() {
 	eventually 30 daemon_policy_is "$1"
 }
 daemon_policy_is() {
-	local said
-	said=$(k -n default create --dry-run=server -f - 2>&1 <<<'{"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": "asked"},
-		"spec": {"devices": {"requests": [{"name": "d", "exactly": {"deviceClassName": "compute-domain-daemon.nvidia.com"}}]}}}') || true
+	local said version
+	version=$(resource_version)
+	said=$(k -n default create --dry-run=server -f - 2>&1 <<<"{apiVersion: resource.k8s.io/$version, kind: ResourceClaim, metadata: {name: asked},
+		spec: {devices: {requests: $(spelt "$version" "[{name: d, exactly: {deviceClassName: compute-domain-daemon.nvidia.com}}]")}}}") || true
 	if [[ $1 == Deny ]]; then [[ $said == *"'compute-domains-daemon-claims' denied request"* ]]; else [[ $said == *created* ]]; fi
 }

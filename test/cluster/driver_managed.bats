@@ -84,12 +84,13 @@ teardown() { ns_end; }
 	k get computedomains -A >/dev/null
 }
 
+# bats test_tags=matrix
 @test "nodes carry the label nvidia.com/gpu.clique, and the slices the clique as an attribute" {
 	local clique
 	clique=$(k get node node-0 -o "jsonpath={.metadata.labels.nvidia\.com/gpu\.clique}")
 	[[ $clique =~ ^[0-9a-f-]{36}\.[0-9]+$ ]]
 	k get resourceslices -o json | jq -e --arg c "$clique" '[.items[] | select(.spec.nodeName == "node-0") | .spec.devices[]] |
-		length == 2 and all(.[]; .attributes.cliqueID.string == $c) and (map(.name) | sort) == ["channel-0", "daemon-0"]'
+		length == 2 and all(.[]; (.basic // .).attributes.cliqueID.string == $c) and (map(.name) | sort) == ["channel-0", "daemon-0"]'
 }
 
 @test "allocationMode All injects every channel" {

@@ -3,6 +3,7 @@
 chart=$BATS_TEST_DIRNAME/../../deploy/chart/compute-domains
 
 k() { "$BATS_TEST_DIRNAME/kubectl" "$@"; }
+. "$BATS_TEST_DIRNAME/versions.bash"
 
 # as TOKEN ARGUMENT...: kubectl with that token in TOKEN.token and nothing else; a client certificate would win over it.
 as() {

@@ -22,7 +22,7 @@ render() {
 # slice NAME NODE [POOL] [DRIVER] [API VERSION]
 slice() {
 	cat <<-YAML
-		apiVersion: resource.k8s.io/${5:-v1}
+		apiVersion: resource.k8s.io/${5:-$(resource_version)}
 		kind: ResourceSlice
 		metadata: {name: $ns-$1}
 		spec:
@@ -177,6 +177,7 @@ may() {
 
 # --- a plugin's slices
 
+# bats test_tags=matrix
 @test "a plugin writes the slices of its own node" {
 	allowed as plugin create -f - <<<"$(slice a policy-a)"
 	allowed as plugin patch resourceslice $ns-a --type merge -p '{"spec": {"pool": {"generation": 2}}}'
@@ -186,7 +187,7 @@ may() {
 @test "a plugin cannot publish slices of another node, or of all nodes" {
 	denied "node policy-a may write the slices of that node only" as plugin create -f - <<<"$(slice b policy-b)"
 	denied "node policy-a may write the slices of that node only" as plugin create -f - <<-YAML
-		apiVersion: resource.k8s.io/v1
+		apiVersion: resource.k8s.io/$(resource_version)
 		kind: ResourceSlice
 		metadata: {name: $ns-all}
 		spec:
@@ -208,9 +209,10 @@ may() {
 	k delete resourceslice $ns-b
 }
 
+# bats test_tags=matrix
 @test "a plugin's slices are confined in every version of the API" {
 	local version
-	for version in v1 v1beta2 v1beta1; do
+	for version in $(resource_versions); do
 		denied "node policy-a may write the slices of that node only" \
 			as plugin create -f - <<<"$(slice b policy-b policy-b compute-domain.nvidia.com "$version")"
 	done
@@ -231,6 +233,7 @@ may() {
 # patch POD JSON [ARGUMENT...]: as daemon-a.
 patch() { as daemon -n $ns patch pod "$1" --type merge -p "$2" "${@:3}"; }
 
+# bats test_tags=matrix
 @test "a daemon reports on its own pod" {
 	allowed patch daemon-a '{"metadata": {"annotations": {"imex.resource.nvidia.com/state": "READY",
 		"imex.resource.nvidia.com/peers": "3/4"}, "labels": {"resource.nvidia.com/computeDomain.cliqueID": "c.1"}}}'
@@ -261,6 +264,7 @@ patch() { as daemon -n $ns patch pod "$1" --type merge -p "$2" "${@:3}"; }
 	denied "$sentence" patch daemon-a '{"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "x", "uid": "x"}]}}'
 }
 
+# bats test_tags=matrix
 @test "a daemon changes no other pod" {
 	local report='{"metadata": {"annotations": {"imex.resource.nvidia.com/state": "READY"}}}'
 	denied "its own pod only" patch daemon-b "$report"
@@ -294,6 +298,7 @@ patch() { as daemon -n $ns patch pod "$1" --type merge -p "$2" "${@:3}"; }
 
 # --- the policies themselves
 
+# bats test_tags=matrix
 @test "the API server finds no fault with the policies" {
 	no_fault_with policy-test-resourceslices policy-test-daemon-pods
 }

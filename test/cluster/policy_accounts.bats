@@ -44,7 +44,7 @@ setup_file() {
 	# That of a driver that is installed would speak before ours, and knows nothing of our namespace.
 	k get validatingadmissionpolicybinding compute-domains-daemon-claims -o json | jq 'del(.metadata.uid, .metadata.resourceVersion)' >"$BATS_FILE_TMPDIR/binding.json" || true
 	k delete --ignore-not-found validatingadmissionpolicybinding compute-domains-daemon-claims
-	claim v1 "{name: d, $daemon}" >"$BATS_FILE_TMPDIR/claim.yaml"
+	claim "$(resource_version)" "{name: d, $daemon}" >"$BATS_FILE_TMPDIR/claim.yaml"
 	begins k create --dry-run=server -f "$BATS_FILE_TMPDIR/claim.yaml"
 	render | k apply -f -
 
@@ -81,6 +81,7 @@ clean() {
 # patch_node JSON [ARGUMENT...]: node a, by the controller.
 patch_node() { as controller patch node policy-accounts-a --type merge -p "$1" "${@:2}"; }
 
+# bats test_tags=matrix
 @test "the controller writes its labels and its annotation of a node" {
 	allowed patch_node '{"metadata": {"labels": {"resource.nvidia.com/computeDomain": "'$uid'"}}}'
 	allowed patch_node '{"metadata": {"labels": {"resource.nvidia.com/computeDomain": null, "nvidia.com/gpu.clique": "c.1"},
@@ -129,6 +130,7 @@ daemonset() {
 	YAML
 }
 
+# bats test_tags=matrix
 @test "the controller makes, changes and deletes the DaemonSets of ComputeDomains, with any version of its image" {
 	allowed as controller apply --server-side --field-manager compute-domain-controller -f - <<<"$(daemonset $uid)"
 	allowed as controller apply --server-side --field-manager compute-domain-controller -f - <<<"$(image=${image%:*}@sha256:${uid//-/} daemonset $uid)"
@@ -179,20 +181,20 @@ daemonset() {
 
 # template NAME LABELS [CLASS [DRIVER [VERSION]]]
 template() {
-	local request="{name: channel, exactly: {deviceClassName: ${3:-compute-domain-default-channel.nvidia.com}}}"
-	[[ ${5:-} != v1beta1 ]] || request="{name: channel, deviceClassName: ${3:-compute-domain-default-channel.nvidia.com}}"
+	local version=${5:-$(resource_version)}
 	cat <<-YAML
-		apiVersion: resource.k8s.io/${5:-v1}
+		apiVersion: resource.k8s.io/$version
 		kind: ResourceClaimTemplate
 		metadata: {name: $1, namespace: $ns-tenant, labels: $2, finalizers: [$domain_label]}
-		spec: {spec: {devices: {requests: [$request],
+		spec: {spec: {devices: {requests: $(spelt "$version" "[{name: channel, exactly: {deviceClassName: ${3:-compute-domain-default-channel.nvidia.com}}}]"),
 		  config: [{requests: [channel], opaque: {driver: ${4:-compute-domain.nvidia.com}, parameters: {a: b}}}]}}}
 	YAML
 }
 
+# bats test_tags=matrix
 @test "the controller makes, repairs and deletes the claim templates of ComputeDomains, in every version of the API" {
 	local version
-	for version in v1 v1beta2 v1beta1; do
+	for version in $(resource_versions); do
 		allowed as controller create --dry-run=server -f - <<<"$(template ours "{$domain_label: $uid}" "" "" $version)"
 		# Somebody took its label away. Tried and not kept: the controller of an installed driver knows no such domain, and takes it down.
 		k create -f - <<<"$(template ours "{}" "" "" $version)"
@@ -240,6 +242,7 @@ event() {
 	YAML
 }
 
+# bats test_tags=matrix
 @test "a plugin writes Events of its own node, and counts their repetitions" {
 	allowed as plugin create -f - <<<"$(event policy-accounts-a)"
 	allowed as plugin -n $ns-tenant patch event event --type merge -p '{"count": 2, "lastTimestamp": "2026-01-01T00:01:00Z"}'
@@ -296,19 +299,19 @@ claim_template() {
 	YAML
 }
 
-# each_way REQUEST CONFIG NAMESPACE [SENTENCE]: claims and templates, in every version of the API (v1beta1 has no "exactly"), are all
+# each_way REQUEST CONFIG NAMESPACE [SENTENCE]: claims and templates, in every version of the API, are all
 # refused with that sentence; without one all are allowed.
 each_way() {
-	local request=$1 version make
-	for version in v1 v1beta2 v1beta1; do
-		[[ $version != v1beta1 ]] || request=$(sed 's/exactly: {\([^}]*\)}/\1/g' <<<"$request")
+	local version make versions
+	versions=$(resource_versions)
+	for version in $versions; do
 		for make in claim claim_template; do
 			echo "---"
-			$make $version "$request" "$2" "$3"
+			$make "$version" "$(spelt "$version" "$1")" "$2" "$3"
 		done
 	done >"$BATS_TEST_TMPDIR/each-way.yaml"
 	run k create --dry-run=server -f "$BATS_TEST_TMPDIR/each-way.yaml"
-	[[ $(grep -cF "${4:-created (server dry run)}" <<<"$output") == 6 ]] || {
+	[[ $(grep -cF "${4:-created (server dry run)}" <<<"$output") == $((2 * $(wc -w <<<"$versions"))) ]] || {
 		echo "not what was expected: $output"
 		return 1
 	}
@@ -317,12 +320,18 @@ daemon='exactly: {deviceClassName: compute-domain-daemon.nvidia.com}'
 channel='{name: r, exactly: {deviceClassName: compute-domain-default-channel.nvidia.com}}'
 daemon_config='[{opaque: {driver: compute-domain.nvidia.com, parameters: {kind: ComputeDomainDaemonConfig}}}]'
 
+# bats test_tags=matrix
 @test "claims and claim templates for the daemons' device are refused outside the driver's namespaces, in every version of the API" {
 	each_way "{name: r, $daemon}" '[]' "" "the device class compute-domain-daemon.nvidia.com is for the IMEX daemons that the driver starts itself; a workload gets its channel by the claim template"
 	each_way "{name: r, exactly: {deviceClassName: compute-domain-daemon.nvidia.com, allocationMode: All}}" '[]' "" "the device class compute-domain-daemon.nvidia.com is"
-	each_way "{name: r, firstAvailable: [{name: a, deviceClassName: gpu.example.com}, {name: b, deviceClassName: compute-domain-daemon.nvidia.com}]}" '[]' "" "the device class compute-domain-daemon.nvidia.com is"
 	each_way "{name: q, exactly: {deviceClassName: gpu.example.com}}, {name: r, $daemon}" '[]' "" "the device class compute-domain-daemon.nvidia.com is"
 	each_way "$channel" "$daemon_config" "" "ComputeDomainDaemonConfig is for the IMEX daemons that the driver starts itself"
+}
+
+# bats test_tags=matrix
+@test "nor is a choice that has the daemons' device among others accepted, in any version of the API" {
+	since 34 "firstAvailable is behind a gate before 1.34"
+	each_way "{name: r, firstAvailable: [{name: a, deviceClassName: gpu.example.com}, {name: b, deviceClassName: compute-domain-daemon.nvidia.com}]}" '[]' "" "the device class compute-domain-daemon.nvidia.com is"
 }
 
 @test "the driver's own namespace, and one that it ran in before, may claim the daemons' device" {
@@ -337,7 +346,7 @@ daemon_config='[{opaque: {driver: compute-domain.nvidia.com, parameters: {kind: 
 	each_way "$channel" '[{opaque: {driver: compute-domain.nvidia.com, parameters: {kind: 7}}}]' ""
 	each_way "{name: r, firstAvailable: [{name: a, deviceClassName: gpu.example.com}]}" '[]' ""
 	k create --dry-run=server -f - <<-YAML
-		apiVersion: resource.k8s.io/v1
+		apiVersion: resource.k8s.io/$(resource_version)
 		kind: ResourceClaim
 		metadata: {name: nothing, namespace: $ns-tenant}
 		spec: {}
@@ -346,6 +355,7 @@ daemon_config='[{opaque: {driver: compute-domain.nvidia.com, parameters: {kind: 
 
 # --- the policies themselves
 
+# bats test_tags=matrix
 @test "the API server finds no fault with the policies for accounts" {
 	no_fault_with policy-accounts-controller-nodes policy-accounts-controller-daemonsets policy-accounts-controller-claimtemplates \
 		policy-accounts-events policy-accounts-daemon-claims

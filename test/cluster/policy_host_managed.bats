@@ -11,7 +11,8 @@ plugin=policy-host-test-service-account-kubeletplugin
 controller=policy-host-test-service-account-controller
 
 render() {
-	"$BATS_TEST_DIRNAME/helm" template policy-host-test "$chart" --namespace $ns --set nameOverride=policy-host-test "$@" \
+	"$BATS_TEST_DIRNAME/helm" template policy-host-test "$chart" --namespace $ns --set nameOverride=policy-host-test \
+		--set "resourceApiVersion=resource.k8s.io/$(resource_version)" "$@" \
 		--kube-version 1.36.0 --set featureGates.HostManagedIMEX=true --set admission.hostManaged.enabled=true \
 		--show-only "templates/rbac-controller.yaml" --show-only "templates/rbac-kubelet-plugin.yaml" \
 		--show-only "templates/policy-plugin-pods.yaml" --show-only "templates/policy-claims.yaml"
@@ -70,6 +71,7 @@ patch() { as plugin -n $ns patch pod "$1" --type merge -p "$2"; }
 
 report='{"metadata": {"annotations": {"imex.resource.nvidia.com/host-state": "DOWN", "imex.resource.nvidia.com/host-reason": "no answer"}}}'
 
+# bats test_tags=matrix
 @test "a plugin tells on its own pod how its host is" {
 	allowed patch plugin-a "$report"
 	allowed patch plugin-a '{"metadata": {"annotations": {"imex.resource.nvidia.com/host-state": "UP", "imex.resource.nvidia.com/host-reason": null}}}'
@@ -130,29 +132,23 @@ class=compute-domain-default-channel.nvidia.com
 # request [NAME] [MEMBERS]
 request() { echo "{name: ${1:-channel}, exactly: {deviceClassName: $class${2:+, $2}}}"; }
 
-# spelt VERSION REQUESTS: as that version of the API writes them; v1beta1 has no "exactly".
-spelt() {
-	case $1 in
-	v1beta1) sed 's/exactly: {\([^}]*\)}/\1/g' <<<"$2" ;;
-	*) echo "$2" ;;
-	esac
-}
-
 # claim CONFIG [REQUESTS] [VERSION]; template, the same.
 claim() {
+	local version=${3:-$(resource_version)}
 	cat <<-YAML
-		apiVersion: resource.k8s.io/${3:-v1}
+		apiVersion: resource.k8s.io/$version
 		kind: ResourceClaim
 		metadata: {generateName: c-, namespace: $ns}
-		spec: {devices: {requests: $(spelt "${3:-v1}" "${2:-[$(request)]}"), config: $1}}
+		spec: {devices: {requests: $(spelt "$version" "${2:-[$(request)]}"), config: $1}}
 	YAML
 }
 template() {
+	local version=${3:-$(resource_version)}
 	cat <<-YAML
-		apiVersion: resource.k8s.io/${3:-v1}
+		apiVersion: resource.k8s.io/$version
 		kind: ResourceClaimTemplate
 		metadata: {generateName: c-, namespace: $ns}
-		spec: {spec: {devices: {requests: $(spelt "${3:-v1}" "${2:-[$(request)]}"), config: $1}}}
+		spec: {spec: {devices: {requests: $(spelt "$version" "${2:-[$(request)]}"), config: $1}}}
 	YAML
 }
 
@@ -160,7 +156,7 @@ template() {
 each_way() {
 	local config=$1 requests=$2 version make
 	shift 2
-	for version in v1 v1beta2 v1beta1; do
+	for version in $(resource_versions); do
 		for make in claim template; do
 			"$@" k create --dry-run=server -f - <<<"$($make "$config" "$requests" "$version")"
 		done
@@ -199,9 +195,13 @@ refuses_choices() {
 		denied 'request "pick": firstAvailable cannot choose an IMEX channel'
 }
 
+# bats test_tags=matrix
 @test "claims that Prepare takes are accepted, in every version of the API" { takes_what_prepare_takes; }
+# bats test_tags=matrix
 @test "allocationMode All, and any unknown mode, is refused at kubectl apply" { refuses_modes; }
+# bats test_tags=matrix
 @test "daemon configs are refused at kubectl apply" { refuses_daemons; }
+# bats test_tags=matrix
 @test "more than one channel is refused at kubectl apply" { refuses_several_channels; }
 @test "firstAvailable with an IMEX channel is refused at kubectl apply" { refuses_choices; }
 
@@ -227,6 +227,7 @@ refuses_choices() {
 
 # --- the policies themselves
 
+# bats test_tags=matrix
 @test "the API server finds no fault with the policies" {
 	no_fault_with policy-host-test-plugin-pods policy-host-test-resourceclaims policy-host-test-resourceclaimtemplates \
 		policy-host-test-computedomains
