@@ -20,7 +20,9 @@ in_both_modes() {
 @test "daemon RBAC and service account do not exist, nor anything else of the daemons" {
 	in_both_modes is '[.[] | "\(.kind) \(.metadata.name)" | select(contains("daemon"))] | unique == [
 		"ValidatingAdmissionPolicy compute-domains-controller-daemonsets", "ValidatingAdmissionPolicy compute-domains-daemon-claims",
-		"ValidatingAdmissionPolicyBinding compute-domains-controller-daemonsets", "ValidatingAdmissionPolicyBinding compute-domains-daemon-claims"]'
+		"ValidatingAdmissionPolicy compute-domains-daemon-extended-resource",
+		"ValidatingAdmissionPolicyBinding compute-domains-controller-daemonsets", "ValidatingAdmissionPolicyBinding compute-domains-daemon-claims",
+		"ValidatingAdmissionPolicyBinding compute-domains-daemon-extended-resource"]'
 	render "${gate[@]}" --api-versions security.openshift.io/v1
 	is 'kind("SecurityContextConstraints") == []'
 }

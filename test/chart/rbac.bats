@@ -63,10 +63,12 @@ setup() { render; }
 		contains("system:serviceaccount:nvidia-compute-domains:theirs-kubeletplugin")'
 }
 
+# The policy that looks at everybody's pods stands before one that closes.
 @test "policies deny, close when they fail, and know the accounts by their real names" {
 	local names='["compute-domains-controller-claimtemplates", "compute-domains-controller-daemonsets", "compute-domains-controller-nodes",
-		"compute-domains-daemon-claims", "compute-domains-daemon-pods", "compute-domains-events", "compute-domains-resourceslices"]'
-	is 'kind("ValidatingAdmissionPolicy") | (map(.metadata.name) | sort) == $n and all(.spec.failurePolicy == "Fail")' --argjson n "$names"
+		"compute-domains-daemon-claims", "compute-domains-daemon-extended-resource", "compute-domains-daemon-pods", "compute-domains-events", "compute-domains-resourceslices"]'
+	is 'kind("ValidatingAdmissionPolicy") | (map(.metadata.name) | sort) == $n and
+		all(.spec.failurePolicy == (if .metadata.name == "compute-domains-daemon-extended-resource" then "Ignore" else "Fail" end))' --argjson n "$names"
 	is 'kind("ValidatingAdmissionPolicyBinding") | (map(.spec.policyName) | sort) == $n and all(.spec.validationActions == ["Deny"])' --argjson n "$names"
 	is 'def user($p): named("ValidatingAdmissionPolicy"; "compute-domains-\($p)").spec.matchConditions[0].expression;
 		def account: "system:serviceaccount:nvidia-compute-domains:compute-domains-service-account-";

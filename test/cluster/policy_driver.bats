@@ -20,9 +20,9 @@ teardown_file() { with_driver $nodes; }
 # not_scheduled POD SENTENCE: the scheduler has given up for now, and says why.
 not_scheduled() { [[ $(k -n "$ns" get pod "$1" -o jsonpath='{.status.conditions[?(@.type=="PodScheduled")].message}') == *"$2"* ]]; }
 
-# tenant POD NODE SPEC-MEMBERS CONTAINER-MEMBERS: a pod of a tenant on one node.
+# tenant POD NODE SPEC-MEMBERS CONTAINER-MEMBERS [ARGUMENT]: a pod of a tenant on one node.
 tenant() {
-	k -n "$ns" apply -f - >/dev/null <<END
+	k -n "$ns" apply -f - "${@:5}" >/dev/null <<END
 apiVersion: v1
 kind: Pod
 metadata: {name: $1}
@@ -85,16 +85,33 @@ not_refused() {
 	not_refused "$mark"
 }
 
+# pod_policy Deny|Audit: whether the policy about pods denies or only takes note, once the API server acts on it.
+pod_policy() {
+	k patch validatingadmissionpolicybinding compute-domains-daemon-extended-resource --type=merge -p "{\"spec\": {\"validationActions\": [\"$1\"]}}" >/dev/null
+	eventually 30 pod_policy_is "$1"
+}
+pod_policy_is() {
+	local said
+	said=$(tenant asks 0 "" "resources: {limits: {$implicit: 1}}" --dry-run=server 2>&1) || true
+	if [[ $1 == Deny ]]; then [[ $said == *"the extended resource $implicit is for the IMEX daemons that the driver starts itself"* ]]; else [[ -z $said ]]; fi
+}
+
 # bats test_tags=matrix
-@test "a tenant's extended resource does not get daemon-0, and a domain forms there" {
-	since 36 "claims are made for extended resources from 1.36 on"
+@test "a tenant's pod with the extended resource of daemon-0 is not let in, nor does the scheduler get it, and a domain forms there" {
+	since 36 "the scheduler makes claims for extended resources from 1.36 on"
 	local mark
 	mark=$("$cluster/audit" mark)
+	pod_policy_is Deny
+	run tenant init 0 "initContainers: [{name: i, image: i, resources: {limits: {$implicit: 1}}}]" ""
+	[[ $status != 0 && $output == *"the extended resource $implicit is for the IMEX daemons"* ]]
+	# One that was there before the policy was.
+	pod_policy Audit
 	tenant implicit 0 "" "resources: {limits: {$implicit: 1}}"
 	eventually 60 not_scheduled implicit "the device class compute-domain-daemon.nvidia.com is for the IMEX daemons that the driver starts itself"
+	pod_policy Deny
+	k -n "$ns" delete pod implicit >/dev/null
 	forms_on 0
 	[[ $(daemon_claims) == "$driver_ns" ]]
-	[[ $(k -n "$ns" get pod implicit -o jsonpath='{.status.phase}') == Pending ]]
 	not_refused "$mark"
 }
 
