@@ -7,7 +7,7 @@
 #   make check      what needs no cluster and takes a minute or two: it builds, the lint, unit tests, the chart's tests
 #   make test       all that a change has to pass: the tests on real clusters, and beside them all others
 #   make long       what takes too long for each change, before something is called done; PART="pages stale" chooses (docs/testing.md)
-#   make emulated-unit   the unit tests on the other architecture, by qemu
+#   make emulated-unit   the unit tests on the other architecture, by qemu (a part of make long)
 #   make cluster-test SANITIZE=1   the tests of failures again, on a cluster that runs the programs of the sanitized build
 #   make demo       watch a ComputeDomain form on a real cluster (KEEP=1 leaves it up; MODE=host: the nodes run nvidia-imex themselves)
 #   make bench      measure it (MODES, PAIRS, SIZES: see test/bench/run)
@@ -31,7 +31,7 @@ programs := $(build)/src/controller/compute-domain-controller \
 	$(build)/src/daemon/compute-domain-daemon
 
 FUZZ_SECONDS ?= 60
-PART ?= $(patsubst test/long/%.bats,%,$(wildcard test/long/*.bats)) kill_points
+PART ?= $(patsubst test/long/%.bats,%,$(wildcard test/long/*.bats)) kill_points emulated
 part_files = $(if $(filter kill_points,$1),test/cluster/kill_points.bats test/cluster/controller_kill_points.bats,test/long/$1.bats)
 
 .PHONY: all deps image image-$(own_arch) image-$(other_arch) check test long unit clang fuzz-test chart-test image-test cluster-test emulated-unit demo bench \
@@ -136,9 +136,13 @@ emulated-unit:
 	ninja -C $(cross)-tests
 	scripts/emulate $(other_arch) meson test -C $(cross)-tests --no-rebuild --suite unit $(patient) --print-errorlogs
 
-long: image-$(own_arch)
+long_files = $(foreach part,$(filter-out emulated,$(PART)),$(call part_files,$(part)))
+
+long: image-$(own_arch) $(if $(filter emulated,$(PART)),emulated-unit)
+ifneq ($(filter-out emulated,$(PART)),)
 	test/cluster/tools
-	EVERY_POINT=yes CLUSTERS=1 test/cluster/run-tests $(foreach part,$(PART),$(call part_files,$(part)))
+	EVERY_POINT=yes CLUSTERS=1 test/cluster/run-tests $(long_files)
+endif
 
 demo: image-$(own_arch)
 	test/cluster/demo
