@@ -145,8 +145,6 @@ W(int, EAI_MEMORY, ENOMEM, getaddrinfo,
   (const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **ret),
   (node, service, hints, ret))
 W(int, -1, ENOSPC, inotify_add_watch, (int fd, const char *path, uint32_t mask), (fd, path, mask))
-W(int, UV_ENOSPC, ENOSPC, uv_fs_event_start,
-  (uv_fs_event_t * h, uv_fs_event_cb cb, const char *path, unsigned flags), (h, cb, path, flags))
 W(int, UV_ENOSPC, ENOSPC, uv_poll_init, (uv_loop_t * loop, uv_poll_t *h, int fd), (loop, h, fd))
 W(int, UV_ENOMEM, ENOMEM, uv_signal_start, (uv_signal_t * h, uv_signal_cb cb, int signum), (h, cb, signum))
 W(int, UV_ENOMEM, ENOMEM, uv_pipe_open, (uv_pipe_t * h, uv_file fd), (h, fd))

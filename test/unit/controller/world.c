@@ -448,6 +448,29 @@ void world_turn(struct world *w) {
         }
 }
 
+static void transcribe(struct buf *out, const struct plan *p) {
+        static const char *const verbs[] = { [KUBE_CREATE] = "CREATE",
+                                             [KUBE_APPLY] = "APPLY",
+                                             [KUBE_MERGE_PATCH] = "PATCH",
+                                             [KUBE_DELETE] = "DELETE" };
+        static const char *const when[] = {
+                [PLAN_NOW] = "now", [PLAN_SOON] = "soon", [PLAN_LATER] = "later"
+        };
+        for (size_t i = 0; i < p->n_actions; i++) {
+                const struct plan_action *x = &p->actions[i];
+                yyjson_doc *doc = yyjson_read(x->body.p, x->body.n, 0);
+                _cleanup_(freep) char *body =
+                        doc ? yyjson_write(doc, YYJSON_WRITE_PRETTY_TWO_SPACES, NULL) : NULL;
+                buf_addf(out, "%s %s %s/%s%s%s, %s\n%s%s", verbs[x->verb], x->res->kind, str_or(x->ns, ""),
+                         x->name, x->subresource ? " " : "", str_or(x->subresource, ""), when[x->when],
+                         str_or(body, ""), body ? "\n" : "");
+                yyjson_doc_free(doc);
+        }
+        for (size_t i = 0; i < p->n_events; i++)
+                buf_addf(out, "EVENT %s %s: %s\n", p->events[i].warning ? "Warning" : "Normal",
+                         p->events[i].reason, p->events[i].message);
+}
+
 int world_settle(struct world *w, bool lossy) {
         for (int round = 0, quiet = 0; round < 400; round++) {
                 struct arena *a = arena_new(8192);
@@ -456,6 +479,8 @@ int world_settle(struct world *w, bool lossy) {
                 world_view(w, a, &in);
                 plan_make(&in, a, &p);
                 world_ask(w, &p);
+                if (w->transcript)
+                        transcribe(w->transcript, &p);
                 for (size_t i = 0; i < p.n_actions; i++)
                         if (!lossy || fake_random(3))
                                 world_perform(w, &p.actions[i]);

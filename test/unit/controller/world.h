@@ -46,6 +46,7 @@ struct world {
         bool ended_claimed;
         bool old_pods; /* daemon pods were made by an earlier template */
         const char *label_error;
+        struct buf *transcript; /* takes each write and each Event of world_settle(), NULL: nothing */
 };
 
 extern const char *const world_names[WORLD_NODES];

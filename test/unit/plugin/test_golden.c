@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a node keeps of its claims, and what it says to the kubelet and to people, to the byte. */
+#include "fake_world.h"
+
+#include <string.h>
+
+#include "base/file.h"
+#include "golden.h"
+
+enum { MAX_TEXT = 1 << 20 };
+
+static struct buf text;
+
+static int setup(void **state) {
+        text = BUF_INIT(MAX_TEXT);
+        return world_setup_claims(state);
+}
+
+static int teardown(void **state) {
+        buf_done(&text);
+        return world_teardown(state);
+}
+
+/* The folder of this run has another name in the next. */
+static void tell(const char *what, const char *content) {
+        buf_addf(&text, "## %s\n\n", what);
+        for (const char *p = str_or(content, "none"), *dir; *p;) {
+                dir = strstr(p, w.dir);
+                buf_add(&text, p, dir ? (size_t)(dir - p) : strlen(p));
+                p = dir ? dir + strlen(w.dir) : p + strlen(p);
+                if (dir)
+                        buf_adds(&text, "DIR");
+        }
+        buf_adds(&text, "\n\n");
+}
+
+static void tell_checkpoint(const char *when) {
+        _cleanup_(freep) char *path = file_join(w.plugin_dir, "checkpoint.json");
+        _cleanup_(freep) char *checkpoint = world_read(path), *what = xasprintf("checkpoint %s", when);
+        tell(what, checkpoint);
+}
+
+static void tell_cdi(const char *whose, const char *uid) {
+        _cleanup_(freep) char *cdi = world_cdi(uid), *what = xasprintf("CDI file of %s", whose);
+        tell(what, cdi);
+}
+
+static void a_daemon_and_a_channel(void **state) {
+        struct dra_op channel = { 0 }, daemon = { 0 };
+        prepare(&channel, "c1", CLAIM_1);
+        world_turn();
+        tell_checkpoint("while the channel waits for the daemon");
+        daemon_ready();
+        world_wait(&channel, PREPARED);
+        tell("answer", channel.devices);
+        tell_checkpoint("of both");
+        tell_cdi("the channel", CLAIM_1);
+        tell_cdi("the daemon", DAEMON_1);
+        kubelet_unprepare(w.claims, &channel, "user", "c1", CLAIM_1);
+        world_wait(&channel, UNPREPARED);
+        kubelet_unprepare(w.claims, &daemon, "driver", "daemon-claim", DAEMON_1);
+        world_wait(&daemon, UNPREPARED);
+        tell_checkpoint("in the end");
+        tell("Events", w.events);
+        golden_compare("node-daemon-and-channel.txt", buf_str(&text));
+}
+
+static void a_channel_on_a_host(void **state) {
+        struct dra_op op = { 0 };
+        world_stop(w.claims);
+        world_mode("HostManagedIMEX=true", NULL);
+        world_start(BOOT);
+        host_answers("UP");
+        prepare(&op, "c1", CLAIM_1);
+        world_wait(&op, PREPARED);
+        tell("answer", op.devices);
+        tell_checkpoint("of the channel");
+        tell_cdi("the channel", CLAIM_1);
+        golden_compare("node-channel-on-a-host.txt", buf_str(&text));
+}
+
+static void refuse(const char *what, const char *device, const char *extra) {
+        struct dra_op op = { 0 };
+        api_claim("user", "c1", CLAIM_1, device, CHANNEL, DOMAIN_A, extra);
+        prepare(&op, "c1", CLAIM_1);
+        world_wait(&op, FAILED);
+        tell(what, op.msg);
+}
+
+static void refusals(void **state) {
+        struct dra_op op = { 0 };
+        refuse("of a member that nobody knows", "channel-0", ",\"isolation\":\"Channel\"");
+        refuse("of a device that is not there", "channel-7", "");
+        api_remove_claim("user", "c1");
+        prepare(&op, "c1", CLAIM_1);
+        world_wait(&op, FAILED);
+        tell("of a claim that is not there", op.msg);
+        tell("Events", w.events);
+        golden_compare("node-refusals.txt", buf_str(&text));
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(a_daemon_and_a_channel, setup, teardown),
+                cmocka_unit_test_setup_teardown(a_channel_on_a_host, setup, teardown),
+                cmocka_unit_test_setup_teardown(refusals, setup, teardown),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
