@@ -206,12 +206,16 @@ static int set_socket(CURL *easy, curl_socket_t fd, int what, void *u, void *soc
 /* libcurl's own way leaves the socket open in programs that we start. */
 static curl_socket_t open_socket(void *u, curlsocktype purpose, struct curl_sockaddr *a) {
         const unsigned ms = USER_TIMEOUT_MS;
+        const int on = 1;
         int fd = socket(a->family, a->socktype | SOCK_CLOEXEC, a->protocol);
 
         if (fd < 0)
                 return CURL_SOCKET_BAD;
         /* Best effort: without it a dead host is only noticed by the callers' own time-outs. */
         (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof ms);
+        /* The kernel may choose a port that somebody beside us means to listen at, nvidia-imex at 50000: he
+         * can when both have said so. */
+        (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
         return fd;
 }
 

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/http_client.h"
 #include "base/mem.h"
@@ -267,23 +268,46 @@ static void test_one_short_time_out_condemns_nothing(void **state) {
         assert_false(w->b.done);
 }
 
-/* Our own sockets; the wake-up pairs that libcurl makes by itself are closed where programs are started. */
-static void test_connection_is_closed_on_exec(void **state) {
-        struct world *w = *state;
-        unsigned seen = 0;
-        serve(w, usual);
-        get(w, &w->a, "/x");
-        run_until(&w->loop, &w->a.done);
+/* Our end of the only connection. */
+static int own_socket(const struct world *w) {
+        int found = -1;
         for (int fd = 3; fd < 100; fd++) {
                 struct sockaddr_in peer;
                 socklen_t n = sizeof peer;
                 if (getpeername(fd, (struct sockaddr *)&peer, &n) < 0 || peer.sin_family != AF_INET ||
                     ntohs(peer.sin_port) != fake_server_port(w->server))
                         continue;
-                seen++;
-                assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+                assert_int_equal(found, -1);
+                found = fd;
         }
-        assert_int_equal(seen, 1);
+        assert_int_not_equal(found, -1);
+        return found;
+}
+
+/* Our own sockets; the wake-up pairs that libcurl makes by itself are closed where programs are started. */
+static void test_connection_is_closed_on_exec(void **state) {
+        struct world *w = *state;
+        serve(w, usual);
+        get(w, &w->a, "/x");
+        run_until(&w->loop, &w->a.done);
+        assert_true(fcntl(own_socket(w), F_GETFD) & FD_CLOEXEC);
+}
+
+/* The kernel may have given our end the port 50000, where nvidia-imex listens. */
+static void test_port_of_a_connection_can_be_listened_at(void **state) {
+        struct world *w = *state;
+        struct sockaddr_in at;
+        socklen_t n = sizeof at;
+        const int on = 1;
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        serve(w, usual);
+        get(w, &w->a, "/x");
+        run_until(&w->loop, &w->a.done);
+        assert_int_equal(getsockname(own_socket(w), (struct sockaddr *)&at, &n), 0);
+        assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on), 0);
+        assert_int_equal(bind(fd, (struct sockaddr *)&at, n), 0);
+        assert_int_equal(listen(fd, 1), 0);
+        close(fd);
 }
 
 static void test_too_large(void **state) {
@@ -545,6 +569,7 @@ int main(void) {
                 T(test_time_out_on_a_silent_connection_ends_all_calls),
                 T(test_one_short_time_out_condemns_nothing),
                 T(test_connection_is_closed_on_exec),
+                T(test_port_of_a_connection_can_be_listened_at),
                 T(test_too_large),
                 T(test_connection_is_reused),
                 T(test_stream),
