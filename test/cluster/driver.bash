@@ -204,6 +204,14 @@ no_claim_file() { ! claim_file "$@"; }
 restarts() { k -n "$driver_ns" get pod "$1" -o jsonpath='{.status.containerStatuses[0].restartCount}'; }
 restarted() { [[ $(restarts "$1") -gt $2 ]]; }
 
+# probed: what shows that a probe has failed: readiness that came or went, a restart, an Event.
+probed() {
+	k -n "$driver_ns" get pods -o json | jq -r '.items[] | select(.metadata.labels.app != "imex-daemon") |
+		"\(.metadata.name) \([.status.conditions[] | select(.type == "Ready") | .status, .lastTransitionTime]) \([.status.containerStatuses[].restartCount])"'
+	k -n "$driver_ns" get events --field-selector reason=Unhealthy -o json |
+		jq -r '.items[] | select(.involvedObject.name | startswith("computedomain-daemon") | not) | "\(.involvedObject.name) \(.count) \(.message)"'
+}
+
 # clique_label_is K ID: the Node of node K says that it is in this NVLink partition.
 clique_label_is() { [[ $(k get node "node-$1" -o "jsonpath={.metadata.labels.nvidia\.com/gpu\.clique}") == *."$2" ]]; }
 

@@ -54,14 +54,6 @@ idle() { sed -n "s/^$1 //p" "$BATS_FILE_TMPDIR/idle"; }
 # listening PID: the TCP ports on which this process listens.
 listening() { nsenter -t "$1" -n ss -Hltnp | grep "pid=$1," | awk '{ sub(".*:", "", $4); print $4 }' | sort -nu | paste -sd,; }
 
-# probed: what shows that a probe has failed: readiness that came or went, a restart, an Event.
-probed() {
-	k -n "$driver_ns" get pods -o json | jq -r '.items[] | select(.metadata.labels.app != "imex-daemon") |
-		"\(.metadata.name) \([.status.conditions[] | select(.type == "Ready") | .status, .lastTransitionTime]) \([.status.containerStatuses[].restartCount])"'
-	k -n "$driver_ns" get events --field-selector reason=Unhealthy -o json |
-		jq -r '.items[] | select(.involvedObject.name | startswith("computedomain-daemon") | not) | "\(.involvedObject.name) \(.count) \(.message)"'
-}
-
 # withstood KIND: an attack of 12 s, longer than any request or answer has time.
 withstood() {
 	local kind=$1 before target attacker pod pid now
