@@ -33,7 +33,13 @@ func main() {
 	case "kube-scheduler":
 		cmd = scheduler.NewSchedulerCommand()
 	case "kubelet":
-		cmd = kubelet.NewKubeletCommand(context.Background())
+		// Before 1.34 it takes no context.
+		switch kubeletCommand := any(kubelet.NewKubeletCommand).(type) {
+		case func() *cobra.Command:
+			cmd = kubeletCommand()
+		case func(context.Context) *cobra.Command:
+			cmd = kubeletCommand(context.Background())
+		}
 	case "kubectl":
 		cmd = kubectl.NewDefaultKubectlCommand()
 		if err := cli.RunNoErrOutput(cmd); err != nil {
