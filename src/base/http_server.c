@@ -42,11 +42,19 @@ struct request {
         size_t bytes;
 };
 
+struct answer {
+        char *path; /* NULL: there is none */
+        int status;
+        size_t bytes;
+        struct MHD_Response *response;
+};
+
 struct http_server {
         uv_loop_t *loop;
         const struct http_limits *limits;
         TAILQ_HEAD(, conn) conns;
         size_t answers_bytes;
+        struct answer made; /* a long one of this turn: nothing changes before the next */
         struct MHD_Daemon *daemon;
         uv_poll_t poll; /* on the epoll descriptor of the daemon, which holds all its sockets */
         uv_timer_t timer;
@@ -58,15 +66,28 @@ struct http_server {
 
 /* Requests. */
 
-static enum MHD_Result respond(struct MHD_Connection *c, int status, const char *content_type,
-                               struct str body, enum MHD_ResponseMemoryMode mode) {
+static const char plain[] = "text/plain; charset=utf-8";
+
+/* NULL: there is no memory for it. */
+static struct MHD_Response *response(const char *content_type, struct str body,
+                                     enum MHD_ResponseMemoryMode mode) {
         struct MHD_Response *r = MHD_create_response_from_buffer(body.n, (void *)(uintptr_t)body.p, mode);
         if (!r) {
                 if (mode == MHD_RESPMEM_MUST_FREE)
                         free((void *)(uintptr_t)body.p);
-                return MHD_NO;
+        } else if (MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, content_type) != MHD_YES) {
+                MHD_destroy_response(r);
+                r = NULL;
         }
-        enum MHD_Result ok = MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, content_type);
+        return r;
+}
+
+/* What is wrong with a request, in words. */
+static enum MHD_Result refuse(struct MHD_Connection *c, int status, const char *words) {
+        struct MHD_Response *r = response(plain, str_from(words), MHD_RESPMEM_PERSISTENT);
+        if (!r)
+                return MHD_NO;
+        enum MHD_Result ok = MHD_YES;
         if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
                 ok = MHD_add_response_header(r, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
         if (ok == MHD_YES)
@@ -75,19 +96,52 @@ static enum MHD_Result respond(struct MHD_Connection *c, int status, const char 
         return ok;
 }
 
+/* Those who are being answered with it have it still. */
+static void forget(struct answer *a) {
+        if (a->response)
+                MHD_destroy_response(a->response);
+        free(a->path);
+        *a = (struct answer){ 0 };
+}
+
+/* Without a response when it is too large, or there is no memory. */
+static struct answer make(const struct http_server *s, const char *path) {
+        struct buf out = BUF_INIT(MAX_BODY);
+        const char *content_type = plain;
+        struct answer a = { .path = xstrdup(path) };
+        a.status = s->fn(s->u, path, &out, &content_type);
+        if (out.failed) {
+                buf_done(&out);
+                return a;
+        }
+        a.bytes = out.n;
+        a.response = response(content_type, (struct str){ buf_steal(&out), a.bytes }, MHD_RESPMEM_MUST_FREE);
+        return a;
+}
+
 static struct conn *conn_of(struct MHD_Connection *c) {
         return MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+}
+
+static enum MHD_Result answer_with(struct http_server *s, struct MHD_Connection *c, struct request *request,
+                                   const struct answer *a) {
+        if (!a->response)
+                return refuse(c, MHD_HTTP_INTERNAL_SERVER_ERROR, "the answer is too large\n");
+        if (a->bytes > SHORT_BODY && s->answers_bytes &&
+            a->bytes + s->answers_bytes > s->limits->answers_bytes)
+                return refuse(c, MHD_HTTP_SERVICE_UNAVAILABLE, "too many answers wait for their readers\n");
+        request->bytes = a->bytes;
+        s->answers_bytes += a->bytes;
+        return MHD_queue_response(c, (unsigned)a->status, a->response);
 }
 
 /* Answers in the first call of a request close the connection: the daemon cannot know that no body follows.
  */
 static enum MHD_Result on_request(void *u, struct MHD_Connection *c, const char *path, const char *method,
                                   const char *version, const char *upload, size_t *upload_n, void **state) {
-        static const char plain[] = "text/plain; charset=utf-8";
         struct http_server *s = u;
         if (!streq(method, "GET") && !streq(method, "HEAD"))
-                return respond(c, MHD_HTTP_METHOD_NOT_ALLOWED, plain, STR("only GET is allowed\n"),
-                               MHD_RESPMEM_PERSISTENT);
+                return refuse(c, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET is allowed\n");
         if (!*state) {
                 *state = xnew(struct request);
                 return MHD_YES;
@@ -100,23 +154,17 @@ static enum MHD_Result on_request(void *u, struct MHD_Connection *c, const char 
         struct request *request = *state;
         conn->heard_ms = uv_now(s->loop);
         conn->ends_ms = conn->heard_ms + s->limits->request_ms;
-        struct buf out = BUF_INIT(MAX_BODY);
-        const char *content_type = plain;
-        int status = s->fn(s->u, path, &out, &content_type);
-        if (out.failed) {
-                buf_done(&out);
-                return respond(c, MHD_HTTP_INTERNAL_SERVER_ERROR, plain, STR("the answer is too large\n"),
-                               MHD_RESPMEM_PERSISTENT);
+        if (s->made.path && streq(s->made.path, path))
+                return answer_with(s, c, request, &s->made);
+        struct answer a = make(s, path);
+        enum MHD_Result ok = answer_with(s, c, request, &a);
+        if (a.bytes > SHORT_BODY) {
+                forget(&s->made);
+                s->made = a;
+        } else {
+                forget(&a);
         }
-        size_t n = out.n;
-        if (n > SHORT_BODY && s->answers_bytes && n + s->answers_bytes > s->limits->answers_bytes) {
-                buf_done(&out);
-                return respond(c, MHD_HTTP_SERVICE_UNAVAILABLE, plain,
-                               STR("too many answers wait for their readers\n"), MHD_RESPMEM_PERSISTENT);
-        }
-        request->bytes = n;
-        s->answers_bytes += n;
-        return respond(c, status, content_type, (struct str){ buf_steal(&out), n }, MHD_RESPMEM_MUST_FREE);
+        return ok;
 }
 
 static void on_completed(void *u, struct MHD_Connection *c, void **state,
@@ -195,6 +243,7 @@ static void run(struct http_server *s) {
         uint64_t now = uv_now(s->loop), next = UINT64_MAX;
         struct conn *c;
         MHD_run(s->daemon);
+        forget(&s->made);
         if (MHD_get_timeout(s->daemon, &wait_ms) == MHD_YES)
                 next = now + wait_ms;
         TAILQ_FOREACH (c, &s->conns, link)

@@ -16,7 +16,8 @@
 struct http_server;
 
 /* Answers a GET: appends the body to *out and returns the HTTP status; 404 for paths it does not know.
- * *ret_content_type may be set; text/plain otherwise. */
+ * *ret_content_type may be set; text/plain otherwise. All who ask for a long page in the same turn of the
+ * loop share one. */
 typedef int(http_handler_fn)(void *u, const char *path, struct buf *out, const char **ret_content_type);
 
 struct http_limits {

@@ -30,6 +30,11 @@ static int handler(void *u, const char *path, struct buf *out, const char **ret_
                         buf_adds(out, "0123456789");
                 return 200;
         }
+        if (streq(path, "/page")) {
+                for (int i = 0; i < 200; i++)
+                        buf_adds(out, "0123456789");
+                return 200;
+        }
         if (streq(path, "/large")) { /* more than a socket's buffers */
                 for (int i = 0; i < 100000; i++)
                         buf_adds(out, "0123456789012345678901234567890123456789012345678901234567890123456789"
@@ -184,6 +189,31 @@ static void test_many_at_once(void **state) {
                 assert_non_null(strstr(r, "200 OK"));
         }
         assert_int_equal(calls, N);
+        end(&loop, s);
+}
+
+/* Whoever asks for much on many connections costs a page a turn of the loop, not one a connection, and cannot
+ * help it by asking for something short in between. */
+static void test_long_page_is_made_once_a_turn(void **state) {
+        enum { N = 30, SHORT = 10 };
+        uv_loop_t loop;
+        unsigned calls = 0;
+        struct http_server *s = begin(&loop, &calls);
+        struct client c[N];
+        for (int i = 0; i < N; i++)
+                client_start(&loop, &c[i], http_server_port(s),
+                             i % 3 == 0 ? "GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+                                        : "GET /page HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        for (int i = 0; i < N; i++) {
+                _cleanup_(freep) char *r = client_wait(&loop, &c[i]);
+                assert_non_null(strstr(r, i % 3 == 0 ? "\r\n\r\nok\n" : "Content-Length: 2000\r\n"));
+        }
+        assert_in_range(calls, SHORT + 1, SHORT + (N - SHORT) / 2);
+        /* Later it may be another one. */
+        calls = 0;
+        _cleanup_(freep) char *later = get(&loop, http_server_port(s), "/page");
+        assert_non_null(strstr(later, "200 OK"));
+        assert_int_equal(calls, 1);
         end(&loop, s);
 }
 
@@ -397,6 +427,7 @@ int main(void) {
                 cmocka_unit_test(test_large_body),
                 cmocka_unit_test(test_methods),
                 cmocka_unit_test(test_many_at_once),
+                cmocka_unit_test(test_long_page_is_made_once_a_turn),
                 cmocka_unit_test(test_free_with_open_connection),
                 cmocka_unit_test(test_idle_connections_cost_nothing),
                 cmocka_unit_test(test_connection_is_kept),
