@@ -12,7 +12,7 @@
 #include "domain/compute_domain.h"
 #include "domain/resources.h"
 #include "kube/backoff.h"
-#include "kube/kube_path.h"
+#include "kube/kube_pages.h"
 
 enum { VALID_MS = 10000, BACKOFF_MIN_MS = 500, BACKOFF_MAX_MS = 30000 };
 
@@ -42,8 +42,8 @@ struct scope {
         UT_hash_handle hh;
         struct confirm *c;
         enum confirm_what what;
-        char *ns, *page;
-        struct kube_call *call;
+        char *ns;
+        struct kube_pages *list;
         LIST_HEAD(, question) questions;
         unsigned failures;
         uint64_t not_before_ms;
@@ -87,9 +87,8 @@ static void drop_scope(struct scope *s) {
         while ((q = LIST_FIRST(&s->questions)))
                 drop_question(s->c, q);
         HASH_DEL(s->c->scopes, s);
-        kube_cancel(s->call);
+        kube_pages_free(s->list);
         free(s->ns);
-        free(s->page);
         free(s);
 }
 
@@ -122,6 +121,12 @@ static struct question *find(const struct confirm *c, enum confirm_what what, co
         return q;
 }
 
+static void on_page(void *u, yyjson_val *list, bool last, const struct err *e);
+
+static const struct kube_resource *resource_of(enum confirm_what what) {
+        return what == CONFIRM_CLAIM ? &kube_resource_claims : &kube_compute_domains;
+}
+
 static struct scope *make_scope(struct confirm *c, enum confirm_what what, const char *ns) {
         struct scope *s;
         struct buf b = BUF_INIT(1024);
@@ -133,6 +138,10 @@ static struct scope *make_scope(struct confirm *c, enum confirm_what what, const
                 s->c = c;
                 s->what = what;
                 s->ns = xstrdup_or_null(ns);
+                s->list = kube_pages_new(c->o.client, &(struct kube_pages_options){ .res = resource_of(what),
+                                                                                    .ns = s->ns,
+                                                                                    .page = on_page,
+                                                                                    .u = s });
                 LIST_INIT(&s->questions);
                 HASH_ADD_STR(c->scopes, key, s);
         }
@@ -178,8 +187,6 @@ static void queue_requesters(struct confirm *c, struct question *q, unsigned ms)
 
 static void begin(struct scope *s);
 
-static void list_page(struct scope *s);
-
 /* Each question that the list was about has its answer; those that came meanwhile wait for the next. */
 static void on_complete(struct scope *s) {
         uint64_t until = now_ms(s->c) + s->c->o.valid_ms;
@@ -209,8 +216,8 @@ static void on_failed(struct scope *s, const struct err *e) {
         unsigned ms = backoff_ms(BACKOFF_MIN_MS, BACKOFF_MAX_MS, ++s->failures);
         struct question *q;
         log_warn("cannot ask the server whether something is gone, so it counts as there",
-                 kv_str("resource", s->what == CONFIRM_CLAIM ? "resourceclaims" : "computedomains"),
-                 kv_str("namespace", str_or(s->ns, "")), kv_err(e));
+                 kv_str("resource", resource_of(s->what)->plural), kv_str("namespace", str_or(s->ns, "")),
+                 kv_err(e));
         s->not_before_ms = now_ms(s->c) + ms;
         LIST_FOREACH (q, &s->questions, of_scope) {
                 if (q->state != ASKED && q->state != WAITING)
@@ -251,48 +258,24 @@ static void look_at(struct scope *s, yyjson_val *object) {
         arena_free(a);
 }
 
-static void on_page(void *u, yyjson_val *obj, const struct err *e) {
+static void on_page(void *u, yyjson_val *list, bool last, const struct err *e) {
         struct scope *s = u;
-        yyjson_val *items = yyjson_obj_get(obj, "items"), *item;
-        const char *page = yyjson_get_str(yyjson_obj_get(yyjson_obj_get(obj, "metadata"), "continue"));
+        yyjson_val *item;
         size_t n, max;
-        s->call = NULL;
-        free(TAKE(s->page));
         if (e) {
                 on_failed(s, e);
                 return;
         }
-        yyjson_arr_foreach (items, n, max, item)
+        yyjson_arr_foreach (yyjson_obj_get(list, "items"), n, max, item)
                 look_at(s, item);
-        if (page && *page) {
-                s->page = xstrdup(page);
-                list_page(s);
-        } else {
+        if (last)
                 on_complete(s);
-        }
-}
-
-static void list_page(struct scope *s) {
-        struct buf query = BUF_INIT(KUBE_PATH_MAX);
-        unsigned n = 1;
-        buf_adds(&query, "limit=500");
-        kube_path_query(&query, &n, "continue", s->page);
-        s->call = kube_start(s->c->o.client, &(struct kube_request){
-                                                     .verb = KUBE_LIST,
-                                                     .res = s->what == CONFIRM_CLAIM ? &kube_resource_claims
-                                                                                     : &kube_compute_domains,
-                                                     .ns = s->ns,
-                                                     .query = buf_str(&query),
-                                                     .done = on_page,
-                                                     .u = s,
-                                             });
-        buf_done(&query);
 }
 
 static void begin(struct scope *s) {
         struct question *q;
         bool any = false;
-        if (s->call)
+        if (kube_pages_under_way(s->list))
                 return;
         LIST_FOREACH (q, &s->questions, of_scope) {
                 any = any || q->state == WAITING;
@@ -300,7 +283,7 @@ static void begin(struct scope *s) {
                         q->state = ASKED;
         }
         if (any)
-                list_page(s);
+                kube_pages_start(s->list, false);
 }
 
 /* ---- questions ---- */
@@ -326,7 +309,7 @@ bool confirm_absent(struct confirm *c, enum confirm_what what, const char *ns, c
         if (q->state == FOUND || q->state == ABSENT)
                 q->state = WAITING; /* what was said is too old */
         add_requester(q, requester);
-        if (!s->call && s->not_before_ms > now) {
+        if (!kube_pages_under_way(s->list) && s->not_before_ms > now) {
                 work_queue_add_after(c->o.queue, requester, (unsigned)(s->not_before_ms - now));
                 return false;
         }

@@ -10,7 +10,7 @@
 #include "kube/backoff.h"
 #include "kube/kube_client_priv.h"
 #include "kube/kube_error.h"
-#include "kube/kube_path.h"
+#include "kube/kube_pages.h"
 #include "kube/object_cache.h"
 #include "kube/watch_stream.h"
 
@@ -24,11 +24,8 @@ enum {
         SHORT_MS = 1000, /* a watch that ends sooner counts as a failure */
         LONG_MS = 10000, /* one that lasted longer shows that all is well */
         TELL_AFTER = 3,
-        PAGE_OBJECTS = 500,
         ERROR_EVENTS = 3, /* in a row without another event: then a list shows what the watch cannot */
 };
-
-#define FROM_CACHE "resourceVersion=0"
 
 /* A change that is yet to be told. */
 struct note {
@@ -52,16 +49,14 @@ struct kube_informer {
 
         bool begun, asked_version, synced;
         bool listed; /* `rv` is a version to watch from */
-        struct kube_call *list;
+        struct kube_pages *list;
         struct http_call *watch;
         struct watch_stream stream;
         bool token_refreshed; /* the last watch was answered 401 */
         bool headed;          /* the watch was accepted */
         bool current;         /* as in the header, and as it was told */
         uint64_t watch_since_ms;
-        char *rv, *page;
-        unsigned limit; /* of a page */
-        bool whole;     /* the list asked for is the whole one, out of the API server's cache */
+        char *rv;
         bool tried_cache;
         unsigned error_events;
 
@@ -211,8 +206,6 @@ static void list_again(struct kube_informer *i) {
 
 /* ---- list ---- */
 
-static void list_page(struct kube_informer *i);
-
 /* Called between enter() and leave(). */
 static void end_list(struct kube_informer *i, const char *rv) {
         free(i->rv);
@@ -232,87 +225,40 @@ static void end_list(struct kube_informer *i, const char *rv) {
                 step(i);
 }
 
-static void take_page(struct kube_informer *i, yyjson_val *obj) {
-        yyjson_val *meta = yyjson_obj_get(obj, "metadata"), *items = yyjson_obj_get(obj, "items"), *item;
-        const char *rv = yyjson_get_str(yyjson_obj_get(meta, "resourceVersion")),
-                   *page = yyjson_get_str(yyjson_obj_get(meta, "continue"));
+static void take_page(struct kube_informer *i, yyjson_val *list, bool last) {
+        const char *rv = yyjson_get_str(yyjson_obj_get(yyjson_obj_get(list, "metadata"), "resourceVersion"));
+        yyjson_val *item;
         size_t n, max;
 
         object_cache_list_version(i->cache, rv);
-        yyjson_arr_foreach (items, n, max, item) {
+        yyjson_arr_foreach (yyjson_obj_get(list, "items"), n, max, item) {
                 take(i, item, CACHE_LIST);
                 if (i->dead)
                         return;
         }
-        if (page && *page) {
-                i->page = xstrdup(page);
-                list_page(i);
-        } else {
+        if (last)
                 end_list(i, rv);
-        }
 }
 
-/* The answer was larger than we take: the same page again, of half as many objects. False: it is one already.
- * Between enter() and leave(). */
-static bool smaller_page(struct kube_informer *i) {
-        if (!i->whole && i->limit == 1)
-                return false;
-        if (!i->whole)
-                i->limit /= 2;
-        log_v(2, "a page of a list is too large", kv_str("resource", i->o.res->plural),
-              kv_int("next_limit", i->limit));
-        return true;
-}
-
-static void on_list(void *u, yyjson_val *obj, const struct err *e) {
+static void on_page(void *u, yyjson_val *list, bool last, const struct err *e) {
         struct kube_informer *i = u;
-        _cleanup_(freep) char *page = TAKE(i->page);
-        struct err large;
 
         enter(i);
-        i->list = NULL;
-        if (!e) {
-                take_page(i, obj);
-        } else if (e->kind == ERR_GONE) {
+        if (!e)
+                take_page(i, list, last);
+        else if (e->kind == ERR_GONE)
                 list_again(i); /* the list took longer than the server keeps its state */
-        } else if (kube_error_too_large(e) && smaller_page(i)) {
-                i->page = TAKE(page);
-                list_page(i);
-        } else if (kube_error_too_large(e)) {
-                large = *e;
-                err_wrap(&large, "one of the %s, after %zu that can be listed", i->o.res->plural,
-                         object_cache_count(i->cache));
-                fail(i, &large, -1);
-        } else {
+        else
                 fail(i, e, -1);
-        }
         leave(i);
 }
 
-static void list_page(struct kube_informer *i) {
-        struct buf query = BUF_INIT(KUBE_PATH_MAX);
-        unsigned n = 1;
+static void begin_list(struct kube_informer *i) {
+        bool from_cache = i->o.first_from_cache && !i->synced && !i->tried_cache;
 
-        i->whole = i->o.first_from_cache && !i->synced && !i->tried_cache;
-        if (i->whole)
-                buf_adds(&query, FROM_CACHE);
-        else
-                buf_addf(&query, "limit=%u", i->limit);
         i->tried_cache = true;
-        kube_path_query(&query, &n, "continue", i->page);
-        struct kube_request r = {
-                .verb = KUBE_LIST,
-                .res = i->o.res,
-                .ns = i->ns,
-                .label_selector = i->label_selector,
-                .field_selector = i->field_selector,
-                .query = query.p,
-                .metadata_only = i->o.metadata_only,
-                .done = on_list,
-                .u = i,
-        };
-        i->list = kube_start(i->client, &r);
-        buf_done(&query);
+        object_cache_begin_list(i->cache);
+        kube_pages_start(i->list, from_cache);
 }
 
 /* ---- watch ---- */
@@ -490,8 +436,7 @@ static void step(struct kube_informer *i) {
         } else if (i->listed) {
                 begin_watch(i);
         } else {
-                object_cache_begin_list(i->cache);
-                list_page(i);
+                begin_list(i);
         }
 }
 
@@ -554,11 +499,20 @@ struct kube_informer *kube_informer_new(struct kube_client *c, const struct kube
         i->client = c;
         i->loop = kube_client_loop(c);
         i->o = *o;
-        i->limit = o->limit ? o->limit : PAGE_OBJECTS;
         i->ns = xstrdup_or_null(o->ns);
         i->label_selector = xstrdup_or_null(o->label_selector);
         i->field_selector = xstrdup_or_null(o->field_selector);
         i->cache = object_cache_new(&cache);
+        i->list = kube_pages_new(c, &(struct kube_pages_options){
+                                            .res = o->res,
+                                            .ns = i->ns,
+                                            .label_selector = i->label_selector,
+                                            .field_selector = i->field_selector,
+                                            .metadata_only = o->metadata_only,
+                                            .limit = o->limit,
+                                            .page = on_page,
+                                            .u = i,
+                                    });
         STAILQ_INIT(&i->notes);
         watch_stream_init(&i->stream, MAX_EVENT, on_event, i);
         i->recovery.fn = on_recovery;
@@ -588,7 +542,6 @@ static void destroy(struct kube_informer *i) {
         free(i->label_selector);
         free(i->field_selector);
         free(i->rv);
-        free(i->page);
         i->turn.data = i->timer.data = i;
         uv_close((uv_handle_t *)&i->turn, on_closed);
         uv_close((uv_handle_t *)&i->timer, on_closed);
@@ -600,7 +553,7 @@ void kube_informer_free(struct kube_informer *i) {
         i->dead = true;
         uv_timer_stop(&i->turn);
         uv_timer_stop(&i->timer);
-        kube_cancel(TAKE(i->list));
+        kube_pages_free(TAKE(i->list));
         http_cancel(TAKE(i->watch));
         kube_client__off_recovery(i->client, &i->recovery);
         if (i->asked_version)

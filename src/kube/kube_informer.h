@@ -33,8 +33,8 @@ struct kube_informer_options {
          * up to 100 ms until the cache is known to be new, and what it misses comes by the watch. It comes
          * whole, so this is for few objects. */
         bool first_from_cache;
-        /* Objects a page of a list; 0: 500. Less for large ones: a page is in memory twice for a moment. A
-         * page above 32 MiB halves it for this informer, down to one object. */
+        /* Objects a page of a list; 0: 500. Less for large ones: a page is in memory twice for a moment.
+         * kube_pages halves it when it has to. */
         unsigned limit;
         kube_index_fn *index[KUBE_MAX_INDEX];
         bool (*keep)(void *u, const struct kube_object *o); /* NULL: all */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/lookup.h"
 
-#include <ctype.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/queue.h>
@@ -11,16 +10,15 @@
 #include "domain/resources.h"
 #include "kube/kube_informer.h"
 #include "kube/kube_object.h"
+#include "kube/kube_pages.h"
 
-enum { PAGE = 500, DOMAINS_MAX = 100000 };
+enum { DOMAINS_MAX = 100000 };
 
 /* ---- one list ---- */
 
 struct lookup {
-        struct kube_client *client;
-        struct kube_call *call;
+        struct kube_pages *pages;
         char *ns;
-        bool fresh;
         struct lookup_list *list;
         size_t cap;
         lookup_done_fn *fn;
@@ -49,6 +47,7 @@ static void finish(struct lookup *l, const struct err *e) {
                 lookup_list_free(list);
                 list = NULL;
         }
+        kube_pages_free(l->pages);
         free(l->ns);
         free(l);
         fn(u, list, e);
@@ -80,25 +79,23 @@ static void add(struct lookup *l, yyjson_val *item) {
         };
 }
 
-static void next_page(struct lookup *l, const char *token);
-
-static void on_page(void *u, yyjson_val *obj, const struct err *e) {
+static void on_page(void *u, yyjson_val *page, bool last, const struct err *e) {
         struct lookup *l = u;
+        struct err many;
+        yyjson_val *items = yyjson_obj_get(page, "items"), *item;
         size_t i, max;
-        yyjson_val *item;
-        l->call = NULL;
+        /* What was left out would look as if it did not exist. */
+        if (!e && l->list->n + yyjson_arr_size(items) > DOMAINS_MAX) {
+                err_set(&many, ERR_INVALID, 0, "there are more than %d", DOMAINS_MAX);
+                e = &many;
+        }
         if (e) {
                 finish(l, e);
                 return;
         }
-        yyjson_arr_foreach (yyjson_obj_get(obj, "items"), i, max, item) {
-                if (l->list->n < DOMAINS_MAX)
-                        add(l, item);
-        }
-        const char *token = yyjson_get_str(yyjson_obj_get(yyjson_obj_get(obj, "metadata"), "continue"));
-        if (*str_or(token, ""))
-                next_page(l, token);
-        else
+        yyjson_arr_foreach (items, i, max, item)
+                add(l, item);
+        if (last)
                 finish(l, NULL);
 }
 
@@ -107,56 +104,34 @@ static void on_retry(void *u, const struct err *e) {
         l->retry(l->u, e);
 }
 
-static void next_page(struct lookup *l, const char *token) {
-        struct buf query = BUF_INIT(16384);
-        /* The cache answers whole lists only. */
-        if (l->fresh)
-                buf_addf(&query, "limit=%d", PAGE);
-        else
-                buf_adds(&query, "resourceVersion=0");
-        if (token)
-                buf_adds(&query, "&continue=");
-        for (; token && *token; token++) {
-                if (isalnum((unsigned char)*token) || strchr("-_.~", *token))
-                        buf_addc(&query, *token);
-                else
-                        buf_addf(&query, "%%%02X", (unsigned char)*token);
-        }
-        l->call = kube_start(l->client, &(struct kube_request){
-                                                .verb = KUBE_LIST,
-                                                .res = &kube_compute_domains,
-                                                .ns = l->ns,
-                                                .query = buf_str(&query),
-                                                .metadata_only = true,
-                                                .attempts = UINT_MAX,
-                                                .backoff_max_ms = LOOKUP_BACKOFF_MAX_MS,
-                                                .done = on_page,
-                                                .retry = on_retry,
-                                                .u = l,
-                                        });
-        buf_done(&query);
-}
-
 struct lookup *lookup_start(struct kube_client *c, const char *ns, bool fresh, lookup_done_fn *fn,
                             kube_retry_fn *retry, void *u) {
         struct lookup *l = xnew(struct lookup);
         struct arena *a = arena_new(1024);
-        l->client = c;
         l->ns = xstrdup_or_null(ns);
-        l->fresh = fresh;
         l->list = arena_alloc(a, sizeof *l->list);
         l->list->arena = a;
         l->fn = fn;
         l->retry = retry;
         l->u = u;
-        next_page(l, NULL);
+        l->pages = kube_pages_new(c, &(struct kube_pages_options){
+                                             .res = &kube_compute_domains,
+                                             .ns = l->ns,
+                                             .metadata_only = true,
+                                             .attempts = UINT_MAX,
+                                             .backoff_max_ms = LOOKUP_BACKOFF_MAX_MS,
+                                             .page = on_page,
+                                             .retry = on_retry,
+                                             .u = l,
+                                     });
+        kube_pages_start(l->pages, !fresh);
         return l;
 }
 
 void lookup_cancel(struct lookup *l) {
         if (!l)
                 return;
-        kube_cancel(l->call);
+        kube_pages_free(l->pages);
         lookup_list_free(l->list);
         free(l->ns);
         free(l);

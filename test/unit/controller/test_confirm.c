@@ -25,6 +25,8 @@
         "\"parameters\":{\"apiVersion\":\"resource.nvidia.com/v1beta1\",\"kind\":"                           \
         "\"ComputeDomainChannelConfig\",\"domainID\":\"" UID(n) "\"}}}]}}}}"
 
+enum { TOO_LARGE = (32 << 20) + 1 };
+
 struct world {
         uv_loop_t loop;
         struct fake_server *server;
@@ -36,6 +38,7 @@ struct world {
         struct fake_conn *held;
         struct fake_request held_request;
         char held_path[1024];
+        unsigned largest; /* pages of more objects are larger than we take; 0: none is */
         unsigned lists, cached, found;
         char path[1024];
         char queued[8][64];
@@ -44,6 +47,13 @@ struct world {
 
 static void reply(struct world *w, struct fake_conn *c, const struct fake_request *r) {
         bool first = !fake_query(r, "continue");
+        const char *limit = fake_query(r, "limit");
+        if (w->largest && (!limit || (unsigned)atoi(limit) > w->largest)) {
+                _cleanup_(freep) char *large = xcalloc(1, TOO_LARGE + 1);
+                memset(large, ' ', TOO_LARGE);
+                fake_reply(c, 200, NULL, large);
+                return;
+        }
         _cleanup_(freep) char *list =
                 xasprintf("{\"metadata\":{\"resourceVersion\":\"10\"%s},\"items\":[%s]}",
                           first && w->more ? ",\"continue\":\"next\"" : "", first ? w->items : w->more);
@@ -202,6 +212,20 @@ static void claims_are_asked_for_by_domain_and_node(void **state) {
         assert_string_equal(w->path, "/apis/resource.k8s.io/v1/namespaces/u/resourceclaims");
 }
 
+static void a_page_that_is_too_large_is_asked_for_by_halves(void **state) {
+        struct world *w = *state;
+        w->items = CLAIM(1, "n1");
+        w->more = CLAIM(2, "n2");
+        w->largest = 125;
+        assert_false(claim_absent(w, UID(1), "n2"));
+        RUN_UNTIL(&w->loop, w->n_queued);
+        assert_true(claim_absent(w, UID(1), "n2"));
+        assert_int_equal(w->lists, 4); /* of 500, 250, and two of 125 */
+        assert_false(claim_absent(w, UID(2), "n2"));
+        RUN_UNTIL(&w->loop, w->found);
+        assert_int_equal(w->lists, 6); /* what was found out stays */
+}
+
 /* ---- whose answer ---- */
 
 static void release(struct world *w) {
@@ -300,6 +324,7 @@ int main(void) {
                 T(what_the_server_shows_is_there_and_is_learned),
                 T(it_may_be_on_the_second_page),
                 T(claims_are_asked_for_by_domain_and_node),
+                T(a_page_that_is_too_large_is_asked_for_by_halves),
                 T(a_list_under_way_does_not_answer_for_what_came_later),
                 T(questions_share_a_list),
                 T(a_refusal_says_nothing),
