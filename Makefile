@@ -93,9 +93,9 @@ clang: $(fuzzing)/build.ninja
 fuzz-test: $(fuzzing)/build.ninja
 	meson test -C $(fuzzing) $(patient) --print-errorlogs --suite fuzz
 
-# The chart's tests need helm and promtool, which come from where the cluster's programs do.
+# The chart's tests need helm and promtool of the cluster's programs; the others take minutes to compile.
 chart-test: deps
-	@type helm promtool >/dev/null 2>&1 || test/cluster/tools
+	@type helm promtool >/dev/null 2>&1 || test/cluster/tools helm prometheus
 	bats test/chart
 
 # With SANITIZE=1 the programs in the cluster are those of the sanitized build, and only the tests of failures run, because everything
