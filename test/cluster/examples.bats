@@ -12,7 +12,7 @@ setup_file() {
 teardown_file() { k delete --ignore-not-found -f "$schemas" >/dev/null; }
 setup() { ns_begin; }
 teardown() { ns_end; }
-. "$BATS_TEST_DIRNAME/lib.bash" # where the schemas are
+schemas=$(. "$BATS_TEST_DIRNAME/lib.bash" && echo "$schemas")
 
 # example NAME: with an image that there is.
 example() { sed 's|image: .*|image: compute-domains/busybox:test|' "$checkout/examples/$1.yaml"; }
@@ -81,17 +81,38 @@ mpi_pods() {
 	k -n "$ns" delete pods --all --grace-period=0 >/dev/null
 }
 
-# well_formed NAME: the API server, which has the schemas that JobSet, Kueue and the MPI operator publish, takes all of the example and
-# knows every field of it.
+# well_formed FILE: the API server, which has the schemas that JobSet, Kueue, LeaderWorkerSet and the MPI operator publish, takes all of the
+# example and knows every field of it.
 well_formed() { k -n "$ns" create --dry-run=server --validate=strict -f "$1"; }
 
-@test "JobSet, Kueue and MPIJob are what their schemas ask for" {
+@test "JobSet, Kueue, LeaderWorkerSet and MPIJob are what their schemas ask for" {
 	local name
-	for name in jobset kueue nvbandwidth-mpijob; do well_formed "$checkout/examples/$name.yaml"; done
+	for name in jobset kueue lws nvbandwidth-mpijob; do well_formed "$checkout/examples/$name.yaml"; done
 	sed 's/topologyName:/topology:/' "$checkout/examples/kueue.yaml" >"$BATS_TEST_TMPDIR/mistyped.yaml"
 	run well_formed "$BATS_TEST_TMPDIR/mistyped.yaml"
 	[[ $status -ne 0 && $output == *'unknown field "spec.topology"'* ]]
 	sed 's/targetReplicatedJobs:/target:/' "$checkout/examples/jobset.yaml" >"$BATS_TEST_TMPDIR/mistyped.yaml"
 	run well_formed "$BATS_TEST_TMPDIR/mistyped.yaml"
 	[[ $status -ne 0 && $output == *'unknown field "spec.successPolicy.target"'* ]]
+	sed 's/workerTemplate:/workers:/' "$checkout/examples/lws.yaml" >"$BATS_TEST_TMPDIR/mistyped.yaml"
+	run well_formed "$BATS_TEST_TMPDIR/mistyped.yaml"
+	[[ $status -ne 0 && $output == *'unknown field "spec.leaderWorkerTemplate.workers"'* ]]
+}
+
+quota_knows() { [[ $(k -n "$ns" get resourcequota compute-domains -o json | jq -c '.status.hard == .spec.hard') == true ]]; }
+
+@test "a ResourceQuota bounds the channels and the ComputeDomains of a namespace" {
+	sed 's/"36"/"1"/; s/"10"/"1"/' "$checkout/examples/quota.yaml" | k -n "$ns" apply -f - >/dev/null
+	eventually 60 quota_knows
+	domain first
+	run domain second
+	[[ $status -ne 0 && $output == *'exceeded quota: compute-domains'*'count/computedomains.resource.nvidia.com=1'* ]]
+	worker a first 1
+	running a
+	worker b first 2
+	eventually 30 event_says Pod/b 'exceeded quota: compute-domains'
+	[[ $(k -n "$ns" get pod b -o jsonpath='{.status.phase}') == Pending ]]
+	# Its claim is made when the first pod has given its channel back.
+	k -n "$ns" delete pod a >/dev/null
+	running b 90
 }
