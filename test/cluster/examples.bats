@@ -14,15 +14,32 @@ setup() { ns_begin; }
 teardown() { ns_end; }
 schemas=$(. "$BATS_TEST_DIRNAME/lib.bash" && echo "$schemas")
 
+# commands TITLE: those of the block of commands below a heading of README.
+commands() { awk -v title="$1" '/^## / { found = $0 == title } !found { next } /^```sh$/ { inside = 1; next } /^```$/ { exit } inside' "$checkout/README.md"; }
+
+@test "README's commands install the driver on a test cluster, and a first pod gets its channel" {
+	"$cluster/helm" uninstall compute-domains --namespace "$driver_ns" --wait >/dev/null
+	commands '## Install it on the test cluster' | sed "s|^test/cluster/image |& ${CD_IMAGE:-} |" >"$BATS_TEST_TMPDIR/commands.sh"
+	grep -q 'helm upgrade --install' "$BATS_TEST_TMPDIR/commands.sh"
+	run bash -euo pipefail -c 'cd "$1" && . "$2"' - "$checkout" "$BATS_TEST_TMPDIR/commands.sh"
+	echo "$output"
+	((status == 0))
+	grep -q '^cr.* channel0$' <<<"$output"
+	eventually 60 slices_published 4
+}
+
 # example NAME: with an image that there is.
 example() { sed 's|image: .*|image: compute-domains/busybox:test|' "$checkout/examples/$1.yaml"; }
 run_example() { example "$1" | k -n "$ns" apply -f - >/dev/null; }
+no_nodes() { [[ $(k -n "$ns" get cd "$1" --no-headers | awk '{ print $2, $3, $4 }') == 'Ready 0 0' ]]; }
 says() { k -n "$ns" logs "$1" | grep -q "$2"; }
 
 @test "the first pod prints its channel; nobody waits for a domain that nobody uses" {
 	run_example first-pod
 	k -n "$ns" wait --for=jsonpath='{.status.phase}'=Succeeded pod/first-pod --timeout=60s
 	says first-pod '^cr.* channel0$'
+	# What README shows when the pod has ended: its node has left.
+	eventually 60 no_nodes first
 	# What the README warns of.
 	domain unused
 	k -n "$ns" wait --for=condition=Ready computedomain/unused --timeout=15s
