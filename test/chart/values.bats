@@ -102,10 +102,10 @@ go=(--set resources.gpus.enabled=false --set image.repository=example.org/comput
 	with_defaults go-chart-defaults.yaml "${go[@]}" --set featureGates.HostManagedIMEX=true --api-versions security.openshift.io/v1
 }
 
-@test "--reuse-values over our first release" {
-	with_defaults first-release.yaml
+@test "--reuse-values over an older chart of ours" {
+	with_defaults older-chart-defaults.yaml
 	is 'controller | env("CD_DAEMON_PRIORITY_CLASS") == "system-node-critical" and [env("LOGGING_FORMAT")] == []'
-	with_defaults first-release.yaml --set featureGates.HostManagedIMEX=true --set admission.hostManaged.enabled=true --set crds.applyAtStart=false \
+	with_defaults older-chart-defaults.yaml --set featureGates.HostManagedIMEX=true --set admission.hostManaged.enabled=true --set crds.applyAtStart=false \
 		--set controller.networkPolicy.enabled=true --set kubeletPlugin.networkPolicy.enabled=true
 	is 'controller | env("APPLY_CRDS") == "false"'
 }
@@ -131,6 +131,10 @@ go=(--set resources.gpus.enabled=false --set image.repository=example.org/comput
 	sed -n 's/^version: //p' "$BATS_TEST_TMPDIR/Chart.yaml" | grep -xE '[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?'
 	local field
 	for field in type description appVersion kubeVersion; do grep -q "^$field: ." "$BATS_TEST_TMPDIR/Chart.yaml"; done
+	grep -x '  artifacthub.io/license: Apache-2.0' "$BATS_TEST_TMPDIR/Chart.yaml"
+	# Who gets the package alone has its licence, and what it is.
+	cmp <(tar xOf "$package" compute-domains/LICENSE) "$checkout/LICENSE"
+	cmp <(tar xOf "$package" compute-domains/README.md) "$chart/README.md"
 	# What the templates read is in the package.
 	tar tf "$package" | grep -x compute-domains/files/alerts.yaml
 	tar tf "$package" | grep -x compute-domains/files/dashboard.json
