@@ -384,7 +384,8 @@ def main():
                 m = [memory(pid) for pid in pids]
                 bar = {"compute-domain-controller": "3 / - / 14", "compute-domain-kubelet-plugin": "3 / - / 16", "compute-domain-daemon": "2 / - / 14"}[program]
                 row(f"memory of {program} ({len(pids)}), worst: private dirty / PSS / RSS",
-                    " / ".join(f"{max(x[i] for x in m):.1f}" for i in range(3)) + " MB", bar + " MB")
+                    " / ".join(f"{max(x[i] for x in m):.1f}" for i in range(3)) + " MB", bar + " MB",
+                    f"with pages of {os.sysconf('SC_PAGE_SIZE') // 1024} KiB")
                 used = [cpu_seconds(pid) - cpu_before[pid] for pid in pids if pid in cpu_before]
                 row(f"CPU of {program} while idle, worst", f"{max(used) / a.settle * 1000:.1f} ms a second")
         bench.remove(name, True)
