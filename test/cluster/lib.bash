@@ -40,6 +40,8 @@ service_range=10.96.0.0/16
 cgroup=/${state##*/}
 
 export KUBECONFIG=$state/kubeconfig
+# What kubectl has learned of a server it keeps by its address, which all clusters share, and they are of several versions.
+export KUBECACHEDIR=$state/kubectl-cache
 
 say() { echo "cluster: $*" >&2; }
 die() { echo "cluster: $*" >&2; exit 1; }
