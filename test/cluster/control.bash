@@ -42,12 +42,19 @@ set_network() {
 	ip link set "$bridge" up
 }
 
-# cert NAME SUBJECT [SAN]: a key and a certificate for it, signed by the cluster's authority.
+# authority NAME: a new one.
+authority() {
+	openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 365 -subj "/CN=compute-domains-test-$1" \
+		-addext keyUsage=critical,keyCertSign,cRLSign -keyout "$pki/$1.key" -out "$pki/$1.crt.new" 2>/dev/null
+	mv "$pki/$1.crt.new" "$pki/$1.crt"
+}
+
+# cert NAME SUBJECT [SAN [AUTHORITY]]: a key and a certificate for it, signed by the cluster's authority or by another one.
 cert() {
-	local name=$1 subject=$2 san=${3:-}
+	local name=$1 subject=$2 san=${3:-} authority=${4:-ca}
 	[[ -s $pki/$name.crt ]] && return
 	openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 365 -subj "$subject" \
-		-CA "$pki/ca.crt" -CAkey "$pki/ca.key" -addext basicConstraints=CA:FALSE \
+		-CA "$pki/$authority.crt" -CAkey "$pki/$authority.key" -addext basicConstraints=CA:FALSE \
 		-addext extendedKeyUsage=serverAuth,clientAuth ${san:+-addext "subjectAltName=$san"} \
 		-keyout "$pki/$name.key" -out "$pki/$name.crt.new" 2>/dev/null
 	mv "$pki/$name.crt.new" "$pki/$name.crt"
@@ -77,17 +84,22 @@ client_config() {
 	mv "$out.new" "$out"
 }
 
+server_names="IP:$api_address,IP:$node_net.1,IP:127.0.0.1,DNS:localhost,DNS:kubernetes,DNS:kubernetes.default,DNS:kubernetes.default.svc,DNS:kubernetes.default.svc.cluster.local"
+
+# What pods have of all this can be replaced under them (rotate): roots.crt is whom they believe the API server, front.crt what they see of it,
+# sa.pub the keys by which their tokens are known. clients.crt is whom the API server believes its clients.
 set_pki() {
 	mkdir -p "$pki"
 	chmod 700 "$pki"
 	if [[ ! -s $pki/ca.crt ]]; then
-		openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 365 -subj /CN=compute-domains-test \
-			-addext keyUsage=critical,keyCertSign,cRLSign -keyout "$pki/ca.key" -out "$pki/ca.crt" 2>/dev/null
+		authority ca
 		openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out "$pki/sa.key" 2>/dev/null
 		openssl pkey -in "$pki/sa.key" -pubout -out "$pki/sa.pub"
 	fi
-	cert apiserver /CN=kube-apiserver \
-		"IP:$api_address,IP:$node_net.1,IP:127.0.0.1,DNS:localhost,DNS:kubernetes,DNS:kubernetes.default,DNS:kubernetes.default.svc,DNS:kubernetes.default.svc.cluster.local"
+	[[ -s $pki/roots.crt ]] || cp "$pki/ca.crt" "$pki/roots.crt"
+	[[ -s $pki/clients.crt ]] || cp "$pki/ca.crt" "$pki/clients.crt"
+	cert apiserver /CN=kube-apiserver "$server_names"
+	cert front /CN=kube-apiserver "$server_names"
 	cert apiserver-kubelet-client /O=system:masters/CN=kube-apiserver-kubelet-client
 	cert admin /O=system:masters/CN=admin
 	cert controller-manager /CN=system:kube-controller-manager
@@ -131,7 +143,7 @@ start_apiserver() {
 		--etcd-servers="$etcd_client" --service-cluster-ip-range="$service_range" --allow-privileged \
 		--authorization-mode=Node,RBAC --enable-admission-plugins=NodeRestriction \
 		--runtime-config="$dra_versions" "${dra_gate[@]}" \
-		--client-ca-file="$pki/ca.crt" --tls-cert-file="$pki/apiserver.crt" --tls-private-key-file="$pki/apiserver.key" \
+		--client-ca-file="$pki/clients.crt" --tls-cert-file="$pki/apiserver.crt" --tls-private-key-file="$pki/apiserver.key" \
 		--kubelet-client-certificate="$pki/apiserver-kubelet-client.crt" \
 		--kubelet-client-key="$pki/apiserver-kubelet-client.key" --kubelet-preferred-address-types=InternalIP \
 		--service-account-issuer=https://kubernetes.default.svc.cluster.local \
@@ -143,7 +155,7 @@ start_apiserver() {
 front_socket=$control/front.sock
 start_front() {
 	spawn "$control/front.pid" "$control/front.log" front "$api_address:443" "$server_address:443" "$pki/ca.crt" \
-		"$pki/apiserver.crt" "$pki/apiserver.key" "$front_socket"
+		"$pki/front.crt" "$pki/front.key" "$front_socket"
 }
 front_listens() { : <"/dev/tcp/$api_address/443"; }
 
@@ -158,7 +170,7 @@ start_controller-manager() {
 	spawn "$control/controller-manager.pid" "$control/controller-manager.log" kube-controller-manager \
 		--leader-elect=false --kubeconfig="$config" --authentication-kubeconfig="$config" \
 		--authorization-kubeconfig="$config" --bind-address=127.0.0.1 --use-service-account-credentials \
-		--root-ca-file="$pki/ca.crt" --service-account-private-key-file="$pki/sa.key" "${dra_gate[@]}"
+		--root-ca-file="$pki/roots.crt" --service-account-private-key-file="$pki/sa.key" "${dra_gate[@]}"
 }
 
 start_dns() {

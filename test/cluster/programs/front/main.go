@@ -5,11 +5,14 @@
 //	front LISTEN SERVER CA CERT KEY SOCKET
 //
 // Tokens pass as they are, so that the server knows everybody; HTTP/2 and watches pass, too. It listens exactly while the server does:
-// who connects while the server is away is refused, and connections end with it.
+// who connects while the server is away is refused, and connections end with it. CERT and KEY may be replaced: who connects gets those
+// that are there. It logs connections, those that fail in TLS, what it answers in the server's place, and each 401 of the server.
 //
 // By the socket it is told its rules (test/cluster/front): POST /?answer=A&user=U&verb=V&resource=R adds one, DELETE / drops all, GET / lists
 // them with how many requests each has answered. The first that fits counts. A new rule ends the requests under way that it fits, watches
-// above all; dropping all of them ends those that hang.
+// above all; dropping all of them ends those that hang. Two rules are of another kind, and break nothing off: goaway ends the connections
+// that there are, after one more answer of the server, and what is watched by them as when its time is over; expired (&before=SECONDS, since
+// 1970) is the server's 401, for those who come with a token from before that time.
 package main
 
 import (
@@ -29,8 +32,10 @@ import (
 	"net/url"
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -38,33 +43,48 @@ import (
 // asked is what a request wants, in Kubernetes' words.
 type asked struct {
 	user, pod, verb, group, version, resource, namespace, name string
+	issued                                                     int64 // the token, in seconds; 0: there is none
+	connection                                                 *connection
 }
 
-// claimsOf reads who a service account's token says that it is for. Whether that is true is the server's to find out.
-func claimsOf(r *http.Request) (user, pod string) {
+type connection struct {
+	since time.Time
+	first sync.Once
+}
+
+type connectionKey struct{}
+
+func withConnection(ctx context.Context, _ net.Conn) context.Context {
+	return context.WithValue(ctx, connectionKey{}, &connection{since: time.Now()})
+}
+
+// readToken reads who a service account's token says that it is for. Whether that is true is the server's to find out.
+func (a *asked) readToken(r *http.Request) {
 	parts := strings.Split(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), ".")
 	if len(parts) != 3 {
-		return "", ""
+		return
 	}
 	text, err := base64.RawURLEncoding.DecodeString(parts[1])
 	if err != nil {
-		return "", ""
+		return
 	}
 	var token struct {
 		Sub        string
+		Iat        int64
 		Kubernetes struct{ Pod struct{ Name string } } `json:"kubernetes.io"`
 	}
 	if json.Unmarshal(text, &token) != nil {
-		return "", ""
+		return
 	}
-	return token.Sub, token.Kubernetes.Pod.Name
+	a.user, a.pod, a.issued = token.Sub, token.Kubernetes.Pod.Name, token.Iat
 }
 
 // wantedBy takes a request apart: /api/v1 or /apis/GROUP/VERSION, [namespaces/NAMESPACE/] RESOURCE [NAME [SUBRESOURCE]]. Whatever is
 // not of that form, as discovery is, is a resource by its path.
 func wantedBy(r *http.Request) asked {
 	a := asked{verb: strings.ToLower(r.Method), resource: r.URL.Path}
-	a.user, a.pod = claimsOf(r)
+	a.connection = r.Context().Value(connectionKey{}).(*connection)
+	a.readToken(r)
 	rest := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	switch {
 	case len(rest) > 2 && rest[0] == "api":
@@ -108,6 +128,8 @@ func wantedBy(r *http.Request) asked {
 type rule struct {
 	answer, text         string
 	user, verb, resource *regexp.Regexp
+	before               int64
+	since                time.Time
 	answered             int
 }
 
@@ -124,6 +146,12 @@ func (x *rule) fits(a *asked) bool {
 	if x.answer == "unserved" {
 		return x.resource.MatchString(a.group+"/"+a.version) || x.resource.MatchString(strings.TrimPrefix(a.resource, "/apis/"))
 	}
+	if x.answer == "expired" && (a.issued == 0 || a.issued >= x.before) {
+		return false
+	}
+	if x.answer == "goaway" && a.connection.since.After(x.since) {
+		return false
+	}
 	return (x.user.MatchString(a.user) || x.user.MatchString(a.pod)) && x.verb.MatchString(a.verb) && x.resource.MatchString(a.resource)
 }
 
@@ -131,7 +159,24 @@ type request struct {
 	asked
 	end  context.CancelFunc
 	hung bool
+	over atomic.Bool // it ends, and was not broken off
 }
+
+// watched is an answer without an end, which gets one.
+type watched struct {
+	io.ReadCloser
+	x *request
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	n, err := w.ReadCloser.Read(p)
+	if err != nil && w.x.over.Load() {
+		err = io.EOF
+	}
+	return n, err
+}
+
+type requestKey struct{}
 
 type front struct {
 	lock    sync.Mutex
@@ -140,8 +185,8 @@ type front struct {
 	proxy   *httputil.ReverseProxy
 }
 
-// answers are the pages of somebody else than an API server; what RBAC says; what the server says to a version that it does not serve; and
-// none at all.
+// answers are the pages of somebody else than an API server; what RBAC says; what the server says to a version that it does not serve, and to
+// a token that is too old; none at all; and the server's own, by which the connection ends.
 var answers = map[string]func(w http.ResponseWriter, a *asked){
 	"404": func(w http.ResponseWriter, a *asked) {
 		page(w, 404, "text/plain; charset=utf-8", "404 page not found\n")
@@ -154,10 +199,15 @@ var answers = map[string]func(w http.ResponseWriter, a *asked){
 		page(w, 503, "text/plain", "no healthy upstream\n")
 	},
 	"refuse": refuse,
+	"expired": func(w http.ResponseWriter, a *asked) {
+		page(w, 401, "application/json",
+			`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"Unauthorized","reason":"Unauthorized","code":401}`+"\n")
+	},
 	"unserved": func(w http.ResponseWriter, a *asked) {
 		page(w, 404, "text/plain; charset=utf-8", "404 page not found\n")
 	},
-	"hang": nil,
+	"hang":   nil,
+	"goaway": nil,
 }
 
 func page(w http.ResponseWriter, code int, kind, text string) {
@@ -185,6 +235,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, end := context.WithCancel(r.Context())
 	defer end()
 	x := &request{asked: wantedBy(r), end: end}
+	x.connection.first.Do(func() { log.Printf("new connection: %s/%s", x.user, x.pod) })
 	var fits *rule
 	f.lock.Lock()
 	for _, rule := range f.rules {
@@ -202,8 +253,13 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		delete(f.running, x)
 		f.lock.Unlock()
 	}()
+	if fits != nil && fits.answer == "goaway" {
+		w.Header().Set("Connection", "close") // in HTTP/2 that is GOAWAY: what is under way goes on, new requests need a new connection
+		x.over.Store(true)
+		fits = nil
+	}
 	if fits == nil {
-		f.proxy.ServeHTTP(w, r.WithContext(ctx))
+		f.proxy.ServeHTTP(w, r.WithContext(context.WithValue(ctx, requestKey{}, x)))
 		return
 	}
 	log.Printf("%s: %s/%s %s %s %s/%s", fits.answer, x.user, x.pod, x.verb, x.resource, x.namespace, x.name)
@@ -212,6 +268,20 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler)
 	}
 	answers[fits.answer](w, &x.asked)
+}
+
+func (f *front) onAnswer(r *http.Response) error {
+	x := r.Request.Context().Value(requestKey{}).(*request)
+	if r.StatusCode == 401 {
+		log.Printf("401 of the server: %s/%s %s %s %s/%s", x.user, x.pod, x.verb, x.resource, x.namespace, x.name)
+	}
+	if x.verb == "watch" && x.over.Load() {
+		r.Body.Close()
+		r.Body = http.NoBody
+	} else if x.verb == "watch" {
+		r.Body = &watched{r.Body, x}
+	}
+	return f.withoutUnserved(r)
 }
 
 // withoutUnserved takes versions that are said to be unserved out of what the server says of a group (/apis/GROUP).
@@ -262,16 +332,29 @@ func (f *front) control(w http.ResponseWriter, r *http.Request) {
 	switch r.Method {
 	case "POST":
 		if _, ok := answers[q.Get("answer")]; !ok {
-			http.Error(w, "there is no answer '"+q.Get("answer")+"': 404, 403, 503, refuse, unserved, hang", 400)
+			http.Error(w, "there is no answer '"+q.Get("answer")+"': 404, 403, 503, refuse, unserved, hang, expired, goaway", 400)
 			return
 		}
-		x := &rule{answer: q.Get("answer"), user: pattern(q.Get("user")), verb: pattern(q.Get("verb")), resource: pattern(q.Get("resource"))}
-		x.text = strings.TrimRight(strings.Join([]string{x.answer, q.Get("user"), q.Get("verb"), q.Get("resource")}, " "), " ")
+		x := &rule{answer: q.Get("answer"), since: time.Now()}
+		x.user, x.verb, x.resource = pattern(q.Get("user")), pattern(q.Get("verb")), pattern(q.Get("resource"))
+		x.before, _ = strconv.ParseInt(q.Get("before"), 10, 64)
+		name := x.answer
+		if q.Has("before") {
+			name += " " + q.Get("before")
+		}
+		x.text = strings.TrimRight(strings.Join([]string{name, q.Get("user"), q.Get("verb"), q.Get("resource")}, " "), " ")
 		f.rules = append(f.rules, x)
 		for y := range f.running {
-			if !y.hung && x.fits(&y.asked) {
-				y.end()
+			if y.hung || x.answer == "expired" || !x.fits(&y.asked) {
+				continue
 			}
+			if x.answer == "goaway" {
+				if y.verb != "watch" {
+					continue
+				}
+				y.over.Store(true)
+			}
+			y.end()
 		}
 	case "DELETE":
 		f.rules = nil
@@ -303,6 +386,26 @@ func gone(server string, conn net.Conn) {
 	}
 }
 
+// certificate is a pair of files that may be replaced. While one of them is new and the other old, what was read before is good.
+type certificate struct {
+	cert, key string
+	lock      sync.Mutex
+	last      *tls.Certificate
+}
+
+func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	pair, err := tls.LoadX509KeyPair(c.cert, c.key)
+	if err == nil {
+		c.last = &pair
+	}
+	if c.last == nil {
+		return nil, err
+	}
+	return c.last, nil
+}
+
 func must(err error) {
 	if err != nil {
 		log.Fatal(err)
@@ -318,7 +421,8 @@ func main() {
 	must(err)
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(ca)
-	cert, err := tls.LoadX509KeyPair(os.Args[4], os.Args[5])
+	pair := &certificate{cert: os.Args[4], key: os.Args[5]}
+	_, err = pair.get(nil)
 	must(err)
 
 	transport := &http.Transport{
@@ -336,7 +440,7 @@ func main() {
 			r.Out.Header.Del("Accept-Encoding") // what is said of a group has to be read
 		},
 		Transport:      transport,
-		ModifyResponse: f.withoutUnserved,
+		ModifyResponse: f.onAnswer,
 		FlushInterval:  -1,
 		ErrorLog:       quiet,
 		// A server that breaks off says nothing, and so does this.
@@ -356,7 +460,7 @@ func main() {
 		}
 		listener, err := net.Listen("tcp", listen)
 		must(err)
-		s := &http.Server{Handler: f, ErrorLog: quiet, TLSConfig: &tls.Config{Certificates: []tls.Certificate{cert}}}
+		s := &http.Server{Handler: f, TLSConfig: &tls.Config{GetCertificate: pair.get}, ConnContext: withConnection}
 		go s.ServeTLS(listener, "", "")
 		gone(server, conn)
 		s.Close()
