@@ -73,11 +73,11 @@ pages_for() {
 	kill_in_pod "$driver_ns" "$plugin" compute-domain-kubelet-plugin
 	eventually 30 restarted "$plugin" "$count"
 	eventually 20 plugin_asks "$plugin"
+	front 404 "$plugin" get resourceclaims # at once: what follows may take longer than those seconds
 	before=$(standing 0 1)
 	late_worker c d 2
 	eventually 20 allocated late-c
 	begin=$SECONDS
-	front 404 "$plugin" get resourceclaims
 	front 404
 	kill_in_pod "$driver_ns" "$(leader_pod)" compute-domain-controller
 	eventually 30 answered 1 "404 $plugin get resourceclaims"
