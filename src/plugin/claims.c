@@ -212,8 +212,15 @@ void claims_host_answered(struct claims *c) {
         claims__reevaluate(c);
 }
 
+/* In a watch of domains. */
 static void on_changed(void *u) {
-        claims__reevaluate(u);
+        struct claims *c = u;
+        struct op *op;
+        claims__reevaluate(c);
+        TAILQ_FOREACH (op, &c->ops, link) {
+                if (op->phase == OP_WAITING)
+                        prepare_doubt(op);
+        }
 }
 
 /* Another plugin process wrote the checkpoint. */

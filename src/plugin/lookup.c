@@ -227,11 +227,11 @@ void lookup_watch_put(struct lookup_watch *w) {
         free(w);
 }
 
-bool lookup_watch_gone(const struct lookup_watch *w, const char *uid, bool *ret_deleting) {
-        *ret_deleting = false;
-        if (!w || !kube_informer_synced(w->informer))
-                return false;
-        const struct kube_object *o = kube_informer_first_at(w->informer, 0, uid);
-        *ret_deleting = o && o->meta.deleted;
-        return !o || o->meta.deleted;
+bool lookup_watch_deleting(const struct lookup_watch *w, const char *uid) {
+        const struct kube_object *o = w ? kube_informer_first_at(w->informer, 0, uid) : NULL;
+        return o && o->meta.deleted;
+}
+
+bool lookup_watch_misses(const struct lookup_watch *w, const char *uid) {
+        return w && kube_informer_synced(w->informer) && !kube_informer_first_at(w->informer, 0, uid);
 }

@@ -40,12 +40,16 @@ void lookup_cancel(struct lookup *l);
 /* Namespaces watched, shared by all who wait in one. */
 struct lookup_watches;
 struct lookup_watch;
+/* changed: a domain goes, or is not there any more; or the watch is complete. */
 struct lookup_watches *lookup_watches_new(struct kube_client *c, void (*changed)(void *u), void *u);
 void lookup_watches_free(struct lookup_watches *w);
 struct lookup_watch *lookup_watch_get(struct lookup_watches *w, const char *ns);
 void lookup_watch_put(struct lookup_watch *w); /* NULL is allowed */
-/* True when the watch knows that the domain does not exist (any more), or, with *ret_deleting, is being
- * deleted. */
-bool lookup_watch_gone(const struct lookup_watch *w, const char *uid, bool *ret_deleting);
+/* The watch has shown the domain with a deletionTimestamp, which is never taken back. */
+bool lookup_watch_deleting(const struct lookup_watch *w, const char *uid);
+/* The watch has the domains of its namespace, and not this one. That alone proves nothing: a list that has
+ * shown the domain may be newer than the watch, which others may have begun, or which has lost touch with
+ * the server. A fresh list tells. */
+bool lookup_watch_misses(const struct lookup_watch *w, const char *uid);
 
 #endif

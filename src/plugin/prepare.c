@@ -18,13 +18,20 @@ static void fetched_some(struct op *op);
 
 static void on_domains_retry(void *u, const struct err *e) {
         struct op *op = u;
-        snprintf(op->msg, sizeof op->msg, "cannot list ComputeDomains: %s", e->msg);
+        if (op->phase != OP_BATCH)
+                snprintf(op->msg, sizeof op->msg, "cannot list ComputeDomains: %s", e->msg);
 }
 
 static void on_domains(void *u, struct lookup_list *l, const struct err *e) {
         struct op *op = u;
         op->lookup = NULL;
+        /* It was asked for while the claim waited, and the claim waits no longer. */
+        if (op->phase == OP_BATCH) {
+                lookup_list_free(l);
+                return;
+        }
         if (!e) {
+                lookup_list_free(op->domains);
                 op->domains = l;
                 fetched_some(op);
                 return;
@@ -33,10 +40,9 @@ static void on_domains(void *u, struct lookup_list *l, const struct err *e) {
         claims__fail(op, op->msg);
 }
 
+/* The list that is there stays until the new one has come. */
 static void start_lookup(struct op *op, const char *ns, bool fresh) {
         lookup_cancel(op->lookup);
-        lookup_list_free(op->domains);
-        op->domains = NULL;
         op->domains_all = !ns;
         op->domains_fresh = fresh;
         op->lookup = lookup_start(op->c->o.kube, ns, fresh, on_domains, on_domains_retry, op);
@@ -104,7 +110,7 @@ static void fetched_some(struct op *op) {
         else if (missed && op->domains &&
                  !op->domains_fresh) /* it may be newer than the API server's cache */
                 start_lookup(op, op->domains_all ? NULL : op->ns, true);
-        if ((need_list || need_all) && !op->domains)
+        if ((need_list || need_all) && op->lookup)
                 return;
         op->fetched = true;
         op->msg[0] = '\0';
@@ -196,16 +202,19 @@ static enum verdict judge_holder(struct op *op, struct want *w) {
                    op->c->o.node, w->result->device, other->ns, str_or(other->name, "?"), other->uid);
 }
 
+/* Lists come and go. */
+static void keep_name(struct op *op, struct want *w, const struct lookup_domain *d) {
+        w->domain_name = arena_strdup(op->arena, d->name);
+        w->domain_ns = arena_strdup(op->arena, d->ns);
+}
+
 static enum verdict judge_domain(struct op *op, struct want *w) {
         const struct lookup_domain *d = lookup_find(op->domains, w->config.domain_id);
-        bool deleting = false;
         if (op->redo && !w->is_daemon)
                 return VERDICT_GO; /* a channel that was granted is not taken back because its domain goes */
         if (w->is_daemon) {
-                if (d && (!w->domain_name || !w->domain_ns)) {
-                        w->domain_name = d->name;
-                        w->domain_ns = d->ns;
-                }
+                if (d && (!w->domain_name || !w->domain_ns))
+                        keep_name(op, w, d);
                 return w->domain_name && w->domain_ns
                                ? VERDICT_GO
                                : say(op, VERDICT_FAIL,
@@ -213,23 +222,23 @@ static enum verdict judge_domain(struct op *op, struct want *w) {
                                      "deleted, and goes with it; if it stays, delete its pod",
                                      w->config.domain_id);
         }
+        if (!d && w->domain_name) /* lists have shown it, and do not any more */
+                return say(op, VERDICT_FAIL, "ComputeDomain '%s/%s' has been deleted", w->domain_ns,
+                           w->domain_name);
         if (!d || !streq(d->ns, op->ns))
                 return say(op, VERDICT_FAIL,
                            "there is no ComputeDomain %s in namespace '%s' of the claim; if one of the same "
                            "name has been made since, make "
                            "the pod anew",
                            w->config.domain_id, op->ns);
-        w->domain_name = d->name;
-        w->domain_ns = d->ns;
+        if (!w->domain_name)
+                keep_name(op, w, d);
         if (d->mode && !streq(d->mode, op->c->o.mode->name))
                 return say(op, VERDICT_FAIL,
                            "ComputeDomain '%s/%s' was formed with %s IMEX, but this installation is %s (%s): "
                            "delete and recreate it",
                            d->ns, d->name, d->mode, op->c->o.mode->name, op->c->o.mode->chosen_by);
-        if (lookup_watch_gone(op->watch, w->config.domain_id, &deleting))
-                return say(op, VERDICT_FAIL, "ComputeDomain '%s/%s' %s", d->ns, d->name,
-                           deleting ? "is being deleted" : "has been deleted");
-        if (d->deleting)
+        if (d->deleting || lookup_watch_deleting(op->watch, w->config.domain_id))
                 return say(op, VERDICT_FAIL, "ComputeDomain '%s/%s' is being deleted", d->ns, d->name);
         return VERDICT_GO;
 }
@@ -293,12 +302,22 @@ enum verdict prepare_judge(struct op *op) {
         return VERDICT_GO;
 }
 
+/* Only a list of what is stored now says that a domain has gone which a list has shown. */
+void prepare_doubt(struct op *op) {
+        for (size_t i = 0; i < op->n_wants && op->domains && !op->lookup; i++) {
+                const struct want *w = &op->wants[i];
+                if (!w->is_daemon && lookup_watch_misses(op->watch, w->config.domain_id))
+                        start_lookup(op, op->domains_all ? NULL : op->ns, true);
+        }
+}
+
 void prepare_look_closer(struct op *op) {
         bool channel = false;
         for (size_t i = 0; i < op->n_wants; i++)
                 channel = channel || !op->wants[i].is_daemon;
         if (channel && !op->watch)
                 op->watch = lookup_watch_get(op->c->watches, op->ns);
+        prepare_doubt(op);
         /* Whoever holds the device may be a claim that the kubelet has forgotten. */
         if (op->for_claim)
                 sweep_gone_claims(op->c->sweep, uv_now(op->c->o.loop));

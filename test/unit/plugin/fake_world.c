@@ -265,7 +265,7 @@ const struct kube_object *kube_informer_first_at(const struct kube_informer *i, 
         static struct kube_object found;
         (void)i;
         (void)index;
-        for (size_t k = 0; k < n_domain_objects; k++) {
+        for (size_t k = 0; k < n_domain_objects && !w.old_watch; k++) {
                 if (streq(domain_objects[k].uid, key)) {
                         found.meta = (struct kube_meta){ .uid = domain_objects[k].uid,
                                                          .deleted = domain_objects[k].deleting };
@@ -505,7 +505,8 @@ void world_start(const char *boot_id) {
         w.claims = world_process(boot_id);
 }
 
-/* Somebody holds the node lock and waits for his thread, or waits for the lock that another of these holds. */
+/* Somebody holds the node lock and waits for his thread, or waits for the lock that another of these holds.
+ */
 static bool at_work(void) {
         bool any = false;
         for (size_t i = 0; i < ARRAY_LEN(w.processes); i++) {

@@ -45,6 +45,7 @@ extern struct world {
         const char *host_says;        /* the last answer of the host's IMEX */
         bool hurried, host_hurried, api_down, api_unknown;
         bool old_cache;          /* lists from the API server's cache do not have the domains yet */
+        bool old_watch;          /* nor does the watch of a namespace */
         const char *api_refuses; /* what the API server says instead of an answer that it may yet give; NULL:
                                     nothing */
         const char

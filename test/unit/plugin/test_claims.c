@@ -270,6 +270,24 @@ static void domain_deleted_while_a_channel_waits(void **state) {
         assert_non_null(strstr(op.msg, "has been deleted"));
 }
 
+/* The watch was begun for another claim, before the domain was made, and has lost touch since. */
+static void a_watch_that_does_not_show_the_domain_proves_nothing(void **state) {
+        (void)state;
+        struct dra_op op = { 0 };
+        w.old_watch = true;
+        prepare(&op, "c1", CLAIM_1);
+        world_turn();
+        unsigned requests = w.requests;
+        prepare_look_closer(TAILQ_FIRST(&w.claims->ops));
+        for (unsigned i = 0; i < 500 && w.requests == requests; i++)
+                world_turn();
+        world_turn();
+        assert_true(w.requests > requests); /* the store is asked */
+        assert_int_equal(op.answer, PENDING);
+        daemon_ready();
+        world_wait(&op, PREPARED);
+}
+
 static void kubelet_hangs_up(void **state) {
         (void)state;
         struct dra_op op = { 0 }, again = { 0 };
@@ -553,6 +571,7 @@ int main(void) {
                 T(plugin_that_ended_is_not_told_the_api_version),
                 T(fabric_registration_that_completes_late),
                 T(domain_deleted_while_a_channel_waits),
+                T(a_watch_that_does_not_show_the_domain_proves_nothing),
                 T(kubelet_hangs_up),
                 T(fabric_registration_that_never_completes_is_named_at_the_deadline),
                 T(domain_that_is_newer_than_the_cache_of_the_api_server),
