@@ -117,6 +117,19 @@ go=(--set resources.gpus.enabled=false --set image.repository=example.org/comput
 	is 'controller | env("IMAGE_NAME") == "compute-domains/compute-domains:v0.1.0@\($d)"' --arg d $digest
 }
 
+@test "the values of GKE, AKS and OKE render as docs/install.md has them" {
+	local platform file
+	for platform in gke aks oke; do
+		file=$BATS_TEST_TMPDIR/$platform.yaml
+		awk -v first="# $platform.yaml" '$0 == first { inside = 1 } /^```$/ { inside = 0 } inside' "$checkout/docs/install.md" |
+			sed 's|<your registry>|registry.example.org|' >"$file"
+		render --values "$file"
+		is '[controller, plugin] | all(.spec.containers[0].image | startswith("registry.example.org/compute-domains:"))'
+		[[ $platform != gke ]] || is '[controller, plugin] | all(.spec.priorityClassName == null)'
+		[[ $platform != aks ]] || is '[controller, plugin] | all(.spec.tolerations | any(. == {operator: "Exists"}))'
+	done
+}
+
 @test "the plugin runs on arm64 nodes that are tainted as such" {
 	render
 	is 'plugin.spec.tolerations | any(.key == "kubernetes.io/arch" and .value == "arm64" and .effect == "NoSchedule")'

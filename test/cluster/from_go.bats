@@ -1,17 +1,36 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# From the Go driver to ours and back, under live workloads, as docs/from-the-go-driver.md has it. The Go driver is a stand-in: its chart's
+# From the Go driver to ours and back, under live workloads, by the commands of docs/from-the-go-driver.md. The Go driver is a stand-in: its chart's
 # release (go-chart), and its programs (programs/go-driver), which read and write with Kubernetes' own types what the real ones were seen to.
 # Each test goes on where the one before it has ended.
 
+bats_require_minimum_version 1.5.0
 load driver
 driver_ns=dra-driver-nvidia-gpu
 ns=from-go
 class=deviceclass/gpu.nvidia.com
 
 helm() { "$cluster/helm" "$@"; }
+kubectl() { k "$@"; }
 go_chart() { echo "$BATS_FILE_TMPDIR/go-chart"; }
 go_driver() { (. "$cluster/lib.bash" && "$own_bin/go-driver" "$@"); }
+
+# What the page's commands go by.
+RELEASE=dra NAMESPACE=$driver_ns CHART=$checkout/deploy/chart/compute-domains
+# page TITLE N: the N-th block of commands below a heading of the page. Registry and Go chart are those that there are here.
+page() {
+	awk -v title="$1" -v n="$2" '/^## / { found = $0 == title } !found { next } /^ *```sh$/ { i++; next } /^ *```$/ { if (i == n) exit; next } i == n' \
+		"$checkout/docs/from-the-go-driver.md" |
+		sed "s|registry.example.org/compute-domains|compute-domains/compute-domains|; s|oci://[^ ]* --version <[^>]*>|$(go_chart)|; s|--wait|--wait --timeout 120s|"
+}
+# follow: does what it reads, beside the values file that the page calls mine.yaml.
+follow() {
+	local commands=$BATS_TEST_TMPDIR/commands.sh
+	cat >"$commands"
+	[[ -s $commands ]]
+	cd "$BATS_FILE_TMPDIR"
+	. "$commands"
+}
 
 # The image of the real one, by its name: daemons that ours takes over have it in their pods.
 go_image() {
@@ -104,13 +123,16 @@ rolled_out() {
 	# GPUs stay with the Go driver: in a release of its own, to which their DeviceClasses go without having been away.
 	local uid
 	uid=$(k get $class -o jsonpath='{.metadata.uid}')
-	k annotate deviceclass gpu.nvidia.com mig.nvidia.com vfio.gpu.nvidia.com helm.sh/resource-policy=keep
-	helm upgrade dra "$checkout/deploy/chart/compute-domains" --namespace $driver_ns --reuse-values --set nameOverride=dra-driver-nvidia-gpu \
-		--set gpuResourcesEnabledOverride=false --set resources.gpus.enabled=false \
-		--set image.repository=compute-domains/compute-domains --wait --timeout 120s
-	k annotate --overwrite deviceclass gpu.nvidia.com mig.nvidia.com vfio.gpu.nvidia.com helm.sh/resource-policy- \
-		meta.helm.sh/release-name=gpus meta.helm.sh/release-namespace=nvidia-gpus
+	helm get values $RELEASE -n $NAMESPACE -o yaml >"$BATS_FILE_TMPDIR/mine.yaml"
+	page '## GPUs' 1 | sed '/^# now the upgrade/,$d' >"$BATS_TEST_TMPDIR/before.sh"
+	page '## The upgrade' 2 >"$BATS_TEST_TMPDIR/upgrade.sh"
+	grep -q -- --reuse-values "$BATS_TEST_TMPDIR/upgrade.sh"
+	follow <"$BATS_TEST_TMPDIR/before.sh"
+	follow <"$BATS_TEST_TMPDIR/upgrade.sh"
 	rolled_out
+	run follow < <(page '## Is all well?' 1)
+	[[ $(grep -c 'successfully rolled out' <<<"$output") == 2 ]]
+	grep -x 4 <<<"$output" # nodes with a slice
 	[[ $(worker_is one) == "$before_one" && $(worker_is two) == "$before_two" ]]
 	[[ $(daemons) == "$before" ]]
 	has_channel one
@@ -165,8 +187,12 @@ connected_to_both() {
 @test "the Go chart for GPUs only lives beside us, in another namespace and by other names" {
 	run ! helm install gpus "$(go_chart)" --namespace nvidia-gpus --create-namespace --set gpuResourcesEnabledOverride=true --set resources.computeDomains.enabled=false
 	[[ $output == *'ClusterRole "dra-driver-nvidia-gpu-clusterrole-controller"'*"must equal \"gpus\""* ]]
-	helm install gpus "$(go_chart)" --namespace nvidia-gpus --create-namespace --set gpuResourcesEnabledOverride=true --set resources.computeDomains.enabled=false \
-		--set nameOverride=nvidia-gpus --wait --timeout 60s >/dev/null
+	local uid
+	uid=$(k get $class -o jsonpath='{.metadata.uid}')
+	page '## GPUs' 1 | sed '1,/^# now the upgrade/d' >"$BATS_TEST_TMPDIR/after.sh"
+	grep -q 'helm install gpus /' "$BATS_TEST_TMPDIR/after.sh"
+	CLASSES='gpu.nvidia.com mig.nvidia.com vfio.gpu.nvidia.com' follow <"$BATS_TEST_TMPDIR/after.sh"
+	[[ $(k get $class -o jsonpath='{.metadata.uid}') == "$uid" ]]
 	[[ $(k get $class -o jsonpath='{.metadata.annotations.meta\.helm\.sh/release-name}') == gpus ]]
 	worker five train 3
 	running five
@@ -183,8 +209,9 @@ connected_to_both() {
 	claim=$(claim_uid three)
 	judged 0
 	judged 2
-	helm uninstall gpus --namespace nvidia-gpus --wait
-	helm rollback dra 1 --namespace $driver_ns --wait --timeout 120s
+	page '## Back' 1 >"$BATS_TEST_TMPDIR/back.sh"
+	grep -q 'helm rollback' "$BATS_TEST_TMPDIR/back.sh"
+	follow <"$BATS_TEST_TMPDIR/back.sh"
 	rolled_out
 	[[ $(worker_is one) == "$before_one" && $(worker_is three) == "$before_three" ]]
 	[[ $(daemons) == "$before" ]]
@@ -197,8 +224,11 @@ connected_to_both() {
 	eventually 10 no_claim_file 2 "$claim"
 	# And the domain goes.
 	k -n $ns delete pod one four
-	k -n $ns delete computedomain train --timeout=60s
+	page '## Back' 2 | sed "s/<name>/train/; s/<namespace>/$ns/; s/<its UID>/$(domain_uid train)/" >"$BATS_TEST_TMPDIR/delete.sh"
+	grep -q 'delete computedomain train' "$BATS_TEST_TMPDIR/delete.sh"
+	follow <"$BATS_TEST_TMPDIR/delete.sh"
 	eventually 30 labels_gone
+	cliques_gone
 	[[ -z $(k get daemonsets,resourceclaimtemplates -A -l $uid_label -o name) ]]
 	domain again
 	worker again again 1
@@ -207,9 +237,10 @@ connected_to_both() {
 }
 
 @test "helm upgrade with the values of the GPU Operator's page: a domain that the Go driver formed can be deleted" {
-	helm upgrade dra "$checkout/deploy/chart/compute-domains" --namespace $driver_ns --reset-values \
-		--values "$checkout/test/chart/values/gpu-operator-computedomains.yaml" --values "$cluster/driver-values.yaml" \
-		--set nameOverride=dra-driver-nvidia-gpu --wait --timeout 120s
+	cat "$checkout/test/chart/values/gpu-operator-computedomains.yaml" <(grep altProcDevices "$cluster/driver-values.yaml") >"$BATS_FILE_TMPDIR/mine.yaml"
+	page '## The upgrade' 1 >"$BATS_TEST_TMPDIR/upgrade.sh"
+	grep -q -- --reset-values "$BATS_TEST_TMPDIR/upgrade.sh"
+	follow <"$BATS_TEST_TMPDIR/upgrade.sh"
 	rolled_out
 	has_channel again
 	k -n $ns delete computedomain again --timeout=60s
