@@ -11,6 +11,8 @@ recorded=$checkout/test/alerts
 	render
 	is 'all(.kind | . != "PodMonitor" and . != "PrometheusRule" and . != "ConfigMap")'
 	render --set metrics=null
+	render --set metrics.podMonitor.enabled=true --set controller.metrics.enabled=false
+	is 'kind("PodMonitor") | map(.metadata.name) == ["compute-domains-kubelet-plugin"]'
 }
 
 @test "PodMonitors find the pods and their ports" {

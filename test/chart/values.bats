@@ -47,10 +47,14 @@ go=(--set resources.gpus.enabled=false --set image.repository=example.org/comput
 	refused "maxNodesPerDomain" --set resources.computeDomains.imex.maxNodesPerDomain=0
 	refused "hostProbeInterval" --set resources.computeDomains.imex.hostProbeInterval=5
 	refused "hostProbeInterval 2h is not between 1s and 1h" --set resources.computeDomains.imex.hostProbeInterval=2h
+	refused "hostProbeInterval 0 cannot be with imex.mode=hostManaged" --set resources.computeDomains.imex.mode=hostManaged \
+		--set featureGates.HostManagedIMEXDaemon=true --set-string resources.computeDomains.imex.hostProbeInterval=0
 	refused "hostSocketPath" --set resources.computeDomains.imex.hostSocketPath=run/imex.sock
 	refused "leaseDuration (5000 ms) has to be longer than renewDeadline (10000 ms)" --set controller.leaderElection.leaseDuration=5s
 	refused "renewDeadline (10000 ms), which has to be longer than retryPeriod (60000 ms)" --set controller.leaderElection.retryPeriod=1m
 	refused "qps" --set controller.kubeAPI.qps=0
+	refused "qps" --set controller.kubeAPI.qps=12.5
+	refused "serviceAccount" --set serviceAccount=null
 	refused "digest" --set image.digest=latest
 	render --set controller.leaderElection.leaseDuration=1m30s --set controller.leaderElection.renewDeadline=1m --set controller.leaderElection.retryPeriod=2.5s
 }
@@ -100,6 +104,29 @@ go=(--set resources.gpus.enabled=false --set image.repository=example.org/comput
 	is 'kind("NetworkPolicy") | map(select(.spec.egress)) | all(.spec | [.egress[].ports[].port] == [443, 6443])'
 	is 'kind("NetworkPolicy") | map(.metadata.name) | index("compute-domains-daemon")'
 	with_defaults go-chart-defaults.yaml "${go[@]}" --set featureGates.HostManagedIMEX=true --api-versions security.openshift.io/v1
+}
+
+# Of the chart nvidia-dra-driver-gpu, whose gate DeviceHealthCheck nobody knows any more.
+@test "--reuse-values over the older of the Go driver's charts gets our defaults where it has none" {
+	refused "DeviceHealthCheck" --set featureGates.DeviceHealthCheck=false
+	with_defaults older-go-chart-defaults.yaml "${go[@]}" --set featureGates.DeviceHealthCheck=null
+	is 'controller | env("LEADER_ELECTION_LEASE_DURATION") == "15s" and env("HTTP_ENDPOINT") == ":8080" and env("LOG_VERBOSITY") == "4"'
+	is 'plugin | env("HTTP_ENDPOINT") == ":8081" and env("METRICS_PATH") == "/metrics" and env("LOG_VERBOSITY") == "4"'
+	is 'controller | env("GPU_CLIQUE_LABEL_ENABLED") == "true"'
+	is 'named("Deployment"; "compute-domains-controller").spec.replicas == 2'
+	is 'kind("Role") | map(.rules[].resources[]) | index("leases")'
+}
+
+# To say null takes a default away, and the schema lets it pass where there can be another one.
+@test "a value that is null is its default" {
+	local plain key
+	render
+	plain=$objects
+	for key in controller.replicas controller.leaderElection controller.metrics kubeletPlugin.metrics kubeletPlugin.kubeletRegistrarDirectoryPath \
+		kubeletPlugin.kubeletPluginsDirectoryPath kubeletPlugin.containers.computeDomains.healthcheckPort image.pullPolicy logVerbosity; do
+		render --set "$key=null"
+		[[ $objects == "$plain" ]] || { diff <(jq . <<<"$plain") <(jq . <<<"$objects"); echo "$key"; return 1; }
+	done
 }
 
 @test "--reuse-values over an older chart of ours" {

@@ -124,6 +124,57 @@ ours. A key that is there and empty is empty. Takes (list $ "path.to.key" defaul
 {{- if $there -}}{{- toJson $at -}}{{- else -}}{{- toJson (index . 2) -}}{{- end -}}
 {{- end -}}
 
+{{/* The same for one word, as plain text, and the default where somebody has said null. */}}
+{{- define "compute-domains.word" -}}
+{{- $word := include "compute-domains.value" . -}}
+{{- if eq $word "null" -}}{{- index . 2 -}}{{- else if hasPrefix "\"" $word -}}{{- fromJsonArray (printf "[%s]" $word) | first -}}{{- else -}}{{- $word -}}{{- end -}}
+{{- end -}}
+
+{{/* The same for a whole map, each member by itself, as JSON. Takes (list $ "path.to.map" defaults). */}}
+{{- define "compute-domains.members" -}}
+{{- $members := deepCopy (index . 2) -}}
+{{- range $key, $value := include "compute-domains.value" . | fromJson -}}
+{{- if not (kindIs "invalid" $value) -}}{{- $_ := set $members $key $value -}}{{- end -}}
+{{- end -}}
+{{- toJson $members -}}
+{{- end -}}
+
+{{- define "compute-domains.leaderElection" -}}
+{{- include "compute-domains.members" (list . "controller.leaderElection" (dict "enabled" true "leaseDuration" "15s" "renewDeadline" "10s" "retryPeriod" "2s")) -}}
+{{- end -}}
+
+{{- define "compute-domains.controllerMetrics" -}}
+{{- include "compute-domains.members" (list . "controller.metrics" (dict "enabled" true "httpEndpoint" ":8080" "metricsPath" "/metrics")) -}}
+{{- end -}}
+
+{{- define "compute-domains.pluginMetrics" -}}
+{{- include "compute-domains.members" (list . "kubeletPlugin.metrics" (dict "enabled" true "computeDomainHttpEndpoint" ":8081" "metricsPath" "/metrics")) -}}
+{{- end -}}
+
+{{- define "compute-domains.registrarPath" -}}
+{{- include "compute-domains.word" (list . "kubeletPlugin.kubeletRegistrarDirectoryPath" "/var/lib/kubelet/plugins_registry") -}}
+{{- end -}}
+
+{{- define "compute-domains.pluginsPath" -}}
+{{- include "compute-domains.word" (list . "kubeletPlugin.kubeletPluginsDirectoryPath" "/var/lib/kubelet/plugins") -}}
+{{- end -}}
+
+{{- define "compute-domains.healthcheckPort" -}}
+{{- include "compute-domains.word" (list . "kubeletPlugin.containers.computeDomains.healthcheckPort" 51515) -}}
+{{- end -}}
+
+{{- define "compute-domains.replicas" -}}
+{{- include "compute-domains.word" (list . "controller.replicas" 2) -}}
+{{- end -}}
+
+{{- define "compute-domains.pullPolicy" -}}
+{{- include "compute-domains.word" (list . "image.pullPolicy" "IfNotPresent") -}}
+{{- end -}}
+
+{{- define "compute-domains.logVerbosity" -}}
+{{- include "compute-domains.word" (list . "logVerbosity" "4") -}}
+{{- end -}}
+
 {{/*
 The daemons' priority class. Whoever says that neither of our programs is to have one, as on GKE, where such a class needs a
 ResourceQuota, means the daemons as well, which the values of the chart dra-driver-nvidia-gpu cannot name.
@@ -233,13 +284,15 @@ name and loses entries that are there twice. Takes (dict "ours" YAML-text "users
 
 {{/* The ports at which others reach the metrics, and with them the probes; empty where they do not. */}}
 {{- define "compute-domains.controllerPort" -}}
-{{- if .Values.controller.metrics.enabled -}}
-{{- include "compute-domains.port" .Values.controller.metrics.httpEndpoint -}}
+{{- $metrics := include "compute-domains.controllerMetrics" . | fromJson -}}
+{{- if $metrics.enabled -}}
+{{- include "compute-domains.port" $metrics.httpEndpoint -}}
 {{- end -}}
 {{- end -}}
 
 {{- define "compute-domains.pluginPort" -}}
-{{- if .Values.kubeletPlugin.metrics.enabled -}}
-{{- include "compute-domains.port" .Values.kubeletPlugin.metrics.computeDomainHttpEndpoint -}}
+{{- $metrics := include "compute-domains.pluginMetrics" . | fromJson -}}
+{{- if $metrics.enabled -}}
+{{- include "compute-domains.port" $metrics.computeDomainHttpEndpoint -}}
 {{- end -}}
 {{- end -}}
