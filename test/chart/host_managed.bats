@@ -103,7 +103,7 @@ in_both_modes() {
 	in_both_modes is '[kind("ValidatingAdmissionPolicy")[].metadata.name | select(test("-resourceclaim"))] == []'
 	render "${gate[@]}" --set admission.hostManaged.enabled=true
 	is '[kind("ValidatingAdmissionPolicy")[] | select(.metadata.name | test("-resourceclaim"))] | length == 2 and
-		all(.spec | .failurePolicy == "Ignore" and .matchConstraints.matchPolicy == "Equivalent" and
+		all(.spec | .failurePolicy == "Ignore" and .matchConstraints.resourceRules[0].apiVersions == ["v1", "v1beta2", "v1beta1"] and
 		.matchConstraints.resourceRules[0].operations == ["CREATE"])'
 	is 'map("\(.kind)/\(.metadata.namespace)/\(.metadata.name)") | length == (unique | length)'
 	render --set admission.hostManaged.enabled=true

@@ -244,22 +244,3 @@ computedomain() {
 	allowed k create --dry-run=server -f - <<<"$(computedomain ', allocationMode: Single')"
 	allowed k create --dry-run=server -f - <<<"$(computedomain)"
 }
-
-# The last test: it leaves these policies in the place of the others.
-@test "the policies for claims say the same where they are written for v1beta1" {
-	# Their bindings stay: what is allowed then shows that these policies are forgotten, and not taken for the new ones.
-	k delete validatingadmissionpolicy policy-host-test-resourceclaims policy-host-test-resourceclaimtemplates
-	begins k create --dry-run=server -f "$BATS_FILE_TMPDIR/daemon-claim.yaml"
-	begins k create --dry-run=server -f "$BATS_FILE_TMPDIR/daemon-template.yaml"
-	render --set resourceApiVersion=resource.k8s.io/v1beta1 | k apply -f - >/dev/null
-	[[ $(k get validatingadmissionpolicies policy-host-test-resourceclaims policy-host-test-resourceclaimtemplates \
-		-o jsonpath='{.items[*].spec.matchConstraints.resourceRules[*].apiVersions[*]}') == "v1beta1 v1beta1" ]]
-	ends k create --dry-run=server -f "$BATS_FILE_TMPDIR/daemon-claim.yaml"
-	ends k create --dry-run=server -f "$BATS_FILE_TMPDIR/daemon-template.yaml"
-	takes_what_prepare_takes
-	refuses_modes
-	refuses_daemons
-	refuses_several_channels
-	refuses_choices
-	no_fault_with policy-host-test-resourceclaims policy-host-test-resourceclaimtemplates
-}
