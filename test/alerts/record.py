@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What a Prometheus has seen lately of the series that alerts name, as input_series of `promtool test rules`, for test/chart/monitoring.bats.
-The first lines of a recording, "# fires: ALERT=NUMBER", are its editor's:
+The first lines of a recording, "# fires: ALERT=NUMBER" and "# gate: FEATUREGATE", are its editor's:
 
     test/alerts/record.py URL SECONDS ALERTS.YAML"""
 

@@ -76,7 +76,10 @@ series_of_the_programs() {
 # recorded_fires FILE: what a recording says of itself: in its course these alerts fire, as many of each, and no others. The rules are those of
 # the mode that it was recorded in.
 recorded_fires() {
-	local tests=$BATS_TEST_TMPDIR/$(basename "$1") alert
+	local tests=$BATS_TEST_TMPDIR/$(basename "$1") alert gate
+	gate=$(sed -n 's/^# gate: //p' "$1")
+	render --set metrics.prometheusRule.enabled=true ${gate:+--set featureGates.$gate=true}
+	jq 'map(select(.kind == "PrometheusRule"))[0].spec' <<<"$objects" >"$BATS_TEST_TMPDIR/rules.json"
 	{
 		echo "rule_files: [rules.json]"
 		echo "evaluation_interval: 15s"
@@ -95,8 +98,6 @@ recorded_fires() {
 
 @test "alerts fire on series that were recorded from their faults, and none where all was well" {
 	local file
-	render --set metrics.prometheusRule.enabled=true
-	jq 'map(select(.kind == "PrometheusRule"))[0].spec' <<<"$objects" >"$BATS_TEST_TMPDIR/rules.json"
 	for file in "$recorded"/recorded/*.yaml; do
 		recorded_fires "$file" || { echo "$file"; return 1; }
 	done

@@ -61,7 +61,7 @@ pages() {
 # pages_for SECONDS_404 SECONDS_403 SECONDS_503: two pods run in a domain, the claim of a third is being prepared, the plugin of one's node has
 # just been started, which looks for claims that are gone 10 to 20 s later, and the leader is killed.
 pages_for() {
-	local before plugin count renewed begin
+	local before plugin other count renewed begin
 	domain d
 	worker a d 0
 	worker b d 1
@@ -80,10 +80,17 @@ pages_for() {
 	begin=$SECONDS
 	front 404
 	kill_in_pod "$driver_ns" "$(leader_pod)" compute-domain-controller
+	other=$(plugin_pod 3)
+	count=$(restarts "$other")
+	kill_in_pod "$driver_ns" "$other" compute-domain-kubelet-plugin
 	eventually 30 answered 1 "404 $plugin get resourceclaims"
+	eventually 30 restarted "$other" "$count"
 	for_seconds $((begin + $1 - SECONDS)) untouched "$before" 0 1
 	untouched "$before" 0 1
+	# It cannot know whether its devices are published.
+	[[ $(ready "$other") == false ]]
 	front off
+	eventually 60 plugin_asks "$other"
 	pages 403 "$2" "$before" 0 1
 	renewed=$(lease renewTime)
 	pages 503 "$3" "$before" 0 1
@@ -94,13 +101,16 @@ pages_for() {
 	untouched "$before" 0 1
 	eventually 30 domain_field_is d .status.nodesReady 4
 	eventually 30 condition_is d PeersConnected True
+	# That nobody answered is no write that was refused.
+	[[ -z $(k -n "$ns" get events --field-selector reason=WriteFailed -o name) ]]
 	has_channel a
 	has_channel b
 	k -n "$ns" delete pods --all --wait=false >/dev/null
 	eventually 60 labels_gone
 }
 # plugin_asks POD: it is registered, so the API server has answered it.
-plugin_asks() { k -n "$driver_ns" get pod "$1" -o jsonpath='{.status.containerStatuses[0].ready}' | grep -q true; }
+plugin_asks() { [[ $(ready "$1") == true ]]; }
+ready() { k -n "$driver_ns" get pod "$1" -o jsonpath='{.status.containerStatuses[0].ready}'; }
 
 # stale_standby VERBS SECONDS: the one controller that may not VERBS claims has seen none of them when it becomes leader, and stays that
 # ignorant for so long.
