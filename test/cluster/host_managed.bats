@@ -68,7 +68,7 @@ plugin_anew() {
 	domain_field_is train .status.status Ready
 	domain_field_is train .status.nodes ""
 	no_daemon_objects
-	k get resourceslices -o json | jq -e '[.items[].spec.devices] | length == 4 and all(.[]; . == [{name: "channel-0",
+	k get resourceslices -o json | jq -e '[.items[].spec.devices] | length == 4 and all(.[]; map((.basic // {}) + del(.basic)) == [{name: "channel-0",
 		attributes: {"id": {int: 0}, "type": {string: "channel"}}}])'
 	[[ $(host_metric 0 'host_imex_nodes{state="ready"}') == *" 4" && $(host_metric 0 host_imex_info) == *'status="READY",domain="UP",version="580.95.05"'* ]]
 }

@@ -111,6 +111,11 @@ static void labels_only_when_justified(void **state) {
                         "'adminAccess':true}",
                         CONFIG("FromClaim", "", CHANNEL(UID))),
                   false },
+                /* As Kubernetes 1.32 and 1.33 write it when nothing was said. */
+                { CLAIM("{'request':'r','driver':'compute-domain.nvidia.com','pool':'node-1',"
+                        "'device':'channel-0','adminAccess':null}",
+                        CONFIG("FromClaim", "", CHANNEL(UID))),
+                  true },
                 { CLAIM("{'request':'r','driver':'gpu.nvidia.com','pool':'n','device':'channel-0'}",
                         CONFIG("FromClaim", "", CHANNEL(UID))),
                   false },
