@@ -224,7 +224,9 @@ daemon_policy() {
 daemon_policy_is() {
 	local said version
 	version=$(resource_version)
-	said=$(k -n default create --dry-run=server -f - 2>&1 <<<"{apiVersion: resource.k8s.io/$version, kind: ResourceClaim, metadata: {name: asked},
-		spec: {devices: {requests: $(spelt "$version" "[{name: d, exactly: {deviceClassName: compute-domain-daemon.nvidia.com}}]")}}}") || true
+	# What begins with a brace has to be JSON for the kubectl of 1.32.
+	said=$(printf '%s\n' "apiVersion: resource.k8s.io/$version" "kind: ResourceClaim" "metadata: {name: asked}" \
+		"spec: {devices: {requests: $(spelt "$version" "[{name: d, exactly: {deviceClassName: compute-domain-daemon.nvidia.com}}]")}}" |
+		k -n default create --dry-run=server -f - 2>&1) || true
 	if [[ $1 == Deny ]]; then [[ $said == *"'compute-domains-daemon-claims' denied request"* ]]; else [[ $said == *created* ]]; fi
 }

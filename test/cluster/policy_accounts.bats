@@ -44,7 +44,7 @@ setup_file() {
 	# That of a driver that is installed would speak before ours, and knows nothing of our namespace.
 	k get validatingadmissionpolicybinding compute-domains-daemon-claims -o json | jq 'del(.metadata.uid, .metadata.resourceVersion)' >"$BATS_FILE_TMPDIR/binding.json" || true
 	k delete --ignore-not-found validatingadmissionpolicybinding compute-domains-daemon-claims
-	claim "$(resource_version)" "{name: d, $daemon}" >"$BATS_FILE_TMPDIR/claim.yaml"
+	claim "$(resource_version)" "$(spelt "$(resource_version)" "{name: d, $daemon}")" >"$BATS_FILE_TMPDIR/claim.yaml"
 	begins k create --dry-run=server -f "$BATS_FILE_TMPDIR/claim.yaml"
 	render | k apply -f -
 

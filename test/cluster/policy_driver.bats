@@ -58,9 +58,11 @@ not_refused() {
 	mark=$("$cluster/audit" mark)
 	version=$(resource_version)
 	claim="{devices: {requests: $(spelt "$version" "[{name: d, exactly: {deviceClassName: compute-domain-daemon.nvidia.com}}]")}}"
-	run k -n "$ns" create -f - <<<"{apiVersion: resource.k8s.io/$version, kind: ResourceClaim, metadata: {name: mine}, spec: $claim}"
+	# What begins with a brace has to be JSON for the kubectl of 1.32.
+	mine() { printf '%s\n' "apiVersion: resource.k8s.io/$version" "kind: $1" "metadata: {name: mine}" "spec: $2"; }
+	run k -n "$ns" create -f - <<<"$(mine ResourceClaim "$claim")"
 	[[ $status != 0 && $output == *"is for the IMEX daemons that the driver starts itself"* ]]
-	run k -n "$ns" create -f - <<<"{apiVersion: resource.k8s.io/$version, kind: ResourceClaimTemplate, metadata: {name: mine}, spec: {spec: $claim}}"
+	run k -n "$ns" create -f - <<<"$(mine ResourceClaimTemplate "{spec: $claim}")"
 	[[ $status != 0 && $output == *"is for the IMEX daemons that the driver starts itself"* ]]
 
 	k apply -f - >/dev/null <<-END
