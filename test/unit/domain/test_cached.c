@@ -95,12 +95,149 @@ static void a_reboot_is_a_difference(void **state) {
         arena_free(a);
 }
 
+/* ---- what an update must change to be worth a look ---- */
+
+struct change {
+        const char *from, *to; /* in the text of the object */
+        bool matters;
+};
+
+/* The object with the first `from` in it replaced. */
+static char *changed(const char *object, const struct change *x) {
+        const char *at = strstr(object, x->from);
+        if (!at)
+                fail_msg("no %s in %s", x->from, object);
+        return xasprintf("%.*s%s%s", (int)(at - object), object, x->to, at + strlen(x->from));
+}
+
+#define POD_WAITS "'state':{'waiting':{'reason':'ImagePullBackOff','message':'no such image'}}"
+static const char pod[] =
+        "{'metadata':{'name':'d','namespace':'driver','uid':'p-1','resourceVersion':'1','labels':{"
+        "'" CD_LABEL "':'" UID_A "','" CD_LABEL_CLIQUE "':'clique.1','other':'x'},'annotations':{"
+        "'" CD_ANNOTATION_TEMPLATE "':'hash-1','" IMEX_ANNOTATION_STATE "':'STARTING',"
+        "'" IMEX_ANNOTATION_REASON "':'reason-1','" IMEX_ANNOTATION_INDEX "':'index-1',"
+        "'" IMEX_ANNOTATION_PEERS "':'peers-1','" IMEX_ANNOTATION_READY "':'ready-1',"
+        "'" IMEX_ANNOTATION_AWAITED "':'awaited-1','other':'y'}},"
+        "'spec':{'nodeName':'node-1','priority':1},'status':{'phase':'Running','hostIP':'192.0.2.1',"
+        "'podIPs':[{'ip':'10.0.0.1'},{'ip':'fd00::1'}],'conditions':["
+        "{'type':'Ready','status':'False','reason':'ready-reason','message':'ready-message',"
+        "'lastTransitionTime':'2026-01-01T00:00:01Z','lastProbeTime':null},"
+        "{'type':'PodScheduled','status':'True','reason':'scheduled-reason','message':'scheduled-message',"
+        "'lastTransitionTime':'2026-01-01T00:00:02Z'},"
+        "{'type':'Initialized','status':'True','lastTransitionTime':'2026-01-01T00:00:03Z'}],"
+        "'containerStatuses':[{'name':'c','restartCount':1," POD_WAITS ",'imageID':'i'},"
+        "{'name':'e','state':{'terminated':{'reason':'Error','message':'exit-message','exitCode':1}}}]}}";
+
+static void an_update_of_a_daemon_pod_is_news_when_a_rule_looks_at_it(void **state) {
+        static const struct change changes[] = {
+                { "'uid':'p-1'", "'uid':'p-2'", true },
+                { "'uid':'p-1'", "'uid':'p-1','deletionTimestamp':'2026-01-01T00:00:00Z'", true },
+                { UID_A, UID_B, true },
+                { "'" CD_LABEL "':'" UID_A "',", "", true },
+                { "clique.1", "clique.2", true },
+                { "clique.1", "", true },
+                { "'" CD_LABEL_CLIQUE "':'clique.1',", "", true },
+                { "hash-1", "hash-2", true },
+                { "STARTING", "READY", true },
+                { "reason-1", "reason-2", true },
+                { "index-1", "index-2", true },
+                { "peers-1", "peers-2", true },
+                { "ready-1", "ready-2", true },
+                { "awaited-1", "awaited-2", true },
+                { "node-1", "node-2", true },
+                { "Running", "Failed", true },
+                { "10.0.0.1", "10.0.0.2", true },
+                { "'podIPs':[{'ip':'10.0.0.1'},{'ip':'fd00::1'}]", "'podIPs':[]", true },
+                { "'status':'False','reason':'ready", "'status':'True','reason':'ready", true },
+                { "ready-reason", "another", true },
+                { "ready-message", "another", true },
+                { "00:00:01Z", "00:01:01Z", true },
+                { "'type':'Ready'", "'type':'ContainersReady'", true },
+                { "'status':'True','reason':'scheduled", "'status':'False','reason':'scheduled", true },
+                { "scheduled-reason", "another", true },
+                { "scheduled-message", "another", true },
+                { "00:00:02Z", "00:01:02Z", true },
+                { "ImagePullBackOff", "ErrImagePull", true },
+                { "no such image", "not allowed", true },
+                { POD_WAITS, "'state':{'running':{}}", true },
+                { "waiting", "terminated", true },
+                { "'reason':'Error'", "'reason':'OOMKilled'", true },
+                { "exit-message", "another", true },
+                { "'terminated'", "'running'", true },
+                { "'exitCode':1}}}", "'exitCode':1}}},{'name':'another'}", true },
+
+                { "'uid'", "'uid'", false },
+                { "'resourceVersion':'1'", "'resourceVersion':'2'", false },
+                { "'other':'x'", "'other':'z'", false },
+                { "'other':'y'", "'other':'z'", false },
+                { "'priority':1", "'priority':2", false },
+                { "192.0.2.1", "192.0.2.2", false },
+                { "fd00::1", "fd00::2", false },
+                { "'lastProbeTime':null", "'lastProbeTime':'2026-01-01T00:00:09Z'", false },
+                { "00:00:03Z", "00:01:03Z", false }, /* Initialized */
+                { "'restartCount':1", "'restartCount':2", false },
+                { "'imageID':'i'", "'imageID':'j'", false },
+                { "'exitCode':1", "'exitCode':2", false },
+        };
+        for (size_t i = 0; i < ARRAY_LEN(changes); i++) {
+                struct arena *a = arena_new(4096);
+                _cleanup_(freep) char *text = changed(pod, &changes[i]);
+                const struct pod *was = fake_pod_json(a, "%s", pod), *is = fake_pod_json(a, "%s", text);
+                if (pod_differs(was, is) != changes[i].matters || pod_differs(is, was) != changes[i].matters)
+                        fail_msg("%s to %s %s", changes[i].from, changes[i].to,
+                                 changes[i].matters ? "makes no difference" : "is a difference");
+                arena_free(a);
+        }
+}
+
+static const char set[] =
+        "{'metadata':{'name':'d','namespace':'driver','uid':'s-1','resourceVersion':'1','generation':1,"
+        "'labels':{'" CD_LABEL "':'" UID_A "','other':'x'},'finalizers':['" CD_FINALIZER "','b'],"
+        "'annotations':{'" CD_ANNOTATION_TEMPLATE "':'hash-1','other':'y'}},"
+        "'spec':{'template':{'spec':{'containers':[{'env':[{'name':'A','value':'1'}]}]}}},"
+        "'status':{'numberReady':1,'observedGeneration':1}}";
+
+static void an_update_of_a_daemonset_is_news_when_a_rule_looks_at_it(void **state) {
+        static const struct change changes[] = {
+                { "'uid':'s-1'", "'uid':'s-2'", true },
+                { "'uid':'s-1'", "'uid':'s-1','deletionTimestamp':'2026-01-01T00:00:00Z'", true },
+                { "'generation':1", "'generation':2", true }, /* as any change of its spec */
+                { UID_A, UID_B, true },
+                { "'" CD_LABEL "':'" UID_A "',", "", true },
+                { "hash-1", "hash-2", true },
+                { "'" CD_ANNOTATION_TEMPLATE "':'hash-1',", "", true },
+                { "'" CD_FINALIZER "',", "", true },
+                { ",'b'", "", true },
+                { "'b'", "'c'", true },
+                { CD_FINALIZER, "a", true },
+
+                { "'uid'", "'uid'", false },
+                { "'resourceVersion':'1'", "'resourceVersion':'2'", false },
+                { "'other':'x'", "'other':'z'", false },
+                { "'other':'y'", "'other':'z'", false },
+                { "'numberReady':1", "'numberReady':2", false },
+                { "'observedGeneration':1", "'observedGeneration':2", false },
+        };
+        for (size_t i = 0; i < ARRAY_LEN(changes); i++) {
+                struct arena *a = arena_new(4096);
+                _cleanup_(freep) char *text = changed(set, &changes[i]);
+                const struct daemonset *was = fake_set_json(a, "%s", set), *is = fake_set_json(a, "%s", text);
+                if (daemonset_differs(was, is) != changes[i].matters ||
+                    daemonset_differs(is, was) != changes[i].matters)
+                        fail_msg("%s to %s %s", changes[i].from, changes[i].to,
+                                 changes[i].matters ? "makes no difference" : "is a difference");
+                arena_free(a);
+        }
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_plugin_that_does_not_run_well_tells_nothing),
                 cmocka_unit_test(a_node_with_a_gpu_is_known_by_the_labels_that_place_the_plugin),
                 cmocka_unit_test(of_the_pods_on_a_node_the_newest_that_tells_is_believed),
                 cmocka_unit_test(a_reboot_is_a_difference),
+                cmocka_unit_test(an_update_of_a_daemon_pod_is_news_when_a_rule_looks_at_it),
+                cmocka_unit_test(an_update_of_a_daemonset_is_news_when_a_rule_looks_at_it),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
