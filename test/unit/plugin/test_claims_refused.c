@@ -2,10 +2,12 @@
 /* Bad input is refused at once, with nothing recorded and nothing done. */
 #include "fake_world.h"
 
+#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/log.h"
 
 static void unknown_field(void **state) {
         (void)state;
@@ -193,6 +195,53 @@ static void one_bad_configuration_spoils_the_claim_whatever_the_order(void **sta
         }
 }
 
+/* Runs `refuse`; what the log says meanwhile, at verbosity 0. */
+static char *log_of(void (*refuse)(void)) {
+        static char said[16384];
+        int ends[2], own = dup(STDERR_FILENO);
+        log_setup(LOG_TEXT, 0);
+        assert_int_equal(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+        assert_int_equal(dup2(ends[1], STDERR_FILENO), STDERR_FILENO);
+        refuse();
+        assert_int_equal(dup2(own, STDERR_FILENO), STDERR_FILENO);
+        ssize_t n = read(ends[0], said, sizeof said - 1);
+        said[n > 0 ? n : 0] = '\0';
+        close(ends[0]);
+        close(ends[1]);
+        close(own);
+        return said;
+}
+
+static void refuse_for_its_configuration(void) {
+        api_claim("user", "c1", CLAIM_1, "channel-0", CHANNEL, DOMAIN_A, ",\"unexpected\":1");
+        refused_at_once("c1", CLAIM_1, "unknown field");
+}
+
+static void refuse_for_its_domain(void) {
+        api_claim("user", "c1", CLAIM_1, "channel-0", CHANNEL, DOMAIN_B, "");
+        refused_at_once("c1", CLAIM_1, "there is no ComputeDomain");
+}
+
+static void fail_for_a_while(void) {
+        struct dra_op op = { .timeout_ms = 100 };
+        api_claim("user", "c1", CLAIM_1, "channel-0", CHANNEL, DOMAIN_A, "");
+        prepare(&op, "c1", CLAIM_1); /* no daemon is ready */
+        world_wait(&op, FAILED);
+}
+
+static void a_permanent_refusal_is_in_the_log(void **state) {
+#define OF_CLAIM " claim=\"user/c1\" uid=\"" CLAIM_1 "\" err=\""
+        const char *log = log_of(refuse_for_its_configuration);
+        assert_non_null(strstr(log, "\"Permanent error: cannot prepare claim\"" OF_CLAIM));
+        assert_non_null(strstr(log, "unknown field \\\"unexpected\\\""));
+        log = log_of(refuse_for_its_domain);
+        assert_non_null(strstr(log, "\"Permanent error: cannot prepare claim\"" OF_CLAIM));
+        assert_non_null(strstr(log, "there is no ComputeDomain " DOMAIN_B));
+        log = log_of(fail_for_a_while);
+        assert_non_null(strstr(log, "\"cannot prepare claim\"" OF_CLAIM));
+        assert_null(strstr(log, "Permanent"));
+}
+
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, world_setup_claims, world_teardown)
         const struct CMUnitTest tests[] = {
@@ -211,6 +260,7 @@ int main(void) {
                 T(garbage_in_the_capability_file),
                 T(domain_names_in_annotations_that_are_no_names),
                 T(one_bad_configuration_spoils_the_claim_whatever_the_order),
+                T(a_permanent_refusal_is_in_the_log),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
