@@ -142,7 +142,10 @@ static void ready_means_that_the_template_is_there(void **state) {
         world_create_cd(w, SPEC);
         assert_int_equal(world_settle(w, false), -1); /* only the server knows when the name is free */
         assert_string_equal(world_cd(w, a)->status, "NotReady");
+        w->write_error = "create ResourceClaimTemplate w/tpl: exists"; /* is told after what explains it */
+        world_settle(w, false);
         assert_string_equal(world_condition(w, a, "Ready")->reason, "TemplateNameTaken");
+        w->write_error = NULL;
         world_vanish(the_template(w));
         assert_true(world_settle(w, false) >= 0);
         assert_string_equal(world_cd(w, a)->status, "Ready");
@@ -157,6 +160,35 @@ static void ready_means_that_the_template_is_there(void **state) {
 }
 
 /* ---- health of the hosts ---- */
+
+/* Also before the first status: what is refused may be the template for which that waits. */
+static void a_write_that_keeps_failing_is_told_until_it_does_not(void **state) {
+        static const char refused[] = "create ResourceClaimTemplate w/tpl: a webhook says no";
+        struct world *w = *state;
+        struct arena *a = arena_new(4096);
+        struct plan_input in;
+        struct plan p;
+        world_create_cd(w, SPEC);
+        w->write_error = refused;
+        world_view(w, a, &in);
+        plan_make(&in, a, &p);
+        const struct plan_action *status = NULL;
+        for (size_t i = 0; i < p.n_actions; i++)
+                if (streq(p.actions[i].subresource, "status"))
+                        status = &p.actions[i];
+        assert_non_null(status);
+        assert_non_null(strstr(status->body.p, "\"WriteFailed\""));
+        assert_true(world_settle(w, false) >= 0);
+        assert_string_equal(world_cd(w, a)->status, "NotReady");
+        assert_string_equal(world_condition(w, a, "Ready")->status, "False");
+        assert_string_equal(world_condition(w, a, "Ready")->reason, "WriteFailed");
+        assert_string_equal(world_condition(w, a, "Ready")->message, refused);
+        w->write_error = NULL;
+        assert_true(world_settle(w, false) >= 0);
+        assert_string_equal(world_cd(w, a)->status, "Ready");
+        assert_string_equal(world_condition(w, a, "Ready")->reason, "Admitted");
+        arena_free(a);
+}
 
 static void a_joining_node_costs_no_write(void **state) {
         struct world *w = *state;
@@ -478,6 +510,7 @@ int main(void) {
                 T(nonzero_num_nodes_is_silently_ignored_never_rejected),
                 T(the_template_says_what_the_mode_wants),
                 T(ready_means_that_the_template_is_there),
+                T(a_write_that_keeps_failing_is_told_until_it_does_not),
                 T(a_joining_node_costs_no_write),
                 T(host_imex_health_is_told_and_changes_nothing_else),
                 T(host_imex_recovery_is_told_also_when_nobody_knew_in_between),

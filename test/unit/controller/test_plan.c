@@ -380,6 +380,57 @@ static void a_deletion_that_waits_for_labels_says_why(void **state) {
         arena_free(a);
 }
 
+/* ---- a write that is refused ---- */
+
+#define REFUSED "patch Node node-a: a webhook says no"
+
+static size_t occurrences(const char *text, const char *part) {
+        size_t n = 0;
+        for (; (text = strstr(text, part)); text++)
+                n++;
+        return n;
+}
+
+static void a_write_that_keeps_failing_is_told_until_it_does_not(void **state) {
+        struct world *w = *state;
+        struct arena *a = arena_new(4096);
+        struct buf told = BUF_INIT(1 << 20);
+        world_create_cd(w, SPEC);
+        w->nodes[0].wanted = true;
+        world_settle(w, false);
+        w->transcript = &told;
+        w->write_error = REFUSED;
+        assert_true(world_settle(w, false) >= 0);
+        const struct cd_condition *c = world_condition(w, a, "Ready");
+        assert_string_equal(c->status, "False");
+        assert_string_equal(c->reason, "WriteFailed");
+        assert_string_equal(c->message, REFUSED);
+        assert_int_equal(occurrences(buf_str(&told), "EVENT Warning WriteFailed: " REFUSED "\n"), 1);
+        w->write_error = NULL;
+        assert_true(world_settle(w, false) >= 0);
+        c = world_condition(w, a, "Ready");
+        assert_string_equal(c->status, "True");
+        assert_null(strstr(c->message, "webhook"));
+        assert_string_equal(world_cd(w, a)->status, "Ready");
+        w->transcript = NULL;
+        buf_done(&told);
+        arena_free(a);
+}
+
+/* What a person can mend in the ComputeDomain itself is told before that. */
+static void a_taken_name_is_told_before_a_write_that_fails(void **state) {
+        struct world *w = *state;
+        struct arena *a = arena_new(4096);
+        world_put(w, &kube_resource_claim_templates, WORLD_USER_NS, "tpl",
+                  "{'metadata':{'name':'tpl','namespace':'" WORLD_USER_NS
+                  "'},'spec':{'spec':{'devices':{'requests':[{'name':'gpu'}]}}}}");
+        world_create_cd(w, SPEC);
+        w->write_error = REFUSED;
+        world_settle(w, false);
+        assert_string_equal(world_condition(w, a, "Ready")->reason, "TemplateNameTaken");
+        arena_free(a);
+}
+
 /* ---- other people's objects ---- */
 
 /* Whoever knows the UID, which is on every Node, can write the label on what is his. */
@@ -709,6 +760,8 @@ int main(void) {
                 T(a_finalizer_goes_when_it_is_known_that_nothing_is_left),
                 T(what_a_stale_cache_may_hide_keeps_its_place_and_its_settings),
                 T(a_deletion_that_waits_for_labels_says_why),
+                T(a_write_that_keeps_failing_is_told_until_it_does_not),
+                T(a_taken_name_is_told_before_a_write_that_fails),
                 T(a_template_of_another_namespace_holds_nothing_up),
                 T(a_pod_that_has_ended_does_not_outlive_its_domain),
                 T(a_deletion_does_not_wait_for_a_pod_that_has_ended_for_ever),

@@ -285,6 +285,7 @@ void world_view(struct world *w, struct arena *a, struct plan_input *ret) {
                                     .stale = w->stale ? "resourceclaims" : NULL,
                                     .gone_confirmed = w->asked_domain && !n_cds,
                                     .label_error = w->label_error,
+                                    .write_error = w->write_error,
                                     .ending_since = w->now };
         ret->cd = n_cds && !w->cd_unseen ? cds[0] : NULL;
         if (w->ended_pod) {

@@ -44,8 +44,8 @@ struct world {
         bool asked_domain;     /* the server has been asked whether it exists */
         const char *ended_pod; /* JSON of a daemon pod that has ended, with ' for ", NULL: none */
         bool ended_claimed;
-        bool old_pods; /* daemon pods were made by an earlier template */
-        const char *label_error;
+        bool old_pods;                         /* daemon pods were made by an earlier template */
+        const char *label_error, *write_error; /* what keeps failing, NULL: nothing */
         struct buf *transcript; /* takes each write and each Event of world_settle(), NULL: nothing */
 };
 
