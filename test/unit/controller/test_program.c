@@ -18,6 +18,7 @@
 #include "base/mem.h"
 #include "base/process.h"
 #include "base/str.h"
+#include "domain/names.h"
 
 enum { N_CRDS = 2 };
 
@@ -32,12 +33,17 @@ struct world {
         bool crds_exist, webhook_is_down; /* of CustomResourceDefinitions */
         bool taken;                       /* somebody else leads */
         bool refuses_writes;              /* of ComputeDomains */
+        bool refuses_node, node_claimed;  /* refuses its label; a claim brings it into the domain */
+        bool keeps_domain;                /* the ComputeDomain is what was written of it */
         char at[40];                      /* where the program tells its metrics */
         struct http_client *scraper;
         char *told;
         const char *domain; /* what the ComputeDomain is after each write to it; NULL: what was written */
-        struct fake_conn *domains, *nodes; /* watches of them */
-        unsigned asked, leases, looked, applied, domain_lists, node_watches, domain_writes;
+        struct fake_conn *domains, *nodes, *claims; /* watches of them */
+        struct buf status;                          /* the last one that was written */
+        unsigned rv, asked, leases, looked, applied, domain_lists, node_watches, domain_writes;
+        unsigned node_writes, refused_statuses, statuses, events;
+        bool told_too_early; /* an Event came before the status */
 };
 
 static const struct {
@@ -68,6 +74,18 @@ static const struct {
         "{\"metadata\":{\"name\":\"gpu\",\"uid\":\"n1\",\"resourceVersion\":\"1\",\"labels\":{"              \
         "\"nvidia.com/gpu.present\":\"true\"}}},{\"metadata\":{\"name\":\"plain\",\"uid\":\"n2\","           \
         "\"resourceVersion\":\"1\"}}"
+/* A claim for the domain's channel on the node "gpu", which offers it and has no fabric. */
+#define CLAIM                                                                                                \
+        "{\"metadata\":{\"namespace\":\"u\",\"name\":\"c\",\"uid\":\"c1\",\"resourceVersion\":\"2\"},"       \
+        "\"status\":{\"allocation\":{\"devices\":{\"results\":[{\"request\":\"r\",\"driver\":"               \
+        "\"compute-domain.nvidia.com\",\"pool\":\"gpu\",\"device\":\"channel-0\"}],\"config\":[{\"source\":" \
+        "\"FromClaim\",\"requests\":[\"r\"],\"opaque\":{\"driver\":\"compute-domain.nvidia.com\","           \
+        "\"parameters\":{\"apiVersion\":\"resource.nvidia.com/v1beta1\",\"kind\":"                           \
+        "\"ComputeDomainChannelConfig\",\"domainID\":\"aaaaaaaa-0000-4000-8000-000000000001\"}}}]}},"        \
+        "\"reservedFor\":[{\"resource\":\"pods\",\"name\":\"p\",\"uid\":\"p1\"}]}}"
+#define SLICE                                                                                                \
+        "{\"metadata\":{\"name\":\"s\",\"uid\":\"s1\",\"resourceVersion\":\"2\"},\"spec\":{\"driver\":"      \
+        "\"compute-domain.nvidia.com\",\"nodeName\":\"gpu\",\"devices\":[{\"name\":\"channel-0\"}]}}"
 #define LEASE                                                                                                \
         "{\"metadata\":{\"namespace\":\"ns\",\"name\":\"nvidia-compute-domain-controller\","                 \
         "\"resourceVersion\":\"4\"},\"spec\":{\"holderIdentity\":\"another\",\"leaseDurationSeconds\":3600}" \
@@ -82,6 +100,10 @@ static void reply_list(struct world *w, struct fake_conn *c, const struct fake_r
                 items = NODES;
         } else if (streq(kind, "Lease") && w->taken) {
                 items = LEASE;
+        } else if (streq(kind, "ResourceClaim") && w->node_claimed) {
+                items = CLAIM;
+        } else if (streq(kind, "ResourceSlice") && w->node_claimed) {
+                items = SLICE;
         }
         _cleanup_(freep) char *list =
                 xasprintf("{\"metadata\":{\"resourceVersion\":\"10\"},\"items\":[%s]}", items);
@@ -105,9 +127,59 @@ static void on_crd(struct world *w, struct fake_conn *c, const struct fake_reque
                 fake_reply(c, 200, NULL, crd);
 }
 
+static bool keep_domain(struct world *w, struct fake_conn *c, const struct fake_request *r) {
+        const char *status = strstr(r->body, "\"status\":{");
+        bool about_status = fake_has(r->path, "/status");
+        if (about_status && w->refused_statuses) {
+                w->refused_statuses--;
+                fake_refuse(c, 422, "no status today");
+                return true;
+        }
+        if (about_status) {
+                w->statuses++;
+                buf_clear(&w->status);
+                buf_addf(&w->status, ",%.*s", (int)(strlen(status) - 1), status);
+        }
+        _cleanup_(freep) char *now = xasprintf(
+                "{\"kind\":\"ComputeDomain\",\"metadata\":{\"namespace\":\"u\",\"name\":\"d\",\"uid\":"
+                "\"aaaaaaaa-0000-4000-8000-000000000001\",\"resourceVersion\":\"%u\","
+                "\"finalizers\":[\"resource.nvidia.com/computeDomain\"],\"annotations\":{"
+                "\"" CD_ANNOTATION_MODE "\":\"driverManaged\"}},\"spec\":{\"numNodes\":0,\"channel\":"
+                "{\"resourceClaimTemplate\":{\"name\":\"t\"}}}%s}",
+                20 + w->rv++, buf_str(&w->status));
+        fake_reply(c, 200, NULL, now);
+        return true;
+}
+
+/* Whatever is written is taken, but for what the test refuses. */
+static bool answered_by_the_test(struct world *w, struct fake_conn *c, const struct fake_request *r,
+                                 const char *kind) {
+        bool domain = streq(kind, "ComputeDomain"), node = streq(kind, "Node");
+        w->leases += streq(kind, "Lease");
+        w->domain_writes += domain;
+        w->node_writes += node;
+        if (domain && w->refuses_writes)
+                fake_refuse(c, 422, "no writes today");
+        else if (node && w->refuses_node)
+                fake_refuse(c, 422, "a webhook says no");
+        else
+                return domain && w->keeps_domain && keep_domain(w, c, r);
+        return true;
+}
+
+static void on_event(struct world *w, struct fake_conn *c) {
+        w->events++;
+        w->told_too_early = w->told_too_early || !w->statuses;
+        fake_reply(c, 201, NULL, "{\"kind\":\"Event\",\"metadata\":{\"name\":\"e\"}}");
+}
+
 static void on_request(void *u, struct fake_conn *c, const struct fake_request *r) {
         struct world *w = u;
         const char *kind = NULL;
+        if (fake_has(r->path, "/events")) {
+                on_event(w, c);
+                return;
+        }
         if (fake_has(r->path, "/customresourcedefinitions/")) {
                 on_crd(w, c, r);
                 return;
@@ -129,17 +201,15 @@ static void on_request(void *u, struct fake_conn *c, const struct fake_request *
                 size_t n = at ? (size_t)(at - r->body) + strlen(meta) : 0;
                 _cleanup_(freep) char *same =
                         xasprintf("%.*s\"resourceVersion\":\"11\",%s", (int)n, r->body, r->body + n);
-                w->leases += streq(kind, "Lease");
-                w->domain_writes += streq(kind, "ComputeDomain");
-                if (w->refuses_writes && streq(kind, "ComputeDomain"))
-                        fake_refuse(c, 422, "no writes today");
-                else
+                if (!answered_by_the_test(w, c, r, kind))
                         fake_reply(c, 200, NULL,
                                    streq(kind, "ComputeDomain") && w->domain ? w->domain : same);
         } else if (kind && fake_query(r, "watch")) {
                 w->node_watches += streq(kind, "Node");
                 if (streq(kind, "ComputeDomain"))
                         w->domains = c;
+                if (streq(kind, "ResourceClaim"))
+                        w->claims = c;
                 fake_stream(c);
         } else if (kind) {
                 reply_list(w, c, r, kind);
@@ -154,6 +224,7 @@ static int setup(void **state) {
         struct world *w = xnew(struct world);
         w->version = "v1";
         w->says = (struct buf)BUF_INIT(4 << 20);
+        w->status = (struct buf)BUF_INIT(1 << 16);
         w->crds_exist = true;
         snprintf(w->dir, sizeof w->dir, "/tmp/controller-XXXXXX");
         assert_non_null(mkdtemp(w->dir));
@@ -178,6 +249,7 @@ static int teardown(void **state) {
         assert_int_equal(file_remove(config, &e), 0);
         assert_int_equal(rmdir(w->dir), 0);
         buf_done(&w->says);
+        buf_done(&w->status);
         free(w);
         return 0;
 }
@@ -331,6 +403,47 @@ static void sigusr2_is_answered_before_the_start(void **state) {
         assert_true(says(w, "\"controller\" started=false"));
 }
 
+/* ---- a node that cannot be labelled ---- */
+
+static bool status_says(const struct world *w, const char *text) {
+        return strstr(buf_str(&w->status), text) != NULL;
+}
+
+#define NODE_REFUSED "\"reason\":\"WriteFailed\",\"message\":\"patch Node gpu: a webhook says no\""
+static void start_with_a_node_that_is_refused(struct world *w) {
+        w->keeps_domain = w->node_claimed = w->refuses_node = true;
+        start(w);
+        RUN_UNTIL(&w->loop, status_says(w, NODE_REFUSED));
+}
+
+static void a_node_that_cannot_be_labelled_is_named_until_it_can(void **state) {
+        struct world *w = *state;
+        start_with_a_node_that_is_refused(w);
+        w->refuses_node = false;
+        RUN_UNTIL(&w->loop, !status_says(w, "WriteFailed"));
+}
+
+static void a_node_that_cannot_be_labelled_is_not_named_when_nobody_wants_it(void **state) {
+        struct world *w = *state;
+        start_with_a_node_that_is_refused(w);
+        fake_chunk(w->claims, "{\"type\":\"DELETED\",\"object\":" CLAIM "}\n");
+        RUN_UNTIL(&w->loop, !status_says(w, "WriteFailed"));
+        assert_true(w->refuses_node);
+}
+
+/* ---- Events ---- */
+
+static void an_event_is_told_when_the_status_is_taken(void **state) {
+        enum { REFUSALS = 4 };
+        struct world *w = *state;
+        w->keeps_domain = w->node_claimed = true;
+        w->refused_statuses = REFUSALS; /* with pauses in which an Event would have come */
+        start(w);
+        RUN_UNTIL(&w->loop, w->events);
+        assert_int_equal(w->refused_statuses, 0);
+        assert_false(w->told_too_early);
+}
+
 /* ---- metrics ---- */
 
 static void on_told(void *u, const struct http_response *r) {
@@ -415,6 +528,11 @@ int main(int argc, char **argv) {
                 cmocka_unit_test_setup_teardown(who_stands_by_changes_no_schema, setup, teardown),
                 cmocka_unit_test_setup_teardown(a_missing_schema_is_made_by_whoever_stands_by, setup,
                                                 teardown),
+                cmocka_unit_test_setup_teardown(a_node_that_cannot_be_labelled_is_named_until_it_can, setup,
+                                                teardown),
+                cmocka_unit_test_setup_teardown(
+                        a_node_that_cannot_be_labelled_is_not_named_when_nobody_wants_it, setup, teardown),
+                cmocka_unit_test_setup_teardown(an_event_is_told_when_the_status_is_taken, setup, teardown),
                 cmocka_unit_test_setup_teardown(the_leader_tells_of_each_domain_until_it_is_gone, setup,
                                                 teardown),
                 cmocka_unit_test_setup_teardown(who_stands_by_tells_of_no_domain, setup, teardown),
