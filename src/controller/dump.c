@@ -49,7 +49,8 @@ void controller_dump(const struct controller *c) {
                  kv_bool("synced", controller_synced(c)), kv_str("stale", str_or(controller__stale(c), "")),
                  kv_int("domains", kube_informer_count(c->cds)), kv_int("held", HASH_COUNT(c->held)),
                  kv_int("queued", work_queue_depth(c->queue)),
-                 kv_int("writes_in_flight", writes_in_flight(c->writes)));
+                 kv_int("writes_in_flight", writes_in_flight(c->writes)),
+                 kv_int("writes_remembered", writes_remembered(c->writes)));
         dump_caches(c);
         kube_informer_each(c->cds, dump_domain, (void *)(uintptr_t)c);
         for (const struct controller_held *h = c->held; h; h = h->hh.next)

@@ -430,6 +430,10 @@ size_t writes_in_flight(const struct writes *w) {
         return w->in_flight;
 }
 
+size_t writes_remembered(const struct writes *w) {
+        return HASH_COUNT(w->targets);
+}
+
 void writes_dump(const struct writes *w) {
         const uint64_t now = now_ms(w);
         const struct requester *r;

@@ -72,6 +72,7 @@ const char *writes_error(const struct writes *w, const char *requester);
  */
 void writes_forget(struct writes *w, const char *requester);
 size_t writes_in_flight(const struct writes *w);
+size_t writes_remembered(const struct writes *w); /* objects that it knows anything of */
 /* Logs each write that is wanted and not done: in flight, waiting, failing. */
 void writes_dump(const struct writes *w);
 size_t writes_waiting(const struct writes *w); /* requesters that want to write and wait for room */

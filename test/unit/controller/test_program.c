@@ -363,6 +363,7 @@ static void sigusr2_prints_what_a_leader_knows_and_ends_nothing(void **state) {
         assert_true(says(w, "leads=true holder=\"p-"));
         assert_true(says(w, "\"controller\" started=true leads=true synced=true"));
         assert_true(says(w, " domains=1 "));
+        assert_true(says(w, " writes_remembered="));
         assert_true(says(w, "\"cache\" resource=\"computedomains\" namespace=\"\" objects=1 synced=true"));
         assert_true(says(w, "\"cache\" resource=\"computedomaincliques\" namespace=\"ns\" objects=0"));
         assert_true(says(w, "\"domain\" namespace=\"u\" name=\"d\""));

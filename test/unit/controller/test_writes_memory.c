@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is remembered of writes that are done: as long as their pace demands it, and not for the life of the
+ * controller. In virtual time (virtual_time.c). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "../kube/fake_server.h"
+#include "base/mem.h"
+#include "controller/writes.h"
+#include "domain/resources.h"
+
+enum { CLIQUES = 50, DOMAINS = 3, LONG_MS = 6000, SHORT_MS = 3000 };
+
+/* Domains "d/0", "d/1", ... that want a write of each of their cliques. */
+struct world {
+        uv_loop_t loop;
+        struct fake_server *server;
+        struct kube_client *client;
+        struct work_queue *queue;
+        struct writes *writes;
+        struct metrics *metrics;
+        bool wanted, refused, gone;
+        unsigned n_requests;
+};
+
+static void on_request(void *u, struct fake_conn *c, const struct fake_request *r) {
+        struct world *w = u;
+        const char *name = strrchr(r->path, '/') + 1;
+        _cleanup_(freep) char *body =
+                xasprintf("{\"kind\":\"ComputeDomainClique\",\"metadata\":{\"name\":\"%.*s\"}}",
+                          (int)strcspn(name, "?"), name);
+        w->n_requests++;
+        if (w->refused)
+                fake_refuse(c, 422, "not like this");
+        else
+                fake_reply(c, 200, NULL, body);
+}
+
+static void on_key(void *u, const char *key) {
+        struct world *w = u;
+        if (w->gone) {
+                writes_forget(w->writes, key);
+                return;
+        }
+        writes_begin(w->writes, key);
+        for (unsigned i = 0; w->wanted && i < CLIQUES; i++) {
+                _cleanup_(freep) char *name = xasprintf("q-%u", i);
+                writes_try(w->writes, &(struct writes_request){ .requester = key,
+                                                                .verb = KUBE_MERGE_PATCH,
+                                                                .res = &kube_cliques,
+                                                                .ns = "driver",
+                                                                .name = name,
+                                                                .body = STR("{}"),
+                                                                .interval_ms = 3600000 });
+        }
+        writes_end(w->writes, key);
+}
+
+static int setup(void **state) {
+        struct world *w = xnew(struct world);
+        struct err e;
+        uv_loop_init(&w->loop);
+        w->server = fake_server_new(&w->loop, 0, on_request, w);
+        _cleanup_(freep) char *url = xasprintf("http://127.0.0.1:%d", fake_server_port(w->server));
+        struct kube_config config = { .server = url };
+        if (kube_client_new(&w->loop,
+                            &(struct kube_client_options){
+                                    .config = &config, .user_agent = "test", .qps = 10000, .burst = 1000 },
+                            &w->client, &e) < 0)
+                fail_msg("%s", e.msg);
+        w->metrics = metrics_new();
+        w->queue = work_queue_new(&w->loop, 10, 1000, on_key, w);
+        w->writes = writes_new(&(struct writes_options){
+                .client = w->client,
+                .queue = w->queue,
+                .manager = "test",
+                .total = metric_add(w->metrics, METRIC_COUNTER, "t", "t",
+                                    LABELS("resource", "verb", "result"), NULL, 0),
+        });
+        *state = w;
+        return 0;
+}
+
+static int teardown(void **state) {
+        struct world *w = *state;
+        writes_free(w->writes);
+        work_queue_free(w->queue);
+        kube_client_free(w->client);
+        fake_server_free(w->server);
+        loop_end(&w->loop);
+        metrics_free(w->metrics);
+        free(w);
+        return 0;
+}
+
+/* Each domain is looked at, `ms` later. */
+static void look_after(struct world *w, unsigned ms) {
+        run_for(&w->loop, ms);
+        for (char key[] = "d/0"; key[2] < '0' + DOMAINS; key[2]++)
+                work_queue_add(w->queue, key);
+        run_for(&w->loop, 1);
+}
+
+static void written_by_all(struct world *w) {
+        w->wanted = true;
+        look_after(w, 0);
+        RUN_UNTIL(&w->loop, w->n_requests >= DOMAINS * CLIQUES && writes_in_flight(w->writes) == 0);
+        w->wanted = false;
+}
+
+static void what_was_written_is_remembered_for_its_pace_only(void **state) {
+        struct world *w = *state;
+        written_by_all(w);
+        assert_int_equal(w->n_requests, DOMAINS * CLIQUES);
+        look_after(w, SHORT_MS);
+        assert_int_equal(writes_remembered(w->writes), DOMAINS * CLIQUES);
+        look_after(w, LONG_MS);
+        assert_int_equal(writes_remembered(w->writes), 0);
+}
+
+static void what_is_refused_is_remembered_while_it_is_wanted(void **state) {
+        struct world *w = *state;
+        w->refused = true;
+        written_by_all(w);
+        w->wanted = true;
+        look_after(w, LONG_MS);
+        assert_int_equal(writes_remembered(w->writes), DOMAINS * CLIQUES);
+        w->wanted = false;
+        look_after(w, LONG_MS);
+        look_after(w, LONG_MS); /* what was in flight at the first look */
+        assert_int_equal(writes_remembered(w->writes), 0);
+}
+
+static void nothing_is_remembered_of_a_domain_that_is_gone(void **state) {
+        struct world *w = *state;
+        written_by_all(w);
+        w->gone = true;
+        look_after(w, 0);
+        assert_int_equal(writes_remembered(w->writes), 0);
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                T(what_was_written_is_remembered_for_its_pace_only),
+                T(what_is_refused_is_remembered_while_it_is_wanted),
+                T(nothing_is_remembered_of_a_domain_that_is_gone),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
