@@ -192,5 +192,8 @@ go=(--set resources.gpus.enabled=false --set image.repository=example.org/comput
 		'controller\.priorityClassName, kubeletPlugin\.priorityClassName: both empty, so the daemons'; do
 		grep -qE "^  $key" <<<"$said" || { echo "not said: $key"; echo "$said"; return 1; }
 	done
+	[[ $(notes --set image.tag=v25.8.1) == *"image.tag: v25.8.1 is another version than the chart's"* ]]
+	[[ $(notes --set "image.tag=v$(<"$checkout/VERSION")") != *"do nothing here"* ]]
+	[[ $(notes --set image.repository=example.org/cd --set image.tag=mine) != *"do nothing here"* ]]
 	[[ $(notes) != *"do nothing here"* ]]
 }

@@ -1,3 +1,4 @@
+{{- /* SPDX-License-Identifier: Apache-2.0 */ -}}
 {{/*
 A program of ours reports on its own pod, so it has to be allowed to change pods. This leaves it its own pod, and there what
 it reports. Takes (dict "root" $ "name" of the policy "condition" its name "users" list "who" in messages, and what metadataRules takes).

@@ -1,3 +1,4 @@
+{{- /* SPDX-License-Identifier: Apache-2.0 */ -}}
 {{/* What admission policies share. */}}
 
 {{/* The binding of a policy that denies. Takes (list $ name). */}}

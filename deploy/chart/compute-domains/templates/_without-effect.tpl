@@ -1,9 +1,14 @@
+{{- /* SPDX-License-Identifier: Apache-2.0 */ -}}
 {{/*
 A line for each value that is set and that only the chart dra-driver-nvidia-gpu acts upon. Those that would take something away are
 refused instead (validation.yaml).
 */}}
 {{- define "compute-domains.withoutEffect" -}}
 {{- $values := .Values -}}
+{{- $tag := toString (.Values.image.tag | default "") -}}
+{{- if and $tag (eq .Values.image.repository "compute-domains/compute-domains") (ne (trimPrefix "v" $tag) .Chart.AppVersion) }}
+image.tag: {{ $tag }} is another version than the chart's; a tag of the other driver's image names none of this one: leave it out
+{{- end }}
 {{- if .Values.consumableShares }}
 consumableShares: it is about GPUs, which this driver does not allocate
 {{- end }}
