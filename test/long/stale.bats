@@ -12,8 +12,8 @@ teardown() {
 	ns_end
 }
 
-@test "a standby whose watch of claims alone is refused becomes leader, for five minutes" {
-	stale_standby watch 300
+@test "a standby whose watch of claims alone is refused becomes leader, for ten minutes" {
+	stale_standby watch 600
 }
 
 @test "a standby that may neither list nor watch claims becomes leader, for five minutes" {
