@@ -43,9 +43,10 @@ struct plan_input {
         int64_t applied_generation; /* of the DaemonSet after our last apply, 0: not applied yet by this
                                        process */
         bool conditions;            /* the server keeps status.conditions */
-        /* Which cache has lost touch with the server, for people; NULL: none has. What a stale cache does not
-         * show may be there, so nothing is taken away because of it. What it does show is a fact of some
-         * moment, and some facts are for ever: a deletionTimestamp is never taken back. */
+        /* Which cache has lost touch with the server, for people; NULL: none has, as far as
+         * kube_informer_current() promises. What a stale cache does not show may be there, so nothing is
+         * taken away because of it. What it does show is a fact of some moment, and some facts are for ever:
+         * a deletionTimestamp is never taken back. */
         const char *stale;
         /* Of a domain that does not exist: the server itself has said lately that it does not. UIDs do not
          * come back. */

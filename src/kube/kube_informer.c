@@ -24,6 +24,8 @@ enum {
         SHORT_MS = 1000, /* a watch that ends sooner counts as a failure */
         LONG_MS = 10000, /* one that lasted longer shows that all is well */
         TELL_AFTER = 3,
+        CATCH_UP_S = 5, /* the API server sends a bookmark two seconds before the end that it was asked for */
+        CATCH_UPS = 3,  /* without a bookmark: then a list tells */
         ERROR_EVENTS = 3, /* in a row without another event: then a list shows what the watch cannot */
 };
 
@@ -55,6 +57,8 @@ struct kube_informer {
         bool token_refreshed; /* the last watch was answered 401 */
         bool headed;          /* the watch was accepted */
         bool current;         /* as in the header, and as it was told */
+        bool behind;          /* there was no watch for a while: what was missed comes behind its head */
+        unsigned catch_ups;   /* watches in a row that ended before they had caught up */
         uint64_t watch_since_ms;
         char *rv;
         bool tried_cache;
@@ -156,6 +160,12 @@ static void take(struct kube_informer *i, yyjson_val *object, enum cache_source 
                 tell_notes(i);
 }
 
+/* Between enter() and leave(). */
+static void fall_behind(struct kube_informer *i) {
+        i->behind = true;
+        set_current(i, false);
+}
+
 /* ---- after an end ---- */
 
 static void on_timer(uv_timer_t *t);
@@ -180,7 +190,7 @@ static void fail(struct kube_informer *i, const struct err *e, int wait_s) {
         log_v(2, "watch will be retried", kv_str("resource", i->o.res->plural), kv_int("in_ms", ms),
               kv_err(e));
         kube_client__doubt(i->client, i->o.res, e);
-        set_current(i, false);
+        fall_behind(i);
         if (!i->dead)
                 tell_trouble(i, e);
         if (i->dead)
@@ -211,6 +221,8 @@ static void end_list(struct kube_informer *i, const char *rv) {
         free(i->rv);
         i->rv = xstrdup(rv);
         i->listed = true;
+        i->behind = false;
+        i->catch_ups = 0;
         object_cache_end_list(i->cache, rv);
         tell_notes(i);
         if (i->dead)
@@ -304,11 +316,24 @@ static bool on_event(void *u, enum watch_type type, yyjson_val *object) {
                 list_again(i);
                 return false;
         }
+        /* All that had happened until then came before it. */
+        if (!i->dead && i->behind && type == WATCH_BOOKMARK) {
+                i->behind = false;
+                i->catch_ups = 0;
+                set_current(i, true);
+        }
         return !i->dead;
 }
 
 static unsigned silence_ms(const struct kube_informer *i) {
         return i->o.silence_ms ? i->o.silence_ms : SILENCE_MS;
+}
+
+/* Somebody waits for it to be current again. A short list tells at once. Of a long one, the changes are
+ * fewer: a watch that is asked for a few seconds brings a bookmark, unless nothing has changed that the API
+ * server knows of, and then a list tells. */
+static bool hurries(const struct kube_informer *i) {
+        return i->behind && i->o.current;
 }
 
 static void on_head(void *u, const char *content_type) {
@@ -323,8 +348,13 @@ static void on_head(void *u, const char *content_type) {
                 kube_client__heard(i->client);
                 step_after(i, silence_ms(i));
                 tell_well(i);
-                if (!i->dead)
+                if (!i->dead && !i->behind) {
                         set_current(i, true);
+                } else if (!i->dead && hurries(i) && kube_pages_short(i->list)) {
+                        http_cancel(TAKE(i->watch));
+                        i->listed = false;
+                        step(i);
+                }
         } else {
                 http_cancel(TAKE(i->watch));
                 kube_client__watched(i->client, i->o.res, 0); /* nobody's answer */
@@ -377,6 +407,8 @@ static void on_watch_end(void *u, const struct http_response *r) {
                 err_set(&e, ERR_RETRY, 0, "the server ended the watch at once");
                 fail(i, &e, -1);
         } else {
+                if (hurries(i) && ++i->catch_ups % CATCH_UPS == 0)
+                        i->listed = false;
                 step(i);
         }
         leave(i);
@@ -395,7 +427,7 @@ static void begin_watch(struct kube_informer *i) {
                 .field_selector = i->field_selector,
                 .resource_version = i->rv,
                 .metadata_only = i->o.metadata_only,
-                .timeout_s = backoff_spread(WATCH_S),
+                .timeout_s = hurries(i) ? CATCH_UP_S : backoff_spread(WATCH_S),
                 .head = on_head,
                 .data = on_data,
                 .done = on_watch_end,
@@ -452,7 +484,9 @@ static void on_timer(uv_timer_t *t) {
                 if (i->headed) {
                         /* No bookmark either: the server lost us, or has nothing to say. A new watch tells
                          * which. */
-                        set_current(i, false);
+                        if (hurries(i))
+                                i->listed = false;
+                        fall_behind(i);
                         if (!i->dead)
                                 step(i);
                 } else {

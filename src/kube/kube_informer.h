@@ -64,11 +64,17 @@ void kube_informer_free(struct kube_informer *i);
 bool kube_informer_synced(const struct kube_informer *i);
 /* Whether what the cache says is known to be so: a list was complete, the API server has accepted a watch
  * from its version on, and since then it was heard of (an event, a bookmark, the head of a watch, its orderly
- * end) within silence_ms, without a failure. Then the cache holds all but what is on its way: the events
- * since the list, or since the watch that broke, come right behind the head, and the API server's own cache
- * may lag behind etcd by a moment. So who destroys something because it is not here asks the API server once
- * more. While this is false, what is not in the cache may well exist, and what is there may be gone. A watch
- * that ended in good order and is resumed at once stays current. Changes are told by `current`. */
+ * end) within silence_ms, without a failure. After a failure or a silence the head of a watch is not enough:
+ * all that was missed comes behind it. Then it is current again when a bookmark has come, which the API
+ * server sends behind all that, or when there was another list. A watch that ended in good order and is
+ * resumed at once stays current. Changes are told by `current`; for who takes them, the informer sees to it
+ * that a bookmark or a list comes within seconds.
+ *
+ * What it does not promise: that nothing is on its way. Events since a list, or since a watch that ended in
+ * good order, come right behind the head; the API server's own cache lags behind etcd, by milliseconds
+ * mostly; and a connection that has died without a word is noticed after silence_ms. So who destroys
+ * something because it is not here, and could not mend that, asks the API server once more. While this is
+ * false, what is not in the cache may well exist, and what is there may be gone. */
 bool kube_informer_current(const struct kube_informer *i);
 size_t kube_informer_count(const struct kube_informer *i);
 const struct kube_object *kube_informer_get(const struct kube_informer *i, const char *ns, const char *name);

@@ -109,6 +109,10 @@ bool kube_pages_under_way(const struct kube_pages *p) {
         return p->call;
 }
 
+bool kube_pages_short(const struct kube_pages *p) {
+        return p->n <= p->limit;
+}
+
 struct kube_pages *kube_pages_new(struct kube_client *c, const struct kube_pages_options *o) {
         struct kube_pages *p = xnew(struct kube_pages);
         p->client = c;

@@ -33,5 +33,7 @@ void kube_pages_free(struct kube_pages *p); /* cancels; NULL is allowed */
 void kube_pages_start(struct kube_pages *p, bool from_cache);
 void kube_pages_cancel(struct kube_pages *p); /* no effect when no list is under way */
 bool kube_pages_under_way(const struct kube_pages *p);
+/* The last list had no more objects than fit into a page. */
+bool kube_pages_short(const struct kube_pages *p);
 
 #endif
