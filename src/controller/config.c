@@ -7,10 +7,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "api/names.h"
 #include "base/flags.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "domain/names.h"
 
 enum { FLAG_COUNT = 40 };
 

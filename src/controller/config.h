@@ -6,12 +6,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "api/gates.h"
 #include "base/err.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "domain/gates.h"
-#include "domain/mode.h"
+#include "model/mode.h"
 
 struct config {
         const char *pod_name, *ns, *image, *kubeconfig;

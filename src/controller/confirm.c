@@ -6,11 +6,11 @@
 #include <sys/queue.h>
 #include <uthash.h>
 
+#include "api/claim.h"
+#include "api/compute_domain.h"
+#include "api/resources.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "domain/claim.h"
-#include "domain/compute_domain.h"
-#include "domain/resources.h"
 #include "kube/backoff.h"
 #include "kube/kube_pages.h"
 

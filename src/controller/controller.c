@@ -4,9 +4,9 @@
 #include <malloc.h>
 #include <string.h>
 
+#include "api/names.h"
 #include "base/log.h"
-#include "domain/names.h"
-#include "domain/rules.h"
+#include "rules/rules.h"
 
 enum { BACKOFF_MIN_MS = 100, BACKOFF_MAX_MS = 30000, CALM_MS = 5000 };
 

@@ -9,6 +9,8 @@
 
 #include <uthash.h>
 
+#include "api/compute_domain.h"
+#include "api/kinds.h"
 #include "base/metrics.h"
 #include "controller/config.h"
 #include "controller/confirm.h"
@@ -16,13 +18,11 @@
 #include "controller/gone.h"
 #include "controller/placements.h"
 #include "controller/writes.h"
-#include "domain/cached.h"
-#include "domain/census.h"
-#include "domain/compute_domain.h"
-#include "domain/objects.h"
 #include "kube/event_recorder.h"
 #include "kube/kube_informer.h"
 #include "kube/work_queue.h"
+#include "render/objects.h"
+#include "rules/census.h"
 
 /* A namespace with daemons of ours: the driver's, and those it lived in before. */
 struct controller_namespace {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The labels of one node. */
 #include "controller/controller.h"
-#include "domain/rules.h"
+#include "rules/rules.h"
 
 enum { MAX_BODY = 64 << 10 };
 

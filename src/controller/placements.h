@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-#include "domain/claim.h"
+#include "api/claim.h"
 
 struct placements;
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "controller/plan.h"
 
-#include "domain/gates.h"
-#include "domain/names.h"
-#include "domain/resources.h"
-#include "domain/rules.h"
+#include "api/gates.h"
+#include "api/names.h"
+#include "api/resources.h"
+#include "rules/rules.h"
 
 enum { MAX_BODY = 4 << 20, MAX_NODES = 1024 /* what --max-nodes-per-imex-domain takes */ };
 

@@ -5,13 +5,13 @@
 #ifndef CONTROLLER_PLAN_H
 #define CONTROLLER_PLAN_H
 
-#include "domain/census.h"
-#include "domain/formation.h"
-#include "domain/host_health.h"
-#include "domain/mode.h"
-#include "domain/objects.h"
-#include "domain/verdict.h"
 #include "kube/kube_client.h"
+#include "model/mode.h"
+#include "render/objects.h"
+#include "rules/census.h"
+#include "rules/formation.h"
+#include "rules/host_health.h"
+#include "rules/verdict.h"
 
 /* A daemon pod of the domain whose containers have ended. */
 struct plan_ended {

@@ -2,12 +2,12 @@
 /* One domain: gathers what the caches know of it, decides by plan_make(), sends what that says. */
 #include <string.h>
 
+#include "api/names.h"
+#include "api/resources.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "controller/controller.h"
 #include "controller/plan.h"
-#include "domain/names.h"
-#include "domain/resources.h"
 #include "imex/imex_files.h"
 
 /* How long a write waits for more to come, and from the last write of the same object. Daemons need their

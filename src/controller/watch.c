@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is watched, and which keys a change concerns. */
 
+#include "api/names.h"
+#include "api/resources.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "controller/controller.h"
-#include "domain/names.h"
-#include "domain/resources.h"
 
 /* ---- keys of indexes ---- */
 

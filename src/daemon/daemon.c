@@ -5,13 +5,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "api/gates.h"
 #include "base/flags.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/version.h"
 #include "daemon/check.h"
 #include "daemon/supervisor.h"
-#include "domain/gates.h"
 
 #define IMEX_DIR "/imexd"
 #define DEFAULT_MAX_NODES 18 /* of an NVL72 rack */

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "domain/names.h"
+#include "api/names.h"
 
 static const char *text(struct arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

@@ -5,8 +5,8 @@
 
 #include <stdbool.h>
 
+#include "api/compute_domain.h"
 #include "base/mem.h"
-#include "domain/compute_domain.h"
 #include "imex/imex_members.h"
 
 struct membership {

@@ -3,9 +3,9 @@
 
 #include <stdio.h>
 
+#include "api/names.h"
 #include "base/json.h"
 #include "base/mem.h"
-#include "domain/names.h"
 
 #define BODY_MAX ((size_t)16 * 1024)
 #define FIRST_MS 1000

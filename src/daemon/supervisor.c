@@ -8,6 +8,8 @@
 #include <unistd.h>
 #include <uv.h>
 
+#include "api/names.h"
+#include "api/resources.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -16,8 +18,6 @@
 #include "daemon/pod_report.h"
 #include "daemon/relay.h"
 #include "daemon/state_file.h"
-#include "domain/names.h"
-#include "domain/resources.h"
 #include "imex/imex_agent.h"
 #include "kube/kube_informer.h"
 

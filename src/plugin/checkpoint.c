@@ -5,8 +5,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "api/names.h"
 #include "base/json.h"
-#include "domain/names.h"
 
 enum { DEPTH_MAX = 60 /* the writer keeps a bit per level in 64 */ };
 

@@ -3,9 +3,9 @@
 #include <string.h>
 #include <time.h>
 
+#include "api/names.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "domain/names.h"
 #include "imex/imex_log.h"
 #include "plugin/claims_priv.h"
 

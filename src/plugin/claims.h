@@ -12,10 +12,10 @@
 #include <stdbool.h>
 #include <uv.h>
 
-#include "domain/mode.h"
 #include "dra/dra_plugin.h"
 #include "kube/event_recorder.h"
 #include "kube/kube_client.h"
+#include "model/mode.h"
 #include "plugin/facts.h"
 #include "plugin/host_imex.h"
 #include "plugin/metrics.h"

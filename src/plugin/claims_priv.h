@@ -6,7 +6,7 @@
 
 #include <sys/queue.h>
 
-#include "domain/claim.h"
+#include "api/claim.h"
 #include "plugin/claims.h"
 #include "plugin/disk.h"
 #include "plugin/journal.h"

@@ -3,9 +3,9 @@
 
 #include <string.h>
 
+#include "api/names.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "domain/names.h"
 #include "kube/pod_patch.h"
 
 enum { REASON_MS = 3000, BODY_MAX = 4096 };

@@ -5,8 +5,8 @@
 #ifndef PLUGIN_HOST_REPORT_H
 #define PLUGIN_HOST_REPORT_H
 
-#include "domain/mode.h"
 #include "kube/event_recorder.h"
+#include "model/mode.h"
 #include "plugin/host_imex.h"
 #include "plugin/metrics.h"
 

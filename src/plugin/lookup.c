@@ -5,9 +5,9 @@
 #include <string.h>
 #include <sys/queue.h>
 
+#include "api/names.h"
+#include "api/resources.h"
 #include "base/json.h"
-#include "domain/names.h"
-#include "domain/resources.h"
 #include "kube/kube_informer.h"
 #include "kube/kube_object.h"
 #include "kube/kube_pages.h"

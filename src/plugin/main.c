@@ -14,13 +14,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "api/gates.h"
+#include "api/names.h"
 #include "base/file.h"
 #include "base/flags.h"
 #include "base/http_server.h"
 #include "base/log.h"
 #include "base/version.h"
-#include "domain/gates.h"
-#include "domain/names.h"
 #include "nvidia/nvml.h"
 #include "plugin/channels.h"
 #include "plugin/claims.h"

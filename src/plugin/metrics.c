@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/metrics.h"
 
-#include "domain/names.h"
+#include "api/names.h"
 
 static const double request_buckets[] = { 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8 };
 static const double total_buckets[] = { 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 45 };

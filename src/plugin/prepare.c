@@ -5,10 +5,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/names.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "cdi/cdi.h"
-#include "domain/names.h"
 #include "plugin/claims_priv.h"
 #include "plugin/edits.h"
 

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/names.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "domain/names.h"
 #include "kube/backoff.h"
 #include "kube/kube_informer.h"
 #include "kube/work_queue.h"

@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/names.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "cdi/cdi.h"
-#include "domain/names.h"
 #include "kube/backoff.h"
 #include "plugin/claims_priv.h"
 

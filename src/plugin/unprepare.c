@@ -3,9 +3,9 @@
 #include <string.h>
 #include <time.h>
 
+#include "api/names.h"
 #include "base/log.h"
 #include "cdi/cdi.h"
-#include "domain/names.h"
 #include "plugin/claims_priv.h"
 
 void unprepare_each_daemon_domain(const struct checkpoint_claim *entry,

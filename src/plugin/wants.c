@@ -2,7 +2,7 @@
 /* What a claim asks of us, as far as the claim alone can tell: whatever is wrong here no waiting mends. */
 #include <string.h>
 
-#include "domain/names.h"
+#include "api/names.h"
 #include "plugin/claims_priv.h"
 
 /* A daemon's configuration counts too, whatever device came with it: who wrote it means a daemon. */

@@ -88,10 +88,10 @@ in_both_modes() {
 	refused "two different host-managed modes" --set resources.computeDomains.imex.mode=hostManaged --set featureGates.AllAlpha=true
 	refused "channel is not offered" "${gate[@]}" --set resources.computeDomains.imex.isolation=channel
 	refused "ComputeDomainCliques cannot work without" "${waiting[@]}" --set featureGates.IMEXDaemonsWithDNSNames=false
-	! grep -q "resources.computeDomains" "$checkout/src/domain/mode.c" || false # the chart's sentences are the programs', after that prefix
+	! grep -q "resources.computeDomains" "$checkout/src/model/mode.c" || false # the chart's sentences are the programs', after that prefix
 	local sentence
 	while read -r sentence; do
-		tr -d '"\n' <"$checkout/src/domain/mode.c" | tr -s ' ' | grep -qF "$sentence"
+		tr -d '"\n' <"$checkout/src/model/mode.c" | tr -s ' ' | grep -qF "$sentence"
 	done <<-'END'
 		are two different host-managed modes: the gate checks the fabric and does not wait for the host's IMEX, the other waits for it; set one of them
 		requires feature gate HostManagedIMEXDaemon=true, which is false

@@ -36,7 +36,7 @@ go=(--set resources.gpus.enabled=false --set image.repository=example.org/comput
 
 @test "feature gates are those of the programs" {
 	local known
-	known=$(grep -oP '\[GATE_\w+\] = \{ "\K\w+' "$checkout/src/domain/gates.c" | sort | jq -Rn '[inputs]')
+	known=$(grep -oP '\[GATE_\w+\] = \{ "\K\w+' "$checkout/src/api/gates.c" | sort | jq -Rn '[inputs]')
 	[[ $(jq 'length' <<<"$known") -gt 15 ]]
 	jq -e --argjson known "$known" '.properties.featureGates.properties | keys == $known' "$chart/values.schema.json"
 	refused "HostManagedImex" --set featureGates.HostManagedImex=true

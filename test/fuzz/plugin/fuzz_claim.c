@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdint.h>
 
-#include "domain/claim.h"
+#include "api/claim.h"
 #include "plugin/checkpoint.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);

@@ -3,7 +3,7 @@
 #include "golden.h"
 #include "world.h"
 
-#include "domain/resources.h"
+#include "api/resources.h"
 
 enum { MAX_TEXT = 1 << 20 };
 #define SPEC "{'numNodes':2,'channel':{'resourceClaimTemplate':{'name':'tpl'},'allocationMode':'Single'}}"

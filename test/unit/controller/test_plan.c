@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "domain/resources.h"
+#include "api/resources.h"
 #include "world.h"
 
 #define SPEC "{'channel':{'resourceClaimTemplate':{'name':'tpl'}}}"

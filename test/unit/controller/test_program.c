@@ -13,12 +13,12 @@
 #include <cmocka.h>
 
 #include "../kube/fake_server.h"
+#include "api/names.h"
 #include "base/file.h"
 #include "base/http_client.h"
 #include "base/mem.h"
 #include "base/process.h"
 #include "base/str.h"
-#include "domain/names.h"
 
 enum { N_CRDS = 2 };
 

@@ -10,9 +10,9 @@
 #include <cmocka.h>
 
 #include "../kube/fake_server.h"
+#include "api/resources.h"
 #include "base/mem.h"
 #include "controller/writes.h"
-#include "domain/resources.h"
 
 enum { CLIQUES = 50, DOMAINS = 3, LONG_MS = 6000, SHORT_MS = 3000 };
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "domain/resources.h"
+#include "api/resources.h"
 #include "world.h"
 
 #include <stdio.h>
 
-#include "domain/rules.h"
+#include "rules/rules.h"
 
 const char *const world_names[WORLD_NODES] = { "node-a", "node-b", "node-c", "node-d", "node-e" };
 

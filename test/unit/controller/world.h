@@ -4,7 +4,7 @@
 #ifndef TEST_CONTROLLER_WORLD_H
 #define TEST_CONTROLLER_WORLD_H
 
-#include "../domain/fake.h"
+#include "../api/fake.h"
 
 #include "controller/plan.h"
 

@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/names.h"
+#include "api/resources.h"
 #include "base/file.h"
-#include "domain/names.h"
-#include "domain/resources.h"
 #include "kube/kube_informer.h"
 
 struct world w;

@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "domain/names.h"
+#include "api/names.h"
 #include "base/file.h"
 
 #define CDI_1 "k8s.compute-domain.nvidia.com/claim=" CLAIM_1 "-channel-0"

@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "api/names.h"
 #include "base/file.h"
-#include "domain/names.h"
 #include "plugin/host_imex.h"
 #include "plugin/host_report.h"
 #include "tree.h"

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/names.h"
 #include "base/file.h"
-#include "domain/names.h"
 
 #define CDI_1 "k8s.compute-domain.nvidia.com/claim=" CLAIM_1 "-channel-0"
 #define NO_CLIQUE "host-managed IMEX requires an NVLink clique on this node; NVML reports none"

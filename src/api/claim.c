@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/claim.h"
+
+#include "api/names.h"
+
+static const struct jd_field f_result[] = {
+        JD_STR(struct claim_result, "request", request, .required = true),
+        JD_STR(struct claim_result, "driver", driver, .required = true),
+        JD_STR(struct claim_result, "pool", pool, .required = true),
+        JD_STR(struct claim_result, "device", device, .required = true),
+        JD_BOOL(struct claim_result, "adminAccess", admin_access),
+        JD_STR(struct claim_result, "shareID", share_id),
+        JD_END,
+};
+static const struct jd_field f_opaque[] = { JD_STR(struct claim_config, "driver", driver),
+                                            JD_RAW(struct claim_config, "parameters", parameters), JD_END };
+static const struct jd_field f_config[] = { JD_STR(struct claim_config, "source", source),
+                                            JD_STRS(struct claim_config, "requests", requests),
+                                            JD_IN(struct claim_config, "opaque", f_opaque), JD_END };
+static const struct jd_field f_devices[] = {
+        JD_LIST(struct claim, "results", results, struct claim_result, f_result),
+        JD_LIST(struct claim, "config", configs, struct claim_config, f_config), JD_END
+};
+static const struct jd_field f_allocation[] = { JD_IN(struct claim, "devices", f_devices), JD_END };
+static const struct jd_field f_allocated[] = { JD_END };
+static const struct jd_field f_consumer[] = { JD_STR(struct claim_consumer, "resource", resource),
+                                              JD_STR(struct claim_consumer, "name", name),
+                                              JD_STR(struct claim_consumer, "uid", uid), JD_END };
+static const struct jd_field f_status[] = {
+        JD_IN(struct claim, "allocation", f_allocation),
+        JD_OPTOBJ(struct claim, "allocation", allocated, struct claim_allocated, f_allocated),
+        JD_LIST(struct claim, "reservedFor", consumers, struct claim_consumer, f_consumer),
+        JD_END,
+};
+static const struct jd_field f_annotations[] = { JD_MAP(struct claim, "annotations", annotations), JD_END };
+const struct jd_field claim_fields[] = { JD_OBJ(struct claim, "metadata", o.meta, kube_f_meta),
+                                         JD_IN(struct claim, "metadata", f_annotations),
+                                         JD_IN(struct claim, "status", f_status), JD_END };
+
+bool claim_result_is_channel(const struct claim_result *r) {
+        return streq(r->driver, CD_DRIVER) && str_starts(r->device, CD_DEVICE_CHANNEL_PREFIX);
+}
+
+bool claim_result_is_daemon(const struct claim_result *r) {
+        return streq(r->driver, CD_DRIVER) && streq(r->device, CD_DEVICE_DAEMON);
+}
+
+/* A request with alternatives is allocated as "request/alternative"; a config may name either. */
+static bool names_request(const struct claim_config *c, const char *request) {
+        size_t n = str_from(request).n;
+        struct str rest = str_from(request), first = { 0 };
+        str_next_field(&rest, '/', &first);
+        for (size_t i = 0; i < c->n_requests; i++) {
+                struct str name = str_from(c->requests[i]);
+                if (str_eq(name, first) || str_eq(name, (struct str){ request, n }))
+                        return true;
+        }
+        return false;
+}
+
+int claim_config_for(const struct claim *c, const struct claim_result *r, bool strict, struct arena *a,
+                     struct opaque_config *ret, struct err *e) {
+        static const char *const sources[] = { "FromClaim", "FromClass" };
+        static const char *const kinds[] = { [OPAQUE_CHANNEL] = "channel", [OPAQUE_DAEMON] = "daemon" };
+        enum opaque_kind want = claim_result_is_daemon(r) ? OPAQUE_DAEMON : OPAQUE_CHANNEL;
+        for (size_t s = 0; s < ARRAY_LEN(sources); s++)
+                for (size_t i = c->n_configs; i-- > 0;) {
+                        const struct claim_config *cfg = &c->configs[i];
+                        struct opaque_config got;
+                        bool named = names_request(cfg, r->request);
+                        if (!streq(cfg->source, sources[s]) || !streq(cfg->driver, CD_DRIVER) ||
+                            (cfg->n_requests && !named))
+                                continue;
+                        if (opaque_decode(cfg->parameters, strict, a, &got, e) < 0)
+                                return err_wrap(e, "request '%s': opaque configuration", r->request);
+                        if (got.kind == want) {
+                                *ret = got;
+                                return 0;
+                        }
+                        if (named)
+                                return err_set(e, ERR_INVALID, 0,
+                                               "request '%s': the configuration is for a %s, but the device "
+                                               "allocated is %s",
+                                               r->request, kinds[got.kind], r->device);
+                }
+        return err_set(e, ERR_INVALID, 0,
+                       "request '%s': no opaque configuration of the driver " CD_DRIVER
+                       " names a ComputeDomain",
+                       r->request);
+}
+
+bool claim_place(const struct claim *c, struct arena *a, struct claim_place *ret) {
+        for (size_t i = 0; i < c->n_results; i++) {
+                const struct claim_result *r = &c->results[i];
+                struct opaque_config cfg;
+                struct err e;
+                if (!claim_result_is_channel(r) || r->admin_access ||
+                    claim_config_for(c, r, true, a, &cfg, &e) < 0)
+                        continue;
+                *ret = (struct claim_place){ .domain_uid = cfg.domain_id, .node = r->pool };
+                return true;
+        }
+        return false;
+}

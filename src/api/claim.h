@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* claim: a ResourceClaim as we need it (resource.k8s.io v1, v1beta2 and v1beta1 have the same shape below
+ * status.allocation). */
+#ifndef API_CLAIM_H
+#define API_CLAIM_H
+
+#include <stdbool.h>
+
+#include "api/opaque.h"
+#include "base/json.h"
+#include "kube/kube_object.h"
+
+struct claim_result {
+        const char *request, *driver, *pool, *device;
+        bool admin_access;
+        const char *share_id;
+};
+
+struct claim_config {
+        const char *source; /* "FromClass" or "FromClaim" */
+        const char **requests;
+        size_t n_requests;
+        const char *driver;    /* opaque.driver, NULL when there is no opaque part */
+        struct str parameters; /* opaque.parameters as compact JSON, key order kept */
+};
+
+struct claim_consumer {
+        const char *resource, *name, *uid;
+};
+
+/* A claim has been given devices: its members are in struct claim itself. */
+struct claim_allocated {
+        char unused;
+};
+
+struct claim {
+        struct kube_object o;
+        struct claim_result *results;
+        size_t n_results;
+        struct claim_config *configs;
+        size_t n_configs;
+        struct claim_consumer *consumers; /* status.reservedFor */
+        size_t n_consumers;
+        struct jd_pair *annotations;
+        size_t n_annotations;
+        const struct claim_allocated *allocated; /* not NULL: status.allocation is present */
+};
+extern const struct jd_field claim_fields[];
+
+/* Is this result one of our driver's channels / its daemon device? */
+bool claim_result_is_channel(const struct claim_result *r);
+bool claim_result_is_daemon(const struct claim_result *r);
+
+/* Reference 7.10: the configuration of a result: claims before classes, later before earlier, and of those
+ * the first that names the request or names none and is of the device's kind; "request/subrequest" matches a
+ * config that names the request. ERR_INVALID says what is wrong: undecodable, a named one of the wrong kind,
+ * none at all. */
+int claim_config_for(const struct claim *c, const struct claim_result *r, bool strict, struct arena *a,
+                     struct opaque_config *ret, struct err *e);
+
+/* The domain that a claim brings its node into, by the labelling rule: allocated, a channel of ours, not by
+ * admin access, with a strictly valid config. False otherwise. Says nothing about whether that domain exists
+ * in the claim's namespace. */
+struct claim_place {
+        const char *domain_uid, *node;
+};
+bool claim_place(const struct claim *c, struct arena *a, struct claim_place *ret);
+
+#endif

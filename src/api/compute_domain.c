@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/compute_domain.h"
+
+#include "api/names.h"
+
+static const struct jd_field f_node[] = { JD_STR(struct cd_node, "name", name, .required = true),
+                                          JD_STR(struct cd_node, "ipAddress", ip),
+                                          JD_STR(struct cd_node, "cliqueID", clique_id),
+                                          JD_STR(struct cd_node, "status", status),
+                                          JD_INT(struct cd_node, "index", index),
+                                          JD_END };
+static const struct jd_field f_condition[] = {
+        JD_STR(struct cd_condition, "type", type, .required = true),
+        JD_STR(struct cd_condition, "status", status),
+        JD_STR(struct cd_condition, "reason", reason),
+        JD_STR(struct cd_condition, "message", message),
+        JD_TIME(struct cd_condition, "lastTransitionTime", last_transition),
+        JD_INT(struct cd_condition, "observedGeneration", observed_generation),
+        JD_END,
+};
+static const struct jd_field f_status[] = {
+        JD_STR(struct compute_domain, "status", status),
+        JD_LIST(struct compute_domain, "nodes", nodes, struct cd_node, f_node),
+        JD_LIST(struct compute_domain, "conditions", conditions, struct cd_condition, f_condition),
+        JD_INT(struct compute_domain, "nodesReady", nodes_ready),
+        JD_INT(struct compute_domain, "nodesWanted", nodes_wanted),
+        JD_INT(struct compute_domain, "cliques", cliques),
+        JD_END,
+};
+static const struct jd_field f_template[] = { JD_STR(struct cd_channel, "name", template_name), JD_END };
+static const struct jd_field f_channel[] = { JD_IN(struct cd_channel, "resourceClaimTemplate", f_template),
+                                             JD_STR(struct cd_channel, "allocationMode", allocation_mode),
+                                             JD_END };
+static const struct jd_field f_spec[] = {
+        JD_INT(struct compute_domain, "numNodes", num_nodes),
+        JD_OPTOBJ(struct compute_domain, "channel", channel, struct cd_channel, f_channel), JD_END
+};
+static const struct jd_field f_annotations[] = {
+        JD_STR(struct compute_domain, CD_ANNOTATION_MODE, mode),
+        JD_STR(struct compute_domain, CD_ANNOTATION_ADOPTED, adopted), JD_END
+};
+static const struct jd_field f_meta[] = { JD_STRS(struct compute_domain, "finalizers", finalizers),
+                                          JD_IN(struct compute_domain, "annotations", f_annotations),
+                                          JD_END };
+const struct jd_field compute_domain_fields[] = {
+        JD_OBJ(struct compute_domain, "metadata", o.meta, kube_f_meta),
+        JD_IN(struct compute_domain, "metadata", f_meta),
+        JD_IN(struct compute_domain, "spec", f_spec),
+        JD_IN(struct compute_domain, "status", f_status),
+        JD_END,
+};
+
+static const struct jd_field f_daemon[] = { JD_STR(struct clique_daemon, "nodeName", node, .required = true),
+                                            JD_STR(struct clique_daemon, "ipAddress", ip),
+                                            JD_STR(struct clique_daemon, "cliqueID", clique_id),
+                                            JD_STR(struct clique_daemon, "status", status),
+                                            JD_INT(struct clique_daemon, "index", index),
+                                            JD_STR(struct clique_daemon, "bootID", boot_id),
+                                            JD_END };
+static const struct jd_field f_owner[] = { JD_STR(struct clique_owner, "uid", uid), JD_END };
+static const struct jd_field f_clique_labels[] = { JD_STR(struct clique, CD_LABEL, domain_uid),
+                                                   JD_STR(struct clique, CD_LABEL_CLIQUE, clique_id),
+                                                   JD_END };
+static const struct jd_field f_clique_meta[] = {
+        JD_IN(struct clique, "labels", f_clique_labels), JD_MAP(struct clique, "annotations", annotations),
+        JD_LIST(struct clique, "ownerReferences", owners, struct clique_owner, f_owner), JD_END
+};
+const struct jd_field clique_fields[] = {
+        JD_OBJ(struct clique, "metadata", o.meta, kube_f_meta),
+        JD_IN(struct clique, "metadata", f_clique_meta),
+        JD_LIST(struct clique, "daemons", daemons, struct clique_daemon, f_daemon),
+        JD_END,
+};
+
+void clique_object_name(const char *domain_uid, const char *clique_id, struct buf *out) {
+        buf_addf(out, "%s.%s", domain_uid, clique_id);
+}

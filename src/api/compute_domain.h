@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* compute_domain: the two API kinds as we cache them (reference sections 2.2 and 2.3). */
+#ifndef API_COMPUTE_DOMAIN_H
+#define API_COMPUTE_DOMAIN_H
+
+#include <stdbool.h>
+
+#include "base/json.h"
+#include "kube/kube_object.h"
+
+struct cd_node {
+        const char *name, *ip, *clique_id, *status; /* status "Ready" or "NotReady" */
+        int64_t index;                              /* -1 on a node without fabric */
+};
+
+struct cd_condition {
+        const char *type, *status, *reason, *message;
+        int64_t last_transition, observed_generation;
+};
+
+struct cd_channel {
+        const char *template_name, *allocation_mode; /* of the claim template for workloads; either may be
+                                                        NULL in objects of an old schema */
+};
+
+struct compute_domain {
+        struct kube_object o;
+        const char **finalizers;
+        size_t n_finalizers;
+        int64_t num_nodes;
+        const struct cd_channel *channel; /* NULL: no spec.channel, which only an old schema admits */
+        const char *status;               /* NULL: none written yet */
+        const char *mode;                 /* annotation CD_ANNOTATION_MODE, NULL: none */
+        const char *adopted;              /* annotation CD_ANNOTATION_ADOPTED, NULL: none */
+        struct cd_node *nodes;
+        size_t n_nodes;
+        struct cd_condition *conditions;
+        size_t n_conditions;
+        int64_t nodes_ready, nodes_wanted, cliques;
+};
+extern const struct jd_field compute_domain_fields[];
+
+struct clique_daemon {
+        const char *node, *ip, *clique_id, *status;
+        int64_t index;
+        const char *boot_id; /* of the node, as its kubelet tells it; "" or NULL while unknown */
+};
+
+struct clique_owner {
+        const char *uid;
+};
+
+struct clique {
+        struct kube_object o;
+        const char *domain_uid, *clique_id; /* from the labels */
+        struct jd_pair *annotations;
+        size_t n_annotations;
+        struct clique_owner *owners; /* present: written by the Go driver */
+        size_t n_owners;
+        struct clique_daemon *daemons;
+        size_t n_daemons;
+};
+extern const struct jd_field clique_fields[];
+
+/* Name of the clique object: "<domain uid>.<clique id>". */
+void clique_object_name(const char *domain_uid, const char *clique_id, struct buf *out);
+
+#endif

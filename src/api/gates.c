@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/gates.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+
+enum stage { STAGE_UMBRELLA, STAGE_FIXED /* no umbrella reaches it */, STAGE_ALPHA, STAGE_BETA };
+
+/* Sorted by name, in the order of enum gate: gates_render() promises it. */
+static const struct {
+        const char *name;
+        enum stage stage;
+        bool on;
+} known[GATE_COUNT] = {
+        [GATE_ALL_ALPHA] = { "AllAlpha", STAGE_UMBRELLA, false },
+        [GATE_ALL_BETA] = { "AllBeta", STAGE_UMBRELLA, false },
+        [GATE_COMPUTE_DOMAIN_CLIQUES] = { "ComputeDomainCliques", STAGE_BETA, true },
+        [GATE_CONSUMABLE_SHARES] = { "ConsumableShares", STAGE_ALPHA, false },
+        [GATE_CONTEXTUAL_LOGGING] = { "ContextualLogging", STAGE_FIXED, true },
+        [GATE_CRASH_ON_NVLINK_FABRIC_ERRORS] = { "CrashOnNVLinkFabricErrors", STAGE_BETA, true },
+        [GATE_DRA_LIST_TYPE_ATTRIBUTES] = { "DRAListTypeAttributes", STAGE_ALPHA, false },
+        [GATE_DEVICE_METADATA] = { "DeviceMetadata", STAGE_ALPHA, false },
+        [GATE_DYNAMIC_MIG] = { "DynamicMIG", STAGE_ALPHA, false },
+        [GATE_FABRIC_MANAGER_PARTITIONING] = { "FabricManagerPartitioning", STAGE_ALPHA, false },
+        [GATE_HOST_MANAGED_IMEX] = { "HostManagedIMEX", STAGE_ALPHA, false },
+        [GATE_HOST_MANAGED_IMEX_DAEMON] = { "HostManagedIMEXDaemon", STAGE_ALPHA, false },
+        [GATE_IMEX_DAEMONS_WITH_DNS_NAMES] = { "IMEXDaemonsWithDNSNames", STAGE_BETA, true },
+        [GATE_LOGGING_ALPHA_OPTIONS] = { "LoggingAlphaOptions", STAGE_ALPHA, false },
+        [GATE_LOGGING_BETA_OPTIONS] = { "LoggingBetaOptions", STAGE_BETA, true },
+        [GATE_MPS_SUPPORT] = { "MPSSupport", STAGE_ALPHA, false },
+        [GATE_NVML_DEVICE_HEALTH_CHECK] = { "NVMLDeviceHealthCheck", STAGE_ALPHA, false },
+        [GATE_PASSTHROUGH_SUPPORT] = { "PassthroughSupport", STAGE_ALPHA, false },
+        [GATE_TIME_SLICING_SETTINGS] = { "TimeSlicingSettings", STAGE_ALPHA, false },
+};
+
+void gates_init(struct gates *g) {
+        *g = (struct gates){ 0 };
+        for (int i = 0; i < GATE_COUNT; i++)
+                g->on[i] = known[i].on;
+}
+
+/* The spellings that Go's strconv.ParseBool takes. */
+static bool to_bool(struct str s, bool *ret) {
+        static const char *const yes[] = { "1", "t", "T", "true", "TRUE", "True" }, *const no[] = {
+                "0", "f", "F", "false", "FALSE", "False"
+        };
+        for (size_t i = 0; i < ARRAY_LEN(yes); i++) {
+                if (str_eq(s, str_from(yes[i])))
+                        return *ret = true;
+                if (str_eq(s, str_from(no[i])))
+                        return !(*ret = false);
+        }
+        return false;
+}
+
+static int find(struct str name) {
+        for (int i = 0; i < GATE_COUNT; i++)
+                if (str_eq(name, str_from(known[i].name)))
+                        return i;
+        return -1;
+}
+
+int gates_parse(struct gates *g, const char *text, struct err *e) {
+        struct str rest = str_from(text), part;
+        bool named[GATE_COUNT] = { false };
+        struct gates to = *g;
+        while (str_next_field(&rest, ',', &part)) {
+                struct str name;
+                part = str_trim(part);
+                if (!part.n)
+                        continue;
+                struct str value = part;
+                if (!str_next_field(&value, '=', &name) || !value.p)
+                        return err_set(e, ERR_INVALID, 0,
+                                       "feature gate \"%.*s\": want Name=true or Name=false", (int)part.n,
+                                       part.p);
+                name = str_trim(name);
+                value = str_trim(value);
+                int i = find(name);
+                if (i < 0)
+                        return err_set(e, ERR_INVALID, 0, "unrecognized feature gate: %.*s", (int)name.n,
+                                       name.p);
+                if (!to_bool(value, &to.on[i]))
+                        return err_set(e, ERR_INVALID, 0,
+                                       "invalid value \"%.*s\" of feature gate %s: want true or false",
+                                       (int)value.n, value.p, known[i].name);
+                named[i] = true;
+        }
+        for (int i = 0; i < GATE_COUNT; i++) {
+                if (known[i].stage == STAGE_ALPHA && named[GATE_ALL_ALPHA] && !named[i])
+                        to.on[i] = to.on[GATE_ALL_ALPHA];
+                if (known[i].stage == STAGE_BETA && named[GATE_ALL_BETA] && !named[i])
+                        to.on[i] = to.on[GATE_ALL_BETA];
+        }
+        *g = to;
+        return 0;
+}
+
+int gates_validate(const struct gates *g, struct err *e) {
+        static const struct {
+                enum gate a, b;
+                bool b_must_be;
+        } rules[] = {
+                { GATE_COMPUTE_DOMAIN_CLIQUES, GATE_IMEX_DAEMONS_WITH_DNS_NAMES, true },
+                { GATE_DYNAMIC_MIG, GATE_PASSTHROUGH_SUPPORT, false },
+                { GATE_DYNAMIC_MIG, GATE_NVML_DEVICE_HEALTH_CHECK, false },
+                { GATE_DYNAMIC_MIG, GATE_MPS_SUPPORT, false },
+                { GATE_PASSTHROUGH_SUPPORT, GATE_NVML_DEVICE_HEALTH_CHECK, false },
+                { GATE_DEVICE_METADATA, GATE_PASSTHROUGH_SUPPORT, true },
+        };
+        for (size_t i = 0; i < ARRAY_LEN(rules); i++)
+                if (g->on[rules[i].a] && g->on[rules[i].b] != rules[i].b_must_be)
+                        return err_set(e, ERR_INVALID, 0, "feature gate %s %s feature gate %s",
+                                       known[rules[i].a].name,
+                                       rules[i].b_must_be ? "requires" : "cannot be combined with",
+                                       known[rules[i].b].name);
+        return 0;
+}
+
+void gates_render(const struct gates *g, struct buf *out) {
+        for (int i = 0; i < GATE_COUNT; i++)
+                buf_addf(out, "%s=%s,", known[i].name, g->on[i] ? "true" : "false");
+}
+
+void gates_force_off(struct gates *g, enum gate gate) {
+        g->forced[gate] = g->forced[gate] || g->on[gate];
+        g->on[gate] = false;
+}
+
+void gates_log_forced(const struct gates *g) {
+        for (int i = 0; i < GATE_COUNT; i++)
+                if (g->forced[i])
+                        log_info("feature gate forced off: it has no meaning when the host runs IMEX",
+                                 kv_str("gate", known[i].name));
+}
+
+void gates_log_ineffective(const struct gates *g) {
+        if (!g->on[GATE_COMPUTE_DOMAIN_CLIQUES] && !g->forced[GATE_COMPUTE_DOMAIN_CLIQUES])
+                log_info("feature gate ComputeDomainCliques=false changes nothing: cliques have one writer, "
+                         "the controller, either way");
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kinds: the Kubernetes kinds that the controller keeps copies of, cut down to the members that its rules
+ * ask for. */
+#ifndef API_KINDS_H
+#define API_KINDS_H
+
+#include <stdbool.h>
+
+#include "base/json.h"
+#include "kube/kube_object.h"
+
+struct condition {
+        const char *type, *status, *reason, *message;
+        int64_t since; /* lastTransitionTime */
+};
+/* NULL when the object has none of that type. */
+const struct condition *condition_find(const struct condition *list, size_t n, const char *type);
+
+struct taint {
+        const char *key;
+};
+
+struct node {
+        struct kube_object o;
+        const char *domain_uid;      /* label CD_LABEL */
+        const char *gpu_clique;      /* label GPU_CLIQUE_LABEL */
+        const char *gpu_clique_ours; /* annotation CD_ANNOTATION_GPU_CLIQUE: the value that we wrote, NULL:
+                                        never */
+        const char *boot_id;         /* status.nodeInfo.bootID */
+        const char *gpu[5];          /* labels that tell of a GPU, see node_has_gpu() */
+        struct taint *taints;
+        size_t n_taints;
+        struct condition *conditions;
+        size_t n_conditions;
+};
+extern const struct jd_field node_fields[];
+bool node_ready(const struct node *n);
+/* Node Feature Discovery, the GPU Operator or a person has labelled it so: the nodes that the chart's kubelet
+ * plugin runs on, if nobody has changed its affinity. */
+bool node_has_gpu(const struct node *n);
+/* The operator vouches that the machine is off: nothing of ours can still run on it. */
+bool node_out_of_service(const struct node *n);
+/* The boot that the node is in, as its kubelet tells it; "" when it tells none. */
+const char *node_boot_id(const struct node *n);
+/* Does an update change anything that our rules look at? Kubelets write their node's status all the time. */
+bool node_differs(const struct node *a, const struct node *b);
+
+struct pod_ip {
+        const char *ip;
+};
+
+struct pod_container_why {
+        const char *reason, *message;
+};
+
+struct pod_container {
+        const struct pod_container_why *waiting, *terminated; /* at most one is not NULL */
+        int64_t restarts;
+};
+
+/* A daemon pod. */
+struct pod {
+        struct kube_object o;
+        const char *domain_uid,
+                *clique_id;        /* labels; clique_id NULL until the daemon has set it, "" without fabric */
+        const char *template_hash; /* annotation CD_ANNOTATION_TEMPLATE; NULL: made by the Go driver */
+        const char *state, *reason, *index, *peers, *ready,
+                *awaited; /* the daemon's annotations, NULL when absent */
+        const char *node, *phase;
+        struct pod_ip *ips;
+        size_t n_ips;
+        struct condition *conditions;
+        size_t n_conditions;
+        struct pod_container *containers;
+        size_t n_containers;
+};
+extern const struct jd_field pod_fields[];
+/* No process of it can run any more. */
+bool pod_ended(const struct pod *p);
+/* Does an update change anything that our rules look at? */
+bool pod_differs(const struct pod *a, const struct pod *b);
+
+/* A Pod of the kubelet plugin. */
+struct plugin_pod {
+        struct kube_object o;
+        const char *node, *phase;
+        const char *host_state, *host_reason; /* its annotations, NULL when absent */
+        struct condition *conditions;
+        size_t n_conditions;
+};
+extern const struct jd_field plugin_pod_fields[];
+/* Does it say how its host is? What a plugin that does not run well, or a Pod that is no plugin's, says or
+ * does not say counts for nothing. */
+bool plugin_pod_tells(const struct plugin_pod *p);
+/* Which of two Pods of a node tells: NULL for neither, the newer one if both do. Either may be NULL. */
+const struct plugin_pod *plugin_pod_choose(const struct plugin_pod *a, const struct plugin_pod *b);
+
+struct ds_env {
+        const char *name, *value;
+};
+
+struct ds_container {
+        struct ds_env *env;
+        size_t n_env;
+};
+
+struct daemonset {
+        struct kube_object o;
+        const char *domain_uid;
+        const char **finalizers;
+        size_t n_finalizers;
+        const char *template_hash; /* annotation CD_ANNOTATION_TEMPLATE */
+        struct ds_container *containers;
+        size_t n_containers;
+};
+extern const struct jd_field daemonset_fields[];
+/* Does an update change anything that our rules look at? Its controller counts pods in its status all the
+ * time. */
+bool daemonset_differs(const struct daemonset *a, const struct daemonset *b);
+/* Value of a variable of the daemon container, or NULL. */
+const char *daemonset_env(const struct daemonset *d, const char *name);
+
+struct rct_request {
+        const char *name, *device_class;
+};
+
+struct rct_config {
+        const char **requests;
+        size_t n_requests;
+        const char *driver;
+        struct str parameters;
+};
+
+/* ResourceClaimTemplate */
+struct rct {
+        struct kube_object o;
+        const char *domain_uid, *target; /* labels */
+        const char **finalizers;
+        size_t n_finalizers;
+        struct rct_request *requests;
+        size_t n_requests;
+        struct rct_config *configs;
+        size_t n_configs;
+};
+extern const struct jd_field rct_fields[];
+
+struct slice_device {
+        const char *name, *clique_id; /* attribute cliqueID, NULL when absent */
+};
+
+struct slice {
+        struct kube_object o;
+        const char *driver, *node;
+        const char *clique_id; /* annotation CD_ANNOTATION_SLICE_CLIQUE, NULL when absent */
+        struct slice_device *devices;
+        size_t n_devices;
+};
+extern const struct jd_field slice_fields[];
+/* The clique that a node's slice states: false when it states nothing (no devices: the fabric is in error),
+ * "" without fabric. */
+bool slice_clique(const struct slice *s, const char **ret);
+
+bool has_string(const char *const *list, size_t n, const char *s);
+
+#endif

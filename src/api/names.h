@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* names: the strings that are a contract with users and with the Go driver (reference section 3). */
+#ifndef API_NAMES_H
+#define API_NAMES_H
+
+#define CD_GROUP "resource.nvidia.com"
+#define CD_API_VERSION "resource.nvidia.com/v1beta1"
+#define CD_KIND "ComputeDomain"
+#define CD_CLIQUE_KIND "ComputeDomainClique"
+
+#define CD_LABEL "resource.nvidia.com/computeDomain"                 /* value: UID of the ComputeDomain */
+#define CD_LABEL_CLIQUE "resource.nvidia.com/computeDomain.cliqueID" /* on daemon Pods and cliques */
+#define CD_LABEL_TARGET                                                                                      \
+        "resource.nvidia.com/computeDomainTarget" /* on claim templates: "Daemon" or "Workload" */
+#define CD_FINALIZER "resource.nvidia.com/computeDomain"
+#define GPU_CLIQUE_LABEL "nvidia.com/gpu.clique" /* on Nodes */
+
+#define CD_DRIVER "compute-domain.nvidia.com"
+#define CD_CLASS_DAEMON "compute-domain-daemon.nvidia.com"
+#define CD_CLASS_CHANNEL "compute-domain-default-channel.nvidia.com"
+#define CD_REQUEST_CHANNEL "channel"
+#define CD_REQUEST_DAEMON "daemon"
+#define CD_DEVICE_CHANNEL_PREFIX "channel-"
+#define CD_DEVICE_DAEMON "daemon-0"
+#define CD_CDI_KIND_CLAIM "k8s.compute-domain.nvidia.com/claim"
+#define CD_DAEMON_OBJECT_PREFIX "computedomain-daemon-" /* + UID: DaemonSet and daemon claim template */
+#define CD_DAEMON_SERVICE_ACCOUNT "compute-domain-daemon-service-account"
+
+/* Ours, beyond the Go driver. */
+#define CD_ANNOTATION_NAME                                                                                   \
+        "resource.nvidia.com/computeDomain.name" /* on daemon claims, so that Prepare needs no look-up */
+#define CD_ANNOTATION_NAMESPACE "resource.nvidia.com/computeDomain.namespace"
+#define CD_ANNOTATION_INFIX                                                                                  \
+        "resource.nvidia.com/imex-name-infix" /* on cliques: absent means the Go driver's names */
+/* On ComputeDomains: "<uid>:<clique id>,...", the cliques whose daemons run with the Go driver's names, so
+ * that one that somebody deletes comes back with them. The UID tells it from one that came with an exported
+ * manifest. */
+#define CD_ANNOTATION_ADOPTED "resource.nvidia.com/imex-adopted-cliques"
+#define CD_ANNOTATION_NUM_NODES "resource.nvidia.com/num-nodes" /* on cliques */
+#define CD_ANNOTATION_FREED                                                                                  \
+        "resource.nvidia.com/freed-indices" /* on cliques: indices used before, longest free first */
+#define CD_ANNOTATION_GPU_CLIQUE                                                                             \
+        "resource.nvidia.com/gpu-clique-label" /* on Nodes: the value of GPU_CLIQUE_LABEL that we wrote */
+#define CD_ANNOTATION_TEMPLATE                                                                               \
+        "resource.nvidia.com/template-hash" /* on DaemonSets and daemon Pods: hash of what we applied */
+#define CD_ANNOTATION_MODE                                                                                   \
+        "resource.nvidia.com/imex-mode" /* on ComputeDomains: the name of the mode they were formed in */
+/* On ResourceSlices where the host runs IMEX: the node's clique, "" without one. Where we run it, the devices
+ * have it as an attribute. */
+#define CD_ANNOTATION_SLICE_CLIQUE "resource.nvidia.com/clique-id"
+#define IMEX_ANNOTATION_PREFIX "imex.resource.nvidia.com/"
+#define IMEX_ANNOTATION_STATE                                                                                \
+        "imex.resource.nvidia.com/state" /* IMEX's word, or STARTING, STOPPED, BACKOFF, NO_FABRIC */
+#define IMEX_ANNOTATION_REASON                                                                               \
+        "imex.resource.nvidia.com/reason" /* why it is not ready, for people; absent when ready */
+#define IMEX_ANNOTATION_NODE_ID "imex.resource.nvidia.com/node-id" /* the id IMEX found for itself */
+#define IMEX_ANNOTATION_INDEX "imex.resource.nvidia.com/index"     /* the index it runs with */
+#define IMEX_ANNOTATION_PEERS "imex.resource.nvidia.com/peers"     /* "<connected>/<known>" without itself */
+#define IMEX_ANNOTATION_READY                                                                                \
+        "imex.resource.nvidia.com/ready" /* "true" or "false": local readiness (IMEX READY and id == index)  \
+                                          */
+/* The nodes that a recovery of IMEX still waits for after a minute, "a,b"; absent when there are none. */
+#define IMEX_ANNOTATION_AWAITED "imex.resource.nvidia.com/awaited"
+/* On the plugin's own Pod, when the host runs IMEX: "UP", "DEGRADED" or "DOWN"; absent while it has not been
+ * asked. */
+#define IMEX_ANNOTATION_HOST_STATE "imex.resource.nvidia.com/host-state"
+#define IMEX_ANNOTATION_HOST_REASON                                                                          \
+        "imex.resource.nvidia.com/host-reason" /* why it is not UP, for people; absent when it is */
+
+#define CD_APP_DAEMON "imex-daemon"
+#define CD_TARGET_DAEMON "Daemon"
+#define CD_TARGET_WORKLOAD "Workload"
+
+#endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/mode.h"
+
+#include "api/names.h"
+#include "base/str.h"
+
+static const struct imex_mode driver_managed = {
+        .name = MODE_DRIVER_MANAGED,
+        .chosen_by = "imex.mode=driverManaged",
+        .daemons = true,
+};
+
+static const struct imex_mode host_managed = {
+        .name = MODE_HOST_MANAGED,
+        .chosen_by = "feature gate HostManagedIMEX=true",
+        .single_only = true,
+        .one_result = true,
+        .needs_clique = true,
+};
+
+/* The Go driver's. */
+static const struct imex_mode host_managed_daemon = {
+        .name = MODE_HOST_MANAGED,
+        .chosen_by = "imex.mode=hostManaged",
+        .single_template = true,
+        .waits_for_host = true,
+};
+
+static int check_words(const char *mode, const char *isolation, struct err *e) {
+        if (!streq(mode, MODE_DRIVER_MANAGED) && !streq(mode, MODE_HOST_MANAGED))
+                return err_set(e, ERR_INVALID, 0,
+                               "imex.mode (IMEX_MODE) \"%s\" is neither driverManaged nor hostManaged", mode);
+        if (!streq(isolation, "domain") && !streq(isolation, "channel"))
+                return err_set(e, ERR_INVALID, 0,
+                               "imex.isolation (IMEX_ISOLATION) \"%s\" is neither domain nor channel",
+                               isolation);
+        if (streq(isolation, "channel"))
+                return err_set(e, ERR_INVALID, 0,
+                               "imex.isolation (IMEX_ISOLATION) channel is not offered: workloads of one "
+                               "IMEX domain share channel 0; use "
+                               "domain");
+        return 0;
+}
+
+static void force(struct gates *g) {
+        gates_force_off(g, GATE_IMEX_DAEMONS_WITH_DNS_NAMES);
+        gates_force_off(g, GATE_COMPUTE_DOMAIN_CLIQUES);
+}
+
+int mode_resolve(struct gates *g, const char *imex_mode, const char *imex_isolation,
+                 const struct imex_mode **ret, struct err *e) {
+        const char *mode = imex_mode && *imex_mode ? imex_mode : MODE_DRIVER_MANAGED;
+        const char *isolation = imex_isolation && *imex_isolation ? imex_isolation : "domain";
+        bool gate = g->on[GATE_HOST_MANAGED_IMEX], word = streq(mode, MODE_HOST_MANAGED);
+        if (gate)
+                force(g);
+        if (gates_validate(g, e) < 0 || check_words(mode, isolation, e) < 0)
+                return -1;
+        if (gate && word)
+                return err_set(e, ERR_INVALID, 0,
+                               "feature gate HostManagedIMEX=true and imex.mode=hostManaged (IMEX_MODE) are "
+                               "two different host-managed "
+                               "modes: the gate checks the fabric and does not wait for the host's IMEX, the "
+                               "other waits for it; set one "
+                               "of them");
+        if (word && !g->on[GATE_HOST_MANAGED_IMEX_DAEMON])
+                return err_set(e, ERR_INVALID, 0,
+                               "imex.mode=hostManaged (IMEX_MODE) requires feature gate "
+                               "HostManagedIMEXDaemon=true, which is false");
+        if (word)
+                force(g);
+        *ret = gate ? &host_managed : word ? &host_managed_daemon : &driver_managed;
+        return 0;
+}
+
+const char *mode_other_name(const struct imex_mode *m) {
+        return m->daemons ? MODE_HOST_MANAGED : MODE_DRIVER_MANAGED;
+}
+
+struct mode_traces mode_traces_of(const struct compute_domain *cd) {
+        if (!cd)
+                return (struct mode_traces){ 0 };
+        return (struct mode_traces){ .finalizer = has_string(cd->finalizers, cd->n_finalizers, CD_FINALIZER),
+                                     .status = cd->status };
+}
+
+void mode_traces_add(struct mode_traces *t, const struct rct *template) {
+        *(streq(template->target, CD_TARGET_DAEMON) ? &t->daemon_template : &t->workload_template) = true;
+}
+
+bool mode_is_other(const struct imex_mode *m, const char *recorded, struct mode_traces t) {
+        if (recorded)
+                return !streq(recorded, m->name) && (t.status || t.daemon_template || t.workload_template);
+        return m->daemons ? t.finalizer && t.workload_template && !t.daemon_template : t.daemon_template;
+}
+
+bool mode_labels_node(const struct imex_mode *m, bool other, bool has_label) {
+        return other ? !m->daemons && has_label : m->daemons;
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* objects: the texts of what the controller writes. Pure rendering; the caller sends them. */
+#ifndef RENDER_OBJECTS_H
+#define RENDER_OBJECTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "api/compute_domain.h"
+#include "api/kinds.h"
+#include "base/str.h"
+#include "rules/formation.h"
+#include "rules/verdict.h"
+
+/* What the DaemonSets of all domains have in common. */
+struct objects_settings {
+        const char *ns;           /* the driver's namespace */
+        const char *resource_api; /* "v1", "v1beta2" or "v1beta1" */
+        const char *image, *log_verbosity;
+        const char *gates; /* as gates_render() writes it */
+        int64_t max_nodes;
+        const char *const *pull_secrets;
+        size_t n_pull_secrets;
+        const char *priority_class;  /* "" for none */
+        struct str requests, limits; /* JSON objects of the daemon container's resources; empty for none */
+        const char *pull_policy;     /* NULL: IfNotPresent */
+        bool json_log;
+        const struct jd_pair *labels, *annotations; /* beside our own: labels of the DaemonSet and its pods,
+                                                       annotations of the pods */
+        size_t n_labels, n_annotations;
+};
+
+/* "computedomain-daemon-<uid>": the DaemonSet and the claim template of its pods. */
+void objects_daemon_name(const char *uid, struct buf *out);
+
+/* The DaemonSet of a domain, for server-side apply. `gates` and `max_nodes` may differ from the settings: all
+ * daemons of a living domain need the same. */
+void objects_daemonset(const struct objects_settings *s, const char *uid, const char *gates,
+                       int64_t max_nodes, struct buf *out);
+/* The value of annotation CD_ANNOTATION_TEMPLATE that objects_daemonset() writes. */
+void objects_template_hash(const struct objects_settings *s, const char *uid, const char *gates,
+                           int64_t max_nodes, char ret[static 17]);
+
+/* A claim template, to be created; target CD_TARGET_DAEMON or CD_TARGET_WORKLOAD, mode only for the latter.
+ */
+void objects_rct(const char *resource_api, const char *ns, const char *name, const struct kube_meta *domain,
+                 const char *target, const char *mode, struct buf *out);
+/* Does it ask for what objects_rct() would write? Labels and finalizer are not looked at: they can be
+ * repaired. */
+bool objects_rct_matches(const struct rct *r, const char *uid, const char *target, const char *mode);
+/* Patch that brings labels and finalizer of a claim template back. */
+void objects_rct_repair(const struct rct *r, const char *uid, const char *target, struct buf *out);
+
+/* A new clique, or the merge patch that makes the old one equal to `c` (with resourceVersion). */
+void objects_clique(const struct formation_clique *c, const char *ns, const char *uid, struct buf *out);
+
+/* Merge patch that gives a clique its labels back. */
+void objects_clique_labels(const char *uid, const char *clique_id, struct buf *out);
+
+/* Merge patch of the status subresource. */
+void objects_status(const struct compute_domain *cd, const struct verdict *v, struct buf *out);
+
+/* Merge patch that takes a ComputeDomain in: our finalizer beside the others, and the mode that it is formed
+ * in. */
+void objects_adopt(const struct compute_domain *cd, const char *mode, struct buf *out);
+
+/* Merge patch that removes our finalizer and keeps the others. */
+void objects_release(const struct kube_meta *m, const char *const *finalizers, size_t n, struct buf *out);
+
+/* The same for a ComputeDomain without spec, which today's schema would refuse in any write: gives it a spec
+ * that passes. */
+void objects_release_specless(const struct kube_meta *m, const char *const *finalizers, size_t n,
+                              struct buf *out);
+
+/* Merge patch of a Node: the members whose `set_` is true; NULL removes. */
+struct objects_node_patch {
+        bool set_domain, set_gpu_clique;
+        const char *domain_uid, *gpu_clique, *gpu_clique_ours;
+};
+void objects_node(const struct kube_meta *m, const struct objects_node_patch *p, struct buf *out);
+
+/* Merge patch of a ComputeDomain: its annotation CD_ANNOTATION_ADOPTED, NULL removes it. */
+void objects_note_adopted(const struct compute_domain *cd, const char *adopted, struct buf *out);
+
+/* Body of a DELETE: exactly this object, not one that has its name since. */
+void objects_delete(const struct kube_meta *m, struct buf *out);
+/* The same for exactly this version of it, so that what has happened to it since is no surprise; `at_once`:
+ * without waiting for a kubelet, which is for pods whose containers have ended. */
+void objects_delete_version(const struct kube_meta *m, bool at_once, struct buf *out);
+
+#endif

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* formation: who belongs to a domain now, in which clique, with which index, and whether he is ready: the
+ * heart of the controller, as a pure function of what is cached. */
+#ifndef RULES_FORMATION_H
+#define RULES_FORMATION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "api/compute_domain.h"
+#include "api/kinds.h"
+#include "base/mem.h"
+
+/* All that is known of one node with regard to one domain. */
+struct formation_node {
+        const char *name;
+        const struct node *node; /* NULL: there is no such Node */
+        int64_t gone_since;      /* of a Node that is not there: when that was noticed; 0: only now */
+        bool wanted;             /* a channel claim of the domain is allocated here */
+        bool released; /* not wanted, and the server itself has said lately that no claim brings the node in
+                        */
+        const char *held_by; /* another domain carries the label ("ComputeDomain namespace/name", or what may
+                                be said of it), NULL: none */
+        const char *clique;  /* what the node's ResourceSlice states: "" without fabric, NULL when it states
+                                nothing */
+        const struct pod *pod; /* the domain's daemon pod here, the newest that has not ended; NULL: none */
+};
+
+struct formation_input {
+        const struct compute_domain *cd;
+        const struct formation_node
+                *nodes; /* sorted by name, each once: wanted, with a pod, or with an entry in a clique */
+        size_t n_nodes;
+        const struct clique *const *cliques;
+        size_t n_cliques;
+        int64_t max_nodes;
+        bool dns_names;        /* gate IMEXDaemonsWithDNSNames */
+        const char *infix;     /* of slot names, for cliques that do not have one yet */
+        const char *daemonset; /* "namespace/name", for people */
+        bool stale;  /* the caches of claims, Pods or Nodes may miss something: what they do not show frees no
+                        index */
+        int64_t now; /* seconds since 1970 */
+};
+
+enum formation_why {
+        FORMATION_READY,
+        FORMATION_STARTING, /* on its way; nothing wrong so far */
+        FORMATION_FAILING,  /* something a person should look at */
+        FORMATION_LOST,     /* the node or its pod does not answer */
+        FORMATION_HELD,     /* another domain has the node */
+        FORMATION_FULL,     /* no index is left */
+        FORMATION_LEAVING,  /* nobody wants it here any more and its daemon is ending: it only keeps its index
+                               until that is gone */
+};
+
+/* A node of the domain, in the order of the input. */
+struct formation_member {
+        const char *node, *ip,
+                *clique; /* ip "" while unknown; clique "" without fabric, NULL while unknown */
+        int64_t index;   /* the one it shall have; -1: none (no fabric), or none left */
+        int64_t written; /* the one that its clique says, which others have seen; -1: none (yet) */
+        bool listed;     /* it appears in status.nodes: it has an entry, or needs none */
+        enum formation_why why;
+        const char *message;                  /* for people, "" when ready */
+        int64_t peers_connected, peers_known; /* as its daemon reports them, -1 unknown */
+        bool wanted;
+        const char *boot_id; /* the boot that its node is in, "" unknown */
+        bool foreign;        /* its daemon is of the Go driver, which reports no peers */
+        bool address_first;  /* it gets an index with its address, for daemons of the Go driver in its clique
+                              */
+        size_t of_clique;    /* index into formation.cliques, FORMATION_NO_CLIQUE without one */
+};
+#define FORMATION_NO_CLIQUE SIZE_MAX
+
+/* A clique object as it should be. */
+struct formation_clique {
+        const char *clique_id;
+        const struct clique *old;      /* NULL: to be created */
+        struct clique_daemon *daemons; /* sorted by index */
+        size_t n_daemons, n_listed;    /* listed: those that status.nodes shows */
+        const char *infix;             /* annotation; NULL: none, it keeps the Go driver's names */
+        bool adopted;                  /* somebody in it runs with the Go driver's names */
+        const char *num_nodes, *freed; /* annotations; freed NULL for none */
+        bool changed;                  /* it differs from old */
+        bool urgent;                   /* a daemon waits for what changed */
+};
+
+/* A daemon pod that nothing fits for so long is worth a warning. */
+enum { FORMATION_SCHEDULED_S = 10 };
+/* A Node that has been gone for so long runs nothing any more: Kubernetes collects the Pods of a Node that is
+ * gone after 40 s, and a kubelet that lives ends them within 10 s of that. */
+enum { FORMATION_NODE_GONE_S = 60 };
+
+struct formation {
+        int64_t recheck_s; /* look again then though nothing happens; 0: no need */
+        struct formation_member *members;
+        size_t n_members;
+        struct formation_clique *cliques;
+        size_t n_cliques;
+        const char
+                *hint; /* where to look for what a member that is starting waits for, NULL: nothing to say */
+        const char *adopted; /* value of CD_ANNOTATION_ADOPTED that the domain should have, NULL: none */
+};
+
+void formation_make(const struct formation_input *in, struct arena *a, struct formation *ret);
+
+/* printf into an arena. */
+const char *formation_text(struct arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rules/host_health.h"
+
+#include "api/names.h"
+
+enum { NAMED_AT_MOST = 5, REASON_AT_MOST = 200 };
+
+static bool is_bad(const struct host *h) {
+        return streq(h->state, HOST_DOWN) || streq(h->state, HOST_DEGRADED);
+}
+
+/* "node-1 is DOWN: why; node-2 is DEGRADED: why; and 3 more" */
+static const char *name_bad(const struct host *hosts, size_t n, struct arena *a) {
+        struct buf b = BUF_INIT(8192);
+        size_t bad = 0;
+        for (size_t i = 0; i < n; i++) {
+                if (!is_bad(&hosts[i]) || bad++ >= NAMED_AT_MOST)
+                        continue;
+                buf_addf(&b, "%s%s is %s: %.*s", b.n ? "; " : "", hosts[i].name, hosts[i].state,
+                         REASON_AT_MOST, str_or(hosts[i].reason, "no reason given"));
+        }
+        if (bad > NAMED_AT_MOST)
+                buf_addf(&b, "; and %zu more", bad - NAMED_AT_MOST);
+        const char *s = arena_strdup(a, buf_str(&b));
+        buf_done(&b);
+        return s;
+}
+
+void host_health(const struct host *hosts, size_t n, struct arena *a, struct cd_condition *ret) {
+        size_t down = 0, degraded = 0, up = 0;
+        for (size_t i = 0; i < n; i++) {
+                down += streq(hosts[i].state, HOST_DOWN);
+                degraded += streq(hosts[i].state, HOST_DEGRADED);
+                up += streq(hosts[i].state, HOST_UP);
+        }
+        *ret = (struct cd_condition){ .type = "HostIMEXHealthy", .status = "Unknown" };
+        if (!n) {
+                ret->reason = HOST_HEALTH_UNUSED;
+                ret->message = "No pod uses this domain yet";
+        } else if (down || degraded) {
+                ret->status = "False";
+                ret->reason = down ? "HostIMEXDown" : "HostIMEXDegraded";
+                ret->message = name_bad(hosts, n, a);
+        } else if (up == n) {
+                ret->status = "True";
+                ret->reason = "HostIMEXUp";
+                ret->message = "The IMEX of the host is up on every node that a pod of this domain is on";
+        } else {
+                ret->reason = "NotProbed";
+                ret->message = "Not every kubelet plugin on the nodes of this domain has told how the IMEX "
+                               "of its host is: see "
+                               "annotation " IMEX_ANNOTATION_HOST_STATE " of its Pod";
+        }
+}

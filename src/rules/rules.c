@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rules/rules.h"
+
+#include <stddef.h>
+#include <string.h>
+#include <uthash.h>
+
+#include "api/names.h"
+
+const char *rules_label(const char *current, const struct rules_claim *claims, size_t n) {
+        const struct rules_claim *oldest = NULL;
+        for (size_t i = 0; i < n; i++) {
+                const struct rules_claim *c = &claims[i];
+                if (streq(c->domain_uid, current))
+                        return current;
+                if (!oldest || c->created < oldest->created ||
+                    (c->created == oldest->created && strcmp(c->claim_uid, oldest->claim_uid) < 0))
+                        oldest = c;
+        }
+        return oldest ? oldest->domain_uid : NULL;
+}
+
+enum rules_label_step rules_label_step(const char *current, const struct rules_label_facts *f) {
+        if (!current || f->ending)
+                return RULES_LABEL_WRITE;
+        if (f->stale)
+                return RULES_LABEL_HOLD;
+        return f->claimed || f->confirmed ? RULES_LABEL_WRITE : RULES_LABEL_ASK;
+}
+
+bool rules_own_template(const struct compute_domain *cd, const char *const *namespaces, size_t n_namespaces,
+                        const struct rct *r) {
+        if (streq(r->target, CD_TARGET_DAEMON))
+                return has_string(namespaces, n_namespaces, r->o.meta.ns);
+        if (!cd)
+                return has_string(r->finalizers, r->n_finalizers, CD_FINALIZER);
+        return cd->channel && streq(r->o.meta.ns, cd->o.meta.ns) &&
+               streq(r->o.meta.name, cd->channel->template_name);
+}
+
+bool rules_gpu_label(bool enabled, const char *current, const char *ours, const char *clique,
+                     const char **ret_label, const char **ret_ours) {
+        bool is_ours = current && streq(current, ours);
+        *ret_label = current;
+        *ret_ours = ours;
+        if (current && !is_ours) {
+                *ret_ours = NULL; /* another owner took over: what we wrote once means nothing any more */
+        } else if (!enabled || (clique && !*clique)) {
+                *ret_label = *ret_ours = NULL;
+        } else if (clique) {
+                *ret_label = *ret_ours = clique;
+        }
+        return !streq(*ret_label, current) || !streq(*ret_ours, ours);
+}
+
+/* ---- the index rule ---- */
+
+enum { NOWHERE = -1 };
+
+/* What is known of a node, and of an index, while they are given out: a clique without names may have ten
+ * thousand of them. */
+struct node_known {
+        UT_hash_handle hh;
+        const char *node;
+        ptrdiff_t first_held; /* position of its first entry in `held` */
+        bool member;
+};
+
+struct index_known {
+        UT_hash_handle hh;
+        int64_t index;
+        ptrdiff_t first_held; /* as above; NOWHERE: nobody held it */
+        bool freed, taken;    /* in the list of those used before; by a member */
+};
+
+struct known {
+        struct arena *a;
+        struct node_known *nodes;
+        struct index_known *indices;
+};
+
+static struct node_known *know_node(struct known *k, const char *node) {
+        struct node_known *x;
+        HASH_FIND_STR(k->nodes, node, x);
+        if (x)
+                return x;
+        x = arena_alloc(k->a, sizeof *x);
+        *x = (struct node_known){ .node = node, .first_held = NOWHERE };
+        HASH_ADD_KEYPTR(hh, k->nodes, node, strlen(node), x);
+        return x;
+}
+
+static struct index_known *find_index(const struct known *k, int64_t index) {
+        struct index_known *x;
+        HASH_FIND(hh, k->indices, &index, sizeof index, x);
+        return x;
+}
+
+static struct index_known *know_index(struct known *k, int64_t index) {
+        struct index_known *x = find_index(k, index);
+        if (x)
+                return x;
+        x = arena_alloc(k->a, sizeof *x);
+        *x = (struct index_known){ .index = index, .first_held = NOWHERE };
+        HASH_ADD(hh, k->indices, index, sizeof x->index, x);
+        return x;
+}
+
+static void know_held(struct known *k, const struct rules_slot *held, size_t n) {
+        for (size_t i = 0; i < n; i++) {
+                struct node_known *node = know_node(k, held[i].node);
+                struct index_known *index = know_index(k, held[i].index);
+                if (node->first_held == NOWHERE)
+                        node->first_held = (ptrdiff_t)i;
+                if (index->first_held == NOWHERE)
+                        index->first_held = (ptrdiff_t)i;
+        }
+}
+
+static int64_t keep(struct known *k, const struct rules_slot *held, const char *member) {
+        struct node_known *node = know_node(k, member);
+        node->member = true;
+        if (node->first_held == NOWHERE || held[node->first_held].index < 0)
+                return -1;
+        struct index_known *index = find_index(k, held[node->first_held].index);
+        if (index->first_held != node->first_held)
+                return -1; /* two hold it, and the other comes first */
+        index->taken = true;
+        return index->index;
+}
+
+/* Where the search for a free index goes on: what it has passed does not become free again. */
+struct search {
+        int64_t unused; /* the lowest that may never have been used */
+        size_t freed;   /* the first of the list that may be free */
+};
+
+/* The lowest index that was never used, else the one that has been free for longest, else -1. */
+static int64_t take_free(struct known *k, struct search *s, const int64_t *freed, size_t n_freed,
+                         int64_t max_nodes) {
+        struct index_known *x;
+        for (; s->unused < max_nodes; s->unused++) {
+                x = find_index(k, s->unused);
+                if (x && (x->taken || x->freed))
+                        continue;
+                know_index(k, s->unused)->taken = true;
+                return s->unused;
+        }
+        for (; s->freed < n_freed; s->freed++) {
+                x = find_index(k, freed[s->freed]);
+                if (x->index < 0 || x->index >= max_nodes || x->taken)
+                        continue;
+                x->taken = true;
+                return x->index;
+        }
+        return -1;
+}
+
+void rules_indices(const struct rules_slot *held, size_t n_held, const int64_t *freed, size_t n_freed,
+                   const char *const *members, size_t n_members, int64_t max_nodes, struct arena *a,
+                   struct rules_slot *ret_slots, const int64_t **ret_freed, size_t *ret_n_freed) {
+        /* What leaves in this very step is freed in it too: its index goes to the end of the list, the last
+         * to be given again. */
+        int64_t *list = arena_alloc(a, (n_freed + n_held + 1) * sizeof *list);
+        size_t n_list = 0, n = 0;
+        struct known k = { .a = a };
+        struct search search = { 0 };
+        know_held(&k, held, n_held);
+        for (size_t i = 0; i < n_freed; i++) {
+                struct index_known *x = know_index(&k, freed[i]);
+                if (!x->freed && x->first_held == NOWHERE)
+                        list[n_list++] = freed[i];
+                x->freed = x->freed || x->first_held == NOWHERE;
+        }
+        for (size_t i = 0; i < n_members; i++)
+                ret_slots[i] = (struct rules_slot){ members[i], keep(&k, held, members[i]) };
+        for (size_t i = 0; i < n_held; i++) {
+                struct index_known *x = find_index(&k, held[i].index);
+                if (know_node(&k, held[i].node)->member || x->index < 0 || x->taken || x->freed)
+                        continue;
+                x->freed = true;
+                list[n_list++] = x->index;
+        }
+        for (size_t i = 0; i < n_members; i++)
+                if (ret_slots[i].index < 0)
+                        ret_slots[i].index = take_free(&k, &search, list, n_list, max_nodes);
+        for (size_t i = 0; i < n_list; i++)
+                if (!find_index(&k, list[i])->taken)
+                        list[n++] = list[i];
+        HASH_CLEAR(hh, k.nodes);
+        HASH_CLEAR(hh, k.indices);
+        *ret_freed = list;
+        *ret_n_freed = n;
+}
+
+static bool never_ran(const struct pod *p, int64_t now) {
+        const struct condition *scheduled = condition_find(p->conditions, p->n_conditions, "PodScheduled");
+        if (!streq(p->phase, "Pending") || p->state || p->ready)
+                return false;
+        if (!p->node || !*p->node)
+                return true;
+        for (size_t i = 0; i < p->n_containers; i++) {
+                const struct pod_container_why *w = p->containers[i].waiting;
+                if (w && !streq(w->reason, "ContainerCreating") && !streq(w->reason, "PodInitializing"))
+                        return true;
+        }
+        return scheduled && scheduled->since + RULES_UNSTARTED_S <= now;
+}
+
+bool rules_replace_daemon(const struct pod *p, const char *template_hash, bool in_use, int64_t now) {
+        if (p->o.meta.deleted || streq(p->template_hash, template_hash))
+                return false;
+        return !in_use || never_ran(p, now);
+}

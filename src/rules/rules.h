@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rules: the decisions that must never be wrong, as pure functions of lists. No I/O, no clock, no memory of
+ * their own. */
+#ifndef RULES_RULES_H
+#define RULES_RULES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "api/compute_domain.h"
+#include "api/kinds.h"
+#include "base/mem.h"
+
+/* A claim that justifies the label of its domain on one node: claim_place() said so, and its domain exists in
+ * the claim's namespace and is not being deleted. */
+struct rules_claim {
+        const char *domain_uid, *claim_uid;
+        int64_t created;
+};
+
+/* The labelling rule: whose label the node should carry, NULL for nobody's. The domain that holds the node
+ * keeps it while it is justified; after that the one with the oldest claim gets it. The result points into
+ * `current` or `claims`. */
+const char *rules_label(const char *current, const struct rules_claim *claims, size_t n);
+
+/* What is known when a node carries the label of one domain and should carry another's, or none. */
+struct rules_label_facts {
+        bool ending;    /* its domain is being deleted, which is never taken back */
+        bool claimed;   /* a claim is allocated here that would justify it, but the mode forbids the label */
+        bool stale;     /* a cache that these facts are from may miss something */
+        bool confirmed; /* the server itself has said lately that the domain, or the claim, is not there */
+};
+enum rules_label_step {
+        RULES_LABEL_WRITE,
+        RULES_LABEL_ASK, /* the server, whether it is so */
+        RULES_LABEL_HOLD /* until the caches have caught up */
+};
+/* A label goes only when it is known, and not when a cache fails to show it, that nothing justifies it: its
+ * daemon may be in use. One that comes where none is takes nothing away. */
+enum rules_label_step rules_label_step(const char *current, const struct rules_label_facts *f);
+
+/* Does this claim template belong to the domain? Its workload template has the namespace and the name that
+ * the domain says; its daemon template is in a namespace of ours. What else carries the label is somebody
+ * else's business. Of a domain that does not exist (NULL) nobody knows the name: then what carries our
+ * finalizer as well. */
+bool rules_own_template(const struct compute_domain *cd, const char *const *namespaces, size_t n_namespaces,
+                        const struct rct *r);
+
+/* The node label GPU_CLIQUE_LABEL. `current` is its value, `ours` what we wrote last (both NULL when absent),
+ * `clique` what the node's slice states, NULL when it states nothing. True: write *ret_label and *ret_ours,
+ * where NULL removes. A value that somebody else wrote is never touched. */
+bool rules_gpu_label(bool enabled, const char *current, const char *ours, const char *clique,
+                     const char **ret_label, const char **ret_ours);
+
+/* An index held by a node. */
+struct rules_slot {
+        const char *node;
+        int64_t index; /* -1 in the result: the clique is full */
+};
+
+/* The index rule. `held` are the entries of the clique as they are, `freed` the indices that were used
+ * before, longest free first, `members` the nodes that shall have an index, without duplicates. Fills
+ * ret_slots (n_members elements, same order) and *ret_freed with the new list of freed indices (arena).
+ * Whoever holds an index keeps it, unless two hold the same one: then the first in `held` does. */
+void rules_indices(const struct rules_slot *held, size_t n_held, const int64_t *freed, size_t n_freed,
+                   const char *const *members, size_t n_members, int64_t max_nodes, struct arena *a,
+                   struct rules_slot *ret_slots, const int64_t **ret_freed, size_t *ret_n_freed);
+
+/* Is this daemon pod to be deleted, so that the DaemonSet makes one by its present template? Never where a
+ * channel of the domain is allocated, or may be (`in_use`), and the daemon may have run, because a workload
+ * may be using it. The kubelet tells late that a pod runs, so a pod that is on a node counts as running
+ * unless it has said why it does not, or has said nothing for RULES_UNSTARTED_S. `now` in seconds since 1970.
+ */
+enum { RULES_UNSTARTED_S = 60 };
+bool rules_replace_daemon(const struct pod *p, const char *template_hash, bool in_use, int64_t now);
+
+#endif

@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rules/verdict.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/names.h"
+
+enum { NAMED_AT_MOST = 5 };
+
+/* What the object lists, sorted by name, because domains may have thousands of nodes. */
+struct listed {
+        const struct cd_node **list;
+        size_t n;
+};
+
+static int by_name(const void *x, const void *y) {
+        return strcmp((*(const struct cd_node *const *)x)->name, (*(const struct cd_node *const *)y)->name);
+}
+
+static struct listed sort_listed(const struct cd_node *nodes, size_t n, struct arena *a) {
+        struct listed l = { arena_alloc(a, (n + 1) * sizeof *l.list), n };
+        bool sorted = true;
+        for (size_t i = 0; i < n; i++) {
+                l.list[i] = &nodes[i];
+                sorted = sorted && (!i || strcmp(nodes[i - 1].name, nodes[i].name) <= 0);
+        }
+        if (!sorted)
+                qsort(l.list, n, sizeof(const struct cd_node *), by_name);
+        return l;
+}
+
+static const struct cd_node *node_at(const struct listed *l, const char *name) {
+        size_t low = 0, high = l->n;
+        while (low < high) {
+                size_t middle = low + (high - low) / 2;
+                int order = strcmp(l->list[middle]->name, name);
+                if (!order)
+                        return l->list[middle];
+                if (order < 0)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        return NULL;
+}
+
+static const struct cd_condition *condition_at(const struct compute_domain *cd, const char *type) {
+        for (size_t i = 0; i < cd->n_conditions; i++)
+                if (streq(cd->conditions[i].type, type))
+                        return &cd->conditions[i];
+        return NULL;
+}
+
+/* "node-1: why; node-2: why; and 3 more" of all members that are in the state `why`. */
+static const char *name_them(const struct formation *f, enum formation_why why, struct arena *a) {
+        struct buf b = BUF_INIT(8192);
+        size_t n = 0;
+        for (size_t i = 0; i < f->n_members; i++) {
+                const struct formation_member *m = &f->members[i];
+                if (m->why != why || n++ >= NAMED_AT_MOST)
+                        continue;
+                buf_addf(&b, "%s%s: %s", b.n ? "; " : "", m->node, m->message);
+        }
+        if (n > NAMED_AT_MOST)
+                buf_addf(&b, "; and %zu more", n - NAMED_AT_MOST);
+        const char *s = arena_strdup(a, buf_str(&b));
+        buf_done(&b);
+        return s;
+}
+
+static bool any(const struct formation *f, enum formation_why why) {
+        for (size_t i = 0; i < f->n_members; i++)
+                if (f->members[i].why == why)
+                        return true;
+        return false;
+}
+
+static size_t count_staying(const struct formation *f) {
+        size_t n = 0;
+        for (size_t i = 0; i < f->n_members; i++)
+                n += f->members[i].why != FORMATION_LEAVING;
+        return n;
+}
+
+/* A node that is lost often is why another one fails, and neither hides the other. */
+static const char *name_lost(const struct formation *f, struct arena *a) {
+        const char *lost = name_them(f, FORMATION_LOST, a);
+        return any(f, FORMATION_FAILING)
+                       ? formation_text(a, "%s; %s", lost, name_them(f, FORMATION_FAILING, a))
+                       : lost;
+}
+
+static void condition_ready(const struct compute_domain *cd, const struct formation *f,
+                            const struct verdict_problem *problem, struct arena *a, struct verdict *v) {
+        static const struct {
+                enum formation_why why;
+                const char *reason;
+        } bad[] = { { FORMATION_FULL, "DomainFull" },
+                    { FORMATION_HELD, "NodeHeld" },
+                    { FORMATION_LOST, "NodeLost" },
+                    { FORMATION_FAILING, "NodeFailing" } };
+        struct cd_condition *c = &v->conditions[0];
+        *c = (struct cd_condition){ .type = "Ready", .status = "False" };
+        if (problem->reason) {
+                c->reason = problem->reason;
+                c->message = problem->message;
+                v->warns = true;
+                return;
+        }
+        for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+                if (any(f, bad[i].why)) {
+                        c->reason = bad[i].reason;
+                        c->message =
+                                bad[i].why == FORMATION_LOST ? name_lost(f, a) : name_them(f, bad[i].why, a);
+                        v->warns = true;
+                        return;
+                }
+        if (any(f, FORMATION_STARTING)) {
+                c->reason = "NodesNotReady";
+                c->message = formation_text(
+                        a, "%lld of %zu nodes are ready. %s%s%s", (long long)v->nodes_ready, count_staying(f),
+                        name_them(f, FORMATION_STARTING, a),
+                        f->hint ? ". If no daemon Pod comes: kubectl describe daemonset -n " : "",
+                        str_or(f->hint, ""));
+        } else if ((int64_t)v->n_joined < cd->num_nodes) {
+                c->reason = "NodesMissing";
+                c->message = formation_text(a, "%zu nodes have joined, spec.numNodes asks for %lld",
+                                            v->n_joined, (long long)cd->num_nodes);
+        } else if (!v->n_joined) {
+                c->status = "True";
+                c->reason = "NoNodes";
+                c->message = "No pod uses this domain yet";
+        } else {
+                c->status = "True";
+                c->reason = "AllNodesReady";
+                c->message = v->n_joined == 1 ? "The only node is ready"
+                                              : formation_text(a, "All %zu nodes are ready", v->n_joined);
+        }
+}
+
+static int64_t clique_size(const struct formation *f, const struct formation_member *m) {
+        return m->of_clique < f->n_cliques ? (int64_t)f->cliques[m->of_clique].n_listed : 0;
+}
+
+/* Nodes of which the same is to be said. */
+struct names {
+        struct buf text;
+        size_t n;
+};
+
+static void add_name(struct names *w, const char *node, const char *what) {
+        if (w->n++ < NAMED_AT_MOST)
+                buf_addf(&w->text, "%s%s: %s", w->text.n ? "; " : "", node, what);
+}
+
+static const char *end_names(struct names *w, struct arena *a) {
+        if (w->n > NAMED_AT_MOST)
+                buf_addf(&w->text, "; and %zu more", w->n - NAMED_AT_MOST);
+        const char *s = arena_strdup(a, buf_str(&w->text));
+        buf_done(&w->text);
+        return s;
+}
+
+/* How many peers a daemon has found is in its Pod's annotation: it moves with each that comes, and would be a
+ * write each time. */
+static void condition_peers(const struct formation *f, struct arena *a, struct verdict *v) {
+        struct cd_condition *c = &v->conditions[1];
+        struct names missing = { BUF_INIT(8192), 0 }, silent = { BUF_INIT(8192), 0 };
+        size_t n = 0;
+        for (size_t i = 0; i < f->n_members; i++) {
+                const struct formation_member *m = &f->members[i];
+                if (!m->listed || !*m->clique)
+                        continue;
+                int64_t want = clique_size(f, m) - 1;
+                n++;
+                if (m->why == FORMATION_READY && (m->peers_connected >= want || !want))
+                        continue;
+                if (m->foreign)
+                        add_name(&silent, m->node, "its daemon is of an earlier driver, which does not tell");
+                else if (m->why == FORMATION_READY && m->peers_connected >= 0)
+                        add_name(
+                                &missing, m->node,
+                                formation_text(a, "not connected to all of its %lld peers", (long long)want));
+                else
+                        add_name(&missing, m->node, "not known");
+        }
+        *c = (struct cd_condition){ .type = "PeersConnected", .status = "Unknown" };
+        v->peers_missing = missing.n;
+        const char *missing_text = end_names(&missing, a), *silent_text = end_names(&silent, a);
+        if (!n) {
+                c->reason = "NoFabricNodes";
+                c->message = "No node with a fabric has joined";
+        } else if (missing.n) {
+                c->status = "False";
+                c->reason = "PeersMissing";
+                c->message = missing_text;
+        } else if (silent.n) {
+                c->reason = "PeersNotReported";
+                c->message = silent_text;
+        } else {
+                c->status = "True";
+                c->reason = "AllConnected";
+                c->message = "All IMEX daemons have found each other";
+        }
+}
+
+static int64_t count_cliques(const struct formation *f) {
+        int64_t n = 0;
+        for (size_t i = 0; i < f->n_cliques; i++)
+                n += f->cliques[i].n_daemons > 0;
+        return n;
+}
+
+static bool same_nodes(const struct compute_domain *cd, const struct listed *l, const struct verdict *v) {
+        if (!v->has_nodes)
+                return true;
+        if (cd->n_nodes != v->n_nodes)
+                return false;
+        for (size_t i = 0; i < v->n_nodes; i++) {
+                const struct cd_node *now = &v->nodes[i], *was = node_at(l, now->name);
+                if (!was || !streq(str_or(was->ip, ""), now->ip) ||
+                    !streq(str_or(was->clique_id, ""), now->clique_id) || !streq(was->status, now->status) ||
+                    was->index != now->index)
+                        return false;
+        }
+        return true;
+}
+
+static bool same_conditions(const struct compute_domain *cd, const struct verdict *v) {
+        for (size_t i = 0; i < v->n_conditions; i++) {
+                const struct cd_condition *now = &v->conditions[i], *was = condition_at(cd, now->type);
+                if (!was || !streq(was->status, now->status) || !streq(was->reason, now->reason) ||
+                    !streq(was->message, now->message) ||
+                    was->observed_generation != now->observed_generation)
+                        return false;
+        }
+        if (!v->has_nodes)
+                return true;
+        return cd->nodes_ready == v->nodes_ready && cd->nodes_wanted == v->nodes_wanted &&
+               cd->cliques == v->cliques;
+}
+
+/* What follows from the conditions and from what the object says. */
+static void conclude(const struct compute_domain *cd, const struct listed *l, bool conditions, int64_t now,
+                     struct verdict *v) {
+        v->status = streq(v->conditions[0].status, "True") ? "Ready" : "NotReady";
+        for (size_t i = 0; i < v->n_conditions; i++) {
+                struct cd_condition *c = &v->conditions[i];
+                const struct cd_condition *was = condition_at(cd, c->type);
+                c->observed_generation = cd->o.meta.generation;
+                c->last_transition = was && streq(was->status, c->status) && was->last_transition
+                                             ? was->last_transition
+                                             : now;
+        }
+        v->changed = !streq(cd->status, v->status) || !same_nodes(cd, l, v) ||
+                     (conditions && !same_conditions(cd, v));
+}
+
+/* Leaves as many nodes as a status may list; who is listed stays, so that a node that leaves moves nobody but
+ * the one that takes its place. */
+static void cut(const struct listed *l, struct verdict *v) {
+        size_t old = 0, room = VERDICT_NODES, kept = 0;
+        v->n_nodes = v->n_joined;
+        if (v->n_joined <= VERDICT_NODES)
+                return;
+        for (size_t i = 0; i < v->n_joined; i++)
+                old += node_at(l, v->nodes[i].name) != NULL;
+        room -= old < room ? old : room;
+        for (size_t i = 0; i < v->n_joined && kept < VERDICT_NODES; i++) {
+                bool was = node_at(l, v->nodes[i].name);
+                if (!was && !room)
+                        continue;
+                room -= !was;
+                v->nodes[kept++] = v->nodes[i];
+        }
+        v->n_nodes = kept;
+}
+
+void verdict_make(const struct compute_domain *cd, const struct formation *f,
+                  const struct verdict_problem *problem, bool conditions, int64_t now, struct arena *a,
+                  struct verdict *ret) {
+        struct listed l = sort_listed(cd->nodes, cd->n_nodes, a);
+        *ret = (struct verdict){ .nodes = arena_alloc(a, (f->n_members + 1) * sizeof *ret->nodes),
+                                 .cliques = count_cliques(f),
+                                 .has_nodes = true,
+                                 .n_conditions = 2 };
+        for (size_t i = 0; i < f->n_members; i++) {
+                const struct formation_member *m = &f->members[i];
+                bool ready = m->why == FORMATION_READY;
+                ret->nodes_wanted += m->wanted;
+                if (!m->listed)
+                        continue;
+                ret->nodes[ret->n_joined++] = (struct cd_node){ m->node, m->ip, m->clique,
+                                                                ready ? "Ready" : "NotReady", m->written };
+                ret->nodes_ready += ready;
+        }
+        cut(&l, ret);
+        if (cd->num_nodes > 0)
+                ret->nodes_wanted = cd->num_nodes;
+        if (ret->nodes_wanted < ret->nodes_ready)
+                ret->nodes_wanted = ret->nodes_ready;
+        condition_ready(cd, f, problem, a, ret);
+        condition_peers(f, a, ret);
+        conclude(cd, &l, conditions, now, ret);
+}
+
+void verdict_make_host(const struct compute_domain *cd, const struct host *hosts, size_t n_hosts,
+                       const struct verdict_problem *problem, bool conditions, int64_t now, struct arena *a,
+                       struct verdict *ret) {
+        *ret = (struct verdict){ .n_conditions = 2, .warns = problem->reason != NULL };
+        ret->conditions[0] = (struct cd_condition){
+                "Ready", problem->reason ? "False" : "True", .reason = "Admitted",
+                .message = "Admitted, and the claim template for its pods exists. This says nothing "
+                           "about the IMEX of the hosts"
+        };
+        if (problem->reason) {
+                ret->conditions[0].reason = problem->reason;
+                ret->conditions[0].message = problem->message;
+        }
+        host_health(hosts, n_hosts, a, &ret->conditions[1]);
+        conclude(cd, NULL, conditions, now, ret);
+}
+
+void verdict_make_other(const struct compute_domain *cd, const struct imex_mode *mode, bool conditions,
+                        int64_t now, struct arena *a, struct verdict *ret) {
+        *ret = (struct verdict){ .n_conditions = 1, .warns = true };
+        ret->conditions[0] = (struct cd_condition){
+                "Ready",
+                "False",
+                "OtherMode",
+                formation_text(a,
+                               "Formed in IMEX mode %s; the driver runs in %s now (%s) and does nothing more "
+                               "for this ComputeDomain but "
+                               "delete it: delete it when its pods are gone and create it anew",
+                               mode_other_name(mode), mode->name, mode->chosen_by),
+        };
+        conclude(cd, NULL, conditions, now, ret);
+}
+
+static void add(struct verdict_event *list, size_t *n, bool warning, const char *reason,
+                const char *message) {
+        list[(*n)++] = (struct verdict_event){ warning, reason, message };
+}
+
+/* What happened to many nodes in one step is one Event, or a domain of a thousand nodes would tell two
+ * thousand while it forms. */
+struct news {
+        const char *reason, *one, *many; /* "Node %s <one>", "%zu nodes <many>: ..." */
+        struct buf names;
+        const char *only; /* the text about the first */
+        size_t n;
+};
+
+enum { NAMED_IN_NEWS = 18 };
+
+static void gather_news(struct news *w, struct arena *a, const char *node, const char *short_detail,
+                        const char *long_detail) {
+        if (w->n++ == 0)
+                w->only = formation_text(a, "Node %s %s%s", node, w->one, long_detail);
+        if (w->n <= NAMED_IN_NEWS)
+                buf_addf(&w->names, "%s%s%s", w->n > 1 ? ", " : "", node, short_detail);
+}
+
+static void tell_news(struct news *w, struct arena *a, struct verdict_event *list, size_t *n) {
+        if (w->n > NAMED_IN_NEWS)
+                buf_addf(&w->names, " and %zu more", w->n - NAMED_IN_NEWS);
+        if (w->n)
+                add(list, n, false, w->reason,
+                    w->n == 1 ? w->only
+                              : formation_text(a, "%zu nodes %s: %s", w->n, w->many, buf_str(&w->names)));
+        buf_done(&w->names);
+}
+
+static void joined(struct news *w, struct arena *a, const struct cd_node *now) {
+        if (*now->clique_id)
+                gather_news(w, a, now->name, formation_text(a, " (index %lld)", (long long)now->index),
+                            formation_text(a, " clique %s with index %lld", now->clique_id,
+                                           (long long)now->index));
+        else
+                gather_news(w, a, now->name, " (no fabric)",
+                            "; it has no fabric, so its pods get no channel");
+}
+
+static void node_warning(const struct cd_node *was, const struct cd_node *now,
+                         const struct formation_member *m, struct arena *a, struct verdict_event *list,
+                         size_t *n) {
+        if (was->index != now->index || !streq(was->clique_id, now->clique_id))
+                add(list, n, true, "NodeMoved",
+                    formation_text(a, "Node %s has moved from clique %s, index %lld to clique %s, index %lld",
+                                   now->name, str_or(was->clique_id, "none"), (long long)was->index,
+                                   str_or(now->clique_id, "none"), (long long)now->index));
+        if (streq(now->status, "Ready") || !streq(was->status, "Ready"))
+                return;
+        if (m->why == FORMATION_LOST)
+                add(list, n, true, "NodeLost",
+                    formation_text(a, "Node %s is lost: %s", now->name, m->message));
+        else
+                add(list, n, true, "NodeNotReady",
+                    formation_text(a, "Node %s is not ready any more: %s", now->name, m->message));
+}
+
+static size_t node_events(const struct compute_domain *cd, const struct formation *f, const struct verdict *v,
+                          struct arena *a, struct verdict_event *list) {
+        struct news in = { "NodeJoined", "has joined", "have joined", BUF_INIT(8192), NULL, 0 };
+        struct news ready = { "NodeReady", "is ready", "are ready", BUF_INIT(8192), NULL, 0 };
+        struct news left = { "NodeLeft", "has left", "have left", BUF_INIT(8192), NULL, 0 };
+        struct listed were = sort_listed(cd->nodes, cd->n_nodes, a),
+                      are = sort_listed(v->nodes, v->n_nodes, a);
+        const struct formation_member *m = f->members;
+        size_t n = 0;
+        /* Who takes the place of another in a list that is full has not joined just now. */
+        bool full = v->n_joined > v->n_nodes || cd->n_nodes >= VERDICT_NODES;
+        for (size_t i = 0; i < v->n_nodes; i++) {
+                const struct cd_node *now = &v->nodes[i], *was = node_at(&were, now->name);
+                while (!streq(m->node, now->name)) /* both are in the order of names */
+                        m++;
+                if (was)
+                        node_warning(was, now, m, a, list, &n);
+                else if (full)
+                        continue;
+                else
+                        joined(&in, a, now);
+                if (streq(now->status, "Ready") && !(was && streq(was->status, "Ready")))
+                        gather_news(&ready, a, now->name, "", "");
+        }
+        for (size_t i = 0; i < cd->n_nodes && !full; i++)
+                if (!node_at(&are, cd->nodes[i].name))
+                        gather_news(&left, a, cd->nodes[i].name, "", "");
+        tell_news(&in, a, list, &n);
+        tell_news(&ready, a, list, &n);
+        tell_news(&left, a, list, &n);
+        return n;
+}
+
+/* That the hosts' IMEX fails a domain in use, or does so no more, also when nobody knew for a while in
+ * between. */
+static void host_event(const struct compute_domain *cd, const struct verdict *v, struct verdict_event *list,
+                       size_t *n) {
+        for (size_t i = 0; i < v->n_conditions; i++) {
+                const struct cd_condition *now = &v->conditions[i], *was = condition_at(cd, now->type);
+                bool bad = streq(now->status, "False"), good = streq(now->status, "True");
+                bool changed = !was || !streq(was->status, now->status),
+                     used = was && !streq(was->reason, HOST_HEALTH_UNUSED);
+                if (streq(now->type, "HostIMEXHealthy") && changed && (bad || (good && used)))
+                        add(list, n, bad, now->reason, now->message);
+        }
+}
+
+static bool has_reason(const struct verdict_event *list, size_t n, const char *reason) {
+        for (size_t i = 0; i < n; i++)
+                if (streq(list[i].reason, reason))
+                        return true;
+        return false;
+}
+
+size_t verdict_events(const struct compute_domain *cd, const struct formation *f, const struct verdict *v,
+                      struct arena *a, struct verdict_event **ret) {
+        struct verdict_event *list =
+                arena_alloc(a, (2 * v->n_nodes + 3 + v->n_conditions + 2) * sizeof *list);
+        size_t n = v->has_nodes && f->n_members + cd->n_nodes ? node_events(cd, f, v, a, list) : 0;
+        const struct cd_condition *now = &v->conditions[0], *was = condition_at(cd, now->type);
+        if (v->warns && !has_reason(list, n, now->reason) &&
+            (!was || !streq(was->reason, now->reason) || !streq(was->message, now->message)))
+                add(list, &n, true, now->reason, now->message);
+        /* A domain that nobody uses yet is called Ready, which is nothing to tell anybody. */
+        if (streq(v->status, "Ready") && !streq(cd->status, "Ready") && v->n_nodes)
+                add(list, &n, false, "Ready", now->message);
+        else if (streq(v->status, "NotReady") && streq(cd->status, "Ready") && cd->n_nodes && !v->warns)
+                add(list, &n, false, "NotReady", now->message);
+        host_event(cd, v, list, &n);
+        *ret = list;
+        return n;
+}

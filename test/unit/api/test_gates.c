@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "api/gates.h"
+#include "base/mem.h"
+
+#define DEFAULTS                                                                                             \
+        "AllAlpha=false,AllBeta=false,ComputeDomainCliques=true,ConsumableShares=false,ContextualLogging="   \
+        "true,"                                                                                              \
+        "CrashOnNVLinkFabricErrors=true,DRAListTypeAttributes=false,DeviceMetadata=false,DynamicMIG=false,"  \
+        "FabricManagerPartitioning=false,HostManagedIMEX=false,HostManagedIMEXDaemon=false,"                 \
+        "IMEXDaemonsWithDNSNames=true,"                                                                      \
+        "LoggingAlphaOptions=false,LoggingBetaOptions=true,MPSSupport=false,NVMLDeviceHealthCheck=false,"    \
+        "PassthroughSupport=false,TimeSlicingSettings=false,"
+
+static void defaults_render_as_in_the_go_driver(void **state) {
+        struct gates g;
+        struct buf b = BUF_INIT(4096);
+        gates_init(&g);
+        gates_render(&g, &b);
+        assert_string_equal(buf_str(&b), DEFAULTS);
+        struct err e;
+        struct gates again = { 0 };
+        assert_int_equal(gates_parse(&again, buf_str(&b), &e), 0);
+        assert_memory_equal(&again, &g, sizeof g);
+        buf_done(&b);
+}
+
+static void parses(void **state) {
+        static const struct {
+                const char *text, *want_err;
+                enum gate gate;
+                bool on;
+        } cases[] = {
+                { "", NULL, GATE_COMPUTE_DOMAIN_CLIQUES, true },
+                { ",, ,", NULL, GATE_COMPUTE_DOMAIN_CLIQUES, true },
+                { "ComputeDomainCliques=false", NULL, GATE_COMPUTE_DOMAIN_CLIQUES, false },
+                { " ComputeDomainCliques = F ,", NULL, GATE_COMPUTE_DOMAIN_CLIQUES, false },
+                { "AllAlpha=true", NULL, GATE_MPS_SUPPORT, true },
+                { "AllAlpha=true", NULL, GATE_COMPUTE_DOMAIN_CLIQUES, true },
+                { "MPSSupport=false,AllAlpha=true", NULL, GATE_MPS_SUPPORT, false },
+                { "AllBeta=false", NULL, GATE_IMEX_DAEMONS_WITH_DNS_NAMES, false },
+                { "AllBeta=false", NULL, GATE_CONTEXTUAL_LOGGING, true },
+                { "Nonsense=true", "unrecognized feature gate: Nonsense" },
+                { "computedomaincliques=true", "unrecognized feature gate: computedomaincliques" },
+                { "ComputeDomainCliques",
+                  "feature gate \"ComputeDomainCliques\": want Name=true or Name=false" },
+                { "ComputeDomainCliques=maybe",
+                  "invalid value \"maybe\" of feature gate ComputeDomainCliques: want true or false" },
+                { "ComputeDomainCliques=",
+                  "invalid value \"\" of feature gate ComputeDomainCliques: want true or false" },
+        };
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+                struct gates g;
+                struct err e;
+                gates_init(&g);
+                int r = gates_parse(&g, cases[i].text, &e);
+                if (cases[i].want_err) {
+                        assert_int_equal(r, -1);
+                        assert_string_equal(e.msg, cases[i].want_err);
+                } else {
+                        assert_int_equal(r, 0);
+                        assert_int_equal(g.on[cases[i].gate], cases[i].on);
+                }
+        }
+}
+
+static void validates_dependencies(void **state) {
+        static const struct {
+                const char *text;
+                bool good;
+        } cases[] = {
+                { "", true },
+                { "IMEXDaemonsWithDNSNames=false", false },
+                { "IMEXDaemonsWithDNSNames=false,ComputeDomainCliques=false", true },
+                { "DynamicMIG=true", true },
+                { "DynamicMIG=true,MPSSupport=true", false },
+                { "DynamicMIG=true,PassthroughSupport=true", false },
+                { "DynamicMIG=true,NVMLDeviceHealthCheck=true", false },
+                { "PassthroughSupport=true,NVMLDeviceHealthCheck=true", false },
+                { "DeviceMetadata=true", false },
+                { "DeviceMetadata=true,PassthroughSupport=true", true },
+                { "MPSSupport=true,NVMLDeviceHealthCheck=true", true },
+        };
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+                struct gates g;
+                struct err e;
+                gates_init(&g);
+                assert_int_equal(gates_parse(&g, cases[i].text, &e), 0);
+                assert_int_equal(gates_validate(&g, &e), cases[i].good ? 0 : -1);
+        }
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(defaults_render_as_in_the_go_driver),
+                cmocka_unit_test(parses),
+                cmocka_unit_test(validates_dependencies),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

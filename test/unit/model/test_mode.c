@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/mode.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+
+enum want { DRIVER, HOST, HOST_DAEMON, ERROR };
+
+static const struct {
+        const char *gates, *mode, *isolation;
+        enum want want;
+        const char *says[2]; /* what an error names */
+} cases[] = {
+        { "", NULL, NULL, DRIVER, { 0 } },
+        { "", "driverManaged", "domain", DRIVER, { 0 } },
+        { "HostManagedIMEXDaemon=true", "driverManaged", "", DRIVER, { 0 } },
+        { "HostManagedIMEX=true", "", "", HOST, { 0 } },
+        { "HostManagedIMEX=true", "driverManaged", "domain", HOST, { 0 } },
+        { "HostManagedIMEX=true,IMEXDaemonsWithDNSNames=true,ComputeDomainCliques=true",
+          "",
+          "",
+          HOST,
+          { 0 } },
+        { "HostManagedIMEX=true,IMEXDaemonsWithDNSNames=false",
+          "",
+          "",
+          HOST,
+          { 0 } }, /* by itself this fails the dependency check */
+        { "IMEXDaemonsWithDNSNames=false",
+          "",
+          "",
+          ERROR,
+          { "ComputeDomainCliques", "IMEXDaemonsWithDNSNames" } },
+        { "HostManagedIMEX=true,DynamicMIG=true,MPSSupport=true",
+          "",
+          "",
+          ERROR,
+          { "DynamicMIG", "MPSSupport" } },
+        { "HostManagedIMEXDaemon=true", "hostManaged", "", HOST_DAEMON, { 0 } },
+        { "HostManagedIMEXDaemon=true", "hostManaged", "domain", HOST_DAEMON, { 0 } },
+        { "HostManagedIMEXDaemon=true,IMEXDaemonsWithDNSNames=false",
+          "hostManaged",
+          "",
+          ERROR, /* the Go driver checks before it forces */
+          { "ComputeDomainCliques", "IMEXDaemonsWithDNSNames" } },
+        { "", "hostManaged", "", ERROR, { "imex.mode=hostManaged", "HostManagedIMEXDaemon=true" } },
+        { "HostManagedIMEX=true",
+          "hostManaged",
+          "",
+          ERROR,
+          { "HostManagedIMEX=true", "imex.mode=hostManaged" } },
+        { "AllAlpha=true,DynamicMIG=false,DeviceMetadata=false,PassthroughSupport=false",
+          "hostManaged",
+          "",
+          ERROR,
+          { "HostManagedIMEX=true", "imex.mode=hostManaged" } },
+        { "", "rackManaged", "", ERROR, { "imex.mode", "rackManaged" } },
+        { "", "", "tenant", ERROR, { "imex.isolation", "tenant" } },
+        { "", "", "channel", ERROR, { "imex.isolation", "channel" } },
+        { "HostManagedIMEXDaemon=true", "hostManaged", "channel", ERROR, { "imex.isolation", "channel" } },
+        { "HostManagedIMEX=true", "", "channel", ERROR, { "imex.isolation", "channel" } },
+};
+
+static void settings_choose_the_mode_or_name_what_contradicts(void **state) {
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+                const struct imex_mode *m = NULL;
+                struct gates g;
+                struct err e;
+                gates_init(&g);
+                assert_int_equal(gates_parse(&g, cases[i].gates, &e), 0);
+                int r = mode_resolve(&g, cases[i].mode, cases[i].isolation, &m, &e);
+                assert_int_equal(r, cases[i].want == ERROR ? -1 : 0);
+                for (size_t k = 0; k < 2 && cases[i].says[k]; k++)
+                        assert_non_null(strstr(e.msg, cases[i].says[k]));
+                if (r < 0)
+                        continue;
+                assert_int_equal(m->daemons, cases[i].want == DRIVER);
+                assert_string_equal(m->name, cases[i].want == DRIVER ? "driverManaged" : "hostManaged");
+                assert_int_equal(m->needs_clique, cases[i].want == HOST);
+                assert_int_equal(m->single_only, cases[i].want == HOST);
+                assert_int_equal(m->waits_for_host, cases[i].want == HOST_DAEMON);
+                assert_int_equal(m->single_template, cases[i].want == HOST_DAEMON);
+        }
+}
+
+static void host_managed_forces_two_gates_off_and_the_dependency_check_passes(void **state) {
+        const struct imex_mode *m;
+        struct gates g;
+        struct err e;
+        gates_init(&g);
+        assert_true(g.on[GATE_IMEX_DAEMONS_WITH_DNS_NAMES] && g.on[GATE_COMPUTE_DOMAIN_CLIQUES]);
+        assert_int_equal(gates_parse(&g, "HostManagedIMEX=true,ComputeDomainCliques=true", &e), 0);
+        assert_int_equal(mode_resolve(&g, NULL, NULL, &m, &e), 0);
+        assert_false(g.on[GATE_IMEX_DAEMONS_WITH_DNS_NAMES]);
+        assert_false(g.on[GATE_COMPUTE_DOMAIN_CLIQUES]);
+        assert_true(g.forced[GATE_IMEX_DAEMONS_WITH_DNS_NAMES] && g.forced[GATE_COMPUTE_DOMAIN_CLIQUES]);
+        assert_int_equal(gates_validate(&g, &e), 0);
+        /* What was off already is not said to have been forced. */
+        gates_init(&g);
+        assert_int_equal(gates_parse(&g, "HostManagedIMEX=true,ComputeDomainCliques=false", &e), 0);
+        assert_int_equal(mode_resolve(&g, NULL, NULL, &m, &e), 0);
+        assert_false(g.forced[GATE_COMPUTE_DOMAIN_CLIQUES]);
+}
+
+static void driver_managed_forces_nothing(void **state) {
+        const struct imex_mode *m;
+        struct gates g;
+        struct err e;
+        gates_init(&g);
+        assert_int_equal(mode_resolve(&g, NULL, NULL, &m, &e), 0);
+        assert_true(m->daemons && g.on[GATE_IMEX_DAEMONS_WITH_DNS_NAMES] &&
+                    g.on[GATE_COMPUTE_DOMAIN_CLIQUES]);
+        for (int i = 0; i < GATE_COUNT; i++)
+                assert_false(g.forced[i]);
+}
+
+static const struct imex_mode *mode_of(const char *gates) {
+        const struct imex_mode *m = NULL;
+        struct gates g;
+        struct err e;
+        gates_init(&g);
+        assert_int_equal(gates_parse(&g, gates, &e), 0);
+        assert_int_equal(mode_resolve(&g, NULL, NULL, &m, &e), 0);
+        return m;
+}
+
+static void the_mode_a_domain_was_formed_in(void **state) {
+        enum { F = 1, S = 2, D = 4, W = 8 }; /* finalizer, status, daemon and workload claim template */
+        static const struct {
+                const char *gates, *recorded;
+                unsigned traces;
+                bool other;
+        } rows[] = {
+                { "", MODE_DRIVER_MANAGED, F | S | D | W, false },
+                { "", MODE_DRIVER_MANAGED, F | S | W, false }, /* what is recorded counts */
+                { "", MODE_HOST_MANAGED, F | S | W, true },
+                { "", MODE_HOST_MANAGED, F | W, true }, /* its status could not be written yet */
+                { "", MODE_HOST_MANAGED, F | S, true }, /* its template was removed by force */
+                { "", MODE_HOST_MANAGED, S, true },     /* and its finalizer */
+                { "", MODE_HOST_MANAGED, F, false },    /* made of an exported manifest */
+                { "", MODE_HOST_MANAGED, 0, false },    /* of which the finalizer was cut out */
+                { "", MODE_HOST_MANAGED, F | S | D | W, true },
+                { "", NULL, F | S | D | W, false },
+                { "", NULL, F | D, false },
+                { "", NULL, F, false },     /* nothing tells, so it is taken in */
+                { "", NULL, S | W, false }, /* made by hand */
+                { "", NULL, 0, false },
+                { "", NULL, F | S | W, true }, /* the Go driver's, on hosts */
+                { "HostManagedIMEX=true", MODE_HOST_MANAGED, F | S | W, false },
+                { "HostManagedIMEX=true", MODE_HOST_MANAGED, F | S, false },
+                { "HostManagedIMEX=true", MODE_HOST_MANAGED, F, false },
+                { "HostManagedIMEX=true", MODE_HOST_MANAGED, F | S | D | W, false },
+                { "HostManagedIMEX=true", MODE_DRIVER_MANAGED, F | S | W, true },
+                { "HostManagedIMEX=true", MODE_DRIVER_MANAGED, F | S, true },
+                { "HostManagedIMEX=true", MODE_DRIVER_MANAGED, F, false },
+                { "HostManagedIMEX=true", NULL, F | S | D | W, true },
+                { "HostManagedIMEX=true", NULL, F | S | W, false },
+                { "HostManagedIMEX=true", NULL, 0, false },
+        };
+        for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+                const unsigned t = rows[i].traces;
+                const struct mode_traces traces = { t & F, t & S, t & D, t & W };
+                if (mode_is_other(mode_of(rows[i].gates), rows[i].recorded, traces) != rows[i].other)
+                        fail_msg("row %zu", i);
+        }
+}
+
+static void nobody_gets_into_a_domain_of_another_mode(void **state) {
+        static const struct {
+                const char *gates;
+                bool other, has_label, labels;
+        } rows[] = {
+                { "", false, false, true },
+                { "", false, true, true },
+                { "", true, false, false }, /* of hosts: it has no daemons, so a label there is of no use */
+                { "", true, true, false },
+                { "HostManagedIMEX=true", false, false, false },
+                { "HostManagedIMEX=true", false, true, false },
+                { "HostManagedIMEX=true", true, false,
+                  false }, /* with daemons: who is in stays, nobody gets in */
+                { "HostManagedIMEX=true", true, true, true },
+        };
+        for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+                if (mode_labels_node(mode_of(rows[i].gates), rows[i].other, rows[i].has_label) !=
+                    rows[i].labels)
+                        fail_msg("row %zu", i);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(settings_choose_the_mode_or_name_what_contradicts),
+                cmocka_unit_test(host_managed_forces_two_gates_off_and_the_dependency_check_passes),
+                cmocka_unit_test(driver_managed_forces_nothing),
+                cmocka_unit_test(the_mode_a_domain_was_formed_in),
+                cmocka_unit_test(nobody_gets_into_a_domain_of_another_mode),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "../api/fake.h"
+
+#include "render/objects.h"
+
+static const struct objects_settings settings = {
+        .ns = "driver",
+        .resource_api = "v1",
+        .image = "registry/image:1",
+        .log_verbosity = "2",
+        .gates = "A=true,",
+        .max_nodes = 18,
+        .priority_class = "",
+};
+
+/* The value at a path such as "spec.template.spec.containers.0.image", as JSON text. */
+static const char *at(struct arena *a, const struct buf *json, const char *path) {
+        yyjson_doc *doc = yyjson_read(buf_str(json), json->n, 0);
+        if (!doc)
+                fail_msg("not JSON: %s", buf_str(json));
+        struct buf pointer = BUF_INIT(512);
+        buf_addc(&pointer, '/');
+        for (const char *p = path; *p; p++)
+                buf_addc(&pointer, *p == '.' ? '/' : *p);
+        yyjson_val *v = yyjson_doc_ptr_get(doc, buf_str(&pointer));
+        char *text = v ? yyjson_val_write(v, 0, NULL) : NULL;
+        const char *ret = text ? arena_strdup(a, text) : "";
+        free(text);
+        buf_done(&pointer);
+        yyjson_doc_free(doc);
+        return ret;
+}
+
+/* Reference 6.6, and what issue and design add to it. */
+static void daemonset(void **state) {
+        static const struct {
+                const char *path, *want;
+        } cases[] = {
+                { "apiVersion", "\"apps/v1\"" },
+                { "kind", "\"DaemonSet\"" },
+                { "metadata.name", "\"computedomain-daemon-" UID_A "\"" },
+                { "metadata.namespace", "\"driver\"" },
+                { "metadata.finalizers", "[\"" CD_FINALIZER "\"]" },
+                { "metadata.labels", "{\"" CD_LABEL "\":\"" UID_A "\"}" },
+                { "spec.selector.matchLabels", "{\"" CD_LABEL "\":\"" UID_A "\"}" },
+                { "spec.updateStrategy", "{\"type\":\"OnDelete\"}" },
+                { "spec.template.metadata.labels",
+                  "{\"" CD_LABEL "\":\"" UID_A "\",\"app\":\"imex-daemon\"}" },
+                { "spec.template.spec.nodeSelector", "{\"" CD_LABEL "\":\"" UID_A "\"}" },
+                { "spec.template.spec.serviceAccountName", "\"compute-domain-daemon-service-account\"" },
+                { "spec.template.spec.imagePullSecrets", "" },
+                { "spec.template.spec.priorityClassName", "" },
+                { "spec.template.spec.resourceClaims",
+                  "[{\"name\":\"compute-domain-daemon\",\"resourceClaimTemplateName\":\"computedomain-"
+                  "daemon-" UID_A "\"}]" },
+                { "spec.template.spec.tolerations.1", "{\"effect\":\"NoExecute\",\"operator\":\"Exists\"}" },
+                { "spec.template.spec.dnsConfig", "{\"options\":[{\"name\":\"ndots\",\"value\":\"1\"}]}" },
+                { "spec.template.spec.containers.0.name", "\"compute-domain-daemon\"" },
+                { "spec.template.spec.containers.0.image", "\"registry/image:1\"" },
+                { "spec.template.spec.containers.0.command",
+                  "[\"compute-domain-daemon\",\"-v\",\"$(LOG_VERBOSITY)\",\"run\"]" },
+                { "spec.template.spec.containers.0.resources",
+                  "{\"claims\":[{\"name\":\"compute-domain-daemon\"}]}" },
+                { "spec.template.spec.containers.0.env.0", "{\"name\":\"LOG_VERBOSITY\",\"value\":\"2\"}" },
+                { "spec.template.spec.containers.0.env.1",
+                  "{\"name\":\"MAX_NODES_PER_IMEX_DOMAIN\",\"value\":\"7\"}" },
+                { "spec.template.spec.containers.0.env.2",
+                  "{\"name\":\"NVIDIA_VISIBLE_DEVICES\",\"value\":\"void\"}" },
+                { "spec.template.spec.containers.0.env.3",
+                  "{\"name\":\"FEATURE_GATES\",\"value\":\"A=true,\"}" },
+                { "spec.template.spec.containers.0.env.5.valueFrom.fieldRef.fieldPath", "\"status.podIP\"" },
+                { "spec.template.spec.containers.0.startupProbe.failureThreshold", "1200" },
+                { "spec.template.spec.containers.0.startupProbe.periodSeconds", "1" },
+                { "spec.template.spec.containers.0.startupProbe.initialDelaySeconds", "5" },
+                { "spec.template.spec.containers.0.livenessProbe.periodSeconds", "60" },
+                { "spec.template.spec.containers.0.readinessProbe.failureThreshold", "1" },
+                { "spec.template.spec.containers.0.readinessProbe.exec.command",
+                  "[\"compute-domain-daemon\",\"-v\",\"$(LOG_VERBOSITY)\",\"check\"]" },
+                { "spec.template.spec.containers.0.securityContext.capabilities", "{\"drop\":[\"ALL\"]}" },
+                { "spec.template.spec.containers.0.securityContext.readOnlyRootFilesystem", "true" },
+                { "spec.template.spec.containers.0.securityContext.seccompProfile",
+                  "" }, /* the node decides */
+                { "spec.template.spec.hostNetwork", "" },
+                /* What IMEX remembers of its peers ends with the boot that it was true in. */
+                { "spec.template.spec.volumes.0",
+                  "{\"name\":\"imex-run\",\"emptyDir\":{\"medium\":\"Memory\",\"sizeLimit\":\"16Mi\"}}" },
+                { "spec.template.spec.volumes.1", "{\"name\":\"imex-log\",\"emptyDir\":{}}" },
+        };
+        struct arena *a = arena_new(4096);
+        struct buf b = BUF_INIT(1 << 16);
+        objects_daemonset(&settings, UID_A, settings.gates, 7, &b);
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+                if (!streq(at(a, &b, cases[i].path), cases[i].want))
+                        fail_msg("%s: %s", cases[i].path, at(a, &b, cases[i].path));
+        buf_done(&b);
+        arena_free(a);
+}
+
+static void daemonset_options(void **state) {
+        struct objects_settings s = settings;
+        struct arena *a = arena_new(4096);
+        struct buf b = BUF_INIT(1 << 16);
+        const char *const secrets[] = { "one", "two" };
+        s.pull_secrets = secrets;
+        s.n_pull_secrets = 2;
+        s.priority_class = "high";
+        s.requests = STR("{\"cpu\":\"10m\"}");
+        s.limits = STR("{\"memory\":\"1Gi\"}");
+        objects_daemonset(&s, UID_A, s.gates, 18, &b);
+        assert_string_equal(at(a, &b, "spec.template.spec.imagePullSecrets"),
+                            "[{\"name\":\"one\"},{\"name\":\"two\"}]");
+        assert_string_equal(at(a, &b, "spec.template.spec.priorityClassName"), "\"high\"");
+        assert_string_equal(at(a, &b, "spec.template.spec.containers.0.resources"),
+                            "{\"requests\":{\"cpu\":\"10m\"},\"limits\":{\"memory\":\"1Gi\"},\"claims\":[{"
+                            "\"name\":\"compute-domain-daemon\"}]}");
+        assert_string_equal(at(a, &b, "spec.template.spec.containers.0.imagePullPolicy"), "\"IfNotPresent\"");
+        buf_done(&b);
+        arena_free(a);
+}
+
+static void what_the_administrator_adds_stands_beside_ours(void **state) {
+        struct objects_settings s = settings;
+        struct arena *a = arena_new(4096);
+        struct buf b = BUF_INIT(1 << 16);
+        const struct jd_pair labels[] = { { "team", "hpc" } }, annotations[] = { { "scrape", "no" } };
+        char hash[17], plain[17];
+        s.pull_policy = "Always";
+        s.json_log = true;
+        s.labels = labels;
+        s.annotations = annotations;
+        s.n_labels = s.n_annotations = 1;
+        objects_daemonset(&s, UID_A, s.gates, 18, &b);
+        assert_string_equal(at(a, &b, "metadata.labels"),
+                            "{\"" CD_LABEL "\":\"" UID_A "\",\"team\":\"hpc\"}");
+        assert_string_equal(at(a, &b, "spec.selector.matchLabels"), "{\"" CD_LABEL "\":\"" UID_A "\"}");
+        assert_string_equal(at(a, &b, "spec.template.metadata.labels"),
+                            "{\"" CD_LABEL "\":\"" UID_A "\",\"app\":\"imex-daemon\",\"team\":\"hpc\"}");
+        assert_string_equal(at(a, &b, "spec.template.metadata.annotations.scrape"), "\"no\"");
+        assert_string_equal(at(a, &b, "spec.template.spec.containers.0.imagePullPolicy"), "\"Always\"");
+        assert_string_equal(at(a, &b, "spec.template.spec.containers.0.env.1"),
+                            "{\"name\":\"LOGGING_FORMAT\",\"value\":\"json\"}");
+        objects_template_hash(&s, UID_A, s.gates, 18, hash);
+        objects_template_hash(&settings, UID_A, s.gates, 18, plain);
+        assert_string_not_equal(hash, plain);
+        buf_done(&b);
+        arena_free(a);
+}
+
+/* The hash is of the whole, is written where it is looked for, and changes with each setting. */
+static void template_hash(void **state) {
+        struct arena *a = arena_new(4096);
+        struct buf b = BUF_INIT(1 << 16);
+        char hash[17], other[17];
+        struct objects_settings s = settings;
+        objects_daemonset(&settings, UID_A, settings.gates, 18, &b);
+        objects_template_hash(&settings, UID_A, settings.gates, 18, hash);
+        char *quoted_hash = xasprintf("{\"" CD_ANNOTATION_TEMPLATE "\":\"%s\"}", hash);
+        assert_string_equal(at(a, &b, "metadata.annotations"), quoted_hash);
+        assert_string_equal(at(a, &b, "spec.template.metadata.annotations"), quoted_hash);
+        s.image = "registry/image:2";
+        objects_template_hash(&s, UID_A, s.gates, 18, other);
+        assert_string_not_equal(hash, other);
+        objects_template_hash(&settings, UID_A, "A=false,", 18, other);
+        assert_string_not_equal(hash, other);
+        objects_template_hash(&settings, UID_A, settings.gates, 19, other);
+        assert_string_not_equal(hash, other);
+        free(quoted_hash);
+        buf_done(&b);
+        arena_free(a);
+}
+
+static void claim_templates(void **state) {
+        static const char *const apis[] = { "v1", "v1beta2", "v1beta1" };
+        const struct kube_meta domain = { .ns = "w", .name = "train", .uid = UID_A };
+        for (size_t i = 0; i < ARRAY_LEN(apis); i++) {
+                struct arena *a = arena_new(4096);
+                struct buf b = BUF_INIT(1 << 16);
+                objects_rct(apis[i], "w", "tpl", &domain, CD_TARGET_WORKLOAD, "All", &b);
+                bool nested = !streq(apis[i], "v1beta1");
+                assert_string_equal(at(a, &b, "spec.spec.devices.requests"),
+                                    nested ? "[{\"name\":\"channel\",\"exactly\":{\"deviceClassName\":"
+                                             "\"compute-domain-default-channel.nvidia.com\"}}]"
+                                           : "[{\"name\":\"channel\",\"deviceClassName\":\"compute-domain-"
+                                             "default-channel.nvidia.com\"}]");
+                assert_string_equal(at(a, &b, "spec.spec.devices.config.0.opaque"),
+                                    "{\"driver\":\"compute-domain.nvidia.com\",\"parameters\":{"
+                                    "\"allocationMode\":\"All\",\"apiVersion\":"
+                                    "\"resource.nvidia.com/v1beta1\","
+                                    "\"domainID\":\"" UID_A "\",\"kind\":\"ComputeDomainChannelConfig\"}}");
+                assert_string_equal(at(a, &b, "metadata.labels"),
+                                    "{\"" CD_LABEL "\":\"" UID_A "\",\"" CD_LABEL_TARGET "\":\"Workload\"}");
+                /* what we write is what we recognise */
+                char *stored = xasprintf("{\"metadata\":{\"name\":\"tpl\",\"namespace\":\"w\","
+                                         "\"resourceVersion\":\"1\"},\"spec\":%s}",
+                                         at(a, &b, "spec"));
+                const struct rct *r = fake_rct_json(a, "%s", stored);
+                assert_true(objects_rct_matches(r, UID_A, CD_TARGET_WORKLOAD, "All"));
+                assert_false(objects_rct_matches(r, UID_A, CD_TARGET_WORKLOAD, "Single"));
+                assert_false(objects_rct_matches(r, UID_B, CD_TARGET_WORKLOAD, "All"));
+                assert_false(objects_rct_matches(r, UID_A, CD_TARGET_DAEMON, NULL));
+                free(stored);
+                buf_clear(&b);
+                objects_rct(apis[i], "driver", "d", &domain, CD_TARGET_DAEMON, NULL, &b);
+                assert_string_equal(at(a, &b, "spec.spec.devices.config.0.opaque.parameters"),
+                                    "{\"apiVersion\":\"resource.nvidia.com/v1beta1\",\"domainID\":\"" UID_A
+                                    "\",\"kind\":\"ComputeDomainDaemonConfig\"}");
+                assert_string_equal(at(a, &b, "spec.metadata.annotations"),
+                                    "{\"" CD_ANNOTATION_NAME "\":\"train\",\"" CD_ANNOTATION_NAMESPACE
+                                    "\":\"w\"}");
+                buf_done(&b);
+                arena_free(a);
+        }
+}
+
+/* The Go driver's template of an empty mode holds null. */
+static void a_template_of_the_go_driver_is_recognised(void **state) {
+        struct arena *a = arena_new(4096);
+        const struct rct *r = fake_rct_json(
+                a, "{'metadata':{'name':'t','resourceVersion':'1'},'spec':{'spec':{'devices':{'requests':[{'"
+                   "name':'channel','"
+                   "exactly':{'deviceClassName':"
+                   "'compute-domain-default-channel.nvidia.com','allocationMode':'ExactCount','count':1}}],'"
+                   "config':[{'"
+                   "requests':['channel'],'opaque':{'driver':'compute-domain.nvidia.com',"
+                   "'parameters':{'allocationMode':null,'apiVersion':'resource.nvidia.com/"
+                   "v1beta1','domainID':'" UID_A "','kind':'ComputeDomainChannelConfig'}}}]}}}}");
+        assert_true(objects_rct_matches(r, UID_A, CD_TARGET_WORKLOAD, "Single"));
+        arena_free(a);
+}
+
+static void finalizers_of_others_stay(void **state) {
+        const char *const list[] = { "a.io/x", CD_FINALIZER, "b.io/y" };
+        const char *theirs[] = { "a.io/x" };
+        struct kube_meta m = { .uid = "u", .rv = "7" };
+        struct buf b = BUF_INIT(1024);
+        objects_release(&m, list, 3, &b);
+        assert_string_equal(buf_str(&b), "{\"metadata\":{\"uid\":\"u\",\"resourceVersion\":\"7\","
+                                         "\"finalizers\":[\"a.io/x\",\"b.io/y\"]}}");
+        buf_clear(&b);
+        objects_adopt(&(struct compute_domain){ .o.meta = m, .finalizers = theirs, .n_finalizers = 1 },
+                      "driverManaged", &b);
+        assert_string_equal(buf_str(&b),
+                            "{\"metadata\":{\"uid\":\"u\",\"resourceVersion\":\"7\",\"finalizers\":[\"a.io/"
+                            "x\",\"" CD_FINALIZER "\"],\"annotations\":{\"" CD_ANNOTATION_MODE
+                            "\":\"driverManaged\"}}}");
+        buf_done(&b);
+}
+
+static void node_patch(void **state) {
+        struct kube_meta m = { .uid = "u" };
+        struct buf b = BUF_INIT(1024);
+        objects_node(&m, &(struct objects_node_patch){ .set_domain = true, .domain_uid = UID_A }, &b);
+        assert_string_equal(buf_str(&b),
+                            "{\"metadata\":{\"uid\":\"u\",\"labels\":{\"" CD_LABEL "\":\"" UID_A "\"}}}");
+        buf_clear(&b);
+        objects_node(&m,
+                     &(struct objects_node_patch){ .set_domain = true,
+                                                   .set_gpu_clique = true,
+                                                   .gpu_clique = "c.1",
+                                                   .gpu_clique_ours = "c.1" },
+                     &b);
+        assert_string_equal(buf_str(&b),
+                            "{\"metadata\":{\"uid\":\"u\",\"labels\":{\"" CD_LABEL
+                            "\":null,\"" GPU_CLIQUE_LABEL
+                            "\":\"c.1\"},\"annotations\":{\"" CD_ANNOTATION_GPU_CLIQUE "\":\"c.1\"}}}");
+        buf_done(&b);
+}
+
+/* Users look whether status.nodes is there at all. */
+static void an_empty_status_has_no_nodes(void **state) {
+        struct arena *a = arena_new(4096);
+        struct formation f = { 0 };
+        struct verdict v;
+        struct buf b = BUF_INIT(4096);
+        const struct compute_domain *cd = fake_cd_json(
+                a, "{'metadata':{'name':'cd','uid':'u','resourceVersion':'1'},'spec':{'channel':{}}}");
+        verdict_make(cd, &f, &(struct verdict_problem){ 0 }, true, 1000, a, &v);
+        objects_status(cd, &v, &b);
+        assert_string_equal(at(a, &b, "status.nodes"), "null");
+        assert_string_equal(at(a, &b, "status.status"), "\"Ready\"");
+        assert_string_equal(at(a, &b, "status.conditions.0.lastTransitionTime"), "\"1970-01-01T00:16:40Z\"");
+        buf_done(&b);
+        arena_free(a);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(daemonset),
+                cmocka_unit_test(daemonset_options),
+                cmocka_unit_test(what_the_administrator_adds_stands_beside_ours),
+                cmocka_unit_test(template_hash),
+                cmocka_unit_test(claim_templates),
+                cmocka_unit_test(a_template_of_the_go_driver_is_recognised),
+                cmocka_unit_test(finalizers_of_others_stay),
+                cmocka_unit_test(node_patch),
+                cmocka_unit_test(an_empty_status_has_no_nodes),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

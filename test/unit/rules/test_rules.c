@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "../api/fake.h"
+
+#include "rules/rules.h"
+
+/* ---- the labelling rule ---- */
+
+static void label_cases(void **state) {
+        const struct rules_claim a = { "a", "1", 10 }, b = { "b", "2", 20 }, b_older = { "b", "3", 5 },
+                                 b_same = { "b", "0", 10 };
+        const struct {
+                const char *current;
+                struct rules_claim claims[3];
+                size_t n;
+                const char *want;
+        } cases[] = {
+                { NULL, { { 0 } }, 0, NULL },
+                { "a", { { 0 } }, 0, NULL }, /* nobody justifies it any more */
+                { NULL, { a }, 1, "a" },
+                { "a", { a, b_older }, 2, "a" }, /* whoever holds the node keeps it */
+                { "a", { b_older, a }, 2, "a" },
+                { "c", { a, b_older }, 2, "b" }, /* else the oldest claim */
+                { NULL, { b, a }, 2, "a" },
+                { NULL,
+                  { a, b_same },
+                  2,
+                  "b" }, /* of the same second: by UID, so that every replica says the same */
+                { NULL, { b_same, a }, 2, "b" },
+        };
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+                if (!streq(rules_label(cases[i].current, cases[i].claims, cases[i].n), cases[i].want))
+                        fail_msg("case %zu", i);
+}
+
+/* Labelled only when justified; and what is decided is stable: applying it changes nothing any more. */
+static void label_is_justified_and_stable(void **state) {
+        static const char *const uids[] = { "a", "b", "c", "d" }, *const claim_uids[] = { "1", "2", "3", "4",
+                                                                                          "5" };
+        for (int round = 0; round < 2000000; round++) {
+                struct rules_claim claims[5];
+                size_t n = fake_random(6);
+                for (size_t i = 0; i < n; i++)
+                        claims[i] = (struct rules_claim){ uids[fake_random(4)], claim_uids[i],
+                                                          (int64_t)fake_random(3) };
+                const char *current = fake_random(3) ? uids[fake_random(4)] : NULL,
+                           *got = rules_label(current, claims, n);
+                bool justified = !got, held = false;
+                for (size_t i = 0; i < n; i++) {
+                        justified = justified || streq(claims[i].domain_uid, got);
+                        held = held || streq(claims[i].domain_uid, current);
+                }
+                assert_true(justified);
+                assert_true(!n == !got);
+                assert_true(!held || streq(got, current));
+                assert_true(streq(rules_label(got, claims, n), got));
+        }
+}
+
+static void gpu_label(void **state) {
+        static const struct {
+                bool enabled;
+                const char *current, *ours, *clique, *want_label, *want_ours;
+        } cases[] = {
+                { true, NULL, NULL, "x.1", "x.1", "x.1" },
+                { true, "x.1", "x.1", "x.2", "x.2", "x.2" },
+                { true, "x.1", "x.1", "x.1", "x.1", "x.1" },
+                { true, "x.1", "x.1", NULL, "x.1", "x.1" }, /* a missing slice removes nothing */
+                { true, "x.1", "x.1", "", NULL, NULL },     /* no fabric any more */
+                { true, "gfd", NULL, "x.1", "gfd", NULL },  /* another owner */
+                { true, "x.1", NULL, "x.1", "x.1", NULL },  /* another owner, who agrees */
+                { true, "gfd", "x.1", "x.1", "gfd", NULL }, /* somebody took over */
+                { true, NULL, "x.1", "x.1", "x.1", "x.1" }, /* removed by hand */
+                { true, NULL, NULL, "", NULL, NULL },
+                { true, NULL, NULL, NULL, NULL, NULL },
+                { false, "x.1", "x.1", "x.1", NULL, NULL }, /* switched off: ours goes */
+                { false, "gfd", NULL, "x.1", "gfd", NULL }, /* and nobody else's */
+                { false, NULL, NULL, "x.1", NULL, NULL },
+        };
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+                const char *label, *ours;
+                bool write = rules_gpu_label(cases[i].enabled, cases[i].current, cases[i].ours,
+                                             cases[i].clique, &label, &ours);
+                if (!streq(label, cases[i].want_label) || !streq(ours, cases[i].want_ours) ||
+                    write != (!streq(label, cases[i].current) || !streq(ours, cases[i].ours)))
+                        fail_msg("case %zu: %s %s", i, label ? label : "-", ours ? ours : "-");
+                assert_false(rules_gpu_label(cases[i].enabled, label, ours, cases[i].clique, &label,
+                                             &ours)); /* stable */
+        }
+}
+
+/* ---- the index rule ---- */
+
+static void index_cases(void **state) {
+        struct arena *a = arena_new(1024);
+        struct rules_slot out[8];
+        const int64_t *freed;
+        size_t n_freed;
+        /* lowest first */
+        rules_indices(NULL, 0, NULL, 0, (const char *const[]){ "x", "y" }, 2, 18, a, out, &freed, &n_freed);
+        assert_int_equal(out[0].index, 0);
+        assert_int_equal(out[1].index, 1);
+        assert_int_equal(n_freed, 0);
+        /* sticky, and what was used before comes last */
+        rules_indices((const struct rules_slot[]){ { "x", 0 }, { "y", 1 }, { "z", 2 } }, 3, NULL, 0,
+                      (const char *const[]){ "z", "w" }, 2, 18, a, out, &freed, &n_freed);
+        assert_int_equal(out[0].index, 2);
+        assert_int_equal(out[1].index, 3);
+        assert_int_equal(n_freed, 2);
+        assert_int_equal(freed[0], 0);
+        assert_int_equal(freed[1], 1);
+        /* the longest free of those used before */
+        rules_indices((const struct rules_slot[]){ { "z", 2 } }, 1, (const int64_t[]){ 1, 0 }, 2,
+                      (const char *const[]){ "z", "w" }, 2, 3, a, out, &freed, &n_freed);
+        assert_int_equal(out[1].index, 1);
+        assert_int_equal(n_freed, 1);
+        assert_int_equal(freed[0], 0);
+        /* full */
+        rules_indices((const struct rules_slot[]){ { "x", 0 }, { "y", 1 } }, 2, NULL, 0,
+                      (const char *const[]){ "x", "y", "z" }, 3, 2, a, out, &freed, &n_freed);
+        assert_int_equal(out[2].index, -1);
+        /* two hold the same: the first keeps it */
+        rules_indices((const struct rules_slot[]){ { "x", 0 }, { "y", 0 } }, 2, NULL, 0,
+                      (const char *const[]){ "y", "x" }, 2, 18, a, out, &freed, &n_freed);
+        assert_int_equal(out[1].index, 0);
+        assert_int_equal(out[0].index, 1);
+        /* what a broken annotation says does no harm */
+        rules_indices(NULL, 0, (const int64_t[]){ -5, 99, 0, 0 }, 4, (const char *const[]){ "x", "y" }, 2, 2,
+                      a, out, &freed, &n_freed);
+        assert_int_equal(out[0].index, 1);
+        assert_int_equal(out[1].index, 0);
+        arena_free(a);
+}
+
+enum { NAMES = 7, MAX_NODES = 5 };
+static const char *const names[NAMES] = { "a", "b", "c", "d", "e", "f", "g" };
+
+static size_t random_members(const char **ret) {
+        size_t n = 0;
+        for (size_t i = 0; i < NAMES; i++)
+                if (fake_random(2))
+                        ret[n++] = names[i];
+        return n;
+}
+
+static void check_step(const struct rules_slot *held, size_t n_held, const struct rules_slot *out, size_t n,
+                       size_t n_members) {
+        for (size_t i = 0; i < n; i++) {
+                assert_in_range(out[i].index + 1, 0, MAX_NODES);
+                for (size_t k = 0; k < i; k++)
+                        assert_false(out[i].index >= 0 &&
+                                     out[i].index == out[k].index); /* no index is ever held by two */
+                for (size_t k = 0; k < n_held; k++)
+                        if (streq(held[k].node, out[i].node))
+                                assert_int_equal(out[i].index, held[k].index); /* sticky */
+        }
+        size_t without = 0;
+        for (size_t i = 0; i < n; i++)
+                without += out[i].index < 0;
+        assert_int_equal(without, n_members > MAX_NODES ? n_members - MAX_NODES
+                                                        : 0); /* nobody waits while an index is free */
+}
+
+/* A clique lives through random comings and goings, its entries and freed list fed back as the controller
+ * does. */
+static void indices_over_a_life(void **state) {
+        for (int life = 0; life < 20000; life++) {
+                struct rules_slot held[NAMES];
+                int64_t freed[64];
+                size_t n_held = 0, n_freed = 0;
+                for (int step = 0; step < 20; step++) {
+                        struct arena *a = arena_new(512);
+                        struct rules_slot out[NAMES];
+                        const char *members[NAMES];
+                        const int64_t *new_freed;
+                        size_t n = random_members(members), n_new_freed;
+                        rules_indices(held, n_held, freed, n_freed, members, n, MAX_NODES, a, out, &new_freed,
+                                      &n_new_freed);
+                        check_step(held, n_held, out, n, n);
+                        assert_true(n_new_freed <= MAX_NODES); /* the list cannot grow without bounds */
+                        n_held = 0;
+                        for (size_t i = 0; i < n; i++)
+                                if (out[i].index >= 0)
+                                        held[n_held++] = out[i];
+                        n_freed = n_new_freed;
+                        memcpy(freed, new_freed, n_freed * sizeof *freed);
+                        arena_free(a);
+                }
+        }
+}
+
+/* An index that was given back is the last to be given again, so that a peer that has not heard of it yet
+ * does not meet another under that id. */
+static void least_recently_used_first(void **state) {
+        struct rules_slot held[1] = { { "a", 0 } };
+        int64_t freed[8], seen[5];
+        size_t n_freed = 0;
+        for (int i = 0; i < 5; i++) { /* one node leaves, another comes, five times */
+                struct arena *a = arena_new(512);
+                struct rules_slot out[1];
+                const char *member = i % 2 ? "a" : "b";
+                const int64_t *f;
+                rules_indices(held, 1, freed, n_freed, &member, 1, MAX_NODES, a, out, &f, &n_freed);
+                memcpy(freed, f, n_freed * sizeof *freed);
+                held[0] = out[0];
+                seen[i] = out[0].index;
+                arena_free(a);
+        }
+        assert_memory_equal(seen, ((int64_t[]){ 1, 2, 3, 4, 0 }), sizeof seen);
+}
+
+/* All of a cluster in one clique, which comes, goes by halves and comes again: by looking
+ * through all for each index of each it took minutes a turn. */
+static void indices_of_ten_thousand_nodes(void **state) {
+        enum { MANY = 10000 };
+        struct arena *a = arena_new(1 << 20);
+        struct rules_slot *held = xnew_n(struct rules_slot, MANY), *out = xnew_n(struct rules_slot, MANY);
+        const char **members = xnew_n(const char *, MANY);
+        const int64_t *freed = NULL;
+        size_t n_held = 0, n_freed = 0;
+        for (size_t i = 0; i < MANY; i++) {
+                char name[16];
+                snprintf(name, sizeof name, "n%zu", i);
+                members[i] = arena_strdup(a, name);
+        }
+        for (int turn = 0; turn < 4; turn++) {
+                size_t from = turn % 2 ? MANY / 2 : 0;
+                rules_indices(held, n_held, freed, n_freed, members + from, MANY - from, MANY, a, out, &freed,
+                              &n_freed);
+                for (size_t i = from; i < MANY; i++)
+                        assert_int_equal(out[i - from].index, i);
+                assert_int_equal(n_freed, from);
+                n_held = MANY - from;
+                memcpy(held, out, n_held * sizeof *held);
+        }
+        free(held);
+        free(out);
+        free(members);
+        arena_free(a);
+}
+
+static void replaces_daemons_only_where_nobody_is_hurt(void **state) {
+        struct pod p = { .template_hash = "old", .phase = "Running", .node = "a" };
+        assert_false(rules_replace_daemon(&p, "new", true, 1000));
+        assert_true(rules_replace_daemon(&p, "new", false, 1000));
+        assert_false(rules_replace_daemon(&p, "old", false, 1000));
+        p.o.meta.deleted = 1;
+        assert_false(rules_replace_daemon(&p, "new", false, 1000));
+        p = (struct pod){ .phase = "Running", .node = "a" }; /* the Go driver's */
+        assert_false(rules_replace_daemon(&p, "new", true, 1000));
+}
+
+/* The kubelet tells a moment later than the workload's pod starts that the daemon runs. */
+static void a_daemon_that_is_only_said_to_be_pending_is_not_replaced(void **state) {
+        struct condition scheduled = { .type = "PodScheduled", .status = "True", .since = 1000 };
+        struct pod_container_why why = { .reason = "ContainerCreating" };
+        struct pod_container container = { .waiting = &why };
+        struct pod p = {
+                .template_hash = "old", .phase = "Pending", .conditions = &scheduled, .n_conditions = 1
+        };
+        assert_true(rules_replace_daemon(&p, "new", true, 1001)); /* on no node */
+        p.node = "a";
+        assert_false(rules_replace_daemon(&p, "new", true, 1001));
+        p.containers = &container;
+        p.n_containers = 1;
+        assert_false(rules_replace_daemon(&p, "new", true, 1000 + RULES_UNSTARTED_S - 1));
+        assert_true(rules_replace_daemon(&p, "new", true, 1000 + RULES_UNSTARTED_S));
+        why.reason = "ImagePullBackOff"; /* perhaps the very thing that the change mends */
+        assert_true(rules_replace_daemon(&p, "new", true, 1001));
+        p.ready = "true"; /* it has reported, so it runs */
+        assert_false(rules_replace_daemon(&p, "new", true, 1000 + RULES_UNSTARTED_S));
+}
+
+static void what_a_slice_states(void **state) {
+        static const struct {
+                const char *json, *want; /* NULL: nothing */
+        } rows[] = {
+                { "{'metadata':{'name':'s','uid':'u','resourceVersion':'1'},'spec':{'devices':[{'name':'"
+                  "channel-0','attributes':{'cliqueID'"
+                  ":{'string':'c.1'}}}]}}",
+                  "c.1" },
+                { "{'metadata':{'name':'s','uid':'u','resourceVersion':'1'},'spec':{'devices':[{'name':'"
+                  "channel-0','basic':{'attributes':{'"
+                  "cliqueID':{'string':'c.1'}}}}]}"
+                  "}",
+                  "c.1" },
+                { "{'metadata':{'name':'s','uid':'u','resourceVersion':'1'},'spec':{'devices':[{'name':'"
+                  "channel-0'}]}}",
+                  "" },
+                { "{'metadata':{'name':'s','uid':'u','resourceVersion':'1','annotations':{"
+                  "'" CD_ANNOTATION_SLICE_CLIQUE "':'c.2'}},'spec':{'devices':[{'name':'channel-0'}]}}",
+                  "c.2" },
+                { "{'metadata':{'name':'s','uid':'u','resourceVersion':'1','annotations':{"
+                  "'" CD_ANNOTATION_SLICE_CLIQUE "':''}},'spec':{'devices':[{'name':'channel-0'}]}}",
+                  "" },
+                { "{'metadata':{'name':'s','uid':'u','resourceVersion':'1'},'spec':{}}", NULL },
+        };
+        for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+                struct arena *a = arena_new(4096);
+                const char *clique = NULL;
+                bool states = slice_clique(fake_slice_json(a, "%s", rows[i].json), &clique);
+                if (states != (rows[i].want != NULL) || (states && !streq(clique, rows[i].want)))
+                        fail_msg("row %zu: %s", i, clique);
+                arena_free(a);
+        }
+}
+
+static void a_label_goes_when_it_is_known_that_nothing_justifies_it(void **state) {
+        enum rules_label_step w = RULES_LABEL_WRITE, ask = RULES_LABEL_ASK, hold = RULES_LABEL_HOLD;
+        assert_int_equal(rules_label_step(NULL, &(struct rules_label_facts){ .stale = true }),
+                         w); /* it comes */
+        assert_int_equal(rules_label_step(UID_A, &(struct rules_label_facts){ .stale = true }), hold);
+        assert_int_equal(
+                rules_label_step(UID_A, &(struct rules_label_facts){ .stale = true, .confirmed = true }),
+                hold);
+        assert_int_equal(rules_label_step(UID_A, &(struct rules_label_facts){ 0 }), ask);
+        assert_int_equal(rules_label_step(UID_A, &(struct rules_label_facts){ .confirmed = true }), w);
+        assert_int_equal(rules_label_step(UID_A, &(struct rules_label_facts){ .claimed = true }),
+                         w); /* by the mode */
+        /* A deletion is never taken back. */
+        assert_int_equal(
+                rules_label_step(UID_A, &(struct rules_label_facts){ .stale = true, .ending = true }), w);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(a_label_goes_when_it_is_known_that_nothing_justifies_it),
+                cmocka_unit_test(label_cases),
+                cmocka_unit_test(label_is_justified_and_stable),
+                cmocka_unit_test(gpu_label),
+                cmocka_unit_test(index_cases),
+                cmocka_unit_test(indices_over_a_life),
+                cmocka_unit_test(least_recently_used_first),
+                cmocka_unit_test(indices_of_ten_thousand_nodes),
+                cmocka_unit_test(replaces_daemons_only_where_nobody_is_hurt),
+                cmocka_unit_test(a_daemon_that_is_only_said_to_be_pending_is_not_replaced),
+                cmocka_unit_test(what_a_slice_states),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "../api/fake.h"
+
+#include "render/objects.h"
+#include "rules/verdict.h"
+
+#define CD(status)                                                                                           \
+        "{'metadata':{'name':'cd','namespace':'w','uid':'" UID_A                                             \
+        "','resourceVersion':'1','generation':3},'spec':{'numNodes':%d,'channel':{'resourceClaimTemplate':{" \
+        "'name':'t'}}},'status':" status "}"
+#define NODE(name, status)                                                                                   \
+        "{'name':'" name "','ipAddress':'10.0.0.1','cliqueID':'" CLIQUE_1 "','index':0,'status':'" status "'}"
+
+static struct formation_member ready(const char *node, int64_t index) {
+        return (struct formation_member){ node, "10.0.0.1", CLIQUE_1, index, index, true, FORMATION_READY,
+                                          "",   0,          0,        true };
+}
+
+static struct formation_member state(const char *node, enum formation_why why, const char *message,
+                                     bool listed) {
+        return (struct formation_member){
+                node, "", CLIQUE_1, listed ? 0 : -1, listed ? 0 : -1, listed, why, message, -1, -1, true
+        };
+}
+
+static struct verdict judge(struct arena *a, const struct compute_domain *cd, struct formation_member *m,
+                            size_t n, const char *problem) {
+        struct formation_clique c = { .clique_id = CLIQUE_1 };
+        struct formation f = { .members = m, .n_members = n, .cliques = &c, .n_cliques = 1 };
+        struct verdict_problem p = { problem, problem };
+        struct verdict v;
+        for (size_t i = 0; i < n; i++)
+                c.n_listed += m[i].listed;
+        verdict_make(cd, &f, &p, true, 1000, a, &v);
+        return v;
+}
+
+/* Reference 6.8, and what we say beyond it. */
+static void status_rule(void **st) {
+        const struct {
+                int num_nodes;
+                struct formation_member members[3];
+                size_t n;
+                const char *problem, *want_status, *want_reason;
+        } cases[] = {
+                { 0, { { 0 } }, 0, NULL, "Ready", "NoNodes" },
+                { 2, { { 0 } }, 0, NULL, "NotReady", "NodesMissing" },
+                { 2, { ready("a", 0) }, 1, NULL, "NotReady", "NodesMissing" },
+                { 2, { ready("a", 0), ready("b", 1) }, 2, NULL, "Ready", "AllNodesReady" },
+                { 1, { ready("a", 0), ready("b", 1) }, 2, NULL, "Ready", "AllNodesReady" },
+                { 0,
+                  { ready("a", 0), state("b", FORMATION_STARTING, "why", true) },
+                  2,
+                  NULL,
+                  "NotReady",
+                  "NodesNotReady" },
+                { 0,
+                  { ready("a", 0), state("b", FORMATION_FAILING, "why", true) },
+                  2,
+                  NULL,
+                  "NotReady",
+                  "NodeFailing" },
+                { 0,
+                  { ready("a", 0), state("b", FORMATION_LOST, "why", true) },
+                  2,
+                  NULL,
+                  "NotReady",
+                  "NodeLost" },
+                { 0,
+                  { ready("a", 0), state("b", FORMATION_FULL, "why", false) },
+                  2,
+                  NULL,
+                  "NotReady",
+                  "DomainFull" },
+                { 0, { state("b", FORMATION_HELD, "why", false) }, 1, NULL, "NotReady", "NodeHeld" },
+                { 0,
+                  { ready("a", 0), state("b", FORMATION_LEAVING, "why", false) },
+                  2,
+                  NULL,
+                  "Ready",
+                  "AllNodesReady" },
+                { 0, { ready("a", 0) }, 1, "TemplateNameTaken", "NotReady", "TemplateNameTaken" },
+        };
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+                struct arena *a = arena_new(4096);
+                struct formation_member m[3];
+                memcpy(m, cases[i].members, sizeof m);
+                struct verdict v = judge(a, fake_cd_json(a, CD("{}"), cases[i].num_nodes), m, cases[i].n,
+                                         cases[i].problem);
+                if (!streq(v.status, cases[i].want_status) ||
+                    !streq(v.conditions[0].reason, cases[i].want_reason))
+                        fail_msg("case %zu: %s %s", i, v.status, v.conditions[0].reason);
+                assert_int_equal(v.conditions[0].observed_generation, 3);
+                arena_free(a);
+        }
+}
+
+static void the_message_names_what_is_missing(void **st) {
+        struct arena *a = arena_new(4096);
+        struct formation_member m[8];
+        for (size_t i = 0; i < 8; i++)
+                m[i] = state(formation_text(a, "n%zu", i), FORMATION_STARTING, "no daemon Pod yet", true);
+        struct verdict v = judge(a, fake_cd_json(a, CD("{}"), 0), m, 8, NULL);
+        assert_string_equal(v.conditions[0].message,
+                            "0 of 8 nodes are ready. n0: no daemon Pod yet; n1: no daemon Pod yet; n2: no "
+                            "daemon Pod yet; n3: no daemon Pod yet; "
+                            "n4: no daemon Pod yet; and 3 more");
+        arena_free(a);
+}
+
+static void peers(void **st) {
+        struct arena *a = arena_new(4096);
+        struct formation_member m[2] = { ready("a", 0), ready("b", 1) };
+        const struct compute_domain *cd = fake_cd_json(a, CD("{}"), 0);
+        m[0].peers_connected = 1;
+        struct verdict v = judge(a, cd, m, 2, NULL);
+        assert_string_equal(v.conditions[1].status, "False");
+        assert_string_equal(v.conditions[1].message, "b: not connected to all of its 1 peers");
+        assert_string_equal(v.status, "Ready"); /* a dead peer does not stop a living domain */
+        m[1].peers_connected = 1;
+        v = judge(a, cd, m, 2, NULL);
+        assert_string_equal(v.conditions[1].status, "True");
+        v = judge(a, cd, m, 1, NULL); /* alone: nobody to find */
+        assert_string_equal(v.conditions[1].status, "True");
+        v = judge(a, cd, m, 0, NULL);
+        assert_string_equal(v.conditions[1].status, "Unknown");
+        arena_free(a);
+}
+
+/* The Go driver's daemons do not tell. */
+static void nobody_knows_the_peers_of_daemons_that_do_not_tell(void **st) {
+        struct arena *a = arena_new(4096);
+        struct formation_member m[2] = { ready("a", 0), ready("b", 1) };
+        const struct compute_domain *cd = fake_cd_json(a, CD("{}"), 0);
+        m[0].foreign = m[1].foreign = true;
+        m[0].peers_connected = m[1].peers_connected = -1;
+        struct verdict v = judge(a, cd, m, 2, NULL);
+        assert_string_equal(v.conditions[1].status, "Unknown");
+        assert_string_equal(v.conditions[1].reason, "PeersNotReported");
+        m[1].foreign = false; /* one of ours that misses one is bad news all the same */
+        m[1].peers_connected = 0;
+        v = judge(a, cd, m, 2, NULL);
+        assert_string_equal(v.conditions[1].status, "False");
+        assert_string_equal(v.conditions[1].message, "b: not connected to all of its 1 peers");
+        arena_free(a);
+}
+
+/* While a domain forms, each daemon finds one peer after the other. */
+static void a_peer_found_is_no_write(void **st) {
+        struct arena *a = arena_new(4096);
+        struct formation_member m[3] = { ready("a", 0), ready("b", 1), ready("c", 2) };
+        const struct compute_domain *cd = fake_cd_json(a, CD("{}"), 0);
+        struct verdict v = judge(a, cd, m, 3, NULL);
+        const char *was = v.conditions[1].message;
+        m[0].peers_connected = m[1].peers_connected = 1;
+        v = judge(a, cd, m, 3, NULL);
+        assert_string_equal(v.conditions[1].message, was);
+        arena_free(a);
+}
+
+/* A node whose last claim is gone belongs as long as its daemon is ready. */
+static void more_are_never_ready_than_wanted(void **st) {
+        struct arena *a = arena_new(4096);
+        struct formation_member m[3] = { ready("a", 0), ready("b", 1), ready("c", 2) };
+        m[0].wanted = m[1].wanted = m[2].wanted = false;
+        struct verdict v = judge(a, fake_cd_json(a, CD("{}"), 0), m, 3, NULL);
+        assert_int_equal(v.nodes_ready, 3);
+        assert_int_equal(v.nodes_wanted, 3);
+        v = judge(a, fake_cd_json(a, CD("{}"), 2), m, 3, NULL); /* nor than were asked for */
+        assert_int_equal(v.nodes_wanted, 3);
+        v = judge(a, fake_cd_json(a, CD("{}"), 5), m, 3, NULL);
+        assert_int_equal(v.nodes_wanted, 5);
+        arena_free(a);
+}
+
+static const struct compute_domain *written(struct arena *a, const struct compute_domain *cd,
+                                            const struct verdict *v, size_t *ret_bytes) {
+        struct buf b = BUF_INIT(4 << 20), all = BUF_INIT(4 << 20);
+        objects_status(cd, v, &b);
+        *ret_bytes = b.n;
+        assert_false(b.failed);
+        buf_addf(&all,
+                 "{\"metadata\":{\"name\":\"cd\",\"namespace\":\"w\",\"uid\":\"" UID_A
+                 "\",\"resourceVersion\":\"1\",\"generation\":3},%s",
+                 strstr(buf_str(&b), "\"status\":{"));
+        const struct compute_domain *out = arena_alloc(a, sizeof *out);
+        struct err e;
+        if (jd_decode_text(compute_domain_fields, buf_str(&all), all.n, false, "", a, (void *)(uintptr_t)out,
+                           &e) < 0)
+                fail_msg("%s", e.msg);
+        buf_done(&b);
+        buf_done(&all);
+        return out;
+}
+
+/* The largest domain there can be: its status fits into an object, whoever is listed stays, and who takes the
+ * place of one that left has not joined just now. */
+static void a_status_of_ten_thousand_nodes_fits(void **st) {
+        enum { NODES = 10000 };
+        struct arena *a = arena_new(1 << 20);
+        const struct compute_domain *cd = fake_cd_json(a, CD("{}"), 0);
+        struct formation_member *m = arena_alloc(a, NODES * sizeof *m);
+        struct formation f = { .members = m, .n_members = NODES };
+        struct verdict_event *events;
+        struct verdict v;
+        size_t bytes;
+        for (size_t i = 0; i < NODES; i++)
+                m[i] = ready(formation_text(a, "node-%05zu-%0200d", i, 0), (int64_t)i % 18);
+        verdict_make(cd, &f, &(struct verdict_problem){ 0 }, true, 1000, a, &v);
+        assert_int_equal(v.n_nodes, VERDICT_NODES);
+        assert_int_equal(v.nodes_ready, NODES);
+        assert_int_equal(v.nodes_wanted, NODES);
+        cd = written(a, cd, &v, &bytes);
+        assert_in_range(bytes, 1, 1 << 19);
+        verdict_make(cd, &f, &(struct verdict_problem){ 0 }, true, 1000, a, &v);
+        assert_false(v.changed);
+        f.members++; /* the first one leaves */
+        f.n_members--;
+        verdict_make(cd, &f, &(struct verdict_problem){ 0 }, true, 1000, a, &v);
+        assert_true(v.changed);
+        assert_int_equal(v.n_nodes, VERDICT_NODES);
+        assert_string_equal(v.nodes[0].name, m[1].node);
+        assert_int_equal(verdict_events(cd, &f, &v, a, &events), 0);
+        cd = written(a, cd, &v, &bytes);
+        f.members--; /* and comes back: it waits for a place, and nobody is moved */
+        f.n_members++;
+        verdict_make(cd, &f, &(struct verdict_problem){ 0 }, true, 1000, a, &v);
+        assert_string_equal(v.nodes[0].name, m[1].node);
+        arena_free(a);
+}
+
+#define CONDITIONS(ready_status, ready_reason, ready_message)                                                \
+        "'conditions':[{'type':'Ready','status':'" ready_status "','reason':'" ready_reason                  \
+        "','message':'" ready_message                                                                        \
+        "','observedGeneration':3,'lastTransitionTime':'1970-01-01T00:01:40Z'},"                             \
+        "{'type':'PeersConnected','status':'True','reason':'AllConnected','message':'All IMEX daemons have " \
+        "found each "                                                                                        \
+        "other','observedGeneration':3,"                                                                     \
+        "'lastTransitionTime':'1970-01-01T00:01:40Z'}]"
+
+static void written_only_on_change(void **st) {
+        struct arena *a = arena_new(4096);
+        struct formation_member m = ready("a", 0);
+        const struct compute_domain *cd = fake_cd_json(
+                a,
+                CD("{'status':'Ready','nodesReady':1,'nodesWanted':1,'cliques':0,'nodes':[" NODE(
+                        "a", "Ready") "]," CONDITIONS("True", "AllNodesReady", "The only node is ready") "}"),
+                0);
+        struct verdict v = judge(a, cd, &m, 1, NULL);
+        assert_false(v.changed);
+        assert_int_equal(v.conditions[0].last_transition, 100); /* kept while the condition's status stays */
+        m = state("a", FORMATION_LOST, "gone", true);
+        v = judge(a, cd, &m, 1, NULL);
+        assert_true(v.changed);
+        assert_int_equal(v.conditions[0].last_transition, 1000);
+        arena_free(a);
+}
+
+/* Under the Go driver's schema the server drops conditions and counts: their absence must not make us write
+ * for ever. */
+static void an_old_schema_does_not_make_it_write_for_ever(void **st) {
+        struct arena *a = arena_new(4096);
+        struct formation_member m = ready("a", 0);
+        struct formation f = { .members = &m, .n_members = 1 };
+        struct verdict v;
+        const struct compute_domain *cd =
+                fake_cd_json(a, CD("{'status':'Ready','nodes':[" NODE("a", "Ready") "]}"), 0);
+        verdict_make(cd, &f, &(struct verdict_problem){ 0 }, false, 1000, a, &v);
+        assert_false(v.changed);
+        verdict_make(cd, &f, &(struct verdict_problem){ 0 }, true, 1000, a, &v);
+        assert_true(v.changed);
+        arena_free(a);
+}
+
+static const char *reasons(struct arena *a, const struct compute_domain *cd, struct formation_member *m,
+                           size_t n, const char *problem) {
+        struct formation f = { .members = m, .n_members = n };
+        struct verdict_problem p = { problem, "text" };
+        struct verdict v;
+        struct verdict_event *events;
+        struct buf b = BUF_INIT(4096);
+        verdict_make(cd, &f, &p, true, 1000, a, &v);
+        size_t count = verdict_events(cd, &f, &v, a, &events);
+        for (size_t i = 0; i < count; i++)
+                buf_addf(&b, "%s%s%s", b.n ? " " : "", events[i].warning ? "!" : "", events[i].reason);
+        const char *s = arena_strdup(a, buf_str(&b));
+        buf_done(&b);
+        return s;
+}
+
+static void events_tell_each_step(void **st) {
+        struct arena *a = arena_new(4096);
+        const struct compute_domain *
+                fresh = fake_cd_json(a, CD("{}"), 0),
+               *empty = fake_cd_json(a, CD("{'status':'Ready'}"), 0),
+               *one = fake_cd_json(a, CD("{'status':'Ready','nodes':[" NODE("a", "Ready") "]}"), 0),
+               *forming = fake_cd_json(a, CD("{'status':'NotReady','nodes':[" NODE("a", "NotReady") "]}"), 0);
+        struct formation_member up = ready("a", 0), starting = state("a", FORMATION_STARTING, "why", true),
+                                lost = state("a", FORMATION_LOST, "why", true),
+                                failing = state("a", FORMATION_FAILING, "why", true),
+                                held = state("a", FORMATION_HELD, "why", false), moved = ready("a", 5);
+        assert_string_equal(reasons(a, fresh, NULL, 0, NULL), "");
+        assert_string_equal(reasons(a, empty, &starting, 1, NULL), "NodeJoined");
+        assert_string_equal(reasons(a, empty, &up, 1, NULL), "NodeJoined NodeReady");
+        assert_string_equal(reasons(a, forming, &up, 1, NULL), "NodeReady Ready");
+        assert_string_equal(reasons(a, one, &starting, 1, NULL), "!NodeNotReady NotReady");
+        assert_string_equal(reasons(a, one, &failing, 1, NULL), "!NodeNotReady !NodeFailing");
+        assert_string_equal(reasons(a, one, &lost, 1, NULL), "!NodeLost");
+        assert_string_equal(reasons(a, one, &moved, 1, NULL), "!NodeMoved");
+        assert_string_equal(reasons(a, one, NULL, 0, NULL), "NodeLeft");
+        assert_string_equal(reasons(a, empty, &held, 1, NULL), "!NodeHeld");
+        assert_string_equal(reasons(a, empty, NULL, 0, "TemplateNameTaken"), "!TemplateNameTaken");
+        arena_free(a);
+}
+
+static const char *text_of(struct arena *a, const struct compute_domain *cd, struct formation_member *m,
+                           size_t n, const char *reason) {
+        struct formation f = { .members = m, .n_members = n };
+        struct verdict v;
+        struct verdict_event *events;
+        const char *text = NULL;
+        verdict_make(cd, &f, &(struct verdict_problem){ 0 }, true, 1000, a, &v);
+        size_t count = verdict_events(cd, &f, &v, a, &events);
+        for (size_t i = 0; i < count; i++) {
+                if (!streq(events[i].reason, reason))
+                        continue;
+                assert_null(text); /* one Event a reason, however many nodes */
+                text = events[i].message;
+        }
+        return text;
+}
+
+static void many_nodes_in_one_step_are_one_event(void **st) {
+        struct arena *a = arena_new(4096);
+        const struct compute_domain *empty = fake_cd_json(a, CD("{'status':'Ready'}"), 0);
+        struct formation_member m[20];
+        for (int i = 0; i < 20; i++)
+                m[i] = ready(formation_text(a, "n%d", i), i);
+        assert_string_equal(text_of(a, empty, m, 1, "NodeReady"), "Node n0 is ready");
+        assert_string_equal(text_of(a, empty, m, 2, "NodeJoined"),
+                            "2 nodes have joined: n0 (index 0), n1 (index 1)");
+        assert_string_equal(text_of(a, empty, m, 20, "NodeReady"),
+                            "20 nodes are ready: n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, "
+                            "n14, n15, n16, n17 and 2 more");
+        arena_free(a);
+}
+
+/* An IMEX that waits for a node that is lost: whoever can bring it back has to read both. */
+static void a_lost_node_does_not_hide_what_fails_for_it(void **st) {
+        struct arena *a = arena_new(4096);
+        struct formation_member both[] = { state("a", FORMATION_FAILING, "waits for b", true),
+                                           state("b", FORMATION_LOST, "out of reach", true) };
+        struct verdict v = judge(a,
+                                 fake_cd_json(a, "{'metadata':{'name':'cd','namespace':'w','uid':'" UID_A
+                                                 "','resourceVersion':'1'}}"),
+                                 both, 2, NULL);
+        assert_string_equal(v.conditions[0].reason, "NodeLost");
+        assert_string_equal(v.conditions[0].message, "b: out of reach; a: waits for b");
+        arena_free(a);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(status_rule),
+                cmocka_unit_test(the_message_names_what_is_missing),
+                cmocka_unit_test(peers),
+                cmocka_unit_test(nobody_knows_the_peers_of_daemons_that_do_not_tell),
+                cmocka_unit_test(a_peer_found_is_no_write),
+                cmocka_unit_test(more_are_never_ready_than_wanted),
+                cmocka_unit_test(a_status_of_ten_thousand_nodes_fits),
+                cmocka_unit_test(written_only_on_change),
+                cmocka_unit_test(an_old_schema_does_not_make_it_write_for_ever),
+                cmocka_unit_test(events_tell_each_step),
+                cmocka_unit_test(many_nodes_in_one_step_are_one_event),
+                cmocka_unit_test(a_lost_node_does_not_hide_what_fails_for_it),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
