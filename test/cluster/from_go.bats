@@ -158,12 +158,13 @@ rolled_out() {
 
 @test "new nodes join with daemons of ours, beside those of the Go driver" {
 	worker three train 2
-	running three
+	# A Prepare that fails once costs the pod up to a minute and a half until the kubelet's next.
+	running three 150
 	has_channel three
 	is_ours 2
 	eventually 30 domain_field_is train .status.nodesReady 3
 	# They have found each other, under the Go driver's names: its daemons have learned the address of ours at its first appearance.
-	eventually 60 connected_to_both 2
+	eventually 120 connected_to_both 2
 }
 connected_to_both() {
 	[[ $(k -n $driver_ns get pods -l $uid_label --field-selector "spec.nodeName=node-$1" \
