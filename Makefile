@@ -27,7 +27,7 @@ export ASAN_OPTIONS ?= strict_string_checks=1:detect_stack_use_after_return=1
 export UBSAN_OPTIONS ?= print_stacktrace=1:halt_on_error=1
 
 programs := $(build)/src/controller/compute-domain-controller \
-	$(build)/src/plugin/compute-domain-kubelet-plugin \
+	$(build)/src/cd_plugin/compute-domain-kubelet-plugin \
 	$(build)/src/daemon/compute-domain-daemon
 
 FUZZ_SECONDS ?= 60

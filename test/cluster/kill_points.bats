@@ -10,7 +10,7 @@
 load driver
 
 dir=/run/kill-points
-plugin_by_hand() { echo "$checkout/build/src/plugin/compute-domain-kubelet-plugin" --node-name=node-0 --namespace="$driver_ns" \
+plugin_by_hand() { echo "$checkout/build/src/cd_plugin/compute-domain-kubelet-plugin" --node-name=node-0 --namespace="$driver_ns" \
 	--nvidia-driver-root=/run/nvidia/driver --driver-root-ctr-path=/run/nvidia/driver --alt-proc-devices-path=/run/nvidia/driver/proc/devices "$@"; }
 
 # start_by_hand ARGS...: so that the node offers its devices, and the scheduler finds them.

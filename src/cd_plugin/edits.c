@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cd_plugin/edits.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "base/file.h"
+#include "nvidia/proc_files.h"
+
+enum {
+        PROC_MAX = 64 * 1024,
+        NODES_MAX = 4096,
+        TEXT_MAX = 2 * PATH_MAX, /* a path, which the kernel has taken, with a few words; names are shorter */
+};
+
+static const char *printf_in(struct arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static const char *printf_in(struct arena *a, const char *fmt, ...) {
+        struct buf b = BUF_INIT(TEXT_MAX);
+        va_list ap;
+        va_start(ap, fmt);
+        buf_vaddf(&b, fmt, ap);
+        va_end(ap);
+        BUG_ON(b.failed);
+        const char *copy = arena_strdup(a, buf_str(&b));
+        buf_done(&b);
+        return copy;
+}
+
+void edits_channels(struct arena *a, unsigned major, unsigned count, struct cdi_edits *ret) {
+        struct cdi_node *nodes = arena_alloc(a, count * sizeof *nodes);
+        for (unsigned i = 0; i < count; i++)
+                nodes[i] = (struct cdi_node){ printf_in(a, "/dev/nvidia-caps-imex-channels/channel%u", i),
+                                              major, i, 0666 };
+        *ret = (struct cdi_edits){ .nodes = nodes, .n_nodes = count };
+}
+
+unsigned edits_channel_count(const char *proc_driver) {
+        _cleanup_(freep) char *path = file_join(proc_driver, "params");
+        _cleanup_(freep) char *text = NULL;
+        size_t n = 0;
+        unsigned count = 0;
+        struct err e;
+        if (file_read(path, PROC_MAX, &text, &n, &e) < 0 ||
+            proc_params_channel_count((struct str){ text, n }, &count, &e) < 0 || !count)
+                return EDITS_CHANNELS_DEFAULT;
+        return count;
+}
+
+/* ---- device nodes ---- */
+
+struct nodes {
+        struct cdi_node *list;
+        size_t n;
+};
+
+static void add_node(struct arena *a, struct nodes *nodes, const struct cdi_node *node) {
+        for (size_t i = 0; i < nodes->n; i++) {
+                if (streq(nodes->list[i].path, node->path))
+                        return;
+        }
+        if (nodes->n % 16 == 0) {
+                struct cdi_node *more = arena_alloc(a, (nodes->n + 16) * sizeof *more);
+                if (nodes->n)
+                        memcpy(more, nodes->list, nodes->n * sizeof *more);
+                nodes->list = more;
+        }
+        nodes->list[nodes->n++] = *node;
+}
+
+/* Not for containers: storage, switches and links are managed on the host. */
+static bool is_host_only(const char *name) {
+        return str_starts(name, "nvidia-fs") || str_starts(name, "nvidia-nvswitch") ||
+               str_starts(name, "nvidia-nvlink");
+}
+
+struct scan {
+        struct arena *a;
+        struct nodes *nodes;
+        const char *dir, *prefix;
+};
+
+static int scan_one(void *u, int folder, const char *name, struct err *e) {
+        const struct scan *s = u;
+        struct stat st;
+        if (s->nodes->n >= NODES_MAX || !str_starts(name, s->prefix) || is_host_only(name) ||
+            fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISCHR(st.st_mode) ||
+            major(st.st_rdev) == 0)
+                return 0;
+        struct cdi_node node = { printf_in(s->a, "/%s/%s", s->dir, name), major(st.st_rdev),
+                                 minor(st.st_rdev), st.st_mode & 0777 };
+        add_node(s->a, s->nodes, &node);
+        return 0;
+}
+
+/* The character devices <dev root>/<dir>/<prefix>*. A folder that is missing has none. */
+static int scan(struct arena *a, const char *dev_root, const char *dir, const char *prefix,
+                struct nodes *nodes, struct err *e) {
+        _cleanup_(freep) char *where = file_join(dev_root, dir);
+        struct scan s = { a, nodes, dir, prefix };
+        return file_each(where, scan_one, &s, e) < 0 && e->kind != ERR_NOT_FOUND ? -1 : 0;
+}
+
+static int by_path(const void *a, const void *b) {
+        return strcmp(((const struct cdi_node *)a)->path, ((const struct cdi_node *)b)->path);
+}
+
+/* The capability that lets a process manage the IMEX session of this node. */
+static int add_capability(struct arena *a, const struct edits_daemon *d, struct nodes *nodes, struct err *e) {
+        _cleanup_(freep) char *path = file_join(d->proc_driver, "capabilities/fabric-imex-mgmt");
+        _cleanup_(freep) char *text = NULL;
+        struct proc_capability cap;
+        size_t n = 0;
+        if (file_read(path, PROC_MAX, &text, &n, e) < 0)
+                return err_wrap(e, "IMEX management capability");
+        if (proc_capability_parse((struct str){ text, n }, &cap, e) < 0)
+                return err_wrap(e, "IMEX management capability '%s'", path);
+        struct cdi_node node = { printf_in(a, "/dev/nvidia-caps/nvidia-cap%u", cap.minor), d->caps_major,
+                                 cap.minor, cap.mode };
+        add_node(a, nodes, &node);
+        return 0;
+}
+
+/* ---- mounts ---- */
+
+static const char *const domain_options[] = { "rw", "nosuid", "nodev", "bind", NULL };
+static const char *const driver_options[] = { "ro", "nosuid", "nodev", "rbind", "rprivate", NULL };
+
+static int add_binary(struct arena *a, const struct driver_root *root, const char *name,
+                      struct cdi_mount *ret, struct err *e) {
+        struct driver_file f = { 0 };
+        if (driver_root_find_binary(root, name, &f, e) < 0)
+                return -1;
+        *ret = (struct cdi_mount){ arena_strdup(a, f.host), printf_in(a, "/usr/bin/%s", name),
+                                   driver_options };
+        driver_file_done(&f);
+        return 0;
+}
+
+/* The domain directory, and on a fabric node the host's IMEX programs with the driver's libraries, each under
+ * its own path. */
+static int add_mounts(struct arena *a, const struct edits_daemon *d, struct cdi_edits *ret,
+                      const char **ret_library_dir, struct err *e) {
+        struct driver_files libraries = { 0 };
+        if (*d->clique_id && driver_root_list_libraries(&d->root, d->driver_version, &libraries, e) < 0)
+                return -1;
+        struct cdi_mount *mounts = arena_alloc(a, (libraries.n + 3) * sizeof *mounts);
+        size_t n = 0;
+        mounts[n++] = (struct cdi_mount){ arena_strdup(a, d->domain_dir), "/imexd", domain_options };
+        for (size_t i = 0; i < libraries.n; i++) {
+                const struct driver_file *f = &libraries.items[i];
+                mounts[n++] = (struct cdi_mount){ arena_strdup(a, f->host), arena_strdup(a, f->inside),
+                                                  driver_options };
+                *ret_library_dir = arena_strndup(a, f->inside, (size_t)(strrchr(f->inside, '/') - f->inside));
+        }
+        driver_files_done(&libraries);
+        if (*d->clique_id) {
+                if (add_binary(a, &d->root, "nvidia-imex", &mounts[n++], e) < 0 ||
+                    add_binary(a, &d->root, "nvidia-imex-ctl", &mounts[n++], e) < 0)
+                        return -1;
+        }
+        ret->mounts = mounts;
+        ret->n_mounts = n;
+        return 0;
+}
+
+int edits_for_daemon(struct arena *a, const struct edits_daemon *d, struct cdi_edits *ret, struct err *e) {
+        const char **env = arena_alloc(a, 8 * sizeof *env), *library_dir = NULL;
+        struct nodes nodes = { 0 };
+        size_t n = 0;
+        *ret = (struct cdi_edits){ 0 };
+        if (add_mounts(a, d, ret, &library_dir, e) < 0)
+                return -1;
+        if (*d->clique_id) {
+                /* First, so that it wins over a node that an earlier load of the driver left in /dev. */
+                if (add_capability(a, d, &nodes, e) < 0)
+                        return -1;
+                if (scan(a, d->dev_root, "dev", "nvidia", &nodes, e) < 0 ||
+                    scan(a, d->dev_root, "dev/nvidia-caps", "nvidia-cap", &nodes, e) < 0 ||
+                    scan(a, d->dev_root, "dev/nvidia-caps-imex-channels", "channel", &nodes, e) < 0)
+                        return -1;
+                qsort(nodes.list, nodes.n, sizeof *nodes.list, by_path);
+        }
+        env[n++] = printf_in(a, "CLIQUE_ID=%s", d->clique_id);
+        env[n++] = printf_in(a, "COMPUTE_DOMAIN_UUID=%s", d->domain_uid);
+        env[n++] = printf_in(a, "COMPUTE_DOMAIN_NAME=%s", d->domain_name);
+        env[n++] = printf_in(a, "COMPUTE_DOMAIN_NAMESPACE=%s", d->domain_ns);
+        env[n++] = printf_in(a, "COMPUTE_DOMAIN_CLAIM_UID=%s", d->claim_uid);
+        if (library_dir) /* the container has no cache of the loader that knows these */
+                env[n++] = printf_in(a, "LD_LIBRARY_PATH=%s", library_dir);
+        ret->env = env;
+        ret->nodes = nodes.list;
+        ret->n_nodes = nodes.n;
+        return 0;
+}

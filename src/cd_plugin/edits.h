@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* edits: what a prepared device adds to a container, as CDI edits (reference sections 7.6, 7.9 and 7.11). */
+#ifndef CD_PLUGIN_EDITS_H
+#define CD_PLUGIN_EDITS_H
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "cdi/cdi.h"
+#include "nvidia/driver_root.h"
+
+enum { EDITS_CHANNELS_DEFAULT = 2048 };
+
+/* Channel 0, or channels 0 to count - 1. All memory in the arena. */
+void edits_channels(struct arena *a, unsigned major, unsigned count, struct cdi_edits *ret);
+
+/* ImexChannelCount of the driver's parameters, else 2,048. `proc_driver`: "/proc/driver/nvidia" or where it
+ * is mounted. */
+unsigned edits_channel_count(const char *proc_driver);
+
+struct edits_daemon {
+        const char *domain_dir; /* on the host; mounted at /imexd */
+        const char *clique_id;  /* "": a node without fabric, where the daemon idles and needs nothing of the
+                                   driver */
+        const char *domain_uid, *domain_name, *domain_ns,
+                *claim_uid; /* all of them names that Kubernetes allows, or "" */
+        struct driver_root root;
+        const char *driver_version;
+        const char *dev_root;    /* the folder that holds dev/ */
+        const char *proc_driver; /* holds capabilities/fabric-imex-mgmt */
+        unsigned caps_major;     /* of nvidia-caps */
+};
+/* ERR_NOT_FOUND: something of the driver is missing (it may still come); ERR_INVALID: unreadable, e.g. a
+ * capability file of garbage. */
+int edits_for_daemon(struct arena *a, const struct edits_daemon *d, struct cdi_edits *ret, struct err *e);
+
+#endif

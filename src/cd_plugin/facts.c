@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cd_plugin/facts.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+
+enum {
+        FIRST_MS = 20,
+        WAITING_MS = 1000,
+        UNUSABLE_MS = 5000,
+        IDLE_MS = 30000,
+        NVML_TIMEOUT_MS = 20000, /* its first start after boot takes seconds on a machine with eight GPUs */
+        PROC_MAX = 256 * 1024,
+};
+
+static void unusable(struct facts *f, const char *reason, const char *message) {
+        f->usable = false;
+        f->reason = reason;
+        snprintf(f->message, sizeof f->message, "%s", message);
+}
+
+void facts_judge(const struct facts_input *in, struct facts *ret) {
+        *ret = (struct facts){
+                .known = true, .usable = true, .reason = "", .channel_major = in->channel_major
+        };
+        if (!in->nvml) {
+                ret->fabric = (struct fabric){ .kind = FABRIC_ERROR };
+                snprintf(ret->fabric.reason, sizeof ret->fabric.reason, "%s", in->nvml_error->msg);
+                unusable(ret, in->nvml_error->kind == ERR_NOT_FOUND ? "DriverNotFound" : "DriverNotReady",
+                         in->nvml_error->msg);
+                return;
+        }
+        snprintf(ret->driver_version, sizeof ret->driver_version, "%s", in->nvml->driver_version);
+        fabric_from_facts(in->nvml, in->strict, &ret->fabric);
+        if (in->dns_names && nvml_version_cmp(ret->driver_version, FACTS_MIN_DRIVER) < 0) {
+                char text[sizeof ret->message];
+                snprintf(text, sizeof text,
+                         "driver %s is older than " FACTS_MIN_DRIVER
+                         ", which the feature gate IMEXDaemonsWithDNSNames needs; update the driver, or "
+                         "turn that gate and ComputeDomainCliques off",
+                         ret->driver_version);
+                unusable(ret, "DriverTooOld", text);
+        } else if (!in->channel_major) {
+                unusable(ret, "NoIMEXChannels", in->major_error->msg);
+        } else if (ret->fabric.kind == FABRIC_REGISTERING) {
+                unusable(ret, "FabricRegistering", ret->fabric.reason);
+        } else if (ret->fabric.kind == FABRIC_ERROR) {
+                unusable(ret, "FabricError", ret->fabric.reason);
+        }
+}
+
+struct facts_sampler {
+        uv_loop_t *loop;
+        uv_timer_t timer;
+        char *root_host, *root_here, *proc_devices;
+        struct driver_root root;
+        bool strict, dns_names, waiting;
+        unsigned interval_ms;
+        struct nvml_probe *probe; /* NULL: none runs */
+        struct facts facts;
+        void (*changed)(void *u);
+        void *u;
+};
+
+const struct facts *facts_get(const struct facts_sampler *s) {
+        return &s->facts;
+}
+
+int facts_major(const struct facts_sampler *s, const char *name, unsigned *ret, struct err *e) {
+        _cleanup_(freep) char *text = NULL;
+        size_t n = 0;
+        if (file_read(s->proc_devices, PROC_MAX, &text, &n, e) < 0)
+                return err_wrap(e, "devices of the kernel");
+        if (proc_devices_major((struct str){ text, n }, name, ret, e) < 0)
+                return err_wrap(e, "%s", s->proc_devices);
+        return 0;
+}
+
+static void schedule(struct facts_sampler *s);
+
+/* What is worth telling others; `message` may carry numbers that change with every sample. */
+static bool same(const struct facts *a, const struct facts *b) {
+        return a->known == b->known && a->usable == b->usable && streq(a->reason, b->reason) &&
+               a->channel_major == b->channel_major && a->fabric.kind == b->fabric.kind &&
+               streq(a->fabric.clique_id, b->fabric.clique_id) &&
+               streq(a->driver_version, b->driver_version) && streq(a->message, b->message);
+}
+
+static void judge(struct facts_sampler *s, const struct nvml_facts *nvml, const struct err *error) {
+        struct facts now;
+        struct err major_error;
+        struct facts_input in = { .nvml = nvml,
+                                  .nvml_error = error,
+                                  .major_error = &major_error,
+                                  .strict = s->strict,
+                                  .dns_names = s->dns_names };
+        if (facts_major(s, PROC_MAJOR_IMEX_CHANNELS, &in.channel_major, &major_error) < 0)
+                in.channel_major = 0;
+        facts_judge(&in, &now);
+        bool news = !same(&now, &s->facts);
+        s->facts = now;
+        schedule(s);
+        if (news)
+                s->changed(s->u);
+}
+
+static void on_probed(void *u, const struct nvml_facts *facts, struct arena *a, const struct err *e) {
+        struct facts_sampler *s = u;
+        s->probe = NULL;
+        judge(s, facts, e);
+        arena_free(a);
+}
+
+static void on_timer(uv_timer_t *t) {
+        struct facts_sampler *s = t->data;
+        struct driver_file library = { 0 };
+        struct err e;
+        if (driver_root_find_library(&s->root, "libnvidia-ml.so.1", &library, &e) < 0) {
+                judge(s, NULL, &e);
+                return;
+        }
+        s->probe = nvml_probe_start(s->loop, library.here, NVML_TIMEOUT_MS, on_probed, s);
+        driver_file_done(&library);
+}
+
+/* The next sample, counted from the end of this one: a slow NVML is not asked without a pause. */
+static void schedule(struct facts_sampler *s) {
+        unsigned limit = s->waiting ? WAITING_MS : s->facts.usable ? IDLE_MS : UNUSABLE_MS;
+        if (s->waiting || !s->facts.usable)
+                s->interval_ms = s->interval_ms * 2 < limit ? s->interval_ms * 2 : limit;
+        else
+                s->interval_ms = limit;
+        uv_timer_start(&s->timer, on_timer, s->interval_ms, 0);
+}
+
+void facts_hurry(struct facts_sampler *s, bool waiting) {
+        bool was = s->waiting;
+        s->waiting = waiting;
+        if (!waiting || was)
+                return;
+        s->interval_ms = FIRST_MS;
+        if (!s->probe)
+                uv_timer_start(&s->timer, on_timer, FIRST_MS, 0);
+}
+
+struct facts_sampler *facts_sampler_new(uv_loop_t *loop, const struct facts_options *o) {
+        struct facts_sampler *s = xnew(struct facts_sampler);
+        s->loop = loop;
+        s->root_host = xstrdup(o->root.host);
+        s->root_here = xstrdup(o->root.here);
+        s->root = (struct driver_root){ .host = s->root_host, .here = s->root_here };
+        s->proc_devices = xstrdup(o->proc_devices);
+        s->strict = o->strict;
+        s->dns_names = o->dns_names;
+        s->changed = o->changed;
+        s->u = o->u;
+        s->interval_ms = FIRST_MS;
+        s->facts = (struct facts){ .reason = "DriverNotAskedYet",
+                                   .message = "the NVIDIA driver has not answered yet" };
+        uv_timer_init(loop, &s->timer);
+        s->timer.data = s;
+        uv_timer_start(&s->timer, on_timer, 0, 0);
+        return s;
+}
+
+static void on_closed(uv_handle_t *h) {
+        struct facts_sampler *s = h->data;
+        free(s->root_host);
+        free(s->root_here);
+        free(s->proc_devices);
+        free(s);
+}
+
+void facts_sampler_free(struct facts_sampler *s) {
+        if (!s)
+                return;
+        nvml_probe_cancel(s->probe);
+        uv_close((uv_handle_t *)&s->timer, on_closed);
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* facts: what this node's driver and fabric are, sampled, because nothing announces it: NVML's fabric state,
+ * the majors in /proc/devices.
+ *
+ * One sampler for all of them: from 20 ms growing to 1 s while somebody waits for a better answer, to 5 s
+ * while the node has nothing to offer, and every 30 s otherwise. NVML is asked in a child process. Never an
+ * error: a node without driver is a fact too. */
+#ifndef CD_PLUGIN_FACTS_H
+#define CD_PLUGIN_FACTS_H
+
+#include <stdbool.h>
+#include <uv.h>
+
+#include "base/err.h"
+#include "nvidia/driver_root.h"
+#include "nvidia/fabric.h"
+#include "nvidia/proc_files.h"
+
+struct facts {
+        bool known;         /* NVML has answered once, or there is none to ask */
+        bool usable;        /* devices can be offered; else reason and message say why not */
+        const char *reason; /* a word for events and metrics: "DriverNotFound", ...; "" when usable */
+        char message[400];  /* for people */
+        char driver_version[96];
+        struct fabric fabric;
+        unsigned channel_major; /* 0: none */
+};
+
+/* All that a verdict is made of; pure, for tests. */
+struct facts_input {
+        const struct nvml_facts *nvml; /* NULL: nvml_error says why */
+        const struct err *nvml_error;
+        unsigned channel_major; /* 0: major_error says why */
+        const struct err *major_error;
+        bool strict;    /* gate CrashOnNVLinkFabricErrors */
+        bool dns_names; /* gate IMEXDaemonsWithDNSNames: needs a driver that resolves names */
+};
+void facts_judge(const struct facts_input *in, struct facts *ret);
+#define FACTS_MIN_DRIVER "570.158.01"
+
+struct facts_sampler;
+
+struct facts_options {
+        struct driver_root root;
+        const char *proc_devices; /* "/proc/devices" or its substitute */
+        bool strict, dns_names;
+        void (*changed)(void *u); /* never from inside a call of ours */
+        void *u;
+};
+
+struct facts_sampler *facts_sampler_new(uv_loop_t *loop, const struct facts_options *o);
+const struct facts *facts_get(const struct facts_sampler *s);
+/* Somebody waits for a better answer: sample at short intervals until told otherwise. */
+void facts_hurry(struct facts_sampler *s, bool waiting);
+/* Driver's majors as of now, not as of the last sample. */
+int facts_major(const struct facts_sampler *s, const char *name, unsigned *ret, struct err *e);
+void facts_sampler_free(struct facts_sampler *s);
+
+#endif

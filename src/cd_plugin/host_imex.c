@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cd_plugin/host_imex.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/watch_file.h"
+#include "imex/imex_command.h"
+#include "imex/imex_probe.h"
+
+enum {
+        FIRST_MS = 10,
+        SLOW_MS = 1000,
+        TIMEOUT_MS = 5000,
+        /* A single question that fails says little on a busy machine. */
+        UNANSWERED_MAX = 2,
+        CONFIG_MAX = 64 << 10,
+};
+
+/* ---- where to ask ---- */
+
+/* Paths as the tool is given them; NULL: that one does not exist. */
+struct place {
+        char *ctl, *socket, *config, *chroot;
+        char *config_here; /* as we see it */
+};
+
+static void place_done(struct place *p) {
+        free(p->ctl);
+        free(p->socket);
+        free(p->config);
+        free(p->chroot);
+        free(p->config_here);
+        *p = (struct place){ 0 };
+}
+
+static bool same_place(const struct place *a, const struct place *b) {
+        return streq(a->ctl, b->ctl) && streq(a->socket, b->socket) && streq(a->config, b->config) &&
+               streq(a->chroot, b->chroot);
+}
+
+/* A path of somewhere, as it is seen from here. */
+static char *see(const char *root, const char *path) {
+        return root ? file_join(root, *path == '/' ? path + 1 : path) : xstrdup(path);
+}
+
+static char *if_exists(const char *root, const char *path) {
+        _cleanup_(freep) char *seen = see(root, path);
+        return access(seen, F_OK) == 0 ? xstrdup(path) : NULL;
+}
+
+struct host_imex {
+        uv_loop_t *loop;
+        uv_timer_t look; /* the next look for the tool and its socket */
+        char *root_host, *root_here, *socket_path, *config_path, *node;
+        struct driver_root root;
+        unsigned interval_ms;
+        bool want_domain, waiting, only_with_socket;
+        struct watch_file
+                watch; /* of the socket, or of the nearest folder on the way to it that is not there */
+        struct place place;
+        struct imex_probe *probe; /* NULL: there is nobody to ask */
+        unsigned unanswered;
+        bool reached;       /* it has said something of itself at this place */
+        char word[40];      /* the daemon's last; "" none, or not here */
+        bool domain_due;    /* asked for since the daemon became READY, and not answered yet */
+        bool domain_failed; /* the last time it was asked for */
+        struct host_imex_status domain, status;
+        void (*answered)(void *u);
+        void *u;
+};
+
+static int locate(const struct host_imex *h, struct place *ret, struct err *e) {
+        struct driver_file ctl = { 0 };
+        *ret = (struct place){ 0 };
+        if (driver_root_find_binary(&h->root, "nvidia-imex-ctl", &ctl, e) < 0)
+                return err_wrap(e, "no nvidia-imex-ctl to ask with");
+        for (int here = 0; here < (h->only_with_socket ? 1 : 2) && !ret->ctl; here++) {
+                const char *root = here ? NULL : h->root.here;
+                ret->socket = if_exists(root, h->socket_path);
+                ret->config = if_exists(root, h->config_path);
+                if (ret->socket || (ret->config && !h->only_with_socket)) {
+                        ret->ctl = xstrdup(here ? ctl.here : ctl.inside);
+                        ret->chroot = xstrdup_or_null(root);
+                        ret->config_here = ret->config ? see(root, ret->config) : NULL;
+                }
+        }
+        driver_file_done(&ctl);
+        if (!ret->ctl && h->only_with_socket)
+                return err_set(e, ERR_NOT_FOUND, 0, "the host has no command socket '%s'", h->socket_path);
+        if (!ret->ctl)
+                return err_set(e, ERR_NOT_FOUND, 0,
+                               "there is neither a command socket '%s' nor a configuration '%s': is "
+                               "nvidia-imex installed, and its command "
+                               "service enabled (IMEX_CMD_ENABLED, IMEX_CMD_UNIX_DOMAIN_PATH)?",
+                               h->socket_path, h->config_path);
+        return 0;
+}
+
+/* ---- asking ---- */
+
+/* Why silence says nothing here, or NULL: the daemon may run where only the host's own network reaches it. */
+static const char *out_of_reach(const struct host_imex *h) {
+        _cleanup_(freep) char *text = NULL;
+        size_t n;
+        struct err e;
+        if (h->reached || h->place.socket || file_read(h->place.config_here, CONFIG_MAX, &text, &n, &e) < 0)
+                return NULL;
+        return imex_command_out_of_reach((struct str){ text, n });
+}
+
+static void answer(struct host_imex *h, const char *word, const char *why) {
+        bool silent = !*word || streq(word, "UNAVAILABLE");
+        const char *unheard = silent ? out_of_reach(h) : NULL;
+        h->reached = h->reached || !silent;
+        snprintf(h->word, sizeof h->word, "%s", unheard ? "" : word);
+        if (unheard) {
+                h->status = (struct host_imex_status){ .state = HOST_IMEX_UNKNOWN };
+                snprintf(h->status.reason, sizeof h->status.reason,
+                         "nvidia-imex does not answer, and may run all the same: %s", unheard);
+        } else if (!streq(word, "READY") || !h->domain_due) {
+                /* Half of the truth is no state: a daemon that is READY in a domain that is not would first
+                 * be told of as UP. */
+                host_status_judge(word, why, &h->domain, &h->status);
+        }
+        h->answered(h->u);
+}
+
+static void on_status(void *u, const char *word, const char *why) {
+        struct host_imex *h = u;
+        h->unanswered = *word ? 0 : h->unanswered + 1;
+        if (h->unanswered && h->unanswered < UNANSWERED_MAX && h->status.state != HOST_IMEX_UNKNOWN) {
+                imex_probe_hurry(h->probe);
+                return;
+        }
+        if (h->want_domain && h->place.config && !streq(h->word, "READY") && streq(word, "READY")) {
+                h->domain_due = true;
+                imex_probe_domain(h->probe, 0);
+        }
+        if (!h->waiting)
+                imex_probe_relax(h->probe);
+        answer(h, word, why);
+}
+
+static void on_domain(void *u, const struct imex_ctl_domain *d, const char *why) {
+        struct host_imex *h = u;
+        char word[sizeof h->word];
+        bool again = !d && !h->domain_failed;
+        h->domain_failed = !d;
+        if (again) {
+                imex_probe_domain(h->probe, 0);
+                return;
+        }
+        h->domain_due = false;
+        h->domain = (struct host_imex_status){ 0 };
+        if (d)
+                host_status_summarize(d, h->node, &h->domain);
+        else
+                snprintf(h->domain.reason, sizeof h->domain.reason, "%s", why);
+        memcpy(word, h->word, sizeof word);
+        if (*word)
+                answer(h, word, "");
+}
+
+static void drop_probe(struct host_imex *h) {
+        imex_probe_free(h->probe);
+        h->probe = NULL;
+        place_done(&h->place);
+        h->domain = (struct host_imex_status){ 0 };
+        h->word[0] = '\0';
+        h->domain_due = h->domain_failed = h->reached = false;
+        h->unanswered = 0;
+}
+
+static void ask_at(struct host_imex *h, struct place *p) {
+        drop_probe(h);
+        h->place = *p;
+        h->probe = imex_probe_new(h->loop, &(struct imex_probe_options){
+                                                   .ctl_path = p->ctl,
+                                                   .config_path = p->config,
+                                                   .socket_path = p->socket,
+                                                   .chroot = p->chroot,
+                                                   .first_ms = FIRST_MS,
+                                                   .slow_ms = SLOW_MS,
+                                                   .idle_ms = h->interval_ms,
+                                                   .timeout_ms = TIMEOUT_MS,
+                                                   .status = on_status,
+                                                   .domain = on_domain,
+                                                   .u = h,
+                                           });
+        if (h->want_domain && !p->config)
+                snprintf(h->domain.reason, sizeof h->domain.reason, "there is no configuration '%s'",
+                         h->config_path);
+        imex_probe_hurry(h->probe);
+}
+
+static void on_look(uv_timer_t *t);
+
+static void on_way_changed(struct watch_file *w) {
+        struct host_imex *h = w->u;
+        uv_timer_start(&h->look, on_look, 0, 0);
+}
+
+/* Afresh at each look: the watch is of the first name on the way to the socket that is not there, or the
+ * socket. */
+static void watch_the_way(struct host_imex *h) {
+        _cleanup_(freep) char *path = see(h->root.here, h->socket_path);
+        struct err e;
+        watch_file_stop(&h->watch, NULL);
+        h->watch.u = h;
+        for (char *slash = path + strlen(h->root.here); (slash = strchr(slash + 1, '/'));) {
+                *slash = '\0';
+                bool there = access(path, F_OK) == 0;
+                if (!there)
+                        break;
+                *slash = '/';
+        }
+        if (watch_file_start(&h->watch, h->loop, path, on_way_changed, &e) < 0) {
+                log_warn("cannot watch for the socket of the host's own nvidia-imex: it is looked for at "
+                         "intervals",
+                         kv_err(&e));
+                uv_timer_start(&h->look, on_look, h->interval_ms, 0);
+        }
+}
+
+/* The tool, the socket and the configuration come and go with the host's packages and services. */
+static void on_look(uv_timer_t *t) {
+        struct host_imex *h = t->data;
+        struct place now;
+        struct err e;
+        if (h->only_with_socket)
+                watch_the_way(h);
+        else
+                uv_timer_start(&h->look, on_look,
+                               h->waiting && h->interval_ms > SLOW_MS ? SLOW_MS : h->interval_ms, 0);
+        if (locate(h, &now, &e) < 0) {
+                place_done(&now);
+                drop_probe(h);
+                h->status = (struct host_imex_status){ .state = HOST_IMEX_UNKNOWN };
+                snprintf(h->status.reason, sizeof h->status.reason, "%s", e.msg);
+                h->answered(h->u);
+        } else if (h->probe && same_place(&now, &h->place)) {
+                place_done(&now);
+        } else {
+                ask_at(h, &now);
+        }
+}
+
+const struct host_imex_status *host_imex_get(const struct host_imex *h) {
+        return &h->status;
+}
+
+bool host_imex_ready(const struct host_imex *h, uint64_t since_ns, char *reason, size_t n) {
+        bool fresh = h->probe && imex_probe_asked_ns(h->probe) > since_ns;
+        if (fresh && streq(h->word, "READY"))
+                return true;
+        if (*h->word && !streq(h->word, "READY"))
+                snprintf(reason, n, "%s: the host's nvidia-imex is %s, and this pod waits for READY", h->node,
+                         h->word);
+        else
+                snprintf(reason, n, "%s: %s", h->node,
+                         h->status.reason[0] && !streq(h->word, "READY")
+                                 ? h->status.reason
+                                 : "the host's nvidia-imex has not answered yet");
+        return false;
+}
+
+void host_imex_hurry(struct host_imex *h) {
+        h->waiting = true;
+        if (h->probe)
+                imex_probe_hurry(h->probe);
+        else
+                uv_timer_start(&h->look, on_look, 0, 0);
+}
+
+void host_imex_relax(struct host_imex *h) {
+        if (h->waiting && h->probe)
+                imex_probe_relax(h->probe);
+        h->waiting = false;
+}
+
+struct host_imex *host_imex_new(uv_loop_t *loop, const struct host_imex_options *o) {
+        struct host_imex *h = xnew(struct host_imex);
+        const char *slash = strrchr(o->socket_path, '/');
+        h->loop = loop;
+        h->root_host = xstrdup(o->root.host);
+        h->root_here = xstrdup(o->root.here);
+        h->root = (struct driver_root){ .host = h->root_host, .here = h->root_here };
+        h->socket_path = xstrdup(o->socket_path);
+        h->config_path =
+                xasprintf("%.*s/config.cfg", slash ? (int)(slash - o->socket_path) : 0, o->socket_path);
+        h->node = xstrdup(o->node);
+        h->interval_ms = o->interval_ms;
+        h->want_domain = o->domain;
+        h->only_with_socket = o->only_with_socket;
+        h->answered = o->answered;
+        h->u = o->u;
+        uv_timer_init(loop, &h->look);
+        h->look.data = h;
+        uv_timer_start(&h->look, on_look, 0, 0);
+        return h;
+}
+
+static void on_closed(uv_handle_t *t) {
+        struct host_imex *h = t->data;
+        free(h->root_host);
+        free(h->root_here);
+        free(h->socket_path);
+        free(h->config_path);
+        free(h->node);
+        free(h);
+}
+
+void host_imex_free(struct host_imex *h) {
+        if (!h)
+                return;
+        drop_probe(h);
+        watch_file_stop(&h->watch, NULL);
+        uv_close((uv_handle_t *)&h->look, on_closed);
+}

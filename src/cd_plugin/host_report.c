@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cd_plugin/host_report.h"
+
+#include <string.h>
+
+#include "api/names.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "kube/pod_patch.h"
+
+enum { REASON_MS = 3000, BODY_MAX = 4096 };
+
+struct host_report {
+        struct host_report_options o;
+        char *node, *ns, *pod;
+        struct pod_patch *patch; /* NULL: nothing is annotated */
+        bool any;                /* something was told */
+        bool in_the_way;         /* of our daemons, as was told */
+        struct host_imex_status told;
+};
+
+void host_report_render(const struct host_imex_status *s, struct buf *out) {
+        struct jw w = JW(out);
+        jw_obj(&w, NULL);
+        jw_obj(&w, "metadata");
+        jw_obj(&w, "annotations");
+        jw_str(&w, IMEX_ANNOTATION_HOST_STATE,
+               s->state == HOST_IMEX_UNKNOWN ? NULL : host_imex_state_names[s->state]);
+        jw_str(&w, IMEX_ANNOTATION_HOST_REASON, *s->reason ? s->reason : NULL);
+        jw_end_obj(&w);
+        jw_end_obj(&w);
+        jw_end_obj(&w);
+}
+
+/* A change of state at once; of its reason, which tells of nodes as they come and go, with what follows. */
+static unsigned patience(const void *sent, const void *now) {
+        const struct host_imex_status *s = sent, *n = now;
+        return s && s->state == n->state ? REASON_MS : 0;
+}
+
+static void annotate(struct host_report *r, const struct host_imex_status *s) {
+        struct buf body = BUF_INIT(BODY_MAX);
+        struct host_imex_status *copy = xnew(struct host_imex_status);
+        *copy = *s;
+        host_report_render(s, &body);
+        pod_patch_set(r->patch, copy, (struct str){ buf_str(&body), body.n });
+        buf_done(&body);
+}
+
+/* IMEX is the host's to run. */
+static void tell_state(struct host_report *r, const struct event_about *node,
+                       const struct host_imex_status *s) {
+        switch (s->state) {
+        case HOST_IMEX_UP:
+                if (r->any) /* a plugin that starts finds it so and has nothing to say */
+                        event_record(r->o.events, node, EVENT_NORMAL, "HostIMEXUp",
+                                     "the host's nvidia-imex is READY, and its domain is %s",
+                                     str_or(s->domain, "not known"));
+                break;
+        case HOST_IMEX_DEGRADED:
+                event_record(r->o.events, node, EVENT_WARNING, "HostIMEXDegraded", "%s", s->reason);
+                break;
+        case HOST_IMEX_DOWN:
+                event_record(r->o.events, node, EVENT_WARNING, "HostIMEXDown",
+                             "%s; the driver does not start it: that is for systemctl, or whatever runs "
+                             "nvidia-imex on this host",
+                             s->reason);
+                break;
+        case HOST_IMEX_UNKNOWN:
+        case HOST_IMEX_STATES:
+                event_record(r->o.events, node, EVENT_WARNING, "HostIMEXUnknown",
+                             "how the host's IMEX is cannot be told: %s", s->reason);
+                break;
+        }
+}
+
+/* IMEX is ours to run, in pods: one of the host holds the driver's only session. One that only does not
+ * answer may hold it still. */
+static void tell_conflict(struct host_report *r, const struct event_about *node,
+                          const struct host_imex_status *s) {
+        bool gone = streq(s->word, "UNAVAILABLE") || (!*s->word && s->state == HOST_IMEX_UNKNOWN),
+             runs = *s->word && !gone;
+        if (runs && !r->in_the_way)
+                event_record(r->o.events, node, EVENT_WARNING, "HostIMEXInTheWay",
+                             "nvidia-imex runs on this host (%s) and holds the driver's only IMEX session, "
+                             "so that ComputeDomains cannot run "
+                             "theirs here: stop and disable nvidia-imex.service, or install with "
+                             "featureGates.HostManagedIMEX=true",
+                             s->word);
+        else if (gone && r->in_the_way)
+                event_record(r->o.events, node, EVENT_NORMAL, "HostIMEXGone",
+                             "no nvidia-imex runs on this host any more");
+        r->in_the_way = runs || (r->in_the_way && !gone);
+}
+
+void host_report_tell(struct host_report *r, const struct host_imex_status *s) {
+        struct event_about node = { "v1", "Node", NULL, r->node, r->node };
+        if (s->state == HOST_IMEX_UNKNOWN && !*s->reason)
+                return; /* nothing is known yet */
+        bool state = !r->any || s->state != r->told.state;
+        bool reason = !r->any || !streq(s->reason, r->told.reason);
+        plugin_metrics_host(r->o.metrics, s);
+        if (state || reason)
+                log_info("the host's nvidia-imex", kv_str("state", host_imex_state_names[s->state]),
+                         kv_str("says", s->word), kv_str("domain", s->domain), kv_int("nodes", s->nodes),
+                         kv_int("ready", s->nodes_ready), kv_str("why", s->reason));
+        if (r->o.mode->daemons)
+                tell_conflict(r, &node, s);
+        else if (state)
+                tell_state(r, &node, s);
+        if ((state || reason) && r->patch)
+                annotate(r, s);
+        r->told = *s;
+        r->any = true;
+}
+
+struct host_report *host_report_new(const struct host_report_options *o) {
+        struct host_report *r = xnew(struct host_report);
+        r->o = *o;
+        r->o.node = r->node = xstrdup(o->node);
+        r->o.ns = r->ns = xstrdup(o->ns);
+        r->o.pod = r->pod = xstrdup(o->pod);
+        if (*o->pod && !o->mode->daemons)
+                r->patch = pod_patch_new(&(struct pod_patch_options){
+                        .client = o->kube, .ns = r->ns, .name = r->pod, .patience = patience, .drop = free });
+        return r;
+}
+
+void host_report_free(struct host_report *r) {
+        if (!r)
+                return;
+        pod_patch_free(r->patch);
+        free(r->node);
+        free(r->ns);
+        free(r->pod);
+        free(r);
+}

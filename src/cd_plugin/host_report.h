@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* host_report: tells people how the host's nvidia-imex is: metrics at each answer; on a change the log, an
+ * Event of the Node, and, when IMEX is the host's by mode, annotations of the plugin's own Pod, from which
+ * the controller makes a condition. */
+#ifndef CD_PLUGIN_HOST_REPORT_H
+#define CD_PLUGIN_HOST_REPORT_H
+
+#include "kube/event_recorder.h"
+#include "model/mode.h"
+#include "cd_plugin/host_imex.h"
+#include "cd_plugin/metrics.h"
+
+struct host_report;
+
+struct host_report_options {
+        struct kube_client *kube;
+        struct event_recorder *events;
+        struct plugin_metrics *metrics;
+        const struct imex_mode *mode;
+        const char *node, *ns, *pod; /* pod "": our own is not known, nothing is annotated */
+};
+
+struct host_report *host_report_new(const struct host_report_options *o); /* copies the strings */
+void host_report_free(struct host_report *r);
+void host_report_tell(struct host_report *r, const struct host_imex_status *s);
+
+/* Pure: the merge patch of the Pod. */
+void host_report_render(const struct host_imex_status *s, struct buf *out);
+
+#endif

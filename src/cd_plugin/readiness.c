@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cd_plugin/readiness.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/watch_file.h"
+#include "imex/imex_log.h"
+#include "imex/imex_state.h"
+
+struct domain {
+        LIST_ENTRY(domain) link;
+        struct readiness *r;
+        char *uid, *claim_uid, *dir;
+        bool ready, seen, taken;
+        bool told; /* that it cannot be watched */
+        struct watch_file watch;
+};
+
+struct readiness {
+        uv_loop_t *loop;
+        char *plugin_dir, *node, *boot_id;
+        void (*changed)(void *u);
+        void (*lost)(void *u, const char *domain_uid);
+        void (*session_taken)(void *u);
+        void *u;
+        LIST_HEAD(, domain) domains;
+};
+
+char *readiness_domain_dir(const char *plugin_dir, const char *domain_uid) {
+        BUG_ON(!str_is_uuid(domain_uid));
+        return xasprintf("%s/domains/%s", plugin_dir, domain_uid);
+}
+
+/* NULL: ready. Else why not, in `text` or static. */
+static const char *refusal(const struct readiness *r, const char *dir, const char *claim_uid, char *text,
+                           size_t n) {
+        struct imex_state s;
+        struct err e;
+        bool held = false;
+        if (imex_state_read(dir, &s, &held, &e) < 0) {
+                if (e.kind == ERR_NOT_FOUND)
+                        return "the IMEX daemon has not reported yet";
+                snprintf(text, n, "the IMEX daemon's state cannot be read: %s", e.msg);
+                return text;
+        }
+        bool ready = s.ready;
+        s.ready = true;
+        const char *why = imex_state_refusal(&s, held, r->boot_id, claim_uid);
+        if (why || ready)
+                return why;
+        /* The file can be believed, so say in the daemon's words what it waits for. */
+        snprintf(text, n, "IMEX daemon is %s%s%s", str_or(s.status, "not ready"), s.reason[0] ? ": " : "",
+                 s.reason);
+        return text;
+}
+
+/* The claim of the daemon of this domain, or of the daemon that stands in its way. */
+static const struct checkpoint_claim *find_daemon(const struct checkpoint *table, const char *domain_uid,
+                                                  const struct checkpoint_claim **ret_other) {
+        *ret_other = NULL;
+        for (const struct checkpoint_claim *c = table->claims; c; c = c->hh.next) {
+                for (size_t i = 0; i < c->n_devices && c->state == CHECKPOINT_COMPLETED; i++) {
+                        const struct checkpoint_device *d = &c->devices[i];
+                        if (!d->is_daemon)
+                                continue;
+                        if (streq(d->domain, domain_uid))
+                                return c;
+                        if (!d->admin)
+                                *ret_other = c;
+                }
+        }
+        return NULL;
+}
+
+bool readiness_check(const struct readiness *r, const struct checkpoint *table, const char *domain_uid,
+                     bool *ret_in_the_way, char *reason, size_t n) {
+        const struct checkpoint_claim *other, *daemon = find_daemon(table, domain_uid, &other);
+        char text[320];
+        *ret_in_the_way = !daemon && other;
+        if (!daemon && other) {
+                /* Whose it is concerns nobody else; the daemon's claim has a name made of its domain's. */
+                snprintf(reason, n,
+                         "%s: the IMEX daemon of another ComputeDomain has not left this node yet: it leaves "
+                         "when "
+                         "that domain's last pod here has ended; wait, or choose another node",
+                         r->node);
+                return false;
+        }
+        if (!daemon) {
+                snprintf(reason, n,
+                         "%s: the IMEX daemon of this ComputeDomain has not been started on this node yet; "
+                         "if that "
+                         "lasts, the DaemonSet of the domain, in the driver's namespace, says why no pod of "
+                         "it is "
+                         "here",
+                         r->node);
+                return false;
+        }
+        if (!str_is_uuid(domain_uid)) {
+                snprintf(reason, n, "%s: '%s' is not the UID of a ComputeDomain", r->node, domain_uid);
+                return false;
+        }
+        _cleanup_(freep) char *dir = readiness_domain_dir(r->plugin_dir, domain_uid);
+        const char *why = refusal(r, dir, daemon->uid, text, sizeof text);
+        if (why)
+                snprintf(reason, n, "%s: %s", r->node, why);
+        return !why;
+}
+
+static void on_change(struct watch_file *w) {
+        struct domain *d = w->u;
+        struct readiness *r = d->r;
+        char text[320];
+        const char *why = refusal(r, d->dir, d->claim_uid, text, sizeof text);
+        bool was = d->ready;
+        d->ready = !why;
+        if (!was && !why)
+                log_info("IMEX daemon is ready", kv_str("domain", d->uid));
+        if (was && why)
+                log_info("IMEX daemon is not ready any more", kv_str("domain", d->uid),
+                         kv_str("reason", why));
+        if (was && why)
+                r->lost(r->u, d->uid);
+        bool was_taken = d->taken;
+        d->taken = why && strstr(why, IMEX_LOG_SESSION_TAKEN);
+        if (d->taken && !was_taken)
+                r->session_taken(r->u);
+        r->changed(r->u);
+}
+
+static void domain_free(struct domain *d) {
+        LIST_REMOVE(d, link);
+        if (d->watch.active)
+                watch_file_stop(&d->watch, NULL);
+        free(d->uid);
+        free(d->claim_uid);
+        free(d->dir);
+        free(d);
+}
+
+/* The kernel may refuse a watch for a while (fs.inotify.max_user_watches): each later call tries again. */
+static void watch(struct domain *d) {
+        _cleanup_(freep) char *path = file_join(d->dir, IMEX_STATE_FILE);
+        char text[320];
+        struct err e;
+        int r = file_mkdirs(d->dir, 0755, &e) < 0
+                        ? -1
+                        : watch_file_start(&d->watch, d->r->loop, path, on_change, &e);
+        if (r < 0 && !d->told)
+                log_error("cannot watch the state of an IMEX daemon, so its readiness is noticed late",
+                          kv_str("domain", d->uid), kv_err(&e));
+        d->told = r < 0;
+        d->ready = !refusal(d->r, d->dir, d->claim_uid, text, sizeof text);
+}
+
+static void follow(struct readiness *r, const char *domain_uid, const char *claim_uid) {
+        struct domain *d;
+        LIST_FOREACH (d, &r->domains, link) {
+                if (streq(d->uid, domain_uid) && streq(d->claim_uid, claim_uid)) {
+                        d->seen = true;
+                        if (!d->watch.active)
+                                watch(d);
+                        return;
+                }
+        }
+        d = xnew(struct domain);
+        d->r = r;
+        d->uid = xstrdup(domain_uid);
+        d->claim_uid = xstrdup(claim_uid);
+        d->dir = readiness_domain_dir(r->plugin_dir, domain_uid);
+        d->seen = true;
+        d->watch.u = d;
+        LIST_INSERT_HEAD(&r->domains, d, link);
+        watch(d);
+}
+
+void readiness_follow(struct readiness *r, const struct checkpoint *table) {
+        struct domain *d, *next;
+        LIST_FOREACH (d, &r->domains, link) {
+                d->seen = false;
+        }
+        for (const struct checkpoint_claim *c = table->claims; c; c = c->hh.next) {
+                for (size_t i = 0; i < c->n_devices && c->state == CHECKPOINT_COMPLETED; i++) {
+                        if (c->devices[i].is_daemon && str_is_uuid(str_or(c->devices[i].domain, "")))
+                                follow(r, c->devices[i].domain, c->uid);
+                }
+        }
+        for (d = LIST_FIRST(&r->domains); d; d = next) {
+                next = LIST_NEXT(d, link);
+                if (!d->seen)
+                        domain_free(d);
+        }
+}
+
+struct readiness *readiness_new(uv_loop_t *loop, const struct readiness_options *o) {
+        struct readiness *r = xnew(struct readiness);
+        r->loop = loop;
+        r->plugin_dir = xstrdup(o->plugin_dir);
+        r->node = xstrdup(o->node);
+        r->boot_id = xstrdup(o->boot_id);
+        r->changed = o->changed;
+        r->lost = o->lost;
+        r->session_taken = o->session_taken;
+        r->u = o->u;
+        LIST_INIT(&r->domains);
+        return r;
+}
+
+void readiness_free(struct readiness *r) {
+        if (!r)
+                return;
+        while (!LIST_EMPTY(&r->domains))
+                domain_free(LIST_FIRST(&r->domains));
+        free(r->plugin_dir);
+        free(r->node);
+        free(r->boot_id);
+        free(r);
+}
+
+/* ---- the folders ---- */
+
+int readiness_prepare_dir(const char *plugin_dir, const char *domain_uid, bool keep_state, struct err *e) {
+        _cleanup_(freep) char *dir = readiness_domain_dir(plugin_dir, domain_uid);
+        _cleanup_(freep) char *state = file_join(dir, IMEX_STATE_FILE);
+        if (file_mkdirs(dir, 0755, e) < 0)
+                return -1;
+        /* whatever our umask was */
+        if (chmod(dir, 0755) < 0)
+                return err_errno(e, errno, "chmod '%s'", dir);
+        return keep_state ? 0 : file_remove(state, e);
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *f) {
+        (void)st;
+        (void)type;
+        (void)f;
+        return remove(path) < 0 && errno != ENOENT ? -1 : 0;
+}
+
+int readiness_remove_dir(const char *plugin_dir, const char *domain_uid, struct err *e) {
+        _cleanup_(freep) char *dir = readiness_domain_dir(plugin_dir, domain_uid);
+        _cleanup_(freep) char *state = file_join(dir, IMEX_STATE_FILE);
+        if (file_remove(state, e) < 0)
+                return -1;
+        /* A daemon wrote in there: links are removed, not followed. */
+        if (nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) < 0 && errno != ENOENT)
+                return err_errno(e, errno, "remove '%s'", dir);
+        return 0;
+}
+
+bool readiness_inhabited(const char *plugin_dir, const char *domain_uid, const char *claim_uid) {
+        _cleanup_(freep) char *dir = readiness_domain_dir(plugin_dir, domain_uid);
+        struct imex_state s;
+        struct err e;
+        bool held = false;
+        if (imex_state_read(dir, &s, &held, &e) < 0)
+                return e.kind != ERR_NOT_FOUND && e.kind != ERR_INVALID;
+        return held && (!claim_uid || streq(s.claim_uid, claim_uid));
+}
+
+struct former {
+        const char *plugin_dir;
+        bool (*wanted)(void *u, const char *domain_uid);
+        void *u;
+};
+
+static int remove_former(void *u, int folder, const char *name, struct err *e) {
+        const struct former *f = u;
+        struct err failed;
+        if (str_is_uuid(name) && !f->wanted(f->u, name) &&
+            readiness_remove_dir(f->plugin_dir, name, &failed) < 0)
+                log_warn("cannot remove the folder of a former domain", kv_str("domain", name),
+                         kv_err(&failed));
+        return 0;
+}
+
+void readiness_sweep_dirs(const char *plugin_dir, bool (*wanted)(void *u, const char *domain_uid), void *u) {
+        _cleanup_(freep) char *path = file_join(plugin_dir, "domains");
+        struct former f = { plugin_dir, wanted, u };
+        struct err e;
+        if (file_each(path, remove_former, &f, &e) < 0 && e.kind != ERR_NOT_FOUND)
+                log_warn("cannot look for folders of former domains", kv_err(&e));
+}

@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cd_plugin/sweep.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "api/names.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "cdi/cdi.h"
+#include "kube/backoff.h"
+#include "cd_plugin/claims_priv.h"
+
+enum {
+        FIRST_MS = 15000, /* as all of the sweep's times spread by a quarter, so that nodes do not stay in
+                             step */
+        PERIOD_MS = 600000,
+        FILE_MAX_BYTES = 4 << 20,
+};
+
+/* ---- rebuilding entries from CDI files ---- */
+
+/* The UID behind `label` in the text, which may be our JSON or the YAML of the Go driver. */
+static bool find_uuid(const char *text, const char *label, char ret[static 37]) {
+        const char *p = strstr(text, label);
+        if (!p)
+                return false;
+        snprintf(ret, 37, "%s", p + strlen(label));
+        return str_is_uuid(ret);
+}
+
+static bool mentions(const char *text, const char *uid, const char *device) {
+        _cleanup_(freep) char *name = xasprintf("%s-%s", uid, device);
+        return strstr(text, name) != NULL;
+}
+
+bool sweep_rebuild(struct checkpoint *table, const char *uid, struct str cdi_file, const char *node,
+                   const char *boot_id, bool undated) {
+        _cleanup_(freep) char *text = xstrndup(cdi_file.p, cdi_file.n);
+        char domain[37] = "", boot[37] = "", ns[254] = "", name[254] = "";
+        const char *none[] = { NULL };
+        struct checkpoint_device devices[2];
+        size_t n = 0;
+        if (find_uuid(text, " boot ", boot) ? !streq(boot, boot_id) : !undated)
+                return false;
+        /* The comment that we write: "claim ns/name domain uid boot id". */
+        if (sscanf(text, "# claim %253[^/ \n]/%253[^ \n] domain ", ns, name) != 2 || !str_is_dns_label(ns) ||
+            !str_is_dns_subdomain(name))
+                ns[0] = name[0] = '\0';
+        if (!find_uuid(text, " domain ", domain) && !find_uuid(text, "COMPUTE_DOMAIN_UUID=", domain))
+                domain[0] = '\0';
+        if (mentions(text, uid, CD_DEVICE_CHANNEL_PREFIX "0"))
+                devices[n++] = (struct checkpoint_device){ .name = CD_DEVICE_CHANNEL_PREFIX "0",
+                                                           .pool = node,
+                                                           .domain = domain,
+                                                           .requests = none,
+                                                           .cdi_ids = none };
+        if (mentions(text, uid, CD_DEVICE_DAEMON))
+                devices[n++] = (struct checkpoint_device){ .name = CD_DEVICE_DAEMON,
+                                                           .pool = node,
+                                                           .domain = domain,
+                                                           .requests = none,
+                                                           .cdi_ids = none,
+                                                           .is_daemon = true };
+        if (!n)
+                return false;
+        struct checkpoint_claim *entry = checkpoint_put(table, uid, ns, name, STR("{}"));
+        checkpoint_set_devices(entry, devices, n);
+        entry->state = CHECKPOINT_COMPLETED;
+        return true;
+}
+
+struct rebuild {
+        struct claims *c;
+        bool undated;
+        unsigned n; /* entries made */
+        int r;
+        struct err *e;
+};
+
+static void rebuild_one(void *u, const char *uid) {
+        struct rebuild *rb = u;
+        struct claims *c = rb->c;
+        _cleanup_(freep) char *path = cdi_path(c->o.cdi_root, CD_CDI_KIND_CLAIM, uid);
+        _cleanup_(freep) char *text = NULL;
+        size_t n = 0;
+        struct err e;
+        if (rb->r < 0 || checkpoint_find(&c->journal.table, uid))
+                return;
+        if (file_read(path, FILE_MAX_BYTES, &text, &n, &e) < 0) {
+                log_warn("cannot read a CDI file", kv_err(&e));
+                /* What is no file of ours is no claim; of what could not be read now nobody can tell. */
+                if (e.kind != ERR_INVALID && e.kind != ERR_NOT_FOUND) {
+                        *rb->e = e;
+                        rb->r = -1;
+                }
+        } else if (sweep_rebuild(&c->journal.table, uid, (struct str){ text, n }, c->o.node, c->o.boot_id,
+                                 rb->undated)) {
+                log_info("rebuilt the entry of a claim from its CDI file", kv_str("uid", uid));
+                rb->n++;
+        }
+}
+
+/* The entries that the table does not have. */
+static int rebuild(struct claims *c, bool undated, unsigned *ret_n, struct err *e) {
+        struct rebuild rb = { .c = c, .undated = undated, .e = e };
+        if (cdi_list(c->o.cdi_root, CD_CDI_KIND_CLAIM, rebuild_one, &rb, e) < 0 || rb.r < 0)
+                return err_wrap(e, "rebuild the checkpoint from the CDI files");
+        *ret_n = rb.n;
+        return 0;
+}
+
+/* ---- files ---- */
+
+/* The file of a claim that no entry stands for. We write the entry first and remove the file first, so one of
+ * this boot means that the checkpoint is not the last that was written (a copy was put back): then the file
+ * is what there is of the claim. */
+static void judge_orphan(void *u, const char *uid) {
+        struct rebuild *rb = u;
+        struct claims *c = rb->c;
+        const struct checkpoint_claim *entry = checkpoint_find(&c->journal.table, uid);
+        struct err e;
+        if (entry && entry->state != CHECKPOINT_ABORTED)
+                return;
+        if (!entry) {
+                rebuild_one(rb, uid);
+                bool unread = rb->r < 0;
+                rb->r = 0;
+                if (unread || checkpoint_find(&c->journal.table, uid))
+                        return;
+        }
+        log_info("removing the CDI file of a claim that is not prepared here", kv_str("uid", uid));
+        if (cdi_remove(c->o.cdi_root, CD_CDI_KIND_CLAIM, uid, &e) < 0)
+                log_warn("cannot remove a CDI file", kv_err(&e));
+}
+
+struct search {
+        const char *domain;
+        bool found;
+};
+
+static void compare(void *u, const char *domain) {
+        struct search *s = u;
+        s->found = s->found || streq(s->domain, domain);
+}
+
+static bool domain_wanted(void *u, const char *domain) {
+        const struct claims *c = u;
+        struct search s = { .domain = domain };
+        for (const struct checkpoint_claim *e = c->journal.table.claims; e && !s.found; e = e->hh.next) {
+                if (e->state != CHECKPOINT_ABORTED)
+                        unprepare_each_daemon_domain(e, compare, &s);
+        }
+        return s.found || readiness_inhabited(c->o.plugin_dir, domain, NULL);
+}
+
+struct leftovers {
+        const char *dir, *prefix;
+};
+
+static int remove_leftover(void *u, int folder, const char *name, struct err *e) {
+        const struct leftovers *l = u;
+        struct err failed;
+        if (!str_starts(name, l->prefix) || !strstr(name, ".tmp."))
+                return 0;
+        _cleanup_(freep) char *path = file_join(l->dir, name);
+        if (file_remove(path, &failed) < 0)
+                log_warn("cannot remove a temporary file", kv_err(&failed));
+        return 0;
+}
+
+/* What a process that was killed while it wrote left behind. With the node lock held nobody is writing now.
+ */
+static void remove_leftovers(const char *dir, const char *prefix) {
+        struct leftovers l = { dir, prefix };
+        struct err e;
+        if (file_each(dir, remove_leftover, &l, &e) < 0 && e.kind != ERR_NOT_FOUND)
+                log_warn("cannot look for temporary files", kv_err(&e));
+}
+
+void sweep_files(struct claims *c) {
+        struct event_about node = { "v1", "Node", NULL, c->o.node, c->o.node };
+        struct err e;
+        remove_leftovers(c->o.plugin_dir, ".checkpoint.json.tmp.");
+        remove_leftovers(c->o.cdi_root, ".k8s." CD_DRIVER "-claim_");
+        struct err unread;
+        struct rebuild rb = { .c = c, .e = &unread };
+        if (cdi_list(c->o.cdi_root, CD_CDI_KIND_CLAIM, judge_orphan, &rb, &e) < 0)
+                log_warn("cannot list the CDI files", kv_err(&e));
+        if (rb.n)
+                event_record(c->o.events, &node, EVENT_WARNING, "CheckpointIncomplete",
+                             "the kubelet plugin's checkpoint did not have %u claims whose CDI files are of "
+                             "this boot, as when an older copy is put back; they were rebuilt from the files",
+                             rb.n);
+        readiness_sweep_dirs(c->o.plugin_dir, domain_wanted, c);
+}
+
+int sweep_after_sync(struct claims *c, enum journal_event event, const char *aside, bool *ret_changed,
+                     struct err *e) {
+        struct event_about node = { "v1", "Node", NULL, c->o.node, c->o.node };
+        unsigned n = 0;
+        *ret_changed = event != JOURNAL_SAME && event != JOURNAL_READ;
+        switch (event) {
+        case JOURNAL_REBOOTED:
+                log_info("the checkpoint is from before the last boot: its claims are forgotten, the kubelet "
+                         "prepares what it needs again");
+                sweep_files(c);
+                break;
+        case JOURNAL_MISSING:
+                /* A node's first start, or somebody removed it. Claims of nobody knows when would hold their
+                 * devices for ever. */
+                if (rebuild(c, false, &n, e) < 0)
+                        return -1;
+                if (n)
+                        event_record(c->o.events, &node, EVENT_WARNING, "CheckpointMissing",
+                                     "the kubelet plugin's checkpoint was gone; %u claims were rebuilt from "
+                                     "the CDI files of this node",
+                                     n);
+                break;
+        case JOURNAL_CORRUPT:
+                log_error("the checkpoint is corrupt: it is kept, and rebuilt from the CDI files",
+                          kv_str("as", aside));
+                event_record(c->o.events, &node, EVENT_WARNING, "CheckpointCorrupt",
+                             "the kubelet plugin's checkpoint was corrupt; it is kept as %s and was rebuilt "
+                             "from the CDI files of this node",
+                             aside);
+                if (rebuild(c, true, &n, e) < 0)
+                        return -1;
+                break;
+        case JOURNAL_SAME:
+        case JOURNAL_READ:
+                break;
+        }
+        return 0;
+}
+
+/* ---- claims whose object is gone ---- */
+
+struct suspect {
+        STAILQ_ENTRY(suspect) link;
+        char *ns, *name, *uid;
+        bool gone;          /* so says the answer of this round */
+        bool gone_before;   /* so said an earlier round without trouble, */
+        uint64_t before_ms; /* first at this time */
+};
+STAILQ_HEAD(suspects, suspect);
+
+struct sweep {
+        struct claims *c;
+        uv_timer_t timer;
+        struct kube_call *call;
+        uint64_t now_ms;        /* of this round */
+        struct suspects to_ask; /* the first is being looked up */
+        struct suspects answered;
+        struct suspects missing; /* between rounds: gone, and not confirmed yet */
+};
+
+static void suspect_free(struct suspect *x) {
+        free(x->ns);
+        free(x->name);
+        free(x->uid);
+        free(x);
+}
+
+static void drop_all(struct suspects *list) {
+        while (!STAILQ_EMPTY(list)) {
+                struct suspect *x = STAILQ_FIRST(list);
+                STAILQ_REMOVE_HEAD(list, link);
+                suspect_free(x);
+        }
+}
+
+struct life {
+        const struct claims *c;
+        const char *claim_uid;
+        bool maybe;
+};
+
+static void look_for_life(void *u, const char *domain) {
+        struct life *l = u;
+        l->maybe = l->maybe || readiness_inhabited(l->c->o.plugin_dir, domain, l->claim_uid);
+}
+
+/* Gone by two answers of a healthy API server, a period apart. */
+static void unprepare_gone(struct sweep *s, const struct suspect *x) {
+        const struct checkpoint_claim *entry = checkpoint_find(&s->c->journal.table, x->uid);
+        struct life life = { .c = s->c, .claim_uid = x->uid };
+        _cleanup_(freep) char *claim = xasprintf("%s/%s", x->ns, x->name);
+        if (!entry || claims__active(s->c, x->uid))
+                return;
+        unprepare_each_daemon_domain(entry, look_for_life, &life);
+        if (life.maybe) {
+                log_warn("a claim is gone, but its IMEX daemon runs: it stays prepared until the daemon ends",
+                         kv_str("claim", claim), kv_str("uid", x->uid));
+                return;
+        }
+        log_info("unpreparing a claim that is gone", kv_str("claim", claim), kv_str("uid", x->uid));
+        claims__own_unprepare(s->c, x->ns, x->name, x->uid);
+}
+
+static void end_round(struct sweep *s) {
+        drop_all(&s->missing);
+        while (!STAILQ_EMPTY(&s->answered)) {
+                struct suspect *x = STAILQ_FIRST(&s->answered);
+                STAILQ_REMOVE_HEAD(&s->answered, link);
+                if (!x->gone) {
+                        suspect_free(x);
+                        continue;
+                }
+                if (x->gone_before && s->now_ms - x->before_ms >= SWEEP_APART_MS)
+                        unprepare_gone(s, x);
+                if (!x->gone_before)
+                        x->before_ms = s->now_ms;
+                x->gone_before = true;
+                STAILQ_INSERT_TAIL(&s->missing, x, link);
+        }
+}
+
+/* Whoever answers so for one claim may have been wrong about the others, in this round and before. */
+static void give_up_round(struct sweep *s) {
+        drop_all(&s->to_ask);
+        drop_all(&s->answered);
+        drop_all(&s->missing);
+}
+
+static void look_up_first(struct sweep *s);
+
+static void on_claim(void *u, yyjson_val *obj, const struct err *e) {
+        struct sweep *s = u;
+        struct suspect *x = STAILQ_FIRST(&s->to_ask);
+        const char *uid = yyjson_get_str(yyjson_obj_get(yyjson_obj_get(obj, "metadata"), "uid"));
+        s->call = NULL;
+        if (e ? e->kind != ERR_NOT_FOUND : !uid) {
+                log_v(2, "recorded claims cannot be looked up now: none is taken for gone",
+                      kv_str("err", e ? e->msg : "the answer is no object"));
+                give_up_round(s);
+                return;
+        }
+        STAILQ_REMOVE_HEAD(&s->to_ask, link);
+        x->gone = e || !streq(uid, x->uid);
+        STAILQ_INSERT_TAIL(&s->answered, x, link);
+        look_up_first(s);
+}
+
+static void look_up_first(struct sweep *s) {
+        const struct suspect *x = STAILQ_FIRST(&s->to_ask);
+        if (x)
+                s->call = kube_start(s->c->o.kube, &(struct kube_request){ .verb = KUBE_GET,
+                                                                           .res = &kube_resource_claims,
+                                                                           .ns = x->ns,
+                                                                           .name = x->name,
+                                                                           .metadata_only = true,
+                                                                           .done = on_claim,
+                                                                           .u = s });
+        else
+                end_round(s);
+}
+
+void sweep_gone_claims(struct sweep *s, uint64_t now_ms) {
+        if (s->call)
+                return;
+        s->now_ms = now_ms;
+        for (const struct checkpoint_claim *e = s->c->journal.table.claims; e; e = e->hh.next) {
+                const struct suspect *known;
+                /* Entries of old versions have no name to ask for. */
+                if (!e->ns || !*e->ns || !e->name || !*e->name || e->state == CHECKPOINT_ABORTED ||
+                    claims__active(s->c, e->uid))
+                        continue;
+                struct suspect *x = xnew(struct suspect);
+                x->ns = xstrdup(e->ns);
+                x->name = xstrdup(e->name);
+                x->uid = xstrdup(e->uid);
+                STAILQ_FOREACH (known, &s->missing, link) {
+                        if (streq(known->uid, x->uid)) {
+                                x->gone_before = true;
+                                x->before_ms = known->before_ms;
+                        }
+                }
+                STAILQ_INSERT_TAIL(&s->to_ask, x, link);
+        }
+        look_up_first(s);
+}
+
+static void on_timer(uv_timer_t *t) {
+        struct sweep *s = t->data;
+        sweep_gone_claims(s, uv_now(s->c->o.loop));
+        uv_timer_start(&s->timer, on_timer, backoff_spread(PERIOD_MS), 0);
+}
+
+struct sweep *sweep_new(struct claims *c) {
+        struct sweep *s = xnew(struct sweep);
+        s->c = c;
+        STAILQ_INIT(&s->to_ask);
+        STAILQ_INIT(&s->answered);
+        STAILQ_INIT(&s->missing);
+        uv_timer_init(c->o.loop, &s->timer);
+        s->timer.data = s;
+        uv_timer_start(&s->timer, on_timer, backoff_spread(FIRST_MS), 0);
+        return s;
+}
+
+static void on_closed(uv_handle_t *h) {
+        free(h->data);
+}
+
+void sweep_free(struct sweep *s) {
+        if (!s)
+                return;
+        kube_cancel(s->call);
+        give_up_round(s);
+        uv_close((uv_handle_t *)&s->timer, on_closed);
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node/node_lock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+
+struct node_lock {
+        uv_loop_t *loop;
+        uv_work_t work;
+        uv_timer_t limit;
+        unsigned limit_ms;
+        int fd;
+        int failed;   /* errno of the helper's flock */
+        bool working; /* the helper thread waits */
+        bool freed;
+        unsigned open;    /* handles not closed yet */
+        node_lock_fn *fn; /* NULL: nobody waits any more */
+        void *u;
+};
+
+int node_lock_new(uv_loop_t *loop, const char *path, struct node_lock **ret, struct err *e) {
+        int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+        if (fd < 0)
+                return err_errno(e, errno, "open '%s'", path);
+        struct node_lock *l = xnew(struct node_lock);
+        l->loop = loop;
+        l->fd = fd;
+        uv_timer_init(loop, &l->limit);
+        l->limit.data = l;
+        l->open = 1;
+        *ret = l;
+        return 0;
+}
+
+bool node_lock_try(struct node_lock *l) {
+        /* While the helper waits on the same open file, taking it here would make its later success look like
+         * ours. */
+        return !l->working && flock(l->fd, LOCK_EX | LOCK_NB) == 0;
+}
+
+void node_lock_release(struct node_lock *l) {
+        flock(l->fd, LOCK_UN);
+}
+
+static void answer(struct node_lock *l, const struct err *e) {
+        node_lock_fn *fn = l->fn;
+        l->fn = NULL;
+        uv_timer_stop(&l->limit);
+        fn(l->u, e);
+}
+
+static void maybe_destroy(struct node_lock *l) {
+        if (!l->freed || l->open || l->working)
+                return;
+        close(l->fd);
+        free(l);
+}
+
+static void on_work(uv_work_t *w) {
+        struct node_lock *l = CONTAINER(w, struct node_lock, work);
+        int r;
+        do
+                r = flock(l->fd, LOCK_EX);
+        while (r < 0 && errno == EINTR);
+        l->failed = r < 0 ? errno : 0;
+}
+
+static void on_worked(uv_work_t *w, int status) {
+        struct node_lock *l = CONTAINER(w, struct node_lock, work);
+        struct err e;
+        (void)status;
+        l->working = false;
+        if (l->fn && l->failed) {
+                err_errno(&e, l->failed, "node lock");
+                answer(l, &e);
+        } else if (l->fn) {
+                answer(l, NULL);
+        } else if (!l->failed) {
+                node_lock_release(l); /* it came after its limit */
+        }
+        maybe_destroy(l);
+}
+
+static void on_limit(uv_timer_t *t) {
+        struct node_lock *l = t->data;
+        struct err e;
+        err_set(&e, ERR_RETRY, ETIMEDOUT,
+                "another plugin process on this node has held the node lock for %u s", l->limit_ms / 1000);
+        answer(l, &e);
+}
+
+void node_lock_wait(struct node_lock *l, unsigned limit_ms, node_lock_fn *fn, void *u) {
+        BUG_ON(l->fn);
+        l->fn = fn;
+        l->u = u;
+        l->limit_ms = limit_ms;
+        uv_timer_start(&l->limit, on_limit, limit_ms, 0);
+        if (l->working)
+                return; /* left over from a wait that ended at its limit: it serves this one */
+        l->working = true;
+        BUG_ON(uv_queue_work(l->loop, &l->work, on_work, on_worked) < 0);
+}
+
+bool node_lock_stuck(const struct node_lock *l) {
+        return l && l->working;
+}
+
+static void on_closed(uv_handle_t *h) {
+        struct node_lock *l = h->data;
+        l->open--;
+        maybe_destroy(l);
+}
+
+void node_lock_free(struct node_lock *l) {
+        if (!l)
+                return;
+        l->freed = true;
+        l->fn = NULL;
+        uv_close((uv_handle_t *)&l->limit, on_closed);
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node/prestart.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <uv.h>
+
+#include "base/flags.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "base/watch_file.h"
+#include "nvidia/driver_root.h"
+
+enum {
+        FIRST_MS = 250,
+        LAST_MS = 5000, /* a driver root that is mounted later makes no event here */
+        HINT_EVERY_MS = 60000,
+};
+
+/* Folders of the root in which something may turn up, each after the one that holds it; those that are
+ * missing are tried again each time. */
+static const char *const watched[] = { "/",
+                                       "/usr/",
+                                       "/usr/bin/",
+                                       "/usr/lib64/",
+                                       "/usr/lib/",
+                                       "/usr/lib/x86_64-linux-gnu/",
+                                       "/usr/lib/aarch64-linux-gnu/",
+                                       "/opt/",
+                                       "/opt/bin/" };
+
+struct prestart {
+        uv_loop_t loop;
+        uv_timer_t timer;
+        uv_signal_t signals[2];
+        struct watch_file root_itself, folders[ARRAY_LEN(watched)];
+        struct driver_root root;
+        unsigned interval_ms, since_hint_ms;
+        int status;
+};
+
+static bool found(struct prestart *p, struct err *e) {
+        struct driver_file library = { 0 }, smi = { 0 };
+        bool ok = driver_root_find_library(&p->root, "libnvidia-ml.so.1", &library, e) == 0 &&
+                  driver_root_find_binary(&p->root, "nvidia-smi", &smi, e) == 0;
+        if (ok)
+                log_info("found the NVIDIA driver", kv_str("library", library.host),
+                         kv_str("nvidia-smi", smi.host));
+        driver_file_done(&library);
+        driver_file_done(&smi);
+        return ok;
+}
+
+static void hint(const struct prestart *p, const struct err *e) {
+        log_warn("waiting for the NVIDIA driver", kv_str("driverRoot", p->root.host), kv_err(e));
+        if (streq(p->root.host, "/"))
+                log_info("hint: if the GPU operator manages the driver, set the chart value "
+                         "nvidiaDriverRoot=/run/nvidia/driver");
+        else
+                log_info("hint: is the driver container running, and is the chart value nvidiaDriverRoot the "
+                         "folder where it mounts its "
+                         "root? Drivers installed "
+                         "on the host need nvidiaDriverRoot=/");
+}
+
+static void on_change(struct watch_file *w);
+
+static void watch(struct prestart *p, struct watch_file *w, const char *path) {
+        struct err e;
+        w->u = p;
+        if (!w->active && watch_file_start(w, &p->loop, path, on_change, &e) < 0)
+                log_v(5, "nothing to watch yet", kv_err(&e));
+}
+
+static void check(uv_timer_t *t) {
+        struct prestart *p = t->data;
+        struct err e;
+        if (found(p, &e)) {
+                p->status = 0;
+                uv_stop(&p->loop);
+                return;
+        }
+        if (p->since_hint_ms == 0)
+                hint(p, &e);
+        p->since_hint_ms += p->interval_ms;
+        if (p->since_hint_ms >= HINT_EVERY_MS)
+                p->since_hint_ms = 0;
+        watch(p, &p->root_itself, p->root.here);
+        for (size_t i = 0; i < ARRAY_LEN(watched); i++) {
+                _cleanup_(freep) char *path = xasprintf("%s%s", p->root.here, watched[i]);
+                watch(p, &p->folders[i], path);
+        }
+        p->interval_ms = p->interval_ms * 2 < LAST_MS ? p->interval_ms * 2 : LAST_MS;
+        uv_timer_start(t, check, p->interval_ms, 0);
+}
+
+static void on_change(struct watch_file *w) {
+        struct prestart *p = w->u;
+        uv_timer_start(&p->timer, check, 0, 0);
+}
+
+static void on_signal(uv_signal_t *s, int signum) {
+        struct prestart *p = s->data;
+        p->status = 128 + signum;
+        uv_stop(&p->loop);
+}
+
+static void close_handle(uv_handle_t *h, void *u) {
+        (void)u;
+        if (!uv_is_closing(h))
+                uv_close(h, NULL);
+}
+
+static void run(struct prestart *p) {
+        static const int signums[] = { SIGTERM, SIGINT };
+        uv_loop_init(&p->loop);
+        uv_timer_init(&p->loop, &p->timer);
+        p->timer.data = p;
+        for (size_t i = 0; i < ARRAY_LEN(signums); i++) {
+                uv_signal_init(&p->loop, &p->signals[i]);
+                p->signals[i].data = p;
+                uv_signal_start(&p->signals[i], on_signal, signums[i]);
+        }
+        uv_timer_start(&p->timer, check, 0, 0);
+        uv_run(&p->loop, UV_RUN_DEFAULT);
+        watch_file_stop(&p->root_itself, NULL);
+        for (size_t i = 0; i < ARRAY_LEN(watched); i++)
+                watch_file_stop(&p->folders[i], NULL);
+        uv_walk(&p->loop, close_handle, NULL);
+        uv_run(&p->loop, UV_RUN_DEFAULT);
+        uv_loop_close(&p->loop);
+}
+
+int prestart_main(int argc, char **argv) {
+        const char *host = "/", *parent = "/driver-root-parent";
+        int64_t verbosity = 0;
+        int rest;
+        bool help;
+        struct err e;
+        const struct flag flags[] = {
+                { "nvidia-driver-root", .type = FLAG_STR, .dest = &host, .alt_env = "HOST_DRIVER_ROOT",
+                  .help = "root of the NVIDIA driver on the host" },
+                { "driver-root-parent-path", .type = FLAG_STR, .dest = &parent,
+                  .help = "where the folder that holds it is mounted here" },
+                { "v", .type = FLAG_INT, .dest = &verbosity, .alt_env = "LOG_VERBOSITY",
+                  .help = "verbosity of the log" },
+                { 0 },
+        };
+        if (flags_parse(flags, argc, argv, &rest, &help, &e) < 0) {
+                fprintf(stderr, "compute-domain-kubelet-plugin prestart: %s\n", e.msg);
+                return 2;
+        }
+        if (help) {
+                flags_usage(flags, stdout);
+                return 0;
+        }
+        log_setup(LOG_TEXT, (int)verbosity);
+        /* "/run/nvidia/driver" is "driver" in the folder that is mounted at `parent`; "/" is that folder
+         * itself. */
+        const char *base = strrchr(host, '/');
+        _cleanup_(freep) char *here = base && base[1] ? xasprintf("%s%s", parent, base) : xstrdup(parent);
+        struct prestart p = { .root = { .host = host, .here = here }, .interval_ms = FIRST_MS, .status = 1 };
+        run(&p);
+        return p.status;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* slice: this node's ResourceSlice, kept as it should be (reference section 7.5).
+ *
+ * The plugin watches the slices of its own node and driver only, and repairs what differs: created when
+ * missing, updated in place when its content differs, surplus ones deleted. Content comes from facts: a node
+ * that cannot serve offers no devices. */
+#ifndef NODE_SLICE_H
+#define NODE_SLICE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/str.h"
+#include "kube/kube_client.h"
+#include "kube/kube_object.h"
+
+/* What should be published. */
+struct slice_content {
+        bool devices;          /* false: an empty slice */
+        bool daemon;           /* the daemon device too: not when the host runs IMEX */
+        const char *clique_id; /* "": none. An attribute of both devices; without a daemon device an
+                                  annotation of the slice */
+};
+
+/* A slice of ours as the server has it. */
+struct own_slice_device {
+        const char *name;
+        struct str attributes;       /* v1, v1beta2 */
+        struct str basic_attributes; /* v1beta1 */
+};
+struct own_slice {
+        struct kube_object o;
+        const char *driver, *node, *pool;
+        int64_t generation, count;
+        const char *clique_id; /* annotation CD_ANNOTATION_SLICE_CLIQUE, NULL when absent */
+        struct own_slice_device *devices;
+        size_t n_devices;
+};
+extern const struct jd_field own_slice_fields[];
+
+/* Pure. The object to create (`old` NULL) or to write over `old`. `version` is that of resource.k8s.io. */
+void slice_render(const char *version, const char *node, const char *node_uid, const struct own_slice *old,
+                  const struct slice_content *want, struct buf *out);
+/* Pure. Is it what should be? */
+bool slice_matches(const struct own_slice *s, const char *node, const struct slice_content *want);
+/* Pure. Which of two slices stays: the newer generation, else the one that was there first. */
+bool slice_outranks(const struct own_slice *a, const struct own_slice *b);
+
+/* Two plugin processes of different content, as during an update, would each take the other's write for drift
+ * and write again without a pause. So a write that somebody undoes is repeated at once the first time (a
+ * person, a restore), and then at growing intervals, up to SLICE_FLOOR_MAX_MS, until it has lasted for
+ * SLICE_CALM_MS. Pure. */
+enum { SLICE_FLOOR_MIN_MS = 1000, SLICE_FLOOR_MAX_MS = 300000, SLICE_CALM_MS = 600000 };
+struct slice_floor {
+        bool wrote, noticed;
+        uint64_t wrote_ms, due_ms;
+        unsigned undone; /* in a row */
+};
+/* The server does not hold what should be: how long to wait before writing it; 0: now. */
+uint64_t slice_floor_wait(struct slice_floor *f, uint64_t now_ms);
+void slice_floor_wrote(struct slice_floor *f, uint64_t now_ms);
+
+struct slice_publisher;
+
+/* Reads the node's UID, watches, and publishes once slice_set() has been called. */
+struct slice_publisher *slice_publisher_new(struct kube_client *c, const char *node);
+void slice_set(struct slice_publisher *p, const struct slice_content *want);
+/* The server holds what should be. */
+bool slice_published(const struct slice_publisher *p);
+/* UID of the Node, NULL until known. */
+const char *slice_node_uid(const struct slice_publisher *p);
+void slice_publisher_free(struct slice_publisher *p);
+
+#endif

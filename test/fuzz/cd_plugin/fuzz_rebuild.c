@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdint.h>
+
+#include "cd_plugin/sweep.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+
+/* A CDI file that somebody else may have written, while the checkpoint is lost. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
+        struct checkpoint table = { .boot_id = "b" }, again = { 0 };
+        struct buf text = BUF_INIT(CHECKPOINT_MAX_BYTES);
+        struct err e;
+        if (sweep_rebuild(&table, "c0000000-0000-4000-8000-000000000001",
+                          (struct str){ (const char *)data, n }, "n0", "11111111-1111-4111-8111-111111111111",
+                          true)) {
+                checkpoint_encode(&table, &text);
+                BUG_ON(checkpoint_decode((struct str){ text.p, text.n }, &again, &e) < 0 ||
+                       HASH_COUNT(again.claims) != 1);
+                checkpoint_done(&again);
+        }
+        buf_done(&text);
+        checkpoint_done(&table);
+        return 0;
+}

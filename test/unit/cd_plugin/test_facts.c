@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a node offers, and the sampler over a driver root that changes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "cd_plugin/facts.h"
+#include "tree.h"
+
+#define CLUSTER "2df84740-d3cb-b5ce-4e7e-98352b5a71b5"
+
+static struct nvml_gpu gpu;
+static struct nvml_facts nvml;
+static struct err major_error, nvml_error;
+static struct facts_input in;
+
+static int fresh(void **state) {
+        (void)state;
+        gpu = (struct nvml_gpu){ "NVIDIA GB200", "GPU-a", 0, 3, 0, 2, CLUSTER };
+        nvml = (struct nvml_facts){ .driver_version = "580.95.05", .gpus = &gpu, .n_gpus = 1 };
+        err_set(&major_error, ERR_NOT_FOUND, 0, "there is no character device 'nvidia-caps-imex-channels'");
+        err_set(&nvml_error, ERR_NOT_FOUND, 0,
+                "'libnvidia-ml.so.1' is not in driver root '/run/nvidia/driver'");
+        in = (struct facts_input){ .nvml = &nvml,
+                                   .nvml_error = &nvml_error,
+                                   .channel_major = 240,
+                                   .major_error = &major_error,
+                                   .strict = true,
+                                   .dns_names = true };
+        return 0;
+}
+
+static struct facts judged(void) {
+        struct facts f;
+        facts_judge(&in, &f);
+        return f;
+}
+
+static void fabric_node(void **state) {
+        (void)state;
+        struct facts f = judged();
+        assert_true(f.usable);
+        assert_string_equal(f.reason, "");
+        assert_string_equal(f.fabric.clique_id, CLUSTER ".2");
+}
+
+static void node_without_fabric_offers_its_devices(void **state) {
+        (void)state;
+        gpu.fabric_call = 3;
+        struct facts f = judged();
+        assert_true(f.usable);
+        assert_string_equal(f.fabric.clique_id, "");
+}
+
+static void why_nothing_is_offered(void **state) {
+        (void)state;
+        in.nvml = NULL;
+        assert_string_equal(judged().reason, "DriverNotFound");
+        nvml_error.kind = ERR_RETRY;
+        assert_string_equal(judged().reason, "DriverNotReady");
+        fresh(NULL);
+        in.channel_major = 0;
+        struct facts f = judged();
+        assert_false(f.usable);
+        assert_string_equal(f.reason, "NoIMEXChannels");
+        assert_non_null(strstr(f.message, "nvidia-caps-imex-channels"));
+}
+
+static void old_driver_only_matters_for_names(void **state) {
+        (void)state;
+        nvml.driver_version = "570.158.00";
+        struct facts f = judged();
+        assert_string_equal(f.reason, "DriverTooOld");
+        assert_non_null(strstr(f.message, "570.158.00"));
+        assert_non_null(strstr(f.message, "570.158.01"));
+        in.dns_names = false;
+        assert_true(judged().usable);
+        in.dns_names = true;
+        nvml.driver_version = "570.158.01";
+        assert_true(judged().usable);
+}
+
+static void fabric_in_error_withholds_the_devices_only_when_strict(void **state) {
+        (void)state;
+        gpu.fabric_state = 2;
+        assert_string_equal(judged().reason, "FabricRegistering");
+        gpu.fabric_state = 3;
+        gpu.fabric_status = 999;
+        assert_string_equal(judged().reason, "FabricError");
+        in.strict = false;
+        struct facts f = judged();
+        assert_true(f.usable);
+        assert_int_equal(f.fabric.kind, FABRIC_NONE);
+        assert_non_null(strstr(f.fabric.reason, "999"));
+}
+
+/* ---- the sampler ---- */
+
+struct seen {
+        struct facts_sampler *s;
+        unsigned changes;
+        struct facts last;
+};
+
+static void on_changed(void *u) {
+        struct seen *seen = u;
+        seen->changes++;
+        seen->last = *facts_get(seen->s);
+}
+
+static void driver_that_is_missing_is_a_fact_and_it_is_found_when_it_comes(void **state) {
+        (void)state;
+        char *dir = tree_new();
+        struct seen seen = { 0 };
+        uv_loop_t loop;
+        _cleanup_(freep) char *devices = file_join(dir, "devices");
+        static const char text[] = "Character devices:\n240 nvidia-caps-imex-channels\n";
+        tree_put(dir, "devices", text);
+        uv_loop_init(&loop);
+        seen.s = facts_sampler_new(&loop, &(struct facts_options){ .root = { dir, dir },
+                                                                   .proc_devices = devices,
+                                                                   .strict = true,
+                                                                   .changed = on_changed,
+                                                                   .u = &seen });
+        assert_false(facts_get(seen.s)->known);
+        while (!seen.changes)
+                uv_run(&loop, UV_RUN_ONCE);
+        assert_string_equal(seen.last.reason, "DriverNotFound");
+        facts_hurry(seen.s, true);
+        /* No NVML, but a file of that name: the child says that it cannot be loaded. */
+        tree_put(dir, "libnvidia-ml.so.1", "x");
+        while (seen.changes < 2)
+                uv_run(&loop, UV_RUN_ONCE);
+        assert_false(seen.last.usable);
+        assert_true(seen.last.known);
+        assert_non_null(strstr(seen.last.message, "libnvidia-ml.so.1"));
+        facts_hurry(seen.s, false);
+        facts_sampler_free(seen.s);
+        uv_run(&loop, UV_RUN_DEFAULT);
+        assert_int_equal(uv_loop_close(&loop), 0);
+        tree_remove(dir);
+}
+
+static void garbage_in_proc_devices_is_named(void **state) {
+        (void)state;
+        char *dir = tree_new();
+        uv_loop_t loop;
+        unsigned major;
+        struct err e;
+        static const char *const garbage[] = { "",
+                                               "\n\n\n",
+                                               "garbage",
+                                               "Character devices:\n",
+                                               "Character devices:\nx nvidia-caps-imex-channels",
+                                               "Character devices:\n999999999999 nvidia-caps-imex-channels\n",
+                                               "Block devices:\n240 nvidia-caps-imex-channels\n",
+                                               "\xff\xfe\x01" };
+        _cleanup_(freep) char *devices = file_join(dir, "devices");
+        uv_loop_init(&loop);
+        struct facts_sampler *s =
+                facts_sampler_new(&loop, &(struct facts_options){ .root = { dir, dir },
+                                                                  .proc_devices = devices,
+                                                                  .changed = on_changed,
+                                                                  .u = &(struct seen){ 0 } });
+        for (size_t i = 0; i < ARRAY_LEN(garbage); i++) {
+                tree_put(dir, "devices", garbage[i]);
+                assert_int_equal(facts_major(s, PROC_MAJOR_IMEX_CHANNELS, &major, &e), -1);
+                assert_non_null(strstr(e.msg, devices));
+        }
+        tree_put(dir, "devices", "Character devices:\n240 nvidia-caps-imex-channels");
+        assert_int_equal(facts_major(s, PROC_MAJOR_IMEX_CHANNELS, &major, &e), 0);
+        assert_int_equal(major, 240);
+        facts_sampler_free(s);
+        uv_run(&loop, UV_RUN_DEFAULT);
+        assert_int_equal(uv_loop_close(&loop), 0);
+        tree_remove(dir);
+}
+
+int main(int argc, char **argv) {
+        if (argc > 1 && strcmp(argv[1], "nvml") == 0)
+                return nvml_child_main(argc - 2, argv + 2);
+#define T(f) cmocka_unit_test_setup(f, fresh)
+        const struct CMUnitTest tests[] = {
+                T(fabric_node),
+                T(node_without_fabric_offers_its_devices),
+                T(why_nothing_is_offered),
+                T(old_driver_only_matters_for_names),
+                T(fabric_in_error_withholds_the_devices_only_when_strict),
+                T(garbage_in_proc_devices_is_named),
+                T(driver_that_is_missing_is_a_fact_and_it_is_found_when_it_comes),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How the host's own nvidia-imex is asked, and what its answers come down to. A shell program plays
+ * nvidia-imex-ctl. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "api/names.h"
+#include "base/file.h"
+#include "cd_plugin/host_imex.h"
+#include "cd_plugin/host_report.h"
+#include "tree.h"
+
+/* ---- what answers come down to ---- */
+
+#define NODE(id, status, ready, to)                                                                          \
+        "\"" #id "\":{\"status\":\"" status "\",\"host\":\"10.0.0." #id "\",\"hostName\":\"n" #id            \
+        "\",\"version\":\"" ready "\",\"connections\":{\"0\":{\"status\":\"" to "\"}}}"
+#define UP                                                                                                   \
+        "{\"nodes\":{" NODE(0, "READY", "580.1", "CONNECTED") "," NODE(1, "READY", "580.2",                  \
+                                                                       "CONNECTED") "},\"status\":\"UP\"}"
+#define DEGRADED                                                                                             \
+        "{\"nodes\":{" NODE(0, "READY", "580.1", "CONNECTED") "," NODE(                                      \
+                1, "UNAVAILABLE", "", "INVALID") "},\"status\":\"DEGRADED\"}"
+#define UNCONNECTED                                                                                          \
+        "{\"nodes\":{" NODE(0, "READY", "580.1", "NEVER_CONNECTED") "," NODE(1, "READY", "580.1",            \
+                                                                             "CONNECTED") "},\"status\":"    \
+                                                                                          "\"DEGRADED\"}"
+
+static struct host_imex_status judged(const char *word, const char *domain) {
+        struct host_imex_status summary = { 0 }, s;
+        struct imex_ctl_domain d;
+        struct arena *a = arena_new(1024);
+        struct err e;
+        if (domain) {
+                assert_int_equal(imex_ctl_parse_domain(str_from(domain), a, &d, &e), 0);
+                host_status_summarize(&d, "n1", &summary);
+        }
+        host_status_judge(word, "it hangs", &summary, &s);
+        arena_free(a);
+        return s;
+}
+
+static void ready_in_a_domain_that_is_up(void **state) {
+        (void)state;
+        struct host_imex_status s = judged("READY", UP);
+        assert_int_equal(s.state, HOST_IMEX_UP);
+        assert_string_equal(s.reason, "");
+        assert_string_equal(s.version, "580.2"); /* this node's */
+        assert_int_equal(s.nodes, 2);
+        assert_int_equal(s.nodes_ready, 2);
+        assert_int_equal(judged("READY", NULL).state, HOST_IMEX_UP);
+}
+
+static void a_degraded_domain_names_who_is_missing(void **state) {
+        (void)state;
+        struct host_imex_status s = judged("READY", DEGRADED);
+        assert_int_equal(s.state, HOST_IMEX_DEGRADED);
+        assert_string_equal(
+                s.reason, "the IMEX domain is DEGRADED: 1 of 2 nodes are READY, not 10.0.0.1 (UNAVAILABLE)");
+        s = judged("READY", UNCONNECTED);
+        assert_int_equal(s.state, HOST_IMEX_DEGRADED);
+        assert_non_null(strstr(s.reason, "not all of them are connected to each other"));
+}
+
+static void whatever_is_not_READY_is_down(void **state) {
+        (void)state;
+        assert_int_equal(judged("INITIALIZING", UP).state, HOST_IMEX_DOWN);
+        assert_string_equal(judged("UNAVAILABLE", NULL).reason, "the host's nvidia-imex is UNAVAILABLE");
+        assert_string_equal(judged("", UP).reason, "the host's nvidia-imex cannot be asked: it hangs");
+        assert_int_equal(judged("", UP).state, HOST_IMEX_DOWN);
+}
+
+static void annotations_are_absent_when_there_is_nothing_to_say(void **state) {
+        (void)state;
+        struct host_imex_status up = judged("READY", UP), down = judged("UNAVAILABLE", NULL),
+                                unknown = { .reason = "no tool" };
+        struct buf b = BUF_INIT(4096);
+        host_report_render(&up, &b);
+        assert_string_equal(buf_str(&b), "{\"metadata\":{\"annotations\":{\"" IMEX_ANNOTATION_HOST_STATE
+                                         "\":\"UP\",\"" IMEX_ANNOTATION_HOST_REASON "\":null}}}");
+        buf_clear(&b);
+        host_report_render(&down, &b);
+        assert_non_null(strstr(buf_str(&b), "host-state\":\"DOWN\""));
+        assert_non_null(strstr(buf_str(&b), "host-reason\":\"the host's nvidia-imex is UNAVAILABLE\""));
+        buf_clear(&b);
+        host_report_render(&unknown, &b);
+        assert_non_null(strstr(buf_str(&b), "host-state\":null"));
+        assert_non_null(strstr(buf_str(&b), "host-reason\":\"no tool\""));
+        buf_done(&b);
+}
+
+/* ---- asking ---- */
+
+static uv_loop_t loop;
+static char *root;
+static struct host_imex *host;
+static unsigned answers;
+
+static void on_answered(void *u) {
+        (void)u;
+        answers++;
+}
+
+/* What the tool prints for -q and for -N -j; a note of how it was called is left in `calls`. */
+static void ctl_says(const char *status, const char *domain) {
+        _cleanup_(freep) char *script = xasprintf("#!/bin/sh\necho \"$*\" >>%s/calls\ncase \"$*\" in *-N*) "
+                                                  "cat %s/domain ;; *) echo '%s' ;; esac\n",
+                                                  root, root, status);
+        tree_put(root, "domain", domain);
+        tree_put(root, "driver/usr/bin/nvidia-imex-ctl", script);
+}
+
+static int setup(void **state) {
+        (void)state;
+        root = tree_new();
+        uv_loop_init(&loop);
+        host = NULL;
+        answers = 0;
+        return 0;
+}
+
+static void start(void) {
+        _cleanup_(freep) char *here = file_join(root, "driver"),
+                              *socket = file_join(root, "imex/imex_ctrl.sock");
+        host = host_imex_new(
+                &loop, &(struct host_imex_options){ .root = { .host = "/run/nvidia/driver", .here = here },
+                                                    .socket_path = socket,
+                                                    .node = "n1",
+                                                    .interval_ms = 50,
+                                                    .domain = true,
+                                                    .answered = on_answered });
+}
+
+/* On a host whose nvidia-imex has a socket and a configuration, and says this. */
+static void start_with(const char *status, const char *domain) {
+        ctl_says(status, domain);
+        tree_put(root, "imex/imex_ctrl.sock", "");
+        tree_put(root, "imex/config.cfg", "");
+        start();
+}
+
+static int teardown(void **state) {
+        (void)state;
+        host_imex_free(host);
+        uv_run(&loop, UV_RUN_DEFAULT);
+        tree_remove(root);
+        return uv_loop_close(&loop);
+}
+
+static void on_alarm(uv_timer_t *t) {
+        *(bool *)t->data = true;
+}
+
+/* Until the state is this one; the limit is for a test that fails. */
+static void becomes(enum host_imex_state want) {
+        static uv_timer_t alarm;
+        bool late = false;
+        uv_timer_init(&loop, &alarm);
+        alarm.data = &late;
+        uv_timer_start(&alarm, on_alarm, 10000, 0);
+        while ((!answers || host_imex_get(host)->state != want) && !late)
+                uv_run(&loop, UV_RUN_ONCE);
+        assert_false(late);
+        uv_close((uv_handle_t *)&alarm, NULL);
+        uv_run(&loop, UV_RUN_NOWAIT);
+}
+
+static void answered_times(unsigned n) {
+        for (unsigned first = answers; answers < first + n;)
+                uv_run(&loop, UV_RUN_ONCE);
+}
+
+static unsigned calls(void) {
+        _cleanup_(freep) char *path = file_join(root, "calls"), *text = NULL;
+        struct err e;
+        unsigned n = 0;
+        if (file_read(path, 1 << 20, &text, NULL, &e) == 0)
+                for (const char *p = text; (p = strchr(p, '\n')); p++)
+                        n++;
+        return n;
+}
+
+static bool was_called_with(const char *arguments) {
+        _cleanup_(freep) char *path = file_join(root, "calls"), *text = NULL,
+                              *line = xasprintf("%s\n", arguments);
+        struct err e;
+        return file_read(path, 1 << 20, &text, NULL, &e) == 0 && strstr(text, line);
+}
+
+static void host_without_imex_is_unknown_until_there_is_one(void **state) {
+        (void)state;
+        char reason[400];
+        start();
+        becomes(HOST_IMEX_UNKNOWN);
+        assert_non_null(strstr(host_imex_get(host)->reason, "nvidia-imex-ctl"));
+        ctl_says("READY", UP);
+        becomes(HOST_IMEX_UNKNOWN);
+        tree_put(root, "imex/imex_ctrl.sock", "");
+        tree_put(root, "imex/config.cfg", "");
+        becomes(HOST_IMEX_UP);
+        _cleanup_(freep) char *q = xasprintf("-q --u=%s/imex/imex_ctrl.sock", root),
+                              *n = xasprintf("-c %s/imex/config.cfg -N -j", root);
+        assert_true(was_called_with(q));
+        assert_true(was_called_with(n));
+        assert_string_equal(host_imex_get(host)->version, "580.2");
+        assert_true(host_imex_ready(host, 0, reason, sizeof reason));
+}
+
+static void without_a_socket_the_configuration_says_where_to_ask(void **state) {
+        (void)state;
+        ctl_says("READY", DEGRADED);
+        tree_put(root, "imex/config.cfg", "");
+        start();
+        becomes(HOST_IMEX_DEGRADED);
+        _cleanup_(freep) char *q = xasprintf("-c %s/imex/config.cfg -q", root);
+        assert_true(was_called_with(q));
+}
+
+static void silence_of_a_daemon_that_no_pod_reaches_is_not_its_end(void **state) {
+        (void)state;
+        tree_put(root, "imex/config.cfg", "IMEX_CMD_ENABLED=1\nIMEX_CMD_PORT=50005\n");
+        ctl_says("UNAVAILABLE", UP);
+        start();
+        becomes(HOST_IMEX_UNKNOWN);
+        answered_times(3); /* and it stays so */
+        assert_int_equal(host_imex_get(host)->state, HOST_IMEX_UNKNOWN);
+        assert_non_null(strstr(host_imex_get(host)->reason, "set IMEX_CMD_UNIX_DOMAIN_PATH"));
+        ctl_says("READY", UP); /* but when it was reached once, its silence says something */
+        becomes(HOST_IMEX_UP);
+        ctl_says("UNAVAILABLE", UP);
+        becomes(HOST_IMEX_DOWN);
+}
+
+static void silence_where_a_socket_should_be_is_the_end(void **state) {
+        (void)state;
+        _cleanup_(freep) char *config =
+                xasprintf("IMEX_CMD_ENABLED=1\nIMEX_CMD_UNIX_DOMAIN_PATH=%s/imex/imex_ctrl.sock\n", root);
+        tree_put(root, "imex/config.cfg", config);
+        ctl_says("UNAVAILABLE", UP);
+        start();
+        becomes(HOST_IMEX_DOWN);
+}
+
+static void the_state_follows_the_daemon(void **state) {
+        (void)state;
+        char reason[400];
+        start_with("READY", UP);
+        becomes(HOST_IMEX_UP);
+        ctl_says("UNAVAILABLE", DEGRADED);
+        becomes(HOST_IMEX_DOWN);
+        assert_false(host_imex_ready(host, 0, reason, sizeof reason));
+        assert_string_equal(reason,
+                            "n1: the host's nvidia-imex is UNAVAILABLE, and this pod waits for READY");
+        ctl_says("READY", UP);
+        becomes(HOST_IMEX_UP);
+}
+
+static void a_domain_that_cannot_be_asked_is_not_healed_by_that(void **state) {
+        (void)state;
+        char reason[400];
+        start_with("READY", DEGRADED);
+        becomes(HOST_IMEX_DEGRADED);
+        ctl_says("READY", "peer 1 hangs");
+        answered_times(1);
+        assert_int_not_equal(host_imex_get(host)->state, HOST_IMEX_UP);
+        becomes(HOST_IMEX_UNKNOWN);
+        assert_non_null(strstr(host_imex_get(host)->reason, "READY, but its domain cannot be asked for"));
+        assert_non_null(strstr(host_imex_get(host)->reason, "peer 1 hangs"));
+        assert_true(host_imex_ready(host, 0, reason,
+                                    sizeof reason)); /* which is the daemon's word, and not its domain's */
+        ctl_says("READY", UP);
+        becomes(HOST_IMEX_UP);
+}
+
+static void a_domain_nobody_can_ask_for_is_unknown(void **state) {
+        (void)state;
+        ctl_says("READY", UP);
+        tree_put(root, "imex/imex_ctrl.sock", "");
+        start();
+        becomes(HOST_IMEX_UNKNOWN);
+        while (!strstr(host_imex_get(host)->reason, "there is no configuration"))
+                uv_run(&loop, UV_RUN_ONCE);
+}
+
+/* What was said before must not let a pod in that came after it. */
+static void a_daemon_that_hangs_is_not_READY_any_more(void **state) {
+        (void)state;
+        char reason[400];
+        start_with("READY", UP);
+        becomes(HOST_IMEX_UP);
+        ctl_says("", UP);
+        uint64_t now = uv_hrtime();
+        host_imex_hurry(host);
+        for (unsigned asked = calls(); calls() < asked + 2;) {
+                assert_false(host_imex_ready(host, now, reason, sizeof reason));
+                uv_run(&loop, UV_RUN_ONCE);
+        }
+        becomes(HOST_IMEX_DOWN);
+        assert_false(host_imex_ready(host, now, reason, sizeof reason));
+        host_imex_relax(host);
+}
+
+static void recovery_is_told_when_all_of_it_is_known(void **state) {
+        (void)state;
+        start_with("UNAVAILABLE", UP);
+        becomes(HOST_IMEX_DOWN);
+        ctl_says("READY", DEGRADED);
+        while (host_imex_get(host)->state == HOST_IMEX_DOWN) {
+                assert_string_equal(host_imex_get(host)->word,
+                                    "UNAVAILABLE"); /* word and state belong together */
+                uv_run(&loop, UV_RUN_ONCE);
+        }
+        assert_int_equal(host_imex_get(host)->state, HOST_IMEX_DEGRADED);
+        assert_string_equal(host_imex_get(host)->word, "READY");
+}
+
+static void NOT_READY_is_not_READY(void **state) {
+        (void)state;
+        char reason[400];
+        ctl_says("NOT_READY", UP);
+        tree_put(root, "imex/imex_ctrl.sock", "");
+        start();
+        becomes(HOST_IMEX_DOWN);
+        assert_false(host_imex_ready(host, 0, reason, sizeof reason));
+        assert_non_null(strstr(host_imex_get(host)->reason, "NOT_READY"));
+}
+
+static void only_an_answer_to_a_later_question_counts(void **state) {
+        (void)state;
+        char reason[400];
+        start_with("READY", UP);
+        becomes(HOST_IMEX_UP);
+        uint64_t now = uv_hrtime();
+        assert_false(host_imex_ready(host, now, reason, sizeof reason));
+        assert_string_equal(reason, "n1: the host's nvidia-imex has not answered yet");
+        host_imex_hurry(host);
+        while (!host_imex_ready(host, now, reason, sizeof reason))
+                uv_run(&loop, UV_RUN_ONCE);
+        host_imex_relax(host);
+}
+
+/* As when the driver is installed on the host itself, whose root is the driver's, or when IMEX is in the
+ * driver's container. */
+static void socket_in_the_driver_root_is_asked_from_inside_of_it(void **state) {
+        (void)state;
+        struct err e;
+        char *shell = NULL, reason[400];
+        size_t n = 0;
+        if (geteuid() != 0 || file_read("/bin/busybox", 8 << 20, &shell, &n, &e) < 0)
+                skip();
+        _cleanup_(freep) char *path = file_join(root, "driver/bin/sh"),
+                              *socket = xasprintf("driver%s/imex/imex_ctrl.sock", root);
+        tree_put(root, "driver/bin/sh", "");
+        assert_int_equal(file_replace_volatile(path, shell, n, 0755, &e), 0);
+        free(shell);
+        tree_put(root, "driver/only-in-the-root", "");
+        tree_put(root, "driver/usr/bin/nvidia-imex-ctl",
+                 "#!/bin/sh\n[ -e /only-in-the-root ] && [ -e \"${2#--u=}\" ] && echo READY\n");
+        tree_put(root, socket, "");
+        start();
+        while (!host_imex_ready(host, 0, reason, sizeof reason))
+                uv_run(&loop, UV_RUN_ONCE);
+}
+
+/* Where IMEX runs in pods, that of the host matters only when there is one: nobody is asked, and nothing
+ * looked at, until its socket comes, with all the folders on the way to it. */
+static void without_a_socket_nobody_is_asked_where_pods_run_imex(void **state) {
+        (void)state;
+        ctl_says("READY", "");
+        tree_put(root, "imex/config.cfg", "");
+        _cleanup_(freep) char *here = file_join(root, "driver");
+        host = host_imex_new(&loop, &(struct host_imex_options){ .root = { .host = "/", .here = here },
+                                                                 .socket_path = "/etc/nvidia-imex/ctl.sock",
+                                                                 .node = "n1",
+                                                                 .interval_ms = 10,
+                                                                 .only_with_socket = true,
+                                                                 .answered = on_answered });
+        while (!answers) /* UV_RUN_ONCE would wait for ever: there is nothing more to come */
+                uv_run(&loop, UV_RUN_NOWAIT);
+        assert_int_equal(host_imex_get(host)->state, HOST_IMEX_UNKNOWN);
+        for (int i = 0; i < 20; i++) /* no timer is left */
+                uv_run(&loop, UV_RUN_NOWAIT);
+        assert_int_equal(uv_backend_timeout(&loop), -1);
+        assert_int_equal(calls(), 0);
+        struct err e;
+        _cleanup_(freep) char *dir = file_join(here, "etc/nvidia-imex"), *socket = file_join(dir, "ctl.sock");
+        assert_int_equal(file_mkdirs(dir, 0755, &e), 0);
+        for (int i = 0; i < 20; i++)
+                uv_run(&loop, UV_RUN_NOWAIT);
+        assert_int_equal(calls(), 0);
+        tree_put(here, "etc/nvidia-imex/ctl.sock", "");
+        becomes(HOST_IMEX_DOWN); /* asked, for the tool does not run in this root */
+        assert_int_equal(unlink(socket), 0);
+        becomes(HOST_IMEX_UNKNOWN);
+}
+
+int main(void) {
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(ready_in_a_domain_that_is_up),
+                cmocka_unit_test(a_degraded_domain_names_who_is_missing),
+                cmocka_unit_test(whatever_is_not_READY_is_down),
+                cmocka_unit_test(annotations_are_absent_when_there_is_nothing_to_say),
+                T(host_without_imex_is_unknown_until_there_is_one),
+                T(without_a_socket_the_configuration_says_where_to_ask),
+                T(without_a_socket_nobody_is_asked_where_pods_run_imex),
+                T(socket_in_the_driver_root_is_asked_from_inside_of_it),
+                T(silence_of_a_daemon_that_no_pod_reaches_is_not_its_end),
+                T(silence_where_a_socket_should_be_is_the_end),
+                T(the_state_follows_the_daemon),
+                T(a_domain_that_cannot_be_asked_is_not_healed_by_that),
+                T(a_domain_nobody_can_ask_for_is_unknown),
+                T(a_daemon_that_hangs_is_not_READY_any_more),
+                T(recovery_is_told_when_all_of_it_is_known),
+                T(NOT_READY_is_not_READY),
+                T(only_an_answer_to_a_later_question_counts),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The golden vectors of the Go driver's checkpoint, and what must not be believed. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "node/checkpoint.h"
+
+static const char empty[] =
+        "{\"checksum\":1083090442,\"v1\":{},\"v2\":{\"checksum\":70045160,\"nodeBootID\":\"boot-1\"}}";
+
+/* uid-1 completed, uid-2 started */
+static const char full[] =
+        "{\"checksum\":3945497490,\"v1\":{\"preparedClaims\":{\"uid-1\":{\"status\":{\"allocation\":{"
+        "\"devices\":{"
+        "\"results\":[{\"request\":\"channe"
+        "l\",\"driver\":\"compute-domain.nvidia.com\",\"pool\":\"node1\",\"device\":\"channel-0\"}],"
+        "\"config\":[{"
+        "\"source\":\"FromClaim\",\"requests\""
+        ":[\"channel\"],\"opaque\":{\"driver\":\"compute-domain.nvidia.com\",\"parameters\":{\"apiVersion\":"
+        "\"resource."
+        "nvidia.com/v1beta1\",\"ki"
+        "nd\":\"ComputeDomainChannelConfig\",\"domainID\":\"cd-uid\",\"allocationMode\":\"Single\"}}}]}}},"
+        "\"preparedDevices\":[{\"devices\":[{\"c"
+        "hannel\":{\"info\":{\"id\":0},\"device\":{\"Requests\":[\"channel\"],\"PoolName\":\"node1\","
+        "\"DeviceName\":"
+        "\"channel-0\",\"CDIDeviceIDs\":[\"k"
+        "8s.compute-domain.nvidia.com/"
+        "claim=uid-1-channel-0\"]}},\"daemon\":null}],\"configState\":{\"Type\":\"channel\","
+        "\"ComputeDomain\":\""
+        "cd-uid\"}}]}}},\"v2\":{\"checksum\":609914250,\"preparedClaims\":{\"uid-1\":{\"checkpointState\":"
+        "\"PrepareCompleted\",\"status\":{\"allo"
+        "cation\":{\"devices\":{\"results\":[{\"request\":\"channel\",\"driver\":\"compute-domain.nvidia."
+        "com\",\"pool\":"
+        "\"node1\",\"device\":\"channe"
+        "l-0\"}],\"config\":[{\"source\":\"FromClaim\",\"requests\":[\"channel\"],\"opaque\":{\"driver\":"
+        "\"compute-"
+        "domain.nvidia.com\",\"parameters"
+        "\":{\"apiVersion\":\"resource.nvidia.com/"
+        "v1beta1\",\"kind\":\"ComputeDomainChannelConfig\",\"domainID\":\"cd-uid\",\"allocationMode\":\""
+        "Single\"}}}]}}},\"preparedDevices\":[{\"devices\":[{\"channel\":{\"info\":{\"id\":0},\"device\":{"
+        "\"Requests\":["
+        "\"channel\"],\"PoolName\":\"n"
+        "ode1\",\"DeviceName\":\"channel-0\",\"CDIDeviceIDs\":[\"k8s.compute-domain.nvidia.com/"
+        "claim=uid-1-channel-0\"]}},\"daemon\":null}],"
+        "\"configState\":{\"Type\":\"channel\",\"ComputeDomain\":\"cd-uid\"}}],\"name\":\"c\",\"namespace\":"
+        "\"ns\"},"
+        "\"uid-2\":{\"checkpointState\":\"Pre"
+        "pareStarted\",\"status\":{},\"name\":\"d\",\"namespace\":\"ns\"}},\"nodeBootID\":\"boot-1\"}}";
+
+/* 25.3: no v2 */
+static const char only_v1[] =
+        "{\"checksum\":3945497490,\"v1\":{\"preparedClaims\":{\"uid-1\":{\"status\":{\"allocation\":{"
+        "\"devices\":{"
+        "\"results\":[{\"request\":\"channe"
+        "l\",\"driver\":\"compute-domain.nvidia.com\",\"pool\":\"node1\",\"device\":\"channel-0\"}],"
+        "\"config\":[{"
+        "\"source\":\"FromClaim\",\"requests\""
+        ":[\"channel\"],\"opaque\":{\"driver\":\"compute-domain.nvidia.com\",\"parameters\":{\"apiVersion\":"
+        "\"resource.nvidia.com/v1beta1\",\"ki"
+        "nd\":\"ComputeDomainChannelConfig\",\"domainID\":\"cd-uid\",\"allocationMode\":\"Single\"}}}]}}},"
+        "\"preparedDevices\":[{\"devices\":[{\"c"
+        "hannel\":{\"info\":{\"id\":0},\"device\":{\"Requests\":[\"channel\"],\"PoolName\":\"node1\","
+        "\"DeviceName\":"
+        "\"channel-0\",\"CDIDeviceIDs\":[\"k"
+        "8s.compute-domain.nvidia.com/"
+        "claim=uid-1-channel-0\"]}},\"daemon\":null}],\"configState\":{\"Type\":\"channel\","
+        "\"ComputeDomain\":\""
+        "cd-uid\"}}]}}}}";
+
+/* 25.3.0-rc2: other member names, no status */
+static const char rc2[] = "{\"checksum\":1729198935,\"v1\":{\"preparedClaims\":{\"uid-1\":[{\"devices\":[{"
+                          "\"channel\":{\"info\":{\"id\":0},"
+                          "\"device\":{\"request_names"
+                          "\":[\"channel\"],\"pool_name\":\"node1\",\"device_name\":\"channel-0\",\"cdi_"
+                          "device_ids\":[\"k8s.compute-domain."
+                          "nvidia.com/claim=uid-1"
+                          "-channel-0\"]}},\"daemon\":null}],\"configState\":{\"Type\":\"channel\","
+                          "\"ComputeDomain\":\"cd-uid\"}}]}}}";
+
+static struct err e;
+
+static void encodes_to(const struct checkpoint *c, const char *want) {
+        struct buf b = BUF_INIT(CHECKPOINT_MAX_BYTES);
+        checkpoint_encode(c, &b);
+        assert_string_equal(buf_str(&b), want);
+        buf_done(&b);
+}
+
+static void checksum_of_the_reference(void **state) {
+        (void)state;
+        assert_int_equal(checkpoint_checksum(STR("{\"a\":1}")), 1187653614);
+}
+
+static void empty_checkpoint(void **state) {
+        (void)state;
+        struct checkpoint c = { .boot_id = "boot-1" };
+        encodes_to(&c, empty);
+        assert_int_equal(checkpoint_decode(str_from(empty), &c, &e), 0);
+        assert_string_equal(c.boot_id, "boot-1");
+        assert_null(c.claims);
+        checkpoint_done(&c);
+}
+
+static void golden_vector_loads_and_comes_out_the_same(void **state) {
+        (void)state;
+        struct checkpoint c = { 0 };
+        assert_int_equal(checkpoint_decode(str_from(full), &c, &e), 0);
+        const struct checkpoint_claim *one = checkpoint_find(&c, "uid-1"),
+                                      *two = checkpoint_find(&c, "uid-2");
+        assert_int_equal(one->state, CHECKPOINT_COMPLETED);
+        assert_string_equal(one->ns, "ns");
+        assert_string_equal(one->name, "c");
+        assert_int_equal(one->n_devices, 1);
+        assert_string_equal(one->devices[0].name, "channel-0");
+        assert_string_equal(one->devices[0].pool, "node1");
+        assert_string_equal(one->devices[0].domain, "cd-uid");
+        assert_string_equal(one->devices[0].requests[0], "channel");
+        assert_string_equal(one->devices[0].cdi_ids[0],
+                            "k8s.compute-domain.nvidia.com/claim=uid-1-channel-0");
+        assert_null(one->devices[0].cdi_ids[1]);
+        assert_false(one->devices[0].is_daemon);
+        assert_false(one->devices[0].admin);
+        assert_int_equal(two->state, CHECKPOINT_STARTED);
+        assert_int_equal(two->n_devices, 0);
+        encodes_to(&c, full);
+        checkpoint_done(&c);
+}
+
+static void our_own_entries_give_the_golden_vector(void **state) {
+        (void)state;
+        struct checkpoint golden = { 0 }, c = { .boot_id = "boot-1" };
+        assert_int_equal(checkpoint_decode(str_from(full), &golden, &e), 0);
+        checkpoint_put(&c, "uid-2", "ns", "d", STR("{}"));
+        struct checkpoint_claim *one =
+                checkpoint_put(&c, "uid-1", "ns", "c", checkpoint_find(&golden, "uid-1")->status);
+        one->state = CHECKPOINT_COMPLETED;
+        const char *requests[] = { "channel", NULL },
+                   *ids[] = { "k8s.compute-domain.nvidia.com/claim=uid-1-channel-0", NULL };
+        struct checkpoint_device d = {
+                .name = "channel-0", .pool = "node1", .domain = "cd-uid", .requests = requests, .cdi_ids = ids
+        };
+        checkpoint_set_devices(one, &d, 1);
+        encodes_to(&c, full);
+        checkpoint_done(&golden);
+        checkpoint_done(&c);
+}
+
+static void layout_with_v1_only(void **state) {
+        (void)state;
+        struct checkpoint c = { 0 };
+        assert_int_equal(checkpoint_decode(str_from(only_v1), &c, &e), 0);
+        assert_string_equal(c.boot_id, "");
+        const struct checkpoint_claim *one = checkpoint_find(&c, "uid-1");
+        assert_int_equal(one->state, CHECKPOINT_COMPLETED);
+        assert_null(one->name);
+        assert_string_equal(one->devices[0].name, "channel-0");
+        checkpoint_done(&c);
+}
+
+static void layout_of_25_3_0_rc2(void **state) {
+        (void)state;
+        struct checkpoint c = { 0 }, again = { 0 };
+        assert_int_equal(checkpoint_decode(str_from(rc2), &c, &e), 0);
+        const struct checkpoint_claim *one = checkpoint_find(&c, "uid-1");
+        assert_int_equal(one->state, CHECKPOINT_COMPLETED);
+        assert_string_equal(one->devices[0].name, "channel-0");
+        assert_string_equal(one->devices[0].cdi_ids[0],
+                            "k8s.compute-domain.nvidia.com/claim=uid-1-channel-0");
+        struct buf b = BUF_INIT(CHECKPOINT_MAX_BYTES);
+        checkpoint_encode(&c, &b);
+        assert_int_equal(checkpoint_decode((struct str){ b.p, b.n }, &again, &e), 0);
+        assert_non_null(strstr(b.p, "\"DeviceName\":\"channel-0\""));
+        assert_string_equal(checkpoint_find(&again, "uid-1")->devices[0].requests[0], "channel");
+        buf_done(&b);
+        checkpoint_done(&c);
+        checkpoint_done(&again);
+}
+
+/* A text of the form {"checksum":N,"v1":{},"v2":{"checksum":N<tail>} with the right sums. */
+static char *with_tail(const char *tail) {
+        char *zero = xasprintf("{\"checksum\":0%s", tail);
+        char *text = xasprintf("{\"checksum\":1083090442,\"v1\":{},\"v2\":{\"checksum\":%lu%s}",
+                               (unsigned long)checkpoint_checksum(str_from(zero)), tail);
+        free(zero);
+        return text;
+}
+
+static int decode_tail(const char *tail, struct checkpoint *c) {
+        _cleanup_(freep) char *text = with_tail(tail);
+        return checkpoint_decode(str_from(text), c, &e);
+}
+
+static void members_of_other_versions_survive(void **state) {
+        (void)state;
+        static const char tail[] = ",\"preparedClaims\":{\"u\":{\"checkpointState\":\"PrepareStarted\","
+                                   "\"status\":{\"allocation\":{\"devices\":{"
+                                   "\"new\":[1.50,1e3,18446744073709551615,-0],\"x\":"
+                                   "\"\\u003c\\u003e\\u0026\"}}},\"preparedDevices\":[{\"devices\":[{"
+                                   "\"channel\":"
+                                   "{\"device\":{\"DeviceName\":\"channel-0\",\"Metadata\":{\"a\":null}}},"
+                                   "\"daemon\":null}],\"more\":true}]}},\"nodeBootID\":"
+                                   "\"b\"}";
+        struct checkpoint c = { 0 };
+        assert_int_equal(decode_tail(tail, &c), 0);
+        _cleanup_(freep) char *want = with_tail(tail);
+        encodes_to(&c, want);
+        checkpoint_done(&c);
+}
+
+static void aborted_entries_keep_their_time(void **state) {
+        (void)state;
+        struct checkpoint c = { 0 };
+        static const char tail[] = ",\"preparedClaims\":{\"u\":{\"checkpointState\":\"PrepareAborted\","
+                                   "\"status\":{},\"abortedAt\":\"2026-"
+                                   "06-10T10:00:00Z\"}}}";
+        assert_int_equal(decode_tail(tail, &c), 0);
+        assert_int_equal(checkpoint_find(&c, "u")->state, CHECKPOINT_ABORTED);
+        assert_int_equal(checkpoint_find(&c, "u")->aborted_at, 1781085600);
+        _cleanup_(freep) char *want = with_tail(tail);
+        encodes_to(&c, want);
+        checkpoint_done(&c);
+}
+
+static void admin_access_comes_from_the_status(void **state) {
+        (void)state;
+        struct checkpoint c = { 0 };
+        assert_int_equal(decode_tail(",\"preparedClaims\":{\"u\":{\"checkpointState\":\"PrepareCompleted\","
+                                     "\"status\":{\"allocation\":{"
+                                     "\"devices\":{\"results\":["
+                                     "{\"request\":\"r\",\"driver\":\"gpu.nvidia.com\",\"pool\":\"n\","
+                                     "\"device\":\"channel-0\"},"
+                                     "{\"request\":\"r\",\"driver\":\"compute-domain.nvidia.com\",\"pool\":"
+                                     "\"n\",\"device\":\"channel-0\","
+                                     "\"adminAccess\":true}]}}},"
+                                     "\"preparedDevices\":[{\"devices\":[{\"channel\":{\"device\":{"
+                                     "\"DeviceName\":\"channel-0\"}},"
+                                     "\"daemon\":null}]}]}}}",
+                                     &c),
+                         0);
+        assert_true(checkpoint_find(&c, "u")->devices[0].admin);
+        checkpoint_done(&c);
+}
+
+static void trailing_newline_is_no_corruption(void **state) {
+        (void)state;
+        struct checkpoint c = { 0 };
+        _cleanup_(freep) char *text = xasprintf("%s\n", full);
+        assert_int_equal(checkpoint_decode(str_from(text), &c, &e), 0);
+        checkpoint_done(&c);
+}
+
+static void every_truncation_is_corruption(void **state) {
+        (void)state;
+        struct checkpoint c = { 0 };
+        for (size_t n = 0; n < strlen(full); n++) {
+                assert_int_equal(checkpoint_decode((struct str){ full, n }, &c, &e), -1);
+                assert_int_equal(e.kind, ERR_INVALID);
+        }
+}
+
+static void every_changed_byte_is_corruption(void **state) {
+        (void)state;
+        struct checkpoint c = { 0 };
+        const char *v2 = strstr(full, "\"v2\"");
+        for (size_t i = 0; i < strlen(full); i++) {
+                if (full + i == v2 + 1 || full + i == v2 + 2)
+                        continue; /* under another name it is a layout of the future, and v1 counts */
+                _cleanup_(freep) char *text = xstrdup(full);
+                text[i] = text[i] == '5' ? '6' : '5';
+                assert_int_equal(checkpoint_decode(str_from(text), &c, &e), -1);
+        }
+}
+
+static void nonsense_is_corruption(void **state) {
+        (void)state;
+        static const char *const bad[] = {
+                "",
+                "null",
+                "[]",
+                "{}",
+                "{\"checksum\":0}",
+                "{\"checksum\":1083090442,\"v1\":[]}",
+                "\x01\x02",
+                "{\"checksum\":1083090442,\"v1\":{},\"v2\":{}}",
+                "{\"checksum\":1083090442,\"v1\":{},\"v2\":{\"nodeBootID\":\"b\",\"checksum\":1}}"
+        };
+        struct checkpoint c = { 0 };
+        for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+                assert_int_equal(checkpoint_decode(str_from(bad[i]), &c, &e), -1);
+        assert_int_equal(
+                decode_tail(",\"preparedClaims\":{\"u\":{\"checkpointState\":\"Nonsense\",\"status\":{}}}}",
+                            &c),
+                -1);
+        assert_non_null(strstr(e.msg, "Nonsense"));
+        assert_int_equal(decode_tail(",\"preparedClaims\":{\"u\":7}}", &c), -1);
+        assert_int_equal(decode_tail(",\"preparedClaims\":[]}", &c), -1);
+        struct buf deep = BUF_INIT(1 << 16);
+        buf_adds(&deep,
+                 ",\"preparedClaims\":{\"u\":{\"checkpointState\":\"PrepareStarted\",\"status\":{\"a\":");
+        for (int i = 0; i < 2000; i++)
+                buf_addc(&deep, '[');
+        for (int i = 0; i < 2000; i++)
+                buf_addc(&deep, ']');
+        buf_adds(&deep, "}}}}");
+        assert_int_equal(decode_tail(buf_str(&deep), &c), -1);
+        buf_done(&deep);
+}
+
+static void status_is(const char *json, const char *want) {
+        struct buf b = BUF_INIT(1 << 16);
+        yyjson_doc *doc = yyjson_read(json, strlen(json), 0);
+        assert_non_null(doc);
+        assert_true(checkpoint_status(yyjson_doc_get_root(doc), &b));
+        assert_string_equal(buf_str(&b), want);
+        yyjson_doc_free(doc);
+        buf_done(&b);
+}
+
+/* A Go driver that is installed again verifies its checksums over the members that its types have. */
+static void members_of_a_newer_api_server_are_not_recorded(void **state) {
+        static const char known[] =
+                "{\"allocation\":{\"devices\":{\"results\":[{\"request\":\"r\",\"driver\":\"d\",\"pool\":"
+                "\"p\","
+                "\"device\":\"channel-0\",\"adminAccess\":true,\"tolerations\":[{\"key\":\"k\",\"operator\":"
+                "\"Exists\",\"tolerationSeconds\":5}],\"shareID\":\"s\",\"consumedCapacity\":{\"a\":\"1\"}}],"
+                "\"config\":[{\"source\":\"FromClaim\",\"requests\":[\"r\"],\"opaque\":{\"driver\":\"d\","
+                "\"parameters\":{\"kind\":\"K\",\"any\":{\"thing\":[1]}}}}]},\"nodeSelector\":{"
+                "\"nodeSelectorTerms\":[{\"matchFields\":[{\"key\":\"metadata.name\",\"operator\":\"In\","
+                "\"values\":[\"n0\"]}]}]},\"allocationTimestamp\":\"2026-01-01T00:00:00Z\"},\"reservedFor\":["
+                "{"
+                "\"resource\":\"pods\",\"name\":\"p\",\"uid\":\"u\"}],\"devices\":[{\"driver\":\"d\","
+                "\"pool\":"
+                "\"p\",\"device\":\"x\",\"conditions\":[{\"type\":\"T\",\"status\":\"True\"}],\"data\":{"
+                "\"z\":1},"
+                "\"networkData\":{\"ips\":[\"10.0.0.1\"]}}]}";
+        status_is(known, known);
+        status_is("{\"new\":1,\"allocation\":{\"new\":{},\"devices\":{\"results\":[{\"request\":\"r\","
+                  "\"new\":[1],"
+                  "\"device\":\"channel-0\"}],\"config\":[{\"source\":\"FromClaim\",\"new\":1,\"opaque\":{"
+                  "\"driver\":"
+                  "\"d\",\"new\":1,\"parameters\":{\"new\":1}}}]}},\"reservedFor\":[{\"name\":\"p\",\"new\":"
+                  "1}]}",
+                  "{\"allocation\":{\"devices\":{\"results\":[{\"request\":\"r\",\"device\":\"channel-0\"}],"
+                  "\"config\":[{\"source\":\"FromClaim\",\"opaque\":{\"driver\":\"d\",\"parameters\":{"
+                  "\"new\":1}}}]}},"
+                  "\"reservedFor\":[{\"name\":\"p\"}]}");
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(members_of_a_newer_api_server_are_not_recorded),
+                cmocka_unit_test(checksum_of_the_reference),
+                cmocka_unit_test(empty_checkpoint),
+                cmocka_unit_test(golden_vector_loads_and_comes_out_the_same),
+                cmocka_unit_test(our_own_entries_give_the_golden_vector),
+                cmocka_unit_test(layout_with_v1_only),
+                cmocka_unit_test(layout_of_25_3_0_rc2),
+                cmocka_unit_test(members_of_other_versions_survive),
+                cmocka_unit_test(aborted_entries_keep_their_time),
+                cmocka_unit_test(admin_access_comes_from_the_status),
+                cmocka_unit_test(trailing_newline_is_no_corruption),
+                cmocka_unit_test(every_truncation_is_corruption),
+                cmocka_unit_test(every_changed_byte_is_corruption),
+                cmocka_unit_test(nonsense_is_corruption),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <string.h>
+
+#include "node/slice.h"
+
+#define CLIQUE "2df84740-d3cb-b5ce-4e7e-98352b5a71b5.2"
+
+static const struct slice_content fabric = { .devices = true, .daemon = true, .clique_id = CLIQUE },
+                                  no_fabric = { .devices = true, .daemon = true, .clique_id = "" },
+                                  host_managed = { .devices = true, .clique_id = CLIQUE },
+                                  nothing = { .devices = false, .clique_id = "" };
+
+static void rendered(const char *version, const struct own_slice *old, const struct slice_content *want,
+                     const char *text) {
+        struct buf b = BUF_INIT(8192);
+        slice_render(version, "n0", "node-uid", old, want, &b);
+        assert_string_equal(buf_str(&b), text);
+        buf_done(&b);
+}
+
+static void new_slice_of_a_fabric_node(void **state) {
+        (void)state;
+        rendered("v1", NULL, &fabric,
+                 "{\"apiVersion\":\"resource.k8s.io/"
+                 "v1\",\"kind\":\"ResourceSlice\",\"metadata\":{\"generateName\":\"00000-compute-domain."
+                 "nvidia.com-n0-\","
+                 "\"ownerReferences\":[{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"name\":\"n0\",\"uid\":"
+                 "\"node-uid\",\"controller\":true}]},"
+                 "\"spec\":{\"driver\":\"compute-domain.nvidia.com\",\"nodeName\":\"n0\",\"pool\":{\"name\":"
+                 "\"n0\",\"generation\":1,"
+                 "\"resourceSliceCount\":1},\"devices\":["
+                 "{\"name\":\"channel-0\",\"attributes\":{\"cliqueID\":{\"string\":\"" CLIQUE
+                 "\"},\"id\":{\"int\":0},\"type\":{\"string\":\"channel\"}}},"
+                 "{\"name\":\"daemon-0\",\"attributes\":{\"cliqueID\":{\"string\":\"" CLIQUE
+                 "\"},\"id\":{\"int\":0},\"type\":{\"string\":\"daemon\"}}}]}}");
+}
+
+static void v1beta1_wraps_the_attributes(void **state) {
+        (void)state;
+        rendered("v1beta1", NULL, &no_fabric,
+                 "{\"apiVersion\":\"resource.k8s.io/"
+                 "v1beta1\",\"kind\":\"ResourceSlice\",\"metadata\":{\"generateName\":\"00000-compute-domain."
+                 "nvidia.com-n0-\","
+                 "\"ownerReferences\":[{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"name\":\"n0\",\"uid\":"
+                 "\"node-uid\",\"controller\":true}]},"
+                 "\"spec\":{\"driver\":\"compute-domain.nvidia.com\",\"nodeName\":\"n0\",\"pool\":{\"name\":"
+                 "\"n0\",\"generation\":1,"
+                 "\"resourceSliceCount\":1},\"devices\":["
+                 "{\"name\":\"channel-0\",\"basic\":{\"attributes\":{\"id\":{\"int\":0},\"type\":{\"string\":"
+                 "\"channel\"}}}},"
+                 "{\"name\":\"daemon-0\",\"basic\":{\"attributes\":{\"id\":{\"int\":0},\"type\":{\"string\":"
+                 "\"daemon\"}}}}]}}");
+}
+
+static void host_managed_slice_omits_the_daemon_device_and_has_two_attributes(void **state) {
+        (void)state;
+        rendered("v1", NULL, &host_managed,
+                 "{\"apiVersion\":\"resource.k8s.io/"
+                 "v1\",\"kind\":\"ResourceSlice\",\"metadata\":{\"generateName\":\"00000-compute-domain."
+                 "nvidia.com-n0-\",\"annotations\":{"
+                 "\"resource.nvidia.com/clique-id\":\"" CLIQUE "\"},"
+                 "\"ownerReferences\":[{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"name\":\"n0\",\"uid\":"
+                 "\"node-uid\",\"controller\":true}]},"
+                 "\"spec\":{\"driver\":\"compute-domain.nvidia.com\",\"nodeName\":\"n0\",\"pool\":{\"name\":"
+                 "\"n0\",\"generation\":1,"
+                 "\"resourceSliceCount\":1},\"devices\":["
+                 "{\"name\":\"channel-0\",\"attributes\":{\"id\":{\"int\":0},\"type\":{\"string\":"
+                 "\"channel\"}}}]}}");
+}
+
+/* As the server gives it back: what was written, with metadata of its own. */
+static void decode(const char *version, const struct slice_content *want, struct arena *a,
+                   struct own_slice *ret) {
+        struct buf b = BUF_INIT(8192), text = BUF_INIT(8192);
+        struct err e;
+        slice_render(version, "n0", "node-uid", NULL, want, &b);
+        const char *meta = "\"metadata\":{";
+        const char *at = strstr(buf_str(&b), meta) + strlen(meta);
+        buf_add(&text, b.p, (size_t)(at - b.p));
+        buf_adds(&text, "\"name\":\"s-1\",\"uid\":\"u\",\"resourceVersion\":\"7\",");
+        buf_adds(&text, at);
+        *ret = (struct own_slice){ 0 };
+        assert_int_equal(jd_decode_text(own_slice_fields, text.p, text.n, false, "", a, ret, &e), 0);
+        buf_done(&b);
+        buf_done(&text);
+}
+
+static void what_was_written_matches_and_nothing_else_does(void **state) {
+        (void)state;
+        static const char *const versions[] = { "v1", "v1beta2", "v1beta1" };
+        const struct slice_content *contents[] = { &fabric, &no_fabric, &host_managed, &nothing };
+        for (size_t v = 0; v < ARRAY_LEN(versions); v++) {
+                for (size_t i = 0; i < ARRAY_LEN(contents); i++) {
+                        struct arena *a = arena_new(4096);
+                        struct own_slice s;
+                        decode(versions[v], contents[i], a, &s);
+                        for (size_t j = 0; j < ARRAY_LEN(contents); j++)
+                                assert_int_equal(slice_matches(&s, "n0", contents[j]), i == j);
+                        assert_false(slice_matches(&s, "n1", contents[i]));
+                        arena_free(a);
+                }
+        }
+}
+
+static void drift_is_seen(void **state) {
+        (void)state;
+        struct arena *a = arena_new(4096);
+        struct own_slice s;
+        decode("v1", &fabric, a, &s);
+        s.count = 2;
+        assert_false(slice_matches(&s, "n0", &fabric));
+        decode("v1", &fabric, a, &s);
+        s.n_devices = 1;
+        assert_false(slice_matches(&s, "n0", &fabric));
+        decode("v1", &fabric, a, &s);
+        s.pool = "other";
+        assert_false(slice_matches(&s, "n0", &fabric));
+        decode("v1", &host_managed, a, &s);
+        s.clique_id = "another";
+        assert_false(slice_matches(&s, "n0", &host_managed));
+        decode("v1", &fabric, a, &s);
+        s.devices[1].attributes = STR("{\"type\":{\"string\":\"daemon\"}}");
+        assert_false(slice_matches(&s, "n0", &fabric));
+        arena_free(a);
+}
+
+static void update_keeps_name_version_and_generation(void **state) {
+        (void)state;
+        struct own_slice old = { .o.meta = { .name = "s-1", .rv = "42" }, .generation = 5 };
+        rendered("v1", &old, &nothing,
+                 "{\"apiVersion\":\"resource.k8s.io/"
+                 "v1\",\"kind\":\"ResourceSlice\",\"metadata\":{\"generateName\":\"00000-compute-domain."
+                 "nvidia.com-n0-\",\"name\":\"s-1\","
+                 "\"resourceVersion\":\"42\",\"ownerReferences\":[{\"apiVersion\":\"v1\",\"kind\":\"Node\","
+                 "\"name\":\"n0\",\"uid\":\"node-"
+                 "uid\",\"controller\":true}]},"
+                 "\"spec\":{\"driver\":\"compute-domain.nvidia.com\",\"nodeName\":\"n0\",\"pool\":{\"name\":"
+                 "\"n0\",\"generation\":5,"
+                 "\"resourceSliceCount\":1},\"devices\":[]}}");
+}
+
+static void the_newer_generation_stays_then_the_older_slice(void **state) {
+        (void)state;
+        struct own_slice a = { .o.meta = { .name = "a", .created = 10 }, .generation = 2 },
+                         b = { .o.meta = { .name = "b", .created = 5 }, .generation = 1 };
+        assert_true(slice_outranks(&a, &b));
+        assert_false(slice_outranks(&b, &a));
+        b.generation = 2;
+        assert_true(slice_outranks(&b, &a));
+        a.o.meta.created = 5;
+        assert_true(slice_outranks(&a, &b));
+        assert_false(slice_outranks(&b, &a));
+}
+
+/* Two plugin processes that want another content each: whoever does not see his writes again. */
+static unsigned writes_of_two_in(uint64_t ms) {
+        struct slice_floor f[2] = { 0 };
+        uint64_t due[2] = { 0 };
+        unsigned writes = 0, owner = 1;
+        for (uint64_t now = 1; now < ms; now += 10) {
+                unsigned other = !owner;
+                if (due[other] > now)
+                        continue;
+                uint64_t wait = slice_floor_wait(&f[other], now);
+                due[other] = now + wait;
+                if (wait)
+                        continue;
+                slice_floor_wrote(&f[other], now);
+                owner = other;
+                writes++;
+        }
+        return writes;
+}
+
+static void two_processes_of_different_content_write_ever_more_rarely(void **state) {
+        unsigned minute = writes_of_two_in(60000), hour = writes_of_two_in(3600000);
+        assert_in_range(minute, 4, 20);
+        assert_in_range(hour, minute, 60);
+}
+
+static void what_somebody_changed_once_is_repaired_at_once(void **state) {
+        struct slice_floor f = { 0 };
+        assert_int_equal(slice_floor_wait(&f, 5), 0);
+        slice_floor_wrote(&f, 5);
+        assert_int_equal(slice_floor_wait(&f, 1000), 0);
+        slice_floor_wrote(&f, 1000);
+        assert_in_range(slice_floor_wait(&f, 2000), 1, 2 * SLICE_FLOOR_MIN_MS);
+        slice_floor_wrote(&f, 5000);
+        assert_int_equal(slice_floor_wait(&f, 5000 + SLICE_CALM_MS), 0); /* it has lasted */
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(two_processes_of_different_content_write_ever_more_rarely),
+                cmocka_unit_test(what_somebody_changed_once_is_repaired_at_once),
+                cmocka_unit_test(new_slice_of_a_fabric_node),
+                cmocka_unit_test(v1beta1_wraps_the_attributes),
+                cmocka_unit_test(host_managed_slice_omits_the_daemon_device_and_has_two_attributes),
+                cmocka_unit_test(what_was_written_matches_and_nothing_else_does),
+                cmocka_unit_test(drift_is_seen),
+                cmocka_unit_test(update_keeps_name_version_and_generation),
+                cmocka_unit_test(the_newer_generation_stays_then_the_older_slice),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

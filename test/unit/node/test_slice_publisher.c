@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The publisher of this node's ResourceSlice against a server on which somebody else writes as well, as the
+ * plugin of another version does during an update. In virtual time (virtual_time.c): pauses are exact. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "../kube/fake_server.h"
+#include "base/mem.h"
+#include "node/slice.h"
+
+enum { WRITES = 5, MINUTE_MS = 60000 };
+
+static const struct slice_content ours = { .devices = true, .daemon = true, .clique_id = "c.1" },
+                                  other = { .devices = true, .daemon = true, .clique_id = "c.2" };
+
+struct world {
+        uv_loop_t loop;
+        struct fake_server *server;
+        struct fake_conn *watch;
+        struct kube_client *client;
+        struct slice_publisher *publisher;
+        unsigned to_undo; /* so many writes are written over as soon as they are taken */
+        unsigned n_writes, rv;
+        uint64_t wrote_ms[WRITES];
+};
+
+/* What the server answers, or tells a watch. */
+static void add_slice(struct world *w, const struct slice_content *content, struct buf *out) {
+        struct buf b = BUF_INIT(8192);
+        static const char meta[] = "\"metadata\":{", name[] = "\"generateName\"";
+        slice_render("v1", "n0", "node-uid", NULL, content, &b);
+        const char *at = strstr(strstr(buf_str(&b), meta), name);
+        buf_add(out, b.p, (size_t)(at - b.p));
+        buf_addf(out, "\"name\":\"s-1\",\"uid\":\"s\",\"resourceVersion\":\"%u\",%s", 100 + w->rv++, at);
+        buf_done(&b);
+}
+
+static void on_write(struct world *w, struct fake_conn *c) {
+        struct buf b = BUF_INIT(16384);
+        if (w->n_writes < WRITES)
+                w->wrote_ms[w->n_writes] = uv_now(&w->loop);
+        w->n_writes++;
+        add_slice(w, &ours, &b);
+        fake_reply(c, 200, NULL, buf_str(&b));
+        if (w->to_undo) {
+                w->to_undo--;
+                buf_clear(&b);
+                buf_adds(&b, "{\"type\":\"MODIFIED\",\"object\":");
+                add_slice(w, &other, &b);
+                buf_adds(&b, "}\n");
+                fake_chunk(w->watch, buf_str(&b));
+        }
+        buf_done(&b);
+}
+
+static void on_request(void *u, struct fake_conn *c, const struct fake_request *r) {
+        struct world *w = u;
+        if (streq(r->path, "/apis/resource.k8s.io")) {
+                fake_reply(c, 200, NULL,
+                           "{\"kind\":\"APIGroup\",\"name\":\"resource.k8s.io\",\"versions\":[{\"version\":"
+                           "\"v1\"}]}");
+        } else if (fake_has(r->path, "/nodes/n0")) {
+                fake_reply(c, 200, NULL,
+                           "{\"kind\":\"Node\",\"metadata\":{\"name\":\"n0\",\"uid\":\"node-uid\"}}");
+        } else if (!streq(r->method, "GET")) {
+                on_write(w, c);
+        } else if (fake_query(r, "watch")) {
+                w->watch = c;
+                fake_stream(c);
+        } else {
+                fake_list(c, r, "ResourceSlice", "{\"metadata\":{\"resourceVersion\":\"10\"},\"items\":[]}");
+        }
+}
+
+static int setup(void **state) {
+        struct world *w = xnew(struct world);
+        struct err e;
+        uv_loop_init(&w->loop);
+        w->server = fake_server_new(&w->loop, 0, on_request, w);
+        _cleanup_(freep) char *url = xasprintf("http://127.0.0.1:%d", fake_server_port(w->server));
+        struct kube_config config = { .server = url };
+        if (kube_client_new(&w->loop,
+                            &(struct kube_client_options){ .config = &config, .user_agent = "test" },
+                            &w->client, &e) < 0)
+                fail_msg("%s", e.msg);
+        w->publisher = slice_publisher_new(w->client, "n0");
+        while (!w->watch)
+                run_for(&w->loop, 10);
+        *state = w;
+        return 0;
+}
+
+static int teardown(void **state) {
+        struct world *w = *state;
+        slice_publisher_free(w->publisher);
+        kube_client_free(w->client);
+        fake_server_free(w->server);
+        loop_end(&w->loop);
+        free(w);
+        return 0;
+}
+
+static void until_written(struct world *w, unsigned writes) {
+        for (unsigned ms = 0; w->n_writes < writes && ms < MINUTE_MS; ms += 100)
+                run_for(&w->loop, 100);
+        assert_int_equal(w->n_writes, writes);
+}
+
+/* From the answer to the write before to the write `n`. */
+static uint64_t pause_before(const struct world *w, unsigned n) {
+        return w->wrote_ms[n] - w->wrote_ms[n - 1];
+}
+
+static void what_somebody_writes_over_again_and_again_is_repaired_ever_more_rarely(void **state) {
+        struct world *w = *state;
+        w->to_undo = WRITES - 1;
+        slice_set(w->publisher, &ours);
+        until_written(w, WRITES);
+        assert_in_range(pause_before(w, 1), 0, SLICE_FLOOR_MIN_MS / 2); /* a person: at once */
+        for (unsigned n = 2, ms = SLICE_FLOOR_MIN_MS; n < WRITES; n++, ms *= 2)
+                assert_in_range(pause_before(w, n), ms * 3 / 4, ms * 3 / 2);
+        run_for(&w->loop, MINUTE_MS);
+        assert_int_equal(w->n_writes, WRITES);
+        assert_true(slice_published(w->publisher));
+}
+
+/* What was undone before was other content. */
+static void new_content_waits_for_no_pause(void **state) {
+        struct world *w = *state;
+        w->to_undo = 3;
+        slice_set(w->publisher, &ours);
+        until_written(w, 3);
+        run_for(&w->loop, 100);
+        assert_false(slice_published(w->publisher));
+        assert_int_equal(w->n_writes, 3);
+        slice_set(w->publisher, &(struct slice_content){ .devices = true, .daemon = true, .clique_id = "" });
+        slice_set(w->publisher, &ours);
+        run_for(&w->loop, 100);
+        assert_int_equal(w->n_writes, 4);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(
+                        what_somebody_writes_over_again_and_again_is_repaired_ever_more_rarely, setup,
+                        teardown),
+                cmocka_unit_test_setup_teardown(new_content_waits_for_no_pause, setup, teardown),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
