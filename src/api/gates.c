@@ -11,7 +11,7 @@ static const struct {
         const char *name;
         enum stage stage;
         bool on;
-} known[GATE_COUNT] = {
+} gate_table[GATE_COUNT] = {
         [GATE_ALL_ALPHA] = { "AllAlpha", STAGE_UMBRELLA, false },
         [GATE_ALL_BETA] = { "AllBeta", STAGE_UMBRELLA, false },
         [GATE_COMPUTE_DOMAIN_CLIQUES] = { "ComputeDomainCliques", STAGE_BETA, true },
@@ -36,7 +36,7 @@ static const struct {
 void gates_init(struct gates *g) {
         *g = (struct gates){ 0 };
         for (int i = 0; i < GATE_COUNT; i++)
-                g->on[i] = known[i].on;
+                g->on[i] = gate_table[i].on;
 }
 
 /* The spellings that Go's strconv.ParseBool takes. */
@@ -55,7 +55,7 @@ static bool to_bool(struct str s, bool *ret) {
 
 static int find(struct str name) {
         for (int i = 0; i < GATE_COUNT; i++)
-                if (str_eq(name, str_from(known[i].name)))
+                if (str_eq(name, str_from(gate_table[i].name)))
                         return i;
         return -1;
 }
@@ -83,13 +83,13 @@ int gates_parse(struct gates *g, const char *text, struct err *e) {
                 if (!to_bool(value, &to.on[i]))
                         return err_set(e, ERR_INVALID, 0,
                                        "invalid value \"%.*s\" of feature gate %s: want true or false",
-                                       (int)value.n, value.p, known[i].name);
+                                       (int)value.n, value.p, gate_table[i].name);
                 named[i] = true;
         }
         for (int i = 0; i < GATE_COUNT; i++) {
-                if (known[i].stage == STAGE_ALPHA && named[GATE_ALL_ALPHA] && !named[i])
+                if (gate_table[i].stage == STAGE_ALPHA && named[GATE_ALL_ALPHA] && !named[i])
                         to.on[i] = to.on[GATE_ALL_ALPHA];
-                if (known[i].stage == STAGE_BETA && named[GATE_ALL_BETA] && !named[i])
+                if (gate_table[i].stage == STAGE_BETA && named[GATE_ALL_BETA] && !named[i])
                         to.on[i] = to.on[GATE_ALL_BETA];
         }
         *g = to;
@@ -111,15 +111,15 @@ int gates_validate(const struct gates *g, struct err *e) {
         for (size_t i = 0; i < ARRAY_LEN(rules); i++)
                 if (g->on[rules[i].a] && g->on[rules[i].b] != rules[i].b_must_be)
                         return err_set(e, ERR_INVALID, 0, "feature gate %s %s feature gate %s",
-                                       known[rules[i].a].name,
+                                       gate_table[rules[i].a].name,
                                        rules[i].b_must_be ? "requires" : "cannot be combined with",
-                                       known[rules[i].b].name);
+                                       gate_table[rules[i].b].name);
         return 0;
 }
 
 void gates_render(const struct gates *g, struct buf *out) {
         for (int i = 0; i < GATE_COUNT; i++)
-                buf_addf(out, "%s=%s,", known[i].name, g->on[i] ? "true" : "false");
+                buf_addf(out, "%s=%s,", gate_table[i].name, g->on[i] ? "true" : "false");
 }
 
 void gates_force_off(struct gates *g, enum gate gate) {
@@ -131,7 +131,7 @@ void gates_log_forced(const struct gates *g) {
         for (int i = 0; i < GATE_COUNT; i++)
                 if (g->forced[i])
                         log_info("feature gate forced off: it has no meaning when the host runs IMEX",
-                                 kv_str("gate", known[i].name));
+                                 kv_str("gate", gate_table[i].name));
 }
 
 void gates_log_ineffective(const struct gates *g) {

@@ -3,7 +3,9 @@
 #ifndef API_RESOURCES_H
 #define API_RESOURCES_H
 
-#include "kube/kube_client.h"
+#include <stddef.h>
+
+#include "kube/kube_resource.h"
 
 extern const struct kube_resource kube_compute_domains, kube_cliques;
 

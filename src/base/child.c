@@ -3,6 +3,7 @@
 
 #include <signal.h>
 
+#include "base/diag.h"
 #include "base/mem.h"
 #include "base/process.h"
 

@@ -6,6 +6,8 @@
 #include <limits.h>
 #include <poll.h>
 #include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -41,4 +43,12 @@ void diag_widen(void) {
         int size = fcntl(STDERR_FILENO, F_GETPIPE_SZ);
         if (size > 0 && size < WIDE)
                 (void)fcntl(STDERR_FILENO, F_SETPIPE_SZ, WIDE);
+}
+
+void diag_bug(const char *file, int line, const char *cond) {
+        char text[512];
+        int n = snprintf(text, sizeof text, "BUG at %s:%d: %s\n", file, line, cond);
+        if (n > 0)
+                diag_write(text, (size_t)n < sizeof text ? (size_t)n : sizeof text - 1);
+        abort();
 }

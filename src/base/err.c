@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/diag.h"
 #include "base/str.h"
 
 /* What is formatted is cut at its end only beyond this; a piece of text in it is rarely longer than `msg`. */
@@ -115,12 +114,4 @@ const char *err_kind_name(enum err_kind kind) {
                 [ERR_GONE] = "gone",           [ERR_INTERNAL] = "internal",
         };
         return (size_t)kind < sizeof names / sizeof names[0] ? names[kind] : "unknown";
-}
-
-void err_bug(const char *file, int line, const char *cond) {
-        char text[512];
-        int n = snprintf(text, sizeof text, "BUG at %s:%d: %s\n", file, line, cond);
-        if (n > 0)
-                diag_write(text, (size_t)n < sizeof text ? (size_t)n : sizeof text - 1);
-        abort();
 }

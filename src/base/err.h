@@ -45,14 +45,4 @@ int err_wrap(struct err *e, const char *fmt, ...) __attribute__((format(printf, 
 /* The word for a kind, for logs and metrics: "retry", "invalid", ... */
 const char *err_kind_name(enum err_kind kind);
 
-/* Ends the process with a message when cond holds: for our own bugs only, never for input. On in release too.
- */
-#define BUG_ON(cond)                                                                                         \
-        do {                                                                                                 \
-                if (__builtin_expect(!!(cond), 0))                                                           \
-                        err_bug(__FILE__, __LINE__, #cond);                                                  \
-        } while (0)
-
-_Noreturn void err_bug(const char *file, int line, const char *cond);
-
 #endif

@@ -9,6 +9,7 @@
 #include <sys/queue.h>
 #include <sys/socket.h>
 
+#include "base/diag.h"
 #include "base/http_tls.h"
 #include "base/mem.h"
 

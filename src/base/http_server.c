@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/crowd.h"
+#include "base/diag.h"
 #include "base/mem.h"
 
 enum {

@@ -6,6 +6,7 @@
 #include <openssl/ssl.h>
 #include <string.h>
 
+#include "base/diag.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/str.h"

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/diag.h"
+
 enum { JD_MAX_DEPTH = 64, JD_MAX_PATH = 256 };
 
 /* The path to the value at hand, as a chain on the stack: text is made of it only when something is wrong. */

@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include <uthash.h>
 
+#include "base/diag.h"
 #include "base/err.h"
 #include "base/file.h"
 #include "base/mem.h"

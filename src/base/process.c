@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/diag.h"
 #include "base/mem.h"
 
 /* Reads of 4 KiB in one turn: more than a full pipe, so that all is seen at exit, and an end to a program

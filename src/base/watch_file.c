@@ -7,6 +7,7 @@
 #include <sys/queue.h>
 #include <unistd.h>
 
+#include "base/diag.h"
 #include "base/mem.h"
 #include "base/str.h"
 

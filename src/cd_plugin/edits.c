@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
+#include "base/diag.h"
 #include "base/file.h"
 #include "nvidia/proc_files.h"
 

@@ -7,6 +7,7 @@
 
 #include "api/names.h"
 #include "api/resources.h"
+#include "base/diag.h"
 #include "base/json.h"
 #include "kube/kube_informer.h"
 #include "kube/kube_object.h"

@@ -8,6 +8,7 @@
 #include <sys/queue.h>
 #include <sys/stat.h>
 
+#include "base/diag.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/watch_file.h"

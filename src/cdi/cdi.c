@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/diag.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/diag.h"
 #include "base/mem.h"
 #include "dra/dra_messages.h"
 

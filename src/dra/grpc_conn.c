@@ -5,6 +5,7 @@
 #include <nghttp2/nghttp2.h>
 #include <string.h>
 
+#include "base/diag.h"
 #include "base/mem.h"
 
 /* nghttp2 1.60 renamed the functions that return a signed size. */

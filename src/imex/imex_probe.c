@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/child.h"
+#include "base/diag.h"
 #include "base/mem.h"
 
 #define NEVER UINT64_MAX

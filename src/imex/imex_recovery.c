@@ -8,6 +8,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include "base/diag.h"
 #include "base/file.h"
 
 enum { NAMED_AT_MOST = 3 };

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/queue.h>
 
+#include "base/diag.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "kube/backoff.h"
@@ -588,19 +589,26 @@ struct kube_call *kube_start(struct kube_client *c, const struct kube_request *r
         return call;
 }
 
-struct kube_call *kube_client__ask_group(struct kube_client *c, const char *group, unsigned ms,
-                                         kube_done_fn *done, kube_retry_fn *retry, void *u) {
-        struct kube_call *call = call_new(c, KUBE_LANE_URGENT, done, u);
+static void on_group(void *u, yyjson_val *obj, const struct err *e) {
+        kube_discovery_answered(u, obj, e);
+}
 
-        call->group = xstrdup(group);
+static void on_group_retry(void *u, const struct err *e) {
+        kube_discovery_refused(u, e);
+}
+
+static void ask_group(void *u, const char *name, unsigned ms, struct kube_discovery_group *g) {
+        struct kube_client *c = u;
+        struct kube_call *call = call_new(c, KUBE_LANE_URGENT, on_group, g);
+
+        call->group = xstrdup(name);
         call->asked = (struct kube_asked){ .verb = KUBE_GET, .group = call->group };
         call->method = "GET";
-        call->object = xasprintf("/apis/%s", group);
+        call->object = xasprintf("/apis/%s", name);
         call->attempts = UINT32_MAX;
-        call->retry = retry;
+        call->retry = on_group_retry;
         call_wait(call, now_ms(c) + ms);
         pump(c);
-        return call;
 }
 
 void kube_cancel(struct kube_call *call) {
@@ -724,7 +732,7 @@ int kube_client_new(uv_loop_t *loop, const struct kube_client_options *o, struct
         TAILQ_INIT(&c->in_flight);
         TAILQ_INIT(&c->recoveries);
         TAILQ_INIT(&c->rooms);
-        c->discovery = kube_discovery_new(c);
+        c->discovery = kube_discovery_new(loop, ask_group, c);
         if (o->metrics)
                 kube_metrics_init(&c->metrics, o->metrics);
         uv_timer_init(loop, &c->timer);

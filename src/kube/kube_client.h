@@ -20,6 +20,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "kube/kube_config.h"
+#include "kube/kube_resource.h"
 
 struct kube_client;
 struct kube_call;
@@ -39,19 +40,6 @@ void kube_client_free(struct kube_client *c);
 uv_loop_t *kube_client_loop(const struct kube_client *c);
 void kube_client_metrics(struct kube_client *c); /* brings the gauges of waiting requests up to date */
 
-/* A kind of object on the server; static, since it is borrowed everywhere. */
-struct kube_resource {
-        const char *group;   /* "" for core */
-        const char *version; /* NULL: the first of `versions` that the server offers */
-        const char *plural, *kind;
-        bool namespaced;
-        const char *const *versions; /* those that we know, the best first, then NULL */
-};
-
-/* Kubernetes' own. */
-extern const struct kube_resource kube_nodes, kube_pods, kube_events, kube_leases, kube_daemonsets, kube_crds,
-        kube_resource_claims, kube_resource_claim_templates, kube_resource_slices;
-
 /* Asks which version of resource.k8s.io the server offers (v1, then v1beta2, then v1beta1); requests for its
  * resources before that fail with ERR_RETRY. fn is called once with NULL when it is known. Until then it is
  * asked again for ever, and each failed attempt is told: as ERR_RETRY while the server is away, or something
@@ -60,7 +48,6 @@ extern const struct kube_resource kube_nodes, kube_pods, kube_events, kube_lease
  * The version may change later: an answer that says that it is not served has the group asked again, and
  * requests that wait or are repeated go to the new one. A body that names an apiVersion is therefore made
  * when it is sent. */
-typedef void(kube_ready_fn)(void *u, const struct err *e);
 void kube_discover_resource_api(struct kube_client *c, kube_ready_fn *fn, void *u);
 /* Takes that back: fn will not be called. Whoever asked and goes before the client must. */
 void kube_undiscover_resource_api(struct kube_client *c, kube_ready_fn *fn, void *u);

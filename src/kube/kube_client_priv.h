@@ -54,8 +54,5 @@ void kube_client__undiscover(struct kube_client *c, const struct kube_resource *
                              void *u);
 /* A watch was answered with this error: it may say that the version is not served. */
 void kube_client__doubt(struct kube_client *c, const struct kube_resource *res, const struct err *e);
-/* GET /apis/GROUP in the urgent lane, in `ms` from now, for ever. */
-struct kube_call *kube_client__ask_group(struct kube_client *c, const char *group, unsigned ms,
-                                         kube_done_fn *done, kube_retry_fn *retry, void *u);
 
 #endif

@@ -3,10 +3,11 @@
 
 #include <sys/queue.h>
 
+#include "base/diag.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "kube/backoff.h"
-#include "kube/kube_client_priv.h"
 
 /* Between an answer and the next question, however many doubt it; and the most, while no version that we know
  * is offered. */
@@ -18,38 +19,40 @@ struct waiter {
         void *u;
 };
 
-struct group {
-        LIST_ENTRY(group) entry;
+struct kube_discovery_group {
+        LIST_ENTRY(kube_discovery_group) entry;
         struct kube_discovery *d;
         const struct kube_resource
-                *res;        /* the first that was asked for: the name, and the versions we know */
-        const char *version; /* one of those; NULL: not known yet */
-        struct kube_call *call;
+                *res;         /* the first that was asked for: the name, and the versions we know */
+        const char *version;  /* one of those; NULL: not known yet */
+        bool asked;           /* a question is under way */
         uint64_t answered_ms; /* 0: never */
         unsigned n_none;      /* how many answers in a row have named no version that we know */
         TAILQ_HEAD(, waiter) waiters;
 };
 
 struct kube_discovery {
-        struct kube_client *client;
-        LIST_HEAD(, group) groups;
+        uv_loop_t *loop;
+        kube_discovery_question_fn *put;
+        void *u;
+        LIST_HEAD(, kube_discovery_group) groups;
         bool *gone; /* where to note that we were freed, while somebody is told */
 };
 
-static struct group *find(const struct kube_discovery *d, const struct kube_resource *res) {
-        struct group *g;
+static struct kube_discovery_group *find(const struct kube_discovery *d, const struct kube_resource *res) {
+        struct kube_discovery_group *g;
         LIST_FOREACH (g, &d->groups, entry)
                 if (streq(g->res->group, res->group))
                         return g;
         return NULL;
 }
 
-static struct group *find_or_add(struct kube_discovery *d, const struct kube_resource *res) {
-        struct group *g = find(d, res);
+static struct kube_discovery_group *find_or_add(struct kube_discovery *d, const struct kube_resource *res) {
+        struct kube_discovery_group *g = find(d, res);
         if (g)
                 return g;
         BUG_ON(!res->versions);
-        g = xnew(struct group);
+        g = xnew(struct kube_discovery_group);
         g->d = d;
         g->res = res;
         TAILQ_INIT(&g->waiters);
@@ -59,7 +62,7 @@ static struct group *find_or_add(struct kube_discovery *d, const struct kube_res
 
 /* One by one from the front, because a callback may ask again, take others back or free the client. Those
  * that are told of a failed attempt stay. False: all of it was freed. */
-static bool tell(struct group *g, const struct err *e) {
+static bool tell(struct kube_discovery_group *g, const struct err *e) {
         struct kube_discovery *d = g->d;
         bool gone = false;
         struct waiter *w;
@@ -92,20 +95,19 @@ static bool offers(yyjson_val *group, const char *version) {
         return false;
 }
 
-static void names_of(const struct group *g, struct buf *out) {
+static void names_of(const struct kube_discovery_group *g, struct buf *out) {
         for (const char *const *v = g->res->versions; *v; v++)
                 buf_addf(out, "%s%s", v == g->res->versions ? "" : ", ", *v);
 }
 
-static void question(struct group *g);
+static void question(struct kube_discovery_group *g);
 
-static void on_group(void *u, yyjson_val *obj, const struct err *e) {
-        struct group *g = u;
+void kube_discovery_answered(struct kube_discovery_group *g, yyjson_val *obj, const struct err *e) {
         const char *const *v = g->res->versions;
         struct err none;
 
-        g->call = NULL;
-        g->answered_ms = uv_now(kube_client_loop(g->d->client));
+        g->asked = false;
+        g->answered_ms = uv_now(g->d->loop);
         while (!e && *v && !offers(obj, *v))
                 v++;
         if (!e && *v) {
@@ -133,28 +135,29 @@ static void on_group(void *u, yyjson_val *obj, const struct err *e) {
         tell(g, e);
 }
 
-static void on_retry(void *u, const struct err *e) {
-        tell(u, e);
+void kube_discovery_refused(struct kube_discovery_group *g, const struct err *e) {
+        tell(g, e);
 }
 
-static void question(struct group *g) {
-        struct kube_client *c = g->d->client;
+static void question(struct kube_discovery_group *g) {
+        struct kube_discovery *d = g->d;
         unsigned pause = g->n_none ? backoff_ms(PAUSE_MS, PAUSE_MAX_MS, g->n_none) : PAUSE_MS;
-        uint64_t now = uv_now(kube_client_loop(c)), at = g->answered_ms ? g->answered_ms + pause : 0;
+        uint64_t now = uv_now(d->loop), at = g->answered_ms ? g->answered_ms + pause : 0;
 
-        if (!g->call)
-                g->call = kube_client__ask_group(c, g->res->group, at > now ? (unsigned)(at - now) : 0,
-                                                 on_group, on_retry, g);
+        if (g->asked)
+                return;
+        g->asked = true;
+        d->put(d->u, g->res->group, at > now ? (unsigned)(at - now) : 0, g);
 }
 
 const char *kube_discovery_version(const struct kube_discovery *d, const struct kube_resource *res) {
-        const struct group *g = res->version ? NULL : find(d, res);
+        const struct kube_discovery_group *g = res->version ? NULL : find(d, res);
         return res->version ? res->version : g ? g->version : NULL;
 }
 
 void kube_discovery_ask(struct kube_discovery *d, const struct kube_resource *res, kube_ready_fn *fn,
                         void *u) {
-        struct group *g = find_or_add(d, res);
+        struct kube_discovery_group *g = find_or_add(d, res);
         struct waiter *w = xnew(struct waiter);
 
         w->fn = fn;
@@ -166,7 +169,7 @@ void kube_discovery_ask(struct kube_discovery *d, const struct kube_resource *re
 
 void kube_discovery_unask(struct kube_discovery *d, const struct kube_resource *res, kube_ready_fn *fn,
                           void *u) {
-        struct group *g = find(d, res);
+        struct kube_discovery_group *g = find(d, res);
         struct waiter *w, *next;
 
         for (w = g ? TAILQ_FIRST(&g->waiters) : NULL; w; w = next) {
@@ -179,13 +182,13 @@ void kube_discovery_unask(struct kube_discovery *d, const struct kube_resource *
 }
 
 void kube_discovery_doubt(struct kube_discovery *d, const struct kube_resource *res) {
-        struct group *g = res->version ? NULL : find(d, res);
+        struct kube_discovery_group *g = res->version ? NULL : find(d, res);
         if (g)
                 question(g);
 }
 
 bool kube_discovery_tells(const struct kube_discovery *d) {
-        const struct group *g;
+        const struct kube_discovery_group *g;
         LIST_FOREACH (g, &d->groups, entry)
                 if (g->version && !TAILQ_EMPTY(&g->waiters))
                         return true;
@@ -193,21 +196,23 @@ bool kube_discovery_tells(const struct kube_discovery *d) {
 }
 
 void kube_discovery_tell(struct kube_discovery *d) {
-        struct group *g;
+        struct kube_discovery_group *g;
         LIST_FOREACH (g, &d->groups, entry)
                 if (g->version && !tell(g, NULL))
                         return;
 }
 
-struct kube_discovery *kube_discovery_new(struct kube_client *c) {
+struct kube_discovery *kube_discovery_new(uv_loop_t *loop, kube_discovery_question_fn *put, void *u) {
         struct kube_discovery *d = xnew(struct kube_discovery);
-        d->client = c;
+        d->loop = loop;
+        d->put = put;
+        d->u = u;
         LIST_INIT(&d->groups);
         return d;
 }
 
 void kube_discovery_free(struct kube_discovery *d) {
-        struct group *g;
+        struct kube_discovery_group *g;
         struct waiter *w;
 
         if (d->gone)

@@ -10,17 +10,31 @@
 #ifndef KUBE_KUBE_DISCOVERY_H
 #define KUBE_KUBE_DISCOVERY_H
 
-#include "kube/kube_client.h"
+#include <uv.h>
+#include <yyjson.h>
+
+#include "kube/kube_resource.h"
 
 struct kube_discovery;
+struct kube_discovery_group;
 
-struct kube_discovery *kube_discovery_new(struct kube_client *c);
-/* Before the client's calls end. Calls nobody. */
+/* Has GET /apis/<name> made, in `ms` from now, and again while it fails. `g` is told what comes of it, never
+ * from inside this call: each failure by kube_discovery_refused(), the end by kube_discovery_answered(). */
+typedef void(kube_discovery_question_fn)(void *u, const char *name, unsigned ms,
+                                         struct kube_discovery_group *g);
+
+struct kube_discovery *kube_discovery_new(uv_loop_t *loop, kube_discovery_question_fn *put, void *u);
+/* No question is under way any more, or will be answered. Calls nobody. */
 void kube_discovery_free(struct kube_discovery *d);
+
+/* An attempt failed, and another one will be made. */
+void kube_discovery_refused(struct kube_discovery_group *g, const struct err *e);
+/* The question is over: `obj` is the APIGroup, or *e says that there will be none. */
+void kube_discovery_answered(struct kube_discovery_group *g, yyjson_val *obj, const struct err *e);
 
 /* The version that requests for this resource use, NULL while it is not known. */
 const char *kube_discovery_version(const struct kube_discovery *d, const struct kube_resource *res);
-/* Asks, unless the version is known, and tells fn in a later turn: see kube_discover(). */
+/* Asks, unless the version is known, and tells fn in a later turn: see kube_client.h. */
 void kube_discovery_ask(struct kube_discovery *d, const struct kube_resource *res, kube_ready_fn *fn,
                         void *u);
 void kube_discovery_unask(struct kube_discovery *d, const struct kube_resource *res, kube_ready_fn *fn,

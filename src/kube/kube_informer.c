@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/queue.h>
 
+#include "base/diag.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "kube/backoff.h"

@@ -3,6 +3,7 @@
 
 #include <stddef.h>
 
+#include "base/diag.h"
 #include "base/err.h"
 #include "base/mem.h"
 

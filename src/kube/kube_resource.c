@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "kube/kube_client.h"
+#include "kube/kube_resource.h"
+
+#include <stddef.h>
 
 static const char *const resource_apis[] = { "v1", "v1beta2", "v1beta1", NULL };
 #define RESOURCE_API "resource.k8s.io", NULL

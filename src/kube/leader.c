@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/diag.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "kube/backoff.h"

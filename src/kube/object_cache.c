@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/queue.h>
 
+#include "base/diag.h"
 #include "base/mem.h"
 
 /* uthash ends the process by itself when memory is out, as xmalloc() does. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node/disk.h"
 
+#include "base/diag.h"
+
 STAILQ_HEAD(tasks, disk_task);
 
 struct disk {

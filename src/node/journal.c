@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/diag.h"
 #include "base/file.h"
 
 /* Each write makes a new file, so these tell whether it is still the one that we know. */

@@ -6,6 +6,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "base/diag.h"
 #include "base/mem.h"
 
 struct node_lock {

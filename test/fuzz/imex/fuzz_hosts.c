@@ -3,6 +3,7 @@
  * once. */
 #include <string.h>
 
+#include "base/diag.h"
 #include "base/mem.h"
 #include "imex/imex_files.h"
 

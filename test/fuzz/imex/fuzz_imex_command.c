@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The configuration of an nvidia-imex that the operator runs. */
+#include "base/diag.h"
 #include "base/err.h"
 #include "imex/imex_command.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The members remembered on disk: what is accepted can be rendered into files or is refused there, and
  * survives a copy. */
+#include "base/diag.h"
 #include "imex/imex_members.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);

@@ -2,6 +2,7 @@
 /* Output of `nvidia-imex-ctl -q`: the word is one of those known, and stands on a line of its own. */
 #include <string.h>
 
+#include "base/diag.h"
 #include "imex/imex_ctl.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);

@@ -2,6 +2,7 @@
 #include <stdint.h>
 
 #include "api/claim.h"
+#include "base/diag.h"
 #include "node/checkpoint.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);

@@ -2,6 +2,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/diag.h"
 #include "nvidia/fabric.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
