@@ -6,6 +6,7 @@
 #include "api/names.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "cd_plugin/devices.h"
 #include "imex/imex_log.h"
 #include "cd_plugin/claims_priv.h"
 
@@ -231,7 +232,7 @@ static void on_journal_changed(void *u) {
 static void tell_lost(struct claims *c, const char *domain, const char *reason) {
         for (const struct checkpoint_claim *e = c->journal.table.claims; e; e = e->hh.next) {
                 for (size_t i = 0; i < e->n_devices && e->state == CHECKPOINT_COMPLETED && e->name; i++) {
-                        if (e->devices[i].is_daemon || !streq(e->devices[i].domain, domain))
+                        if (device_is_daemon(&e->devices[i]) || !streq(e->devices[i].domain, domain))
                                 continue;
                         struct event_about about = { "resource.k8s.io/v1", "ResourceClaim", e->ns, e->name,
                                                      e->uid };
@@ -440,7 +441,7 @@ int claims_new(const struct claims_options *o, struct claims **ret, struct err *
         copy_options(&c->o);
         c->lock = lock;
         TAILQ_INIT(&c->ops);
-        journal_init(&c->journal, o->plugin_dir, o->boot_id);
+        journal_init(&c->journal, &cd_device_codec, o->plugin_dir, o->boot_id);
         c->readiness = readiness_new(o->loop, &(struct readiness_options){ .plugin_dir = o->plugin_dir,
                                                                            .node = o->node,
                                                                            .boot_id = o->boot_id,

@@ -160,7 +160,7 @@ int prepare_start(struct op *op, struct err *e);
 void prepare_revoke(struct op *op);
 void prepare_answer(struct op *op);
 void prepare_look_closer(struct op *op);
-void prepare_doubt(struct op *op); /* asks anew when the watch does not show what a list has shown */
+void prepare_doubt(struct op *op);   /* asks anew when the watch does not show what a list has shown */
 void prepare_release(struct op *op); /* what a prepare holds */
 
 /* unprepare.c: removes the CDI file, then changes the table (not written yet; true: it is another now), and

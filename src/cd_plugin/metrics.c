@@ -2,6 +2,7 @@
 #include "cd_plugin/metrics.h"
 
 #include "api/names.h"
+#include "cd_plugin/devices.h"
 
 static const double request_buckets[] = { 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8 };
 static const double total_buckets[] = { 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 45 };
@@ -127,7 +128,7 @@ void plugin_metrics_prepared(struct plugin_metrics *m, const struct checkpoint *
         double channels = 0, daemons = 0;
         for (const struct checkpoint_claim *c = table->claims; c; c = c->hh.next) {
                 for (size_t i = 0; i < c->n_devices && c->state == CHECKPOINT_COMPLETED; i++)
-                        *(c->devices[i].is_daemon ? &daemons : &channels) += 1;
+                        *(device_is_daemon(&c->devices[i]) ? &daemons : &channels) += 1;
         }
         metric_set(m->prepared, channels, LABELS(m->node, CD_DRIVER, "channel"));
         metric_set(m->prepared, daemons, LABELS(m->node, CD_DRIVER, "daemon"));

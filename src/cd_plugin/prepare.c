@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "cdi/cdi.h"
 #include "cd_plugin/claims_priv.h"
+#include "cd_plugin/devices.h"
 #include "cd_plugin/edits.h"
 
 /* ---- fetching: the claim, and the domains of its namespace; for as long as the kubelet waits ---- */
@@ -443,7 +444,7 @@ static int plan_effects(struct op *op, struct effects *x, bool *has_edits, struc
 }
 
 static void complete(struct op *op, struct arena *a, const bool *has_edits) {
-        struct checkpoint_device *devices = arena_alloc(a, (op->n_wants + 1) * sizeof *devices);
+        struct node_device *devices = arena_alloc(a, (op->n_wants + 1) * sizeof *devices);
         for (size_t i = 0; i < op->n_wants; i++) {
                 const struct want *w = &op->wants[i];
                 const char **requests = arena_alloc(a, 2 * sizeof *requests),
@@ -454,13 +455,13 @@ static void complete(struct op *op, struct arena *a, const bool *has_edits) {
                                 xasprintf(CD_CDI_KIND_CLAIM "=%s-%s", op->uid, w->result->device);
                         ids[0] = arena_strdup(a, id);
                 }
-                devices[i] = (struct checkpoint_device){
+                devices[i] = (struct node_device){
                         .name = w->result->device,
                         .pool = w->result->pool,
                         .requests = requests,
                         .cdi_ids = ids,
                         .domain = w->config.domain_id,
-                        .is_daemon = w->is_daemon,
+                        .type = w->is_daemon ? DEVICE_DAEMON : DEVICE_CHANNEL,
                         .admin = w->result->admin_access,
                 };
         }
@@ -537,7 +538,7 @@ void prepare_answer(struct op *op) {
         size_t n = entry ? entry->n_devices : 0;
         struct dra_device *devices = xnew_n(struct dra_device, n + 1);
         for (size_t i = 0; i < n; i++) {
-                const struct checkpoint_device *d = &entry->devices[i];
+                const struct node_device *d = &entry->devices[i];
                 devices[i] = (struct dra_device){
                         .requests = d->requests, .pool = d->pool, .device = d->name, .cdi_ids = d->cdi_ids
                 };

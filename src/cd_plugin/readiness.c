@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/watch_file.h"
+#include "cd_plugin/devices.h"
 #include "imex/imex_log.h"
 #include "imex/imex_state.h"
 
@@ -68,8 +69,8 @@ static const struct checkpoint_claim *find_daemon(const struct checkpoint *table
         *ret_other = NULL;
         for (const struct checkpoint_claim *c = table->claims; c; c = c->hh.next) {
                 for (size_t i = 0; i < c->n_devices && c->state == CHECKPOINT_COMPLETED; i++) {
-                        const struct checkpoint_device *d = &c->devices[i];
-                        if (!d->is_daemon)
+                        const struct node_device *d = &c->devices[i];
+                        if (!device_is_daemon(d))
                                 continue;
                         if (streq(d->domain, domain_uid))
                                 return c;
@@ -189,7 +190,7 @@ void readiness_follow(struct readiness *r, const struct checkpoint *table) {
         }
         for (const struct checkpoint_claim *c = table->claims; c; c = c->hh.next) {
                 for (size_t i = 0; i < c->n_devices && c->state == CHECKPOINT_COMPLETED; i++) {
-                        if (c->devices[i].is_daemon && str_is_uuid(str_or(c->devices[i].domain, "")))
+                        if (device_is_daemon(&c->devices[i]) && str_is_uuid(str_or(c->devices[i].domain, "")))
                                 follow(r, c->devices[i].domain, c->uid);
                 }
         }

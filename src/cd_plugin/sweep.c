@@ -10,6 +10,7 @@
 #include "cdi/cdi.h"
 #include "kube/backoff.h"
 #include "cd_plugin/claims_priv.h"
+#include "cd_plugin/devices.h"
 
 enum {
         FIRST_MS = 15000, /* as all of the sweep's times spread by a quarter, so that nodes do not stay in
@@ -39,7 +40,7 @@ bool sweep_rebuild(struct checkpoint *table, const char *uid, struct str cdi_fil
         _cleanup_(freep) char *text = xstrndup(cdi_file.p, cdi_file.n);
         char domain[37] = "", boot[37] = "", ns[254] = "", name[254] = "";
         const char *none[] = { NULL };
-        struct checkpoint_device devices[2];
+        struct node_device devices[2];
         size_t n = 0;
         if (find_uuid(text, " boot ", boot) ? !streq(boot, boot_id) : !undated)
                 return false;
@@ -50,18 +51,19 @@ bool sweep_rebuild(struct checkpoint *table, const char *uid, struct str cdi_fil
         if (!find_uuid(text, " domain ", domain) && !find_uuid(text, "COMPUTE_DOMAIN_UUID=", domain))
                 domain[0] = '\0';
         if (mentions(text, uid, CD_DEVICE_CHANNEL_PREFIX "0"))
-                devices[n++] = (struct checkpoint_device){ .name = CD_DEVICE_CHANNEL_PREFIX "0",
-                                                           .pool = node,
-                                                           .domain = domain,
-                                                           .requests = none,
-                                                           .cdi_ids = none };
+                devices[n++] = (struct node_device){ .name = CD_DEVICE_CHANNEL_PREFIX "0",
+                                                     .type = DEVICE_CHANNEL,
+                                                     .pool = node,
+                                                     .domain = domain,
+                                                     .requests = none,
+                                                     .cdi_ids = none };
         if (mentions(text, uid, CD_DEVICE_DAEMON))
-                devices[n++] = (struct checkpoint_device){ .name = CD_DEVICE_DAEMON,
-                                                           .pool = node,
-                                                           .domain = domain,
-                                                           .requests = none,
-                                                           .cdi_ids = none,
-                                                           .is_daemon = true };
+                devices[n++] = (struct node_device){ .name = CD_DEVICE_DAEMON,
+                                                     .pool = node,
+                                                     .domain = domain,
+                                                     .requests = none,
+                                                     .cdi_ids = none,
+                                                     .type = DEVICE_DAEMON };
         if (!n)
                 return false;
         struct checkpoint_claim *entry = checkpoint_put(table, uid, ns, name, STR("{}"));

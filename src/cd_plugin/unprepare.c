@@ -5,13 +5,14 @@
 
 #include "api/names.h"
 #include "base/log.h"
+#include "cd_plugin/devices.h"
 #include "cdi/cdi.h"
 #include "cd_plugin/claims_priv.h"
 
 void unprepare_each_daemon_domain(const struct checkpoint_claim *entry,
                                   void (*fn)(void *u, const char *domain), void *u) {
         for (size_t i = 0; i < entry->n_devices; i++) {
-                if (entry->devices[i].is_daemon && str_is_uuid(str_or(entry->devices[i].domain, "")))
+                if (device_is_daemon(&entry->devices[i]) && str_is_uuid(str_or(entry->devices[i].domain, "")))
                         fn(u, entry->devices[i].domain);
         }
         if (entry->n_devices || entry->state != CHECKPOINT_STARTED)

@@ -4,6 +4,7 @@
 
 #include "api/names.h"
 #include "cd_plugin/claims_priv.h"
+#include "node/checkpoint_layouts.h"
 
 /* A daemon's configuration counts too, whatever device came with it: who wrote it means a daemon. */
 static bool asks_for_daemon(const struct op *op, const struct claim_result *r) {

@@ -8,6 +8,7 @@
 
 #include "base/diag.h"
 #include "base/file.h"
+#include "node/checkpoint_layouts.h"
 
 /* Each write makes a new file, so these tell whether it is still the one that we know. */
 static bool same_file(const struct stat *a, const struct stat *b) {
@@ -27,8 +28,11 @@ static void empty_table(struct journal *j) {
         memcpy(j->table.boot_id, j->boot_id, sizeof j->boot_id);
 }
 
-void journal_init(struct journal *j, const char *plugin_dir, const char *boot_id) {
-        *j = (struct journal){ .path = file_join(plugin_dir, "checkpoint.json"), .stale = true };
+void journal_init(struct journal *j, const struct device_codec *codec, const char *plugin_dir,
+                  const char *boot_id) {
+        *j = (struct journal){ .path = file_join(plugin_dir, "checkpoint.json"),
+                               .stale = true,
+                               .table = { .codec = codec } };
         snprintf(j->boot_id, sizeof j->boot_id, "%s", boot_id);
         empty_table(j);
 }
@@ -66,7 +70,7 @@ static int read_table(const struct journal *j, const struct stat *st, struct che
 
 int journal_sync(struct journal *j, enum journal_event *ret, char **ret_aside, struct err *e) {
         struct stat now;
-        struct checkpoint table = { 0 };
+        struct checkpoint table = { .codec = j->table.codec };
         struct err why;
         *ret = JOURNAL_SAME;
         if (look(j->path, &now, e) < 0)

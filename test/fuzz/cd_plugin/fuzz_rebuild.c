@@ -2,13 +2,16 @@
 #include <stdint.h>
 
 #include "base/diag.h"
+#include "cd_plugin/devices.h"
 #include "cd_plugin/sweep.h"
+#include "node/checkpoint_layouts.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 /* A CDI file that somebody else may have written, while the checkpoint is lost. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
-        struct checkpoint table = { .boot_id = "b" }, again = { 0 };
+        struct checkpoint table = { .codec = &cd_device_codec, .boot_id = "b" },
+                          again = { .codec = &cd_device_codec };
         struct buf text = BUF_INIT(CHECKPOINT_MAX_BYTES);
         struct err e;
         if (sweep_rebuild(&table, "c0000000-0000-4000-8000-000000000001",

@@ -3,7 +3,7 @@
 
 #include "api/claim.h"
 #include "base/diag.h"
-#include "node/checkpoint.h"
+#include "node/gojson.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
@@ -23,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
         }
         struct buf text = BUF_INIT(1 << 20);
         if (doc)
-                (void)checkpoint_canonical(yyjson_doc_get_root(doc), &text);
+                (void)gojson_canonical(yyjson_doc_get_root(doc), NULL, &text);
         buf_done(&text);
         yyjson_doc_free(doc);
         arena_free(a);

@@ -12,6 +12,8 @@
 
 #include "imex/imex_state.h"
 #include "cd_plugin/claims_priv.h"
+#include "cd_plugin/devices.h"
+#include "node/checkpoint_layouts.h"
 #include "tree.h"
 
 #define BOOT "11111111-1111-4111-8111-111111111111"

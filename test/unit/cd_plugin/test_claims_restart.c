@@ -68,7 +68,7 @@ static void corrupt_checkpoint_is_set_aside_and_rebuilt_from_cdi_files(void **st
         assert_string_equal(entry->ns, "user");
         assert_string_equal(entry->name, "c1");
         assert_string_equal(entry->devices[0].domain, DOMAIN_A);
-        assert_true(world_entry(w.claims, DAEMON_1)->devices[0].is_daemon);
+        assert_true(device_is_daemon(&world_entry(w.claims, DAEMON_1)->devices[0]));
         assert_true(world_recorded(CLAIM_1));
         /* The channel is still taken, the daemon still counts, and the claim can be answered again and be
          * unprepared. */

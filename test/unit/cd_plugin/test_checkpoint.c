@@ -8,7 +8,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "node/checkpoint.h"
+#include "cd_plugin/devices.h"
+#include "node/checkpoint_layouts.h"
+#include "node/gojson.h"
+
+#define NONE                                                                                                 \
+        { .codec = &cd_device_codec }
 
 static const char empty[] =
         "{\"checksum\":1083090442,\"v1\":{},\"v2\":{\"checksum\":70045160,\"nodeBootID\":\"boot-1\"}}";
@@ -93,12 +98,12 @@ static void encodes_to(const struct checkpoint *c, const char *want) {
 
 static void checksum_of_the_reference(void **state) {
         (void)state;
-        assert_int_equal(checkpoint_checksum(STR("{\"a\":1}")), 1187653614);
+        assert_int_equal(gojson_checksum(&STR("{\"a\":1}"), 1), 1187653614);
 }
 
 static void empty_checkpoint(void **state) {
         (void)state;
-        struct checkpoint c = { .boot_id = "boot-1" };
+        struct checkpoint c = { .codec = &cd_device_codec, .boot_id = "boot-1" };
         encodes_to(&c, empty);
         assert_int_equal(checkpoint_decode(str_from(empty), &c, &e), 0);
         assert_string_equal(c.boot_id, "boot-1");
@@ -108,7 +113,7 @@ static void empty_checkpoint(void **state) {
 
 static void golden_vector_loads_and_comes_out_the_same(void **state) {
         (void)state;
-        struct checkpoint c = { 0 };
+        struct checkpoint c = NONE;
         assert_int_equal(checkpoint_decode(str_from(full), &c, &e), 0);
         const struct checkpoint_claim *one = checkpoint_find(&c, "uid-1"),
                                       *two = checkpoint_find(&c, "uid-2");
@@ -123,7 +128,7 @@ static void golden_vector_loads_and_comes_out_the_same(void **state) {
         assert_string_equal(one->devices[0].cdi_ids[0],
                             "k8s.compute-domain.nvidia.com/claim=uid-1-channel-0");
         assert_null(one->devices[0].cdi_ids[1]);
-        assert_false(one->devices[0].is_daemon);
+        assert_false(device_is_daemon(&one->devices[0]));
         assert_false(one->devices[0].admin);
         assert_int_equal(two->state, CHECKPOINT_STARTED);
         assert_int_equal(two->n_devices, 0);
@@ -133,7 +138,7 @@ static void golden_vector_loads_and_comes_out_the_same(void **state) {
 
 static void our_own_entries_give_the_golden_vector(void **state) {
         (void)state;
-        struct checkpoint golden = { 0 }, c = { .boot_id = "boot-1" };
+        struct checkpoint golden = NONE, c = { .codec = &cd_device_codec, .boot_id = "boot-1" };
         assert_int_equal(checkpoint_decode(str_from(full), &golden, &e), 0);
         checkpoint_put(&c, "uid-2", "ns", "d", STR("{}"));
         struct checkpoint_claim *one =
@@ -141,7 +146,7 @@ static void our_own_entries_give_the_golden_vector(void **state) {
         one->state = CHECKPOINT_COMPLETED;
         const char *requests[] = { "channel", NULL },
                    *ids[] = { "k8s.compute-domain.nvidia.com/claim=uid-1-channel-0", NULL };
-        struct checkpoint_device d = {
+        struct node_device d = {
                 .name = "channel-0", .pool = "node1", .domain = "cd-uid", .requests = requests, .cdi_ids = ids
         };
         checkpoint_set_devices(one, &d, 1);
@@ -152,7 +157,7 @@ static void our_own_entries_give_the_golden_vector(void **state) {
 
 static void layout_with_v1_only(void **state) {
         (void)state;
-        struct checkpoint c = { 0 };
+        struct checkpoint c = NONE;
         assert_int_equal(checkpoint_decode(str_from(only_v1), &c, &e), 0);
         assert_string_equal(c.boot_id, "");
         const struct checkpoint_claim *one = checkpoint_find(&c, "uid-1");
@@ -164,7 +169,7 @@ static void layout_with_v1_only(void **state) {
 
 static void layout_of_25_3_0_rc2(void **state) {
         (void)state;
-        struct checkpoint c = { 0 }, again = { 0 };
+        struct checkpoint c = NONE, again = NONE;
         assert_int_equal(checkpoint_decode(str_from(rc2), &c, &e), 0);
         const struct checkpoint_claim *one = checkpoint_find(&c, "uid-1");
         assert_int_equal(one->state, CHECKPOINT_COMPLETED);
@@ -185,7 +190,7 @@ static void layout_of_25_3_0_rc2(void **state) {
 static char *with_tail(const char *tail) {
         char *zero = xasprintf("{\"checksum\":0%s", tail);
         char *text = xasprintf("{\"checksum\":1083090442,\"v1\":{},\"v2\":{\"checksum\":%lu%s}",
-                               (unsigned long)checkpoint_checksum(str_from(zero)), tail);
+                               (unsigned long)gojson_checksum(&(struct str){ zero, strlen(zero) }, 1), tail);
         free(zero);
         return text;
 }
@@ -205,7 +210,7 @@ static void members_of_other_versions_survive(void **state) {
                                    "{\"device\":{\"DeviceName\":\"channel-0\",\"Metadata\":{\"a\":null}}},"
                                    "\"daemon\":null}],\"more\":true}]}},\"nodeBootID\":"
                                    "\"b\"}";
-        struct checkpoint c = { 0 };
+        struct checkpoint c = NONE;
         assert_int_equal(decode_tail(tail, &c), 0);
         _cleanup_(freep) char *want = with_tail(tail);
         encodes_to(&c, want);
@@ -214,7 +219,7 @@ static void members_of_other_versions_survive(void **state) {
 
 static void aborted_entries_keep_their_time(void **state) {
         (void)state;
-        struct checkpoint c = { 0 };
+        struct checkpoint c = NONE;
         static const char tail[] = ",\"preparedClaims\":{\"u\":{\"checkpointState\":\"PrepareAborted\","
                                    "\"status\":{},\"abortedAt\":\"2026-"
                                    "06-10T10:00:00Z\"}}}";
@@ -228,7 +233,7 @@ static void aborted_entries_keep_their_time(void **state) {
 
 static void admin_access_comes_from_the_status(void **state) {
         (void)state;
-        struct checkpoint c = { 0 };
+        struct checkpoint c = NONE;
         assert_int_equal(decode_tail(",\"preparedClaims\":{\"u\":{\"checkpointState\":\"PrepareCompleted\","
                                      "\"status\":{\"allocation\":{"
                                      "\"devices\":{\"results\":["
@@ -248,7 +253,7 @@ static void admin_access_comes_from_the_status(void **state) {
 
 static void trailing_newline_is_no_corruption(void **state) {
         (void)state;
-        struct checkpoint c = { 0 };
+        struct checkpoint c = NONE;
         _cleanup_(freep) char *text = xasprintf("%s\n", full);
         assert_int_equal(checkpoint_decode(str_from(text), &c, &e), 0);
         checkpoint_done(&c);
@@ -256,7 +261,7 @@ static void trailing_newline_is_no_corruption(void **state) {
 
 static void every_truncation_is_corruption(void **state) {
         (void)state;
-        struct checkpoint c = { 0 };
+        struct checkpoint c = NONE;
         for (size_t n = 0; n < strlen(full); n++) {
                 assert_int_equal(checkpoint_decode((struct str){ full, n }, &c, &e), -1);
                 assert_int_equal(e.kind, ERR_INVALID);
@@ -265,7 +270,7 @@ static void every_truncation_is_corruption(void **state) {
 
 static void every_changed_byte_is_corruption(void **state) {
         (void)state;
-        struct checkpoint c = { 0 };
+        struct checkpoint c = NONE;
         const char *v2 = strstr(full, "\"v2\"");
         for (size_t i = 0; i < strlen(full); i++) {
                 if (full + i == v2 + 1 || full + i == v2 + 2)
@@ -289,7 +294,7 @@ static void nonsense_is_corruption(void **state) {
                 "{\"checksum\":1083090442,\"v1\":{},\"v2\":{}}",
                 "{\"checksum\":1083090442,\"v1\":{},\"v2\":{\"nodeBootID\":\"b\",\"checksum\":1}}"
         };
-        struct checkpoint c = { 0 };
+        struct checkpoint c = NONE;
         for (size_t i = 0; i < ARRAY_LEN(bad); i++)
                 assert_int_equal(checkpoint_decode(str_from(bad[i]), &c, &e), -1);
         assert_int_equal(

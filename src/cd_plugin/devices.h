@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* devices: channels and daemons as the checkpoint records them (reference section 7.12). Pure; fuzzed. */
+#ifndef CD_PLUGIN_DEVICES_H
+#define CD_PLUGIN_DEVICES_H
+
+#include "node/checkpoint.h"
+
+/* The types of our devices, of which `domain` is the UID of the ComputeDomain. */
+#define DEVICE_CHANNEL "channel"
+#define DEVICE_DAEMON "daemon"
+bool device_is_daemon(const struct node_device *d);
+
+extern const struct device_codec cd_device_codec;
+
+#endif

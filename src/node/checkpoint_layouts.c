@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node/checkpoint_layouts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "node/gojson.h"
+
+static const char *const state_names[] = {
+        [CHECKPOINT_STARTED] = "PrepareStarted",
+        [CHECKPOINT_COMPLETED] = "PrepareCompleted",
+        [CHECKPOINT_ABORTED] = "PrepareAborted",
+};
+
+/* ---- checksums ---- */
+
+/* Of {"checksum":0,"v1":<v1>}. */
+static uint32_t checksum_v1(struct str v1) {
+        const struct str parts[] = { STR("{\"checksum\":0"), STR(",\"v1\":"), v1, STR("}") };
+        return v1.n ? gojson_checksum(parts, ARRAY_LEN(parts)) : gojson_checksum(&STR("{\"checksum\":0}"), 1);
+}
+
+/* Of {"checksum":0<tail>, where the tail is the text behind the number. */
+static uint32_t checksum_v2(struct str tail) {
+        const struct str parts[] = { STR("{\"checksum\":0"), tail };
+        return gojson_checksum(parts, ARRAY_LEN(parts));
+}
+
+/* ---- a claim's status ---- */
+
+#define END                                                                                                  \
+        { NULL, NULL }
+
+static const struct gojson_member k_expression[] = {
+        { "key", NULL }, { "operator", NULL }, { "values", NULL }, END
+};
+static const struct gojson_member k_term[] = { { "matchExpressions", k_expression },
+                                               { "matchFields", k_expression },
+                                               END };
+static const struct gojson_member k_selector[] = { { "nodeSelectorTerms", k_term }, END };
+static const struct gojson_member k_toleration[] = {
+        { "key", NULL },    { "operator", NULL },          { "value", NULL },
+        { "effect", NULL }, { "tolerationSeconds", NULL }, END
+};
+static const struct gojson_member k_result[] = { { "request", NULL },
+                                                 { "driver", NULL },
+                                                 { "pool", NULL },
+                                                 { "device", NULL },
+                                                 { "adminAccess", NULL },
+                                                 { "tolerations", k_toleration },
+                                                 { "bindingConditions", NULL },
+                                                 { "bindingFailureConditions", NULL },
+                                                 { "shareID", NULL },
+                                                 { "consumedCapacity", NULL },
+                                                 END };
+static const struct gojson_member k_opaque[] = { { "driver", NULL }, { "parameters", NULL }, END };
+static const struct gojson_member k_config[] = {
+        { "source", NULL }, { "requests", NULL }, { "opaque", k_opaque }, END
+};
+static const struct gojson_member k_devices[] = { { "results", k_result }, { "config", k_config }, END };
+static const struct gojson_member k_allocation[] = {
+        { "devices", k_devices }, { "nodeSelector", k_selector }, { "allocationTimestamp", NULL }, END
+};
+static const struct gojson_member k_consumer[] = {
+        { "apiGroup", NULL }, { "resource", NULL }, { "name", NULL }, { "uid", NULL }, END
+};
+static const struct gojson_member k_condition[] = { { "type", NULL },
+                                                    { "status", NULL },
+                                                    { "observedGeneration", NULL },
+                                                    { "lastTransitionTime", NULL },
+                                                    { "reason", NULL },
+                                                    { "message", NULL },
+                                                    END };
+static const struct gojson_member k_network[] = {
+        { "interfaceName", NULL }, { "ips", NULL }, { "hardwareAddress", NULL }, END
+};
+static const struct gojson_member k_device[] = { { "driver", NULL },
+                                                 { "pool", NULL },
+                                                 { "device", NULL },
+                                                 { "shareID", NULL },
+                                                 { "conditions", k_condition },
+                                                 { "data", NULL },
+                                                 { "networkData", k_network },
+                                                 END };
+static const struct gojson_member k_status[] = {
+        { "allocation", k_allocation }, { "reservedFor", k_consumer }, { "devices", k_device }, END
+};
+
+bool checkpoint_status(yyjson_val *status, struct buf *out) {
+        return gojson_canonical(status, k_status, out);
+}
+
+/* ---- decoding ---- */
+
+struct stored_result {
+        const char *driver, *device;
+        bool admin;
+};
+static const struct jd_field f_result[] = {
+        JD_STR(struct stored_result, "driver", driver),
+        JD_STR(struct stored_result, "device", device),
+        JD_BOOL(struct stored_result, "adminAccess", admin),
+        JD_END,
+};
+struct stored_claim {
+        struct stored_result *results;
+        size_t n_results;
+        const char *state, *ns, *name;
+        int64_t aborted_at;
+};
+static const struct jd_field f_devices[] = {
+        JD_LIST(struct stored_claim, "results", results, struct stored_result, f_result), JD_END
+};
+static const struct jd_field f_allocation[] = { JD_IN(struct stored_claim, "devices", f_devices), JD_END };
+static const struct jd_field f_status[] = { JD_IN(struct stored_claim, "allocation", f_allocation), JD_END };
+static const struct jd_field f_claim[] = {
+        JD_STR(struct stored_claim, "checkpointState", state),
+        JD_IN(struct stored_claim, "status", f_status),
+        JD_STR(struct stored_claim, "name", name),
+        JD_STR(struct stored_claim, "namespace", ns),
+        JD_TIME(struct stored_claim, "abortedAt", aborted_at),
+        JD_END,
+};
+
+/* By admin access alone, so the device is not taken. */
+static bool is_admin(const struct stored_claim *s, const char *driver, const char *device) {
+        bool admin = false;
+        for (size_t i = 0; i < s->n_results; i++) {
+                const struct stored_result *r = &s->results[i];
+                if (streq(r->driver, driver) && streq(r->device, device)) {
+                        if (!r->admin)
+                                return false;
+                        admin = true;
+                }
+        }
+        return admin;
+}
+
+static bool canonical_in(struct arena *a, yyjson_val *v, struct str *ret) {
+        struct buf b = BUF_INIT(CHECKPOINT_MAX_BYTES);
+        bool ok = gojson_canonical(v, NULL, &b);
+        if (ok)
+                *ret = (struct str){ arena_strndup(a, buf_str(&b), b.n), b.n };
+        buf_done(&b);
+        return ok;
+}
+
+static int parse_state(const char *word, enum checkpoint_state *ret) {
+        for (size_t i = 0; i < ARRAY_LEN(state_names); i++) {
+                if (streq(word, state_names[i])) {
+                        *ret = (enum checkpoint_state)i;
+                        return 0;
+                }
+        }
+        return -1;
+}
+
+/* v2, and v1 as of 25.3. */
+static int decode_claim(struct checkpoint_claim *claim, yyjson_val *v, bool v2, struct err *e) {
+        struct stored_claim s = { 0 };
+        yyjson_val *status = yyjson_obj_get(v, "status"), *prepared = yyjson_obj_get(v, "preparedDevices");
+        if (jd_decode(f_claim, v, false, "", claim->arena, &s, e) < 0 ||
+            claim->codec->decode(v, claim->arena, &claim->devices, &claim->n_devices, e) < 0)
+                return -1;
+        claim->state = CHECKPOINT_COMPLETED;
+        if (v2 && parse_state(s.state, &claim->state) < 0)
+                return err_set(e, ERR_INVALID, 0, "unknown checkpointState '%s'", str_or(s.state, ""));
+        claim->ns = s.ns;
+        claim->name = s.name;
+        claim->aborted_at = s.aborted_at;
+        if ((yyjson_is_obj(status) && !canonical_in(claim->arena, status, &claim->status)) ||
+            (yyjson_is_arr(prepared) && !canonical_in(claim->arena, prepared, &claim->prepared)))
+                return err_set(e, ERR_INVALID, 0, "nested too deep");
+        for (size_t i = 0; i < claim->n_devices; i++)
+                claim->devices[i].admin = is_admin(&s, claim->codec->driver, claim->devices[i].name);
+        return 0;
+}
+
+/* v1 as of 25.3.0-rc2: the entry is the devices themselves. Rewritten, because nobody reads that form any
+ * more. */
+static int decode_old_claim(struct checkpoint_claim *claim, yyjson_val *list, struct err *e) {
+        struct node_device *devices;
+        size_t n;
+        if (claim->codec->decode(list, claim->arena, &devices, &n, e) < 0)
+                return -1;
+        claim->state = CHECKPOINT_COMPLETED;
+        checkpoint_set_devices(claim, devices, n);
+        return 0;
+}
+
+static int decode_claims(yyjson_val *claims, bool v2, struct checkpoint *ret, struct err *e) {
+        size_t i, max;
+        yyjson_val *k, *v;
+        if (claims && !yyjson_is_obj(claims) && !yyjson_is_null(claims))
+                return err_set(e, ERR_INVALID, 0, "preparedClaims: not an object");
+        yyjson_obj_foreach (claims, i, max, k, v) {
+                const char *uid = yyjson_get_str(k);
+                if (!*uid || strlen(uid) != yyjson_get_len(k) || checkpoint_find(ret, uid))
+                        return err_set(e, ERR_INVALID, 0,
+                                       "preparedClaims: key '%s' is empty, malformed or there twice", uid);
+                struct checkpoint_claim *claim = checkpoint_add(ret, uid);
+                if ((!v2 && yyjson_is_arr(v) ? decode_old_claim(claim, v, e)
+                                             : decode_claim(claim, v, v2, e)) < 0)
+                        return err_wrap(e, "preparedClaims['%s']", uid);
+        }
+        return 0;
+}
+
+static int check_sum(struct str stored, uint32_t computed, const char *what, struct err *e) {
+        int64_t v = -1;
+        if (!str_to_i64(stored, &v))
+                return err_set(e, ERR_INVALID, 0, "%s has no checksum", what);
+        if (v != (int64_t)computed)
+                return err_set(e, ERR_INVALID, 0, "the checksum of %s is %lld, but its content gives %lu",
+                               what, (long long)v, (unsigned long)computed);
+        return 0;
+}
+
+static int verify(struct str text, bool has_v2, struct err *e) {
+        struct str rest = gojson_inside(str_trim(text)), key, value, sum = { 0 }, v1 = { 0 }, v2 = { 0 };
+        while (gojson_next_member(&rest, &key, &value)) {
+                if (str_eq(key, STR("\"checksum\"")))
+                        sum = value;
+                else if (str_eq(key, STR("\"v1\"")))
+                        v1 = value;
+                else if (str_eq(key, STR("\"v2\"")))
+                        v2 = value;
+        }
+        if (check_sum(sum, checksum_v1(v1), "v1", e) < 0)
+                return -1;
+        if (!has_v2)
+                return 0;
+        rest = gojson_inside(v2);
+        if (!gojson_next_member(&rest, &key, &value) || !str_eq(key, STR("\"checksum\"")))
+                return err_set(e, ERR_INVALID, 0, "v2 has no checksum");
+        struct str tail = { rest.p, (size_t)(v2.p + v2.n - rest.p) };
+        return check_sum(value, checksum_v2(tail), "v2", e);
+}
+
+static int decode_root(yyjson_val *root, struct str text, struct checkpoint *ret, struct err *e) {
+        yyjson_val *v1 = yyjson_obj_get(root, "v1"), *v2 = yyjson_obj_get(root, "v2");
+        bool has_v2 = yyjson_is_obj(v2);
+        if (!yyjson_is_obj(root) || (v1 && !yyjson_is_obj(v1) && !yyjson_is_null(v1)) ||
+            (v2 && !has_v2 && !yyjson_is_null(v2)))
+                return err_set(e, ERR_INVALID, 0, "not an object with the members v1 and v2");
+        if (verify(text, has_v2, e) < 0)
+                return -1;
+        const char *boot_id = yyjson_get_str(yyjson_obj_get(v2, "nodeBootID"));
+        snprintf(ret->boot_id, sizeof ret->boot_id, "%s", str_or(boot_id, ""));
+        return decode_claims(yyjson_obj_get(has_v2 ? v2 : v1, "preparedClaims"), has_v2, ret, e);
+}
+
+int checkpoint_decode(struct str text, struct checkpoint *ret, struct err *e) {
+        struct checkpoint c = { .codec = ret->codec };
+        if (text.n > CHECKPOINT_MAX_BYTES)
+                return err_set(e, ERR_INVALID, 0, "larger than %d bytes", CHECKPOINT_MAX_BYTES);
+        /* Numbers stay text: the checksum covers how somebody else wrote them. */
+        yyjson_doc *doc = json_parse(text, YYJSON_READ_NUMBER_AS_RAW, e);
+        if (!doc)
+                return -1;
+        int r = decode_root(yyjson_doc_get_root(doc), text, &c, e);
+        yyjson_doc_free(doc);
+        if (r < 0)
+                checkpoint_done(&c);
+        else
+                *ret = c;
+        return r;
+}
+
+/* ---- encoding ---- */
+
+static int by_uid(const void *a, const void *b) {
+        return strcmp((*(const struct checkpoint_claim *const *)a)->uid,
+                      (*(const struct checkpoint_claim *const *)b)->uid);
+}
+
+static void encode_claim(struct jw *w, const struct checkpoint_claim *c, bool v2) {
+        jw_obj(w, c->uid);
+        if (v2)
+                jw_str(w, "checkpointState", state_names[c->state]);
+        jw_raw(w, "status", c->status);
+        if (c->prepared.n)
+                jw_raw(w, "preparedDevices", c->prepared);
+        if (v2 && c->name && *c->name)
+                jw_str(w, "name", c->name);
+        if (v2 && c->ns && *c->ns)
+                jw_str(w, "namespace", c->ns);
+        if (v2 && c->aborted_at)
+                jw_time(w, "abortedAt", c->aborted_at);
+        jw_end_obj(w);
+}
+
+static void encode_claims(struct jw *w, const struct checkpoint_claim *const *claims, size_t n, bool v2) {
+        bool any = false;
+        for (size_t i = 0; i < n; i++) {
+                if (!v2 && claims[i]->state != CHECKPOINT_COMPLETED)
+                        continue;
+                if (!any)
+                        jw_obj(w, "preparedClaims");
+                any = true;
+                encode_claim(w, claims[i], v2);
+        }
+        if (any)
+                jw_end_obj(w);
+}
+
+void checkpoint_encode(const struct checkpoint *c, struct buf *out) {
+        size_t n = 0;
+        const struct checkpoint_claim **sorted =
+                xnew_n(const struct checkpoint_claim *, HASH_COUNT(c->claims) + 1);
+        for (const struct checkpoint_claim *claim = c->claims; claim; claim = claim->hh.next)
+                sorted[n++] = claim;
+        qsort(sorted, n, sizeof(struct checkpoint_claim *), by_uid);
+
+        struct buf v1 = BUF_INIT(CHECKPOINT_MAX_BYTES), v2 = BUF_INIT(CHECKPOINT_MAX_BYTES);
+        struct jw w1 = { .out = &v1, .go_escape = true }, w2 = { .out = &v2, .go_escape = true };
+        jw_obj(&w1, NULL);
+        encode_claims(&w1, sorted, n, false);
+        jw_end_obj(&w1);
+        static const char head[] = "{\"checksum\":0";
+        jw_obj(&w2, NULL);
+        jw_int(&w2, "checksum", 0);
+        encode_claims(&w2, sorted, n, true);
+        if (c->boot_id[0])
+                jw_str(&w2, "nodeBootID", c->boot_id);
+        jw_end_obj(&w2);
+        free(sorted);
+
+        if (v1.failed || v2.failed) {
+                out->failed = true;
+        } else {
+                struct str text1 = { v1.p, v1.n }, tail2 = { v2.p + strlen(head), v2.n - strlen(head) };
+                buf_addf(out, "{\"checksum\":%lu,\"v1\":", (unsigned long)checksum_v1(text1));
+                buf_add(out, text1.p, text1.n);
+                buf_addf(out, ",\"v2\":{\"checksum\":%lu", (unsigned long)checksum_v2(tail2));
+                buf_add(out, tail2.p, tail2.n);
+                buf_addc(out, '}');
+        }
+        buf_done(&v1);
+        buf_done(&v2);
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node/gojson.h"
+
+#include <string.h>
+
+#include "base/json.h"
+#include "base/mem.h"
+
+enum { DEPTH_MAX = 60 /* the writer keeps a bit per level in 64 */ };
+
+/* ---- checksums ---- */
+
+struct fnv {
+        uint32_t h;
+        bool first;
+};
+
+static void fnv_raw(struct fnv *f, const char *p, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                f->h = (f->h ^ (uint8_t)p[i]) * 16777619U;
+}
+
+static struct fnv fnv_begin(void) {
+        struct fnv f = { .h = 2166136261U, .first = true };
+        fnv_raw(&f, "([]uint8)[", strlen("([]uint8)["));
+        return f;
+}
+
+/* Each byte as a decimal number, with blanks between them. */
+static void fnv_json(struct fnv *f, struct str json) {
+        for (size_t i = 0; i < json.n; i++) {
+                char digits[4];
+                uint8_t b = (uint8_t)json.p[i];
+                size_t n = 0;
+                if (b >= 100)
+                        digits[n++] = (char)('0' + b / 100);
+                if (b >= 10)
+                        digits[n++] = (char)('0' + b / 10 % 10);
+                digits[n++] = (char)('0' + b % 10);
+                if (!f->first)
+                        fnv_raw(f, " ", 1);
+                f->first = false;
+                fnv_raw(f, digits, n);
+        }
+}
+
+static uint32_t fnv_end(struct fnv *f) {
+        fnv_raw(f, "]", 1);
+        return f->h;
+}
+
+uint32_t gojson_checksum(const struct str *parts, size_t n) {
+        struct fnv f = fnv_begin();
+        for (size_t i = 0; i < n; i++)
+                fnv_json(&f, parts[i]);
+        return fnv_end(&f);
+}
+
+/* ---- canonical JSON ---- */
+
+/* NULL: not known. */
+static const struct gojson_member *find_known(const struct gojson_member *list, const char *name) {
+        while (list->name && !streq(list->name, name))
+                list++;
+        return list->name ? list : NULL;
+}
+
+static bool canonical(struct jw *w, const char *key, yyjson_val *v, const struct gojson_member *known,
+                      unsigned depth) {
+        size_t i, max;
+        yyjson_val *k, *item;
+        bool ok = true;
+        if (depth > DEPTH_MAX)
+                return false;
+        switch (yyjson_get_type(v)) {
+        case YYJSON_TYPE_OBJ:
+                jw_obj(w, key);
+                yyjson_obj_foreach (v, i, max, k, item) {
+                        const struct gojson_member *member =
+                                known ? find_known(known, yyjson_get_str(k)) : NULL;
+                        if (!known || member)
+                                ok = ok && canonical(w, yyjson_get_str(k), item,
+                                                     member ? member->inside : NULL, depth + 1);
+                }
+                jw_end_obj(w);
+                return ok;
+        case YYJSON_TYPE_ARR:
+                jw_arr(w, key);
+                yyjson_arr_foreach (v, i, max, item)
+                        ok = ok && canonical(w, NULL, item, known, depth + 1);
+                jw_end_arr(w);
+                return ok;
+        case YYJSON_TYPE_STR:
+                jw_strn(w, key, (struct str){ yyjson_get_str(v), yyjson_get_len(v) });
+                return true;
+        case YYJSON_TYPE_RAW: /* a number in a document that keeps their text */
+                jw_raw(w, key, (struct str){ yyjson_get_raw(v), yyjson_get_len(v) });
+                return true;
+        case YYJSON_TYPE_BOOL:
+                jw_bool(w, key, yyjson_get_bool(v));
+                return true;
+        case YYJSON_TYPE_NUM: {
+                size_t n = 0;
+                _cleanup_(freep) char *text = yyjson_val_write(v, 0, &n);
+                jw_raw(w, key, (struct str){ text ? text : "0", text ? n : 1 });
+                return true;
+        }
+        default:
+                jw_null(w, key);
+                return true;
+        }
+}
+
+bool gojson_canonical(yyjson_val *v, const struct gojson_member *known, struct buf *out) {
+        struct jw w = { .out = out, .go_escape = true };
+        return canonical(&w, NULL, v, known, 0) && !out->failed;
+}
+
+/* ---- members as text ---- */
+
+bool gojson_next_member(struct str *rest, struct str *ret_key, struct str *ret_value) {
+        size_t i = 0, start, depth = 0;
+        bool quoted = false, have_key = false;
+        *rest = str_trim(*rest);
+        if (rest->n && rest->p[0] == ',')
+                *rest = str_trim((struct str){ rest->p + 1, rest->n - 1 });
+        for (start = 0; i < rest->n; i++) {
+                char c = rest->p[i];
+                if (quoted) {
+                        if (c == '\\')
+                                i++;
+                        else if (c == '"')
+                                quoted = false;
+                        continue;
+                }
+                if (c == '"')
+                        quoted = true;
+                else if (c == '{' || c == '[')
+                        depth++;
+                else if (c == '}' || c == ']')
+                        depth -= depth > 0;
+                else if (c == ':' && !have_key && !depth) {
+                        *ret_key = str_trim((struct str){ rest->p, i });
+                        have_key = true;
+                        start = i + 1;
+                } else if (c == ',' && !depth)
+                        break;
+        }
+        if (!have_key)
+                return false;
+        i = i < rest->n ? i : rest->n;
+        *ret_value = str_trim((struct str){ rest->p + start, i - start });
+        *rest = (struct str){ rest->p + i, rest->n - i };
+        return true;
+}
+
+struct str gojson_inside(struct str object) {
+        return object.n >= 2 ? (struct str){ object.p + 1, object.n - 2 } : (struct str){ 0 };
+}
