@@ -47,6 +47,8 @@ struct scope {
         LIST_HEAD(, question) questions;
         unsigned failures;
         uint64_t not_before_ms;
+        bool blind; /* an object of the list could not be read: why, is in `unread` */
+        struct err unread;
         char key[];
 };
 
@@ -236,20 +238,37 @@ static void found(struct scope *s, const char *key, yyjson_val *object) {
         s->c->o.found(s->c->o.u, s->what, object);
 }
 
+/* What cannot be read may be what is asked for. */
+static void cannot_read(struct scope *s, yyjson_val *object, const struct err *e) {
+        yyjson_val *meta = yyjson_obj_get(object, "metadata");
+        if (s->blind)
+                return;
+        s->blind = true;
+        s->unread = *e;
+        err_wrap(&s->unread, "%s %.63s/%.253s cannot be read", resource_of(s->what)->kind,
+                 str_or(yyjson_get_str(yyjson_obj_get(meta, "namespace")), ""),
+                 str_or(yyjson_get_str(yyjson_obj_get(meta, "name")), ""));
+}
+
 static void look_at(struct scope *s, yyjson_val *object) {
         struct arena *a;
         struct claim claim = { 0 };
         struct claim_place place = { 0 };
         struct err e;
         if (s->what == CONFIRM_DOMAIN) {
-                found(s,
-                      str_or(yyjson_get_str(yyjson_obj_get(yyjson_obj_get(object, "metadata"), "uid")), ""),
-                      object);
+                const char *uid = yyjson_get_str(yyjson_obj_get(yyjson_obj_get(object, "metadata"), "uid"));
+                if (!uid) {
+                        err_set(&e, ERR_INVALID, 0, "it has no metadata.uid");
+                        cannot_read(s, object, &e);
+                } else {
+                        found(s, uid, object);
+                }
                 return;
         }
         a = arena_new(2048);
-        if (jd_decode(claim_fields, object, false, "", a, &claim, &e) == 0 &&
-            claim_place(&claim, a, &place)) {
+        if (jd_decode(claim_fields, object, false, "", a, &claim, &e) < 0) {
+                cannot_read(s, object, &e);
+        } else if (claim_place(&claim, a, &place)) {
                 struct buf key = BUF_INIT(1024);
                 confirm_claim_key(place.domain_uid, place.node, &key);
                 found(s, buf_str(&key), object);
@@ -268,7 +287,9 @@ static void on_page(void *u, yyjson_val *list, bool last, const struct err *e) {
         }
         yyjson_arr_foreach (yyjson_obj_get(list, "items"), n, max, item)
                 look_at(s, item);
-        if (last)
+        if (last && s->blind)
+                on_failed(s, &s->unread);
+        else if (last)
                 on_complete(s);
 }
 
@@ -282,6 +303,7 @@ static void begin(struct scope *s) {
                 if (q->state == WAITING)
                         q->state = ASKED;
         }
+        s->blind = false;
         if (any)
                 kube_pages_start(s->list, false);
 }

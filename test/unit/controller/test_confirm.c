@@ -291,6 +291,25 @@ static void a_refusal_says_nothing(void **state) {
         assert_false(domain_absent(w, UID(1), "d/1"));
 }
 
+/* It may be the one that is asked for. */
+static void what_cannot_be_read_may_be_it(void **state) {
+        struct world *w = *state;
+        w->items = "{\"metadata\":{\"name\":\"odd\",\"namespace\":\"u\",\"uid\":\"u\",\"resourceVersion\":"
+                   "\"1\"},"
+                   "\"status\":{\"allocation\":\"odd\"}}";
+        assert_false(claim_absent(w, UID(1), "n1"));
+        RUN_UNTIL(&w->loop, w->n_queued == 1); /* to ask again */
+        assert_false(claim_absent(w, UID(1), "n1"));
+        w->items = CLAIM(2, "n1");
+        RUN_UNTIL(&w->loop, w->lists == 2 && w->n_queued == 2);
+        assert_true(claim_absent(w, UID(1), "n1"));
+        w->n_queued = 0;
+        w->items = "{\"metadata\":{\"name\":\"odd\"}}";
+        assert_false(domain_absent(w, UID(1), "d/1"));
+        RUN_UNTIL(&w->loop, w->n_queued == 1);
+        assert_false(confirm_known(w->confirm, CONFIRM_DOMAIN, NULL, UID(1)));
+}
+
 static void an_answer_does_not_hold_for_ever(void **state) {
         struct world *w = *state;
         begin(w, 1);
@@ -328,6 +347,7 @@ int main(void) {
                 T(a_list_under_way_does_not_answer_for_what_came_later),
                 T(questions_share_a_list),
                 T(a_refusal_says_nothing),
+                T(what_cannot_be_read_may_be_it),
                 T(an_answer_does_not_hold_for_ever),
                 T(it_may_be_freed_while_it_asks),
         };
