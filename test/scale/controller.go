@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// A controller is the program as the chart would run it: its command, its environment, its identity; in a network of its own, whose address
+// tells its requests in the audit log, and whose counters what it reads.
+type controller struct {
+	name, address string
+	pid           int
+	begun         time.Time
+	mu            sync.Mutex
+	changed       *sync.Cond
+	said          map[string]time.Time // when it logged this first
+	ended         bool
+}
+
+type usage struct {
+	CPU     float64 // seconds, of user and system
+	Dirty   int     // private dirty, KB
+	Peak    int     // VmHWM, KB
+	Read    int64   // bytes that its network has received
+	Written int64
+}
+
+var marks = []string{"leading", "leader observed", "leadership is lost", "all caches are filled"}
+
+func startController(name, namespace, address, program, kubeconfig, log string, env []string) *controller {
+	c := &controller{name: name, address: address, said: map[string]time.Time{}, begun: time.Now()}
+	c.changed = sync.NewCond(&c.mu)
+	command := exec.Command("ip", "netns", "exec", namespace, program, "--kubeconfig", kubeconfig)
+	for _, pair := range env {
+		command.Env = append(command.Env, pair)
+		if v, found := strings.CutPrefix(pair, "LOG_VERBOSITY="); found {
+			command.Args = append(command.Args, "-v", v)
+		}
+	}
+	command.Env = append(command.Env, "POD_NAME="+name, "NAMESPACE="+driverNS)
+	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	out, err := command.StderrPipe()
+	check(err, name)
+	file, err := os.Create(log)
+	check(err, log)
+	check(command.Start(), name)
+	c.pid = command.Process.Pid
+	go func() {
+		lines := bufio.NewReader(out)
+		for {
+			line, err := lines.ReadString('\n')
+			file.WriteString(line)
+			for _, m := range marks {
+				if strings.Contains(line, "\""+m) || strings.Contains(line, "] "+m) {
+					c.mark(m)
+				}
+			}
+			if err != nil {
+				break
+			}
+		}
+		command.Wait()
+		file.Close()
+		c.mu.Lock()
+		c.ended = true
+		c.changed.Broadcast()
+		c.mu.Unlock()
+	}()
+	return c
+}
+
+func (c *controller) mark(what string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, known := c.said[what]; !known {
+		c.said[what] = time.Now()
+	}
+	c.changed.Broadcast()
+}
+
+// says waits until it has logged this, and returns when.
+func (c *controller) says(what string, limit time.Duration) time.Time {
+	over := time.Now().Add(limit)
+	tick := time.AfterFunc(limit, c.changed.Broadcast)
+	defer tick.Stop()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for {
+		if at, said := c.said[what]; said {
+			return at
+		}
+		if c.ended || time.Now().After(over) {
+			fail("%s does not say %q within %v (it has ended: %v)", c.name, what, limit, c.ended)
+		}
+		c.changed.Wait()
+	}
+}
+
+func (c *controller) lost() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, lost := c.said["leadership is lost"]; lost {
+		return 1
+	}
+	return 0
+}
+
+func (c *controller) signal(s syscall.Signal) { check(syscall.Kill(c.pid, s), c.name) }
+
+func (c *controller) end(s syscall.Signal) {
+	c.signal(s)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for !c.ended {
+		c.changed.Wait()
+	}
+}
+
+// field returns the number behind a name in a file of /proc.
+func field(path, name string) int {
+	text, err := os.ReadFile(path)
+	check(err, path)
+	for _, line := range strings.Split(string(text), "\n") {
+		if words := strings.Fields(line); len(words) > 1 && words[0] == name {
+			n, _ := strconv.Atoi(words[1])
+			return n
+		}
+	}
+	return 0
+}
+
+func cpuOf(pid int) float64 {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	check(err, "stat")
+	words := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+	user, _ := strconv.Atoi(words[11])
+	system, _ := strconv.Atoi(words[12])
+	return float64(user+system) / 100
+}
+
+func (c *controller) usage() usage {
+	proc := fmt.Sprintf("/proc/%d/", c.pid)
+	u := usage{CPU: cpuOf(c.pid), Dirty: field(proc+"smaps_rollup", "Private_Dirty:"), Peak: field(proc+"status", "VmHWM:")}
+	text, err := os.ReadFile(proc + "net/dev")
+	check(err, "net/dev")
+	for _, line := range strings.Split(string(text), "\n") {
+		if rest, found := strings.CutPrefix(strings.TrimSpace(line), "eth0:"); found {
+			words := strings.Fields(rest)
+			u.Read, _ = strconv.ParseInt(words[0], 10, 64)
+			u.Written, _ = strconv.ParseInt(words[8], 10, 64)
+		}
+	}
+	return u
+}
+
+// idle waits until it has had next to nothing to do for six seconds, which is longer than it waits itself until it gives memory back. There
+// is no event for that.
+func (c *controller) idle() usage {
+	const still = 24
+	var cpu [still + 1]float64
+	for i := 0; ; i++ {
+		now := cpuOf(c.pid)
+		if i >= still && now-cpu[i%(still+1)] <= 0.05 {
+			return c.usage()
+		}
+		cpu[i%(still+1)] = now
+		time.Sleep(250 * time.Millisecond)
+	}
+}

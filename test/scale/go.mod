@@ -1,0 +1,3 @@
+module compute-domains/test/scale
+
+go 1.21

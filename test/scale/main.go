@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// scale measures our controller against a real API server in a cluster whose nodes are pretended (test/scale/run makes the cluster):
+//
+//	scale run --nodes N --out FILE ...   all steps with so many nodes; what was measured goes into the file, as JSON
+//	scale table FILE...                  the table of several of them
+//
+// It writes what kubelets, the plugin, the scheduler and daemons would write, starts controllers as the chart would, and waits by watches.
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+func say(format string, arguments ...any) {
+	fmt.Fprintf(os.Stderr, "scale: "+format+"\n", arguments...)
+}
+
+func fail(format string, arguments ...any) {
+	say(format, arguments...)
+	os.Exit(1)
+}
+
+func check(err error, what string) {
+	if err != nil {
+		fail("%s: %v", what, err)
+	}
+}
+
+// A result is what was measured with one number of nodes: figures by name, and counts of requests by phase, then by verb and resource.
+type result struct {
+	Nodes    int
+	Figures  map[string]float64
+	Requests map[string]map[string]int
+}
+
+type bench struct {
+	nodes, atOnce int
+	admin, ours   *client // the cluster's owner; the controllers' identity
+	w             *world
+	p             *player
+	log           audit
+	result        result
+	env           []string
+	program       string
+	kubeconfig    string
+	dir, network  string
+	addresses     []string
+	live          []*controller
+	from          int64
+}
+
+func (b *bench) set(name string, value float64) { b.result.Figures[name] = value }
+
+// phase ends what was going on and counts its requests under a name.
+func (b *bench) phase(name string) {
+	to := b.log.position()
+	counts := map[string]int{}
+	b.log.each(b.from, to, b.addresses, func(r *request) {
+		if r.Object != nil && r.Object.Resource == "leases" {
+			return // by time, not by work
+		}
+		what := r.what()
+		if r.Status != nil && r.Status.Code >= 400 {
+			what += fmt.Sprintf(", answer %d", r.Status.Code)
+		}
+		counts[what]++
+		if r.Status != nil && r.Status.Code == 409 {
+			b.result.Figures["conflicts"]++
+		}
+	})
+	b.result.Requests[name] = counts
+	b.from = to
+}
+
+// start starts the controller of a network, which has the same Pod's name each time, as a container that is restarted.
+func (b *bench) start(k int) *controller {
+	name := fmt.Sprintf("compute-domains-controller-%d", k)
+	c := startController(name, fmt.Sprintf("%s-%d", b.network, k), b.addresses[k], b.program, b.kubeconfig,
+		fmt.Sprintf("%s/%d-nodes-%d.log", b.dir, b.nodes, len(b.live)), b.env)
+	b.live = append(b.live, c)
+	return c
+}
+
+// since notes what a controller used and read between two moments.
+func (b *bench) since(name string, before, after usage) {
+	b.set(name+": CPU s", after.CPU-before.CPU)
+	b.set(name+": MB read", float64(after.Read-before.Read)/1e6)
+}
+
+func (b *bench) makeNodes() {
+	node := aNode()
+	say("%d nodes: writing Nodes and ResourceSlices", b.nodes)
+	seconds := each("Nodes and slices", b.nodes, b.atOnce, func(i int) error {
+		if err := b.admin.create(nodesPath, []byte(strings.ReplaceAll(node, "@NODE@", nodeName(i))), nil); err != nil {
+			return err
+		}
+		return b.admin.create(dra+"/resourceslices", aSlice(i), nil)
+	})
+	var text json.RawMessage
+	check(b.admin.get(nodesPath+"/"+nodeName(0), &text), "Node")
+	b.set("KB of a Node", float64(len(text))/1000)
+	b.set("load: Nodes and slices s", seconds)
+}
+
+func (b *bench) domain(name string) string {
+	var made struct {
+		Metadata meta `json:"metadata"`
+	}
+	check(b.admin.create(domainsPath, aDomain(name), &made), "ComputeDomain")
+	return made.Metadata.UID
+}
+
+// claims makes the claims of nodes first..first+n-1, of which each `size` have a domain; they bring no node in until they are allocated.
+func (b *bench) claims(first, n, size int, uids []string) {
+	each("claims", n, b.atOnce, func(i int) error {
+		return b.admin.create(claimsPath, aClaim(nodeName(first+i), "channel", "compute-domain-default-channel.nvidia.com",
+			"ComputeDomainChannelConfig", uids[i/size]), nil)
+	})
+}
+
+func (b *bench) allocate(first, n, size int, uids []string) float64 {
+	return each("allocations", n, b.atOnce, func(i int) error {
+		node := nodeName(first + i)
+		return b.admin.patch(claimsPath+"/"+node+"/status", allocated(node, "channel", "ComputeDomainChannelConfig", uids[i/size],
+			"worker-"+node, fmt.Sprintf("00000000-0000-4000-8000-%012d", first+i)))
+	})
+}
+
+// formed waits until each domain has its nodes labelled, then until its cliques have written them, then until it is Ready.
+func (b *bench) labelled(uids []string, size int) time.Time {
+	return b.w.until("all nodes labelled", time.Hour, func() bool {
+		return all(uids, func(uid string) bool { return len(b.w.carriers[uid]) == size })
+	})
+}
+func (b *bench) written(uids []string, size int) time.Time {
+	return b.w.until("all cliques written", time.Hour, func() bool {
+		return all(uids, func(uid string) bool { return b.w.members[uid] == size })
+	})
+}
+func (b *bench) readied(uids []string, size int) time.Time {
+	return b.w.until("all domains Ready", time.Hour, func() bool {
+		return all(uids, func(uid string) bool { return b.w.ready(uid, size) })
+	})
+}
+
+func all(uids []string, holds func(uid string) bool) bool {
+	for _, uid := range uids {
+		if !holds(uid) {
+			return false
+		}
+	}
+	return true
+}
+
+// remove ends the workloads of nodes and deletes the domains, and waits until nothing is left of them. It returns the seconds from the first
+// request, and from the last one.
+func (b *bench) remove(first, n int, names, uids []string) (float64, float64) {
+	begin := time.Now()
+	each("claims", n, b.atOnce, func(i int) error { return b.admin.remove(claimsPath + "/" + nodeName(first+i)) })
+	each("ComputeDomains", len(names), b.atOnce, func(i int) error { return b.admin.remove(domainsPath + "/" + names[i]) })
+	asked := time.Now()
+	end := b.w.until("nothing left", time.Hour, func() bool {
+		return b.w.daemons == 0 && all(uids, func(uid string) bool {
+			_, domain := b.w.domains[uid]
+			_, set := b.w.sets[uid]
+			return !domain && !set && len(b.w.carriers[uid]) == 0 && b.w.members[uid] == 0
+		})
+	})
+	return end.Sub(begin).Seconds(), end.Sub(asked).Seconds()
+}
+
+// The first start: all nodes get the label of their clique.
+func (b *bench) firstStart() *controller {
+	say("%d nodes: the controller starts for the first time", b.nodes)
+	a := b.start(0)
+	leading := a.says("leading", 10*time.Minute)
+	b.set("first sync: start to leading s", leading.Sub(a.begun).Seconds())
+	end := b.w.until("clique labels", time.Hour, func() bool { return b.w.gpuLabels == b.nodes })
+	b.set("first labels of all nodes: after leading s", end.Sub(leading).Seconds())
+	u := a.idle()
+	b.set("nodes and slices: private dirty idle MB", float64(u.Dirty)/1000)
+	b.set("nodes and slices: peak MB", float64(u.Peak)/1000)
+	b.since("first start", usage{}, u)
+	b.phase("first start")
+	return a
+}
+
+// What a Node costs the controller that changes and concerns nobody, as when its kubelet reports.
+func (b *bench) foreign(a *controller, n int) {
+	say("%d nodes: %d changes of Nodes that concern nobody", b.nodes, n)
+	before := a.idle()
+	each("changes", n, b.atOnce, func(i int) error {
+		return b.admin.patch(nodesPath+"/"+nodeName(i), dict{"metadata": dict{"annotations": dict{"example.com/changed": "yes"}}})
+	})
+	after := a.idle()
+	b.set("a foreign change of a Node: ms of CPU", 1000*(after.CPU-before.CPU)/float64(n))
+	b.set("a foreign change of a Node: KB read", float64(after.Read-before.Read)/1000/float64(n))
+	b.phase("foreign changes")
+}
+
+// The bar: the label patches of a formation, sent by this program under the controllers' identity while there is none, and taken back.
+func (b *bench) bar(n int) {
+	say("%d nodes: %d label patches by the load program itself", b.nodes, n)
+	label := func(value any) float64 {
+		return each("patches", n, b.atOnce, func(i int) error {
+			return b.ours.patch(nodesPath+"/"+nodeName(i), dict{"metadata": dict{"labels": dict{uidLabel: value}}})
+		})
+	}
+	b.set("load: label patches of the large domain s", label("00000000-0000-4000-8000-000000000000"))
+	label(nil)
+}
+
+// One large domain. The controller goes while the claims are allocated, so that it has all of them when it leads again, and daemons come
+// when it has written everything: so its own time is seen alone.
+func (b *bench) large(a *controller, n int) *controller {
+	say("%d nodes: a domain of %d forms", b.nodes, n)
+	uids := []string{b.domain("large")}
+	b.claims(0, n, n, uids)
+	b.w.until("DaemonSet", time.Minute, func() bool { _, there := b.w.sets[uids[0]]; return there })
+	b.p.hold(true)
+	a.end(syscall.SIGTERM)
+	b.bar(n)
+	b.allocate(0, n, n, uids)
+	b.phase("large domain: claims")
+	a = b.start(0)
+	begin := a.says("leading", 10*time.Minute)
+	before := a.usage()
+	labels := b.labelled(uids, n)
+	cliques := b.written(uids, n)
+	b.phase("large domain: labels, cliques")
+	daemons := time.Now()
+	b.p.hold(false)
+	ready := b.readied(uids, n)
+	b.set("large domain: leading to all labelled s", labels.Sub(begin).Seconds())
+	b.set("large domain: leading to cliques written s", cliques.Sub(begin).Seconds())
+	own := b.result.Figures["load: label patches of the large domain s"]
+	b.set("the same, in times of the load program's", cliques.Sub(begin).Seconds()/own)
+	b.set("large domain: daemons come to Ready s", ready.Sub(daemons).Seconds())
+	b.since("large domain formed", before, a.idle())
+	b.phase("large domain: Ready")
+	say("%d nodes: the domain of %d goes", b.nodes, n)
+	before = a.usage()
+	whole, rest := b.remove(0, n, []string{"large"}, uids)
+	b.set("large domain: deletion s", whole)
+	b.set("large domain: deletion after the last request s", rest)
+	b.since("large domain deleted", before, a.idle())
+	b.phase("large domain: deletion")
+	return a
+}
+
+// Many domains of ten, claims and daemons all at their own pace.
+func (b *bench) many(a *controller) ([]string, []string) {
+	const size = 10
+	n := b.nodes / size
+	say("%d nodes: %d domains of %d form", b.nodes, n, size)
+	before := a.usage()
+	uids, names := make([]string, n), make([]string, n)
+	each("ComputeDomains", n, b.atOnce, func(i int) error {
+		names[i] = fmt.Sprintf("domain-%05d", i)
+		uids[i] = b.domain(names[i])
+		return nil
+	})
+	b.claims(0, n*size, size, uids)
+	begin := time.Now()
+	b.allocate(0, n*size, size, uids)
+	asked := time.Now()
+	labels := b.labelled(uids, size)
+	cliques := b.written(uids, size)
+	ready := b.readied(uids, size)
+	b.set("many domains: allocations s", asked.Sub(begin).Seconds())
+	b.set("many domains: last allocation to all labelled s", labels.Sub(asked).Seconds())
+	b.set("many domains: last allocation to cliques written s", cliques.Sub(asked).Seconds())
+	b.set("many domains: last allocation to all Ready s", ready.Sub(asked).Seconds())
+	u := a.idle()
+	b.since("many domains formed", before, u)
+	b.set("leader with everything: private dirty idle MB", float64(u.Dirty)/1000)
+	b.set("leader with everything: peak MB", float64(u.Peak)/1000)
+	b.phase("many domains: formation")
+	return names, uids
+}
+
+// A second controller comes when all is there, and takes over when the first is killed.
+func (b *bench) failover(a *controller) *controller {
+	say("%d nodes: a second controller starts", b.nodes)
+	s := b.start(1)
+	observed := s.says("leader observed", 10*time.Minute)
+	b.set("sync with everything: start to candidate s", observed.Sub(s.begun).Seconds())
+	u := s.idle()
+	b.set("everything after sync: private dirty idle MB", float64(u.Dirty)/1000)
+	b.set("everything after sync: peak MB", float64(u.Peak)/1000)
+	b.since("sync with everything", usage{}, u)
+	b.phase("sync with everything")
+	say("%d nodes: the leader is killed", b.nodes)
+	killed := time.Now()
+	a.end(syscall.SIGKILL)
+	late := b.domain("late")
+	leading := s.says("leading", 2*time.Minute)
+	b.w.until("DaemonSet of the late domain", 10*time.Minute, func() bool { _, there := b.w.sets[late]; return there })
+	b.set("failover: kill to lease s", leading.Sub(killed).Seconds())
+	after := s.idle()
+	b.since("failover", u, after)
+	var acquired, first time.Time
+	b.log.each(b.from, b.log.position(), []string{s.address}, func(r *request) {
+		switch {
+		case !r.write() || r.Received.Before(killed):
+		case r.Object.Resource == "leases":
+			if acquired.IsZero() && r.Status.Code < 300 {
+				acquired = r.Done
+			}
+		case first.IsZero():
+			first = r.Received
+		}
+	})
+	b.set("failover: lease to first write s", first.Sub(acquired).Seconds())
+	b.phase("failover")
+	check(b.admin.remove(domainsPath+"/late"), "ComputeDomain")
+	b.w.until("late domain gone", time.Minute, func() bool { _, there := b.w.domains[late]; return !there })
+	return s
+}
+
+func (b *bench) run() {
+	b.w.watch(b.admin)
+	b.makeNodes()
+	large := min(b.nodes, 1000)
+	a := b.firstStart()
+	b.foreign(a, large)
+	a = b.large(a, large)
+	names, uids := b.many(a)
+	s := b.failover(a)
+	say("%d nodes: all domains go", b.nodes)
+	before := s.usage()
+	whole, rest := b.remove(0, len(uids)*10, names, uids)
+	b.set("many domains: deletion s", whole)
+	b.set("many domains: deletion after the last request s", rest)
+	b.since("many domains deleted", before, s.idle())
+	b.phase("many domains: deletion")
+	b.set("peak of the second controller MB", float64(s.usage().Peak)/1000)
+	for _, c := range b.live {
+		b.result.Figures["leases lost"] += float64(c.lost())
+	}
+	s.end(syscall.SIGTERM)
+	b.terminated()
+}
+
+// terminated counts the watches, of anybody, that the API server has ended because events could not be handed over quickly enough.
+func (b *bench) terminated() {
+	answer, err := b.admin.start("GET", "/metrics", plainJSON, "text/plain", nil)
+	check(err, "metrics of the API server")
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	check(err, "metrics of the API server")
+	b.set("watches ended by the server as too slow", 0)
+	for _, line := range strings.Split(string(text), "\n") {
+		if rest, found := strings.CutPrefix(line, "apiserver_terminated_watchers_total{"); found {
+			count, _ := strconv.ParseFloat(rest[strings.LastIndexByte(rest, ' ')+1:], 64)
+			b.result.Figures["watches ended by the server as too slow"] += count
+		}
+	}
+}
+
+func runCommand(arguments []string) {
+	flags := flag.NewFlagSet("run", flag.ExitOnError)
+	nodes := flags.Int("nodes", 100, "how many")
+	out := flags.String("out", "", "file for what was measured")
+	server := flags.String("server", "", "URL of the API server")
+	pki := flags.String("pki", "", "folder with ca.crt, admin.crt and admin.key")
+	token := flags.String("token", "", "file with the token of the controllers' service account")
+	kubeconfig := flags.String("kubeconfig", "", "kubeconfig of the controllers")
+	program := flags.String("program", "", "the controller")
+	auditLog := flags.String("audit-log", "", "the API server's audit log")
+	dir := flags.String("dir", "", "folder for logs")
+	network := flags.String("network", "", "beginning of the names of the controllers' network namespaces")
+	addresses := flags.String("addresses", "", "their addresses, by comma")
+	flags.Parse(arguments)
+	text, err := os.ReadFile(*token)
+	check(err, "token")
+	const atOnce = 32 // as many requests as our controller has under way for Nodes
+	b := &bench{nodes: *nodes, atOnce: atOnce, w: newWorld(), program: *program, kubeconfig: *kubeconfig, dir: *dir, network: *network,
+		log: audit{*auditLog}, addresses: strings.Split(*addresses, ","),
+		admin:  newClient(*server, *pki+"/ca.crt", *pki+"/admin.crt", *pki+"/admin.key", "", 2*atOnce),
+		ours:   newClient(*server, *pki+"/ca.crt", "", "", strings.TrimSpace(string(text)), atOnce),
+		result: result{*nodes, map[string]float64{"conflicts": 0, "leases lost": 0}, map[string]map[string]int{}}}
+	b.p = newPlayer(b.admin, b.w, *nodes, atOnce)
+	b.env = environment(b.admin)
+	b.from = b.log.position()
+	b.run()
+	check(os.WriteFile(*out, encode(b.result), 0o644), *out)
+}
+
+// environment is what the chart's Deployment gives its container; names of pods are ours to make up.
+func environment(c *client) []string {
+	var deployment struct {
+		Spec struct {
+			Template struct {
+				Spec struct {
+					Containers []struct {
+						Env []struct{ Name, Value string }
+					}
+				}
+			}
+		}
+	}
+	check(c.get("/apis/apps/v1/namespaces/"+driverNS+"/deployments/compute-domains-controller", &deployment), "Deployment")
+	var env []string
+	for _, e := range deployment.Spec.Template.Spec.Containers[0].Env {
+		if e.Name != "POD_NAME" && e.Name != "NAMESPACE" {
+			env = append(env, e.Name+"="+e.Value)
+		}
+	}
+	return env
+}
+
+func main() {
+	switch {
+	case len(os.Args) > 1 && os.Args[1] == "run":
+		runCommand(os.Args[2:])
+	case len(os.Args) > 2 && os.Args[1] == "table":
+		table(os.Args[2:])
+	default:
+		fail("usage: scale run|table ...")
+	}
+}
