@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include "base/diag.h"
+#include "base/loop.h"
 #include "base/mem.h"
 #include "base/process.h"
 
@@ -11,32 +12,31 @@
 
 struct child {
         struct process *process; /* NULL: could not be started, or has ended */
-        uv_timer_t timer;        /* the time-out, then the grace of the killed */
+        struct loop_timer timer; /* the time-out, then the grace of the killed */
+        struct loop_turn turn;   /* tells a failed start */
         struct buf out;
         size_t max_output;
         bool timed_out;
         struct err err;
-        child_done_fn *done; /* NULL: cancelled or already called */
+        child_done_fn *done; /* NULL: already called */
         void *u;
 };
 
-static void on_closed(uv_handle_t *h) {
-        struct child *c = h->data;
-
+static void destroy(struct child *c) {
+        loop_timer_done(&c->timer);
+        loop_turn_done(&c->turn);
         buf_done(&c->out);
         free(c);
 }
 
-/* Answers, and frees the child when the loop lets go of its timer. */
 static void finish(struct child *c, struct child_result r) {
         child_done_fn *done = c->done;
 
         c->done = NULL;
         r.timed_out = c->timed_out;
         r.out = (struct str){ buf_str(&c->out), c->out.n };
-        uv_close((uv_handle_t *)&c->timer, on_closed);
-        if (done)
-                done(c->u, &r);
+        done(c->u, &r);
+        destroy(c);
 }
 
 /* What exceeds the limit is read and dropped, so that the child does not block. */
@@ -55,23 +55,25 @@ static void on_ended(void *u, int exit_status, int term_signal) {
 }
 
 /* The caller is answered without it: nobody shall wait for the kernel to let go of it. */
-static void on_not_reaped(uv_timer_t *t) {
-        struct child *c = t->data;
-
+static void on_not_reaped(struct child *c) {
         process_free(TAKE(c->process));
         finish(c, (struct child_result){ .exit_status = -1, .term_signal = SIGKILL });
 }
 
-static void on_timeout(uv_timer_t *t) {
-        struct child *c = t->data;
+static void on_timeout(void *u) {
+        struct child *c = u;
 
+        if (c->timed_out) {
+                on_not_reaped(c);
+                return;
+        }
         c->timed_out = true;
         process_kill(c->process);
-        uv_timer_start(&c->timer, on_not_reaped, PROCESS_REAP_GRACE_MS, 0);
+        loop_timer_start(&c->timer, PROCESS_REAP_GRACE_MS);
 }
 
-static void on_start_failed(uv_timer_t *t) {
-        struct child *c = t->data;
+static void on_start_failed(void *u) {
+        struct child *c = u;
 
         finish(c, (struct child_result){ .exit_status = -1, .err = &c->err });
 }
@@ -90,19 +92,18 @@ struct child *child_run(uv_loop_t *loop, const struct child_options *o) {
         c->u = o->u;
         c->max_output = o->max_output ? o->max_output : DEFAULT_MAX_OUTPUT;
         c->out = BUF_INIT(c->max_output + 1);
-        uv_timer_init(loop, &c->timer);
-        c->timer.data = c;
+        loop_timer_init(&c->timer, loop, on_timeout, c);
+        loop_turn_init(&c->turn, loop, on_start_failed, c);
         if (process_start(loop, &po, &c->process, &c->err) < 0)
-                uv_timer_start(&c->timer, on_start_failed, 0, 0);
+                loop_turn_start(&c->turn);
         else
-                uv_timer_start(&c->timer, on_timeout, o->timeout_ms, 0);
+                loop_timer_start(&c->timer, o->timeout_ms);
         return c;
 }
 
 void child_cancel(struct child *c) {
         if (!c || !c->done)
                 return;
-        c->done = NULL;
         process_free(TAKE(c->process));
-        uv_close((uv_handle_t *)&c->timer, on_closed);
+        destroy(c);
 }

@@ -10,7 +10,9 @@
 #include <sys/socket.h>
 
 #include "base/diag.h"
+#include "base/guard.h"
 #include "base/http_tls.h"
+#include "base/loop.h"
 #include "base/mem.h"
 
 enum {
@@ -57,10 +59,9 @@ struct http_call {
         char reason[CURL_ERROR_SIZE];
 };
 
-/* A socket of libcurl's. It outlives the client by a turn, because libuv closes late, and so knows its client
- * only until then. */
+/* A socket of libcurl's. */
 struct http_socket {
-        uv_poll_t poll;
+        struct loop_fd poll;
         LIST_ENTRY(http_socket) entry;
         struct http_client *client;
         curl_socket_t fd;
@@ -69,18 +70,16 @@ struct http_socket {
 struct http_client {
         uv_loop_t *loop;
         CURLM *multi;
-        uv_timer_t timer;
-        uv_idle_t next_turn;
-        unsigned open_handles;
+        struct loop_timer timer;
+        struct loop_turn next_turn;
         TAILQ_HEAD(, http_call) calls;
         LIST_HEAD(, http_socket) sockets;
-        unsigned busy;  /* depth of callbacks, ours and libcurl's: memory must stay */
-        bool in_curl;   /* libcurl refuses calls from inside its callbacks */
-        bool kicked;    /* libcurl asked to be called at once */
-        bool unsettled; /* calls in another state than ACTIVE exist */
+        struct guard guard; /* of callbacks, ours and libcurl's */
+        bool in_curl;       /* libcurl refuses calls from inside its callbacks */
+        bool kicked;        /* libcurl asked to be called at once */
+        bool unsettled;     /* calls in another state than ACTIVE exist */
         bool reconnect;
         int poll_error; /* why, as libuv says it; 0: the server is silent */
-        bool dying;
         uint64_t last_byte_ms;
         uint64_t asked_ms; /* when the first call since the last byte was started */
         unsigned silence_ms;
@@ -100,22 +99,21 @@ static void teardown(struct http_client *c);
 /* ---- libcurl's sockets and timer on the loop ---- */
 
 static void enter(struct http_client *c) {
-        c->busy++;
+        guard_enter(&c->guard);
         c->in_curl = true;
 }
 
 static void leave(struct http_client *c) {
         c->in_curl = false;
         settle(c);
-        c->busy--;
-        if (c->busy == 0 && c->dying)
+        if (guard_leave(&c->guard))
                 teardown(c);
 }
 
-static void on_socket(uv_poll_t *p, int status, int events) {
-        struct http_socket *s = CONTAINER(p, struct http_socket, poll);
+static void on_socket(void *u, int events) {
+        struct http_socket *s = u;
         struct http_client *c = s->client;
-        int running, flags = status < 0 ? CURL_CSELECT_ERR : 0;
+        int running, flags = events ? 0 : CURL_CSELECT_ERR;
 
         flags |= events & UV_READABLE ? CURL_CSELECT_IN : 0;
         flags |= events & UV_WRITABLE ? CURL_CSELECT_OUT : 0;
@@ -124,25 +122,21 @@ static void on_socket(uv_poll_t *p, int status, int events) {
         leave(c);
 }
 
-static void on_time(struct http_client *c) {
+static void on_timer(void *u) {
+        struct http_client *c = u;
         int running;
         enter(c);
         curl_multi_socket_action(c->multi, CURL_SOCKET_TIMEOUT, 0, &running);
         leave(c);
 }
 
-static void on_timer(uv_timer_t *t) {
-        on_time(CONTAINER(t, struct http_client, timer));
-}
-
-static void on_next_turn(uv_idle_t *idle) {
-        struct http_client *c = CONTAINER(idle, struct http_client, next_turn);
-        uv_idle_stop(idle);
+static void on_next_turn(void *u) {
+        struct http_client *c = u;
         if (c->kicked) {
                 c->kicked = false;
-                on_time(c);
+                on_timer(c);
         } else {
-                c->busy++;
+                guard_enter(&c->guard);
                 leave(c);
         }
 }
@@ -153,21 +147,18 @@ static int set_timer(CURLM *multi, long ms, void *u) {
         struct http_client *c = u;
         c->kicked = ms == 0;
         if (ms <= 0)
-                uv_timer_stop(&c->timer);
+                loop_timer_stop(&c->timer);
         else
-                uv_timer_start(&c->timer, on_timer, (uint64_t)ms, 0);
+                loop_timer_start(&c->timer, (uint64_t)ms);
         if (ms == 0)
-                uv_idle_start(&c->next_turn, on_next_turn);
+                loop_turn_start(&c->next_turn);
         return 0;
-}
-
-static void socket_closed(uv_handle_t *h) {
-        free(CONTAINER((uv_poll_t *)h, struct http_socket, poll));
 }
 
 static void socket_drop(struct http_socket *s) {
         LIST_REMOVE(s, entry);
-        uv_close((uv_handle_t *)&s->poll, socket_closed);
+        loop_fd_done(&s->poll);
+        free(s);
 }
 
 static int set_socket(CURL *easy, curl_socket_t fd, int what, void *u, void *socket_u) {
@@ -175,7 +166,7 @@ static int set_socket(CURL *easy, curl_socket_t fd, int what, void *u, void *soc
         struct http_socket *s = socket_u;
 
         if (what == CURL_POLL_REMOVE) {
-                /* libcurl closes the descriptor right after: uv_close() takes it out of epoll at once. */
+                /* libcurl closes the descriptor right after. */
                 if (s) {
                         curl_multi_assign(c->multi, fd, NULL);
                         socket_drop(s);
@@ -188,7 +179,7 @@ static int set_socket(CURL *easy, curl_socket_t fd, int what, void *u, void *soc
                 s->fd = fd;
                 /* The kernel may poll no more sockets for us: the calls fail as those of any connection that
                  * is given up. */
-                int r = uv_poll_init(c->loop, &s->poll, fd);
+                int r = loop_fd_init(&s->poll, c->loop, fd, on_socket, s);
                 if (r < 0) {
                         free(s);
                         c->poll_error = r;
@@ -198,9 +189,8 @@ static int set_socket(CURL *easy, curl_socket_t fd, int what, void *u, void *soc
                 LIST_INSERT_HEAD(&c->sockets, s, entry);
                 curl_multi_assign(c->multi, fd, s);
         }
-        uv_poll_start(&s->poll,
-                      (what & CURL_POLL_IN ? UV_READABLE : 0) | (what & CURL_POLL_OUT ? UV_WRITABLE : 0),
-                      on_socket);
+        loop_fd_start(&s->poll,
+                      (what & CURL_POLL_IN ? UV_READABLE : 0) | (what & CURL_POLL_OUT ? UV_WRITABLE : 0));
         return 0;
 }
 
@@ -240,8 +230,8 @@ static void multi_close(struct http_client *c) {
         /* Not every version of libcurl takes its sockets back when it ends. */
         while ((s = LIST_FIRST(&c->sockets)))
                 socket_drop(s);
-        uv_timer_stop(&c->timer);
-        uv_idle_stop(&c->next_turn);
+        loop_timer_stop(&c->timer);
+        loop_turn_stop(&c->next_turn);
         c->kicked = false;
 }
 
@@ -276,7 +266,7 @@ static bool call_streams(const struct http_call *call) {
 }
 
 static bool call_silenced(const struct http_call *call) {
-        return call->state == CALL_CANCELLED || call->client->dying;
+        return call->state == CALL_CANCELLED || call->client->guard.dead;
 }
 
 static const char *call_content_type(const struct http_call *call) {
@@ -422,7 +412,7 @@ struct http_call *http_start(struct http_client *c, const struct http_request *r
         struct http_call *call = xnew(struct http_call);
         const char *token = c->token ? c->token(c->token_u) : NULL;
 
-        BUG_ON(!r->done || !r->path || r->path[0] != '/' || c->dying);
+        BUG_ON(!r->done || !r->path || r->path[0] != '/' || c->guard.dead);
         call->client = c;
         call->easy = curl_easy_init();
         BUG_ON(!call->easy);
@@ -582,7 +572,7 @@ static void read_messages(struct http_client *c) {
         CURLMsg *m;
         int left;
 
-        while (!c->dying && (m = curl_multi_info_read(c->multi, &left))) {
+        while (!c->guard.dead && (m = curl_multi_info_read(c->multi, &left))) {
                 struct http_call *call;
                 if (m->msg != CURLMSG_DONE)
                         continue;
@@ -610,9 +600,9 @@ static void settle(struct http_client *c) {
         struct http_call *call;
 
         read_messages(c);
-        if (c->reconnect && !c->dying)
+        if (c->reconnect && !c->guard.dead)
                 give_up_connection(c);
-        while (c->unsettled && !c->dying) {
+        while (c->unsettled && !c->guard.dead) {
                 if (!(call = next_unsettled(c)))
                         c->unsettled = false;
                 else if (call->state == CALL_WAITING)
@@ -626,7 +616,7 @@ static void settle(struct http_client *c) {
 
 void http_client_reconnect(struct http_client *c) {
         c->reconnect = true;
-        uv_idle_start(&c->next_turn, on_next_turn);
+        loop_turn_start(&c->next_turn);
 }
 
 /* ---- the client ---- */
@@ -714,18 +704,11 @@ int http_client_new(uv_loop_t *loop, const struct http_client_options *o, struct
         }
         TAILQ_INIT(&c->calls);
         LIST_INIT(&c->sockets);
-        uv_timer_init(loop, &c->timer);
-        uv_idle_init(loop, &c->next_turn);
-        c->open_handles = 2;
+        loop_timer_init(&c->timer, loop, on_timer, c);
+        loop_turn_init(&c->next_turn, loop, on_next_turn, c);
         multi_open(c);
         *ret = c;
         return 0;
-}
-
-static void handle_closed(uv_handle_t *h) {
-        struct http_client *c = h->data;
-        if (--c->open_handles == 0)
-                free(c);
 }
 
 static void teardown(struct http_client *c) {
@@ -735,15 +718,12 @@ static void teardown(struct http_client *c) {
                 call_release(call);
         multi_close(c);
         free_options(c);
-        c->timer.data = c->next_turn.data = c;
-        uv_close((uv_handle_t *)&c->timer, handle_closed);
-        uv_close((uv_handle_t *)&c->next_turn, handle_closed);
+        loop_timer_done(&c->timer);
+        loop_turn_done(&c->next_turn);
+        free(c);
 }
 
 void http_client_free(struct http_client *c) {
-        if (!c || c->dying)
-                return;
-        c->dying = true;
-        if (c->busy == 0)
+        if (c && guard_free(&c->guard))
                 teardown(c);
 }

@@ -41,7 +41,7 @@ struct http_client_options {
 /* Copies all options. ERR_INVALID for an address that is none, and for PEM text that is damaged. */
 int http_client_new(uv_loop_t *loop, const struct http_client_options *o, struct http_client **ret,
                     struct err *e);
-/* Ends all calls without calling back. The memory lives on until the loop has closed the handles. */
+/* Ends all calls without calling back. Allowed inside a callback. NULL is allowed. */
 void http_client_free(struct http_client *c);
 
 struct http_response {

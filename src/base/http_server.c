@@ -12,6 +12,7 @@
 
 #include "base/crowd.h"
 #include "base/diag.h"
+#include "base/loop.h"
 #include "base/mem.h"
 
 enum {
@@ -57,9 +58,8 @@ struct http_server {
         size_t answers_bytes;
         struct answer made; /* a long one of this turn: nothing changes before the next */
         struct MHD_Daemon *daemon;
-        uv_poll_t poll; /* on the epoll descriptor of the daemon, which holds all its sockets */
-        uv_timer_t timer;
-        unsigned open_handles;
+        struct loop_fd poll; /* on the epoll descriptor of the daemon, which holds all its sockets */
+        struct loop_timer timer;
         http_handler_fn *fn;
         void *u;
         int port;
@@ -224,10 +224,22 @@ static void on_connection(void *u, struct MHD_Connection *c, void **context,
 
 /* The loop. */
 
-static void run(struct http_server *s);
+static void run(struct http_server *s) {
+        MHD_UNSIGNED_LONG_LONG wait_ms;
+        uint64_t next = UINT64_MAX;
+        struct conn *c;
+        MHD_run(s->daemon);
+        forget(&s->made);
+        if (MHD_get_timeout(s->daemon, &wait_ms) == MHD_YES)
+                next = uv_now(s->loop) + wait_ms;
+        TAILQ_FOREACH (c, &s->conns, link)
+                if (!c->ended && c->ends_ms < next)
+                        next = c->ends_ms;
+        loop_timer_at(&s->timer, next);
+}
 
-static void on_timer(uv_timer_t *t) {
-        struct http_server *s = t->data;
+static void on_timer(void *u) {
+        struct http_server *s = u;
         struct conn *c;
         TAILQ_FOREACH (c, &s->conns, link)
                 if (!c->ended && c->ends_ms <= uv_now(s->loop))
@@ -235,31 +247,8 @@ static void on_timer(uv_timer_t *t) {
         run(s);
 }
 
-static void on_poll(uv_poll_t *p, int status, int events) {
-        run(p->data);
-}
-
-static void run(struct http_server *s) {
-        MHD_UNSIGNED_LONG_LONG wait_ms;
-        uint64_t now = uv_now(s->loop), next = UINT64_MAX;
-        struct conn *c;
-        MHD_run(s->daemon);
-        forget(&s->made);
-        if (MHD_get_timeout(s->daemon, &wait_ms) == MHD_YES)
-                next = now + wait_ms;
-        TAILQ_FOREACH (c, &s->conns, link)
-                if (!c->ended && c->ends_ms < next)
-                        next = c->ends_ms;
-        if (next == UINT64_MAX)
-                uv_timer_stop(&s->timer);
-        else
-                uv_timer_start(&s->timer, on_timer, next > now ? next - now : 0, 0);
-}
-
-static void on_closed(uv_handle_t *h) {
-        struct http_server *s = h->data;
-        if (--s->open_handles == 0)
-                free(s);
+static void on_poll(void *u, int events) {
+        run(u);
 }
 
 /* Starting. */
@@ -344,7 +333,7 @@ int http_server_new_limited(uv_loop_t *loop, const char *endpoint, const struct 
                                      MHD_OPTION_NOTIFY_COMPLETED, on_completed, s, MHD_OPTION_END);
         const union MHD_DaemonInfo *info =
                 s->daemon ? MHD_get_daemon_info(s->daemon, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
-        int r = info ? uv_poll_init(loop, &s->poll, info->epoll_fd) : UV_ENOMEM;
+        int r = info ? loop_fd_init(&s->poll, loop, info->epoll_fd, on_poll, s) : UV_ENOMEM;
         if (r < 0) {
                 if (s->daemon)
                         MHD_stop_daemon(s->daemon);
@@ -353,10 +342,8 @@ int http_server_new_limited(uv_loop_t *loop, const char *endpoint, const struct 
                 free(s);
                 return err_errno(e, -r, "listen on '%s': start the HTTP server", endpoint);
         }
-        uv_timer_init(loop, &s->timer);
-        s->poll.data = s->timer.data = s;
-        s->open_handles = 2;
-        uv_poll_start(&s->poll, UV_READABLE, on_poll);
+        loop_timer_init(&s->timer, loop, on_timer, s);
+        loop_fd_start(&s->poll, UV_READABLE);
         *ret = s;
         return 0;
 }
@@ -364,9 +351,10 @@ int http_server_new_limited(uv_loop_t *loop, const char *endpoint, const struct 
 void http_server_free(struct http_server *s) {
         if (!s)
                 return;
-        uv_close((uv_handle_t *)&s->poll, on_closed); /* before its descriptor goes */
-        uv_close((uv_handle_t *)&s->timer, on_closed);
+        loop_fd_done(&s->poll);
+        loop_timer_done(&s->timer);
         MHD_stop_daemon(s->daemon);
+        free(s);
 }
 
 int http_server_port(const struct http_server *s) {

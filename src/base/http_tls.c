@@ -8,6 +8,7 @@
 
 #include "base/diag.h"
 #include "base/file.h"
+#include "base/loop.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/watch_file.h"
@@ -16,7 +17,7 @@ enum { MAX_FILE = 1 << 20, N_FILES = 3 };
 
 struct http_tls {
         uv_loop_t *loop;
-        uv_timer_t turn;
+        struct loop_turn turn;
         /* The authorities, the certificate, the key; NULL: no file. */
         char *file[N_FILES];
         struct watch_file watch[N_FILES], data_watch[N_FILES];
@@ -187,8 +188,8 @@ static bool same(const struct http_tls_set *a, const struct http_tls_set *b) {
                streq(str_or(a->key_pem, ""), str_or(b->key_pem, ""));
 }
 
-static void on_turn(uv_timer_t *timer) {
-        struct http_tls *t = timer->data;
+static void on_turn(void *u) {
+        struct http_tls *t = u;
         struct http_tls_set *fresh;
         struct err e;
 
@@ -210,7 +211,7 @@ static void on_turn(uv_timer_t *timer) {
 
 void http_tls_check(struct http_tls *t) {
         if (t->file[0] || t->file[1] || t->file[2])
-                uv_timer_start(&t->turn, on_turn, 0, 0);
+                loop_turn_start(&t->turn);
 }
 
 static void on_file(struct watch_file *w) {
@@ -258,19 +259,10 @@ int http_tls_new(uv_loop_t *loop, const struct http_tls_options *o, struct http_
         t->loop = loop;
         t->changed = o->changed;
         t->u = o->u;
-        uv_timer_init(loop, &t->turn);
-        t->turn.data = t;
+        loop_turn_init(&t->turn, loop, on_turn, t);
         watch_all(t);
         *ret = t;
         return 0;
-}
-
-static void on_closed(uv_handle_t *h) {
-        struct http_tls *t = h->data;
-
-        for (unsigned i = 0; i < N_FILES; i++)
-                free(t->file[i]);
-        free(t);
 }
 
 void http_tls_free(struct http_tls *t) {
@@ -279,9 +271,11 @@ void http_tls_free(struct http_tls *t) {
         for (unsigned i = 0; i < N_FILES; i++) {
                 watch_file_stop(&t->watch[i], NULL);
                 watch_file_stop(&t->data_watch[i], NULL);
+                free(t->file[i]);
         }
-        http_tls_unref(TAKE(t->set));
-        uv_close((uv_handle_t *)&t->turn, on_closed);
+        http_tls_unref(t->set);
+        loop_turn_done(&t->turn);
+        free(t);
 }
 
 struct http_tls_set *http_tls_current(struct http_tls *t) {

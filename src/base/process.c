@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/diag.h"
+#include "base/loop.h"
 #include "base/mem.h"
 
 /* Reads of 4 KiB in one turn: more than a full pipe, so that all is seen at exit, and an end to a program
@@ -32,37 +33,27 @@ struct launch {
 };
 
 struct process {
-        uv_signal_t sigchld;
-        uv_poll_t output;
-        uv_timer_t grace;
-        unsigned open; /* handles that libuv has not closed yet */
-        pid_t pid;     /* 0: reaped */
-        int out_fd;    /* -1: closed */
+        struct loop_signal sigchld;
+        struct loop_fd output;
+        struct loop_timer grace;
+        pid_t pid;  /* 0: reaped */
+        int out_fd; /* -1: closed */
         struct process_options o;
-        bool freed; /* nobody wants to hear of it */
+        bool freed; /* nobody wants to hear of it, and it goes when it has ended */
 };
-
-static void on_closed(uv_handle_t *h) {
-        struct process *p = h->data;
-
-        if (--p->open == 0)
-                free(p);
-}
 
 static void stop_output(struct process *p) {
         if (p->out_fd < 0)
                 return;
-        /* The descriptor may be closed only when the loop polls it no more. */
-        uv_poll_stop(&p->output);
-        uv_close((uv_handle_t *)&p->output, on_closed);
-        close(p->out_fd);
-        p->out_fd = -1;
+        loop_fd_done(&p->output);
+        close(TAKE_FD(p->out_fd));
 }
 
-static void close_handles(struct process *p) {
+static void destroy(struct process *p) {
         stop_output(p);
-        uv_close((uv_handle_t *)&p->grace, on_closed);
-        uv_close((uv_handle_t *)&p->sigchld, on_closed);
+        loop_timer_done(&p->grace);
+        loop_signal_done(&p->sigchld);
+        free(p);
 }
 
 void process_drain(struct process *p) {
@@ -82,18 +73,15 @@ void process_drain(struct process *p) {
         }
 }
 
-static void on_output(uv_poll_t *h, int status, int events) {
-        (void)status;
-        (void)events;
-        process_drain(h->data);
+static void on_output(void *u, int events) {
+        process_drain(u);
 }
 
-static void on_sigchld(uv_signal_t *s, int signum) {
-        struct process *p = s->data;
+static void on_sigchld(void *u, int signum) {
+        struct process *p = u;
         siginfo_t info = { 0 };
         int status;
 
-        (void)signum;
         /* WNOWAIT keeps the zombie, and with it the number of its process group, until the group is killed:
          * what the program may have left would keep ports, and a driver's session. */
         if (!p->pid || waitid(P_PID, (id_t)p->pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0 ||
@@ -104,24 +92,24 @@ static void on_sigchld(uv_signal_t *s, int signum) {
                 continue;
         p->pid = 0;
         process_drain(p);
-        close_handles(p);
         if (!p->freed)
                 p->o.ended(p->o.u, WIFEXITED(status) ? WEXITSTATUS(status) : -1,
                            WIFSIGNALED(status) ? WTERMSIG(status) : 0);
+        destroy(p);
 }
 
-static void on_not_reaped(uv_timer_t *t) {
-        struct process *p = t->data;
+static void on_not_reaped(void *u) {
+        struct process *p = u;
 
-        uv_unref((uv_handle_t *)&p->sigchld);
+        loop_signal_unref(&p->sigchld);
 }
 
 void process_kill(struct process *p) {
         if (!p->pid)
                 return;
         kill(-p->pid, SIGKILL);
-        if (!uv_is_active((uv_handle_t *)&p->grace))
-                uv_timer_start(&p->grace, on_not_reaped, PROCESS_REAP_GRACE_MS, 0);
+        if (!loop_timer_waits(&p->grace))
+                loop_timer_start(&p->grace, PROCESS_REAP_GRACE_MS);
 }
 
 void process_signal(const struct process *p, int signum) {
@@ -238,15 +226,13 @@ static int open_output(struct process *p, uv_loop_t *loop, int *ret_w) {
         if (pipe2(fds, O_CLOEXEC) < 0)
                 return -errno;
         fcntl(fds[0], F_SETFL, O_NONBLOCK);
-        r = uv_poll_init(loop, &p->output, fds[0]);
+        r = loop_fd_init(&p->output, loop, fds[0], on_output, p);
         if (r < 0) {
                 close(fds[0]);
                 close(fds[1]);
                 return r;
         }
-        p->output.data = p;
         p->out_fd = fds[0];
-        p->open++;
         *ret_w = fds[1];
         return 0;
 }
@@ -259,12 +245,9 @@ int process_start(uv_loop_t *loop, const struct process_options *o, struct proce
         BUG_ON(!o->argv || !o->argv[0]);
         p->o = *o;
         p->out_fd = -1;
-        uv_timer_init(loop, &p->grace);
-        uv_signal_init(loop, &p->sigchld);
-        p->grace.data = p->sigchld.data = p;
-        p->open = 2;
+        loop_timer_init(&p->grace, loop, on_not_reaped, p);
         /* Before the fork: a program that ends at once must not be missed. */
-        r = uv_signal_start(&p->sigchld, on_sigchld, SIGCHLD);
+        r = loop_signal_init(&p->sigchld, loop, SIGCHLD, on_sigchld, p);
         if (r == 0)
                 r = open_output(p, loop, &out_w);
         if (r < 0)
@@ -274,10 +257,10 @@ int process_start(uv_loop_t *loop, const struct process_options *o, struct proce
         p->o.argv = p->o.env = NULL; /* the caller's */
         p->o.chroot = NULL;
         if (r < 0) {
-                close_handles(p);
+                destroy(p);
                 return -1;
         }
-        uv_poll_start(&p->output, UV_READABLE, on_output);
+        loop_fd_start(&p->output, UV_READABLE);
         *ret = p;
         return 0;
 }

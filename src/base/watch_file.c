@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include "base/diag.h"
+#include "base/guard.h"
+#include "base/loop.h"
 #include "base/mem.h"
 #include "base/str.h"
 
@@ -24,7 +26,9 @@ enum {
  * (fs.inotify.max_user_instances). It goes with the last watch. */
 struct hub {
         LIST_ENTRY(hub) link;
-        uv_poll_t poll;
+        uv_loop_t *loop;
+        struct loop_fd poll;
+        struct guard guard;
         int fd;
         LIST_HEAD(, watch_file__handles) watches;
 };
@@ -73,16 +77,14 @@ static int watch_both(struct watch_file__handles *w) {
 
 /* ---- the hub ---- */
 
-static void on_hub_closed(uv_handle_t *h) {
-        free(h->data);
-}
-
 static void hub_unref(struct hub *hub) {
         if (!LIST_EMPTY(&hub->watches))
                 return;
         LIST_REMOVE(hub, link);
-        uv_close((uv_handle_t *)&hub->poll, on_hub_closed);
+        loop_fd_done(&hub->poll);
         close(hub->fd);
+        if (guard_free(&hub->guard))
+                free(hub);
 }
 
 static void handles_free(struct watch_file__handles *w) {
@@ -124,7 +126,7 @@ static void follow(struct watch_file__handles *w) {
                 let_go(w->hub, &w->wd); /* half a watch would look like a whole one */
 }
 
-/* A call may stop any watch, and so the hub, which lives on until the loop has closed it. */
+/* A call may stop any watch, and so the hub. */
 static void deliver(struct hub *hub) {
         struct watch_file__handles *w;
         LIST_FOREACH (w, &hub->watches, link)
@@ -147,8 +149,8 @@ static void deliver(struct hub *hub) {
         }
 }
 
-static void on_readable(uv_poll_t *poll, int status, int events) {
-        struct hub *hub = poll->data;
+static void on_readable(void *u, int events) {
+        struct hub *hub = u;
         union {
                 struct inotify_event ev;
                 char bytes[8192];
@@ -162,13 +164,16 @@ static void on_readable(uv_poll_t *poll, int status, int events) {
                                 note(w, ev);
                 }
         }
+        guard_enter(&hub->guard);
         deliver(hub);
+        if (guard_leave(&hub->guard))
+                free(hub);
 }
 
 static struct hub *hub_of(uv_loop_t *loop, int *ret_error) {
         struct hub *hub;
         LIST_FOREACH (hub, &hubs, link)
-                if (hub->poll.loop == loop)
+                if (hub->loop == loop)
                         return hub;
         _cleanup_(closep) int fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
         if (fd < 0) {
@@ -176,17 +181,17 @@ static struct hub *hub_of(uv_loop_t *loop, int *ret_error) {
                 return NULL;
         }
         hub = xnew(struct hub);
-        int r = uv_poll_init(loop, &hub->poll, fd);
+        int r = loop_fd_init(&hub->poll, loop, fd, on_readable, hub);
         if (r < 0) {
                 *ret_error = -r;
                 free(hub);
                 return NULL;
         }
+        hub->loop = loop;
         hub->fd = TAKE_FD(fd);
-        hub->poll.data = hub;
         LIST_INIT(&hub->watches);
         LIST_INSERT_HEAD(&hubs, hub, link);
-        uv_poll_start(&hub->poll, UV_READABLE, on_readable);
+        loop_fd_start(&hub->poll, UV_READABLE);
         return hub;
 }
 
@@ -242,7 +247,7 @@ void watch_file_stop(struct watch_file *w, watch_file_fn *stopped) {
                 return;
         if (stopped) {
                 struct farewell *f = xnew(struct farewell);
-                uv_idle_init(w->handles->hub->poll.loop, &f->h);
+                uv_idle_init(w->handles->hub->loop, &f->h);
                 f->h.data = f;
                 f->owner = w;
                 f->stopped = stopped;
