@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/loop.h"
 #include "base/mem.h"
 
 #include <uthash.h>
@@ -54,7 +55,7 @@ struct object {
 struct event_recorder {
         struct kube_client *client;
         uv_loop_t *loop;
-        uv_timer_t timer; /* of a flush */
+        struct loop_timer timer; /* of a flush */
         char *component, *host;
         struct series *series;
         TAILQ_HEAD(, series) waiting;
@@ -190,7 +191,7 @@ static struct series *find_or_add(struct event_recorder *r, const struct event_a
 static void end_flush(struct event_recorder *r) {
         void (*flushed)(void *u) = r->flushed;
         r->flushed = NULL;
-        uv_timer_stop(&r->timer);
+        loop_timer_stop(&r->timer);
         if (flushed)
                 flushed(r->flushed_u);
 }
@@ -347,15 +348,14 @@ void event_record(struct event_recorder *r, const struct event_about *about, enu
 
 /* ---- the recorder ---- */
 
-static void on_timer(uv_timer_t *t) {
-        end_flush(CONTAINER(t, struct event_recorder, timer));
+static void on_timer(void *u) {
+        end_flush(u);
 }
 
 void event_recorder_flush(struct event_recorder *r, unsigned limit_ms, void (*done)(void *u), void *u) {
         r->flushed = done;
         r->flushed_u = u;
-        uv_update_time(r->loop);
-        uv_timer_start(&r->timer, on_timer, r->n_in_flight ? limit_ms : 0, 0);
+        loop_timer_start(&r->timer, r->n_in_flight ? limit_ms : 0);
 }
 
 struct event_recorder *event_recorder_new(struct kube_client *c, const char *component, const char *host) {
@@ -365,12 +365,8 @@ struct event_recorder *event_recorder_new(struct kube_client *c, const char *com
         r->component = xstrdup(component);
         r->host = xstrdup_or_null(host);
         TAILQ_INIT(&r->waiting);
-        uv_timer_init(r->loop, &r->timer);
+        loop_timer_init(&r->timer, r->loop, on_timer, r);
         return r;
-}
-
-static void on_closed(uv_handle_t *h) {
-        free(CONTAINER((uv_timer_t *)h, struct event_recorder, timer));
 }
 
 void event_recorder_free(struct event_recorder *r) {
@@ -385,5 +381,6 @@ void event_recorder_free(struct event_recorder *r) {
                 drop_object(r, o);
         free(r->component);
         free(r->host);
-        uv_close((uv_handle_t *)&r->timer, on_closed);
+        loop_timer_done(&r->timer);
+        free(r);
 }

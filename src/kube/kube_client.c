@@ -6,7 +6,9 @@
 #include <sys/queue.h>
 
 #include "base/diag.h"
+#include "base/guard.h"
 #include "base/log.h"
+#include "base/loop.h"
 #include "base/mem.h"
 #include "kube/backoff.h"
 #include "kube/kube_client_priv.h"
@@ -75,10 +77,10 @@ struct lane {
 struct kube_client {
         uv_loop_t *loop;
         struct http_client *http;
-        uv_timer_t timer;
+        struct loop_timer timer;
         struct lane lanes[N_LANES];
         struct calls in_flight;
-        bool closing;
+        struct guard guard;
 
         double qps, burst, tokens; /* the token bucket */
         uint64_t filled_ms;
@@ -101,8 +103,7 @@ struct kube_client {
 static void pump(struct kube_client *c);
 
 static uint64_t now_ms(const struct kube_client *c) {
-        uv_update_time(c->loop);
-        return uv_now(c->loop);
+        return loop_now_ms(c->loop);
 }
 
 /* ---- who we are ---- */
@@ -205,7 +206,7 @@ static void call_back_away(struct lane *l) {
 void kube_client__heard(struct kube_client *c) {
         struct kube__on_recovery *h;
 
-        if (c->closing)
+        if (c->guard.dead)
                 return;
         c->heard_ms = now_ms(c);
         c->bulk_failures = 0;
@@ -262,8 +263,12 @@ static void call_again(struct kube_call *call, const struct err *e, int wait_s) 
         pump(c);
 }
 
-static void on_answer(void *u, const struct http_response *r) {
-        struct kube_call *call = u;
+static void leave(struct kube_client *c) {
+        if (guard_leave(&c->guard))
+                free(c);
+}
+
+static void answered(struct kube_call *call, const struct http_response *r) {
         struct kube_client *c = call->client;
         yyjson_doc *doc;
         struct err e;
@@ -298,6 +303,15 @@ static void on_answer(void *u, const struct http_response *r) {
                 call_finish(call, NULL, &e);
         else
                 call_again(call, &e, wait_s);
+}
+
+static void on_answer(void *u, const struct http_response *r) {
+        struct kube_call *call = u;
+        struct kube_client *c = call->client;
+
+        guard_enter(&c->guard);
+        answered(call, r);
+        leave(c);
 }
 
 /* The version is that of now, and not of the time when the call was started. */
@@ -349,8 +363,6 @@ static uint64_t token_in(const struct kube_client *c) {
         return c->tokens >= 1 ? 0 : (uint64_t)((1 - c->tokens) * 1000 / c->qps) + 1;
 }
 
-static void on_timer(uv_timer_t *t);
-
 /* The call that is to be sent next, or NULL: then *ret_ms is when there may be one. Urgent ones first, the
  * others in the order of their times. */
 static struct kube_call *next_call(struct kube_client *c, uint64_t now, uint64_t *ret_ms) {
@@ -398,7 +410,7 @@ static void pump(struct kube_client *c) {
         struct kube_call *call;
         uint64_t now, ms, room;
 
-        if (c->closing)
+        if (c->guard.dead)
                 return;
         now = now_ms(c);
         fill_bucket(c, now);
@@ -412,34 +424,36 @@ static void pump(struct kube_client *c) {
         if (kube_discovery_tells(c->discovery))
                 ms = 0;
         if (ms == UINT64_MAX)
-                uv_timer_stop(&c->timer);
+                loop_timer_stop(&c->timer);
         else
-                uv_timer_start(&c->timer, on_timer, ms, 0);
+                loop_timer_start(&c->timer, ms);
 }
 
 static void tell_room(struct kube_client *c) {
         struct kube_wants_room *r, *last = TAILQ_LAST(&c->rooms, room_list);
         bool end = !last;
 
-        while (!c->closing && !end && kube_room(c) && (r = TAILQ_FIRST(&c->rooms))) {
+        while (!c->guard.dead && !end && kube_room(c) && (r = TAILQ_FIRST(&c->rooms))) {
                 end = r == last; /* those that ask again meanwhile have had their turn */
                 kube_off_room(c, r);
                 r->fn(r);
         }
 }
 
-static void on_timer(uv_timer_t *t) {
-        struct kube_client *c = CONTAINER(t, struct kube_client, timer);
+static void on_timer(void *u) {
+        struct kube_client *c = u;
         struct kube_call *call;
 
+        guard_enter(&c->guard);
         for (size_t i = 0; i < N_LANES; i++)
-                while (!c->closing && (call = TAILQ_FIRST(&c->lanes[i].waiting)) && call->refused)
+                while (!c->guard.dead && (call = TAILQ_FIRST(&c->lanes[i].waiting)) && call->refused)
                         call_finish(call, NULL, &call->refusal);
-        if (!c->closing)
+        if (!c->guard.dead)
                 kube_discovery_tell(c->discovery);
-        if (!c->closing)
+        if (!c->guard.dead)
                 tell_room(c);
         pump(c);
+        leave(c);
 }
 
 /* ---- room in the bulk lane ---- */
@@ -461,7 +475,7 @@ unsigned kube_room(struct kube_client *c) {
         unsigned used = l->n_in_flight + l->n_waiting, first;
         uint64_t now = now_ms(c);
 
-        if (c->closing || now < c->bulk_closed_until_ms || used >= slots[KUBE_LANE_BULK])
+        if (c->guard.dead || now < c->bulk_closed_until_ms || used >= slots[KUBE_LANE_BULK])
                 return 0;
         fill_bucket(c, now);
         first = n_ready(c, KUBE_LANE_READ, now) + n_ready(c, KUBE_LANE_WRITE, now);
@@ -735,21 +749,16 @@ int kube_client_new(uv_loop_t *loop, const struct kube_client_options *o, struct
         c->discovery = kube_discovery_new(loop, ask_group, c);
         if (o->metrics)
                 kube_metrics_init(&c->metrics, o->metrics);
-        uv_timer_init(loop, &c->timer);
+        loop_timer_init(&c->timer, loop, on_timer, c);
         *ret = c;
         return 0;
-}
-
-static void on_closed(uv_handle_t *h) {
-        free(CONTAINER((uv_timer_t *)h, struct kube_client, timer));
 }
 
 void kube_client_free(struct kube_client *c) {
         struct kube_call *call;
 
-        if (!c || c->closing)
+        if (!c || c->guard.dead)
                 return;
-        c->closing = true;
         http_client_free(c->http);
         kube_discovery_free(c->discovery);
         for (size_t i = 0; i < N_LANES; i++)
@@ -762,7 +771,9 @@ void kube_client_free(struct kube_client *c) {
                 call_free(call);
         }
         kube_token_done(&c->token);
-        uv_close((uv_handle_t *)&c->timer, on_closed);
+        loop_timer_done(&c->timer);
+        if (guard_free(&c->guard))
+                free(c);
 }
 
 uv_loop_t *kube_client_loop(const struct kube_client *c) {

@@ -4,6 +4,7 @@
 #include <sys/queue.h>
 
 #include "base/diag.h"
+#include "base/guard.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
@@ -36,7 +37,7 @@ struct kube_discovery {
         kube_discovery_question_fn *put;
         void *u;
         LIST_HEAD(, kube_discovery_group) groups;
-        bool *gone; /* where to note that we were freed, while somebody is told */
+        struct guard guard;
 };
 
 static struct kube_discovery_group *find(const struct kube_discovery *d, const struct kube_resource *res) {
@@ -64,14 +65,13 @@ static struct kube_discovery_group *find_or_add(struct kube_discovery *d, const 
  * that are told of a failed attempt stay. False: all of it was freed. */
 static bool tell(struct kube_discovery_group *g, const struct err *e) {
         struct kube_discovery *d = g->d;
-        bool gone = false;
         struct waiter *w;
         unsigned n = 0;
 
         TAILQ_FOREACH (w, &g->waiters, entry)
                 n++;
-        d->gone = &gone;
-        while (n-- && (w = TAILQ_FIRST(&g->waiters))) {
+        guard_enter(&d->guard);
+        while (n-- && !d->guard.dead && (w = TAILQ_FIRST(&g->waiters))) {
                 struct waiter told = *w;
                 TAILQ_REMOVE(&g->waiters, w, entry);
                 if (e)
@@ -79,11 +79,11 @@ static bool tell(struct kube_discovery_group *g, const struct err *e) {
                 else
                         free(w);
                 told.fn(told.u, e);
-                if (gone)
-                        return false;
         }
-        d->gone = NULL;
-        return true;
+        bool gone = d->guard.dead;
+        if (guard_leave(&d->guard))
+                free(d);
+        return !gone;
 }
 
 static bool offers(yyjson_val *group, const char *version) {
@@ -215,8 +215,6 @@ void kube_discovery_free(struct kube_discovery *d) {
         struct kube_discovery_group *g;
         struct waiter *w;
 
-        if (d->gone)
-                *d->gone = true;
         while ((g = LIST_FIRST(&d->groups))) {
                 LIST_REMOVE(g, entry);
                 while ((w = TAILQ_FIRST(&g->waiters))) {
@@ -225,5 +223,6 @@ void kube_discovery_free(struct kube_discovery *d) {
                 }
                 free(g);
         }
-        free(d);
+        if (guard_free(&d->guard))
+                free(d);
 }

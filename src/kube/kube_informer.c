@@ -6,7 +6,9 @@
 #include <sys/queue.h>
 
 #include "base/diag.h"
+#include "base/guard.h"
 #include "base/log.h"
+#include "base/loop.h"
 #include "base/mem.h"
 #include "kube/backoff.h"
 #include "kube/kube_client_priv.h"
@@ -44,11 +46,9 @@ struct kube_informer {
         struct object_cache *cache;
         STAILQ_HEAD(, note) notes;
 
-        uv_timer_t turn;  /* the next turn: begins, and tells what was learned */
-        uv_timer_t timer; /* back-off while nothing is in progress, silence while a watch is */
-        unsigned open_handles;
-        unsigned busy; /* depth of our callbacks: memory must stay */
-        bool dead;
+        struct loop_turn turn;   /* begins, and tells what was learned */
+        struct loop_timer timer; /* back-off while nothing is in progress, silence while a watch is */
+        struct guard guard;
 
         bool begun, asked_version, synced;
         bool listed; /* `rv` is a version to watch from */
@@ -77,15 +77,12 @@ static void step(struct kube_informer *i);
 static void destroy(struct kube_informer *i);
 
 static void enter(struct kube_informer *i) {
-        i->busy++;
+        guard_enter(&i->guard);
 }
 
-/* False when the informer was freed by its user meanwhile. */
-static bool leave(struct kube_informer *i) {
-        bool dead = i->dead;
-        if (--i->busy == 0 && dead)
+static void leave(struct kube_informer *i) {
+        if (guard_leave(&i->guard))
                 destroy(i);
-        return !dead;
 }
 
 /* ---- telling the user ---- */
@@ -109,7 +106,7 @@ static void note_free(struct note *n) {
 static void tell_notes(struct kube_informer *i) {
         struct note *n;
 
-        while (!i->dead && (n = STAILQ_FIRST(&i->notes))) {
+        while (!i->guard.dead && (n = STAILQ_FIRST(&i->notes))) {
                 STAILQ_REMOVE_HEAD(&i->notes, entry);
                 if (i->o.changed)
                         i->o.changed(i->o.u, n->old, n->now);
@@ -148,7 +145,7 @@ static void set_current(struct kube_informer *i, bool is) {
         if (i->current == is)
                 return;
         i->current = is;
-        if (!i->dead && i->o.current)
+        if (!i->guard.dead && i->o.current)
                 i->o.current(i->o.u, is);
 }
 
@@ -169,13 +166,6 @@ static void fall_behind(struct kube_informer *i) {
 
 /* ---- after an end ---- */
 
-static void on_timer(uv_timer_t *t);
-
-static void step_after(struct kube_informer *i, uint64_t ms) {
-        uv_update_time(i->loop);
-        uv_timer_start(&i->timer, on_timer, ms, 0);
-}
-
 /* Called between enter() and leave(). */
 static void fail(struct kube_informer *i, const struct err *e, int wait_s) {
         bool again = i->recovery.called;
@@ -192,18 +182,18 @@ static void fail(struct kube_informer *i, const struct err *e, int wait_s) {
               kv_err(e));
         kube_client__doubt(i->client, i->o.res, e);
         fall_behind(i);
-        if (!i->dead)
+        if (!i->guard.dead)
                 tell_trouble(i, e);
-        if (i->dead)
+        if (i->guard.dead)
                 return;
-        step_after(i, ms);
+        loop_timer_start(&i->timer, ms);
         if ((i->away || (wait_s > 0 && e->code >= 500)) && !again)
                 kube_client__on_recovery(i->client, &i->recovery);
         i->recovery.called = false;
 }
 
 static void on_recovery(struct kube__on_recovery *h) {
-        step_after(CONTAINER(h, struct kube_informer, recovery), 0);
+        loop_timer_start(&CONTAINER(h, struct kube_informer, recovery)->timer, 0);
 }
 
 /* The server no longer has the history since our version. The first time in a row the list is made at once.
@@ -211,8 +201,9 @@ static void on_recovery(struct kube__on_recovery *h) {
 static void list_again(struct kube_informer *i) {
         i->listed = false;
         set_current(i, false);
-        if (!i->dead)
-                step_after(i, i->failures++ ? backoff_ms(BACKOFF_MIN_MS, BACKOFF_MAX_MS, i->failures) : 0);
+        if (!i->guard.dead)
+                loop_timer_start(&i->timer,
+                                 i->failures++ ? backoff_ms(BACKOFF_MIN_MS, BACKOFF_MAX_MS, i->failures) : 0);
 }
 
 /* ---- list ---- */
@@ -226,15 +217,15 @@ static void end_list(struct kube_informer *i, const char *rv) {
         i->catch_ups = 0;
         object_cache_end_list(i->cache, rv);
         tell_notes(i);
-        if (i->dead)
+        if (i->guard.dead)
                 return;
         tell_well(i);
-        if (!i->dead && !i->synced) {
+        if (!i->guard.dead && !i->synced) {
                 i->synced = true;
                 if (i->o.synced)
                         i->o.synced(i->o.u);
         }
-        if (!i->dead)
+        if (!i->guard.dead)
                 step(i);
 }
 
@@ -246,7 +237,7 @@ static void take_page(struct kube_informer *i, yyjson_val *list, bool last) {
         object_cache_list_version(i->cache, rv);
         yyjson_arr_foreach (yyjson_obj_get(list, "items"), n, max, item) {
                 take(i, item, CACHE_LIST);
-                if (i->dead)
+                if (i->guard.dead)
                         return;
         }
         if (last)
@@ -301,29 +292,29 @@ static bool on_event(void *u, enum watch_type type, yyjson_val *object) {
 
         i->failures = i->error_events = 0;
         tell_notes(i); /* what was learned before comes first */
-        if (!i->dead && (type == WATCH_ADDED || type == WATCH_MODIFIED))
+        if (!i->guard.dead && (type == WATCH_ADDED || type == WATCH_MODIFIED))
                 take(i, object, CACHE_EVENT);
-        else if (!i->dead && type == WATCH_DELETED)
+        else if (!i->guard.dead && type == WATCH_DELETED)
                 object_cache_delete(i->cache, object);
-        if (!i->dead && rv) {
+        if (!i->guard.dead && rv) {
                 free(i->rv);
                 i->rv = xstrdup(rv);
                 went_back = !object_cache_reached(i->cache, rv) && type == WATCH_BOOKMARK;
         }
         tell_notes(i);
-        if (!i->dead && went_back) {
+        if (!i->guard.dead && went_back) {
                 /* The cluster's history went back, as after a restored backup: only a list tells what is. */
                 http_cancel(TAKE(i->watch));
                 list_again(i);
                 return false;
         }
         /* All that had happened until then came before it. */
-        if (!i->dead && i->behind && type == WATCH_BOOKMARK) {
+        if (!i->guard.dead && i->behind && type == WATCH_BOOKMARK) {
                 i->behind = false;
                 i->catch_ups = 0;
                 set_current(i, true);
         }
-        return !i->dead;
+        return !i->guard.dead;
 }
 
 static unsigned silence_ms(const struct kube_informer *i) {
@@ -347,11 +338,11 @@ static void on_head(void *u, const char *content_type) {
                 i->token_refreshed = false;
                 kube_client__watched(i->client, i->o.res, 200);
                 kube_client__heard(i->client);
-                step_after(i, silence_ms(i));
+                loop_timer_start(&i->timer, silence_ms(i));
                 tell_well(i);
-                if (!i->dead && !i->behind) {
+                if (!i->guard.dead && !i->behind) {
                         set_current(i, true);
-                } else if (!i->dead && hurries(i) && kube_pages_short(i->list)) {
+                } else if (!i->guard.dead && hurries(i) && kube_pages_short(i->list)) {
                         http_cancel(TAKE(i->watch));
                         i->listed = false;
                         step(i);
@@ -370,7 +361,7 @@ static void on_data(void *u, const char *p, size_t n) {
         struct err e;
 
         enter(i);
-        step_after(i, silence_ms(i));
+        loop_timer_start(&i->timer, silence_ms(i));
         if (watch_stream_feed(&i->stream, p, n, &e) < 0) {
                 /* Watching on from the same version would bring the same event again: list instead, which
                  * skips what it cannot read. */
@@ -389,7 +380,7 @@ static void on_watch_end(void *u, const struct http_response *r) {
 
         enter(i);
         i->watch = NULL;
-        uv_timer_stop(&i->timer);
+        loop_timer_stop(&i->timer);
         if (lasted >= LONG_MS && i->headed)
                 i->failures = 0;
         if (!i->headed)
@@ -439,7 +430,7 @@ static void begin_watch(struct kube_informer *i) {
                 fail(i, &e, -1);
                 return;
         }
-        step_after(i, head_ms);
+        loop_timer_start(&i->timer, head_ms);
         i->watch_since_ms = uv_now(i->loop);
 }
 
@@ -461,7 +452,7 @@ static void on_version(void *u, const struct err *e) {
 
 /* Nothing is in progress: begins what is needed next. Called between enter() and leave(). */
 static void step(struct kube_informer *i) {
-        uv_timer_stop(&i->timer);
+        loop_timer_stop(&i->timer);
         kube_client__off_recovery(i->client, &i->recovery);
         if (!kube_client__knows(i->client, i->o.res)) {
                 i->asked_version = true;
@@ -473,8 +464,8 @@ static void step(struct kube_informer *i) {
         }
 }
 
-static void on_timer(uv_timer_t *t) {
-        struct kube_informer *i = CONTAINER(t, struct kube_informer, timer);
+static void on_timer(void *u) {
+        struct kube_informer *i = u;
         struct err e;
 
         enter(i);
@@ -488,7 +479,7 @@ static void on_timer(uv_timer_t *t) {
                         if (hurries(i))
                                 i->listed = false;
                         fall_behind(i);
-                        if (!i->dead)
+                        if (!i->guard.dead)
                                 step(i);
                 } else {
                         kube_client__reconnect(i->client);
@@ -499,8 +490,8 @@ static void on_timer(uv_timer_t *t) {
         leave(i);
 }
 
-static void on_turn(uv_timer_t *t) {
-        struct kube_informer *i = CONTAINER(t, struct kube_informer, turn);
+static void on_turn(void *u) {
+        struct kube_informer *i = u;
 
         enter(i);
         if (!i->begun) {
@@ -551,17 +542,10 @@ struct kube_informer *kube_informer_new(struct kube_client *c, const struct kube
         STAILQ_INIT(&i->notes);
         watch_stream_init(&i->stream, MAX_EVENT, on_event, i);
         i->recovery.fn = on_recovery;
-        uv_timer_init(i->loop, &i->turn);
-        uv_timer_init(i->loop, &i->timer);
-        i->open_handles = 2;
-        uv_timer_start(&i->turn, on_turn, 0, 0);
+        loop_turn_init(&i->turn, i->loop, on_turn, i);
+        loop_timer_init(&i->timer, i->loop, on_timer, i);
+        loop_turn_start(&i->turn);
         return i;
-}
-
-static void on_closed(uv_handle_t *h) {
-        struct kube_informer *i = h->data;
-        if (--i->open_handles == 0)
-                free(i);
 }
 
 static void destroy(struct kube_informer *i) {
@@ -577,23 +561,20 @@ static void destroy(struct kube_informer *i) {
         free(i->label_selector);
         free(i->field_selector);
         free(i->rv);
-        i->turn.data = i->timer.data = i;
-        uv_close((uv_handle_t *)&i->turn, on_closed);
-        uv_close((uv_handle_t *)&i->timer, on_closed);
+        free(i);
 }
 
 void kube_informer_free(struct kube_informer *i) {
-        if (!i || i->dead)
+        if (!i || i->guard.dead)
                 return;
-        i->dead = true;
-        uv_timer_stop(&i->turn);
-        uv_timer_stop(&i->timer);
+        loop_turn_done(&i->turn);
+        loop_timer_done(&i->timer);
         kube_pages_free(TAKE(i->list));
         http_cancel(TAKE(i->watch));
         kube_client__off_recovery(i->client, &i->recovery);
         if (i->asked_version)
                 kube_client__undiscover(i->client, i->o.res, on_version, i);
-        if (i->busy == 0)
+        if (guard_free(&i->guard))
                 destroy(i);
 }
 
@@ -633,7 +614,7 @@ void kube_informer_learn(struct kube_informer *i, yyjson_val *obj) {
                 return;
         enter(i);
         take(i, obj, CACHE_LEARNED);
+        if (!i->guard.dead && !STAILQ_EMPTY(&i->notes))
+                loop_turn_start(&i->turn);
         leave(i);
-        if (!i->dead && !STAILQ_EMPTY(&i->notes))
-                uv_timer_start(&i->turn, on_turn, 0, 0);
 }

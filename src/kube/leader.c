@@ -5,7 +5,9 @@
 
 #include "base/clock.h"
 #include "base/diag.h"
+#include "base/guard.h"
 #include "base/log.h"
+#include "base/loop.h"
 #include "base/mem.h"
 #include "kube/backoff.h"
 #include "kube/kube_informer.h"
@@ -37,7 +39,7 @@ struct leader {
         struct leader_options o;
         char *ns, *name, *identity, *earlier, *selector;
         uv_loop_t *loop;
-        uv_timer_t timer;
+        struct loop_timer timer;
         struct kube_informer *informer;
         struct kube_call *call; /* one request at a time: a write, or the read after a conflict */
         bool leads, ended;      /* ended: lost or released, nothing more is done */
@@ -51,25 +53,23 @@ struct leader {
         uint64_t release_until_ms;
         void (*released)(void *u);
         void *released_u;
-        unsigned busy;
-        bool dead;
+        struct guard guard;
 };
 
 static void evaluate(struct leader *l);
 static void destroy(struct leader *l);
 
 static void enter(struct leader *l) {
-        l->busy++;
+        guard_enter(&l->guard);
 }
 
 static void leave(struct leader *l) {
-        if (--l->busy == 0 && l->dead)
+        if (guard_leave(&l->guard))
                 destroy(l);
 }
 
-static uint64_t now_ms(struct leader *l) {
-        uv_update_time(l->loop);
-        return uv_now(l->loop);
+static uint64_t now_ms(const struct leader *l) {
+        return loop_now_ms(l->loop);
 }
 
 static const struct lease *current(struct leader *l) {
@@ -84,13 +84,6 @@ static bool is_ours(const struct leader *l, const struct lease *lease) {
 static bool is_taken(const struct leader *l, const struct lease *lease) {
         return lease && lease->holder && *lease->holder && !is_ours(l, lease) &&
                !(l->earlier && str_starts(lease->holder, l->earlier));
-}
-
-static void on_timer(uv_timer_t *t);
-
-static void wake_at(struct leader *l, uint64_t at_ms) {
-        uint64_t now = now_ms(l);
-        uv_timer_start(&l->timer, on_timer, at_ms > now ? at_ms - now : 0, 0);
 }
 
 /* ---- requests ---- */
@@ -194,7 +187,7 @@ static void write_lease(struct leader *l, const struct lease *lease, bool give_b
 static void end_release(struct leader *l) {
         l->ended = true;
         kube_cancel(TAKE(l->call));
-        uv_timer_stop(&l->timer);
+        loop_timer_stop(&l->timer);
         l->released(l->released_u);
 }
 
@@ -203,7 +196,7 @@ static void evaluate_release(struct leader *l, const struct lease *lease, uint64
                 end_release(l);
                 return;
         }
-        wake_at(l, l->release_until_ms);
+        loop_timer_at(&l->timer, l->release_until_ms);
         if (!l->call && now >= l->retry_at_ms)
                 write_lease(l, lease, true);
 }
@@ -215,7 +208,7 @@ static void evaluate_leading(struct leader *l, const struct lease *lease, uint64
                 l->ended = true;
                 l->leads = false;
                 kube_cancel(TAKE(l->call));
-                uv_timer_stop(&l->timer);
+                loop_timer_stop(&l->timer);
                 l->o.lost(l->o.u);
                 return;
         }
@@ -223,7 +216,7 @@ static void evaluate_leading(struct leader *l, const struct lease *lease, uint64
                 renew = l->retry_at_ms;
         if (!l->call && now >= renew)
                 write_lease(l, lease, false);
-        wake_at(l, l->call || renew > deadline ? deadline : renew);
+        loop_timer_at(&l->timer, l->call || renew > deadline ? deadline : renew);
 }
 
 static void evaluate_following(struct leader *l, const struct lease *lease, uint64_t now) {
@@ -240,7 +233,7 @@ static void evaluate_following(struct leader *l, const struct lease *lease, uint
         if (now >= at)
                 write_lease(l, lease, false);
         else
-                wake_at(l, at);
+                loop_timer_at(&l->timer, at);
 }
 
 static void observe(struct leader *l, const struct lease *lease) {
@@ -264,11 +257,11 @@ static void observe(struct leader *l, const struct lease *lease) {
 static void evaluate(struct leader *l) {
         const struct lease *lease;
 
-        if (l->dead)
+        if (l->guard.dead)
                 return;
         lease = current(l);
         observe(l, lease);
-        if (l->dead || l->ended)
+        if (l->guard.dead || l->ended)
                 return;
         if (l->releasing)
                 evaluate_release(l, lease, now_ms(l));
@@ -278,8 +271,8 @@ static void evaluate(struct leader *l) {
                 evaluate_following(l, lease, now_ms(l));
 }
 
-static void on_timer(uv_timer_t *t) {
-        struct leader *l = CONTAINER(t, struct leader, timer);
+static void on_timer(void *u) {
+        struct leader *l = u;
         enter(l);
         evaluate(l);
         leave(l);
@@ -327,7 +320,7 @@ struct leader *leader_new(const struct leader_options *o) {
         l->earlier = xstrdup_or_null(o->earlier);
         l->selector = xasprintf("metadata.name=%s", o->name);
         l->loop = kube_client_loop(o->client);
-        uv_timer_init(l->loop, &l->timer);
+        loop_timer_init(&l->timer, l->loop, on_timer, l);
         struct kube_informer_options informer = {
                 .res = &kube_leases,
                 .ns = l->ns,
@@ -351,7 +344,7 @@ void leader_release(struct leader *l, void (*done)(void *u), void *u) {
         l->released_u = u;
         l->retry_at_ms = 0;
         l->release_until_ms = now_ms(l) + RELEASE_MS;
-        wake_at(l, 0);
+        loop_timer_at(&l->timer, 0);
 }
 
 void leader_view(struct leader *l, struct leader_view *ret) {
@@ -367,10 +360,6 @@ void leader_view(struct leader *l, struct leader_view *ret) {
         };
 }
 
-static void on_closed(uv_handle_t *h) {
-        free(CONTAINER((uv_timer_t *)h, struct leader, timer));
-}
-
 static void destroy(struct leader *l) {
         free(l->ns);
         free(l->name);
@@ -379,16 +368,15 @@ static void destroy(struct leader *l) {
         free(l->selector);
         free(l->told);
         free(l->observed_rv);
-        uv_close((uv_handle_t *)&l->timer, on_closed);
+        free(l);
 }
 
 void leader_free(struct leader *l) {
-        if (!l || l->dead)
+        if (!l || l->guard.dead)
                 return;
-        l->dead = true;
         kube_cancel(TAKE(l->call));
         kube_informer_free(l->informer);
-        uv_timer_stop(&l->timer);
-        if (l->busy == 0)
+        loop_timer_done(&l->timer);
+        if (guard_free(&l->guard))
                 destroy(l);
 }

@@ -2,6 +2,7 @@
 #include "kube/pod_patch.h"
 
 #include "base/log.h"
+#include "base/loop.h"
 #include "base/mem.h"
 
 #define PAUSE_FIRST_MS 1000
@@ -15,7 +16,7 @@ struct entry {
 struct pod_patch {
         struct pod_patch_options o;
         char *ns, *name;
-        uv_timer_t timer;
+        struct loop_timer timer;
         uint64_t due; /* loop time of the timer */
         struct kube_call *call;
         struct entry wanted, sent; /* body NULL: none. sent: what the server has, or is being given; moved
@@ -38,16 +39,14 @@ static unsigned patience(const struct pod_patch *p) {
         return p->o.patience(p->sent.report, p->wanted.report);
 }
 
-static void on_timer(uv_timer_t *t);
-
 /* The earlier time wins. */
 static void schedule(struct pod_patch *p, unsigned ms) {
         uint64_t due = uv_now(kube_client_loop(p->o.client)) + ms;
 
-        if (uv_is_active((uv_handle_t *)&p->timer) && p->due <= due)
+        if (loop_timer_waits(&p->timer) && p->due <= due)
                 return;
         p->due = due;
-        uv_timer_start(&p->timer, on_timer, ms, 0);
+        loop_timer_at(&p->timer, due);
 }
 
 static void on_done(void *u, yyjson_val *obj, const struct err *e) {
@@ -73,8 +72,8 @@ static void on_done(void *u, yyjson_val *obj, const struct err *e) {
                 schedule(p, p->pause_ms ? p->pause_ms : patience(p));
 }
 
-static void on_timer(uv_timer_t *t) {
-        struct pod_patch *p = t->data;
+static void on_timer(void *u) {
+        struct pod_patch *p = u;
 
         if (p->call || settled(p))
                 return;
@@ -109,24 +108,18 @@ struct pod_patch *pod_patch_new(const struct pod_patch_options *o) {
         p->o = *o;
         p->o.ns = p->ns = xstrdup(o->ns);
         p->o.name = p->name = xstrdup(o->name);
-        uv_timer_init(kube_client_loop(o->client), &p->timer);
-        p->timer.data = p;
+        loop_timer_init(&p->timer, kube_client_loop(o->client), on_timer, p);
         return p;
-}
-
-static void on_closed(uv_handle_t *h) {
-        struct pod_patch *p = h->data;
-
-        drop(p, &p->wanted);
-        drop(p, &p->sent);
-        free(p->ns);
-        free(p->name);
-        free(p);
 }
 
 void pod_patch_free(struct pod_patch *p) {
         if (!p)
                 return;
         kube_cancel(p->call);
-        uv_close((uv_handle_t *)&p->timer, on_closed);
+        loop_timer_done(&p->timer);
+        drop(p, &p->wanted);
+        drop(p, &p->sent);
+        free(p->ns);
+        free(p->name);
+        free(p);
 }

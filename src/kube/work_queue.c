@@ -6,6 +6,8 @@
 #include <sys/queue.h>
 
 #include "base/err.h"
+#include "base/guard.h"
+#include "base/loop.h"
 #include "base/mem.h"
 #include "kube/backoff.h"
 
@@ -30,9 +32,8 @@ struct item {
 
 struct work_queue {
         uv_loop_t *loop;
-        uv_idle_t turn;
-        uv_timer_t timer;
-        unsigned open_handles;
+        struct loop_turn turn;
+        struct loop_timer timer;
         unsigned backoff_min_ms, backoff_max_ms;
         work_queue_fn *fn;
         void *u;
@@ -41,11 +42,8 @@ struct work_queue {
         size_t n_ready;
         struct item **heap; /* the earliest is first */
         size_t n_heap, cap_heap;
-        bool busy, dead;
+        struct guard guard;
 };
-
-static void on_turn(uv_idle_t *t);
-static void on_timer(uv_timer_t *t);
 
 /* ---- the heap of waiting keys ---- */
 
@@ -124,15 +122,11 @@ static void free_if_unused(struct work_queue *q, struct item *x) {
 }
 
 static void arm(struct work_queue *q) {
-        if (q->dead)
+        if (q->guard.dead)
                 return;
         if (q->n_ready)
-                uv_idle_start(&q->turn, on_turn);
-        uv_timer_stop(&q->timer);
-        if (q->n_heap) {
-                uint64_t now = uv_now(q->loop), due = q->heap[0]->due_ms;
-                uv_timer_start(&q->timer, on_timer, due > now ? due - now : 0, 0);
-        }
+                loop_turn_start(&q->turn);
+        loop_timer_at(&q->timer, q->n_heap ? q->heap[0]->due_ms : UINT64_MAX);
 }
 
 static void make_ready(struct work_queue *q, struct item *x) {
@@ -151,8 +145,7 @@ void work_queue_add(struct work_queue *q, const char *key) {
 }
 
 static void add_after(struct work_queue *q, struct item *x, unsigned ms) {
-        uv_update_time(q->loop);
-        uint64_t due = uv_now(q->loop) + ms;
+        uint64_t due = loop_now_ms(q->loop) + ms;
 
         if (x->state == ITEM_READY || (x->state == ITEM_WAITING && x->due_ms <= due))
                 return;
@@ -190,15 +183,14 @@ size_t work_queue_depth(const struct work_queue *q) {
 
 static void destroy(struct work_queue *q);
 
-static void on_turn(uv_idle_t *t) {
-        struct work_queue *q = CONTAINER(t, struct work_queue, turn);
+static void on_turn(void *u) {
+        struct work_queue *q = u;
         struct item *x;
         /* Not those that are added meanwhile: the network gets its turn in between. */
         size_t n = q->n_ready < BATCH ? q->n_ready : BATCH;
 
-        uv_idle_stop(&q->turn);
-        q->busy = true;
-        while (n-- && !q->dead && (x = TAILQ_FIRST(&q->ready))) {
+        guard_enter(&q->guard);
+        while (n-- && !q->guard.dead && (x = TAILQ_FIRST(&q->ready))) {
                 TAILQ_REMOVE(&q->ready, x, entry);
                 q->n_ready--;
                 x->state = ITEM_IDLE;
@@ -207,15 +199,13 @@ static void on_turn(uv_idle_t *t) {
                 x->handled = false;
                 free_if_unused(q, x);
         }
-        q->busy = false;
-        if (q->dead)
+        arm(q);
+        if (guard_leave(&q->guard))
                 destroy(q);
-        else
-                arm(q);
 }
 
-static void on_timer(uv_timer_t *t) {
-        struct work_queue *q = CONTAINER(t, struct work_queue, timer);
+static void on_timer(void *u) {
+        struct work_queue *q = u;
         uint64_t now = uv_now(q->loop);
 
         while (q->n_heap && q->heap[0]->due_ms <= now)
@@ -234,16 +224,9 @@ struct work_queue *work_queue_new(uv_loop_t *loop, unsigned backoff_min_ms, unsi
         q->fn = fn;
         q->u = u;
         TAILQ_INIT(&q->ready);
-        uv_idle_init(loop, &q->turn);
-        uv_timer_init(loop, &q->timer);
-        q->open_handles = 2;
+        loop_turn_init(&q->turn, loop, on_turn, q);
+        loop_timer_init(&q->timer, loop, on_timer, q);
         return q;
-}
-
-static void on_closed(uv_handle_t *h) {
-        struct work_queue *q = h->data;
-        if (--q->open_handles == 0)
-                free(q);
 }
 
 static void destroy(struct work_queue *q) {
@@ -254,15 +237,12 @@ static void destroy(struct work_queue *q) {
                 free(x);
         }
         free(q->heap);
-        q->turn.data = q->timer.data = q;
-        uv_close((uv_handle_t *)&q->turn, on_closed);
-        uv_close((uv_handle_t *)&q->timer, on_closed);
+        loop_turn_done(&q->turn);
+        loop_timer_done(&q->timer);
+        free(q);
 }
 
 void work_queue_free(struct work_queue *q) {
-        if (!q || q->dead)
-                return;
-        q->dead = true;
-        if (!q->busy)
+        if (q && guard_free(&q->guard))
                 destroy(q);
 }
