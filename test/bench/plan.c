@@ -1,0 +1,578 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the controller's decisions cost: the controller as it is, its informers, caches, queue and writes,
+ * over an API server that is a few functions in this process (the calls of kube_client are wrapped, see
+ * meson.build). Processor time is told from the watch event to the decision, and until all is quiet again;
+ * memory as private dirty pages, without those of the server.
+ *
+ *     plan NODES DOMAINS [NODE_BYTES]     defaults: 10000 1 2000 */
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/queue.h>
+#include <time.h>
+#include <uthash.h>
+
+#include "api/names.h"
+#include "api/resources.h"
+#include "base/diag.h"
+#include "base/log.h"
+#include "controller/controller.h"
+#include "kube/kube_client_priv.h"
+
+enum { CLIQUE = 18, PAGE = 500, QUIET_MS = 1400, TICK_MS = 20 };
+
+#define DRIVER_NS "nvidia-compute-domains"
+#define USER_NS "team-ml"
+
+static size_t n_nodes, n_domains, node_bytes;
+static int64_t version = 1000000;
+static uv_loop_t loop;
+static struct controller c;
+static struct config config;
+static uint64_t last_ms; /* of a request or an answer */
+static size_t n_writes;
+
+/* ---- the server's own memory, which counts for nobody ---- */
+
+static char *own;
+static size_t own_used;
+enum { OWN_BYTES = 1 << 30 };
+
+static char *keep(const char *text, size_t n) {
+        char *p = own + own_used;
+        BUG_ON(own_used + n + 1 > OWN_BYTES);
+        memcpy(p, text, n);
+        p[n] = '\0';
+        own_used += n + 1;
+        return p;
+}
+
+/* ---- objects that were written ---- */
+
+struct stored {
+        UT_hash_handle hh;
+        const char *json;
+        char key[];
+};
+static struct stored *stored;
+
+static struct stored *stored_at(const struct kube_resource *res, const char *ns, const char *name,
+                                bool make) {
+        char key[512];
+        struct stored *s;
+        int n = snprintf(key, sizeof key, "%s/%s/%s", res->plural, str_or(ns, ""), name);
+        HASH_FIND_STR(stored, key, s);
+        if (!s && make) {
+                own_used = (own_used + 15) & ~(size_t)15;
+                s = (struct stored *)(void *)(own + own_used);
+                own_used += sizeof *s;
+                keep(key, (size_t)n);
+                HASH_ADD_STR(stored, key, s);
+        }
+        return s;
+}
+
+/* ---- objects that are made up ---- */
+
+static size_t domain_of(size_t i) {
+        return i * n_domains / n_nodes;
+}
+
+static void uid_of(char kind, size_t i, char ret[static 37]) {
+        snprintf(ret, 37, "%c0000000-8f4e-4f0e-9f0a-%012zu", kind, i);
+}
+
+static void node_name(size_t i, char ret[static 64]) {
+        snprintf(ret, 64, "gpu-rack-%04zu-node-%02zu", i / CLIQUE, i % CLIQUE);
+}
+
+static const char *clique_of(size_t i) {
+        static char id[64];
+        snprintf(id, sizeof id, "7a3b2f10-1111-4222-8333-444455556666.%zu", i / CLIQUE);
+        return id;
+}
+
+static void meta(struct buf *b, const char *ns, const char *name, const char *uid, const char *rest) {
+        buf_adds(b, "{\"metadata\":{");
+        if (ns)
+                buf_addf(b, "\"namespace\":\"%s\",", ns);
+        buf_addf(b,
+                 "\"name\":\"%s\",\"uid\":\"%s\",\"resourceVersion\":\"%lld\",\"generation\":1,"
+                 "\"creationTimestamp\":\"2026-01-01T00:00:00Z\"%s}",
+                 name, uid, (long long)++version, rest);
+}
+
+static void conditions(struct buf *b, const char *const *types, size_t n, const char *ready) {
+        for (size_t i = 0; i < n; i++)
+                buf_addf(b,
+                         "%s{\"type\":\"%s\",\"status\":\"%s\",\"reason\":\"KubeletHasSufficientMemory\","
+                         "\"message\":\"kubelet has sufficient memory available\","
+                         "\"lastTransitionTime\":\"2026-01-01T00:00:00Z\"}",
+                         i ? "," : "", types[i], streq(types[i], "Ready") ? ready : "True");
+}
+
+static void make_node(size_t i, struct buf *b) {
+        static const char *const types[] = { "NetworkUnavailable", "MemoryPressure", "DiskPressure",
+                                             "PIDPressure", "Ready" };
+        char name[64], uid[37], cd[37], rest[1024];
+        node_name(i, name);
+        uid_of('1', i, uid);
+        uid_of('c', domain_of(i), cd);
+        snprintf(rest, sizeof rest,
+                 ",\"labels\":{\"" CD_LABEL "\":\"%s\",\"" GPU_CLIQUE_LABEL
+                 "\":\"%s\",\"nvidia.com/gpu.present\":\"true\"},\"annotations\":{\"" CD_ANNOTATION_GPU_CLIQUE
+                 "\":\"%s\"}",
+                 cd, clique_of(i), clique_of(i));
+        size_t from = b->n;
+        meta(b, NULL, name, uid, rest);
+        buf_adds(b, ",\"spec\":{\"taints\":[{\"key\":\"nvidia.com/gpu\",\"effect\":\"NoSchedule\"}]},"
+                    "\"status\":{\"nodeInfo\":{\"bootID\":\"aaaaaaaa-8f4e-4f0e-9f0a-1b2c3d4e5f60\"},"
+                    "\"conditions\":[");
+        conditions(b, types, ARRAY_LEN(types), "True");
+        buf_adds(b, "],\"images\":[");
+        for (size_t k = 0; b->n - from < node_bytes; k++)
+                buf_addf(b,
+                         "%s{\"names\":[\"registry.example.com/team/image@sha256:"
+                         "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\"],\"sizeBytes\":%"
+                         "zu}",
+                         k ? "," : "", k);
+        buf_adds(b, "]}}");
+}
+
+static void make_slice(size_t i, struct buf *b) {
+        char node[64], name[128], uid[37];
+        node_name(i, node);
+        uid_of('2', i, uid);
+        snprintf(name, sizeof name, "00000-%s-%s-x%04zu", CD_DRIVER, node, i);
+        meta(b, NULL, name, uid, "");
+        buf_addf(b,
+                 ",\"spec\":{\"driver\":\"" CD_DRIVER
+                 "\",\"nodeName\":\"%s\",\"pool\":{\"name\":\"%s\"},\"devices\":[",
+                 node, node);
+        for (int k = 0; k < 2; k++)
+                buf_addf(b,
+                         "%s{\"name\":\"%s\",\"attributes\":{\"cliqueID\":{\"string\":\"%s\"},\"id\":{"
+                         "\"int\":0},"
+                         "\"type\":{\"string\":\"%s\"}}}",
+                         k ? "," : "", k ? "daemon-0" : "channel-0", clique_of(i), k ? "daemon" : "channel");
+        buf_adds(b, "]}}");
+}
+
+/* The channel claims first, then those of the daemons. */
+static void make_claim(size_t i, struct buf *b) {
+        bool daemon = i >= n_nodes;
+        const char *what = daemon ? "daemon" : "channel";
+        char node[64], name[128], uid[37], cd[37], pod[37];
+        size_t k = daemon ? i - n_nodes : i;
+        node_name(k, node);
+        uid_of(daemon ? '4' : '3', k, uid);
+        uid_of('c', domain_of(k), cd);
+        uid_of(daemon ? '5' : '6', k, pod);
+        snprintf(name, sizeof name, "training-%05zu-%s-abcde", k, what);
+        meta(b, daemon ? DRIVER_NS : USER_NS, name, uid,
+             ",\"annotations\":{\"resource.kubernetes.io/pod-claim-name\":\"channel\"}");
+        buf_addf(b,
+                 ",\"status\":{\"allocation\":{\"devices\":{\"results\":[{\"request\":\"%s\",\"driver\":"
+                 "\"" CD_DRIVER "\",\"pool\":\"%s\",\"device\":\"%s-0\"}],\"config\":[{\"source\":"
+                                "\"FromClaim\",\"requests\":[\"%s\"],"
+                 "\"opaque\":{\"driver\":\"" CD_DRIVER "\",\"parameters\":{%s\"apiVersion\":\"" CD_API_VERSION
+                 "\",\"domainID\":\"%s\",\"kind\":\"ComputeDomain%sConfig\"}}}]}},"
+                 "\"reservedFor\":[{\"resource\":\"pods\",\"name\":\"training-%05zu\",\"uid\":\"%s\"}]}}",
+                 what, node, what, what, daemon ? "" : "\"allocationMode\":\"Single\",", cd,
+                 daemon ? "Daemon" : "Channel", k, pod);
+}
+
+static void make_pod(size_t i, bool ready, struct buf *b) {
+        static const char *const types[] = { "PodReadyToStartContainers", "Initialized", "Ready",
+                                             "ContainersReady", "PodScheduled" };
+        char node[64], name[128], uid[37], cd[37], hash[17], rest[1024];
+        node_name(i, node);
+        uid_of('5', i, uid);
+        uid_of('c', domain_of(i), cd);
+        snprintf(name, sizeof name, "computedomain-daemon-%s-%05zu", cd, i);
+        objects_template_hash(&c.settings, cd, c.settings.gates, c.settings.max_nodes, hash);
+        snprintf(rest, sizeof rest,
+                 ",\"labels\":{\"" CD_LABEL "\":\"%s\",\"" CD_LABEL_CLIQUE "\":\"%s\"},\"annotations\":{"
+                 "\"" CD_ANNOTATION_TEMPLATE "\":\"%s\",\"" IMEX_ANNOTATION_STATE
+                 "\":\"%s\",\"" IMEX_ANNOTATION_INDEX "\":\"%zu\",\"" IMEX_ANNOTATION_PEERS
+                 "\":\"17/17\",\"" IMEX_ANNOTATION_READY "\":\"%s\"}",
+                 cd, clique_of(i), hash, ready ? "READY" : "STARTING", (i - i / CLIQUE * CLIQUE),
+                 ready ? "true" : "false");
+        meta(b, DRIVER_NS, name, uid, rest);
+        buf_addf(b,
+                 ",\"spec\":{\"nodeName\":\"%s\"},\"status\":{\"phase\":\"Running\",\"podIPs\":[{\"ip\":\"10."
+                 "%zu.%zu.%zu\"}],"
+                 "\"conditions\":[",
+                 node, i >> 16 & 255, i >> 8 & 255, i & 255);
+        conditions(b, types, ARRAY_LEN(types), ready ? "True" : "False");
+        buf_adds(b, "],\"containerStatuses\":[{\"state\":{\"running\":{}},\"restartCount\":0}]}}");
+}
+
+static void make_domain(size_t i, struct buf *b) {
+        char name[64], uid[37];
+        uid_of('c', i, uid);
+        snprintf(name, sizeof name, "training-%05zu", i);
+        meta(b, USER_NS, name, uid, "");
+        buf_addf(b,
+                 ",\"spec\":{\"numNodes\":0,\"channel\":{\"allocationMode\":\"Single\","
+                 "\"resourceClaimTemplate\":{"
+                 "\"name\":\"%s-channel\"}}}}",
+                 name);
+}
+
+static size_t gone_claim = SIZE_MAX;
+
+static size_t count_of(const struct kube_resource *res) {
+        return res == &kube_compute_domains                                              ? n_domains
+               : res == &kube_resource_claims                                            ? 2 * n_nodes
+               : res == &kube_nodes || res == &kube_resource_slices || res == &kube_pods ? n_nodes
+                                                                                         : 0;
+}
+
+static void make(const struct kube_resource *res, size_t i, struct buf *b) {
+        if (res == &kube_nodes)
+                make_node(i, b);
+        else if (res == &kube_resource_slices)
+                make_slice(i, b);
+        else if (res == &kube_resource_claims)
+                make_claim(i, b);
+        else if (res == &kube_pods)
+                make_pod(i, true, b);
+        else
+                make_domain(i, b);
+}
+
+/* ---- the wrapped calls ---- */
+
+struct kube_call {
+        TAILQ_ENTRY(kube_call) entry;
+        struct kube_request q;
+        char *ns, *name, *query, *subresource, *body;
+};
+static TAILQ_HEAD(, kube_call) calls = TAILQ_HEAD_INITIALIZER(calls);
+
+struct watched {
+        struct kube__watch w;
+        char *ns;
+        bool headed;
+};
+static struct watched watches[16];
+static size_t n_watches;
+
+struct kube_call *__wrap_kube_start(struct kube_client *client, const struct kube_request *q);
+void __wrap_kube_cancel(struct kube_call *call);
+unsigned __wrap_kube_room(struct kube_client *client);
+const char *__wrap_kube_resource_api(const struct kube_client *client);
+struct http_call *__wrap_kube_client__watch(struct kube_client *client, const struct kube__watch *w,
+                                            struct err *e);
+bool __wrap_kube_client__knows(const struct kube_client *client, const struct kube_resource *res);
+void __wrap_http_cancel(struct http_call *call);
+
+struct kube_call *__wrap_kube_start(struct kube_client *client, const struct kube_request *q) {
+        struct kube_call *x = xnew(struct kube_call);
+        x->q = *q;
+        x->ns = xstrdup_or_null(q->ns);
+        x->name = xstrdup_or_null(q->name);
+        x->query = xstrdup_or_null(q->query);
+        x->subresource = xstrdup_or_null(q->subresource);
+        x->body = xstrndup(q->body.p ? q->body.p : "", q->body.n);
+        TAILQ_INSERT_TAIL(&calls, x, entry);
+        last_ms = uv_now(&loop);
+        n_writes += q->verb != KUBE_LIST && q->verb != KUBE_GET && q->res != &kube_events;
+        return x;
+}
+
+static void free_call(struct kube_call *x) {
+        free(x->ns);
+        free(x->name);
+        free(x->query);
+        free(x->subresource);
+        free(x->body);
+        free(x);
+}
+
+void __wrap_kube_cancel(struct kube_call *call) {
+        if (!call)
+                return;
+        TAILQ_REMOVE(&calls, call, entry);
+        free_call(call);
+}
+
+unsigned __wrap_kube_room(struct kube_client *client) {
+        return 1000;
+}
+
+const char *__wrap_kube_resource_api(const struct kube_client *client) {
+        return "v1";
+}
+
+bool __wrap_kube_client__knows(const struct kube_client *client, const struct kube_resource *res) {
+        return true;
+}
+
+struct http_call *__wrap_kube_client__watch(struct kube_client *client, const struct kube__watch *w,
+                                            struct err *e) {
+        BUG_ON(n_watches == ARRAY_LEN(watches));
+        watches[n_watches] = (struct watched){ *w, xstrdup_or_null(w->ns), false };
+        return (struct http_call *)(void *)&watches[n_watches++];
+}
+
+void __wrap_http_cancel(struct http_call *call) {
+}
+
+/* ---- the server ---- */
+
+static void send_event(const struct kube_resource *res, const char *ns, const char *type, struct str object) {
+        for (size_t i = 0; i < n_watches; i++) {
+                struct watched *w = &watches[i];
+                if (w->w.res != res || (w->ns && !streq(w->ns, ns)))
+                        continue;
+                char *text = xasprintf("{\"type\":\"%s\",\"object\":%.*s}\n", type, (int)object.n, object.p);
+                w->w.data(w->w.u, text, strlen(text));
+                free(text);
+        }
+}
+
+static void answer_list(struct kube_call *x) {
+        struct buf b = BUF_INIT(64 << 20);
+        const char *at = x->query ? strstr(x->query, "continue=") : NULL,
+                   *limit = x->query ? strstr(x->query, "limit=") : NULL;
+        size_t i = at ? strtoul(at + 9, NULL, 10) : 0, most = limit ? strtoul(limit + 6, NULL, 10) : PAGE,
+               all = count_of(x->q.res), end = all < i + most ? all : i + most;
+        bool first = true;
+        buf_adds(&b, "{\"kind\":\"List\",\"items\":[");
+        for (; i < end; i++) {
+                if (x->q.res == &kube_resource_claims &&
+                    (i == gone_claim || (x->q.ns && streq(x->ns, i < n_nodes ? DRIVER_NS : USER_NS))))
+                        continue;
+                if (!first)
+                        buf_adds(&b, ",");
+                first = false;
+                make(x->q.res, i, &b);
+        }
+        buf_addf(&b, "],\"metadata\":{\"resourceVersion\":\"%lld\"", (long long)version);
+        if (end < all)
+                buf_addf(&b, ",\"continue\":\"%zu\"", end);
+        buf_adds(&b, "}}");
+        yyjson_doc *doc = yyjson_read(buf_str(&b), b.n, 0);
+        BUG_ON(!doc);
+        buf_done(&b);
+        x->q.done(x->q.u, yyjson_doc_get_root(doc), NULL);
+        yyjson_doc_free(doc);
+}
+
+/* Patches and applies are merged; a member that the server would set is set. */
+static void answer_write(struct kube_call *x) {
+        struct stored *s = stored_at(x->q.res, x->ns, x->name, true);
+        struct buf made = BUF_INIT(1 << 20);
+        const char *was = s->json;
+        if (!was && x->q.res == &kube_compute_domains)
+                make_domain(strtoul(x->name + strlen("training-"), NULL, 10), &made);
+        else if (!was && x->q.res == &kube_nodes)
+                make_node(CLIQUE * strtoul(x->name + strlen("gpu-rack-"), NULL, 10) +
+                                  strtoul(x->name + strlen("gpu-rack-0000-node-"), NULL, 10),
+                          &made);
+        else if (!was)
+                buf_addf(&made, "{\"metadata\":{\"uid\":\"e0000000-8f4e-4f0e-9f0a-%012lld\"}}",
+                         (long long)version);
+        was = was ? was : buf_str(&made);
+        yyjson_doc *old = yyjson_read(was, strlen(was), 0),
+                   *change = yyjson_read(x->body, strlen(x->body), 0);
+        BUG_ON(!old || !change);
+        yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+        yyjson_mut_val *root = yyjson_merge_patch(doc, yyjson_doc_get_root(old), yyjson_doc_get_root(change)),
+                       *m = yyjson_mut_obj_get(root, "metadata");
+        char rv[32];
+        snprintf(rv, sizeof rv, "%lld", (long long)++version);
+        yyjson_mut_obj_put(m, yyjson_mut_str(doc, "resourceVersion"), yyjson_mut_str(doc, rv));
+        if (!yyjson_mut_obj_get(m, "generation"))
+                yyjson_mut_obj_add_int(doc, m, "generation", 1);
+        yyjson_mut_doc_set_root(doc, root);
+        size_t n;
+        char *text = yyjson_mut_write(doc, 0, &n);
+        s->json = keep(text, n);
+        yyjson_doc *now = yyjson_read(text, n, 0);
+        free(text);
+        yyjson_mut_doc_free(doc);
+        yyjson_doc_free(old);
+        yyjson_doc_free(change);
+        buf_done(&made);
+        x->q.done(x->q.u, yyjson_doc_get_root(now), NULL);
+        yyjson_doc_free(now);
+        send_event(x->q.res, x->ns, "MODIFIED", str_from(s->json));
+}
+
+static void answer(struct kube_call *x) {
+        TAILQ_REMOVE(&calls, x, entry);
+        last_ms = uv_now(&loop);
+        if (x->q.verb == KUBE_LIST) {
+                answer_list(x);
+        } else if (x->q.verb == KUBE_GET || x->q.verb == KUBE_DELETE || x->q.res == &kube_events) {
+                struct err e;
+                err_set(&e, ERR_NOT_FOUND, 404, "not found");
+                x->q.done(x->q.u, NULL, &e);
+        } else {
+                answer_write(x);
+        }
+        free_call(x);
+}
+
+static void serve(void) {
+        for (struct kube_call *x; (x = TAILQ_FIRST(&calls));)
+                answer(x);
+        for (size_t i = 0; i < n_watches; i++)
+                if (!watches[i].headed) {
+                        watches[i].headed = true;
+                        watches[i].w.head(watches[i].w.u, "application/json");
+                }
+}
+
+static void on_tick(uv_timer_t *t) {
+        serve();
+}
+
+/* ---- measuring ---- */
+
+static double cpu_ms(void) {
+        struct timespec t;
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+        return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+/* Private dirty pages in KiB, but for the server's. */
+static size_t dirty_kib(void) {
+        char line[256];
+        size_t kib = 0;
+        malloc_trim(0);
+        FILE *f = fopen("/proc/self/smaps_rollup", "re");
+        while (f && fgets(line, sizeof line, f))
+                if (sscanf(line, "Private_Dirty: %zu kB", &kib) == 1)
+                        break;
+        if (f)
+                fclose(f);
+        return kib - (own_used + 4095) / 4096 * 4;
+}
+
+static size_t peak_kib(void) {
+        char line[256];
+        size_t kib = 0;
+        FILE *f = fopen("/proc/self/status", "re");
+        while (f && fgets(line, sizeof line, f))
+                if (sscanf(line, "VmHWM: %zu kB", &kib) == 1)
+                        break;
+        if (f)
+                fclose(f);
+        return kib;
+}
+
+static void until_quiet(void) {
+        do
+                uv_run(&loop, UV_RUN_ONCE);
+        while (!TAILQ_EMPTY(&calls) || work_queue_depth(c.queue) || uv_now(&loop) < last_ms + QUIET_MS);
+}
+
+/* What has been begun is decided, and then done. */
+static void measure(const char *what, double begin) {
+        size_t writes = n_writes;
+        for (int turn = 0; turn < 3 || work_queue_depth(c.queue); turn++)
+                uv_run(&loop, UV_RUN_NOWAIT);
+        double decided = cpu_ms();
+        last_ms = uv_now(&loop);
+        until_quiet();
+        printf("%-44s %9.2f ms decided, %9.2f ms until quiet, %zu writes\n", what, decided - begin,
+               cpu_ms() - begin, n_writes - writes);
+}
+
+static void flip(size_t i, bool ready) {
+        struct buf b = BUF_INIT(1 << 16);
+        make_pod(i, ready, &b);
+        double begin = cpu_ms();
+        send_event(&kube_pods, DRIVER_NS, "MODIFIED", (struct str){ buf_str(&b), b.n });
+        measure(ready ? "one daemon becomes ready again" : "one daemon becomes not ready", begin);
+        buf_done(&b);
+}
+
+static void claim(size_t i, const char *type, const char *what) {
+        struct buf b = BUF_INIT(1 << 16);
+        make_claim(i, &b);
+        gone_claim = streq(type, "DELETED") ? i : SIZE_MAX;
+        double begin = cpu_ms();
+        send_event(&kube_resource_claims, USER_NS, type, (struct str){ buf_str(&b), b.n });
+        measure(what, begin);
+        buf_done(&b);
+}
+
+static void steady(void) {
+        char uid[37];
+        uid_of('c', n_domains / 2, uid);
+        double begin = cpu_ms();
+        controller__queue_domain(&c, uid);
+        measure("steady: one domain is looked at", begin);
+}
+
+static void on_synced(void *u) {
+}
+
+int main(int argc, char **argv) {
+        static const char *namespaces[] = { DRIVER_NS };
+        struct kube_config kube = { .server = (char *)(uintptr_t) "http://127.0.0.1:9" };
+        struct kube_client *client;
+        struct gates gates;
+        struct err e;
+        uv_timer_t tick;
+        n_nodes = argc > 1 ? strtoul(argv[1], NULL, 10) : 10000;
+        n_domains = argc > 2 ? strtoul(argv[2], NULL, 10) : 1;
+        node_bytes = argc > 3 ? strtoul(argv[3], NULL, 10) : 2000;
+        own = mmap(NULL, OWN_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+                   0);
+        gates_init(&gates);
+        config = (struct config){ .ns = DRIVER_NS,
+                                  .image = "image:1",
+                                  .plugin_selector = "",
+                                  .max_nodes = CLIQUE,
+                                  .gpu_clique_label = true,
+                                  .priority_class = "system-node-critical",
+                                  .gates_text = "IMEXDaemonsWithDNSNames=true,",
+                                  .daemon_verbosity_text = "4",
+                                  .namespaces = namespaces,
+                                  .n_namespaces = 1 };
+        uv_loop_init(&loop);
+        if (mode_resolve(&gates, NULL, NULL, &config.mode, &e) < 0 ||
+            kube_client_new(&loop, &(struct kube_client_options){ .config = &kube, .user_agent = "bench" },
+                            &client, &e) < 0) {
+                fprintf(stderr, "%s\n", e.msg);
+                return 1;
+        }
+        struct event_recorder *events = event_recorder_new(client, "bench", NULL);
+        struct metrics *metrics = metrics_new();
+        size_t before = dirty_kib();
+        uv_timer_init(&loop, &tick);
+        uv_timer_start(&tick, on_tick, 0, TICK_MS);
+        double begin = cpu_ms();
+        controller_start(&c, &config, client, events, metrics, on_synced, NULL);
+        while (!controller_synced(&c))
+                uv_run(&loop, UV_RUN_ONCE);
+        printf("%zu nodes of %zu bytes, %zu domains, %zu claims\n", n_nodes, node_bytes, n_domains,
+               2 * n_nodes);
+        printf("%-44s %9.2f ms (with making the lists up), peak of resident memory %zu KiB\n",
+               "caches filled", cpu_ms() - begin, peak_kib());
+        size_t synced = dirty_kib() - before;
+        begin = cpu_ms();
+        controller_lead(&c);
+        measure("first plan of everything", begin);
+        size_t idle = dirty_kib() - before;
+        printf("%-44s %9zu KiB after sync, %zu KiB when formed: %zu bytes a node\n", "private dirty", synced,
+               idle, idle * 1024 / n_nodes);
+        for (int i = 0; i < 3; i++)
+                steady();
+        for (int i = 0; i < 2; i++) {
+                flip(n_nodes / 2, false);
+                flip(n_nodes / 2, true);
+        }
+        claim(n_nodes / 2, "DELETED", "one claim goes");
+        claim(n_nodes / 2, "ADDED", "one claim comes");
+        printf("%-44s %9zu KiB in the end\n", "private dirty", dirty_kib() - before);
+        return 0;
+}
