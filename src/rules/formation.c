@@ -6,6 +6,7 @@
 #include <uthash.h>
 
 #include "api/names.h"
+#include "rules/judge.h"
 #include "rules/rules.h"
 
 const char *formation_text(struct arena *a, const char *fmt, ...) {
@@ -26,53 +27,35 @@ static const struct clique_daemon *entry_in(const struct clique *c, const char *
         return NULL;
 }
 
-/* An entry of a clique; all of a domain's are sorted by node, because domains may have thousands. */
-struct seat {
-        const char *node, *clique;
-};
-
-struct seats {
-        struct seat *list;
-        size_t n;
-};
-
-static int by_node(const void *x, const void *y) {
-        return strcmp(((const struct seat *)x)->node, ((const struct seat *)y)->node);
+/* How good a clique's word is that it has the node's entry, when several say so (the node was moved): best is
+ * the one that the daemon itself confirms, then the slice's. */
+static int rank_of(const struct formation_node *n, const char *clique) {
+        return n->pod && streq(clique, n->pod->clique_id) ? 3 : streq(clique, n->clique) ? 2 : 1;
 }
 
-static struct seats sort_seats(const struct formation_input *in, struct arena *a) {
-        struct seats s = { 0 };
-        size_t n = 0;
-        for (size_t i = 0; i < in->n_cliques; i++)
-                n += in->cliques[i]->n_daemons;
-        s.list = arena_alloc(a, (n + 1) * sizeof *s.list);
-        for (size_t i = 0; i < in->n_cliques; i++)
-                for (size_t k = 0; in->cliques[i]->clique_id && k < in->cliques[i]->n_daemons; k++)
-                        s.list[s.n++] =
-                                (struct seat){ in->cliques[i]->daemons[k].node, in->cliques[i]->clique_id };
-        qsort(s.list, s.n, sizeof *s.list, by_node);
-        return s;
-}
-
-/* The clique that holds the node's entry, NULL for none; of several (the node was moved) the one that the
- * daemon itself confirms, else the slice's. */
-static const char *find_seat(const struct seats *s, const struct formation_node *n) {
-        size_t low = 0, high = s->n;
-        const char *found = NULL, *says = n->pod ? n->pod->clique_id : NULL;
+static size_t find_node(const struct formation_node *const *nodes, size_t n, const char *name) {
+        size_t low = 0, high = n;
         while (low < high) {
                 size_t middle = low + (high - low) / 2;
-                if (strcmp(s->list[middle].node, n->name) < 0)
+                if (strcmp(nodes[middle]->name, name) < 0)
                         low = middle + 1;
                 else
                         high = middle;
         }
-        for (int best = 0; low < s->n && streq(s->list[low].node, n->name); low++) {
-                int rank = streq(s->list[low].clique, says)        ? 3
-                           : streq(s->list[low].clique, n->clique) ? 2
-                                                                   : 1;
-                if (rank > best) {
-                        best = rank;
-                        found = s->list[low].clique;
+        return low < n && streq(nodes[low]->name, name) ? low : n;
+}
+
+/* The clique that holds the entry of each of these nodes, sorted by name; NULL for none. */
+static const char **find_entries(const struct formation_input *in, const struct formation_node *const *nodes,
+                                 size_t n, struct arena *a) {
+        const char **found = arena_alloc(a, (n + 1) * sizeof *found);
+        for (size_t i = 0; n && i < in->n_cliques; i++) {
+                const struct clique *c = in->cliques[i];
+                for (size_t k = 0; c->clique_id && k < c->n_daemons; k++) {
+                        size_t at = find_node(nodes, n, c->daemons[k].node);
+                        if (at < n &&
+                            (!found[at] || rank_of(nodes[at], c->clique_id) > rank_of(nodes[at], found[at])))
+                                found[at] = c->clique_id;
                 }
         }
         return found;
@@ -92,240 +75,178 @@ static const char *clique_of(const struct formation_node *n, const char *entry_c
         return n->clique;
 }
 
-static const char *pod_ip(const struct formation_node *n) {
-        return n->pod && n->pod->n_ips ? str_or(n->pod->ips[0].ip, "") : "";
-}
-
-static const char *with_message(struct arena *a, const char *what, const char *message) {
-        return message && *message ? formation_text(a, "%s: %.300s", what, message) : what;
-}
-
-/* Why a container does not run, or NULL. ContainerCreating and PodInitializing are the way up, not down. */
-static const char *container_down(const struct pod *p, struct arena *a) {
-        for (size_t i = 0; i < p->n_containers; i++) {
-                const struct pod_container *c = &p->containers[i];
-                const struct pod_container_why *w = c->terminated ? c->terminated : c->waiting;
-                if (!w || streq(w->reason, "ContainerCreating") || streq(w->reason, "PodInitializing"))
-                        continue;
-                /* Its message is how long the pause is now. */
-                if (streq(w->reason, "CrashLoopBackOff"))
-                        return formation_text(
-                                a,
-                                "daemon Pod %s: CrashLoopBackOff; kubectl -n %s logs --previous %s "
-                                "says why it ends",
-                                p->o.meta.name, p->o.meta.ns, p->o.meta.name);
-                return with_message(a,
-                                    formation_text(a, "daemon Pod %s: %s", p->o.meta.name,
-                                                   str_or(w->reason, "container is down")),
-                                    w->message);
-        }
-        return NULL;
-}
-
-/* What judging needs beyond the node, and when it would say something else though nothing happens. */
-struct judging {
-        const struct formation_input *in;
-        struct arena *a;
-        int64_t now, recheck_s;
-        bool no_pod; /* somebody waits for a daemon pod */
-};
-
-static void look_again(struct judging *j, int64_t left_s) {
-        if (left_s > 0 && (!j->recheck_s || left_s < j->recheck_s))
-                j->recheck_s = left_s;
-}
-
-static int by_text(const void *x, const void *y) {
-        return strcmp(*(const char *const *)x, *(const char *const *)y);
-}
-
-/* The scheduler's reasons without what moves at each of its attempts: how many nodes there are and how many
- * each reason is about, which also decides the order. A daemon pod fits one node only, so that all the others
- * do not match says nothing; nor does what follows the reasons, why nothing can be pushed aside for it. "0/3
- * nodes are available: 1 cannot allocate all claims, 2 node(s) didn't match Pod's node affinity/selector.
- * ..." */
-static const char *scheduler_says(const char *message, struct arena *a) {
-        enum { REASONS = 16 };
-        static const char head[] = " nodes are available: ", tail[] = ". ", noise[] = "node(s) didn't match";
-        const char *from = message ? strstr(message, head) : NULL, *list[REASONS];
-        size_t n = 0;
-        if (!from)
-                return message;
-        from += sizeof head - 1;
-        const char *to = strstr(from, tail);
-        struct str rest = { from, to ? (size_t)(to - from) : strlen(from) }, part;
-        while (n < REASONS && str_next_field(&rest, ',', &part)) {
-                part = str_trim(part);
-                while (part.n && ((*part.p >= '0' && *part.p <= '9') || *part.p == ' ')) {
-                        part.p++;
-                        part.n--;
-                }
-                if (part.n && part.p[part.n - 1] == '.')
-                        part.n--;
-                if (part.n && strncmp(part.p, noise, sizeof noise - 1) != 0)
-                        list[n++] = arena_strndup(a, part.p, part.n);
-        }
-        qsort(list, n, sizeof *list, by_text);
-        struct buf b = BUF_INIT(4096);
-        for (size_t i = 0; i < n; i++)
-                buf_addf(&b, "%s%s", i ? ", " : "", list[i]);
-        const char *s = n ? arena_strdup(a, buf_str(&b)) : "no node matches";
-        buf_done(&b);
-        return s;
-}
-
-static void judge(struct formation_member *m, enum formation_why why, const char *message) {
-        m->why = why;
-        m->message = message;
-}
-
-/* For a moment nothing fits any pod: its claim is being made, or the daemon before it is leaving. */
-static void judge_pending(struct formation_member *m, const struct pod *p, struct judging *j) {
-        const struct condition *c = condition_find(p->conditions, p->n_conditions, "PodScheduled");
-        if (!c || !streq(c->status, "False")) {
-                judge(m, FORMATION_STARTING,
-                      formation_text(j->a, "daemon Pod %s is starting", p->o.meta.name));
-                return;
-        }
-        int64_t left_s = c->since + FORMATION_SCHEDULED_S - j->now;
-        judge(m, left_s > 0 ? FORMATION_STARTING : FORMATION_FAILING,
-              with_message(j->a, formation_text(j->a, "daemon Pod %s cannot be scheduled", p->o.meta.name),
-                           scheduler_says(c->message, j->a)));
-        look_again(j, left_s);
-}
-
-/* The Go driver's daemons do not report; their probe says the same. */
-static void judge_foreign(struct formation_member *m, const struct pod *p, struct arena *a) {
-        const struct condition *c = condition_find(p->conditions, p->n_conditions, "Ready");
-        if (c && streq(c->status, "True"))
-                judge(m, FORMATION_READY, "");
-        else
-                judge(m, FORMATION_STARTING, formation_text(a, "daemon Pod %s is not ready", p->o.meta.name));
-}
-
-static void judge_daemon(struct formation_member *m, const struct formation_node *n, struct judging *j) {
-        struct arena *a = j->a;
-        const struct pod *p = n->pod;
-        const struct condition *ready = condition_find(p->conditions, p->n_conditions, "Ready");
-        const char *down;
-        int64_t index;
-        if (ready && streq(ready->status, "False") && streq(ready->reason, "NodeNotReady"))
-                judge(m, FORMATION_LOST, formation_text(a, "daemon Pod %s is out of reach", p->o.meta.name));
-        else if (p->o.meta.deleted)
-                judge(m, FORMATION_STARTING,
-                      formation_text(a, "daemon Pod %s is being deleted", p->o.meta.name));
-        else if ((down = container_down(p, a)))
-                judge(m, FORMATION_FAILING, down);
-        else if (!p->template_hash)
-                judge_foreign(m, p, a);
-        else if (!p->ready)
-                judge_pending(m, p, j);
-        else if (p->clique_id && *p->clique_id && n->clique && !streq(p->clique_id, n->clique))
-                judge(m, FORMATION_FAILING,
-                      formation_text(
-                              a, "daemon Pod %s claims clique %.63s, but the node's ResourceSlice states %s",
-                              p->o.meta.name, p->clique_id, *n->clique ? n->clique : "none"));
-        else if (!streq(p->ready, "true"))
-                judge(m, streq(p->state, "BACKOFF") || p->awaited ? FORMATION_FAILING : FORMATION_STARTING,
-                      with_message(a,
-                                   formation_text(a, "IMEX daemon is %.40s", str_or(p->state, "not ready")),
-                                   p->reason));
-        else if (!*m->ip || !p->clique_id ||
-                 (m->clique && *m->clique && !str_to_i64(str_from(p->index), &index)))
-                judge_pending(m, p, j);
-        else if (m->clique && *m->clique && index != m->index)
-                judge(m, FORMATION_STARTING,
-                      formation_text(a, "IMEX daemon changes from index %lld to %lld", (long long)index,
-                                     (long long)m->index));
-        else
-                judge(m, FORMATION_READY, "");
-}
-
-static void read_peers(struct formation_member *m, const struct pod *p) {
-        struct str rest = str_from(p ? p->peers : NULL), connected = { 0 };
-        m->peers_connected = m->peers_known = -1;
-        if (!str_next_field(&rest, '/', &connected) || !rest.p ||
-            !str_to_i64(connected, &m->peers_connected) || !str_to_i64(rest, &m->peers_known))
-                m->peers_connected = m->peers_known = -1;
-}
-
-static int64_t gone_left_s(const struct formation_input *in, const struct formation_node *n) {
-        return n->gone_since ? n->gone_since + FORMATION_NODE_GONE_S - in->now : FORMATION_NODE_GONE_S;
-}
-
-static void judge_gone(struct formation_member *m, const struct formation_node *n, struct judging *j) {
-        int64_t left_s = gone_left_s(j->in, n);
-        judge(m, FORMATION_LOST,
-              "its Node object is gone; its index is kept for a minute, in case its daemon lives");
-        look_again(j, left_s);
-}
-
-static void judge_member(struct formation_member *m, const struct formation_node *n, struct judging *j) {
-        struct arena *a = j->a;
-        m->ip = pod_ip(n);
-        m->foreign = n->pod && !n->pod->template_hash;
-        read_peers(m, n->pod);
-        /* What is not written yet may come out differently when more nodes come before it is: nobody is told
-         * of it. */
-        m->listed = m->clique && (!*m->clique || m->written >= 0);
-        if (!n->wanted && n->pod && n->pod->o.meta.deleted)
-                judge(m, FORMATION_LEAVING, "its daemon is ending");
-        else if (!n->pod && n->held_by)
-                judge(m, FORMATION_HELD,
-                      formation_text(a, "the node is held by %.300s until its last pod there is gone",
-                                     n->held_by));
-        else if (!n->node)
-                judge_gone(m, n, j);
-        else if (!node_ready(n->node))
-                judge(m, FORMATION_LOST, "the Node is not ready");
-        else if (m->clique && *m->clique && m->index < 0 && !m->address_first)
-                judge(m, FORMATION_FULL, "no index is left in its clique");
-        else if (n->pod)
-                judge_daemon(m, n, j);
-        else if (!m->clique)
-                judge(m, FORMATION_STARTING, "its ResourceSlice does not state a clique yet");
-        else {
-                judge(m, FORMATION_STARTING, "no daemon Pod yet");
-                j->no_pod = true;
-        }
-        /* A node that another domain holds has no place here until that one is gone; one that leaves has been
-         * told of. */
-        if (m->why == FORMATION_HELD || m->why == FORMATION_LEAVING)
-                m->listed = false;
-}
-
 /* Nothing can run there under the index that the node has: the operator vouches for it, or its Node has been
  * gone for long enough. */
 static bool runs_nothing(const struct formation_input *in, const struct formation_node *n) {
-        return n->node ? node_out_of_service(n->node) : !in->stale && gone_left_s(in, n) <= 0;
+        return n->node ? node_out_of_service(n->node) : !in->stale && judge_gone_left_s(in, n) <= 0;
 }
 
-/* Everyone who belongs: wanted, or with an entry under which something may still run. Where a cache may miss
+/* Does the node belong: wanted, or with an entry under which something may still run? Where a cache may miss
  * something, an entry is reason enough to stay. */
-static size_t gather(const struct formation_input *in, struct formation_member *members,
-                     const struct formation_node **ret_nodes, struct arena *a) {
-        struct seats seats = sort_seats(in, a);
-        size_t n = 0;
+static bool belongs(const struct formation_input *in, const struct formation_node *n, const char *entry,
+                    const char *clique) {
+        bool stays = (entry && (n->pod || in->stale)) || (n->pod && clique && !*clique);
+        bool comes = n->wanted && (n->node || entry);
+        return !runs_nothing(in, n) && (comes || stays);
+}
+
+static struct formation_member member_of(const struct formation_node *n, const char *clique) {
+        return (struct formation_member){ .node = n->name,
+                                          .clique = clique,
+                                          .index = -1,
+                                          .written = -1,
+                                          .boot_id = n->node ? node_boot_id(n->node) : "",
+                                          .of_clique = FORMATION_NO_CLIQUE,
+                                          .wanted = n->wanted };
+}
+
+/* ---- what was found last time ---- */
+
+/* Of one node: its member, while version says that nothing has changed. */
+struct recalled_node {
+        uint64_t version;
+        bool belongs;
+        struct formation_member member;
+};
+
+/* Of one clique: what follows from its object and its members. */
+struct recalled_clique {
+        UT_hash_handle hh;
+        struct arena *a; /* of the texts and lists of the clique and of its members */
+        struct formation_clique clique;
+        size_t n; /* members */
+        bool no_pod, lasting, seen;
+        char id[];
+};
+
+struct formation_memory {
+        struct recalled_node *nodes; /* in the order of the last input */
+        size_t n_nodes;
+        struct recalled_clique *cliques;
+        /* What all of it depends on. */
+        char *adopted, *infix;
+        int64_t num_nodes, max_nodes;
+        bool dns_names, stale;
+};
+
+struct formation_memory *formation_memory_new(void) {
+        return xnew(struct formation_memory);
+}
+
+static void forget_clique(struct formation_memory *m, struct recalled_clique *c) {
+        HASH_DEL(m->cliques, c);
+        if (c->clique.old)
+                kube_object_unref(&c->clique.old->o);
+        arena_free(c->a);
+        free(c);
+}
+
+static void forget(struct formation_memory *m) {
+        while (m->cliques)
+                forget_clique(m, m->cliques);
+        free(TAKE(m->nodes));
+        m->n_nodes = 0;
+        free(TAKE(m->adopted));
+        free(TAKE(m->infix));
+}
+
+void formation_memory_free(struct formation_memory *m) {
+        if (!m)
+                return;
+        forget(m);
+        free(m);
+}
+
+static void recall(struct formation_memory *m, const struct formation_input *in) {
+        if (!m)
+                return;
+        if (!streq(m->adopted, in->cd->adopted) || !streq(m->infix, in->infix) ||
+            m->num_nodes != in->cd->num_nodes || m->max_nodes != in->max_nodes ||
+            m->dns_names != in->dns_names || m->stale != in->stale)
+                forget(m);
+        if (!m->infix) {
+                m->adopted = xstrdup_or_null(in->cd->adopted);
+                m->infix = xstrdup_or_null(in->infix);
+        }
+        m->num_nodes = in->cd->num_nodes;
+        m->max_nodes = in->max_nodes;
+        m->dns_names = in->dns_names;
+        m->stale = in->stale;
+}
+
+/* Whether the node is as it was, found by its version: both lists have the same order. What a Node that is
+ * gone means is a matter of time. */
+static const struct recalled_node *recall_node(const struct formation_memory *m,
+                                               const struct formation_node *n, size_t *at) {
+        enum { NEAR = 64 }; /* so many may have come or gone between two that stayed */
+        if (!m || !n->version || !n->node)
+                return NULL;
+        for (size_t i = *at; i < m->n_nodes && i < *at + NEAR; i++)
+                if (m->nodes[i].version == n->version) {
+                        *at = i + 1;
+                        return &m->nodes[i];
+                }
+        return NULL;
+}
+
+/* Who belongs, and of whom nothing has changed. */
+struct gathered {
+        const struct formation_node **nodes; /* in the order of the members, as the next */
+        bool *same;
+        struct recalled_node *recalled; /* of all nodes of the input, to be remembered; its members lack */
+};
+
+static size_t gather(const struct formation_input *in, struct formation_member *members, struct gathered *g,
+                     struct arena *a) {
+        const struct formation_node **fresh = arena_alloc(a, (in->n_nodes + 1) * sizeof *fresh);
+        const struct recalled_node **old = arena_alloc(a, (in->n_nodes + 1) * sizeof *old);
+        size_t n = 0, n_fresh = 0, at = 0;
+        g->nodes = arena_alloc(a, (in->n_nodes + 1) * sizeof *g->nodes);
+        g->same = arena_alloc(a, in->n_nodes + 1);
+        g->recalled = in->memory ? xnew_n(struct recalled_node, in->n_nodes + 1) : NULL;
+        for (size_t i = 0; i < in->n_nodes; i++) {
+                old[i] = recall_node(in->memory, &in->nodes[i], &at);
+                if (!old[i])
+                        fresh[n_fresh++] = &in->nodes[i];
+        }
+        const char **entries = find_entries(in, fresh, n_fresh, a);
+        n_fresh = 0;
         for (size_t i = 0; i < in->n_nodes; i++) {
                 const struct formation_node *node = &in->nodes[i];
-                const char *entry_clique = find_seat(&seats, node);
-                if (runs_nothing(in, node))
+                const char *entry = old[i] ? NULL : entries[n_fresh++];
+                const char *clique = old[i] ? NULL : clique_of(node, entry);
+                bool is = old[i] ? old[i]->belongs : belongs(in, node, entry, clique);
+                if (g->recalled)
+                        g->recalled[i] = (struct recalled_node){ .version = node->version, .belongs = is };
+                if (!is)
                         continue;
-                const char *clique = clique_of(node, entry_clique);
-                bool stays = (entry_clique && (node->pod || in->stale)) || (node->pod && clique && !*clique);
-                bool comes = node->wanted && (node->node || entry_clique);
-                if (!comes && !stays)
-                        continue;
-                members[n] = (struct formation_member){ .node = node->name,
-                                                        .clique = clique,
-                                                        .index = -1,
-                                                        .written = -1,
-                                                        .boot_id = node->node ? node_boot_id(node->node) : "",
-                                                        .of_clique = FORMATION_NO_CLIQUE,
-                                                        .wanted = node->wanted };
-                ret_nodes[n++] = node;
+                members[n] = old[i] ? old[i]->member : member_of(node, clique);
+                members[n].of_clique = FORMATION_NO_CLIQUE;
+                g->same[n] = old[i] != NULL;
+                g->nodes[n++] = node;
         }
         return n;
+}
+
+/* For the next time. */
+static void remember(const struct formation_input *in, const struct formation *f, struct gathered *g) {
+        struct formation_memory *m = in->memory;
+        size_t n = 0;
+        if (!m)
+                return;
+        for (size_t i = 0; i < in->n_nodes; i++)
+                if (g->recalled[i].belongs)
+                        g->recalled[i].member = f->members[n++];
+        free(m->nodes);
+        m->nodes = g->recalled;
+        m->n_nodes = in->n_nodes;
+        for (struct recalled_clique *c = m->cliques, *next; c; c = next) {
+                next = c->hh.next;
+                if (!c->seen)
+                        forget_clique(m, c);
+                else
+                        c->seen = false;
+        }
 }
 
 static size_t parse_freed(const struct clique *old, struct arena *a, int64_t **ret) {
@@ -388,17 +309,17 @@ static bool has_foreign(const struct formation_node *const *nodes, const struct 
 
 static void assign_indices(const struct formation_input *in, struct formation_member *members,
                            const struct formation_node *const *nodes, const struct group *g,
-                           struct formation_clique *c, struct arena *a) {
+                           struct formation_clique *c, struct arena *a, struct arena *scratch) {
         const struct clique *old = c->old;
         const bool foreign = has_foreign(nodes, g);
         size_t n_held = old ? old->n_daemons : 0, n = 0, n_new_freed, most = g->n + 1;
-        struct rules_slot *held = arena_alloc(a, (n_held + most) * sizeof *held),
-                          *slots = arena_alloc(a, most * sizeof *slots);
-        const char **names = arena_alloc(a, most * sizeof *names);
-        struct formation_member **of = arena_alloc(a, most * sizeof *of);
+        struct rules_slot *held = arena_alloc(scratch, (n_held + most) * sizeof *held),
+                          *slots = arena_alloc(scratch, most * sizeof *slots);
+        const char **names = arena_alloc(scratch, most * sizeof *names);
+        struct formation_member **of = arena_alloc(scratch, most * sizeof *of);
         const int64_t *new_freed;
         int64_t *freed;
-        size_t n_freed = parse_freed(old, a, &freed);
+        size_t n_freed = parse_freed(old, scratch, &freed);
         for (size_t i = 0; old && i < old->n_daemons; i++)
                 held[i] = (struct rules_slot){ old->daemons[i].node, old->daemons[i].index };
         for (size_t i = 0; i < g->n; i++) {
@@ -407,7 +328,7 @@ static void assign_indices(const struct formation_input *in, struct formation_me
                 int64_t runs_with = running_index(node, c->clique_id, in->max_nodes);
                 if (!wants_index(m, node, c->clique_id))
                         continue;
-                m->address_first = foreign && !*pod_ip(node) && !entry_in(old, m->node);
+                m->address_first = foreign && !*judge_ip(node) && !entry_in(old, m->node);
                 if (m->address_first)
                         continue;
                 /* The entry is lost (somebody deleted the clique), but the daemon lives: it keeps the id that
@@ -418,7 +339,7 @@ static void assign_indices(const struct formation_input *in, struct formation_me
                 of[n] = m;
                 names[n++] = m->node;
         }
-        rules_indices(held, n_held, freed, n_freed, names, n, in->max_nodes, a, slots, &new_freed,
+        rules_indices(held, n_held, freed, n_freed, names, n, in->max_nodes, scratch, slots, &new_freed,
                       &n_new_freed);
         for (size_t i = 0; i < n; i++)
                 of[i]->index = slots[i].index;
@@ -471,7 +392,7 @@ static bool noted_as_adopted(const struct compute_domain *cd, const char *clique
  * had entries and no infix when we found it keeps the Go driver's, also when somebody deletes it meanwhile.
  */
 static void choose_names(const struct formation_input *in, const struct formation_node *const *nodes,
-                         const struct group *g, struct formation_clique *c) {
+                         const struct group *g, struct formation_clique *c, struct arena *a) {
         bool anybody_runs = false;
         for (size_t i = 0; i < g->n; i++)
                 anybody_runs = anybody_runs || nodes[g->members[i]]->pod;
@@ -481,7 +402,7 @@ static void choose_names(const struct formation_input *in, const struct formatio
         c->adopted =
                 c->old && c->old->n_daemons ? true : anybody_runs && noted_as_adopted(in->cd, c->clique_id);
         if (!c->adopted)
-                c->infix = in->infix;
+                c->infix = in->infix ? arena_strdup(a, in->infix) : NULL;
 }
 
 static void render_entries(const struct formation_input *in, const struct formation_member *members,
@@ -527,6 +448,7 @@ static void add_clique(struct formation *f, struct place **places, const char *i
 static void find_cliques(const struct formation_input *in, const struct formation_node *const *nodes,
                          struct formation *f, struct arena *a) {
         struct place *places = NULL;
+        size_t last = FORMATION_NO_CLIQUE;
         for (size_t i = 0; i < in->n_cliques; i++) {
                 const char *id = in->cliques[i]->clique_id;
                 if (id && place_of(places, id) == FORMATION_NO_CLIQUE)
@@ -536,9 +458,14 @@ static void find_cliques(const struct formation_input *in, const struct formatio
                 struct formation_member *m = &f->members[i];
                 if (!m->clique || !*m->clique)
                         continue;
+                /* Neighbours mostly share a clique. */
+                if (last != FORMATION_NO_CLIQUE && streq(f->cliques[last].clique_id, m->clique)) {
+                        m->of_clique = last;
+                        continue;
+                }
                 if (place_of(places, m->clique) == FORMATION_NO_CLIQUE && wants_index(m, nodes[i], m->clique))
                         add_clique(f, &places, m->clique, NULL, a);
-                m->of_clique = place_of(places, m->clique);
+                m->of_clique = last = place_of(places, m->clique);
         }
         HASH_CLEAR(hh, places);
 }
@@ -575,27 +502,101 @@ static const char *name_adopted(const struct formation_input *in, const struct f
         return s;
 }
 
+static bool is_as_it_was(const struct recalled_clique *c, const struct clique *old, const struct group *g,
+                         const bool *same) {
+        if (!c->lasting || c->clique.old != old || c->n != g->n)
+                return false;
+        for (size_t i = 0; i < g->n; i++)
+                if (!same[g->members[i]])
+                        return false;
+        return true;
+}
+
+/* What is to be remembered of the clique, empty where it is not as it was. */
+static struct recalled_clique *recall_clique(struct formation_memory *m, const struct formation_clique *c,
+                                             const struct group *g, const bool *same) {
+        struct recalled_clique *r;
+        size_t n = strlen(c->clique_id) + 1;
+        HASH_FIND_STR(m->cliques, c->clique_id, r);
+        if (r && !is_as_it_was(r, c->old, g, same)) {
+                forget_clique(m, r);
+                r = NULL;
+        }
+        if (!r) {
+                r = xcalloc(1, sizeof *r + n);
+                memcpy(r->id, c->clique_id, n);
+                HASH_ADD_STR(m->cliques, id, r);
+        }
+        r->seen = true;
+        return r;
+}
+
+/* What is only needed meanwhile comes from `scratch`. */
+static void make_clique(const struct formation_input *in, struct formation *f,
+                        const struct formation_node *const *nodes, const struct group *g,
+                        struct formation_clique *c, struct judging *j, struct arena *scratch) {
+        for (size_t i = 0; i < g->n; i++) {
+                struct formation_member *m = &f->members[g->members[i]];
+                size_t of_clique = m->of_clique;
+                *m = member_of(nodes[g->members[i]], m->clique);
+                m->of_clique = of_clique;
+        }
+        assign_indices(in, f->members, nodes, g, c, j->a, scratch);
+        for (size_t i = 0; i < g->n; i++)
+                judge_member(&f->members[g->members[i]], nodes[g->members[i]], j);
+        render_entries(in, f->members, nodes, g, c, j->a);
+        choose_names(in, nodes, g, c, j->a);
+        compare(in, c);
+}
+
+/* One fabric of the domain: what was found last time, if nothing of it has changed. */
+static void settle_clique(const struct formation_input *in, struct formation *f, const struct gathered *who,
+                          const struct group *g, struct formation_clique *c, struct judging *all) {
+        struct recalled_clique *r = in->memory ? recall_clique(in->memory, c, g, who->same) : NULL;
+        if (r && r->a) {
+                const char *id = c->clique_id;
+                *c = r->clique;
+                c->clique_id = id;
+                all->no_pod = all->no_pod || r->no_pod;
+                return;
+        }
+        struct judging j = { .in = in,
+                             .a = r ? arena_new((g->n + 1) * sizeof(struct clique_daemon) + 64) : all->a,
+                             .now = in->now };
+        make_clique(in, f, who->nodes, g, c, &j, all->a);
+        all->no_pod = all->no_pod || j.no_pod;
+        judge_look_again(all, j.recheck_s);
+        if (!r)
+                return;
+        r->a = j.a;
+        r->clique = *c;
+        r->clique.old = c->old ? (const struct clique *)kube_object_ref(&c->old->o) : NULL;
+        r->n = g->n;
+        r->no_pod = j.no_pod;
+        r->lasting = !j.recheck_s;
+}
+
 void formation_make(const struct formation_input *in, struct arena *a, struct formation *ret) {
-        const struct formation_node **nodes = arena_alloc(a, (in->n_nodes + 1) * sizeof *nodes);
+        struct gathered who;
         struct judging j = { .in = in, .a = a, .now = in->now };
         *ret = (struct formation){
                 .members = arena_alloc(a, (in->n_nodes + 1) * sizeof *ret->members),
                 .cliques = arena_alloc(a, (in->n_nodes + in->n_cliques + 1) * sizeof *ret->cliques),
         };
-        ret->n_members = gather(in, ret->members, nodes, a);
-        find_cliques(in, nodes, ret, a);
+        recall(in->memory, in);
+        ret->n_members = gather(in, ret->members, &who, a);
+        find_cliques(in, who.nodes, ret, a);
         struct group *groups = group_members(ret, a);
         for (size_t i = 0; i < ret->n_cliques; i++)
-                assign_indices(in, ret->members, nodes, &groups[i], &ret->cliques[i], a);
+                settle_clique(in, ret, &who, &groups[i], &ret->cliques[i], &j);
         for (size_t i = 0; i < ret->n_members; i++)
-                judge_member(&ret->members[i], nodes[i], &j);
+                if (ret->members[i].of_clique == FORMATION_NO_CLIQUE) {
+                        ret->members[i] = member_of(who.nodes[i], ret->members[i].clique);
+                        judge_member(&ret->members[i], who.nodes[i], &j);
+                }
         ret->recheck_s = j.recheck_s;
         if (j.no_pod && in->daemonset)
                 ret->hint = in->daemonset;
-        for (size_t i = 0; i < ret->n_cliques; i++) {
-                render_entries(in, ret->members, nodes, &groups[i], &ret->cliques[i], a);
-                choose_names(in, nodes, &groups[i], &ret->cliques[i]);
-                compare(in, &ret->cliques[i]);
-        }
         ret->adopted = name_adopted(in, ret, a);
+        remember(in, ret, &who);
 }

@@ -24,7 +24,16 @@ struct formation_node {
         const char *clique;  /* what the node's ResourceSlice states: "" without fabric, NULL when it states
                                 nothing */
         const struct pod *pod; /* the domain's daemon pod here, the newest that has not ended; NULL: none */
+        /* For the memory: another one whenever anything of the above, what it points to, or an entry of the
+         * node in a clique of the domain may have changed. 0: not to be remembered. */
+        uint64_t version;
 };
+
+/* What the last formation of a domain came to, fabric by fabric: where nothing has changed it is taken as it
+ * was, so that a change costs its own fabric. The result is what it is without. */
+struct formation_memory;
+struct formation_memory *formation_memory_new(void);
+void formation_memory_free(struct formation_memory *m);
 
 struct formation_input {
         const struct compute_domain *cd;
@@ -40,6 +49,9 @@ struct formation_input {
         bool stale;  /* the caches of claims, Pods or Nodes may miss something: what they do not show frees no
                         index */
         int64_t now; /* seconds since 1970 */
+        /* NULL: everything is found anew. Else the result's texts and lists live until the next formation
+         * with this memory. */
+        struct formation_memory *memory;
 };
 
 enum formation_why {

@@ -45,6 +45,14 @@ static const struct cd_node *node_at(const struct listed *l, const char *name) {
         return NULL;
 }
 
+/* The same for names that come in their order: *at is where the search goes on. */
+static const struct cd_node *next_node_at(const struct listed *l, const char *name, size_t *at) {
+        int order = -1;
+        while (*at < l->n && (order = strcmp(l->list[*at]->name, name)) < 0)
+                ++*at;
+        return *at < l->n && !order ? l->list[*at] : NULL;
+}
+
 static const struct cd_condition *condition_at(const struct compute_domain *cd, const char *type) {
         for (size_t i = 0; i < cd->n_conditions; i++)
                 if (streq(cd->conditions[i].type, type))
@@ -217,8 +225,8 @@ static bool same_nodes(const struct compute_domain *cd, const struct listed *l, 
                 return true;
         if (cd->n_nodes != v->n_nodes)
                 return false;
-        for (size_t i = 0; i < v->n_nodes; i++) {
-                const struct cd_node *now = &v->nodes[i], *was = node_at(l, now->name);
+        for (size_t i = 0, at = 0; i < v->n_nodes; i++) {
+                const struct cd_node *now = &v->nodes[i], *was = next_node_at(l, now->name, &at);
                 if (!was || !streq(str_or(was->ip, ""), now->ip) ||
                     !streq(str_or(was->clique_id, ""), now->clique_id) || !streq(was->status, now->status) ||
                     was->index != now->index)
@@ -264,11 +272,11 @@ static void cut(const struct listed *l, struct verdict *v) {
         v->n_nodes = v->n_joined;
         if (v->n_joined <= VERDICT_NODES)
                 return;
-        for (size_t i = 0; i < v->n_joined; i++)
-                old += node_at(l, v->nodes[i].name) != NULL;
+        for (size_t i = 0, at = 0; i < v->n_joined; i++)
+                old += next_node_at(l, v->nodes[i].name, &at) != NULL;
         room -= old < room ? old : room;
-        for (size_t i = 0; i < v->n_joined && kept < VERDICT_NODES; i++) {
-                bool was = node_at(l, v->nodes[i].name);
+        for (size_t i = 0, at = 0; i < v->n_joined && kept < VERDICT_NODES; i++) {
+                bool was = next_node_at(l, v->nodes[i].name, &at);
                 if (!was && !room)
                         continue;
                 room -= !was;

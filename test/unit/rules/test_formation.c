@@ -16,6 +16,7 @@ struct world {
         const char *adopted; /* annotation of the ComputeDomain */
         int64_t now;
         struct formation f;
+        struct formation_memory *memory;
 };
 
 static int setup(void **state) {
@@ -70,6 +71,7 @@ static void make(struct world *w) {
                 .dns_names = !w->ip_mode,
                 .infix = "abc",
                 .now = w->now,
+                .memory = w->memory,
         };
         formation_make(&in, w->a, &w->f);
 }
@@ -630,6 +632,135 @@ static void invariants_hold_for_anything(void **state) {
         }
 }
 
+static void same_text(const char *a, const char *b) {
+        assert_string_equal(str_or(a, "(none)"), str_or(b, "(none)"));
+}
+
+static void same_formation(const struct formation *a, const struct formation *b) {
+        assert_int_equal(a->recheck_s, b->recheck_s);
+        same_text(a->hint, b->hint);
+        same_text(a->adopted, b->adopted);
+        assert_int_equal(a->n_members, b->n_members);
+        for (size_t i = 0; i < a->n_members; i++) {
+                const struct formation_member *x = &a->members[i], *y = &b->members[i];
+                same_text(x->node, y->node);
+                same_text(x->ip, y->ip);
+                same_text(x->clique, y->clique);
+                same_text(x->message, y->message);
+                same_text(x->boot_id, y->boot_id);
+                assert_int_equal(x->index, y->index);
+                assert_int_equal(x->written, y->written);
+                assert_int_equal(x->listed, y->listed);
+                assert_int_equal(x->why, y->why);
+                assert_int_equal(x->peers_connected, y->peers_connected);
+                assert_int_equal(x->peers_known, y->peers_known);
+                assert_int_equal(x->wanted, y->wanted);
+                assert_int_equal(x->foreign, y->foreign);
+                assert_int_equal(x->address_first, y->address_first);
+                assert_int_equal(x->of_clique, y->of_clique);
+        }
+        assert_int_equal(a->n_cliques, b->n_cliques);
+        for (size_t i = 0; i < a->n_cliques; i++) {
+                const struct formation_clique *x = &a->cliques[i], *y = &b->cliques[i];
+                same_text(x->clique_id, y->clique_id);
+                same_text(x->infix, y->infix);
+                same_text(x->num_nodes, y->num_nodes);
+                same_text(x->freed, y->freed);
+                assert_ptr_equal(x->old, y->old);
+                assert_int_equal(x->n_listed, y->n_listed);
+                assert_int_equal(x->adopted, y->adopted);
+                assert_int_equal(x->changed, y->changed);
+                assert_int_equal(x->urgent, y->urgent);
+                assert_int_equal(x->n_daemons, y->n_daemons);
+                for (size_t k = 0; k < x->n_daemons; k++) {
+                        same_text(x->daemons[k].node, y->daemons[k].node);
+                        same_text(x->daemons[k].ip, y->daemons[k].ip);
+                        same_text(x->daemons[k].status, y->daemons[k].status);
+                        assert_int_equal(x->daemons[k].index, y->daemons[k].index);
+                }
+        }
+}
+
+static void random_node(struct world *w, struct formation_node *n, const char *const *ids) {
+        *n = (struct formation_node){ .name = n->name,
+                                      .clique = ids[fake_random(4)],
+                                      .wanted = fake_random(4) };
+        if (fake_random(6))
+                n->node = fake_node(w->a, n->name, fake_random(6));
+        else
+                n->gone_since = fake_random(2) ? w->now - 50 : 0;
+        if (fake_random(3))
+                n->pod = fake_daemon(w->a, n->name, "10.0.0.1", fake_random(5) ? ids[fake_random(2)] : "",
+                                     (int)fake_random(5), fake_random(4));
+        n->held_by = fake_random(8) ? NULL : "a ComputeDomain of another namespace";
+}
+
+static void random_clique(struct world *w, const char *id, size_t at) {
+        struct buf b = BUF_INIT(4096);
+        size_t n = w->n_cliques;
+        for (size_t i = 0; i < w->n_nodes; i++)
+                if (fake_random(2))
+                        buf_addf(&b,
+                                 "%s{'nodeName':'%s','ipAddress':'','cliqueID':'%s','index':%d,'status':'"
+                                 "Ready'}",
+                                 b.n ? "," : "", w->nodes[i].name, id, (int)fake_random(4));
+        clique(w, id, buf_str(&b), fake_random(3) ? INFIX : "");
+        w->cliques[at] = w->cliques[n];
+        w->n_cliques = n;
+        buf_done(&b);
+}
+
+/* Whatever changes from one look to the next: what is remembered of the last one changes nothing but the time
+ * that it takes. */
+static void what_is_remembered_changes_nothing(void **state) {
+        static const char *const names[] = { "a", "b", "c", "d", "e", "f" }, *const ids[] = { CLIQUE_1,
+                                                                                              CLIQUE_2, "",
+                                                                                              NULL };
+        uint64_t version = 0;
+        for (int history = 0; history < 300; history++) {
+                struct world w = { .a = arena_new(8192), .max_nodes = 4, .now = 1000, .n_cliques = 2 };
+                struct formation_memory *memory = formation_memory_new();
+                for (size_t i = 0; i < 6; i++)
+                        random_node(&w, add(&w, names[i], NULL), ids);
+                random_clique(&w, ids[0], 0);
+                random_clique(&w, ids[1], 1);
+                for (size_t i = 0; i < 6; i++)
+                        w.nodes[i].version = ++version;
+                for (int step = 0; step < 30; step++) {
+                        uint64_t what = fake_random(16);
+                        size_t at = fake_random(w.n_nodes);
+                        if (what < 8) {
+                                random_node(&w, &w.nodes[at], ids);
+                                w.nodes[at].version = ++version;
+                        } else if (what < 10) {
+                                random_clique(&w, ids[what % 2], what % 2);
+                                for (size_t i = 0; i < w.n_nodes; i++)
+                                        w.nodes[i].version = ++version;
+                        } else if (what == 10 && w.n_nodes > 2) {
+                                memmove(&w.nodes[at], &w.nodes[at + 1],
+                                        (w.n_nodes - at - 1) * sizeof w.nodes[0]);
+                                w.n_nodes--;
+                        } else if (what == 11) {
+                                w.stale = !w.stale;
+                        } else if (what == 12) {
+                                w.max_nodes = 2 + (int64_t)fake_random(4);
+                        } else if (what == 13) {
+                                w.adopted = fake_random(2) ? UID_A ":" CLIQUE_1 : NULL;
+                        } else if (what == 14) {
+                                w.now += 20;
+                        }
+                        w.memory = memory;
+                        make(&w);
+                        struct formation with = w.f;
+                        w.memory = NULL;
+                        make(&w);
+                        same_formation(&with, &w.f);
+                }
+                formation_memory_free(memory);
+                arena_free(w.a);
+        }
+}
+
 /* A domain over all of a very large cluster: 10,000 nodes in 556 racks. Decided at each change, so it must be
  * cheap; and numbered without gaps. */
 static void ten_thousand_nodes(void **state) {
@@ -717,6 +848,7 @@ int main(void) {
                 T(a_daemon_that_is_down_says_why),
                 T(a_recovery_that_waits_for_somebody_is_a_failure),
                 T(invariants_hold_for_anything),
+                T(what_is_remembered_changes_nothing),
                 cmocka_unit_test(ten_thousand_nodes),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* judge: how a member of a domain is, and what to say of it. Pure. */
+#ifndef RULES_JUDGE_H
+#define RULES_JUDGE_H
+
+#include "rules/formation.h"
+
+/* What judging needs beyond the node, and when it would say something else though nothing happens. */
+struct judging {
+        const struct formation_input *in;
+        struct arena *a; /* of the messages */
+        int64_t now, recheck_s;
+        bool no_pod; /* somebody waits for a daemon pod */
+};
+
+/* Fills in ip, peers, listed, why and message; index and written are known. */
+void judge_member(struct formation_member *m, const struct formation_node *n, struct judging *j);
+
+/* In so many seconds; not positive: no need. The earliest counts. */
+void judge_look_again(struct judging *j, int64_t left_s);
+/* How long the index of a node whose Node object is gone is still kept. */
+int64_t judge_gone_left_s(const struct formation_input *in, const struct formation_node *n);
+/* The address of its daemon pod, "" while unknown. */
+const char *judge_ip(const struct formation_node *n);
+
+#endif
