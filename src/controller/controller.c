@@ -64,6 +64,7 @@ static void on_key(void *u, const char *key) {
         if (held)
                 release(c, held);
         uv_timer_start(&c->calm, on_calm, CALM_MS, 0);
+        controller__catch_up(c);
         bool domain = key[0] == 'd';
         c->settings.resource_api = kube_resource_api(c->client); /* it may have changed */
         if (domain)
@@ -183,6 +184,8 @@ void controller_start(struct controller *c, const struct config *config, struct 
                 .events = events,
                 .metrics = metrics,
                 .placements = placements_new(),
+                .seats = seats_new(
+                        &(struct seats_source){ controller__name_nodes, controller__look_at_node, c }),
                 .gone = gone_new(),
                 .settings = {
                         .ns = config->ns,
@@ -276,5 +279,6 @@ void controller_stop(struct controller *c) {
         work_queue_free(c->queue);
         controller__unwatch(c);
         placements_free(c->placements);
+        seats_free(c->seats);
         gone_free(c->gone);
 }

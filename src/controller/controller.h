@@ -17,6 +17,7 @@
 #include "controller/crds.h"
 #include "controller/gone.h"
 #include "controller/placements.h"
+#include "controller/seats.h"
 #include "controller/writes.h"
 #include "kube/event_recorder.h"
 #include "kube/kube_informer.h"
@@ -72,6 +73,7 @@ struct controller {
         struct work_queue *queue;
         struct writes *writes;
         struct placements *placements;
+        struct seats *seats;
         struct confirm *confirm;
         struct gone *gone; /* Nodes that are not there */
         struct crds *crds; /* NULL: somebody else owns the schema */
@@ -141,6 +143,11 @@ void controller__queue_all(struct controller *c);
 void controller__reconcile_domain(struct controller *c, const char *uid);
 void controller__reconcile_node(struct controller *c, const char *name);
 void controller__forget_domain(struct controller_domain *d);
+/* The source of c->seats. */
+void controller__name_nodes(void *u, const char *uid, seats_add_fn *add, void *seats);
+bool controller__look_at_node(void *u, const char *uid, struct formation_node *seat, struct arena *a);
+/* The caches have told all that they have taken: nobody decides from less. */
+void controller__catch_up(const struct controller *c);
 const struct compute_domain *controller__domain(const struct controller *c, const char *uid);
 const struct node *controller__node(const struct controller *c, const char *name);
 const char *controller__node_clique(const struct controller *c, const char *node);

@@ -30,7 +30,8 @@ struct plan_input {
         size_t n_rcts;
         const struct rct
                 *holder; /* whoever has the name and namespace of the workload template, NULL: nobody known */
-        const struct pod *const *pods; /* daemon pods of the domain that have not ended */
+        const struct pod *const *pods; /* daemon pods of the domain that have not ended; of one that lives,
+                                          one is enough, and those that have ended and labels do not matter */
         size_t n_pods;
         const struct plan_ended *ended;
         size_t n_ended;

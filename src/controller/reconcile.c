@@ -46,6 +46,11 @@ struct pods {
         struct list living, ended;
 };
 
+/* That there is one: of a domain that lives nobody asks for more. */
+static bool add_first_living(void *u, const struct kube_object *o) {
+        return pod_ended((const struct pod *)o) || !add_object(u, o);
+}
+
 static bool add_pod(void *u, const struct kube_object *o) {
         struct pods *p = u;
         return add_object(pod_ended((const struct pod *)o) ? &p->ended : &p->living, o);
@@ -62,17 +67,13 @@ static bool add_template(void *u, const struct kube_object *o) {
         return !controller__owns(t->c, t->cd, (const struct rct *)o) || add_object(&t->list, o);
 }
 
-static int by_name(const void *x, const void *y) {
-        return strcmp(((const struct formation_node *)x)->name, ((const struct formation_node *)y)->name);
-}
-
-static void merge(struct formation_node *into, const struct formation_node *from) {
-        into->wanted = into->wanted || from->wanted;
-        /* Two pods of one node: the one that is not being deleted, else the newer. */
-        if (from->pod && (!into->pod || (!from->pod->o.meta.deleted && into->pod->o.meta.deleted) ||
-                          (!from->pod->o.meta.deleted == !into->pod->o.meta.deleted &&
-                           from->pod->o.meta.created > into->pod->o.meta.created)))
-                into->pod = from->pod;
+/* Of two pods of one node: the one that is not being deleted, else the newer. */
+static const struct pod *better_pod(const struct pod *a, const struct pod *b) {
+        bool ends = a && a->o.meta.deleted;
+        if (!a || (!b->o.meta.deleted && ends) ||
+            (!b->o.meta.deleted == !ends && b->o.meta.created > a->o.meta.created))
+                return b;
+        return a;
 }
 
 /* Who holds the node, as far as the owner of `cd` may know: the objects of other namespaces are not his to
@@ -92,33 +93,97 @@ static bool is_released(const struct controller *c, const struct compute_domain 
         return is;
 }
 
-/* Each node once, sorted, with what is known of it. */
-static void know_nodes(const struct controller *c, const char *uid, struct formation_node *nodes, size_t *n,
-                       struct arena *a) {
-        const struct compute_domain *cd = controller__domain(c, uid);
-        int64_t now = clock_wall_s();
-        size_t kept = 0;
-        qsort(nodes, *n, sizeof *nodes, by_name);
-        for (size_t i = 0; i < *n; i++) {
-                if (kept && streq(nodes[kept - 1].name, nodes[i].name))
-                        merge(&nodes[kept - 1], &nodes[i]);
-                else
-                        nodes[kept++] = nodes[i];
+/* ---- the nodes of a domain ---- */
+
+struct naming {
+        seats_add_fn *add;
+        void *seats;
+};
+
+static void name_wanted(void *u, const struct placement *x) {
+        struct naming *n = u;
+        n->add(n->seats, x->node);
+}
+
+static bool name_pod(void *u, const struct kube_object *o) {
+        struct naming *n = u;
+        const struct pod *p = (const struct pod *)o;
+        if (p->node && !pod_ended(p))
+                n->add(n->seats, p->node);
+        return true;
+}
+
+static bool name_entries(void *u, const struct kube_object *o) {
+        struct naming *n = u;
+        const struct clique *q = (const struct clique *)o;
+        for (size_t i = 0; i < q->n_daemons; i++)
+                n->add(n->seats, q->daemons[i].node);
+        return true;
+}
+
+void controller__name_nodes(void *u, const char *uid, seats_add_fn *add, void *seats) {
+        const struct controller *c = u;
+        struct naming n = { add, seats };
+        placements_of_domain(c->placements, uid, name_wanted, &n);
+        for (size_t i = 0; i < c->n_namespaces; i++) {
+                kube_informer_each_at(c->namespaces[i].pods, CONTROLLER_BY_DOMAIN, uid, name_pod, &n);
+                kube_informer_each_at(c->namespaces[i].cliques, CONTROLLER_BY_DOMAIN, uid, name_entries, &n);
         }
-        *n = kept;
-        for (size_t i = 0; i < kept; i++) {
-                struct formation_node *f = &nodes[i];
-                f->node = controller__node(c, f->name);
-                f->clique = controller__node_clique(c, f->name);
-                if (!f->node)
-                        f->gone_since = gone_since(c->gone, f->name, now);
-                if (!f->wanted && f->pod && cd)
-                        f->released = is_released(c, cd, f->name);
-                const char *label = f->wanted ? controller__label_of(c, f->name) : uid;
-                const struct compute_domain *other = streq(label, uid) ? NULL : controller__domain(c, label);
-                if (other)
-                        f->held_by = holder_of(cd, other, a);
-        }
+}
+
+struct looking {
+        const char *uid;
+        const struct compute_domain *cd;
+        struct formation_node *seat;
+        bool entry;
+};
+
+/* A claim of another namespace counts for nothing. */
+static void look_at_place(void *u, const struct placement *x) {
+        struct looking *l = u;
+        if (l->cd && streq(x->domain_uid, l->uid) && streq(x->ns, l->cd->o.meta.ns))
+                l->seat->wanted = true;
+}
+
+static bool look_at_pod(void *u, const struct kube_object *o) {
+        struct looking *l = u;
+        const struct pod *p = (const struct pod *)o;
+        if (streq(p->domain_uid, l->uid) && !pod_ended(p))
+                l->seat->pod = better_pod(l->seat->pod, p);
+        return true;
+}
+
+static bool look_at_entries(void *u, const struct kube_object *o) {
+        struct looking *l = u;
+        const struct clique *q = (const struct clique *)o;
+        for (size_t i = 0; i < q->n_daemons; i++)
+                l->entry = l->entry || streq(q->daemons[i].node, l->seat->name);
+        return !l->entry;
+}
+
+bool controller__look_at_node(void *u, const char *uid, struct formation_node *seat, struct arena *a) {
+        struct controller *c = u;
+        struct looking l = { .uid = uid, .cd = controller__domain(c, uid), .seat = seat };
+        placements_on_node(c->placements, seat->name, look_at_place, &l);
+        for (size_t i = 0; i < c->n_namespaces; i++)
+                kube_informer_each_at(c->namespaces[i].pods, CONTROLLER_PODS_BY_NODE, seat->name, look_at_pod,
+                                      &l);
+        for (size_t i = 0; i < c->n_namespaces && !seat->wanted && !seat->pod; i++)
+                kube_informer_each_at(c->namespaces[i].cliques, CONTROLLER_BY_DOMAIN, uid, look_at_entries,
+                                      &l);
+        if (!seat->wanted && !seat->pod && !l.entry)
+                return false;
+        seat->node = controller__node(c, seat->name);
+        seat->clique = controller__node_clique(c, seat->name);
+        if (!seat->node)
+                seat->gone_since = gone_since(c->gone, seat->name, clock_wall_s());
+        if (!seat->wanted && seat->pod && l.cd)
+                seat->released = is_released(c, l.cd, seat->name);
+        const char *label = seat->wanted ? controller__label_of(c, seat->name) : uid;
+        const struct compute_domain *other = streq(label, uid) ? NULL : controller__domain(c, label);
+        if (other)
+                seat->held_by = holder_of(l.cd, other, a);
+        return true;
 }
 
 /* ---- what the kubelet plugins say of their hosts ---- */
@@ -162,35 +227,6 @@ static void gather_hosts(const struct controller *c, const struct compute_domain
         ret->n_hosts = kept;
 }
 
-static void gather_nodes(const struct controller *c, const char *uid, const struct list *wanted,
-                         const struct list *pods, const struct list *cliques, struct arena *a,
-                         struct formation_input *ret) {
-        size_t n = 0, cap = wanted->n + pods->n;
-        for (size_t i = 0; i < cliques->n; i++)
-                cap += ((const struct clique *)cliques->items[i])->n_daemons;
-        struct formation_node *nodes = arena_alloc(a, (cap + 1) * sizeof *nodes);
-        const struct compute_domain *cd = controller__domain(c, uid);
-        for (size_t i = 0; i < wanted->n; i++) {
-                const struct placement *x = wanted->items[i];
-                if (cd && streq(cd->o.meta.ns, x->ns)) /* a claim of another namespace counts for nothing */
-                        nodes[n++] =
-                                (struct formation_node){ .name = arena_strdup(a, x->node), .wanted = true };
-        }
-        for (size_t i = 0; i < pods->n; i++) {
-                const struct pod *p = pods->items[i];
-                if (p->node)
-                        nodes[n++] = (struct formation_node){ .name = p->node, .pod = p };
-        }
-        for (size_t i = 0; i < cliques->n; i++) {
-                const struct clique *q = cliques->items[i];
-                for (size_t k = 0; k < q->n_daemons; k++)
-                        nodes[n++] = (struct formation_node){ .name = q->daemons[k].node };
-        }
-        know_nodes(c, uid, nodes, &n, a);
-        ret->nodes = nodes;
-        ret->n_nodes = n;
-}
-
 static struct controller_domain *find_memory(const struct controller *c, const char *uid) {
         struct controller_domain *d;
         HASH_FIND_STR(c->domains, uid, d);
@@ -218,7 +254,7 @@ const struct census *controller__census(const struct controller *c, const char *
  */
 static const char *node_write_error(const struct controller *c, const struct formation_input *in) {
         const char *error = NULL;
-        for (size_t i = 0; i < in->n_nodes && !error; i++) {
+        for (size_t i = 0; i < in->n_nodes && !error && writes_failing(c->writes); i++) {
                 struct buf key = BUF_INIT(1024);
                 buf_addf(&key, "n/%s", in->nodes[i].name);
                 error = in->nodes[i].wanted ? writes_error(c->writes, buf_str(&key)) : NULL;
@@ -259,15 +295,23 @@ static void gather(struct controller *c, const char *uid, const char *key, struc
         struct own_templates own = { .c = c, .cd = cd, .list = { .a = a } };
         struct controller_domain *memory = find_memory(c, uid);
         char *infix = arena_alloc(a, 11);
+        bool lives = cd && !cd->o.meta.deleted;
         for (size_t i = 0; i < c->n_namespaces; i++) {
                 kube_informer_each_at(c->namespaces[i].sets, CONTROLLER_BY_DOMAIN, uid, add_object, &sets);
-                kube_informer_each_at(c->namespaces[i].pods, CONTROLLER_BY_DOMAIN, uid, add_pod, &all_pods);
+                if (lives)
+                        kube_informer_each_at(c->namespaces[i].pods, CONTROLLER_BY_DOMAIN, uid,
+                                              add_first_living, &all_pods.living);
+                else
+                        kube_informer_each_at(c->namespaces[i].pods, CONTROLLER_BY_DOMAIN, uid, add_pod,
+                                              &all_pods);
                 kube_informer_each_at(c->namespaces[i].cliques, CONTROLLER_BY_DOMAIN, uid, add_object,
                                       &cliques);
         }
         kube_informer_each_at(c->rcts, CONTROLLER_BY_DOMAIN, uid, add_template, &own);
-        kube_informer_each_at(c->nodes, CONTROLLER_BY_DOMAIN, uid, add_object, &labelled);
-        placements_of_domain(c->placements, uid, add_wanted, &wanted);
+        if (!lives)
+                kube_informer_each_at(c->nodes, CONTROLLER_BY_DOMAIN, uid, add_object, &labelled);
+        if (!c->mode->daemons)
+                placements_of_domain(c->placements, uid, add_wanted, &wanted);
         imex_infix(uid, infix);
         const struct list pods = all_pods.living, rcts = own.list;
         *ret = (struct plan_input){
@@ -292,11 +336,14 @@ static void gather(struct controller *c, const char *uid, const char *key, struc
                 .gone_confirmed = !cd && confirm_known(c->confirm, CONFIRM_DOMAIN, NULL, uid),
         };
         gather_ended(c, &all_pods.ended, a, ret);
-        if (!cd || cd->o.meta.deleted)
+        if (!lives)
                 ret->label_error = label_write_error(c, &labelled);
-        if (c->mode->daemons)
-                gather_nodes(c, uid, &wanted, &pods, &cliques, a, &ret->formation);
-        else
+        if (c->mode->daemons && lives) {
+                ret->formation.n_nodes = seats_of(c->seats, uid, &ret->formation.nodes);
+                ret->formation.memory = seats_memory(c->seats, uid);
+        } else if (c->mode->daemons) {
+                seats_forget(c->seats, uid);
+        } else
                 gather_hosts(c, cd, &wanted, a, ret);
         if (!ret->write_error)
                 ret->write_error = node_write_error(c, &ret->formation);
@@ -528,6 +575,7 @@ static void reconcile(struct controller *c, const char *uid) {
         if (p.nothing_left) {
                 struct controller_domain *d = find_memory(c, uid);
                 writes_forget(c->writes, buf_str(&key));
+                seats_forget(c->seats, uid);
                 if (d)
                         controller__forget_domain(d);
         }

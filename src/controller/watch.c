@@ -64,9 +64,32 @@ void controller__queue_domains_of_node(struct controller *c, const char *name) {
 
 /* ---- changes ---- */
 
+static void touch_place(void *u, const struct placement *x) {
+        seats_touch_node(((struct controller *)u)->seats, x->node);
+}
+
+/* Who holds a node depends on the domains that want it. */
+static void touch_nodes_of(struct controller *c, const char *uid) {
+        if (uid)
+                placements_of_domain(c->placements, uid, touch_place, c);
+}
+
+/* Does it decide differently about labels, or is it new to us? */
+static bool holds_differently(const struct compute_domain *was, const struct compute_domain *is) {
+        return !was || !is || !streq(was->o.meta.uid, is->o.meta.uid) ||
+               !was->o.meta.deleted != !is->o.meta.deleted || !was->status != !is->status ||
+               !streq(was->mode, is->mode) ||
+               has_string(was->finalizers, was->n_finalizers, CD_FINALIZER) !=
+                       has_string(is->finalizers, is->n_finalizers, CD_FINALIZER);
+}
+
 static void cd_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
         struct controller *c = u;
         const struct kube_object *o = now ? now : old;
+        if (holds_differently((const struct compute_domain *)old, (const struct compute_domain *)now)) {
+                seats_touch_all(c->seats, o->meta.uid);
+                touch_nodes_of(c, o->meta.uid);
+        }
         controller__queue_domain(c, o->meta.uid);
         if (old && now && streq(old->meta.uid, now->meta.uid) && !old->meta.deleted == !now->meta.deleted)
                 return;
@@ -96,6 +119,10 @@ static void claim_changed(void *u, const struct kube_object *old, const struct k
         if (!placements_update(c->placements, (const struct claim *)old, (const struct claim *)now, &was,
                                &is))
                 return;
+        seats_touch(c->seats, was.domain_uid, was.node);
+        seats_touch(c->seats, is.domain_uid, is.node);
+        seats_touch_node(c->seats, was.node);
+        seats_touch_node(c->seats, is.node);
         controller__queue_node(c, was.node);
         controller__queue_node(c, is.node);
         controller__queue_domain(c, was.domain_uid);
@@ -106,6 +133,7 @@ static void node_changed(void *u, const struct kube_object *old, const struct ku
         struct controller *c = u;
         const struct node *was = (const struct node *)old, *is = (const struct node *)now;
         const char *name = now ? now->meta.name : old->meta.name;
+        seats_touch_node(c->seats, name);
         if (was && is && !node_differs(was, is))
                 return;
         if (is)
@@ -120,7 +148,10 @@ static void node_changed(void *u, const struct kube_object *old, const struct ku
 
 static void slice_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
         struct controller *c = u;
-        const struct slice *s = (const struct slice *)(now ? now : old);
+        const struct slice *s = (const struct slice *)(now ? now : old), *was = (const struct slice *)old;
+        if (was)
+                seats_touch_node(c->seats, was->node);
+        seats_touch_node(c->seats, s->node);
         if (!s->node)
                 return;
         controller__queue_node(c, s->node);
@@ -149,6 +180,10 @@ static void rct_changed(void *u, const struct kube_object *old, const struct kub
         struct controller *c = u;
         const struct rct *was = (const struct rct *)old, *is = (const struct rct *)now;
         if (was)
+                touch_nodes_of(c, was->domain_uid); /* it tells of the mode that the domain was formed in */
+        if (is)
+                touch_nodes_of(c, is->domain_uid);
+        if (was)
                 controller__queue_domain(c, was->domain_uid);
         if (is)
                 controller__queue_domain(c, is->domain_uid);
@@ -175,15 +210,31 @@ static void daemons_changed(struct controller_namespace *n, const char *was, con
                 controller__queue_domain(n->c, is);
 }
 
-#define CHANGED(fn, type, differs)                                                                           \
+static void touch_none(struct controller *c, const struct daemonset *d) {
+}
+
+static void touch_pod(struct controller *c, const struct pod *p) {
+        seats_touch(c->seats, p->domain_uid, p->node);
+}
+
+static void touch_entries(struct controller *c, const struct clique *q) {
+        for (size_t i = 0; i < q->n_daemons; i++)
+                seats_touch(c->seats, q->domain_uid, q->daemons[i].node);
+}
+
+#define CHANGED(fn, type, touch, differs)                                                                    \
         static void fn(void *u, const struct kube_object *old, const struct kube_object *now) {              \
                 const struct type *was = (const struct type *)old, *is = (const struct type *)now;           \
+                if (was)                                                                                     \
+                        touch(((struct controller_namespace *)u)->c, was);                                   \
+                if (is)                                                                                      \
+                        touch(((struct controller_namespace *)u)->c, is);                                    \
                 if (!was || !is || (differs))                                                                \
                         daemons_changed(u, was ? was->domain_uid : NULL, is ? is->domain_uid : NULL);        \
         }
-CHANGED(set_changed, daemonset, daemonset_differs(was, is))
-CHANGED(pod_changed, pod, pod_differs(was, is))
-CHANGED(clique_changed, clique, true)
+CHANGED(set_changed, daemonset, touch_none, daemonset_differs(was, is))
+CHANGED(pod_changed, pod, touch_pod, pod_differs(was, is))
+CHANGED(clique_changed, clique, touch_entries, true)
 
 /* ---- start and end ---- */
 
@@ -430,6 +481,17 @@ void controller__unwatch(struct controller *c) {
                 kube_informer_free(c->namespaces[i].cliques);
         }
         free(c->namespaces);
+}
+
+void controller__catch_up(const struct controller *c) {
+        struct kube_informer *const all[] = { c->cds, c->claims, c->nodes, c->slices, c->rcts, c->plugins };
+        for (size_t i = 0; i < ARRAY_LEN(all); i++)
+                kube_informer_tell(all[i]);
+        for (size_t i = 0; i < c->n_namespaces; i++) {
+                kube_informer_tell(c->namespaces[i].sets);
+                kube_informer_tell(c->namespaces[i].pods);
+                kube_informer_tell(c->namespaces[i].cliques);
+        }
 }
 
 #define QUEUE(fn, type)                                                                                      \

@@ -60,7 +60,7 @@ struct writes {
         struct writes_options o;
         struct target *targets;
         struct requester *requesters;
-        size_t in_flight;
+        size_t in_flight, failing; /* targets with an error */
         struct kube_wants_room room;
         TAILQ_HEAD(, requester) waiting; /* who wanted to write when there was no room, in that order */
         uint64_t round;
@@ -151,6 +151,12 @@ static void drop_if_empty(struct writes *w, struct requester *r) {
         free(r);
 }
 
+static void set_error(struct target *t, char *error) {
+        t->w->failing += (error != NULL) - (size_t)(t->error != NULL);
+        free(t->error);
+        t->error = error;
+}
+
 static void drop(struct target *t) {
         struct writes *w = t->w;
         HASH_DEL(w->targets, t);
@@ -162,7 +168,7 @@ static void drop(struct target *t) {
         free(t->requester);
         free(t->ns);
         free(t->name);
-        free(t->error);
+        set_error(t, NULL);
         free(t);
 }
 
@@ -243,7 +249,7 @@ static uint64_t now_ms(const struct writes *w) {
 static void is_well(struct target *t) {
         t->failures = t->away = 0;
         t->not_before_ms = 0;
-        free(TAKE(t->error));
+        set_error(t, NULL);
 }
 
 static void succeeded(struct target *t, yyjson_val *obj) {
@@ -263,7 +269,7 @@ static void got_no_answer(struct target *t, const struct err *e) {
         t->away++;
         t->failures = 0;
         t->not_before_ms = now_ms(t->w) + backoff_ms(BACKOFF_MIN_MS, BACKOFF_AWAY_MS, t->away);
-        free(TAKE(t->error));
+        set_error(t, NULL);
         log_v(2, "write got no answer", kv_str("object", t->key), kv_err(e));
 }
 
@@ -273,7 +279,7 @@ static void failed(struct target *t, const struct err *e) {
         if (!t->failures++)
                 t->failing_since_ms = now;
         t->not_before_ms = now + backoff_ms(BACKOFF_MIN_MS, BACKOFF_MAX_MS, t->failures);
-        free(TAKE(t->error));
+        set_error(t, NULL);
         char *text = xasprintf("%s %s %s%s%s: %s", verb_name(t->verb), t->res->kind, str_or(t->ns, ""),
                                t->ns ? "/" : "", t->name, e->msg);
         /* A conflict or an object gone means that the cache is a moment behind: it will have caught up when
@@ -283,7 +289,7 @@ static void failed(struct target *t, const struct err *e) {
                 free(text);
         } else {
                 log_warn("write failed", kv_str("write", text), kv_int("attempt", t->failures));
-                t->error = text;
+                set_error(t, text);
                 t->error_kind = e->kind;
         }
 }
@@ -410,6 +416,10 @@ int64_t writes_generation(const struct writes *w, const char *requester, const s
 const char *writes_error(const struct writes *w, const char *requester) {
         const struct requester *r = find_requester(w, requester);
         return r ? error_of(r) : NULL;
+}
+
+bool writes_failing(const struct writes *w) {
+        return w->failing > 0;
 }
 
 void writes_forget(struct writes *w, const char *requester) {

@@ -68,6 +68,8 @@ int64_t writes_generation(const struct writes *w, const char *requester, const s
  * all. A subresource is left out: a status that cannot be written cannot say so either, and what it says when
  * it can be written again is true no more. */
 const char *writes_error(const struct writes *w, const char *requester);
+/* Whether writes_error() says anything of anybody, now or later, if nothing more fails. */
+bool writes_failing(const struct writes *w);
 /* Drops what is remembered for a requester that has nothing to write any more, except for what is in flight.
  */
 void writes_forget(struct writes *w, const char *requester);

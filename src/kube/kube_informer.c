@@ -618,3 +618,11 @@ void kube_informer_learn(struct kube_informer *i, yyjson_val *obj) {
                 loop_turn_start(&i->turn);
         leave(i);
 }
+
+void kube_informer_tell(struct kube_informer *i) {
+        if (!i || STAILQ_EMPTY(&i->notes))
+                return;
+        enter(i);
+        tell_notes(i);
+        leave(i);
+}

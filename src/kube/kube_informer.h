@@ -94,5 +94,7 @@ const struct kube_object *kube_informer_first_at(const struct kube_informer *i, 
  * turn). An object that a watch already reported deleted is not revived, and one that does not match the
  * selectors goes again when the watch has passed its version. */
 void kube_informer_learn(struct kube_informer *i, yyjson_val *obj);
+/* Tells what was learned now instead of in a later turn. Not from inside `changed`; NULL is allowed. */
+void kube_informer_tell(struct kube_informer *i);
 
 #endif
