@@ -12,6 +12,7 @@
 #include "kube/kube_informer.h"
 #include "kube/kube_object.h"
 #include "kube/kube_pages.h"
+#include "node/fetch.h"
 
 enum { DOMAINS_MAX = 100000 };
 
@@ -120,7 +121,7 @@ struct lookup *lookup_start(struct kube_client *c, const char *ns, bool fresh, l
                                              .ns = l->ns,
                                              .metadata_only = true,
                                              .attempts = UINT_MAX,
-                                             .backoff_max_ms = LOOKUP_BACKOFF_MAX_MS,
+                                             .backoff_max_ms = FETCH_BACKOFF_MAX_MS,
                                              .page = on_page,
                                              .retry = on_retry,
                                              .u = l,

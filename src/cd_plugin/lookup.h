@@ -23,10 +23,6 @@ struct lookup_list {
 void lookup_list_free(struct lookup_list *l);
 const struct lookup_domain *lookup_find(const struct lookup_list *l, const char *uid);
 
-/* While a claim waits for an answer: long enough to be no burden on a server in trouble, short enough to
- * notice that it is well again. */
-enum { LOOKUP_BACKOFF_MAX_MS = 4000 };
-
 struct lookup;
 /* Once, never from inside; the list is the callback's to free, NULL on error. */
 typedef void(lookup_done_fn)(void *u, struct lookup_list *l, const struct err *e);

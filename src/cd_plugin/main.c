@@ -23,8 +23,10 @@
 #include "base/version.h"
 #include "nvidia/nvml.h"
 #include "cd_plugin/channels.h"
-#include "cd_plugin/claims.h"
+#include "cd_plugin/cd_driver.h"
 #include "cd_plugin/host_report.h"
+#include "cd_plugin/metrics.h"
+#include "node/claims.h"
 #include "node/prestart.h"
 #include "node/slice.h"
 
@@ -98,13 +100,13 @@ static void on_facts(void *u) {
                                      .daemon = p->mode->daemons,
                                      .clique_id = f->usable ? f->fabric.clique_id : "",
                              });
-        claims_facts_changed(p->claims);
+        claims_reevaluate(p->claims);
 }
 
 static void on_host(void *u) {
         struct plugin *p = u;
         host_report_tell(p->host_report, host_imex_get(p->host));
-        claims_host_answered(p->claims);
+        claims_reevaluate(p->claims);
 }
 
 /* ---- the kubelet ---- */
@@ -344,11 +346,10 @@ static int start(struct plugin *p, struct err *e) {
                                                           .answered = on_host,
                                                           .u = p,
                                                   });
-        const struct claims_options c = {
+        const struct cd_options cd = {
                 .loop = &p->loop,
                 .kube = p->kube,
                 .events = p->events,
-                .metrics = &p->metrics,
                 .facts = p->facts,
                 .mode = p->mode,
                 .host = p->host,
@@ -356,11 +357,22 @@ static int start(struct plugin *p, struct err *e) {
                 .ns = p->o.ns,
                 .more_ns = p->o.more_ns,
                 .plugin_dir = p->plugin_dir,
-                .cdi_root = p->o.cdi_root,
                 .boot_id = p->boot_id,
                 .root = root,
                 .dev_root = p->dev_root,
                 .proc_driver = p->proc_driver,
+        };
+        const struct claims_options c = {
+                .loop = &p->loop,
+                .kube = p->kube,
+                .events = p->events,
+                .metrics = &p->metrics.node,
+                .driver = &cd_driver,
+                .u = cd_driver_new(&cd),
+                .node = p->o.node,
+                .plugin_dir = p->plugin_dir,
+                .cdi_root = p->o.cdi_root,
+                .boot_id = p->boot_id,
         };
         if (claims_new(&c, &p->claims, e) < 0)
                 return -1;

@@ -1,10 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a claim asks of us, as far as the claim alone can tell: whatever is wrong here no waiting mends. */
+#include "cd_plugin/wants.h"
+
 #include <string.h>
 
 #include "api/names.h"
-#include "cd_plugin/claims_priv.h"
-#include "node/checkpoint_layouts.h"
+
+struct want *want_of(const struct node_want *w) {
+        return w->own;
+}
+
+bool wants_manages(const struct cd_options *o, const char *ns) {
+        struct str rest = str_from(str_or(o->more_ns, "")), field;
+        bool found = streq(o->ns, ns);
+        while (!found && str_next_field(&rest, ',', &field))
+                found = str_eq(str_trim(field), str_from(ns));
+        return found;
+}
 
 /* A daemon's configuration counts too, whatever device came with it: who wrote it means a daemon. */
 static bool asks_for_daemon(const struct op *op, const struct claim_result *r) {
@@ -21,8 +32,7 @@ static bool asks_for_daemon(const struct op *op, const struct claim_result *r) {
 }
 
 /* What the mode of this installation forbids. */
-static int check_mode(const struct op *op, const struct want *w, struct err *e) {
-        const struct imex_mode *mode = op->c->o.mode;
+static int check_mode(const struct imex_mode *mode, const struct want *w, struct err *e) {
         const char *allocation = w->config.allocation_mode;
         if (mode->single_only && !streq(allocation, "") && !streq(allocation, "Single"))
                 return err_set(e, ERR_INVALID, 0,
@@ -45,84 +55,51 @@ static int take_name(const struct op *op, const char *annotation, bool (*is_name
         return 0;
 }
 
-static int add_want(struct op *op, const struct claim_result *r, struct err *e) {
-        const struct imex_mode *mode = op->c->o.mode;
-        struct want *w = &op->wants[op->n_wants];
-        const char *node = op->c->o.node;
-        *w = (struct want){ .result = r, .is_daemon = claim_result_is_daemon(r) };
-        if (!mode->daemons && asks_for_daemon(op, r))
+int wants_take(void *u, const struct op *op, struct node_want *node_want, struct err *e) {
+        const struct cd_options *o = &((const struct cd *)u)->o;
+        const struct claim_result *r = node_want->result;
+        struct want *w = node_want->own = arena_alloc(op->arena, sizeof *w);
+        *w = (struct want){ .is_daemon = claim_result_is_daemon(r) };
+        if (!o->mode->daemons && asks_for_daemon(op, r))
                 return err_set(e, ERR_DENIED, 0,
                                "daemon claims are disabled: IMEX runs on the hosts and not in pods (%s); "
                                "this claim is left over from another "
                                "mode or was made by hand: delete it",
-                               mode->chosen_by);
-        if (!streq(r->pool, node))
+                               o->mode->chosen_by);
+        if (!streq(r->pool, o->node))
                 return err_set(e, ERR_INVALID, 0,
                                "device '%s' was allocated on node '%s', but this is node '%s'", r->device,
-                               r->pool, node);
+                               r->pool, o->node);
         if (!w->is_daemon && !streq(r->device, CD_DEVICE_CHANNEL_PREFIX "0"))
-                return err_set(e, ERR_INVALID, 0, "node '%s' has no device '%s'", node, r->device);
+                return err_set(e, ERR_INVALID, 0, "node '%s' has no device '%s'", o->node, r->device);
         if (claim_config_for(&op->claim, r, true, op->arena, &w->config, e) < 0)
                 return -1;
         /* Its folder is mounted into the daemon writable: only the driver's own namespace may ask for that.
          */
-        if (w->is_daemon && !claims_manages(&op->c->o, op->ns))
+        if (w->is_daemon && !wants_manages(o, op->ns))
                 return err_set(
                         e, ERR_DENIED, 0,
                         "device '%s' is for the IMEX daemons in the driver's namespaces ('%s'%s%s) only, "
                         "not for claims of namespace '%s': ask for a channel instead, by the claim template "
                         "of a ComputeDomain",
-                        r->device, op->c->o.ns, *op->c->o.more_ns ? ", " : "", op->c->o.more_ns, op->ns);
+                        r->device, o->ns, *o->more_ns ? ", " : "", o->more_ns, op->ns);
         if (w->is_daemon &&
             (take_name(op, CD_ANNOTATION_NAME, str_is_dns_subdomain, &w->domain_name, e) < 0 ||
              take_name(op, CD_ANNOTATION_NAMESPACE, str_is_dns_label, &w->domain_ns, e) < 0))
                 return -1;
-        op->n_wants++;
         return 0;
 }
 
-static int check_count(const struct op *op, struct err *e) {
-        const struct imex_mode *mode = op->c->o.mode;
-        size_t n = 0;
-        for (size_t i = 0; i < op->claim.n_results; i++)
-                n += streq(op->claim.results[i].driver, CD_DRIVER);
-        if (mode->one_result && n != 1)
+int wants_check(void *u, const struct op *op, struct err *e) {
+        const struct imex_mode *mode = ((const struct cd *)u)->o.mode;
+        if (mode->one_result && op->n_wants != 1)
                 return err_set(e, ERR_INVALID, 0,
                                "%zu devices of this driver are allocated to the claim, but with host-managed "
                                "IMEX (%s) a claim has exactly one "
                                "channel",
-                               n, mode->chosen_by);
-        return 0;
-}
-
-int wants_take(struct op *op, yyjson_val *obj, struct err *e) {
-        struct buf status = BUF_INIT(CHECKPOINT_MAX_BYTES);
-        struct claim *c = &op->claim;
-        if (jd_decode(claim_fields, obj, false, "", op->arena, c, e) < 0)
-                return err_wrap(e, "ResourceClaim");
-        if (!streq(c->o.meta.uid, op->uid))
-                return err_set(e, ERR_INVALID, 0,
-                               "ResourceClaim '%s/%s' has been replaced: its UID is %s now", op->ns, op->name,
-                               str_or(c->o.meta.uid, "unknown"));
-        if (!c->allocated)
-                return err_set(e, ERR_INVALID, 0, "ResourceClaim '%s/%s' is not allocated", op->ns, op->name);
-        bool ok = checkpoint_status(yyjson_obj_get(obj, "status"), &status);
-        if (ok)
-                op->status = (struct str){ arena_strndup(op->arena, status.p, status.n), status.n };
-        buf_done(&status);
-        if (!ok)
-                return err_set(e, ERR_INVALID, 0,
-                               "the status of ResourceClaim '%s/%s' is too large or nests too deep", op->ns,
-                               op->name);
-        op->wants = arena_alloc(op->arena, (c->n_results + 1) * sizeof *op->wants);
-        for (size_t i = 0; i < c->n_results; i++) {
-                if (streq(c->results[i].driver, CD_DRIVER) && add_want(op, &c->results[i], e) < 0)
-                        return -1;
-        }
-        if (check_count(op, e) < 0)
-                return -1;
+                               op->n_wants, mode->chosen_by);
         for (size_t i = 0; i < op->n_wants; i++) {
-                if (check_mode(op, &op->wants[i], e) < 0)
+                if (check_mode(mode, want_of(&op->wants[i]), e) < 0)
                         return -1;
         }
         return 0;

@@ -167,14 +167,14 @@ void cdi_render(const struct cdi_spec *s, struct buf *out) {
 }
 
 /* "k8s.compute-domain.nvidia.com-claim_" */
-static char *file_prefix(const char *kind) {
+char *cdi_prefix(const char *kind) {
         const char *slash = strchr(kind, '/');
         BUG_ON(!slash);
         return xasprintf("%.*s-%s_", (int)(slash - kind), kind, slash + 1);
 }
 
 char *cdi_path(const char *root, const char *kind, const char *id) {
-        _cleanup_(freep) char *prefix = file_prefix(kind);
+        _cleanup_(freep) char *prefix = cdi_prefix(kind);
         return xasprintf("%s/%s%s.yaml", root, prefix, id);
 }
 
@@ -222,7 +222,7 @@ int cdi_list(const char *root, const char *kind, void (*fn)(void *u, const char 
              struct err *e) {
         if (!kind_ok(kind))
                 return err_set(e, ERR_INVALID, 0, "CDI kind '%s' is not vendor/class", str_or(kind, ""));
-        _cleanup_(freep) char *prefix = file_prefix(kind);
+        _cleanup_(freep) char *prefix = cdi_prefix(kind);
         struct listing l = { prefix, fn, u };
         return file_each(root, list_one, &l, e) < 0 && e->kind != ERR_NOT_FOUND ? -1 : 0;
 }

@@ -49,6 +49,8 @@ void cdi_render(const struct cdi_spec *s, struct buf *out);
 /* "<root>/<vendor>-<class>_<id>.yaml", caller frees: the name that the reference driver uses, so that an
  * upgrade finds its files. */
 char *cdi_path(const char *root, const char *kind, const char *id);
+/* "<vendor>-<class>_", with which the names of all files of the kind begin; caller frees. */
+char *cdi_prefix(const char *kind);
 
 /* Makes root (0750) if missing, then writes mode 0600 with fsync and rename. */
 int cdi_write(const char *root, const char *id, const struct cdi_spec *s, struct err *e);

@@ -2,9 +2,10 @@
 #include <stdint.h>
 
 #include "base/diag.h"
+#include "cd_plugin/cd_driver.h"
 #include "cd_plugin/devices.h"
-#include "cd_plugin/sweep.h"
 #include "node/checkpoint_layouts.h"
+#include "node/sweep.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
@@ -14,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
                           again = { .codec = &cd_device_codec };
         struct buf text = BUF_INIT(CHECKPOINT_MAX_BYTES);
         struct err e;
-        if (sweep_rebuild(&table, "c0000000-0000-4000-8000-000000000001",
+        if (sweep_rebuild(&table, &cd_driver, "c0000000-0000-4000-8000-000000000001",
                           (struct str){ (const char *)data, n }, "n0", "11111111-1111-4111-8111-111111111111",
                           true)) {
                 checkpoint_encode(&table, &text);

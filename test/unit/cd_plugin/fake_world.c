@@ -373,7 +373,7 @@ void host_imex_relax(struct host_imex *h) {
 void host_answers(const char *says) {
         w.host_says = says;
         host_answered_ns = uv_hrtime();
-        claims_host_answered(w.claims);
+        claims_reevaluate(w.claims);
 }
 
 int facts_major(const struct facts_sampler *s, const char *name, unsigned *ret, struct err *e) {
@@ -403,6 +403,10 @@ bool world_recorded(const char *uid) {
 
 const struct checkpoint_claim *world_entry(struct claims *c, const char *uid) {
         return checkpoint_find(&c->journal.table, uid);
+}
+
+struct cd *world_cd(void) {
+        return w.claims->o.u;
 }
 
 void world_put_checkpoint(const char *claims_json) {
@@ -457,20 +461,28 @@ static void on_started(void *u, const struct err *e) {
 
 int world_try(const char *boot_id, struct claims **ret, struct err *e) {
         struct start s = { .e = e };
-        const struct claims_options o = {
+        const struct cd_options cd = {
                 .loop = &w.loop,
-                .metrics = &w.metrics,
                 .mode = w.mode,
                 .host = (struct host_imex *)&w, /* nobody looks into it */
                 .node = "n0",
                 .ns = "driver",
                 .more_ns = w.more_ns,
                 .plugin_dir = w.plugin_dir,
-                .cdi_root = w.cdi_root,
                 .boot_id = boot_id,
                 .root = { .host = "/run/nvidia/driver", .here = w.driver_root },
                 .dev_root = w.driver_root,
                 .proc_driver = w.driver_root,
+        };
+        const struct claims_options o = {
+                .loop = &w.loop,
+                .metrics = &w.metrics.node,
+                .driver = &cd_driver,
+                .u = cd_driver_new(&cd),
+                .node = "n0",
+                .plugin_dir = w.plugin_dir,
+                .cdi_root = w.cdi_root,
+                .boot_id = boot_id,
         };
         if (claims_new(&o, ret, e) < 0)
                 return -1;
@@ -512,7 +524,7 @@ static bool at_work(void) {
         bool any = false;
         for (size_t i = 0; i < ARRAY_LEN(w.processes); i++) {
                 const struct claims *c = w.processes[i];
-                any = any || (c && (c->in_batch || (c->locking && w.lock_fd < 0)));
+                any = any || (c && (c->batch->running || (c->batch->locking && w.lock_fd < 0)));
         }
         return any && !w.disk_hangs;
 }

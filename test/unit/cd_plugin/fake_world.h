@@ -11,9 +11,14 @@
 #include <cmocka.h>
 
 #include "imex/imex_state.h"
-#include "cd_plugin/claims_priv.h"
+#include "cd_plugin/cd_driver.h"
 #include "cd_plugin/devices.h"
+#include "cd_plugin/metrics.h"
+#include "node/batch.h"
 #include "node/checkpoint_layouts.h"
+#include "node/claims.h"
+#include "node/sweep.h"
+#include "node/waits.h"
 #include "tree.h"
 
 #define BOOT "11111111-1111-4111-8111-111111111111"
@@ -116,5 +121,6 @@ char *world_cdi(const char *uid);   /* content of a claim's CDI file, or NULL */
 void world_put_checkpoint(const char *claims_json);
 bool world_recorded(const char *uid); /* in the file, not in memory */
 const struct checkpoint_claim *world_entry(struct claims *c, const char *uid);
+struct cd *world_cd(void); /* the driver of w.claims */
 
 #endif

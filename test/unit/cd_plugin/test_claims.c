@@ -251,7 +251,7 @@ static void fabric_registration_that_completes_late(void **state) {
         assert_int_equal(op.answer, PENDING);
         assert_true(w.hurried);
         w.facts = good;
-        claims_facts_changed(w.claims);
+        claims_reevaluate(w.claims);
         world_wait(&op, PREPARED);
         assert_false(w.hurried);
 }
@@ -262,7 +262,7 @@ static void domain_deleted_while_a_channel_waits(void **state) {
         prepare(&op, "c1", CLAIM_1);
         world_turn();
         struct op *waiting = TAILQ_FIRST(&w.claims->ops);
-        prepare_look_closer(waiting); /* as the timer does after five seconds */
+        waits_look_closer(waiting); /* as the timer does after five seconds */
         world_turn();
         assert_int_equal(op.answer, PENDING);
         api_remove_domain(DOMAIN_A);
@@ -278,7 +278,7 @@ static void a_watch_that_does_not_show_the_domain_proves_nothing(void **state) {
         prepare(&op, "c1", CLAIM_1);
         world_turn();
         unsigned requests = w.requests;
-        prepare_look_closer(TAILQ_FIRST(&w.claims->ops));
+        waits_look_closer(TAILQ_FIRST(&w.claims->ops));
         for (unsigned i = 0; i < 500 && w.requests == requests; i++)
                 world_turn();
         world_turn();

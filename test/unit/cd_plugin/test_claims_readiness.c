@@ -59,14 +59,13 @@ static void ready_file_is_removed_before_the_next_daemon_is_prepared(void **stat
 
 /* What the timer does five seconds after readiness was withdrawn. */
 static void grace_passes(void) {
-        for (int i = 0; i < 1000 && !uv_is_active((uv_handle_t *)&w.claims->grace); i++)
+        for (int i = 0; i < 1000 && !loop_timer_waits(&world_cd()->grace); i++)
                 uv_run(&w.loop, UV_RUN_NOWAIT);
-        assert_true(uv_is_active((uv_handle_t *)&w.claims->grace));
-        uv_timer_set_repeat(&w.claims->grace, 1);
-        uv_timer_again(&w.claims->grace);
-        while (!LIST_EMPTY(&w.claims->lost))
+        assert_true(loop_timer_waits(&world_cd()->grace));
+        loop_timer_start(&world_cd()->grace, 1);
+        while (!LIST_EMPTY(&world_cd()->lost))
                 uv_run(&w.loop, UV_RUN_ONCE);
-        uv_timer_stop(&w.claims->grace);
+        loop_timer_stop(&world_cd()->grace);
 }
 
 static void readiness_withdrawn_under_a_channel_is_an_event(void **state) {
@@ -90,7 +89,7 @@ static void daemon_that_is_back_at_once_is_no_event(void **state) {
         world_wait(&op, PREPARED);
         world_turn();
         daemon_says(DOMAIN_A, DAEMON_1, BOOT, false, "STARTING", &w.lock_fd);
-        for (int i = 0; i < 1000 && !uv_is_active((uv_handle_t *)&w.claims->grace); i++)
+        for (int i = 0; i < 1000 && !loop_timer_waits(&world_cd()->grace); i++)
                 uv_run(&w.loop, UV_RUN_NOWAIT);
         daemon_says(DOMAIN_A, DAEMON_1, BOOT, true, "READY", &w.lock_fd);
         grace_passes();

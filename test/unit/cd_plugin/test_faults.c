@@ -265,11 +265,11 @@ static void readiness_that_could_not_be_watched_is_noticed_all_the_same(void **s
         daemon_says(DOMAIN_A, DAEMON_1, BOOT, true, "READY", &w.lock_fd);
         world_turn();
         assert_int_equal(op.answer, PENDING);
-        prepare_look_closer(TAILQ_FIRST(&w.claims->ops)); /* as the timer does after five seconds */
+        waits_look_closer(TAILQ_FIRST(&w.claims->ops)); /* as the timer does after five seconds */
         world_wait(&op, PREPARED);
         /* And now there is a watch. */
         daemon_says(DOMAIN_A, DAEMON_1, BOOT, false, "STOPPED", &w.lock_fd);
-        while (LIST_EMPTY(&w.claims->lost))
+        while (LIST_EMPTY(&world_cd()->lost))
                 uv_run(&w.loop, UV_RUN_ONCE);
 }
 

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cd_plugin/sweep.h"
+#include "node/sweep.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "api/names.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "cdi/cdi.h"
 #include "kube/backoff.h"
-#include "cd_plugin/claims_priv.h"
-#include "cd_plugin/devices.h"
 
 enum {
         FIRST_MS = 15000, /* as all of the sweep's times spread by a quarter, so that nodes do not stay in
@@ -21,55 +17,40 @@ enum {
 
 /* ---- rebuilding entries from CDI files ---- */
 
-/* The UID behind `label` in the text, which may be our JSON or the YAML of the Go driver. */
-static bool find_uuid(const char *text, const char *label, char ret[static 37]) {
+static bool of_this_boot(const char *text, const char *boot_id, bool undated) {
+        static const char label[] = " boot ";
         const char *p = strstr(text, label);
-        if (!p)
-                return false;
-        snprintf(ret, 37, "%s", p + strlen(label));
-        return str_is_uuid(ret);
+        char boot[37] = "";
+        if (p)
+                snprintf(boot, sizeof boot, "%s", p + strlen(label));
+        return str_is_uuid(boot) ? streq(boot, boot_id) : undated;
 }
 
-static bool mentions(const char *text, const char *uid, const char *device) {
-        _cleanup_(freep) char *name = xasprintf("%s-%s", uid, device);
-        return strstr(text, name) != NULL;
-}
-
-bool sweep_rebuild(struct checkpoint *table, const char *uid, struct str cdi_file, const char *node,
-                   const char *boot_id, bool undated) {
+bool sweep_rebuild(struct checkpoint *table, const struct node_driver *driver, const char *uid,
+                   struct str cdi_file, const char *node, const char *boot_id, bool undated) {
         _cleanup_(freep) char *text = xstrndup(cdi_file.p, cdi_file.n);
-        char domain[37] = "", boot[37] = "", ns[254] = "", name[254] = "";
+        char ns[254] = "", name[254] = "";
         const char *none[] = { NULL };
-        struct node_device devices[2];
-        size_t n = 0;
-        if (find_uuid(text, " boot ", boot) ? !streq(boot, boot_id) : !undated)
+        struct node_device *devices;
+        if (!of_this_boot(text, boot_id, undated))
                 return false;
-        /* The comment that we write: "claim ns/name domain uid boot id". */
-        if (sscanf(text, "# claim %253[^/ \n]/%253[^ \n] domain ", ns, name) != 2 || !str_is_dns_label(ns) ||
+        /* The comment that we write: "claim ns/name ... boot id". */
+        if (sscanf(text, "# claim %253[^/ \n]/%253[^ \n] ", ns, name) != 2 || !str_is_dns_label(ns) ||
             !str_is_dns_subdomain(name))
                 ns[0] = name[0] = '\0';
-        if (!find_uuid(text, " domain ", domain) && !find_uuid(text, "COMPUTE_DOMAIN_UUID=", domain))
-                domain[0] = '\0';
-        if (mentions(text, uid, CD_DEVICE_CHANNEL_PREFIX "0"))
-                devices[n++] = (struct node_device){ .name = CD_DEVICE_CHANNEL_PREFIX "0",
-                                                     .type = DEVICE_CHANNEL,
-                                                     .pool = node,
-                                                     .domain = domain,
-                                                     .requests = none,
-                                                     .cdi_ids = none };
-        if (mentions(text, uid, CD_DEVICE_DAEMON))
-                devices[n++] = (struct node_device){ .name = CD_DEVICE_DAEMON,
-                                                     .pool = node,
-                                                     .domain = domain,
-                                                     .requests = none,
-                                                     .cdi_ids = none,
-                                                     .type = DEVICE_DAEMON };
-        if (!n)
-                return false;
-        struct checkpoint_claim *entry = checkpoint_put(table, uid, ns, name, STR("{}"));
-        checkpoint_set_devices(entry, devices, n);
-        entry->state = CHECKPOINT_COMPLETED;
-        return true;
+        struct arena *a = arena_new(1024);
+        size_t n = driver->rebuild(text, uid, a, &devices);
+        for (size_t i = 0; i < n; i++) {
+                devices[i].pool = node;
+                devices[i].requests = devices[i].cdi_ids = none;
+        }
+        if (n) {
+                struct checkpoint_claim *entry = checkpoint_put(table, uid, ns, name, STR("{}"));
+                checkpoint_set_devices(entry, devices, n);
+                entry->state = CHECKPOINT_COMPLETED;
+        }
+        arena_free(a);
+        return n > 0;
 }
 
 struct rebuild {
@@ -83,7 +64,7 @@ struct rebuild {
 static void rebuild_one(void *u, const char *uid) {
         struct rebuild *rb = u;
         struct claims *c = rb->c;
-        _cleanup_(freep) char *path = cdi_path(c->o.cdi_root, CD_CDI_KIND_CLAIM, uid);
+        _cleanup_(freep) char *path = cdi_path(c->o.cdi_root, c->o.driver->cdi_kind, uid);
         _cleanup_(freep) char *text = NULL;
         size_t n = 0;
         struct err e;
@@ -96,8 +77,8 @@ static void rebuild_one(void *u, const char *uid) {
                         *rb->e = e;
                         rb->r = -1;
                 }
-        } else if (sweep_rebuild(&c->journal.table, uid, (struct str){ text, n }, c->o.node, c->o.boot_id,
-                                 rb->undated)) {
+        } else if (sweep_rebuild(&c->journal.table, c->o.driver, uid, (struct str){ text, n }, c->o.node,
+                                 c->o.boot_id, rb->undated)) {
                 log_info("rebuilt the entry of a claim from its CDI file", kv_str("uid", uid));
                 rb->n++;
         }
@@ -106,7 +87,7 @@ static void rebuild_one(void *u, const char *uid) {
 /* The entries that the table does not have. */
 static int rebuild(struct claims *c, bool undated, unsigned *ret_n, struct err *e) {
         struct rebuild rb = { .c = c, .undated = undated, .e = e };
-        if (cdi_list(c->o.cdi_root, CD_CDI_KIND_CLAIM, rebuild_one, &rb, e) < 0 || rb.r < 0)
+        if (cdi_list(c->o.cdi_root, c->o.driver->cdi_kind, rebuild_one, &rb, e) < 0 || rb.r < 0)
                 return err_wrap(e, "rebuild the checkpoint from the CDI files");
         *ret_n = rb.n;
         return 0;
@@ -132,28 +113,8 @@ static void judge_orphan(void *u, const char *uid) {
                         return;
         }
         log_info("removing the CDI file of a claim that is not prepared here", kv_str("uid", uid));
-        if (cdi_remove(c->o.cdi_root, CD_CDI_KIND_CLAIM, uid, &e) < 0)
+        if (cdi_remove(c->o.cdi_root, c->o.driver->cdi_kind, uid, &e) < 0)
                 log_warn("cannot remove a CDI file", kv_err(&e));
-}
-
-struct search {
-        const char *domain;
-        bool found;
-};
-
-static void compare(void *u, const char *domain) {
-        struct search *s = u;
-        s->found = s->found || streq(s->domain, domain);
-}
-
-static bool domain_wanted(void *u, const char *domain) {
-        const struct claims *c = u;
-        struct search s = { .domain = domain };
-        for (const struct checkpoint_claim *e = c->journal.table.claims; e && !s.found; e = e->hh.next) {
-                if (e->state != CHECKPOINT_ABORTED)
-                        unprepare_each_daemon_domain(e, compare, &s);
-        }
-        return s.found || readiness_inhabited(c->o.plugin_dir, domain, NULL);
 }
 
 struct leftovers {
@@ -184,17 +145,19 @@ void sweep_files(struct claims *c) {
         struct event_about node = { "v1", "Node", NULL, c->o.node, c->o.node };
         struct err e;
         remove_leftovers(c->o.plugin_dir, ".checkpoint.json.tmp.");
-        remove_leftovers(c->o.cdi_root, ".k8s." CD_DRIVER "-claim_");
+        _cleanup_(freep) char *prefix = cdi_prefix(c->o.driver->cdi_kind);
+        _cleanup_(freep) char *hidden = xasprintf(".%s", prefix);
+        remove_leftovers(c->o.cdi_root, hidden);
         struct err unread;
         struct rebuild rb = { .c = c, .e = &unread };
-        if (cdi_list(c->o.cdi_root, CD_CDI_KIND_CLAIM, judge_orphan, &rb, &e) < 0)
+        if (cdi_list(c->o.cdi_root, c->o.driver->cdi_kind, judge_orphan, &rb, &e) < 0)
                 log_warn("cannot list the CDI files", kv_err(&e));
         if (rb.n)
                 event_record(c->o.events, &node, EVENT_WARNING, "CheckpointIncomplete",
                              "the kubelet plugin's checkpoint did not have %u claims whose CDI files are of "
                              "this boot, as when an older copy is put back; they were rebuilt from the files",
                              rb.n);
-        readiness_sweep_dirs(c->o.plugin_dir, domain_wanted, c);
+        c->o.driver->sweep(c->o.u, &c->journal.table);
 }
 
 int sweep_after_sync(struct claims *c, enum journal_event event, const char *aside, bool *ret_changed,
@@ -249,7 +212,7 @@ STAILQ_HEAD(suspects, suspect);
 
 struct sweep {
         struct claims *c;
-        uv_timer_t timer;
+        struct loop_timer timer;
         struct kube_call *call;
         uint64_t now_ms;        /* of this round */
         struct suspects to_ask; /* the first is being looked up */
@@ -272,32 +235,15 @@ static void drop_all(struct suspects *list) {
         }
 }
 
-struct life {
-        const struct claims *c;
-        const char *claim_uid;
-        bool maybe;
-};
-
-static void look_for_life(void *u, const char *domain) {
-        struct life *l = u;
-        l->maybe = l->maybe || readiness_inhabited(l->c->o.plugin_dir, domain, l->claim_uid);
-}
-
 /* Gone by two answers of a healthy API server, a period apart. */
 static void unprepare_gone(struct sweep *s, const struct suspect *x) {
-        const struct checkpoint_claim *entry = checkpoint_find(&s->c->journal.table, x->uid);
-        struct life life = { .c = s->c, .claim_uid = x->uid };
+        struct claims *c = s->c;
+        const struct checkpoint_claim *entry = checkpoint_find(&c->journal.table, x->uid);
         _cleanup_(freep) char *claim = xasprintf("%s/%s", x->ns, x->name);
-        if (!entry || claims__active(s->c, x->uid))
+        if (!entry || ops_active(c, x->uid) || !c->o.driver->may_go(c->o.u, entry))
                 return;
-        unprepare_each_daemon_domain(entry, look_for_life, &life);
-        if (life.maybe) {
-                log_warn("a claim is gone, but its IMEX daemon runs: it stays prepared until the daemon ends",
-                         kv_str("claim", claim), kv_str("uid", x->uid));
-                return;
-        }
         log_info("unpreparing a claim that is gone", kv_str("claim", claim), kv_str("uid", x->uid));
-        claims__own_unprepare(s->c, x->ns, x->name, x->uid);
+        op_queue(op_new(c, NULL, true, x->ns, x->name, x->uid, NULL));
 }
 
 static void end_round(struct sweep *s) {
@@ -366,7 +312,7 @@ void sweep_gone_claims(struct sweep *s, uint64_t now_ms) {
                 const struct suspect *known;
                 /* Entries of old versions have no name to ask for. */
                 if (!e->ns || !*e->ns || !e->name || !*e->name || e->state == CHECKPOINT_ABORTED ||
-                    claims__active(s->c, e->uid))
+                    ops_active(s->c, e->uid))
                         continue;
                 struct suspect *x = xnew(struct suspect);
                 x->ns = xstrdup(e->ns);
@@ -383,10 +329,10 @@ void sweep_gone_claims(struct sweep *s, uint64_t now_ms) {
         look_up_first(s);
 }
 
-static void on_timer(uv_timer_t *t) {
-        struct sweep *s = t->data;
+static void on_timer(void *u) {
+        struct sweep *s = u;
         sweep_gone_claims(s, uv_now(s->c->o.loop));
-        uv_timer_start(&s->timer, on_timer, backoff_spread(PERIOD_MS), 0);
+        loop_timer_start(&s->timer, backoff_spread(PERIOD_MS));
 }
 
 struct sweep *sweep_new(struct claims *c) {
@@ -395,14 +341,9 @@ struct sweep *sweep_new(struct claims *c) {
         STAILQ_INIT(&s->to_ask);
         STAILQ_INIT(&s->answered);
         STAILQ_INIT(&s->missing);
-        uv_timer_init(c->o.loop, &s->timer);
-        s->timer.data = s;
-        uv_timer_start(&s->timer, on_timer, backoff_spread(FIRST_MS), 0);
+        loop_timer_init(&s->timer, c->o.loop, on_timer, s);
+        loop_timer_start(&s->timer, backoff_spread(FIRST_MS));
         return s;
-}
-
-static void on_closed(uv_handle_t *h) {
-        free(h->data);
 }
 
 void sweep_free(struct sweep *s) {
@@ -410,5 +351,6 @@ void sweep_free(struct sweep *s) {
                 return;
         kube_cancel(s->call);
         give_up_round(s);
-        uv_close((uv_handle_t *)&s->timer, on_closed);
+        loop_timer_done(&s->timer);
+        free(s);
 }

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cd_plugin/cd_driver.h"
+
+#include "api/names.h"
+#include "cd_plugin/devices.h"
+#include "cd_plugin/folders.h"
+#include "cd_plugin/gather.h"
+#include "cd_plugin/news.h"
+#include "cd_plugin/plan.h"
+#include "cd_plugin/steps.h"
+#include "cd_plugin/wants.h"
+#include "node/claims.h"
+
+enum { STRINGS = 9 };
+
+static void strings(struct cd_options *o, const char **ret[static STRINGS]) {
+        const char **list[STRINGS] = { &o->node,       &o->ns,       &o->more_ns,
+                                       &o->plugin_dir, &o->boot_id,  &o->root.host,
+                                       &o->root.here,  &o->dev_root, &o->proc_driver };
+        for (size_t i = 0; i < STRINGS; i++)
+                ret[i] = list[i];
+}
+
+struct cd *cd_driver_new(const struct cd_options *o) {
+        struct cd *cd = xnew(struct cd);
+        const char **list[STRINGS];
+        cd->o = *o;
+        strings(&cd->o, list);
+        for (size_t i = 0; i < STRINGS; i++)
+                *list[i] = xstrdup(str_or(*list[i], ""));
+        news_init(cd);
+        return cd;
+}
+
+/* In a watch of domains, or a state file. */
+static void on_changed(void *u) {
+        struct cd *cd = u;
+        struct op *op;
+        claims_reevaluate(cd->claims);
+        TAILQ_FOREACH (op, &cd->claims->ops, link) {
+                if (op->phase == OP_WAITING)
+                        gather_doubt(op);
+        }
+}
+
+static void attach(void *u, struct claims *c) {
+        struct cd *cd = u;
+        cd->claims = c;
+        cd->readiness =
+                readiness_new(cd->o.loop, &(struct readiness_options){ .plugin_dir = cd->o.plugin_dir,
+                                                                       .node = cd->o.node,
+                                                                       .boot_id = cd->o.boot_id,
+                                                                       .changed = on_changed,
+                                                                       .lost = news_ready_lost,
+                                                                       .session_taken = news_session_taken,
+                                                                       .u = cd });
+        cd->watches = lookup_watches_new(cd->o.kube, on_changed, cd);
+}
+
+static void release(void *u) {
+        struct cd *cd = u;
+        const char **list[STRINGS];
+        news_done(cd);
+        lookup_watches_free(cd->watches);
+        readiness_free(cd->readiness);
+        strings(&cd->o, list);
+        for (size_t i = 0; i < STRINGS; i++)
+                freep(list[i]);
+        free(cd);
+}
+
+static void waits(void *u, const struct op *op) {
+        const struct cd *cd = u;
+        if (op->waits_for == WAITS_FOR_HOST)
+                host_imex_hurry(cd->o.host);
+}
+
+static void waited_for(void *u, unsigned what) {
+        const struct cd *cd = u;
+        facts_hurry(cd->o.facts, what & 1U << WAITS_FOR_FACTS);
+        if (cd->o.host && !(what & 1U << WAITS_FOR_HOST))
+                host_imex_relax(cd->o.host);
+}
+
+static void follow(void *u, const struct checkpoint *table) {
+        const struct cd *cd = u;
+        readiness_follow(cd->readiness, table);
+}
+
+const struct node_driver cd_driver = {
+        .name = CD_DRIVER,
+        .cdi_kind = CD_CDI_KIND_CLAIM,
+        .codec = &cd_device_codec,
+        .attach = attach,
+        .free = release,
+        .fetch = gather_fetch,
+        .release = gather_release,
+        .take = wants_take,
+        .check = wants_check,
+        .gather = gather_start,
+        .steps = cd_steps,
+        .waits = waits,
+        .waited_for = waited_for,
+        .look_closer = gather_look_closer,
+        .plan = plan_device,
+        .record = plan_record,
+        .comment = plan_comment,
+        .set_up = readiness_prepare_dir,
+        .undo = readiness_remove_dir,
+        .undo_failed = folders_undo_failed,
+        .each_thing = folders_each,
+        .prepared = news_prepared,
+        .follow = follow,
+        .rebuild = plan_rebuild,
+        .may_go = folders_may_go,
+        .sweep = folders_sweep,
+};

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cd_driver: compute-domain.nvidia.com as the node half knows it. */
+#ifndef CD_PLUGIN_CD_DRIVER_H
+#define CD_PLUGIN_CD_DRIVER_H
+
+#include "cd_plugin/state.h"
+
+extern const struct node_driver cd_driver;
+/* Copies the strings. What claims_new() takes as `u`. */
+struct cd *cd_driver_new(const struct cd_options *o);
+
+#endif

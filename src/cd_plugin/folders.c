@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cd_plugin/folders.h"
+
+#include <string.h>
+
+#include "base/log.h"
+#include "cd_plugin/devices.h"
+
+void folders_each(const struct checkpoint_claim *entry, node_thing_fn *fn, void *u) {
+        for (size_t i = 0; i < entry->n_devices; i++) {
+                if (device_is_daemon(&entry->devices[i]) && str_is_uuid(str_or(entry->devices[i].domain, "")))
+                        fn(u, entry->devices[i].domain);
+        }
+        if (entry->n_devices || entry->state != CHECKPOINT_STARTED)
+                return;
+        struct arena *a = arena_new(4096);
+        struct claim claim = { 0 };
+        struct err e;
+        _cleanup_(freep) char *text =
+                xasprintf("{\"metadata\":{\"name\":\"x\",\"resourceVersion\":\"0\"},\"status\":%.*s}",
+                          (int)entry->status.n, entry->status.p);
+        if (jd_decode_text(claim_fields, text, strlen(text), false, "", a, &claim, &e) == 0) {
+                for (size_t i = 0; i < claim.n_results; i++) {
+                        struct opaque_config config;
+                        if (claim_result_is_daemon(&claim.results[i]) &&
+                            claim_config_for(&claim, &claim.results[i], false, a, &config, &e) == 0 &&
+                            str_is_uuid(config.domain_id))
+                                fn(u, config.domain_id);
+                }
+        }
+        arena_free(a);
+}
+
+void folders_undo_failed(const char *domain, const struct err *e) {
+        /* What stays behind is removed at the next start, and a state file of this daemon convinces nobody
+         * any more. */
+        log_warn("cannot remove the folder of a domain", kv_str("domain", domain), kv_err(e));
+}
+
+struct life {
+        const char *plugin_dir, *claim_uid;
+        bool maybe;
+};
+
+static void look_for_life(void *u, const char *domain) {
+        struct life *l = u;
+        l->maybe = l->maybe || readiness_inhabited(l->plugin_dir, domain, l->claim_uid);
+}
+
+bool folders_may_go(void *u, const struct checkpoint_claim *entry) {
+        const struct cd *cd = u;
+        struct life life = { .plugin_dir = cd->o.plugin_dir, .claim_uid = entry->uid };
+        _cleanup_(freep) char *claim = xasprintf("%s/%s", entry->ns, entry->name);
+        folders_each(entry, look_for_life, &life);
+        if (life.maybe)
+                log_warn("a claim is gone, but its IMEX daemon runs: it stays prepared until the daemon ends",
+                         kv_str("claim", claim), kv_str("uid", entry->uid));
+        return !life.maybe;
+}
+
+struct search {
+        const struct cd *cd;
+        const struct checkpoint *table;
+        const char *domain;
+        bool found;
+};
+
+static void compare(void *u, const char *domain) {
+        struct search *s = u;
+        s->found = s->found || streq(s->domain, domain);
+}
+
+static bool wanted(void *u, const char *domain) {
+        struct search *s = u;
+        s->domain = domain;
+        s->found = false;
+        for (const struct checkpoint_claim *e = s->table->claims; e && !s->found; e = e->hh.next) {
+                if (e->state != CHECKPOINT_ABORTED)
+                        folders_each(e, compare, s);
+        }
+        return s->found || readiness_inhabited(s->cd->o.plugin_dir, domain, NULL);
+}
+
+void folders_sweep(void *u, const struct checkpoint *table) {
+        const struct cd *cd = u;
+        struct search s = { .cd = cd, .table = table };
+        readiness_sweep_dirs(cd->o.plugin_dir, wanted, &s);
+}

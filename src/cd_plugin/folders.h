@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* folders: the folders of domains whose daemons are prepared here: the things of this driver, by the UID of
+ * the ComputeDomain. For node_driver; what is in a folder is in readiness.h. */
+#ifndef CD_PLUGIN_FOLDERS_H
+#define CD_PLUGIN_FOLDERS_H
+
+#include "cd_plugin/state.h"
+
+/* The domains whose daemon an entry is: by its devices when they are recorded, else by what its status asks
+ * for. Anything that makes no sense is no domain. */
+void folders_each(const struct checkpoint_claim *entry, node_thing_fn *fn, void *fn_u);
+void folders_undo_failed(const char *domain, const struct err *e);
+/* The claim of a daemon that holds its state file's lock stays whatever the API says. */
+bool folders_may_go(void *u, const struct checkpoint_claim *entry);
+/* Removes those that no entry stands for and in which no daemon lives. */
+void folders_sweep(void *u, const struct checkpoint *table);
+
+#endif

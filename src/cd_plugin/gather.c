@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cd_plugin/gather.h"
+
+#include <stdio.h>
+
+#include "cd_plugin/wants.h"
+
+static void fetched_some(struct op *op);
+
+static void on_domains_retry(void *u, const struct err *e) {
+        struct op *op = u;
+        if (op->phase != OP_BATCH)
+                snprintf(op->msg, sizeof op->msg, "cannot list ComputeDomains: %s", e->msg);
+}
+
+static void on_domains(void *u, struct lookup_list *l, const struct err *e) {
+        struct op *op = u;
+        struct gathered *g = op->own;
+        g->lookup = NULL;
+        /* It was asked for while the claim waited, and the claim waits no longer. */
+        if (op->phase == OP_BATCH) {
+                lookup_list_free(l);
+                return;
+        }
+        if (!e) {
+                lookup_list_free(g->domains);
+                g->domains = l;
+                fetched_some(op);
+                return;
+        }
+        on_domains_retry(op, e);
+        op_fail(op, op->msg);
+}
+
+/* The list that is there stays until the new one has come. */
+static void start_lookup(struct op *op, const char *ns, bool fresh) {
+        struct gathered *g = op->own;
+        lookup_cancel(g->lookup);
+        g->all = !ns;
+        g->fresh = fresh;
+        g->lookup = lookup_start(op->c->o.kube, ns, fresh, on_domains, on_domains_retry, op);
+}
+
+static void fetched_some(struct op *op) {
+        const struct gathered *g = op->own;
+        bool need_list = false, need_all = false, missed = false;
+        if (!op->arena)
+                return;
+        for (size_t i = 0; i < op->n_wants; i++) {
+                const struct want *w = want_of(&op->wants[i]);
+                bool nameless = w->is_daemon && (!w->domain_name || !w->domain_ns);
+                need_list = need_list || !w->is_daemon;
+                need_all = need_all || nameless;
+                missed = missed ||
+                         ((!w->is_daemon || nameless) && !lookup_find(g->domains, w->config.domain_id));
+        }
+        if (need_all && !g->all)
+                start_lookup(op, NULL, false);
+        else if (need_list && !g->domains && !g->lookup)
+                start_lookup(op, op->ns, false);
+        else if (missed && g->domains && !g->fresh) /* it may be newer than the API server's cache */
+                start_lookup(op, g->all ? NULL : op->ns, true);
+        if ((need_list || need_all) && g->lookup)
+                return;
+        op_fetched(op);
+}
+
+void gather_start(void *u, struct op *op) {
+        (void)u;
+        fetched_some(op);
+}
+
+void gather_fetch(void *u, struct op *op) {
+        const struct cd *cd = u;
+        op->own = xnew(struct gathered);
+        /* Daemon claims know their domain, or need another list. */
+        if (!wants_manages(&cd->o, op->ns))
+                start_lookup(op, op->ns, false);
+}
+
+void gather_release(void *u, struct op *op) {
+        struct gathered *g = op->own;
+        (void)u;
+        if (!g)
+                return;
+        lookup_cancel(g->lookup);
+        lookup_list_free(g->domains);
+        lookup_watch_put(g->watch);
+        free(g);
+}
+
+/* Only a list of what is stored now says that a domain has gone which a list has shown. */
+void gather_doubt(struct op *op) {
+        const struct gathered *g = op->own;
+        for (size_t i = 0; i < op->n_wants && g->domains && !g->lookup; i++) {
+                const struct want *w = want_of(&op->wants[i]);
+                if (!w->is_daemon && lookup_watch_misses(g->watch, w->config.domain_id))
+                        start_lookup(op, g->all ? NULL : op->ns, true);
+        }
+}
+
+void gather_look_closer(void *u, struct op *op) {
+        const struct cd *cd = u;
+        struct gathered *g = op->own;
+        bool channel = false;
+        for (size_t i = 0; i < op->n_wants; i++)
+                channel = channel || !want_of(&op->wants[i])->is_daemon;
+        if (channel && !g->watch)
+                g->watch = lookup_watch_get(cd->watches, op->ns);
+        gather_doubt(op);
+}

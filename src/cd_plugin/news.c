@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cd_plugin/news.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "cd_plugin/devices.h"
+#include "cd_plugin/wants.h"
+#include "imex/imex_log.h"
+
+/* ---- daemons ---- */
+
+static void tell_lost(const struct cd *cd, const char *domain, const char *reason) {
+        for (const struct checkpoint_claim *e = cd->claims->journal.table.claims; e; e = e->hh.next) {
+                for (size_t i = 0; i < e->n_devices && e->state == CHECKPOINT_COMPLETED && e->name; i++) {
+                        if (device_is_daemon(&e->devices[i]) || !streq(e->devices[i].domain, domain))
+                                continue;
+                        struct event_about about = { "resource.k8s.io/v1", "ResourceClaim", e->ns, e->name,
+                                                     e->uid };
+                        event_record(cd->o.events, &about, EVENT_WARNING, "IMEXDaemonNotReady",
+                                     "the channel is in use, but is not served: %s", reason);
+                }
+        }
+}
+
+static void on_grace(void *u) {
+        struct cd *cd = u;
+        char reason[400];
+        bool in_the_way;
+        while (!LIST_EMPTY(&cd->lost)) {
+                struct cd_lost *l = LIST_FIRST(&cd->lost);
+                if (!readiness_check(cd->readiness, &cd->claims->journal.table, l->domain, &in_the_way,
+                                     reason, sizeof reason))
+                        tell_lost(cd, l->domain, reason);
+                LIST_REMOVE(l, link);
+                free(l);
+        }
+}
+
+void news_session_taken(void *u) {
+        struct cd *cd = u;
+        struct event_about node = { "v1", "Node", NULL, cd->o.node, cd->o.node };
+        log_warn("the host's own nvidia-imex keeps that of a ComputeDomain from starting");
+        event_record(cd->o.events, &node, EVENT_WARNING, "HostIMEXInTheWay",
+                     IMEX_LOG_SESSION_TAKEN ", so that ComputeDomains cannot run theirs: stop and disable "
+                                            "the host's nvidia-imex.service, or "
+                                            "install with featureGates.HostManagedIMEX=true");
+}
+
+void news_ready_lost(void *u, const char *domain_uid) {
+        struct cd *cd = u;
+        struct cd_lost *l;
+        LIST_FOREACH (l, &cd->lost, link) {
+                if (streq(l->domain, domain_uid))
+                        return;
+        }
+        l = xnew(struct cd_lost);
+        snprintf(l->domain, sizeof l->domain, "%s", domain_uid);
+        LIST_INSERT_HEAD(&cd->lost, l, link);
+        if (!loop_timer_waits(&cd->grace))
+                loop_timer_start(&cd->grace, NEWS_GRACE_MS);
+}
+
+void news_init(struct cd *cd) {
+        LIST_INIT(&cd->lost);
+        loop_timer_init(&cd->grace, cd->o.loop, on_grace, cd);
+}
+
+void news_done(struct cd *cd) {
+        while (!LIST_EMPTY(&cd->lost)) {
+                struct cd_lost *l = LIST_FIRST(&cd->lost);
+                LIST_REMOVE(l, link);
+                free(l);
+        }
+        loop_timer_done(&cd->grace);
+}
+
+/* ---- channels ---- */
+
+static void tell_pods(const struct cd *cd, const struct op *op, const char *reason, const char *msg) {
+        for (size_t i = 0; i < op->claim.n_consumers; i++) {
+                const struct claim_consumer *pod = &op->claim.consumers[i];
+                struct event_about about = { "v1", "Pod", op->ns, pod->name, pod->uid };
+                if (streq(pod->resource, "pods"))
+                        event_record(cd->o.events, &about, EVENT_WARNING, reason, "%s", msg);
+        }
+}
+
+void news_prepared(void *u, struct op *op) {
+        const struct cd *cd = u;
+        const struct facts *f = facts_get(cd->o.facts);
+        _cleanup_(freep) char *node = file_join(cd->o.dev_root, "dev/nvidia-caps-imex-channels/channel0");
+        char msg[700];
+        bool channel = false;
+        for (size_t i = 0; i < op->n_wants; i++)
+                channel = channel || !want_of(&op->wants[i])->is_daemon;
+        if (channel && f->fabric.kind == FABRIC_NONE) {
+                snprintf(msg, sizeof msg,
+                         "node %s has no multi-node NVLink fabric (%s): the pod runs without an IMEX channel",
+                         cd->o.node, f->fabric.reason);
+                tell_pods(cd, op, "NoIMEXChannel", msg);
+        } else if (channel && !cd->o.mode->daemons && access(node, F_OK) < 0) {
+                /* The container gets its own device node. On the host it is the operator's to make, so its
+                 * absence tells of a setup that nobody has finished. */
+                snprintf(msg, sizeof msg,
+                         "node %s has no /dev/nvidia-caps-imex-channels/channel0: the pod gets its channel, "
+                         "but check the host's IMEX setup "
+                         "(the driver's option NVreg_CreateImexChannel0, or nvidia-modprobe)",
+                         cd->o.node);
+                log_warn("the host has no device node of channel 0", kv_str("path", node));
+                tell_pods(cd, op, "IMEXChannelNodeMissing", msg);
+        }
+}

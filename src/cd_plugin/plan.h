@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plan: what preparing one of our devices takes, and what is recorded of it. For node_driver. */
+#ifndef CD_PLUGIN_PLAN_H
+#define CD_PLUGIN_PLAN_H
+
+#include "cd_plugin/state.h"
+
+int plan_device(void *u, const struct op *op, const struct node_want *w, struct arena *a,
+                struct node_effect *ret, struct err *e);
+void plan_record(const struct node_want *w, struct node_device *ret);
+const char *plan_comment(const struct op *op, struct arena *a);
+/* From what the CDI file says, which may be one of the Go driver's. */
+size_t plan_rebuild(const char *cdi_file, const char *uid, struct arena *a, struct node_device **ret);
+
+#endif

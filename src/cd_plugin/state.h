@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* state: what the functions of this driver share: `u` of node/driver.h. Loop thread only. */
+#ifndef CD_PLUGIN_STATE_H
+#define CD_PLUGIN_STATE_H
+
+#include <sys/queue.h>
+
+#include "base/loop.h"
+#include "cd_plugin/facts.h"
+#include "cd_plugin/host_imex.h"
+#include "cd_plugin/lookup.h"
+#include "cd_plugin/readiness.h"
+#include "model/mode.h"
+#include "node/ops.h"
+
+struct cd_options {
+        uv_loop_t *loop;
+        struct kube_client *kube;
+        struct event_recorder *events;
+        struct facts_sampler *facts;
+        const struct imex_mode *mode;
+        struct host_imex
+                *host; /* NULL: not asked, which a mode that waits for the host's IMEX does not allow */
+        const char *node, *ns; /* this node; the driver's namespace, where daemons run */
+        const char *more_ns;   /* comma separated: where daemons of an earlier installation may run, too */
+        const char *plugin_dir;
+        const char *boot_id;
+        struct driver_root root;
+        const char *dev_root;    /* holds dev/ */
+        const char *proc_driver; /* "/proc/driver/nvidia" or its substitute */
+};
+
+/* A domain whose daemon was ready and is not any more. */
+struct cd_lost {
+        LIST_ENTRY(cd_lost) link;
+        char domain[37];
+};
+
+struct cd {
+        struct cd_options o; /* its strings are copies */
+        struct claims *claims;
+        struct readiness *readiness;
+        struct lookup_watches *watches;
+        struct loop_timer grace; /* of `lost` */
+        LIST_HEAD(, cd_lost) lost;
+};
+
+/* What an operation may wait for here. */
+enum { WAITS_FOR_FACTS = WAITS_FOR_DRIVER, WAITS_FOR_HOST };
+
+#endif

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cd_plugin/steps.h"
+
+#include "cd_plugin/gather.h"
+#include "cd_plugin/wants.h"
+#include "node/judge.h"
+
+static enum verdict who_holds(void *u, struct op *op, struct node_want *node_want) {
+        const struct cd *cd = u;
+        const struct checkpoint_claim *other = judge_holder(op, node_want);
+        if (!other)
+                return VERDICT_GO;
+        /* The names of another namespace are not the pod's owner's to know; SIGUSR2 logs them. */
+        if (!streq(other->ns, op->ns))
+                return judge_say(
+                        op, VERDICT_WAIT,
+                        "%s: device '%s' is still held by a claim of another namespace: a node has one "
+                        "channel "
+                        "for one pod at a time, so wait for that pod to end, or choose another node",
+                        cd->o.node, node_want->result->device);
+        return judge_say(
+                op, VERDICT_WAIT,
+                "%s: device '%s' is still held by claim '%s/%s' (%s): a node has one channel for one pod "
+                "at a "
+                "time, so wait for that pod to end, delete it, or choose another node",
+                cd->o.node, node_want->result->device, other->ns, str_or(other->name, "?"), other->uid);
+}
+
+/* Lists come and go. */
+static void keep_name(struct op *op, struct want *w, const struct lookup_domain *d) {
+        w->domain_name = arena_strdup(op->arena, d->name);
+        w->domain_ns = arena_strdup(op->arena, d->ns);
+}
+
+static enum verdict which_domain(void *u, struct op *op, struct node_want *node_want) {
+        const struct cd *cd = u;
+        const struct gathered *g = op->own;
+        struct want *w = want_of(node_want);
+        const struct lookup_domain *d = lookup_find(g->domains, w->config.domain_id);
+        if (op_prepared_before(op) && !w->is_daemon)
+                return VERDICT_GO; /* a channel that was granted is not taken back because its domain goes */
+        if (w->is_daemon) {
+                if (d && (!w->domain_name || !w->domain_ns))
+                        keep_name(op, w, d);
+                return w->domain_name && w->domain_ns
+                               ? VERDICT_GO
+                               : judge_say(
+                                         op, VERDICT_REFUSE,
+                                         "there is no ComputeDomain %s: this daemon is of one that has been "
+                                         "deleted, and goes with it; if it stays, delete its pod",
+                                         w->config.domain_id);
+        }
+        if (!d && w->domain_name) /* lists have shown it, and do not any more */
+                return judge_say(op, VERDICT_REFUSE, "ComputeDomain '%s/%s' has been deleted", w->domain_ns,
+                                 w->domain_name);
+        if (!d || !streq(d->ns, op->ns))
+                return judge_say(
+                        op, VERDICT_REFUSE,
+                        "there is no ComputeDomain %s in namespace '%s' of the claim; if one of the same "
+                        "name has been made since, make "
+                        "the pod anew",
+                        w->config.domain_id, op->ns);
+        if (!w->domain_name)
+                keep_name(op, w, d);
+        if (d->mode && !streq(d->mode, cd->o.mode->name))
+                return judge_say(
+                        op, VERDICT_REFUSE,
+                        "ComputeDomain '%s/%s' was formed with %s IMEX, but this installation is %s (%s): "
+                        "delete and recreate it",
+                        d->ns, d->name, d->mode, cd->o.mode->name, cd->o.mode->chosen_by);
+        if (d->deleting || lookup_watch_deleting(g->watch, w->config.domain_id))
+                return judge_say(op, VERDICT_REFUSE, "ComputeDomain '%s/%s' is being deleted", d->ns,
+                                 d->name);
+        return VERDICT_GO;
+}
+
+static enum verdict which_node(void *u, struct op *op, struct node_want *node_want) {
+        const struct cd *cd = u;
+        const struct want *w = want_of(node_want);
+        const struct facts *f = facts_get(cd->o.facts);
+        if (!f->usable) {
+                op->waits_for = WAITS_FOR_FACTS;
+                return judge_say(op, VERDICT_WAIT, "%s: %s", cd->o.node, f->message);
+        }
+        if (cd->o.mode->needs_clique && !w->is_daemon && !*f->fabric.clique_id)
+                return judge_say(
+                        op, VERDICT_REFUSE,
+                        "%s: host-managed IMEX requires an NVLink clique on this node; NVML reports none "
+                        "(%s)",
+                        cd->o.node, f->fabric.reason);
+        return VERDICT_GO;
+}
+
+static enum verdict ready_or_not(void *u, struct op *op, struct node_want *node_want) {
+        const struct cd *cd = u;
+        const struct want *w = want_of(node_want);
+        bool ready = true, in_the_way = false;
+        if (op_prepared_before(op) || w->is_daemon || facts_get(cd->o.facts)->fabric.kind == FABRIC_NONE)
+                return VERDICT_GO;
+        if (cd->o.mode->daemons) {
+                ready = readiness_check(cd->readiness, &op->c->journal.table, w->config.domain_id,
+                                        &in_the_way, op->msg, sizeof op->msg);
+                op->waits_for = in_the_way ? WAITS_FOR_CLAIM : WAITS_FOR_NOTHING;
+        } else if (cd->o.mode->waits_for_host) {
+                /* An answer from before the claim came may be of an IMEX that has ended since. */
+                ready = host_imex_ready(cd->o.host, op->began_ns, op->msg, sizeof op->msg);
+                op->waits_for = ready ? WAITS_FOR_NOTHING : WAITS_FOR_HOST;
+        }
+        return ready ? VERDICT_GO : VERDICT_WAIT;
+}
+
+node_step_fn *const cd_steps[] = { who_holds, which_domain, which_node, ready_or_not, NULL };

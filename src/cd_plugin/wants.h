@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* wants: what a claim asks of us, as far as the claim alone can tell: whatever is wrong here no waiting
+ * mends. Pure. */
+#ifndef CD_PLUGIN_WANTS_H
+#define CD_PLUGIN_WANTS_H
+
+#include "cd_plugin/state.h"
+
+/* node_want.own */
+struct want {
+        bool is_daemon;
+        struct opaque_config config;
+        const char *domain_name, *domain_ns; /* NULL: not known yet */
+};
+struct want *want_of(const struct node_want *w);
+
+/* `ns` is one in which daemons may run. */
+bool wants_manages(const struct cd_options *o, const char *ns);
+
+/* For node_driver. */
+int wants_take(void *u, const struct op *op, struct node_want *w, struct err *e);
+int wants_check(void *u, const struct op *op, struct err *e);
+
+#endif

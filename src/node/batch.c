@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node/batch.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "node/fetch.h"
+#include "node/judge.h"
+#include "node/sweep.h"
+#include "node/waits.h"
+
+enum {
+        LOCK_LIMIT_MS = 10000,
+        ABORTED_TTL_S = 90, /* twice the kubelet's patience */
+};
+
+/* ---- what is due without being asked for ---- */
+
+static bool expired(const struct checkpoint_claim *e, int64_t now) {
+        /* Without a time it is of nobody knows when; a time in the future is of a clock that was set back. */
+        return e->state == CHECKPOINT_ABORTED &&
+               (e->aborted_at + ABORTED_TTL_S <= now || e->aborted_at > now + ABORTED_TTL_S);
+}
+
+static bool drop_expired(struct batch *b) {
+        struct checkpoint_claim *e, *tmp;
+        bool any = false;
+        int64_t now = time(NULL);
+        HASH_ITER (hh, b->c->journal.table.claims, e, tmp) {
+                if (expired(e, now)) {
+                        checkpoint_drop(&b->c->journal.table, e);
+                        any = true;
+                }
+        }
+        return any;
+}
+
+static void on_expiry(void *u) {
+        struct batch *b = u;
+        ops_kick(b->c);
+}
+
+static void schedule_expiry(struct batch *b) {
+        int64_t now = time(NULL), first = INT64_MAX;
+        for (const struct checkpoint_claim *e = b->c->journal.table.claims; e; e = e->hh.next) {
+                if (e->state == CHECKPOINT_ABORTED && e->aborted_at < first)
+                        first = e->aborted_at;
+        }
+        if (first == INT64_MAX)
+                loop_timer_stop(&b->expiry);
+        else
+                loop_timer_start(
+                        &b->expiry,
+                        (uint64_t)(first + ABORTED_TTL_S + 1 > now ? first + ABORTED_TTL_S + 1 - now : 1) *
+                                1000);
+}
+
+/* ---- the claims of a batch ---- */
+
+/* All changes of the journal's file go through here; `next` follows when it is on the disk, or is not. */
+struct store {
+        struct disk_task task;
+        const char *path;
+        struct str text;
+        struct stat stored;
+};
+
+static int store(struct disk_task *t, struct err *e) {
+        struct store *s = (struct store *)t;
+        return journal_store(s->path, s->text, &s->stored, e);
+}
+
+/* A Prepare that is still on its way when its claim is unprepared must not succeed any more. */
+static void supersede(struct op *unprepare) {
+        struct op *op;
+        TAILQ_FOREACH (op, &unprepare->c->ops, link) {
+                if (op->unprepare || op->number > unprepare->number || !streq(op->uid, unprepare->uid))
+                        continue;
+                if (op->phase != OP_BATCH)
+                        node_metrics_attempt(op->c->o.metrics, true, 1);
+                op->phase = OP_BATCH;
+                op->verdict = VERDICT_FAIL;
+                snprintf(op->msg, sizeof op->msg, "the claim was unprepared while it was being prepared");
+        }
+}
+
+static void set_verdict(struct op *op, int r, const struct err *e) {
+        op->verdict = r < 0 ? VERDICT_FAIL : VERDICT_GO;
+        if (r < 0)
+                snprintf(op->msg, sizeof op->msg, "%s", e->msg);
+}
+
+static void take_queued(struct batch *b) {
+        struct op *op;
+        TAILQ_FOREACH (op, &b->c->ops, link) {
+                if (op->phase != OP_QUEUED)
+                        continue;
+                op->phase = OP_BATCH;
+                node_metrics_attempt(b->c->o.metrics, !op->unprepare, 1);
+        }
+}
+
+static void start_unprepares(struct batch *b) {
+        struct op *op;
+        TAILQ_FOREACH (op, &b->c->ops, link) {
+                if (op->phase != OP_BATCH || !op->unprepare)
+                        continue;
+                supersede(op);
+                op->task = effects_remove(b->c, b->disk, op->uid);
+        }
+}
+
+static void end_unprepares(struct batch *b) {
+        struct op *op;
+        TAILQ_FOREACH (op, &b->c->ops, link) {
+                if (op->phase != OP_BATCH || !op->unprepare)
+                        continue;
+                set_verdict(op, op->task->r, &op->task->e);
+                if (op->verdict == VERDICT_GO && effects_unprepare(b->c, op->uid, &b->leavings))
+                        b->changed = true;
+                op->task = NULL;
+        }
+}
+
+/* Judges, and records what will be tried or waited for, before any side effect. */
+static void judge_all(struct batch *b) {
+        struct op *op;
+        TAILQ_FOREACH (op, &b->c->ops, link) {
+                if (op->phase != OP_BATCH || op->unprepare || op->verdict == VERDICT_FAIL)
+                        continue;
+                op->verdict = judge(op);
+                if ((op->verdict == VERDICT_GO || op->verdict == VERDICT_WAIT) &&
+                    op->progress != OP_RECORDED && !op_prepared_before(op)) {
+                        checkpoint_put(&b->c->journal.table, op->uid, op->ns, op->name, op->status);
+                        op->progress = OP_RECORDED;
+                        b->changed = true;
+                }
+        }
+}
+
+/* The table says from here on that they are prepared, so that an operation behind one in the same batch does
+ * not get the same device; the file says so when it is true. */
+static void start_prepares(struct batch *b) {
+        struct op *op;
+        struct err e;
+        TAILQ_FOREACH (op, &b->c->ops, link) {
+                if (op->phase != OP_BATCH || op->unprepare || op->verdict != VERDICT_GO)
+                        continue;
+                /* Again, because an operation before it in this batch may have taken its device. */
+                op->verdict = judge(op);
+                if (op->verdict == VERDICT_GO && effects_prepare(op, b->disk, &e) < 0)
+                        set_verdict(op, -1, &e);
+        }
+}
+
+static void end_prepares(struct batch *b) {
+        struct op *op;
+        TAILQ_FOREACH (op, &b->c->ops, link) {
+                if (op->phase != OP_BATCH || !op->task)
+                        continue;
+                set_verdict(op, op->task->r, &op->task->e);
+                if (op->verdict == VERDICT_GO)
+                        b->changed = true;
+                else
+                        effects_revoke(op);
+                op->task = NULL;
+        }
+}
+
+/* What counted on a write that failed. The table is again what the file holds, if that can be told. */
+static void write_failed(struct batch *b, const struct err *e) {
+        struct op *op;
+        log_error("cannot write the checkpoint", kv_err(e));
+        TAILQ_FOREACH (op, &b->c->ops, link) {
+                if (op->phase == OP_BATCH && (op->verdict == VERDICT_GO || op->verdict == VERDICT_WAIT))
+                        set_verdict(op, -1, e);
+        }
+}
+
+static void answer_one(struct op *op) {
+        struct node_metrics *m = op->c->o.metrics;
+        bool worked = op->verdict == VERDICT_GO || op->verdict == VERDICT_ANSWER;
+        node_metrics_attempt(m, !op->unprepare, -1);
+        if (worked)
+                node_metrics_succeeded(m, !op->unprepare,
+                                       (double)(uv_hrtime() - op->c->batch->began_ns) / 1e9);
+        else if (op->verdict != VERDICT_FETCH)
+                node_metrics_error(m, !op->unprepare, false);
+        switch (op->verdict) {
+        case VERDICT_GO:
+        case VERDICT_ANSWER:
+                op_succeed(op);
+                break;
+        case VERDICT_REFUSE:
+        case VERDICT_FAIL:
+                op_fail(op, op->msg);
+                break;
+        case VERDICT_WAIT:
+                waits_wait(op);
+                break;
+        case VERDICT_FETCH:
+                if (op->dra)
+                        fetch_start(op);
+                else
+                        waits_wait(op);
+                break;
+        }
+}
+
+static void answer_all(struct batch *b) {
+        struct op *op, *next;
+        for (op = TAILQ_FIRST(&b->c->ops); op; op = next) {
+                next = TAILQ_NEXT(op, link);
+                if (op->phase == OP_BATCH)
+                        answer_one(op);
+        }
+}
+
+/* Nothing is done for them, because of `e`. */
+static void fail_all(struct batch *b, const struct err *e) {
+        struct op *op;
+        TAILQ_FOREACH (op, &b->c->ops, link) {
+                if (op->phase == OP_BATCH)
+                        set_verdict(op, -1, e);
+        }
+}
+
+/* ---- the chain ---- */
+
+/* What ends the plugin at its start, and each operation later, until somebody sees to it. */
+static void tell_unreadable(const struct claims *c, const struct err *e) {
+        static const char remedy[] = "check the disk and its file system; no claim is prepared or unprepared "
+                                     "on this node until it can be "
+                                     "read, or has been moved away: then it is rebuilt from the CDI files";
+        struct event_about node = { "v1", "Node", NULL, c->o.node, c->o.node };
+        log_error("the checkpoint cannot be read", kv_str("path", c->journal.path), kv_str("remedy", remedy),
+                  kv_err(e));
+        event_record(c->o.events, &node, EVENT_WARNING, "CheckpointUnreadable",
+                     "the kubelet plugin's checkpoint cannot be read (%s): %s", e->msg, remedy);
+}
+
+static void tell_started(struct batch *b, const struct err *e) {
+        void (*started)(void *, const struct err *) = b->started;
+        b->started = NULL;
+        if (started)
+                started(b->started_u, e);
+}
+
+static void finish(struct batch *b) {
+        node_lock_free(b->lock);
+        disk_free(b->disk);
+        b->freed(b->c);
+        free(b);
+}
+
+/* The plugin ends: what the thread had begun is whole, and the rest is as after a kill. */
+static bool abandoned(struct batch *b) {
+        if (!b->c->freed)
+                return false;
+        node_lock_release(b->lock);
+        finish(b);
+        return true;
+}
+
+static void end(struct batch *b, const struct err *e) {
+        node_lock_release(b->lock);
+        disk_clear(b->disk);
+        if (!e) {
+                b->c->o.driver->follow(b->c->o.u, &b->c->journal.table);
+                node_metrics_prepared(b->c->o.metrics, &b->c->journal.table);
+                schedule_expiry(b);
+        }
+        answer_all(b);
+        b->running = false;
+        if (!e)
+                waits_reevaluate(b->c);
+        if (b->again)
+                ops_kick(b->c);
+        b->again = false;
+        tell_started(b, e);
+}
+
+static void on_completed(void *u);
+static void on_carried_out(void *u);
+static void on_recorded(void *u);
+
+/* `next` sees the outcome in b->written; without a change there is nothing to write, and no thread. */
+static void record(struct batch *b, void (*next)(void *u)) {
+        struct buf text;
+        struct err e;
+        b->written = NULL;
+        if (b->changed && journal_begin(&b->c->journal, &text, &e) < 0) {
+                write_failed(b, &e);
+        } else if (b->changed) {
+                struct store *s = disk_task(b->disk, sizeof *s, store);
+                s->path = b->c->journal.path;
+                s->text = (struct str){ arena_strndup(s->task.arena, text.p, text.n), text.n };
+                buf_done(&text);
+                b->written = &s->task;
+        }
+        b->changed = false;
+        disk_run(b->disk, next, b);
+}
+
+static void end_record(struct batch *b) {
+        const struct store *s = (const struct store *)(const void *)b->written;
+        if (!s)
+                return;
+        journal_end(&b->c->journal, s->task.r < 0 ? NULL : &s->stored);
+        if (s->task.r < 0)
+                write_failed(b, &s->task.e);
+        b->written = NULL;
+}
+
+static void on_completed(void *u) {
+        struct batch *b = u;
+        if (abandoned(b))
+                return;
+        end_record(b);
+        end(b, NULL);
+}
+
+static void on_carried_out(void *u) {
+        struct batch *b = u;
+        if (abandoned(b))
+                return;
+        effects_undone(b->c, &b->leavings);
+        end_prepares(b);
+        record(b, on_completed);
+}
+
+static void on_recorded(void *u) {
+        struct batch *b = u;
+        if (abandoned(b))
+                return;
+        end_record(b);
+        effects_undo(b->c, b->disk, &b->leavings);
+        start_prepares(b);
+        disk_run(b->disk, on_carried_out, b);
+}
+
+static void on_unprepared(void *u) {
+        struct batch *b = u;
+        if (abandoned(b))
+                return;
+        end_unprepares(b);
+        judge_all(b);
+        record(b, on_recorded);
+}
+
+static void begin(struct batch *b) {
+        enum journal_event event;
+        _cleanup_(freep) char *aside = NULL;
+        struct err e;
+        b->running = true;
+        b->changed = false;
+        b->began_ns = uv_hrtime();
+        take_queued(b);
+        if (journal_sync(&b->c->journal, &event, &aside, &e) < 0 ||
+            sweep_after_sync(b->c, event, aside, &b->changed, &e) < 0) {
+                tell_unreadable(b->c, &e);
+                fail_all(b, &e);
+                end(b, &e);
+                return;
+        }
+        if (b->started) {
+                sweep_files(b->c);
+                b->changed = true; /* a first checkpoint, with the boot id */
+        }
+        b->changed = drop_expired(b) || b->changed;
+        start_unprepares(b);
+        disk_run(b->disk, on_unprepared, b);
+}
+
+static void on_lock(void *u, const struct err *e) {
+        struct batch *b = u;
+        struct op *op, *next;
+        b->locking = false;
+        if (!e) {
+                begin(b);
+                return;
+        }
+        for (op = TAILQ_FIRST(&b->c->ops); op; op = next) {
+                next = TAILQ_NEXT(op, link);
+                if (op->phase != OP_QUEUED)
+                        continue;
+                node_metrics_error(b->c->o.metrics, !op->unprepare, true);
+                op_fail(op, e->msg);
+        }
+        tell_started(b, e);
+}
+
+void batch_run(void *u) {
+        struct claims *c = u;
+        struct batch *b = c->batch;
+        if (b->locking)
+                return; /* what is queued goes along when the lock comes */
+        if (b->running) {
+                b->again = true;
+        } else if (node_lock_try(b->lock)) {
+                begin(b);
+        } else {
+                b->locking = true;
+                node_lock_wait(b->lock, LOCK_LIMIT_MS, on_lock, b);
+        }
+}
+
+struct batch *batch_new(struct claims *c, struct node_lock *lock) {
+        struct batch *b = xnew(struct batch);
+        b->c = c;
+        b->lock = lock;
+        b->disk = disk_new(c->o.loop);
+        STAILQ_INIT(&b->leavings);
+        loop_timer_init(&b->expiry, c->o.loop, on_expiry, b);
+        return b;
+}
+
+void batch_start(struct claims *c, void (*done)(void *u, const struct err *e), void *u) {
+        c->batch->started = done;
+        c->batch->started_u = u;
+        ops_kick(c);
+}
+
+bool batch_stuck(const struct batch *b) {
+        return node_lock_stuck(b->lock);
+}
+
+void batch_free(struct batch *b, void (*freed)(struct claims *c)) {
+        loop_timer_done(&b->expiry);
+        effects_forget(&b->leavings);
+        b->freed = freed;
+        /* The lock goes when the thread has done what it is doing: a successor must not come in between. */
+        if (!disk_running(b->disk))
+                finish(b);
+}

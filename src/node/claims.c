@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node/claims.h"
+
+#include "base/file.h"
+#include "base/log.h"
+#include "node/batch.h"
+#include "node/fetch.h"
+#include "node/sweep.h"
+#include "node/waits.h"
+
+void claims_reevaluate(struct claims *c) {
+        waits_reevaluate(c);
+}
+
+void claims_prepare(struct claims *c, struct dra_op *dra, const struct dra_claim *claim) {
+        struct op *op = op_new(c, dra, false, claim->namespace, claim->name, claim->uid, waits_late);
+        waits_start(op);
+        if (op_prepared_before(op))
+                op_queue(op); /* needs nothing of the API, usually */
+        else
+                fetch_start(op);
+}
+
+void claims_unprepare(struct claims *c, struct dra_op *dra, const struct dra_claim *claim) {
+        op_queue(op_new(c, dra, true, claim->namespace, claim->name, claim->uid, NULL));
+}
+
+void claims_cancelled(struct claims *c, struct dra_op *dra, void *op_data) {
+        struct op *op = op_data;
+        (void)dra;
+        _cleanup_(freep) char *claim = xasprintf("%s/%s", op->ns, op->name);
+        log_info("the kubelet no longer waits for a claim", kv_str("claim", claim), kv_str("uid", op->uid),
+                 kv_str("state", op->msg));
+        if (op->unprepare || op->phase == OP_BATCH)
+                op_let_go(op);
+        else
+                op_drop(op);
+        waits_tell(c);
+}
+
+void claims_dump(const struct claims *c) {
+        static const char *const phases[] = {
+                [OP_FETCHING] = "fetching",
+                [OP_QUEUED] = "queued",
+                [OP_BATCH] = "on the disk",
+                [OP_WAITING] = "waiting",
+        };
+        static const char *const states[] = {
+                [CHECKPOINT_STARTED] = "started",
+                [CHECKPOINT_COMPLETED] = "completed",
+                [CHECKPOINT_ABORTED] = "aborted",
+        };
+        const struct op *op;
+        TAILQ_FOREACH (op, &c->ops, link) {
+                log_info("operation", kv_str("kind", op->unprepare ? "unprepare" : "prepare"),
+                         kv_str("namespace", op->ns), kv_str("claim", op->name), kv_str("uid", op->uid),
+                         kv_str("phase", phases[op->phase]), kv_str("why", op->msg),
+                         kv_int("age_ms", (uv_hrtime() - op->began_ns) / 1000000));
+        }
+        for (const struct checkpoint_claim *e = c->journal.table.claims; e; e = e->hh.next)
+                log_info("recorded claim", kv_str("namespace", str_or(e->ns, "")),
+                         kv_str("claim", str_or(e->name, "")), kv_str("uid", e->uid),
+                         kv_str("state", states[e->state]),
+                         kv_str("device", e->n_devices ? str_or(e->devices[0].name, "") : ""),
+                         kv_str("domain", e->n_devices ? str_or(e->devices[0].domain, "") : ""));
+}
+
+/* Another plugin process wrote the checkpoint. */
+static void on_journal_changed(void *u) {
+        ops_kick(u);
+}
+
+static void on_api_known(void *u, const struct err *e) {
+        struct claims *c = u;
+        struct op *op;
+        if (e && e->kind == ERR_RETRY) { /* it is asked again */
+                log_warn("the API server does not say yet which versions of resource.k8s.io it serves: "
+                         "waiting",
+                         kv_err(e));
+                return;
+        }
+        if (e) {
+                if (!c->unserved)
+                        log_error("claims cannot be read from this API server: waiting until it serves "
+                                  "resource.k8s.io. If it does not by itself, switch it on there "
+                                  "(--runtime-config)",
+                                  kv_err(e));
+                c->unserved = true;
+                return;
+        }
+        TAILQ_FOREACH (op, &c->ops, link) {
+                if (!op->unprepare)
+                        fetch_api_known(op);
+        }
+}
+
+void claims_start(struct claims *c, void (*done)(void *u, const struct err *e), void *u) {
+        struct err e;
+        if (journal_watch(&c->journal, c->o.loop, on_journal_changed, c, &e) < 0)
+                log_warn("cannot watch the checkpoint: writes of another plugin process are seen at the next "
+                         "operation only",
+                         kv_err(&e));
+        kube_discover_resource_api(c->o.kube, on_api_known, c);
+        batch_start(c, done, u);
+}
+
+int claims_new(const struct claims_options *o, struct claims **ret, struct err *e) {
+        _cleanup_(freep) char *lock_path = file_join(o->plugin_dir, "pu.lock");
+        struct node_lock *lock;
+        if (node_lock_new(o->loop, lock_path, &lock, e) < 0) {
+                o->driver->free(o->u);
+                return -1;
+        }
+        struct claims *c = ops_new(o, batch_run);
+        o->driver->attach(o->u, c);
+        c->sweep = sweep_new(c);
+        c->batch = batch_new(c, lock);
+        *ret = c;
+        return 0;
+}
+
+bool claims_stuck(const struct claims *c) {
+        return c && batch_stuck(c->batch);
+}
+
+void claims_free(struct claims *c) {
+        if (!c)
+                return;
+        kube_undiscover_resource_api(c->o.kube, on_api_known, c);
+        ops_end(c);
+        sweep_free(c->sweep);
+        c->o.driver->free(c->o.u);
+        batch_free(c->batch, ops_free);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* claims: what the kubelet asks for, one operation a claim, and the state machine of prepared claims
+ * (reference sections 7.8 to 7.13).
+ *
+ * A Prepare fetches its claim, is judged, and either fails at once with the cause (what can never succeed),
+ * waits, or is carried out. All that is carried out in one turn of the loop shares the node lock and two
+ * writes of the checkpoint: one before the side effects, one after. Loop thread only. */
+#ifndef NODE_CLAIMS_H
+#define NODE_CLAIMS_H
+
+#include "node/ops.h"
+
+/* Copies the strings; takes o->u, whatever becomes of it. */
+int claims_new(const struct claims_options *o, struct claims **ret, struct err *e);
+/* Takes the node lock, reads the checkpoint, drops what a reboot or corruption made void, and sweeps what
+ * nobody owns. `done` once, never from inside; operations may start after it. */
+void claims_start(struct claims *c, void (*done)(void *u, const struct err *e), void *u);
+
+void claims_prepare(struct claims *c, struct dra_op *op, const struct dra_claim *claim);
+void claims_unprepare(struct claims *c, struct dra_op *op, const struct dra_claim *claim);
+void claims_cancelled(struct claims *c, struct dra_op *op, void *op_data);
+/* What is known of the node has changed, or whatever else operations may wait for: they are judged again. */
+void claims_reevaluate(struct claims *c);
+
+/* Logs each operation with what it waits for, and each recorded claim. */
+void claims_dump(const struct claims *c);
+
+/* A thread still waits for the node lock: end by _exit(). */
+bool claims_stuck(const struct claims *c);
+/* After dra_plugin_free(). */
+void claims_free(struct claims *c);
+
+#endif

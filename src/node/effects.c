@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node/effects.h"
+
+#include <time.h>
+
+/* ---- preparing ---- */
+
+/* The things of a claim, and its CDI file. */
+struct effects {
+        struct disk_task task;
+        const struct node_driver *driver;
+        const char *plugin_dir, *cdi_root, *node; /* outlive the job */
+        const char *uid;
+        const char **things; /* NULL-terminated */
+        bool again;
+        struct cdi_spec spec; /* without devices: no file */
+};
+
+static int effect(const struct effects *x, struct err *e) {
+        for (const char **thing = x->things; *thing; thing++) {
+                if (x->driver->set_up(x->plugin_dir, *thing, x->again, e) < 0)
+                        return -1;
+        }
+        return x->spec.n_devices ? cdi_write(x->cdi_root, x->uid, &x->spec, e)
+                                 : cdi_remove(x->cdi_root, x->driver->cdi_kind, x->uid, e);
+}
+
+static int run_effects(struct disk_task *t, struct err *e) {
+        const struct effects *x = (const struct effects *)t;
+        return effect(x, e) < 0 ? err_wrap(e, "%s", x->node) : 0;
+}
+
+static char *copy(struct arena *a, char *s) {
+        char *c = arena_strdup(a, s);
+        free(s);
+        return c;
+}
+
+static bool edits_empty(const struct cdi_edits *ed) {
+        return !(ed->env && *ed->env) && !ed->n_nodes && !ed->n_mounts;
+}
+
+/* The CDI file has one device for each device of ours in the claim that changes anything. */
+static int plan(struct op *op, struct effects *x, bool *has_edits, struct err *e) {
+        const struct claims *c = op->c;
+        const struct node_driver *driver = c->o.driver;
+        struct arena *a = x->task.arena;
+        struct cdi_device *devices = arena_alloc(a, (op->n_wants + 1) * sizeof *devices);
+        size_t n = 0, n_things = 0;
+        *x = (struct effects){
+                .task = x->task,
+                .driver = driver,
+                .plugin_dir = c->o.plugin_dir,
+                .cdi_root = c->o.cdi_root,
+                .node = c->o.node,
+                .uid = arena_strdup(a, op->uid),
+                .things = arena_alloc(a, (op->n_wants + 1) * sizeof *x->things),
+                .again = op_prepared_before(op),
+        };
+        for (size_t i = 0; i < op->n_wants; i++) {
+                const struct node_want *w = &op->wants[i];
+                struct node_effect effect = { 0 };
+                bool twice = false;
+                if (driver->plan(c->o.u, op, w, a, &effect, e) < 0)
+                        return -1;
+                if (effect.thing)
+                        x->things[n_things++] = effect.thing;
+                has_edits[i] = !edits_empty(&effect.edits);
+                const char *name = copy(a, xasprintf("%s-%s", op->uid, w->result->device));
+                for (size_t j = 0; j < n; j++)
+                        twice = twice ||
+                                streq(devices[j].name,
+                                      name); /* several requests may share a device by admin access */
+                if (has_edits[i] && !twice)
+                        devices[n++] = (struct cdi_device){ name, effect.edits };
+        }
+        x->spec = (struct cdi_spec){
+                .kind = driver->cdi_kind,
+                .devices = devices,
+                .n_devices = n,
+                .comment = n ? copy(a, xasprintf("claim %s/%s %s boot %s", op->ns, op->name,
+                                                 driver->comment(op, a), c->o.boot_id))
+                             : NULL,
+        };
+        return 0;
+}
+
+static void complete(struct op *op, struct arena *a, const bool *has_edits) {
+        const struct node_driver *driver = op->c->o.driver;
+        struct node_device *devices = arena_alloc(a, (op->n_wants + 1) * sizeof *devices);
+        for (size_t i = 0; i < op->n_wants; i++) {
+                const struct node_want *w = &op->wants[i];
+                const char **requests = arena_alloc(a, 2 * sizeof *requests),
+                           **ids = arena_alloc(a, 2 * sizeof *ids);
+                requests[0] = w->result->request;
+                if (has_edits[i])
+                        ids[0] = copy(a, xasprintf("%s=%s-%s", driver->cdi_kind, op->uid, w->result->device));
+                devices[i] = (struct node_device){
+                        .name = w->result->device,
+                        .pool = w->result->pool,
+                        .requests = requests,
+                        .cdi_ids = ids,
+                        .admin = w->result->admin_access,
+                };
+                driver->record(w, &devices[i]);
+        }
+        struct checkpoint_claim *entry =
+                checkpoint_put(&op->c->journal.table, op->uid, op->ns, op->name, op->status);
+        checkpoint_set_devices(entry, devices, op->n_wants);
+        entry->state = CHECKPOINT_COMPLETED;
+}
+
+static int do_nothing(struct disk_task *t, struct err *e) {
+        (void)t;
+        (void)e;
+        return 0;
+}
+
+int effects_prepare(struct op *op, struct disk *disk, struct err *e) {
+        /* Nothing is run of what could not be planned to its end. */
+        struct effects *x = disk_task(disk, sizeof *x, do_nothing);
+        bool *has_edits = arena_alloc(x->task.arena, (op->n_wants + 1) * sizeof *has_edits);
+        if (plan(op, x, has_edits, e) < 0)
+                return err_wrap(e, "%s", op->c->o.node);
+        x->task.run = run_effects;
+        complete(op, x->task.arena, has_edits);
+        op->task = &x->task;
+        return 0;
+}
+
+void effects_revoke(struct op *op) {
+        const struct effects *x = (const struct effects *)(const void *)op->task;
+        /* What was prepared before stays so; its file is missing, which the next Prepare sees. */
+        if (!x->again)
+                checkpoint_put(&op->c->journal.table, op->uid, op->ns, op->name, op->status);
+}
+
+/* ---- unpreparing ---- */
+
+struct removal {
+        struct disk_task task;
+        const struct node_driver *driver;
+        const char *root, *id; /* outlive the job; a copy */
+};
+
+static int remove_cdi(struct disk_task *t, struct err *e) {
+        const struct removal *r = (const struct removal *)t;
+        /* An id that cannot be the name of a file never was one. */
+        return cdi_remove(r->root, r->driver->cdi_kind, r->id, e) < 0 && e->kind != ERR_INVALID ? -1 : 0;
+}
+
+static int undo(struct disk_task *t, struct err *e) {
+        const struct removal *r = (const struct removal *)t;
+        return r->driver->undo(r->root, r->id, e);
+}
+
+static struct disk_task *removal(struct claims *c, struct disk *disk,
+                                 int (*run)(struct disk_task *t, struct err *e), const char *root,
+                                 const char *id) {
+        struct removal *r = disk_task(disk, sizeof *r, run);
+        r->driver = c->o.driver;
+        r->root = root;
+        r->id = arena_strdup(r->task.arena, id);
+        return &r->task;
+}
+
+struct disk_task *effects_remove(struct claims *c, struct disk *disk, const char *uid) {
+        return removal(c, disk, remove_cdi, c->o.cdi_root, uid);
+}
+
+static void note_leaving(void *u, const char *thing) {
+        struct effects_leavings *leavings = u;
+        struct effects_leaving *l = xnew(struct effects_leaving);
+        l->thing = xstrdup(thing);
+        STAILQ_INSERT_TAIL(leavings, l, link);
+}
+
+bool effects_unprepare(struct claims *c, const char *uid, struct effects_leavings *leavings) {
+        struct checkpoint_claim *entry = checkpoint_find(&c->journal.table, uid);
+        if (!entry || entry->state == CHECKPOINT_ABORTED)
+                return false;
+        c->o.driver->each_thing(entry, note_leaving, leavings);
+        if (entry->state == CHECKPOINT_STARTED) {
+                entry->state = CHECKPOINT_ABORTED;
+                entry->aborted_at = time(NULL);
+                entry->n_devices = 0;
+                entry->prepared = (struct str){ 0 };
+        } else {
+                checkpoint_drop(&c->journal.table, entry);
+        }
+        return true;
+}
+
+struct in_use {
+        const char *thing;
+        bool yes;
+};
+
+static void compare(void *u, const char *thing) {
+        struct in_use *s = u;
+        s->yes = s->yes || streq(s->thing, thing);
+}
+
+void effects_undo(struct claims *c, struct disk *disk, struct effects_leavings *leavings) {
+        struct effects_leaving *l;
+        STAILQ_FOREACH (l, leavings, link) {
+                struct in_use other = { .thing = l->thing };
+                for (const struct checkpoint_claim *i = c->journal.table.claims; i; i = i->hh.next) {
+                        if (i->state != CHECKPOINT_ABORTED)
+                                c->o.driver->each_thing(i, compare, &other);
+                }
+                if (!other.yes)
+                        l->task = removal(c, disk, undo, c->o.plugin_dir, l->thing);
+        }
+}
+
+void effects_undone(struct claims *c, struct effects_leavings *leavings) {
+        const struct effects_leaving *l;
+        STAILQ_FOREACH (l, leavings, link) {
+                if (l->task && l->task->r < 0)
+                        c->o.driver->undo_failed(l->thing, &l->task->e);
+        }
+        effects_forget(leavings);
+}
+
+void effects_forget(struct effects_leavings *leavings) {
+        while (!STAILQ_EMPTY(leavings)) {
+                struct effects_leaving *l = STAILQ_FIRST(leavings);
+                STAILQ_REMOVE_HEAD(leavings, link);
+                free(l->thing);
+                free(l);
+        }
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node/fetch.h"
+
+#include <limits.h>
+#include <stdio.h>
+
+#include "api/resources.h"
+#include "node/checkpoint_layouts.h"
+
+/* All of it is checked before anything is done for a part of it. */
+static int take(struct op *op, yyjson_val *obj, struct err *e) {
+        const struct node_driver *driver = op->c->o.driver;
+        struct buf status = BUF_INIT(CHECKPOINT_MAX_BYTES);
+        struct claim *c = &op->claim;
+        if (jd_decode(claim_fields, obj, false, "", op->arena, c, e) < 0)
+                return err_wrap(e, "ResourceClaim");
+        if (!streq(c->o.meta.uid, op->uid))
+                return err_set(e, ERR_INVALID, 0,
+                               "ResourceClaim '%s/%s' has been replaced: its UID is %s now", op->ns, op->name,
+                               str_or(c->o.meta.uid, "unknown"));
+        if (!c->allocated)
+                return err_set(e, ERR_INVALID, 0, "ResourceClaim '%s/%s' is not allocated", op->ns, op->name);
+        bool ok = checkpoint_status(yyjson_obj_get(obj, "status"), &status);
+        if (ok)
+                op->status = (struct str){ arena_strndup(op->arena, status.p, status.n), status.n };
+        buf_done(&status);
+        if (!ok)
+                return err_set(e, ERR_INVALID, 0,
+                               "the status of ResourceClaim '%s/%s' is too large or nests too deep", op->ns,
+                               op->name);
+        op->wants = arena_alloc(op->arena, (c->n_results + 1) * sizeof *op->wants);
+        for (size_t i = 0; i < c->n_results; i++) {
+                struct node_want *w = &op->wants[op->n_wants];
+                if (!streq(c->results[i].driver, driver->name))
+                        continue;
+                w->result = &c->results[i];
+                if (driver->take(op->c->o.u, op, w, e) < 0)
+                        return -1;
+                op->n_wants++;
+        }
+        return driver->check(op->c->o.u, op, e);
+}
+
+static void on_claim_retry(void *u, const struct err *e) {
+        struct op *op = u;
+        snprintf(op->msg, sizeof op->msg, "cannot read the ResourceClaim: %s", e->msg);
+}
+
+static void on_claim(void *u, yyjson_val *obj, const struct err *error) {
+        struct op *op = u;
+        struct err e;
+        op->get = NULL;
+        op->get_ns = uv_hrtime() - op->began_ns;
+        if (error) {
+                on_claim_retry(op, error);
+                op_fail(op, op->msg);
+                return;
+        }
+        op->arena = arena_new(4096);
+        if (take(op, obj, &e) < 0) {
+                op->verdict = VERDICT_REFUSE;
+                node_metrics_error(op->c->o.metrics, true, false);
+                op_fail(op, e.msg);
+                return;
+        }
+        op->c->o.driver->gather(op->c->o.u, op);
+}
+
+static void start_get(struct op *op) {
+        if (!kube_resource_api(op->c->o.kube)) {
+                snprintf(op->msg, sizeof op->msg,
+                         "the Kubernetes API server has not yet said which version of resource.k8s.io it "
+                         "serves");
+                return; /* fetch_api_known() */
+        }
+        op->get = kube_start(op->c->o.kube, &(struct kube_request){ .verb = KUBE_GET,
+                                                                    .res = &kube_resource_claims,
+                                                                    .ns = op->ns,
+                                                                    .name = op->name,
+                                                                    .attempts = UINT_MAX,
+                                                                    .backoff_max_ms = FETCH_BACKOFF_MAX_MS,
+                                                                    .done = on_claim,
+                                                                    .retry = on_claim_retry,
+                                                                    .u = op });
+}
+
+void fetch_start(struct op *op) {
+        op->phase = OP_FETCHING;
+        start_get(op);
+        op->c->o.driver->fetch(op->c->o.u, op); /* not after the claim but beside it */
+}
+
+void fetch_api_known(struct op *op) {
+        if (op->phase == OP_FETCHING && !op->get && !op->arena)
+                start_get(op);
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node/judge.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+enum verdict judge_say(struct op *op, enum verdict v, const char *fmt, ...) {
+        va_list ap;
+        va_start(ap, fmt);
+        vsnprintf(op->msg, sizeof op->msg, fmt, ap);
+        va_end(ap);
+        return v;
+}
+
+/* The recorded devices can be answered as they are: they say for which requests, and the file that the
+ * runtime will read is there. */
+static bool answerable(const struct claims *c, const struct checkpoint_claim *entry) {
+        bool needs_file = false;
+        for (size_t i = 0; i < entry->n_devices; i++) {
+                if (!entry->devices[i].name || !entry->devices[i].pool || !entry->devices[i].requests[0])
+                        return false;
+                needs_file = needs_file || entry->devices[i].cdi_ids[0];
+        }
+        if (!needs_file)
+                return entry->n_devices > 0;
+        _cleanup_(freep) char *path = cdi_path(c->o.cdi_root, c->o.driver->cdi_kind, entry->uid);
+        return access(path, F_OK) == 0;
+}
+
+static const struct checkpoint_claim *holder(const struct op *op, const struct node_want *w) {
+        for (const struct checkpoint_claim *e = op->c->journal.table.claims; e; e = e->hh.next) {
+                for (size_t i = 0;
+                     i < e->n_devices && e->state == CHECKPOINT_COMPLETED && !streq(e->uid, op->uid); i++) {
+                        if (streq(e->devices[i].name, w->result->device) && !e->devices[i].admin)
+                                return e;
+                }
+        }
+        return NULL;
+}
+
+const struct checkpoint_claim *judge_holder(struct op *op, const struct node_want *w) {
+        const struct checkpoint_claim *other =
+                op_prepared_before(op) || w->result->admin_access ? NULL : holder(op, w);
+        op->waits_for = other ? WAITS_FOR_CLAIM : WAITS_FOR_NOTHING;
+        return other;
+}
+
+enum verdict judge(struct op *op) {
+        const struct node_driver *driver = op->c->o.driver;
+        const struct checkpoint_claim *entry = checkpoint_find(&op->c->journal.table, op->uid);
+        op->waits_for = WAITS_FOR_NOTHING;
+        if (op->progress == OP_RECORDED && (!entry || entry->state == CHECKPOINT_ABORTED))
+                return judge_say(op, VERDICT_REFUSE, "the claim was unprepared while it was being prepared");
+        if (entry && entry->state == CHECKPOINT_COMPLETED && answerable(op->c, entry))
+                return VERDICT_ANSWER;
+        if (op->progress < OP_FETCHED)
+                return VERDICT_FETCH;
+        if (!op->n_wants)
+                return VERDICT_GO;
+        if (entry && entry->state == CHECKPOINT_ABORTED && str_eq(entry->status, op->status))
+                return judge_say(
+                        op, VERDICT_REFUSE,
+                        "this allocation of the claim has been unprepared already, so the request is "
+                        "out of date");
+        for (node_step_fn *const *step = driver->steps; *step; step++) {
+                for (size_t i = 0; i < op->n_wants; i++) {
+                        enum verdict v = (*step)(op->c->o.u, op, &op->wants[i]);
+                        if (v != VERDICT_GO)
+                                return v;
+                }
+        }
+        return VERDICT_GO;
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node/ops.h"
+
+#include "base/log.h"
+
+/* ---- all of them ---- */
+
+static void copy_options(struct claims_options *o) {
+        o->node = xstrdup(o->node);
+        o->plugin_dir = xstrdup(o->plugin_dir);
+        o->cdi_root = xstrdup(o->cdi_root);
+        o->boot_id = xstrdup(o->boot_id);
+}
+
+static void free_options(struct claims_options *o) {
+        const char **strings[] = { &o->node, &o->plugin_dir, &o->cdi_root, &o->boot_id };
+        for (size_t i = 0; i < ARRAY_LEN(strings); i++)
+                freep(strings[i]);
+}
+
+struct claims *ops_new(const struct claims_options *o, loop_fn *run) {
+        struct claims *c = xnew(struct claims);
+        c->o = *o;
+        copy_options(&c->o);
+        TAILQ_INIT(&c->ops);
+        journal_init(&c->journal, o->driver->codec, o->plugin_dir, o->boot_id);
+        loop_turn_init(&c->kick, o->loop, run, c);
+        return c;
+}
+
+void ops_kick(struct claims *c) {
+        loop_turn_start(&c->kick);
+}
+
+bool ops_active(const struct claims *c, const char *uid) {
+        const struct op *op;
+        TAILQ_FOREACH (op, &c->ops, link) {
+                if (streq(op->uid, uid))
+                        return true;
+        }
+        return false;
+}
+
+/* ---- one ---- */
+
+static void op_free(struct op *op) {
+        TAILQ_REMOVE(&op->c->ops, op, link);
+        kube_cancel(op->get);
+        op->c->o.driver->release(op->c->o.u, op);
+        arena_free(op->arena);
+        loop_timer_done(&op->timer);
+        free(op->ns);
+        free(op->name);
+        free(op->uid);
+        free(op);
+}
+
+void ops_end(struct claims *c) {
+        while (!TAILQ_EMPTY(&c->ops))
+                op_free(TAILQ_FIRST(&c->ops));
+        if (c->journal.watch.active)
+                watch_file_stop(&c->journal.watch, NULL);
+        loop_turn_done(&c->kick);
+        c->freed = true;
+}
+
+void ops_free(struct claims *c) {
+        journal_done(&c->journal);
+        free_options(&c->o);
+        free(c);
+}
+
+struct op *op_new(struct claims *c, struct dra_op *dra, bool unprepare, const char *ns, const char *name,
+                  const char *uid, loop_fn *late) {
+        struct op *op = xnew(struct op);
+        op->c = c;
+        op->dra = dra;
+        op->unprepare = unprepare;
+        op->number = c->n_ops++;
+        op->ns = xstrdup(ns);
+        op->name = xstrdup(name);
+        op->uid = xstrdup(uid);
+        op->began_ns = uv_hrtime();
+        if (late)
+                loop_timer_init(&op->timer, c->o.loop, late, op);
+        TAILQ_INSERT_TAIL(&c->ops, op, link);
+        if (dra)
+                dra_op_set_data(dra, op);
+        node_metrics_pending(c->o.metrics, !unprepare, 1);
+        return op;
+}
+
+void op_queue(struct op *op) {
+        op->phase = OP_QUEUED;
+        ops_kick(op->c);
+}
+
+void op_fetched(struct op *op) {
+        if (op->progress < OP_FETCHED)
+                op->progress = OP_FETCHED;
+        op->msg[0] = '\0';
+        op_queue(op);
+}
+
+bool op_prepared_before(const struct op *op) {
+        const struct checkpoint_claim *entry = checkpoint_find(&op->c->journal.table, op->uid);
+        return entry && entry->state == CHECKPOINT_COMPLETED;
+}
+
+/* ---- the end ---- */
+
+static void finish(struct op *op, bool ok) {
+        double total = (double)(uv_hrtime() - op->began_ns) / 1e9,
+               away = (double)(op->get_ns + op->waited_ns) / 1e9;
+        node_metrics_pending(op->c->o.metrics, !op->unprepare, -1);
+        node_metrics_answered(op->c->o.metrics, !op->unprepare, ok, total, total > away ? total - away : 0);
+        op_free(op);
+}
+
+void op_drop(struct op *op) {
+        finish(op, false);
+}
+
+void op_fail(struct op *op, const char *msg) {
+        _cleanup_(freep) char *claim = xasprintf("%s/%s", op->ns, op->name);
+        log_warn(op->verdict == VERDICT_REFUSE ? "Permanent error: cannot prepare claim"
+                 : op->unprepare               ? "cannot unprepare claim"
+                                               : "cannot prepare claim",
+                 kv_str("claim", claim), kv_str("uid", op->uid), kv_str("err", msg));
+        if (op->dra)
+                dra_op_fail(op->dra, msg);
+        finish(op, false);
+}
+
+void op_let_go(struct op *op) {
+        loop_timer_stop(&op->timer);
+        op->dra = NULL;
+}
+
+static void answer(struct op *op) {
+        const struct checkpoint_claim *entry = checkpoint_find(&op->c->journal.table, op->uid);
+        size_t n = entry ? entry->n_devices : 0;
+        struct dra_device *devices = xnew_n(struct dra_device, n + 1);
+        for (size_t i = 0; i < n; i++) {
+                const struct node_device *d = &entry->devices[i];
+                devices[i] = (struct dra_device){
+                        .requests = d->requests, .pool = d->pool, .device = d->name, .cdi_ids = d->cdi_ids
+                };
+        }
+        if (op->dra)
+                dra_op_prepared(op->dra, devices, n);
+        free(devices);
+        if (op->verdict == VERDICT_GO)
+                op->c->o.driver->prepared(op->c->o.u, op);
+}
+
+void op_succeed(struct op *op) {
+        _cleanup_(freep) char *claim = xasprintf("%s/%s", op->ns, op->name);
+        if (op->unprepare) {
+                log_info("unprepared claim", kv_str("claim", claim), kv_str("uid", op->uid));
+                if (op->dra)
+                        dra_op_unprepared(op->dra);
+        } else {
+                answer(op);
+                log_info("prepared claim", kv_str("claim", claim), kv_str("uid", op->uid),
+                         kv_int("total_us", (uv_hrtime() - op->began_ns) / 1000),
+                         kv_int("get_us", op->get_ns / 1000), kv_int("wait_us", op->waited_ns / 1000));
+        }
+        finish(op, true);
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops: the operations of a plugin process, one for each claim that the kubelet asks something for, and the
+ * table of prepared claims that they work on. What moves them on is in fetch, judge, effects, waits and
+ * batch, each of which knows those before it. Loop thread only. */
+#ifndef NODE_OPS_H
+#define NODE_OPS_H
+
+#include <sys/queue.h>
+#include <uv.h>
+
+#include "base/loop.h"
+#include "dra/dra_plugin.h"
+#include "kube/event_recorder.h"
+#include "kube/kube_client.h"
+#include "node/disk.h"
+#include "node/driver.h"
+#include "node/journal.h"
+#include "node/metrics.h"
+
+struct claims_options {
+        uv_loop_t *loop;
+        struct kube_client *kube;
+        struct event_recorder *events;
+        struct node_metrics *metrics;
+        const struct node_driver *driver;
+        void *u; /* the driver's */
+        const char *node;
+        const char *plugin_dir, *cdi_root;
+        const char *boot_id;
+};
+
+enum op_phase {
+        OP_FETCHING,
+        OP_QUEUED, /* for the next batch */
+        OP_BATCH,  /* in the one that is under way: only batch.c moves it on */
+        OP_WAITING,
+};
+
+/* How far a Prepare has come, which is never taken back. */
+enum op_progress {
+        OP_ASKED,
+        OP_FETCHED,  /* the claim, and what else the driver wants to know, is here */
+        OP_RECORDED, /* as PrepareStarted */
+};
+
+enum op_patience {
+        OP_PATIENT,
+        OP_LATE,   /* it is time to look closer at what it waits for, */
+        OP_LOOKED, /* which has been done */
+};
+
+struct op {
+        TAILQ_ENTRY(op) link;
+        struct claims *c;
+        struct dra_op
+                *dra; /* NULL: our own unprepare, of a claim that is gone, or the kubelet has gone away */
+        bool unprepare;
+        enum op_phase phase;
+        uint64_t number; /* order of arrival */
+        char *ns, *name, *uid;
+        struct loop_timer timer;
+        unsigned budget_ms;
+        enum op_patience patience;
+        uint64_t began_ns, get_ns, waiting_since_ns, waited_ns;
+        /* Prepare */
+        enum op_progress progress;
+        struct kube_call *get;
+        void *own; /* the driver's */
+        struct arena *arena;
+        struct claim claim;
+        struct str status; /* canonical JSON */
+        struct node_want *wants;
+        size_t n_wants;
+        enum verdict verdict;
+        unsigned waits_for;
+        struct disk_task *task; /* what the thread does for it now */
+        char msg[600];
+};
+
+struct claims {
+        struct claims_options o; /* its strings are copies */
+        struct journal journal;
+        TAILQ_HEAD(, op) ops;
+        uint64_t n_ops;
+        struct loop_turn kick;
+        struct sweep *sweep;
+        struct batch *batch;
+        bool unserved; /* it has been said that the server does not serve resource.k8s.io */
+        bool freed;    /* but for the batch that is under way, which needs the memory until its end */
+};
+
+/* run: looks for queued operations; its `u` is the claims. */
+struct claims *ops_new(const struct claims_options *o, loop_fn *run);
+/* Frees all operations without an answer: none comes any more. */
+void ops_end(struct claims *c);
+void ops_free(struct claims *c);
+
+/* dra NULL: nobody waits for an answer. late: what its timer calls, with the operation; NULL: it has none. */
+struct op *op_new(struct claims *c, struct dra_op *dra, bool unprepare, const char *ns, const char *name,
+                  const char *uid, loop_fn *late);
+bool ops_active(const struct claims *c, const char *uid); /* an operation for this claim is under way */
+void ops_kick(struct claims *c);                          /* a batch, even an empty one */
+void op_queue(struct op *op);                             /* to the next batch */
+void op_fetched(struct op *op);                           /* to the next batch, with all that is needed */
+
+/* The claim is recorded as prepared, so that this Prepare is not the first: what is done again must not
+ * disturb who uses it. */
+bool op_prepared_before(const struct op *op);
+
+/* These end it. */
+void op_succeed(struct op *op);
+void op_fail(struct op *op, const char *msg);
+void op_drop(struct op *op); /* without an answer, but counted as failed */
+/* Nobody waits for it any more, but it is carried to its end. */
+void op_let_go(struct op *op);
+
+#endif

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node/waits.h"
+
+#include "node/judge.h"
+#include "node/sweep.h"
+
+void waits_look_closer(struct op *op) {
+        struct claims *c = op->c;
+        op->patience = OP_LOOKED;
+        c->o.driver->look_closer(c->o.u, op);
+        /* Whoever holds the device may be a claim that the kubelet has forgotten. */
+        if (op->waits_for == WAITS_FOR_CLAIM)
+                sweep_gone_claims(c->sweep, uv_now(c->o.loop));
+        /* And what it waits for may have come without notice, where the kernel has no watch left for us. */
+        ops_kick(c);
+}
+
+void waits_late(void *u) {
+        struct op *op = u;
+        const struct claims_options *o = &op->c->o;
+        if (op->patience == OP_PATIENT && op->budget_ms > WAITS_LOOK_MS) {
+                op->patience = OP_LATE;
+                loop_timer_start(&op->timer, op->budget_ms - WAITS_LOOK_MS);
+                if (op->phase == OP_WAITING)
+                        waits_look_closer(op);
+        } else if (op->phase == OP_BATCH) {
+                _cleanup_(freep) char *msg = xasprintf(
+                        "%s: the disk under '%s' has not taken the record of this claim in time; the "
+                        "claim is prepared when it has: look at the disk and its load",
+                        o->node, o->plugin_dir);
+                dra_op_fail(op->dra, msg);
+                op_let_go(op);
+        } else {
+                op_fail(op, op->msg[0] ? op->msg
+                                       : "the Kubernetes API server has not answered in time: is it "
+                                         "reached from this "
+                                         "node? The kubelet asks again by itself");
+        }
+}
+
+static unsigned budget(const struct dra_op *dra) {
+        uint64_t given = dra_op_timeout_ms(dra);
+        if (!given || given > WAITS_BUDGET_MS + 1000)
+                return WAITS_BUDGET_MS;
+        return (unsigned)(given > 2000 ? given - 1000 : given / 2);
+}
+
+void waits_start(struct op *op) {
+        op->budget_ms = budget(op->dra);
+        loop_timer_start(&op->timer, op->budget_ms > WAITS_LOOK_MS ? WAITS_LOOK_MS : op->budget_ms);
+}
+
+static void begin_to_wait(struct op *op) {
+        if (op->waits_for >= WAITS_FOR_DRIVER)
+                op->c->o.driver->waits(op->c->o.u, op);
+}
+
+void waits_wait(struct op *op) {
+        if (!op->dra) {
+                op_drop(op);
+                return;
+        }
+        if (!op->waiting_since_ns)
+                op->waiting_since_ns = uv_hrtime();
+        begin_to_wait(op);
+        if (op->patience == OP_LATE)
+                waits_look_closer(op);
+        op->phase = OP_WAITING;
+}
+
+void waits_tell(struct claims *c) {
+        const struct op *op;
+        unsigned what = 0;
+        TAILQ_FOREACH (op, &c->ops, link) {
+                if (op->phase == OP_WAITING)
+                        what |= 1U << op->waits_for;
+        }
+        c->o.driver->waited_for(c->o.u, what);
+}
+
+void waits_reevaluate(struct claims *c) {
+        struct op *op;
+        TAILQ_FOREACH (op, &c->ops, link) {
+                unsigned before = op->waits_for;
+                if (op->phase != OP_WAITING)
+                        continue;
+                if (judge(op) != VERDICT_WAIT) {
+                        if (op->waiting_since_ns)
+                                op->waited_ns += uv_hrtime() - op->waiting_since_ns;
+                        op->waiting_since_ns = 0;
+                        op_queue(op);
+                } else if (op->waits_for != before) {
+                        begin_to_wait(op);
+                }
+        }
+        waits_tell(c);
+}
