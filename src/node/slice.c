@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "api/names.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "kube/backoff.h"
@@ -38,10 +37,7 @@ static const struct jd_field f_spec[] = {
         JD_LIST(struct own_slice, "devices", devices, struct own_slice_device, f_device),
         JD_END,
 };
-static const struct jd_field f_annotations[] = {
-        JD_STR(struct own_slice, CD_ANNOTATION_SLICE_CLIQUE, clique_id), JD_END
-};
-static const struct jd_field f_slice_meta[] = { JD_IN(struct own_slice, "annotations", f_annotations),
+static const struct jd_field f_slice_meta[] = { JD_MAP(struct own_slice, "annotations", annotations),
                                                 JD_END };
 const struct jd_field own_slice_fields[] = {
         JD_OBJ(struct own_slice, "metadata", o.meta, kube_f_meta),
@@ -50,40 +46,17 @@ const struct jd_field own_slice_fields[] = {
         JD_END,
 };
 
-static const struct {
-        const char *name, *type;
-} devices[] = { { CD_DEVICE_CHANNEL_PREFIX "0", "channel" }, { CD_DEVICE_DAEMON, "daemon" } };
-
-static size_t device_count(const struct slice_content *want) {
-        return !want->devices ? 0 : want->daemon ? ARRAY_LEN(devices) : 1;
-}
-
-static void attribute(struct jw *w, const char *name, const char *text) {
-        jw_obj(w, name);
-        if (text)
-                jw_str(w, "string", text);
-        else
-                jw_int(w, "int", 0);
-        jw_end_obj(w);
-}
-
-/* What no daemon of ours serves has type and id, and nothing else (design note HostManagedIMEX, 7.1); the
- * controller learns the clique all the same, for the label of the Node. */
-static const char *attribute_clique(const struct slice_content *want) {
-        return want->daemon ? want->clique_id : "";
-}
-
-static const char *annotation_clique(const struct slice_content *want) {
-        return want->devices && !want->daemon ? want->clique_id : NULL;
-}
-
-/* Sorted by name, as the server sorts them: its text can then be compared with ours. */
-static void attributes(struct jw *w, const char *key, const char *type, const char *clique_id) {
+static void attributes(struct jw *w, const char *key, const struct offered_device *d) {
         jw_obj(w, key);
-        if (*clique_id)
-                attribute(w, "cliqueID", clique_id);
-        attribute(w, "id", NULL);
-        attribute(w, "type", type);
+        for (size_t i = 0; i < d->n_attributes; i++) {
+                const struct offered_attribute *a = &d->attributes[i];
+                jw_obj(w, a->name);
+                if (a->text)
+                        jw_str(w, "string", a->text);
+                else
+                        jw_int(w, "int", a->number);
+                jw_end_obj(w);
+        }
         jw_end_obj(w);
 }
 
@@ -92,7 +65,7 @@ void slice_render(const char *version, const char *node, const char *node_uid, c
         struct jw w = JW(out);
         bool basic = streq(version, "v1beta1");
         _cleanup_(freep) char *api = xasprintf("resource.k8s.io/%s", version);
-        _cleanup_(freep) char *prefix = xasprintf("00000-" CD_DRIVER "-%s-", node);
+        _cleanup_(freep) char *prefix = xasprintf("00000-%s-%s-", want->driver, node);
         jw_obj(&w, NULL);
         jw_str(&w, "apiVersion", api);
         jw_str(&w, "kind", "ResourceSlice");
@@ -102,10 +75,8 @@ void slice_render(const char *version, const char *node, const char *node_uid, c
                 jw_str(&w, "name", old->o.meta.name);
                 jw_str(&w, "resourceVersion", old->o.meta.rv);
         }
-        if (annotation_clique(want))
-                jw_map(&w, "annotations",
-                       (const struct jd_pair[]){ { CD_ANNOTATION_SLICE_CLIQUE, annotation_clique(want) } },
-                       1);
+        if (want->annotation.value)
+                jw_map(&w, "annotations", &want->annotation, 1);
         jw_arr(&w, "ownerReferences");
         jw_obj(&w, NULL);
         jw_str(&w, "apiVersion", "v1");
@@ -117,7 +88,7 @@ void slice_render(const char *version, const char *node, const char *node_uid, c
         jw_end_arr(&w);
         jw_end_obj(&w);
         jw_obj(&w, "spec");
-        jw_str(&w, "driver", CD_DRIVER);
+        jw_str(&w, "driver", want->driver);
         jw_str(&w, "nodeName", node);
         jw_obj(&w, "pool");
         jw_str(&w, "name", node);
@@ -125,12 +96,12 @@ void slice_render(const char *version, const char *node, const char *node_uid, c
         jw_int(&w, "resourceSliceCount", 1);
         jw_end_obj(&w);
         jw_arr(&w, "devices");
-        for (size_t i = 0; i < device_count(want); i++) {
+        for (size_t i = 0; i < want->n_devices; i++) {
                 jw_obj(&w, NULL);
-                jw_str(&w, "name", devices[i].name);
+                jw_str(&w, "name", want->devices[i].name);
                 if (basic)
                         jw_obj(&w, "basic");
-                attributes(&w, "attributes", devices[i].type, attribute_clique(want));
+                attributes(&w, "attributes", &want->devices[i]);
                 if (basic)
                         jw_end_obj(&w);
                 jw_end_obj(&w);
@@ -140,23 +111,25 @@ void slice_render(const char *version, const char *node, const char *node_uid, c
         jw_end_obj(&w);
 }
 
-static bool device_matches(const struct own_slice_device *d, size_t i, const char *clique_id) {
-        struct buf want = BUF_INIT(1024);
-        struct jw w = JW(&want);
-        attributes(&w, NULL, devices[i].type, clique_id);
+static bool device_matches(const struct own_slice_device *d, const struct offered_device *want) {
+        struct buf text = BUF_INIT(BODY_MAX);
+        struct jw w = JW(&text);
+        attributes(&w, NULL, want);
         struct str have = d->attributes.n ? d->attributes : d->basic_attributes;
-        bool ok = streq(d->name, devices[i].name) && str_eq(have, (struct str){ want.p, want.n });
-        buf_done(&want);
+        bool ok = streq(d->name, want->name) && str_eq(have, (struct str){ text.p, text.n });
+        buf_done(&text);
         return ok;
 }
 
 bool slice_matches(const struct own_slice *s, const char *node, const struct slice_content *want) {
-        if (!streq(s->driver, CD_DRIVER) || !streq(s->node, node) || !streq(s->pool, node) || s->count != 1 ||
-            s->generation < 1 || s->n_devices != device_count(want) ||
-            !streq(s->clique_id, annotation_clique(want)))
+        if (!streq(s->driver, want->driver) || !streq(s->node, node) || !streq(s->pool, node) ||
+            s->count != 1 || s->generation < 1 || s->n_devices != want->n_devices ||
+            (want->annotation.key &&
+             !streq(jd_pair_get(s->annotations, s->n_annotations, want->annotation.key),
+                    want->annotation.value)))
                 return false;
         for (size_t i = 0; i < s->n_devices; i++) {
-                if (!device_matches(&s->devices[i], i, attribute_clique(want)))
+                if (!device_matches(&s->devices[i], &want->devices[i]))
                         return false;
         }
         return true;
@@ -197,7 +170,6 @@ struct slice_publisher {
         struct kube_call *call; /* at most one request at a time */
         bool set, published;
         struct slice_content want;
-        char clique_id[80];
         struct slice_floor floor;
         char trouble[400]; /* last error that was logged, so that a long outage is one line */
 };
@@ -344,11 +316,11 @@ static void on_trouble(void *u, const struct err *e) {
                 work_queue_add(p->queue, KEY);
 }
 
-struct slice_publisher *slice_publisher_new(struct kube_client *c, const char *node) {
+struct slice_publisher *slice_publisher_new(struct kube_client *c, const char *driver, const char *node) {
         struct slice_publisher *p = xnew(struct slice_publisher);
         p->client = c;
         p->node = xstrdup(node);
-        p->selector = xasprintf("spec.nodeName=%s,spec.driver=" CD_DRIVER, node);
+        p->selector = xasprintf("spec.nodeName=%s,spec.driver=%s", node, driver);
         p->queue = work_queue_new(kube_client_loop(c), BACKOFF_MIN_MS, BACKOFF_MAX_MS, reconcile, p);
         p->informer = kube_informer_new(c, &(struct kube_informer_options){
                                                    .res = &kube_resource_slices,
@@ -363,14 +335,21 @@ struct slice_publisher *slice_publisher_new(struct kube_client *c, const char *n
         return p;
 }
 
+static bool same(const struct slice_content *a, const struct slice_content *b) {
+        struct buf one = BUF_INIT(BODY_MAX), two = BUF_INIT(BODY_MAX);
+        slice_render("v1", "", "", NULL, a, &one);
+        slice_render("v1", "", "", NULL, b, &two);
+        bool ok = str_eq((struct str){ one.p, one.n }, (struct str){ two.p, two.n });
+        buf_done(&one);
+        buf_done(&two);
+        return ok;
+}
+
 void slice_set(struct slice_publisher *p, const struct slice_content *want) {
-        bool same = p->set && p->want.devices == want->devices && p->want.daemon == want->daemon &&
-                    streq(p->clique_id, want->clique_id);
-        if (!same) /* what was written before is not undone by it */
+        if (!p->set || !same(&p->want, want)) /* what was written before is not undone by it */
                 p->floor = (struct slice_floor){ 0 };
-        snprintf(p->clique_id, sizeof p->clique_id, "%s", want->clique_id);
+        arena_free(p->want.arena);
         p->want = *want;
-        p->want.clique_id = p->clique_id;
         p->set = true;
         work_queue_add(p->queue, KEY);
 }
@@ -379,16 +358,13 @@ bool slice_published(const struct slice_publisher *p) {
         return p->published;
 }
 
-const char *slice_node_uid(const struct slice_publisher *p) {
-        return p->node_uid;
-}
-
 void slice_publisher_free(struct slice_publisher *p) {
         if (!p)
                 return;
         kube_cancel(p->call);
         kube_informer_free(p->informer);
         work_queue_free(p->queue);
+        arena_free(p->want.arena);
         free(p->node);
         free(p->node_uid);
         free(p->selector);

@@ -2,8 +2,8 @@
 /* slice: this node's ResourceSlice, kept as it should be (reference section 7.5).
  *
  * The plugin watches the slices of its own node and driver only, and repairs what differs: created when
- * missing, updated in place when its content differs, surplus ones deleted. Content comes from facts: a node
- * that cannot serve offers no devices. */
+ * missing, updated in place when its content differs, surplus ones deleted. What they hold is
+ * the driver's to say: a node that cannot serve offers no devices. */
 #ifndef NODE_SLICE_H
 #define NODE_SLICE_H
 
@@ -14,12 +14,24 @@
 #include "kube/kube_client.h"
 #include "kube/kube_object.h"
 
-/* What should be published. */
+/* What should be published, with all memory in `arena`. */
+struct offered_attribute {
+        const char *name;
+        const char *text; /* NULL: it is a number */
+        int64_t number;
+};
+struct offered_device {
+        const char *name;
+        const struct offered_attribute *attributes; /* sorted by name, as the server sorts them: its text can
+                                                     then be compared with ours */
+        size_t n_attributes;
+};
 struct slice_content {
-        bool devices;          /* false: an empty slice */
-        bool daemon;           /* the daemon device too: not when the host runs IMEX */
-        const char *clique_id; /* "": none. An attribute of both devices; without a daemon device an
-                                  annotation of the slice */
+        struct arena *arena; /* NULL: it is static */
+        const char *driver;
+        const struct offered_device *devices;
+        size_t n_devices;
+        struct jd_pair annotation; /* the driver's own; value NULL: the slice must not have it */
 };
 
 /* A slice of ours as the server has it. */
@@ -32,7 +44,8 @@ struct own_slice {
         struct kube_object o;
         const char *driver, *node, *pool;
         int64_t generation, count;
-        const char *clique_id; /* annotation CD_ANNOTATION_SLICE_CLIQUE, NULL when absent */
+        struct jd_pair *annotations;
+        size_t n_annotations;
         struct own_slice_device *devices;
         size_t n_devices;
 };
@@ -63,12 +76,11 @@ void slice_floor_wrote(struct slice_floor *f, uint64_t now_ms);
 struct slice_publisher;
 
 /* Reads the node's UID, watches, and publishes once slice_set() has been called. */
-struct slice_publisher *slice_publisher_new(struct kube_client *c, const char *node);
+struct slice_publisher *slice_publisher_new(struct kube_client *c, const char *driver, const char *node);
+/* Takes the content's memory. */
 void slice_set(struct slice_publisher *p, const struct slice_content *want);
 /* The server holds what should be. */
 bool slice_published(const struct slice_publisher *p);
-/* UID of the Node, NULL until known. */
-const char *slice_node_uid(const struct slice_publisher *p);
 void slice_publisher_free(struct slice_publisher *p);
 
 #endif

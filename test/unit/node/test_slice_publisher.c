@@ -15,8 +15,17 @@
 
 enum { WRITES = 5, MINUTE_MS = 60000 };
 
-static const struct slice_content ours = { .devices = true, .daemon = true, .clique_id = "c.1" },
-                                  other = { .devices = true, .daemon = true, .clique_id = "c.2" };
+/* One device each, of which the clique is another. */
+#define CONTENT(clique)                                                                                      \
+        {                                                                                                    \
+                .driver = "compute-domain.nvidia.com",                                                       \
+                .devices =                                                                                   \
+                        &(const struct offered_device){                                                      \
+                                "channel-0", &(const struct offered_attribute){ "cliqueID", clique, 0 }, 1   \
+                        },                                                                                   \
+                .n_devices = 1                                                                               \
+        }
+static const struct slice_content ours = CONTENT("c.1"), other = CONTENT("c.2"), third = CONTENT("");
 
 struct world {
         uv_loop_t loop;
@@ -88,7 +97,7 @@ static int setup(void **state) {
                             &(struct kube_client_options){ .config = &config, .user_agent = "test" },
                             &w->client, &e) < 0)
                 fail_msg("%s", e.msg);
-        w->publisher = slice_publisher_new(w->client, "n0");
+        w->publisher = slice_publisher_new(w->client, "compute-domain.nvidia.com", "n0");
         while (!w->watch)
                 run_for(&w->loop, 10);
         *state = w;
@@ -138,7 +147,7 @@ static void new_content_waits_for_no_pause(void **state) {
         run_for(&w->loop, 100);
         assert_false(slice_published(w->publisher));
         assert_int_equal(w->n_writes, 3);
-        slice_set(w->publisher, &(struct slice_content){ .devices = true, .daemon = true, .clique_id = "" });
+        slice_set(w->publisher, &third);
         slice_set(w->publisher, &ours);
         run_for(&w->loop, 100);
         assert_int_equal(w->n_writes, 4);

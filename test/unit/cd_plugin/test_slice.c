@@ -6,14 +6,29 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "node/slice.h"
+#include "cd_plugin/offer.h"
 
 #define CLIQUE "2df84740-d3cb-b5ce-4e7e-98352b5a71b5.2"
 
-static const struct slice_content fabric = { .devices = true, .daemon = true, .clique_id = CLIQUE },
-                                  no_fabric = { .devices = true, .daemon = true, .clique_id = "" },
-                                  host_managed = { .devices = true, .clique_id = CLIQUE },
-                                  nothing = { .devices = false, .clique_id = "" };
+static struct slice_content fabric, no_fabric, host_managed, nothing;
+
+static int offers(void **state) {
+        (void)state;
+        fabric = offer_content(&(struct offer){ .devices = true, .daemon = true, .clique_id = CLIQUE });
+        no_fabric = offer_content(&(struct offer){ .devices = true, .daemon = true, .clique_id = "" });
+        host_managed = offer_content(&(struct offer){ .devices = true, .clique_id = CLIQUE });
+        nothing = offer_content(&(struct offer){ .devices = false, .clique_id = "" });
+        return 0;
+}
+
+static int no_offers(void **state) {
+        (void)state;
+        arena_free(fabric.arena);
+        arena_free(no_fabric.arena);
+        arena_free(host_managed.arena);
+        arena_free(nothing.arena);
+        return 0;
+}
 
 static void rendered(const char *version, const struct own_slice *old, const struct slice_content *want,
                      const char *text) {
@@ -121,7 +136,7 @@ static void drift_is_seen(void **state) {
         s.pool = "other";
         assert_false(slice_matches(&s, "n0", &fabric));
         decode("v1", &host_managed, a, &s);
-        s.clique_id = "another";
+        s.annotations[0].value = "another";
         assert_false(slice_matches(&s, "n0", &host_managed));
         decode("v1", &fabric, a, &s);
         s.devices[1].attributes = STR("{\"type\":{\"string\":\"daemon\"}}");
@@ -206,5 +221,5 @@ int main(void) {
                 cmocka_unit_test(update_keeps_name_version_and_generation),
                 cmocka_unit_test(the_newer_generation_stays_then_the_older_slice),
         };
-        return cmocka_run_group_tests(tests, NULL, NULL);
+        return cmocka_run_group_tests(tests, offers, no_offers);
 }

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node/node_main.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/log.h"
+
+enum { FLUSH_LIMIT_MS = 2000 };
+
+/* ---- the kubelet ---- */
+
+static void on_prepare(void *u, struct dra_op *op, const struct dra_claim *claim) {
+        const struct node_main *m = u;
+        claims_prepare(m->claims, op, claim);
+}
+
+static void on_unprepare(void *u, struct dra_op *op, const struct dra_claim *claim) {
+        const struct node_main *m = u;
+        claims_unprepare(m->claims, op, claim);
+}
+
+static void on_cancelled(void *u, struct dra_op *op, void *op_data) {
+        const struct node_main *m = u;
+        claims_cancelled(m->claims, op, op_data);
+}
+
+static void on_registered(void *u, bool ok, const char *error) {
+        struct node_main *m = u;
+        m->registered = ok;
+        if (ok)
+                log_info("registered with the kubelet", kv_str("driver", m->driver->name));
+        else
+                log_error("the kubelet refuses this plugin", kv_str("err", error));
+}
+
+static const char *on_health(void *u) {
+        const struct node_main *m = u;
+        return m->stopping ? "stopping" : NULL;
+}
+
+static const char *on_ready(void *u) {
+        const struct node_main *m = u;
+        return m->stopping                   ? "stopping"
+               : !m->dra                     ? "the sockets are not served yet"
+               : !m->registered              ? "not registered with the kubelet yet"
+               : !slice_published(m->slices) ? "the ResourceSlice is not published yet"
+                                             : NULL;
+}
+
+static const struct dra_plugin_ops dra_ops = {
+        .prepare = on_prepare,
+        .unprepare = on_unprepare,
+        .cancelled = on_cancelled,
+        .registered = on_registered,
+        .health = on_health,
+        .ready = on_ready,
+};
+
+static void stop(struct node_main *m, int status);
+
+static void on_started(void *u, const struct err *error) {
+        struct node_main *m = u;
+        struct err e;
+        if (error) {
+                log_error("cannot read the prepared claims of this node", kv_err(error));
+                stop(m, 1);
+                return;
+        }
+        const struct dra_plugin_options o = {
+                .driver_name = m->driver->name,
+                .plugin_dir = m->plugin_dir,
+                .registrar_dir = m->flags->registrar_dir,
+                .health_port = (int)m->flags->health_port,
+                .ops = &dra_ops,
+                .u = m,
+        };
+        if (dra_plugin_new(&m->loop, &o, &m->dra, &e) < 0) {
+                log_error("cannot serve the kubelet", kv_err(&e));
+                stop(m, 1);
+        }
+}
+
+/* ---- HTTP ---- */
+
+static int on_http(void *u, const char *path, struct buf *out, const char **ret_content_type) {
+        struct node_main *m = u;
+        if (streq(path, m->flags->metrics_path)) {
+                kube_client_metrics(m->kube);
+                metrics_render(m->registry, out);
+                *ret_content_type = METRICS_CONTENT_TYPE;
+                return 200;
+        }
+        if (streq(path, "/healthz")) {
+                buf_adds(out, "ok\n");
+                return 200;
+        }
+        if (streq(path, "/readyz")) {
+                const char *missing = on_ready(m);
+                buf_addf(out, "%s\n", missing ? missing : "ok");
+                return missing ? 503 : 200;
+        }
+        return 404;
+}
+
+/* ---- the end ---- */
+
+static void on_flushed(void *u) {
+        struct node_main *m = u;
+        event_recorder_free(m->events);
+        kube_client_free(m->kube);
+        for (size_t i = 0; i < ARRAY_LEN(m->signals); i++)
+                loop_signal_done(&m->signals[i]);
+}
+
+/* Sockets first, so that the kubelet turns to our successor; claims that wait are cancelled and asked for
+ * again there. */
+static void stop(struct node_main *m, int status) {
+        if (m->stopping)
+                return;
+        m->stopping = true;
+        m->status = status;
+        dra_plugin_free(m->dra);
+        m->dra = NULL;
+        if (claims_stuck(m->claims)) {
+                log_warn("ending while another process holds the node lock");
+                _exit(status);
+        }
+        claims_free(m->claims);
+        http_server_free(m->http);
+        slice_publisher_free(m->slices);
+        m->stop(m);
+        event_recorder_flush(m->events, FLUSH_LIMIT_MS, on_flushed, m);
+}
+
+static void on_signal(void *u, int signum) {
+        struct node_main *m = u;
+        if (signum == SIGUSR2) {
+                if (!m->stopping)
+                        claims_dump(m->claims);
+                return;
+        }
+        if (m->stopping)
+                _exit(128 + signum);
+        log_info("stopping", kv_int("signal", signum));
+        stop(m, 0);
+}
+
+/* ---- the start ---- */
+
+static int start_client(struct node_main *m, struct err *e) {
+        const struct node_flags *f = m->flags;
+        struct kube_config config = { 0 };
+        if (kube_config_load(f->kubeconfig, &config, e) < 0)
+                return -1;
+        const struct kube_client_options k = { .config = &config,
+                                               .user_agent = m->program,
+                                               .qps = (double)f->qps,
+                                               .burst = (unsigned)f->burst,
+                                               .metrics = m->registry };
+        int r = kube_client_new(&m->loop, &k, &m->kube, e);
+        kube_config_done(&config);
+        return r;
+}
+
+static int start(struct node_main *m, struct err *e) {
+        const struct node_flags *f = m->flags;
+        if (file_boot_id(FILE_BOOT_ID_PATH, m->boot_id, e) < 0 || file_mkdirs(m->plugin_dir, 0750, e) < 0 ||
+            file_mkdirs(f->cdi_root, 0750, e) < 0 || start_client(m, e) < 0)
+                return -1;
+        m->events = event_recorder_new(m->kube, m->program, f->node);
+        if (*f->http_endpoint && http_server_new(&m->loop, f->http_endpoint, on_http, m, &m->http, e) < 0)
+                return -1;
+        m->slices = slice_publisher_new(m->kube, m->driver->name, f->node);
+        const struct claims_options c = {
+                .loop = &m->loop,
+                .kube = m->kube,
+                .events = m->events,
+                .metrics = m->metrics,
+                .driver = m->driver,
+                .u = m->start(m),
+                .node = f->node,
+                .plugin_dir = m->plugin_dir,
+                .cdi_root = f->cdi_root,
+                .boot_id = m->boot_id,
+        };
+        if (claims_new(&c, &m->claims, e) < 0)
+                return -1;
+        claims_start(m->claims, on_started, m);
+        return 0;
+}
+
+int node_main(struct node_main *m) {
+        static const int signums[ARRAY_LEN(m->signals)] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR2 };
+        struct err e;
+        signal(SIGPIPE, SIG_IGN);
+        uv_loop_init(&m->loop);
+        for (size_t i = 0; i < ARRAY_LEN(m->signals); i++)
+                (void)loop_signal_init(&m->signals[i], &m->loop, signums[i], on_signal, m);
+        m->plugin_dir = file_join(m->flags->plugins_dir, m->driver->name);
+        if (start(m, &e) < 0) {
+                log_error("cannot start", kv_err(&e));
+                return 1;
+        }
+        uv_run(&m->loop, UV_RUN_DEFAULT);
+        uv_loop_close(&m->loop);
+        free(m->plugin_dir);
+        return m->status;
+}
+
+/* ---- the command line ---- */
+
+static int check_flags(const struct node_flags *f, struct err *e) {
+        const char *const folders[][2] = {
+                { "--cdi-root (CDI_ROOT)", f->cdi_root },
+                { "--kubelet-registrar-directory-path (KUBELET_REGISTRAR_DIRECTORY_PATH)", f->registrar_dir },
+                { "--kubelet-plugins-directory-path (KUBELET_PLUGINS_DIRECTORY_PATH)", f->plugins_dir },
+        };
+        for (size_t i = 0; i < ARRAY_LEN(folders); i++)
+                if (!*folders[i][1])
+                        return err_set(e, ERR_INVALID, 0, "%s is empty: give a folder, or leave it out",
+                                       folders[i][0]);
+        if (!streq(f->log_format, "text") && !streq(f->log_format, "json"))
+                return err_set(e, ERR_INVALID, 0, "--logging-format: text or json, not '%s'", f->log_format);
+        return 0;
+}
+
+int node_main_flags(struct node_main *m, const struct flag *flags, int argc, char **argv,
+                    int (*check)(struct node_main *m, struct err *e)) {
+        int rest;
+        bool help;
+        struct err e;
+        int r = flags_parse(flags, argc, argv, &rest, &help, &e);
+        if (r == 0 && help) {
+                flags_usage(flags, stdout);
+                return 0;
+        }
+        if (r == 0 && rest < argc)
+                r = err_set(&e, ERR_INVALID, 0, "unexpected argument '%s'", argv[rest]);
+        if (r == 0)
+                r = check_flags(m->flags, &e);
+        if (r == 0)
+                r = check(m, &e);
+        if (r < 0) {
+                fprintf(stderr, "%s: %s\n", m->program, e.msg);
+                return 2;
+        }
+        log_setup(streq(m->flags->log_format, "json") ? LOG_JSON : LOG_TEXT, (int)m->flags->verbosity);
+        return -1;
+}
