@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/kinds.h"
 
+#include <string.h>
+
 #include "api/names.h"
 
 static const struct jd_field f_condition[] = { JD_STR(struct condition, "type", type),
@@ -25,6 +27,7 @@ bool has_string(const char *const *list, size_t n, const char *s) {
 }
 
 static const struct jd_field f_taint[] = { JD_STR(struct taint, "key", key), JD_END };
+#define OUT_OF_SERVICE "node.kubernetes.io/out-of-service"
 #define NFD "feature.node.kubernetes.io/"
 static const struct jd_field f_node_labels[] = { JD_STR(struct node, CD_LABEL, domain_uid),
                                                  JD_STR(struct node, GPU_CLIQUE_LABEL, gpu_clique),
@@ -68,9 +71,33 @@ bool node_has_gpu(const struct node *n) {
         return false;
 }
 
+/* Keeps the conditions of these types, in their order. */
+static size_t keep_conditions(struct condition *list, size_t n, const char *const *types, size_t n_types) {
+        size_t kept = 0;
+        for (size_t i = 0; i < n; i++)
+                if (list[i].type && has_string(types, n_types, list[i].type))
+                        list[kept++] = list[i];
+        return kept;
+}
+
+const void *node_trim(void *node, struct arena *a) {
+        static const char *const types[] = { "Ready" };
+        struct node *n = node;
+        bool gpu = node_has_gpu(n), out = node_out_of_service(n);
+        n->n_conditions = keep_conditions(n->conditions, n->n_conditions, types, ARRAY_LEN(types));
+        for (size_t i = 0; i < n->n_conditions; i++)
+                n->conditions[i] = (struct condition){ .type = "Ready", .status = n->conditions[i].status };
+        memset(n->gpu, 0, sizeof n->gpu);
+        n->gpu[0] = gpu ? "true" : NULL;
+        n->n_taints = out;
+        if (out)
+                n->taints[0].key = OUT_OF_SERVICE;
+        return n;
+}
+
 bool node_out_of_service(const struct node *n) {
         for (size_t i = 0; i < n->n_taints; i++)
-                if (streq(n->taints[i].key, "node.kubernetes.io/out-of-service"))
+                if (streq(n->taints[i].key, OUT_OF_SERVICE))
                         return true;
         return false;
 }
@@ -182,6 +209,18 @@ static bool condition_differs(const struct pod *a, const struct pod *b, const ch
                                   !streq(x->message, y->message) || x->since != y->since));
 }
 
+const void *pod_trim(void *pod, struct arena *a) {
+        static const char *const types[] = { "Ready", "PodScheduled" };
+        struct pod *p = pod;
+        p->n_conditions = keep_conditions(p->conditions, p->n_conditions, types, ARRAY_LEN(types));
+        /* Of a condition that holds nobody asks why. */
+        for (size_t i = 0; i < p->n_conditions; i++)
+                if (streq(p->conditions[i].status, "True"))
+                        p->conditions[i].reason = p->conditions[i].message = NULL;
+        p->n_ips = p->n_ips ? 1 : 0;
+        return p;
+}
+
 bool pod_differs(const struct pod *a, const struct pod *b) {
         return !streq(a->o.meta.uid, b->o.meta.uid) || a->o.meta.deleted != b->o.meta.deleted ||
                !streq(a->domain_uid, b->domain_uid) || !streq(a->clique_id, b->clique_id) ||
@@ -222,6 +261,20 @@ bool daemonset_differs(const struct daemonset *a, const struct daemonset *b) {
         for (size_t i = 0; !differs && i < a->n_finalizers; i++)
                 differs = !streq(a->finalizers[i], b->finalizers[i]);
         return differs;
+}
+
+const void *daemonset_trim(void *daemonset, struct arena *a) {
+        static const char *const names[] = { "MAX_NODES_PER_IMEX_DOMAIN", "FEATURE_GATES" };
+        struct daemonset *d = daemonset;
+        for (size_t i = 0; i < d->n_containers; i++) {
+                struct ds_container *c = &d->containers[i];
+                size_t n = 0;
+                for (size_t k = 0; k < c->n_env; k++)
+                        if (c->env[k].name && has_string(names, ARRAY_LEN(names), c->env[k].name))
+                                c->env[n++] = c->env[k];
+                c->n_env = n;
+        }
+        return d;
 }
 
 const char *daemonset_env(const struct daemonset *d, const char *name) {
@@ -278,6 +331,19 @@ static const struct jd_field f_slice_meta[] = { JD_IN(struct slice, "annotations
 const struct jd_field slice_fields[] = { JD_OBJ(struct slice, "metadata", o.meta, kube_f_meta),
                                          JD_IN(struct slice, "metadata", f_slice_meta),
                                          JD_IN(struct slice, "spec", f_slice_spec), JD_END };
+
+/* Its devices say one thing only: the clique, and that there is one. */
+const void *slice_trim(void *slice, struct arena *a) {
+        struct slice *s = slice;
+        if (!s->n_devices)
+                return s;
+        for (size_t i = 0; i < s->n_devices; i++)
+                if (s->devices[i].clique_id)
+                        s->devices[0] = s->devices[i];
+        s->devices[0].name = NULL;
+        s->n_devices = 1;
+        return s;
+}
 
 bool slice_clique(const struct slice *s, const char **ret) {
         *ret = str_or(s->clique_id, "");

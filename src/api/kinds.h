@@ -42,6 +42,8 @@ bool node_has_gpu(const struct node *n);
 bool node_out_of_service(const struct node *n);
 /* The boot that the node is in, as its kubelet tells it; "" when it tells none. */
 const char *node_boot_id(const struct node *n);
+/* Takes away what no rule of ours asks for. So does each kind's. */
+const void *node_trim(void *node, struct arena *a);
 /* Does an update change anything that our rules look at? Kubelets write their node's status all the time. */
 bool node_differs(const struct node *a, const struct node *b);
 
@@ -75,6 +77,7 @@ struct pod {
         size_t n_containers;
 };
 extern const struct jd_field pod_fields[];
+const void *pod_trim(void *pod, struct arena *a);
 /* No process of it can run any more. */
 bool pod_ended(const struct pod *p);
 /* Does an update change anything that our rules look at? */
@@ -114,6 +117,7 @@ struct daemonset {
         size_t n_containers;
 };
 extern const struct jd_field daemonset_fields[];
+const void *daemonset_trim(void *daemonset, struct arena *a);
 /* Does an update change anything that our rules look at? Its controller counts pods in its status all the
  * time. */
 bool daemonset_differs(const struct daemonset *a, const struct daemonset *b);
@@ -156,6 +160,7 @@ struct slice {
         size_t n_devices;
 };
 extern const struct jd_field slice_fields[];
+const void *slice_trim(void *slice, struct arena *a);
 /* The clique that a node's slice states: false when it states nothing (no devices: the fabric is in error),
  * "" without fabric. */
 bool slice_clique(const struct slice *s, const char **ret);

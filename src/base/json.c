@@ -230,6 +230,99 @@ int jd_decode(const struct jd_field *fields, yyjson_val *v, bool strict, const c
         return decode_obj(fields, v, strict, &root, a, out, e);
 }
 
+static const char *copy_str(const char *s, const char *before, struct arena *a) {
+        return !s ? NULL : before && strcmp(s, before) == 0 ? before : arena_strdup(a, s);
+}
+
+static void copy_obj(const struct jd_field *fields, const char *from, const char *before, struct arena *a,
+                     char *to);
+
+static void copy_list(const struct jd_field *f, const char *from, struct arena *a, char *to) {
+        const char *list = *(const char *const *)(const void *)(from + f->off);
+        size_t n = *(const size_t *)(const void *)(from + f->count_off);
+        char *copy = n ? arena_alloc(a, n * f->size) : NULL;
+        for (size_t i = 0; i < n; i++)
+                copy_obj(f->sub, list + i * f->size, i ? copy + (i - 1) * f->size : NULL, a,
+                         copy + i * f->size);
+        *(void **)(void *)(to + f->off) = copy;
+        *(size_t *)(void *)(to + f->count_off) = n;
+}
+
+static void copy_strs(const struct jd_field *f, const char *from, struct arena *a, char *to) {
+        const char *const *list = *(const char *const *const *)(const void *)(from + f->off);
+        size_t n = *(const size_t *)(const void *)(from + f->count_off);
+        const char **copy = list ? arena_alloc(a, (n + 1) * sizeof *copy) : NULL;
+        for (size_t i = 0; i < n; i++)
+                copy[i] = arena_strdup(a, list[i]);
+        *(const char ***)(void *)(to + f->off) = copy;
+        *(size_t *)(void *)(to + f->count_off) = n;
+}
+
+static void copy_map(const struct jd_field *f, const char *from, struct arena *a, char *to) {
+        const struct jd_pair *list = *(const struct jd_pair *const *)(const void *)(from + f->off);
+        size_t n = *(const size_t *)(const void *)(from + f->count_off);
+        struct jd_pair *copy = n ? arena_alloc(a, n * sizeof *copy) : NULL;
+        for (size_t i = 0; i < n; i++)
+                copy[i] = (struct jd_pair){ arena_strdup(a, list[i].key), arena_strdup(a, list[i].value) };
+        *(struct jd_pair **)(void *)(to + f->off) = copy;
+        *(size_t *)(void *)(to + f->count_off) = n;
+}
+
+/* `before`: the element of the same list before this one, copied already, NULL for none. */
+static void copy_value(const struct jd_field *f, const char *from, const char *before, struct arena *a,
+                       char *to) {
+        const void *at = from + f->off;
+        switch (f->type) {
+        case JD_T_STR: /* a member that two places in the document give is in the table twice */
+                if (!*(const char **)(void *)(to + f->off))
+                        *(const char **)(void *)(to + f->off) = copy_str(
+                                *(const char *const *)at,
+                                before ? *(const char *const *)(const void *)(before + f->off) : NULL, a);
+                return;
+        case JD_T_BOOL:
+                *(bool *)(to + f->off) = *(const bool *)at;
+                return;
+        case JD_T_INT:
+        case JD_T_TIME:
+                *(int64_t *)(void *)(to + f->off) = *(const int64_t *)at;
+                return;
+        case JD_T_OBJ:
+                copy_obj(f->sub, at, before ? before + f->off : NULL, a, to + f->off);
+                return;
+        case JD_T_OPTOBJ:
+                if (!*(const void *const *)at)
+                        return;
+                *(void **)(void *)(to + f->off) = arena_alloc(a, f->size);
+                copy_obj(f->sub, *(const char *const *)at, NULL, a, *(char **)(void *)(to + f->off));
+                return;
+        case JD_T_LIST:
+                copy_list(f, from, a, to);
+                return;
+        case JD_T_STRS:
+                copy_strs(f, from, a, to);
+                return;
+        case JD_T_MAP:
+                copy_map(f, from, a, to);
+                return;
+        case JD_T_RAW: {
+                const struct str *raw = at;
+                *(struct str *)(void *)(to + f->off) =
+                        (struct str){ raw->p ? arena_strndup(a, raw->p, raw->n) : NULL, raw->n };
+                return;
+        }
+        }
+}
+
+static void copy_obj(const struct jd_field *fields, const char *from, const char *before, struct arena *a,
+                     char *to) {
+        for (const struct jd_field *f = fields; f->name; f++)
+                copy_value(f, from, before, a, to);
+}
+
+void jd_copy(const struct jd_field *fields, const void *from, struct arena *a, void *to) {
+        copy_obj(fields, from, NULL, a, to);
+}
+
 /* yyjson reads without recursion, but writing and our walk of nested tables should not meet absurd input
  * either. */
 static bool too_deep(const char *text, size_t n) {

@@ -100,6 +100,10 @@ int jd_decode(const struct jd_field *fields, yyjson_val *v, bool strict, const c
 int jd_decode_text(const struct jd_field *fields, const char *text, size_t n, bool strict, const char *where,
                    struct arena *a, void *out, struct err *e);
 
+/* Copies what the table names into *to (zeroed by the caller) and all that it points to into the arena, and
+ * nothing else. In a list, a string that the element before has too is kept once. */
+void jd_copy(const struct jd_field *fields, const void *from, struct arena *a, void *to);
+
 /* Value of a key in a JD_MAP, or NULL. */
 const char *jd_pair_get(const struct jd_pair *p, size_t n, const char *key);
 

@@ -124,23 +124,35 @@ void arena_freep(struct arena **a) {
         arena_free(*a);
 }
 
-void *arena_alloc(struct arena *a, size_t n) {
+static void *alloc_aligned(struct arena *a, size_t n, size_t align) {
         struct block *b = a->newest;
         BUG_ON(n > PTRDIFF_MAX / 2);
-        n = (n + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
-        if (b->size - b->used < n) {
+        size_t used = (b->used + align - 1) / align * align;
+        if (used > b->size || b->size - used < n) {
                 size_t size = b->size * 2 > 4096 ? 4096 : b->size * 2;
                 struct block *fresh = block_new(size < n ? n : size);
                 fresh->next = b;
                 a->newest = b = fresh;
+                used = 0;
         }
-        void *p = b->bytes + b->used;
-        b->used += n;
+        void *p = b->bytes + used;
+        b->used = used + n;
         return p;
 }
 
+void *arena_alloc(struct arena *a, size_t n) {
+        return alloc_aligned(a, n, ARENA_ALIGN);
+}
+
+size_t arena_used(const struct arena *a) {
+        size_t n = 0;
+        for (const struct block *b = a->newest; b; b = b->next)
+                n += b->used;
+        return n;
+}
+
 char *arena_strndup(struct arena *a, const char *s, size_t n) {
-        char *p = arena_alloc(a, n + 1);
+        char *p = alloc_aligned(a, n + 1, 1);
         memcpy(p, s, n);
         return p;
 }

@@ -49,6 +49,7 @@ struct arena *arena_new(size_t hint);
 void arena_free(struct arena *a);
 void arena_freep(struct arena **a);
 void *arena_alloc(struct arena *a, size_t n) __attribute__((returns_nonnull));
+size_t arena_used(const struct arena *a); /* bytes handed out, with what aligned them */
 char *arena_strdup(struct arena *a, const char *s) __attribute__((returns_nonnull));
 char *arena_strndup(struct arena *a, const char *s, size_t n) __attribute__((returns_nonnull));
 

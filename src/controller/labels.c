@@ -9,11 +9,11 @@ enum { MAX_BODY = 64 << 10 };
 struct justified {
         const struct controller *c;
         const char *current;
-        struct rules_claim *list;
+        struct grant *list;
         size_t n, cap;
 };
 
-static void add_justified(void *u, const struct placement *x) {
+static void add_justified(void *u, const struct grant *x) {
         struct justified *j = u;
         const struct compute_domain *cd = controller__domain(j->c, x->domain_uid);
         if (!cd || cd->o.meta.deleted || !streq(cd->o.meta.ns, x->ns))
@@ -24,7 +24,7 @@ static void add_justified(void *u, const struct placement *x) {
                 j->cap = j->cap ? 2 * j->cap : 4;
                 j->list = xrealloc(j->list, j->cap * sizeof *j->list);
         }
-        j->list[j->n++] = (struct rules_claim){ x->domain_uid, x->claim_uid, x->created };
+        j->list[j->n++] = *x;
 }
 
 const char *controller__label_of(const struct controller *c, const char *name) {
@@ -41,7 +41,7 @@ struct claimed {
         bool is;
 };
 
-static void look_at_claim(void *u, const struct placement *x) {
+static void look_at_claim(void *u, const struct grant *x) {
         struct claimed *k = u;
         k->is = k->is || (streq(x->domain_uid, k->cd->o.meta.uid) && streq(x->ns, k->cd->o.meta.ns));
 }

@@ -10,8 +10,8 @@
 struct item {
         UT_hash_handle hh; /* by claim_uid */
         LIST_ENTRY(item) of_domain, on_node;
-        struct arena *arena;
-        struct placement x;
+        const struct claim_record *c; /* counted; the grant's strings are its */
+        struct grant x;
 };
 
 struct group {
@@ -54,7 +54,7 @@ static void drop_if_empty(struct group **groups, const char *key) {
 static void item_free(struct item *i) {
         if (!i)
                 return;
-        arena_free(i->arena);
+        kube_object_unref(&i->c->o);
         free(i);
 }
 
@@ -78,22 +78,34 @@ void placements_free(struct placements *p) {
         free(p);
 }
 
-static struct item *item_of(const struct claim *c) {
-        struct arena *a = arena_new(512);
+const struct jd_field claim_record_fields[] = { JD_OBJ(struct claim_record, "metadata", o.meta, kube_f_meta),
+                                                JD_STR(struct claim_record, "domain", domain_uid),
+                                                JD_STR(struct claim_record, "node", node),
+                                                JD_STR(struct claim_record, "pod", pod), JD_END };
+
+const void *claim_record_of(void *claim, struct arena *a) {
+        const struct claim *c = claim;
+        struct claim_record *r = arena_alloc(a, sizeof *r);
         struct claim_place place;
-        if (!c || !c->o.meta.uid || !claim_place(c, a, &place)) {
-                arena_free(a);
-                return NULL;
+        r->o.meta = c->o.meta;
+        r->pod = c->n_consumers ? c->consumers[0].uid : NULL;
+        if (claim_place(c, a, &place)) {
+                r->domain_uid = place.domain_uid;
+                r->node = place.node;
         }
+        return r;
+}
+
+static struct item *item_of(const struct claim_record *c) {
+        if (!c || !c->o.meta.uid || !c->domain_uid)
+                return NULL;
         struct item *i = xnew(struct item);
-        i->arena = a;
-        i->x = (struct placement){
-                .claim_uid = arena_strdup(a, c->o.meta.uid),
-                .ns = arena_strdup(a, str_or(c->o.meta.ns, "")),
-                .domain_uid = place.domain_uid,
-                .node = arena_strdup(a, place.node),
-                .created = c->o.meta.created,
-        };
+        i->c = (const struct claim_record *)kube_object_ref(&c->o);
+        i->x = (struct grant){ .claim_uid = c->o.meta.uid,
+                               .ns = str_or(c->o.meta.ns, ""),
+                               .domain_uid = c->domain_uid,
+                               .node = c->node,
+                               .created = c->o.meta.created };
         return i;
 }
 
@@ -102,17 +114,14 @@ static bool same(const struct item *a, const struct item *b) {
                           streq(a->x.claim_uid, b->x.claim_uid));
 }
 
-bool placements_update(struct placements *p, const struct claim *old, const struct claim *now,
-                       struct placement *ret_old, struct placement *ret_new) {
+bool placements_update(struct placements *p, const struct claim_record *old, const struct claim_record *now,
+                       struct grant *ret_old, struct grant *ret_new) {
         struct item *was = NULL, *is = item_of(now);
         const char *uid = old ? old->o.meta.uid : now ? now->o.meta.uid : NULL;
         if (uid)
                 HASH_FIND_STR(p->items, uid, was);
-        *ret_old = *ret_new = (struct placement){ 0 };
-        if (same(was, is)) {
-                item_free(is);
-                return false;
-        }
+        *ret_old = *ret_new = (struct grant){ 0 };
+        bool changed = !same(was, is);
         item_free(TAKE(p->left));
         if (was) {
                 take_out(p, was);
@@ -125,7 +134,7 @@ bool placements_update(struct placements *p, const struct claim *old, const stru
                 LIST_INSERT_HEAD(&group_at(&p->nodes, is->x.node, true)->items, is, on_node);
                 *ret_new = is->x;
         }
-        return true;
+        return changed;
 }
 
 void placements_of_domain(const struct placements *p, const char *uid, placements_visit_fn *fn, void *u) {

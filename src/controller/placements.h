@@ -7,13 +7,19 @@
 #include <stdbool.h>
 
 #include "api/claim.h"
+#include "model/grant.h"
 
 struct placements;
 
-struct placement {
-        const char *claim_uid, *ns, *domain_uid, *node;
-        int64_t created;
+/* What is kept of a claim. */
+struct claim_record {
+        struct kube_object o;
+        const char *domain_uid, *node; /* where it brings which node, NULL: nowhere */
+        const char *pod;               /* UID of whom it is reserved for first, NULL: nobody */
 };
+extern const struct jd_field claim_record_fields[];
+/* Of a decoded claim, which it must not outlive; from the arena. */
+const void *claim_record_of(void *claim, struct arena *a);
 
 struct placements *placements_new(void);
 void placements_free(struct placements *p);
@@ -21,10 +27,10 @@ void placements_free(struct placements *p);
 /* Takes the new state of a claim; `now` NULL when it is gone. Returns what changed: the placement that went
  * (*ret_old) and the one that came (*ret_new), either with claim_uid NULL when there is none. The strings of
  * *ret_old live until the next call. False when nothing changed. */
-bool placements_update(struct placements *p, const struct claim *old, const struct claim *now,
-                       struct placement *ret_old, struct placement *ret_new);
+bool placements_update(struct placements *p, const struct claim_record *old, const struct claim_record *now,
+                       struct grant *ret_old, struct grant *ret_new);
 
-typedef void(placements_visit_fn)(void *u, const struct placement *x);
+typedef void(placements_visit_fn)(void *u, const struct grant *x);
 void placements_of_domain(const struct placements *p, const char *uid, placements_visit_fn *fn, void *u);
 void placements_on_node(const struct placements *p, const char *node, placements_visit_fn *fn, void *u);
 

@@ -38,7 +38,7 @@ static bool add_object(void *u, const struct kube_object *o) {
         return true;
 }
 
-static void add_wanted(void *u, const struct placement *x) {
+static void add_wanted(void *u, const struct grant *x) {
         add_object(u, (const struct kube_object *)(const void *)x);
 }
 
@@ -100,7 +100,7 @@ struct naming {
         void *seats;
 };
 
-static void name_wanted(void *u, const struct placement *x) {
+static void name_wanted(void *u, const struct grant *x) {
         struct naming *n = u;
         n->add(n->seats, x->node);
 }
@@ -139,7 +139,7 @@ struct looking {
 };
 
 /* A claim of another namespace counts for nothing. */
-static void look_at_place(void *u, const struct placement *x) {
+static void look_at_place(void *u, const struct grant *x) {
         struct looking *l = u;
         if (l->cd && streq(x->domain_uid, l->uid) && streq(x->ns, l->cd->o.meta.ns))
                 l->seat->wanted = true;
@@ -203,7 +203,7 @@ static void gather_hosts(const struct controller *c, const struct compute_domain
         struct host *hosts = arena_alloc(a, (wanted->n + 1) * sizeof *hosts);
         size_t n = 0, kept = 0;
         for (size_t i = 0; cd && i < wanted->n; i++) {
-                const struct placement *x = wanted->items[i];
+                const struct grant *x = wanted->items[i];
                 if (streq(cd->o.meta.ns, x->ns))
                         hosts[n++] = (struct host){ .name = x->node };
         }

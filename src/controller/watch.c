@@ -28,17 +28,16 @@ INDEX(plugin_node, plugin_pod, node)
 
 /* Whom the claim is reserved for; a daemon's has one. */
 static const char *claim_pod(const struct kube_object *o) {
-        const struct claim *c = (const struct claim *)o;
-        return c->n_consumers ? c->consumers[0].uid : NULL;
+        return ((const struct claim_record *)o)->pod;
 }
 
 /* ---- who is concerned ---- */
 
-static void queue_place(void *u, const struct placement *x) {
+static void queue_place(void *u, const struct grant *x) {
         controller__queue_domain(u, x->domain_uid);
 }
 
-static void queue_place_node(void *u, const struct placement *x) {
+static void queue_place_node(void *u, const struct grant *x) {
         controller__queue_node(u, x->node);
 }
 
@@ -64,7 +63,7 @@ void controller__queue_domains_of_node(struct controller *c, const char *name) {
 
 /* ---- changes ---- */
 
-static void touch_place(void *u, const struct placement *x) {
+static void touch_place(void *u, const struct grant *x) {
         seats_touch_node(((struct controller *)u)->seats, x->node);
 }
 
@@ -110,14 +109,14 @@ static bool claim_is_ours(void *u, const struct kube_object *o) {
 
 static void claim_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
         struct controller *c = u;
-        struct placement was, is;
+        struct grant was, is;
         const char *pod = now ? NULL : claim_pod(old);
         for (size_t i = 0; pod && i < c->n_namespaces;
              i++) /* it may have been the last thing that an ended pod kept */
                 kube_informer_each_at(c->namespaces[i].pods, CONTROLLER_PODS_BY_UID, pod, queue_pod_domain,
                                       c);
-        if (!placements_update(c->placements, (const struct claim *)old, (const struct claim *)now, &was,
-                               &is))
+        if (!placements_update(c->placements, (const struct claim_record *)old,
+                               (const struct claim_record *)now, &was, &is))
                 return;
         seats_touch(c->seats, was.domain_uid, was.node);
         seats_touch(c->seats, is.domain_uid, is.node);
@@ -318,6 +317,7 @@ static void watch_namespace(struct controller *c, struct controller_namespace *n
                                                        .label_selector = CD_LABEL,
                                                        .fields = daemonset_fields,
                                                        .size = sizeof(struct daemonset),
+                                                       .trim = daemonset_trim,
                                                        .index = { set_domain },
                                                        .changed = set_changed,
                                                        .synced = ns_synced,
@@ -332,6 +332,7 @@ static void watch_namespace(struct controller *c, struct controller_namespace *n
                                                        .label_selector = CD_LABEL,
                                                        .fields = pod_fields,
                                                        .size = sizeof(struct pod),
+                                                       .trim = pod_trim,
                                                        .index = { pod_domain, pod_node, uid_of },
                                                        .changed = pod_changed,
                                                        .synced = ns_synced,
@@ -387,7 +388,10 @@ static void watch_evidence(struct controller *c) {
         c->claims = kube_informer_new(c->client, &(struct kube_informer_options){
                                                          .res = &kube_resource_claims,
                                                          .fields = claim_fields,
-                                                         .size = sizeof(struct claim),
+                                                         .size = sizeof(struct claim_record),
+                                                         .decoded_size = sizeof(struct claim),
+                                                         .kept = claim_record_fields,
+                                                         .trim = claim_record_of,
                                                          .keep = claim_is_ours,
                                                          .index = { claim_pod },
                                                          .changed = claim_changed,
@@ -405,6 +409,7 @@ void controller__watch(struct controller *c) {
                                                         .limit = 100, /* 20 to 100 KiB each */
                                                         .fields = node_fields,
                                                         .size = sizeof(struct node),
+                                                        .trim = node_trim,
                                                         .index = { node_domain },
                                                         .changed = node_changed,
                                                         .synced = on_synced,
@@ -418,6 +423,7 @@ void controller__watch(struct controller *c) {
                                                          .field_selector = "spec.driver=" CD_DRIVER,
                                                          .fields = slice_fields,
                                                          .size = sizeof(struct slice),
+                                                         .trim = slice_trim,
                                                          .index = { slice_node },
                                                          .changed = slice_changed,
                                                          .synced = on_synced,

@@ -514,6 +514,9 @@ struct kube_informer *kube_informer_new(struct kube_client *c, const struct kube
         struct object_cache_options cache = {
                 .fields = o->fields,
                 .size = o->size,
+                .kept = o->kept,
+                .decoded_size = o->decoded_size,
+                .trim = o->trim,
                 .keep = o->keep ? on_keep : NULL,
                 .note = on_note,
                 .keep_u = i,

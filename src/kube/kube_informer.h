@@ -28,6 +28,13 @@ struct kube_informer_options {
         const char *label_selector, *field_selector;
         const struct jd_field *fields; /* JD_OBJ(struct foo, "metadata", o.meta, kube_f_meta), ... */
         size_t size;                   /* sizeof(struct foo) */
+        /* What is kept of an object where that is less than what is decoded. trim takes away what nobody asks
+         * for (the object is its own to change), or returns another one from the arena, of `size` bytes,
+         * made of one of decoded_size bytes; of that, the members that `kept` names are copied. NULL and 0:
+         * nothing is taken away, `fields`, size. */
+        const void *(*trim)(void *decoded, struct arena *a);
+        const struct jd_field *kept;
+        size_t decoded_size;
         bool metadata_only;
         /* The first list may be what the API server has in its cache: it comes at once, where another waits
          * up to 100 ms until the cache is known to be new, and what it misses comes by the watch. It comes

@@ -11,23 +11,24 @@
 /* uthash ends the process by itself when memory is out, as xmalloc() does. */
 #include <uthash.h>
 
-/* All objects of one key of one index. */
-struct bucket {
-        UT_hash_handle hh;
-        LIST_HEAD(, entry) entries;
-        char key[];
+/* Entries by a key that several may share: those of one slot are in no order but that the newest of a key
+ * comes first. Most keys have one object, so they have no memory of their own. */
+LIST_HEAD(slot, entry);
+struct index {
+        struct slot *slots;
+        size_t n_slots, n; /* a power of two; entries */
 };
 
 /* Lives in the arena of its object, so that an object is one piece of memory; replaced with it. */
 struct entry {
         UT_hash_handle hh; /* by "namespace/name" */
         struct kube_object *object;
-        uint64_t version; /* 0: not a number */
-        unsigned round;   /* the list that showed it last */
-        bool learned;     /* from an answer; no list or event has shown this version yet */
+        const char *key;
+        uint64_t version;              /* 0: not a number */
+        unsigned round;                /* the list that showed it last */
+        bool learned;                  /* from an answer; no list or event has shown this version yet */
         TAILQ_ENTRY(entry) of_learned; /* while `learned`, if the version is a number */
-        LIST_ENTRY(entry) links[KUBE_MAX_INDEX];
-        struct bucket *buckets[KUBE_MAX_INDEX];
+        LIST_ENTRY(entry) links[];     /* as many as there are indexes */
 };
 
 /* An object that could not be decoded, in the version last seen. */
@@ -41,7 +42,8 @@ struct bad {
 struct object_cache {
         struct object_cache_options o;
         struct entry *entries;
-        struct bucket *buckets[KUBE_MAX_INDEX];
+        struct index indexes[KUBE_MAX_INDEX];
+        unsigned n_indexes;
         struct bad *bad;
         unsigned round;
         uint64_t reached;
@@ -112,45 +114,69 @@ static void remove_learned(struct object_cache *c, struct entry *x) {
 
 /* ---- indexes ---- */
 
-static struct bucket *find_bucket(const struct object_cache *c, unsigned index, const char *key) {
-        struct bucket *b;
-        BUG_ON(index >= KUBE_MAX_INDEX || !c->o.index[index]);
-        HASH_FIND_STR(c->buckets[index], key, b);
-        return b;
+enum { MIN_SLOTS = 16 };
+
+static struct slot *slot_of(const struct index *x, const char *key) {
+        return &x->slots[str_fnv64(key, strlen(key)) & (x->n_slots - 1)];
 }
 
-static void link_entry(struct object_cache *c, struct entry *x, char *key) {
+/* Twice as many slots; each entry stays behind those that it was behind. */
+static void grow(struct object_cache *c, unsigned index) {
+        struct index *x = &c->indexes[index];
+        struct index was = *x;
+        x->n_slots = was.n_slots ? 2 * was.n_slots : MIN_SLOTS;
+        x->slots = xnew_n(struct slot, x->n_slots);
+        for (size_t i = 0; i < was.n_slots; i++) {
+                struct entry *e, *last[2] = { NULL };
+                while ((e = LIST_FIRST(&was.slots[i]))) {
+                        struct slot *to = slot_of(x, c->o.index[index](e->object));
+                        struct entry **behind = &last[(size_t)(to - x->slots) >= was.n_slots];
+                        LIST_REMOVE(e, links[index]);
+                        if (*behind)
+                                LIST_INSERT_AFTER(*behind, e, links[index]);
+                        else
+                                LIST_INSERT_HEAD(to, e, links[index]);
+                        *behind = e;
+                }
+        }
+        free(was.slots);
+}
+
+/* The next entry of the key from `e` on, NULL for none. */
+static struct entry *next_at(const struct object_cache *c, unsigned index, const char *key, struct entry *e) {
+        while (e && !streq(c->o.index[index](e->object), key))
+                e = LIST_NEXT(e, links[index]);
+        return e;
+}
+
+static struct entry *first_at(const struct object_cache *c, unsigned index, const char *key) {
+        BUG_ON(index >= c->n_indexes);
+        const struct index *x = &c->indexes[index];
+        return x->n && key ? next_at(c, index, key, LIST_FIRST(slot_of(x, key))) : NULL;
+}
+
+static void link_entry(struct object_cache *c, struct entry *x, const char *key) {
         HASH_ADD_KEYPTR(hh, c->entries, key, strlen(key), x);
         if (x->learned)
                 add_learned(c, x);
-        for (unsigned i = 0; i < KUBE_MAX_INDEX && c->o.index[i]; i++) {
+        for (unsigned i = 0; i < c->n_indexes; i++) {
                 const char *at = c->o.index[i](x->object);
                 if (!at)
                         continue;
-                struct bucket *b = find_bucket(c, i, at);
-                if (!b) {
-                        size_t n = strlen(at) + 1;
-                        b = xcalloc(1, sizeof *b + n);
-                        memcpy(b->key, at, n);
-                        HASH_ADD_STR(c->buckets[i], key, b);
-                }
-                LIST_INSERT_HEAD(&b->entries, x, links[i]);
-                x->buckets[i] = b;
+                if (c->indexes[i].n++ >= c->indexes[i].n_slots)
+                        grow(c, i);
+                LIST_INSERT_HEAD(slot_of(&c->indexes[i], at), x, links[i]);
         }
 }
 
 static void unlink_entry(struct object_cache *c, struct entry *x) {
         HASH_DEL(c->entries, x);
         remove_learned(c, x);
-        for (unsigned i = 0; i < KUBE_MAX_INDEX; i++) {
-                struct bucket *b = x->buckets[i];
-                if (!b)
+        for (unsigned i = 0; i < c->n_indexes; i++) {
+                if (!c->o.index[i](x->object))
                         continue;
                 LIST_REMOVE(x, links[i]);
-                if (LIST_EMPTY(&b->entries)) {
-                        HASH_DEL(c->buckets[i], b);
-                        free(b);
-                }
+                c->indexes[i].n--;
         }
 }
 
@@ -194,28 +220,47 @@ static void forget_bad(struct object_cache *c, const char *key) {
 
 /* ---- changes ---- */
 
-static struct entry *decode(struct object_cache *c, yyjson_val *object, const struct ident *id,
-                            struct err *e) {
-        _cleanup_(arena_freep) struct arena *a = arena_new(c->o.size + sizeof(struct entry) + 256);
+/* An entry, its object and its key in an arena of their own. The name is the end of the key. */
+static struct entry *pack(const struct object_cache *c, const void *kept, const struct ident *id,
+                          struct arena *a) {
+        struct entry *x = arena_alloc(a, sizeof *x + c->n_indexes * sizeof x->links[0]);
         struct kube_object *o = arena_alloc(a, c->o.size);
-        struct entry *x;
-
-        if (jd_decode(c->o.fields, object, false, "", a, o, e) < 0) {
-                err_wrap(e, "%s", id->key);
-                return NULL;
-        }
-        x = arena_alloc(a, sizeof *x);
+        const char *key = arena_strdup(a, id->key);
+        o->meta.name = strchr(key, '/') + 1; /* which jd_copy leaves as it is */
+        jd_copy(c->o.kept ? c->o.kept : c->o.fields, kept, a, o);
         x->object = o;
         x->version = id->version;
         x->round = c->round;
+        x->key = key;
         o->refs = 1;
-        o->arena = TAKE(a);
+        o->arena = a;
         return x;
+}
+
+/* Objects are many and stay: each gets as much memory as what is kept of it takes, and no more. */
+static struct entry *decode(struct object_cache *c, yyjson_val *object, const struct ident *id,
+                            bool *ret_kept, struct err *e) {
+        size_t size = c->o.decoded_size ? c->o.decoded_size : c->o.size;
+        _cleanup_(arena_freep) struct arena *whole = arena_new(4096), *measured = arena_new(4096);
+        struct kube_object *o = arena_alloc(whole, size);
+
+        if (jd_decode(c->o.fields, object, false, "", whole, o, e) < 0) {
+                err_wrap(e, "%s", id->key);
+                return NULL;
+        }
+        *ret_kept = !c->o.keep || c->o.keep(c->o.keep_u, o);
+        if (!*ret_kept)
+                return NULL;
+        const void *kept = c->o.trim ? c->o.trim(o, whole) : o;
+        size_t before = arena_used(measured);
+        pack(c, kept, id, measured);
+        return pack(c, kept, id, arena_new(arena_used(measured) - before));
 }
 
 static int take(struct object_cache *c, yyjson_val *object, const struct ident *id, enum cache_source source,
                 bool *ret_told, struct err *e) {
         struct entry *old = find(c, id->key), *x;
+        bool kept = true;
 
         if (old) {
                 /* A list shows it exists, even where we know a newer version of it. */
@@ -235,14 +280,13 @@ static int take(struct object_cache *c, yyjson_val *object, const struct ident *
                 return 0;
         }
 
-        x = decode(c, object, id, e);
-        if (!x) {
+        x = decode(c, object, id, &kept, e);
+        if (!x && kept) {
                 *ret_told = note_bad(c, id);
                 return -1;
         }
         forget_bad(c, id->key);
-        if (c->o.keep && !c->o.keep(c->o.keep_u, x->object)) {
-                kube_object_unref(x->object);
+        if (!x) {
                 if (old)
                         remove_entry(c, old);
                 return 0;
@@ -250,7 +294,7 @@ static int take(struct object_cache *c, yyjson_val *object, const struct ident *
         x->learned = source == CACHE_LEARNED;
         if (old)
                 unlink_entry(c, old);
-        link_entry(c, x, arena_strdup(x->object->arena, id->key));
+        link_entry(c, x, x->key);
         c->o.note(c->o.note_u, old ? old->object : NULL, kube_object_ref(x->object));
         return 0;
 }
@@ -342,20 +386,17 @@ void object_cache_each(const struct object_cache *c, kube_visit_fn *fn, void *u)
 
 void object_cache_each_at(const struct object_cache *c, unsigned index, const char *key, kube_visit_fn *fn,
                           void *u) {
-        struct bucket *b = find_bucket(c, index, key);
-        struct entry *x;
-
-        if (!b)
-                return;
-        LIST_FOREACH (x, &b->entries, links[index])
+        for (struct entry *x = first_at(c, index, key), *next; x; x = next) {
+                next = next_at(c, index, key, LIST_NEXT(x, links[index]));
                 if (!fn(u, x->object))
                         return;
+        }
 }
 
 const struct kube_object *object_cache_first_at(const struct object_cache *c, unsigned index,
                                                 const char *key) {
-        struct bucket *b = find_bucket(c, index, key);
-        return b ? LIST_FIRST(&b->entries)->object : NULL;
+        struct entry *x = first_at(c, index, key);
+        return x ? x->object : NULL;
 }
 
 /* ---- the cache ---- */
@@ -363,6 +404,8 @@ const struct kube_object *object_cache_first_at(const struct object_cache *c, un
 struct object_cache *object_cache_new(const struct object_cache_options *o) {
         struct object_cache *c = xnew(struct object_cache);
         c->o = *o;
+        while (c->n_indexes < KUBE_MAX_INDEX && o->index[c->n_indexes])
+                c->n_indexes++;
         TAILQ_INIT(&c->learned);
         return c;
 }
@@ -379,5 +422,7 @@ void object_cache_free(struct object_cache *c) {
         }
         HASH_ITER (hh, c->bad, b, next_bad)
                 free_bad(c, b);
+        for (unsigned i = 0; i < c->n_indexes; i++)
+                free(c->indexes[i].slots);
         free(c);
 }

@@ -16,8 +16,9 @@
 struct object_cache;
 
 struct object_cache_options {
-        const struct jd_field *fields;
-        size_t size;
+        const struct jd_field *fields, *kept;
+        size_t size, decoded_size;
+        const void *(*trim)(void *decoded, struct arena *a);
         kube_index_fn *index[KUBE_MAX_INDEX];
         bool (*keep)(void *u, const struct kube_object *o);
         /* old NULL: added; now NULL: deleted. The references are the receiver's to release. Must not change

@@ -7,10 +7,10 @@
 
 #include "api/names.h"
 
-const char *rules_label(const char *current, const struct rules_claim *claims, size_t n) {
-        const struct rules_claim *oldest = NULL;
+const char *rules_label(const char *current, const struct grant *claims, size_t n) {
+        const struct grant *oldest = NULL;
         for (size_t i = 0; i < n; i++) {
-                const struct rules_claim *c = &claims[i];
+                const struct grant *c = &claims[i];
                 if (streq(c->domain_uid, current))
                         return current;
                 if (!oldest || c->created < oldest->created ||

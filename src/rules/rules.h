@@ -11,18 +11,13 @@
 #include "api/compute_domain.h"
 #include "api/kinds.h"
 #include "base/mem.h"
+#include "model/grant.h"
 
-/* A claim that justifies the label of its domain on one node: claim_place() said so, and its domain exists in
- * the claim's namespace and is not being deleted. */
-struct rules_claim {
-        const char *domain_uid, *claim_uid;
-        int64_t created;
-};
-
-/* The labelling rule: whose label the node should carry, NULL for nobody's. The domain that holds the node
- * keeps it while it is justified; after that the one with the oldest claim gets it. The result points into
- * `current` or `claims`. */
-const char *rules_label(const char *current, const struct rules_claim *claims, size_t n);
+/* The labelling rule: whose label the node should carry, NULL for nobody's. A grant counts here when its
+ * domain exists in the claim's namespace and is not being deleted. The domain that holds the node keeps it
+ * while it is justified; after that the one with the oldest claim gets it. The result points into `current`
+ * or `claims`. */
+const char *rules_label(const char *current, const struct grant *claims, size_t n);
 
 /* What is known when a node carries the label of one domain and should carry another's, or none. */
 struct rules_label_facts {

@@ -3,11 +3,12 @@
 
 #include "controller/placements.h"
 
-static const struct claim *claim(struct arena *a, const char *uid, const char *node, const char *domain) {
+static const struct claim_record *claim(struct arena *a, const char *uid, const char *node,
+                                        const char *domain) {
         struct claim *c = arena_alloc(a, sizeof *c);
         c->o.meta = (struct kube_meta){ .ns = "w", .name = uid, .uid = uid, .created = 7 };
         if (!node)
-                return c;
+                return claim_record_of(c, a);
         c->results = arena_alloc(a, sizeof *c->results);
         c->results[0] = (struct claim_result){
                 .request = "channel", .driver = CD_DRIVER, .pool = node, .device = "channel-0"
@@ -24,10 +25,15 @@ static const struct claim *claim(struct arena *a, const char *uid, const char *n
                                                .parameters = { arena_strndup(a, b.p, b.n), b.n } };
         c->n_configs = 1;
         buf_done(&b);
-        return c;
+        return claim_record_of(c, a);
 }
 
-static void count_one(void *u, const struct placement *x) {
+static bool place_of(const struct claim_record *c, struct claim_place *ret) {
+        *ret = (struct claim_place){ c->domain_uid, c->node };
+        return c->domain_uid;
+}
+
+static void count_one(void *u, const struct grant *x) {
         assert_int_equal(x->created, 7);
         assert_string_equal(x->ns, "w");
         ++*(size_t *)u;
@@ -48,9 +54,9 @@ static size_t on_node(const struct placements *p, const char *node) {
 static void a_claim_comes_moves_and_goes(void **state) {
         struct arena *a = arena_new(4096);
         struct placements *p = placements_new();
-        struct placement was, is;
-        const struct claim *none = claim(a, "1", NULL, NULL), *here = claim(a, "1", "n1", UID_A),
-                           *there = claim(a, "1", "n2", UID_A);
+        struct grant was, is;
+        const struct claim_record *none = claim(a, "1", NULL, NULL), *here = claim(a, "1", "n1", UID_A),
+                                  *there = claim(a, "1", "n2", UID_A);
         assert_false(placements_update(p, NULL, none, &was, &is)); /* not allocated */
         assert_true(placements_update(p, none, here, &was, &is));
         assert_null(was.node);
@@ -73,8 +79,8 @@ static void a_claim_comes_moves_and_goes(void **state) {
 static void a_recreated_claim_replaces_the_old_one(void **state) {
         struct arena *a = arena_new(4096);
         struct placements *p = placements_new();
-        struct placement was, is;
-        const struct claim *old = claim(a, "1", "n1", UID_A), *now = claim(a, "2", "n1", UID_B);
+        struct grant was, is;
+        const struct claim_record *old = claim(a, "1", "n1", UID_A), *now = claim(a, "2", "n1", UID_B);
         placements_update(p, NULL, old, &was, &is);
         assert_true(placements_update(p, old, now, &was, &is));
         assert_string_equal(was.claim_uid, "1");
@@ -91,11 +97,11 @@ static void counts_stay_right_through_anything(void **state) {
                                                                                                   "5", "6" };
         struct arena *a = arena_new(1 << 16);
         struct placements *p = placements_new();
-        const struct claim *now[ARRAY_LEN(uids)] = { NULL };
+        const struct claim_record *now[ARRAY_LEN(uids)] = { NULL };
         for (int step = 0; step < 20000; step++) {
-                struct placement was, is;
+                struct grant was, is;
                 size_t i = fake_random(ARRAY_LEN(uids)), want_domain = 0, want_node = 0;
-                const struct claim *next =
+                const struct claim_record *next =
                         fake_random(4) ? claim(a, uids[i], nodes[fake_random(4)], domains[fake_random(3)])
                                        : NULL;
                 if (now[i] || next)
@@ -103,7 +109,7 @@ static void counts_stay_right_through_anything(void **state) {
                 now[i] = next;
                 for (size_t k = 0; k < ARRAY_LEN(uids); k++) {
                         struct claim_place place;
-                        if (now[k] && claim_place(now[k], a, &place)) {
+                        if (now[k] && place_of(now[k], &place)) {
                                 want_domain += streq(place.domain_uid, UID_A);
                                 want_node += streq(place.node, "n1");
                         }

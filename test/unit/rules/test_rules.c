@@ -5,12 +5,17 @@
 
 /* ---- the labelling rule ---- */
 
+#define GRANT(domain, claim, at)                                                                             \
+        (struct grant) {                                                                                     \
+                .domain_uid = (domain), .claim_uid = (claim), .created = (at)                                \
+        }
+
 static void label_cases(void **state) {
-        const struct rules_claim a = { "a", "1", 10 }, b = { "b", "2", 20 }, b_older = { "b", "3", 5 },
-                                 b_same = { "b", "0", 10 };
+        const struct grant a = GRANT("a", "1", 10), b = GRANT("b", "2", 20), b_older = GRANT("b", "3", 5),
+                           b_same = GRANT("b", "0", 10);
         const struct {
                 const char *current;
-                struct rules_claim claims[3];
+                struct grant claims[3];
                 size_t n;
                 const char *want;
         } cases[] = {
@@ -37,11 +42,10 @@ static void label_is_justified_and_stable(void **state) {
         static const char *const uids[] = { "a", "b", "c", "d" }, *const claim_uids[] = { "1", "2", "3", "4",
                                                                                           "5" };
         for (int round = 0; round < 2000000; round++) {
-                struct rules_claim claims[5];
+                struct grant claims[5];
                 size_t n = fake_random(6);
                 for (size_t i = 0; i < n; i++)
-                        claims[i] = (struct rules_claim){ uids[fake_random(4)], claim_uids[i],
-                                                          (int64_t)fake_random(3) };
+                        claims[i] = GRANT(uids[fake_random(4)], claim_uids[i], (int64_t)fake_random(3));
                 const char *current = fake_random(3) ? uids[fake_random(4)] : NULL,
                            *got = rules_label(current, claims, n);
                 bool justified = !got, held = false;
