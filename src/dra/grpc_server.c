@@ -3,9 +3,11 @@
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -13,12 +15,15 @@
 #include <unistd.h>
 
 #include "base/crowd.h"
+#include "base/guard.h"
+#include "base/loop.h"
 #include "base/mem.h"
 #include "dra/grpc_conn.h"
 
 enum {
         READ_SIZE = 64 << 10,
-        FRAME = 32 << 10, /* a frame and its head may go beyond what one write should have */
+        READS_PER_TURN = 32, /* of one connection, for others are to be served as well */
+        FRAME = 32 << 10,    /* a frame and its head may go beyond what one write should have */
 };
 
 /* A message of 1024 claims fits easily. */
@@ -44,16 +49,10 @@ const struct grpc_limits grpc_limits_open = {
         .request_ms = 10000,
 };
 
-union stream {
-        uv_handle_t handle;
-        uv_stream_t stream;
-        uv_pipe_t pipe;
-        uv_tcp_t tcp;
-};
-
 struct listener {
         SLIST_ENTRY(listener) link;
-        union stream h;
+        struct loop_fd poll;
+        int fd;
         struct grpc_server *server;
         char *path; /* NULL for TCP */
         dev_t dev;  /* of the socket file: another process may have put its own in our place */
@@ -61,86 +60,81 @@ struct listener {
 };
 
 struct conn {
-        TAILQ_ENTRY(conn) link;
-        union stream h;
-        uv_timer_t deadline;
-        uv_write_t write;
+        TAILQ_ENTRY(conn) link; /* until it is closed */
+        struct loop_fd poll;
+        struct loop_timer deadline;
+        int fd;
         struct crowd_addr addr;
         uint64_t heard_ms, written_by_ms;
         struct grpc_server *server;
-        struct grpc_conn *proto;
+        struct grpc_conn *proto; /* NULL: it is closed */
         struct buf out;
-        unsigned open_handles;
-        unsigned busy;                /* the protocol part, and so a handler, is on the stack */
-        bool dirty, writing, closing; /* writing: the socket has not taken all yet, by written_by_ms it must
-                                         have */
+        struct guard guard;
+        bool dirty, writing; /* writing: the socket has not taken all yet, by written_by_ms it must have */
 };
 
 struct grpc_server {
         uv_loop_t *loop;
         const struct grpc_limits *limits;
-        uv_idle_t turn; /* active while a connection is dirty */
+        struct loop_turn turn; /* waits while a connection is dirty */
         struct grpc_methods methods;
         SLIST_HEAD(, listener) listeners;
         TAILQ_HEAD(, conn) conns;
         unsigned n_conns;
-        unsigned users; /* handles, listeners and connections not yet closed */
-        bool closing;
+        struct guard guard;
+        int spare; /* a descriptor to give up when there are no more */
         char read_buffer[READ_SIZE];
 };
 
-static void server_unref(struct grpc_server *s) {
-        if (--s->users)
-                return;
+static void server_destroy(struct grpc_server *s) {
         while (!SLIST_EMPTY(&s->methods)) {
                 struct grpc_method *m = SLIST_FIRST(&s->methods);
                 SLIST_REMOVE_HEAD(&s->methods, link);
                 free(m->path);
                 free(m);
         }
+        closep(&s->spare);
         free(s);
 }
 
 /* Connections. */
 
-static void conn_handle_closed(uv_handle_t *h) {
-        struct conn *c = h->data;
-        if (--c->open_handles)
-                return;
-        TAILQ_REMOVE(&c->server->conns, c, link);
-        c->server->n_conns--;
+static void conn_destroy(struct conn *c) {
         buf_done(&c->out);
-        server_unref(c->server);
         free(c);
 }
 
-/* What is large goes at once: libuv accepts a whole queue of connections before it closes the first of those
- * that made room. What is being written stays until libuv has closed the handles. */
 static void conn_close(struct conn *c) {
-        if (c->closing)
+        if (c->guard.dead)
                 return;
-        c->closing = true;
-        uv_close(&c->h.handle, conn_handle_closed);
-        uv_close((uv_handle_t *)&c->deadline, conn_handle_closed);
+        bool now = guard_free(&c->guard);
+        TAILQ_REMOVE(&c->server->conns, c, link);
+        c->server->n_conns--;
+        loop_fd_done(&c->poll);
+        loop_timer_done(&c->deadline);
+        close(c->fd);
         grpc_conn_break(c->proto);
         grpc_conn_free(TAKE(c->proto));
-        if (!c->writing)
-                buf_done(&c->out);
+        if (now)
+                conn_destroy(c);
 }
 
 /* Writes as much of c->out as the socket takes at once. */
 static int write_now(struct conn *c) {
-        uv_buf_t b = uv_buf_init(c->out.p, (unsigned)c->out.n);
-        int n = c->out.n ? uv_try_write(&c->h.stream, &b, 1) : 0;
-        if (n < 0)
-                return n == UV_EAGAIN ? 0 : -1;
-        buf_consume(&c->out, (size_t)n);
+        while (c->out.n) {
+                ssize_t n = write(c->fd, c->out.p, c->out.n);
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return errno == EAGAIN ? 0 : -1;
+                buf_consume(&c->out, (size_t)n);
+        }
         return 0;
 }
 
 /* Says good-bye as far as the socket takes it at once: nobody waits for a peer that does not read. */
 static void conn_finish(struct conn *c) {
-        if (c->closing)
+        if (c->guard.dead)
                 return;
         if (!c->writing) {
                 grpc_conn_output(c->proto, &c->out, c->server->limits->write_bytes);
@@ -151,70 +145,62 @@ static void conn_finish(struct conn *c) {
 
 /* Around everything that may run a handler: a handler may free the server. */
 static void conn_enter(struct conn *c) {
-        c->busy++;
+        guard_enter(&c->server->guard);
+        guard_enter(&c->guard);
 }
 
 static void conn_leave(struct conn *c) {
-        if (--c->busy == 0 && c->server->closing)
+        struct grpc_server *s = c->server;
+        if (s->guard.dead)
                 conn_finish(c);
+        if (guard_leave(&c->guard))
+                conn_destroy(c);
+        if (guard_leave(&s->guard))
+                server_destroy(s);
 }
 
-static void on_turn(uv_idle_t *turn);
+/* Nothing is left to be done, or conn_leave() will do it. */
+static bool conn_ends(const struct conn *c) {
+        return c->guard.dead || c->server->guard.dead;
+}
 
 static void conn_wake(void *u) {
         struct conn *c = u;
         c->dirty = true;
-        if (!c->server->closing)
-                uv_idle_start(&c->server->turn, on_turn);
+        if (!c->server->guard.dead)
+                loop_turn_start(&c->server->turn);
 }
 
-static void on_deadline(uv_timer_t *t) {
-        struct conn *c = t->data;
+static void on_deadline(void *u) {
+        struct conn *c = u;
         uint64_t now = uv_now(c->server->loop);
         conn_enter(c);
         grpc_conn_expire(c->proto, now);
+        if (!conn_ends(c) && c->writing && c->written_by_ms <= now)
+                conn_close(c);
         conn_leave(c);
-        if (c->writing && c->written_by_ms <= now)
-                conn_close(c);
-}
-
-static void on_written(uv_write_t *w, int status) {
-        struct conn *c = w->data;
-        c->writing = false;
-        buf_clear(&c->out);
-        if (status < 0)
-                conn_close(c);
-        else
-                conn_wake(c);
 }
 
 static void arm_deadline(struct conn *c) {
-        uint64_t deadline = grpc_conn_deadline(c->proto), now = uv_now(c->server->loop);
+        uint64_t deadline = grpc_conn_deadline(c->proto);
         if (c->writing && c->written_by_ms < deadline)
                 deadline = c->written_by_ms;
-        if (deadline == UINT64_MAX)
-                uv_timer_stop(&c->deadline);
-        else
-                uv_timer_start(&c->deadline, on_deadline, deadline > now ? deadline - now : 0, 0);
+        loop_timer_at(&c->deadline, deadline);
 }
 
 /* Writes what there is: once a turn, whatever number of calls was answered in it. */
 static void conn_flush(struct conn *c) {
         const struct grpc_limits *l = c->server->limits;
-        conn_enter(c);
         grpc_conn_output(c->proto, &c->out, l->write_bytes);
-        conn_leave(c);
-        if (c->closing)
+        if (conn_ends(c))
                 return;
         bool more = c->out.n >= l->write_bytes;
         if (write_now(c) < 0) {
                 conn_close(c);
         } else if (c->out.n) {
-                uv_buf_t b = uv_buf_init(c->out.p, (unsigned)c->out.n);
-                c->writing = uv_write(&c->write, &c->h.stream, &b, 1, on_written) == 0;
+                c->writing = true;
                 c->written_by_ms = l->request_ms ? uv_now(c->server->loop) + l->request_ms : UINT64_MAX;
-                if (!c->writing)
-                        conn_close(c);
+                loop_fd_start(&c->poll, UV_READABLE | UV_WRITABLE);
         } else if (more) {
                 conn_wake(c);
         } else if (grpc_conn_finished(c->proto)) {
@@ -222,41 +208,64 @@ static void conn_flush(struct conn *c) {
         }
 }
 
-static void on_turn(uv_idle_t *turn) {
-        struct grpc_server *s = turn->data;
-        struct conn *c;
-        uv_idle_stop(turn);
-        TAILQ_FOREACH (c, &s->conns, link) {
+static void on_turn(void *u) {
+        struct grpc_server *s = u;
+        struct conn *c, *next;
+        guard_enter(&s->guard);
+        for (c = TAILQ_FIRST(&s->conns); c && !s->guard.dead; c = next) {
+                next = TAILQ_NEXT(c, link); /* stays: only the server's end takes others along */
                 if (!c->dirty)
                         continue;
                 c->dirty = false;
-                if (c->closing)
-                        continue;
+                conn_enter(c);
                 if (!c->writing)
                         conn_flush(c);
                 else if (grpc_conn_is_broken(c->proto))
                         conn_close(c); /* it does not read, and nobody waits for it */
-                if (!c->closing)
+                if (!conn_ends(c))
                         arm_deadline(c);
+                conn_leave(c);
+        }
+        if (guard_leave(&s->guard))
+                server_destroy(s);
+}
+
+static void conn_read(struct conn *c, bool failed) {
+        struct grpc_server *s = c->server;
+        for (unsigned i = 0; i < READS_PER_TURN && !conn_ends(c); i++) {
+                ssize_t n = read(c->fd, s->read_buffer, READ_SIZE);
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0 && errno == EAGAIN && !failed)
+                        return;
+                if (n <= 0) {
+                        conn_close(c);
+                        return;
+                }
+                c->heard_ms = uv_now(s->loop);
+                grpc_conn_recv(c->proto, s->read_buffer, (size_t)n, c->heard_ms);
+                if (n < READ_SIZE)
+                        return;
         }
 }
 
-static void on_alloc(uv_handle_t *h, size_t suggested, uv_buf_t *ret) {
-        struct conn *c = h->data;
-        *ret = uv_buf_init(c->server->read_buffer, READ_SIZE); /* on_read is done with it when it returns */
-}
-
-static void on_read(uv_stream_t *h, ssize_t n, const uv_buf_t *b) {
-        struct conn *c = h->data;
-        if (n == 0 || c->closing)
-                return;
-        if (n < 0) {
+static void conn_write_on(struct conn *c) {
+        if (write_now(c) < 0) {
                 conn_close(c);
-                return;
+        } else if (!c->out.n) {
+                c->writing = false;
+                loop_fd_start(&c->poll, UV_READABLE);
+                conn_wake(c);
         }
-        c->heard_ms = uv_now(c->server->loop);
+}
+
+static void on_ready(void *u, int events) {
+        struct conn *c = u;
         conn_enter(c);
-        grpc_conn_recv(c->proto, b->base, (size_t)n, uv_now(c->server->loop));
+        if (events != UV_WRITABLE)
+                conn_read(c, events == 0);
+        if (events & UV_WRITABLE && !conn_ends(c))
+                conn_write_on(c);
         conn_leave(c);
 }
 
@@ -267,100 +276,101 @@ static bool make_room(struct grpc_server *s) {
         struct conn *c;
         size_t n = 0;
         TAILQ_FOREACH (c, &s->conns, link) {
-                if (c->closing)
-                        continue;
                 m[n] = (struct crowd_member){ .addr = c->addr,
                                               .stays = grpc_conn_has_calls(c->proto),
                                               .unfinished = grpc_conn_is_unfinished(c->proto),
                                               .since_ms = c->heard_ms };
                 of[n++] = c;
         }
-        if (n < s->limits->connections)
-                return true; /* those that are closing count no more */
         size_t victim = crowd_victim(m, n);
         if (victim < n)
                 conn_close(of[victim]);
         return victim < n;
 }
 
-static void on_connection(uv_stream_t *h, int status) {
-        struct listener *l = h->data;
+/* Takes fd over. */
+static void conn_begin(struct listener *l, int fd) {
         struct grpc_server *s = l->server;
-        if (status < 0 || s->closing)
-                return;
-        bool room = s->n_conns < s->limits->connections || make_room(s);
+        const int on = 1;
         struct conn *c = xnew(struct conn);
-        c->server = s;
-        c->out = BUF_INIT(s->limits->write_bytes + FRAME);
-        c->heard_ms = uv_now(s->loop);
-        c->write.data = c;
-        c->proto = grpc_conn_new(&s->methods, s->limits, conn_wake, c);
-        if (l->path)
-                uv_pipe_init(s->loop, &c->h.pipe, 0);
-        else
-                uv_tcp_init(s->loop, &c->h.tcp);
-        uv_timer_init(s->loop, &c->deadline);
-        c->h.handle.data = c->deadline.data = c;
-        c->open_handles = 2;
-        s->users++;
-        s->n_conns++;
-        TAILQ_INSERT_TAIL(&s->conns, c, link);
-        /* Accepted in any case: what is left in the queue would stop libuv from reporting the next one. */
-        if (uv_accept(h, &c->h.stream) < 0 || !room || uv_read_start(&c->h.stream, on_alloc, on_read) < 0) {
-                conn_close(c);
+        if ((s->n_conns >= s->limits->connections && !make_room(s)) ||
+            loop_fd_init(&c->poll, s->loop, fd, on_ready, c) < 0) {
+                close(fd);
+                free(c);
                 return;
         }
-        uv_os_fd_t fd;
+        c->server = s;
+        c->fd = fd;
+        c->out = BUF_INIT(s->limits->write_bytes + FRAME);
+        c->heard_ms = uv_now(s->loop);
+        c->proto = grpc_conn_new(&s->methods, s->limits, conn_wake, c);
+        loop_timer_init(&c->deadline, s->loop, on_deadline, c);
+        loop_fd_start(&c->poll, UV_READABLE);
+        s->n_conns++;
+        TAILQ_INSERT_TAIL(&s->conns, c, link);
         if (!l->path) {
-                uv_tcp_nodelay(&c->h.tcp, 1);
-                if (uv_fileno(&c->h.handle, &fd) == 0)
-                        c->addr = crowd_peer(fd);
+                (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+                c->addr = crowd_peer(fd);
         }
         conn_wake(c); /* our SETTINGS */
 }
 
-/* Listening. */
-
-static void listener_closed(uv_handle_t *h) {
-        struct listener *l = h->data;
+/* Without a descriptor for it a connection would wait in the queue, and the loop find it there in each turn:
+ * it is taken with the spare one, and hung up. False: nobody was there. */
+static bool hang_up(struct listener *l) {
         struct grpc_server *s = l->server;
-        SLIST_REMOVE(&s->listeners, l, listener, link);
-        free(l->path);
-        free(l);
-        server_unref(s);
+        closep(&s->spare);
+        int fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC);
+        closep(&fd);
+        s->spare = eventfd(0, EFD_CLOEXEC);
+        return fd >= 0;
 }
 
-static struct listener *listener_new(struct grpc_server *s, const char *path) {
-        struct listener *l = xnew(struct listener);
-        l->server = s;
-        if (path) {
-                l->path = xstrdup(path);
-                uv_pipe_init(s->loop, &l->h.pipe, 0);
-        } else {
-                uv_tcp_init(s->loop, &l->h.tcp);
+static void on_connection(void *u, int events) {
+        struct listener *l = u;
+        for (;;) {
+                int fd = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+                if (fd >= 0)
+                        conn_begin(l, fd);
+                else if (errno != EINTR && errno != ECONNABORTED &&
+                         !((errno == EMFILE || errno == ENFILE) && hang_up(l)))
+                        return;
         }
-        l->h.handle.data = l;
-        SLIST_INSERT_HEAD(&s->listeners, l, link);
-        s->users++;
-        return l;
 }
+
+/* Listening. */
 
 /* The file belongs to us as long as nobody has put another one in its place. */
 static void listener_close(struct listener *l) {
         struct stat st;
         if (l->path && l->ino && lstat(l->path, &st) == 0 && st.st_dev == l->dev && st.st_ino == l->ino)
                 unlink(l->path);
-        uv_close(&l->h.handle, listener_closed);
+        SLIST_REMOVE(&l->server->listeners, l, listener, link);
+        loop_fd_done(&l->poll);
+        close(l->fd);
+        free(l->path);
+        free(l);
 }
 
-/* Takes fd over in any case. */
-static int listener_start(struct listener *l, int fd, const char *name, struct err *e) {
-        int r = l->path ? uv_pipe_open(&l->h.pipe, fd) : uv_tcp_open(&l->h.tcp, fd);
-        if (r < 0)
+/* Takes fd over in any case. `name` is for people. */
+static struct listener *listener_new(struct grpc_server *s, const char *path, int fd, const char *name,
+                                     struct err *e) {
+        struct listener *l = xnew(struct listener);
+        int r = listen(fd, (int)s->limits->connections) < 0
+                        ? -errno
+                        : loop_fd_init(&l->poll, s->loop, fd, on_connection, l);
+        if (r < 0) {
+                (void)err_errno(e, -r, "listen on '%s'", name);
                 close(fd);
-        else
-                r = uv_listen(&l->h.stream, (int)l->server->limits->connections, on_connection);
-        return r < 0 ? err_errno(e, -r, "listen on '%s'", name) : 0;
+                free(l);
+                return NULL;
+        }
+        l->server = s;
+        l->fd = fd;
+        l->path = xstrdup_or_null(path);
+        loop_fd_start(&l->poll, UV_READABLE);
+        SLIST_INSERT_HEAD(&s->listeners, l, link);
+        return l;
 }
 
 /* A name beside `path` that the kubelet does not look at: its watcher ignores names that start with a dot. */
@@ -372,18 +382,24 @@ static char *temporary_name(const char *path) {
                          count++);
 }
 
-/* Gives the bound socket its name, once connections to it succeed. */
-static int listener_publish(struct listener *l, int fd, const char *temporary, mode_t mode, struct err *e) {
+/* Gives the bound socket its name, once connections to it succeed. Takes fd over in any case. */
+static int publish(struct grpc_server *s, int fd, const char *temporary, const char *path, mode_t mode,
+                   struct err *e) {
+        struct listener *l;
         struct stat st;
         if (chmod(temporary, mode) < 0 || lstat(temporary, &st) < 0) {
-                (void)err_errno(e, errno, "listen on '%s': set its mode", l->path);
+                (void)err_errno(e, errno, "listen on '%s': set its mode", path);
                 close(fd);
                 return -1;
         }
-        if (listener_start(l, fd, l->path, e) < 0)
+        l = listener_new(s, path, fd, path, e);
+        if (!l)
                 return -1;
-        if (rename(temporary, l->path) < 0)
-                return err_errno(e, errno, "listen on '%s': rename", l->path);
+        if (rename(temporary, path) < 0) {
+                (void)err_errno(e, errno, "listen on '%s': rename", path);
+                listener_close(l);
+                return -1;
+        }
         l->dev = st.st_dev;
         l->ino = st.st_ino;
         return 0;
@@ -403,13 +419,10 @@ int grpc_server_listen_unix(struct grpc_server *s, const char *path, mode_t mode
                 return err_errno(e, errno, "listen on '%s': socket", path);
         if (bind(fd, (const struct sockaddr *)&addr, sizeof addr) < 0)
                 return err_errno(e, errno, "listen on '%s': bind", path);
-        struct listener *l = listener_new(s, path);
-        if (listener_publish(l, TAKE_FD(fd), temporary, mode, e) < 0) {
+        int r = publish(s, TAKE_FD(fd), temporary, path, mode, e);
+        if (r < 0)
                 unlink(temporary);
-                listener_close(l);
-                return -1;
-        }
-        return 0;
+        return r;
 }
 
 /* All addresses of both families, or of IPv4 where the kernel has no IPv6. */
@@ -446,17 +459,13 @@ int grpc_server_listen_tcp(struct grpc_server *s, int port, int *ret_port, struc
                 return err_errno(e, errno, "listen on '%s'", name);
         struct sockaddr_storage addr = { 0 };
         socklen_t n = sizeof addr;
-        struct listener *l = listener_new(s, NULL);
         if (getsockname(fd, (struct sockaddr *)&addr, &n) < 0) {
                 (void)err_errno(e, errno, "listen on '%s'", name);
                 close(fd);
-                listener_close(l);
                 return -1;
         }
-        if (listener_start(l, fd, name, e) < 0) {
-                listener_close(l);
+        if (!listener_new(s, NULL, fd, name, e))
                 return -1;
-        }
         if (ret_port) /* the field is at the same place in both families */
                 *ret_port = ntohs(((const struct sockaddr_in *)&addr)->sin_port);
         return 0;
@@ -464,23 +473,17 @@ int grpc_server_listen_tcp(struct grpc_server *s, int port, int *ret_port, struc
 
 /* The server. */
 
-static void turn_closed(uv_handle_t *h) {
-        server_unref(h->data);
-}
-
 struct grpc_server *grpc_server_new(uv_loop_t *loop, const struct grpc_limits *l) {
         struct grpc_server *s = xnew(struct grpc_server);
-        /* libuv writes with write(2): a peer that has gone must be an error of its connection, not the end of
-         * the process. */
+        /* A peer that has gone must be an error of its connection, not the end of the process. */
         signal(SIGPIPE, SIG_IGN);
         s->loop = loop;
         s->limits = l;
         SLIST_INIT(&s->methods);
         SLIST_INIT(&s->listeners);
         TAILQ_INIT(&s->conns);
-        uv_idle_init(loop, &s->turn);
-        s->turn.data = s;
-        s->users = 1;
+        loop_turn_init(&s->turn, loop, on_turn, s);
+        s->spare = eventfd(0, EFD_CLOEXEC);
         return s;
 }
 
@@ -493,20 +496,21 @@ void grpc_server_handle(struct grpc_server *s, const char *path, grpc_handler_fn
 }
 
 void grpc_server_free(struct grpc_server *s) {
-        if (!s)
-                return;
-        s->closing = true;
         struct listener *l;
-        struct conn *c;
-        SLIST_FOREACH (l, &s->listeners, link)
-                if (!uv_is_closing(&l->h.handle))
-                        listener_close(l);
-        uv_close((uv_handle_t *)&s->turn, turn_closed);
-        TAILQ_FOREACH (c, &s->conns, link) {
-                if (c->closing)
-                        continue;
+        struct conn *c, *next;
+        if (!s || s->guard.dead)
+                return;
+        guard_enter(&s->guard);
+        (void)guard_free(&s->guard);
+        while ((l = SLIST_FIRST(&s->listeners)))
+                listener_close(l);
+        loop_turn_done(&s->turn);
+        for (c = TAILQ_FIRST(&s->conns); c; c = next) {
+                next = TAILQ_NEXT(c, link);
                 grpc_conn_shutdown(c->proto);
-                if (!c->busy)
+                if (!c->guard.busy)
                         conn_finish(c);
         }
+        if (guard_leave(&s->guard))
+                server_destroy(s);
 }

@@ -56,7 +56,7 @@ extern const struct grpc_limits grpc_limits_open;
 struct grpc_server *grpc_server_new(uv_loop_t *loop, const struct grpc_limits *l);
 /* Refuses new calls, also those that have come already, cancels the open ones (they end UNAVAILABLE for the
  * peer), says GOAWAY, closes the sockets and unlinks those that are still ours. No handler runs from here on.
- * Allowed inside a handler. Memory goes when the loop has closed the handles. NULL is allowed. */
+ * Allowed inside a handler. NULL is allowed. */
 void grpc_server_free(struct grpc_server *s);
 
 /* `path` is "/package.Service/Method". Unknown methods answer UNIMPLEMENTED. Strings are copied. */

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -549,7 +550,7 @@ static void on_accepted(uv_check_t *check) {
                 *most = now;
 }
 
-/* libuv accepts a whole queue in one turn: those that make room for it hold no memory until the turn ends. */
+/* A whole queue is accepted in one turn: those that make room for it hold no memory until the turn ends. */
 static void test_queue_that_is_accepted_takes_the_places_only(void **state) {
         enum { HANDLES = 2 << 10 }; /* of a connection that is closed, until libuv has done so */
         struct bed *b = bed_new_with(&grpc_limits_open);
@@ -581,6 +582,32 @@ static void test_queue_that_is_accepted_takes_the_places_only(void **state) {
                 peer_free(p[i], &b->loop);
         }
         uv_close((uv_handle_t *)&check, NULL);
+        bed_free(b);
+}
+
+/* Who cannot be taken for want of a descriptor does not stay in the queue, and others are served. */
+static void test_connection_without_a_descriptor_is_hung_up(void **state) {
+        struct bed *b = bed_new();
+        struct peer *p = peer_unix(&b->loop, b->path);
+        struct sockaddr_un addr = { .sun_family = AF_UNIX };
+        struct rlimit was, few;
+        loop_turns(&b->loop, 5);
+        memcpy(addr.sun_path, b->path, strlen(b->path));
+        struct pollfd late = { .fd = socket(AF_UNIX, SOCK_STREAM, 0), .events = POLLIN };
+        assert_int_equal(connect(late.fd, (const struct sockaddr *)&addr, sizeof addr), 0);
+        assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+        few = was;
+        few.rlim_cur = (rlim_t)late.fd;
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+        loop_turns(&b->loop, 5);
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+        assert_int_equal(poll(&late, 1, 0), 1);
+        assert_true(late.revents & POLLHUP);
+        struct h2_call *call = peer_call(p, "/test.Test/Echo", "x", 1, NULL);
+        peer_wait(p, call);
+        assert_reply(call, "x");
+        close(late.fd);
+        peer_free(p, &b->loop);
         bed_free(b);
 }
 
@@ -678,6 +705,7 @@ int main(void) {
                 cmocka_unit_test(test_idle_connections_make_room),
                 cmocka_unit_test(test_busy_connections_stay),
                 cmocka_unit_test(test_queue_that_is_accepted_takes_the_places_only),
+                cmocka_unit_test(test_connection_without_a_descriptor_is_hung_up),
                 cmocka_unit_test(test_open_port_answers_among_many),
                 cmocka_unit_test(test_request_that_does_not_come_ends_its_connection),
                 cmocka_unit_test(test_answer_that_is_not_taken_ends_its_connection),
