@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/loop.h"
 #include "base/mem.h"
 #include "imex/imex_ctl.h"
 #include "imex/imex_log.h"
@@ -26,7 +27,8 @@ struct imex_agent {
         struct imex_agent_options o; /* strings point to the copies below */
         struct arena *strings;
         char *config_path, *nodes_path;
-        uv_timer_t turn;
+        struct loop_turn turn;
+        struct loop_timer retry; /* the same, after a while */
         struct imex_process *process;
         struct imex_probe *probe;
 
@@ -50,7 +52,7 @@ struct imex_agent {
         char troubled[sizeof(((struct err *)0)->msg)];
 
         struct imex_recovery recovery; /* of this life of the process */
-        uv_timer_t recovery_turn;
+        struct loop_timer recovery_turn;
         uint64_t informed_since; /* loop time; 0: the members may be old */
         char awaited[sizeof(((struct imex_recovery_verdict *)0)->awaited)];
         bool forget; /* start the next life with nothing remembered */
@@ -274,17 +276,18 @@ static void deliver(struct imex_agent *a) {
 }
 
 /* First the world hears, then the process: readiness is withdrawn before what made it true goes. */
-static void on_turn(uv_timer_t *t) {
-        struct imex_agent *a = t->data;
+static void on_turn(void *u) {
+        struct imex_agent *a = u;
 
+        loop_timer_stop(&a->retry);
         deliver(a);
         act(a);
         deliver(a);
 }
 
-static void in_turn(struct imex_agent *a, unsigned ms) {
-        if (ms == 0 || !uv_is_active((uv_handle_t *)&a->turn))
-                uv_timer_start(&a->turn, on_turn, ms, 0);
+static void retry(struct imex_agent *a) {
+        if (!loop_timer_waits(&a->retry))
+                loop_timer_start(&a->retry, RETRY_MS);
 }
 
 /* Files */
@@ -339,7 +342,7 @@ static void remember(struct imex_agent *a) {
                 return;
         if (imex_members_save(a->o.dir, a->o.identity, list_fixed(a) ? a->running : a->want, &e) < 0) {
                 trouble(a, &e);
-                in_turn(a, RETRY_MS);
+                retry(a);
                 return;
         }
         a->fresh = false;
@@ -349,7 +352,7 @@ static void remember(struct imex_agent *a) {
 
 static void end_recovery(struct imex_agent *a) {
         imex_recovery_end(&a->recovery);
-        uv_timer_stop(&a->recovery_turn);
+        loop_timer_stop(&a->recovery_turn);
         *a->awaited = '\0';
 }
 
@@ -375,10 +378,6 @@ static void note_seen(struct imex_agent *a, const struct imex_ctl_node *own) {
                         imex_recovery_saw(&a->recovery, m->peers[i].node);
 }
 
-static void on_recovery_turn(uv_timer_t *t) {
-        in_turn(t->data, 0);
-}
-
 static void recover(struct imex_agent *a) {
         struct imex_recovery_verdict v;
 
@@ -387,7 +386,7 @@ static void recover(struct imex_agent *a) {
         imex_recovery_look(&a->recovery, a->want, uv_now(a->loop), a->informed_since, a->o.recovery_ms, &v);
         snprintf(a->awaited, sizeof a->awaited, "%s", v.awaited);
         if (v.again_ms)
-                uv_timer_start(&a->recovery_turn, on_recovery_turn, v.again_ms, 0);
+                loop_timer_start(&a->recovery_turn, v.again_ms);
         if (!v.anew)
                 return;
         end_recovery(a);
@@ -434,7 +433,7 @@ static void update_peers(struct imex_agent *a) {
 
         if (a->o.dns_names && write_hosts(a, resolved(a, a->want, tmp), &changed, &e) < 0) {
                 trouble(a, &e);
-                in_turn(a, RETRY_MS);
+                retry(a);
                 return;
         }
         if (!changed && !a->poke)
@@ -550,7 +549,7 @@ static void on_process(void *u, enum imex_process_state s, const char *why) {
                 explain_end(a, why);
         else if (s == IMEX_PROCESS_DOWN)
                 *a->ended = '\0';
-        in_turn(a, 0);
+        loop_turn_start(&a->turn);
 }
 
 static void on_line(void *u, struct str line) {
@@ -562,11 +561,11 @@ static void on_line(void *u, struct str line) {
                 a->o.output(a->o.u, line);
         if (imex_log_node_id(line, &id) && id != a->node_id) {
                 a->node_id = id;
-                in_turn(a, 0);
+                loop_turn_start(&a->turn);
         }
         if (fault && fault != a->fault && !a->told.ready) {
                 a->fault = fault;
-                in_turn(a, 0);
+                loop_turn_start(&a->turn);
         }
 }
 
@@ -585,7 +584,7 @@ static void judge(struct imex_agent *a) {
         } else if (!ready(a) && was_ready) {
                 imex_probe_hurry(a->probe);
         }
-        in_turn(a, 0);
+        loop_turn_start(&a->turn);
 }
 
 static void on_status(void *u, const char *word, const char *why) {
@@ -661,14 +660,14 @@ void imex_agent_set_members(struct imex_agent *a, const struct imex_members *m) 
         a->want_arena = fresh;
         a->want = copy;
         a->fresh = true;
-        in_turn(a, 0);
+        loop_turn_start(&a->turn);
 }
 
 void imex_agent_set_current(struct imex_agent *a, bool current) {
         if (current == (a->informed_since != 0))
                 return;
         a->informed_since = current ? uv_now(a->loop) : 0;
-        in_turn(a, 0);
+        loop_turn_start(&a->turn);
 }
 
 static unsigned or_default(unsigned v, unsigned otherwise) {
@@ -714,9 +713,9 @@ int imex_agent_new(uv_loop_t *loop, const struct imex_agent_options *o, struct i
         a->node_id = -1;
         a->told.status = a->told.awaited = "";
         a->told.index = -2; /* no report equals it: the first one is always told */
-        uv_timer_init(loop, &a->turn);
-        uv_timer_init(loop, &a->recovery_turn);
-        a->turn.data = a->recovery_turn.data = a;
+        loop_turn_init(&a->turn, loop, on_turn, a);
+        loop_timer_init(&a->retry, loop, on_turn, a);
+        loop_timer_init(&a->recovery_turn, loop, on_turn, a);
         a->process = imex_process_new(
                 loop, &(struct imex_process_options){
                               .argv = (const char *const[]){ a->o.imex_path, "-c", a->config_path, NULL },
@@ -748,30 +747,14 @@ int imex_agent_new(uv_loop_t *loop, const struct imex_agent_options *o, struct i
         } else if (e->kind != ERR_NOT_FOUND) {
                 trouble(a, e);
         }
-        in_turn(a, 0);
+        loop_turn_start(&a->turn);
         *ret = a;
         return 0;
 }
 
 void imex_agent_stop(struct imex_agent *a) {
         a->stopping = true;
-        in_turn(a, 0);
-}
-
-static void on_closed(uv_handle_t *h) {
-        struct imex_agent *a = h->data;
-
-        if (h == (uv_handle_t *)&a->turn) {
-                uv_close((uv_handle_t *)&a->recovery_turn, on_closed);
-                return;
-        }
-        imex_recovery_end(&a->recovery);
-        arena_free(a->want_arena);
-        arena_free(a->run_arena);
-        arena_free(a->strings);
-        free(a->config_path);
-        free(a->nodes_path);
-        free(a);
+        loop_turn_start(&a->turn);
 }
 
 void imex_agent_free(struct imex_agent *a) {
@@ -779,5 +762,14 @@ void imex_agent_free(struct imex_agent *a) {
                 return;
         imex_probe_free(a->probe);
         imex_process_free(a->process);
-        uv_close((uv_handle_t *)&a->turn, on_closed);
+        loop_turn_done(&a->turn);
+        loop_timer_done(&a->retry);
+        loop_timer_done(&a->recovery_turn);
+        imex_recovery_end(&a->recovery);
+        arena_free(a->want_arena);
+        arena_free(a->run_arena);
+        arena_free(a->strings);
+        free(a->config_path);
+        free(a->nodes_path);
+        free(a);
 }

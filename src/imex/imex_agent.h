@@ -96,6 +96,7 @@ struct imex_view {
 void imex_agent_view(const struct imex_agent *a, struct imex_view *ret);
 /* Withdraws readiness at once (changed is called first), then SIGTERM, SIGKILL; `stopped` at the end. */
 void imex_agent_stop(struct imex_agent *a);
+/* Not from inside a callback. NULL is allowed. */
 void imex_agent_free(struct imex_agent *a);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "base/child.h"
 #include "base/diag.h"
+#include "base/loop.h"
 #include "base/mem.h"
 
 #define NEVER UINT64_MAX
@@ -16,7 +17,7 @@ struct imex_probe {
         uv_loop_t *loop;
         struct imex_probe_options o;
         char *ctl_path, *config_path, *socket_arg, *chroot;
-        uv_timer_t timer;
+        struct loop_timer timer;
         struct child *child;
         uint64_t status_at, domain_at; /* loop time of the next question */
         unsigned status_ms, domain_ms; /* distance to the one after it */
@@ -86,8 +87,8 @@ static void on_domain(void *u, const struct child_result *r) {
         p->o.domain(p->o.u, ok ? &d : NULL, why);
 }
 
-static void on_timer(uv_timer_t *t) {
-        struct imex_probe *p = t->data;
+static void on_timer(void *u) {
+        struct imex_probe *p = u;
         bool domain = p->domain_at < p->status_at;
         const char *const config_argv[] = { p->ctl_path, "-c", p->config_path, "-q", NULL };
         const char *const socket_argv[] = { p->ctl_path, "-q", p->socket_arg, NULL };
@@ -107,14 +108,8 @@ static void on_timer(uv_timer_t *t) {
 }
 
 static void schedule(struct imex_probe *p) {
-        uint64_t next = p->status_at < p->domain_at ? p->status_at : p->domain_at, now = uv_now(p->loop);
-
-        if (p->child)
-                return;
-        if (next == NEVER)
-                uv_timer_stop(&p->timer);
-        else
-                uv_timer_start(&p->timer, on_timer, next > now ? next - now : 0, 0);
+        if (!p->child)
+                loop_timer_at(&p->timer, p->status_at < p->domain_at ? p->status_at : p->domain_at);
 }
 
 void imex_probe_hurry(struct imex_probe *p) {
@@ -160,24 +155,18 @@ struct imex_probe *imex_probe_new(uv_loop_t *loop, const struct imex_probe_optio
         p->socket_arg = o->socket_path ? xasprintf("--u=%s", o->socket_path) : NULL;
         p->o.chroot = p->chroot = xstrdup_or_null(o->chroot);
         p->status_at = p->domain_at = NEVER;
-        uv_timer_init(loop, &p->timer);
-        p->timer.data = p;
+        loop_timer_init(&p->timer, loop, on_timer, p);
         return p;
-}
-
-static void on_closed(uv_handle_t *h) {
-        struct imex_probe *p = h->data;
-
-        free(p->ctl_path);
-        free(p->config_path);
-        free(p->socket_arg);
-        free(p->chroot);
-        free(p);
 }
 
 void imex_probe_free(struct imex_probe *p) {
         if (!p)
                 return;
         child_cancel(p->child);
-        uv_close((uv_handle_t *)&p->timer, on_closed);
+        loop_timer_done(&p->timer);
+        free(p->ctl_path);
+        free(p->config_path);
+        free(p->socket_arg);
+        free(p->chroot);
+        free(p);
 }

@@ -28,7 +28,7 @@ struct imex_probe_options {
 };
 
 struct imex_probe *imex_probe_new(uv_loop_t *loop, const struct imex_probe_options *o);
-void imex_probe_free(struct imex_probe *p);
+void imex_probe_free(struct imex_probe *p); /* allowed inside the callbacks; NULL is allowed */
 /* uv_hrtime() of when the last status question that has brought a word was put; 0: none yet. */
 uint64_t imex_probe_asked_ns(const struct imex_probe *p);
 

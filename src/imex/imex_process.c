@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/guard.h"
+#include "base/loop.h"
 #include "base/mem.h"
 #include "base/process.h"
 
@@ -14,10 +16,11 @@ struct imex_process {
         uv_loop_t *loop;
         struct imex_process_options o;
         char **argv;
-        uv_timer_t turn; /* acts on what is wanted and due */
-        uv_timer_t term; /* the grace of what was told to end */
-        uv_timer_t usr1; /* the rest of the interval */
-        unsigned open;
+        struct loop_turn turn;  /* acts on what is wanted and due */
+        struct loop_timer due;  /* the same, when the pause is over */
+        struct loop_timer term; /* the grace of what was told to end */
+        struct loop_timer usr1; /* the rest of the interval */
+        struct guard guard;
 
         bool wanted;
         bool renew;            /* what runs is to be replaced */
@@ -46,12 +49,24 @@ static void set_state(struct imex_process *p, enum imex_process_state s, const c
         p->o.changed(p->o.u, s, why);
 }
 
-static void on_turn(uv_timer_t *t) {
-        act(t->data);
+static void destroy(struct imex_process *p) {
+        for (char **a = p->argv; *a; a++)
+                free(*a);
+        free(p->argv);
+        free(p);
 }
 
-static void in_next_turn(struct imex_process *p) {
-        uv_timer_start(&p->turn, on_turn, 0, 0);
+static void leave(struct imex_process *p) {
+        if (guard_leave(&p->guard))
+                destroy(p);
+}
+
+static void on_turn(void *u) {
+        struct imex_process *p = u;
+
+        guard_enter(&p->guard);
+        act(p);
+        leave(p);
 }
 
 /* The program's life */
@@ -66,6 +81,7 @@ static void flush_line(struct imex_process *p) {
 static void on_output(void *u, const char *text, size_t n) {
         struct imex_process *p = u;
 
+        guard_enter(&p->guard);
         for (size_t i = 0; i < n && p->program; i++) {
                 if (text[i] == '\n') {
                         flush_line(p);
@@ -75,6 +91,7 @@ static void on_output(void *u, const char *text, size_t n) {
                 if (p->line_n == sizeof p->line)
                         flush_line(p);
         }
+        leave(p);
 }
 
 /* What the next start has to wait for. */
@@ -83,7 +100,7 @@ static void schedule_restart(struct imex_process *p) {
         if (p->pause_ms > p->o.backoff_max_ms)
                 p->pause_ms = p->o.backoff_max_ms;
         p->due_ms = uv_now(p->loop) + p->pause_ms;
-        in_next_turn(p);
+        loop_turn_start(&p->turn);
 }
 
 /* Nothing is left to wait for. */
@@ -93,19 +110,18 @@ static void be_down(struct imex_process *p) {
         set_state(p, IMEX_PROCESS_DOWN, "");
 }
 
-static void on_ended(void *u, int exit_status, int term_signal) {
-        struct imex_process *p = u;
+static void end_life(struct imex_process *p, int exit_status, int term_signal) {
         char why[64];
 
         if (p->line_n)
                 flush_line(p);
-        if (!p->program) /* the owner freed us for what he read */
+        if (p->guard.dead) /* the owner freed us for what he read */
                 return;
         p->program = NULL;
         p->poke = false;
         p->last_usr1_ms = 0;
-        uv_timer_stop(&p->usr1);
-        uv_timer_stop(&p->term);
+        loop_timer_stop(&p->usr1);
+        loop_timer_stop(&p->term);
         if (uv_now(p->loop) - p->started_ms >= p->o.stable_ms)
                 p->pause_ms = 0;
         if (!p->wanted) {
@@ -114,7 +130,7 @@ static void on_ended(void *u, int exit_status, int term_signal) {
         }
         if (p->renew && !p->penalty) {
                 p->renew = false;
-                in_next_turn(p);
+                loop_turn_start(&p->turn);
                 set_state(p, IMEX_PROCESS_WAITING, "");
                 return;
         }
@@ -126,6 +142,14 @@ static void on_ended(void *u, int exit_status, int term_signal) {
         else
                 snprintf(why, sizeof why, "ended with exit code %d", exit_status);
         set_state(p, IMEX_PROCESS_WAITING, why);
+}
+
+static void on_ended(void *u, int exit_status, int term_signal) {
+        struct imex_process *p = u;
+
+        guard_enter(&p->guard);
+        end_life(p, exit_status, term_signal);
+        leave(p);
 }
 
 static int spawn(struct imex_process *p, struct err *e) {
@@ -156,8 +180,8 @@ static void try_start(struct imex_process *p) {
         set_state(p, IMEX_PROCESS_WAITING, why);
 }
 
-static void on_term_timer(uv_timer_t *t) {
-        struct imex_process *p = t->data;
+static void on_term_timer(void *u) {
+        struct imex_process *p = u;
 
         process_kill(p->program);
 }
@@ -166,19 +190,18 @@ static void end_program(struct imex_process *p) {
         if (p->state == IMEX_PROCESS_ENDING)
                 return;
         process_signal(p->program, SIGTERM);
-        uv_timer_start(&p->term, on_term_timer, p->o.term_grace_ms, 0);
+        loop_timer_start(&p->term, p->o.term_grace_ms);
         set_state(p, IMEX_PROCESS_ENDING, "");
 }
 
 static void act(struct imex_process *p) {
-        uint64_t now = uv_now(p->loop);
-
+        loop_timer_stop(&p->due);
         if (p->program && (!p->wanted || p->renew))
                 end_program(p);
         else if (!p->program && !p->wanted)
                 be_down(p);
-        else if (!p->program && now < p->due_ms)
-                uv_timer_start(&p->turn, on_turn, p->due_ms - now, 0);
+        else if (!p->program && uv_now(p->loop) < p->due_ms)
+                loop_timer_at(&p->due, p->due_ms);
         else if (!p->program)
                 try_start(p);
 }
@@ -190,31 +213,31 @@ void imex_process_start(struct imex_process *p) {
         /* A program on its way out is followed by a fresh one. */
         p->renew = p->state == IMEX_PROCESS_ENDING;
         p->penalty = false;
-        in_next_turn(p);
+        loop_turn_start(&p->turn);
 }
 
 void imex_process_stop(struct imex_process *p) {
         p->wanted = p->renew = p->penalty = false;
-        in_next_turn(p);
+        loop_turn_start(&p->turn);
 }
 
 void imex_process_restart(struct imex_process *p, bool penalty) {
         p->wanted = true;
         p->renew = p->program != NULL;
         p->penalty = p->renew && penalty;
-        in_next_turn(p);
+        loop_turn_start(&p->turn);
 }
 
 /* SIGUSR1 */
 
-static void on_usr1_timer(uv_timer_t *t) {
-        struct imex_process *p = t->data;
+static void on_usr1_timer(void *u) {
+        struct imex_process *p = u;
         uint64_t due = p->last_usr1_ms + p->o.usr1_interval_ms, now = uv_now(p->loop);
 
         if (!p->poke || !p->program || !p->up || p->state != IMEX_PROCESS_RUNNING)
                 return;
         if (p->last_usr1_ms && now < due) {
-                uv_timer_start(&p->usr1, on_usr1_timer, due - now, 0);
+                loop_timer_at(&p->usr1, due);
                 return;
         }
         p->poke = false;
@@ -226,14 +249,14 @@ void imex_process_poke(struct imex_process *p) {
         if (!p->program)
                 return; /* the next start reads everything anew */
         p->poke = true;
-        on_usr1_timer(&p->usr1);
+        on_usr1_timer(p);
 }
 
 void imex_process_up(struct imex_process *p) {
         if (!p->program || p->up)
                 return;
         p->up = true;
-        on_usr1_timer(&p->usr1);
+        on_usr1_timer(p);
 }
 
 /* Life cycle */
@@ -250,32 +273,23 @@ struct imex_process *imex_process_new(uv_loop_t *loop, const struct imex_process
         for (size_t i = 0; i < n; i++)
                 p->argv[i] = xstrdup(o->argv[i]);
         p->o.argv = NULL;
-        uv_timer_init(loop, &p->turn);
-        uv_timer_init(loop, &p->term);
-        uv_timer_init(loop, &p->usr1);
-        p->turn.data = p->term.data = p->usr1.data = p;
-        p->open = 3;
+        loop_turn_init(&p->turn, loop, on_turn, p);
+        loop_timer_init(&p->due, loop, on_turn, p);
+        loop_timer_init(&p->term, loop, on_term_timer, p);
+        loop_timer_init(&p->usr1, loop, on_usr1_timer, p);
         return p;
-}
-
-static void on_closed(uv_handle_t *h) {
-        struct imex_process *p = h->data;
-
-        if (--p->open > 0)
-                return;
-        for (char **a = p->argv; *a; a++)
-                free(*a);
-        free(p->argv);
-        free(p);
 }
 
 void imex_process_free(struct imex_process *p) {
         if (!p)
                 return;
         process_free(TAKE(p->program));
-        uv_close((uv_handle_t *)&p->turn, on_closed);
-        uv_close((uv_handle_t *)&p->term, on_closed);
-        uv_close((uv_handle_t *)&p->usr1, on_closed);
+        loop_turn_done(&p->turn);
+        loop_timer_done(&p->due);
+        loop_timer_done(&p->term);
+        loop_timer_done(&p->usr1);
+        if (guard_free(&p->guard))
+                destroy(p);
 }
 
 enum imex_process_state imex_process_state(const struct imex_process *p) {

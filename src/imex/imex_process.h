@@ -41,7 +41,8 @@ struct imex_process_options {
 };
 
 struct imex_process *imex_process_new(uv_loop_t *loop, const struct imex_process_options *o);
-/* Kills what runs; nothing is called back any more. */
+/* Kills what runs; nothing is called back any more. Allowed inside the callbacks, but for `prepare`. NULL is
+ * allowed. */
 void imex_process_free(struct imex_process *p);
 
 /* It should run: starts it in the next turn, or after the pause that is under way. */
