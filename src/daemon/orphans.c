@@ -5,9 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void on_sigchld(uv_signal_t *s, int signum) {
-        (void)s;
-        (void)signum;
+static void on_sigchld(void *u, int signum) {
         for (;;) {
                 siginfo_t info = { 0 };
 
@@ -22,11 +20,10 @@ static void on_sigchld(uv_signal_t *s, int signum) {
 }
 
 void orphans_start(struct orphans *o, uv_loop_t *loop) {
-        uv_signal_init(loop, &o->sigchld);
-        uv_unref((uv_handle_t *)&o->sigchld);
-        uv_signal_start(&o->sigchld, on_sigchld, SIGCHLD);
+        (void)loop_signal_init(&o->sigchld, loop, SIGCHLD, on_sigchld, o);
+        loop_signal_unref(&o->sigchld);
 }
 
 void orphans_stop(struct orphans *o) {
-        uv_close((uv_handle_t *)&o->sigchld, NULL);
+        loop_signal_done(&o->sigchld);
 }

@@ -4,10 +4,10 @@
 #ifndef DAEMON_ORPHANS_H
 #define DAEMON_ORPHANS_H
 
-#include <uv.h>
+#include "base/loop.h"
 
 struct orphans {
-        uv_signal_t sigchld;
+        struct loop_signal sigchld;
 };
 
 /* Reaps every ended child that was not started by this process. All that this process starts leads a process

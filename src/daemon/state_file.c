@@ -20,8 +20,6 @@ static void on_change(struct watch_file *w) {
                 check(f);
 }
 
-static void on_retry(uv_timer_t *t);
-
 /* The watch follows its folder. One that cannot be had, because the folder has just gone, is asked for again.
  */
 static void watch(struct state_file *f) {
@@ -31,10 +29,10 @@ static void watch(struct state_file *f) {
         if (f->watch.active)
                 return;
         f->watch = (struct watch_file){ .u = f };
-        if (watch_file_start(&f->watch, f->retry.loop, path, on_change, &e) == 0 || !f->written)
+        if (watch_file_start(&f->watch, f->loop, path, on_change, &e) == 0 || !f->written)
                 return;
         log_warn("cannot watch the state file, trying again", kv_err(&e));
-        uv_timer_start(&f->retry, on_retry, RETRY_FIRST_MS, 0);
+        loop_timer_start(&f->retry, RETRY_FIRST_MS);
 }
 
 /* Readiness that cannot be withdrawn by a new file is withdrawn by having none. */
@@ -92,7 +90,7 @@ static void put(struct state_file *f) {
                 log_error("cannot write the state file, trying again", kv_err(&e));
         snprintf(f->why, sizeof f->why, "%s", e.msg);
         withdraw(f);
-        uv_timer_start(&f->retry, on_retry, pause_ms < RETRY_MAX_MS ? pause_ms : RETRY_MAX_MS, 0);
+        loop_timer_start(&f->retry, pause_ms < RETRY_MAX_MS ? pause_ms : RETRY_MAX_MS);
 }
 
 /* Is our file the one in place? Another's is left alone while that daemon holds it, which can only be one on
@@ -108,15 +106,15 @@ static void check(struct state_file *f) {
             ours.st_dev == there.st_dev)
                 return;
         if (imex_state_read(f->dir, &other, &held, &e) == 0 && held) {
-                uv_timer_start(&f->retry, on_retry, RETRY_FIRST_MS, 0);
+                loop_timer_start(&f->retry, RETRY_FIRST_MS);
                 return;
         }
         log_warn("the state file is not ours any more, it is written again", kv_str("path", path));
         put(f);
 }
 
-static void on_retry(uv_timer_t *t) {
-        struct state_file *f = t->data;
+static void on_retry(void *u) {
+        struct state_file *f = u;
         bool troubled = state_file_trouble(f) != NULL;
 
         if (f->written)
@@ -131,17 +129,13 @@ static void on_retry(uv_timer_t *t) {
 
 void state_file_start(struct state_file *f, uv_loop_t *loop) {
         f->lock = -1;
-        f->started = true;
-        uv_timer_init(loop, &f->retry);
-        f->retry.data = f;
+        f->loop = loop;
+        loop_timer_init(&f->retry, loop, on_retry, f);
         watch(f);
 }
 
 void state_file_stop(struct state_file *f) {
-        if (!f->started)
-                return;
-        f->started = false;
-        uv_close((uv_handle_t *)&f->retry, NULL);
+        loop_timer_done(&f->retry);
         watch_file_stop(&f->watch, NULL);
 }
 

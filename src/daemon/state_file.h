@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <uv.h>
 
+#include "base/loop.h"
 #include "base/watch_file.h"
 #include "imex/imex_state.h"
 
@@ -22,10 +23,11 @@ struct state_file {
         void (*changed)(void *u); /* what state_file_trouble() says may have changed, outside of any call */
         void *u;
 
-        uv_timer_t retry;
+        uv_loop_t *loop;
+        struct loop_timer retry;
         struct watch_file watch;
         int lock;
-        bool started, written;
+        bool written;
         unsigned failures; /* in a row */
         char why[240];     /* the last one */
 };

@@ -12,6 +12,7 @@
 #include "api/resources.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/loop.h"
 #include "base/mem.h"
 #include "daemon/membership.h"
 #include "daemon/orphans.h"
@@ -29,8 +30,8 @@
 struct supervisor {
         const struct supervisor_config *c;
         uv_loop_t *loop;
-        uv_signal_t sigterm, sigint, sigusr2;
-        uv_timer_t settled;
+        struct loop_signal sigterm, sigint, sigusr2;
+        struct loop_timer settled;
         struct state_file file;
         struct relay relay;
         struct orphans orphans;
@@ -48,8 +49,7 @@ struct supervisor {
         char why[256]; /* what keeps us out of the domain, by the clique */
 };
 
-static void on_settled(uv_timer_t *t) {
-        (void)t;
+static void on_settled(void *u) {
         malloc_trim(0);
 }
 
@@ -102,7 +102,7 @@ static void on_report(void *u, const struct imex_report *r) {
         log_recovery(s, r);
         if (r->ready && !was_ready) {
                 log_info("IMEX daemon is ready", kv_int("index", r->index), kv_int("peers", r->peers_known));
-                uv_timer_start(&s->settled, on_settled, SETTLED_MS, 0);
+                loop_timer_start(&s->settled, SETTLED_MS);
         } else if (r->phase == IMEX_BACKOFF) {
                 log_warn("IMEX daemon is down, it is started again", kv_str("reason", reason),
                          kv_int("restarts", r->restarts));
@@ -259,8 +259,8 @@ static void dump(struct supervisor *s) {
 
 /* Life cycle */
 
-static void on_signal(uv_signal_t *h, int signum) {
-        struct supervisor *s = h->data;
+static void on_signal(void *u, int signum) {
+        struct supervisor *s = u;
 
         if (signum == SIGUSR2) {
                 dump(s);
@@ -332,12 +332,6 @@ static void watch_clique(struct supervisor *s) {
                                                   });
 }
 
-static void watch_signal(struct supervisor *s, uv_signal_t *h, int signum) {
-        uv_signal_init(s->loop, h);
-        h->data = s;
-        uv_signal_start(h, on_signal, signum);
-}
-
 static int connect_api(struct supervisor *s, struct err *e) {
         struct kube_config config;
         int r;
@@ -354,7 +348,7 @@ static int connect_api(struct supervisor *s, struct err *e) {
 
 static void report_no_fabric(struct supervisor *s) {
         log_info("this node has no NVLink fabric: nothing to do until the end of the pod");
-        uv_timer_start(&s->settled, on_settled, SETTLED_MS, 0);
+        loop_timer_start(&s->settled, SETTLED_MS);
         state_file_set(&s->file, true, -1, "NO_FABRIC", "");
         pod_report_tell(s->patch, &(struct pod_report){ .clique_id = "",
                                                         .state = "NO_FABRIC",
@@ -369,14 +363,12 @@ static void done(struct supervisor *s) {
         pod_patch_free(s->patch);
         imex_agent_free(s->agent);
         kube_client_free(s->client);
-        if (uv_is_active((uv_handle_t *)&s->sigterm)) {
-                uv_close((uv_handle_t *)&s->sigterm, NULL);
-                uv_close((uv_handle_t *)&s->sigint, NULL);
-                uv_close((uv_handle_t *)&s->sigusr2, NULL);
-                uv_close((uv_handle_t *)&s->settled, NULL);
-                orphans_stop(&s->orphans);
-                state_file_stop(&s->file);
-        }
+        loop_signal_done(&s->sigterm);
+        loop_signal_done(&s->sigint);
+        loop_signal_done(&s->sigusr2);
+        loop_timer_done(&s->settled);
+        orphans_stop(&s->orphans);
+        state_file_stop(&s->file);
         uv_run(s->loop, UV_RUN_DEFAULT);
         state_file_unlock(&s->file);
 }
@@ -396,10 +388,10 @@ int supervisor_run(const struct supervisor_config *c, struct err *e) {
         /* Whoever reads our log may go; we stay. */
         signal(SIGPIPE, SIG_IGN);
         /* First of all: as the first process of a container we are sent no signal that we do not handle. */
-        watch_signal(&s, &s.sigterm, SIGTERM);
-        watch_signal(&s, &s.sigint, SIGINT);
-        watch_signal(&s, &s.sigusr2, SIGUSR2);
-        uv_timer_init(s.loop, &s.settled);
+        (void)loop_signal_init(&s.sigterm, s.loop, SIGTERM, on_signal, &s);
+        (void)loop_signal_init(&s.sigint, s.loop, SIGINT, on_signal, &s);
+        (void)loop_signal_init(&s.sigusr2, s.loop, SIGUSR2, on_signal, &s);
+        loop_timer_init(&s.settled, s.loop, on_settled, NULL);
         orphans_start(&s.orphans, s.loop);
         state_file_start(&s.file, s.loop);
 
