@@ -11,8 +11,7 @@
 enum { BACKOFF_MIN_MS = 100, BACKOFF_MAX_MS = 30000, CALM_MS = 5000 };
 
 /* Lists of a large cluster and bursts of decisions leave the heap full of holes: give the pages back. */
-static void on_calm(uv_timer_t *t) {
-        (void)t;
+static void on_calm(void *u) {
         malloc_trim(0);
 }
 
@@ -63,7 +62,7 @@ static void on_key(void *u, const char *key) {
         HASH_FIND_STR(c->held, key, held);
         if (held)
                 release(c, held);
-        uv_timer_start(&c->calm, on_calm, CALM_MS, 0);
+        loop_timer_start(&c->calm, CALM_MS);
         controller__catch_up(c);
         bool domain = key[0] == 'd';
         c->settings.resource_api = kube_resource_api(c->client); /* it may have changed */
@@ -220,7 +219,7 @@ void controller_start(struct controller *c, const struct config *config, struct 
         if (config->apply_crds)
                 c->crds = crds_new(&(struct crds_options){
                         .client = client, .failing = c->m.crds, .applied = on_schema, .u = c });
-        uv_timer_init(kube_client_loop(client), &c->calm);
+        loop_timer_init(&c->calm, kube_client_loop(client), on_calm, c);
         c->started = true;
         controller__watch(c);
 }
@@ -270,7 +269,7 @@ void controller_stop(struct controller *c) {
                 next = d->hh.next;
                 controller__forget_domain(d);
         }
-        uv_close((uv_handle_t *)&c->calm, NULL);
+        loop_timer_done(&c->calm);
         while (c->held)
                 release(c, c->held);
         crds_free(c->crds);

@@ -11,6 +11,7 @@
 
 #include "api/compute_domain.h"
 #include "api/kinds.h"
+#include "base/loop.h"
 #include "base/metrics.h"
 #include "controller/config.h"
 #include "controller/confirm.h"
@@ -89,7 +90,7 @@ struct controller {
         struct controller_namespace *namespaces;
         size_t n_namespaces;
         struct controller_domain *domains;
-        uv_timer_t calm; /* runs out when nothing has been decided for a while */
+        struct loop_timer calm; /* runs out when nothing has been decided for a while */
         bool started, leading, told_synced;
         bool no_conditions; /* the server's schema drops them */
         struct controller_metrics m;

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/http_server.h"
 #include "base/log.h"
+#include "base/loop.h"
 #include "base/version.h"
 #include "controller/config.h"
 #include "controller/controller.h"
@@ -21,7 +22,7 @@ enum { EVENTS_FLUSH_MS = 1500 };
 
 struct program {
         uv_loop_t loop;
-        uv_signal_t signals[3];
+        struct loop_signal signals[3];
         struct config config;
         struct kube_client *client;
         struct event_recorder *events;
@@ -43,7 +44,7 @@ static void on_flushed(void *u) {
         leader_free(TAKE(p->leader));
         kube_client_free(TAKE(p->client));
         for (size_t i = 0; i < ARRAY_LEN(p->signals); i++)
-                uv_close((uv_handle_t *)&p->signals[i], NULL);
+                loop_signal_done(&p->signals[i]);
 }
 
 static void on_released(void *u) {
@@ -86,8 +87,8 @@ static void dump(struct program *p) {
         log_info("end of state");
 }
 
-static void on_signal(uv_signal_t *s, int signum) {
-        struct program *p = s->data;
+static void on_signal(void *u, int signum) {
+        struct program *p = u;
         if (signum == SIGUSR2) {
                 dump(p);
                 return;
@@ -203,11 +204,8 @@ static int on_http(void *u, const char *path, struct buf *out, const char **ret_
 
 static void watch_signals(struct program *p) {
         static const int signums[ARRAY_LEN(p->signals)] = { SIGTERM, SIGINT, SIGUSR2 };
-        for (size_t i = 0; i < ARRAY_LEN(p->signals); i++) {
-                uv_signal_init(&p->loop, &p->signals[i]);
-                p->signals[i].data = p;
-                uv_signal_start(&p->signals[i], on_signal, signums[i]);
-        }
+        for (size_t i = 0; i < ARRAY_LEN(p->signals); i++)
+                (void)loop_signal_init(&p->signals[i], &p->loop, signums[i], on_signal, p);
 }
 
 static int begin(struct program *p, struct err *e) {
