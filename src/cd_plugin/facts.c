@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/loop.h"
 
 enum {
         FIRST_MS = 20,
@@ -53,7 +54,7 @@ void facts_judge(const struct facts_input *in, struct facts *ret) {
 
 struct facts_sampler {
         uv_loop_t *loop;
-        uv_timer_t timer;
+        struct loop_timer timer;
         char *root_host, *root_here, *proc_devices;
         struct driver_root root;
         bool strict, dns_names, waiting;
@@ -113,8 +114,8 @@ static void on_probed(void *u, const struct nvml_facts *facts, struct arena *a, 
         arena_free(a);
 }
 
-static void on_timer(uv_timer_t *t) {
-        struct facts_sampler *s = t->data;
+static void on_timer(void *u) {
+        struct facts_sampler *s = u;
         struct driver_file library = { 0 };
         struct err e;
         if (driver_root_find_library(&s->root, "libnvidia-ml.so.1", &library, &e) < 0) {
@@ -132,7 +133,7 @@ static void schedule(struct facts_sampler *s) {
                 s->interval_ms = s->interval_ms * 2 < limit ? s->interval_ms * 2 : limit;
         else
                 s->interval_ms = limit;
-        uv_timer_start(&s->timer, on_timer, s->interval_ms, 0);
+        loop_timer_start(&s->timer, s->interval_ms);
 }
 
 void facts_hurry(struct facts_sampler *s, bool waiting) {
@@ -142,7 +143,7 @@ void facts_hurry(struct facts_sampler *s, bool waiting) {
                 return;
         s->interval_ms = FIRST_MS;
         if (!s->probe)
-                uv_timer_start(&s->timer, on_timer, FIRST_MS, 0);
+                loop_timer_start(&s->timer, FIRST_MS);
 }
 
 struct facts_sampler *facts_sampler_new(uv_loop_t *loop, const struct facts_options *o) {
@@ -159,23 +160,18 @@ struct facts_sampler *facts_sampler_new(uv_loop_t *loop, const struct facts_opti
         s->interval_ms = FIRST_MS;
         s->facts = (struct facts){ .reason = "DriverNotAskedYet",
                                    .message = "the NVIDIA driver has not answered yet" };
-        uv_timer_init(loop, &s->timer);
-        s->timer.data = s;
-        uv_timer_start(&s->timer, on_timer, 0, 0);
+        loop_timer_init(&s->timer, loop, on_timer, s);
+        loop_timer_start(&s->timer, 0);
         return s;
-}
-
-static void on_closed(uv_handle_t *h) {
-        struct facts_sampler *s = h->data;
-        free(s->root_host);
-        free(s->root_here);
-        free(s->proc_devices);
-        free(s);
 }
 
 void facts_sampler_free(struct facts_sampler *s) {
         if (!s)
                 return;
         nvml_probe_cancel(s->probe);
-        uv_close((uv_handle_t *)&s->timer, on_closed);
+        loop_timer_done(&s->timer);
+        free(s->root_host);
+        free(s->root_here);
+        free(s->proc_devices);
+        free(s);
 }

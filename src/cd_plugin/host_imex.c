@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/loop.h"
 #include "base/watch_file.h"
 #include "imex/imex_command.h"
 #include "imex/imex_probe.h"
@@ -54,7 +55,7 @@ static char *if_exists(const char *root, const char *path) {
 
 struct host_imex {
         uv_loop_t *loop;
-        uv_timer_t look; /* the next look for the tool and its socket */
+        struct loop_timer look; /* the next look for the tool and its socket */
         char *root_host, *root_here, *socket_path, *config_path, *node;
         struct driver_root root;
         unsigned interval_ms;
@@ -197,11 +198,9 @@ static void ask_at(struct host_imex *h, struct place *p) {
         imex_probe_hurry(h->probe);
 }
 
-static void on_look(uv_timer_t *t);
-
 static void on_way_changed(struct watch_file *w) {
         struct host_imex *h = w->u;
-        uv_timer_start(&h->look, on_look, 0, 0);
+        loop_timer_start(&h->look, 0);
 }
 
 /* Afresh at each look: the watch is of the first name on the way to the socket that is not there, or the
@@ -222,20 +221,19 @@ static void watch_the_way(struct host_imex *h) {
                 log_warn("cannot watch for the socket of the host's own nvidia-imex: it is looked for at "
                          "intervals",
                          kv_err(&e));
-                uv_timer_start(&h->look, on_look, h->interval_ms, 0);
+                loop_timer_start(&h->look, h->interval_ms);
         }
 }
 
 /* The tool, the socket and the configuration come and go with the host's packages and services. */
-static void on_look(uv_timer_t *t) {
-        struct host_imex *h = t->data;
+static void on_look(void *u) {
+        struct host_imex *h = u;
         struct place now;
         struct err e;
         if (h->only_with_socket)
                 watch_the_way(h);
         else
-                uv_timer_start(&h->look, on_look,
-                               h->waiting && h->interval_ms > SLOW_MS ? SLOW_MS : h->interval_ms, 0);
+                loop_timer_start(&h->look, h->waiting && h->interval_ms > SLOW_MS ? SLOW_MS : h->interval_ms);
         if (locate(h, &now, &e) < 0) {
                 place_done(&now);
                 drop_probe(h);
@@ -273,7 +271,7 @@ void host_imex_hurry(struct host_imex *h) {
         if (h->probe)
                 imex_probe_hurry(h->probe);
         else
-                uv_timer_start(&h->look, on_look, 0, 0);
+                loop_timer_start(&h->look, 0);
 }
 
 void host_imex_relax(struct host_imex *h) {
@@ -298,20 +296,9 @@ struct host_imex *host_imex_new(uv_loop_t *loop, const struct host_imex_options 
         h->only_with_socket = o->only_with_socket;
         h->answered = o->answered;
         h->u = o->u;
-        uv_timer_init(loop, &h->look);
-        h->look.data = h;
-        uv_timer_start(&h->look, on_look, 0, 0);
+        loop_timer_init(&h->look, loop, on_look, h);
+        loop_timer_start(&h->look, 0);
         return h;
-}
-
-static void on_closed(uv_handle_t *t) {
-        struct host_imex *h = t->data;
-        free(h->root_host);
-        free(h->root_here);
-        free(h->socket_path);
-        free(h->config_path);
-        free(h->node);
-        free(h);
 }
 
 void host_imex_free(struct host_imex *h) {
@@ -319,5 +306,11 @@ void host_imex_free(struct host_imex *h) {
                 return;
         drop_probe(h);
         watch_file_stop(&h->watch, NULL);
-        uv_close((uv_handle_t *)&h->look, on_closed);
+        loop_timer_done(&h->look);
+        free(h->root_host);
+        free(h->root_here);
+        free(h->socket_path);
+        free(h->config_path);
+        free(h->node);
+        free(h);
 }

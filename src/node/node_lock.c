@@ -7,21 +7,42 @@
 #include <unistd.h>
 
 #include "base/diag.h"
+#include "base/guard.h"
+#include "base/loop.h"
 #include "base/mem.h"
 
 struct node_lock {
         uv_loop_t *loop;
         uv_work_t work;
-        uv_timer_t limit;
+        struct loop_timer limit;
+        struct guard guard; /* the helper thread is inside, too */
         unsigned limit_ms;
         int fd;
-        int failed;   /* errno of the helper's flock */
-        bool working; /* the helper thread waits */
-        bool freed;
-        unsigned open;    /* handles not closed yet */
+        int failed;       /* errno of the helper's flock */
+        bool working;     /* the helper thread waits */
         node_lock_fn *fn; /* NULL: nobody waits any more */
         void *u;
 };
+
+static void destroy(struct node_lock *l) {
+        close(l->fd);
+        free(l);
+}
+
+static void answer(struct node_lock *l, const struct err *e) {
+        node_lock_fn *fn = l->fn;
+        l->fn = NULL;
+        loop_timer_stop(&l->limit);
+        fn(l->u, e);
+}
+
+static void on_limit(void *u) {
+        struct node_lock *l = u;
+        struct err e;
+        err_set(&e, ERR_RETRY, ETIMEDOUT,
+                "another plugin process on this node has held the node lock for %u s", l->limit_ms / 1000);
+        answer(l, &e);
+}
 
 int node_lock_new(uv_loop_t *loop, const char *path, struct node_lock **ret, struct err *e) {
         int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
@@ -30,9 +51,7 @@ int node_lock_new(uv_loop_t *loop, const char *path, struct node_lock **ret, str
         struct node_lock *l = xnew(struct node_lock);
         l->loop = loop;
         l->fd = fd;
-        uv_timer_init(loop, &l->limit);
-        l->limit.data = l;
-        l->open = 1;
+        loop_timer_init(&l->limit, loop, on_limit, l);
         *ret = l;
         return 0;
 }
@@ -45,20 +64,6 @@ bool node_lock_try(struct node_lock *l) {
 
 void node_lock_release(struct node_lock *l) {
         flock(l->fd, LOCK_UN);
-}
-
-static void answer(struct node_lock *l, const struct err *e) {
-        node_lock_fn *fn = l->fn;
-        l->fn = NULL;
-        uv_timer_stop(&l->limit);
-        fn(l->u, e);
-}
-
-static void maybe_destroy(struct node_lock *l) {
-        if (!l->freed || l->open || l->working)
-                return;
-        close(l->fd);
-        free(l);
 }
 
 static void on_work(uv_work_t *w) {
@@ -83,15 +88,8 @@ static void on_worked(uv_work_t *w, int status) {
         } else if (!l->failed) {
                 node_lock_release(l); /* it came after its limit */
         }
-        maybe_destroy(l);
-}
-
-static void on_limit(uv_timer_t *t) {
-        struct node_lock *l = t->data;
-        struct err e;
-        err_set(&e, ERR_RETRY, ETIMEDOUT,
-                "another plugin process on this node has held the node lock for %u s", l->limit_ms / 1000);
-        answer(l, &e);
+        if (guard_leave(&l->guard))
+                destroy(l);
 }
 
 void node_lock_wait(struct node_lock *l, unsigned limit_ms, node_lock_fn *fn, void *u) {
@@ -99,10 +97,11 @@ void node_lock_wait(struct node_lock *l, unsigned limit_ms, node_lock_fn *fn, vo
         l->fn = fn;
         l->u = u;
         l->limit_ms = limit_ms;
-        uv_timer_start(&l->limit, on_limit, limit_ms, 0);
+        loop_timer_start(&l->limit, limit_ms);
         if (l->working)
                 return; /* left over from a wait that ended at its limit: it serves this one */
         l->working = true;
+        guard_enter(&l->guard);
         BUG_ON(uv_queue_work(l->loop, &l->work, on_work, on_worked) < 0);
 }
 
@@ -110,16 +109,11 @@ bool node_lock_stuck(const struct node_lock *l) {
         return l && l->working;
 }
 
-static void on_closed(uv_handle_t *h) {
-        struct node_lock *l = h->data;
-        l->open--;
-        maybe_destroy(l);
-}
-
 void node_lock_free(struct node_lock *l) {
         if (!l)
                 return;
-        l->freed = true;
         l->fn = NULL;
-        uv_close((uv_handle_t *)&l->limit, on_closed);
+        loop_timer_done(&l->limit);
+        if (guard_free(&l->guard))
+                destroy(l);
 }

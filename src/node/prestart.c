@@ -8,6 +8,7 @@
 
 #include "base/flags.h"
 #include "base/log.h"
+#include "base/loop.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/watch_file.h"
@@ -33,8 +34,8 @@ static const char *const watched[] = { "/",
 
 struct prestart {
         uv_loop_t loop;
-        uv_timer_t timer;
-        uv_signal_t signals[2];
+        struct loop_timer timer;
+        struct loop_signal signals[2];
         struct watch_file root_itself, folders[ARRAY_LEN(watched)];
         struct driver_root root;
         unsigned interval_ms, since_hint_ms;
@@ -74,8 +75,8 @@ static void watch(struct prestart *p, struct watch_file *w, const char *path) {
                 log_v(5, "nothing to watch yet", kv_err(&e));
 }
 
-static void check(uv_timer_t *t) {
-        struct prestart *p = t->data;
+static void check(void *u) {
+        struct prestart *p = u;
         struct err e;
         if (found(p, &e)) {
                 p->status = 0;
@@ -93,42 +94,34 @@ static void check(uv_timer_t *t) {
                 watch(p, &p->folders[i], path);
         }
         p->interval_ms = p->interval_ms * 2 < LAST_MS ? p->interval_ms * 2 : LAST_MS;
-        uv_timer_start(t, check, p->interval_ms, 0);
+        loop_timer_start(&p->timer, p->interval_ms);
 }
 
 static void on_change(struct watch_file *w) {
         struct prestart *p = w->u;
-        uv_timer_start(&p->timer, check, 0, 0);
+        loop_timer_start(&p->timer, 0);
 }
 
-static void on_signal(uv_signal_t *s, int signum) {
-        struct prestart *p = s->data;
+static void on_signal(void *u, int signum) {
+        struct prestart *p = u;
         p->status = 128 + signum;
         uv_stop(&p->loop);
-}
-
-static void close_handle(uv_handle_t *h, void *u) {
-        (void)u;
-        if (!uv_is_closing(h))
-                uv_close(h, NULL);
 }
 
 static void run(struct prestart *p) {
         static const int signums[] = { SIGTERM, SIGINT };
         uv_loop_init(&p->loop);
-        uv_timer_init(&p->loop, &p->timer);
-        p->timer.data = p;
-        for (size_t i = 0; i < ARRAY_LEN(signums); i++) {
-                uv_signal_init(&p->loop, &p->signals[i]);
-                p->signals[i].data = p;
-                uv_signal_start(&p->signals[i], on_signal, signums[i]);
-        }
-        uv_timer_start(&p->timer, check, 0, 0);
+        loop_timer_init(&p->timer, &p->loop, check, p);
+        for (size_t i = 0; i < ARRAY_LEN(signums); i++)
+                (void)loop_signal_init(&p->signals[i], &p->loop, signums[i], on_signal, p);
+        loop_timer_start(&p->timer, 0);
         uv_run(&p->loop, UV_RUN_DEFAULT);
         watch_file_stop(&p->root_itself, NULL);
         for (size_t i = 0; i < ARRAY_LEN(watched); i++)
                 watch_file_stop(&p->folders[i], NULL);
-        uv_walk(&p->loop, close_handle, NULL);
+        for (size_t i = 0; i < ARRAY_LEN(signums); i++)
+                loop_signal_done(&p->signals[i]);
+        loop_timer_done(&p->timer);
         uv_run(&p->loop, UV_RUN_DEFAULT);
         uv_loop_close(&p->loop);
 }
