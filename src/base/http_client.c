@@ -13,6 +13,7 @@
 #include "base/guard.h"
 #include "base/http_tls.h"
 #include "base/loop.h"
+#include "base/magic.h"
 #include "base/mem.h"
 
 enum {
@@ -39,7 +40,10 @@ enum call_state {
         CALL_DONE,      /* inside its done callback */
 };
 
+enum { CALL_MAGIC = 0xca11ed01, CLIENT_MAGIC = 0x0c11e970, SOCKET_MAGIC = 0x50c3e7a1 };
+
 struct http_call {
+        unsigned magic;
         TAILQ_ENTRY(http_call) entry; /* in client->calls, whatever its state */
         struct http_client *client;
         enum call_state state;
@@ -61,6 +65,7 @@ struct http_call {
 
 /* A socket of libcurl's. */
 struct http_socket {
+        unsigned magic;
         struct loop_fd poll;
         LIST_ENTRY(http_socket) entry;
         struct http_client *client;
@@ -68,6 +73,7 @@ struct http_socket {
 };
 
 struct http_client {
+        unsigned magic;
         uv_loop_t *loop;
         CURLM *multi;
         struct loop_timer timer;
@@ -111,7 +117,7 @@ static void leave(struct http_client *c) {
 }
 
 static void on_socket(void *u, int events) {
-        struct http_socket *s = u;
+        struct http_socket *s = MAGIC_CAST(struct http_socket, u, SOCKET_MAGIC);
         struct http_client *c = s->client;
         int running, flags = events ? 0 : CURL_CSELECT_ERR;
 
@@ -123,7 +129,7 @@ static void on_socket(void *u, int events) {
 }
 
 static void on_timer(void *u) {
-        struct http_client *c = u;
+        struct http_client *c = MAGIC_CAST(struct http_client, u, CLIENT_MAGIC);
         int running;
         enter(c);
         curl_multi_socket_action(c->multi, CURL_SOCKET_TIMEOUT, 0, &running);
@@ -131,7 +137,7 @@ static void on_timer(void *u) {
 }
 
 static void on_next_turn(void *u) {
-        struct http_client *c = u;
+        struct http_client *c = MAGIC_CAST(struct http_client, u, CLIENT_MAGIC);
         if (c->kicked) {
                 c->kicked = false;
                 on_timer(c);
@@ -144,7 +150,7 @@ static void on_next_turn(void *u) {
 /* A time of 0 ms is served in the next turn: a timer of 0 ms that is set again in its own callback would
  * never let libuv poll. */
 static int set_timer(CURLM *multi, long ms, void *u) {
-        struct http_client *c = u;
+        struct http_client *c = MAGIC_CAST(struct http_client, u, CLIENT_MAGIC);
         c->kicked = ms == 0;
         if (ms <= 0)
                 loop_timer_stop(&c->timer);
@@ -158,11 +164,12 @@ static int set_timer(CURLM *multi, long ms, void *u) {
 static void socket_drop(struct http_socket *s) {
         LIST_REMOVE(s, entry);
         loop_fd_done(&s->poll);
+        s->magic = 0;
         free(s);
 }
 
 static int set_socket(CURL *easy, curl_socket_t fd, int what, void *u, void *socket_u) {
-        struct http_client *c = u;
+        struct http_client *c = MAGIC_CAST(struct http_client, u, CLIENT_MAGIC);
         struct http_socket *s = socket_u;
 
         if (what == CURL_POLL_REMOVE) {
@@ -175,6 +182,7 @@ static int set_socket(CURL *easy, curl_socket_t fd, int what, void *u, void *soc
         }
         if (!s) {
                 s = xnew(struct http_socket);
+                s->magic = SOCKET_MAGIC;
                 s->client = c;
                 s->fd = fd;
                 /* The kernel may poll no more sockets for us: the calls fail as those of any connection that
@@ -251,6 +259,7 @@ static void call_release(struct http_call *call) {
         free(call->url);
         free(call->body);
         buf_done(&call->answer);
+        call->magic = 0;
         free(call);
 }
 
@@ -276,7 +285,7 @@ static const char *call_content_type(const struct http_call *call) {
 }
 
 static size_t on_header(char *p, size_t size, size_t n, void *u) {
-        struct http_call *call = u;
+        struct http_call *call = MAGIC_CAST(struct http_call, u, CALL_MAGIC);
         static const char name[] = "retry-after:";
 
         n *= size;
@@ -300,7 +309,7 @@ static size_t on_header(char *p, size_t size, size_t n, void *u) {
 
 /* Returning another number than n ends the transfer. */
 static size_t on_data(char *p, size_t size, size_t n, void *u) {
-        struct http_call *call = u;
+        struct http_call *call = MAGIC_CAST(struct http_call, u, CALL_MAGIC);
 
         n *= size;
         if (call_silenced(call))
@@ -413,6 +422,7 @@ struct http_call *http_start(struct http_client *c, const struct http_request *r
         const char *token = c->token ? c->token(c->token_u) : NULL;
 
         BUG_ON(!r->done || !r->path || r->path[0] != '/' || c->guard.dead);
+        call->magic = CALL_MAGIC;
         call->client = c;
         call->easy = curl_easy_init();
         BUG_ON(!call->easy);
@@ -573,11 +583,12 @@ static void read_messages(struct http_client *c) {
         int left;
 
         while (!c->guard.dead && (m = curl_multi_info_read(c->multi, &left))) {
-                struct http_call *call;
+                void *private;
                 if (m->msg != CURLMSG_DONE)
                         continue;
                 CURLcode result = m->data.result;
-                curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &call);
+                curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &private);
+                struct http_call *call = MAGIC_CAST(struct http_call, private, CALL_MAGIC);
                 if (call->state == CALL_CANCELLED)
                         continue;
                 if (result == CURLE_OPERATION_TIMEDOUT && silent_for(call) >= c->silence_ms)
@@ -691,6 +702,7 @@ int http_client_new(uv_loop_t *loop, const struct http_client_options *o, struct
                 free(c);
                 return err_set(e, ERR_INTERNAL, 0, "libcurl does not start");
         }
+        c->magic = CLIENT_MAGIC;
         c->loop = loop;
         c->base_url = xstrdup(o->base_url);
         c->user_agent = xstrdup(str_or(o->user_agent, "compute-domains"));
@@ -720,6 +732,7 @@ static void teardown(struct http_client *c) {
         free_options(c);
         loop_timer_done(&c->timer);
         loop_turn_done(&c->next_turn);
+        c->magic = 0;
         free(c);
 }
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/loop.h"
 
+#include "base/magic.h"
 #include "base/mem.h"
 
 /* What libuv holds. It goes when libuv has closed it; its owner knows it until x_done() only. */
 struct loop__handle {
+        unsigned magic;
         union {
                 uv_handle_t any;
                 uv_timer_t timer;
@@ -19,15 +21,24 @@ struct loop__handle {
         void *u;
 };
 
+enum { HANDLE_MAGIC = 0x10093a7d };
+
+static struct loop__handle *handle_of(void *data) {
+        return MAGIC_CAST(struct loop__handle, data, HANDLE_MAGIC);
+}
+
 static struct loop__handle *handle_new(void *u) {
         struct loop__handle *h = xnew(struct loop__handle);
+        h->magic = HANDLE_MAGIC;
         h->uv.any.data = h;
         h->u = u;
         return h;
 }
 
 static void on_closed(uv_handle_t *uv) {
-        free(uv->data);
+        struct loop__handle *h = handle_of(uv->data);
+        h->magic = 0;
+        free(h);
 }
 
 static void handle_done(struct loop__handle **h) {
@@ -43,7 +54,7 @@ uint64_t loop_now_ms(uv_loop_t *loop) {
 /* ---- timers ---- */
 
 static void on_timer(uv_timer_t *uv) {
-        struct loop__handle *h = uv->data;
+        struct loop__handle *h = handle_of(uv->data);
         h->fn.timer(h->u);
 }
 
@@ -104,6 +115,10 @@ static void on_idle(uv_idle_t *idle) {
         }
 }
 
+static void on_idle_closed(uv_handle_t *uv) {
+        free(uv->data);
+}
+
 void loop_turn_init(struct loop_turn *t, uv_loop_t *loop, loop_fn *fn, void *u) {
         struct loop__turns *s;
         LIST_FOREACH (s, &all_turns, link)
@@ -149,13 +164,13 @@ void loop_turn_done(struct loop_turn *t) {
         if (--s->users)
                 return;
         LIST_REMOVE(s, link);
-        uv_close((uv_handle_t *)&s->idle, on_closed);
+        uv_close((uv_handle_t *)&s->idle, on_idle_closed);
 }
 
 /* ---- descriptors ---- */
 
 static void on_fd(uv_poll_t *uv, int status, int events) {
-        struct loop__handle *h = uv->data;
+        struct loop__handle *h = handle_of(uv->data);
         h->fn.fd(h->u, status < 0 ? 0 : events);
 }
 
@@ -183,7 +198,7 @@ void loop_fd_done(struct loop_fd *f) {
 /* ---- signals ---- */
 
 static void on_signal(uv_signal_t *uv, int signum) {
-        struct loop__handle *h = uv->data;
+        struct loop__handle *h = handle_of(uv->data);
         h->fn.signal(h->u, signum);
 }
 
