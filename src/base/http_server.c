@@ -35,7 +35,7 @@ struct conn {
         TAILQ_ENTRY(conn) link;
         struct crowd_addr addr;
         int fd; /* the daemon's */
-        uint64_t heard_ms, ends_ms;
+        uint64_t active_ms, ends_ms;
         bool ended; /* shut down; the daemon closes it when it comes to it */
 };
 
@@ -153,8 +153,8 @@ static enum MHD_Result on_request(void *u, struct MHD_Connection *c, const char 
         }
         struct conn *conn = conn_of(c);
         struct request *request = *state;
-        conn->heard_ms = uv_now(s->loop);
-        conn->ends_ms = conn->heard_ms + s->limits->request_ms;
+        conn->active_ms = uv_now(s->loop);
+        conn->ends_ms = conn->active_ms + s->limits->request_ms;
         if (s->made.path && streq(s->made.path, path))
                 return answer_with(s, c, request, &s->made);
         struct answer a = make(s, path);
@@ -178,8 +178,8 @@ static void on_completed(void *u, struct MHD_Connection *c, void **state,
         s->answers_bytes -= request->bytes;
         free(request);
         *state = NULL;
-        conn->heard_ms = uv_now(s->loop);
-        conn->ends_ms = conn->heard_ms + s->limits->idle_ms;
+        conn->active_ms = uv_now(s->loop);
+        conn->ends_ms = conn->active_ms + s->limits->idle_ms;
 }
 
 /* Connections. The daemon has no function that closes one: it finds this one ended by its peer. */
@@ -197,7 +197,7 @@ static void make_room(struct http_server *s) {
                 if (c->ended || n == CROWD_MAX)
                         continue;
                 /* A new one has no request yet: to be unfinished says nothing here, its age does. */
-                m[n] = (struct crowd_member){ .addr = c->addr, .since_ms = c->heard_ms };
+                m[n] = (struct crowd_member){ .addr = c->addr, .since_ms = c->active_ms };
                 of[n++] = c;
         }
         if (n > s->limits->connections)
@@ -216,8 +216,8 @@ static void on_connection(void *u, struct MHD_Connection *c, void **context,
         *context = conn = xnew(struct conn);
         conn->fd = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
         conn->addr = crowd_peer(conn->fd);
-        conn->heard_ms = uv_now(s->loop);
-        conn->ends_ms = conn->heard_ms + s->limits->request_ms;
+        conn->active_ms = uv_now(s->loop);
+        conn->ends_ms = conn->active_ms + s->limits->request_ms;
         TAILQ_INSERT_TAIL(&s->conns, conn, link);
         make_room(s);
 }

@@ -134,7 +134,7 @@ static void on_status(void *u, const char *word, const char *why) {
         struct host_imex *h = u;
         h->unanswered = *word ? 0 : h->unanswered + 1;
         if (h->unanswered && h->unanswered < UNANSWERED_MAX && h->status.state != HOST_IMEX_UNKNOWN) {
-                imex_probe_hurry(h->probe);
+                imex_probe_speed_up(h->probe);
                 return;
         }
         if (h->want_domain && h->place.config && !streq(h->word, "READY") && streq(word, "READY")) {
@@ -142,7 +142,7 @@ static void on_status(void *u, const char *word, const char *why) {
                 imex_probe_domain(h->probe, 0);
         }
         if (!h->waiting)
-                imex_probe_relax(h->probe);
+                imex_probe_slow_down(h->probe);
         answer(h, word, why);
 }
 
@@ -195,7 +195,7 @@ static void ask_at(struct host_imex *h, struct place *p) {
         if (h->want_domain && !p->config)
                 snprintf(h->domain.reason, sizeof h->domain.reason, "there is no configuration '%s'",
                          h->config_path);
-        imex_probe_hurry(h->probe);
+        imex_probe_speed_up(h->probe);
 }
 
 static void on_way_changed(struct watch_file *w) {
@@ -269,14 +269,14 @@ bool host_imex_ready(const struct host_imex *h, uint64_t since_ns, char *reason,
 void host_imex_hurry(struct host_imex *h) {
         h->waiting = true;
         if (h->probe)
-                imex_probe_hurry(h->probe);
+                imex_probe_speed_up(h->probe);
         else
                 loop_timer_start(&h->look, 0);
 }
 
 void host_imex_relax(struct host_imex *h) {
         if (h->waiting && h->probe)
-                imex_probe_relax(h->probe);
+                imex_probe_slow_down(h->probe);
         h->waiting = false;
 }
 

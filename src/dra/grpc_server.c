@@ -65,7 +65,7 @@ struct conn {
         struct loop_timer deadline;
         int fd;
         struct crowd_addr addr;
-        uint64_t heard_ms, written_by_ms;
+        uint64_t active_ms, written_by_ms;
         struct grpc_server *server;
         struct grpc_conn *proto; /* NULL: it is closed */
         struct buf out;
@@ -242,8 +242,8 @@ static void conn_read(struct conn *c, bool failed) {
                         conn_close(c);
                         return;
                 }
-                c->heard_ms = uv_now(s->loop);
-                grpc_conn_recv(c->proto, s->read_buffer, (size_t)n, c->heard_ms);
+                c->active_ms = uv_now(s->loop);
+                grpc_conn_recv(c->proto, s->read_buffer, (size_t)n, c->active_ms);
                 if (n < READ_SIZE)
                         return;
         }
@@ -279,7 +279,7 @@ static bool make_room(struct grpc_server *s) {
                 m[n] = (struct crowd_member){ .addr = c->addr,
                                               .stays = grpc_conn_has_calls(c->proto),
                                               .unfinished = grpc_conn_is_unfinished(c->proto),
-                                              .since_ms = c->heard_ms };
+                                              .since_ms = c->active_ms };
                 of[n++] = c;
         }
         size_t victim = crowd_victim(m, n);
@@ -302,7 +302,7 @@ static void conn_begin(struct listener *l, int fd) {
         c->server = s;
         c->fd = fd;
         c->out = BUF_INIT(s->limits->write_bytes + FRAME);
-        c->heard_ms = uv_now(s->loop);
+        c->active_ms = uv_now(s->loop);
         c->proto = grpc_conn_new(&s->methods, s->limits, conn_wake, c);
         loop_timer_init(&c->deadline, s->loop, on_deadline, c);
         loop_fd_start(&c->poll, UV_READABLE);

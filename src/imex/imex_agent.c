@@ -37,7 +37,7 @@ struct imex_agent {
         const struct imex_members
                 *running; /* what the process was started with; own slot included; NULL: never started */
         bool fresh;       /* `want` is not remembered on disk yet */
-        bool poke;        /* a known peer became ready */
+        bool notify;      /* a known peer became ready */
         bool fixed_told;
 
         const char *status; /* IMEX's last word in this life, "" before the first */
@@ -405,7 +405,7 @@ static int prepare(void *u, struct err *e) {
         a->id_asked = false;
         a->unanswered = a->connected = 0;
         a->fault = NULL;
-        a->poke = false;
+        a->notify = false;
         *a->silence = '\0';
         end_recovery(a);
         if (a->forget && imex_recovery_forget(a->o.run_dir, e) < 0)
@@ -436,10 +436,10 @@ static void update_peers(struct imex_agent *a) {
                 retry(a);
                 return;
         }
-        if (!changed && !a->poke)
+        if (!changed && !a->notify)
                 return;
-        a->poke = false;
-        imex_process_poke(a->process);
+        a->notify = false;
+        imex_process_notify(a->process);
         imex_probe_domain(a->probe, CONNECT_MS);
 }
 
@@ -539,7 +539,7 @@ static void on_process(void *u, enum imex_process_state s, const char *why) {
         struct imex_agent *a = u;
 
         if (s == IMEX_PROCESS_RUNNING) {
-                imex_probe_hurry(a->probe);
+                imex_probe_speed_up(a->probe);
         } else {
                 imex_probe_stop(a->probe);
                 a->status = "";
@@ -579,10 +579,10 @@ static void judge(struct imex_agent *a) {
                 imex_probe_domain(a->probe, 0);
         } else if (ready(a) && !was_ready) {
                 *a->ended = '\0';
-                imex_probe_relax(a->probe);
+                imex_probe_slow_down(a->probe);
                 imex_probe_domain(a->probe, peers_known(a) ? CONNECT_MS : a->o.ask_idle_ms);
         } else if (!ready(a) && was_ready) {
-                imex_probe_hurry(a->probe);
+                imex_probe_speed_up(a->probe);
         }
         loop_turn_start(&a->turn);
 }
@@ -596,7 +596,7 @@ static void on_status(void *u, const char *word, const char *why) {
         if (!*word) {
                 snprintf(a->silence, sizeof a->silence, "%s", why);
                 if (++a->unanswered < UNANSWERED_MAX && *a->status) {
-                        imex_probe_hurry(a->probe);
+                        imex_probe_speed_up(a->probe);
                         return;
                 }
         } else {
@@ -653,8 +653,8 @@ void imex_agent_set_members(struct imex_agent *a, const struct imex_members *m) 
                         was_ready = was_ready || (a->want->peers[j].ready &&
                                                   a->want->peers[j].index == copy->peers[i].index &&
                                                   streq(a->want->peers[j].ip, copy->peers[i].ip));
-                a->poke = a->poke ||
-                          (copy->peers[i].ready && !was_ready && copy->peers[i].index != copy->own_index);
+                a->notify = a->notify ||
+                            (copy->peers[i].ready && !was_ready && copy->peers[i].index != copy->own_index);
         }
         arena_free(a->want_arena);
         a->want_arena = fresh;

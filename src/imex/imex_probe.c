@@ -23,7 +23,7 @@ struct imex_probe {
         unsigned status_ms, domain_ms; /* distance to the one after it */
         uint64_t put_ns, asked_ns;     /* of the question that is out, and of the last status question that
                                           brought a word */
-        bool relaxed;
+        bool slowed;
 };
 
 static void schedule(struct imex_probe *p);
@@ -65,7 +65,7 @@ static void on_status(void *u, const struct child_result *r) {
         else
                 describe(r, p->o.timeout_ms, why, sizeof why);
         p->status_at = from_now(p, p->status_ms);
-        p->status_ms = grown(p->status_ms, p->relaxed ? p->o.idle_ms : p->o.slow_ms);
+        p->status_ms = grown(p->status_ms, p->slowed ? p->o.idle_ms : p->o.slow_ms);
         schedule(p);
         p->o.status(p->o.u, word, why);
 }
@@ -112,15 +112,15 @@ static void schedule(struct imex_probe *p) {
                 loop_timer_at(&p->timer, p->status_at < p->domain_at ? p->status_at : p->domain_at);
 }
 
-void imex_probe_hurry(struct imex_probe *p) {
-        p->relaxed = false;
+void imex_probe_speed_up(struct imex_probe *p) {
+        p->slowed = false;
         p->status_ms = p->o.first_ms;
         p->status_at = from_now(p, p->status_ms);
         schedule(p);
 }
 
-void imex_probe_relax(struct imex_probe *p) {
-        p->relaxed = true;
+void imex_probe_slow_down(struct imex_probe *p) {
+        p->slowed = true;
         p->status_ms = p->o.idle_ms;
         p->status_at = from_now(p, p->status_ms);
         schedule(p);

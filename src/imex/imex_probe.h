@@ -34,9 +34,9 @@ uint64_t imex_probe_asked_ns(const struct imex_probe *p);
 
 /* Somebody waits: ask after first_ms, then at growing distances. Asked again while it waits, it begins anew.
  */
-void imex_probe_hurry(struct imex_probe *p);
+void imex_probe_speed_up(struct imex_probe *p);
 /* All is well: idle_ms from now on. */
-void imex_probe_relax(struct imex_probe *p);
+void imex_probe_slow_down(struct imex_probe *p);
 /* Ask for the domain too, first after `ms`. */
 void imex_probe_domain(struct imex_probe *p, unsigned ms);
 /* No more questions, and no answer to the one that is out. */

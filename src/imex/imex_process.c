@@ -25,7 +25,7 @@ struct imex_process {
         bool wanted;
         bool renew;            /* what runs is to be replaced */
         bool penalty;          /* ... after a pause */
-        bool poke;             /* a SIGUSR1 is owed */
+        bool notify;           /* a SIGUSR1 is owed */
         uint64_t last_usr1_ms; /* 0: none in this life */
         unsigned pause_ms;     /* 0: the last life was stable */
         uint64_t due_ms;       /* no start before it */
@@ -118,7 +118,7 @@ static void end_life(struct imex_process *p, int exit_status, int term_signal) {
         if (p->guard.dead) /* the owner freed us for what he read */
                 return;
         p->program = NULL;
-        p->poke = false;
+        p->notify = false;
         p->last_usr1_ms = 0;
         loop_timer_stop(&p->usr1);
         loop_timer_stop(&p->term);
@@ -169,7 +169,7 @@ static void try_start(struct imex_process *p) {
         struct err e = { 0 };
         char why[sizeof e.msg + 32];
 
-        p->poke = false;
+        p->notify = false;
         if ((!p->o.prepare || p->o.prepare(p->o.u, &e) == 0) && spawn(p, &e) == 0) {
                 set_state(p, IMEX_PROCESS_RUNNING, "");
                 return;
@@ -234,21 +234,21 @@ static void on_usr1_timer(void *u) {
         struct imex_process *p = u;
         uint64_t due = p->last_usr1_ms + p->o.usr1_interval_ms, now = uv_now(p->loop);
 
-        if (!p->poke || !p->program || !p->up || p->state != IMEX_PROCESS_RUNNING)
+        if (!p->notify || !p->program || !p->up || p->state != IMEX_PROCESS_RUNNING)
                 return;
         if (p->last_usr1_ms && now < due) {
                 loop_timer_at(&p->usr1, due);
                 return;
         }
-        p->poke = false;
+        p->notify = false;
         p->last_usr1_ms = now;
         process_signal(p->program, SIGUSR1);
 }
 
-void imex_process_poke(struct imex_process *p) {
+void imex_process_notify(struct imex_process *p) {
         if (!p->program)
                 return; /* the next start reads everything anew */
-        p->poke = true;
+        p->notify = true;
         on_usr1_timer(p);
 }
 

@@ -57,7 +57,7 @@ void imex_process_restart(struct imex_process *p, bool penalty);
 /* It needs a SIGUSR1: sent at once, or as soon as the interval since the last one is over, never lost while
  * the process lives. It is kept back until imex_process_up(), because a signal that comes before its handler
  * is installed would end the program. */
-void imex_process_poke(struct imex_process *p);
+void imex_process_notify(struct imex_process *p);
 /* The program has been seen at work. Forgotten when it ends. */
 void imex_process_up(struct imex_process *p);
 

@@ -91,7 +91,7 @@ struct kube_client {
 
         struct recoveries recoveries;
         unsigned n_away; /* waiting calls that want to know, too */
-        uint64_t heard_ms;
+        uint64_t answered_ms;
 
         struct room_list rooms;
         struct kube_metrics metrics; /* without families when nobody wants to know */
@@ -203,12 +203,12 @@ static void call_back_away(struct lane *l) {
         }
 }
 
-void kube_client__heard(struct kube_client *c) {
+void kube_client__answered(struct kube_client *c) {
         struct kube__on_recovery *h;
 
         if (c->guard.dead)
                 return;
-        c->heard_ms = now_ms(c);
+        c->answered_ms = now_ms(c);
         c->bulk_failures = 0;
         c->bulk_closed_until_ms = 0;
         while ((h = TAILQ_FIRST(&c->recoveries))) {
@@ -234,7 +234,7 @@ static void call_finish(struct kube_call *call, yyjson_val *obj, const struct er
 /* What waits in the bulk lane has no body yet, so it is the lane that backs off: when nobody was answered
  * since the failed request began, or the server asks for time. */
 static void close_bulk(struct kube_client *c, const struct kube_call *call, const struct err *e, int wait_s) {
-        bool away = kube_away(e) && c->heard_ms < call->sent_ms;
+        bool away = kube_away(e) && c->answered_ms < call->sent_ms;
 
         if (call->lane != KUBE_LANE_BULK || e->kind != ERR_RETRY || !(away || wait_s > 0))
                 return;
@@ -280,11 +280,11 @@ static void answered(struct kube_call *call, const struct http_response *r) {
         if (kube_answer(r, &call->asked, &doc, &e, &wait_s) == 0) {
                 call_finish(call, yyjson_doc_get_root(doc), NULL);
                 yyjson_doc_free(doc);
-                kube_client__heard(c); /* afterwards: it may have been the version that the others need */
+                kube_client__answered(c); /* afterwards: it may have been the version that the others need */
                 return;
         }
         if (!kube_away(&e) && !r->transport && r->status < 500)
-                kube_client__heard(c);
+                kube_client__answered(c);
         if (r->status == 401 && c->token.file && !call->token_refreshed) {
                 call->token_refreshed = true;
                 c->token.stale = true;

@@ -43,7 +43,7 @@ void kube_client__on_recovery(struct kube_client *c,
                               struct kube__on_recovery *h); /* no effect when `called` */
 void kube_client__off_recovery(struct kube_client *c, struct kube__on_recovery *h);
 /* The server answered; for answers that the client does not see, those of watches. */
-void kube_client__heard(struct kube_client *c);
+void kube_client__answered(struct kube_client *c);
 
 /* Whether requests for this resource can be made, or its version is yet to be discovered: kube_discovery.h.
  */

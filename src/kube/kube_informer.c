@@ -324,7 +324,7 @@ static unsigned silence_ms(const struct kube_informer *i) {
 /* Somebody waits for it to be current again. A short list tells at once. Of a long one, the changes are
  * fewer: a watch that is asked for a few seconds brings a bookmark, unless nothing has changed that the API
  * server knows of, and then a list tells. */
-static bool hurries(const struct kube_informer *i) {
+static bool must_catch_up(const struct kube_informer *i) {
         return i->behind && i->o.current;
 }
 
@@ -337,12 +337,12 @@ static void on_head(void *u, const char *content_type) {
                 i->headed = true;
                 i->token_refreshed = false;
                 kube_client__watched(i->client, i->o.res, 200);
-                kube_client__heard(i->client);
+                kube_client__answered(i->client);
                 loop_timer_start(&i->timer, silence_ms(i));
                 tell_well(i);
                 if (!i->guard.dead && !i->behind) {
                         set_current(i, true);
-                } else if (!i->guard.dead && hurries(i) && kube_pages_short(i->list)) {
+                } else if (!i->guard.dead && must_catch_up(i) && kube_pages_short(i->list)) {
                         http_cancel(TAKE(i->watch));
                         i->listed = false;
                         step(i);
@@ -399,7 +399,7 @@ static void on_watch_end(void *u, const struct http_response *r) {
                 err_set(&e, ERR_RETRY, 0, "the server ended the watch at once");
                 fail(i, &e, -1);
         } else {
-                if (hurries(i) && ++i->catch_ups % CATCH_UPS == 0)
+                if (must_catch_up(i) && ++i->catch_ups % CATCH_UPS == 0)
                         i->listed = false;
                 step(i);
         }
@@ -419,7 +419,7 @@ static void begin_watch(struct kube_informer *i) {
                 .field_selector = i->field_selector,
                 .resource_version = i->rv,
                 .metadata_only = i->o.metadata_only,
-                .timeout_s = hurries(i) ? CATCH_UP_S : backoff_spread(WATCH_S),
+                .timeout_s = must_catch_up(i) ? CATCH_UP_S : backoff_spread(WATCH_S),
                 .head = on_head,
                 .data = on_data,
                 .done = on_watch_end,
@@ -476,7 +476,7 @@ static void on_timer(void *u) {
                 if (i->headed) {
                         /* No bookmark either: the server lost us, or has nothing to say. A new watch tells
                          * which. */
-                        if (hurries(i))
+                        if (must_catch_up(i))
                                 i->listed = false;
                         fall_behind(i);
                         if (!i->guard.dead)

@@ -323,7 +323,7 @@ static void test_dies_with_a_killed_owner(void **state) {
 static void test_usr1_waits_until_it_is_up(void **state) {
         make(DAEMON);
         assert_true(within(5000, up));
-        imex_process_poke(p);
+        imex_process_notify(p);
         within(100, never);
         assert_int_equal(count("events", "usr1"), 0);
         imex_process_up(p);
@@ -338,7 +338,7 @@ static void test_usr1_is_coalesced_and_never_lost(void **state) {
         imex_process_up(p);
         t = uv_hrtime();
         for (int i = 0; i < 10; i++)
-                imex_process_poke(p);
+                imex_process_notify(p);
         assert_true(within(5000, usr1_1));
         /* The nine that came at once become one, which is due an interval later. */
         assert_true(within(5000, usr1_2));
@@ -349,7 +349,7 @@ static void test_usr1_is_coalesced_and_never_lost(void **state) {
         /* A stream of them: never closer than the interval, and the last one is followed by a signal. */
         t = uv_hrtime();
         for (int i = 0; i < 40; i++) {
-                imex_process_poke(p);
+                imex_process_notify(p);
                 within(10, never);
         }
         usr1_before = 2 + 1;
@@ -357,7 +357,7 @@ static void test_usr1_is_coalesced_and_never_lost(void **state) {
         within(400, never);
         assert_in_range(count("events", "usr1"), 2 + 2, 2 + 1 + (uv_hrtime() - t) / 150000000);
         usr1_before = count("events", "usr1");
-        imex_process_poke(p);
+        imex_process_notify(p);
         assert_true(within(5000, usr1_more));
         within(200, never);
         assert_int_equal(count("events", "usr1"), usr1_before + 1);
@@ -367,9 +367,9 @@ static void test_usr1_is_not_owed_to_the_next_life(void **state) {
         make(DAEMON);
         assert_true(within(5000, up));
         imex_process_up(p);
-        imex_process_poke(p);
+        imex_process_notify(p);
         assert_true(within(5000, usr1_1));
-        imex_process_poke(p);
+        imex_process_notify(p);
         imex_process_restart(p, false);
         assert_true(within(5000, started_2));
         imex_process_up(p);
