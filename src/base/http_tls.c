@@ -269,8 +269,8 @@ void http_tls_free(struct http_tls *t) {
         if (!t)
                 return;
         for (unsigned i = 0; i < N_FILES; i++) {
-                watch_file_stop(&t->watch[i], NULL);
-                watch_file_stop(&t->data_watch[i], NULL);
+                watch_file_stop(&t->watch[i]);
+                watch_file_stop(&t->data_watch[i]);
                 free(t->file[i]);
         }
         http_tls_unref(t->set);

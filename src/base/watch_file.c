@@ -230,30 +230,9 @@ int watch_file_start(struct watch_file *w, uv_loop_t *loop, const char *path, wa
         return 0;
 }
 
-struct farewell {
-        uv_idle_t h;
-        struct watch_file *owner;
-        watch_file_fn *stopped;
-};
-
-static void on_farewell(uv_handle_t *h) {
-        struct farewell *f = h->data;
-        f->stopped(f->owner);
-        free(f);
-}
-
-void watch_file_stop(struct watch_file *w, watch_file_fn *stopped) {
+void watch_file_stop(struct watch_file *w) {
         if (!w->active)
                 return;
-        if (stopped) {
-                struct farewell *f = xnew(struct farewell);
-                uv_idle_init(w->handles->hub->loop, &f->h);
-                f->h.data = f;
-                f->owner = w;
-                f->stopped = stopped;
-                uv_close((uv_handle_t *)&f->h, on_farewell);
-        }
-        handles_free(w->handles);
-        w->handles = NULL;
+        handles_free(TAKE(w->handles));
         w->active = false;
 }

@@ -9,8 +9,8 @@
  *
  * The handle is embedded in its owner and zero-initialised. The path is copied. The callback runs in the
  * loop's thread, never from inside watch_file_start, and at most once per turn however many changes there
- * were. After watch_file_stop the callback is not called any more. With `stopped` the owner lives on until
- * that has been called; without, he may free the memory at once. A failed start leaves nothing behind. */
+ * were. After watch_file_stop it is not called any more, and the memory may be freed, also inside it. A
+ * failed start leaves nothing behind. */
 #ifndef BASE_WATCH_FILE_H
 #define BASE_WATCH_FILE_H
 
@@ -33,7 +33,7 @@ struct watch_file {
 /* The folder of `path` and the folder that holds it must exist; the file need not. */
 int watch_file_start(struct watch_file *w, uv_loop_t *loop, const char *path, watch_file_fn *fn,
                      struct err *e);
-/* A watch that is not active is left alone, and `stopped` is not called. */
-void watch_file_stop(struct watch_file *w, watch_file_fn *stopped);
+/* A watch that is not active is left alone. */
+void watch_file_stop(struct watch_file *w);
 
 #endif

@@ -208,7 +208,7 @@ static void on_way_changed(struct watch_file *w) {
 static void watch_the_way(struct host_imex *h) {
         _cleanup_(freep) char *path = see(h->root.here, h->socket_path);
         struct err e;
-        watch_file_stop(&h->watch, NULL);
+        watch_file_stop(&h->watch);
         h->watch.u = h;
         for (char *slash = path + strlen(h->root.here); (slash = strchr(slash + 1, '/'));) {
                 *slash = '\0';
@@ -305,7 +305,7 @@ void host_imex_free(struct host_imex *h) {
         if (!h)
                 return;
         drop_probe(h);
-        watch_file_stop(&h->watch, NULL);
+        watch_file_stop(&h->watch);
         loop_timer_done(&h->look);
         free(h->root_host);
         free(h->root_here);

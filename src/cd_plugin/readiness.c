@@ -140,7 +140,7 @@ static void on_change(struct watch_file *w) {
 static void domain_free(struct domain *d) {
         LIST_REMOVE(d, link);
         if (d->watch.active)
-                watch_file_stop(&d->watch, NULL);
+                watch_file_stop(&d->watch);
         free(d->uid);
         free(d->claim_uid);
         free(d->dir);

@@ -136,7 +136,7 @@ void state_file_start(struct state_file *f, uv_loop_t *loop) {
 
 void state_file_stop(struct state_file *f) {
         loop_timer_done(&f->retry);
-        watch_file_stop(&f->watch, NULL);
+        watch_file_stop(&f->watch);
 }
 
 void state_file_unlock(struct state_file *f) {

@@ -116,9 +116,9 @@ static void run(struct prestart *p) {
                 (void)loop_signal_init(&p->signals[i], &p->loop, signums[i], on_signal, p);
         loop_timer_start(&p->timer, 0);
         uv_run(&p->loop, UV_RUN_DEFAULT);
-        watch_file_stop(&p->root_itself, NULL);
+        watch_file_stop(&p->root_itself);
         for (size_t i = 0; i < ARRAY_LEN(watched); i++)
-                watch_file_stop(&p->folders[i], NULL);
+                watch_file_stop(&p->folders[i]);
         for (size_t i = 0; i < ARRAY_LEN(signums); i++)
                 loop_signal_done(&p->signals[i]);
         loop_timer_done(&p->timer);

@@ -94,7 +94,7 @@ static void on_change(struct watch_file *w) {
 static int watch(void *u, struct err *e) {
         struct watch_file w = { 0 };
         int r = watch_file_start(&w, &loop, path, on_change, e);
-        watch_file_stop(&w, NULL);
+        watch_file_stop(&w);
         uv_run(&loop, UV_RUN_DEFAULT);
         return r;
 }

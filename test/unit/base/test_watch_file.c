@@ -15,15 +15,10 @@
 #include "base/watch_file.h"
 
 static char dir[] = "/tmp/test_watch_file.XXXXXX";
-static unsigned calls, stops;
+static unsigned calls;
 
 static void on_change(struct watch_file *w) {
         calls++;
-}
-
-static void on_stopped(struct watch_file *w) {
-        stops++;
-        assert_int_equal(*(int *)w->u, 42);
 }
 
 static void write_file(const char *name, const char *text) {
@@ -52,10 +47,8 @@ static void test_changes(void **state) {
         _cleanup_(freep) char *path = xasprintf("%s/state.json", dir);
         struct watch_file w = { 0 };
         struct err e;
-        int u = 42;
 
-        w.u = &u;
-        calls = stops = 0;
+        calls = 0;
         assert_int_equal(watch_file_start(&w, uv_default_loop(), path, on_change, &e), 0);
         assert_true(w.active);
         turns();
@@ -83,22 +76,20 @@ static void test_changes(void **state) {
         assert_int_equal(calls, 3);
 
         write_file("state.json", "3");
-        watch_file_stop(&w, on_stopped);
+        watch_file_stop(&w);
         assert_false(w.active);
         uv_run(uv_default_loop(), UV_RUN_DEFAULT);
         assert_int_equal(calls, 3);
-        assert_int_equal(stops, 1);
 
-        watch_file_stop(&w, on_stopped);
+        watch_file_stop(&w);
         uv_run(uv_default_loop(), UV_RUN_DEFAULT);
-        assert_int_equal(stops, 1);
 
         /* The same owner may start again. */
         assert_int_equal(watch_file_start(&w, uv_default_loop(), path, on_change, &e), 0);
         unlink(path);
         turns();
         assert_int_equal(calls, 4);
-        watch_file_stop(&w, NULL);
+        watch_file_stop(&w);
         uv_run(uv_default_loop(), UV_RUN_DEFAULT);
 }
 
@@ -115,7 +106,7 @@ static void test_all_files_of_a_folder(void **state) {
         move_file("one", "another");
         turns();
         assert_int_equal(calls, 2);
-        watch_file_stop(&w, NULL);
+        watch_file_stop(&w);
         turns();
 }
 
@@ -127,7 +118,7 @@ static void test_owner_may_go_at_once(void **state) {
         calls = 0;
         assert_int_equal(watch_file_start(w, uv_default_loop(), path, on_change, &e), 0);
         write_file("state.json", "x");
-        watch_file_stop(w, NULL);
+        watch_file_stop(w);
         free(w);
         uv_run(uv_default_loop(), UV_RUN_DEFAULT);
         assert_int_equal(calls, 0);
@@ -136,7 +127,7 @@ static void test_owner_may_go_at_once(void **state) {
 
 static void stop_from_inside(struct watch_file *w) {
         calls++;
-        watch_file_stop(w, NULL);
+        watch_file_stop(w);
 }
 
 static void test_stop_inside_the_callback(void **state) {
@@ -165,14 +156,14 @@ static void test_folder_that_goes_is_told(void **state) {
         move_file("inner", "gone");
         turns();
         assert_int_equal(calls, 1);
-        watch_file_stop(&w, NULL);
+        watch_file_stop(&w);
         turns();
         move_file("gone", "inner");
         assert_int_equal(watch_file_start(&w, uv_default_loop(), path, on_change, &e), 0);
         assert_int_equal(rmdir(inner), 0);
         turns();
         assert_int_equal(calls, 2);
-        watch_file_stop(&w, NULL);
+        watch_file_stop(&w);
         turns();
 }
 
@@ -183,7 +174,7 @@ static void test_missing_folder(void **state) {
         assert_int_equal(watch_file_start(&w, uv_default_loop(), "/no/such/folder/x", on_change, &e), -1);
         assert_int_equal(e.kind, ERR_NOT_FOUND);
         assert_false(w.active);
-        watch_file_stop(&w, on_stopped);
+        watch_file_stop(&w);
         uv_run(uv_default_loop(), UV_RUN_DEFAULT);
 }
 
@@ -235,7 +226,7 @@ static void test_folder_is_replaced(void **state) {
         write_file("f/state.json", "ours again");
         expect_call("changed in what moved in");
         assert_true(w.active);
-        watch_file_stop(&w, NULL);
+        watch_file_stop(&w);
         uv_run(uv_default_loop(), UV_RUN_DEFAULT);
         unlink(path);
         rmdir(folder);
@@ -253,13 +244,13 @@ static void test_parent_goes(void **state) {
         rmdir(parent);
         expect_call("parent removed");
         assert_false(w.active);
-        watch_file_stop(&w, NULL);
+        watch_file_stop(&w);
         mkdir(parent, 0700);
         mkdir(folder, 0700);
         assert_int_equal(watch_file_start(&w, uv_default_loop(), path, on_change, &e), 0);
         write_file("p/f/state.json", "x");
         expect_call("watched again");
-        watch_file_stop(&w, NULL);
+        watch_file_stop(&w);
         uv_run(uv_default_loop(), UV_RUN_DEFAULT);
         unlink(path);
         rmdir(folder);
@@ -280,7 +271,7 @@ static void test_lost_events_are_told(void **state) {
         expect_call("overflow");
         write_file("state.json", "x");
         expect_call("after it");
-        watch_file_stop(&w, NULL);
+        watch_file_stop(&w);
         uv_run(uv_default_loop(), UV_RUN_DEFAULT);
         unlink(path);
         unlink(a);
@@ -299,7 +290,7 @@ static void test_two_in_one_folder(void **state) {
         turns();
         write_file("state.json", "x");
         expect_call("the first");
-        watch_file_stop(&w, NULL);
+        watch_file_stop(&w);
         uv_run(uv_default_loop(), UV_RUN_DEFAULT);
         unlink(path);
         unlink(other);
