@@ -12,8 +12,7 @@
 
 struct child {
         struct process *process; /* NULL: could not be started, or has ended */
-        struct loop_timer timer; /* the time-out, then the grace of the killed */
-        struct loop_turn turn;   /* tells a failed start */
+        struct loop_timer timer; /* the time-out, then the grace of the killed; at once for a failed start */
         struct buf out;
         size_t max_output;
         bool timed_out;
@@ -24,7 +23,6 @@ struct child {
 
 static void destroy(struct child *c) {
         loop_timer_done(&c->timer);
-        loop_turn_done(&c->turn);
         buf_done(&c->out);
         free(c);
 }
@@ -54,28 +52,20 @@ static void on_ended(void *u, int exit_status, int term_signal) {
         finish(c, (struct child_result){ .exit_status = exit_status, .term_signal = term_signal });
 }
 
-/* The caller is answered without it: nobody shall wait for the kernel to let go of it. */
-static void on_not_reaped(struct child *c) {
-        process_free(TAKE(c->process));
-        finish(c, (struct child_result){ .exit_status = -1, .term_signal = SIGKILL });
-}
-
-static void on_timeout(void *u) {
+static void on_timer(void *u) {
         struct child *c = u;
 
-        if (c->timed_out) {
-                on_not_reaped(c);
-                return;
+        if (!c->process) {
+                finish(c, (struct child_result){ .exit_status = -1, .err = &c->err });
+        } else if (!c->timed_out) {
+                c->timed_out = true;
+                process_kill(c->process);
+                loop_timer_start(&c->timer, PROCESS_REAP_GRACE_MS);
+        } else {
+                /* The caller is answered without it: nobody shall wait for the kernel to let go of it. */
+                process_free(TAKE(c->process));
+                finish(c, (struct child_result){ .exit_status = -1, .term_signal = SIGKILL });
         }
-        c->timed_out = true;
-        process_kill(c->process);
-        loop_timer_start(&c->timer, PROCESS_REAP_GRACE_MS);
-}
-
-static void on_start_failed(void *u) {
-        struct child *c = u;
-
-        finish(c, (struct child_result){ .exit_status = -1, .err = &c->err });
 }
 
 struct child *child_run(uv_loop_t *loop, const struct child_options *o) {
@@ -92,12 +82,8 @@ struct child *child_run(uv_loop_t *loop, const struct child_options *o) {
         c->u = o->u;
         c->max_output = o->max_output ? o->max_output : DEFAULT_MAX_OUTPUT;
         c->out = BUF_INIT(c->max_output + 1);
-        loop_timer_init(&c->timer, loop, on_timeout, c);
-        loop_turn_init(&c->turn, loop, on_start_failed, c);
-        if (process_start(loop, &po, &c->process, &c->err) < 0)
-                loop_turn_start(&c->turn);
-        else
-                loop_timer_start(&c->timer, o->timeout_ms);
+        loop_timer_init(&c->timer, loop, on_timer, c);
+        loop_timer_start(&c->timer, process_start(loop, &po, &c->process, &c->err) < 0 ? 0 : o->timeout_ms);
         return c;
 }
 

@@ -102,10 +102,6 @@ struct kube_client {
 
 static void pump(struct kube_client *c);
 
-static uint64_t now_ms(const struct kube_client *c) {
-        return loop_now_ms(c->loop);
-}
-
 /* ---- who we are ---- */
 
 static const char *current_token(void *u) {
@@ -208,7 +204,7 @@ void kube_client__answered(struct kube_client *c) {
 
         if (c->guard.dead)
                 return;
-        c->answered_ms = now_ms(c);
+        c->answered_ms = loop_now_ms(c->loop);
         c->bulk_failures = 0;
         c->bulk_closed_until_ms = 0;
         while ((h = TAILQ_FIRST(&c->recoveries))) {
@@ -238,7 +234,7 @@ static void close_bulk(struct kube_client *c, const struct kube_call *call, cons
 
         if (call->lane != KUBE_LANE_BULK || e->kind != ERR_RETRY || !(away || wait_s > 0))
                 return;
-        uint64_t now = now_ms(c);
+        uint64_t now = loop_now_ms(c->loop);
         if (now < c->bulk_closed_until_ms)
                 return; /* sent before it was closed, and answered the same */
         c->bulk_failures += away;
@@ -254,7 +250,7 @@ static void call_again(struct kube_call *call, const struct err *e, int wait_s) 
         log_v(2, "API request will be retried", kv_str("method", call->method), kv_str("path", call->path),
               kv_int("in_ms", ms), kv_err(e));
         call_unlink(call);
-        call_wait(call, now_ms(c) + ms);
+        call_wait(call, loop_now_ms(c->loop) + ms);
         call->away = kube_away(e) && !call->called;
         call->called = false;
         c->n_away += call->away;
@@ -276,7 +272,8 @@ static void answered(struct kube_call *call, const struct http_response *r) {
 
         call->http = NULL;
         kube_metrics_answered(&c->metrics, call->asked.verb, call->asked.res, call->asked.subresource,
-                              r->transport ? 0 : r->status, (double)(now_ms(c) - call->sent_ms) / 1000);
+                              r->transport ? 0 : r->status,
+                              (double)(loop_now_ms(c->loop) - call->sent_ms) / 1000);
         if (kube_answer(r, &call->asked, &doc, &e, &wait_s) == 0) {
                 call_finish(call, yyjson_doc_get_root(doc), NULL);
                 yyjson_doc_free(doc);
@@ -289,7 +286,7 @@ static void answered(struct kube_call *call, const struct http_response *r) {
                 call->token_refreshed = true;
                 c->token.stale = true;
                 call_unlink(call);
-                call_wait(call, now_ms(c));
+                call_wait(call, loop_now_ms(c->loop));
                 pump(c);
                 return;
         }
@@ -412,7 +409,7 @@ static void pump(struct kube_client *c) {
 
         if (c->guard.dead)
                 return;
-        now = now_ms(c);
+        now = loop_now_ms(c->loop);
         fill_bucket(c, now);
         while ((call = next_call(c, now, &ms))) {
                 if (call->lane != KUBE_LANE_URGENT)
@@ -423,10 +420,7 @@ static void pump(struct kube_client *c) {
         ms = room < ms ? room : ms;
         if (kube_discovery_tells(c->discovery))
                 ms = 0;
-        if (ms == UINT64_MAX)
-                loop_timer_stop(&c->timer);
-        else
-                loop_timer_start(&c->timer, ms);
+        loop_timer_at(&c->timer, ms == UINT64_MAX ? UINT64_MAX : now + ms);
 }
 
 static void tell_room(struct kube_client *c) {
@@ -473,7 +467,7 @@ static unsigned n_ready(const struct kube_client *c, enum kube_lane lane, uint64
 unsigned kube_room(struct kube_client *c) {
         const struct lane *l = &c->lanes[KUBE_LANE_BULK];
         unsigned used = l->n_in_flight + l->n_waiting, first;
-        uint64_t now = now_ms(c);
+        uint64_t now = loop_now_ms(c->loop);
 
         if (c->guard.dead || now < c->bulk_closed_until_ms || used >= slots[KUBE_LANE_BULK])
                 return 0;
@@ -598,7 +592,7 @@ struct kube_call *kube_start(struct kube_client *c, const struct kube_request *r
                 call->body_len = r->body.n;
         }
         call->refused = object_path(c, r, &call->object, &call->refusal) < 0;
-        call_wait(call, call->refused ? 0 : now_ms(c));
+        call_wait(call, call->refused ? 0 : loop_now_ms(c->loop));
         pump(c);
         return call;
 }
@@ -621,7 +615,7 @@ static void ask_group(void *u, const char *name, unsigned ms, struct kube_discov
         call->object = xasprintf("/apis/%s", name);
         call->attempts = UINT32_MAX;
         call->retry = on_group_retry;
-        call_wait(call, now_ms(c) + ms);
+        call_wait(call, loop_now_ms(c->loop) + ms);
         pump(c);
 }
 

@@ -76,10 +76,6 @@ static void step(struct kube_informer *i);
 
 static void destroy(struct kube_informer *i);
 
-static void enter(struct kube_informer *i) {
-        guard_enter(&i->guard);
-}
-
 static void leave(struct kube_informer *i) {
         if (guard_leave(&i->guard))
                 destroy(i);
@@ -102,7 +98,7 @@ static void note_free(struct note *n) {
         free(n);
 }
 
-/* In the order of the changes. Called between enter() and leave(). */
+/* In the order of the changes. Called inside the guard. */
 static void tell_notes(struct kube_informer *i) {
         struct note *n;
 
@@ -140,7 +136,7 @@ static void tell_well(struct kube_informer *i) {
                 i->o.trouble(i->o.u, NULL);
 }
 
-/* May free the informer's user's things, and the informer: between enter() and leave(). */
+/* May free the informer's user's things, and the informer: inside the guard. */
 static void set_current(struct kube_informer *i, bool is) {
         if (i->current == is)
                 return;
@@ -158,7 +154,7 @@ static void take(struct kube_informer *i, yyjson_val *object, enum cache_source 
                 tell_notes(i);
 }
 
-/* Between enter() and leave(). */
+/* Inside the guard. */
 static void fall_behind(struct kube_informer *i) {
         i->behind = true;
         set_current(i, false);
@@ -166,7 +162,7 @@ static void fall_behind(struct kube_informer *i) {
 
 /* ---- after an end ---- */
 
-/* Called between enter() and leave(). */
+/* Called inside the guard. */
 static void fail(struct kube_informer *i, const struct err *e, int wait_s) {
         bool again = i->recovery.called;
         uint64_t ms;
@@ -197,7 +193,7 @@ static void on_recovery(struct kube__on_recovery *h) {
 }
 
 /* The server no longer has the history since our version. The first time in a row the list is made at once.
- * Between enter() and leave(). */
+ * Inside the guard. */
 static void list_again(struct kube_informer *i) {
         i->listed = false;
         set_current(i, false);
@@ -208,7 +204,7 @@ static void list_again(struct kube_informer *i) {
 
 /* ---- list ---- */
 
-/* Called between enter() and leave(). */
+/* Called inside the guard. */
 static void end_list(struct kube_informer *i, const char *rv) {
         free(i->rv);
         i->rv = xstrdup(rv);
@@ -247,7 +243,7 @@ static void take_page(struct kube_informer *i, yyjson_val *list, bool last) {
 static void on_page(void *u, yyjson_val *list, bool last, const struct err *e) {
         struct kube_informer *i = u;
 
-        enter(i);
+        guard_enter(&i->guard);
         if (!e)
                 take_page(i, list, last);
         else if (e->kind == ERR_GONE)
@@ -332,7 +328,7 @@ static void on_head(void *u, const char *content_type) {
         struct kube_informer *i = u;
         struct err e;
 
-        enter(i);
+        guard_enter(&i->guard);
         if (str_starts(content_type, "application/json")) {
                 i->headed = true;
                 i->token_refreshed = false;
@@ -360,7 +356,7 @@ static void on_data(void *u, const char *p, size_t n) {
         struct kube_informer *i = u;
         struct err e;
 
-        enter(i);
+        guard_enter(&i->guard);
         loop_timer_start(&i->timer, silence_ms(i));
         if (watch_stream_feed(&i->stream, p, n, &e) < 0) {
                 /* Watching on from the same version would bring the same event again: list instead, which
@@ -378,7 +374,7 @@ static void on_watch_end(void *u, const struct http_response *r) {
         struct err e;
         int wait_s = -1;
 
-        enter(i);
+        guard_enter(&i->guard);
         i->watch = NULL;
         loop_timer_stop(&i->timer);
         if (lasted >= LONG_MS && i->headed)
@@ -439,7 +435,7 @@ static void begin_watch(struct kube_informer *i) {
 static void on_version(void *u, const struct err *e) {
         struct kube_informer *i = u;
 
-        enter(i);
+        guard_enter(&i->guard);
         if (e) { /* it is asked again */
                 i->failures++;
                 tell_trouble(i, e);
@@ -450,7 +446,7 @@ static void on_version(void *u, const struct err *e) {
         leave(i);
 }
 
-/* Nothing is in progress: begins what is needed next. Called between enter() and leave(). */
+/* Nothing is in progress: begins what is needed next. Called inside the guard. */
 static void step(struct kube_informer *i) {
         loop_timer_stop(&i->timer);
         kube_client__off_recovery(i->client, &i->recovery);
@@ -468,7 +464,7 @@ static void on_timer(void *u) {
         struct kube_informer *i = u;
         struct err e;
 
-        enter(i);
+        guard_enter(&i->guard);
         if (!i->watch) {
                 step(i);
         } else {
@@ -493,7 +489,7 @@ static void on_timer(void *u) {
 static void on_turn(void *u) {
         struct kube_informer *i = u;
 
-        enter(i);
+        guard_enter(&i->guard);
         if (!i->begun) {
                 i->begun = true;
                 step(i);
@@ -615,7 +611,7 @@ void kube_informer_learn(struct kube_informer *i, yyjson_val *obj) {
         /* The answer to a delete may be a Status. */
         if (!yyjson_is_obj(obj) || !yyjson_obj_get(yyjson_obj_get(obj, "metadata"), "name"))
                 return;
-        enter(i);
+        guard_enter(&i->guard);
         take(i, obj, CACHE_LEARNED);
         if (!i->guard.dead && !STAILQ_EMPTY(&i->notes))
                 loop_turn_start(&i->turn);
@@ -625,7 +621,7 @@ void kube_informer_learn(struct kube_informer *i, yyjson_val *obj) {
 void kube_informer_tell(struct kube_informer *i) {
         if (!i || STAILQ_EMPTY(&i->notes))
                 return;
-        enter(i);
+        guard_enter(&i->guard);
         tell_notes(i);
         leave(i);
 }

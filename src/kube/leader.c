@@ -59,17 +59,9 @@ struct leader {
 static void evaluate(struct leader *l);
 static void destroy(struct leader *l);
 
-static void enter(struct leader *l) {
-        guard_enter(&l->guard);
-}
-
 static void leave(struct leader *l) {
         if (guard_leave(&l->guard))
                 destroy(l);
-}
-
-static uint64_t now_ms(const struct leader *l) {
-        return loop_now_ms(l->loop);
 }
 
 static const struct lease *current(struct leader *l) {
@@ -108,7 +100,7 @@ static void request(struct leader *l, enum kube_verb verb, struct str body, kube
 static void on_read(void *u, yyjson_val *obj, const struct err *e) {
         struct leader *l = u;
 
-        enter(l);
+        guard_enter(&l->guard);
         l->call = NULL;
         if (!e) {
                 l->retry_at_ms = 0;
@@ -121,11 +113,11 @@ static void on_read(void *u, yyjson_val *obj, const struct err *e) {
 static void on_written(void *u, yyjson_val *obj, const struct err *e) {
         struct leader *l = u;
 
-        enter(l);
+        guard_enter(&l->guard);
         l->call = NULL;
         if (e) {
                 log_v(2, "lease was not written", kv_str("lease", l->name), kv_err(e));
-                l->retry_at_ms = now_ms(l) + backoff_spread(l->o.retry_ms);
+                l->retry_at_ms = loop_now_ms(l->loop) + backoff_spread(l->o.retry_ms);
                 if (e->kind == ERR_CONFLICT) {
                         /* Somebody wrote since the version we know. The watch will tell, but it may be down.
                          */
@@ -176,7 +168,7 @@ static void write_lease(struct leader *l, const struct lease *lease, bool give_b
         jw_end_obj(&w);
         jw_end_obj(&w);
 
-        l->called_ms = now_ms(l);
+        l->called_ms = loop_now_ms(l->loop);
         l->gives_back = give_back;
         request(l, lease ? KUBE_UPDATE : KUBE_CREATE, (struct str){ b.p, b.n }, on_written);
         buf_done(&b);
@@ -243,7 +235,7 @@ static void observe(struct leader *l, const struct lease *lease) {
                 return;
         free(l->observed_rv);
         l->observed_rv = xstrdup_or_null(rv);
-        l->observed_ms = now_ms(l);
+        l->observed_ms = loop_now_ms(l->loop);
         l->retry_at_ms = 0;
         if (lease && lease->holder && *lease->holder && !streq(lease->holder, l->told)) {
                 free(l->told);
@@ -253,7 +245,7 @@ static void observe(struct leader *l, const struct lease *lease) {
         }
 }
 
-/* Compares what is with what should be; called whenever anything happened. Between enter() and leave(). */
+/* Compares what is with what should be; called whenever anything happened. Inside the guard. */
 static void evaluate(struct leader *l) {
         const struct lease *lease;
 
@@ -264,23 +256,23 @@ static void evaluate(struct leader *l) {
         if (l->guard.dead || l->ended)
                 return;
         if (l->releasing)
-                evaluate_release(l, lease, now_ms(l));
+                evaluate_release(l, lease, loop_now_ms(l->loop));
         else if (l->leads)
-                evaluate_leading(l, lease, now_ms(l));
+                evaluate_leading(l, lease, loop_now_ms(l->loop));
         else
-                evaluate_following(l, lease, now_ms(l));
+                evaluate_following(l, lease, loop_now_ms(l->loop));
 }
 
 static void on_timer(void *u) {
         struct leader *l = u;
-        enter(l);
+        guard_enter(&l->guard);
         evaluate(l);
         leave(l);
 }
 
 static void on_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
         struct leader *l = u;
-        enter(l);
+        guard_enter(&l->guard);
         evaluate(l);
         leave(l);
 }
@@ -295,7 +287,7 @@ static void on_trouble(void *u, const struct err *e) {
 
         if (!l->o.trouble)
                 return;
-        enter(l);
+        guard_enter(&l->guard);
         if (e) {
                 told = *e;
                 err_wrap(&told,
@@ -343,13 +335,13 @@ void leader_release(struct leader *l, void (*done)(void *u), void *u) {
         l->released = done;
         l->released_u = u;
         l->retry_at_ms = 0;
-        l->release_until_ms = now_ms(l) + RELEASE_MS;
+        l->release_until_ms = loop_now_ms(l->loop) + RELEASE_MS;
         loop_timer_at(&l->timer, 0);
 }
 
 void leader_view(struct leader *l, struct leader_view *ret) {
         const struct lease *lease = current(l);
-        uint64_t now = now_ms(l);
+        uint64_t now = loop_now_ms(l->loop);
 
         *ret = (struct leader_view){
                 .leads = l->leads,
