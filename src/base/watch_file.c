@@ -24,33 +24,23 @@ enum {
 
 /* One inotify descriptor a loop: root has 128 of them for all its processes on a node
  * (fs.inotify.max_user_instances). It goes with the last watch. */
-struct hub {
-        LIST_ENTRY(hub) link;
+struct watch_file__hub {
+        LIST_ENTRY(watch_file__hub) link;
         uv_loop_t *loop;
         struct loop_fd poll;
         struct guard guard;
         int fd;
-        LIST_HEAD(, watch_file__handles) watches;
+        LIST_HEAD(, watch_file) watches;
 };
 
-struct watch_file__handles {
-        LIST_ENTRY(watch_file__handles) link;
-        struct hub *hub;
-        char *dir, *name;         /* of the file; "" for each file of the folder */
-        char *parent, *dir_name;  /* NULL: a folder that nothing can replace */
-        int wd, parent_wd;        /* NONE: not watched; several watches may share one */
-        bool due, moved;          /* the owner is to hear; the folder may be another one */
-        struct watch_file *owner; /* only while active */
-};
-
-static LIST_HEAD(, hub) hubs = LIST_HEAD_INITIALIZER(hubs);
+static LIST_HEAD(, watch_file__hub) hubs = LIST_HEAD_INITIALIZER(hubs);
 
 /* ---- what the kernel watches ---- */
 
 /* Several watches of one folder have one descriptor, and the last of them removes it. */
-static void let_go(struct hub *hub, int *wd) {
+static void let_go(struct watch_file__hub *hub, int *wd) {
         int old = *wd;
-        struct watch_file__handles *w;
+        struct watch_file *w;
         *wd = NONE;
         LIST_FOREACH (w, &hub->watches, link)
                 if (w->wd == old || w->parent_wd == old)
@@ -59,7 +49,7 @@ static void let_go(struct hub *hub, int *wd) {
                 (void)inotify_rm_watch(hub->fd, old);
 }
 
-static int watch_folder(struct hub *hub, const char *path, uint32_t mask, int *wd) {
+static int watch_folder(struct watch_file__hub *hub, const char *path, uint32_t mask, int *wd) {
         int fresh = inotify_add_watch(hub->fd, path, mask), saved = errno;
         if (fresh != *wd)
                 let_go(hub, wd);
@@ -68,7 +58,7 @@ static int watch_folder(struct hub *hub, const char *path, uint32_t mask, int *w
         return fresh < 0 ? -1 : 0;
 }
 
-static int watch_both(struct watch_file__handles *w) {
+static int watch_both(struct watch_file *w) {
         /* The parent first: a folder that comes in between is found by its name, or told. */
         if (w->parent && watch_folder(w->hub, w->parent, PARENT, &w->parent_wd) < 0)
                 return -1;
@@ -77,7 +67,7 @@ static int watch_both(struct watch_file__handles *w) {
 
 /* ---- the hub ---- */
 
-static void hub_unref(struct hub *hub) {
+static void hub_unref(struct watch_file__hub *hub) {
         if (!LIST_EMPTY(&hub->watches))
                 return;
         LIST_REMOVE(hub, link);
@@ -87,20 +77,21 @@ static void hub_unref(struct hub *hub) {
                 free(hub);
 }
 
-static void handles_free(struct watch_file__handles *w) {
-        struct hub *hub = w->hub;
-        let_go(hub, &w->wd);
-        let_go(hub, &w->parent_wd);
+void watch_file_stop(struct watch_file *w) {
+        if (!w->active)
+                return;
+        w->active = false;
+        let_go(w->hub, &w->wd);
+        let_go(w->hub, &w->parent_wd);
         LIST_REMOVE(w, link);
-        hub_unref(hub);
+        hub_unref(w->hub);
         free(w->dir);
         free(w->name);
         free(w->parent);
         free(w->dir_name);
-        free(w);
 }
 
-static void note(struct watch_file__handles *w, const struct inotify_event *ev) {
+static void note(struct watch_file *w, const struct inotify_event *ev) {
         bool lost = ev->mask & IN_Q_OVERFLOW;
         const char *name = ev->len ? ev->name : NULL;
         if (lost || ev->wd == w->wd) {
@@ -118,7 +109,7 @@ static void note(struct watch_file__handles *w, const struct inotify_event *ev) 
 }
 
 /* A folder that is not there comes by its parent. */
-static void follow(struct watch_file__handles *w) {
+static void follow(struct watch_file *w) {
         w->moved = false;
         w->due = true;
         (void)watch_both(w);
@@ -127,8 +118,8 @@ static void follow(struct watch_file__handles *w) {
 }
 
 /* A call may stop any watch, and so the hub. */
-static void deliver(struct hub *hub) {
-        struct watch_file__handles *w;
+static void deliver(struct watch_file__hub *hub) {
+        struct watch_file *w;
         LIST_FOREACH (w, &hub->watches, link)
                 if (w->moved)
                         follow(w);
@@ -138,24 +129,20 @@ static void deliver(struct hub *hub) {
                                 break;
                 if (!w)
                         return;
-                struct watch_file *owner = w->owner;
                 w->due = false;
-                if (w->wd == NONE && w->parent_wd == NONE) {
-                        owner->active = false;
-                        owner->handles = NULL;
-                        handles_free(w);
-                }
-                owner->fn(owner);
+                if (w->wd == NONE && w->parent_wd == NONE)
+                        watch_file_stop(w);
+                w->fn(w);
         }
 }
 
 static void on_readable(void *u, int events) {
-        struct hub *hub = u;
+        struct watch_file__hub *hub = u;
         union {
                 struct inotify_event ev;
                 char bytes[8192];
         } b;
-        struct watch_file__handles *w;
+        struct watch_file *w;
         for (ssize_t n; (n = read(hub->fd, b.bytes, sizeof b.bytes)) > 0;) {
                 const struct inotify_event *ev;
                 for (char *p = b.bytes; p < b.bytes + n; p += sizeof *ev + ev->len) {
@@ -170,8 +157,8 @@ static void on_readable(void *u, int events) {
                 free(hub);
 }
 
-static struct hub *hub_of(uv_loop_t *loop, int *ret_error) {
-        struct hub *hub;
+static struct watch_file__hub *hub_of(uv_loop_t *loop, int *ret_error) {
+        struct watch_file__hub *hub;
         LIST_FOREACH (hub, &hubs, link)
                 if (hub->loop == loop)
                         return hub;
@@ -180,7 +167,7 @@ static struct hub *hub_of(uv_loop_t *loop, int *ret_error) {
                 *ret_error = errno;
                 return NULL;
         }
-        hub = xnew(struct hub);
+        hub = xnew(struct watch_file__hub);
         int r = loop_fd_init(&hub->poll, loop, fd, on_readable, hub);
         if (r < 0) {
                 *ret_error = -r;
@@ -208,31 +195,20 @@ int watch_file_start(struct watch_file *w, uv_loop_t *loop, const char *path, wa
                      struct err *e) {
         int error = 0;
         BUG_ON(w->active);
-        struct hub *hub = hub_of(loop, &error);
+        struct watch_file__hub *hub = hub_of(loop, &error);
         if (!hub)
                 return err_errno(e, error, "watch the folder of '%s'", path);
-        struct watch_file__handles *h = xnew(struct watch_file__handles);
-        h->hub = hub;
-        h->owner = w;
-        h->wd = h->parent_wd = NONE;
-        h->dir = split(path, &h->name);
-        if (!streq(h->dir, "/") && !streq(h->dir, "."))
-                h->parent = split(h->dir, &h->dir_name);
-        LIST_INSERT_HEAD(&hub->watches, h, link);
-        if (watch_both(h) < 0) {
-                (void)err_errno(e, errno, "watch folder '%s'", h->dir);
-                handles_free(h);
+        *w = (struct watch_file){
+                .u = w->u, .fn = fn, .active = true, .hub = hub, .wd = NONE, .parent_wd = NONE
+        };
+        w->dir = split(path, &w->name);
+        if (!streq(w->dir, "/") && !streq(w->dir, "."))
+                w->parent = split(w->dir, &w->dir_name);
+        LIST_INSERT_HEAD(&hub->watches, w, link);
+        if (watch_both(w) < 0) {
+                (void)err_errno(e, errno, "watch folder '%s'", w->dir);
+                watch_file_stop(w);
                 return -1;
         }
-        w->handles = h;
-        w->fn = fn;
-        w->active = true;
         return 0;
-}
-
-void watch_file_stop(struct watch_file *w) {
-        if (!w->active)
-                return;
-        handles_free(TAKE(w->handles));
-        w->active = false;
 }

@@ -7,27 +7,34 @@
  * the call comes as well: it says "look", never what there is to see. When the folder's own parent goes, the
  * last call finds `active` false; nothing is watched any more, and the owner may start again.
  *
- * The handle is embedded in its owner and zero-initialised. The path is copied. The callback runs in the
- * loop's thread, never from inside watch_file_start, and at most once per turn however many changes there
- * were. After watch_file_stop it is not called any more, and the memory may be freed, also inside it. A
- * failed start leaves nothing behind. */
+ * It is embedded in its owner, who does not move it while it is active, and zero-initialised. The path is
+ * copied. The callback runs in the loop's thread, never from inside watch_file_start, and at most once per
+ * turn however many changes there were. After watch_file_stop it is not called any more, and the memory may
+ * be freed, also inside it. A failed start leaves nothing behind. */
 #ifndef BASE_WATCH_FILE_H
 #define BASE_WATCH_FILE_H
 
 #include <stdbool.h>
+#include <sys/queue.h>
 #include <uv.h>
 
 #include "base/err.h"
 
 struct watch_file;
-struct watch_file__handles;
+struct watch_file__hub;
 typedef void(watch_file_fn)(struct watch_file *w);
 
 struct watch_file {
-        struct watch_file__handles *handles; /* NULL when not active */
-        watch_file_fn *fn;
-        bool active;
         void *u; /* the owner's, untouched */
+        bool active;
+        /* Ours, while it is active. */
+        LIST_ENTRY(watch_file) link;
+        struct watch_file__hub *hub;
+        watch_file_fn *fn;
+        char *dir, *name;        /* of the file; "" for each file of the folder */
+        char *parent, *dir_name; /* NULL: a folder that nothing can replace */
+        int wd, parent_wd;       /* -1: not watched; several watches may share one */
+        bool due, moved;         /* the owner is to hear; the folder may be another one */
 };
 
 /* The folder of `path` and the folder that holds it must exist; the file need not. */
