@@ -19,6 +19,7 @@ enum event_type { EVENT_NORMAL, EVENT_WARNING };
 
 /* component: "compute-domain-controller"; host: node name or NULL. Copied. */
 struct event_recorder *event_recorder_new(struct kube_client *c, const char *component, const char *host);
+/* What is not written yet is lost; also from inside a flush's `done`. NULL is allowed. */
 void event_recorder_free(struct event_recorder *r);
 void event_record(struct event_recorder *r, const struct event_about *about, enum event_type type,
                   const char *reason, const char *fmt, ...) __attribute__((format(printf, 5, 6)));

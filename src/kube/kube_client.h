@@ -36,6 +36,7 @@ struct kube_client_options {
 
 int kube_client_new(uv_loop_t *loop, const struct kube_client_options *o, struct kube_client **ret,
                     struct err *e);
+/* Ends all requests without calling back, also from inside a callback. NULL is allowed. */
 void kube_client_free(struct kube_client *c);
 uv_loop_t *kube_client_loop(const struct kube_client *c);
 void kube_client_metrics(struct kube_client *c); /* brings the gauges of waiting requests up to date */

@@ -32,6 +32,7 @@ struct leader *leader_new(const struct leader_options *o);
 /* Gives the lease back if we hold it (holderIdentity ""), so that the next one starts at once; calls done in
  * any case, within 2 s. */
 void leader_release(struct leader *l, void (*done)(void *u), void *u);
+/* No more callbacks, also from inside one. NULL is allowed. Before kube_client_free. */
 void leader_free(struct leader *l);
 
 struct leader_view {

@@ -19,7 +19,7 @@ struct pod_patch_options {
 };
 
 struct pod_patch *pod_patch_new(const struct pod_patch_options *o);
-void pod_patch_free(struct pod_patch *p);
+void pod_patch_free(struct pod_patch *p); /* not from inside a callback; NULL is allowed */
 /* Takes the report; `body` is the merge patch made of it, copied. */
 void pod_patch_set(struct pod_patch *p, void *report, struct str body);
 
