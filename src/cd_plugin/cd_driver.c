@@ -11,23 +11,10 @@
 #include "cd_plugin/wants.h"
 #include "node/claims.h"
 
-enum { STRINGS = 9 };
-
-static void strings(struct cd_options *o, const char **ret[static STRINGS]) {
-        const char **list[STRINGS] = { &o->node,       &o->ns,       &o->more_ns,
-                                       &o->plugin_dir, &o->boot_id,  &o->root.host,
-                                       &o->root.here,  &o->dev_root, &o->proc_driver };
-        for (size_t i = 0; i < STRINGS; i++)
-                ret[i] = list[i];
-}
-
 struct cd *cd_driver_new(const struct cd_options *o) {
         struct cd *cd = xnew(struct cd);
-        const char **list[STRINGS];
         cd->o = *o;
-        strings(&cd->o, list);
-        for (size_t i = 0; i < STRINGS; i++)
-                *list[i] = xstrdup(str_or(*list[i], ""));
+        cd->o.more_ns = str_or(o->more_ns, "");
         news_init(cd);
         return cd;
 }
@@ -59,13 +46,9 @@ static void attach(void *u, struct claims *c) {
 
 static void release(void *u) {
         struct cd *cd = u;
-        const char **list[STRINGS];
         news_done(cd);
         lookup_watches_free(cd->watches);
         readiness_free(cd->readiness);
-        strings(&cd->o, list);
-        for (size_t i = 0; i < STRINGS; i++)
-                freep(list[i]);
         free(cd);
 }
 

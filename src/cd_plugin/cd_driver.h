@@ -6,7 +6,7 @@
 #include "cd_plugin/state.h"
 
 extern const struct node_driver cd_driver;
-/* Copies the strings. What claims_new() takes as `u`. */
+/* What claims_new() takes as `u`. The strings are borrowed, as those of claims_options. */
 struct cd *cd_driver_new(const struct cd_options *o);
 
 #endif

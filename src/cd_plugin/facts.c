@@ -39,8 +39,8 @@ void facts_judge(const struct facts_input *in, struct facts *ret) {
                 char text[sizeof ret->message];
                 snprintf(text, sizeof text,
                          "driver %s is older than " FACTS_MIN_DRIVER
-                         ", which the feature gate IMEXDaemonsWithDNSNames needs; update the driver, or "
-                         "turn that gate and ComputeDomainCliques off",
+                         ", which the feature gate IMEXDaemonsWithDNSNames needs; update the driver, or turn "
+                         "that gate and ComputeDomainCliques off",
                          ret->driver_version);
                 unusable(ret, "DriverTooOld", text);
         } else if (!in->channel_major) {

@@ -95,8 +95,8 @@ static int locate(const struct host_imex *h, struct place *ret, struct err *e) {
         if (!ret->ctl)
                 return err_set(e, ERR_NOT_FOUND, 0,
                                "there is neither a command socket '%s' nor a configuration '%s': is "
-                               "nvidia-imex installed, and its command "
-                               "service enabled (IMEX_CMD_ENABLED, IMEX_CMD_UNIX_DOMAIN_PATH)?",
+                               "nvidia-imex installed, and its command service enabled (IMEX_CMD_ENABLED, "
+                               "IMEX_CMD_UNIX_DOMAIN_PATH)?",
                                h->socket_path, h->config_path);
         return 0;
 }

@@ -14,8 +14,8 @@
 #include <stdint.h>
 #include <uv.h>
 
-#include "nvidia/driver_root.h"
 #include "cd_plugin/host_status.h"
+#include "nvidia/driver_root.h"
 
 struct host_imex;
 

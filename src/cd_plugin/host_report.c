@@ -83,9 +83,8 @@ static void tell_conflict(struct host_report *r, const struct event_about *node,
         if (runs && !r->in_the_way)
                 event_record(r->o.events, node, EVENT_WARNING, "HostIMEXInTheWay",
                              "nvidia-imex runs on this host (%s) and holds the driver's only IMEX session, "
-                             "so that ComputeDomains cannot run "
-                             "theirs here: stop and disable nvidia-imex.service, or install with "
-                             "featureGates.HostManagedIMEX=true",
+                             "so that ComputeDomains cannot run theirs here: stop and disable "
+                             "nvidia-imex.service, or install with featureGates.HostManagedIMEX=true",
                              s->word);
         else if (gone && r->in_the_way)
                 event_record(r->o.events, node, EVENT_NORMAL, "HostIMEXGone",

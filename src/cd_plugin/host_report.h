@@ -5,10 +5,10 @@
 #ifndef CD_PLUGIN_HOST_REPORT_H
 #define CD_PLUGIN_HOST_REPORT_H
 
-#include "kube/event_recorder.h"
-#include "model/mode.h"
 #include "cd_plugin/host_imex.h"
 #include "cd_plugin/metrics.h"
+#include "kube/event_recorder.h"
+#include "model/mode.h"
 
 struct host_report;
 

@@ -204,8 +204,7 @@ static int check(struct node_main *m, struct err *e) {
         if (!p->host_interval_ms && p->mode->waits_for_host)
                 return err_set(e, ERR_INVALID, 0,
                                "--imex-host-probe-interval: 0 is not possible with %s, where pods wait for "
-                               "the answer "
-                               "of the host's nvidia-imex",
+                               "the answer of the host's nvidia-imex",
                                p->mode->chosen_by);
         return 0;
 }
@@ -227,7 +226,7 @@ int main(int argc, char **argv) {
         if (argc > 1 && streq(argv[1], "nvml"))
                 return nvml_child_main(argc - 2, argv + 2);
         if (argc > 1 && streq(argv[1], "prestart"))
-                return prestart_main(argc - 1, argv + 1);
+                return prestart_main(PROGRAM, argc - 1, argv + 1);
         if (argc > 1 && streq(argv[1], "channels"))
                 return channels_main();
         if (version_asked(argc, argv, PROGRAM))

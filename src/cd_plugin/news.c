@@ -45,9 +45,9 @@ void news_session_taken(void *u) {
         struct event_about node = { "v1", "Node", NULL, cd->o.node, cd->o.node };
         log_warn("the host's own nvidia-imex keeps that of a ComputeDomain from starting");
         event_record(cd->o.events, &node, EVENT_WARNING, "HostIMEXInTheWay",
-                     IMEX_LOG_SESSION_TAKEN ", so that ComputeDomains cannot run theirs: stop and disable "
-                                            "the host's nvidia-imex.service, or "
-                                            "install with featureGates.HostManagedIMEX=true");
+                     IMEX_LOG_SESSION_TAKEN
+                     ", so that ComputeDomains cannot run theirs: stop and disable the host's "
+                     "nvidia-imex.service, or install with featureGates.HostManagedIMEX=true");
 }
 
 void news_ready_lost(void *u, const char *domain_uid) {
@@ -107,8 +107,8 @@ void news_prepared(void *u, struct op *op) {
                  * absence tells of a setup that nobody has finished. */
                 snprintf(msg, sizeof msg,
                          "node %s has no /dev/nvidia-caps-imex-channels/channel0: the pod gets its channel, "
-                         "but check the host's IMEX setup "
-                         "(the driver's option NVreg_CreateImexChannel0, or nvidia-modprobe)",
+                         "but check the host's IMEX setup (the driver's option NVreg_CreateImexChannel0, or "
+                         "nvidia-modprobe)",
                          cd->o.node);
                 log_warn("the host has no device node of channel 0", kv_str("path", node));
                 tell_pods(cd, op, "IMEXChannelNodeMissing", msg);

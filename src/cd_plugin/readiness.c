@@ -27,11 +27,7 @@ struct domain {
 
 struct readiness {
         uv_loop_t *loop;
-        char *plugin_dir, *node, *boot_id;
-        void (*changed)(void *u);
-        void (*lost)(void *u, const char *domain_uid);
-        void (*session_taken)(void *u);
-        void *u;
+        struct readiness_options o;
         LIST_HEAD(, domain) domains;
 };
 
@@ -54,7 +50,7 @@ static const char *refusal(const struct readiness *r, const char *dir, const cha
         }
         bool ready = s.ready;
         s.ready = true;
-        const char *why = imex_state_refusal(&s, held, r->boot_id, claim_uid);
+        const char *why = imex_state_refusal(&s, held, r->o.boot_id, claim_uid);
         if (why || ready)
                 return why;
         /* The file can be believed, so say in the daemon's words what it waits for. */
@@ -90,29 +86,26 @@ bool readiness_check(const struct readiness *r, const struct checkpoint *table, 
                 /* Whose it is concerns nobody else; the daemon's claim has a name made of its domain's. */
                 snprintf(reason, n,
                          "%s: the IMEX daemon of another ComputeDomain has not left this node yet: it leaves "
-                         "when "
-                         "that domain's last pod here has ended; wait, or choose another node",
-                         r->node);
+                         "when that domain's last pod here has ended; wait, or choose another node",
+                         r->o.node);
                 return false;
         }
         if (!daemon) {
                 snprintf(reason, n,
                          "%s: the IMEX daemon of this ComputeDomain has not been started on this node yet; "
-                         "if that "
-                         "lasts, the DaemonSet of the domain, in the driver's namespace, says why no pod of "
-                         "it is "
-                         "here",
-                         r->node);
+                         "if that lasts, the DaemonSet of the domain, in the driver's namespace, says why no "
+                         "pod of it is here",
+                         r->o.node);
                 return false;
         }
         if (!str_is_uuid(domain_uid)) {
-                snprintf(reason, n, "%s: '%s' is not the UID of a ComputeDomain", r->node, domain_uid);
+                snprintf(reason, n, "%s: '%s' is not the UID of a ComputeDomain", r->o.node, domain_uid);
                 return false;
         }
-        _cleanup_(freep) char *dir = readiness_domain_dir(r->plugin_dir, domain_uid);
+        _cleanup_(freep) char *dir = readiness_domain_dir(r->o.plugin_dir, domain_uid);
         const char *why = refusal(r, dir, daemon->uid, text, sizeof text);
         if (why)
-                snprintf(reason, n, "%s: %s", r->node, why);
+                snprintf(reason, n, "%s: %s", r->o.node, why);
         return !why;
 }
 
@@ -129,12 +122,12 @@ static void on_change(struct watch_file *w) {
                 log_info("IMEX daemon is not ready any more", kv_str("domain", d->uid),
                          kv_str("reason", why));
         if (was && why)
-                r->lost(r->u, d->uid);
+                r->o.lost(r->o.u, d->uid);
         bool was_taken = d->taken;
         d->taken = why && strstr(why, IMEX_LOG_SESSION_TAKEN);
         if (d->taken && !was_taken)
-                r->session_taken(r->u);
-        r->changed(r->u);
+                r->o.session_taken(r->o.u);
+        r->o.changed(r->o.u);
 }
 
 static void domain_free(struct domain *d) {
@@ -176,7 +169,7 @@ static void follow(struct readiness *r, const char *domain_uid, const char *clai
         d->r = r;
         d->uid = xstrdup(domain_uid);
         d->claim_uid = xstrdup(claim_uid);
-        d->dir = readiness_domain_dir(r->plugin_dir, domain_uid);
+        d->dir = readiness_domain_dir(r->o.plugin_dir, domain_uid);
         d->seen = true;
         d->watch.u = d;
         LIST_INSERT_HEAD(&r->domains, d, link);
@@ -204,13 +197,7 @@ void readiness_follow(struct readiness *r, const struct checkpoint *table) {
 struct readiness *readiness_new(uv_loop_t *loop, const struct readiness_options *o) {
         struct readiness *r = xnew(struct readiness);
         r->loop = loop;
-        r->plugin_dir = xstrdup(o->plugin_dir);
-        r->node = xstrdup(o->node);
-        r->boot_id = xstrdup(o->boot_id);
-        r->changed = o->changed;
-        r->lost = o->lost;
-        r->session_taken = o->session_taken;
-        r->u = o->u;
+        r->o = *o;
         LIST_INIT(&r->domains);
         return r;
 }
@@ -220,9 +207,6 @@ void readiness_free(struct readiness *r) {
                 return;
         while (!LIST_EMPTY(&r->domains))
                 domain_free(LIST_FIRST(&r->domains));
-        free(r->plugin_dir);
-        free(r->node);
-        free(r->boot_id);
         free(r);
 }
 

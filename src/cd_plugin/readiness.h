@@ -15,7 +15,7 @@
 
 struct readiness;
 
-struct readiness_options {
+struct readiness_options {      /* the strings are borrowed */
         const char *plugin_dir; /* holds domains/<uid>/ */
         const char *node, *boot_id;
         void (*changed)(void *u); /* some state file changed */

@@ -37,7 +37,7 @@ struct cd_lost {
 };
 
 struct cd {
-        struct cd_options o; /* its strings are copies */
+        struct cd_options o;
         struct claims *claims;
         struct readiness *readiness;
         struct lookup_watches *watches;

@@ -15,15 +15,13 @@ static enum verdict who_holds(void *u, struct op *op, struct node_want *node_wan
                 return judge_say(
                         op, VERDICT_WAIT,
                         "%s: device '%s' is still held by a claim of another namespace: a node has one "
-                        "channel "
-                        "for one pod at a time, so wait for that pod to end, or choose another node",
+                        "channel for one pod at a time, so wait for that pod to end, or choose another node",
                         cd->o.node, node_want->result->device);
-        return judge_say(
-                op, VERDICT_WAIT,
-                "%s: device '%s' is still held by claim '%s/%s' (%s): a node has one channel for one pod "
-                "at a "
-                "time, so wait for that pod to end, delete it, or choose another node",
-                cd->o.node, node_want->result->device, other->ns, str_or(other->name, "?"), other->uid);
+        return judge_say(op, VERDICT_WAIT,
+                         "%s: device '%s' is still held by claim '%s/%s' (%s): a node has one channel for "
+                         "one pod at a time, so wait for that pod to end, delete it, or choose another node",
+                         cd->o.node, node_want->result->device, other->ns, str_or(other->name, "?"),
+                         other->uid);
 }
 
 /* Lists come and go. */
@@ -44,30 +42,26 @@ static enum verdict which_domain(void *u, struct op *op, struct node_want *node_
                         keep_name(op, w, d);
                 return w->domain_name && w->domain_ns
                                ? VERDICT_GO
-                               : judge_say(
-                                         op, VERDICT_REFUSE,
-                                         "there is no ComputeDomain %s: this daemon is of one that has been "
-                                         "deleted, and goes with it; if it stays, delete its pod",
-                                         w->config.domain_id);
+                               : judge_say(op, VERDICT_REFUSE,
+                                           "there is no ComputeDomain %s: this daemon is of one that has "
+                                           "been deleted, and goes with it; if it stays, delete its pod",
+                                           w->config.domain_id);
         }
         if (!d && w->domain_name) /* lists have shown it, and do not any more */
                 return judge_say(op, VERDICT_REFUSE, "ComputeDomain '%s/%s' has been deleted", w->domain_ns,
                                  w->domain_name);
         if (!d || !streq(d->ns, op->ns))
-                return judge_say(
-                        op, VERDICT_REFUSE,
-                        "there is no ComputeDomain %s in namespace '%s' of the claim; if one of the same "
-                        "name has been made since, make "
-                        "the pod anew",
-                        w->config.domain_id, op->ns);
+                return judge_say(op, VERDICT_REFUSE,
+                                 "there is no ComputeDomain %s in namespace '%s' of the claim; if one of the "
+                                 "same name has been made since, make the pod anew",
+                                 w->config.domain_id, op->ns);
         if (!w->domain_name)
                 keep_name(op, w, d);
         if (d->mode && !streq(d->mode, cd->o.mode->name))
-                return judge_say(
-                        op, VERDICT_REFUSE,
-                        "ComputeDomain '%s/%s' was formed with %s IMEX, but this installation is %s (%s): "
-                        "delete and recreate it",
-                        d->ns, d->name, d->mode, cd->o.mode->name, cd->o.mode->chosen_by);
+                return judge_say(op, VERDICT_REFUSE,
+                                 "ComputeDomain '%s/%s' was formed with %s IMEX, but this installation is %s "
+                                 "(%s): delete and recreate it",
+                                 d->ns, d->name, d->mode, cd->o.mode->name, cd->o.mode->chosen_by);
         if (d->deleting || lookup_watch_deleting(g->watch, w->config.domain_id))
                 return judge_say(op, VERDICT_REFUSE, "ComputeDomain '%s/%s' is being deleted", d->ns,
                                  d->name);
@@ -83,11 +77,10 @@ static enum verdict which_node(void *u, struct op *op, struct node_want *node_wa
                 return judge_say(op, VERDICT_WAIT, "%s: %s", cd->o.node, f->message);
         }
         if (cd->o.mode->needs_clique && !w->is_daemon && !*f->fabric.clique_id)
-                return judge_say(
-                        op, VERDICT_REFUSE,
-                        "%s: host-managed IMEX requires an NVLink clique on this node; NVML reports none "
-                        "(%s)",
-                        cd->o.node, f->fabric.reason);
+                return judge_say(op, VERDICT_REFUSE,
+                                 "%s: host-managed IMEX requires an NVLink clique on this node; NVML reports "
+                                 "none (%s)",
+                                 cd->o.node, f->fabric.reason);
         return VERDICT_GO;
 }
 

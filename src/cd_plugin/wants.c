@@ -10,7 +10,7 @@ struct want *want_of(const struct node_want *w) {
 }
 
 bool wants_manages(const struct cd_options *o, const char *ns) {
-        struct str rest = str_from(str_or(o->more_ns, "")), field;
+        struct str rest = str_from(o->more_ns), field;
         bool found = streq(o->ns, ns);
         while (!found && str_next_field(&rest, ',', &field))
                 found = str_eq(str_trim(field), str_from(ns));
@@ -63,8 +63,7 @@ int wants_take(void *u, const struct op *op, struct node_want *node_want, struct
         if (!o->mode->daemons && asks_for_daemon(op, r))
                 return err_set(e, ERR_DENIED, 0,
                                "daemon claims are disabled: IMEX runs on the hosts and not in pods (%s); "
-                               "this claim is left over from another "
-                               "mode or was made by hand: delete it",
+                               "this claim is left over from another mode or was made by hand: delete it",
                                o->mode->chosen_by);
         if (!streq(r->pool, o->node))
                 return err_set(e, ERR_INVALID, 0,
@@ -77,12 +76,11 @@ int wants_take(void *u, const struct op *op, struct node_want *node_want, struct
         /* Its folder is mounted into the daemon writable: only the driver's own namespace may ask for that.
          */
         if (w->is_daemon && !wants_manages(o, op->ns))
-                return err_set(
-                        e, ERR_DENIED, 0,
-                        "device '%s' is for the IMEX daemons in the driver's namespaces ('%s'%s%s) only, "
-                        "not for claims of namespace '%s': ask for a channel instead, by the claim template "
-                        "of a ComputeDomain",
-                        r->device, o->ns, *o->more_ns ? ", " : "", o->more_ns, op->ns);
+                return err_set(e, ERR_DENIED, 0,
+                               "device '%s' is for the IMEX daemons in the driver's namespaces ('%s'%s%s) "
+                               "only, not for claims of namespace '%s': ask for a channel instead, by the "
+                               "claim template of a ComputeDomain",
+                               r->device, o->ns, *o->more_ns ? ", " : "", o->more_ns, op->ns);
         if (w->is_daemon &&
             (take_name(op, CD_ANNOTATION_NAME, str_is_dns_subdomain, &w->domain_name, e) < 0 ||
              take_name(op, CD_ANNOTATION_NAMESPACE, str_is_dns_label, &w->domain_ns, e) < 0))
@@ -95,8 +93,7 @@ int wants_check(void *u, const struct op *op, struct err *e) {
         if (mode->one_result && op->n_wants != 1)
                 return err_set(e, ERR_INVALID, 0,
                                "%zu devices of this driver are allocated to the claim, but with host-managed "
-                               "IMEX (%s) a claim has exactly one "
-                               "channel",
+                               "IMEX (%s) a claim has exactly one channel",
                                op->n_wants, mode->chosen_by);
         for (size_t i = 0; i < op->n_wants; i++) {
                 if (check_mode(mode, want_of(&op->wants[i]), e) < 0)

@@ -231,9 +231,9 @@ static void fail_all(struct batch *b, const struct err *e) {
 
 /* What ends the plugin at its start, and each operation later, until somebody sees to it. */
 static void tell_unreadable(const struct claims *c, const struct err *e) {
-        static const char remedy[] = "check the disk and its file system; no claim is prepared or unprepared "
-                                     "on this node until it can be "
-                                     "read, or has been moved away: then it is rebuilt from the CDI files";
+        static const char remedy[] =
+                "check the disk and its file system; no claim is prepared or unprepared on this node until "
+                "it can be read, or has been moved away: then it is rebuilt from the CDI files";
         struct event_about node = { "v1", "Node", NULL, c->o.node, c->o.node };
         log_error("the checkpoint cannot be read", kv_str("path", c->journal.path), kv_str("remedy", remedy),
                   kv_err(e));

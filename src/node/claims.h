@@ -10,7 +10,7 @@
 
 #include "node/ops.h"
 
-/* Copies the strings; takes o->u, whatever becomes of it. */
+/* Takes o->u, whatever becomes of it. */
 int claims_new(const struct claims_options *o, struct claims **ret, struct err *e);
 /* Takes the node lock, reads the checkpoint, drops what a reboot or corruption made void, and sweeps what
  * nobody owns. `done` once, never from inside; operations may start after it. */

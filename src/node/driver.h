@@ -2,9 +2,10 @@
 /* driver: what a DRA plugin is beyond what every plugin on a node shares: a table of functions.
  *
  * What a claim needs on the node is its CDI file, which the node half writes and removes, and things of the
- * driver's, each by an id that is the driver's too: a thing is set up with the first claim that has it, and
- * undone with the last. Whatever waits for the disk runs in the disk's thread; all else in the loop's. All
- * members are needed but those of which it is said. `u` is what claims_new() was given. */
+ * driver's, each by an id that is the driver's too. Several claims may have the same thing: it is set up for
+ * each, and undone with the last. What is said to run in the thread is the disk's, where nothing but the
+ * arguments may be looked at; all else runs in the loop's. All members are needed. `u` is what claims_new()
+ * was given. */
 #ifndef NODE_DRIVER_H
 #define NODE_DRIVER_H
 
@@ -39,8 +40,8 @@ struct node_effect {
         const char *thing;      /* id of a thing that must be set up before the CDI file; NULL: none */
 };
 
-/* What an operation waits for, one of the driver's own from WAITS_FOR_DRIVER on. */
-enum { WAITS_FOR_NOTHING, WAITS_FOR_CLAIM /* another, to go */, WAITS_FOR_DRIVER, WAITS_FOR_MAX = 32 };
+/* What an operation waits for: from WAITS_FOR_DRIVER on, and below 32, what the driver says. */
+enum { WAITS_FOR_NOTHING, WAITS_FOR_CLAIM /* another, to go */, WAITS_FOR_DRIVER };
 
 typedef enum verdict(node_step_fn)(void *u, struct op *op, struct node_want *w);
 typedef void(node_thing_fn)(void *u, const char *id);

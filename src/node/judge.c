@@ -58,10 +58,9 @@ enum verdict judge(struct op *op) {
         if (!op->n_wants)
                 return VERDICT_GO;
         if (entry && entry->state == CHECKPOINT_ABORTED && str_eq(entry->status, op->status))
-                return judge_say(
-                        op, VERDICT_REFUSE,
-                        "this allocation of the claim has been unprepared already, so the request is "
-                        "out of date");
+                return judge_say(op, VERDICT_REFUSE,
+                                 "this allocation of the claim has been unprepared already, so the request "
+                                 "is out of date");
         for (node_step_fn *const *step = driver->steps; *step; step++) {
                 for (size_t i = 0; i < op->n_wants; i++) {
                         enum verdict v = (*step)(op->c->o.u, op, &op->wants[i]);

@@ -20,10 +20,10 @@ void node_metrics_init(struct node_metrics *m, struct metrics *r, const struct n
                 .o = o,
                 .requests = metric_add(r, METRIC_COUNTER, "nvidia_dra_requests_total",
                                        "Claims prepared or unprepared.", by_operation, NULL, 0),
-                .duration = metric_add(r, METRIC_HISTOGRAM, "nvidia_dra_request_duration_seconds",
-                                       "Time of the attempt that prepared or unprepared a claim, inside the "
-                                       "node lock.",
-                                       by_operation, request_buckets, ARRAY_LEN(request_buckets)),
+                .duration = metric_add(
+                        r, METRIC_HISTOGRAM, "nvidia_dra_request_duration_seconds",
+                        "Time of the attempt that prepared or unprepared a claim, inside the node lock.",
+                        by_operation, request_buckets, ARRAY_LEN(request_buckets)),
                 .inflight = metric_add(r, METRIC_GAUGE, "nvidia_dra_requests_inflight",
                                        "Attempts inside the node lock.", by_operation, NULL, 0),
                 .prepared = metric_add(r, METRIC_GAUGE, "nvidia_dra_prepared_devices",
@@ -44,11 +44,10 @@ void node_metrics_init(struct node_metrics *m, struct metrics *r, const struct n
                 .total = metric_add(r, METRIC_HISTOGRAM, o->total,
                                     "Time until a claim was prepared or unprepared, with all waiting.",
                                     by_operation, total_buckets, ARRAY_LEN(total_buckets)),
-                .failures =
-                        metric_add(r, METRIC_COUNTER, o->failures,
-                                   "Claims that the kubelet was told could not be prepared or unprepared, "
-                                   "or that it gave up.",
-                                   by_operation, NULL, 0),
+                .failures = metric_add(r, METRIC_COUNTER, o->failures,
+                                       "Claims that the kubelet was told could not be prepared or "
+                                       "unprepared, or that it gave up.",
+                                       by_operation, NULL, 0),
         };
         /* All are there from the first scrape on. */
         for (int prepare = 0; prepare < 2; prepare++) {

@@ -5,23 +5,9 @@
 
 /* ---- all of them ---- */
 
-static void copy_options(struct claims_options *o) {
-        o->node = xstrdup(o->node);
-        o->plugin_dir = xstrdup(o->plugin_dir);
-        o->cdi_root = xstrdup(o->cdi_root);
-        o->boot_id = xstrdup(o->boot_id);
-}
-
-static void free_options(struct claims_options *o) {
-        const char **strings[] = { &o->node, &o->plugin_dir, &o->cdi_root, &o->boot_id };
-        for (size_t i = 0; i < ARRAY_LEN(strings); i++)
-                freep(strings[i]);
-}
-
 struct claims *ops_new(const struct claims_options *o, loop_fn *run) {
         struct claims *c = xnew(struct claims);
         c->o = *o;
-        copy_options(&c->o);
         TAILQ_INIT(&c->ops);
         journal_init(&c->journal, o->driver->codec, o->plugin_dir, o->boot_id);
         loop_turn_init(&c->kick, o->loop, run, c);
@@ -66,7 +52,6 @@ void ops_end(struct claims *c) {
 
 void ops_free(struct claims *c) {
         journal_done(&c->journal);
-        free_options(&c->o);
         free(c);
 }
 

@@ -17,6 +17,8 @@
 #include "node/journal.h"
 #include "node/metrics.h"
 
+/* The strings are borrowed until the loop has come to its end behind claims_free(): the disk's thread may
+ * still read them. */
 struct claims_options {
         uv_loop_t *loop;
         struct kube_client *kube;
@@ -78,7 +80,7 @@ struct op {
 };
 
 struct claims {
-        struct claims_options o; /* its strings are copies */
+        struct claims_options o;
         struct journal journal;
         TAILQ_HEAD(, op) ops;
         uint64_t n_ops;

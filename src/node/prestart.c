@@ -61,9 +61,8 @@ static void hint(const struct prestart *p, const struct err *e) {
                          "nvidiaDriverRoot=/run/nvidia/driver");
         else
                 log_info("hint: is the driver container running, and is the chart value nvidiaDriverRoot the "
-                         "folder where it mounts its "
-                         "root? Drivers installed "
-                         "on the host need nvidiaDriverRoot=/");
+                         "folder where it mounts its root? Drivers installed on the host need "
+                         "nvidiaDriverRoot=/");
 }
 
 static void on_change(struct watch_file *w);
@@ -126,7 +125,7 @@ static void run(struct prestart *p) {
         uv_loop_close(&p->loop);
 }
 
-int prestart_main(int argc, char **argv) {
+int prestart_main(const char *program, int argc, char **argv) {
         const char *host = "/", *parent = "/driver-root-parent";
         int64_t verbosity = 0;
         int rest;
@@ -142,7 +141,7 @@ int prestart_main(int argc, char **argv) {
                 { 0 },
         };
         if (flags_parse(flags, argc, argv, &rest, &help, &e) < 0) {
-                fprintf(stderr, "compute-domain-kubelet-plugin prestart: %s\n", e.msg);
+                fprintf(stderr, "%s prestart: %s\n", program, e.msg);
                 return 2;
         }
         if (help) {

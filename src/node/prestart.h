@@ -5,6 +5,6 @@
 #define NODE_PRESTART_H
 
 /* main() of the subcommand, argv[0] being its name. */
-int prestart_main(int argc, char **argv);
+int prestart_main(const char *program, int argc, char **argv);
 
 #endif

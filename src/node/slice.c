@@ -285,8 +285,7 @@ static void reconcile(void *u, const char *key) {
                         write_slice(p, c.keep);
                 } else {
                         log_warn("the ResourceSlice of this node was written over by somebody else, again: "
-                                 "is a "
-                                 "second kubelet plugin running on this node?",
+                                 "is a second kubelet plugin running on this node?",
                                  kv_str("node", p->node), kv_int("next_write_ms", wait));
                         work_queue_add_after(p->queue, KEY, (unsigned)wait);
                 }

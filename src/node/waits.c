@@ -24,17 +24,16 @@ void waits_late(void *u) {
                 if (op->phase == OP_WAITING)
                         waits_look_closer(op);
         } else if (op->phase == OP_BATCH) {
-                _cleanup_(freep) char *msg = xasprintf(
-                        "%s: the disk under '%s' has not taken the record of this claim in time; the "
-                        "claim is prepared when it has: look at the disk and its load",
-                        o->node, o->plugin_dir);
+                _cleanup_(freep) char *msg =
+                        xasprintf("%s: the disk under '%s' has not taken the record of this claim in time; "
+                                  "the claim is prepared when it has: look at the disk and its load",
+                                  o->node, o->plugin_dir);
                 dra_op_fail(op->dra, msg);
                 op_let_go(op);
         } else {
                 op_fail(op, op->msg[0] ? op->msg
-                                       : "the Kubernetes API server has not answered in time: is it "
-                                         "reached from this "
-                                         "node? The kubelet asks again by itself");
+                                       : "the Kubernetes API server has not answered in time: is it reached "
+                                         "from this node? The kubelet asks again by itself");
         }
 }
 

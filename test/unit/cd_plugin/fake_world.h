@@ -10,10 +10,10 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "imex/imex_state.h"
 #include "cd_plugin/cd_driver.h"
 #include "cd_plugin/devices.h"
 #include "cd_plugin/metrics.h"
+#include "imex/imex_state.h"
 #include "node/batch.h"
 #include "node/checkpoint_layouts.h"
 #include "node/claims.h"

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "faults.h"
 #include "cd_plugin/edits.h"
+#include "faults.h"
 #include "tree.h"
 
 static char *root;

@@ -38,7 +38,7 @@ static pid_t run(const char *root) {
         if (pid == 0) {
                 char name[] = "prestart", a[] = "--nvidia-driver-root", b[] = "--driver-root-parent-path";
                 char *argv[] = { name, a, xstrdup(root), b, parent, NULL };
-                _exit(prestart_main(5, argv));
+                _exit(prestart_main("plugin", 5, argv));
         }
         return pid;
 }
