@@ -15,15 +15,19 @@ import (
 )
 
 // A controller is the program as the chart would run it: its command, its environment, its identity; in a network of its own, whose address
-// tells its requests in the audit log, and whose counters what it reads.
+// tells its requests in the audit log, and whose counters what it reads. One that ends by itself is started again, as a kubelet would.
 type controller struct {
 	name, address string
-	pid           int
+	begin         func() *exec.Cmd
+	log           *os.File
 	begun         time.Time
 	mu            sync.Mutex
 	changed       *sync.Cond
+	pid           int
+	spent         float64              // CPU seconds of its processes that have ended
 	said          map[string]time.Time // when it logged this first
-	ended         bool
+	lost          int                  // how often it lost the lease
+	ending, ended bool
 }
 
 type usage struct {
@@ -39,28 +43,39 @@ var marks = []string{"leading", "leader observed", "leadership is lost", "all ca
 func startController(name, namespace, address, program, kubeconfig, log string, env []string) *controller {
 	c := &controller{name: name, address: address, said: map[string]time.Time{}, begun: time.Now()}
 	c.changed = sync.NewCond(&c.mu)
-	command := exec.Command("ip", "netns", "exec", namespace, program, "--kubeconfig", kubeconfig)
-	for _, pair := range env {
-		command.Env = append(command.Env, pair)
-		if v, found := strings.CutPrefix(pair, "LOG_VERBOSITY="); found {
-			command.Args = append(command.Args, "-v", v)
-		}
-	}
-	command.Env = append(command.Env, "POD_NAME="+name, "NAMESPACE="+driverNS)
-	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	out, err := command.StderrPipe()
-	check(err, name)
-	file, err := os.Create(log)
+	var err error
+	c.log, err = os.Create(log)
 	check(err, log)
-	check(command.Start(), name)
+	c.begin = func() *exec.Cmd {
+		command := exec.Command("ip", "netns", "exec", namespace, program, "--kubeconfig", kubeconfig)
+		for _, pair := range env {
+			command.Env = append(command.Env, pair)
+			if v, found := strings.CutPrefix(pair, "LOG_VERBOSITY="); found {
+				command.Args = append(command.Args, "-v", v)
+			}
+		}
+		command.Env = append(command.Env, "POD_NAME="+name, "NAMESPACE="+driverNS)
+		command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+		return command
+	}
+	c.process()
+	return c
+}
+
+// process starts one process of it and follows what it logs to the end.
+func (c *controller) process() {
+	command := c.begin()
+	out, err := command.StderrPipe()
+	check(err, c.name)
+	check(command.Start(), c.name)
 	c.pid = command.Process.Pid
 	go func() {
 		lines := bufio.NewReader(out)
 		for {
 			line, err := lines.ReadString('\n')
-			file.WriteString(line)
+			c.log.WriteString(line)
 			for _, m := range marks {
-				if strings.Contains(line, "\""+m) || strings.Contains(line, "] "+m) {
+				if strings.Contains(line, "\""+m) {
 					c.mark(m)
 				}
 			}
@@ -69,13 +84,17 @@ func startController(name, namespace, address, program, kubeconfig, log string, 
 			}
 		}
 		command.Wait()
-		file.Close()
 		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.spent += (command.ProcessState.UserTime() + command.ProcessState.SystemTime()).Seconds()
+		if !c.ending {
+			say("%s ended by itself (%v) and is started again: see %s", c.name, command.ProcessState, c.log.Name())
+			c.process()
+			return
+		}
 		c.ended = true
 		c.changed.Broadcast()
-		c.mu.Unlock()
 	}()
-	return c
 }
 
 func (c *controller) mark(what string) {
@@ -83,6 +102,9 @@ func (c *controller) mark(what string) {
 	defer c.mu.Unlock()
 	if _, known := c.said[what]; !known {
 		c.said[what] = time.Now()
+	}
+	if what == "leadership is lost" {
+		c.lost++
 	}
 	c.changed.Broadcast()
 }
@@ -105,24 +127,15 @@ func (c *controller) says(what string, limit time.Duration) time.Time {
 	}
 }
 
-func (c *controller) lost() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if _, lost := c.said["leadership is lost"]; lost {
-		return 1
-	}
-	return 0
-}
-
-func (c *controller) signal(s syscall.Signal) { check(syscall.Kill(c.pid, s), c.name) }
-
 func (c *controller) end(s syscall.Signal) {
-	c.signal(s)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.ending = true
+	check(syscall.Kill(c.pid, s), c.name)
 	for !c.ended {
 		c.changed.Wait()
 	}
+	c.log.Close()
 }
 
 // field returns the number behind a name in a file of /proc.
@@ -138,18 +151,24 @@ func field(path, name string) int {
 	return 0
 }
 
-func cpuOf(pid int) float64 {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+// cpu is what its processes have used, in seconds.
+func (c *controller) cpu() float64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.pid))
 	check(err, "stat")
 	words := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
 	user, _ := strconv.Atoi(words[11])
 	system, _ := strconv.Atoi(words[12])
-	return float64(user+system) / 100
+	return c.spent + float64(user+system)/100
 }
 
 func (c *controller) usage() usage {
+	cpu := c.cpu()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	proc := fmt.Sprintf("/proc/%d/", c.pid)
-	u := usage{CPU: cpuOf(c.pid), Dirty: field(proc+"smaps_rollup", "Private_Dirty:"), Peak: field(proc+"status", "VmHWM:")}
+	u := usage{CPU: cpu, Dirty: field(proc+"smaps_rollup", "Private_Dirty:"), Peak: field(proc+"status", "VmHWM:")}
 	text, err := os.ReadFile(proc + "net/dev")
 	check(err, "net/dev")
 	for _, line := range strings.Split(string(text), "\n") {
@@ -168,7 +187,7 @@ func (c *controller) idle() usage {
 	const still = 24
 	var cpu [still + 1]float64
 	for i := 0; ; i++ {
-		now := cpuOf(c.pid)
+		now := c.cpu()
 		if i >= still && now-cpu[i%(still+1)] <= 0.05 {
 			return c.usage()
 		}

@@ -53,6 +53,7 @@ type bench struct {
 	program       string
 	kubeconfig    string
 	dir, network  string
+	out           string
 	addresses     []string
 	live          []*controller
 	from          int64
@@ -79,6 +80,18 @@ func (b *bench) phase(name string) {
 	})
 	b.result.Requests[name] = counts
 	b.from = to
+	b.save()
+}
+
+// save writes what there is so far: whoever has no time for the rest has that.
+func (b *bench) save() {
+	b.result.Figures["leases lost"] = 0
+	for _, c := range b.live {
+		c.mu.Lock()
+		b.result.Figures["leases lost"] += float64(c.lost)
+		c.mu.Unlock()
+	}
+	check(os.WriteFile(b.out, encode(b.result), 0o644), b.out)
 }
 
 // start starts the controller of a network, which has the same Pod's name each time, as a container that is restarted.
@@ -344,11 +357,9 @@ func (b *bench) run() {
 	b.since("many domains deleted", before, s.idle())
 	b.phase("many domains: deletion")
 	b.set("peak of the second controller MB", float64(s.usage().Peak)/1000)
-	for _, c := range b.live {
-		b.result.Figures["leases lost"] += float64(c.lost())
-	}
 	s.end(syscall.SIGTERM)
 	b.terminated()
+	b.save()
 }
 
 // terminated counts the watches, of anybody, that the API server has ended because events could not be handed over quickly enough.
@@ -384,7 +395,7 @@ func runCommand(arguments []string) {
 	text, err := os.ReadFile(*token)
 	check(err, "token")
 	const atOnce = 32 // as many requests as our controller has under way for Nodes
-	b := &bench{nodes: *nodes, atOnce: atOnce, w: newWorld(), program: *program, kubeconfig: *kubeconfig, dir: *dir, network: *network,
+	b := &bench{nodes: *nodes, atOnce: atOnce, w: newWorld(), program: *program, kubeconfig: *kubeconfig, dir: *dir, network: *network, out: *out,
 		log: audit{*auditLog}, addresses: strings.Split(*addresses, ","),
 		admin:  newClient(*server, *pki+"/ca.crt", *pki+"/admin.crt", *pki+"/admin.key", "", 2*atOnce),
 		ours:   newClient(*server, *pki+"/ca.crt", "", "", strings.TrimSpace(string(text)), atOnce),
@@ -393,7 +404,6 @@ func runCommand(arguments []string) {
 	b.env = environment(b.admin)
 	b.from = b.log.position()
 	b.run()
-	check(os.WriteFile(*out, encode(b.result), 0o644), *out)
 }
 
 // environment is what the chart's Deployment gives its container; names of pods are ours to make up.

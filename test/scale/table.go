@@ -92,7 +92,11 @@ func table(files []string) {
 	for _, row := range rows {
 		cells := []string{row.name}
 		for _, r := range results {
-			cells = append(cells, number(r.Figures[row.name]))
+			if v, measured := r.Figures[row.name]; measured {
+				cells = append(cells, number(v))
+			} else {
+				cells = append(cells, "-")
+			}
 		}
 		line(append(cells, row.bar)...)
 	}
