@@ -292,6 +292,8 @@ static int take(struct object_cache *c, yyjson_val *object, const struct ident *
                 return 0;
         }
         x->learned = source == CACHE_LEARNED;
+        if (x->learned)
+                x->round = 0; /* no list has shown it, nor has the one that may be under way */
         if (old)
                 unlink_entry(c, old);
         link_entry(c, x, x->key);

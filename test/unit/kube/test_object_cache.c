@@ -143,6 +143,21 @@ static void what_was_learned_is_removed_by_its_event(void **state) {
         assert_int_equal(w->removed, 1);
 }
 
+/* The answer to a write that ends an object carries the version of its end. When it comes while a list is
+ * under way that is of just that version, no event follows. */
+static void what_a_list_does_not_show_goes_though_it_was_learned_meanwhile(void **state) {
+        struct world *w = *state;
+        event(w, 1, 19);
+        object_cache_begin_list(w->cache);
+        take(w, 1, 20, CACHE_LEARNED);
+        take(w, 2, 21, CACHE_LEARNED); /* written since */
+        object_cache_list_version(w->cache, "20");
+        object_cache_end_list(w->cache, "20");
+        assert_int_equal(w->removed, 1);
+        assert_string_equal(w->last_removed, "n1");
+        assert_true(has(w, "n2"));
+}
+
 /* It has no place among the others, and only its own event ends it. */
 static void a_version_that_is_no_number_is_not_passed(void **state) {
         struct world *w = *state;
@@ -165,6 +180,7 @@ int main(void) {
                 T(each_answer_goes_when_it_is_passed),
                 T(what_was_told_since_does_not_go),
                 T(what_was_learned_is_removed_by_its_event),
+                T(what_a_list_does_not_show_goes_though_it_was_learned_meanwhile),
                 T(a_version_that_is_no_number_is_not_passed),
         };
         return cmocka_run_group_tests_name("object_cache", tests, NULL, NULL);
