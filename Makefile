@@ -15,6 +15,7 @@
 #   make fuzz       only the fuzzers, each for FUZZ_SECONDS of processor time (default 60)
 #   make matrix     the tests that matter on each version of Kubernetes since 1.32, which takes hours the first time; writes docs/versions.md
 #   make soak       faults strike a cluster of six nodes for MINUTES (20), workloads come and go (SEED, FAULTS: see test/soak/run)
+#   make simulate   the controllers in a world of our own, in virtual time: SEEDS (1-200), NODES (4), DOMAINS (3), MINUTES (10), FAULTS (all)
 #   make pictures   draw docs/pictures/*.svg from the texts beside them
 #   make clean      remove all that was built here (and take the test cluster down)
 
@@ -36,7 +37,7 @@ PART ?= $(patsubst test/long/%.bats,%,$(wildcard test/long/*.bats)) kill_points 
 part_files = $(if $(filter kill_points,$1),test/cluster/kill_points.bats test/cluster/controller_kill_points.bats,test/long/$1.bats)
 
 .PHONY: all deps image image-$(own_arch) image-$(other_arch) check test long unit clang fuzz-test chart-test image-test cluster-test emulated-unit demo bench scale \
-	fuzz soak matrix pictures clean
+	fuzz soak simulate matrix pictures clean
 .DELETE_ON_ERROR:
 
 all: deps
@@ -159,6 +160,13 @@ fuzz: fuzz-test
 		name=$${f##*/}; mkdir -p $(fuzzing)/found/$$name; echo "== $$name"; \
 		FUZZ_CPU_SECONDS=$(FUZZ_SECONDS) $$f -print_final_stats=1 $(fuzzing)/found/$$name test/fuzz/corpus/$$name || exit 1; \
 	done
+
+SEEDS ?= 1-200
+NODES ?= 4
+DOMAINS ?= 3
+MINUTES ?= 10
+simulate: all
+	$(build)/test/simulate/simulate --seeds $(SEEDS) --nodes $(NODES) --domains $(DOMAINS) --minutes $(MINUTES) --faults "$(FAULTS)"
 
 soak: image-$(own_arch)
 	test/cluster/tools

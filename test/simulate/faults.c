@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "faults.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "replica.h"
+#include "server.h"
+#include "sim.h"
+
+enum { ALL = -1, FOREVER_S = 3600 };
+
+/* A fault that lasts, or has lasted. */
+struct fault {
+        const struct sort *sort;
+        int64_t from_ms, until_ms;
+        int replica, k; /* ALL */
+        unsigned percent;
+        int status, wait_s;
+        int64_t lag_ms;
+        const char *reason;
+};
+
+/* What a fault of this sort does to a request that it is about; *ret is FATE_SERVED before. */
+typedef void(fate_fn)(const struct fault *f, bool watch, bool writes, struct fate *ret);
+
+struct sort {
+        const char *name;
+        void (*begin)(struct fault *f); /* draws what it is about, or does it, if it does not last */
+        fate_fn *fate;                  /* NULL: it does nothing to requests */
+        bool of_world;
+};
+
+static struct {
+        const struct faults_hooks *hooks;
+        struct fault *list;
+        size_t n;
+        const char *names;
+        int64_t end_ms;
+} all;
+
+static int some_replica(void) {
+        return (int)sim_draw(REPLICAS);
+}
+
+static void lasts(struct fault *f, int64_t least_s, int64_t most_s) {
+        f->until_ms = f->from_ms + 1000 * sim_between(least_s, most_s);
+}
+
+/* ---- what there is ---- */
+
+static void gone(struct fault *f) {
+        lasts(f, 1, 60);
+}
+
+static void unreachable(struct fault *f) {
+        f->replica = some_replica();
+        lasts(f, 1, 60);
+}
+
+static void refused(const struct fault *f, bool watch, bool writes, struct fate *ret) {
+        ret->what = FATE_REFUSED;
+}
+
+/* Longer than an informer bears, at times. */
+static void silent(struct fault *f) {
+        f->replica = some_replica();
+        lasts(f, 2, sim_chance(20) ? 200 : 30);
+}
+
+static void silence(const struct fault *f, bool watch, bool writes, struct fate *ret) {
+        ret->what = FATE_SILENT;
+        ret->until_ms = f->until_ms;
+}
+
+static void pages(struct fault *f) {
+        static const int statuses[] = { 404, 404, 403, 503 };
+        f->replica = sim_chance(50) ? ALL : some_replica();
+        f->status = statuses[sim_draw(ARRAY_LEN(statuses))];
+        f->wait_s = sim_chance(20) ? FOREVER_S : -1;
+        lasts(f, 2, 60);
+}
+
+static void page(const struct fault *f, bool watch, bool writes, struct fate *ret) {
+        ret->what = FATE_PAGE;
+        ret->status = f->status;
+        ret->wait_s = f->wait_s;
+}
+
+/* As a role that lacks a rule, or a server that has just started. */
+static void blind(struct fault *f) {
+        static const enum kind seen[] = { K_CLAIM, K_CLAIM, K_DOMAIN, K_NODE,
+                                          K_POD,   K_SET,   K_CLIQUE, K_TEMPLATE };
+        f->replica = some_replica();
+        f->k = seen[sim_draw(ARRAY_LEN(seen))];
+        f->percent = sim_chance(50) ? 100 : 0; /* of lists too */
+        lasts(f, 5, 120);
+        /* A standby that is blind shows nothing until it leads. */
+        if (sim_chance(60))
+                all.hooks->stop((unsigned)(1 - f->replica));
+}
+
+static void forbidden(const struct fault *f, bool watch, bool writes, struct fate *ret) {
+        if (!watch && (writes || !f->percent))
+                return;
+        *ret = (struct fate){ FATE_STATUS, 0, 403, -1, "Forbidden" };
+}
+
+static void lag(struct fault *f) {
+        f->replica = some_replica();
+        f->k = sim_chance(50) ? ALL : (int)sim_draw(K_COUNT);
+        f->lag_ms = sim_between(50, 20000);
+        lasts(f, 3, 60);
+}
+
+static void sometimes(struct fault *f) {
+        f->replica = sim_chance(50) ? ALL : some_replica();
+        f->percent = (unsigned)sim_between(5, 60);
+        lasts(f, 2, 40);
+}
+
+static void lost(const struct fault *f, bool watch, bool writes, struct fate *ret) {
+        ret->what = FATE_LOST;
+}
+
+static void busy(const struct fault *f, bool watch, bool writes, struct fate *ret) {
+        *ret = (struct fate){ FATE_STATUS, 0, 429, 1, "TooManyRequests" };
+}
+
+static void internal(const struct fault *f, bool watch, bool writes, struct fate *ret) {
+        *ret = (struct fate){ FATE_STATUS, 0, 500, -1, "InternalError" };
+}
+
+static void admission(struct fault *f) {
+        static const enum kind written[] = { K_NODE, K_NODE, K_DOMAIN, K_SET, K_CLIQUE, K_TEMPLATE };
+        static const struct {
+                int status;
+                const char *reason;
+        } answers[] = { { 403, "Forbidden" }, { 422, "Invalid" }, { 500, "InternalError" } };
+        size_t i = sim_draw(ARRAY_LEN(answers));
+        f->k = written[sim_draw(ARRAY_LEN(written))];
+        f->status = answers[i].status;
+        f->reason = answers[i].reason;
+        lasts(f, 2, 60);
+}
+
+static void not_admitted(const struct fault *f, bool watch, bool writes, struct fate *ret) {
+        if (writes)
+                *ret = (struct fate){ FATE_STATUS, 0, f->status, -1, f->reason };
+}
+
+static void lease(struct fault *f) {
+        f->replica = some_replica();
+        f->k = K_LEASE;
+        lasts(f, 2, 40);
+}
+
+static void hanging(const struct fault *f, bool watch, bool writes, struct fate *ret) {
+        if (writes)
+                silence(f, watch, writes, ret);
+}
+
+/* Calls of one kind hang, as in a webhook that does not answer. */
+static void webhook(struct fault *f) {
+        static const enum kind written[] = { K_NODE, K_DOMAIN, K_CLIQUE, K_EVENT };
+        f->k = written[sim_draw(ARRAY_LEN(written))];
+        lasts(f, 5, 60);
+}
+
+static void cut(struct fault *f) {
+        all.hooks->cut((unsigned)some_replica());
+}
+
+static void compacted(struct fault *f) {
+        server_compact();
+        for (unsigned i = 0; i < REPLICAS; i++)
+                if (sim_chance(70))
+                        all.hooks->cut(i);
+}
+
+static void killed(struct fault *f) {
+        all.hooks->kill((unsigned)some_replica());
+}
+
+static void stopped(struct fault *f) {
+        all.hooks->stop((unsigned)some_replica());
+}
+
+static void in_world(struct fault *f) {
+        all.hooks->world(f->sort->name);
+}
+
+static const struct sort sorts[] = {
+        { "gone", gone, refused, false },
+        { "unreachable", unreachable, refused, false },
+        { "silent", silent, silence, false },
+        { "pages", pages, page, false },
+        { "blind", blind, forbidden, false },
+        { "lag", lag, NULL, false },
+        { "lost", sometimes, lost, false },
+        { "busy", sometimes, busy, false },
+        { "internal", sometimes, internal, false },
+        { "admission", admission, not_admitted, false },
+        { "lease", lease, hanging, false },
+        { "webhook", webhook, hanging, false },
+        { "cut", cut, NULL, false },
+        { "compacted", compacted, NULL, false },
+        { "killed", killed, NULL, false },
+        { "stopped", stopped, NULL, false },
+        { "power", in_world, NULL, true },
+        { "cut_off", in_world, NULL, true },
+        { "node_deleted", in_world, NULL, true },
+        { "daemon_killed", in_world, NULL, true },
+        { "daemon_deleted", in_world, NULL, true },
+        { "objects_deleted", in_world, NULL, true },
+};
+
+/* ---- what they do ---- */
+
+static bool is_on(const struct fault *f, unsigned replica, int k, int64_t now) {
+        return f->from_ms <= now && now < f->until_ms && (f->replica == ALL || f->replica == (int)replica) &&
+               (f->k == ALL || f->k == k);
+}
+
+struct fate faults_fate(unsigned replica, bool about_kind, enum kind k, bool watch, bool writes) {
+        struct fate fate = { .what = FATE_SERVED, .wait_s = -1 };
+        for (size_t i = 0; i < all.n && fate.what == FATE_SERVED; i++) {
+                const struct fault *f = &all.list[i];
+                if (!f->sort->fate || !is_on(f, replica, about_kind ? (int)k : K_COUNT, sim_now_ms()))
+                        continue;
+                if (!f->percent || f->sort->begin == blind || sim_chance(f->percent))
+                        f->sort->fate(f, watch, writes, &fate);
+        }
+        return fate;
+}
+
+int64_t faults_lag_ms(unsigned replica, enum kind k) {
+        int64_t ms = 0;
+        for (size_t i = 0; i < all.n; i++)
+                if (all.list[i].lag_ms > ms && is_on(&all.list[i], replica, (int)k, sim_now_ms()))
+                        ms = all.list[i].lag_ms;
+        return ms;
+}
+
+int64_t faults_silent_until_ms(unsigned replica) {
+        int64_t until = 0;
+        for (size_t i = 0; i < all.n; i++)
+                if (all.list[i].sort->fate == silence && all.list[i].until_ms > until &&
+                    is_on(&all.list[i], replica, ALL, sim_now_ms()))
+                        until = all.list[i].until_ms;
+        return until;
+}
+
+bool faults_touched_lease(unsigned replica, int64_t since_ms) {
+        for (size_t i = 0; i < all.n; i++) {
+                const struct fault *f = &all.list[i];
+                if (f->sort->fate && f->sort->begin != blind && f->until_ms >= since_ms &&
+                    (f->replica == ALL || f->replica == (int)replica) && (f->k == ALL || f->k == K_LEASE))
+                        return true;
+        }
+        return false;
+}
+
+/* ---- when ---- */
+
+static bool is_chosen(const char *names, const char *name) {
+        struct str rest = str_from(names), one;
+        while (names && str_next_field(&rest, ',', &one))
+                if (str_eq(one, str_from(name)))
+                        return true;
+        return !names;
+}
+
+static void strike(void *u) {
+        const struct sort *s;
+        if (sim_now_ms() >= all.end_ms)
+                return;
+        do
+                s = &sorts[sim_draw(ARRAY_LEN(sorts))];
+        while (!is_chosen(all.names, s->name));
+        all.list = xrealloc(all.list, (all.n + 1) * sizeof *all.list);
+        struct fault *f = &all.list[all.n++];
+        *f = (struct fault){ .sort = s,
+                             .from_ms = sim_now_ms(),
+                             .until_ms = sim_now_ms(),
+                             .replica = ALL,
+                             .k = ALL,
+                             .wait_s = -1 };
+        s->begin(f);
+        if (f->until_ms > all.end_ms)
+                f->until_ms = all.end_ms;
+        sim_log("FAULT %s replica=%d kind=%s for %lld ms, status %d, lag %lld ms", s->name, f->replica,
+                f->k == ALL ? "all" : kinds[f->k].plural, (long long)(f->until_ms - f->from_ms), f->status,
+                (long long)f->lag_ms);
+        sim_at(sim_now_ms() + sim_between(500, 20000), strike, NULL);
+}
+
+bool faults_known(const char *names, struct buf *ret) {
+        struct str rest = str_from(names), one;
+        bool good = true;
+        for (size_t i = 0; i < ARRAY_LEN(sorts); i++)
+                buf_addf(ret, "%s%s", i ? "," : "", sorts[i].name);
+        while (names && str_next_field(&rest, ',', &one)) {
+                bool known = false;
+                for (size_t i = 0; i < ARRAY_LEN(sorts); i++)
+                        known = known || str_eq(one, str_from(sorts[i].name));
+                good = good && known;
+        }
+        return good;
+}
+
+void faults_begin(const struct faults_hooks *h, const char *names, int64_t until_ms) {
+        all.hooks = h;
+        all.names = names;
+        all.end_ms = until_ms;
+        sim_at(sim_now_ms() + sim_between(0, 20000), strike, NULL);
+}
+
+void faults_done(void) {
+        free(all.list);
+}

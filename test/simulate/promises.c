@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "promises.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <uthash.h>
+
+#include "api/names.h"
+#include "base/mem.h"
+#include "sim.h"
+#include "world.h"
+
+/* The server's word that a claim is not there holds for ten seconds. A pod that came within them may find its
+ * daemon leaving; it gets another. */
+enum { JUST_CAME_MS = 12000, WINDOW_MS = 10000, MOST_WRITES = 40 };
+
+struct written {
+        UT_hash_handle hh;
+        int64_t from_ms;
+        unsigned n;
+        char key[];
+};
+static struct written *written;
+static uint64_t writes;
+static bool idle;
+
+static bool by_controller(void) {
+        return str_starts(store_writer(), "controller-");
+}
+
+/* A living domain, or NULL. */
+static const struct version *living(const char *uid) {
+        for (size_t i = 0; uid && i < store_count(K_DOMAIN); i++)
+                if (streq(store_nth(K_DOMAIN, i)->uid, uid) && !version_deleted(store_nth(K_DOMAIN, i)))
+                        return store_nth(K_DOMAIN, i);
+        return NULL;
+}
+
+static void look_at_label(const struct change *c) {
+        const char *was = version_label(c->was, CD_LABEL);
+        if (was && !c->gone && !streq(was, version_label(c->now, CD_LABEL)) && living(was) &&
+            world_runs_ms(c->now->name, was) > JUST_CAME_MS)
+                sim_broken("%s takes the label of domain %s from %s, where a pod of it runs", store_writer(),
+                           was, c->now->name);
+}
+
+/* What a living domain has is not for us to delete. */
+static void look_at_deletion(enum kind k, const struct change *c) {
+        const char *uid = version_label(c->now, CD_LABEL), *node = version_str(c->now, "/spec/nodeName");
+        if (version_deleted(c->was) || !version_deleted(c->now) || !by_controller() || !living(uid))
+                return;
+        if (k == K_POD ? world_runs_ms(node, uid) > JUST_CAME_MS
+                       : k == K_SET || k == K_TEMPLATE || k == K_CLIQUE)
+                sim_broken("%s deletes %s %s of domain %s, which lives", store_writer(), kinds[k].kind,
+                           c->now->name, uid);
+}
+
+static int64_t index_in(const struct version *clique, const char *node) {
+        size_t i, max;
+        yyjson_val *d;
+        yyjson_arr_foreach (yyjson_obj_get(clique->root, "daemons"), i, max, d)
+                if (streq(yyjson_get_str(yyjson_obj_get(d, "nodeName")), node))
+                        return yyjson_get_sint(yyjson_obj_get(d, "index"));
+        return -1;
+}
+
+static void look_at_clique(const struct change *c) {
+        size_t i, max, k, max_k;
+        yyjson_val *d, *o, *daemons = yyjson_obj_get(c->now->root, "daemons");
+        yyjson_arr_foreach (daemons, i, max, d) {
+                const char *node = yyjson_get_str(yyjson_obj_get(d, "nodeName"));
+                int64_t index = yyjson_get_sint(yyjson_obj_get(d, "index")),
+                        was = c->was ? index_in(c->was, node) : -1;
+                if (was >= 0 && was != index)
+                        sim_broken("clique %s: the index of %s changes from %" PRId64 " to %" PRId64,
+                                   c->now->name, node, was, index);
+                yyjson_arr_foreach (daemons, k, max_k, o)
+                        if (k < i && yyjson_get_sint(yyjson_obj_get(o, "index")) == index)
+                                sim_broken("clique %s gives index %" PRId64 " to two nodes", c->now->name,
+                                           index);
+        }
+}
+
+static void count(enum kind k, const struct change *c) {
+        char key[256];
+        struct written *x;
+        snprintf(key, sizeof key, "%s %s/%s", kinds[k].kind, c->now->ns, c->now->name);
+        HASH_FIND_STR(written, key, x);
+        if (!x) {
+                x = xcalloc(1, sizeof *x + strlen(key) + 1);
+                memcpy(x->key, key, strlen(key) + 1);
+                HASH_ADD_STR(written, key, x);
+        }
+        if (sim_now_ms() - x->from_ms >= WINDOW_MS) {
+                x->from_ms = sim_now_ms();
+                x->n = 0;
+        }
+        if (++x->n > MOST_WRITES)
+                sim_broken("%s was written %u times within ten seconds", key, x->n);
+        if (idle)
+                sim_broken("%s writes %s though nothing has happened for long", store_writer(), key);
+        writes++;
+}
+
+void promises_look(enum kind k, const struct change *c) {
+        if (k == K_NODE && c->was)
+                look_at_label(c);
+        if (c->was)
+                look_at_deletion(k, c);
+        if (k == K_CLIQUE && !c->gone)
+                look_at_clique(c);
+        if (by_controller() && k != K_LEASE && k != K_EVENT)
+                count(k, c);
+}
+
+void promises_idle(bool is) {
+        idle = is;
+}
+
+uint64_t promises_writes(void) {
+        return writes;
+}
+
+void promises_done(void) {
+        struct written *x, *next;
+        HASH_ITER (hh, written, x, next) {
+                HASH_DEL(written, x);
+                free(x);
+        }
+}

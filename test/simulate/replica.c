@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "replica.h"
+
+#include <stdio.h>
+
+#include "base/diag.h"
+#include "base/mem.h"
+#include "controller/config.h"
+#include "controller/controller.h"
+#include "faults.h"
+#include "kube/leader.h"
+#include "sim.h"
+#include "world.h"
+
+enum { EVENTS_FLUSH_MS = 1500, LEASE_EXCUSE_MS = 20000 };
+
+static const char *const arguments[] = { "controller",
+                                         "--pod-name=controller",
+                                         "--namespace=" DRIVER_NS,
+                                         "--leader-election-enabled",
+                                         "--leader-election-lease-lock-namespace=" DRIVER_NS,
+                                         "--image-name=image",
+                                         "--log-verbosity-cd-daemon=2",
+                                         "--apply-crds=false" };
+
+struct life {
+        unsigned i;
+        bool over;
+        struct config config;
+        struct kube_client *client;
+        struct event_recorder *events;
+        struct metrics *metrics;
+        struct leader *leader;
+        struct controller controller;
+        char *identity, *earlier;
+        char *arguments[ARRAY_LEN(arguments) + 1]; /* the configuration points into them */
+};
+
+static struct {
+        struct life *now; /* NULL: it is down */
+        unsigned lives, pods;
+        uv_loop_t *loop;
+} replicas[REPLICAS];
+static bool ending;
+
+/* ---- ends ---- */
+
+static void begin_again(void *u) {
+        unsigned i = (unsigned)(uintptr_t)u;
+        if (!ending && !replicas[i].now)
+                replica_start(i, replicas[i].loop);
+}
+
+/* The handles that are closing are parts of it. */
+static void on_closed(void *u) {
+        struct life *l = u;
+        metrics_free(l->metrics);
+        config_done(&l->config);
+        for (size_t i = 0; i < ARRAY_LEN(arguments); i++)
+                free(l->arguments[i]);
+        free(l->identity);
+        free(l->earlier);
+        free(l);
+}
+
+static void bury(struct life *l) {
+        event_recorder_free(TAKE(l->events));
+        leader_free(TAKE(l->leader));
+        kube_client_free(TAKE(l->client));
+        replicas[l->i].now = NULL;
+        sim_at(sim_now_ms() + 1, on_closed, l);
+        if (!ending)
+                sim_at(sim_now_ms() + sim_between(500, 15000), begin_again, (void *)(uintptr_t)l->i);
+}
+
+static void on_flushed(void *u) {
+        bury(u);
+}
+
+static void on_released(void *u) {
+        struct life *l = u;
+        event_recorder_flush(l->events, EVENTS_FLUSH_MS, on_flushed, l);
+}
+
+static void end(struct life *l) {
+        if (l->over)
+                return;
+        l->over = true;
+        controller_stop(&l->controller);
+        if (l->leader)
+                leader_release(l->leader, on_released, l);
+        else
+                on_released(l);
+}
+
+void replica_stop(unsigned i) {
+        if (!replicas[i].now)
+                return;
+        sim_log("controller-%u is told to end", i);
+        end(replicas[i].now);
+}
+
+void replica_kill(unsigned i) {
+        struct life *l = replicas[i].now;
+        if (!l || l->over)
+                return;
+        sim_log("controller-%u is killed", i);
+        l->over = true;
+        controller_stop(&l->controller);
+        bury(l);
+}
+
+void replicas_end(void) {
+        ending = true;
+        for (unsigned i = 0; i < REPLICAS; i++)
+                replica_kill(i);
+}
+
+void replicas_dump(void) {
+        for (unsigned i = 0; i < REPLICAS; i++)
+                if (replicas[i].now && !replicas[i].now->over)
+                        controller_dump(&replicas[i].now->controller);
+}
+
+/* ---- leading ---- */
+
+bool replica_leads(unsigned i) {
+        const struct life *l = replicas[i].now;
+        return l && !l->over && l->controller.leading;
+}
+
+static void on_started(void *u) {
+        struct life *l = u;
+        sim_log("controller-%u leads", l->i);
+        controller_lead(&l->controller);
+        for (unsigned i = 0; i < REPLICAS; i++)
+                if (i != l->i && replica_leads(i))
+                        sim_broken("both controllers lead");
+}
+
+static void on_lost(void *u) {
+        struct life *l = u;
+        sim_log("controller-%u has lost its lease", l->i);
+        if (!faults_touched_lease(l->i, sim_now_ms() - LEASE_EXCUSE_MS))
+                sim_broken("controller-%u lost its lease though no fault kept it from renewing", l->i);
+        end(l);
+}
+
+static void elect(void *u) {
+        struct life *l = u;
+        l->leader = leader_new(&(struct leader_options){
+                .client = l->client,
+                .ns = l->config.lease_ns,
+                .name = l->config.lease_name,
+                .identity = l->identity,
+                .earlier = l->earlier,
+                .duration_ms = (unsigned)l->config.lease_duration_ms,
+                .renew_deadline_ms = (unsigned)l->config.renew_deadline_ms,
+                .retry_ms = (unsigned)l->config.retry_period_ms,
+                .started = on_started,
+                .lost = on_lost,
+                .u = l,
+        });
+}
+
+/* ---- the beginning ---- */
+
+static void on_resource_api(void *u, const struct err *e) {
+        struct life *l = u;
+        if (!l->over && !e)
+                controller_start(&l->controller, &l->config, l->client, l->events, l->metrics, elect, l);
+}
+
+void replica_start(unsigned i, uv_loop_t *loop) {
+        struct life *l = xnew(struct life);
+        struct err e;
+        char server[32];
+        snprintf(server, sizeof server, "http://controller-%u", i);
+        struct kube_config kc = { .server = server };
+        replicas[i].now = l;
+        replicas[i].loop = loop;
+        l->i = i;
+        replicas[i].pods += sim_chance(50); /* a new Pod, or its container again */
+        l->earlier = xasprintf("controller-%u.%u-", i, replicas[i].pods);
+        l->identity = xasprintf("%s%u", l->earlier, replicas[i].lives++);
+        l->metrics = metrics_new();
+        for (size_t k = 0; k < ARRAY_LEN(arguments); k++)
+                l->arguments[k] = xstrdup(arguments[k]);
+        BUG_ON(config_load(&l->config, ARRAY_LEN(arguments), l->arguments, &e) < 0);
+        BUG_ON(kube_client_new(loop,
+                               &(struct kube_client_options){ .config = &kc,
+                                                              .user_agent = "controller",
+                                                              .qps = (double)l->config.qps,
+                                                              .burst = (unsigned)l->config.burst,
+                                                              .metrics = l->metrics },
+                               &l->client, &e) < 0);
+        l->events = event_recorder_new(l->client, "compute-domain-controller", NULL);
+        sim_log("controller-%u starts", i);
+        kube_discover_resource_api(l->client, on_resource_api, l);
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* server: what the simulated API server answers: lists in pages, objects, writes, refusals as a Status, and
+ * the events of watches. It knows nothing of connections: transport.c brings requests here and answers back.
+ */
+#ifndef SIMULATE_SERVER_H
+#define SIMULATE_SERVER_H
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "store.h"
+
+/* A request, taken to pieces. */
+struct asked {
+        struct arena *a;   /* of the texts */
+        bool known;        /* it is about a resource that is served */
+        const char *group; /* not NULL: which versions of this group are served */
+        enum kind k;
+        const char *method, *ns, *name, *subresource;
+        const char *label, *field, *token, *version;
+        long limit;
+        bool watch;
+        long timeout_s;
+};
+void asked_init(struct asked *q, const char *method, const char *path);
+void asked_done(struct asked *q);
+
+/* The status; the body is added to *out. */
+int server_answer(const struct asked *q, const char *who, const char *body, struct buf *out);
+/* A refusal as Kubernetes words it. */
+void server_status(int status, const char *reason, const struct asked *q, struct buf *out);
+/* Tokens of lists that are under way are forgotten, and what was before now. */
+void server_compact(void);
+void server_done(void);
+
+/* A watch: what it was asked for, and up to where it has been told. */
+struct watch;
+/* `q` stays the caller's, and outlives it. */
+struct watch *watch_new(const struct asked *q);
+void watch_free(struct watch *w);
+/* Adds the events of what had happened until_ms; false: what it would resume from is forgotten, and it has
+ * been told so. */
+bool watch_take(struct watch *w, int64_t until_ms, struct buf *out);
+/* Adds a bookmark at what it has been told. */
+void watch_bookmark(struct watch *w, struct buf *out);
+
+#endif

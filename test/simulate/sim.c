@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/queue.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+/* Beginnings that no machine of ours has: neither clock is near 0, nor near each other. */
+static const int64_t first_ns = 1000000000000, first_wall_s = 1800000000;
+static int64_t now_ns = 1000000000000;
+
+/* ---- time ---- */
+
+int64_t sim_now_ms(void) {
+        return (now_ns - first_ns) / 1000000;
+}
+
+int64_t sim_wall_s(void) {
+        return first_wall_s + (now_ns - first_ns) / 1000000000;
+}
+
+int clock_gettime(clockid_t clock, struct timespec *t) {
+        int64_t ns = clock == CLOCK_REALTIME ? first_wall_s * 1000000000 + (now_ns - first_ns) : now_ns;
+        *t = (struct timespec){ ns / 1000000000, ns % 1000000000 };
+        return 0;
+}
+
+/* The only descriptors in the loop are libuv's own. */
+int epoll_pwait(int fd, struct epoll_event *events, int max, int timeout, const sigset_t *mask) {
+        int n = (int)syscall(SYS_epoll_pwait, fd, events, max, 0, mask, sizeof(uint64_t));
+        if (n != 0)
+                return n;
+        if (timeout < 0) {
+                sim_broken("the simulation stands still: nobody waits for anything");
+                timeout = 1;
+        }
+        now_ns += (int64_t)timeout * 1000000;
+        return 0;
+}
+
+int epoll_wait(int fd, struct epoll_event *events, int max, int timeout) {
+        return epoll_pwait(fd, events, max, timeout, NULL);
+}
+
+/* ---- chance ---- */
+
+static uint64_t world_state, programs_state;
+
+/* splitmix64 (Steele, Lea, Flood 2014). */
+static uint64_t next(uint64_t *state) {
+        uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));
+        z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+        z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+        return z ^ (z >> 31);
+}
+
+void sim_seed(uint64_t seed) {
+        world_state = seed;
+        programs_state = ~seed;
+        next(&world_state);
+}
+
+uint64_t sim_draw(uint64_t n) {
+        return n ? next(&world_state) % n : 0;
+}
+
+int64_t sim_between(int64_t least, int64_t most) {
+        return least + (int64_t)sim_draw((uint64_t)(most - least + 1));
+}
+
+bool sim_chance(unsigned percent) {
+        return sim_draw(100) < percent;
+}
+
+ssize_t getrandom(void *p, size_t n, unsigned flags) {
+        for (size_t i = 0; i < n; i++)
+                ((unsigned char *)p)[i] = (unsigned char)next(&programs_state);
+        return (ssize_t)n;
+}
+
+/* ---- the agenda ---- */
+
+struct sim_event {
+        TAILQ_ENTRY(sim_event) entry;
+        int64_t ms;
+        sim_fn *fn;
+        void *u;
+};
+
+static TAILQ_HEAD(agenda, sim_event) agenda = TAILQ_HEAD_INITIALIZER(agenda);
+static uv_timer_t timer;
+
+static void on_timer(uv_timer_t *t);
+
+static void set_timer(void) {
+        struct sim_event *first = TAILQ_FIRST(&agenda);
+        if (!first)
+                return;
+        uv_update_time(timer.loop);
+        int64_t left = first->ms - sim_now_ms();
+        uv_timer_start(&timer, on_timer, left > 0 ? (uint64_t)left : 0, 0);
+}
+
+static void on_timer(uv_timer_t *t) {
+        struct sim_event *e = TAILQ_FIRST(&agenda);
+        if (e && e->ms <= sim_now_ms()) {
+                TAILQ_REMOVE(&agenda, e, entry);
+                e->fn(e->u);
+                free(e);
+        }
+        set_timer();
+}
+
+struct sim_event *sim_at(int64_t ms, sim_fn *fn, void *u) {
+        struct sim_event *e = xnew(struct sim_event), *before;
+        *e = (struct sim_event){ .ms = ms, .fn = fn, .u = u };
+        TAILQ_FOREACH_REVERSE (before, &agenda, agenda, entry)
+                if (before->ms <= ms)
+                        break;
+        if (before) {
+                TAILQ_INSERT_AFTER(&agenda, before, e, entry);
+        } else {
+                TAILQ_INSERT_HEAD(&agenda, e, entry);
+                set_timer();
+        }
+        return e;
+}
+
+void sim_cancel(struct sim_event *e) {
+        if (!e)
+                return;
+        TAILQ_REMOVE(&agenda, e, entry);
+        free(e);
+}
+
+void sim_agenda_init(uv_loop_t *loop) {
+        uv_timer_init(loop, &timer);
+}
+
+void sim_agenda_done(void) {
+        struct sim_event *e;
+        while ((e = TAILQ_FIRST(&agenda)))
+                sim_cancel(e);
+        uv_close((uv_handle_t *)&timer, NULL);
+}
+
+/* ---- what is said ---- */
+
+static bool shown;
+static uint64_t trace;
+static char *broken;
+
+void sim_log_show(bool on) {
+        shown = on;
+}
+
+uint64_t sim_trace(void) {
+        return trace;
+}
+
+static void say(const char *text) {
+        int64_t ms = sim_now_ms();
+        trace = (trace ^ str_fnv64(text, strlen(text)) ^ (uint64_t)ms) * UINT64_C(0x100000001b3);
+        if (shown)
+                fprintf(stderr, "%6lld.%03lld %s\n", (long long)(ms / 1000), (long long)(ms % 1000), text);
+}
+
+void sim_log(const char *fmt, ...) {
+        struct buf b = BUF_INIT(1 << 16);
+        va_list ap;
+        va_start(ap, fmt);
+        buf_vaddf(&b, fmt, ap);
+        va_end(ap);
+        say(buf_str(&b));
+        buf_done(&b);
+}
+
+void sim_broken(const char *fmt, ...) {
+        struct buf b = BUF_INIT(1 << 16);
+        va_list ap;
+        va_start(ap, fmt);
+        buf_vaddf(&b, fmt, ap);
+        va_end(ap);
+        sim_log("BROKEN: %s", buf_str(&b));
+        if (!broken)
+                broken = xasprintf("at %.3f s: %s", (double)sim_now_ms() / 1000, buf_str(&b));
+        buf_done(&b);
+}
+
+const char *sim_first_broken(void) {
+        return broken;
+}
+
+/* ---- base/log.h: what the programs log is a part of the same log ---- */
+
+void log_setup(enum log_format format, int verbosity) {
+}
+
+int log_verbosity(void) {
+        return 2;
+}
+
+void log_write(enum log_level level, const char *file, int line, const char *msg, const struct kv *kvs) {
+        struct buf b = BUF_INIT(LOG_LINE_MAX);
+        buf_addf(&b, "  %c %s:%d %s", "EWI"[level], strrchr(file, '/') ? strrchr(file, '/') + 1 : file, line,
+                 msg);
+        for (; kvs->key; kvs++) {
+                if (kvs->type == KV_STR)
+                        buf_addf(&b, " %s=%s", kvs->key, kvs->v.s ? kvs->v.s : "<nil>");
+                else
+                        buf_addf(&b, " %s=%lld", kvs->key, (long long)kvs->v.i);
+        }
+        say(buf_str(&b));
+        buf_done(&b);
+}

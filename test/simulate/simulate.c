@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* simulate: runs the controllers in a world of our own, from a seed: docs/testing.md says how to use it.
+ *
+ * A run is a storm of faults, a calm in which all that can form has to, a silence in which nobody may write,
+ * and an end in which everything has to go. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "faults.h"
+#include "promises.h"
+#include "replica.h"
+#include "server.h"
+#include "sim.h"
+#include "transport.h"
+#include "world.h"
+
+/* How long after the last fault all that lives must have formed, and after the last deletion everything be
+ * gone; how long nothing happens before nobody may write, and for how long then. */
+enum { SETTLE_MS = 300000, QUIET_MS = 120000, IDLE_MS = 60000, LOOK_MS = 500 };
+
+struct options {
+        uint64_t first, last;
+        unsigned jobs, nodes, domains, minutes;
+        const char *faults, *corpus;
+        bool log, once;
+};
+
+enum phase { STORM, FORMS, QUIET, IDLE, EMPTIES, OVER };
+static const char *const phase_names[] = { "storm", "calm", "quiet", "idle", "end", "over" };
+static struct {
+        const struct options *o;
+        enum phase phase;
+        int64_t until_ms, formed_ms, emptied_ms;
+        uv_loop_t loop;
+} run;
+
+static void enter(enum phase p, int64_t for_ms) {
+        run.phase = p;
+        run.until_ms = sim_now_ms() + for_ms;
+        sim_log("PHASE %s", phase_names[p]);
+}
+
+static void on_changed(enum kind k, const struct change *c) {
+        promises_look(k, c);
+        transport_changed(k);
+}
+
+static void look(void *u) {
+        int64_t now = sim_now_ms();
+        const char *text = NULL;
+        sim_at(now + LOOK_MS, look, NULL);
+        switch (run.phase) {
+        case STORM:
+                if (now < run.until_ms)
+                        break;
+                world_calm();
+                enter(FORMS, SETTLE_MS);
+                break;
+        case FORMS:
+                text = world_misses();
+                if (!text) {
+                        run.formed_ms = SETTLE_MS - (run.until_ms - now);
+                        enter(QUIET, QUIET_MS);
+                } else if (now >= run.until_ms) {
+                        sim_broken("%s, %d s after the last fault", text, SETTLE_MS / 1000);
+                }
+                break;
+        case QUIET:
+                if (now < run.until_ms)
+                        break;
+                promises_idle(true);
+                enter(IDLE, IDLE_MS);
+                break;
+        case IDLE:
+                text = world_misses();
+                if (text)
+                        sim_broken("%s, though nothing has happened", text);
+                if (now < run.until_ms)
+                        break;
+                promises_idle(false);
+                world_empty();
+                enter(EMPTIES, SETTLE_MS);
+                break;
+        case EMPTIES:
+                text = world_leftover();
+                if (!text) {
+                        run.emptied_ms = SETTLE_MS - (run.until_ms - now);
+                        enter(OVER, 0);
+                } else if (now >= run.until_ms) {
+                        sim_broken("%s, %d s after all was deleted", text, SETTLE_MS / 1000);
+                }
+                break;
+        case OVER:
+                break;
+        }
+}
+
+static void clean_up(void) {
+        replicas_end();
+        for (int i = 0; i < 100; i++)
+                uv_run(&run.loop, UV_RUN_ONCE); /* what closes later than others */
+        sim_agenda_done();
+        uv_run(&run.loop, UV_RUN_DEFAULT);
+        uv_loop_close(&run.loop);
+        faults_done();
+        promises_done();
+        server_done();
+        store_done();
+}
+
+static int simulate(const struct options *o, uint64_t seed) {
+        static const struct faults_hooks hooks = { transport_cut, replica_kill, replica_stop, world_fault };
+        run.o = o;
+        sim_seed(seed);
+        sim_log_show(o->log);
+        uv_loop_init(&run.loop);
+        sim_agenda_init(&run.loop);
+        store_on_change(on_changed);
+        world_begin(o->nodes, o->domains);
+        for (unsigned i = 0; i < REPLICAS; i++)
+                replica_start(i, &run.loop);
+        enter(STORM, (int64_t)o->minutes * 60000);
+        faults_begin(&hooks, o->faults, run.until_ms);
+        look(NULL);
+        while (run.phase != OVER && !sim_first_broken())
+                uv_run(&run.loop, UV_RUN_ONCE);
+        if (sim_first_broken()) {
+                replicas_dump();
+                for (enum kind k = 0; o->log && k < K_COUNT; k++)
+                        for (size_t i = 0; k != K_EVENT && i < store_count(k); i++)
+                                sim_log("LEFT %s %s", kinds[k].kind, store_nth(k, i)->json);
+                printf("seed %llu: BROKEN %s\n  replay: simulate --seed %llu --nodes %u --domains %u "
+                       "--minutes %u%s%s --log\n",
+                       (unsigned long long)seed, sim_first_broken(), (unsigned long long)seed, o->nodes,
+                       o->domains, o->minutes, o->faults ? " --faults " : "", str_or(o->faults, ""));
+                fflush(stdout);
+                _exit(EXIT_FAILURE); /* in the middle of everything */
+        }
+        printf("seed %llu: %.1f virtual minutes, %llu writes, formed after %.1f s, gone after %.1f s, trace "
+               "%016llx\n",
+               (unsigned long long)seed, (double)sim_now_ms() / 60000, (unsigned long long)promises_writes(),
+               (double)run.formed_ms / 1000, (double)run.emptied_ms / 1000, (unsigned long long)sim_trace());
+        clean_up();
+        return EXIT_SUCCESS;
+}
+
+/* ---- many seeds, each in a process of its own ---- */
+
+static bool reap(unsigned *running) {
+        int status;
+        if (wait(&status) < 0)
+                return false;
+        --*running;
+        return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static int simulate_all(const struct options *o) {
+        unsigned running = 0, broken = 0;
+        for (uint64_t seed = o->first; seed <= o->last; seed++) {
+                if (running == o->jobs)
+                        broken += !reap(&running);
+                fflush(stdout);
+                pid_t pid = fork();
+                if (pid == 0)
+                        exit(simulate(o, seed));
+                if (pid < 0) {
+                        perror("fork");
+                        return EXIT_FAILURE;
+                }
+                running++;
+        }
+        while (running)
+                broken += !reap(&running);
+        printf("%llu seeds, %u broken\n", (unsigned long long)(o->last - o->first + 1), broken);
+        return broken ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+/* Lines of a seed and the options that it had; # begins a comment. */
+static int simulate_corpus(const struct options *o, const char *path) {
+        _cleanup_(freep) char *text = NULL;
+        struct err e;
+        struct str rest, line;
+        int status = EXIT_SUCCESS;
+        if (file_read(path, 1 << 20, &text, NULL, &e) < 0) {
+                fprintf(stderr, "%s\n", e.msg);
+                return EXIT_FAILURE;
+        }
+        rest = str_from(text);
+        while (rest.n && str_next_line(&rest, &line)) {
+                struct options one = *o;
+                unsigned long long seed;
+                char copy[512], faults[256];
+                snprintf(copy, sizeof copy, "%.*s", (int)line.n, line.p);
+                int n = sscanf(copy, "%llu %u %u %u %255[a-z_,]", &seed, &one.nodes, &one.domains,
+                               &one.minutes, faults);
+                if (n < 4)
+                        continue;
+                one.first = one.last = seed;
+                one.faults = n == 5 ? faults : NULL;
+                if (simulate_all(&one) != EXIT_SUCCESS)
+                        status = EXIT_FAILURE;
+        }
+        return status;
+}
+
+static int usage(const char *faults) {
+        fprintf(stderr,
+                "simulate [--seed N | --seeds FIRST-LAST] [--jobs N] [--nodes N] [--domains N] [--minutes "
+                "N]\n"
+                "faults: %s\n",
+                faults);
+        return EXIT_FAILURE;
+}
+
+static bool read_option(struct options *o, const char *name, const char *value) {
+        char *end;
+        unsigned long long n = strtoull(value, &end, 10);
+        if (streq(name, "--faults")) {
+                o->faults = *value ? value : NULL;
+                return true;
+        }
+        if (streq(name, "--corpus")) {
+                o->corpus = value;
+                return true;
+        }
+        if (streq(name, "--seeds")) {
+                o->first = n;
+                o->last = *end == '-' ? strtoull(end + 1, &end, 10) : n;
+        } else if (streq(name, "--seed")) {
+                o->first = o->last = n;
+                o->once = true;
+        } else {
+                unsigned *to = streq(name, "--jobs")      ? &o->jobs
+                               : streq(name, "--nodes")   ? &o->nodes
+                               : streq(name, "--domains") ? &o->domains
+                               : streq(name, "--minutes") ? &o->minutes
+                                                          : NULL;
+                if (!to)
+                        return false;
+                *to = (unsigned)n;
+                return !*end && n > 0;
+        }
+        return !*end && o->first <= o->last;
+}
+
+int main(int argc, char **argv) {
+        struct options o = { .first = 1,
+                             .last = 20,
+                             .jobs = (unsigned)sysconf(_SC_NPROCESSORS_ONLN),
+                             .nodes = 4,
+                             .domains = 3,
+                             .minutes = 10 };
+        struct buf names = BUF_INIT(4096);
+        bool good = true;
+        for (int i = 1; i < argc && good; i++) {
+                if (streq(argv[i], "--log"))
+                        o.log = true;
+                else
+                        good = i + 1 < argc && read_option(&o, argv[i], argv[i + 1]) && ++i;
+        }
+        good = faults_known(o.faults, &names) && good;
+        int status = good ? 0 : usage(buf_str(&names));
+        buf_done(&names);
+        if (!good)
+                return status;
+        clearenv(); /* the programs read it */
+        if (o.corpus)
+                return simulate_corpus(&o, o.corpus);
+        return o.once ? simulate(&o, o.first) : simulate_all(&o);
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* transport: base/http_client.h, between the programs and the server of this process. Takes the place of
+ * libcurl when the simulator is linked. A client is known by the number at the end of its base_url. */
+#ifndef SIMULATE_TRANSPORT_H
+#define SIMULATE_TRANSPORT_H
+
+#include "store.h"
+
+/* The connections of a program break. */
+void transport_cut(unsigned replica);
+/* For the store: watches are told of it, each at its time. */
+void transport_changed(enum kind k);
+
+#endif

@@ -1,0 +1,741 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "world.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "api/names.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "sim.h"
+
+enum { MAX_NODES = 64, MAX_DOMAINS = 16, MAX_PODS = 64, NODE_GRACE_MS = 40000, POD_GC_MS = 40000 };
+
+/* A daemon Pod on a node, as its kubelet knows it. */
+struct run {
+        bool used, up, serves, ending; /* up: the container runs; serves: IMEX is READY */
+        char pod[128], uid[48], domain[48];
+        int64_t starts_ms, ends_ms, ready_ms, index; /* index -1: IMEX does not run */
+        int64_t told;                                /* the index that its annotations say; -1: not ready */
+};
+
+enum { MAX_RUNS = 8 };
+struct node {
+        char name[16], clique[16];
+        bool power, connected, exists, ready;      /* exists: the Node object; ready: as its condition says */
+        int64_t power_ms, connected_ms, exists_ms; /* when it is so again, 0: not by itself */
+        int64_t heard_ms, gone_ms;
+        unsigned boots;
+        struct run runs[MAX_RUNS];
+};
+
+enum state { POD_NONE, POD_WAITS, POD_CLAIMED, POD_ALLOCATED, POD_RUNS, POD_ENDS };
+struct user_pod {
+        enum state state;
+        bool ran; /* before it began to end */
+        struct node *node;
+        char claim[64];
+        int64_t since_ms, ends_ms;
+};
+
+struct domain {
+        char name[16], uid[48];
+        bool lives, ends, keeps;
+        int64_t next_ms;
+        struct user_pod pods[MAX_PODS];
+        unsigned n_pods;
+};
+
+static struct {
+        struct node nodes[MAX_NODES];
+        struct domain domains[MAX_DOMAINS];
+        unsigned n_nodes, n_domains, serial;
+        bool calm, empty;
+} w;
+
+static bool soon(void) {
+        return sim_chance(50);
+}
+
+/* ---- nodes ---- */
+
+static void make_node(struct node *n) {
+        n->exists = n->ready = true;
+        n->exists_ms = n->gone_ms = 0;
+        n->heard_ms = sim_now_ms();
+        world_create(K_NODE, "",
+                     "{'apiVersion':'v1','metadata':{'name':'%s','labels':{'nvidia.com/"
+                     "gpu.present':'true'}},'status':{'nodeInfo':"
+                     "{'bootID':'bbbbbbbb-0000-4000-8000-%012u'},'conditions':[{'type':'Ready','status':'"
+                     "True'}]}}",
+                     n->name, n->boots);
+        if (!store_get(K_SLICE, "", n->name))
+                world_create(K_SLICE, "",
+                             "{'metadata':{'name':'%s'},'spec':{'driver':'" CD_DRIVER
+                             "','nodeName':'%s','devices':[{'name':'channel-0','attributes':{'cliqueID':{'"
+                             "string':'%s'}}},"
+                             "{'name':'daemon-0'}]}}",
+                             n->name, n->name, n->clique);
+}
+
+/* The Node, and the Pods on it. */
+static void say_ready(struct node *n, bool is) {
+        const char *status = is ? "True" : "Unknown";
+        n->ready = is;
+        world_patch(K_NODE, store_get(K_NODE, "", n->name), true,
+                    "{'status':{'nodeInfo':{'bootID':'bbbbbbbb-0000-4000-8000-%012u'},'conditions':[{'type':"
+                    "'Ready','status':'%s'}]}}",
+                    n->boots, status);
+        for (size_t i = 0; i < store_count(K_POD); i++) {
+                const struct version *p = store_nth(K_POD, i);
+                if (streq(version_str(p, "/spec/nodeName"), n->name))
+                        world_patch(
+                                K_POD, p, true,
+                                "{'status':{'conditions':[{'type':'Ready','status':'%s','reason':'%s'}]}}",
+                                is ? "True" : "False", is ? "" : "NodeNotReady");
+        }
+}
+
+/* The kubelet is heard, or not; after a while its Node is not ready, and its Pods neither. */
+static void node_lifecycle(struct node *n) {
+        int64_t now = sim_now_ms();
+        if (n->power_ms && now >= n->power_ms) {
+                n->power = true;
+                n->power_ms = 0;
+                n->boots++;
+                sim_log("%s has power again", n->name);
+        }
+        if (n->connected_ms && now >= n->connected_ms) {
+                n->connected = true;
+                n->connected_ms = 0;
+                sim_log("%s is connected again", n->name);
+        }
+        if (!n->exists && n->exists_ms && now >= n->exists_ms && n->power && n->connected)
+                make_node(n);
+        if (!n->exists)
+                return;
+        if (n->power && n->connected)
+                n->heard_ms = now;
+        if (n->ready && now - n->heard_ms > NODE_GRACE_MS) {
+                say_ready(n, false);
+        } else if (!n->ready && n->power && n->connected) {
+                say_ready(n, true);
+        }
+}
+
+static void lose_power(struct node *n, int64_t for_ms) {
+        n->power = false;
+        n->power_ms = sim_now_ms() + for_ms;
+        memset(n->runs, 0, sizeof n->runs);
+        for (unsigned d = 0; d < w.n_domains; d++)
+                for (unsigned i = 0; i < w.domains[d].n_pods; i++) {
+                        struct user_pod *p = &w.domains[d].pods[i];
+                        if (p->node != n)
+                                continue;
+                        if (p->state == POD_RUNS)
+                                p->state = POD_ALLOCATED;
+                        p->ran = false;
+                }
+        sim_log("%s loses power", n->name);
+}
+
+static void delete_node(struct node *n) {
+        const struct version *v = store_get(K_NODE, "", n->name), *s = store_get(K_SLICE, "", n->name);
+        if (v)
+                world_delete(K_NODE, v, false);
+        if (s)
+                world_delete(K_SLICE, s, false);
+        n->exists = false;
+        n->gone_ms = sim_now_ms();
+        n->exists_ms = sim_now_ms() + sim_between(60000, 200000);
+}
+
+/* ---- claims ---- */
+
+static const char *claim_node(const struct version *c, const char **ret_device) {
+        *ret_device = version_str(c, "/status/allocation/devices/results/0/device");
+        return version_str(c, "/status/allocation/devices/results/0/pool");
+}
+
+static bool is_taken(const char *node, const char *device) {
+        for (size_t i = 0; i < store_count(K_CLAIM); i++) {
+                const char *d, *n = claim_node(store_nth(K_CLAIM, i), &d);
+                if (streq(n, node) && streq(d, device))
+                        return true;
+        }
+        return false;
+}
+
+static void allocate(const char *claim, const char *ns, const char *node, const char *device,
+                     const char *config, const char *domain, const char *pod_uid) {
+        world_patch(K_CLAIM, store_get(K_CLAIM, ns, claim), true,
+                    "{'status':{'allocation':{'devices':{'results':[{'request':'r','driver':'" CD_DRIVER
+                    "','pool':'%s','device':'%s'}],'config':[{'source':'FromClaim','requests':['r'],'opaque':"
+                    "{'driver':'" CD_DRIVER "','parameters':{'apiVersion':'" CD_API_VERSION
+                    "','kind':'%s','domainID':'%s'}}}]}},'reservedFor':[{'resource':'pods','name':'p','uid':'"
+                    "%s'}]}}",
+                    node, device, config, domain, pod_uid);
+}
+
+static void delete_claim(const char *ns, const char *name) {
+        const struct version *c = store_get(K_CLAIM, ns, name);
+        if (c)
+                world_delete(K_CLAIM, c, false);
+}
+
+/* ---- the DaemonSet controller, the claim controller, the collection of garbage ---- */
+
+static bool has_pod(const char *domain, const char *node) {
+        for (size_t i = 0; i < store_count(K_POD); i++)
+                if (streq(version_label(store_nth(K_POD, i), CD_LABEL), domain) &&
+                    streq(version_str(store_nth(K_POD, i), "/spec/target"), node))
+                        return true;
+        return false;
+}
+
+static void look_at_set(const struct version *s) {
+        const char *domain = version_str(s, "/spec/selector/matchLabels/resource.nvidia.com~1computeDomain");
+        if (version_deleted(s))
+                return;
+        for (unsigned i = 0; i < w.n_nodes; i++) {
+                const struct version *n = store_get(K_NODE, "", w.nodes[i].name);
+                if (n && streq(version_label(n, CD_LABEL), domain) && !has_pod(domain, n->name) && soon())
+                        world_create(K_POD, DRIVER_NS,
+                                     "{'metadata':{'name':'imex-%s-%u','labels':{'" CD_LABEL
+                                     "':'%s','app':'imex-daemon'},"
+                                     "'annotations':{'" CD_ANNOTATION_TEMPLATE
+                                     "':'%s'}},'spec':{'target':'%s'},"
+                                     "'status':{'phase':'Pending'}}",
+                                     n->name, ++w.serial, domain,
+                                     str_or(version_str(s, "/spec/template/metadata/annotations/"
+                                                           "resource.nvidia.com~1template-hash"),
+                                            ""),
+                                     n->name);
+        }
+}
+
+/* A Pod that no set wants there: of a node without the label, or of a set that is gone. */
+static bool is_wanted(const struct version *p) {
+        const char *domain = version_label(p, CD_LABEL);
+        const struct version *n = store_get(K_NODE, "", version_str(p, "/spec/target"));
+        for (size_t i = 0; i < store_count(K_SET); i++) {
+                const struct version *s = store_nth(K_SET, i);
+                if (streq(version_label(s, CD_LABEL), domain))
+                        return version_deleted(s) || (n && streq(version_label(n, CD_LABEL), domain));
+        }
+        return false;
+}
+
+static struct node *node_named(const char *name) {
+        for (unsigned i = 0; i < w.n_nodes; i++)
+                if (streq(w.nodes[i].name, name))
+                        return &w.nodes[i];
+        return NULL;
+}
+
+static void collect_pods(void) {
+        for (size_t i = 0; i < store_count(K_POD); i++) {
+                const struct version *p = store_nth(K_POD, i);
+                const struct node *n = node_named(version_str(p, "/spec/target"));
+                bool lost = !n->exists && sim_now_ms() - n->gone_ms > POD_GC_MS;
+                if (!soon() || (!lost && (version_deleted(p) || is_wanted(p))))
+                        continue;
+                world_delete(K_POD, p, lost);
+                i = SIZE_MAX; /* the list has changed: from the beginning */
+        }
+}
+
+/* The claims of daemon Pods: made of the domain's template, allocated and bound when the device is free, gone
+ * when their Pod is. */
+static void look_at_pod(const struct version *p) {
+        const char *node = version_str(p, "/spec/target"), *domain = version_label(p, CD_LABEL), *device;
+        _cleanup_(freep) char *template = xasprintf(CD_DAEMON_OBJECT_PREFIX "%s", str_or(domain, ""));
+        const struct version *c = store_get(K_CLAIM, DRIVER_NS, p->name),
+                             *t = store_get(K_TEMPLATE, DRIVER_NS, template);
+        if (version_deleted(p) || !soon())
+                return;
+        if (!c && t && !version_deleted(t)) {
+                world_create(K_CLAIM, DRIVER_NS, "{'metadata':{'name':'%s'}}", p->name);
+        } else if (c && !claim_node(c, &device) && store_get(K_NODE, "", node) &&
+                   !is_taken(node, CD_DEVICE_DAEMON)) {
+                char name[128];
+                snprintf(name, sizeof name, "%s", p->name);
+                allocate(name, DRIVER_NS, node, CD_DEVICE_DAEMON, "ComputeDomainDaemonConfig", domain,
+                         p->uid);
+                world_patch(K_POD, p, false, "{'spec':{'nodeName':'%s'}}", node);
+        }
+}
+
+static void collect_claims(void) {
+        for (size_t i = 0; i < store_count(K_CLAIM); i++) {
+                const struct version *c = store_nth(K_CLAIM, i);
+                if (streq(c->ns, DRIVER_NS) && !store_get(K_POD, DRIVER_NS, c->name) && soon()) {
+                        world_delete(K_CLAIM, c, false);
+                        i = SIZE_MAX;
+                }
+        }
+}
+
+/* ---- IMEX on a node ---- */
+
+static void start_imex(struct node *n, struct run *r, int64_t index) {
+        for (unsigned i = 0; i < w.n_nodes; i++)
+                for (unsigned k = 0; k < MAX_RUNS; k++) {
+                        const struct run *o = &w.nodes[i].runs[k];
+                        if (o != r && o->used && o->index == index && streq(o->domain, r->domain) &&
+                            streq(w.nodes[i].clique, n->clique))
+                                sim_broken("index %" PRId64
+                                           " of clique %s of domain %s has two holders that live: %s and %s",
+                                           index, n->clique, r->domain, w.nodes[i].name, n->name);
+                }
+        sim_log("IMEX of %s starts on %s with index %" PRId64, r->domain, n->name, index);
+        r->index = index;
+        r->serves = false;
+        r->ready_ms = sim_now_ms() + (sim_chance(5) ? sim_between(2000, 20000) : sim_between(50, 1500));
+}
+
+static void stop_imex(struct node *n, struct run *r) {
+        if (r->index >= 0)
+                sim_log("IMEX of %s ends on %s", r->domain, n->name);
+        r->index = -1;
+        r->serves = false;
+}
+
+/* The entry of the node in its clique; *ret_other: somebody else has `index`. -1: none. */
+static int64_t entry_of(const struct node *n, const struct run *r, bool *ret_other) {
+        int64_t found = -1;
+        *ret_other = false;
+        for (size_t i = 0; i < store_count(K_CLIQUE); i++) {
+                const struct version *q = store_nth(K_CLIQUE, i);
+                size_t k, max;
+                yyjson_val *d;
+                if (!streq(version_label(q, CD_LABEL), r->domain) ||
+                    !streq(version_label(q, CD_LABEL_CLIQUE), n->clique))
+                        continue;
+                yyjson_arr_foreach (yyjson_obj_get(q->root, "daemons"), k, max, d) {
+                        int64_t index = yyjson_get_sint(yyjson_obj_get(d, "index"));
+                        if (streq(yyjson_get_str(yyjson_obj_get(d, "nodeName")), n->name))
+                                found = index;
+                        else
+                                *ret_other = *ret_other || index == r->index;
+                }
+        }
+        return found;
+}
+
+/* What the daemon says of itself. */
+static void report(const struct node *n, struct run *r, const struct version *p) {
+        int64_t says = r->serves ? r->index : -1;
+        if (r->told == says)
+                return;
+        r->told = says;
+        world_patch(K_POD, p, false,
+                    "{'metadata':{'labels':{'" CD_LABEL_CLIQUE
+                    "':'%s'},'annotations':{'" IMEX_ANNOTATION_STATE "':'%s','" IMEX_ANNOTATION_READY
+                    "':'%s','" IMEX_ANNOTATION_INDEX "':'%" PRId64 "','" IMEX_ANNOTATION_PEERS "':'0/0'}}}",
+                    n->clique, r->serves ? "READY" : "STARTING", r->serves ? "true" : "false", r->index);
+}
+
+static void daemon_looks(struct node *n, struct run *r) {
+        bool other;
+        int64_t index;
+        if (n->connected && soon()) {
+                index = entry_of(n, r, &other);
+                if (index >= 0 && index != r->index)
+                        start_imex(n, r, index);
+                else if (index < 0 && r->index >= 0 && other)
+                        stop_imex(n, r);
+        }
+        if (r->index >= 0 && !r->serves && sim_now_ms() >= r->ready_ms)
+                r->serves = true;
+}
+
+/* ---- the kubelet ---- */
+
+static struct run *run_of(struct node *n, const char *uid) {
+        for (unsigned k = 0; k < MAX_RUNS; k++)
+                if (n->runs[k].used && streq(n->runs[k].uid, uid))
+                        return &n->runs[k];
+        return NULL;
+}
+
+static void take_pod(struct node *n, const struct version *p) {
+        for (unsigned k = 0; k < MAX_RUNS; k++)
+                if (!n->runs[k].used) {
+                        struct run *r = &n->runs[k];
+                        *r = (struct run){ .used = true,
+                                           .index = -1,
+                                           .told = -2,
+                                           .starts_ms = sim_now_ms() + sim_between(200, 4000) };
+                        snprintf(r->pod, sizeof r->pod, "%s", p->name);
+                        snprintf(r->uid, sizeof r->uid, "%s", p->uid);
+                        snprintf(r->domain, sizeof r->domain, "%s", version_label(p, CD_LABEL));
+                        return;
+                }
+}
+
+static void step_run(struct node *n, struct run *r) {
+        const struct version *p = store_get(K_POD, DRIVER_NS, r->pod);
+        int64_t now = sim_now_ms();
+        bool there = p && streq(p->uid, r->uid);
+        if (n->connected && !r->ending && (!there || version_deleted(p))) {
+                r->ending = true;
+                r->ends_ms = now + sim_between(50, 9000);
+        }
+        if (r->ending && now >= r->ends_ms) {
+                stop_imex(n, r);
+                r->up = false;
+                if (!n->connected)
+                        return;
+                r->used = false;
+                if (there)
+                        world_delete(K_POD, p, true);
+                return;
+        }
+        if (!r->up && !r->ending && now >= r->starts_ms && n->connected) {
+                r->up = true;
+                world_patch(K_POD, p, true,
+                            "{'status':{'phase':'Running','podIPs':[{'ip':'10.0.%u.%u'}],'conditions':[{'"
+                            "type':'Ready',"
+                            "'status':'True'}]}}",
+                            (unsigned)(n - w.nodes), (w.serial + n->boots) % 250 + 1);
+                p = store_get(K_POD, DRIVER_NS, r->pod);
+        }
+        if (r->up && !r->ending)
+                daemon_looks(n, r);
+        if (r->up && n->connected && there && soon())
+                report(n, r, p);
+}
+
+static void kubelet(struct node *n) {
+        if (!n->power)
+                return;
+        for (size_t i = 0; n->connected && n->exists && i < store_count(K_POD); i++) {
+                const struct version *p = store_nth(K_POD, i);
+                if (!streq(version_str(p, "/spec/nodeName"), n->name) || run_of(n, p->uid))
+                        continue;
+                if (!version_deleted(p)) {
+                        take_pod(n, p);
+                } else {
+                        world_delete(K_POD, p, true);
+                        i = SIZE_MAX;
+                }
+        }
+        for (unsigned k = 0; k < MAX_RUNS; k++)
+                if (n->runs[k].used)
+                        step_run(n, &n->runs[k]);
+}
+
+/* ---- users ---- */
+
+static bool is_served(const struct node *n, const char *domain) {
+        for (unsigned k = 0; k < MAX_RUNS; k++)
+                if (n->runs[k].used && n->runs[k].serves && streq(n->runs[k].domain, domain))
+                        return true;
+        return false;
+}
+
+/* Any node that has a channel to give. */
+static struct node *choose_node(void) {
+        unsigned from = (unsigned)sim_draw(w.n_nodes);
+        for (unsigned i = 0; i < w.n_nodes; i++) {
+                struct node *n = &w.nodes[(from + i) % w.n_nodes];
+                if (n->exists && n->ready && !is_taken(n->name, "channel-0"))
+                        return n;
+        }
+        return NULL;
+}
+
+static void claim_of_template(struct domain *d, struct user_pod *p) {
+        _cleanup_(freep) char *name = xasprintf("t-%s", d->name);
+        const struct version *t = store_get(K_TEMPLATE, USER_NS, name);
+        if (!t || version_deleted(t) || !streq(version_label(t, CD_LABEL), d->uid))
+                return;
+        snprintf(p->claim, sizeof p->claim, "claim-%s-%u", d->name, ++w.serial);
+        world_create(K_CLAIM, USER_NS, "{'metadata':{'name':'%s'}}", p->claim);
+        p->state = POD_CLAIMED;
+}
+
+static void pod_gone(struct user_pod *p) {
+        delete_claim(USER_NS, p->claim);
+        *p = (struct user_pod){ 0 };
+}
+
+static void step_pod(struct domain *d, struct user_pod *p) {
+        struct node *n = p->node;
+        int64_t now = sim_now_ms();
+        if (n && !n->exists && now - n->gone_ms > POD_GC_MS + 10000) {
+                /* Collected with its Node; who lives ends it. */
+                bool again = p->state != POD_ENDS && !d->ends;
+                pod_gone(p);
+                p->state = again ? POD_WAITS : POD_NONE;
+                return;
+        }
+        switch (p->state) {
+        case POD_NONE:
+                return;
+        case POD_WAITS:
+                claim_of_template(d, p);
+                return;
+        case POD_CLAIMED:
+                p->node = choose_node();
+                if (!p->node)
+                        return;
+                allocate(p->claim, USER_NS, p->node->name, "channel-0", "ComputeDomainChannelConfig", d->uid,
+                         p->claim);
+                p->state = POD_ALLOCATED;
+                return;
+        case POD_ALLOCATED:
+                if (!n->power || !n->connected || !n->exists || !is_served(n, d->uid))
+                        return;
+                sim_log("a pod of %s runs on %s", d->name, n->name);
+                p->state = POD_RUNS;
+                p->since_ms = now;
+                return;
+        case POD_RUNS:
+                return;
+        case POD_ENDS:
+                if (!n || (n->power && n->connected && now >= p->ends_ms))
+                        pod_gone(p);
+                return;
+        }
+}
+
+static void end_pod(struct user_pod *p) {
+        if (p->state == POD_NONE || p->state == POD_ENDS)
+                return;
+        p->ran = p->state == POD_RUNS;
+        p->ends_ms = sim_now_ms() + (p->ran ? sim_between(50, 8000) : 0);
+        p->state = POD_ENDS;
+}
+
+static const struct version *object_of(const struct domain *d) {
+        const struct version *v = store_get(K_DOMAIN, USER_NS, d->name);
+        return v && streq(v->uid, d->uid) ? v : NULL;
+}
+
+static bool has_pods(const struct domain *d) {
+        for (unsigned i = 0; i < d->n_pods; i++)
+                if (d->pods[i].state != POD_NONE)
+                        return true;
+        return false;
+}
+
+static void make_domain(struct domain *d) {
+        world_create(K_DOMAIN, USER_NS,
+                     "{'apiVersion':'" CD_API_VERSION
+                     "','metadata':{'name':'%s'},'spec':{'numNodes':0,'channel':{"
+                     "'resourceClaimTemplate':{'name':'t-%s'}}}}",
+                     d->name, d->name);
+        snprintf(d->uid, sizeof d->uid, "%s", store_get(K_DOMAIN, USER_NS, d->name)->uid);
+        d->lives = true;
+        d->ends = false;
+        d->n_pods = (unsigned)sim_between(1, w.n_nodes);
+        d->next_ms = sim_now_ms() + sim_between(5000, 150000);
+        for (unsigned i = 0; i < d->n_pods; i++)
+                d->pods[i] = (struct user_pod){ .state = POD_WAITS };
+}
+
+/* The domain first, its pods first, or all at once. */
+static void end_domain(struct domain *d) {
+        const struct version *v = object_of(d);
+        unsigned order = (unsigned)sim_draw(3);
+        d->ends = true;
+        if (order != 1 && v && !version_deleted(v))
+                world_delete(K_DOMAIN, v, false);
+        for (unsigned i = 0; order != 2 && i < d->n_pods; i++)
+                end_pod(&d->pods[i]);
+        d->next_ms = sim_now_ms() + sim_between(0, 20000);
+}
+
+static void step_domain(struct domain *d) {
+        const struct version *v = object_of(d);
+        int64_t now = sim_now_ms();
+        for (unsigned i = 0; i < d->n_pods; i++)
+                if (soon())
+                        step_pod(d, &d->pods[i]);
+        if (!d->lives) {
+                if (now >= d->next_ms && !w.empty && !store_get(K_DOMAIN, USER_NS, d->name))
+                        make_domain(d);
+        } else if (!d->ends) {
+                unsigned i = (unsigned)sim_draw(d->n_pods);
+                if (!w.calm && sim_chance(1))
+                        end_pod(&d->pods[i]);
+                if (d->pods[i].state == POD_NONE && !w.empty)
+                        d->pods[i].state = POD_WAITS;
+                if (w.empty || (!w.calm && now >= d->next_ms))
+                        end_domain(d);
+        } else if (now >= d->next_ms) {
+                for (unsigned i = 0; i < d->n_pods; i++)
+                        end_pod(&d->pods[i]);
+                if (v && !version_deleted(v))
+                        world_delete(K_DOMAIN, v, false);
+                if (!v && !has_pods(d)) {
+                        d->lives = false;
+                        d->next_ms = now + (w.calm ? 0 : sim_between(0, 20000));
+                }
+        }
+}
+
+/* ---- all of it ---- */
+
+static void tick(void *u) {
+        for (unsigned i = 0; i < w.n_nodes; i++)
+                node_lifecycle(&w.nodes[i]);
+        for (size_t i = 0; i < store_count(K_SET); i++)
+                look_at_set(store_nth(K_SET, i));
+        collect_pods();
+        for (size_t i = 0; i < store_count(K_POD); i++)
+                look_at_pod(store_nth(K_POD, i));
+        collect_claims();
+        for (unsigned i = 0; i < w.n_nodes; i++)
+                kubelet(&w.nodes[i]);
+        for (unsigned i = 0; i < w.n_domains; i++)
+                step_domain(&w.domains[i]);
+        sim_at(sim_now_ms() + sim_between(10, 200), tick, NULL);
+}
+
+void world_begin(unsigned n_nodes, unsigned n_domains) {
+        w.n_nodes = n_nodes < MAX_NODES ? n_nodes : MAX_NODES;
+        w.n_domains = n_domains < MAX_DOMAINS ? n_domains : MAX_DOMAINS;
+        for (unsigned i = 0; i < w.n_nodes; i++) {
+                struct node *n = &w.nodes[i];
+                *n = (struct node){ .power = true, .connected = true };
+                snprintf(n->name, sizeof n->name, "node-%u", i);
+                snprintf(n->clique, sizeof n->clique, "clique.%u", i / 8);
+                make_node(n);
+        }
+        for (unsigned i = 0; i < w.n_domains; i++) {
+                snprintf(w.domains[i].name, sizeof w.domains[i].name, "d%u", i);
+                w.domains[i].next_ms = sim_between(0, 20000);
+        }
+        tick(NULL);
+}
+
+static void delete_some_object(void) {
+        static const enum kind made[] = { K_SET, K_TEMPLATE, K_CLIQUE };
+        enum kind k = made[sim_draw(ARRAY_LEN(made))];
+        if (store_count(k))
+                world_delete(k, store_nth(k, sim_draw(store_count(k))), false);
+}
+
+void world_fault(const char *name) {
+        struct node *n = &w.nodes[sim_draw(w.n_nodes)];
+        struct run *r = &n->runs[sim_draw(2)];
+        const struct version *p = r->used ? store_get(K_POD, DRIVER_NS, r->pod) : NULL;
+        if (streq(name, "power")) {
+                lose_power(n, sim_between(2000, 120000));
+        } else if (streq(name, "cut_off")) {
+                n->connected = false;
+                n->connected_ms = sim_now_ms() + sim_between(2000, 150000);
+                sim_log("%s is cut off", n->name);
+        } else if (streq(name, "node_deleted") && n->exists && n->connected) {
+                if (sim_chance(60))
+                        lose_power(n, sim_between(50000, 150000));
+                delete_node(n);
+        } else if (streq(name, "daemon_killed") && r->used && r->up && !r->ending) {
+                stop_imex(n, r);
+                r->up = false;
+                r->starts_ms = sim_now_ms() + sim_between(500, 20000);
+        } else if (streq(name, "daemon_deleted") && p) {
+                world_delete(K_POD, p, false);
+        } else if (streq(name, "objects_deleted")) {
+                delete_some_object();
+        }
+}
+
+void world_calm(void) {
+        w.calm = true;
+        for (unsigned i = 0; i < w.n_nodes; i++) {
+                struct node *n = &w.nodes[i];
+                if (!n->power)
+                        n->power_ms = sim_now_ms() + 1;
+                if (!n->connected)
+                        n->connected_ms = sim_now_ms() + 1;
+                if (!n->exists)
+                        n->exists_ms = sim_now_ms() + 1;
+        }
+        for (unsigned i = 0; i < w.n_domains; i++)
+                if (!w.domains[i].lives)
+                        w.domains[i].next_ms = 0;
+}
+
+void world_empty(void) {
+        w.empty = true;
+}
+
+/* ---- questions ---- */
+
+int64_t world_runs_ms(const char *node, const char *domain_uid) {
+        for (unsigned d = 0; d < w.n_domains; d++)
+                for (unsigned i = 0; i < w.domains[d].n_pods; i++) {
+                        const struct user_pod *p = &w.domains[d].pods[i];
+                        if (p->state == POD_RUNS && streq(p->node->name, node) &&
+                            streq(w.domains[d].uid, domain_uid))
+                                return sim_now_ms() - p->since_ms;
+                }
+        return -1;
+}
+
+static const char *say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+static const char *say(const char *fmt, ...) {
+        static char text[256];
+        va_list ap;
+        va_start(ap, fmt);
+        vsnprintf(text, sizeof text, fmt, ap);
+        va_end(ap);
+        return text;
+}
+
+static const char *wanted_label(const char *node) {
+        for (unsigned d = 0; d < w.n_domains; d++)
+                for (unsigned i = 0; i < w.domains[d].n_pods; i++) {
+                        const struct user_pod *p = &w.domains[d].pods[i];
+                        if (p->state == POD_RUNS && streq(p->node->name, node))
+                                return w.domains[d].uid;
+                }
+        return NULL;
+}
+
+const char *world_misses(void) {
+        for (unsigned d = 0; d < w.n_domains; d++) {
+                const struct domain *x = &w.domains[d];
+                const struct version *v = object_of(x);
+                bool runs = false;
+                if (!x->lives || x->ends || !v)
+                        return say("domain %s is not there", x->name);
+                for (unsigned i = 0; i < x->n_pods; i++) {
+                        enum state s = x->pods[i].state;
+                        runs = runs || s == POD_RUNS;
+                        if (s != POD_RUNS && (s != POD_CLAIMED || choose_node()))
+                                return say("pod %u of domain %s does not run (state %d, on %s)", i, x->name,
+                                           (int)s, x->pods[i].node ? x->pods[i].node->name : "no node");
+                }
+                if (runs && !streq(version_str(v, "/status/status"), "Ready"))
+                        return say("domain %s is not Ready", x->name);
+        }
+        for (unsigned i = 0; i < w.n_nodes; i++) {
+                const struct version *n = store_get(K_NODE, "", w.nodes[i].name);
+                const char *label = n ? version_label(n, CD_LABEL) : NULL;
+                if (!n || !streq(label, wanted_label(n->name)))
+                        return say("%s has the label %s", w.nodes[i].name, label ? label : "of nobody");
+        }
+        return NULL;
+}
+
+const char *world_leftover(void) {
+        static const enum kind made[] = { K_DOMAIN, K_SET, K_TEMPLATE, K_CLIQUE, K_POD, K_CLAIM };
+        for (size_t i = 0; i < ARRAY_LEN(made); i++)
+                if (store_count(made[i]))
+                        return say("%s %s is left", kinds[made[i]].kind, store_nth(made[i], 0)->name);
+        for (unsigned i = 0; i < w.n_nodes; i++) {
+                const struct version *n = store_get(K_NODE, "", w.nodes[i].name);
+                if (n && version_label(n, CD_LABEL))
+                        return say("%s has a label", n->name);
+                for (unsigned k = 0; k < MAX_RUNS; k++)
+                        if (w.nodes[i].runs[k].used)
+                                return say("a daemon is left on %s", w.nodes[i].name);
+        }
+        return NULL;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* world: all that moves in the cluster beside our controllers: nodes with their kubelets and the IMEX daemons
+ * on them, the DaemonSet controller, the scheduler and the collection of garbage, users. Each does what it
+ * does in Kubernetes, in an order and at times that are drawn. The kubelet plugin and the daemon are played
+ * here: what they do to the API and to IMEX, not their code. */
+#ifndef SIMULATE_WORLD_H
+#define SIMULATE_WORLD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "store.h"
+
+#define DRIVER_NS "driver"
+#define USER_NS "users"
+
+void world_begin(unsigned n_nodes, unsigned n_domains);
+/* Something goes wrong in it: "power", "cut_off", "node_deleted", "daemon_killed", "daemon_deleted",
+ * "objects_deleted". */
+void world_fault(const char *name);
+/* All nodes are there again and stay, each user makes a domain and keeps it. */
+void world_calm(void);
+/* Users delete everything. */
+void world_empty(void);
+
+/* A pod of a user runs on that node since so many milliseconds with a channel of that domain; -1: none does.
+ */
+int64_t world_runs_ms(const char *node, const char *domain_uid);
+/* NULL: all domains have formed and their pods run, and no node has a label without a pod. Else what is
+ * missing. */
+const char *world_misses(void);
+/* NULL: nothing of any domain is left. Else what is. */
+const char *world_leftover(void);
+
+#endif
