@@ -319,6 +319,7 @@ static void plan_with_daemons(struct work *w, struct verdict_problem *problem) {
         formation_make(&in->formation, w->a, &f);
         if (f.recheck_s)
                 recheck(w, f.recheck_s);
+        w->out->held = w->out->held || f.held;
         want_cliques(w, &f);
         note_adopted(w, &f);
         if (!problem->reason && !in->formation.dns_names && in->cd->num_nodes == 0)

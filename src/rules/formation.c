@@ -194,6 +194,8 @@ struct gathered {
         const struct formation_node **nodes; /* in the order of the members, as the next */
         bool *same;
         struct recalled_node *recalled; /* of all nodes of the input, to be remembered; its members lack */
+        const struct formation_node **leavers; /* who does not belong, and has a daemon yet */
+        size_t n_leavers;
 };
 
 static size_t gather(const struct formation_input *in, struct formation_member *members, struct gathered *g,
@@ -203,6 +205,8 @@ static size_t gather(const struct formation_input *in, struct formation_member *
         size_t n = 0, n_fresh = 0, at = 0;
         g->nodes = arena_alloc(a, (in->n_nodes + 1) * sizeof *g->nodes);
         g->same = arena_alloc(a, in->n_nodes + 1);
+        g->leavers = arena_alloc(a, (in->n_nodes + 1) * sizeof *g->leavers);
+        g->n_leavers = 0;
         g->recalled = in->memory ? xnew_n(struct recalled_node, in->n_nodes + 1) : NULL;
         for (size_t i = 0; i < in->n_nodes; i++) {
                 old[i] = recall_node(in->memory, &in->nodes[i], &at);
@@ -218,6 +222,8 @@ static size_t gather(const struct formation_input *in, struct formation_member *
                 bool is = old[i] ? old[i]->belongs : belongs(in, node, entry, clique);
                 if (g->recalled)
                         g->recalled[i] = (struct recalled_node){ .version = node->version, .belongs = is };
+                if (!is && node->pod)
+                        g->leavers[g->n_leavers++] = node;
                 if (!is)
                         continue;
                 members[n] = old[i] ? old[i]->member : member_of(node, clique);
@@ -308,11 +314,12 @@ static bool has_foreign(const struct formation_node *const *nodes, const struct 
 }
 
 static void assign_indices(const struct formation_input *in, struct formation_member *members,
-                           const struct formation_node *const *nodes, const struct group *g,
-                           struct formation_clique *c, struct arena *a, struct arena *scratch) {
+                           const struct gathered *who, const struct group *g, struct formation_clique *c,
+                           struct arena *a, struct arena *scratch) {
+        const struct formation_node *const *nodes = who->nodes;
         const struct clique *old = c->old;
         const bool foreign = has_foreign(nodes, g);
-        size_t n_held = old ? old->n_daemons : 0, n = 0, n_new_freed, most = g->n + 1;
+        size_t n_held = old ? old->n_daemons : 0, n = 0, n_new_freed, most = g->n + who->n_leavers + 1;
         struct rules_slot *held = arena_alloc(scratch, (n_held + most) * sizeof *held),
                           *slots = arena_alloc(scratch, most * sizeof *slots);
         const char **names = arena_alloc(scratch, most * sizeof *names);
@@ -338,6 +345,12 @@ static void assign_indices(const struct formation_input *in, struct formation_me
                 m->written = index_in(old, m->node);
                 of[n] = m;
                 names[n++] = m->node;
+        }
+        /* The index of who has lost his entry so, and ends, is the last that others get. */
+        for (size_t i = 0; !old && i < who->n_leavers; i++) {
+                int64_t runs_with = running_index(who->leavers[i], c->clique_id, in->max_nodes);
+                if (runs_with >= 0)
+                        held[n_held++] = (struct rules_slot){ who->leavers[i]->name, runs_with };
         }
         rules_indices(held, n_held, freed, n_freed, names, n, in->max_nodes, scratch, slots, &new_freed,
                       &n_new_freed);
@@ -532,16 +545,17 @@ static struct recalled_clique *recall_clique(struct formation_memory *m, const s
 }
 
 /* What is only needed meanwhile comes from `scratch`. */
-static void make_clique(const struct formation_input *in, struct formation *f,
-                        const struct formation_node *const *nodes, const struct group *g,
-                        struct formation_clique *c, struct judging *j, struct arena *scratch) {
+static void make_clique(const struct formation_input *in, struct formation *f, const struct gathered *who,
+                        const struct group *g, struct formation_clique *c, struct judging *j,
+                        struct arena *scratch) {
+        const struct formation_node *const *nodes = who->nodes;
         for (size_t i = 0; i < g->n; i++) {
                 struct formation_member *m = &f->members[g->members[i]];
                 size_t of_clique = m->of_clique;
                 *m = member_of(nodes[g->members[i]], m->clique);
                 m->of_clique = of_clique;
         }
-        assign_indices(in, f->members, nodes, g, c, j->a, scratch);
+        assign_indices(in, f->members, who, g, c, j->a, scratch);
         for (size_t i = 0; i < g->n; i++)
                 judge_member(&f->members[g->members[i]], nodes[g->members[i]], j);
         render_entries(in, f->members, nodes, g, c, j->a);
@@ -563,7 +577,7 @@ static void settle_clique(const struct formation_input *in, struct formation *f,
         struct judging j = { .in = in,
                              .a = r ? arena_new((g->n + 1) * sizeof(struct clique_daemon) + 64) : all->a,
                              .now = in->now };
-        make_clique(in, f, who->nodes, g, c, &j, all->a);
+        make_clique(in, f, who, g, c, &j, all->a);
         all->no_pod = all->no_pod || j.no_pod;
         judge_look_again(all, j.recheck_s);
         if (!r)
@@ -573,7 +587,7 @@ static void settle_clique(const struct formation_input *in, struct formation *f,
         r->clique.old = c->old ? (const struct clique *)kube_object_ref(&c->old->o) : NULL;
         r->n = g->n;
         r->no_pod = j.no_pod;
-        r->lasting = !j.recheck_s;
+        r->lasting = !j.recheck_s && c->old; /* without an object those count who do not belong */
 }
 
 void formation_make(const struct formation_input *in, struct arena *a, struct formation *ret) {
@@ -595,6 +609,8 @@ void formation_make(const struct formation_input *in, struct arena *a, struct fo
                         judge_member(&ret->members[i], who.nodes[i], &j);
                 }
         ret->recheck_s = j.recheck_s;
+        for (size_t i = 0; in->stale && i < ret->n_members; i++)
+                ret->held = ret->held || !ret->members[i].wanted || !who.nodes[i]->node;
         if (j.no_pod && in->daemonset)
                 ret->hint = in->daemonset;
         ret->adopted = name_adopted(in, ret, a);

@@ -105,6 +105,7 @@ enum { FORMATION_NODE_GONE_S = 60 };
 
 struct formation {
         int64_t recheck_s; /* look again then though nothing happens; 0: no need */
+        bool held;         /* somebody may stay only because a cache is stale: look again when none is */
         struct formation_member *members;
         size_t n_members;
         struct formation_clique *cliques;

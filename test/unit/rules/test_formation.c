@@ -278,6 +278,7 @@ static void what_a_stale_cache_does_not_show_frees_no_index(void **state) {
         w->stale = true;
         make(w);
         assert_string_equal(entries(w, CLIQUE_1), "a=0@- b=1@-");
+        assert_true(w->f.held);
         w->nodes[0].node =
                 fake_node_json(w->a, "{'metadata':{'name':'a','uid':'u','resourceVersion':'1'},'spec':{'"
                                      "taints':[{'key':'node.kubernetes.io/out-of-service'}]}}");
@@ -286,6 +287,19 @@ static void what_a_stale_cache_does_not_show_frees_no_index(void **state) {
         w->stale = false;
         make(w);
         assert_string_equal(entries(w, CLIQUE_1), "");
+        assert_false(w->f.held);
+}
+
+/* Somebody deletes the clique while a daemon ends that nobody wants there any more. */
+static void the_index_of_who_ends_without_an_entry_is_the_last_to_be_given(void **state) {
+        struct world *w = *state;
+        struct formation_node *n = add(w, "a", CLIQUE_1);
+        n->wanted = false;
+        n->pod = fake_daemon(w->a, "a", "10.0.0.1", CLIQUE_1, 0, true);
+        add(w, "b", CLIQUE_1);
+        make(w);
+        assert_string_equal(entries(w, CLIQUE_1), "b=1@-");
+        assert_string_equal(w->f.cliques[0].freed, "0");
 }
 
 /* A Node that is gone gets no entry that it did not have. */
@@ -827,6 +841,7 @@ int main(void) {
                 T(a_lost_node_keeps_its_index_but_is_not_ready),
                 T(an_index_is_free_only_when_nothing_can_run_under_it),
                 T(what_a_stale_cache_does_not_show_frees_no_index),
+                T(the_index_of_who_ends_without_an_entry_is_the_last_to_be_given),
                 T(a_node_that_is_gone_gets_no_index),
                 T(what_the_scheduler_says_is_told_without_its_numbers),
                 T(an_adopted_clique_deleted_by_hand_comes_back_with_its_names),
