@@ -35,7 +35,7 @@ struct http_call {
         struct watch *watch;                               /* it is one, and has been accepted */
         bool on_way;                                       /* `next` is its arrival */
         bool last_words;                                   /* the bookmark before its end was sent */
-        int64_t opened_ms, lag_ms;
+        int64_t sent_ms, lag_ms;
         int status, wait_s;
         struct buf answer;
         unsigned busy;
@@ -51,6 +51,11 @@ struct http_client {
 };
 
 static TAILQ_HEAD(clients, http_client) clients = TAILQ_HEAD_INITIALIZER(clients);
+static int64_t sent_ms;
+
+int64_t transport_sent_ms(void) {
+        return sent_ms;
+}
 
 /* ---- calls ---- */
 
@@ -302,6 +307,7 @@ static void on_arrival(void *u) {
                         c->next = sim_at(back, f.what == FATE_LOST ? on_cut : on_head, c);
                         return;
                 }
+                sent_ms = c->sent_ms;
                 c->status = server_answer(q, c->client->who, str_or(c->body, ""), &c->answer);
                 if (f.what == FATE_LOST) {
                         c->next = sim_at(back, on_cut, c);
@@ -320,6 +326,7 @@ struct http_call *http_start(struct http_client *client, const struct http_reque
                                  .head = r->head,
                                  .done = r->done,
                                  .u = r->u,
+                                 .sent_ms = sim_now_ms(),
                                  .answer = BUF_INIT(MAX_BODY) };
         asked_init(&c->asked, r->method, r->path);
         TAILQ_INSERT_TAIL(&client->calls, c, entry);
@@ -347,6 +354,7 @@ int http_client_new(uv_loop_t *loop, const struct http_client_options *o, struct
 
 static void on_arrival_of_last(struct http_call *c) {
         const struct asked *q = &c->asked;
+        sent_ms = c->sent_ms;
         if (faults_fate(c->client->replica, q->known, q->k, false, true).what == FATE_SERVED)
                 server_answer(q, c->client->who, str_or(c->body, ""), &c->answer);
 }

@@ -4,10 +4,14 @@
 #ifndef SIMULATE_TRANSPORT_H
 #define SIMULATE_TRANSPORT_H
 
+#include <stdint.h>
+
 #include "store.h"
 
 /* The connections of a program break. */
 void transport_cut(unsigned replica);
+/* When the request was sent that is being done: what it says was decided then. */
+int64_t transport_sent_ms(void);
 /* For the store: watches are told of it, each at its time. */
 void transport_changed(enum kind k);
 

@@ -17,7 +17,8 @@ struct run {
         bool used, up, serves, ending; /* up: the container runs; serves: IMEX is READY */
         char pod[128], uid[48], domain[48];
         int64_t starts_ms, ends_ms, ready_ms, index; /* index -1: IMEX does not run */
-        int64_t told;                                /* the index that its annotations say; -1: not ready */
+        int64_t told_index;                          /* as its annotations say; -2: nothing yet */
+        bool told_ready;
 };
 
 enum { MAX_RUNS = 8 };
@@ -326,10 +327,10 @@ static int64_t entry_of(const struct node *n, const struct run *r, bool *ret_oth
 
 /* What the daemon says of itself. */
 static void report(const struct node *n, struct run *r, const struct version *p) {
-        int64_t says = r->serves ? r->index : -1;
-        if (r->told == says)
+        if (r->told_index == r->index && r->told_ready == r->serves)
                 return;
-        r->told = says;
+        r->told_index = r->index;
+        r->told_ready = r->serves;
         world_patch(K_POD, p, false,
                     "{'metadata':{'labels':{'" CD_LABEL_CLIQUE
                     "':'%s'},'annotations':{'" IMEX_ANNOTATION_STATE "':'%s','" IMEX_ANNOTATION_READY
@@ -366,7 +367,7 @@ static void take_pod(struct node *n, const struct version *p) {
                         struct run *r = &n->runs[k];
                         *r = (struct run){ .used = true,
                                            .index = -1,
-                                           .told = -2,
+                                           .told_index = -2,
                                            .starts_ms = sim_now_ms() + sim_between(200, 4000) };
                         snprintf(r->pod, sizeof r->pod, "%s", p->name);
                         snprintf(r->uid, sizeof r->uid, "%s", p->uid);
@@ -613,10 +614,21 @@ void world_begin(unsigned n_nodes, unsigned n_domains) {
         tick(NULL);
 }
 
+/* Whoever deletes a clique in the moment between the start of a daemon and its first word about its index
+ * loses that: nobody else knows it. */
+static bool all_have_told(void) {
+        for (unsigned i = 0; i < w.n_nodes; i++)
+                for (unsigned k = 0; k < MAX_RUNS; k++)
+                        if (w.nodes[i].runs[k].used &&
+                            w.nodes[i].runs[k].told_index != w.nodes[i].runs[k].index)
+                                return false;
+        return true;
+}
+
 static void delete_some_object(void) {
         static const enum kind made[] = { K_SET, K_TEMPLATE, K_CLIQUE };
         enum kind k = made[sim_draw(ARRAY_LEN(made))];
-        if (store_count(k))
+        if (store_count(k) && (k != K_CLIQUE || all_have_told()))
                 world_delete(k, store_nth(k, sim_draw(store_count(k))), false);
 }
 
