@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a controller knows and does, in its log: for whoever wants to know why nothing happens. */
 #include "base/log.h"
-#include "controller/controller.h"
+#include "controller/dump.h"
 
 static void dump_cache(const char *resource, const char *ns, const struct kube_informer *i) {
         if (i)
@@ -46,7 +46,7 @@ void controller_dump(const struct controller *c) {
                 return;
         }
         log_info("controller", kv_bool("started", true), kv_bool("leads", c->leading),
-                 kv_bool("synced", controller_synced(c)), kv_str("stale", str_or(controller__stale(c), "")),
+                 kv_bool("synced", records_synced(c)), kv_str("stale", str_or(records_stale(c), "")),
                  kv_int("domains", kube_informer_count(c->cds)), kv_int("held", HASH_COUNT(c->held)),
                  kv_int("queued", work_queue_depth(c->queue)),
                  kv_int("writes_in_flight", writes_in_flight(c->writes)),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The labels of one node. */
-#include "controller/controller.h"
+#include "controller/labels.h"
+
 #include "rules/rules.h"
 
 enum { MAX_BODY = 64 << 10 };
@@ -15,10 +16,10 @@ struct justified {
 
 static void add_justified(void *u, const struct grant *x) {
         struct justified *j = u;
-        const struct compute_domain *cd = controller__domain(j->c, x->domain_uid);
+        const struct compute_domain *cd = records_domain(j->c, x->domain_uid);
         if (!cd || cd->o.meta.deleted || !streq(cd->o.meta.ns, x->ns))
                 return;
-        if (!mode_labels_node(j->c->mode, controller__other_mode(j->c, cd), streq(x->domain_uid, j->current)))
+        if (!mode_labels_node(j->c->mode, records_other_mode(j->c, cd), streq(x->domain_uid, j->current)))
                 return;
         if (j->n == j->cap) {
                 j->cap = j->cap ? 2 * j->cap : 4;
@@ -27,8 +28,8 @@ static void add_justified(void *u, const struct grant *x) {
         j->list[j->n++] = *x;
 }
 
-const char *controller__label_of(const struct controller *c, const char *name) {
-        const struct node *n = controller__node(c, name);
+const char *labels_of(const struct controller *c, const char *name) {
+        const struct node *n = records_node(c, name);
         struct justified j = { .c = c, .current = n ? n->domain_uid : NULL };
         placements_on_node(c->placements, name, add_justified, &j);
         const char *uid = rules_label(j.current, j.list, j.n);
@@ -49,13 +50,13 @@ static void look_at_claim(void *u, const struct grant *x) {
 /* May the label be written that the rules say, where it takes another's away? */
 static bool may_write_label(struct controller *c, const struct node *n, const char *key) {
         const char *name = n->o.meta.name, *uid = n->domain_uid;
-        const struct compute_domain *cd = controller__domain(c, uid);
+        const struct compute_domain *cd = records_domain(c, uid);
         struct claimed claimed = { .cd = cd };
         if (cd)
                 placements_on_node(c->placements, name, look_at_claim, &claimed);
         struct rules_label_facts facts = { .ending = cd && cd->o.meta.deleted,
                                            .claimed = claimed.is,
-                                           .stale = controller__stale(c) != NULL };
+                                           .stale = records_stale(c) != NULL };
         enum rules_label_step step = rules_label_step(uid, &facts);
         if (step == RULES_LABEL_ASK) {
                 struct buf claim = BUF_INIT(1024);
@@ -67,21 +68,21 @@ static bool may_write_label(struct controller *c, const struct node *n, const ch
                 step = rules_label_step(uid, &facts);
         }
         if (step == RULES_LABEL_HOLD)
-                controller__hold(c, key);
+                records_hold(c, key);
         return step == RULES_LABEL_WRITE;
 }
 
-void controller__reconcile_node(struct controller *c, const char *name) {
-        const struct node *n = controller__node(c, name);
+void labels_reconcile(struct controller *c, const char *name) {
+        const struct node *n = records_node(c, name);
         struct objects_node_patch p = { 0 };
         struct buf key = BUF_INIT(1024);
         buf_addf(&key, "n/%s", name);
         if (n) {
-                p.domain_uid = controller__label_of(c, name);
+                p.domain_uid = labels_of(c, name);
                 p.set_domain = !streq(p.domain_uid, n->domain_uid) && may_write_label(c, n, buf_str(&key));
                 p.set_gpu_clique =
                         rules_gpu_label(c->config->gpu_clique_label, n->gpu_clique, n->gpu_clique_ours,
-                                        controller__node_clique(c, name), &p.gpu_clique, &p.gpu_clique_ours);
+                                        records_node_clique(c, name), &p.gpu_clique, &p.gpu_clique_ours);
         }
         if (p.set_domain || p.set_gpu_clique) {
                 struct buf b = BUF_INIT(MAX_BODY);

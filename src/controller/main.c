@@ -12,6 +12,8 @@
 #include "base/version.h"
 #include "controller/config.h"
 #include "controller/controller.h"
+#include "controller/dump.h"
+#include "controller/metrics.h"
 #include "kube/leader.h"
 
 #ifndef PROGRAM_VERSION
@@ -194,7 +196,7 @@ static int on_http(void *u, const char *path, struct buf *out, const char **ret_
                 return 200;
         }
         if (streq(path, "/readyz")) {
-                bool ready = controller_synced(&p->controller) && !p->ending;
+                bool ready = records_synced(&p->controller) && !p->ending;
                 buf_adds(out, ready ? "ok\n" : "caches are not filled yet\n");
                 return ready ? 200 : 503;
         }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the controller tells of itself and of the domains, as it is when somebody asks. */
 
-#include "controller/controller.h"
+#include "controller/metrics.h"
 
 #include "base/clock.h"
 
@@ -39,7 +39,7 @@ static void add_of_domains(struct controller *c) {
                            LABELS("plugin"));
 }
 
-void controller__add_metrics(struct controller *c) {
+void controller_metrics_add(struct controller *c) {
         struct controller_metrics *m = &c->m;
         add_of_domains(c);
         m->leader = add(c, METRIC_GAUGE, OURS "leader", "1 while this replica leads.", NULL);
@@ -90,7 +90,7 @@ static int64_t not_ready_since(const struct compute_domain *cd) {
 static void tell_one(const struct telling *t, const struct compute_domain *cd) {
         const struct controller_metrics *m = &t->c->m;
         const char *ns = cd->o.meta.ns, *name = cd->o.meta.name;
-        const struct census *census = controller__census(t->c, cd->o.meta.uid);
+        const struct census *census = records_census(t->c, cd->o.meta.uid);
         int64_t since = is_ready(cd) ? t->now : not_ready_since(cd);
         metric_set(m->ready, is_ready(cd), LABELS(ns, name));
         if (since)
@@ -163,14 +163,14 @@ void controller_metrics(struct controller *c) {
         metric_clear(m->nodes);
         metric_clear(m->peers_missing);
         /* One replica tells of domains and nodes, or a sum over replicas would count them twice. */
-        if (c->leading && controller_synced(c)) {
+        if (c->leading && records_synced(c)) {
                 tell_domains(c);
                 tell_nodes(c);
         }
         metric_set(m->leader, c->leading, NULL);
         metric_set(m->depth, (double)work_queue_depth(c->queue), NULL);
         metric_set(m->waiting, (double)writes_waiting(c->writes), NULL);
-        metric_set(m->stale, controller__stale(c) != NULL, NULL);
+        metric_set(m->stale, records_stale(c) != NULL, NULL);
         metric_set(m->held, HASH_COUNT(c->held), NULL);
         metric_set(m->in_flight, (double)writes_in_flight(c->writes), NULL);
 }

@@ -6,8 +6,10 @@
 #include "api/resources.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "controller/controller.h"
+#include "controller/labels.h"
 #include "controller/plan.h"
+#include "controller/reconcile.h"
+#include "controller/watch.h"
 #include "imex/imex_files.h"
 
 /* How long a write waits for more to come, and from the last write of the same object. Daemons need their
@@ -64,7 +66,7 @@ struct own_templates {
 
 static bool add_template(void *u, const struct kube_object *o) {
         struct own_templates *t = u;
-        return !controller__owns(t->c, t->cd, (const struct rct *)o) || add_object(&t->list, o);
+        return !records_owns(t->c, t->cd, (const struct rct *)o) || add_object(&t->list, o);
 }
 
 /* Of two pods of one node: the one that is not being deleted, else the newer. */
@@ -121,7 +123,7 @@ static bool name_entries(void *u, const struct kube_object *o) {
         return true;
 }
 
-void controller__name_nodes(void *u, const char *uid, seats_add_fn *add, void *seats) {
+void reconcile_name_nodes(void *u, const char *uid, seats_add_fn *add, void *seats) {
         const struct controller *c = u;
         struct naming n = { add, seats };
         placements_of_domain(c->placements, uid, name_wanted, &n);
@@ -161,9 +163,9 @@ static bool look_at_entries(void *u, const struct kube_object *o) {
         return !l->entry;
 }
 
-bool controller__look_at_node(void *u, const char *uid, struct formation_node *seat, struct arena *a) {
+bool reconcile_look_at_node(void *u, const char *uid, struct formation_node *seat, struct arena *a) {
         struct controller *c = u;
-        struct looking l = { .uid = uid, .cd = controller__domain(c, uid), .seat = seat };
+        struct looking l = { .uid = uid, .cd = records_domain(c, uid), .seat = seat };
         placements_on_node(c->placements, seat->name, look_at_place, &l);
         for (size_t i = 0; i < c->n_namespaces; i++)
                 kube_informer_each_at(c->namespaces[i].pods, CONTROLLER_PODS_BY_NODE, seat->name, look_at_pod,
@@ -173,14 +175,14 @@ bool controller__look_at_node(void *u, const char *uid, struct formation_node *s
                                       &l);
         if (!seat->wanted && !seat->pod && !l.entry)
                 return false;
-        seat->node = controller__node(c, seat->name);
-        seat->clique = controller__node_clique(c, seat->name);
+        seat->node = records_node(c, seat->name);
+        seat->clique = records_node_clique(c, seat->name);
         if (!seat->node)
                 seat->gone_since = gone_since(c->gone, seat->name, clock_wall_s());
         if (!seat->wanted && seat->pod && l.cd)
                 seat->released = is_released(c, l.cd, seat->name);
-        const char *label = seat->wanted ? controller__label_of(c, seat->name) : uid;
-        const struct compute_domain *other = streq(label, uid) ? NULL : controller__domain(c, label);
+        const char *label = seat->wanted ? labels_of(c, seat->name) : uid;
+        const struct compute_domain *other = streq(label, uid) ? NULL : records_domain(c, label);
         if (other)
                 seat->held_by = holder_of(l.cd, other, a);
         return true;
@@ -210,7 +212,7 @@ static void gather_hosts(const struct controller *c, const struct compute_domain
         qsort(hosts, n, sizeof *hosts, hosts_by_name);
         for (size_t i = 0; i < n; i++) {
                 const struct plugin_pod *plugin = NULL;
-                const struct node *node = controller__node(c, hosts[i].name);
+                const struct node *node = records_node(c, hosts[i].name);
                 if (kept && streq(hosts[kept - 1].name, hosts[i].name))
                         continue;
                 hosts[kept++] = hosts[i];
@@ -225,29 +227,6 @@ static void gather_hosts(const struct controller *c, const struct compute_domain
         }
         ret->hosts = hosts;
         ret->n_hosts = kept;
-}
-
-static struct controller_domain *find_memory(const struct controller *c, const char *uid) {
-        struct controller_domain *d;
-        HASH_FIND_STR(c->domains, uid, d);
-        return d;
-}
-
-static struct controller_domain *make_memory(struct controller *c, const char *uid) {
-        struct controller_domain *d = find_memory(c, uid);
-        if (!d) {
-                size_t n = strlen(uid) + 1;
-                d = xcalloc(1, sizeof *d + n);
-                d->c = c;
-                memcpy(d->uid, uid, n);
-                HASH_ADD_STR(c->domains, uid, d);
-        }
-        return d;
-}
-
-const struct census *controller__census(const struct controller *c, const char *uid) {
-        const struct controller_domain *d = find_memory(c, uid);
-        return d && d->counted ? &d->census : NULL;
 }
 
 /* Why the domain stands still although nothing is wrong with its own objects: a node that cannot be labelled.
@@ -289,11 +268,11 @@ static void gather_ended(const struct controller *c, const struct list *ended, s
 
 static void gather(struct controller *c, const char *uid, const char *key, struct arena *a,
                    struct plan_input *ret) {
-        const struct compute_domain *cd = controller__domain(c, uid);
+        const struct compute_domain *cd = records_domain(c, uid);
         struct list sets = { .a = a }, cliques = { .a = a }, wanted = { .a = a }, labelled = { .a = a };
         struct pods all_pods = { .living = { .a = a }, .ended = { .a = a } };
         struct own_templates own = { .c = c, .cd = cd, .list = { .a = a } };
-        struct controller_domain *memory = find_memory(c, uid);
+        struct controller_domain *memory = records_find(c, uid);
         char *infix = arena_alloc(a, 11);
         bool lives = cd && !cd->o.meta.deleted;
         for (size_t i = 0; i < c->n_namespaces; i++) {
@@ -332,7 +311,7 @@ static void gather(struct controller *c, const char *uid, const char *key, struc
                 .conditions = !c->no_conditions,
                 .now = clock_wall_s(),
                 .write_error = writes_error(c->writes, key),
-                .stale = controller__stale(c),
+                .stale = records_stale(c),
                 .gone_confirmed = !cd && confirm_known(c->confirm, CONFIRM_DOMAIN, NULL, uid),
         };
         gather_ended(c, &all_pods.ended, a, ret);
@@ -354,7 +333,7 @@ static void gather(struct controller *c, const char *uid, const char *key, struc
                         ret->holder = memory->holder;
         }
         if (!cd) {
-                memory = make_memory(c, uid);
+                memory = records_make(c, uid);
                 memory->ending_since = memory->ending_since ? memory->ending_since : ret->now;
                 ret->ending_since = memory->ending_since;
         }
@@ -383,21 +362,21 @@ static void on_holder(void *u, yyjson_val *obj, const struct err *e) {
         } else {
                 arena_free(a);
         }
-        controller__queue_domain(d->c, d->uid);
+        records_queue_domain(d->c, d->uid);
 }
 
 static void on_rct(void *u, const struct writes_about *q, yyjson_val *obj, const struct err *e) {
         struct controller *c = u;
         const char *uid = q->requester + 2;
-        const struct compute_domain *cd = controller__domain(c, uid);
-        struct controller_domain *d = find_memory(c, uid);
+        const struct compute_domain *cd = records_domain(c, uid);
+        struct controller_domain *d = records_find(c, uid);
         if (!e && d) {
                 arena_free(TAKE(d->holder_arena));
                 d->holder = NULL;
         }
         if (!e || e->kind != ERR_CONFLICT || !cd || !cd->channel)
                 return;
-        d = make_memory(c, uid);
+        d = records_make(c, uid);
         if (!d->asking)
                 d->asking = kube_start(c->client, &(struct kube_request){
                                                           .verb = KUBE_GET,
@@ -414,7 +393,7 @@ static void on_rct(void *u, const struct writes_about *q, yyjson_val *obj, const
 static void on_labelled(void *u, yyjson_val *obj, const struct err *e) {
         struct controller_domain *d = u;
         d->labelling = NULL;
-        controller__queue_domain(d->c, d->uid);
+        records_queue_domain(d->c, d->uid);
 }
 
 static void on_new_clique(void *u, const struct writes_about *q, yyjson_val *obj, const struct err *e) {
@@ -423,7 +402,7 @@ static void on_new_clique(void *u, const struct writes_about *q, yyjson_val *obj
         struct buf b = BUF_INIT(4096);
         if (!e || e->kind != ERR_CONFLICT)
                 return;
-        struct controller_domain *d = make_memory(c, uid);
+        struct controller_domain *d = records_make(c, uid);
         if (d->labelling)
                 return;
         objects_clique_labels(uid, q->name + strlen(uid) + 1, &b);
@@ -445,7 +424,7 @@ static void on_new_clique(void *u, const struct writes_about *q, yyjson_val *obj
 /* What the write says is news when the server has taken it: what could not be written may come out otherwise.
  */
 static void keep_news(struct controller *c, const char *uid, const struct plan *p) {
-        struct controller_domain *d = make_memory(c, uid);
+        struct controller_domain *d = records_make(c, uid);
         arena_free(TAKE(d->news_arena));
         d->news_arena = arena_new(1024);
         d->news = arena_alloc(d->news_arena, (p->n_events + 1) * sizeof *d->news);
@@ -457,8 +436,8 @@ static void keep_news(struct controller *c, const char *uid, const struct plan *
 }
 
 static void tell(struct controller *c, const char *uid, bool taken) {
-        const struct compute_domain *cd = controller__domain(c, uid);
-        struct controller_domain *d = find_memory(c, uid);
+        const struct compute_domain *cd = records_domain(c, uid);
+        struct controller_domain *d = records_find(c, uid);
         if (!d)
                 return;
         for (size_t i = 0; cd && taken && i < d->n_news; i++)
@@ -541,7 +520,7 @@ static void perform(struct controller *c, const char *key, const struct plan_inp
 /* What the plan does not know enough for. */
 static void ask(struct controller *c, const char *key, const struct plan_input *in, const struct plan *p) {
         if (p->held)
-                controller__hold(c, key);
+                records_hold(c, key);
         if (p->ask_domain)
                 confirm_absent(c->confirm, CONFIRM_DOMAIN, NULL, in->uid, key);
         for (size_t i = 0; in->cd && i < p->n_ask_nodes; i++) {
@@ -562,8 +541,8 @@ static void reconcile(struct controller *c, const char *uid) {
         plan_make(&in, a, &p);
         perform(c, buf_str(&key), &in, &p);
         ask(c, buf_str(&key), &in, &p);
-        if (p.counted || find_memory(c, uid)) {
-                struct controller_domain *d = make_memory(c, uid);
+        if (p.counted || records_find(c, uid)) {
+                struct controller_domain *d = records_make(c, uid);
                 d->counted = p.counted;
                 d->census = p.census;
         }
@@ -573,11 +552,11 @@ static void reconcile(struct controller *c, const char *uid) {
         if (p.recheck_s)
                 work_queue_add_after(c->queue, buf_str(&key), (unsigned)p.recheck_s * 1000U);
         if (p.nothing_left) {
-                struct controller_domain *d = find_memory(c, uid);
+                struct controller_domain *d = records_find(c, uid);
                 writes_forget(c->writes, buf_str(&key));
                 seats_forget(c->seats, uid);
                 if (d)
-                        controller__forget_domain(d);
+                        records_forget(d);
         }
         buf_done(&key);
         arena_free(a);
@@ -586,17 +565,17 @@ static void reconcile(struct controller *c, const char *uid) {
 /* May there be a DaemonSet, daemon Pods, cliques of this domain? Only somebody else, or we in another mode,
  * can have made them; a domain that does not say who made it may be theirs. */
 static bool may_have_daemons(const struct controller *c, const char *uid) {
-        const struct compute_domain *cd = controller__domain(c, uid);
-        struct mode_traces t = controller__traces(c, uid, cd);
+        const struct compute_domain *cd = records_domain(c, uid);
+        struct mode_traces t = records_traces(c, uid, cd);
         bool made_elsewhere = t.finalizer && !streq(cd->mode, c->mode->name);
         return made_elsewhere || t.daemon_template ||
                kube_informer_first_at(c->nodes, CONTROLLER_BY_DOMAIN, uid);
 }
 
-void controller__reconcile_domain(struct controller *c, const char *uid) {
+void reconcile_domain(struct controller *c, const char *uid) {
         if (!c->mode->daemons && !c->namespaces && may_have_daemons(c, uid))
-                controller__watch_daemons(c);
-        if (c->namespaces && !controller__daemons_synced(c)) /* everything is queued again when they are */
+                watch_daemons(c);
+        if (c->namespaces && !records_daemons_synced(c)) /* everything is queued again when they are */
                 return;
         reconcile(c, uid);
 }

@@ -5,7 +5,7 @@
 #include "api/resources.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "controller/controller.h"
+#include "controller/watch.h"
 
 /* ---- keys of indexes ---- */
 
@@ -34,31 +34,21 @@ static const char *claim_pod(const struct kube_object *o) {
 /* ---- who is concerned ---- */
 
 static void queue_place(void *u, const struct grant *x) {
-        controller__queue_domain(u, x->domain_uid);
+        records_queue_domain(u, x->domain_uid);
 }
 
 static void queue_place_node(void *u, const struct grant *x) {
-        controller__queue_node(u, x->node);
+        records_queue_node(u, x->node);
 }
 
 static bool queue_node_object(void *u, const struct kube_object *o) {
-        controller__queue_node(u, o->meta.name);
+        records_queue_node(u, o->meta.name);
         return true;
 }
 
 static bool queue_pod_domain(void *u, const struct kube_object *o) {
-        controller__queue_domain(u, ((const struct pod *)o)->domain_uid);
+        records_queue_domain(u, ((const struct pod *)o)->domain_uid);
         return true;
-}
-
-void controller__queue_domains_of_node(struct controller *c, const char *name) {
-        const struct node *n = controller__node(c, name);
-        placements_on_node(c->placements, name, queue_place, c);
-        if (n)
-                controller__queue_domain(c, n->domain_uid);
-        for (size_t i = 0; i < c->n_namespaces; i++)
-                kube_informer_each_at(c->namespaces[i].pods, CONTROLLER_PODS_BY_NODE, name, queue_pod_domain,
-                                      c);
 }
 
 /* ---- changes ---- */
@@ -89,7 +79,7 @@ static void cd_changed(void *u, const struct kube_object *old, const struct kube
                 seats_touch_all(c->seats, o->meta.uid);
                 touch_nodes_of(c, o->meta.uid);
         }
-        controller__queue_domain(c, o->meta.uid);
+        records_queue_domain(c, o->meta.uid);
         if (old && now && streq(old->meta.uid, now->meta.uid) && !old->meta.deleted == !now->meta.deleted)
                 return;
         /* It came, began to end, or went: that decides about labels. */
@@ -122,10 +112,10 @@ static void claim_changed(void *u, const struct kube_object *old, const struct k
         seats_touch(c->seats, is.domain_uid, is.node);
         seats_touch_node(c->seats, was.node);
         seats_touch_node(c->seats, is.node);
-        controller__queue_node(c, was.node);
-        controller__queue_node(c, is.node);
-        controller__queue_domain(c, was.domain_uid);
-        controller__queue_domain(c, is.domain_uid);
+        records_queue_node(c, was.node);
+        records_queue_node(c, is.node);
+        records_queue_domain(c, was.domain_uid);
+        records_queue_domain(c, is.domain_uid);
 }
 
 static void node_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
@@ -139,10 +129,10 @@ static void node_changed(void *u, const struct kube_object *old, const struct ku
                 gone_is_back(c->gone, name);
         else
                 gone_since(c->gone, name, clock_wall_s());
-        controller__queue_node(c, name);
-        controller__queue_domains_of_node(c, name);
+        records_queue_node(c, name);
+        records_queue_domains_of_node(c, name);
         if (was)
-                controller__queue_domain(c, was->domain_uid);
+                records_queue_domain(c, was->domain_uid);
 }
 
 static void slice_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
@@ -153,12 +143,12 @@ static void slice_changed(void *u, const struct kube_object *old, const struct k
         seats_touch_node(c->seats, s->node);
         if (!s->node)
                 return;
-        controller__queue_node(c, s->node);
-        controller__queue_domains_of_node(c, s->node);
+        records_queue_node(c, s->node);
+        records_queue_domains_of_node(c, s->node);
 }
 
 static bool queue_cd(void *u, const struct kube_object *o) {
-        controller__queue_domain(u, o->meta.uid);
+        records_queue_domain(u, o->meta.uid);
         return true;
 }
 
@@ -183,9 +173,9 @@ static void rct_changed(void *u, const struct kube_object *old, const struct kub
         if (is)
                 touch_nodes_of(c, is->domain_uid);
         if (was)
-                controller__queue_domain(c, was->domain_uid);
+                records_queue_domain(c, was->domain_uid);
         if (is)
-                controller__queue_domain(c, is->domain_uid);
+                records_queue_domain(c, is->domain_uid);
         if (!now && c->cds) /* its name is free: another domain may have waited for it */
                 kube_informer_each(c->cds, queue_if_wants_name,
                                    &(struct freed_name){ c, old->meta.ns, old->meta.name });
@@ -204,9 +194,9 @@ static void plugin_changed(void *u, const struct kube_object *old, const struct 
 }
 
 static void daemons_changed(struct controller_namespace *n, const char *was, const char *is) {
-        controller__queue_domain(n->c, was);
+        records_queue_domain(n->c, was);
         if (!streq(was, is))
-                controller__queue_domain(n->c, is);
+                records_queue_domain(n->c, is);
 }
 
 static void touch_none(struct controller *c, const struct daemonset *d) {
@@ -239,51 +229,40 @@ CHANGED(clique_changed, clique, touch_entries, true)
 
 static void watch_evidence(struct controller *c);
 
+static void all_synced(struct controller *c) {
+        if (!records_synced(c))
+                return;
+        if (c->leading)
+                watch_queue_all(c);
+        if (c->told_synced)
+                return;
+        c->told_synced = true;
+        if (c->synced)
+                c->synced(c->synced_u);
+}
+
 /* Evidence is listed after what it justifies, so that nobody sees a label without the claim that was there
  * before it. */
 static void on_synced(void *u) {
         struct controller *c = u;
         if (!c->cds && kube_informer_synced(c->nodes) && kube_informer_synced(c->slices) &&
-            kube_informer_synced(c->rcts) && (!c->mode->daemons || controller__daemons_synced(c)))
+            kube_informer_synced(c->rcts) && (!c->mode->daemons || records_daemons_synced(c)))
                 watch_evidence(c);
-        controller__on_synced(c);
+        all_synced(c);
 }
 
 static void ns_synced(void *u) {
         struct controller *c = ((struct controller_namespace *)u)->c;
-        if (controller__daemons_synced(c))
+        if (records_daemons_synced(c))
                 on_synced(c);
 }
 
 static void on_current(void *u, bool is) {
-        controller__on_current(u, is);
+        records_on_current(u, is);
 }
 
 static void ns_current(void *u, bool is) {
-        controller__on_current(((struct controller_namespace *)u)->c, is);
-}
-
-const char *controller__stale(const struct controller *c) {
-        const struct {
-                const struct kube_informer *i;
-                const char *name;
-        } all[] = { { c->cds, "computedomains" },
-                    { c->claims, "resourceclaims" },
-                    { c->nodes, "nodes" },
-                    { c->rcts, "resourceclaimtemplates" } };
-        for (size_t i = 0; i < ARRAY_LEN(all); i++)
-                if (!all[i].i || !kube_informer_current(all[i].i))
-                        return all[i].name;
-        for (size_t i = 0; i < c->n_namespaces; i++) {
-                const struct controller_namespace *n = &c->namespaces[i];
-                if (!kube_informer_current(n->sets))
-                        return "daemonsets";
-                if (!kube_informer_current(n->pods))
-                        return "pods";
-                if (!kube_informer_current(n->cliques))
-                        return "computedomaincliques";
-        }
-        return NULL;
+        records_on_current(((struct controller_namespace *)u)->c, is);
 }
 
 static void trouble(const char *what, const struct err *e) {
@@ -403,7 +382,7 @@ static void watch_evidence(struct controller *c) {
                                                  });
 }
 
-void controller__watch(struct controller *c) {
+void watch_start(struct controller *c) {
         c->nodes = kube_informer_new(c->client, &(struct kube_informer_options){
                                                         .res = &kube_nodes,
                                                         .limit = 100, /* 20 to 100 KiB each */
@@ -445,12 +424,12 @@ void controller__watch(struct controller *c) {
                                                        .u = c,
                                                });
         if (c->mode->daemons)
-                controller__watch_daemons(c);
+                watch_daemons(c);
         else if (*c->config->plugin_selector)
                 watch_plugins(c);
 }
 
-void controller__watch_daemons(struct controller *c) {
+void watch_daemons(struct controller *c) {
         if (c->namespaces)
                 return;
         if (!c->mode->daemons)
@@ -465,16 +444,7 @@ void controller__watch_daemons(struct controller *c) {
         }
 }
 
-bool controller__daemons_synced(const struct controller *c) {
-        for (size_t i = 0; i < c->n_namespaces; i++)
-                if (!kube_informer_synced(c->namespaces[i].sets) ||
-                    !kube_informer_synced(c->namespaces[i].pods) ||
-                    !kube_informer_synced(c->namespaces[i].cliques))
-                        return false;
-        return c->namespaces != NULL;
-}
-
-void controller__unwatch(struct controller *c) {
+void watch_stop(struct controller *c) {
         kube_informer_free(c->cds);
         kube_informer_free(c->claims);
         kube_informer_free(c->nodes);
@@ -489,20 +459,9 @@ void controller__unwatch(struct controller *c) {
         free(c->namespaces);
 }
 
-void controller__catch_up(const struct controller *c) {
-        struct kube_informer *const all[] = { c->cds, c->claims, c->nodes, c->slices, c->rcts, c->plugins };
-        for (size_t i = 0; i < ARRAY_LEN(all); i++)
-                kube_informer_tell(all[i]);
-        for (size_t i = 0; i < c->n_namespaces; i++) {
-                kube_informer_tell(c->namespaces[i].sets);
-                kube_informer_tell(c->namespaces[i].pods);
-                kube_informer_tell(c->namespaces[i].cliques);
-        }
-}
-
 #define QUEUE(fn, type)                                                                                      \
         static bool fn(void *u, const struct kube_object *o) {                                               \
-                controller__queue_domain(u, ((const struct type *)o)->domain_uid);                           \
+                records_queue_domain(u, ((const struct type *)o)->domain_uid);                               \
                 return true;                                                                                 \
         }
 QUEUE(queue_rct, rct)
@@ -512,7 +471,7 @@ QUEUE(queue_clique, clique)
 
 /* Everything once: what needs nothing costs a look. Objects and labels of domains that are no more are found
  * this way too. */
-void controller__queue_all(struct controller *c) {
+void watch_queue_all(struct controller *c) {
         log_info("all caches are filled, reconciling everything",
                  kv_int("computeDomains", kube_informer_count(c->cds)),
                  kv_int("nodes", kube_informer_count(c->nodes)),

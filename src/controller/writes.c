@@ -436,6 +436,18 @@ void writes_forget(struct writes *w, const char *requester) {
         drop_if_empty(w, r);
 }
 
+void writes_tidy(struct writes *w) {
+        for (struct target *t = w->targets, *next; t; t = next) {
+                next = t->hh.next;
+                if (t->call || t->error || t->failures || t->away || t->generation || t->first_wanted_ms ||
+                    now_ms(w) - t->last_ms < REMEMBERED_MS)
+                        continue;
+                struct requester *r = find_requester(w, t->requester);
+                drop(t);
+                drop_if_empty(w, r);
+        }
+}
+
 size_t writes_in_flight(const struct writes *w) {
         return w->in_flight;
 }

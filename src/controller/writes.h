@@ -73,6 +73,8 @@ bool writes_failing(const struct writes *w);
 /* Drops what is remembered for a requester that has nothing to write any more, except for what is in flight.
  */
 void writes_forget(struct writes *w, const char *requester);
+/* Drops what is remembered of writes that succeeded, and whose pace is over. */
+void writes_tidy(struct writes *w);
 size_t writes_in_flight(const struct writes *w);
 size_t writes_remembered(const struct writes *w); /* objects that it knows anything of */
 /* Logs each write that is wanted and not done: in flight, waiting, failing. */

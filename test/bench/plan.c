@@ -21,7 +21,7 @@
 #include "controller/controller.h"
 #include "kube/kube_client_priv.h"
 
-enum { CLIQUE = 18, PAGE = 500, QUIET_MS = 1400, TICK_MS = 20 };
+enum { CLIQUE = 18, PAGE = 500, QUIET_MS = 1400, CALM_MS = 5500, TICK_MS = 20 };
 
 #define DRIVER_NS "nvidia-compute-domains"
 #define USER_NS "team-ml"
@@ -176,7 +176,7 @@ static void make_claim(size_t i, struct buf *b) {
         buf_addf(b,
                  ",\"status\":{\"allocation\":{\"devices\":{\"results\":[{\"request\":\"%s\",\"driver\":"
                  "\"" CD_DRIVER "\",\"pool\":\"%s\",\"device\":\"%s-0\"}],\"config\":[{\"source\":"
-                                "\"FromClaim\",\"requests\":[\"%s\"],"
+                 "\"FromClaim\",\"requests\":[\"%s\"],"
                  "\"opaque\":{\"driver\":\"" CD_DRIVER "\",\"parameters\":{%s\"apiVersion\":\"" CD_API_VERSION
                  "\",\"domainID\":\"%s\",\"kind\":\"ComputeDomain%sConfig\"}}}]}},"
                  "\"reservedFor\":[{\"resource\":\"pods\",\"name\":\"training-%05zu\",\"uid\":\"%s\"}]}}",
@@ -467,10 +467,10 @@ static size_t peak_kib(void) {
         return kib;
 }
 
-static void until_quiet(void) {
+static void until_quiet_for(uint64_t ms) {
         do
                 uv_run(&loop, UV_RUN_ONCE);
-        while (!TAILQ_EMPTY(&calls) || work_queue_depth(c.queue) || uv_now(&loop) < last_ms + QUIET_MS);
+        while (!TAILQ_EMPTY(&calls) || work_queue_depth(c.queue) || uv_now(&loop) < last_ms + ms);
 }
 
 /* What has been begun is decided, and then done. */
@@ -480,7 +480,7 @@ static void measure(const char *what, double begin) {
                 uv_run(&loop, UV_RUN_NOWAIT);
         double decided = cpu_ms();
         last_ms = uv_now(&loop);
-        until_quiet();
+        until_quiet_for(QUIET_MS);
         printf("%-44s %9.2f ms decided, %9.2f ms until quiet, %zu writes\n", what, decided - begin,
                cpu_ms() - begin, n_writes - writes);
 }
@@ -508,7 +508,7 @@ static void steady(void) {
         char uid[37];
         uid_of('c', n_domains / 2, uid);
         double begin = cpu_ms();
-        controller__queue_domain(&c, uid);
+        records_queue_domain(&c, uid);
         measure("steady: one domain is looked at", begin);
 }
 
@@ -552,7 +552,7 @@ int main(int argc, char **argv) {
         uv_timer_start(&tick, on_tick, 0, TICK_MS);
         double begin = cpu_ms();
         controller_start(&c, &config, client, events, metrics, on_synced, NULL);
-        while (!controller_synced(&c))
+        while (!records_synced(&c))
                 uv_run(&loop, UV_RUN_ONCE);
         printf("%zu nodes of %zu bytes, %zu domains, %zu claims\n", n_nodes, node_bytes, n_domains,
                2 * n_nodes);
@@ -562,6 +562,7 @@ int main(int argc, char **argv) {
         begin = cpu_ms();
         controller_lead(&c);
         measure("first plan of everything", begin);
+        until_quiet_for(CALM_MS);
         size_t idle = dirty_kib() - before;
         printf("%-44s %9zu KiB after sync, %zu KiB when formed: %zu bytes a node\n", "private dirty", synced,
                idle, idle * 1024 / n_nodes);

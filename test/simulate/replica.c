@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "controller/config.h"
 #include "controller/controller.h"
+#include "controller/dump.h"
 #include "faults.h"
 #include "kube/leader.h"
 #include "sim.h"

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fake.h"
 
+#include <stdint.h>
+
 /* A Pod of the kubelet plugin, with what its host's annotation says ("" for none) and its condition Ready (""
  * for none). */
 static const struct plugin_pod *plugin(struct arena *a, int created, const char *state, const char *phase,
@@ -230,12 +232,71 @@ static void an_update_of_a_daemonset_is_news_when_a_rule_looks_at_it(void **stat
         }
 }
 
+/* Whatever a rule asks: the same before and after. */
+static void what_is_trimmed_away_is_asked_for_by_nobody(void **state) {
+        static const char *const statuses[] = { "True", "False" };
+        for (int i = 0; i < 8; i++) {
+                struct arena *a = arena_new(4096);
+                static const char fmt[] =
+                        "{'metadata':{'name':'n','uid':'u','resourceVersion':'1','labels':{"
+                        "'nvidia.com/gpu.present':'%s'}},'spec':{'taints':[{'key':'a'},{'key':'%s'}]},"
+                        "'status':{'conditions':[{'type':'PIDPressure','status':'True'},"
+                        "{'type':'Ready','status':'%s','message':'m'}]}}";
+                const char *gpu = i & 1 ? "true" : "false",
+                           *taint = i & 2 ? "node.kubernetes.io/out-of-service" : "b",
+                           *status = statuses[i / 4];
+                const struct node *n = fake_node_json(a, fmt, gpu, taint, status);
+                struct node *trimmed = (struct node *)(uintptr_t)fake_node_json(a, fmt, gpu, taint, status);
+                node_trim(trimmed, a);
+                assert_int_equal(node_has_gpu(trimmed), node_has_gpu(n));
+                assert_int_equal(node_out_of_service(trimmed), node_out_of_service(n));
+                assert_int_equal(node_ready(trimmed), node_ready(n));
+                assert_false(node_differs(trimmed, n));
+                assert_int_equal(trimmed->n_conditions, 1);
+                arena_free(a);
+        }
+        struct arena *a = arena_new(4096);
+        struct pod *p = (struct pod *)(uintptr_t)fake_pod_json(a, "%s", pod);
+        const struct condition *ready;
+        pod_trim(p, a);
+        assert_int_equal(p->n_conditions, 2);
+        ready = condition_find(p->conditions, p->n_conditions, "Ready");
+        assert_string_equal(ready->reason, "ready-reason");
+        assert_int_equal(condition_find(p->conditions, p->n_conditions, "PodScheduled")->since, 1767225602);
+        assert_string_equal(p->ips[0].ip, "10.0.0.1");
+        arena_free(a);
+}
+
+static void a_trimmed_slice_states_the_same_clique(void **state) {
+        static const char *const devices[] = {
+                "", "{'name':'channel-0'}",
+                "{'name':'channel-0','attributes':{'cliqueID':{'string':'a'}}},{'name':'daemon-0'}",
+                "{'name':'channel-0'},{'name':'daemon-0','attributes':{'cliqueID':{'string':'b'}}}"
+        };
+        for (size_t i = 0; i < ARRAY_LEN(devices); i++) {
+                struct arena *a = arena_new(4096);
+                static const char fmt[] =
+                        "{'metadata':{'name':'s','uid':'u','resourceVersion':'1','annotations':{"
+                        "'" CD_ANNOTATION_SLICE_CLIQUE "':'c'}},'spec':{'driver':'" CD_DRIVER
+                        "','nodeName':'n','devices':[%s]}}";
+                const char *before, *after;
+                const struct slice *s = fake_slice_json(a, fmt, devices[i]);
+                struct slice *trimmed = (struct slice *)(uintptr_t)fake_slice_json(a, fmt, devices[i]);
+                slice_trim(trimmed, a);
+                assert_int_equal(slice_clique(trimmed, &after), slice_clique(s, &before));
+                assert_string_equal(after, before);
+                arena_free(a);
+        }
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_plugin_that_does_not_run_well_tells_nothing),
                 cmocka_unit_test(a_node_with_a_gpu_is_known_by_the_labels_that_place_the_plugin),
                 cmocka_unit_test(of_the_pods_on_a_node_the_newest_that_tells_is_believed),
                 cmocka_unit_test(a_reboot_is_a_difference),
+                cmocka_unit_test(what_is_trimmed_away_is_asked_for_by_nobody),
+                cmocka_unit_test(a_trimmed_slice_states_the_same_clique),
                 cmocka_unit_test(an_update_of_a_daemon_pod_is_news_when_a_rule_looks_at_it),
                 cmocka_unit_test(an_update_of_a_daemonset_is_news_when_a_rule_looks_at_it),
         };

@@ -84,6 +84,37 @@ static void decodes_every_type(void **state) {
         assert_string_equal(d.opt->request, "op");
 }
 
+static void a_copy_needs_nothing_of_what_it_was_made_of(void **state) {
+        (void)state;
+        struct arena *a = arena_new(0);
+        _cleanup_(arena_freep) struct arena *kept = arena_new(0);
+        struct doc d, copy = { 0 };
+        struct err e;
+        assert_int_equal(
+                decode("{\"metadata\":{\"name\":\"x\",\"when\":\"2026-01-02T03:04:05Z\"},"
+                       "\"items\":[{\"request\":\"a\",\"n\":-3},{\"request\":\"a\",\"admin\":true},"
+                       "{\"request\":\"b\"}],\"tags\":[\"p\",\"q\"],\"labels\":{\"k\":\"v\"},"
+                       "\"raw\":{\"z\":1},\"inner\":{\"request\":\"in\"},\"opt\":{\"request\":\"op\"}}",
+                       false, a, &d, &e),
+                0);
+        int64_t when = d.when;
+        jd_copy(f_doc, &d, kept, &copy);
+        arena_free(a);
+        assert_string_equal(copy.name, "x");
+        assert_int_equal(copy.when, when);
+        assert_int_equal(copy.n_items, 3);
+        assert_int_equal(copy.items[0].n, -3);
+        assert_true(copy.items[1].admin);
+        assert_ptr_equal(copy.items[1].request, copy.items[0].request); /* once */
+        assert_string_equal(copy.items[2].request, "b");
+        assert_string_equal(copy.tags[1], "q");
+        assert_null(copy.tags[2]);
+        assert_string_equal(jd_pair_get(copy.labels, copy.n_labels, "k"), "v");
+        assert_true(str_eq(copy.raw, STR("{\"z\":1}")));
+        assert_string_equal(copy.inner.request, "in");
+        assert_string_equal(copy.opt->request, "op");
+}
+
 static void names_the_place_of_an_error(void **state) {
         (void)state;
         assert_fails("{\"items\":[{\"request\":\"a\"},{\"request\":5}]}", false,
@@ -170,6 +201,7 @@ static void writes_nothing_that_no_reader_takes(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(decodes_every_type),
+                cmocka_unit_test(a_copy_needs_nothing_of_what_it_was_made_of),
                 cmocka_unit_test(names_the_place_of_an_error),
                 cmocka_unit_test(strict_refuses_unknown_and_duplicate_fields),
                 cmocka_unit_test(refuses_absurd_nesting),

@@ -123,6 +123,17 @@ static void what_was_written_is_remembered_for_its_pace_only(void **state) {
         assert_int_equal(writes_remembered(w->writes), 0);
 }
 
+static void a_calm_forgets_what_nobody_looks_at(void **state) {
+        struct world *w = *state;
+        written_by_all(w);
+        look_after(w, 0); /* the last one: nothing is wanted */
+        writes_tidy(w->writes);
+        assert_int_equal(writes_remembered(w->writes), DOMAINS * CLIQUES);
+        run_for(&w->loop, LONG_MS);
+        writes_tidy(w->writes);
+        assert_int_equal(writes_remembered(w->writes), 0);
+}
+
 static void what_is_refused_is_remembered_while_it_is_wanted(void **state) {
         struct world *w = *state;
         w->refused = true;
@@ -149,6 +160,7 @@ static void nothing_is_remembered_of_a_domain_that_is_gone(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 T(what_was_written_is_remembered_for_its_pace_only),
+                T(a_calm_forgets_what_nobody_looks_at),
                 T(what_is_refused_is_remembered_while_it_is_wanted),
                 T(nothing_is_remembered_of_a_domain_that_is_gone),
         };

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* labels: the labels of one node. */
+#ifndef CONTROLLER_LABELS_H
+#define CONTROLLER_LABELS_H
+
+#include "controller/records.h"
+
+/* Whose label the node should carry, by the labelling rule: NULL for nobody's. */
+const char *labels_of(const struct controller *c, const char *node);
+void labels_reconcile(struct controller *c, const char *name);
+
+#endif

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "controller/records.h"
+
+#include <string.h>
+
+#include "api/names.h"
+#include "base/log.h"
+#include "rules/rules.h"
+
+/* ---- the caches ---- */
+
+bool records_synced(const struct controller *c) {
+        if (!c->started || !c->cds || !kube_informer_synced(c->cds) || !kube_informer_synced(c->claims) ||
+            !kube_informer_synced(c->nodes) || !kube_informer_synced(c->slices) ||
+            !kube_informer_synced(c->rcts) || (c->plugins && !kube_informer_synced(c->plugins)))
+                return false;
+        return !c->mode->daemons || records_daemons_synced(c);
+}
+
+bool records_daemons_synced(const struct controller *c) {
+        for (size_t i = 0; i < c->n_namespaces; i++)
+                if (!kube_informer_synced(c->namespaces[i].sets) ||
+                    !kube_informer_synced(c->namespaces[i].pods) ||
+                    !kube_informer_synced(c->namespaces[i].cliques))
+                        return false;
+        return c->namespaces != NULL;
+}
+
+const char *records_stale(const struct controller *c) {
+        const struct {
+                const struct kube_informer *i;
+                const char *name;
+        } all[] = { { c->cds, "computedomains" },
+                    { c->claims, "resourceclaims" },
+                    { c->nodes, "nodes" },
+                    { c->rcts, "resourceclaimtemplates" } };
+        for (size_t i = 0; i < ARRAY_LEN(all); i++)
+                if (!all[i].i || !kube_informer_current(all[i].i))
+                        return all[i].name;
+        for (size_t i = 0; i < c->n_namespaces; i++) {
+                const struct controller_namespace *n = &c->namespaces[i];
+                if (!kube_informer_current(n->sets))
+                        return "daemonsets";
+                if (!kube_informer_current(n->pods))
+                        return "pods";
+                if (!kube_informer_current(n->cliques))
+                        return "computedomaincliques";
+        }
+        return NULL;
+}
+
+void records_catch_up(const struct controller *c) {
+        struct kube_informer *const all[] = { c->cds, c->claims, c->nodes, c->slices, c->rcts, c->plugins };
+        for (size_t i = 0; i < ARRAY_LEN(all); i++)
+                kube_informer_tell(all[i]);
+        for (size_t i = 0; i < c->n_namespaces; i++) {
+                kube_informer_tell(c->namespaces[i].sets);
+                kube_informer_tell(c->namespaces[i].pods);
+                kube_informer_tell(c->namespaces[i].cliques);
+        }
+}
+
+/* ---- what is to be looked at ---- */
+
+static void queue(struct controller *c, char kind, const char *name) {
+        struct buf key = BUF_INIT(1024);
+        /* A follower has nothing to do with changes: it looks at everything when it begins to lead. */
+        if (!c->leading || !name || !*name)
+                return;
+        buf_addf(&key, "%c/%s", kind, name);
+        if (!key.failed)
+                work_queue_add(c->queue, buf_str(&key));
+        buf_done(&key);
+}
+
+void records_queue_domain(struct controller *c, const char *uid) {
+        queue(c, 'd', uid);
+}
+
+void records_queue_node(struct controller *c, const char *name) {
+        queue(c, 'n', name);
+}
+
+static void queue_place(void *u, const struct grant *x) {
+        records_queue_domain(u, x->domain_uid);
+}
+
+static bool queue_pod(void *u, const struct kube_object *o) {
+        records_queue_domain(u, ((const struct pod *)o)->domain_uid);
+        return true;
+}
+
+void records_queue_domains_of_node(struct controller *c, const char *name) {
+        const struct node *n = records_node(c, name);
+        placements_on_node(c->placements, name, queue_place, c);
+        if (n)
+                records_queue_domain(c, n->domain_uid);
+        for (size_t i = 0; i < c->n_namespaces; i++)
+                kube_informer_each_at(c->namespaces[i].pods, CONTROLLER_PODS_BY_NODE, name, queue_pod, c);
+}
+
+/* ---- what waits for the caches ---- */
+
+static void release(struct controller *c, struct controller_held *h) {
+        HASH_DEL(c->held, h);
+        free(h);
+}
+
+void records_release(struct controller *c, const char *key) {
+        struct controller_held *h;
+        HASH_FIND_STR(c->held, key, h);
+        if (h)
+                release(c, h);
+}
+
+void records_hold(struct controller *c, const char *key) {
+        struct controller_held *h;
+        size_t n = strlen(key) + 1;
+        HASH_FIND_STR(c->held, key, h);
+        if (h)
+                return;
+        if (!c->held)
+                log_warn("a cache has lost touch with the server: labels, daemons, claim templates and "
+                         "finalizers "
+                         "that should go stay until it is back; what is new goes on",
+                         kv_str("resource", str_or(records_stale(c), "")), kv_str("first", key));
+        h = xcalloc(1, sizeof *h + n);
+        memcpy(h->key, key, n);
+        HASH_ADD_STR(c->held, key, h);
+}
+
+void records_on_current(struct controller *c, bool is) {
+        if (!is || !c->held || records_stale(c))
+                return;
+        log_info("all caches are in touch with the server again: what should go goes now",
+                 kv_int("held", HASH_COUNT(c->held)));
+        for (struct controller_held *h = c->held, *next; h; h = next) {
+                next = h->hh.next;
+                work_queue_add(c->queue, h->key);
+                release(c, h);
+        }
+}
+
+/* ---- what they say ---- */
+
+const struct compute_domain *records_domain(const struct controller *c, const char *uid) {
+        return uid ? (const struct compute_domain *)kube_informer_first_at(c->cds, CONTROLLER_BY_UID, uid)
+                   : NULL;
+}
+
+const struct node *records_node(const struct controller *c, const char *name) {
+        return (const struct node *)kube_informer_get(c->nodes, NULL, name);
+}
+
+bool records_owns(const struct controller *c, const struct compute_domain *cd, const struct rct *r) {
+        return rules_own_template(cd, (const char *const *)c->config->namespaces, c->config->n_namespaces, r);
+}
+
+struct tracing {
+        const struct controller *c;
+        const struct compute_domain *cd;
+        struct mode_traces traces;
+};
+
+static bool trace_template(void *u, const struct kube_object *o) {
+        struct tracing *t = u;
+        if (records_owns(t->c, t->cd, (const struct rct *)o))
+                mode_traces_add(&t->traces, (const struct rct *)o);
+        return true;
+}
+
+struct mode_traces records_traces(const struct controller *c, const char *uid,
+                                  const struct compute_domain *cd) {
+        struct tracing t = { c, cd, mode_traces_of(cd) };
+        kube_informer_each_at(c->rcts, CONTROLLER_BY_DOMAIN, uid, trace_template, &t);
+        return t.traces;
+}
+
+bool records_other_mode(const struct controller *c, const struct compute_domain *cd) {
+        return mode_is_other(c->mode, cd->mode, records_traces(c, cd->o.meta.uid, cd));
+}
+
+struct newest {
+        const struct slice *slice;
+        const char *clique;
+        bool attributes_tell; /* a device without the attribute cliqueID means a node without a clique */
+};
+
+static bool look_at_slice(void *u, const struct kube_object *o) {
+        struct newest *n = u;
+        const struct slice *s = (const struct slice *)o;
+        const char *clique;
+        if (streq(s->driver, CD_DRIVER) && slice_clique(s, &clique) &&
+            (*clique || s->clique_id || n->attributes_tell) &&
+            (!n->slice || o->meta.created >= n->slice->o.meta.created)) {
+                n->slice = s;
+                n->clique = clique;
+        }
+        return true;
+}
+
+const char *records_node_clique(const struct controller *c, const char *node) {
+        struct newest n = { .attributes_tell = c->mode->daemons };
+        kube_informer_each_at(c->slices, CONTROLLER_BY_NODE, node, look_at_slice, &n);
+        return n.clique;
+}
+
+/* ---- what is remembered of a domain ---- */
+
+struct controller_domain *records_find(const struct controller *c, const char *uid) {
+        struct controller_domain *d;
+        HASH_FIND_STR(c->domains, uid, d);
+        return d;
+}
+
+struct controller_domain *records_make(struct controller *c, const char *uid) {
+        struct controller_domain *d = records_find(c, uid);
+        if (!d) {
+                size_t n = strlen(uid) + 1;
+                d = xcalloc(1, sizeof *d + n);
+                d->c = c;
+                memcpy(d->uid, uid, n);
+                HASH_ADD_STR(c->domains, uid, d);
+        }
+        return d;
+}
+
+const struct census *records_census(const struct controller *c, const char *uid) {
+        const struct controller_domain *d = records_find(c, uid);
+        return d && d->counted ? &d->census : NULL;
+}
+
+void records_forget(struct controller_domain *d) {
+        HASH_DEL(d->c->domains, d);
+        kube_cancel(d->asking);
+        kube_cancel(d->labelling);
+        arena_free(d->holder_arena);
+        arena_free(d->news_arena);
+        free(d);
+}
+
+void records_done(struct controller *c) {
+        for (struct controller_domain *d = c->domains, *next; d; d = next) {
+                next = d->hh.next;
+                records_forget(d);
+        }
+        while (c->held)
+                release(c, c->held);
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* records: all that the controller knows: its caches, what it remembers beyond them, and the queue of what is
+ * to be looked at. Decides and writes nothing. Loop thread only. */
+#ifndef CONTROLLER_RECORDS_H
+#define CONTROLLER_RECORDS_H
+
+#include <uthash.h>
+
+#include "api/compute_domain.h"
+#include "api/kinds.h"
+#include "base/loop.h"
+#include "base/metrics.h"
+#include "controller/config.h"
+#include "controller/confirm.h"
+#include "controller/crds.h"
+#include "controller/gone.h"
+#include "controller/placements.h"
+#include "controller/seats.h"
+#include "controller/writes.h"
+#include "kube/event_recorder.h"
+#include "kube/kube_informer.h"
+#include "kube/work_queue.h"
+#include "render/objects.h"
+#include "rules/census.h"
+
+/* A namespace with daemons of ours: the driver's, and those it lived in before. */
+struct controller_namespace {
+        struct controller *c;
+        const char *ns;
+        struct kube_informer *sets, *pods, *cliques;
+};
+
+/* What must be remembered of a domain beyond the caches. None of it matters after a restart. */
+struct controller_domain {
+        UT_hash_handle hh;
+        struct controller *c;
+        struct arena *holder_arena;
+        const struct rct
+                *holder; /* who has the name of the workload template, when the caches do not show him */
+        struct arena *news_arena; /* Events of the status write under way, told when it has succeeded */
+        struct verdict_event *news;
+        size_t n_news;
+        struct kube_call *asking;    /* for the holder */
+        struct kube_call *labelling; /* a clique that lost its labels */
+        int64_t ending_since;        /* 0: not seen without a ComputeDomain */
+        bool counted;
+        struct census census; /* as of the last look, when counted */
+        char uid[];
+};
+
+struct controller_held {
+        UT_hash_handle hh;
+        char key[];
+};
+
+struct controller_metrics {
+        struct metric *info, *ready, *not_ready_s, *nodes, *peers_missing, *untold, *gpu_nodes;
+        struct metric *depth, *leader, *reconcile, *writes, *waiting, *in_flight, *stale, *held, *crds;
+};
+
+/* So many ComputeDomains have series of their own: eight each, those that are not Ready first. */
+enum { CONTROLLER_TOLD_MAX = 1000 };
+
+struct controller {
+        const struct config *config;
+        const struct imex_mode *mode;
+        struct objects_settings settings;
+        struct kube_client *client;
+        struct event_recorder *events;
+        struct metrics *metrics;
+        struct work_queue *queue;
+        struct writes *writes;
+        struct placements *placements;
+        struct seats *seats;
+        struct confirm *confirm;
+        struct gone *gone; /* Nodes that are not there */
+        struct crds *crds; /* NULL: somebody else owns the schema */
+        /* Keys whose removals wait until no cache is stale. */
+        struct controller_held *held;
+        void (*synced)(void *u);
+        void *synced_u;
+        struct kube_informer *cds, *claims, *nodes, *slices, *rcts;
+        struct kube_informer
+                *plugins; /* Pods of the kubelet plugin; NULL when we run the IMEX daemons ourselves */
+        /* What belongs to daemons. Where the hosts run IMEX: empty until something is met that a
+         * driver-managed domain left. */
+        struct controller_namespace *namespaces;
+        size_t n_namespaces;
+        struct controller_domain *domains;
+        struct loop_timer calm; /* runs out when nothing has been decided for a while */
+        bool started, leading, told_synced;
+        bool no_conditions; /* the server's schema drops them */
+        struct controller_metrics m;
+};
+
+enum {
+        CONTROLLER_BY_UID = 0,
+        CONTROLLER_PLUGINS_BY_NODE = 0,
+        CONTROLLER_BY_DOMAIN = 0,
+        CONTROLLER_BY_NODE = 0,
+        CONTROLLER_PODS_BY_NODE = 1,
+        CONTROLLER_PODS_BY_UID = 2,
+        CONTROLLER_CLAIMS_BY_POD = 0
+};
+
+/* All caches are filled; those of daemons, which may come later. */
+bool records_synced(const struct controller *c);
+bool records_daemons_synced(const struct controller *c);
+/* Which of the caches that removals are justified by has lost touch with the server: its plural, NULL: none.
+ */
+const char *records_stale(const struct controller *c);
+/* The caches have told all that they have taken: nobody decides from less. */
+void records_catch_up(const struct controller *c);
+
+/* Keys of the queue: a domain by its UID, a node by its name. A follower queues nothing. */
+void records_queue_domain(struct controller *c, const char *uid);
+void records_queue_node(struct controller *c, const char *name);
+/* The domains that have to do with a node: by claim, by label, by a daemon pod. */
+void records_queue_domains_of_node(struct controller *c, const char *name);
+
+/* What this key would remove is kept until no cache is stale; then it is queued again. */
+void records_hold(struct controller *c, const char *key);
+void records_release(struct controller *c, const char *key);
+/* A cache is current again, or is not any more. */
+void records_on_current(struct controller *c, bool is);
+
+const struct compute_domain *records_domain(const struct controller *c, const char *uid);
+const struct node *records_node(const struct controller *c, const char *name);
+const char *records_node_clique(const struct controller *c, const char *node);
+/* `cd` may be NULL. */
+struct mode_traces records_traces(const struct controller *c, const char *uid,
+                                  const struct compute_domain *cd);
+bool records_other_mode(const struct controller *c, const struct compute_domain *cd);
+bool records_owns(const struct controller *c, const struct compute_domain *cd, const struct rct *r);
+
+/* What is remembered of a domain; NULL when nothing is. */
+struct controller_domain *records_find(const struct controller *c, const char *uid);
+struct controller_domain *records_make(struct controller *c, const char *uid);
+void records_forget(struct controller_domain *d);
+/* How the nodes of a domain were at the last look; NULL: nothing is known, or it is ending. */
+const struct census *records_census(const struct controller *c, const char *uid);
+/* Forgets all domains and all that is held. */
+void records_done(struct controller *c);
+
+#endif

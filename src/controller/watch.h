@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* watch: what is watched, and which keys and seats a change concerns. */
+#ifndef CONTROLLER_WATCH_H
+#define CONTROLLER_WATCH_H
+
+#include "controller/records.h"
+
+/* Once. The caches of daemons too, where we run them. */
+void watch_start(struct controller *c);
+/* No effect when they are watched. */
+void watch_daemons(struct controller *c);
+void watch_stop(struct controller *c);
+/* Everything is to be looked at once. */
+void watch_queue_all(struct controller *c);
+
+#endif
