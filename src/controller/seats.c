@@ -228,11 +228,10 @@ size_t seats_of(struct seats *s, const char *uid, const struct formation_node **
                 for (size_t i = 0; i < d->n; i++) /* what has no place any more goes too */
                         add_name(&(struct gathering){ s, d }, d->nodes[i].name);
                 s->source.names(s->source.u, uid, add_name, &(struct gathering){ s, d });
-        } else {
-                look_at_unsettled(s, d, a);
         }
         d->all = false;
         look_at_touched(s, d, a);
+        look_at_unsettled(s, d, a); /* behind the others: what a touched seat points to may be gone */
         arena_free(a);
         *ret = d->nodes;
         return d->n;

@@ -11,7 +11,7 @@ static const char *const names[NAMES] = { "a", "b", "c", "d", "e", "f", "g", "h"
 /* What is true, of each domain and node; looked at only through the source. */
 struct truth {
         bool place, wanted, gone, held, pod;
-        const char *clique;
+        char *clique; /* freed when it changes, as an object is */
 };
 struct world {
         struct truth is[DOMAINS][NAMES];
@@ -75,7 +75,8 @@ static void change(struct world *w, size_t d, size_t i) {
         t->gone = fake_random(5) == 0;
         t->held = fake_random(5) == 0;
         t->pod = fake_random(2);
-        t->clique = fake_random(2) ? CLIQUE_1 : CLIQUE_2;
+        free(t->clique);
+        t->clique = xstrdup(fake_random(2) ? CLIQUE_1 : CLIQUE_2);
 }
 
 /* What is kept from look to look is what somebody finds who gathers everything. */
@@ -114,6 +115,9 @@ static void seats_are_what_is_gathered_anew(void **state) {
                         is_as_gathered_anew(&w, s, &source, fake_random(DOMAINS));
                 }
                 seats_free(s);
+                for (size_t d = 0; d < DOMAINS; d++)
+                        for (size_t i = 0; i < NAMES; i++)
+                                free(w.is[d][i].clique);
         }
 }
 
