@@ -453,7 +453,8 @@ static void claim_of_template(struct domain *d, struct user_pod *p) {
         const struct version *t = store_get(K_TEMPLATE, USER_NS, name);
         if (!t || version_deleted(t) || !streq(version_label(t, CD_LABEL), d->uid))
                 return;
-        snprintf(p->claim, sizeof p->claim, "claim-%s-%u", d->name, ++w.serial);
+        _cleanup_(freep) char *claim = xasprintf("claim-%s-%u", d->name, ++w.serial);
+        snprintf(p->claim, sizeof p->claim, "%s", claim);
         world_create(K_CLAIM, USER_NS, "{'metadata':{'name':'%s'}}", p->claim);
         p->state = POD_CLAIMED;
 }
