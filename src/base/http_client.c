@@ -21,6 +21,10 @@ enum {
         /* libcurl allocates this much for each transfer in progress, and idle watches are most of our
          * transfers: its default, which is also the largest DATA frame, so that a frame is not cut. */
         BUFFER_BYTES = 16 << 10,
+        /* The most that libcurl allows. Streams without data of their own read for the others on their
+         * connection, as much as there is; what does not fit into the other's buffer stops the reading, and
+         * libcurl 7.88 may not see the end of that answer until anything else arrives. */
+        LARGE_BUFFER_BYTES = 512 << 10,
         UPLOAD_BUFFER_BYTES = 16 << 10, /* libcurl's minimum */
         CONNECT_TIMEOUT_MS = 10000,
         /* A dead host is noticed 15 to 45 s after the last byte, about as client-go does with its HTTP/2
@@ -372,7 +376,6 @@ static void set_connection_options(struct http_client *c, CURL *h) {
                           would */
                 curl_easy_setopt(h, CURLOPT_PIPEWAIT, 1L);
         curl_easy_setopt(h, CURLOPT_PATH_AS_IS, 1L); /* what the caller encoded is not to be tidied up */
-        curl_easy_setopt(h, CURLOPT_BUFFERSIZE, (long)BUFFER_BYTES);
         curl_easy_setopt(h, CURLOPT_UPLOAD_BUFFERSIZE, (long)UPLOAD_BUFFER_BYTES);
         curl_easy_setopt(h, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_TIMEOUT_MS);
         curl_easy_setopt(h, CURLOPT_TCP_KEEPALIVE, 1L);
@@ -399,6 +402,7 @@ static void set_call_options(struct http_call *call, const struct http_request *
         curl_easy_setopt(h, CURLOPT_HEADERDATA, call);
         curl_easy_setopt(h, CURLOPT_WRITEFUNCTION, on_data);
         curl_easy_setopt(h, CURLOPT_WRITEDATA, call);
+        curl_easy_setopt(h, CURLOPT_BUFFERSIZE, (long)(r->large ? LARGE_BUFFER_BYTES : BUFFER_BYTES));
         curl_easy_setopt(h, CURLOPT_TIMEOUT_MS, (long)r->timeout_ms);
         /* Lists are JSON, a tenth of it when packed, and servers pack them when asked. The events of a stream
          * would wait for the packer to have enough. */

@@ -334,6 +334,7 @@ static void call_send(struct kube_call *call) {
                 .accept = call->accept,
                 .body = call->body,
                 .body_len = call->body_len,
+                .large = call->asked.verb == KUBE_LIST,
                 .timeout_ms = call->timeout_ms,
                 .done = on_answer,
                 .u = call,
