@@ -61,6 +61,9 @@ class Cluster:
                 self.local.conn = None
                 if attempt == 2:
                     raise
+        if answer.status == 429:  # as right after a CustomResourceDefinition: "storage is (re)initializing"
+            time.sleep(int(answer.headers.get("Retry-After", 1)))
+            return self.request(method, path, body, content)
         if answer.status == 404:
             raise NotFound(path)
         if answer.status >= 300:
