@@ -71,6 +71,7 @@ void controller_start(struct controller *c, const struct config *config, struct 
                 .seats = seats_new(
                         &(struct seats_source){ reconcile_name_nodes, reconcile_look_at_node, c }),
                 .gone = gone_new(),
+                .lost = lost_new(),
                 .settings = {
                         .ns = config->ns,
                         .resource_api = kube_resource_api(client),
@@ -131,4 +132,5 @@ void controller_stop(struct controller *c) {
         placements_free(c->placements);
         seats_free(c->seats);
         gone_free(c->gone);
+        lost_free(c->lost);
 }

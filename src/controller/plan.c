@@ -320,6 +320,7 @@ static void plan_with_daemons(struct work *w, struct verdict_problem *problem) {
         if (f.recheck_s)
                 recheck(w, f.recheck_s);
         w->out->held = w->out->held || f.held;
+        w->out->needs_lost = f.needs_lost;
         want_cliques(w, &f);
         note_adopted(w, &f);
         if (!problem->reason && !in->formation.dns_names && in->cd->num_nodes == 0)

@@ -86,7 +86,8 @@ struct plan {
         bool ask_domain;
         const char **ask_nodes;
         size_t n_ask_nodes;
-        bool held;    /* something should go, and stays because a cache is stale */
+        bool needs_lost; /* see struct formation */
+        bool held;       /* something should go, and stays because a cache is stale */
         bool counted; /* census is of the domain as it is; what is ending, or was formed in another mode, has
                          none */
         struct census census;

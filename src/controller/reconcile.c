@@ -131,6 +131,7 @@ void reconcile_name_nodes(void *u, const char *uid, seats_add_fn *add, void *sea
                 kube_informer_each_at(c->namespaces[i].pods, CONTROLLER_BY_DOMAIN, uid, name_pod, &n);
                 kube_informer_each_at(c->namespaces[i].cliques, CONTROLLER_BY_DOMAIN, uid, name_entries, &n);
         }
+        lost_each(c->lost, uid, name_entries, &n);
 }
 
 struct looking {
@@ -173,6 +174,8 @@ bool reconcile_look_at_node(void *u, const char *uid, struct formation_node *sea
         for (size_t i = 0; i < c->n_namespaces && !seat->wanted && !seat->pod; i++)
                 kube_informer_each_at(c->namespaces[i].cliques, CONTROLLER_BY_DOMAIN, uid, look_at_entries,
                                       &l);
+        if (!seat->wanted && !seat->pod && !l.entry)
+                lost_each(c->lost, uid, look_at_entries, &l);
         if (!seat->wanted && !seat->pod && !l.entry)
                 return false;
         seat->node = records_node(c, seat->name);
@@ -269,7 +272,8 @@ static void gather_ended(const struct controller *c, const struct list *ended, s
 static void gather(struct controller *c, const char *uid, const char *key, struct arena *a,
                    struct plan_input *ret) {
         const struct compute_domain *cd = records_domain(c, uid);
-        struct list sets = { .a = a }, cliques = { .a = a }, wanted = { .a = a }, labelled = { .a = a };
+        struct list sets = { .a = a }, cliques = { .a = a }, lost = { .a = a }, wanted = { .a = a },
+                    labelled = { .a = a };
         struct pods all_pods = { .living = { .a = a }, .ended = { .a = a } };
         struct own_templates own = { .c = c, .cd = cd, .list = { .a = a } };
         struct controller_domain *memory = records_find(c, uid);
@@ -286,6 +290,7 @@ static void gather(struct controller *c, const char *uid, const char *key, struc
                 kube_informer_each_at(c->namespaces[i].cliques, CONTROLLER_BY_DOMAIN, uid, add_object,
                                       &cliques);
         }
+        lost_each(c->lost, uid, add_object, &lost);
         kube_informer_each_at(c->rcts, CONTROLLER_BY_DOMAIN, uid, add_template, &own);
         if (!lives)
                 kube_informer_each_at(c->nodes, CONTROLLER_BY_DOMAIN, uid, add_object, &labelled);
@@ -306,6 +311,8 @@ static void gather(struct controller *c, const char *uid, const char *key, struc
                 .n_pods = pods.n,
                 .formation = { .cliques = (const struct clique *const *)(const void *)cliques.items,
                                .n_cliques = cliques.n,
+                               .lost = (const struct clique *const *)(const void *)lost.items,
+                               .n_lost = lost.n,
                                .infix = infix },
                 .n_labelled = labelled.n,
                 .conditions = !c->no_conditions,
@@ -531,6 +538,13 @@ static void ask(struct controller *c, const char *key, const struct plan_input *
         }
 }
 
+static bool touch_lost(void *u, const struct kube_object *o) {
+        const struct clique *q = (const struct clique *)o;
+        for (size_t i = 0; i < q->n_daemons; i++)
+                seats_touch(u, q->domain_uid, q->daemons[i].node);
+        return true;
+}
+
 static void reconcile(struct controller *c, const char *uid) {
         struct arena *a = arena_new(16 << 10);
         struct buf key = BUF_INIT(256);
@@ -551,6 +565,10 @@ static void reconcile(struct controller *c, const char *uid) {
                           kv_str("domain", uid), kv_str("name", p.too_large));
         if (p.recheck_s)
                 work_queue_add_after(c->queue, buf_str(&key), (unsigned)p.recheck_s * 1000U);
+        if (in.cd && !p.needs_lost) {
+                lost_each(c->lost, uid, touch_lost, c->seats);
+                lost_forget(c->lost, uid);
+        }
         if (p.nothing_left) {
                 struct controller_domain *d = records_find(c, uid);
                 writes_forget(c->writes, buf_str(&key));

@@ -14,6 +14,7 @@
 #include "controller/confirm.h"
 #include "controller/crds.h"
 #include "controller/gone.h"
+#include "controller/lost.h"
 #include "controller/placements.h"
 #include "controller/seats.h"
 #include "controller/writes.h"
@@ -74,6 +75,7 @@ struct controller {
         struct seats *seats;
         struct confirm *confirm;
         struct gone *gone; /* Nodes that are not there */
+        struct lost *lost; /* cliques that somebody has deleted */
         struct crds *crds; /* NULL: somebody else owns the schema */
         /* Keys whose removals wait until no cache is stale. */
         struct controller_held *held;

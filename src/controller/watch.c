@@ -79,6 +79,8 @@ static void cd_changed(void *u, const struct kube_object *old, const struct kube
                 seats_touch_all(c->seats, o->meta.uid);
                 touch_nodes_of(c, o->meta.uid);
         }
+        if (!now || now->meta.deleted)
+                lost_forget(c->lost, o->meta.uid);
         records_queue_domain(c, o->meta.uid);
         if (old && now && streq(old->meta.uid, now->meta.uid) && !old->meta.deleted == !now->meta.deleted)
                 return;
@@ -206,6 +208,13 @@ static void touch_pod(struct controller *c, const struct pod *p) {
         seats_touch(c->seats, p->domain_uid, p->node);
 }
 
+/* A clique has gone. Of a domain that lives, somebody has deleted it. */
+static void lose_clique(struct controller *c, const struct clique *q) {
+        const struct compute_domain *cd = c->cds ? records_domain(c, q->domain_uid) : NULL;
+        if (cd && !cd->o.meta.deleted)
+                lost_add(c->lost, q);
+}
+
 static void touch_entries(struct controller *c, const struct clique *q) {
         for (size_t i = 0; i < q->n_daemons; i++)
                 seats_touch(c->seats, q->domain_uid, q->daemons[i].node);
@@ -223,7 +232,13 @@ static void touch_entries(struct controller *c, const struct clique *q) {
         }
 CHANGED(set_changed, daemonset, touch_none, daemonset_differs(was, is))
 CHANGED(pod_changed, pod, touch_pod, pod_differs(was, is))
-CHANGED(clique_changed, clique, touch_entries, true)
+CHANGED(clique_noted, clique, touch_entries, true)
+
+static void clique_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
+        if (!now)
+                lose_clique(((struct controller_namespace *)u)->c, (const struct clique *)old);
+        clique_noted(u, old, now);
+}
 
 /* ---- start and end ---- */
 

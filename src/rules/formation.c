@@ -49,8 +49,8 @@ static size_t find_node(const struct formation_node *const *nodes, size_t n, con
 static const char **find_entries(const struct formation_input *in, const struct formation_node *const *nodes,
                                  size_t n, struct arena *a) {
         const char **found = arena_alloc(a, (n + 1) * sizeof *found);
-        for (size_t i = 0; n && i < in->n_cliques; i++) {
-                const struct clique *c = in->cliques[i];
+        for (size_t i = 0; n && i < in->n_cliques + in->n_lost; i++) {
+                const struct clique *c = i < in->n_cliques ? in->cliques[i] : in->lost[i - in->n_cliques];
                 for (size_t k = 0; c->clique_id && k < c->n_daemons; k++) {
                         size_t at = find_node(nodes, n, c->daemons[k].node);
                         if (at < n &&
@@ -162,7 +162,7 @@ static void recall(struct formation_memory *m, const struct formation_input *in)
                 return;
         if (!streq(m->adopted, in->cd->adopted) || !streq(m->infix, in->infix) ||
             m->num_nodes != in->cd->num_nodes || m->max_nodes != in->max_nodes ||
-            m->dns_names != in->dns_names || m->stale != in->stale)
+            m->dns_names != in->dns_names || m->stale != in->stale || in->n_lost)
                 forget(m);
         if (!m->infix) {
                 m->adopted = xstrdup_or_null(in->cd->adopted);
@@ -255,6 +255,16 @@ static void remember(const struct formation_input *in, const struct formation *f
         }
 }
 
+/* What the clique's object said before somebody deleted it, from lost[*at] on; NULL: nothing more. */
+static const struct clique *next_lost(const struct formation_input *in, const char *clique, size_t *at) {
+        while (*at < in->n_lost) {
+                const struct clique *lost = in->lost[(*at)++];
+                if (streq(lost->clique_id, clique))
+                        return lost;
+        }
+        return NULL;
+}
+
 static size_t parse_freed(const struct clique *old, struct arena *a, int64_t **ret) {
         struct str rest = str_from(
                            old ? jd_pair_get(old->annotations, old->n_annotations, CD_ANNOTATION_FREED)
@@ -317,18 +327,27 @@ static void assign_indices(const struct formation_input *in, struct formation_me
                            const struct gathered *who, const struct group *g, struct formation_clique *c,
                            struct arena *a, struct arena *scratch) {
         const struct formation_node *const *nodes = who->nodes;
-        const struct clique *old = c->old;
+        const struct clique *old = c->old, *lost;
         const bool foreign = has_foreign(nodes, g);
-        size_t n_held = old ? old->n_daemons : 0, n = 0, n_new_freed, most = g->n + who->n_leavers + 1;
-        struct rules_slot *held = arena_alloc(scratch, (n_held + most) * sizeof *held),
+        size_t n_held = old ? old->n_daemons : 0, n = 0, n_new_freed, most = g->n + who->n_leavers + 1,
+               n_lost = 0, at = 0;
+        while ((lost = next_lost(in, c->clique_id, &at)))
+                n_lost += lost->n_daemons;
+        struct rules_slot *held = arena_alloc(scratch, (n_held + n_lost + most) * sizeof *held),
                           *slots = arena_alloc(scratch, most * sizeof *slots);
         const char **names = arena_alloc(scratch, most * sizeof *names);
         struct formation_member **of = arena_alloc(scratch, most * sizeof *of);
         const int64_t *new_freed;
         int64_t *freed;
-        size_t n_freed = parse_freed(old, scratch, &freed);
+        at = 0;
+        size_t n_freed = parse_freed(old ? old : next_lost(in, c->clique_id, &at), scratch, &freed);
         for (size_t i = 0; old && i < old->n_daemons; i++)
                 held[i] = (struct rules_slot){ old->daemons[i].node, old->daemons[i].index };
+        for (at = 0; (lost = next_lost(in, c->clique_id, &at));)
+                for (size_t i = 0; i < lost->n_daemons; i++)
+                        if (!entry_in(old, lost->daemons[i].node))
+                                held[n_held++] =
+                                        (struct rules_slot){ lost->daemons[i].node, lost->daemons[i].index };
         for (size_t i = 0; i < g->n; i++) {
                 struct formation_member *m = &members[g->members[i]];
                 const struct formation_node *node = nodes[g->members[i]];
@@ -587,7 +606,16 @@ static void settle_clique(const struct formation_input *in, struct formation *f,
         r->clique.old = c->old ? (const struct clique *)kube_object_ref(&c->old->o) : NULL;
         r->n = g->n;
         r->no_pod = j.no_pod;
-        r->lasting = !j.recheck_s && c->old; /* without an object those count who do not belong */
+        /* Without an object those count who do not belong, and what was lost. */
+        r->lasting = !j.recheck_s && c->old && !in->n_lost;
+}
+
+/* Whether this entry of a lost clique says more of a member than what is there. */
+static bool lacks_entry(const struct formation *f, const struct clique_daemon *lost) {
+        for (size_t i = 0; i < f->n_members; i++)
+                if (streq(f->members[i].node, lost->node))
+                        return f->members[i].index >= 0 && f->members[i].written < 0;
+        return false;
 }
 
 void formation_make(const struct formation_input *in, struct arena *a, struct formation *ret) {
@@ -609,6 +637,9 @@ void formation_make(const struct formation_input *in, struct arena *a, struct fo
                         judge_member(&ret->members[i], who.nodes[i], &j);
                 }
         ret->recheck_s = j.recheck_s;
+        for (size_t i = 0; i < in->n_lost; i++)
+                for (size_t k = 0; k < in->lost[i]->n_daemons; k++)
+                        ret->needs_lost = ret->needs_lost || lacks_entry(ret, &in->lost[i]->daemons[k]);
         for (size_t i = 0; in->stale && i < ret->n_members; i++)
                 ret->held = ret->held || !ret->members[i].wanted || !who.nodes[i]->node;
         if (j.no_pod && in->daemonset)

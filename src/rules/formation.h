@@ -42,6 +42,8 @@ struct formation_input {
         size_t n_nodes;
         const struct clique *const *cliques;
         size_t n_cliques;
+        const struct clique *const *lost; /* that somebody has deleted, as they were last, the latest first */
+        size_t n_lost;
         int64_t max_nodes;
         bool dns_names;        /* gate IMEXDaemonsWithDNSNames */
         const char *infix;     /* of slot names, for cliques that do not have one yet */
@@ -106,6 +108,7 @@ enum { FORMATION_NODE_GONE_S = 60 };
 struct formation {
         int64_t recheck_s; /* look again then though nothing happens; 0: no need */
         bool held;         /* somebody may stay only because a cache is stale: look again when none is */
+        bool needs_lost;   /* a member has its index from a lost clique, and no entry yet that says so */
         struct formation_member *members;
         size_t n_members;
         struct formation_clique *cliques;

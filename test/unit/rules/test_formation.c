@@ -9,8 +9,8 @@ struct world {
         struct arena *a;
         struct formation_node nodes[8];
         size_t n_nodes;
-        const struct clique *cliques[4];
-        size_t n_cliques;
+        const struct clique *cliques[4], *lost[4];
+        size_t n_cliques, n_lost;
         int64_t max_nodes;
         bool ip_mode, stale;
         const char *adopted; /* annotation of the ComputeDomain */
@@ -67,6 +67,8 @@ static void make(struct world *w) {
                 .n_nodes = w->n_nodes,
                 .cliques = w->cliques,
                 .n_cliques = w->n_cliques,
+                .lost = w->lost,
+                .n_lost = w->n_lost,
                 .max_nodes = w->max_nodes,
                 .dns_names = !w->ip_mode,
                 .infix = "abc",
@@ -525,6 +527,58 @@ static void a_clique_deleted_by_hand_comes_back_with_the_ids_that_run(void **sta
         assert_string_equal(entries(w, CLIQUE_1), "b=0@10.0.0.2+ a=4@10.0.0.1+");
 }
 
+static void lose_cliques(struct world *w) {
+        memcpy(w->lost, w->cliques, sizeof w->lost);
+        w->n_lost = w->n_cliques;
+        w->n_cliques = 0;
+}
+
+/* The cache of Pods is behind: it shows neither that one daemon runs nor what the other one says. */
+static void a_clique_deleted_by_hand_comes_back_with_what_it_said(void **state) {
+        struct world *w = *state;
+        clique(w, CLIQUE_1,
+               ENTRY("a", "10.0.0.1", CLIQUE_1, 4, "Ready") "," ENTRY("b", "", CLIQUE_1, 2, "NotReady"),
+               ",'annotations':{'" CD_ANNOTATION_FREED "':'3'}");
+        add(w, "a", CLIQUE_1);
+        pending(w, "");
+        add(w, "b", CLIQUE_1);
+        lose_cliques(w);
+        make(w);
+        assert_string_equal(entries(w, CLIQUE_1), "b=2@- a=4@-");
+        assert_string_equal(w->f.cliques[0].freed, "3");
+        assert_null(w->f.cliques[0].old);
+        assert_true(w->f.needs_lost);
+        /* Somebody has made it anew, with less. */
+        clique(w, CLIQUE_1, ENTRY("c", "", CLIQUE_1, 2, "NotReady"), INFIX);
+        add(w, "c", CLIQUE_1);
+        make(w);
+        assert_string_equal(entries(w, CLIQUE_1), "b=0@- c=2@- a=4@-");
+        assert_true(w->f.needs_lost);
+        w->n_cliques = 0;
+        clique(w, CLIQUE_1,
+               ENTRY("a", "", CLIQUE_1, 4, "NotReady") "," ENTRY("b", "", CLIQUE_1, 2, "NotReady"), INFIX);
+        make(w);
+        assert_false(w->f.needs_lost);
+}
+
+/* An index is kept for who has gone by nobody's word but that of his Pod, with an entry or without. */
+static void who_is_gone_needs_no_lost_entry(void **state) {
+        struct world *w = *state;
+        clique(w, CLIQUE_1, ENTRY("a", "10.0.0.1", CLIQUE_1, 0, "Ready"), INFIX);
+        add(w, "a", CLIQUE_1)->wanted = false;
+        add(w, "b", CLIQUE_1);
+        lose_cliques(w);
+        w->stale = true;
+        make(w);
+        assert_string_equal(entries(w, CLIQUE_1), "a=0@- b=1@-");
+        assert_true(w->f.needs_lost);
+        w->stale = false;
+        make(w);
+        assert_string_equal(entries(w, CLIQUE_1), "b=1@-");
+        assert_string_equal(w->f.cliques[0].freed, "0");
+        assert_false(w->f.needs_lost);
+}
+
 /* IMEX refuses a changed node list for good, so who runs with the Go driver's names must go on with them. */
 static void an_adopted_clique_deleted_by_hand_comes_back_with_its_names(void **state) {
         struct world *w = *state;
@@ -652,6 +706,7 @@ static void same_text(const char *a, const char *b) {
 
 static void same_formation(const struct formation *a, const struct formation *b) {
         assert_int_equal(a->recheck_s, b->recheck_s);
+        assert_int_equal(a->needs_lost, b->needs_lost);
         same_text(a->hint, b->hint);
         same_text(a->adopted, b->adopted);
         assert_int_equal(a->n_members, b->n_members);
@@ -762,6 +817,12 @@ static void what_is_remembered_changes_nothing(void **state) {
                                 w.adopted = fake_random(2) ? UID_A ":" CLIQUE_1 : NULL;
                         } else if (what == 14) {
                                 w.now += 20;
+                        } else if (what == 15) {
+                                random_clique(&w, ids[step % 2], w.n_cliques);
+                                w.lost[0] = w.cliques[w.n_cliques];
+                                w.n_lost = !w.n_lost;
+                                for (size_t i = 0; i < w.n_nodes; i++)
+                                        w.nodes[i].version = ++version;
                         }
                         w.memory = memory;
                         make(&w);
@@ -859,6 +920,8 @@ int main(void) {
                 T(beside_daemons_of_the_go_driver_an_address_stays_until_another_follows),
                 T(an_empty_adopted_clique_takes_our_names),
                 T(a_clique_deleted_by_hand_comes_back_with_the_ids_that_run),
+                T(a_clique_deleted_by_hand_comes_back_with_what_it_said),
+                T(who_is_gone_needs_no_lost_entry),
                 T(a_node_that_another_domain_holds_waits_without_an_index),
                 T(a_daemon_that_is_down_says_why),
                 T(a_recovery_that_waits_for_somebody_is_a_failure),
