@@ -33,11 +33,11 @@ programs := $(build)/src/controller/compute-domain-controller \
 	$(build)/src/daemon/compute-domain-daemon
 
 FUZZ_SECONDS ?= 60
-PART ?= $(patsubst test/long/%.bats,%,$(wildcard test/long/*.bats)) kill_points emulated
+PART ?= $(patsubst test/long/%.bats,%,$(wildcard test/long/*.bats)) kill_points emulated simulate
 part_files = $(if $(filter kill_points,$1),test/cluster/kill_points.bats test/cluster/controller_kill_points.bats,test/long/$1.bats)
 
 .PHONY: all deps image image-$(own_arch) image-$(other_arch) check test long unit clang fuzz-test chart-test image-test cluster-test emulated-unit demo bench scale \
-	fuzz soak simulate matrix pictures clean
+	fuzz soak simulate simulate-test simulate-long matrix pictures clean
 .DELETE_ON_ERROR:
 
 all: deps
@@ -128,7 +128,7 @@ check: all unit chart-test clang
 # less, come first, by themselves.
 test: image-$(own_arch) unit
 	test/cluster/tools
-	BESIDE='nice make --no-print-directory fuzz-test chart-test image-test' test/cluster/run-tests
+	BESIDE='nice make --no-print-directory fuzz-test chart-test image-test simulate-test' test/cluster/run-tests
 
 # The unit tests as the other architecture's programs; their children too are run by qemu (scripts/emulate).
 emulated-unit:
@@ -138,10 +138,11 @@ emulated-unit:
 	ninja -C $(cross)-tests
 	scripts/emulate $(other_arch) meson test -C $(cross)-tests --no-rebuild --suite unit $(patient) --print-errorlogs
 
-long_files = $(foreach part,$(filter-out emulated,$(PART)),$(call part_files,$(part)))
+without_cluster := emulated simulate
+long_files = $(foreach part,$(filter-out $(without_cluster),$(PART)),$(call part_files,$(part)))
 
-long: image-$(own_arch) $(if $(filter emulated,$(PART)),emulated-unit)
-ifneq ($(filter-out emulated,$(PART)),)
+long: image-$(own_arch) $(if $(filter emulated,$(PART)),emulated-unit) $(if $(filter simulate,$(PART)),simulate-long)
+ifneq ($(filter-out $(without_cluster),$(PART)),)
 	test/cluster/tools
 	EVERY_POINT=yes CLUSTERS=1 test/cluster/run-tests $(long_files)
 endif
@@ -167,6 +168,18 @@ DOMAINS ?= 3
 MINUTES ?= 10
 simulate: all
 	$(build)/test/simulate/simulate --seeds $(SEEDS) --nodes $(NODES) --domains $(DOMAINS) --minutes $(MINUTES) --faults "$(FAULTS)"
+
+# The same seeds each time, for a minute.
+simulate-test: all
+	$(build)/test/simulate/simulate --seeds 1 --for 60 --jobs 1
+
+# Seeds that nobody has seen yet, for an hour, on all cores: "nodes domains" of each third of it.
+simulate-long: all
+	first=$$(date +%s); failed=; \
+	for size in "4 3" "10 6" "32 12"; do \
+		$(build)/test/simulate/simulate --seeds $$first --for 1200 --nodes $${size% *} --domains $${size#* } || failed=yes; \
+	done; \
+	test -z "$$failed"
 
 soak: image-$(own_arch)
 	test/cluster/tools

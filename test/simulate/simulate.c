@@ -7,7 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -28,6 +30,7 @@ enum { SETTLE_MS = 300000, QUIET_MS = 120000, IDLE_MS = 60000, LOOK_MS = 500 };
 struct options {
         uint64_t first, last;
         unsigned jobs, nodes, domains, minutes;
+        unsigned for_s; /* begins no more seeds after that; 0: takes all */
         const char *faults, *corpus;
         bool log, once;
 };
@@ -115,6 +118,8 @@ static void clean_up(void) {
         store_done();
 }
 
+static int64_t *simulated_ms; /* of all seeds, which are processes of their own */
+
 static int simulate(const struct options *o, uint64_t seed) {
         static const struct faults_hooks hooks = { transport_cut, replica_kill, replica_stop, world_fault };
         run.o = o;
@@ -131,6 +136,7 @@ static int simulate(const struct options *o, uint64_t seed) {
         look(NULL);
         while (run.phase != OVER && !sim_first_broken())
                 uv_run(&run.loop, UV_RUN_ONCE);
+        __atomic_add_fetch(simulated_ms, sim_now_ms(), __ATOMIC_RELAXED);
         if (sim_first_broken()) {
                 replicas_dump();
                 for (enum kind k = 0; o->log && k < K_COUNT; k++)
@@ -143,10 +149,13 @@ static int simulate(const struct options *o, uint64_t seed) {
                 fflush(stdout);
                 _exit(EXIT_FAILURE); /* in the middle of everything */
         }
-        printf("seed %llu: %.1f virtual minutes, %llu writes, formed after %.1f s, gone after %.1f s, trace "
-               "%016llx\n",
-               (unsigned long long)seed, (double)sim_now_ms() / 60000, (unsigned long long)promises_writes(),
-               (double)run.formed_ms / 1000, (double)run.emptied_ms / 1000, (unsigned long long)sim_trace());
+        if (!o->for_s)
+                printf("seed %llu: %.1f virtual minutes, %llu writes, formed after %.1f s, gone after %.1f "
+                       "s, trace "
+                       "%016llx\n",
+                       (unsigned long long)seed, (double)sim_now_ms() / 60000,
+                       (unsigned long long)promises_writes(), (double)run.formed_ms / 1000,
+                       (double)run.emptied_ms / 1000, (unsigned long long)sim_trace());
         clean_up();
         return EXIT_SUCCESS;
 }
@@ -163,7 +172,9 @@ static bool reap(unsigned *running) {
 
 static int simulate_all(const struct options *o) {
         unsigned running = 0, broken = 0;
-        for (uint64_t seed = o->first; seed <= o->last; seed++) {
+        uint64_t seed = o->first;
+        time_t end = time(NULL) + o->for_s;
+        for (; o->for_s ? time(NULL) < end : seed <= o->last; seed++) {
                 if (running == o->jobs)
                         broken += !reap(&running);
                 fflush(stdout);
@@ -178,7 +189,9 @@ static int simulate_all(const struct options *o) {
         }
         while (running)
                 broken += !reap(&running);
-        printf("%llu seeds, %u broken\n", (unsigned long long)(o->last - o->first + 1), broken);
+        printf("seeds %llu to %llu of %u nodes, %u domains, %u minutes: %.1f virtual hours, %u broken\n",
+               (unsigned long long)o->first, (unsigned long long)seed - 1, o->nodes, o->domains, o->minutes,
+               (double)*simulated_ms / 3600000, broken);
         return broken ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
@@ -212,8 +225,8 @@ static int simulate_corpus(const struct options *o, const char *path) {
 
 static int usage(const char *faults) {
         fprintf(stderr,
-                "simulate [--seed N | --seeds FIRST-LAST] [--jobs N] [--nodes N] [--domains N] [--minutes "
-                "N]\n"
+                "simulate [--seed N | --seeds FIRST-LAST | --seeds FIRST --for SECONDS] [--jobs N]\n"
+                "         [--nodes N] [--domains N] [--minutes N] [--faults NAMES] [--log]\n"
                 "faults: %s\n",
                 faults);
         return EXIT_FAILURE;
@@ -241,6 +254,7 @@ static bool read_option(struct options *o, const char *name, const char *value) 
                                : streq(name, "--nodes")   ? &o->nodes
                                : streq(name, "--domains") ? &o->domains
                                : streq(name, "--minutes") ? &o->minutes
+                               : streq(name, "--for")     ? &o->for_s
                                                           : NULL;
                 if (!to)
                         return false;
@@ -271,6 +285,12 @@ int main(int argc, char **argv) {
         if (!good)
                 return status;
         clearenv(); /* the programs read it */
+        simulated_ms =
+                mmap(NULL, sizeof *simulated_ms, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        if (simulated_ms == MAP_FAILED) {
+                perror("mmap");
+                return EXIT_FAILURE;
+        }
         if (o.corpus)
                 return simulate_corpus(&o, o.corpus);
         return o.once ? simulate(&o, o.first) : simulate_all(&o);
