@@ -7,12 +7,12 @@
 #include <uthash.h>
 
 #include "api/claim.h"
-#include "api/compute_domain.h"
 #include "api/resources.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "kube/backoff.h"
 #include "kube/kube_pages.h"
+#include "model/domain.h"
 
 enum { VALID_MS = 10000, BACKOFF_MIN_MS = 500, BACKOFF_MAX_MS = 30000 };
 

@@ -6,8 +6,8 @@
 #ifndef CONTROLLER_LOST_H
 #define CONTROLLER_LOST_H
 
-#include "api/compute_domain.h"
 #include "kube/kube_informer.h"
+#include "model/domain.h"
 
 struct lost;
 

@@ -153,7 +153,7 @@ static void want_daemonset(struct work *w) {
         if (!d || !streq(d->template_hash, hash))
                 return;
         for (size_t i = 0; i < in->formation.n_nodes; i++) {
-                const struct formation_node *n = &in->formation.nodes[i];
+                const struct seat_facts *n = &in->formation.nodes[i];
                 if (!n->pod || !streq(n->pod->o.meta.ns, d->o.meta.ns) || streq(n->pod->template_hash, hash))
                         continue;
                 if (rules_replace_daemon(n->pod, hash, n->wanted || !n->released, in->now))

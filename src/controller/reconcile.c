@@ -137,7 +137,7 @@ void reconcile_name_nodes(void *u, const char *uid, seats_add_fn *add, void *sea
 struct looking {
         const char *uid;
         const struct compute_domain *cd;
-        struct formation_node *seat;
+        struct seat_facts *seat;
         bool entry;
 };
 
@@ -164,7 +164,7 @@ static bool look_at_entries(void *u, const struct kube_object *o) {
         return !l->entry;
 }
 
-bool reconcile_look_at_node(void *u, const char *uid, struct formation_node *seat, struct arena *a) {
+bool reconcile_look_at_node(void *u, const char *uid, struct seat_facts *seat, struct arena *a) {
         struct controller *c = u;
         struct looking l = { .uid = uid, .cd = records_domain(c, uid), .seat = seat };
         placements_on_node(c->placements, seat->name, look_at_place, &l);

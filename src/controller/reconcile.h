@@ -8,6 +8,6 @@
 void reconcile_domain(struct controller *c, const char *uid);
 /* The source of c->seats. */
 void reconcile_name_nodes(void *u, const char *uid, seats_add_fn *add, void *seats);
-bool reconcile_look_at_node(void *u, const char *uid, struct formation_node *seat, struct arena *a);
+bool reconcile_look_at_node(void *u, const char *uid, struct seat_facts *seat, struct arena *a);
 
 #endif

@@ -6,7 +6,6 @@
 
 #include <uthash.h>
 
-#include "api/compute_domain.h"
 #include "api/kinds.h"
 #include "base/loop.h"
 #include "base/metrics.h"
@@ -21,6 +20,7 @@
 #include "kube/event_recorder.h"
 #include "kube/kube_informer.h"
 #include "kube/work_queue.h"
+#include "model/domain.h"
 #include "render/objects.h"
 #include "rules/census.h"
 

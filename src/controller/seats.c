@@ -17,7 +17,7 @@ struct place {
 
 struct domain {
         UT_hash_handle hh;
-        struct formation_node *nodes; /* sorted by name */
+        struct seat_facts *nodes; /* sorted by name */
         size_t n, cap;
         struct place **touched;
         size_t n_touched, cap_touched;
@@ -106,7 +106,7 @@ static bool has(const struct domain *d, size_t at, const char *name) {
         return at < d->n && streq(d->nodes[at].name, name);
 }
 
-static void let_go(struct formation_node *seat) {
+static void let_go(struct seat_facts *seat) {
         free((void *)(uintptr_t)seat->held_by);
 }
 
@@ -119,7 +119,7 @@ static void make_room(struct domain *d) {
 
 /* Nothing is remembered of a seat whose objects may be gone: touched means changed. */
 static void look(struct seats *s, struct domain *d, struct place *p, struct arena *a) {
-        struct formation_node seat = { .name = p->name };
+        struct seat_facts seat = { .name = p->name };
         size_t at = position(d, p->name);
         bool is = s->source.look(s->source.u, d->uid, &seat, a);
         bool was = has(d, at, p->name);
@@ -143,14 +143,14 @@ static void look(struct seats *s, struct domain *d, struct place *p, struct aren
         d->nodes[at] = seat;
 }
 
-static bool is_settled(const struct formation_node *seat) {
+static bool is_settled(const struct seat_facts *seat) {
         return seat->node && !seat->held_by && (seat->wanted || !seat->pod);
 }
 
 /* Nobody says when these change. */
 static void look_at_unsettled(struct seats *s, struct domain *d, struct arena *a) {
         for (size_t i = 0; i < d->n; i++) {
-                struct formation_node *was = &d->nodes[i], seat = { .name = was->name };
+                struct seat_facts *was = &d->nodes[i], seat = { .name = was->name };
                 if (is_settled(was) || !s->source.look(s->source.u, d->uid, &seat, a))
                         continue;
                 if (seat.node == was->node && seat.gone_since == was->gone_since &&
@@ -221,7 +221,7 @@ static struct domain *make(struct seats *s, const char *uid) {
         return d;
 }
 
-size_t seats_of(struct seats *s, const char *uid, const struct formation_node **ret) {
+size_t seats_of(struct seats *s, const char *uid, const struct seat_facts **ret) {
         struct domain *d = make(s, uid);
         struct arena *a = arena_new(512);
         if (d->all) {

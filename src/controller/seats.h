@@ -16,7 +16,7 @@ struct seats_source {
         /* Names all nodes that may have a place in the domain, in any order, any number of times. */
         void (*names)(void *u, const char *uid, seats_add_fn *add, void *seats);
         /* Fills in what is known of seat->name; false: it has no place in the domain. held_by is copied. */
-        bool (*look)(void *u, const char *uid, struct formation_node *seat, struct arena *a);
+        bool (*look)(void *u, const char *uid, struct seat_facts *seat, struct arena *a);
         void *u;
 };
 
@@ -32,7 +32,7 @@ void seats_touch_node(struct seats *s, const char *node);
 void seats_touch_all(struct seats *s, const char *uid);
 
 /* The nodes of a domain as they are now, sorted by name; valid until the next call about this domain. */
-size_t seats_of(struct seats *s, const char *uid, const struct formation_node **ret);
+size_t seats_of(struct seats *s, const char *uid, const struct seat_facts **ret);
 /* What the domain's last formation came to; it lives as long as the domain is known here. */
 struct formation_memory *seats_memory(struct seats *s, const char *uid);
 void seats_forget(struct seats *s, const char *uid);

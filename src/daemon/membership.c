@@ -51,7 +51,7 @@ void membership_of(const struct clique *c, const char *node, bool dns_names, int
         struct membership m = { .members = { .own_index = -1, .infix = infix, .peers = peers }, .why = "" };
 
         for (size_t i = 0; i < c->n_daemons; i++) {
-                const struct clique_daemon *d = &c->daemons[i];
+                const struct seat *d = &c->daemons[i];
 
                 if (streq(d->node, node))
                         m.members.own_index = d->index;

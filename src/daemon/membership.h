@@ -5,9 +5,9 @@
 
 #include <stdbool.h>
 
-#include "api/compute_domain.h"
 #include "base/mem.h"
 #include "imex/imex_members.h"
+#include "model/domain.h"
 
 struct membership {
         struct imex_members members; /* own_index < 0: IMEX must not run (yet) */

@@ -15,6 +15,8 @@
 #include "base/err.h"
 #include "base/str.h"
 
+/* Somebody else's seat as nvidia-imex is told of it. Not model/seat: what runs IMEX knows of indices and
+ * addresses, and nothing of cliques or of who writes down that a node is ready. */
 struct imex_peer {
         int64_t index;
         const char *ip;   /* "" while unknown */

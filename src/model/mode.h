@@ -11,10 +11,10 @@
 
 #include <stdbool.h>
 
-#include "api/compute_domain.h"
 #include "api/gates.h"
 #include "api/kinds.h"
 #include "base/err.h"
+#include "model/domain.h"
 
 struct imex_mode {
         const char *name;      /* as recorded on ComputeDomains and read by people: MODE_DRIVER_MANAGED or

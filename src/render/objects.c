@@ -464,7 +464,7 @@ void objects_clique(const struct formation_clique *c, const char *ns, const char
         jw_end_obj(&w);
         jw_arr(&w, "daemons");
         for (size_t i = 0; i < c->n_daemons; i++) {
-                const struct clique_daemon *d = &c->daemons[i];
+                const struct seat *d = &c->daemons[i];
                 jw_obj(&w, NULL);
                 jw_str(&w, "nodeName", d->node);
                 jw_str(&w, "ipAddress", d->ip);
@@ -495,9 +495,9 @@ static void status_nodes(struct jw *w, const struct verdict *v) {
         }
         jw_arr(w, "nodes");
         for (size_t i = 0; i < v->n_nodes; i++) {
-                const struct cd_node *n = &v->nodes[i];
+                const struct seat *n = &v->nodes[i];
                 jw_obj(w, NULL);
-                jw_str(w, "name", n->name);
+                jw_str(w, "name", n->node);
                 jw_str(w, "ipAddress", n->ip);
                 jw_str(w, "cliqueID", n->clique_id);
                 jw_int(w, "index", n->index);

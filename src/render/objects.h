@@ -7,9 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "api/compute_domain.h"
 #include "api/kinds.h"
 #include "base/str.h"
+#include "model/domain.h"
 #include "rules/formation.h"
 #include "rules/verdict.h"
 

@@ -20,7 +20,7 @@ const char *formation_text(struct arena *a, const char *fmt, ...) {
         return s;
 }
 
-static const struct clique_daemon *entry_in(const struct clique *c, const char *node) {
+static const struct seat *entry_in(const struct clique *c, const char *node) {
         for (size_t i = 0; c && i < c->n_daemons; i++)
                 if (streq(c->daemons[i].node, node))
                         return &c->daemons[i];
@@ -29,11 +29,11 @@ static const struct clique_daemon *entry_in(const struct clique *c, const char *
 
 /* How good a clique's word is that it has the node's entry, when several say so (the node was moved): best is
  * the one that the daemon itself confirms, then the slice's. */
-static int rank_of(const struct formation_node *n, const char *clique) {
+static int rank_of(const struct seat_facts *n, const char *clique) {
         return n->pod && streq(clique, n->pod->clique_id) ? 3 : streq(clique, n->clique) ? 2 : 1;
 }
 
-static size_t find_node(const struct formation_node *const *nodes, size_t n, const char *name) {
+static size_t find_node(const struct seat_facts *const *nodes, size_t n, const char *name) {
         size_t low = 0, high = n;
         while (low < high) {
                 size_t middle = low + (high - low) / 2;
@@ -46,7 +46,7 @@ static size_t find_node(const struct formation_node *const *nodes, size_t n, con
 }
 
 /* The clique that holds the entry of each of these nodes, sorted by name; NULL for none. */
-static const char **find_entries(const struct formation_input *in, const struct formation_node *const *nodes,
+static const char **find_entries(const struct formation_input *in, const struct seat_facts *const *nodes,
                                  size_t n, struct arena *a) {
         const char **found = arena_alloc(a, (n + 1) * sizeof *found);
         for (size_t i = 0; n && i < in->n_cliques + in->n_lost; i++) {
@@ -64,7 +64,7 @@ static const char **find_entries(const struct formation_input *in, const struct 
 /* Which clique the node is in: "" for none, NULL when nobody knows. A daemon that runs stays where its entry
  * is until it says something else that the node's slice confirms: two daemons with one id are worse than one
  * in the wrong place. */
-static const char *clique_of(const struct formation_node *n, const char *entry_clique) {
+static const char *clique_of(const struct seat_facts *n, const char *entry_clique) {
         const char *says = n->pod ? n->pod->clique_id : NULL;
         if (says && !*says)
                 return "";
@@ -77,27 +77,27 @@ static const char *clique_of(const struct formation_node *n, const char *entry_c
 
 /* Nothing can run there under the index that the node has: the operator vouches for it, or its Node has been
  * gone for long enough. */
-static bool runs_nothing(const struct formation_input *in, const struct formation_node *n) {
+static bool runs_nothing(const struct formation_input *in, const struct seat_facts *n) {
         return n->node ? node_out_of_service(n->node) : !in->stale && judge_gone_left_s(in, n) <= 0;
 }
 
 /* Does the node belong: wanted, or with an entry under which something may still run? Where a cache may miss
  * something, an entry is reason enough to stay. */
-static bool belongs(const struct formation_input *in, const struct formation_node *n, const char *entry,
+static bool belongs(const struct formation_input *in, const struct seat_facts *n, const char *entry,
                     const char *clique) {
         bool stays = (entry && (n->pod || in->stale)) || (n->pod && clique && !*clique);
         bool comes = n->wanted && (n->node || entry);
         return !runs_nothing(in, n) && (comes || stays);
 }
 
-static struct formation_member member_of(const struct formation_node *n, const char *clique) {
-        return (struct formation_member){ .node = n->name,
-                                          .clique = clique,
-                                          .index = -1,
-                                          .written = -1,
-                                          .boot_id = n->node ? node_boot_id(n->node) : "",
-                                          .of_clique = FORMATION_NO_CLIQUE,
-                                          .wanted = n->wanted };
+static struct formed_seat member_of(const struct seat_facts *n, const char *clique) {
+        return (struct formed_seat){ .seat = { .node = n->name,
+                                               .clique_id = clique,
+                                               .index = -1,
+                                               .boot_id = n->node ? node_boot_id(n->node) : "" },
+                                     .written = -1,
+                                     .of_clique = FORMATION_NO_CLIQUE,
+                                     .wanted = n->wanted };
 }
 
 /* ---- what was found last time ---- */
@@ -106,7 +106,7 @@ static struct formation_member member_of(const struct formation_node *n, const c
 struct recalled_node {
         uint64_t version;
         bool belongs;
-        struct formation_member member;
+        struct formed_seat member;
 };
 
 /* Of one clique: what follows from its object and its members. */
@@ -176,8 +176,8 @@ static void recall(struct formation_memory *m, const struct formation_input *in)
 
 /* Whether the node is as it was, found by its version: both lists have the same order. What a Node that is
  * gone means is a matter of time. */
-static const struct recalled_node *recall_node(const struct formation_memory *m,
-                                               const struct formation_node *n, size_t *at) {
+static const struct recalled_node *recall_node(const struct formation_memory *m, const struct seat_facts *n,
+                                               size_t *at) {
         enum { NEAR = 64 }; /* so many may have come or gone between two that stayed */
         if (!m || !n->version || !n->node)
                 return NULL;
@@ -191,16 +191,16 @@ static const struct recalled_node *recall_node(const struct formation_memory *m,
 
 /* Who belongs, and of whom nothing has changed. */
 struct gathered {
-        const struct formation_node **nodes; /* in the order of the members, as the next */
+        const struct seat_facts **nodes; /* in the order of the members, as the next */
         bool *same;
         struct recalled_node *recalled; /* of all nodes of the input, to be remembered; its members lack */
-        const struct formation_node **leavers; /* who does not belong, and has a daemon yet */
+        const struct seat_facts **leavers; /* who does not belong, and has a daemon yet */
         size_t n_leavers;
 };
 
-static size_t gather(const struct formation_input *in, struct formation_member *members, struct gathered *g,
+static size_t gather(const struct formation_input *in, struct formed_seat *members, struct gathered *g,
                      struct arena *a) {
-        const struct formation_node **fresh = arena_alloc(a, (in->n_nodes + 1) * sizeof *fresh);
+        const struct seat_facts **fresh = arena_alloc(a, (in->n_nodes + 1) * sizeof *fresh);
         const struct recalled_node **old = arena_alloc(a, (in->n_nodes + 1) * sizeof *old);
         size_t n = 0, n_fresh = 0, at = 0;
         g->nodes = arena_alloc(a, (in->n_nodes + 1) * sizeof *g->nodes);
@@ -216,7 +216,7 @@ static size_t gather(const struct formation_input *in, struct formation_member *
         const char **entries = find_entries(in, fresh, n_fresh, a);
         n_fresh = 0;
         for (size_t i = 0; i < in->n_nodes; i++) {
-                const struct formation_node *node = &in->nodes[i];
+                const struct seat_facts *node = &in->nodes[i];
                 const char *entry = old[i] ? NULL : entries[n_fresh++];
                 const char *clique = old[i] ? NULL : clique_of(node, entry);
                 bool is = old[i] ? old[i]->belongs : belongs(in, node, entry, clique);
@@ -287,13 +287,12 @@ static const char *render_freed(const int64_t *freed, size_t n, struct arena *a)
         return s;
 }
 
-static bool wants_index(const struct formation_member *m, const struct formation_node *n,
-                        const char *clique) {
-        return streq(m->clique, clique) && (n->pod || !n->held_by);
+static bool wants_index(const struct formed_seat *m, const struct seat_facts *n, const char *clique) {
+        return streq(m->seat.clique_id, clique) && (n->pod || !n->held_by);
 }
 
 /* The index that a node's daemon says it runs with in this clique, -1 for none. */
-static int64_t running_index(const struct formation_node *n, const char *clique, int64_t max_nodes) {
+static int64_t running_index(const struct seat_facts *n, const char *clique, int64_t max_nodes) {
         int64_t index;
         if (!n->pod || !streq(n->pod->clique_id, clique) || !str_to_i64(str_from(n->pod->index), &index))
                 return -1;
@@ -301,7 +300,7 @@ static int64_t running_index(const struct formation_node *n, const char *clique,
 }
 
 static int64_t index_in(const struct clique *c, const char *node) {
-        const struct clique_daemon *e = entry_in(c, node);
+        const struct seat *e = entry_in(c, node);
         return e ? e->index : -1;
 }
 
@@ -314,7 +313,7 @@ struct group {
 /* The Go driver's daemons send SIGUSR1 at each change of an address, and nvidia-imex ignores the second
  * within five seconds: they have to see a node for the first time with its address, and no address go that
  * another one follows. */
-static bool has_foreign(const struct formation_node *const *nodes, const struct group *g) {
+static bool has_foreign(const struct seat_facts *const *nodes, const struct group *g) {
         for (size_t i = 0; i < g->n; i++) {
                 const struct pod *p = nodes[g->members[i]]->pod;
                 if (p && !p->template_hash)
@@ -323,63 +322,62 @@ static bool has_foreign(const struct formation_node *const *nodes, const struct 
         return false;
 }
 
-static void assign_indices(const struct formation_input *in, struct formation_member *members,
+static void assign_indices(const struct formation_input *in, struct formed_seat *members,
                            const struct gathered *who, const struct group *g, struct formation_clique *c,
                            struct arena *a, struct arena *scratch) {
-        const struct formation_node *const *nodes = who->nodes;
+        const struct seat_facts *const *nodes = who->nodes;
         const struct clique *old = c->old, *lost;
         const bool foreign = has_foreign(nodes, g);
         size_t n_held = old ? old->n_daemons : 0, n = 0, n_new_freed, most = g->n + who->n_leavers + 1,
                n_lost = 0, at = 0;
         while ((lost = next_lost(in, c->clique_id, &at)))
                 n_lost += lost->n_daemons;
-        struct rules_slot *held = arena_alloc(scratch, (n_held + n_lost + most) * sizeof *held),
-                          *slots = arena_alloc(scratch, most * sizeof *slots);
+        struct seat *held = arena_alloc(scratch, (n_held + n_lost + most) * sizeof *held),
+                    *seats = arena_alloc(scratch, most * sizeof *seats);
         const char **names = arena_alloc(scratch, most * sizeof *names);
-        struct formation_member **of = arena_alloc(scratch, most * sizeof *of);
+        struct formed_seat **of = arena_alloc(scratch, most * sizeof *of);
         const int64_t *new_freed;
         int64_t *freed;
         at = 0;
         size_t n_freed = parse_freed(old ? old : next_lost(in, c->clique_id, &at), scratch, &freed);
         for (size_t i = 0; old && i < old->n_daemons; i++)
-                held[i] = (struct rules_slot){ old->daemons[i].node, old->daemons[i].index };
+                held[i] = old->daemons[i];
         for (at = 0; (lost = next_lost(in, c->clique_id, &at));)
                 for (size_t i = 0; i < lost->n_daemons; i++)
                         if (!entry_in(old, lost->daemons[i].node))
-                                held[n_held++] =
-                                        (struct rules_slot){ lost->daemons[i].node, lost->daemons[i].index };
+                                held[n_held++] = lost->daemons[i];
         for (size_t i = 0; i < g->n; i++) {
-                struct formation_member *m = &members[g->members[i]];
-                const struct formation_node *node = nodes[g->members[i]];
+                struct formed_seat *m = &members[g->members[i]];
+                const struct seat_facts *node = nodes[g->members[i]];
                 int64_t runs_with = running_index(node, c->clique_id, in->max_nodes);
                 if (!wants_index(m, node, c->clique_id))
                         continue;
-                m->address_first = foreign && !*judge_ip(node) && !entry_in(old, m->node);
+                m->address_first = foreign && !*judge_ip(node) && !entry_in(old, m->seat.node);
                 if (m->address_first)
                         continue;
                 /* The entry is lost (somebody deleted the clique), but the daemon lives: it keeps the id that
                  * it has. */
-                if (runs_with >= 0 && !entry_in(old, m->node))
-                        held[n_held++] = (struct rules_slot){ m->node, runs_with };
-                m->written = index_in(old, m->node);
+                if (runs_with >= 0 && !entry_in(old, m->seat.node))
+                        held[n_held++] = (struct seat){ .node = m->seat.node, .index = runs_with };
+                m->written = index_in(old, m->seat.node);
                 of[n] = m;
-                names[n++] = m->node;
+                names[n++] = m->seat.node;
         }
         /* The index of who has lost his entry so, and ends, is the last that others get. */
         for (size_t i = 0; !old && i < who->n_leavers; i++) {
                 int64_t runs_with = running_index(who->leavers[i], c->clique_id, in->max_nodes);
                 if (runs_with >= 0)
-                        held[n_held++] = (struct rules_slot){ who->leavers[i]->name, runs_with };
+                        held[n_held++] = (struct seat){ .node = who->leavers[i]->name, .index = runs_with };
         }
-        rules_indices(held, n_held, freed, n_freed, names, n, in->max_nodes, scratch, slots, &new_freed,
+        rules_indices(held, n_held, freed, n_freed, names, n, in->max_nodes, scratch, seats, &new_freed,
                       &n_new_freed);
         for (size_t i = 0; i < n; i++)
-                of[i]->index = slots[i].index;
+                of[i]->seat.index = seats[i].index;
         c->freed = render_freed(new_freed, n_new_freed, a);
 }
 
 static int by_index(const void *x, const void *y) {
-        const struct clique_daemon *a = x, *b = y;
+        const struct seat *a = x, *b = y;
         return a->index < b->index ? -1 : a->index > b->index;
 }
 
@@ -392,7 +390,7 @@ static void compare(const struct formation_input *in, struct formation_clique *c
         const struct clique *old = c->old;
         c->urgent = c->changed = false;
         for (size_t i = 0; i < c->n_daemons; i++) {
-                const struct clique_daemon *d = &c->daemons[i], *was = entry_in(old, d->node);
+                const struct seat *d = &c->daemons[i], *was = entry_in(old, d->node);
                 bool ip_differs = !was || !streq(str_or(was->ip, ""), d->ip);
                 if (!was || was->index != d->index || (ip_differs && !in->dns_names))
                         c->urgent = true;
@@ -423,7 +421,7 @@ static bool noted_as_adopted(const struct compute_domain *cd, const char *clique
 /* Names are fixed while anybody uses them, because IMEX refuses a changed node list for good: a clique that
  * had entries and no infix when we found it keeps the Go driver's, also when somebody deletes it meanwhile.
  */
-static void choose_names(const struct formation_input *in, const struct formation_node *const *nodes,
+static void choose_names(const struct formation_input *in, const struct seat_facts *const *nodes,
                          const struct group *g, struct formation_clique *c, struct arena *a) {
         bool anybody_runs = false;
         for (size_t i = 0; i < g->n; i++)
@@ -437,21 +435,21 @@ static void choose_names(const struct formation_input *in, const struct formatio
                 c->infix = in->infix ? arena_strdup(a, in->infix) : NULL;
 }
 
-static void render_entries(const struct formation_input *in, const struct formation_member *members,
-                           const struct formation_node *const *nodes, const struct group *g,
+static void render_entries(const struct formation_input *in, const struct formed_seat *members,
+                           const struct seat_facts *const *nodes, const struct group *g,
                            struct formation_clique *c, struct arena *a) {
         const bool foreign = has_foreign(nodes, g);
         c->daemons = arena_alloc(a, (g->n + 1) * sizeof *c->daemons);
         for (size_t i = 0; i < g->n; i++) {
-                const struct formation_member *m = &members[g->members[i]];
-                if (m->index < 0)
+                const struct formed_seat *m = &members[g->members[i]];
+                if (m->seat.index < 0)
                         continue;
-                const struct clique_daemon *was = foreign && !*m->ip ? entry_in(c->old, m->node) : NULL;
+                const struct seat *was = foreign && !*m->seat.ip ? entry_in(c->old, m->seat.node) : NULL;
                 c->n_listed += m->listed;
-                c->daemons[c->n_daemons++] =
-                        (struct clique_daemon){ m->node,   was ? str_or(was->ip, "") : m->ip,
-                                                m->clique, m->why == FORMATION_READY ? "Ready" : "NotReady",
-                                                m->index,  m->boot_id };
+                c->daemons[c->n_daemons] = m->seat;
+                if (was)
+                        c->daemons[c->n_daemons].ip = str_or(was->ip, "");
+                c->n_daemons++;
         }
         qsort(c->daemons, c->n_daemons, sizeof *c->daemons, by_index);
         c->num_nodes = formation_text(a, "%lld", (long long)in->cd->num_nodes);
@@ -477,7 +475,7 @@ static void add_clique(struct formation *f, struct place **places, const char *i
         f->cliques[f->n_cliques++] = (struct formation_clique){ .clique_id = id, .old = old };
 }
 
-static void find_cliques(const struct formation_input *in, const struct formation_node *const *nodes,
+static void find_cliques(const struct formation_input *in, const struct seat_facts *const *nodes,
                          struct formation *f, struct arena *a) {
         struct place *places = NULL;
         size_t last = FORMATION_NO_CLIQUE;
@@ -487,17 +485,18 @@ static void find_cliques(const struct formation_input *in, const struct formatio
                         add_clique(f, &places, id, in->cliques[i], a);
         }
         for (size_t i = 0; i < f->n_members; i++) {
-                struct formation_member *m = &f->members[i];
-                if (!m->clique || !*m->clique)
+                struct formed_seat *m = &f->members[i];
+                if (!m->seat.clique_id || !*m->seat.clique_id)
                         continue;
                 /* Neighbours mostly share a clique. */
-                if (last != FORMATION_NO_CLIQUE && streq(f->cliques[last].clique_id, m->clique)) {
+                if (last != FORMATION_NO_CLIQUE && streq(f->cliques[last].clique_id, m->seat.clique_id)) {
                         m->of_clique = last;
                         continue;
                 }
-                if (place_of(places, m->clique) == FORMATION_NO_CLIQUE && wants_index(m, nodes[i], m->clique))
-                        add_clique(f, &places, m->clique, NULL, a);
-                m->of_clique = last = place_of(places, m->clique);
+                if (place_of(places, m->seat.clique_id) == FORMATION_NO_CLIQUE &&
+                    wants_index(m, nodes[i], m->seat.clique_id))
+                        add_clique(f, &places, m->seat.clique_id, NULL, a);
+                m->of_clique = last = place_of(places, m->seat.clique_id);
         }
         HASH_CLEAR(hh, places);
 }
@@ -567,11 +566,11 @@ static struct recalled_clique *recall_clique(struct formation_memory *m, const s
 static void make_clique(const struct formation_input *in, struct formation *f, const struct gathered *who,
                         const struct group *g, struct formation_clique *c, struct judging *j,
                         struct arena *scratch) {
-        const struct formation_node *const *nodes = who->nodes;
+        const struct seat_facts *const *nodes = who->nodes;
         for (size_t i = 0; i < g->n; i++) {
-                struct formation_member *m = &f->members[g->members[i]];
+                struct formed_seat *m = &f->members[g->members[i]];
                 size_t of_clique = m->of_clique;
-                *m = member_of(nodes[g->members[i]], m->clique);
+                *m = member_of(nodes[g->members[i]], m->seat.clique_id);
                 m->of_clique = of_clique;
         }
         assign_indices(in, f->members, who, g, c, j->a, scratch);
@@ -594,7 +593,7 @@ static void settle_clique(const struct formation_input *in, struct formation *f,
                 return;
         }
         struct judging j = { .in = in,
-                             .a = r ? arena_new((g->n + 1) * sizeof(struct clique_daemon) + 64) : all->a,
+                             .a = r ? arena_new((g->n + 1) * sizeof(struct seat) + 64) : all->a,
                              .now = in->now };
         make_clique(in, f, who, g, c, &j, all->a);
         all->no_pod = all->no_pod || j.no_pod;
@@ -611,10 +610,10 @@ static void settle_clique(const struct formation_input *in, struct formation *f,
 }
 
 /* Whether this entry of a lost clique says more of a member than what is there. */
-static bool lacks_entry(const struct formation *f, const struct clique_daemon *lost) {
+static bool lacks_entry(const struct formation *f, const struct seat *lost) {
         for (size_t i = 0; i < f->n_members; i++)
-                if (streq(f->members[i].node, lost->node))
-                        return f->members[i].index >= 0 && f->members[i].written < 0;
+                if (streq(f->members[i].seat.node, lost->node))
+                        return f->members[i].seat.index >= 0 && f->members[i].written < 0;
         return false;
 }
 
@@ -633,7 +632,7 @@ void formation_make(const struct formation_input *in, struct arena *a, struct fo
                 settle_clique(in, ret, &who, &groups[i], &ret->cliques[i], &j);
         for (size_t i = 0; i < ret->n_members; i++)
                 if (ret->members[i].of_clique == FORMATION_NO_CLIQUE) {
-                        ret->members[i] = member_of(who.nodes[i], ret->members[i].clique);
+                        ret->members[i] = member_of(who.nodes[i], ret->members[i].seat.clique_id);
                         judge_member(&ret->members[i], who.nodes[i], &j);
                 }
         ret->recheck_s = j.recheck_s;

@@ -7,12 +7,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "api/compute_domain.h"
 #include "api/kinds.h"
 #include "base/mem.h"
+#include "model/domain.h"
 
-/* All that is known of one node with regard to one domain. */
-struct formation_node {
+/* All that is known of one node with regard to one domain: what its seat there is judged by. */
+struct seat_facts {
         const char *name;
         const struct node *node; /* NULL: there is no such Node */
         int64_t gone_since;      /* of a Node that is not there: when that was noticed; 0: only now */
@@ -37,7 +37,7 @@ void formation_memory_free(struct formation_memory *m);
 
 struct formation_input {
         const struct compute_domain *cd;
-        const struct formation_node
+        const struct seat_facts
                 *nodes; /* sorted by name, each once: wanted, with a pod, or with an entry in a clique */
         size_t n_nodes;
         const struct clique *const *cliques;
@@ -67,18 +67,15 @@ enum formation_why {
                                until that is gone */
 };
 
-/* A node of the domain, in the order of the input. */
-struct formation_member {
-        const char *node, *ip,
-                *clique; /* ip "" while unknown; clique "" without fabric, NULL while unknown */
-        int64_t index;   /* the one it shall have; -1: none (no fabric), or none left */
-        int64_t written; /* the one that its clique says, which others have seen; -1: none (yet) */
-        bool listed;     /* it appears in status.nodes: it has an entry, or needs none */
+/* What a node of the domain comes to, in the order of the input. */
+struct formed_seat {
+        struct seat seat; /* as it shall be */
+        int64_t written;  /* the index that its clique says, which others have seen; -1: none (yet) */
+        bool listed;      /* it appears in status.nodes: it has an entry, or needs none */
         enum formation_why why;
         const char *message;                  /* for people, "" when ready */
         int64_t peers_connected, peers_known; /* as its daemon reports them, -1 unknown */
         bool wanted;
-        const char *boot_id; /* the boot that its node is in, "" unknown */
         bool foreign;        /* its daemon is of the Go driver, which reports no peers */
         bool address_first;  /* it gets an index with its address, for daemons of the Go driver in its clique
                               */
@@ -90,7 +87,7 @@ struct formation_member {
 struct formation_clique {
         const char *clique_id;
         const struct clique *old;      /* NULL: to be created */
-        struct clique_daemon *daemons; /* sorted by index */
+        struct seat *daemons;          /* sorted by index */
         size_t n_daemons, n_listed;    /* listed: those that status.nodes shows */
         const char *infix;             /* annotation; NULL: none, it keeps the Go driver's names */
         bool adopted;                  /* somebody in it runs with the Go driver's names */
@@ -109,7 +106,7 @@ struct formation {
         int64_t recheck_s; /* look again then though nothing happens; 0: no need */
         bool held;         /* somebody may stay only because a cache is stale: look again when none is */
         bool needs_lost;   /* a member has its index from a lost clique, and no entry yet that says so */
-        struct formation_member *members;
+        struct formed_seat *members;
         size_t n_members;
         struct formation_clique *cliques;
         size_t n_cliques;

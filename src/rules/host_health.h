@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "api/compute_domain.h"
 #include "base/mem.h"
+#include "model/domain.h"
 
 /* A node where a channel of the domain is allocated, and what the kubelet plugin there says of the host's
  * IMEX. */

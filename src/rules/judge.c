@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *judge_ip(const struct formation_node *n) {
+const char *judge_ip(const struct seat_facts *n) {
         return n->pod && n->pod->n_ips ? str_or(n->pod->ips[0].ip, "") : "";
 }
 
-int64_t judge_gone_left_s(const struct formation_input *in, const struct formation_node *n) {
+int64_t judge_gone_left_s(const struct formation_input *in, const struct seat_facts *n) {
         return n->gone_since ? n->gone_since + FORMATION_NODE_GONE_S - in->now : FORMATION_NODE_GONE_S;
 }
 
@@ -82,13 +82,14 @@ static const char *scheduler_says(const char *message, struct arena *a) {
         return s;
 }
 
-static void say(struct formation_member *m, enum formation_why why, const char *message) {
+static void say(struct formed_seat *m, enum formation_why why, const char *message) {
         m->why = why;
         m->message = message;
+        m->seat.status = why == FORMATION_READY ? "Ready" : "NotReady";
 }
 
 /* For a moment nothing fits any pod: its claim is being made, or the daemon before it is leaving. */
-static void judge_pending(struct formation_member *m, const struct pod *p, struct judging *j) {
+static void judge_pending(struct formed_seat *m, const struct pod *p, struct judging *j) {
         const struct condition *c = condition_find(p->conditions, p->n_conditions, "PodScheduled");
         if (!c || !streq(c->status, "False")) {
                 say(m, FORMATION_STARTING, formation_text(j->a, "daemon Pod %s is starting", p->o.meta.name));
@@ -102,7 +103,7 @@ static void judge_pending(struct formation_member *m, const struct pod *p, struc
 }
 
 /* The Go driver's daemons do not report; their probe says the same. */
-static void judge_foreign(struct formation_member *m, const struct pod *p, struct arena *a) {
+static void judge_foreign(struct formed_seat *m, const struct pod *p, struct arena *a) {
         const struct condition *c = condition_find(p->conditions, p->n_conditions, "Ready");
         if (c && streq(c->status, "True"))
                 say(m, FORMATION_READY, "");
@@ -110,7 +111,7 @@ static void judge_foreign(struct formation_member *m, const struct pod *p, struc
                 say(m, FORMATION_STARTING, formation_text(a, "daemon Pod %s is not ready", p->o.meta.name));
 }
 
-static void judge_daemon(struct formation_member *m, const struct formation_node *n, struct judging *j) {
+static void judge_daemon(struct formed_seat *m, const struct seat_facts *n, struct judging *j) {
         struct arena *a = j->a;
         const struct pod *p = n->pod;
         const struct condition *ready = condition_find(p->conditions, p->n_conditions, "Ready");
@@ -136,18 +137,18 @@ static void judge_daemon(struct formation_member *m, const struct formation_node
                 say(m, streq(p->state, "BACKOFF") || p->awaited ? FORMATION_FAILING : FORMATION_STARTING,
                     with_message(a, formation_text(a, "IMEX daemon is %.40s", str_or(p->state, "not ready")),
                                  p->reason));
-        else if (!*m->ip || !p->clique_id ||
-                 (m->clique && *m->clique && !str_to_i64(str_from(p->index), &index)))
+        else if (!*m->seat.ip || !p->clique_id ||
+                 (m->seat.clique_id && *m->seat.clique_id && !str_to_i64(str_from(p->index), &index)))
                 judge_pending(m, p, j);
-        else if (m->clique && *m->clique && index != m->index)
+        else if (m->seat.clique_id && *m->seat.clique_id && index != m->seat.index)
                 say(m, FORMATION_STARTING,
                     formation_text(a, "IMEX daemon changes from index %lld to %lld", (long long)index,
-                                   (long long)m->index));
+                                   (long long)m->seat.index));
         else
                 say(m, FORMATION_READY, "");
 }
 
-static void read_peers(struct formation_member *m, const struct pod *p) {
+static void read_peers(struct formed_seat *m, const struct pod *p) {
         struct str rest = str_from(p ? p->peers : NULL), connected = { 0 };
         m->peers_connected = m->peers_known = -1;
         if (!str_next_field(&rest, '/', &connected) || !rest.p ||
@@ -155,21 +156,21 @@ static void read_peers(struct formation_member *m, const struct pod *p) {
                 m->peers_connected = m->peers_known = -1;
 }
 
-static void judge_gone(struct formation_member *m, const struct formation_node *n, struct judging *j) {
+static void judge_gone(struct formed_seat *m, const struct seat_facts *n, struct judging *j) {
         int64_t left_s = judge_gone_left_s(j->in, n);
         say(m, FORMATION_LOST,
             "its Node object is gone; its index is kept for a minute, in case its daemon lives");
         judge_look_again(j, left_s);
 }
 
-void judge_member(struct formation_member *m, const struct formation_node *n, struct judging *j) {
+void judge_member(struct formed_seat *m, const struct seat_facts *n, struct judging *j) {
         struct arena *a = j->a;
-        m->ip = judge_ip(n);
+        m->seat.ip = judge_ip(n);
         m->foreign = n->pod && !n->pod->template_hash;
         read_peers(m, n->pod);
         /* What is not written yet may come out differently when more nodes come before it is: nobody is told
          * of it. */
-        m->listed = m->clique && (!*m->clique || m->written >= 0);
+        m->listed = m->seat.clique_id && (!*m->seat.clique_id || m->written >= 0);
         if (!n->wanted && n->pod && n->pod->o.meta.deleted)
                 say(m, FORMATION_LEAVING, "its daemon is ending");
         else if (!n->pod && n->held_by)
@@ -180,11 +181,11 @@ void judge_member(struct formation_member *m, const struct formation_node *n, st
                 judge_gone(m, n, j);
         else if (!node_ready(n->node))
                 say(m, FORMATION_LOST, "the Node is not ready");
-        else if (m->clique && *m->clique && m->index < 0 && !m->address_first)
+        else if (m->seat.clique_id && *m->seat.clique_id && m->seat.index < 0 && !m->address_first)
                 say(m, FORMATION_FULL, "no index is left in its clique");
         else if (n->pod)
                 judge_daemon(m, n, j);
-        else if (!m->clique)
+        else if (!m->seat.clique_id)
                 say(m, FORMATION_STARTING, "its ResourceSlice does not state a clique yet");
         else {
                 say(m, FORMATION_STARTING, "no daemon Pod yet");

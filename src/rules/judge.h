@@ -13,14 +13,14 @@ struct judging {
         bool no_pod; /* somebody waits for a daemon pod */
 };
 
-/* Fills in ip, peers, listed, why and message; index and written are known. */
-void judge_member(struct formation_member *m, const struct formation_node *n, struct judging *j);
+/* Fills in address, status, peers, listed, why and message; the indices are known. */
+void judge_member(struct formed_seat *m, const struct seat_facts *n, struct judging *j);
 
 /* In so many seconds; not positive: no need. The earliest counts. */
 void judge_look_again(struct judging *j, int64_t left_s);
 /* How long the index of a node whose Node object is gone is still kept. */
-int64_t judge_gone_left_s(const struct formation_input *in, const struct formation_node *n);
+int64_t judge_gone_left_s(const struct formation_input *in, const struct seat_facts *n);
 /* The address of its daemon pod, "" while unknown. */
-const char *judge_ip(const struct formation_node *n);
+const char *judge_ip(const struct seat_facts *n);
 
 #endif

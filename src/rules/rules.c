@@ -106,7 +106,7 @@ static struct index_known *know_index(struct known *k, int64_t index) {
         return x;
 }
 
-static void know_held(struct known *k, const struct rules_slot *held, size_t n) {
+static void know_held(struct known *k, const struct seat *held, size_t n) {
         for (size_t i = 0; i < n; i++) {
                 struct node_known *node = know_node(k, held[i].node);
                 struct index_known *index = know_index(k, held[i].index);
@@ -117,7 +117,7 @@ static void know_held(struct known *k, const struct rules_slot *held, size_t n) 
         }
 }
 
-static int64_t keep(struct known *k, const struct rules_slot *held, const char *member) {
+static int64_t keep(struct known *k, const struct seat *held, const char *member) {
         struct node_known *node = know_node(k, member);
         node->member = true;
         if (node->first_held == NOWHERE || held[node->first_held].index < 0)
@@ -156,9 +156,9 @@ static int64_t take_free(struct known *k, struct search *s, const int64_t *freed
         return -1;
 }
 
-void rules_indices(const struct rules_slot *held, size_t n_held, const int64_t *freed, size_t n_freed,
+void rules_indices(const struct seat *held, size_t n_held, const int64_t *freed, size_t n_freed,
                    const char *const *members, size_t n_members, int64_t max_nodes, struct arena *a,
-                   struct rules_slot *ret_slots, const int64_t **ret_freed, size_t *ret_n_freed) {
+                   struct seat *ret_seats, const int64_t **ret_freed, size_t *ret_n_freed) {
         /* What leaves in this very step is freed in it too: its index goes to the end of the list, the last
          * to be given again. */
         int64_t *list = arena_alloc(a, (n_freed + n_held + 1) * sizeof *list);
@@ -173,7 +173,7 @@ void rules_indices(const struct rules_slot *held, size_t n_held, const int64_t *
                 x->freed = x->freed || x->first_held == NOWHERE;
         }
         for (size_t i = 0; i < n_members; i++)
-                ret_slots[i] = (struct rules_slot){ members[i], keep(&k, held, members[i]) };
+                ret_seats[i] = (struct seat){ .node = members[i], .index = keep(&k, held, members[i]) };
         for (size_t i = 0; i < n_held; i++) {
                 struct index_known *x = find_index(&k, held[i].index);
                 if (know_node(&k, held[i].node)->member || x->index < 0 || x->taken || x->freed)
@@ -182,8 +182,8 @@ void rules_indices(const struct rules_slot *held, size_t n_held, const int64_t *
                 list[n_list++] = x->index;
         }
         for (size_t i = 0; i < n_members; i++)
-                if (ret_slots[i].index < 0)
-                        ret_slots[i].index = take_free(&k, &search, list, n_list, max_nodes);
+                if (ret_seats[i].index < 0)
+                        ret_seats[i].index = take_free(&k, &search, list, n_list, max_nodes);
         for (size_t i = 0; i < n_list; i++)
                 if (!find_index(&k, list[i])->taken)
                         list[n++] = list[i];

@@ -8,10 +8,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "api/compute_domain.h"
 #include "api/kinds.h"
 #include "base/mem.h"
+#include "model/domain.h"
 #include "model/grant.h"
+#include "model/seat.h"
 
 /* The labelling rule: whose label the node should carry, NULL for nobody's. A grant counts here when its
  * domain exists in the claim's namespace and is not being deleted. The domain that holds the node keeps it
@@ -48,19 +49,14 @@ bool rules_own_template(const struct compute_domain *cd, const char *const *name
 bool rules_gpu_label(bool enabled, const char *current, const char *ours, const char *clique,
                      const char **ret_label, const char **ret_ours);
 
-/* An index held by a node. */
-struct rules_slot {
-        const char *node;
-        int64_t index; /* -1 in the result: the clique is full */
-};
-
 /* The index rule. `held` are the entries of the clique as they are, `freed` the indices that were used
  * before, longest free first, `members` the nodes that shall have an index, without duplicates. Fills
- * ret_slots (n_members elements, same order) and *ret_freed with the new list of freed indices (arena).
+ * ret_seats (n_members elements, same order) and *ret_freed with the new list of freed indices (arena).
+ * An index of -1 says that none is left. Of a seat, node and index count here and nothing else is filled in.
  * Whoever holds an index keeps it, unless two hold the same one: then the first in `held` does. */
-void rules_indices(const struct rules_slot *held, size_t n_held, const int64_t *freed, size_t n_freed,
+void rules_indices(const struct seat *held, size_t n_held, const int64_t *freed, size_t n_freed,
                    const char *const *members, size_t n_members, int64_t max_nodes, struct arena *a,
-                   struct rules_slot *ret_slots, const int64_t **ret_freed, size_t *ret_n_freed);
+                   struct seat *ret_seats, const int64_t **ret_freed, size_t *ret_n_freed);
 
 /* Is this daemon pod to be deleted, so that the DaemonSet makes one by its present template? Never where a
  * channel of the domain is allocated, or may be (`in_use`), and the daemon may have run, because a workload

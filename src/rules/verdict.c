@@ -10,31 +10,31 @@ enum { NAMED_AT_MOST = 5 };
 
 /* What the object lists, sorted by name, because domains may have thousands of nodes. */
 struct listed {
-        const struct cd_node **list;
+        const struct seat **list;
         size_t n;
 };
 
 static int by_name(const void *x, const void *y) {
-        return strcmp((*(const struct cd_node *const *)x)->name, (*(const struct cd_node *const *)y)->name);
+        return strcmp((*(const struct seat *const *)x)->node, (*(const struct seat *const *)y)->node);
 }
 
-static struct listed sort_listed(const struct cd_node *nodes, size_t n, struct arena *a) {
+static struct listed sort_listed(const struct seat *nodes, size_t n, struct arena *a) {
         struct listed l = { arena_alloc(a, (n + 1) * sizeof *l.list), n };
         bool sorted = true;
         for (size_t i = 0; i < n; i++) {
                 l.list[i] = &nodes[i];
-                sorted = sorted && (!i || strcmp(nodes[i - 1].name, nodes[i].name) <= 0);
+                sorted = sorted && (!i || strcmp(nodes[i - 1].node, nodes[i].node) <= 0);
         }
         if (!sorted)
-                qsort(l.list, n, sizeof(const struct cd_node *), by_name);
+                qsort(l.list, n, sizeof(const struct seat *), by_name);
         return l;
 }
 
-static const struct cd_node *node_at(const struct listed *l, const char *name) {
+static const struct seat *node_at(const struct listed *l, const char *name) {
         size_t low = 0, high = l->n;
         while (low < high) {
                 size_t middle = low + (high - low) / 2;
-                int order = strcmp(l->list[middle]->name, name);
+                int order = strcmp(l->list[middle]->node, name);
                 if (!order)
                         return l->list[middle];
                 if (order < 0)
@@ -46,9 +46,9 @@ static const struct cd_node *node_at(const struct listed *l, const char *name) {
 }
 
 /* The same for names that come in their order: *at is where the search goes on. */
-static const struct cd_node *next_node_at(const struct listed *l, const char *name, size_t *at) {
+static const struct seat *next_node_at(const struct listed *l, const char *name, size_t *at) {
         int order = -1;
-        while (*at < l->n && (order = strcmp(l->list[*at]->name, name)) < 0)
+        while (*at < l->n && (order = strcmp(l->list[*at]->node, name)) < 0)
                 ++*at;
         return *at < l->n && !order ? l->list[*at] : NULL;
 }
@@ -65,10 +65,10 @@ static const char *name_them(const struct formation *f, enum formation_why why, 
         struct buf b = BUF_INIT(8192);
         size_t n = 0;
         for (size_t i = 0; i < f->n_members; i++) {
-                const struct formation_member *m = &f->members[i];
+                const struct formed_seat *m = &f->members[i];
                 if (m->why != why || n++ >= NAMED_AT_MOST)
                         continue;
-                buf_addf(&b, "%s%s: %s", b.n ? "; " : "", m->node, m->message);
+                buf_addf(&b, "%s%s: %s", b.n ? "; " : "", m->seat.node, m->message);
         }
         if (n > NAMED_AT_MOST)
                 buf_addf(&b, "; and %zu more", n - NAMED_AT_MOST);
@@ -147,7 +147,7 @@ static void condition_ready(const struct compute_domain *cd, const struct format
         }
 }
 
-static int64_t clique_size(const struct formation *f, const struct formation_member *m) {
+static int64_t clique_size(const struct formation *f, const struct formed_seat *m) {
         return m->of_clique < f->n_cliques ? (int64_t)f->cliques[m->of_clique].n_listed : 0;
 }
 
@@ -177,21 +177,22 @@ static void condition_peers(const struct formation *f, struct arena *a, struct v
         struct names missing = { BUF_INIT(8192), 0 }, silent = { BUF_INIT(8192), 0 };
         size_t n = 0;
         for (size_t i = 0; i < f->n_members; i++) {
-                const struct formation_member *m = &f->members[i];
-                if (!m->listed || !*m->clique)
+                const struct formed_seat *m = &f->members[i];
+                if (!m->listed || !*m->seat.clique_id)
                         continue;
                 int64_t want = clique_size(f, m) - 1;
                 n++;
                 if (m->why == FORMATION_READY && (m->peers_connected >= want || !want))
                         continue;
                 if (m->foreign)
-                        add_name(&silent, m->node, "its daemon is of an earlier driver, which does not tell");
+                        add_name(&silent, m->seat.node,
+                                 "its daemon is of an earlier driver, which does not tell");
                 else if (m->why == FORMATION_READY && m->peers_connected >= 0)
                         add_name(
-                                &missing, m->node,
+                                &missing, m->seat.node,
                                 formation_text(a, "not connected to all of its %lld peers", (long long)want));
                 else
-                        add_name(&missing, m->node, "not known");
+                        add_name(&missing, m->seat.node, "not known");
         }
         *c = (struct cd_condition){ .type = "PeersConnected", .status = "Unknown" };
         v->peers_missing = missing.n;
@@ -226,7 +227,7 @@ static bool same_nodes(const struct compute_domain *cd, const struct listed *l, 
         if (cd->n_nodes != v->n_nodes)
                 return false;
         for (size_t i = 0, at = 0; i < v->n_nodes; i++) {
-                const struct cd_node *now = &v->nodes[i], *was = next_node_at(l, now->name, &at);
+                const struct seat *now = &v->nodes[i], *was = next_node_at(l, now->node, &at);
                 if (!was || !streq(str_or(was->ip, ""), now->ip) ||
                     !streq(str_or(was->clique_id, ""), now->clique_id) || !streq(was->status, now->status) ||
                     was->index != now->index)
@@ -273,10 +274,10 @@ static void cut(const struct listed *l, struct verdict *v) {
         if (v->n_joined <= VERDICT_NODES)
                 return;
         for (size_t i = 0, at = 0; i < v->n_joined; i++)
-                old += next_node_at(l, v->nodes[i].name, &at) != NULL;
+                old += next_node_at(l, v->nodes[i].node, &at) != NULL;
         room -= old < room ? old : room;
         for (size_t i = 0, at = 0; i < v->n_joined && kept < VERDICT_NODES; i++) {
-                bool was = next_node_at(l, v->nodes[i].name, &at);
+                bool was = next_node_at(l, v->nodes[i].node, &at);
                 if (!was && !room)
                         continue;
                 room -= !was;
@@ -294,13 +295,13 @@ void verdict_make(const struct compute_domain *cd, const struct formation *f,
                                  .has_nodes = true,
                                  .n_conditions = 2 };
         for (size_t i = 0; i < f->n_members; i++) {
-                const struct formation_member *m = &f->members[i];
+                const struct formed_seat *m = &f->members[i];
                 bool ready = m->why == FORMATION_READY;
                 ret->nodes_wanted += m->wanted;
                 if (!m->listed)
                         continue;
-                ret->nodes[ret->n_joined++] = (struct cd_node){ m->node, m->ip, m->clique,
-                                                                ready ? "Ready" : "NotReady", m->written };
+                ret->nodes[ret->n_joined] = m->seat;
+                ret->nodes[ret->n_joined++].index = m->written;
                 ret->nodes_ready += ready;
         }
         cut(&l, ret);
@@ -380,32 +381,31 @@ static void tell_news(struct news *w, struct arena *a, struct verdict_event *lis
         buf_done(&w->names);
 }
 
-static void joined(struct news *w, struct arena *a, const struct cd_node *now) {
+static void joined(struct news *w, struct arena *a, const struct seat *now) {
         if (*now->clique_id)
-                gather_news(w, a, now->name, formation_text(a, " (index %lld)", (long long)now->index),
+                gather_news(w, a, now->node, formation_text(a, " (index %lld)", (long long)now->index),
                             formation_text(a, " clique %s with index %lld", now->clique_id,
                                            (long long)now->index));
         else
-                gather_news(w, a, now->name, " (no fabric)",
+                gather_news(w, a, now->node, " (no fabric)",
                             "; it has no fabric, so its pods get no channel");
 }
 
-static void node_warning(const struct cd_node *was, const struct cd_node *now,
-                         const struct formation_member *m, struct arena *a, struct verdict_event *list,
-                         size_t *n) {
+static void node_warning(const struct seat *was, const struct seat *now, const struct formed_seat *m,
+                         struct arena *a, struct verdict_event *list, size_t *n) {
         if (was->index != now->index || !streq(was->clique_id, now->clique_id))
                 add(list, n, true, "NodeMoved",
                     formation_text(a, "Node %s has moved from clique %s, index %lld to clique %s, index %lld",
-                                   now->name, str_or(was->clique_id, "none"), (long long)was->index,
+                                   now->node, str_or(was->clique_id, "none"), (long long)was->index,
                                    str_or(now->clique_id, "none"), (long long)now->index));
         if (streq(now->status, "Ready") || !streq(was->status, "Ready"))
                 return;
         if (m->why == FORMATION_LOST)
                 add(list, n, true, "NodeLost",
-                    formation_text(a, "Node %s is lost: %s", now->name, m->message));
+                    formation_text(a, "Node %s is lost: %s", now->node, m->message));
         else
                 add(list, n, true, "NodeNotReady",
-                    formation_text(a, "Node %s is not ready any more: %s", now->name, m->message));
+                    formation_text(a, "Node %s is not ready any more: %s", now->node, m->message));
 }
 
 static size_t node_events(const struct compute_domain *cd, const struct formation *f, const struct verdict *v,
@@ -415,13 +415,13 @@ static size_t node_events(const struct compute_domain *cd, const struct formatio
         struct news left = { "NodeLeft", "has left", "have left", BUF_INIT(8192), NULL, 0 };
         struct listed were = sort_listed(cd->nodes, cd->n_nodes, a),
                       are = sort_listed(v->nodes, v->n_nodes, a);
-        const struct formation_member *m = f->members;
+        const struct formed_seat *m = f->members;
         size_t n = 0;
         /* Who takes the place of another in a list that is full has not joined just now. */
         bool full = v->n_joined > v->n_nodes || cd->n_nodes >= VERDICT_NODES;
         for (size_t i = 0; i < v->n_nodes; i++) {
-                const struct cd_node *now = &v->nodes[i], *was = node_at(&were, now->name);
-                while (!streq(m->node, now->name)) /* both are in the order of names */
+                const struct seat *now = &v->nodes[i], *was = node_at(&were, now->node);
+                while (!streq(m->seat.node, now->node)) /* both are in the order of names */
                         m++;
                 if (was)
                         node_warning(was, now, m, a, list, &n);
@@ -430,11 +430,11 @@ static size_t node_events(const struct compute_domain *cd, const struct formatio
                 else
                         joined(&in, a, now);
                 if (streq(now->status, "Ready") && !(was && streq(was->status, "Ready")))
-                        gather_news(&ready, a, now->name, "", "");
+                        gather_news(&ready, a, now->node, "", "");
         }
         for (size_t i = 0; i < cd->n_nodes && !full; i++)
-                if (!node_at(&are, cd->nodes[i].name))
-                        gather_news(&left, a, cd->nodes[i].name, "", "");
+                if (!node_at(&are, cd->nodes[i].node))
+                        gather_news(&left, a, cd->nodes[i].node, "", "");
         tell_news(&in, a, list, &n);
         tell_news(&ready, a, list, &n);
         tell_news(&left, a, list, &n);

@@ -27,8 +27,8 @@ enum {
 
 struct verdict {
         const char *status;    /* "Ready" or "NotReady" */
-        struct cd_node *nodes; /* sorted by name; those that the object lists already come first into a list
-                                  that is full */
+        struct seat *nodes;    /* sorted by name; those that the object lists already come first into a list
+                                     that is full */
         size_t n_nodes;
         size_t n_joined;                            /* with those that are not listed */
         int64_t nodes_ready, nodes_wanted, cliques; /* wanted is never below ready: a node that leaves belongs

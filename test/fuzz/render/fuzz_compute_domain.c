@@ -18,15 +18,15 @@ static void must_be_json(struct buf *b) {
 
 static void judge(const struct compute_domain *cd, const struct clique *c, struct arena *a) {
         static const struct node ready = { .o.meta.name = "n" };
-        struct formation_node *nodes = arena_alloc(a, (c->n_daemons + 1) * sizeof *nodes);
+        struct seat_facts *nodes = arena_alloc(a, (c->n_daemons + 1) * sizeof *nodes);
         size_t count = 0;
         for (size_t i = 0; i < c->n_daemons; i++)
                 if (!count || strcmp(nodes[count - 1].name, c->daemons[i].node) <
                                       0) /* the caller's promise: sorted, each once */
-                        nodes[count++] = (struct formation_node){ .name = c->daemons[i].node,
-                                                                  .node = &ready,
-                                                                  .wanted = i % 2 == 0,
-                                                                  .clique = c->clique_id };
+                        nodes[count++] = (struct seat_facts){ .name = c->daemons[i].node,
+                                                              .node = &ready,
+                                                              .wanted = i % 2 == 0,
+                                                              .clique = c->clique_id };
         struct formation_input in = { .cd = cd,
                                       .nodes = nodes,
                                       .n_nodes = count,

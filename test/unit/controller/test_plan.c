@@ -546,13 +546,13 @@ static void an_object_that_is_too_large_is_told(void **state) {
         world_create_cd(w, SPEC);
         world_settle(w, false);
         world_view(w, a, &in);
-        struct formation_node *nodes = arena_alloc(a, NODES * sizeof *nodes);
+        struct seat_facts *nodes = arena_alloc(a, NODES * sizeof *nodes);
         const struct node *ready = fake_node(a, "any", true);
         for (size_t i = 0; i < NODES; i++)
-                nodes[i] = (struct formation_node){ .name = long_name(a, i, LONG),
-                                                    .node = ready,
-                                                    .wanted = true,
-                                                    .clique = i < 5 ? CLIQUE_1 : "" };
+                nodes[i] = (struct seat_facts){ .name = long_name(a, i, LONG),
+                                                .node = ready,
+                                                .wanted = true,
+                                                .clique = i < 5 ? CLIQUE_1 : "" };
         struct clique *c = arena_alloc(a, sizeof *c);
         *c = (struct clique){ .o.meta = { .ns = WORLD_NS, .name = "c", .rv = "1" },
                               .clique_id = CLIQUE_2,
@@ -560,7 +560,7 @@ static void an_object_that_is_too_large_is_told(void **state) {
                               .n_daemons = NODES };
         c->daemons = arena_alloc(a, NODES * sizeof *c->daemons);
         for (size_t i = 0; i < NODES; i++) {
-                c->daemons[i] = (struct clique_daemon){ nodes[i].name, "", CLIQUE_2, "NotReady", (int64_t)i };
+                c->daemons[i] = (struct seat){ nodes[i].name, "", CLIQUE_2, "NotReady", (int64_t)i };
                 nodes[i].clique = CLIQUE_2;
         }
         const struct clique *cliques[] = { c };

@@ -36,7 +36,7 @@ static void name_all(void *u, const char *uid, seats_add_fn *add, void *seats) {
                 }
 }
 
-static bool look(void *u, const char *uid, struct formation_node *seat, struct arena *a) {
+static bool look(void *u, const char *uid, struct seat_facts *seat, struct arena *a) {
         struct world *w = u;
         size_t d = number_of(uids, uid), i = number_of(names, seat->name);
         const struct truth *t = &w->is[d][i];
@@ -52,7 +52,7 @@ static bool look(void *u, const char *uid, struct formation_node *seat, struct a
 
 static void is_as_gathered_anew(struct world *w, struct seats *s, const struct seats_source *source,
                                 size_t d) {
-        const struct formation_node *have, *want;
+        const struct seat_facts *have, *want;
         struct seats *fresh = seats_new(source);
         size_t n = seats_of(s, uids[d], &have), n_want = seats_of(fresh, uids[d], &want);
         assert_int_equal(n, n_want);
@@ -124,7 +124,7 @@ static void seats_are_what_is_gathered_anew(void **state) {
 static void a_change_costs_one_look(void **state) {
         struct world w = { 0 };
         struct seats *s = seats_new(&(struct seats_source){ name_all, look, &w });
-        const struct formation_node *list;
+        const struct seat_facts *list;
         for (size_t i = 0; i < NAMES; i++)
                 w.is[0][i] = (struct truth){ .place = true, .wanted = true };
         assert_int_equal(seats_of(s, uids[0], &list), NAMES);

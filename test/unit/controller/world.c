@@ -270,7 +270,7 @@ void world_view(struct world *w, struct arena *a, struct plan_input *ret) {
         static const char *const namespaces[] = { WORLD_NS, "old-driver" };
         size_t n_cds, n_rcts;
         const struct pod **pods = arena_alloc(a, WORLD_NODES * sizeof *pods);
-        struct formation_node *nodes = arena_alloc(a, WORLD_NODES * sizeof *nodes);
+        struct seat_facts *nodes = arena_alloc(a, WORLD_NODES * sizeof *nodes);
         struct host *hosts = arena_alloc(a, WORLD_NODES * sizeof *hosts);
         const struct compute_domain **cds = (const struct compute_domain **)all(
                 w, a, &kube_compute_domains, sizeof **cds, compute_domain_fields, &n_cds);
@@ -309,13 +309,13 @@ void world_view(struct world *w, struct arena *a, struct plan_input *ret) {
         ret->rcts = (const struct rct *const *)(const void *)rcts;
         for (size_t i = 0; i < WORLD_NODES; i++) {
                 const struct world_node *n = &w->nodes[i];
-                nodes[i] = (struct formation_node){ .name = world_names[i],
-                                                    .node = n->exists ? fake_node(a, world_names[i], n->ready)
-                                                                      : NULL,
-                                                    .gone_since = n->exists ? 0 : w->now - 3600,
-                                                    .wanted = seen_wanted(n),
-                                                    .released = n->asked && !n->wanted,
-                                                    .clique = n->clique };
+                nodes[i] = (struct seat_facts){ .name = world_names[i],
+                                                .node = n->exists ? fake_node(a, world_names[i], n->ready)
+                                                                  : NULL,
+                                                .gone_since = n->exists ? 0 : w->now - 3600,
+                                                .wanted = seen_wanted(n),
+                                                .released = n->asked && !n->wanted,
+                                                .clique = n->clique };
                 if (n->has_pod)
                         pods[ret->n_pods++] = nodes[i].pod = pod_of(w, i, a);
                 ret->n_labelled += n->exists && n->labelled;

@@ -4,7 +4,7 @@
 #include "rules/census.h"
 
 static void every_node_is_in_one_state(void **state) {
-        struct formation_member members[] = {
+        struct formed_seat members[] = {
                 { .why = FORMATION_READY },   { .why = FORMATION_READY },   { .why = FORMATION_STARTING },
                 { .why = FORMATION_FAILING }, { .why = FORMATION_HELD },    { .why = FORMATION_FULL },
                 { .why = FORMATION_LOST },    { .why = FORMATION_LEAVING },

@@ -7,7 +7,7 @@
 
 struct world {
         struct arena *a;
-        struct formation_node nodes[8];
+        struct seat_facts nodes[8];
         size_t n_nodes;
         const struct clique *cliques[4], *lost[4];
         size_t n_cliques, n_lost;
@@ -34,8 +34,8 @@ static int teardown(void **state) {
         return 0;
 }
 
-static struct formation_node *add(struct world *w, const char *name, const char *clique) {
-        w->nodes[w->n_nodes] = (struct formation_node){
+static struct seat_facts *add(struct world *w, const char *name, const char *clique) {
+        w->nodes[w->n_nodes] = (struct seat_facts){
                 .name = name, .node = fake_node(w->a, name, true), .wanted = true, .clique = clique
         };
         return &w->nodes[w->n_nodes++];
@@ -78,9 +78,9 @@ static void make(struct world *w) {
         formation_make(&in, w->a, &w->f);
 }
 
-static const struct formation_member *member(const struct world *w, const char *node) {
+static const struct formed_seat *member(const struct world *w, const char *node) {
         for (size_t i = 0; i < w->f.n_members; i++)
-                if (streq(w->f.members[i].node, node))
+                if (streq(w->f.members[i].seat.node, node))
                         return &w->f.members[i];
         return NULL;
 }
@@ -91,7 +91,7 @@ static const char *entries(struct world *w, const char *id) {
         for (size_t i = 0; i < w->f.n_cliques; i++)
                 for (size_t k = 0; streq(w->f.cliques[i].clique_id, id) && k < w->f.cliques[i].n_daemons;
                      k++) {
-                        const struct clique_daemon *d = &w->f.cliques[i].daemons[k];
+                        const struct seat *d = &w->f.cliques[i].daemons[k];
                         buf_addf(&b, "%s%s=%d@%s%s", b.n ? " " : "", d->node, (int)d->index, d->ip,
                                  streq(d->status, "Ready") ? "+" : "-");
                 }
@@ -162,7 +162,7 @@ static void a_reboot_is_told_to_the_clique(void **state) {
                "{'nodeName':'a','ipAddress':'10.0.0.1','cliqueID':'" CLIQUE_1
                "','index':3,'status':'Ready','bootID':'" BOOT_1 "'}",
                INFIX);
-        struct formation_node *n = add(w, "a", CLIQUE_1);
+        struct seat_facts *n = add(w, "a", CLIQUE_1);
         n->pod = fake_daemon(w->a, "a", "10.0.0.1", CLIQUE_1, 3, true);
         n->node = booted(w, "a", BOOT_1);
         make(w);
@@ -185,7 +185,7 @@ static void a_reboot_is_told_to_the_clique(void **state) {
 static void a_boot_id_that_the_server_drops_is_not_written_for_ever(void **state) {
         struct world *w = *state;
         clique(w, CLIQUE_1, ENTRY("a", "10.0.0.1", CLIQUE_1, 3, "Ready"), INFIX);
-        struct formation_node *n = add(w, "a", CLIQUE_1);
+        struct seat_facts *n = add(w, "a", CLIQUE_1);
         n->pod = fake_daemon(w->a, "a", "10.0.0.1", CLIQUE_1, 3, true);
         n->node = booted(w, "a", BOOT_1);
         make(w);
@@ -214,7 +214,7 @@ static void ready_under_another_index_is_not_ready(void **state) {
 static void a_lost_node_keeps_its_index_but_is_not_ready(void **state) {
         struct world *w = *state;
         clique(w, CLIQUE_1, ENTRY("a", "10.0.0.1", CLIQUE_1, 0, "Ready"), INFIX);
-        struct formation_node *n = add(w, "a", CLIQUE_1);
+        struct seat_facts *n = add(w, "a", CLIQUE_1);
         n->pod = fake_daemon(w->a, "a", "10.0.0.1", CLIQUE_1, 0, true);
         n->node = fake_node(w->a, "a", false);
         n->wanted = false; /* its workload was evicted; the daemon pod cannot end */
@@ -226,7 +226,7 @@ static void a_lost_node_keeps_its_index_but_is_not_ready(void **state) {
 static void an_index_is_free_only_when_nothing_can_run_under_it(void **state) {
         struct world *w = *state;
         clique(w, CLIQUE_1, ENTRY("a", "10.0.0.1", CLIQUE_1, 0, "Ready"), INFIX);
-        struct formation_node *n = add(w, "a", CLIQUE_1);
+        struct seat_facts *n = add(w, "a", CLIQUE_1);
         n->wanted = false;
         n->pod = fake_daemon(w->a, "a", "10.0.0.1", CLIQUE_1, 0, true);
         make(w);
@@ -270,7 +270,7 @@ static void what_a_stale_cache_does_not_show_frees_no_index(void **state) {
         clique(w, CLIQUE_1,
                ENTRY("a", "10.0.0.1", CLIQUE_1, 0, "Ready") "," ENTRY("b", "10.0.0.2", CLIQUE_1, 1, "Ready"),
                INFIX);
-        struct formation_node *n = add(w, "a", CLIQUE_1);
+        struct seat_facts *n = add(w, "a", CLIQUE_1);
         n->wanted = false;
         n = add(w, "b", CLIQUE_1);
         n->wanted = false;
@@ -295,7 +295,7 @@ static void what_a_stale_cache_does_not_show_frees_no_index(void **state) {
 /* Somebody deletes the clique while a daemon ends that nobody wants there any more. */
 static void the_index_of_who_ends_without_an_entry_is_the_last_to_be_given(void **state) {
         struct world *w = *state;
-        struct formation_node *n = add(w, "a", CLIQUE_1);
+        struct seat_facts *n = add(w, "a", CLIQUE_1);
         n->wanted = false;
         n->pod = fake_daemon(w->a, "a", "10.0.0.1", CLIQUE_1, 0, true);
         add(w, "b", CLIQUE_1);
@@ -354,7 +354,7 @@ static void what_the_scheduler_says_is_told_without_its_numbers(void **state) {
 
 static void a_pod_on_a_node_that_is_not_wanted_gets_no_new_entry(void **state) {
         struct world *w = *state;
-        struct formation_node *n = add(w, "a", CLIQUE_1);
+        struct seat_facts *n = add(w, "a", CLIQUE_1);
         n->wanted = false;
         n->pod = fake_daemon(w->a, "a", "10.0.0.1", CLIQUE_1, 0, true);
         make(w);
@@ -416,7 +416,7 @@ static void a_node_without_fabric_is_listed_without_index(void **state) {
         make(w);
         assert_int_equal(w->f.n_cliques, 0);
         assert_true(member(w, "a")->listed);
-        assert_int_equal(member(w, "a")->index, -1);
+        assert_int_equal(member(w, "a")->seat.index, -1);
         assert_int_equal(member(w, "a")->why, FORMATION_READY);
         assert_int_equal(member(w, "b")->why, FORMATION_STARTING);
 }
@@ -485,7 +485,7 @@ static void an_adopted_clique_keeps_names_and_indices_and_loses_owners(void **st
 static void beside_daemons_of_the_go_driver_a_node_comes_with_its_address(void **state) {
         struct world *w = *state;
         clique(w, CLIQUE_1, ENTRY("b", "10.0.0.2", CLIQUE_1, 1, "Ready"), "");
-        struct formation_node *a = add(w, "a", CLIQUE_1);
+        struct seat_facts *a = add(w, "a", CLIQUE_1);
         add(w, "b", CLIQUE_1)->pod = go_daemon(w);
         make(w);
         assert_string_equal(entries(w, CLIQUE_1), "b=1@10.0.0.2+");
@@ -502,7 +502,7 @@ static void beside_daemons_of_the_go_driver_an_address_stays_until_another_follo
         clique(w, CLIQUE_1,
                ENTRY("a", "10.0.0.1", CLIQUE_1, 0, "Ready") "," ENTRY("b", "10.0.0.2", CLIQUE_1, 1, "Ready"),
                "");
-        struct formation_node *a = add(w, "a", CLIQUE_1);
+        struct seat_facts *a = add(w, "a", CLIQUE_1);
         add(w, "b", CLIQUE_1)->pod = go_daemon(w);
         make(w);
         assert_string_equal(entries(w, CLIQUE_1), "a=0@10.0.0.1- b=1@10.0.0.2+");
@@ -634,7 +634,7 @@ static void a_daemon_that_is_down_says_why(void **state) {
 static void a_recovery_that_waits_for_somebody_is_a_failure(void **state) {
         struct world *w = *state;
         clique(w, CLIQUE_1, ENTRY("a", "10.0.0.1", CLIQUE_1, 0, "NotReady"), INFIX);
-        struct formation_node *n = add(w, "a", CLIQUE_1);
+        struct seat_facts *n = add(w, "a", CLIQUE_1);
         for (int awaited = 0; awaited < 2; awaited++) {
                 n->pod = fake_pod_json(
                         w->a,
@@ -673,7 +673,7 @@ static void invariants_hold_for_anything(void **state) {
                         buf_done(&b);
                 }
                 for (size_t i = 0; i < 5; i++) {
-                        struct formation_node *n = add(&w, names[i], ids[fake_random(4)]);
+                        struct seat_facts *n = add(&w, names[i], ids[fake_random(4)]);
                         n->wanted = fake_random(2);
                         if (fake_random(4) == 0)
                                 n->node = fake_random(2) ? NULL : fake_node(w.a, names[i], false);
@@ -686,15 +686,16 @@ static void invariants_hold_for_anything(void **state) {
                 size_t in_cliques = 0;
                 for (size_t q = 0; q < w.f.n_cliques; q++)
                         for (size_t i = 0; i < w.f.cliques[q].n_daemons; i++) {
-                                const struct clique_daemon *d = &w.f.cliques[q].daemons[i];
+                                const struct seat *d = &w.f.cliques[q].daemons[i];
                                 assert_true(d->index >= 0 && d->index < 4);
                                 assert_true(i == 0 || d->index > w.f.cliques[q].daemons[i - 1].index);
-                                assert_string_equal(member(&w, d->node)->clique, w.f.cliques[q].clique_id);
+                                assert_string_equal(member(&w, d->node)->seat.clique_id,
+                                                    w.f.cliques[q].clique_id);
                                 in_cliques++;
                         }
                 size_t with_index = 0;
                 for (size_t i = 0; i < w.f.n_members; i++)
-                        with_index += w.f.members[i].index >= 0;
+                        with_index += w.f.members[i].seat.index >= 0;
                 assert_int_equal(in_cliques, with_index);
                 arena_free(w.a);
         }
@@ -711,13 +712,13 @@ static void same_formation(const struct formation *a, const struct formation *b)
         same_text(a->adopted, b->adopted);
         assert_int_equal(a->n_members, b->n_members);
         for (size_t i = 0; i < a->n_members; i++) {
-                const struct formation_member *x = &a->members[i], *y = &b->members[i];
-                same_text(x->node, y->node);
-                same_text(x->ip, y->ip);
-                same_text(x->clique, y->clique);
+                const struct formed_seat *x = &a->members[i], *y = &b->members[i];
+                same_text(x->seat.node, y->seat.node);
+                same_text(x->seat.ip, y->seat.ip);
+                same_text(x->seat.clique_id, y->seat.clique_id);
                 same_text(x->message, y->message);
-                same_text(x->boot_id, y->boot_id);
-                assert_int_equal(x->index, y->index);
+                same_text(x->seat.boot_id, y->seat.boot_id);
+                assert_int_equal(x->seat.index, y->seat.index);
                 assert_int_equal(x->written, y->written);
                 assert_int_equal(x->listed, y->listed);
                 assert_int_equal(x->why, y->why);
@@ -750,10 +751,8 @@ static void same_formation(const struct formation *a, const struct formation *b)
         }
 }
 
-static void random_node(struct world *w, struct formation_node *n, const char *const *ids) {
-        *n = (struct formation_node){ .name = n->name,
-                                      .clique = ids[fake_random(4)],
-                                      .wanted = fake_random(4) };
+static void random_node(struct world *w, struct seat_facts *n, const char *const *ids) {
+        *n = (struct seat_facts){ .name = n->name, .clique = ids[fake_random(4)], .wanted = fake_random(4) };
         if (fake_random(6))
                 n->node = fake_node(w->a, n->name, fake_random(6));
         else
@@ -841,17 +840,17 @@ static void what_is_remembered_changes_nothing(void **state) {
 static void ten_thousand_nodes(void **state) {
         enum { NODES = 10000, RACK = 18, RACKS = (NODES + RACK - 1) / RACK };
         struct arena *a = arena_new(1 << 20);
-        struct formation_node *nodes = arena_alloc(a, NODES * sizeof *nodes);
+        struct seat_facts *nodes = arena_alloc(a, NODES * sizeof *nodes);
         const struct node *ready = fake_node(a, "any", true);
         const char *ids[RACKS];
         const struct clique **cliques = arena_alloc(a, RACKS * sizeof *cliques);
         for (size_t i = 0; i < RACKS; i++)
                 ids[i] = formation_text(a, "7a3b2f10-1111-4222-8333-444455556666.%zu", i);
         for (size_t i = 0; i < NODES; i++)
-                nodes[i] = (struct formation_node){ .name = formation_text(a, "node-%05zu", i),
-                                                    .node = ready,
-                                                    .wanted = true,
-                                                    .clique = ids[i / RACK] };
+                nodes[i] = (struct seat_facts){ .name = formation_text(a, "node-%05zu", i),
+                                                .node = ready,
+                                                .wanted = true,
+                                                .clique = ids[i / RACK] };
         struct formation_input in = {
                 .nodes = nodes, .n_nodes = NODES, .max_nodes = RACK, .dns_names = true, .infix = "abc"
         };
@@ -861,7 +860,7 @@ static void ten_thousand_nodes(void **state) {
         formation_make(&in, a, &first);
         assert_int_equal(first.n_cliques, RACKS);
         for (size_t i = 0; i < NODES; i++)
-                assert_int_equal(first.members[i].index, i % RACK);
+                assert_int_equal(first.members[i].seat.index, i % RACK);
         for (size_t i = 0; i < RACKS; i++) { /* what was written comes back, and changes nothing */
                 struct clique *c = arena_alloc(a, sizeof *c);
                 struct jd_pair *pairs = arena_alloc(a, 2 * sizeof *pairs);
@@ -873,9 +872,8 @@ static void ten_thousand_nodes(void **state) {
                 c->n_daemons = first.cliques[i].n_daemons;
                 c->daemons = arena_alloc(a, c->n_daemons * sizeof *c->daemons);
                 for (size_t k = 0; k < c->n_daemons; k++) {
-                        const struct clique_daemon *d = &first.cliques[i].daemons[k];
-                        c->daemons[k] = (struct clique_daemon){ d->node,   d->ip,    d->clique_id,
-                                                                d->status, d->index, d->boot_id };
+                        const struct seat *d = &first.cliques[i].daemons[k];
+                        c->daemons[k] = *d;
                 }
                 cliques[i] = c;
         }

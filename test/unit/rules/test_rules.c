@@ -96,7 +96,7 @@ static void gpu_label(void **state) {
 
 static void index_cases(void **state) {
         struct arena *a = arena_new(1024);
-        struct rules_slot out[8];
+        struct seat out[8];
         const int64_t *freed;
         size_t n_freed;
         /* lowest first */
@@ -105,26 +105,28 @@ static void index_cases(void **state) {
         assert_int_equal(out[1].index, 1);
         assert_int_equal(n_freed, 0);
         /* sticky, and what was used before comes last */
-        rules_indices((const struct rules_slot[]){ { "x", 0 }, { "y", 1 }, { "z", 2 } }, 3, NULL, 0,
-                      (const char *const[]){ "z", "w" }, 2, 18, a, out, &freed, &n_freed);
+        rules_indices((const struct seat[]){ { .node = "x", .index = 0 },
+                                             { .node = "y", .index = 1 },
+                                             { .node = "z", .index = 2 } },
+                      3, NULL, 0, (const char *const[]){ "z", "w" }, 2, 18, a, out, &freed, &n_freed);
         assert_int_equal(out[0].index, 2);
         assert_int_equal(out[1].index, 3);
         assert_int_equal(n_freed, 2);
         assert_int_equal(freed[0], 0);
         assert_int_equal(freed[1], 1);
         /* the longest free of those used before */
-        rules_indices((const struct rules_slot[]){ { "z", 2 } }, 1, (const int64_t[]){ 1, 0 }, 2,
+        rules_indices((const struct seat[]){ { .node = "z", .index = 2 } }, 1, (const int64_t[]){ 1, 0 }, 2,
                       (const char *const[]){ "z", "w" }, 2, 3, a, out, &freed, &n_freed);
         assert_int_equal(out[1].index, 1);
         assert_int_equal(n_freed, 1);
         assert_int_equal(freed[0], 0);
         /* full */
-        rules_indices((const struct rules_slot[]){ { "x", 0 }, { "y", 1 } }, 2, NULL, 0,
-                      (const char *const[]){ "x", "y", "z" }, 3, 2, a, out, &freed, &n_freed);
+        rules_indices((const struct seat[]){ { .node = "x", .index = 0 }, { .node = "y", .index = 1 } }, 2,
+                      NULL, 0, (const char *const[]){ "x", "y", "z" }, 3, 2, a, out, &freed, &n_freed);
         assert_int_equal(out[2].index, -1);
         /* two hold the same: the first keeps it */
-        rules_indices((const struct rules_slot[]){ { "x", 0 }, { "y", 0 } }, 2, NULL, 0,
-                      (const char *const[]){ "y", "x" }, 2, 18, a, out, &freed, &n_freed);
+        rules_indices((const struct seat[]){ { .node = "x", .index = 0 }, { .node = "y", .index = 0 } }, 2,
+                      NULL, 0, (const char *const[]){ "y", "x" }, 2, 18, a, out, &freed, &n_freed);
         assert_int_equal(out[1].index, 0);
         assert_int_equal(out[0].index, 1);
         /* what a broken annotation says does no harm */
@@ -146,7 +148,7 @@ static size_t random_members(const char **ret) {
         return n;
 }
 
-static void check_step(const struct rules_slot *held, size_t n_held, const struct rules_slot *out, size_t n,
+static void check_step(const struct seat *held, size_t n_held, const struct seat *out, size_t n,
                        size_t n_members) {
         for (size_t i = 0; i < n; i++) {
                 assert_in_range(out[i].index + 1, 0, MAX_NODES);
@@ -168,12 +170,12 @@ static void check_step(const struct rules_slot *held, size_t n_held, const struc
  * does. */
 static void indices_over_a_life(void **state) {
         for (int life = 0; life < 20000; life++) {
-                struct rules_slot held[NAMES];
+                struct seat held[NAMES];
                 int64_t freed[64];
                 size_t n_held = 0, n_freed = 0;
                 for (int step = 0; step < 20; step++) {
                         struct arena *a = arena_new(512);
-                        struct rules_slot out[NAMES];
+                        struct seat out[NAMES];
                         const char *members[NAMES];
                         const int64_t *new_freed;
                         size_t n = random_members(members), n_new_freed;
@@ -195,12 +197,12 @@ static void indices_over_a_life(void **state) {
 /* An index that was given back is the last to be given again, so that a peer that has not heard of it yet
  * does not meet another under that id. */
 static void least_recently_used_first(void **state) {
-        struct rules_slot held[1] = { { "a", 0 } };
+        struct seat held[1] = { { .node = "a", .index = 0 } };
         int64_t freed[8], seen[5];
         size_t n_freed = 0;
         for (int i = 0; i < 5; i++) { /* one node leaves, another comes, five times */
                 struct arena *a = arena_new(512);
-                struct rules_slot out[1];
+                struct seat out[1];
                 const char *member = i % 2 ? "a" : "b";
                 const int64_t *f;
                 rules_indices(held, 1, freed, n_freed, &member, 1, MAX_NODES, a, out, &f, &n_freed);
@@ -217,7 +219,7 @@ static void least_recently_used_first(void **state) {
 static void indices_of_ten_thousand_nodes(void **state) {
         enum { MANY = 10000 };
         struct arena *a = arena_new(1 << 20);
-        struct rules_slot *held = xnew_n(struct rules_slot, MANY), *out = xnew_n(struct rules_slot, MANY);
+        struct seat *held = xnew_n(struct seat, MANY), *out = xnew_n(struct seat, MANY);
         const char **members = xnew_n(const char *, MANY);
         const int64_t *freed = NULL;
         size_t n_held = 0, n_freed = 0;

@@ -11,20 +11,28 @@
 #define NODE(name, status)                                                                                   \
         "{'name':'" name "','ipAddress':'10.0.0.1','cliqueID':'" CLIQUE_1 "','index':0,'status':'" status "'}"
 
-static struct formation_member ready(const char *node, int64_t index) {
-        return (struct formation_member){ node, "10.0.0.1", CLIQUE_1, index, index, true, FORMATION_READY,
-                                          "",   0,          0,        true };
+static struct formed_seat ready(const char *node, int64_t index) {
+        return (struct formed_seat){ .seat = { node, "10.0.0.1", CLIQUE_1, "Ready", index },
+                                     .written = index,
+                                     .listed = true,
+                                     .why = FORMATION_READY,
+                                     .message = "",
+                                     .wanted = true };
 }
 
-static struct formation_member state(const char *node, enum formation_why why, const char *message,
-                                     bool listed) {
-        return (struct formation_member){
-                node, "", CLIQUE_1, listed ? 0 : -1, listed ? 0 : -1, listed, why, message, -1, -1, true
-        };
+static struct formed_seat state(const char *node, enum formation_why why, const char *message, bool listed) {
+        return (struct formed_seat){ .seat = { node, "", CLIQUE_1, "NotReady", listed ? 0 : -1 },
+                                     .written = listed ? 0 : -1,
+                                     .listed = listed,
+                                     .why = why,
+                                     .message = message,
+                                     .peers_connected = -1,
+                                     .peers_known = -1,
+                                     .wanted = true };
 }
 
-static struct verdict judge(struct arena *a, const struct compute_domain *cd, struct formation_member *m,
-                            size_t n, const char *problem) {
+static struct verdict judge(struct arena *a, const struct compute_domain *cd, struct formed_seat *m, size_t n,
+                            const char *problem) {
         struct formation_clique c = { .clique_id = CLIQUE_1 };
         struct formation f = { .members = m, .n_members = n, .cliques = &c, .n_cliques = 1 };
         struct verdict_problem p = { problem, problem };
@@ -39,12 +47,12 @@ static struct verdict judge(struct arena *a, const struct compute_domain *cd, st
 static void status_rule(void **st) {
         const struct {
                 int num_nodes;
-                struct formation_member members[3];
+                struct formed_seat members[3];
                 size_t n;
                 const char *problem, *want_status, *want_reason;
         } cases[] = {
-                { 0, { { 0 } }, 0, NULL, "Ready", "NoNodes" },
-                { 2, { { 0 } }, 0, NULL, "NotReady", "NodesMissing" },
+                { 0, { { { 0 } } }, 0, NULL, "Ready", "NoNodes" },
+                { 2, { { { 0 } } }, 0, NULL, "NotReady", "NodesMissing" },
                 { 2, { ready("a", 0) }, 1, NULL, "NotReady", "NodesMissing" },
                 { 2, { ready("a", 0), ready("b", 1) }, 2, NULL, "Ready", "AllNodesReady" },
                 { 1, { ready("a", 0), ready("b", 1) }, 2, NULL, "Ready", "AllNodesReady" },
@@ -83,7 +91,7 @@ static void status_rule(void **st) {
         };
         for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
                 struct arena *a = arena_new(4096);
-                struct formation_member m[3];
+                struct formed_seat m[3];
                 memcpy(m, cases[i].members, sizeof m);
                 struct verdict v = judge(a, fake_cd_json(a, CD("{}"), cases[i].num_nodes), m, cases[i].n,
                                          cases[i].problem);
@@ -97,7 +105,7 @@ static void status_rule(void **st) {
 
 static void the_message_names_what_is_missing(void **st) {
         struct arena *a = arena_new(4096);
-        struct formation_member m[8];
+        struct formed_seat m[8];
         for (size_t i = 0; i < 8; i++)
                 m[i] = state(formation_text(a, "n%zu", i), FORMATION_STARTING, "no daemon Pod yet", true);
         struct verdict v = judge(a, fake_cd_json(a, CD("{}"), 0), m, 8, NULL);
@@ -110,7 +118,7 @@ static void the_message_names_what_is_missing(void **st) {
 
 static void peers(void **st) {
         struct arena *a = arena_new(4096);
-        struct formation_member m[2] = { ready("a", 0), ready("b", 1) };
+        struct formed_seat m[2] = { ready("a", 0), ready("b", 1) };
         const struct compute_domain *cd = fake_cd_json(a, CD("{}"), 0);
         m[0].peers_connected = 1;
         struct verdict v = judge(a, cd, m, 2, NULL);
@@ -130,7 +138,7 @@ static void peers(void **st) {
 /* The Go driver's daemons do not tell. */
 static void nobody_knows_the_peers_of_daemons_that_do_not_tell(void **st) {
         struct arena *a = arena_new(4096);
-        struct formation_member m[2] = { ready("a", 0), ready("b", 1) };
+        struct formed_seat m[2] = { ready("a", 0), ready("b", 1) };
         const struct compute_domain *cd = fake_cd_json(a, CD("{}"), 0);
         m[0].foreign = m[1].foreign = true;
         m[0].peers_connected = m[1].peers_connected = -1;
@@ -148,7 +156,7 @@ static void nobody_knows_the_peers_of_daemons_that_do_not_tell(void **st) {
 /* While a domain forms, each daemon finds one peer after the other. */
 static void a_peer_found_is_no_write(void **st) {
         struct arena *a = arena_new(4096);
-        struct formation_member m[3] = { ready("a", 0), ready("b", 1), ready("c", 2) };
+        struct formed_seat m[3] = { ready("a", 0), ready("b", 1), ready("c", 2) };
         const struct compute_domain *cd = fake_cd_json(a, CD("{}"), 0);
         struct verdict v = judge(a, cd, m, 3, NULL);
         const char *was = v.conditions[1].message;
@@ -161,7 +169,7 @@ static void a_peer_found_is_no_write(void **st) {
 /* A node whose last claim is gone belongs as long as its daemon is ready. */
 static void more_are_never_ready_than_wanted(void **st) {
         struct arena *a = arena_new(4096);
-        struct formation_member m[3] = { ready("a", 0), ready("b", 1), ready("c", 2) };
+        struct formed_seat m[3] = { ready("a", 0), ready("b", 1), ready("c", 2) };
         m[0].wanted = m[1].wanted = m[2].wanted = false;
         struct verdict v = judge(a, fake_cd_json(a, CD("{}"), 0), m, 3, NULL);
         assert_int_equal(v.nodes_ready, 3);
@@ -199,7 +207,7 @@ static void a_status_of_ten_thousand_nodes_fits(void **st) {
         enum { NODES = 10000 };
         struct arena *a = arena_new(1 << 20);
         const struct compute_domain *cd = fake_cd_json(a, CD("{}"), 0);
-        struct formation_member *m = arena_alloc(a, NODES * sizeof *m);
+        struct formed_seat *m = arena_alloc(a, NODES * sizeof *m);
         struct formation f = { .members = m, .n_members = NODES };
         struct verdict_event *events;
         struct verdict v;
@@ -219,13 +227,13 @@ static void a_status_of_ten_thousand_nodes_fits(void **st) {
         verdict_make(cd, &f, &(struct verdict_problem){ 0 }, true, 1000, a, &v);
         assert_true(v.changed);
         assert_int_equal(v.n_nodes, VERDICT_NODES);
-        assert_string_equal(v.nodes[0].name, m[1].node);
+        assert_string_equal(v.nodes[0].node, m[1].seat.node);
         assert_int_equal(verdict_events(cd, &f, &v, a, &events), 0);
         cd = written(a, cd, &v, &bytes);
         f.members--; /* and comes back: it waits for a place, and nobody is moved */
         f.n_members++;
         verdict_make(cd, &f, &(struct verdict_problem){ 0 }, true, 1000, a, &v);
-        assert_string_equal(v.nodes[0].name, m[1].node);
+        assert_string_equal(v.nodes[0].node, m[1].seat.node);
         arena_free(a);
 }
 
@@ -240,7 +248,7 @@ static void a_status_of_ten_thousand_nodes_fits(void **st) {
 
 static void written_only_on_change(void **st) {
         struct arena *a = arena_new(4096);
-        struct formation_member m = ready("a", 0);
+        struct formed_seat m = ready("a", 0);
         const struct compute_domain *cd = fake_cd_json(
                 a,
                 CD("{'status':'Ready','nodesReady':1,'nodesWanted':1,'cliques':0,'nodes':[" NODE(
@@ -260,7 +268,7 @@ static void written_only_on_change(void **st) {
  * for ever. */
 static void an_old_schema_does_not_make_it_write_for_ever(void **st) {
         struct arena *a = arena_new(4096);
-        struct formation_member m = ready("a", 0);
+        struct formed_seat m = ready("a", 0);
         struct formation f = { .members = &m, .n_members = 1 };
         struct verdict v;
         const struct compute_domain *cd =
@@ -272,8 +280,8 @@ static void an_old_schema_does_not_make_it_write_for_ever(void **st) {
         arena_free(a);
 }
 
-static const char *reasons(struct arena *a, const struct compute_domain *cd, struct formation_member *m,
-                           size_t n, const char *problem) {
+static const char *reasons(struct arena *a, const struct compute_domain *cd, struct formed_seat *m, size_t n,
+                           const char *problem) {
         struct formation f = { .members = m, .n_members = n };
         struct verdict_problem p = { problem, "text" };
         struct verdict v;
@@ -295,10 +303,10 @@ static void events_tell_each_step(void **st) {
                *empty = fake_cd_json(a, CD("{'status':'Ready'}"), 0),
                *one = fake_cd_json(a, CD("{'status':'Ready','nodes':[" NODE("a", "Ready") "]}"), 0),
                *forming = fake_cd_json(a, CD("{'status':'NotReady','nodes':[" NODE("a", "NotReady") "]}"), 0);
-        struct formation_member up = ready("a", 0), starting = state("a", FORMATION_STARTING, "why", true),
-                                lost = state("a", FORMATION_LOST, "why", true),
-                                failing = state("a", FORMATION_FAILING, "why", true),
-                                held = state("a", FORMATION_HELD, "why", false), moved = ready("a", 5);
+        struct formed_seat up = ready("a", 0), starting = state("a", FORMATION_STARTING, "why", true),
+                           lost = state("a", FORMATION_LOST, "why", true),
+                           failing = state("a", FORMATION_FAILING, "why", true),
+                           held = state("a", FORMATION_HELD, "why", false), moved = ready("a", 5);
         assert_string_equal(reasons(a, fresh, NULL, 0, NULL), "");
         assert_string_equal(reasons(a, empty, &starting, 1, NULL), "NodeJoined");
         assert_string_equal(reasons(a, empty, &up, 1, NULL), "NodeJoined NodeReady");
@@ -313,8 +321,8 @@ static void events_tell_each_step(void **st) {
         arena_free(a);
 }
 
-static const char *text_of(struct arena *a, const struct compute_domain *cd, struct formation_member *m,
-                           size_t n, const char *reason) {
+static const char *text_of(struct arena *a, const struct compute_domain *cd, struct formed_seat *m, size_t n,
+                           const char *reason) {
         struct formation f = { .members = m, .n_members = n };
         struct verdict v;
         struct verdict_event *events;
@@ -333,7 +341,7 @@ static const char *text_of(struct arena *a, const struct compute_domain *cd, str
 static void many_nodes_in_one_step_are_one_event(void **st) {
         struct arena *a = arena_new(4096);
         const struct compute_domain *empty = fake_cd_json(a, CD("{'status':'Ready'}"), 0);
-        struct formation_member m[20];
+        struct formed_seat m[20];
         for (int i = 0; i < 20; i++)
                 m[i] = ready(formation_text(a, "n%d", i), i);
         assert_string_equal(text_of(a, empty, m, 1, "NodeReady"), "Node n0 is ready");
@@ -348,8 +356,8 @@ static void many_nodes_in_one_step_are_one_event(void **st) {
 /* An IMEX that waits for a node that is lost: whoever can bring it back has to read both. */
 static void a_lost_node_does_not_hide_what_fails_for_it(void **st) {
         struct arena *a = arena_new(4096);
-        struct formation_member both[] = { state("a", FORMATION_FAILING, "waits for b", true),
-                                           state("b", FORMATION_LOST, "out of reach", true) };
+        struct formed_seat both[] = { state("a", FORMATION_FAILING, "waits for b", true),
+                                      state("b", FORMATION_LOST, "out of reach", true) };
         struct verdict v = judge(a,
                                  fake_cd_json(a, "{'metadata':{'name':'cd','namespace':'w','uid':'" UID_A
                                                  "','resourceVersion':'1'}}"),

@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* compute_domain: the two API kinds as we cache them (reference sections 2.2 and 2.3). */
-#ifndef API_COMPUTE_DOMAIN_H
-#define API_COMPUTE_DOMAIN_H
+/* domain: our two API kinds as we cache them (reference sections 2.2 and 2.3). */
+#ifndef MODEL_DOMAIN_H
+#define MODEL_DOMAIN_H
 
 #include <stdbool.h>
 
 #include "base/json.h"
 #include "kube/kube_object.h"
-
-struct cd_node {
-        const char *name, *ip, *clique_id, *status; /* status "Ready" or "NotReady" */
-        int64_t index;                              /* -1 on a node without fabric */
-};
+#include "model/seat.h"
 
 struct cd_condition {
         const char *type, *status, *reason, *message;
@@ -32,19 +28,13 @@ struct compute_domain {
         const char *status;               /* NULL: none written yet */
         const char *mode;                 /* annotation CD_ANNOTATION_MODE, NULL: none */
         const char *adopted;              /* annotation CD_ANNOTATION_ADOPTED, NULL: none */
-        struct cd_node *nodes;
+        struct seat *nodes;
         size_t n_nodes;
         struct cd_condition *conditions;
         size_t n_conditions;
         int64_t nodes_ready, nodes_wanted, cliques;
 };
 extern const struct jd_field compute_domain_fields[];
-
-struct clique_daemon {
-        const char *node, *ip, *clique_id, *status;
-        int64_t index;
-        const char *boot_id; /* of the node, as its kubelet tells it; "" or NULL while unknown */
-};
 
 struct clique_owner {
         const char *uid;
@@ -57,7 +47,7 @@ struct clique {
         size_t n_annotations;
         struct clique_owner *owners; /* present: written by the Go driver */
         size_t n_owners;
-        struct clique_daemon *daemons;
+        struct seat *daemons;
         size_t n_daemons;
 };
 extern const struct jd_field clique_fields[];

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/compute_domain.h"
+#include "model/domain.h"
 
 #include "api/names.h"
 
-static const struct jd_field f_node[] = { JD_STR(struct cd_node, "name", name, .required = true),
-                                          JD_STR(struct cd_node, "ipAddress", ip),
-                                          JD_STR(struct cd_node, "cliqueID", clique_id),
-                                          JD_STR(struct cd_node, "status", status),
-                                          JD_INT(struct cd_node, "index", index),
-                                          JD_END };
+/* The two kinds name a seat's members each in its own way. */
+static const struct jd_field f_status_seat[] = { JD_STR(struct seat, "name", node, .required = true),
+                                                 JD_STR(struct seat, "ipAddress", ip),
+                                                 JD_STR(struct seat, "cliqueID", clique_id),
+                                                 JD_STR(struct seat, "status", status),
+                                                 JD_INT(struct seat, "index", index),
+                                                 JD_END };
 static const struct jd_field f_condition[] = {
         JD_STR(struct cd_condition, "type", type, .required = true),
         JD_STR(struct cd_condition, "status", status),
@@ -20,7 +21,7 @@ static const struct jd_field f_condition[] = {
 };
 static const struct jd_field f_status[] = {
         JD_STR(struct compute_domain, "status", status),
-        JD_LIST(struct compute_domain, "nodes", nodes, struct cd_node, f_node),
+        JD_LIST(struct compute_domain, "nodes", nodes, struct seat, f_status_seat),
         JD_LIST(struct compute_domain, "conditions", conditions, struct cd_condition, f_condition),
         JD_INT(struct compute_domain, "nodesReady", nodes_ready),
         JD_INT(struct compute_domain, "nodesWanted", nodes_wanted),
@@ -50,13 +51,13 @@ const struct jd_field compute_domain_fields[] = {
         JD_END,
 };
 
-static const struct jd_field f_daemon[] = { JD_STR(struct clique_daemon, "nodeName", node, .required = true),
-                                            JD_STR(struct clique_daemon, "ipAddress", ip),
-                                            JD_STR(struct clique_daemon, "cliqueID", clique_id),
-                                            JD_STR(struct clique_daemon, "status", status),
-                                            JD_INT(struct clique_daemon, "index", index),
-                                            JD_STR(struct clique_daemon, "bootID", boot_id),
-                                            JD_END };
+static const struct jd_field f_seat[] = { JD_STR(struct seat, "nodeName", node, .required = true),
+                                          JD_STR(struct seat, "ipAddress", ip),
+                                          JD_STR(struct seat, "cliqueID", clique_id),
+                                          JD_STR(struct seat, "status", status),
+                                          JD_INT(struct seat, "index", index),
+                                          JD_STR(struct seat, "bootID", boot_id),
+                                          JD_END };
 static const struct jd_field f_owner[] = { JD_STR(struct clique_owner, "uid", uid), JD_END };
 static const struct jd_field f_clique_labels[] = { JD_STR(struct clique, CD_LABEL, domain_uid),
                                                    JD_STR(struct clique, CD_LABEL_CLIQUE, clique_id),
@@ -68,7 +69,7 @@ static const struct jd_field f_clique_meta[] = {
 const struct jd_field clique_fields[] = {
         JD_OBJ(struct clique, "metadata", o.meta, kube_f_meta),
         JD_IN(struct clique, "metadata", f_clique_meta),
-        JD_LIST(struct clique, "daemons", daemons, struct clique_daemon, f_daemon),
+        JD_LIST(struct clique, "daemons", daemons, struct seat, f_seat),
         JD_END,
 };
 
