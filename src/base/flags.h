@@ -22,6 +22,9 @@ struct flag {
         const char *help;
         const char *alt_env; /* a second variable that is honoured, or NULL */
 };
+/* A row: FLAG(STR, "node-name", &node, "name of this node", .required = true). */
+#define FLAG(t, n, d, h, ...)                                                                                \
+        { .name = (n), .type = FLAG_##t, .dest = (d), .help = (h), __VA_ARGS__ }
 
 /* Accepts --name value, --name=value, --bool, -v N. Strings point into argv or the environment. Stops at the
  * first positional argument and returns its index in *ret_rest (argc when none). --help sets *ret_help. */

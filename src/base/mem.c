@@ -160,3 +160,13 @@ char *arena_strndup(struct arena *a, const char *s, size_t n) {
 char *arena_strdup(struct arena *a, const char *s) {
         return arena_strndup(a, s, strlen(s));
 }
+
+char *arena_printf(struct arena *a, const char *fmt, ...) {
+        _cleanup_(freep) char *s = NULL;
+        va_list ap;
+        va_start(ap, fmt);
+        if (vasprintf(&s, fmt, ap) < 0)
+                out_of_memory(strlen(fmt));
+        va_end(ap);
+        return arena_strdup(a, s);
+}

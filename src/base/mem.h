@@ -52,5 +52,7 @@ void *arena_alloc(struct arena *a, size_t n) __attribute__((returns_nonnull));
 size_t arena_used(const struct arena *a); /* bytes handed out, with what aligned them */
 char *arena_strdup(struct arena *a, const char *s) __attribute__((returns_nonnull));
 char *arena_strndup(struct arena *a, const char *s, size_t n) __attribute__((returns_nonnull));
+char *arena_printf(struct arena *a, const char *fmt, ...)
+        __attribute__((returns_nonnull, format(printf, 2, 3)));
 
 #endif

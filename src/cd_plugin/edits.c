@@ -2,39 +2,19 @@
 #include "cd_plugin/edits.h"
 
 #include <fcntl.h>
-#include <limits.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-#include "base/diag.h"
 #include "base/file.h"
 #include "nvidia/proc_files.h"
 
-enum {
-        PROC_MAX = 64 * 1024,
-        NODES_MAX = 4096,
-        TEXT_MAX = 2 * PATH_MAX, /* a path, which the kernel has taken, with a few words; names are shorter */
-};
-
-static const char *printf_in(struct arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static const char *printf_in(struct arena *a, const char *fmt, ...) {
-        struct buf b = BUF_INIT(TEXT_MAX);
-        va_list ap;
-        va_start(ap, fmt);
-        buf_vaddf(&b, fmt, ap);
-        va_end(ap);
-        BUG_ON(b.failed);
-        const char *copy = arena_strdup(a, buf_str(&b));
-        buf_done(&b);
-        return copy;
-}
+enum { PROC_MAX = 64 * 1024, NODES_MAX = 4096 };
 
 void edits_channels(struct arena *a, unsigned major, unsigned count, struct cdi_edits *ret) {
         struct cdi_node *nodes = arena_alloc(a, count * sizeof *nodes);
         for (unsigned i = 0; i < count; i++)
-                nodes[i] = (struct cdi_node){ printf_in(a, "/dev/nvidia-caps-imex-channels/channel%u", i),
+                nodes[i] = (struct cdi_node){ arena_printf(a, "/dev/nvidia-caps-imex-channels/channel%u", i),
                                               major, i, 0666 };
         *ret = (struct cdi_edits){ .nodes = nodes, .n_nodes = count };
 }
@@ -91,7 +71,7 @@ static int scan_one(void *u, int folder, const char *name, struct err *e) {
             fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISCHR(st.st_mode) ||
             major(st.st_rdev) == 0)
                 return 0;
-        struct cdi_node node = { printf_in(s->a, "/%s/%s", s->dir, name), major(st.st_rdev),
+        struct cdi_node node = { arena_printf(s->a, "/%s/%s", s->dir, name), major(st.st_rdev),
                                  minor(st.st_rdev), st.st_mode & 0777 };
         add_node(s->a, s->nodes, &node);
         return 0;
@@ -119,7 +99,7 @@ static int add_capability(struct arena *a, const struct edits_daemon *d, struct 
                 return err_wrap(e, "IMEX management capability");
         if (proc_capability_parse((struct str){ text, n }, &cap, e) < 0)
                 return err_wrap(e, "IMEX management capability '%s'", path);
-        struct cdi_node node = { printf_in(a, "/dev/nvidia-caps/nvidia-cap%u", cap.minor), d->caps_major,
+        struct cdi_node node = { arena_printf(a, "/dev/nvidia-caps/nvidia-cap%u", cap.minor), d->caps_major,
                                  cap.minor, cap.mode };
         add_node(a, nodes, &node);
         return 0;
@@ -135,7 +115,7 @@ static int add_binary(struct arena *a, const struct driver_root *root, const cha
         struct driver_file f = { 0 };
         if (driver_root_find_binary(root, name, &f, e) < 0)
                 return -1;
-        *ret = (struct cdi_mount){ arena_strdup(a, f.host), printf_in(a, "/usr/bin/%s", name),
+        *ret = (struct cdi_mount){ arena_strdup(a, f.host), arena_printf(a, "/usr/bin/%s", name),
                                    driver_options };
         driver_file_done(&f);
         return 0;
@@ -185,13 +165,13 @@ int edits_for_daemon(struct arena *a, const struct edits_daemon *d, struct cdi_e
                         return -1;
                 qsort(nodes.list, nodes.n, sizeof *nodes.list, by_path);
         }
-        env[n++] = printf_in(a, "CLIQUE_ID=%s", d->clique_id);
-        env[n++] = printf_in(a, "COMPUTE_DOMAIN_UUID=%s", d->domain_uid);
-        env[n++] = printf_in(a, "COMPUTE_DOMAIN_NAME=%s", d->domain_name);
-        env[n++] = printf_in(a, "COMPUTE_DOMAIN_NAMESPACE=%s", d->domain_ns);
-        env[n++] = printf_in(a, "COMPUTE_DOMAIN_CLAIM_UID=%s", d->claim_uid);
+        env[n++] = arena_printf(a, "CLIQUE_ID=%s", d->clique_id);
+        env[n++] = arena_printf(a, "COMPUTE_DOMAIN_UUID=%s", d->domain_uid);
+        env[n++] = arena_printf(a, "COMPUTE_DOMAIN_NAME=%s", d->domain_name);
+        env[n++] = arena_printf(a, "COMPUTE_DOMAIN_NAMESPACE=%s", d->domain_ns);
+        env[n++] = arena_printf(a, "COMPUTE_DOMAIN_CLAIM_UID=%s", d->claim_uid);
         if (library_dir) /* the container has no cache of the loader that knows these */
-                env[n++] = printf_in(a, "LD_LIBRARY_PATH=%s", library_dir);
+                env[n++] = arena_printf(a, "LD_LIBRARY_PATH=%s", library_dir);
         ret->env = env;
         ret->nodes = nodes.list;
         ret->n_nodes = nodes.n;

@@ -66,7 +66,6 @@ static void fetched_some(struct op *op) {
 }
 
 void gather_start(void *u, struct op *op) {
-        (void)u;
         fetched_some(op);
 }
 
@@ -80,7 +79,6 @@ void gather_fetch(void *u, struct op *op) {
 
 void gather_release(void *u, struct op *op) {
         struct gathered *g = op->own;
-        (void)u;
         if (!g)
                 return;
         lookup_cancel(g->lookup);

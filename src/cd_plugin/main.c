@@ -244,26 +244,25 @@ int main(int argc, char **argv) {
         };
         static const struct flag flags[] = {
                 NODE_FLAGS_NAME(p.flags),
-                { "pod-name", .type = FLAG_STR, .dest = &p.pod,
-                  .help = "name of this pod, to annotate it; empty: it is not annotated" },
-                { "namespace", .type = FLAG_STR, .dest = &p.ns, .help = "the driver's namespace" },
-                { "additional-namespaces", .type = FLAG_STR, .dest = &p.more_ns,
-                  .help = "comma separated: namespaces of earlier installations whose IMEX daemons are "
-                          "served, too" },
+                FLAG(STR, "pod-name", &p.pod, "name of this pod, to annotate it; empty: it is not annotated"),
+                FLAG(STR, "namespace", &p.ns, "the driver's namespace"),
+                FLAG(STR, "additional-namespaces", &p.more_ns,
+                     "comma separated: namespaces of earlier installations whose IMEX daemons are served, "
+                     "too"),
                 NODE_FLAGS_NODE(p.flags),
-                { "gpu-clique-label-enabled", .type = FLAG_BOOL, .dest = &p.clique_label,
-                  .help = "accepted; the controller writes that label" },
-                { "imex-mode", .type = FLAG_STR, .dest = &p.imex_mode,
-                  .help = "driverManaged, or hostManaged with feature gate HostManagedIMEXDaemon" },
-                { "imex-isolation", .type = FLAG_STR, .dest = &p.imex_isolation, .help = "domain" },
-                { "imex-host-socket-path", .type = FLAG_STR, .dest = &p.imex_socket,
-                  .help = "command socket of the host's own nvidia-imex; its config.cfg is looked for in the "
-                          "same folder" },
-                { "imex-host-probe-interval", .type = FLAG_DURATION_MS, .dest = &p.host_interval_ms,
-                  .help = "time between two questions to the host's own nvidia-imex while no claim waits for "
-                          "it; 0: it is never asked" },
-                { "alt-proc-devices-path", .type = FLAG_STR, .dest = &p.alt_proc_devices,
-                  .help = "a file to read instead of /proc/devices" },
+                FLAG(BOOL, "gpu-clique-label-enabled", &p.clique_label,
+                     "accepted; the controller writes that label"),
+                FLAG(STR, "imex-mode", &p.imex_mode,
+                     "driverManaged, or hostManaged with feature gate HostManagedIMEXDaemon"),
+                FLAG(STR, "imex-isolation", &p.imex_isolation, "domain"),
+                FLAG(STR, "imex-host-socket-path", &p.imex_socket,
+                     "command socket of the host's own nvidia-imex; its config.cfg is looked for in the same "
+                     "folder"),
+                FLAG(DURATION_MS, "imex-host-probe-interval", &p.host_interval_ms,
+                     "time between two questions to the host's own nvidia-imex while no claim waits for it; "
+                     "0: it is never asked"),
+                FLAG(STR, "alt-proc-devices-path", &p.alt_proc_devices,
+                     "a file to read instead of /proc/devices"),
                 NODE_FLAGS_PROCESS(p.flags),
                 { 0 },
         };

@@ -60,8 +60,7 @@ void plan_record(const struct node_want *node_want, struct node_device *ret) {
 }
 
 const char *plan_comment(const struct op *op, struct arena *a) {
-        _cleanup_(freep) char *text = xasprintf("domain %s", want_of(&op->wants[0])->config.domain_id);
-        return arena_strdup(a, text);
+        return arena_printf(a, "domain %s", want_of(&op->wants[0])->config.domain_id);
 }
 
 /* ---- and back ---- */

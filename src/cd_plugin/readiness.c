@@ -224,9 +224,6 @@ int readiness_prepare_dir(const char *plugin_dir, const char *domain_uid, bool k
 }
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *f) {
-        (void)st;
-        (void)type;
-        (void)f;
         return remove(path) < 0 && errno != ENOENT ? -1 : 0;
 }
 

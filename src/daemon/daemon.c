@@ -42,48 +42,21 @@ static const char *gates_text = "", *log_format_text = "text";
 static int64_t verbosity;
 
 static const struct flag flags[] = {
-        { .name = "v", .type = FLAG_INT, .dest = &verbosity, .help = "log verbosity, 0 to 7" },
-        { .name = "logging-format", .type = FLAG_STR, .dest = &log_format_text, .help = "text or json" },
-        { .name = "feature-gates",
-          .type = FLAG_STR,
-          .dest = &gates_text,
-          .help = "feature gates, Name=true|false,..." },
-        { .name = "clique-id",
-          .type = FLAG_STR,
-          .dest = &config.clique_id,
-          .help = "clique of this node, empty without NVLink fabric" },
-        { .name = "compute-domain-uuid",
-          .type = FLAG_STR,
-          .dest = &config.domain_uid,
-          .help = "UID of the ComputeDomain" },
-        { .name = "compute-domain-name",
-          .type = FLAG_STR,
-          .dest = &config.domain_name,
-          .help = "name of the ComputeDomain" },
-        { .name = "compute-domain-namespace",
-          .type = FLAG_STR,
-          .dest = &config.domain_ns,
-          .help = "namespace of the ComputeDomain" },
-        { .name = "compute-domain-claim-uid",
-          .type = FLAG_STR,
-          .dest = &config.claim_uid,
-          .help = "UID of this daemon's ResourceClaim" },
-        { .name = "node-name", .type = FLAG_STR, .dest = &config.node, .help = "node that this pod runs on" },
-        { .name = "pod-ip", .type = FLAG_STR, .dest = &config.pod_ip, .help = "IP of this pod" },
-        { .name = "pod-uid", .type = FLAG_STR, .dest = &config.pod_uid, .help = "UID of this pod" },
-        { .name = "pod-name", .type = FLAG_STR, .dest = &config.pod, .help = "name of this pod" },
-        { .name = "pod-namespace",
-          .type = FLAG_STR,
-          .dest = &config.pod_ns,
-          .help = "namespace of this pod" },
-        { .name = "max-nodes-per-imex-domain",
-          .type = FLAG_INT,
-          .dest = &config.max_nodes,
-          .help = "slots of an IMEX domain, 0 for 18" },
-        { .name = "kubeconfig",
-          .type = FLAG_STR,
-          .dest = &config.kubeconfig,
-          .help = "kubeconfig file, empty inside a cluster" },
+        FLAG(INT, "v", &verbosity, "log verbosity, 0 to 7"),
+        FLAG(STR, "logging-format", &log_format_text, "text or json"),
+        FLAG(STR, "feature-gates", &gates_text, "feature gates, Name=true|false,..."),
+        FLAG(STR, "clique-id", &config.clique_id, "clique of this node, empty without NVLink fabric"),
+        FLAG(STR, "compute-domain-uuid", &config.domain_uid, "UID of the ComputeDomain"),
+        FLAG(STR, "compute-domain-name", &config.domain_name, "name of the ComputeDomain"),
+        FLAG(STR, "compute-domain-namespace", &config.domain_ns, "namespace of the ComputeDomain"),
+        FLAG(STR, "compute-domain-claim-uid", &config.claim_uid, "UID of this daemon's ResourceClaim"),
+        FLAG(STR, "node-name", &config.node, "node that this pod runs on"),
+        FLAG(STR, "pod-ip", &config.pod_ip, "IP of this pod"),
+        FLAG(STR, "pod-uid", &config.pod_uid, "UID of this pod"),
+        FLAG(STR, "pod-name", &config.pod, "name of this pod"),
+        FLAG(STR, "pod-namespace", &config.pod_ns, "namespace of this pod"),
+        FLAG(INT, "max-nodes-per-imex-domain", &config.max_nodes, "slots of an IMEX domain, 0 for 18"),
+        FLAG(STR, "kubeconfig", &config.kubeconfig, "kubeconfig file, empty inside a cluster"),
         { .name = NULL },
 };
 
@@ -99,12 +72,9 @@ static int validate(struct gates *gates, struct err *e) {
         if (!*config.domain_uid)
                 return err_set(e, ERR_INVALID, 0,
                                "COMPUTE_DOMAIN_UUID is not set: the container runtime has not applied the "
-                               "CDI edits of this pod's "
-                               "ResourceClaim. Enable CDI in "
-                               "the runtime of this node (containerd: enable_cdi = true and cdi_spec_dirs "
-                               "with /var/run/cdi; CRI-O: "
-                               "cdi_spec_dirs), then "
-                               "delete this pod");
+                               "CDI edits of this pod's ResourceClaim. Enable CDI in the runtime of this "
+                               "node (containerd: enable_cdi = true and cdi_spec_dirs with /var/run/cdi; "
+                               "CRI-O: cdi_spec_dirs), then delete this pod");
         if (!str_is_uuid(config.domain_uid))
                 return err_set(e, ERR_INVALID, 0, "COMPUTE_DOMAIN_UUID '%.60s' is not a UID",
                                config.domain_uid);

@@ -1,21 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/membership.h"
 
-#include <stdio.h>
-
 #include "api/names.h"
-
-static const char *text(struct arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-
-static const char *text(struct arena *a, const char *fmt, ...) {
-        char s[256];
-        va_list ap;
-
-        va_start(ap, fmt);
-        vsnprintf(s, sizeof s, fmt, ap);
-        va_end(ap);
-        return arena_strdup(a, s);
-}
 
 /* Why the list of addresses cannot be fixed yet, or NULL. */
 static const char *incomplete(const struct clique *c, struct arena *a) {
@@ -24,17 +10,15 @@ static const char *incomplete(const struct clique *c, struct arena *a) {
 
         if (!str_to_i64(str_from(wanted_text), &wanted) || wanted <= 0)
                 return "feature gate IMEXDaemonsWithDNSNames is off, so IMEX starts when the domain has all "
-                       "its nodes, but spec.numNodes "
-                       "is 0: set it, "
-                       "or turn the gate on";
+                       "its nodes, but spec.numNodes is 0: set it, or turn the gate on";
         for (size_t i = 0; i < c->n_daemons; i++)
                 have += c->daemons[i].ip && *c->daemons[i].ip;
         if (have >= wanted)
                 return NULL;
-        return text(a,
-                    "feature gate IMEXDaemonsWithDNSNames is off, so IMEX starts when the domain has all its "
-                    "nodes: %lld of %lld are there",
-                    (long long)have, (long long)wanted);
+        return arena_printf(a,
+                            "feature gate IMEXDaemonsWithDNSNames is off, so IMEX starts when the domain has "
+                            "all its nodes: %lld of %lld are there",
+                            (long long)have, (long long)wanted);
 }
 
 static const char *holder_of(const struct clique *c, int64_t index) {
@@ -68,18 +52,17 @@ void membership_of(const struct clique *c, const char *node, bool dns_names, int
                 m.members.own_index = held;
 
         if (m.members.own_index < 0 && held >= 0)
-                m.why = text(a,
-                             "this node has no index in its clique any more: the controller gave index %lld "
-                             "to node "
-                             "%.63s",
-                             (long long)held, holder_of(c, held));
+                m.why = arena_printf(a,
+                                     "this node has no index in its clique any more: the controller gave "
+                                     "index %lld to node %.63s",
+                                     (long long)held, holder_of(c, held));
         else if (m.members.own_index < 0)
                 m.why = "this node has no index in its clique yet; the controller assigns it";
         else if (!imex_infix_valid(infix))
-                m.why = text(a,
-                             "annotation " CD_ANNOTATION_INFIX
-                             " of the clique is '%.60s': want up to 32 lower-case letters and digits",
-                             infix);
+                m.why = arena_printf(a,
+                                     "annotation " CD_ANNOTATION_INFIX
+                                     " of the clique is '%.60s': want up to 32 lower-case letters and digits",
+                                     infix);
         else if (m.members.n_peers > IMEX_MEMBERS_MAX)
                 m.why = "the clique has more members than any IMEX domain can have";
         else if (!dns_names && held < 0)

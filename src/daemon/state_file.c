@@ -57,8 +57,7 @@ static int write_anywhere(struct state_file *f, struct err *e) {
         if (stat(f->dir, &st) == 0 && st.st_nlink == 0)
                 return err_set(e, ERR_NOT_FOUND, ENOENT,
                                "the folder '%s', which is shared with the kubelet plugin, was removed from "
-                               "the node; "
-                               "delete this pod, so that it gets a new one",
+                               "the node; delete this pod, so that it gets a new one",
                                f->dir);
         if (stat(f->dir, &st) == 0 || errno != ENOENT)
                 return -1;

@@ -58,8 +58,7 @@ static void on_settled(void *u) {
 static void log_recovery(struct supervisor *s, const struct imex_report *r) {
         if (r->renewals != s->renewals)
                 log_info("IMEX is started anew, with nothing remembered: whoever it waited for has "
-                         "connected, has "
-                         "rebooted, or is no member any more");
+                         "connected, has rebooted, or is no member any more");
         else if (*r->awaited && !streq(s->awaited, r->awaited))
                 log_warn("IMEX waits for nodes that may map this node's memory", kv_str("nodes", r->awaited));
         s->renewals = r->renewals;
@@ -73,12 +72,11 @@ static const char *reason_of(const struct supervisor *s, const struct imex_repor
 /* An IMEX that is ready is of no use to pods that cannot hear of it. */
 static void tell_pod(struct supervisor *s, const struct imex_report *r, const char *reason) {
         const char *trouble = state_file_trouble(&s->file);
-        _cleanup_(freep) char *unheard =
-                trouble && r->ready
-                        ? xasprintf("new pods on this node wait, running ones go on: cannot write the state "
-                                    "file: %s",
-                                    trouble)
-                        : NULL;
+        _cleanup_(freep) char *unheard = trouble && r->ready
+                                                 ? xasprintf("new pods on this node wait, running ones go "
+                                                             "on: cannot write the state file: %s",
+                                                             trouble)
+                                                 : NULL;
 
         pod_report_tell(s->patch, &(struct pod_report){
                                           .clique_id = s->c->clique_id,
@@ -130,7 +128,6 @@ static void on_output(void *u, struct str line) {
 }
 
 static void on_trouble(void *u, const struct err *e) {
-        (void)u;
         log_warn("cannot do what the membership asks for, trying again", kv_err(e));
 }
 
@@ -154,7 +151,6 @@ static void on_clique(void *u, const struct kube_object *old, const struct kube_
         struct imex_report r;
         struct membership m;
 
-        (void)old;
         if (!now) {
                 /* Somebody deleted it; the controller writes it anew. What runs goes on with what it knows.
                  */
@@ -173,8 +169,7 @@ static void on_clique(void *u, const struct kube_object *old, const struct kube_
         s->held = m.members.own_index;
         if (m.unlisted && !s->unlisted)
                 log_warn("the clique object has no entry of this node: IMEX goes on with its index, which "
-                         "nobody "
-                         "else has",
+                         "nobody else has",
                          kv_int("index", s->held));
         s->unlisted = m.unlisted;
         if (!streq(s->why, m.why)) {

@@ -189,10 +189,8 @@ static void explain_contradiction(const struct imex_agent *a, char *s, size_t n)
 static void explain_recovery(const struct imex_agent *a, char *s, size_t n) {
         snprintf(s, n,
                  "nvidia-imex is %s: it ended uncleanly, and has not connected since to %s, which may still "
-                 "map "
-                 "this node's memory: bring it back, or reboot it; when it is off for good, delete its Node, "
-                 "or taint "
-                 "it node.kubernetes.io/out-of-service",
+                 "map this node's memory: bring it back, or reboot it; when it is off for good, delete its "
+                 "Node, or taint it node.kubernetes.io/out-of-service",
                  a->status, a->awaited);
 }
 
@@ -474,8 +472,7 @@ static void tell_fixed_list(struct imex_agent *a) {
         a->fixed_told = true;
         err_set(&e, ERR_INVALID, 0,
                 "the members of the domain changed, but a running nvidia-imex cannot follow: its node list "
-                "holds addresses (feature gate "
-                "IMEXDaemonsWithDNSNames is off)");
+                "holds addresses (feature gate IMEXDaemonsWithDNSNames is off)");
         trouble(a, &e);
 }
 

@@ -51,7 +51,6 @@ const char *imex_command_out_of_reach(struct str config) {
                 return NULL;
         if (!c.address.n || is_loopback(c.address))
                 return "its command service has no socket, and no address of its own that a pod reaches: set "
-                       "IMEX_CMD_UNIX_DOMAIN_PATH in its "
-                       "configuration, and restart it";
+                       "IMEX_CMD_UNIX_DOMAIN_PATH in its configuration, and restart it";
         return NULL;
 }

@@ -37,22 +37,18 @@ const char *imex_log_fault(struct str line) {
         } faults[] = {
                 { "No matching network interface", "",
                   "nvidia-imex finds none of this node's addresses in its node list; delete the daemon pod, "
-                  "so that it gets a fresh "
-                  "address and slot" },
+                  "so that it gets a fresh address and slot" },
                 { "NV_ERR_IN_USE", "",
                   IMEX_LOG_SESSION_TAKEN "; stop and disable the host's nvidia-imex.service" },
                 { "fabric-imex-mgmt", "fail",
                   "nvidia-imex may not open the driver's fabric-imex-mgmt capability; check that the NVIDIA "
-                  "driver on this node is loaded "
-                  "and has IMEX" },
+                  "driver on this node is loaded and has IMEX" },
                 { "incompatible", "driver",
                   "nvidia-imex and the node's kernel driver are of different branches; install the "
-                  "nvidia-imex package of the driver's "
-                  "version" },
+                  "nvidia-imex package of the driver's version" },
                 { "version mismatch", "driver",
                   "nvidia-imex and the node's kernel driver are of different branches; install the "
-                  "nvidia-imex package of the driver's "
-                  "version" },
+                  "nvidia-imex package of the driver's version" },
         };
 
         for (size_t i = 0; i < ARRAY_LEN(faults); i++)

@@ -27,7 +27,6 @@ void claims_unprepare(struct claims *c, struct dra_op *dra, const struct dra_cla
 
 void claims_cancelled(struct claims *c, struct dra_op *dra, void *op_data) {
         struct op *op = op_data;
-        (void)dra;
         _cleanup_(freep) char *claim = xasprintf("%s/%s", op->ns, op->name);
         log_info("the kubelet no longer waits for a claim", kv_str("claim", claim), kv_str("uid", op->uid),
                  kv_str("state", op->msg));

@@ -47,9 +47,8 @@ static void on_work(uv_work_t *w) {
                 t->r = t->run(t, &t->e);
 }
 
-static void on_worked(uv_work_t *w, int status) {
+static void on_worked(uv_work_t *w, int status /* nobody cancels it */) {
         struct disk *d = CONTAINER(w, struct disk, work);
-        (void)status; /* nobody cancels it */
         d->running = false;
         d->done(d->u);
 }

@@ -30,12 +30,6 @@ static int run_effects(struct disk_task *t, struct err *e) {
         return effect(x, e) < 0 ? err_wrap(e, "%s", x->node) : 0;
 }
 
-static char *copy(struct arena *a, char *s) {
-        char *c = arena_strdup(a, s);
-        free(s);
-        return c;
-}
-
 static bool edits_empty(const struct cdi_edits *ed) {
         return !(ed->env && *ed->env) && !ed->n_nodes && !ed->n_mounts;
 }
@@ -66,11 +60,9 @@ static int plan(struct op *op, struct effects *x, bool *has_edits, struct err *e
                 if (effect.thing)
                         x->things[n_things++] = effect.thing;
                 has_edits[i] = !edits_empty(&effect.edits);
-                const char *name = copy(a, xasprintf("%s-%s", op->uid, w->result->device));
-                for (size_t j = 0; j < n; j++)
-                        twice = twice ||
-                                streq(devices[j].name,
-                                      name); /* several requests may share a device by admin access */
+                const char *name = arena_printf(a, "%s-%s", op->uid, w->result->device);
+                for (size_t j = 0; j < n; j++) /* several requests may share a device by admin access */
+                        twice = twice || streq(devices[j].name, name);
                 if (has_edits[i] && !twice)
                         devices[n++] = (struct cdi_device){ name, effect.edits };
         }
@@ -78,8 +70,8 @@ static int plan(struct op *op, struct effects *x, bool *has_edits, struct err *e
                 .kind = driver->cdi_kind,
                 .devices = devices,
                 .n_devices = n,
-                .comment = n ? copy(a, xasprintf("claim %s/%s %s boot %s", op->ns, op->name,
-                                                 driver->comment(op, a), c->o.boot_id))
+                .comment = n ? arena_printf(a, "claim %s/%s %s boot %s", op->ns, op->name,
+                                            driver->comment(op, a), c->o.boot_id)
                              : NULL,
         };
         return 0;
@@ -94,7 +86,7 @@ static void complete(struct op *op, struct arena *a, const bool *has_edits) {
                            **ids = arena_alloc(a, 2 * sizeof *ids);
                 requests[0] = w->result->request;
                 if (has_edits[i])
-                        ids[0] = copy(a, xasprintf("%s=%s-%s", driver->cdi_kind, op->uid, w->result->device));
+                        ids[0] = arena_printf(a, "%s=%s-%s", driver->cdi_kind, op->uid, w->result->device);
                 devices[i] = (struct node_device){
                         .name = w->result->device,
                         .pool = w->result->pool,
@@ -111,8 +103,6 @@ static void complete(struct op *op, struct arena *a, const bool *has_edits) {
 }
 
 static int do_nothing(struct disk_task *t, struct err *e) {
-        (void)t;
-        (void)e;
         return 0;
 }
 

@@ -78,7 +78,6 @@ static void on_work(uv_work_t *w) {
 static void on_worked(uv_work_t *w, int status) {
         struct node_lock *l = CONTAINER(w, struct node_lock, work);
         struct err e;
-        (void)status;
         l->working = false;
         if (l->fn && l->failed) {
                 err_errno(&e, l->failed, "node lock");

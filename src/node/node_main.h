@@ -23,41 +23,30 @@ struct node_flags {
         }
 /* Rows for a table of struct flag, in parts, between which a plugin's own may stand. `f` is a struct
  * node_flags. */
-#define NODE_FLAGS_NAME(f)                                                                                   \
-        { "node-name", .type = FLAG_STR, .dest = &(f).node, .required = true, .help = "name of this node" }
+#define NODE_FLAGS_NAME(f) FLAG(STR, "node-name", &(f).node, "name of this node", .required = true)
 #define NODE_FLAGS_NODE(f)                                                                                   \
-        { "http-endpoint", .type = FLAG_STR, .dest = &(f).http_endpoint,                                     \
-          .help = "address for metrics and probes; empty: none" },                                           \
-                { "metrics-path", .type = FLAG_STR, .dest = &(f).metrics_path,                               \
-                  .help = "path of the metrics" },                                                           \
-                { "cdi-root", .type = FLAG_STR, .dest = &(f).cdi_root, .help = "folder for CDI files" },     \
-                { "nvidia-driver-root", .type = FLAG_STR, .dest = &(f).root_host,                            \
-                  .alt_env = "HOST_DRIVER_ROOT", .help = "root of the NVIDIA driver on the host" },          \
-                { "driver-root-ctr-path", .type = FLAG_STR, .dest = &(f).root_here,                          \
-                  .help = "the same folder as seen from here" },                                             \
-                { "nvidia-cdi-hook-path", .type = FLAG_STR, .dest = &(f).cdi_hook,                           \
-                  .help = "accepted; no hook is needed" },                                                   \
-                { "kubelet-registrar-directory-path", .type = FLAG_STR, .dest = &(f).registrar_dir,          \
-                  .help = "where the kubelet looks for plugins" },                                           \
-                { "kubelet-plugins-directory-path", .type = FLAG_STR, .dest = &(f).plugins_dir,              \
-                  .help = "where plugins keep their data" },                                                 \
-        {                                                                                                    \
-                "healthcheck-port", .type = FLAG_INT, .dest = &(f).health_port,                              \
-                                    .help = "port of the gRPC health service; negative: none"                \
-        }
+        FLAG(STR, "http-endpoint", &(f).http_endpoint, "address for metrics and probes; empty: none"),       \
+                FLAG(STR, "metrics-path", &(f).metrics_path, "path of the metrics"),                         \
+                FLAG(STR, "cdi-root", &(f).cdi_root, "folder for CDI files"),                                \
+                FLAG(STR, "nvidia-driver-root", &(f).root_host, "root of the NVIDIA driver on the host",     \
+                     .alt_env = "HOST_DRIVER_ROOT"),                                                         \
+                FLAG(STR, "driver-root-ctr-path", &(f).root_here, "the same folder as seen from here"),      \
+                FLAG(STR, "nvidia-cdi-hook-path", &(f).cdi_hook, "accepted; no hook is needed"),             \
+                FLAG(STR, "kubelet-registrar-directory-path", &(f).registrar_dir,                            \
+                     "where the kubelet looks for plugins"),                                                 \
+                FLAG(STR, "kubelet-plugins-directory-path", &(f).plugins_dir,                                \
+                     "where plugins keep their data"),                                                       \
+                FLAG(INT, "healthcheck-port", &(f).health_port,                                              \
+                     "port of the gRPC health service; negative: none")
 #define NODE_FLAGS_PROCESS(f)                                                                                \
-        { "kubeconfig", .type = FLAG_STR, .dest = &(f).kubeconfig,                                           \
-          .help = "empty: the service account of this pod" },                                                \
-                { "kube-api-qps", .type = FLAG_INT, .dest = &(f).qps,                                        \
-                  .help = "requests a second to the API server; 0: a generous limit" },                      \
-                { "kube-api-burst", .type = FLAG_INT, .dest = &(f).burst,                                    \
-                  .help = "requests at once to the API server; 0: a generous limit" },                       \
-                { "feature-gates", .type = FLAG_STR, .dest = &(f).gates,                                     \
-                  .help = "Name=true|false, comma separated" },                                              \
-                { "logging-format", .type = FLAG_STR, .dest = &(f).log_format, .help = "text or json" }, {   \
-                "v", .type = FLAG_INT, .dest = &(f).verbosity, .alt_env = "LOG_VERBOSITY",                   \
-                     .help = "verbosity of the log"                                                          \
-        }
+        FLAG(STR, "kubeconfig", &(f).kubeconfig, "empty: the service account of this pod"),                  \
+                FLAG(INT, "kube-api-qps", &(f).qps,                                                          \
+                     "requests a second to the API server; 0: a generous limit"),                            \
+                FLAG(INT, "kube-api-burst", &(f).burst,                                                      \
+                     "requests at once to the API server; 0: a generous limit"),                             \
+                FLAG(STR, "feature-gates", &(f).gates, "Name=true|false, comma separated"),                  \
+                FLAG(STR, "logging-format", &(f).log_format, "text or json"),                                \
+                FLAG(INT, "v", &(f).verbosity, "verbosity of the log", .alt_env = "LOG_VERBOSITY")
 
 /* What a plugin fills in, and below the line what is there from start() on. */
 struct node_main {

@@ -132,12 +132,11 @@ int prestart_main(const char *program, int argc, char **argv) {
         bool help;
         struct err e;
         const struct flag flags[] = {
-                { "nvidia-driver-root", .type = FLAG_STR, .dest = &host, .alt_env = "HOST_DRIVER_ROOT",
-                  .help = "root of the NVIDIA driver on the host" },
-                { "driver-root-parent-path", .type = FLAG_STR, .dest = &parent,
-                  .help = "where the folder that holds it is mounted here" },
-                { "v", .type = FLAG_INT, .dest = &verbosity, .alt_env = "LOG_VERBOSITY",
-                  .help = "verbosity of the log" },
+                FLAG(STR, "nvidia-driver-root", &host, "root of the NVIDIA driver on the host",
+                     .alt_env = "HOST_DRIVER_ROOT"),
+                FLAG(STR, "driver-root-parent-path", &parent,
+                     "where the folder that holds it is mounted here"),
+                FLAG(INT, "v", &verbosity, "verbosity of the log", .alt_env = "LOG_VERBOSITY"),
                 { 0 },
         };
         if (flags_parse(flags, argc, argv, &rest, &help, &e) < 0) {

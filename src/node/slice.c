@@ -233,7 +233,6 @@ static void on_written(void *u, yyjson_val *obj, const struct err *e) {
 
 static void on_deleted(void *u, yyjson_val *obj, const struct err *e) {
         struct slice_publisher *p = u;
-        (void)obj;
         p->call = NULL;
         if (e && e->kind != ERR_NOT_FOUND)
                 failed(p, "cannot delete a surplus ResourceSlice", e);
@@ -258,7 +257,6 @@ static void write_slice(struct slice_publisher *p, const struct own_slice *old) 
 static void reconcile(void *u, const char *key) {
         struct slice_publisher *p = u;
         struct choice c = { 0 };
-        (void)key;
         if (p->call || !p->set)
                 return;
         if (!p->node_uid) {
