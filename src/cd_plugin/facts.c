@@ -54,15 +54,12 @@ void facts_judge(const struct facts_input *in, struct facts *ret) {
 
 struct facts_sampler {
         uv_loop_t *loop;
+        struct facts_options o;
         struct loop_timer timer;
-        char *root_host, *root_here, *proc_devices;
-        struct driver_root root;
-        bool strict, dns_names, waiting;
+        bool waiting;
         unsigned interval_ms;
         struct nvml_probe *probe; /* NULL: none runs */
         struct facts facts;
-        void (*changed)(void *u);
-        void *u;
 };
 
 const struct facts *facts_get(const struct facts_sampler *s) {
@@ -72,10 +69,10 @@ const struct facts *facts_get(const struct facts_sampler *s) {
 int facts_major(const struct facts_sampler *s, const char *name, unsigned *ret, struct err *e) {
         _cleanup_(freep) char *text = NULL;
         size_t n = 0;
-        if (file_read(s->proc_devices, PROC_MAX, &text, &n, e) < 0)
+        if (file_read(s->o.proc_devices, PROC_MAX, &text, &n, e) < 0)
                 return err_wrap(e, "devices of the kernel");
         if (proc_devices_major((struct str){ text, n }, name, ret, e) < 0)
-                return err_wrap(e, "%s", s->proc_devices);
+                return err_wrap(e, "%s", s->o.proc_devices);
         return 0;
 }
 
@@ -95,8 +92,8 @@ static void judge(struct facts_sampler *s, const struct nvml_facts *nvml, const 
         struct facts_input in = { .nvml = nvml,
                                   .nvml_error = error,
                                   .major_error = &major_error,
-                                  .strict = s->strict,
-                                  .dns_names = s->dns_names };
+                                  .strict = s->o.strict,
+                                  .dns_names = s->o.dns_names };
         if (facts_major(s, PROC_MAJOR_IMEX_CHANNELS, &in.channel_major, &major_error) < 0)
                 in.channel_major = 0;
         facts_judge(&in, &now);
@@ -104,7 +101,7 @@ static void judge(struct facts_sampler *s, const struct nvml_facts *nvml, const 
         s->facts = now;
         schedule(s);
         if (news)
-                s->changed(s->u);
+                s->o.changed(s->o.u);
 }
 
 static void on_probed(void *u, const struct nvml_facts *facts, struct arena *a, const struct err *e) {
@@ -118,7 +115,7 @@ static void on_timer(void *u) {
         struct facts_sampler *s = u;
         struct driver_file library = { 0 };
         struct err e;
-        if (driver_root_find_library(&s->root, "libnvidia-ml.so.1", &library, &e) < 0) {
+        if (driver_root_find_library(&s->o.root, "libnvidia-ml.so.1", &library, &e) < 0) {
                 judge(s, NULL, &e);
                 return;
         }
@@ -149,14 +146,7 @@ void facts_hurry(struct facts_sampler *s, bool waiting) {
 struct facts_sampler *facts_sampler_new(uv_loop_t *loop, const struct facts_options *o) {
         struct facts_sampler *s = xnew(struct facts_sampler);
         s->loop = loop;
-        s->root_host = xstrdup(o->root.host);
-        s->root_here = xstrdup(o->root.here);
-        s->root = (struct driver_root){ .host = s->root_host, .here = s->root_here };
-        s->proc_devices = xstrdup(o->proc_devices);
-        s->strict = o->strict;
-        s->dns_names = o->dns_names;
-        s->changed = o->changed;
-        s->u = o->u;
+        s->o = *o;
         s->interval_ms = FIRST_MS;
         s->facts = (struct facts){ .reason = "DriverNotAskedYet",
                                    .message = "the NVIDIA driver has not answered yet" };
@@ -170,8 +160,5 @@ void facts_sampler_free(struct facts_sampler *s) {
                 return;
         nvml_probe_cancel(s->probe);
         loop_timer_done(&s->timer);
-        free(s->root_host);
-        free(s->root_here);
-        free(s->proc_devices);
         free(s);
 }

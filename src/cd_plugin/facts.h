@@ -40,7 +40,7 @@ void facts_judge(const struct facts_input *in, struct facts *ret);
 
 struct facts_sampler;
 
-struct facts_options {
+struct facts_options { /* the strings are borrowed until facts_sampler_free() */
         struct driver_root root;
         const char *proc_devices; /* "/proc/devices" or its substitute */
         bool strict, dns_names;

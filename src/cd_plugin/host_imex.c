@@ -26,7 +26,6 @@ enum {
 /* Paths as the tool is given them; NULL: that one does not exist. */
 struct place {
         char *ctl, *socket, *config, *chroot;
-        char *config_here; /* as we see it */
 };
 
 static void place_done(struct place *p) {
@@ -34,7 +33,6 @@ static void place_done(struct place *p) {
         free(p->socket);
         free(p->config);
         free(p->chroot);
-        free(p->config_here);
         *p = (struct place){ 0 };
 }
 
@@ -55,13 +53,12 @@ static char *if_exists(const char *root, const char *path) {
 
 struct host_imex {
         uv_loop_t *loop;
+        struct host_imex_options o;
         struct loop_timer look; /* the next look for the tool and its socket */
-        char *root_host, *root_here, *socket_path, *config_path, *node;
-        struct driver_root root;
-        unsigned interval_ms;
-        bool want_domain, waiting, only_with_socket;
-        struct watch_file
-                watch; /* of the socket, or of the nearest folder on the way to it that is not there */
+        char *config_path;
+        bool waiting;
+        /* Of the socket, or of the nearest folder on the way to it that is not there. */
+        struct watch_file watch;
         struct place place;
         struct imex_probe *probe; /* NULL: there is nobody to ask */
         unsigned unanswered;
@@ -70,34 +67,31 @@ struct host_imex {
         bool domain_due;    /* asked for since the daemon became READY, and not answered yet */
         bool domain_failed; /* the last time it was asked for */
         struct host_imex_status domain, status;
-        void (*answered)(void *u);
-        void *u;
 };
 
 static int locate(const struct host_imex *h, struct place *ret, struct err *e) {
         struct driver_file ctl = { 0 };
         *ret = (struct place){ 0 };
-        if (driver_root_find_binary(&h->root, "nvidia-imex-ctl", &ctl, e) < 0)
+        if (driver_root_find_binary(&h->o.root, "nvidia-imex-ctl", &ctl, e) < 0)
                 return err_wrap(e, "no nvidia-imex-ctl to ask with");
-        for (int here = 0; here < (h->only_with_socket ? 1 : 2) && !ret->ctl; here++) {
-                const char *root = here ? NULL : h->root.here;
-                ret->socket = if_exists(root, h->socket_path);
+        for (int here = 0; here < (h->o.only_with_socket ? 1 : 2) && !ret->ctl; here++) {
+                const char *root = here ? NULL : h->o.root.here;
+                ret->socket = if_exists(root, h->o.socket_path);
                 ret->config = if_exists(root, h->config_path);
-                if (ret->socket || (ret->config && !h->only_with_socket)) {
+                if (ret->socket || (ret->config && !h->o.only_with_socket)) {
                         ret->ctl = xstrdup(here ? ctl.here : ctl.inside);
                         ret->chroot = xstrdup_or_null(root);
-                        ret->config_here = ret->config ? see(root, ret->config) : NULL;
                 }
         }
         driver_file_done(&ctl);
-        if (!ret->ctl && h->only_with_socket)
-                return err_set(e, ERR_NOT_FOUND, 0, "the host has no command socket '%s'", h->socket_path);
+        if (!ret->ctl && h->o.only_with_socket)
+                return err_set(e, ERR_NOT_FOUND, 0, "the host has no command socket '%s'", h->o.socket_path);
         if (!ret->ctl)
                 return err_set(e, ERR_NOT_FOUND, 0,
                                "there is neither a command socket '%s' nor a configuration '%s': is "
                                "nvidia-imex installed, and its command service enabled (IMEX_CMD_ENABLED, "
                                "IMEX_CMD_UNIX_DOMAIN_PATH)?",
-                               h->socket_path, h->config_path);
+                               h->o.socket_path, h->config_path);
         return 0;
 }
 
@@ -105,12 +99,15 @@ static int locate(const struct host_imex *h, struct place *ret, struct err *e) {
 
 /* Why silence says nothing here, or NULL: the daemon may run where only the host's own network reaches it. */
 static const char *out_of_reach(const struct host_imex *h) {
-        _cleanup_(freep) char *text = NULL;
+        _cleanup_(freep) char *path = NULL, *text = NULL;
         size_t n;
         struct err e;
-        if (h->reached || h->place.socket || file_read(h->place.config_here, CONFIG_MAX, &text, &n, &e) < 0)
+        if (h->reached || h->place.socket)
                 return NULL;
-        return imex_command_out_of_reach((struct str){ text, n });
+        path = see(h->place.chroot, h->place.config);
+        return file_read(path, CONFIG_MAX, &text, &n, &e) < 0
+                       ? NULL
+                       : imex_command_out_of_reach((struct str){ text, n });
 }
 
 static void answer(struct host_imex *h, const char *word, const char *why) {
@@ -127,7 +124,7 @@ static void answer(struct host_imex *h, const char *word, const char *why) {
                  * be told of as UP. */
                 host_status_judge(word, why, &h->domain, &h->status);
         }
-        h->answered(h->u);
+        h->o.answered(h->o.u);
 }
 
 static void on_status(void *u, const char *word, const char *why) {
@@ -137,7 +134,7 @@ static void on_status(void *u, const char *word, const char *why) {
                 imex_probe_speed_up(h->probe);
                 return;
         }
-        if (h->want_domain && h->place.config && !streq(h->word, "READY") && streq(word, "READY")) {
+        if (h->o.domain && h->place.config && !streq(h->word, "READY") && streq(word, "READY")) {
                 h->domain_due = true;
                 imex_probe_domain(h->probe, 0);
         }
@@ -158,7 +155,7 @@ static void on_domain(void *u, const struct imex_ctl_domain *d, const char *why)
         h->domain_due = false;
         h->domain = (struct host_imex_status){ 0 };
         if (d)
-                host_status_summarize(d, h->node, &h->domain);
+                host_status_summarize(d, h->o.node, &h->domain);
         else
                 snprintf(h->domain.reason, sizeof h->domain.reason, "%s", why);
         memcpy(word, h->word, sizeof word);
@@ -186,13 +183,13 @@ static void ask_at(struct host_imex *h, struct place *p) {
                                                    .chroot = p->chroot,
                                                    .first_ms = FIRST_MS,
                                                    .slow_ms = SLOW_MS,
-                                                   .idle_ms = h->interval_ms,
+                                                   .idle_ms = h->o.interval_ms,
                                                    .timeout_ms = TIMEOUT_MS,
                                                    .status = on_status,
                                                    .domain = on_domain,
                                                    .u = h,
                                            });
-        if (h->want_domain && !p->config)
+        if (h->o.domain && !p->config)
                 snprintf(h->domain.reason, sizeof h->domain.reason, "there is no configuration '%s'",
                          h->config_path);
         imex_probe_speed_up(h->probe);
@@ -206,14 +203,13 @@ static void on_way_changed(struct watch_file *w) {
 /* Afresh at each look: the watch is of the first name on the way to the socket that is not there, or the
  * socket. */
 static void watch_the_way(struct host_imex *h) {
-        _cleanup_(freep) char *path = see(h->root.here, h->socket_path);
+        _cleanup_(freep) char *path = see(h->o.root.here, h->o.socket_path);
         struct err e;
         watch_file_stop(&h->watch);
         h->watch.u = h;
-        for (char *slash = path + strlen(h->root.here); (slash = strchr(slash + 1, '/'));) {
+        for (char *slash = path + strlen(h->o.root.here); (slash = strchr(slash + 1, '/'));) {
                 *slash = '\0';
-                bool there = access(path, F_OK) == 0;
-                if (!there)
+                if (access(path, F_OK) < 0)
                         break;
                 *slash = '/';
         }
@@ -221,7 +217,7 @@ static void watch_the_way(struct host_imex *h) {
                 log_warn("cannot watch for the socket of the host's own nvidia-imex: it is looked for at "
                          "intervals",
                          kv_err(&e));
-                loop_timer_start(&h->look, h->interval_ms);
+                loop_timer_start(&h->look, h->o.interval_ms);
         }
 }
 
@@ -230,16 +226,17 @@ static void on_look(void *u) {
         struct host_imex *h = u;
         struct place now;
         struct err e;
-        if (h->only_with_socket)
+        if (h->o.only_with_socket)
                 watch_the_way(h);
         else
-                loop_timer_start(&h->look, h->waiting && h->interval_ms > SLOW_MS ? SLOW_MS : h->interval_ms);
+                loop_timer_start(&h->look,
+                                 h->waiting && h->o.interval_ms > SLOW_MS ? SLOW_MS : h->o.interval_ms);
         if (locate(h, &now, &e) < 0) {
                 place_done(&now);
                 drop_probe(h);
                 h->status = (struct host_imex_status){ .state = HOST_IMEX_UNKNOWN };
                 snprintf(h->status.reason, sizeof h->status.reason, "%s", e.msg);
-                h->answered(h->u);
+                h->o.answered(h->o.u);
         } else if (h->probe && same_place(&now, &h->place)) {
                 place_done(&now);
         } else {
@@ -256,10 +253,10 @@ bool host_imex_ready(const struct host_imex *h, uint64_t since_ns, char *reason,
         if (fresh && streq(h->word, "READY"))
                 return true;
         if (*h->word && !streq(h->word, "READY"))
-                snprintf(reason, n, "%s: the host's nvidia-imex is %s, and this pod waits for READY", h->node,
-                         h->word);
+                snprintf(reason, n, "%s: the host's nvidia-imex is %s, and this pod waits for READY",
+                         h->o.node, h->word);
         else
-                snprintf(reason, n, "%s: %s", h->node,
+                snprintf(reason, n, "%s: %s", h->o.node,
                          h->status.reason[0] && !streq(h->word, "READY")
                                  ? h->status.reason
                                  : "the host's nvidia-imex has not answered yet");
@@ -284,18 +281,9 @@ struct host_imex *host_imex_new(uv_loop_t *loop, const struct host_imex_options 
         struct host_imex *h = xnew(struct host_imex);
         const char *slash = strrchr(o->socket_path, '/');
         h->loop = loop;
-        h->root_host = xstrdup(o->root.host);
-        h->root_here = xstrdup(o->root.here);
-        h->root = (struct driver_root){ .host = h->root_host, .here = h->root_here };
-        h->socket_path = xstrdup(o->socket_path);
+        h->o = *o;
         h->config_path =
                 xasprintf("%.*s/config.cfg", slash ? (int)(slash - o->socket_path) : 0, o->socket_path);
-        h->node = xstrdup(o->node);
-        h->interval_ms = o->interval_ms;
-        h->want_domain = o->domain;
-        h->only_with_socket = o->only_with_socket;
-        h->answered = o->answered;
-        h->u = o->u;
         loop_timer_init(&h->look, loop, on_look, h);
         loop_timer_start(&h->look, 0);
         return h;
@@ -307,10 +295,6 @@ void host_imex_free(struct host_imex *h) {
         drop_probe(h);
         watch_file_stop(&h->watch);
         loop_timer_done(&h->look);
-        free(h->root_host);
-        free(h->root_here);
-        free(h->socket_path);
         free(h->config_path);
-        free(h->node);
         free(h);
 }

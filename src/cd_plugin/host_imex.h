@@ -19,14 +19,14 @@
 
 struct host_imex;
 
-struct host_imex_options {
+struct host_imex_options { /* the strings are borrowed until host_imex_free() */
         struct driver_root root;
-        const char *socket_path, *node; /* copied, as the root is */
-        unsigned interval_ms;           /* between two questions while nobody waits */
-        bool domain;                    /* ask for the state of the domain too */
+        const char *socket_path, *node;
+        unsigned interval_ms;  /* between two questions while nobody waits */
+        bool domain;           /* ask for the state of the domain too */
         bool only_with_socket; /* under the driver root; without one nobody is asked, and nothing polled */
-        void (*answered)(
-                void *u); /* there is an answer, be it new or not; never from inside a call of ours */
+        /* There is an answer, be it new or not; never from inside a call of ours. */
+        void (*answered)(void *u);
         void *u;
 };
 

@@ -12,7 +12,6 @@ enum { REASON_MS = 3000, BODY_MAX = 4096 };
 
 struct host_report {
         struct host_report_options o;
-        char *node, *ns, *pod;
         struct pod_patch *patch; /* NULL: nothing is annotated */
         bool any;                /* something was told */
         bool in_the_way;         /* of our daemons, as was told */
@@ -93,7 +92,7 @@ static void tell_conflict(struct host_report *r, const struct event_about *node,
 }
 
 void host_report_tell(struct host_report *r, const struct host_imex_status *s) {
-        struct event_about node = { "v1", "Node", NULL, r->node, r->node };
+        struct event_about node = { "v1", "Node", NULL, r->o.node, r->o.node };
         if (s->state == HOST_IMEX_UNKNOWN && !*s->reason)
                 return; /* nothing is known yet */
         bool state = !r->any || s->state != r->told.state;
@@ -116,12 +115,9 @@ void host_report_tell(struct host_report *r, const struct host_imex_status *s) {
 struct host_report *host_report_new(const struct host_report_options *o) {
         struct host_report *r = xnew(struct host_report);
         r->o = *o;
-        r->o.node = r->node = xstrdup(o->node);
-        r->o.ns = r->ns = xstrdup(o->ns);
-        r->o.pod = r->pod = xstrdup(o->pod);
         if (*o->pod && !o->mode->daemons)
                 r->patch = pod_patch_new(&(struct pod_patch_options){
-                        .client = o->kube, .ns = r->ns, .name = r->pod, .patience = patience, .drop = free });
+                        .client = o->kube, .ns = o->ns, .name = o->pod, .patience = patience, .drop = free });
         return r;
 }
 
@@ -129,8 +125,5 @@ void host_report_free(struct host_report *r) {
         if (!r)
                 return;
         pod_patch_free(r->patch);
-        free(r->node);
-        free(r->ns);
-        free(r->pod);
         free(r);
 }

@@ -12,7 +12,7 @@
 
 struct host_report;
 
-struct host_report_options {
+struct host_report_options { /* the strings are borrowed until host_report_free() */
         struct kube_client *kube;
         struct event_recorder *events;
         struct plugin_metrics *metrics;
@@ -20,7 +20,7 @@ struct host_report_options {
         const char *node, *ns, *pod; /* pod "": our own is not known, nothing is annotated */
 };
 
-struct host_report *host_report_new(const struct host_report_options *o); /* copies the strings */
+struct host_report *host_report_new(const struct host_report_options *o);
 void host_report_free(struct host_report *r);
 void host_report_tell(struct host_report *r, const struct host_imex_status *s);
 

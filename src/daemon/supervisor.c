@@ -40,6 +40,7 @@ struct supervisor {
         struct kube_informer *cliques;
         struct pod_patch *patch;
         struct imex_agent *agent; /* NULL without fabric */
+        char *identity;           /* the agent's */
 
         bool watch_well, clique_told; /* the clique can be watched, and we have it as it is there */
         char awaited[160];            /* as it was logged */
@@ -272,11 +273,11 @@ static void on_signal(void *u, int signum) {
 
 static int start_agent(struct supervisor *s, struct err *e) {
         const struct supervisor_config *c = s->c;
-        _cleanup_(freep) char *identity =
-                xasprintf("boot=%s pod=%s claim=%s domain=%s clique=%s ip=%s max=%lld names=%d",
-                          s->file.state.boot_id, c->pod_uid, c->claim_uid, c->domain_uid, c->clique_id,
-                          c->pod_ip, (long long)c->max_nodes, c->dns_names);
         const struct imex_members *known;
+
+        s->identity = xasprintf("boot=%s pod=%s claim=%s domain=%s clique=%s ip=%s max=%lld names=%d",
+                                s->file.state.boot_id, c->pod_uid, c->claim_uid, c->domain_uid, c->clique_id,
+                                c->pod_ip, (long long)c->max_nodes, c->dns_names);
         struct imex_agent_options o = {
                 .dir = c->dir,
                 .hosts_path = c->hosts_path,
@@ -284,7 +285,7 @@ static int start_agent(struct supervisor *s, struct err *e) {
                 .imex_path = c->imex_path,
                 .ctl_path = c->ctl_path,
                 .own_ip = c->pod_ip,
-                .identity = identity,
+                .identity = s->identity,
                 .max_nodes = (unsigned)c->max_nodes,
                 .dns_names = c->dns_names,
                 .term_grace_ms = c->term_grace_ms,
@@ -357,6 +358,7 @@ static void done(struct supervisor *s) {
         kube_informer_free(s->cliques);
         pod_patch_free(s->patch);
         imex_agent_free(s->agent);
+        free(s->identity);
         kube_client_free(s->client);
         loop_signal_done(&s->sigterm);
         loop_signal_done(&s->sigint);

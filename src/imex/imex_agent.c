@@ -24,9 +24,9 @@
 
 struct imex_agent {
         uv_loop_t *loop;
-        struct imex_agent_options o; /* strings point to the copies below */
-        struct arena *strings;
+        struct imex_agent_options o;
         char *config_path, *nodes_path;
+        const char *argv[4];
         struct loop_turn turn;
         struct loop_timer retry; /* the same, after a while */
         struct imex_process *process;
@@ -667,32 +667,23 @@ void imex_agent_set_current(struct imex_agent *a, bool current) {
         loop_turn_start(&a->turn);
 }
 
-static unsigned or_default(unsigned v, unsigned otherwise) {
-        return v ? v : otherwise;
-}
-
-static void copy_options(struct imex_agent *a, const struct imex_agent_options *o) {
+static void take_options(struct imex_agent *a, const struct imex_agent_options *o) {
         a->o = *o;
-        a->strings = arena_new(512);
-        a->o.dir = arena_strdup(a->strings, o->dir);
-        a->o.run_dir = arena_strdup(a->strings, o->run_dir);
-        a->o.hosts_path = arena_strdup(a->strings, o->hosts_path);
-        a->o.imex_path = arena_strdup(a->strings, o->imex_path);
-        a->o.ctl_path = arena_strdup(a->strings, o->ctl_path);
-        a->o.own_ip = arena_strdup(a->strings, o->own_ip);
-        a->o.identity = arena_strdup(a->strings, o->identity);
-        a->o.term_grace_ms = or_default(o->term_grace_ms, 10000);
-        a->o.usr1_interval_ms = or_default(o->usr1_interval_ms, 5500);
-        a->o.backoff_first_ms = or_default(o->backoff_first_ms, 100);
-        a->o.backoff_max_ms = or_default(o->backoff_max_ms, 30000);
-        a->o.stable_ms = or_default(o->stable_ms, 60000);
-        a->o.ask_first_ms = or_default(o->ask_first_ms, 20);
-        a->o.ask_slow_ms = or_default(o->ask_slow_ms, 1000);
-        a->o.ask_idle_ms = or_default(o->ask_idle_ms, 30000);
-        a->o.ask_timeout_ms = or_default(o->ask_timeout_ms, 5000);
-        a->o.recovery_ms = or_default(o->recovery_ms, 60000);
-        a->config_path = file_join(a->o.dir, "imexd.cfg");
-        a->nodes_path = file_join(a->o.dir, "nodes.cfg");
+        a->o.term_grace_ms = o->term_grace_ms ?: 10000;
+        a->o.usr1_interval_ms = o->usr1_interval_ms ?: 5500;
+        a->o.backoff_first_ms = o->backoff_first_ms ?: 100;
+        a->o.backoff_max_ms = o->backoff_max_ms ?: 30000;
+        a->o.stable_ms = o->stable_ms ?: 60000;
+        a->o.ask_first_ms = o->ask_first_ms ?: 20;
+        a->o.ask_slow_ms = o->ask_slow_ms ?: 1000;
+        a->o.ask_idle_ms = o->ask_idle_ms ?: 30000;
+        a->o.ask_timeout_ms = o->ask_timeout_ms ?: 5000;
+        a->o.recovery_ms = o->recovery_ms ?: 60000;
+        a->config_path = file_join(o->dir, "imexd.cfg");
+        a->nodes_path = file_join(o->dir, "nodes.cfg");
+        a->argv[0] = o->imex_path;
+        a->argv[1] = "-c";
+        a->argv[2] = a->config_path;
 }
 
 int imex_agent_new(uv_loop_t *loop, const struct imex_agent_options *o, struct imex_agent **ret,
@@ -704,7 +695,7 @@ int imex_agent_new(uv_loop_t *loop, const struct imex_agent_options *o, struct i
         if (file_mkdirs(o->dir, 0755, e) < 0)
                 return -1;
         a = xnew(struct imex_agent);
-        copy_options(a, o);
+        take_options(a, o);
         a->loop = loop;
         a->status = "";
         a->node_id = -1;
@@ -713,19 +704,18 @@ int imex_agent_new(uv_loop_t *loop, const struct imex_agent_options *o, struct i
         loop_turn_init(&a->turn, loop, on_turn, a);
         loop_timer_init(&a->retry, loop, on_turn, a);
         loop_timer_init(&a->recovery_turn, loop, on_turn, a);
-        a->process = imex_process_new(
-                loop, &(struct imex_process_options){
-                              .argv = (const char *const[]){ a->o.imex_path, "-c", a->config_path, NULL },
-                              .term_grace_ms = a->o.term_grace_ms,
-                              .usr1_interval_ms = a->o.usr1_interval_ms,
-                              .backoff_first_ms = a->o.backoff_first_ms,
-                              .backoff_max_ms = a->o.backoff_max_ms,
-                              .stable_ms = a->o.stable_ms,
-                              .prepare = prepare,
-                              .line = on_line,
-                              .changed = on_process,
-                              .u = a,
-                      });
+        a->process = imex_process_new(loop, &(struct imex_process_options){
+                                                    .argv = a->argv,
+                                                    .term_grace_ms = a->o.term_grace_ms,
+                                                    .usr1_interval_ms = a->o.usr1_interval_ms,
+                                                    .backoff_first_ms = a->o.backoff_first_ms,
+                                                    .backoff_max_ms = a->o.backoff_max_ms,
+                                                    .stable_ms = a->o.stable_ms,
+                                                    .prepare = prepare,
+                                                    .line = on_line,
+                                                    .changed = on_process,
+                                                    .u = a,
+                                            });
         a->probe = imex_probe_new(loop, &(struct imex_probe_options){
                                                 .ctl_path = a->o.ctl_path,
                                                 .config_path = a->config_path,
@@ -765,7 +755,6 @@ void imex_agent_free(struct imex_agent *a) {
         imex_recovery_end(&a->recovery);
         arena_free(a->want_arena);
         arena_free(a->run_arena);
-        arena_free(a->strings);
         free(a->config_path);
         free(a->nodes_path);
         free(a);

@@ -42,7 +42,7 @@ struct imex_report {
         unsigned renewals; /* how often it was started anew because nobody was left to wait for */
 };
 
-struct imex_agent_options {
+struct imex_agent_options {     /* the strings are borrowed until imex_agent_free() */
         const char *dir;        /* "/imexd": imexd.cfg, nodes.cfg, members.json */
         const char *hosts_path; /* "/etc/hosts" */
         const char *run_dir;    /* "/var/run/nvidia-imex": what nvidia-imex remembers over its end */
@@ -62,13 +62,12 @@ struct imex_agent_options {
         unsigned ask_timeout_ms; /* [5000] */
         unsigned recovery_ms;    /* [60000] patience with a recovery: see imex_recovery.h */
 
-        void (*changed)(void *u,
-                        const struct imex_report *r); /* never from inside a call of ours; each change once */
-        void (*stopped)(void *u);                     /* after imex_agent_stop: the process is gone */
-        void (*output)(void *u, struct str line);     /* a line that nvidia-imex printed */
-        void (*trouble)(
-                void *u,
-                const struct err *e); /* something to log that is no state of IMEX; it is tried again */
+        /* Never from inside a call of ours; each change once. */
+        void (*changed)(void *u, const struct imex_report *r);
+        void (*stopped)(void *u);                 /* after imex_agent_stop: the process is gone */
+        void (*output)(void *u, struct str line); /* a line that nvidia-imex printed */
+        /* Something to log that is no state of IMEX; it is tried again. */
+        void (*trouble)(void *u, const struct err *e);
         void *u;
 };
 

@@ -16,7 +16,7 @@
 struct imex_probe {
         uv_loop_t *loop;
         struct imex_probe_options o;
-        char *ctl_path, *config_path, *socket_arg, *chroot;
+        char *socket_arg;
         struct loop_timer timer;
         struct child *child;
         uint64_t status_at, domain_at; /* loop time of the next question */
@@ -90,14 +90,14 @@ static void on_domain(void *u, const struct child_result *r) {
 static void on_timer(void *u) {
         struct imex_probe *p = u;
         bool domain = p->domain_at < p->status_at;
-        const char *const config_argv[] = { p->ctl_path, "-c", p->config_path, "-q", NULL };
-        const char *const socket_argv[] = { p->ctl_path, "-q", p->socket_arg, NULL };
-        const char *const domain_argv[] = { p->ctl_path, "-c", p->config_path, "-N", "-j", NULL };
+        const char *const config_argv[] = { p->o.ctl_path, "-c", p->o.config_path, "-q", NULL };
+        const char *const socket_argv[] = { p->o.ctl_path, "-q", p->socket_arg, NULL };
+        const char *const domain_argv[] = { p->o.ctl_path, "-c", p->o.config_path, "-N", "-j", NULL };
         struct child_options co = {
                 .argv = domain          ? domain_argv
                         : p->socket_arg ? socket_argv
                                         : config_argv,
-                .chroot = p->chroot,
+                .chroot = p->o.chroot,
                 .timeout_ms = p->o.timeout_ms,
                 .done = domain ? on_domain : on_status,
                 .u = p,
@@ -131,7 +131,7 @@ uint64_t imex_probe_asked_ns(const struct imex_probe *p) {
 }
 
 void imex_probe_domain(struct imex_probe *p, unsigned ms) {
-        BUG_ON(!p->config_path);
+        BUG_ON(!p->o.config_path);
         p->domain_ms = DOMAIN_STEP_MS;
         p->domain_at = from_now(p, ms);
         schedule(p);
@@ -149,11 +149,8 @@ struct imex_probe *imex_probe_new(uv_loop_t *loop, const struct imex_probe_optio
 
         p->loop = loop;
         p->o = *o;
-        p->o.ctl_path = p->ctl_path = xstrdup(o->ctl_path);
-        p->o.config_path = p->config_path = xstrdup_or_null(o->config_path);
         /* With an equals sign, as the Go driver writes it to the real tool. */
         p->socket_arg = o->socket_path ? xasprintf("--u=%s", o->socket_path) : NULL;
-        p->o.chroot = p->chroot = xstrdup_or_null(o->chroot);
         p->status_at = p->domain_at = NEVER;
         loop_timer_init(&p->timer, loop, on_timer, p);
         return p;
@@ -164,9 +161,6 @@ void imex_probe_free(struct imex_probe *p) {
                 return;
         child_cancel(p->child);
         loop_timer_done(&p->timer);
-        free(p->ctl_path);
-        free(p->config_path);
         free(p->socket_arg);
-        free(p->chroot);
         free(p);
 }

@@ -15,9 +15,9 @@
 struct imex_probe;
 
 struct imex_probe_options {
-        /* Copied. Without a config_path the domain cannot be asked for; with a socket_path the status is
-         * asked for there, else where the configuration says. The paths are those in the folder `chroot`,
-         * when that is not NULL. */
+        /* Borrowed until imex_probe_free(). Without a config_path the domain cannot be asked for; with a
+         * socket_path the status is asked for there, else where the configuration says. The paths are those
+         * in the folder `chroot`, when that is not NULL. */
         const char *ctl_path, *config_path, *socket_path, *chroot;
         unsigned first_ms, slow_ms, idle_ms, timeout_ms;
         /* IMEX's word, or "" and `why`, a sentence fragment. */

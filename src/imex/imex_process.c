@@ -15,7 +15,6 @@
 struct imex_process {
         uv_loop_t *loop;
         struct imex_process_options o;
-        char **argv;
         struct loop_turn turn;  /* acts on what is wanted and due */
         struct loop_timer due;  /* the same, when the pause is over */
         struct loop_timer term; /* the grace of what was told to end */
@@ -49,16 +48,9 @@ static void set_state(struct imex_process *p, enum imex_process_state s, const c
         p->o.changed(p->o.u, s, why);
 }
 
-static void destroy(struct imex_process *p) {
-        for (char **a = p->argv; *a; a++)
-                free(*a);
-        free(p->argv);
-        free(p);
-}
-
 static void leave(struct imex_process *p) {
         if (guard_leave(&p->guard))
-                destroy(p);
+                free(p);
 }
 
 static void on_turn(void *u) {
@@ -154,7 +146,7 @@ static void on_ended(void *u, int exit_status, int term_signal) {
 
 static int spawn(struct imex_process *p, struct err *e) {
         const struct process_options o = {
-                .argv = (const char *const *)p->argv, .output = on_output, .ended = on_ended, .u = p
+                .argv = p->o.argv, .output = on_output, .ended = on_ended, .u = p
         };
 
         p->up = false;
@@ -263,16 +255,9 @@ void imex_process_up(struct imex_process *p) {
 
 struct imex_process *imex_process_new(uv_loop_t *loop, const struct imex_process_options *o) {
         struct imex_process *p = xnew(struct imex_process);
-        size_t n = 0;
 
-        while (o->argv[n])
-                n++;
         p->loop = loop;
         p->o = *o;
-        p->argv = xnew_n(char *, n + 1);
-        for (size_t i = 0; i < n; i++)
-                p->argv[i] = xstrdup(o->argv[i]);
-        p->o.argv = NULL;
         loop_turn_init(&p->turn, loop, on_turn, p);
         loop_timer_init(&p->due, loop, on_turn, p);
         loop_timer_init(&p->term, loop, on_term_timer, p);
@@ -289,7 +274,7 @@ void imex_process_free(struct imex_process *p) {
         loop_timer_done(&p->term);
         loop_timer_done(&p->usr1);
         if (guard_free(&p->guard))
-                destroy(p);
+                free(p);
 }
 
 enum imex_process_state imex_process_state(const struct imex_process *p) {

@@ -24,7 +24,8 @@ enum imex_process_state {
 };
 
 struct imex_process_options {
-        const char *const *argv;   /* copied; argv[0] is looked up in PATH when it holds no slash */
+        const char *const *argv;   /* borrowed until imex_process_free(); argv[0] is looked up in PATH when it
+                                      holds no slash */
         unsigned term_grace_ms;    /* SIGTERM, SIGKILL to its process group after this */
         unsigned usr1_interval_ms; /* shortest time between two SIGUSR1 */
         unsigned backoff_first_ms, backoff_max_ms; /* pause before a restart, doubled each time ... */

@@ -99,7 +99,7 @@ static void annotations_are_absent_when_there_is_nothing_to_say(void **state) {
 /* ---- asking ---- */
 
 static uv_loop_t loop;
-static char *root;
+static char *root, *here, *socket_path;
 static struct host_imex *host;
 static unsigned answers;
 
@@ -127,11 +127,11 @@ static int setup(void **state) {
 }
 
 static void start(void) {
-        _cleanup_(freep) char *here = file_join(root, "driver"),
-                              *socket = file_join(root, "imex/imex_ctrl.sock");
+        here = file_join(root, "driver");
+        socket_path = file_join(root, "imex/imex_ctrl.sock");
         host = host_imex_new(
                 &loop, &(struct host_imex_options){ .root = { .host = "/run/nvidia/driver", .here = here },
-                                                    .socket_path = socket,
+                                                    .socket_path = socket_path,
                                                     .node = "n1",
                                                     .interval_ms = 50,
                                                     .domain = true,
@@ -150,6 +150,8 @@ static int teardown(void **state) {
         (void)state;
         host_imex_free(host);
         uv_run(&loop, UV_RUN_DEFAULT);
+        free(TAKE(here));
+        free(TAKE(socket_path));
         tree_remove(root);
         return uv_loop_close(&loop);
 }
@@ -375,7 +377,7 @@ static void without_a_socket_nobody_is_asked_where_pods_run_imex(void **state) {
         (void)state;
         ctl_says("READY", "");
         tree_put(root, "imex/config.cfg", "");
-        _cleanup_(freep) char *here = file_join(root, "driver");
+        here = file_join(root, "driver");
         host = host_imex_new(&loop, &(struct host_imex_options){ .root = { .host = "/", .here = here },
                                                                  .socket_path = "/etc/nvidia-imex/ctl.sock",
                                                                  .node = "n1",

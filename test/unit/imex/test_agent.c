@@ -30,6 +30,7 @@
 #define HOSTS "127.0.0.1\tlocalhost\n"
 
 static struct imex_agent *agent;
+static struct arena *paths; /* its strings */
 static struct imex_report last;
 static char last_status[64], last_reason[500], last_awaited[200], log_text[4096], trouble_text[400];
 static unsigned reports, stopped, troubles;
@@ -65,43 +66,44 @@ struct setting {
 };
 
 static const struct imex_members *make_with(struct setting set) {
-        _cleanup_(freep) char *imex = set.imex_path ? xstrdup(set.imex_path) : in_dir("imex"),
-                              *ctl = in_dir("ctl"), *hosts = in_dir("hosts"), *run = in_dir("run");
         const struct imex_members *known;
         struct err e;
 
+        paths = arena_new(512);
         reports = stopped = troubles = 0;
         memset(phases, 0, sizeof phases);
         *last_status = *last_reason = *last_awaited = *log_text = *trouble_text = '\0';
         memset(&last, 0, sizeof last);
-        assert_int_equal(imex_agent_new(uv_default_loop(),
-                                        &(struct imex_agent_options){
-                                                .dir = dir,
-                                                .hosts_path = hosts,
-                                                .run_dir = run,
-                                                .imex_path = imex,
-                                                .ctl_path = ctl,
-                                                .own_ip = "10.0.0.1",
-                                                .identity = set.identity ? set.identity : "test",
-                                                .max_nodes = 4,
-                                                .dns_names = !set.ip_mode,
-                                                .term_grace_ms = 300,
-                                                .usr1_interval_ms = 150,
-                                                .backoff_first_ms = 20,
-                                                .backoff_max_ms = 100,
-                                                .stable_ms = 2000,
-                                                .ask_first_ms = 10,
-                                                .ask_slow_ms = 40,
-                                                .ask_idle_ms = 100,
-                                                .ask_timeout_ms = 400,
-                                                .recovery_ms = 200,
-                                                .changed = on_changed,
-                                                .stopped = on_stopped,
-                                                .output = on_output,
-                                                .trouble = on_trouble,
-                                        },
-                                        &agent, &known, &e),
-                         0);
+        assert_int_equal(
+                imex_agent_new(uv_default_loop(),
+                               &(struct imex_agent_options){
+                                       .dir = dir,
+                                       .hosts_path = arena_printf(paths, "%s/hosts", dir),
+                                       .run_dir = arena_printf(paths, "%s/run", dir),
+                                       .imex_path = set.imex_path ? set.imex_path
+                                                                  : arena_printf(paths, "%s/imex", dir),
+                                       .ctl_path = arena_printf(paths, "%s/ctl", dir),
+                                       .own_ip = "10.0.0.1",
+                                       .identity = set.identity ? set.identity : "test",
+                                       .max_nodes = 4,
+                                       .dns_names = !set.ip_mode,
+                                       .term_grace_ms = 300,
+                                       .usr1_interval_ms = 150,
+                                       .backoff_first_ms = 20,
+                                       .backoff_max_ms = 100,
+                                       .stable_ms = 2000,
+                                       .ask_first_ms = 10,
+                                       .ask_slow_ms = 40,
+                                       .ask_idle_ms = 100,
+                                       .ask_timeout_ms = 400,
+                                       .recovery_ms = 200,
+                                       .changed = on_changed,
+                                       .stopped = on_stopped,
+                                       .output = on_output,
+                                       .trouble = on_trouble,
+                               },
+                               &agent, &known, &e),
+                0);
         assert_int_equal(reports, 0);
         return known;
 }
@@ -117,6 +119,7 @@ static void make(void) {
 
 static void free_agent(void) {
         imex_agent_free(agent);
+        arena_free(TAKE(paths));
         agent = NULL;
         uv_run(uv_default_loop(), UV_RUN_DEFAULT);
 }

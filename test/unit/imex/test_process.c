@@ -22,6 +22,8 @@
         "while :; do sleep 1000 & wait $!; done"
 
 static struct imex_process *p;
+static const char *argv[2];
+static char *path; /* argv[0] */
 static enum imex_process_state last;
 static unsigned waitings, prepared, lines;
 static char why[512], line[256], prepare_error[64];
@@ -45,14 +47,14 @@ static int on_prepare(void *u, struct err *e) {
 }
 
 static void make_with(const char *script, unsigned backoff_first_ms) {
-        _cleanup_(freep) char *path = in_dir("program");
-
+        free(path);
+        argv[0] = path = in_dir("program");
         put_program("program", script);
         last = IMEX_PROCESS_DOWN;
         waitings = prepared = lines = 0;
         *why = *line = *prepare_error = '\0';
         p = imex_process_new(uv_default_loop(), &(struct imex_process_options){
-                                                        .argv = (const char *const[]){ path, NULL },
+                                                        .argv = argv,
                                                         .term_grace_ms = 200,
                                                         .usr1_interval_ms = 150,
                                                         .backoff_first_ms = backoff_first_ms,
@@ -73,6 +75,7 @@ static void make(const char *script) {
 static int finish(void **state) {
         imex_process_free(p);
         p = NULL;
+        free(TAKE(path));
         uv_run(uv_default_loop(), UV_RUN_DEFAULT);
         return remove_dir(state);
 }
