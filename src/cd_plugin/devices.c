@@ -58,21 +58,21 @@ static void encode(struct jw *w, const struct node_device *devices, size_t n) {
         jw_end_arr(w);
 }
 
-/* One device as the file has it; the Go driver changed the names of these members once. */
+/* One device as the file has it; the Go driver changed the names of these members once, and the new ones
+ * win. */
 struct stored_device {
-        const char **requests, **old_requests, **cdi_ids, **old_cdi_ids;
-        size_t n_requests, n_old_requests, n_cdi_ids, n_old_cdi_ids;
-        const char *pool, *old_pool, *name, *old_name;
+        const char **requests, **cdi_ids, *pool, *name;
+        size_t n_requests, n_cdi_ids;
 };
 static const struct jd_field f_stored_device[] = {
+        JD_STRS(struct stored_device, "request_names", requests),
         JD_STRS(struct stored_device, "Requests", requests),
-        JD_STRS(struct stored_device, "request_names", old_requests),
+        JD_STR(struct stored_device, "pool_name", pool),
         JD_STR(struct stored_device, "PoolName", pool),
-        JD_STR(struct stored_device, "pool_name", old_pool),
+        JD_STR(struct stored_device, "device_name", name),
         JD_STR(struct stored_device, "DeviceName", name),
-        JD_STR(struct stored_device, "device_name", old_name),
+        JD_STRS(struct stored_device, "cdi_device_ids", cdi_ids),
         JD_STRS(struct stored_device, "CDIDeviceIDs", cdi_ids),
-        JD_STRS(struct stored_device, "cdi_device_ids", old_cdi_ids),
         JD_END,
 };
 struct stored_slot {
@@ -125,11 +125,10 @@ static void take_devices(const struct stored_entry *s, struct arena *a, struct n
                         if (!d)
                                 continue;
                         devices[n++] = (struct node_device){
-                                .name = d->name ? d->name : d->old_name,
-                                .pool = d->pool ? d->pool : d->old_pool,
-                                .requests =
-                                        checkpoint_strings(a, d->requests ? d->requests : d->old_requests),
-                                .cdi_ids = checkpoint_strings(a, d->cdi_ids ? d->cdi_ids : d->old_cdi_ids),
+                                .name = d->name,
+                                .pool = d->pool,
+                                .requests = checkpoint_strings(a, d->requests),
+                                .cdi_ids = checkpoint_strings(a, d->cdi_ids),
                                 .type = pair->daemon ? DEVICE_DAEMON : DEVICE_CHANNEL,
                                 .domain = s->groups[g].domain,
                         };

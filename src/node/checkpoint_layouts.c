@@ -33,59 +33,43 @@ static uint32_t checksum_v2(struct str tail) {
 #define END                                                                                                  \
         { NULL, NULL }
 
-static const struct gojson_member k_expression[] = {
-        { "key", NULL }, { "operator", NULL }, { "values", NULL }, END
-};
-static const struct gojson_member k_term[] = { { "matchExpressions", k_expression },
-                                               { "matchFields", k_expression },
-                                               END };
+static const struct gojson_member k_expression[] = { { "key operator values", NULL }, END };
+static const struct gojson_member k_term[] = { { "matchExpressions matchFields", k_expression }, END };
 static const struct gojson_member k_selector[] = { { "nodeSelectorTerms", k_term }, END };
-static const struct gojson_member k_toleration[] = {
-        { "key", NULL },    { "operator", NULL },          { "value", NULL },
-        { "effect", NULL }, { "tolerationSeconds", NULL }, END
+static const struct gojson_member k_toleration[] = { { "key operator value effect tolerationSeconds", NULL },
+                                                     END };
+static const struct gojson_member k_result[] = {
+        { "request driver pool device adminAccess", NULL },
+        { "tolerations", k_toleration },
+        { "bindingConditions bindingFailureConditions shareID consumedCapacity", NULL },
+        END,
 };
-static const struct gojson_member k_result[] = { { "request", NULL },
-                                                 { "driver", NULL },
-                                                 { "pool", NULL },
-                                                 { "device", NULL },
-                                                 { "adminAccess", NULL },
-                                                 { "tolerations", k_toleration },
-                                                 { "bindingConditions", NULL },
-                                                 { "bindingFailureConditions", NULL },
-                                                 { "shareID", NULL },
-                                                 { "consumedCapacity", NULL },
-                                                 END };
-static const struct gojson_member k_opaque[] = { { "driver", NULL }, { "parameters", NULL }, END };
-static const struct gojson_member k_config[] = {
-        { "source", NULL }, { "requests", NULL }, { "opaque", k_opaque }, END
-};
+static const struct gojson_member k_opaque[] = { { "driver parameters", NULL }, END };
+static const struct gojson_member k_config[] = { { "source requests", NULL }, { "opaque", k_opaque }, END };
 static const struct gojson_member k_devices[] = { { "results", k_result }, { "config", k_config }, END };
 static const struct gojson_member k_allocation[] = {
-        { "devices", k_devices }, { "nodeSelector", k_selector }, { "allocationTimestamp", NULL }, END
+        { "devices", k_devices },
+        { "nodeSelector", k_selector },
+        { "allocationTimestamp", NULL },
+        END,
 };
-static const struct gojson_member k_consumer[] = {
-        { "apiGroup", NULL }, { "resource", NULL }, { "name", NULL }, { "uid", NULL }, END
+static const struct gojson_member k_consumer[] = { { "apiGroup resource name uid", NULL }, END };
+static const struct gojson_member k_condition[] = {
+        { "type status observedGeneration lastTransitionTime reason message", NULL },
+        END,
 };
-static const struct gojson_member k_condition[] = { { "type", NULL },
-                                                    { "status", NULL },
-                                                    { "observedGeneration", NULL },
-                                                    { "lastTransitionTime", NULL },
-                                                    { "reason", NULL },
-                                                    { "message", NULL },
-                                                    END };
-static const struct gojson_member k_network[] = {
-        { "interfaceName", NULL }, { "ips", NULL }, { "hardwareAddress", NULL }, END
+static const struct gojson_member k_network[] = { { "interfaceName ips hardwareAddress", NULL }, END };
+static const struct gojson_member k_device[] = {
+        { "driver pool device shareID data", NULL },
+        { "conditions", k_condition },
+        { "networkData", k_network },
+        END,
 };
-static const struct gojson_member k_device[] = { { "driver", NULL },
-                                                 { "pool", NULL },
-                                                 { "device", NULL },
-                                                 { "shareID", NULL },
-                                                 { "conditions", k_condition },
-                                                 { "data", NULL },
-                                                 { "networkData", k_network },
-                                                 END };
 static const struct gojson_member k_status[] = {
-        { "allocation", k_allocation }, { "reservedFor", k_consumer }, { "devices", k_device }, END
+        { "allocation", k_allocation },
+        { "reservedFor", k_consumer },
+        { "devices", k_device },
+        END,
 };
 
 bool checkpoint_status(yyjson_val *status, struct buf *out) {

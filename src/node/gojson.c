@@ -10,59 +10,43 @@ enum { DEPTH_MAX = 60 /* the writer keeps a bit per level in 64 */ };
 
 /* ---- checksums ---- */
 
-struct fnv {
-        uint32_t h;
-        bool first;
-};
-
-static void fnv_raw(struct fnv *f, const char *p, size_t n) {
+static uint32_t fnv(uint32_t h, const char *p, size_t n) {
         for (size_t i = 0; i < n; i++)
-                f->h = (f->h ^ (uint8_t)p[i]) * 16777619U;
+                h = (h ^ (uint8_t)p[i]) * 16777619U;
+        return h;
 }
 
-static struct fnv fnv_begin(void) {
-        struct fnv f = { .h = 2166136261U, .first = true };
-        fnv_raw(&f, "([]uint8)[", strlen("([]uint8)["));
-        return f;
-}
-
-/* Each byte as a decimal number, with blanks between them. */
-static void fnv_json(struct fnv *f, struct str json) {
-        for (size_t i = 0; i < json.n; i++) {
-                char digits[4];
-                uint8_t b = (uint8_t)json.p[i];
-                size_t n = 0;
-                if (b >= 100)
-                        digits[n++] = (char)('0' + b / 100);
-                if (b >= 10)
-                        digits[n++] = (char)('0' + b / 10 % 10);
-                digits[n++] = (char)('0' + b % 10);
-                if (!f->first)
-                        fnv_raw(f, " ", 1);
-                f->first = false;
-                fnv_raw(f, digits, n);
-        }
-}
-
-static uint32_t fnv_end(struct fnv *f) {
-        fnv_raw(f, "]", 1);
-        return f->h;
-}
-
+/* Go prints each byte as a decimal number, with blanks between them. */
 uint32_t gojson_checksum(const struct str *parts, size_t n) {
-        struct fnv f = fnv_begin();
-        for (size_t i = 0; i < n; i++)
-                fnv_json(&f, parts[i]);
-        return fnv_end(&f);
+        static const char begin[] = "([]uint8)[";
+        uint32_t h = fnv(2166136261U, begin, strlen(begin));
+        bool first = true;
+        for (size_t part = 0; part < n; part++) {
+                for (size_t i = 0; i < parts[part].n; i++) {
+                        uint8_t b = (uint8_t)parts[part].p[i];
+                        const char text[] = { ' ', (char)('0' + b / 100), (char)('0' + b / 10 % 10),
+                                              (char)('0' + b % 10) };
+                        size_t zeros = b >= 100 ? 0 : b >= 10 ? 1 : 2;
+                        h = fnv(h, text, !first);
+                        h = fnv(h, text + 1 + zeros, 3 - zeros);
+                        first = false;
+                }
+        }
+        return fnv(h, "]", 1);
 }
 
 /* ---- canonical JSON ---- */
 
 /* NULL: not known. */
 static const struct gojson_member *find_known(const struct gojson_member *list, const char *name) {
-        while (list->name && !streq(list->name, name))
-                list++;
-        return list->name ? list : NULL;
+        for (; list->names; list++) {
+                struct str rest = str_from(list->names), word;
+                while (str_next_field(&rest, ' ', &word)) {
+                        if (str_eq(word, str_from(name)))
+                                return list;
+                }
+        }
+        return NULL;
 }
 
 static bool canonical(struct jw *w, const char *key, yyjson_val *v, const struct gojson_member *known,

@@ -9,9 +9,10 @@
 
 #include "base/str.h"
 
-/* Members of an object, and of the objects in a list; a table of them ends with a name NULL. */
+/* Members of an object, and of the objects in a list: names with blanks between them, for which the same
+ * holds. A table of them ends with names NULL. */
 struct gojson_member {
-        const char *name;
+        const char *names;
         const struct gojson_member *inside; /* NULL: whatever there is */
 };
 
