@@ -202,37 +202,31 @@ int sweep_after_sync(struct claims *c, enum journal_event event, const char *asi
 /* ---- claims whose object is gone ---- */
 
 struct suspect {
-        STAILQ_ENTRY(suspect) link;
-        char *ns, *name, *uid;
+        const char *ns, *name, *uid;
         bool gone;          /* so says the answer of this round */
         bool gone_before;   /* so said an earlier round without trouble, */
         uint64_t before_ms; /* first at this time */
 };
-STAILQ_HEAD(suspects, suspect);
+
+/* All of it in the arena. */
+struct round {
+        struct arena *a;
+        struct suspect *list;
+        size_t n;
+};
 
 struct sweep {
         struct claims *c;
         struct loop_timer timer;
         struct kube_call *call;
-        uint64_t now_ms;        /* of this round */
-        struct suspects to_ask; /* the first is being looked up */
-        struct suspects answered;
-        struct suspects missing; /* between rounds: gone, and not confirmed yet */
+        uint64_t now_ms; /* of this round */
+        size_t asked;    /* of its list; the next one is being looked up */
+        struct round now, before;
 };
 
-static void suspect_free(struct suspect *x) {
-        free(x->ns);
-        free(x->name);
-        free(x->uid);
-        free(x);
-}
-
-static void drop_all(struct suspects *list) {
-        while (!STAILQ_EMPTY(list)) {
-                struct suspect *x = STAILQ_FIRST(list);
-                STAILQ_REMOVE_HEAD(list, link);
-                suspect_free(x);
-        }
+static void drop_round(struct round *r) {
+        arena_free(r->a);
+        *r = (struct round){ 0 };
 }
 
 /* Gone by two answers of a healthy API server, a period apart. */
@@ -247,35 +241,27 @@ static void unprepare_gone(struct sweep *s, const struct suspect *x) {
 }
 
 static void end_round(struct sweep *s) {
-        drop_all(&s->missing);
-        while (!STAILQ_EMPTY(&s->answered)) {
-                struct suspect *x = STAILQ_FIRST(&s->answered);
-                STAILQ_REMOVE_HEAD(&s->answered, link);
-                if (!x->gone) {
-                        suspect_free(x);
-                        continue;
-                }
-                if (x->gone_before && s->now_ms - x->before_ms >= SWEEP_APART_MS)
+        for (struct suspect *x = s->now.list; x < s->now.list + s->now.n; x++) {
+                if (x->gone && x->gone_before && s->now_ms - x->before_ms >= SWEEP_APART_MS)
                         unprepare_gone(s, x);
                 if (!x->gone_before)
                         x->before_ms = s->now_ms;
-                x->gone_before = true;
-                STAILQ_INSERT_TAIL(&s->missing, x, link);
         }
+        drop_round(&s->before);
+        s->before = s->now;
+        s->now = (struct round){ 0 };
 }
 
 /* Whoever answers so for one claim may have been wrong about the others, in this round and before. */
 static void give_up_round(struct sweep *s) {
-        drop_all(&s->to_ask);
-        drop_all(&s->answered);
-        drop_all(&s->missing);
+        drop_round(&s->now);
+        drop_round(&s->before);
 }
 
-static void look_up_first(struct sweep *s);
+static void look_up_next(struct sweep *s);
 
 static void on_claim(void *u, yyjson_val *obj, const struct err *e) {
         struct sweep *s = u;
-        struct suspect *x = STAILQ_FIRST(&s->to_ask);
         const char *uid = yyjson_get_str(yyjson_obj_get(yyjson_obj_get(obj, "metadata"), "uid"));
         s->call = NULL;
         if (e ? e->kind != ERR_NOT_FOUND : !uid) {
@@ -284,15 +270,14 @@ static void on_claim(void *u, yyjson_val *obj, const struct err *e) {
                 give_up_round(s);
                 return;
         }
-        STAILQ_REMOVE_HEAD(&s->to_ask, link);
+        struct suspect *x = &s->now.list[s->asked++];
         x->gone = e || !streq(uid, x->uid);
-        STAILQ_INSERT_TAIL(&s->answered, x, link);
-        look_up_first(s);
+        look_up_next(s);
 }
 
-static void look_up_first(struct sweep *s) {
-        const struct suspect *x = STAILQ_FIRST(&s->to_ask);
-        if (x)
+static void look_up_next(struct sweep *s) {
+        const struct suspect *x = &s->now.list[s->asked];
+        if (s->asked < s->now.n)
                 s->call = kube_start(s->c->o.kube, &(struct kube_request){ .verb = KUBE_GET,
                                                                            .res = &kube_resource_claims,
                                                                            .ns = x->ns,
@@ -305,28 +290,30 @@ static void look_up_first(struct sweep *s) {
 }
 
 void sweep_gone_claims(struct sweep *s, uint64_t now_ms) {
+        const struct checkpoint_claim *claims = s->c->journal.table.claims;
         if (s->call)
                 return;
+        struct arena *a = arena_new(1024);
+        s->now = (struct round){ a, arena_alloc(a, (HASH_COUNT(claims) + 1) * sizeof *s->now.list), 0 };
         s->now_ms = now_ms;
-        for (const struct checkpoint_claim *e = s->c->journal.table.claims; e; e = e->hh.next) {
-                const struct suspect *known;
+        s->asked = 0;
+        for (const struct checkpoint_claim *e = claims; e; e = e->hh.next) {
                 /* Entries of old versions have no name to ask for. */
                 if (!e->ns || !*e->ns || !e->name || !*e->name || e->state == CHECKPOINT_ABORTED ||
                     ops_active(s->c, e->uid))
                         continue;
-                struct suspect *x = xnew(struct suspect);
-                x->ns = xstrdup(e->ns);
-                x->name = xstrdup(e->name);
-                x->uid = xstrdup(e->uid);
-                STAILQ_FOREACH (known, &s->missing, link) {
-                        if (streq(known->uid, x->uid)) {
+                struct suspect *x = &s->now.list[s->now.n++];
+                *x = (struct suspect){ arena_strdup(a, e->ns), arena_strdup(a, e->name),
+                                       arena_strdup(a, e->uid) };
+                for (size_t i = 0; i < s->before.n; i++) {
+                        const struct suspect *known = &s->before.list[i];
+                        if (known->gone && streq(known->uid, x->uid)) {
                                 x->gone_before = true;
                                 x->before_ms = known->before_ms;
                         }
                 }
-                STAILQ_INSERT_TAIL(&s->to_ask, x, link);
         }
-        look_up_first(s);
+        look_up_next(s);
 }
 
 static void on_timer(void *u) {
@@ -338,17 +325,12 @@ static void on_timer(void *u) {
 struct sweep *sweep_new(struct claims *c) {
         struct sweep *s = xnew(struct sweep);
         s->c = c;
-        STAILQ_INIT(&s->to_ask);
-        STAILQ_INIT(&s->answered);
-        STAILQ_INIT(&s->missing);
         loop_timer_init(&s->timer, c->o.loop, on_timer, s);
         loop_timer_start(&s->timer, backoff_spread(FIRST_MS));
         return s;
 }
 
 void sweep_free(struct sweep *s) {
-        if (!s)
-                return;
         kube_cancel(s->call);
         give_up_round(s);
         loop_timer_done(&s->timer);
