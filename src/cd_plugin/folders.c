@@ -3,8 +3,10 @@
 
 #include <string.h>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "cd_plugin/devices.h"
+#include "node/effects.h"
 
 void folders_each(const struct checkpoint_claim *entry, node_thing_fn *fn, void *u) {
         for (size_t i = 0; i < entry->n_devices; i++) {
@@ -58,31 +60,22 @@ bool folders_may_go(void *u, const struct checkpoint_claim *entry) {
         return !life.maybe;
 }
 
-struct search {
-        const struct cd *cd;
-        const struct checkpoint *table;
-        const char *domain;
-        bool found;
-};
-
-static void compare(void *u, const char *domain) {
-        struct search *s = u;
-        s->found = s->found || streq(s->domain, domain);
-}
-
-static bool wanted(void *u, const char *domain) {
-        struct search *s = u;
-        s->domain = domain;
-        s->found = false;
-        for (const struct checkpoint_claim *e = s->table->claims; e && !s->found; e = e->hh.next) {
-                if (e->state != CHECKPOINT_ABORTED)
-                        folders_each(e, compare, s);
-        }
-        return s->found || readiness_inhabited(s->cd->o.plugin_dir, domain, NULL);
+static int sweep_one(void *u, int folder, const char *domain, struct err *e) {
+        const struct cd *cd = u;
+        struct err failed;
+        if (!str_is_uuid(domain) || effects_in_use(cd->claims, domain) ||
+            readiness_inhabited(cd->o.plugin_dir, domain, NULL))
+                return 0;
+        if (readiness_remove_dir(cd->o.plugin_dir, domain, &failed) < 0)
+                log_warn("cannot remove the folder of a former domain", kv_str("domain", domain),
+                         kv_err(&failed));
+        return 0;
 }
 
 void folders_sweep(void *u, const struct checkpoint *table) {
         const struct cd *cd = u;
-        struct search s = { .cd = cd, .table = table };
-        readiness_sweep_dirs(cd->o.plugin_dir, wanted, &s);
+        _cleanup_(freep) char *path = file_join(cd->o.plugin_dir, "domains");
+        struct err e;
+        if (file_each(path, sweep_one, u, &e) < 0 && e.kind != ERR_NOT_FOUND)
+                log_warn("cannot look for folders of former domains", kv_err(&e));
 }

@@ -132,8 +132,7 @@ static void on_change(struct watch_file *w) {
 
 static void domain_free(struct domain *d) {
         LIST_REMOVE(d, link);
-        if (d->watch.active)
-                watch_file_stop(&d->watch);
+        watch_file_stop(&d->watch);
         free(d->uid);
         free(d->claim_uid);
         free(d->dir);
@@ -246,28 +245,4 @@ bool readiness_inhabited(const char *plugin_dir, const char *domain_uid, const c
         if (imex_state_read(dir, &s, &held, &e) < 0)
                 return e.kind != ERR_NOT_FOUND && e.kind != ERR_INVALID;
         return held && (!claim_uid || streq(s.claim_uid, claim_uid));
-}
-
-struct former {
-        const char *plugin_dir;
-        bool (*wanted)(void *u, const char *domain_uid);
-        void *u;
-};
-
-static int remove_former(void *u, int folder, const char *name, struct err *e) {
-        const struct former *f = u;
-        struct err failed;
-        if (str_is_uuid(name) && !f->wanted(f->u, name) &&
-            readiness_remove_dir(f->plugin_dir, name, &failed) < 0)
-                log_warn("cannot remove the folder of a former domain", kv_str("domain", name),
-                         kv_err(&failed));
-        return 0;
-}
-
-void readiness_sweep_dirs(const char *plugin_dir, bool (*wanted)(void *u, const char *domain_uid), void *u) {
-        _cleanup_(freep) char *path = file_join(plugin_dir, "domains");
-        struct former f = { plugin_dir, wanted, u };
-        struct err e;
-        if (file_each(path, remove_former, &f, &e) < 0 && e.kind != ERR_NOT_FOUND)
-                log_warn("cannot look for folders of former domains", kv_err(&e));
 }

@@ -44,10 +44,7 @@ int readiness_prepare_dir(const char *plugin_dir, const char *domain_uid, bool k
 /* Removes the folder with all that is in it, the state file first. */
 int readiness_remove_dir(const char *plugin_dir, const char *domain_uid, struct err *e);
 /* A living daemon holds the state file of this folder: the one with this claim (NULL: any); or nobody can
- * tell.
- */
+ * tell. */
 bool readiness_inhabited(const char *plugin_dir, const char *domain_uid, const char *claim_uid);
-/* Removes the folders of domains for which wanted() is false. */
-void readiness_sweep_dirs(const char *plugin_dir, bool (*wanted)(void *u, const char *domain_uid), void *u);
 
 #endif

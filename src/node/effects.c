@@ -191,15 +191,19 @@ static void compare(void *u, const char *thing) {
         s->yes = s->yes || streq(s->thing, thing);
 }
 
+bool effects_in_use(const struct claims *c, const char *thing) {
+        struct in_use s = { .thing = thing };
+        for (const struct checkpoint_claim *i = c->journal.table.claims; i && !s.yes; i = i->hh.next) {
+                if (i->state != CHECKPOINT_ABORTED)
+                        c->o.driver->each_thing(i, compare, &s);
+        }
+        return s.yes;
+}
+
 void effects_undo(struct claims *c, struct disk *disk, struct effects_leavings *leavings) {
         struct effects_leaving *l;
         STAILQ_FOREACH (l, leavings, link) {
-                struct in_use other = { .thing = l->thing };
-                for (const struct checkpoint_claim *i = c->journal.table.claims; i; i = i->hh.next) {
-                        if (i->state != CHECKPOINT_ABORTED)
-                                c->o.driver->each_thing(i, compare, &other);
-                }
-                if (!other.yes)
+                if (!effects_in_use(c, l->thing))
                         l->task = removal(c, disk, undo, c->o.plugin_dir, l->thing);
         }
 }

@@ -27,5 +27,7 @@ bool effects_unprepare(struct claims *c, const char *uid, struct effects_leaving
 void effects_undo(struct claims *c, struct disk *disk, struct effects_leavings *leavings);
 void effects_undone(struct claims *c, struct effects_leavings *leavings);
 void effects_forget(struct effects_leavings *leavings);
+/* An entry has this thing. */
+bool effects_in_use(const struct claims *c, const char *thing);
 
 #endif

@@ -164,8 +164,7 @@ int journal_watch(struct journal *j, uv_loop_t *loop, void (*changed)(void *u), 
 }
 
 void journal_done(struct journal *j) {
-        if (j->watch.active)
-                watch_file_stop(&j->watch);
+        watch_file_stop(&j->watch);
         checkpoint_done(&j->table);
         free(j->path);
         j->path = NULL;

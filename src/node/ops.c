@@ -44,8 +44,7 @@ static void op_free(struct op *op) {
 void ops_end(struct claims *c) {
         while (!TAILQ_EMPTY(&c->ops))
                 op_free(TAILQ_FIRST(&c->ops));
-        if (c->journal.watch.active)
-                watch_file_stop(&c->journal.watch);
+        watch_file_stop(&c->journal.watch);
         loop_turn_done(&c->kick);
         c->freed = true;
 }
