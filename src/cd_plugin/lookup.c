@@ -2,8 +2,6 @@
 #include "cd_plugin/lookup.h"
 
 #include <limits.h>
-#include <string.h>
-#include <sys/queue.h>
 
 #include "api/names.h"
 #include "api/resources.h"
@@ -20,9 +18,7 @@ enum { DOMAINS_MAX = 100000 };
 
 struct lookup {
         struct kube_pages *pages;
-        char *ns;
         struct lookup_list *list;
-        size_t cap;
         lookup_done_fn *fn;
         kube_retry_fn *retry;
         void *u;
@@ -34,11 +30,10 @@ void lookup_list_free(struct lookup_list *l) {
 }
 
 const struct lookup_domain *lookup_find(const struct lookup_list *l, const char *uid) {
-        for (size_t i = 0; l && i < l->n; i++) {
-                if (streq(l->items[i].uid, uid))
-                        return &l->items[i];
-        }
-        return NULL;
+        const struct lookup_domain *d = l ? SLIST_FIRST(&l->domains) : NULL;
+        while (d && !streq(d->uid, uid))
+                d = SLIST_NEXT(d, link);
+        return d;
 }
 
 static void finish(struct lookup *l, const struct err *e) {
@@ -50,7 +45,6 @@ static void finish(struct lookup *l, const struct err *e) {
                 list = NULL;
         }
         kube_pages_free(l->pages);
-        free(l->ns);
         free(l);
         fn(u, list, e);
 }
@@ -64,21 +58,16 @@ static void add(struct lookup *l, yyjson_val *item) {
         /* One that cannot be read is one that no claim can be for. */
         if (jd_decode(kube_f_meta, m, false, "", l->list->arena, &meta, &e) < 0 || !meta.uid)
                 return;
-        if (l->list->n == l->cap) {
-                size_t cap = l->cap ? l->cap * 2 : 16;
-                struct lookup_domain *more = arena_alloc(l->list->arena, cap * sizeof *more);
-                if (l->list->n)
-                        memcpy(more, l->list->items, l->list->n * sizeof *more);
-                l->list->items = more;
-                l->cap = cap;
-        }
-        l->list->items[l->list->n++] = (struct lookup_domain){
+        struct lookup_domain *d = arena_alloc(l->list->arena, sizeof *d);
+        *d = (struct lookup_domain){
                 .ns = meta.ns,
                 .name = meta.name,
                 .uid = meta.uid,
                 .mode = mode ? arena_strdup(l->list->arena, mode) : NULL,
                 .deleting = meta.deleted != 0,
         };
+        SLIST_INSERT_HEAD(&l->list->domains, d, link);
+        l->list->n++;
 }
 
 static void on_page(void *u, yyjson_val *page, bool last, const struct err *e) {
@@ -110,7 +99,6 @@ struct lookup *lookup_start(struct kube_client *c, const char *ns, bool fresh, l
                             kube_retry_fn *retry, void *u) {
         struct lookup *l = xnew(struct lookup);
         struct arena *a = arena_new(1024);
-        l->ns = xstrdup_or_null(ns);
         l->list = arena_alloc(a, sizeof *l->list);
         l->list->arena = a;
         l->fn = fn;
@@ -118,7 +106,7 @@ struct lookup *lookup_start(struct kube_client *c, const char *ns, bool fresh, l
         l->u = u;
         l->pages = kube_pages_new(c, &(struct kube_pages_options){
                                              .res = &kube_compute_domains,
-                                             .ns = l->ns,
+                                             .ns = ns,
                                              .metadata_only = true,
                                              .attempts = UINT_MAX,
                                              .backoff_max_ms = FETCH_BACKOFF_MAX_MS,
@@ -135,7 +123,6 @@ void lookup_cancel(struct lookup *l) {
                 return;
         kube_pages_free(l->pages);
         lookup_list_free(l->list);
-        free(l->ns);
         free(l);
 }
 

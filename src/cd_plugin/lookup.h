@@ -5,11 +5,13 @@
 #define CD_PLUGIN_LOOKUP_H
 
 #include <stdbool.h>
+#include <sys/queue.h>
 
 #include "base/mem.h"
 #include "kube/kube_client.h"
 
 struct lookup_domain {
+        SLIST_ENTRY(lookup_domain) link;
         const char *ns, *name, *uid;
         const char *mode; /* annotation CD_ANNOTATION_MODE; NULL: none */
         bool deleting;
@@ -17,7 +19,7 @@ struct lookup_domain {
 
 struct lookup_list {
         struct arena *arena;
-        struct lookup_domain *items;
+        SLIST_HEAD(, lookup_domain) domains;
         size_t n;
 };
 void lookup_list_free(struct lookup_list *l);
@@ -26,9 +28,9 @@ const struct lookup_domain *lookup_find(const struct lookup_list *l, const char 
 struct lookup;
 /* Once, never from inside; the list is the callback's to free, NULL on error. */
 typedef void(lookup_done_fn)(void *u, struct lookup_list *l, const struct err *e);
-/* ns NULL: all namespaces. `fresh`: with all that was written before; else what the API server has in its
- * cache, which costs it no question to the store and may miss the latest. Asks for as long as the server may
- * yet answer, and tells `retry` why it has not. */
+/* ns NULL: all namespaces; borrowed for as long as it asks. `fresh`: with all that was written before; else
+ * what the API server has in its cache, which costs it no question to the store and may miss the latest. Asks
+ * for as long as the server may yet answer, and tells `retry` why it has not. */
 struct lookup *lookup_start(struct kube_client *c, const char *ns, bool fresh, lookup_done_fn *fn,
                             kube_retry_fn *retry, void *u);
 void lookup_cancel(struct lookup *l);

@@ -5,10 +5,6 @@
 
 #include "api/names.h"
 
-struct want *want_of(const struct node_want *w) {
-        return w->own;
-}
-
 bool wants_manages(const struct cd_options *o, const char *ns) {
         struct str rest = str_from(o->more_ns), field;
         bool found = streq(o->ns, ns);

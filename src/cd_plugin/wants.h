@@ -12,7 +12,9 @@ struct want {
         struct opaque_config config;
         const char *domain_name, *domain_ns; /* NULL: not known yet */
 };
-struct want *want_of(const struct node_want *w);
+static inline struct want *want_of(const struct node_want *w) {
+        return w->own;
+}
 
 /* `ns` is one in which daemons may run. */
 bool wants_manages(const struct cd_options *o, const char *ns);
