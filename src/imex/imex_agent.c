@@ -11,9 +11,7 @@
 #include "imex/imex_log.h"
 #include "imex/imex_probe.h"
 #include "imex/imex_process.h"
-#include "imex/imex_recovery.h"
 
-#define REASON_MAX 400
 #define FILE_LIMIT ((size_t)1024 * 1024)
 /* A file that could not be written is tried again after this. */
 #define RETRY_MS 1000
@@ -45,23 +43,21 @@ struct imex_agent {
         bool id_asked;      /* the domain was asked for our id in this life */
         unsigned unanswered;
         unsigned connected;
-        const char *fault;        /* of this life, or NULL; static */
-        char silence[REASON_MAX]; /* why the status is not known */
-        char ended[REASON_MAX];   /* why the last life ended, a sentence; "" when it was us */
-        char refused[REASON_MAX]; /* why the wanted members cannot be served */
+        const char *fault;             /* of this life, or NULL; static */
+        char silence[IMEX_REASON_MAX]; /* why the status is not known */
+        char ended[IMEX_REASON_MAX];   /* why the last life ended, a sentence; "" when it was us */
+        char refused[IMEX_REASON_MAX]; /* why the wanted members cannot be served */
         char troubled[sizeof(((struct err *)0)->msg)];
 
         struct imex_recovery recovery; /* of this life of the process */
         struct loop_timer recovery_turn;
         uint64_t informed_since; /* loop time; 0: the members may be old */
-        char awaited[sizeof(((struct imex_recovery_verdict *)0)->awaited)];
+        char awaited[IMEX_AWAITED_MAX];
         bool forget; /* start the next life with nothing remembered */
         unsigned renewals;
 
         bool stopping, stopped;
         struct imex_report told; /* last report delivered */
-        char reason[REASON_MAX], told_reason[REASON_MAX];
-        char told_awaited[sizeof(((struct imex_recovery_verdict *)0)->awaited)];
 };
 
 static void act(struct imex_agent *a);
@@ -226,21 +222,22 @@ static void explain(const struct imex_agent *a, enum imex_phase ph, char *s, siz
 
 void imex_agent_report(struct imex_agent *a, struct imex_report *ret) {
         enum imex_phase ph = phase(a);
+        bool ours = running(a) && identity_current(a);
 
-        explain(a, ph, a->reason, sizeof a->reason);
         *ret = (struct imex_report){
                 .phase = ph,
                 .ready = ph == IMEX_READY,
                 .status = status_text(a, ph),
-                .reason = a->reason,
                 .index = identity_current(a) ? a->running->own_index : -1,
-                .node_id = running(a) && identity_current(a) ? a->node_id : -1,
+                .node_id = ours ? a->node_id : -1,
                 .peers_known = peers_known(a),
-                .peers_connected = running(a) && identity_current(a) ? a->connected : 0,
+                .peers_connected = ours ? a->connected : 0,
                 .restarts = imex_process_restarts(a->process),
-                .awaited = running(a) && identity_current(a) ? a->awaited : "",
                 .renewals = a->renewals,
         };
+        explain(a, ph, ret->reason, sizeof ret->reason);
+        if (ours)
+                memcpy(ret->awaited, a->awaited, sizeof a->awaited);
 }
 
 void imex_agent_view(const struct imex_agent *a, struct imex_view *ret) {
@@ -260,16 +257,12 @@ static void deliver(struct imex_agent *a) {
 
         imex_agent_report(a, &r);
         if (r.phase == a->told.phase && r.ready == a->told.ready && streq(r.status, a->told.status) &&
-            streq(r.reason, a->told_reason) && r.index == a->told.index && r.node_id == a->told.node_id &&
+            streq(r.reason, a->told.reason) && r.index == a->told.index && r.node_id == a->told.node_id &&
             r.peers_known == a->told.peers_known && r.peers_connected == a->told.peers_connected &&
             r.restarts == a->told.restarts && r.renewals == a->told.renewals &&
-            streq(r.awaited, a->told_awaited))
+            streq(r.awaited, a->told.awaited))
                 return;
         a->told = r;
-        memcpy(a->told_reason, a->reason, sizeof a->reason);
-        a->told.reason = a->told_reason;
-        snprintf(a->told_awaited, sizeof a->told_awaited, "%s", r.awaited);
-        a->told.awaited = a->told_awaited;
         a->o.changed(a->o.u, &a->told);
 }
 
@@ -382,7 +375,7 @@ static void recover(struct imex_agent *a) {
         if (!a->recovery.since_ms)
                 return;
         imex_recovery_look(&a->recovery, a->want, uv_now(a->loop), a->informed_since, a->o.recovery_ms, &v);
-        snprintf(a->awaited, sizeof a->awaited, "%s", v.awaited);
+        memcpy(a->awaited, v.awaited, sizeof a->awaited);
         if (v.again_ms)
                 loop_timer_start(&a->recovery_turn, v.again_ms);
         if (!v.anew)
@@ -699,7 +692,7 @@ int imex_agent_new(uv_loop_t *loop, const struct imex_agent_options *o, struct i
         a->loop = loop;
         a->status = "";
         a->node_id = -1;
-        a->told.status = a->told.awaited = "";
+        a->told.status = "";
         a->told.index = -2; /* no report equals it: the first one is always told */
         loop_turn_init(&a->turn, loop, on_turn, a);
         loop_timer_init(&a->retry, loop, on_turn, a);

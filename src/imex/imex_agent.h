@@ -14,7 +14,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "imex/imex_members.h"
+#include "imex/imex_recovery.h"
 
 struct imex_agent;
 
@@ -27,18 +27,20 @@ enum imex_phase {
         IMEX_STOPPED
 };
 
+enum { IMEX_REASON_MAX = 400 };
+
 struct imex_report {
         enum imex_phase phase;
         bool ready;                            /* IMEX says READY and its own id is our index */
         const char *status;                    /* IMEX's last word, or STARTING / STOPPED / BACKOFF */
-        const char *reason;                    /* when not ready: cause and remedy for people; "" otherwise */
+        char reason[IMEX_REASON_MAX];          /* when not ready: cause and remedy for people; "" otherwise */
         int64_t index;                         /* the slot it runs with, -1 without */
         int64_t node_id;                       /* the id that IMEX found for itself, -1 unknown */
         unsigned peers_known, peers_connected; /* without ourselves; connected is a lower bound from -N -j */
         unsigned restarts;
         /* When a recovery takes longer than recovery_ms: the nodes that it waits for, for people; "" for
          * none. */
-        const char *awaited;
+        char awaited[IMEX_AWAITED_MAX];
         unsigned renewals; /* how often it was started anew because nobody was left to wait for */
 };
 

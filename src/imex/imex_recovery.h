@@ -33,12 +33,14 @@ struct imex_recovery_facts {
         size_t n_seen;
 };
 
+enum { IMEX_AWAITED_MAX = 160 };
+
 struct imex_recovery_verdict {
-        bool settled;      /* `now` is to be kept as `before` */
-        bool anew;         /* nobody can map our memory any more: start with nothing remembered */
-        size_t n_awaited;  /* after the patience: who has to be waited for still */
-        char awaited[160]; /* their names, for people: "a, b, c and 2 more"; "" for none */
-        uint64_t again_ms; /* judge again then, though no fact changes; 0: no need */
+        bool settled;     /* `now` is to be kept as `before` */
+        bool anew;        /* nobody can map our memory any more: start with nothing remembered */
+        size_t n_awaited; /* after the patience: who has to be waited for still */
+        char awaited[IMEX_AWAITED_MAX]; /* their names, for people: "a, b, c and 2 more"; "" for none */
+        uint64_t again_ms;              /* judge again then, though no fact changes; 0: no need */
 };
 
 /* Pure. */
