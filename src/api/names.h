@@ -24,7 +24,6 @@
 #define CD_DEVICE_DAEMON "daemon-0"
 #define CD_CDI_KIND_CLAIM "k8s.compute-domain.nvidia.com/claim"
 #define CD_DAEMON_OBJECT_PREFIX "computedomain-daemon-" /* + UID: DaemonSet and daemon claim template */
-#define CD_DAEMON_SERVICE_ACCOUNT "compute-domain-daemon-service-account"
 
 /* Ours, beyond the Go driver. */
 #define CD_ANNOTATION_NAME                                                                                   \
@@ -48,7 +47,6 @@
 /* On ResourceSlices where the host runs IMEX: the node's clique, "" without one. Where we run it, the devices
  * have it as an attribute. */
 #define CD_ANNOTATION_SLICE_CLIQUE "resource.nvidia.com/clique-id"
-#define IMEX_ANNOTATION_PREFIX "imex.resource.nvidia.com/"
 #define IMEX_ANNOTATION_STATE                                                                                \
         "imex.resource.nvidia.com/state" /* IMEX's word, or STARTING, STOPPED, BACKOFF, NO_FABRIC */
 #define IMEX_ANNOTATION_REASON                                                                               \
@@ -67,7 +65,6 @@
 #define IMEX_ANNOTATION_HOST_REASON                                                                          \
         "imex.resource.nvidia.com/host-reason" /* why it is not UP, for people; absent when it is */
 
-#define CD_APP_DAEMON "imex-daemon"
 #define CD_TARGET_DAEMON "Daemon"
 #define CD_TARGET_WORKLOAD "Workload"
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -471,6 +472,17 @@ void jw_str(struct jw *w, const char *key, const char *val) {
                 jw_strn(w, key, str_from(val));
         else
                 jw_null(w, key);
+}
+
+void jw_strf(struct jw *w, const char *key, const char *fmt, ...) {
+        struct buf b = BUF_INIT(w->out->limit);
+        va_list ap;
+        va_start(ap, fmt);
+        buf_vaddf(&b, fmt, ap);
+        va_end(ap);
+        w->out->failed |= b.failed;
+        jw_strn(w, key, (struct str){ buf_str(&b), b.n });
+        buf_done(&b);
 }
 
 void jw_int(struct jw *w, const char *key, int64_t val) {

@@ -124,6 +124,7 @@ void jw_end_obj(struct jw *w);
 void jw_end_arr(struct jw *w);
 void jw_str(struct jw *w, const char *key, const char *val); /* NULL writes null */
 void jw_strn(struct jw *w, const char *key, struct str val);
+void jw_strf(struct jw *w, const char *key, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void jw_int(struct jw *w, const char *key, int64_t val);
 void jw_bool(struct jw *w, const char *key, bool val);
 void jw_null(struct jw *w, const char *key);

@@ -52,15 +52,14 @@ static struct plan_action *add(struct work *w, enum kube_verb verb, const struct
 
 static void add_delete(struct work *w, const struct kube_resource *res, const struct kube_meta *m) {
         struct buf b = BUF_INIT(MAX_BODY);
-        objects_delete(m, &b);
+        objects_delete(m, NULL, false, &b);
         add(w, KUBE_DELETE, res, m->ns, m->name, &b);
 }
 
-static void add_delete_version(struct work *w, const struct kube_resource *res, const struct kube_meta *m,
-                               bool at_once) {
+static void add_delete_pod(struct work *w, const struct kube_meta *m, bool at_once) {
         struct buf b = BUF_INIT(MAX_BODY);
-        objects_delete_version(m, at_once, &b);
-        add(w, KUBE_DELETE, res, m->ns, m->name, &b);
+        objects_delete(m, m->rv, at_once, &b);
+        add(w, KUBE_DELETE, &kube_pods, m->ns, m->name, &b);
 }
 
 /* Whether a claim brings the node in is for the server to say, once the caches can be believed at all. */
@@ -157,7 +156,7 @@ static void want_daemonset(struct work *w) {
                 if (!n->pod || !streq(n->pod->o.meta.ns, d->o.meta.ns) || streq(n->pod->template_hash, hash))
                         continue;
                 if (rules_replace_daemon(n->pod, hash, n->wanted || !n->released, in->now))
-                        add_delete_version(w, &kube_pods, &n->pod->o.meta, false);
+                        add_delete_pod(w, &n->pod->o.meta, false);
                 else if (!n->wanted && !n->released && !n->pod->o.meta.deleted)
                         ask_node(w, n->name);
                 else if (streq(n->pod->phase, "Pending"))
@@ -439,13 +438,13 @@ static bool remove_ended(struct work *w) {
                 const struct plan_ended *x = &in->ended[i];
                 int64_t left_s = x->pod->o.meta.deleted + PLAN_ENDED_S - in->now;
                 if (!x->pod->o.meta.deleted)
-                        add_delete_version(w, &kube_pods, &x->pod->o.meta, false);
+                        add_delete_pod(w, &x->pod->o.meta, false);
                 else if (left_s > 0 || x->claimed)
                         recheck(w, left_s > 0 ? left_s : PLAN_ENDED_S);
                 else if (in->stale)
                         w->out->held = true;
                 else
-                        add_delete_version(w, &kube_pods, &x->pod->o.meta, true);
+                        add_delete_pod(w, &x->pod->o.meta, true);
         }
         return in->n_ended;
 }
@@ -551,7 +550,7 @@ static void plan_ending(struct work *w) {
                             in->cd->n_finalizers);
         } else if (in->cd && has_finalizer(in->cd)) {
                 struct buf b = BUF_INIT(MAX_BODY);
-                objects_release_specless(&in->cd->o.meta, in->cd->finalizers, in->cd->n_finalizers, &b);
+                objects_release_specless(in->cd, &b);
                 add(w, KUBE_MERGE_PATCH, &kube_compute_domains, in->cd->o.meta.ns, in->cd->o.meta.name, &b);
         }
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* objects: the texts of what the controller writes. Pure rendering; the caller sends them. */
+/* objects: the texts of what the controller writes, appended to `out` as JSON. Pure rendering; the caller
+ * sends them. What they look like is in the YAML files of this folder, and scripts/templates.py says how to
+ * read those; the functions below that objects.c does not have are theirs, too. */
 #ifndef RENDER_OBJECTS_H
 #define RENDER_OBJECTS_H
 
@@ -67,11 +69,9 @@ void objects_adopt(const struct compute_domain *cd, const char *mode, struct buf
 
 /* Merge patch that removes our finalizer and keeps the others. */
 void objects_release(const struct kube_meta *m, const char *const *finalizers, size_t n, struct buf *out);
-
 /* The same for a ComputeDomain without spec, which today's schema would refuse in any write: gives it a spec
  * that passes. */
-void objects_release_specless(const struct kube_meta *m, const char *const *finalizers, size_t n,
-                              struct buf *out);
+void objects_release_specless(const struct compute_domain *cd, struct buf *out);
 
 /* Merge patch of a Node: the members whose `set_` is true; NULL removes. */
 struct objects_node_patch {
@@ -83,10 +83,9 @@ void objects_node(const struct kube_meta *m, const struct objects_node_patch *p,
 /* Merge patch of a ComputeDomain: its annotation CD_ANNOTATION_ADOPTED, NULL removes it. */
 void objects_note_adopted(const struct compute_domain *cd, const char *adopted, struct buf *out);
 
-/* Body of a DELETE: exactly this object, not one that has its name since. */
-void objects_delete(const struct kube_meta *m, struct buf *out);
-/* The same for exactly this version of it, so that what has happened to it since is no surprise; `at_once`:
- * without waiting for a kubelet, which is for pods whose containers have ended. */
-void objects_delete_version(const struct kube_meta *m, bool at_once, struct buf *out);
+/* Body of a DELETE: exactly this object, not one that has its name since. With `version`, that of its meta,
+ * so that what has happened to it since is no surprise. `at_once`: without waiting for a kubelet, which is
+ * for pods whose containers have ended. */
+void objects_delete(const struct kube_meta *m, const char *version, bool at_once, struct buf *out);
 
 #endif

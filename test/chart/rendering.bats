@@ -237,7 +237,7 @@ load chart.bash
 		{key: "kubernetes.io/metadata.name", operator: "In", values: ["nvidia-compute-domains", "old"]}]}}])' --argjson d "$daemons"
 	is 'kind("NetworkPolicy") | all(.spec.ingress[0].ports | map([.protocol, .port, .endPort]) == [["TCP", 50000, null], ["TCP", 50005, null], ["TCP", 51000, 55095]])'
 	# The controller gives each daemon that label, and so does the Go driver.
-	grep -qF '{ CD_LABEL, uid }, { "app", CD_APP_DAEMON }' "$checkout/src/render/objects.c"
+	grep -B1 'app: imex-daemon' "$checkout/src/render/daemonset.yaml" | grep -qF 'resource.nvidia.com/computeDomain: ${uid}'
 	render --set daemon.networkPolicy.enabled=false
 	is 'kind("NetworkPolicy") == []'
 	render --set featureGates.HostManagedIMEX=true

@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Makes C functions of Kubernetes objects in YAML: templates.py FILE.yaml... >FILE.inc
+
+Each document is a function, whose name and parameters stand behind its `---`. It writes the object as JSON into a
+buffer, which is its last parameter, with the members in the order of the text. Functions that begin with "objects_"
+are public, the others static. The compiler checks what is filled in, and nothing is parsed when the program runs.
+Beside plain YAML a document may hold:
+
+    ${name}            a string: a parameter, or a member of one (${meta.uid}); NULL is written as null
+    ${name:int}        an int64_t; in quotes, or beside other text, it becomes text
+    ${name:json}       a struct str of JSON
+    ${name:time}       seconds since 1970
+    - ${list[].name}   an item that is written once for each of `list`, of which there are `n_list`
+    <<: ${pairs[]}     members from a list of struct jd_pair
+    !if(name)          leaves out what it stands before if name is false, NULL or 0; !if(*name): or ""
+    !unless(name)      the other way round
+    !null_unless(name) writes null instead; may follow another mark and a comma
+"""
+import contextlib
+import json
+import re
+import sys
+
+import yaml
+
+SIGNATURE = re.compile(r"^--- # (\w+)\(([^)]+)\)$", re.M)
+PLACEHOLDER = re.compile(r"\$\{([\w.]+(?:\[\][\w.]*)?)(?::(int|json|time))?\}")
+MARK = re.compile(r"(if|unless|null_unless)\((\*?)([\w.]+(?:\[\][\w.]*)?)\)")
+LITERAL = {"null": "null", "bool": "true|false", "int": r"0|-?[1-9]\d*"}
+
+
+class Refused(Exception):
+    pass
+
+
+class Function:
+    def __init__(self, path, signature, root):
+        name, parameters = signature[0], " ".join(signature[1].replace("\n#", " ").split())
+        self.path, self.lines, self.each = path, [], None
+        self.known = {re.search(r"\w+$", p)[0] for p in parameters.split(", ")}
+        self.unused = set(self.known)
+        linkage = "" if name.startswith("objects_") else "static "
+        self.put(root, f"{linkage}void {name}({parameters}, struct buf *out) {{ struct jw w = JW(out);")
+        self.value(root, "NULL")
+        self.put(root, "}")
+        if self.unused:
+            raise self.refused(root, f"{name}() has no use for {', '.join(sorted(self.unused))}")
+
+    def refused(self, node, why):
+        return Refused(f"{self.path}:{node.start_mark.line + 1}: {why}")
+
+    def put(self, node, text):
+        # What the compiler has to say, it says of the template.
+        self.lines += [f'#line {node.start_mark.line + 1} "{self.path}"', text]
+
+    def expression(self, node, name):
+        """The C of a placeholder's name. A parameter that has members is a pointer, a member that has some is none."""
+        first = re.match(r"\w*", name)[0]
+        if first not in self.known:
+            raise self.refused(node, f"{name} is no parameter, and no member of one")
+        if "[]" in name and name.split("[]")[0] != self.each:
+            raise self.refused(node, f"{name} is in no item of its list")
+        self.unused.discard(first)
+        return re.sub(r"^(\w+)\.", r"\1->", name).replace("[]", "[i]")
+
+    def value(self, node, key):
+        ends = ""
+        for mark in node.tag[1:].split(",") if node.tag.startswith("!") else ():
+            parts = MARK.fullmatch(mark)
+            if not parts:
+                raise self.refused(node, f"!{mark} is no mark of a template")
+            what = self.expression(node, parts[3])
+            condition = f"{what} && *{what}" if parts[2] else what
+            if parts[1] == "null_unless":
+                self.put(node, f"if (!({condition})) jw_null(&w, {key}); else {{")
+            else:
+                self.put(node, f"if ({condition}) {{" if parts[1] == "if" else f"if (!({condition})) {{")
+            ends += "}"
+        if isinstance(node, yaml.ScalarNode):
+            self.scalar(node, key)
+        else:
+            kind = "obj" if isinstance(node, yaml.MappingNode) else "arr"
+            self.put(node, f"jw_{kind}(&w, {key});")
+            self.members(node) if kind == "obj" else self.items(node)
+            self.put(node, f"jw_end_{kind}(&w);" + ends)
+            return
+        self.lines[-1] += ends
+
+    def members(self, node):
+        seen = set()
+        for key, value in node.value:
+            if not isinstance(key, yaml.ScalarNode) or "${" in key.value or key.value in seen:
+                raise self.refused(key, "a key is plain text, and is there once")
+            seen.add(key.value)
+            if key.value != "<<":
+                self.value(value, json.dumps(key.value))
+                continue
+            pairs = re.fullmatch(r"\$\{([\w.]+)\[\]\}", str(value.value))
+            if not pairs or value.tag.startswith("!"):
+                raise self.refused(value, "<< wants a list of pairs")
+            with self.once_for_each(value, pairs[1]):
+                pair = self.expression(value, pairs[1] + "[]")
+                self.put(value, f"jw_str(&w, {pair}.key, {pair}.value);")
+
+    def items(self, node):
+        for item in node.value:
+            lists = self.lists_in(item) - {self.each}
+            if len(lists) > 1:
+                raise self.refused(item, f"an item of more than one list: {', '.join(sorted(lists))}")
+            with self.once_for_each(item, lists.pop()) if lists else contextlib.nullcontext():
+                self.value(item, "NULL")
+
+    def lists_in(self, node):
+        text, below = node.tag, node.value
+        if isinstance(node, yaml.ScalarNode):
+            text, below = f"{node.tag} {node.value}", []
+        elif isinstance(node, yaml.MappingNode):
+            below = [value for key, value in node.value if key.value != "<<"]
+        return set(re.findall(r"([\w.]+)\[\]", text)).union(*map(self.lists_in, below))
+
+    @contextlib.contextmanager
+    def once_for_each(self, node, name):
+        if self.each:
+            raise self.refused(node, f"{name} is a list in an item of {self.each}")
+        count = self.expression(node, re.sub(r"(\w+)$", r"n_\1", name))
+        self.put(node, f"for (size_t i = 0; i < {count}; i++) {{")
+        self.each = name
+        yield
+        self.each = None
+        self.put(node, "}")
+
+    def scalar(self, node, key):
+        text, plain = node.value, node.style is None
+        whole = PLACEHOLDER.fullmatch(text)
+        if "${" in PLACEHOLDER.sub("", text):
+            raise self.refused(node, f"{text} is no placeholder")
+        if whole and (plain or not whole[2]):
+            call = {None: "str", "int": "int", "json": "raw", "time": "time"}[whole[2]]
+            self.put(node, f"jw_{call}(&w, {key}, {self.expression(node, whole[1])});")
+        elif "${" in text:
+            self.put(node, f"jw_strf(&w, {key}, {self.printf(node)});")
+        else:
+            kind = yaml.SafeLoader("").resolve(yaml.ScalarNode, text, (plain, False)).rpartition(":")[2]
+            if kind != "str" and not re.fullmatch(LITERAL.get(kind, "$^"), text):
+                raise self.refused(node, f"{text} is a {kind}: put it in quotes, or write it as JSON does")
+            argument = "" if kind == "null" else ", " + (json.dumps(text) if kind == "str" else text)
+            self.put(node, f"jw_{kind}(&w, {key}{argument});")
+
+    def printf(self, node):
+        arguments = []
+
+        def conversion(placeholder):
+            if placeholder[2] not in (None, "int"):
+                raise self.refused(node, f"a {placeholder[2]} stands alone")
+            arguments.append(self.expression(node, placeholder[1]))
+            return '%" PRId64 "' if placeholder[2] else "%s"
+
+        text = PLACEHOLDER.sub(conversion, json.dumps(node.value.replace("%", "%%")))
+        return ", ".join([text] + arguments)
+
+
+def functions(path):
+    with open(path, encoding="ascii") as f:
+        text = f.read()
+    signatures, roots = SIGNATURE.findall(text), list(yaml.compose_all(text, Loader=yaml.SafeLoader))
+    if len(signatures) != len(roots) or not all(isinstance(root, yaml.MappingNode) for root in roots):
+        raise Refused(f"{path}: a document is an object, and begins with --- # name(parameters)")
+    return [Function(path, *pair) for pair in zip(signatures, roots)]
+
+
+if __name__ == "__main__":
+    try:
+        print("\n".join(line for path in sys.argv[1:] for function in functions(path) for line in function.lines))
+    except (Refused, yaml.YAMLError, ValueError) as e:
+        sys.exit(f"templates.py: {e}")

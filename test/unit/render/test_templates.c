@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What scripts/templates.py makes of sample.yaml. What it refuses is in test_templates.py. */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/json.h"
+
+struct sample_item {
+        const char *name;
+        int64_t size;
+};
+
+struct sample {
+        struct {
+                const char *text;
+        } inner;
+        struct str raw;
+        int64_t since;
+        const struct jd_pair *pairs;
+        const struct sample_item *items;
+        size_t n_pairs, n_items;
+};
+
+void objects_public(const char *name, struct buf *out);
+#include "sample.inc"
+
+static const char start[] =
+        "{\"plain\":\"a \\\"quoted\\\" word\\\\\",\"quoted\":\"1\",\"number\":-7,\"yes\":true,"
+        "\"nothing\":null,\"of it\":[{},[]],";
+
+static void all_that_is_given_is_written_in_its_place(void **state) {
+        const struct jd_pair pairs[] = { { "theirs", "too" }, { "none", NULL } };
+        const struct sample_item items[] = { { "a", 2 }, { "b\"", 0 } };
+        const char *const words[] = { "x", "y" };
+        const struct sample s = { .inner.text = "in",
+                                  .raw = STR("[1]"),
+                                  .since = 60,
+                                  .pairs = pairs,
+                                  .items = items,
+                                  .n_pairs = 2,
+                                  .n_items = 2 };
+        struct buf b = BUF_INIT(4096);
+        sample(&s, "n%s", "o", words, 2, true, 5, &b);
+        assert_memory_equal(buf_str(&b), start, sizeof start - 1);
+        assert_string_equal(buf_str(&b) + sizeof start - 1,
+                            "\"string\":\"n%s\",\"part\":\"o-5%\",\"int\":5,\"text\":\"5\",\"member\":\"in\","
+                            "\"json\":[1],"
+                            "\"time\":\"1970-01-01T00:01:00Z\",\"labels\":{\"ours\":\"here\",\"theirs\":"
+                            "\"too\",\"none\":null},"
+                            "\"words\":[\"first\",\"x\",\"y\",\"last\"],\"items\":[{\"name\":\"a\",\"size\":"
+                            "2,\"of\":[\"all\","
+                            "\"n%s\"]},{\"name\":\"b\\\"\",\"of\":[\"all\",\"n%s\",\"unsized\"]}],\"if\":{"
+                            "\"string\":\"in\"},"
+                            "\"list\":[\"a\",\"b\\\"\"],\"same\":{\"deep\":[1]},\"again\":{\"deep\":[1]}}");
+        buf_done(&b);
+}
+
+static void what_is_not_given_is_null_empty_or_left_out(void **state) {
+        static const char end[] = "\"list\":null,\"same\":{\"deep\":[1]},\"again\":{\"deep\":[1]}}";
+        struct sample s = { .raw = STR("0") };
+        struct buf b = BUF_INIT(4096);
+        sample(&s, NULL, "", NULL, 0, false, 0, &b);
+        assert_string_equal(buf_str(&b) + sizeof start - 1,
+                            "\"string\":null,\"part\":\"-0%\",\"int\":0,\"text\":\"0\",\"member\":null,"
+                            "\"json\":0,\"time\":\"1970-01-01T00:00:00Z\",\"labels\":{\"ours\":\"here\"},"
+                            "\"words\":[\"first\",\"last\"],\"items\":[],\"unless\":\"here\","
+                            "\"same\":{\"deep\":[1]},\"again\":{\"deep\":[1]}}");
+        for (int i = 0; i < 2; i++) {
+                s.inner.text = i ? "" : NULL;
+                buf_clear(&b);
+                sample(&s, "", "", NULL, 0, true, 0, &b);
+                assert_non_null(strstr(buf_str(&b), "\"if\":{},"));
+                assert_string_equal(buf_str(&b) + b.n - (sizeof end - 1), end);
+        }
+        buf_clear(&b);
+        objects_public("p", &b);
+        assert_string_equal(buf_str(&b), "{\"name\":\"p\"}");
+        buf_done(&b);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(all_that_is_given_is_written_in_its_place),
+                cmocka_unit_test(what_is_not_given_is_null_empty_or_left_out),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
