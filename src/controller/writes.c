@@ -351,6 +351,15 @@ void writes_begin(struct writes *w, const char *requester) {
         make_requester(w, requester)->look++;
 }
 
+/* Another part of the object travels: what is written now may name the version that it is about to change. */
+static bool is_being_written(const struct requester *r, const struct target *t) {
+        const struct target *o;
+        LIST_FOREACH (o, &r->targets, of_requester)
+                if (o->call && o->res == t->res && streq(o->name, t->name) && streq(o->ns, t->ns))
+                        return true;
+        return false;
+}
+
 bool writes_try(struct writes *w, const struct writes_request *q) {
         struct target *t = find(w, q->requester, q->res, q->ns, q->name, q->subresource);
         uint64_t now = now_ms(w);
@@ -358,7 +367,7 @@ bool writes_try(struct writes *w, const struct writes_request *q) {
                 t = make(w, q);
         struct requester *r = find_requester(w, q->requester);
         t->look = r->look;
-        if (t->call)
+        if (is_being_written(r, t))
                 return false;
         if (!t->first_wanted_ms)
                 t->first_wanted_ms = now;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* writes: sends what was decided, at most one write an object in flight, coalescing what may wait, and
- * backing off an object that fails.
+/* writes: sends what was decided, at most one write an object (with its status) in flight, coalescing what
+ * may wait, and backing off an object that fails.
  *
  * It keeps no bodies: when a write may not start yet, the requester's key is queued for the moment when it
  * may, and decides again from what is known then. That is how a burst becomes one write. Nor may a write

@@ -28,6 +28,7 @@ struct world {
         unsigned n_requests, most_in_flight, in_flight, refuse;
         int refuse_status;       /* 0: 422 */
         const char *subresource; /* of what is wanted */
+        bool status_too;         /* beside it, and for ever */
         unsigned n_told;         /* how often it was said that an error came or went */
         bool given_up;           /* nothing is wanted any more */
         unsigned gather_ms, interval_ms;
@@ -78,7 +79,7 @@ static void on_key(void *u, const char *key) {
         const char *error = writes_error(w->writes, key);
         snprintf(w->error, sizeof w->error, "%s", error ? error : "");
         writes_begin(w->writes, key);
-        if (w->written == w->wanted || w->given_up) {
+        if ((w->written == w->wanted && !w->status_too) || w->given_up) {
                 writes_end(w->writes, key);
                 uv_stop(&w->loop);
                 return;
@@ -92,6 +93,13 @@ static void on_key(void *u, const char *key) {
                                                         .body = { body, (size_t)n },
                                                         .gather_ms = w->gather_ms,
                                                         .interval_ms = w->interval_ms });
+        if (w->status_too)
+                writes_try(w->writes, &(struct writes_request){ .requester = key,
+                                                                .verb = KUBE_MERGE_PATCH,
+                                                                .res = &kube_nodes,
+                                                                .name = "n",
+                                                                .subresource = "status",
+                                                                .body = { body, (size_t)n } });
         writes_end(w->writes, key);
 }
 
@@ -191,6 +199,20 @@ static void one_write_an_object_is_in_flight(void **state) {
         assert_int_equal(w->n_requests, 2);
         assert_int_equal(w->most_in_flight, 1);
         assert_int_equal(writes_generation(w->writes, "d/x", &kube_nodes, NULL, "n"), 7);
+}
+
+/* What the one changes would make a conflict of the other. */
+static void an_object_and_its_status_are_written_one_after_the_other(void **state) {
+        struct world *w = *state;
+        w->hold = w->status_too = true;
+        want(w, 1);
+        for (unsigned i = 1; i <= 4; i++) {
+                until_waiting(w);
+                pass(w, 5);
+                assert_int_equal(w->n_requests, i);
+                assert_int_equal(w->in_flight, 1);
+                answer(w, w->waiting);
+        }
 }
 
 static void a_burst_is_one_write(void **state) {
@@ -346,6 +368,7 @@ static void a_status_that_cannot_be_written_is_not_told_in_itself(void **state) 
 int main(void) {
         const struct CMUnitTest tests[] = {
                 T(one_write_an_object_is_in_flight),
+                T(an_object_and_its_status_are_written_one_after_the_other),
                 T(a_burst_is_one_write),
                 T(writes_of_one_object_keep_their_distance),
                 T(a_failing_object_backs_off_and_tells_why),
