@@ -257,8 +257,9 @@ static void succeeded(struct target *t, yyjson_val *obj) {
                 t->generation =
                         yyjson_get_sint(yyjson_obj_get(yyjson_obj_get(obj, "metadata"), "generation"));
         /* The answer to a DELETE is the object while a finalizer holds it, else a Status. */
-        if (t->learn && yyjson_obj_get(obj, "metadata") &&
-            !streq(yyjson_get_str(yyjson_obj_get(obj, "kind")), "Status"))
+        if (t->learn && streq(yyjson_get_str(yyjson_obj_get(obj, "kind")), "Status"))
+                kube_informer_learn_deleted(t->learn, t->ns, t->name, obj);
+        else if (t->learn)
                 kube_informer_learn(t->learn, obj);
         is_well(t);
         t->last_ms = now_ms(t->w);

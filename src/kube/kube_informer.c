@@ -607,15 +607,26 @@ const struct kube_object *kube_informer_first_at(const struct kube_informer *i, 
         return object_cache_first_at(i->cache, index, key);
 }
 
+static void tell_later(struct kube_informer *i) {
+        if (!i->guard.dead && !STAILQ_EMPTY(&i->notes))
+                loop_turn_start(&i->turn);
+}
+
 void kube_informer_learn(struct kube_informer *i, yyjson_val *obj) {
         /* The answer to a delete may be a Status. */
         if (!yyjson_is_obj(obj) || !yyjson_obj_get(yyjson_obj_get(obj, "metadata"), "name"))
                 return;
         guard_enter(&i->guard);
         take(i, obj, CACHE_LEARNED);
-        if (!i->guard.dead && !STAILQ_EMPTY(&i->notes))
-                loop_turn_start(&i->turn);
+        tell_later(i);
         leave(i);
+}
+
+void kube_informer_learn_deleted(struct kube_informer *i, const char *ns, const char *name,
+                                 yyjson_val *status) {
+        yyjson_val *details = yyjson_obj_get(status, "details");
+        object_cache_delete_uid(i->cache, ns, name, yyjson_get_str(yyjson_obj_get(details, "uid")));
+        tell_later(i);
 }
 
 void kube_informer_tell(struct kube_informer *i) {

@@ -101,6 +101,10 @@ const struct kube_object *kube_informer_first_at(const struct kube_informer *i, 
  * turn). An object that a watch already reported deleted is not revived, and one that does not match the
  * selectors goes again when the watch has passed its version. */
 void kube_informer_learn(struct kube_informer *i, yyjson_val *obj);
+/* The same of the answer to a deletion after which the object is gone: a Status, which says the UID. An event
+ * from before it that is still on its way brings the object back until the watch tells of its end. */
+void kube_informer_learn_deleted(struct kube_informer *i, const char *ns, const char *name,
+                                 yyjson_val *status);
 /* Tells what was learned now instead of in a later turn. Not from inside `changed`; NULL is allowed. */
 void kube_informer_tell(struct kube_informer *i);
 

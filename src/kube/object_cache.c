@@ -327,6 +327,13 @@ void object_cache_delete(struct object_cache *c, yyjson_val *object) {
         free(id.key);
 }
 
+void object_cache_delete_uid(struct object_cache *c, const char *ns, const char *name, const char *uid) {
+        _cleanup_(freep) char *key = key_of(ns, name);
+        struct entry *x = find(c, key);
+        if (x && uid && streq(x->object->meta.uid, uid))
+                remove_entry(c, x);
+}
+
 void object_cache_begin_list(struct object_cache *c) {
         c->round++;
         c->went_back = false;

@@ -38,6 +38,8 @@ void object_cache_free(struct object_cache *c);
 int object_cache_take(struct object_cache *c, yyjson_val *object, enum cache_source source, bool *ret_told,
                       struct err *e);
 void object_cache_delete(struct object_cache *c, yyjson_val *object);
+/* The object of that name and UID is gone, as the answer to our own deletion says, which has no version. */
+void object_cache_delete_uid(struct object_cache *c, const char *ns, const char *name, const char *uid);
 
 /* All that was taken since object_cache_begin_list() is what the server has at version `rv`; the rest is
  * gone. */

@@ -253,7 +253,14 @@ int server_answer(const struct asked *q, const char *who, const char *body, stru
                 return v ? 200 : 404;
         }
         struct store_answer a = write_object(q, who, body);
-        if (a.v)
+        /* After a deletion: the object while something holds it, else that it is gone. */
+        if (a.v && streq(q->method, "DELETE") && !store_get(q->k, q->ns, q->name))
+                buf_addf(out,
+                         "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Success\","
+                         "\"details\":"
+                         "{\"name\":\"%s\",\"uid\":\"%s\"}}",
+                         a.v->name, a.v->uid);
+        else if (a.v)
                 buf_adds(out, a.v->json);
         else
                 server_status(a.status, a.reason, q, out);

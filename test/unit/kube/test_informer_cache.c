@@ -195,6 +195,30 @@ static void test_learn_ignores_what_is_no_object(void **state) {
         assert_int_equal(w->n_undecodable, 0);
 }
 
+static void learn_deleted(struct world *w, const char *uid) {
+        _cleanup_(freep) char *text = xasprintf("{\"kind\":\"Status\",\"metadata\":{},\"status\":\"Success\","
+                                                "\"details\":{\"name\":\"a\",\"uid\":\"%s\"}}",
+                                                uid);
+        yyjson_doc *doc = yyjson_read(text, strlen(text), 0);
+        kube_informer_learn_deleted(w->informer, "ns", "a", yyjson_doc_get_root(doc));
+        yyjson_doc_free(doc);
+}
+
+static void test_what_we_deleted_ourselves_is_gone_at_once(void **state) {
+        struct world *w = *state;
+        world_begin_watching(w);
+        world_event(w, "ADDED", "a", 11, "n1");
+        world_wait_for_log(w, "+a@11 ");
+        learn_deleted(w, "uid-of-another"); /* which had the name before */
+        assert_int_equal(kube_informer_count(w->informer), 1);
+        learn_deleted(w, "uid-a");
+        assert_int_equal(kube_informer_count(w->informer), 0);
+        world_wait_for_log(w, "+a@11 -a@11 ");
+        world_event(w, "DELETED", "a", 12, "n1"); /* the same again by the watch */
+        world_event(w, "ADDED", "b", 13, "n1");
+        world_wait_for_log(w, "+a@11 -a@11 +b@13 ");
+}
+
 static void learn_b(struct world *w) {
         if (!kube_informer_get(w->informer, "ns", "b")) {
                 yyjson_doc *doc = yyjson_read(ITEM("b", "21", "n1"), strlen(ITEM("b", "21", "n1")), 0);
@@ -241,6 +265,7 @@ int main(void) {
                 T(test_learned_object_that_was_recreated_survives_the_old_deletion),
                 T(test_learned_object_that_does_not_belong_goes),
                 T(test_learn_ignores_what_is_no_object),
+                T(test_what_we_deleted_ourselves_is_gone_at_once),
                 T(test_learn_from_inside_changed),
                 T(test_history_that_goes_back),
         };
