@@ -41,8 +41,7 @@ struct plan_input {
                                      hosts run IMEX */
         size_t n_hosts;
         size_t n_labelled;          /* nodes that carry the domain's label */
-        int64_t applied_generation; /* of the DaemonSet after our last apply, 0: not applied yet by this
-                                       process */
+        int64_t applied_generation; /* of the DaemonSet when it was last as we want it; 0: unknown */
         bool conditions;            /* the server keeps status.conditions */
         /* Which cache has lost touch with the server, for people; NULL: none has, as far as
          * kube_informer_current() promises. What a stale cache does not show may be there, so nothing is

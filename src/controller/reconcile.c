@@ -19,6 +19,9 @@ static const struct {
         unsigned gather_ms, interval_ms;
 } pace[] = { [PLAN_NOW] = { 0, 0 }, [PLAN_SOON] = { 20, 400 }, [PLAN_LATER] = { 150, 1000 } };
 
+/* metadata.generation of what has never been changed. */
+enum { MADE_GENERATION = 1 };
+
 /* ---- what the caches know ---- */
 
 struct list {
@@ -348,6 +351,9 @@ static void gather(struct controller *c, const char *uid, const char *key, struc
         objects_daemon_name(uid, &name);
         ret->applied_generation =
                 writes_generation(c->writes, key, &kube_daemonsets, c->settings.ns, buf_str(&name));
+        if (!ret->applied_generation) /* by us; an earlier leader made it, and it has this if nobody changed
+                                         it */
+                ret->applied_generation = MADE_GENERATION;
         buf_done(&name);
 }
 

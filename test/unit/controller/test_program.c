@@ -43,7 +43,9 @@ struct world {
         struct buf status;                          /* the last one that was written */
         unsigned rv, asked, leases, looked, applied, domain_lists, node_watches, domain_writes;
         unsigned node_writes, refused_statuses, statuses, events;
-        bool told_too_early; /* an Event came before the status */
+        bool told_too_early;             /* an Event came before the status */
+        struct buf set;                  /* the DaemonSet as it was applied last */
+        unsigned set_writes, generation; /* generation: of the DaemonSet; 0: it is not there */
 };
 
 static const struct {
@@ -105,6 +107,11 @@ static void reply_list(struct world *w, struct fake_conn *c, const struct fake_r
         } else if (streq(kind, "ResourceSlice") && w->node_claimed) {
                 items = SLICE;
         }
+        _cleanup_(freep) char *set = xasprintf("{\"metadata\":{\"generation\":%u,\"uid\":\"s1\","
+                                               "\"resourceVersion\":\"5\",%s",
+                                               w->generation, buf_str(&w->set));
+        if (streq(kind, "DaemonSet") && w->generation)
+                items = set;
         _cleanup_(freep) char *list =
                 xasprintf("{\"metadata\":{\"resourceVersion\":\"10\"},\"items\":[%s]}", items);
         fake_list(c, r, kind, list);
@@ -199,8 +206,14 @@ static void on_request(void *u, struct fake_conn *c, const struct fake_request *
         if (!streq(r->method, "GET")) {
                 const char *meta = "\"metadata\":{", *at = strstr(r->body, meta);
                 size_t n = at ? (size_t)(at - r->body) + strlen(meta) : 0;
+                if (streq(kind, "DaemonSet")) {
+                        w->set_writes++;
+                        buf_clear(&w->set);
+                        buf_adds(&w->set, r->body + n);
+                }
                 _cleanup_(freep) char *same =
-                        xasprintf("%.*s\"resourceVersion\":\"11\",%s", (int)n, r->body, r->body + n);
+                        xasprintf("%.*s\"resourceVersion\":\"11\",\"generation\":%u,%s", (int)n, r->body,
+                                  w->generation ? w->generation : 1, r->body + n);
                 if (!answered_by_the_test(w, c, r, kind))
                         fake_reply(c, 200, NULL,
                                    streq(kind, "ComputeDomain") && w->domain ? w->domain : same);
@@ -225,6 +238,7 @@ static int setup(void **state) {
         w->version = "v1";
         w->says = (struct buf)BUF_INIT(4 << 20);
         w->status = (struct buf)BUF_INIT(1 << 16);
+        w->set = (struct buf)BUF_INIT(1 << 16);
         w->crds_exist = true;
         snprintf(w->dir, sizeof w->dir, "/tmp/controller-XXXXXX");
         assert_non_null(mkdtemp(w->dir));
@@ -250,6 +264,7 @@ static int teardown(void **state) {
         assert_int_equal(rmdir(w->dir), 0);
         buf_done(&w->says);
         buf_done(&w->status);
+        buf_done(&w->set);
         free(w);
         return 0;
 }
@@ -432,6 +447,29 @@ static void a_node_that_cannot_be_labelled_is_not_named_when_nobody_wants_it(voi
         assert_true(w->refuses_node);
 }
 
+/* ---- a leader that comes after another ---- */
+
+static void begin_again(struct world *w, unsigned generation) {
+        process_signal(w->controller, SIGTERM);
+        RUN_UNTIL(&w->loop, !w->controller);
+        w->generation = generation;
+        w->domain_writes = w->set_writes = 0;
+        start(w);
+        RUN_UNTIL(&w->loop, w->domain_writes);
+        run_for(&w->loop, 100);
+}
+
+static void a_new_leader_applies_no_daemonset_that_is_as_it_was_made(void **state) {
+        struct world *w = *state;
+        w->keeps_domain = true;
+        start(w);
+        RUN_UNTIL(&w->loop, w->set_writes && w->statuses);
+        begin_again(w, 1);
+        assert_int_equal(w->set_writes, 0);
+        begin_again(w, 2); /* somebody has changed it, and nobody has seen that */
+        assert_int_equal(w->set_writes, 1);
+}
+
 /* ---- Events ---- */
 
 static void an_event_is_told_when_the_status_is_taken(void **state) {
@@ -533,6 +571,8 @@ int main(int argc, char **argv) {
                                                 teardown),
                 cmocka_unit_test_setup_teardown(
                         a_node_that_cannot_be_labelled_is_not_named_when_nobody_wants_it, setup, teardown),
+                cmocka_unit_test_setup_teardown(a_new_leader_applies_no_daemonset_that_is_as_it_was_made,
+                                                setup, teardown),
                 cmocka_unit_test_setup_teardown(an_event_is_told_when_the_status_is_taken, setup, teardown),
                 cmocka_unit_test_setup_teardown(the_leader_tells_of_each_domain_until_it_is_gone, setup,
                                                 teardown),
