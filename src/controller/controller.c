@@ -9,7 +9,7 @@
 #include "controller/reconcile.h"
 #include "controller/watch.h"
 
-enum { BACKOFF_MIN_MS = 100, BACKOFF_MAX_MS = 30000, CALM_MS = 5000 };
+enum { BACKOFF_MIN_MS = 100, BACKOFF_MAX_MS = 30000 };
 
 /* Lists of a large cluster and bursts of decisions leave the heap full of holes: give the pages back. */
 static void on_calm(void *u) {
@@ -28,7 +28,7 @@ static void on_key(void *u, const char *key) {
                 return;
         uint64_t begin = uv_hrtime();
         records_release(c, key);
-        loop_timer_start(&c->calm, CALM_MS);
+        loop_timer_start(&c->calm, CONTROLLER_CALM_MS);
         records_catch_up(c);
         bool domain = key[0] == 'd';
         c->settings.resource_api = kube_resource_api(c->client); /* it may have changed */

@@ -130,6 +130,8 @@ void records_hold(struct controller *c, const char *key) {
 }
 
 void records_on_current(struct controller *c, bool is) {
+        if (is)
+                loop_timer_start(&c->calm, CONTROLLER_CALM_MS);
         if (!is || !c->held || records_stale(c))
                 return;
         log_info("all caches are in touch with the server again: what should go goes now",

@@ -60,7 +60,7 @@ struct controller_metrics {
 };
 
 /* So many ComputeDomains have series of their own: eight each, those that are not Ready first. */
-enum { CONTROLLER_TOLD_MAX = 1000 };
+enum { CONTROLLER_TOLD_MAX = 1000, CONTROLLER_CALM_MS = 5000 };
 
 struct controller {
         const struct config *config;
@@ -89,7 +89,7 @@ struct controller {
         struct controller_namespace *namespaces;
         size_t n_namespaces;
         struct controller_domain *domains;
-        struct loop_timer calm; /* runs out when nothing has been decided for a while */
+        struct loop_timer calm; /* runs out when nothing has been decided or listed for CONTROLLER_CALM_MS */
         bool started, leading, told_synced;
         bool no_conditions; /* the server's schema drops them */
         struct controller_metrics m;
