@@ -102,90 +102,91 @@ static void take_queued(struct batch *b) {
         }
 }
 
-static void start_unprepares(struct batch *b) {
-        struct op *op;
-        TAILQ_FOREACH (op, &b->c->ops, link) {
-                if (op->phase != OP_BATCH || !op->unprepare)
-                        continue;
-                supersede(op);
-                op->task = effects_remove(b->c, b->disk, op->uid);
+/* In the order in which they came; fn may end the operation. `e` is for fn. */
+static void each(struct batch *b, void (*fn)(struct batch *b, struct op *op, const struct err *e),
+                 const struct err *e) {
+        struct op *op, *next;
+        for (op = TAILQ_FIRST(&b->c->ops); op; op = next) {
+                next = TAILQ_NEXT(op, link);
+                if (op->phase == OP_BATCH)
+                        fn(b, op, e);
         }
 }
 
-static void end_unprepares(struct batch *b) {
-        struct op *op;
-        TAILQ_FOREACH (op, &b->c->ops, link) {
-                if (op->phase != OP_BATCH || !op->unprepare)
-                        continue;
-                set_verdict(op, op->task->r, &op->task->e);
-                if (op->verdict == VERDICT_GO && effects_unprepare(b->c, op->uid, &b->leavings))
-                        b->changed = true;
-                op->task = NULL;
-        }
+static void start_unprepare(struct batch *b, struct op *op, const struct err *e) {
+        if (!op->unprepare)
+                return;
+        supersede(op);
+        op->task = effects_remove(b->c, b->disk, op->uid);
+}
+
+static void end_unprepare(struct batch *b, struct op *op, const struct err *e) {
+        if (!op->unprepare)
+                return;
+        set_verdict(op, op->task->r, &op->task->e);
+        if (op->verdict == VERDICT_GO && effects_unprepare(b->c, op->uid, &b->leavings))
+                b->changed = true;
+        op->task = NULL;
 }
 
 /* Judges, and records what will be tried or waited for, before any side effect. */
-static void judge_all(struct batch *b) {
-        struct op *op;
-        TAILQ_FOREACH (op, &b->c->ops, link) {
-                if (op->phase != OP_BATCH || op->unprepare || op->verdict == VERDICT_FAIL)
-                        continue;
-                op->verdict = judge(op);
-                if ((op->verdict == VERDICT_GO || op->verdict == VERDICT_WAIT) &&
-                    op->progress != OP_RECORDED && !op_prepared_before(op)) {
-                        checkpoint_put(&b->c->journal.table, op->uid, op->ns, op->name, op->status);
-                        op->progress = OP_RECORDED;
-                        b->changed = true;
-                }
+static void judge_one(struct batch *b, struct op *op, const struct err *e) {
+        if (op->unprepare || op->verdict == VERDICT_FAIL)
+                return;
+        op->verdict = judge(op);
+        if ((op->verdict == VERDICT_GO || op->verdict == VERDICT_WAIT) && op->progress != OP_RECORDED &&
+            !op_prepared_before(op)) {
+                checkpoint_put(&b->c->journal.table, op->uid, op->ns, op->name, op->status);
+                op->progress = OP_RECORDED;
+                b->changed = true;
         }
 }
 
-/* The table says from here on that they are prepared, so that an operation behind one in the same batch does
- * not get the same device; the file says so when it is true. */
-static void start_prepares(struct batch *b) {
-        struct op *op;
-        struct err e;
-        TAILQ_FOREACH (op, &b->c->ops, link) {
-                if (op->phase != OP_BATCH || op->unprepare || op->verdict != VERDICT_GO)
-                        continue;
-                /* Again, because an operation before it in this batch may have taken its device. */
-                op->verdict = judge(op);
-                if (op->verdict == VERDICT_GO && effects_prepare(op, b->disk, &e) < 0)
-                        set_verdict(op, -1, &e);
-        }
+/* The table says from here on that it is prepared, so that an operation behind it in the same batch does not
+ * get the same device; the file says so when it is true. */
+static void start_prepare(struct batch *b, struct op *op, const struct err *e) {
+        struct err failed;
+        if (op->unprepare || op->verdict != VERDICT_GO)
+                return;
+        /* Again, because an operation before it in this batch may have taken its device. */
+        op->verdict = judge(op);
+        if (op->verdict == VERDICT_GO && effects_prepare(op, b->disk, &failed) < 0)
+                set_verdict(op, -1, &failed);
 }
 
-static void end_prepares(struct batch *b) {
-        struct op *op;
-        TAILQ_FOREACH (op, &b->c->ops, link) {
-                if (op->phase != OP_BATCH || !op->task)
-                        continue;
-                set_verdict(op, op->task->r, &op->task->e);
-                if (op->verdict == VERDICT_GO)
-                        b->changed = true;
-                else
-                        effects_revoke(op);
-                op->task = NULL;
-        }
+static void end_prepare(struct batch *b, struct op *op, const struct err *e) {
+        if (!op->task)
+                return;
+        set_verdict(op, op->task->r, &op->task->e);
+        if (op->verdict == VERDICT_GO)
+                b->changed = true;
+        else
+                effects_revoke(op);
+        op->task = NULL;
 }
 
-/* What counted on a write that failed. The table is again what the file holds, if that can be told. */
+static void fail(struct batch *b, struct op *op, const struct err *e) {
+        set_verdict(op, -1, e);
+}
+
+/* It counted on a write that failed. */
+static void fail_unrecorded(struct batch *b, struct op *op, const struct err *e) {
+        if (op->verdict == VERDICT_GO || op->verdict == VERDICT_WAIT)
+                set_verdict(op, -1, e);
+}
+
+/* The table is again what the file holds, if that can be told. */
 static void write_failed(struct batch *b, const struct err *e) {
-        struct op *op;
         log_error("cannot write the checkpoint", kv_err(e));
-        TAILQ_FOREACH (op, &b->c->ops, link) {
-                if (op->phase == OP_BATCH && (op->verdict == VERDICT_GO || op->verdict == VERDICT_WAIT))
-                        set_verdict(op, -1, e);
-        }
+        each(b, fail_unrecorded, e);
 }
 
-static void answer_one(struct op *op) {
-        struct node_metrics *m = op->c->o.metrics;
+static void answer(struct batch *b, struct op *op, const struct err *e) {
+        struct node_metrics *m = b->c->o.metrics;
         bool worked = op->verdict == VERDICT_GO || op->verdict == VERDICT_ANSWER;
         node_metrics_attempt(m, !op->unprepare, -1);
         if (worked)
-                node_metrics_succeeded(m, !op->unprepare,
-                                       (double)(uv_hrtime() - op->c->batch->began_ns) / 1e9);
+                node_metrics_succeeded(m, !op->unprepare, (double)(uv_hrtime() - b->began_ns) / 1e9);
         else if (op->verdict != VERDICT_FETCH)
                 node_metrics_error(m, !op->unprepare, false);
         switch (op->verdict) {
@@ -206,24 +207,6 @@ static void answer_one(struct op *op) {
                 else
                         waits_wait(op);
                 break;
-        }
-}
-
-static void answer_all(struct batch *b) {
-        struct op *op, *next;
-        for (op = TAILQ_FIRST(&b->c->ops); op; op = next) {
-                next = TAILQ_NEXT(op, link);
-                if (op->phase == OP_BATCH)
-                        answer_one(op);
-        }
-}
-
-/* Nothing is done for them, because of `e`. */
-static void fail_all(struct batch *b, const struct err *e) {
-        struct op *op;
-        TAILQ_FOREACH (op, &b->c->ops, link) {
-                if (op->phase == OP_BATCH)
-                        set_verdict(op, -1, e);
         }
 }
 
@@ -272,7 +255,7 @@ static void end(struct batch *b, const struct err *e) {
                 node_metrics_prepared(b->c->o.metrics, &b->c->journal.table);
                 schedule_expiry(b);
         }
-        answer_all(b);
+        each(b, answer, NULL);
         b->running = false;
         if (!e)
                 waits_reevaluate(b->c);
@@ -327,7 +310,7 @@ static void on_carried_out(void *u) {
         if (abandoned(b))
                 return;
         effects_undone(b->c, &b->leavings);
-        end_prepares(b);
+        each(b, end_prepare, NULL);
         record(b, on_completed);
 }
 
@@ -337,7 +320,7 @@ static void on_recorded(void *u) {
                 return;
         end_record(b);
         effects_undo(b->c, b->disk, &b->leavings);
-        start_prepares(b);
+        each(b, start_prepare, NULL);
         disk_run(b->disk, on_carried_out, b);
 }
 
@@ -345,8 +328,8 @@ static void on_unprepared(void *u) {
         struct batch *b = u;
         if (abandoned(b))
                 return;
-        end_unprepares(b);
-        judge_all(b);
+        each(b, end_unprepare, NULL);
+        each(b, judge_one, NULL);
         record(b, on_recorded);
 }
 
@@ -361,7 +344,7 @@ static void begin(struct batch *b) {
         if (journal_sync(&b->c->journal, &event, &aside, &e) < 0 ||
             sweep_after_sync(b->c, event, aside, &b->changed, &e) < 0) {
                 tell_unreadable(b->c, &e);
-                fail_all(b, &e);
+                each(b, fail, &e);
                 end(b, &e);
                 return;
         }
@@ -370,7 +353,7 @@ static void begin(struct batch *b) {
                 b->changed = true; /* a first checkpoint, with the boot id */
         }
         b->changed = drop_expired(b) || b->changed;
-        start_unprepares(b);
+        each(b, start_unprepare, NULL);
         disk_run(b->disk, on_unprepared, b);
 }
 
