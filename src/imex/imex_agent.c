@@ -67,8 +67,7 @@ static void trouble(struct imex_agent *a, const struct err *e) {
         if (streq(a->troubled, e->msg))
                 return;
         snprintf(a->troubled, sizeof a->troubled, "%s", e->msg);
-        if (a->o.trouble)
-                a->o.trouble(a->o.u, e);
+        a->o.trouble(a->o.u, e);
 }
 
 /* Members */
@@ -480,8 +479,7 @@ static void act(struct imex_agent *a) {
                         imex_process_stop(a->process);
                 if (a->stopping && s == IMEX_PROCESS_DOWN && !a->stopped) {
                         a->stopped = true;
-                        if (a->o.stopped)
-                                a->o.stopped(a->o.u);
+                        a->o.stopped(a->o.u);
                 }
                 return;
         }
@@ -547,8 +545,7 @@ static void on_line(void *u, struct str line) {
         const char *fault = imex_log_fault(line);
         int64_t id;
 
-        if (a->o.output)
-                a->o.output(a->o.u, line);
+        a->o.output(a->o.u, line);
         if (imex_log_node_id(line, &id) && id != a->node_id) {
                 a->node_id = id;
                 loop_turn_start(&a->turn);

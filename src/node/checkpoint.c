@@ -22,37 +22,27 @@ void checkpoint_done(struct checkpoint *c) {
         *c = (struct checkpoint){ .codec = c->codec };
 }
 
-static struct checkpoint_claim *claim_new(const struct checkpoint *c, const char *uid) {
+struct checkpoint_claim *checkpoint_add(struct checkpoint *c, const char *uid) {
         struct arena *a = arena_new(1024);
         struct checkpoint_claim *claim = arena_alloc(a, sizeof *claim);
         claim->arena = a;
         claim->uid = arena_strdup(a, uid);
         claim->codec = c->codec;
         claim->status = STR("{}");
-        return claim;
-}
-
-static void add(struct checkpoint *c, struct checkpoint_claim *claim) {
         HASH_ADD_KEYPTR(hh, c->claims, claim->uid, strlen(claim->uid), claim);
-}
-
-struct checkpoint_claim *checkpoint_add(struct checkpoint *c, const char *uid) {
-        struct checkpoint_claim *claim = claim_new(c, uid);
-        add(c, claim);
         return claim;
 }
 
 struct checkpoint_claim *checkpoint_put(struct checkpoint *c, const char *uid, const char *ns,
                                         const char *name, struct str status) {
         struct checkpoint_claim *old = checkpoint_find(c, uid);
-        struct checkpoint_claim *claim = claim_new(c, uid);
+        if (old)
+                checkpoint_drop(c, old);
+        struct checkpoint_claim *claim = checkpoint_add(c, uid);
         claim->ns = arena_strdup(claim->arena, ns);
         claim->name = arena_strdup(claim->arena, name);
         if (status.n)
                 claim->status = (struct str){ arena_strndup(claim->arena, status.p, status.n), status.n };
-        if (old)
-                checkpoint_drop(c, old);
-        add(c, claim);
         return claim;
 }
 

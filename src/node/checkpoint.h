@@ -71,7 +71,7 @@ void checkpoint_done(struct checkpoint *c); /* it is empty then, and keeps its c
 struct checkpoint_claim *checkpoint_find(const struct checkpoint *c, const char *uid);
 /* A new entry in state STARTED, of which nothing is known; there must be none yet. */
 struct checkpoint_claim *checkpoint_add(struct checkpoint *c, const char *uid);
-/* The same with what is known, or the one that is there, emptied. */
+/* The same with what is known, in place of the one that is there, of which the arguments may hold nothing. */
 struct checkpoint_claim *checkpoint_put(struct checkpoint *c, const char *uid, const char *ns,
                                         const char *name, struct str status);
 /* Fills `devices` and `prepared`; copies. */

@@ -34,8 +34,9 @@ static bool edits_empty(const struct cdi_edits *ed) {
         return !(ed->env && *ed->env) && !ed->n_nodes && !ed->n_mounts;
 }
 
-/* The CDI file has one device for each device of ours in the claim that changes anything. */
-static int plan(struct op *op, struct effects *x, bool *has_edits, struct err *e) {
+/* What preparing takes, and what is recorded of it. The CDI file has one device for each device of ours in
+ * the claim that changes anything. */
+static int plan(struct op *op, struct effects *x, struct node_device *recorded, struct err *e) {
         const struct claims *c = op->c;
         const struct node_driver *driver = c->o.driver;
         struct arena *a = x->task.arena;
@@ -53,18 +54,30 @@ static int plan(struct op *op, struct effects *x, bool *has_edits, struct err *e
         };
         for (size_t i = 0; i < op->n_wants; i++) {
                 const struct node_want *w = &op->wants[i];
+                const char *name = arena_printf(a, "%s-%s", op->uid, w->result->device);
+                const char **lists = arena_alloc(a, 4 * sizeof *lists);
                 struct node_effect effect = { 0 };
                 bool twice = false;
                 if (driver->plan(c->o.u, op, w, a, &effect, e) < 0)
                         return -1;
                 if (effect.thing)
                         x->things[n_things++] = effect.thing;
-                has_edits[i] = !edits_empty(&effect.edits);
-                const char *name = arena_printf(a, "%s-%s", op->uid, w->result->device);
                 for (size_t j = 0; j < n; j++) /* several requests may share a device by admin access */
                         twice = twice || streq(devices[j].name, name);
-                if (has_edits[i] && !twice)
-                        devices[n++] = (struct cdi_device){ name, effect.edits };
+                lists[0] = w->result->request;
+                if (!edits_empty(&effect.edits)) {
+                        lists[2] = arena_printf(a, "%s=%s", driver->cdi_kind, name);
+                        if (!twice)
+                                devices[n++] = (struct cdi_device){ name, effect.edits };
+                }
+                recorded[i] = (struct node_device){
+                        .name = w->result->device,
+                        .pool = w->result->pool,
+                        .requests = lists,
+                        .cdi_ids = lists + 2,
+                        .admin = w->result->admin_access,
+                };
+                driver->record(w, &recorded[i]);
         }
         x->spec = (struct cdi_spec){
                 .kind = driver->cdi_kind,
@@ -77,31 +90,6 @@ static int plan(struct op *op, struct effects *x, bool *has_edits, struct err *e
         return 0;
 }
 
-static void complete(struct op *op, struct arena *a, const bool *has_edits) {
-        const struct node_driver *driver = op->c->o.driver;
-        struct node_device *devices = arena_alloc(a, (op->n_wants + 1) * sizeof *devices);
-        for (size_t i = 0; i < op->n_wants; i++) {
-                const struct node_want *w = &op->wants[i];
-                const char **requests = arena_alloc(a, 2 * sizeof *requests),
-                           **ids = arena_alloc(a, 2 * sizeof *ids);
-                requests[0] = w->result->request;
-                if (has_edits[i])
-                        ids[0] = arena_printf(a, "%s=%s-%s", driver->cdi_kind, op->uid, w->result->device);
-                devices[i] = (struct node_device){
-                        .name = w->result->device,
-                        .pool = w->result->pool,
-                        .requests = requests,
-                        .cdi_ids = ids,
-                        .admin = w->result->admin_access,
-                };
-                driver->record(w, &devices[i]);
-        }
-        struct checkpoint_claim *entry =
-                checkpoint_put(&op->c->journal.table, op->uid, op->ns, op->name, op->status);
-        checkpoint_set_devices(entry, devices, op->n_wants);
-        entry->state = CHECKPOINT_COMPLETED;
-}
-
 static int do_nothing(struct disk_task *t, struct err *e) {
         return 0;
 }
@@ -109,11 +97,14 @@ static int do_nothing(struct disk_task *t, struct err *e) {
 int effects_prepare(struct op *op, struct disk *disk, struct err *e) {
         /* Nothing is run of what could not be planned to its end. */
         struct effects *x = disk_task(disk, sizeof *x, do_nothing);
-        bool *has_edits = arena_alloc(x->task.arena, (op->n_wants + 1) * sizeof *has_edits);
-        if (plan(op, x, has_edits, e) < 0)
+        struct node_device *devices = arena_alloc(x->task.arena, (op->n_wants + 1) * sizeof *devices);
+        if (plan(op, x, devices, e) < 0)
                 return err_wrap(e, "%s", op->c->o.node);
         x->task.run = run_effects;
-        complete(op, x->task.arena, has_edits);
+        struct checkpoint_claim *entry =
+                checkpoint_put(&op->c->journal.table, op->uid, op->ns, op->name, op->status);
+        checkpoint_set_devices(entry, devices, op->n_wants);
+        entry->state = CHECKPOINT_COMPLETED;
         op->task = &x->task;
         return 0;
 }
