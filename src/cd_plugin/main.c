@@ -31,15 +31,13 @@ enum { MOUNTINFO_MAX = 4 << 20 };
 struct plugin {
         struct node_main main;
         struct node_flags flags;
-        const char *ns, *pod, *more_ns, *imex_mode, *imex_isolation, *imex_socket, *alt_proc_devices;
+        struct cd_options cd;
+        const char *pod, *imex_mode, *imex_isolation, *imex_socket, *alt_proc_devices;
         int64_t host_interval_ms;
         bool clique_label;
         struct gates gates;
-        const struct imex_mode *mode;
-        char *dev_root, *proc_driver;
+        char *proc_driver;
         struct plugin_metrics metrics;
-        struct facts_sampler *facts;
-        struct host_imex *host;
         struct host_report *host_report;
         char told[32]; /* the reason of the last Event about withheld devices; "" none */
 };
@@ -56,8 +54,8 @@ static void tell_facts(struct plugin *p, const struct facts *f) {
                 if (p->told[0])
                         event_record(p->main.events, &node, EVENT_NORMAL, "ComputeDomainDevicesOffered",
                                      "the %s of this node %s offered again",
-                                     p->mode->daemons ? "IMEX channel and daemon" : "IMEX channel",
-                                     p->mode->daemons ? "are" : "is");
+                                     p->cd.mode->daemons ? "IMEX channel and daemon" : "IMEX channel",
+                                     p->cd.mode->daemons ? "are" : "is");
                 p->told[0] = '\0';
                 return;
         }
@@ -65,17 +63,17 @@ static void tell_facts(struct plugin *p, const struct facts *f) {
         if (!streq(p->told, f->reason))
                 event_record(p->main.events, &node, EVENT_WARNING, "ComputeDomainDevicesWithheld",
                              "no IMEX channel%s is offered on this node (%s): %s",
-                             p->mode->daemons ? " or daemon" : "", f->reason, f->message);
+                             p->cd.mode->daemons ? " or daemon" : "", f->reason, f->message);
         snprintf(p->told, sizeof p->told, "%s", f->reason);
 }
 
 static void on_facts(void *u) {
         struct plugin *p = u;
-        const struct facts *f = facts_get(p->facts);
+        const struct facts *f = facts_get(p->cd.facts);
         tell_facts(p, f);
         struct slice_content content = offer_content(&(struct offer){
                 .devices = f->usable,
-                .daemon = p->mode->daemons,
+                .daemon = p->cd.mode->daemons,
                 .clique_id = f->usable ? f->fabric.clique_id : "",
         });
         slice_set(p->main.slices, &content);
@@ -84,7 +82,7 @@ static void on_facts(void *u) {
 
 static void on_host(void *u) {
         struct plugin *p = u;
-        host_report_tell(p->host_report, host_imex_get(p->host));
+        host_report_tell(p->host_report, host_imex_get(p->cd.host));
         claims_reevaluate(p->main.claims);
 }
 
@@ -131,8 +129,7 @@ static void *start(struct node_main *m) {
                 p->proc_driver = xstrdup("/proc/driver/nvidia");
         }
         _cleanup_(freep) char *dev = file_join(root.here, "dev");
-        p->dev_root = xstrdup(stat(dev, &st) == 0 && S_ISDIR(st.st_mode) ? root.here : "/");
-        p->facts = facts_sampler_new(
+        p->cd.facts = facts_sampler_new(
                 &m->loop,
                 &(struct facts_options){
                         .root = root,
@@ -146,45 +143,39 @@ static void *start(struct node_main *m) {
                 .kube = m->kube,
                 .events = m->events,
                 .metrics = &p->metrics,
-                .mode = p->mode,
+                .mode = p->cd.mode,
                 .node = p->flags.node,
-                .ns = p->ns,
+                .ns = p->cd.ns,
                 .pod = p->pod,
         });
         if (p->host_interval_ms)
-                p->host = host_imex_new(&m->loop, &(struct host_imex_options){
-                                                          .root = root,
-                                                          .socket_path = p->imex_socket,
-                                                          .node = p->flags.node,
-                                                          .interval_ms = (unsigned)p->host_interval_ms,
-                                                          .domain = !p->mode->daemons,
-                                                          .only_with_socket = p->mode->daemons,
-                                                          .answered = on_host,
-                                                          .u = p,
-                                                  });
-        return cd_driver_new(&(struct cd_options){
-                .loop = &m->loop,
-                .kube = m->kube,
-                .events = m->events,
-                .facts = p->facts,
-                .mode = p->mode,
-                .host = p->host,
-                .node = p->flags.node,
-                .ns = p->ns,
-                .more_ns = p->more_ns,
-                .plugin_dir = m->plugin_dir,
-                .boot_id = m->boot_id,
-                .root = root,
-                .dev_root = p->dev_root,
-                .proc_driver = p->proc_driver,
-        });
+                p->cd.host = host_imex_new(&m->loop, &(struct host_imex_options){
+                                                             .root = root,
+                                                             .socket_path = p->imex_socket,
+                                                             .node = p->flags.node,
+                                                             .interval_ms = (unsigned)p->host_interval_ms,
+                                                             .domain = !p->cd.mode->daemons,
+                                                             .only_with_socket = p->cd.mode->daemons,
+                                                             .answered = on_host,
+                                                             .u = p,
+                                                     });
+        p->cd.loop = &m->loop;
+        p->cd.kube = m->kube;
+        p->cd.events = m->events;
+        p->cd.node = p->flags.node;
+        p->cd.plugin_dir = m->plugin_dir;
+        p->cd.boot_id = m->boot_id;
+        p->cd.root = root;
+        p->cd.dev_root = stat(dev, &st) == 0 && S_ISDIR(st.st_mode) ? root.here : "/";
+        p->cd.proc_driver = p->proc_driver;
+        return cd_driver_new(&p->cd);
 }
 
 static void stop(struct node_main *m) {
         struct plugin *p = CONTAINER(m, struct plugin, main);
-        host_imex_free(p->host);
+        host_imex_free(p->cd.host);
         host_report_free(p->host_report);
-        facts_sampler_free(p->facts);
+        facts_sampler_free(p->cd.facts);
 }
 
 static int check(struct node_main *m, struct err *e) {
@@ -192,7 +183,7 @@ static int check(struct node_main *m, struct err *e) {
         gates_init(&p->gates);
         if (gates_parse(&p->gates, p->flags.gates, e) < 0)
                 return err_wrap(e, "--feature-gates");
-        if (mode_resolve(&p->gates, p->imex_mode, p->imex_isolation, &p->mode, e) < 0)
+        if (mode_resolve(&p->gates, p->imex_mode, p->imex_isolation, &p->cd.mode, e) < 0)
                 return -1;
         if (p->imex_socket[0] != '/')
                 return err_set(e, ERR_INVALID, 0, "--imex-host-socket-path: not an absolute path: '%s'",
@@ -201,19 +192,19 @@ static int check(struct node_main *m, struct err *e) {
                 return err_set(e, ERR_INVALID, 0,
                                "--imex-host-probe-interval: from 1s to 1h, or 0 for never, not %lld ms",
                                (long long)p->host_interval_ms);
-        if (!p->host_interval_ms && p->mode->waits_for_host)
+        if (!p->host_interval_ms && p->cd.mode->waits_for_host)
                 return err_set(e, ERR_INVALID, 0,
                                "--imex-host-probe-interval: 0 is not possible with %s, where pods wait for "
                                "the answer of the host's nvidia-imex",
-                               p->mode->chosen_by);
+                               p->cd.mode->chosen_by);
         return 0;
 }
 
 static void tell_options(const struct plugin *p, const struct flag *flags) {
         struct buf gates = BUF_INIT(4096);
         gates_render(&p->gates, &gates);
-        log_info(PROGRAM, kv_str("gates", buf_str(&gates)), kv_str("mode", p->mode->name),
-                 kv_str("chosen_by", p->mode->chosen_by));
+        log_info(PROGRAM, kv_str("gates", buf_str(&gates)), kv_str("mode", p->cd.mode->name),
+                 kv_str("chosen_by", p->cd.mode->chosen_by));
         buf_done(&gates);
         gates_log_forced(&p->gates);
         gates_log_ineffective(&p->gates);
@@ -233,9 +224,8 @@ int main(int argc, char **argv) {
                 return 0;
         static struct plugin p = {
                 .flags = NODE_FLAGS_DEFAULT,
-                .ns = "default",
+                .cd = { .ns = "default", .more_ns = "" },
                 .pod = "",
-                .more_ns = "",
                 .imex_mode = "driverManaged",
                 .imex_isolation = "domain",
                 .imex_socket = "/etc/nvidia-imex/imex_ctrl.sock",
@@ -245,8 +235,8 @@ int main(int argc, char **argv) {
         static const struct flag flags[] = {
                 NODE_FLAGS_NAME(p.flags),
                 FLAG(STR, "pod-name", &p.pod, "name of this pod, to annotate it; empty: it is not annotated"),
-                FLAG(STR, "namespace", &p.ns, "the driver's namespace"),
-                FLAG(STR, "additional-namespaces", &p.more_ns,
+                FLAG(STR, "namespace", &p.cd.ns, "the driver's namespace"),
+                FLAG(STR, "additional-namespaces", &p.cd.more_ns,
                      "comma separated: namespaces of earlier installations whose IMEX daemons are served, "
                      "too"),
                 NODE_FLAGS_NODE(p.flags),
@@ -284,7 +274,6 @@ int main(int argc, char **argv) {
         m->registry = p.metrics.registry;
         r = node_main(m);
         plugin_metrics_done(&p.metrics);
-        free(p.dev_root);
         free(p.proc_driver);
         return r;
 }
