@@ -16,7 +16,7 @@ enum { ALL = -1, FOREVER_S = 3600 };
 struct fault {
         const struct sort *sort;
         int64_t from_ms, until_ms;
-        int replica, k; /* ALL */
+        int program, k; /* ALL */
         unsigned percent;
         int status, wait_s;
         int64_t lag_ms;
@@ -38,11 +38,17 @@ static struct {
         struct fault *list;
         size_t n;
         const char *names;
+        unsigned programs;
         int64_t end_ms;
 } all;
 
 static int some_replica(void) {
         return (int)sim_draw(REPLICAS);
+}
+
+/* A controller, more often than a node. */
+static int some_program(void) {
+        return sim_chance(60) ? some_replica() : (int)sim_between(REPLICAS, all.programs - 1);
 }
 
 static void lasts(struct fault *f, int64_t least_s, int64_t most_s) {
@@ -56,7 +62,7 @@ static void gone(struct fault *f) {
 }
 
 static void unreachable(struct fault *f) {
-        f->replica = some_replica();
+        f->program = some_program();
         lasts(f, 1, 60);
 }
 
@@ -66,7 +72,7 @@ static void refused(const struct fault *f, bool watch, bool writes, struct fate 
 
 /* Longer than an informer bears, at times. */
 static void silent(struct fault *f) {
-        f->replica = some_replica();
+        f->program = some_program();
         lasts(f, 2, sim_chance(20) ? 200 : 30);
 }
 
@@ -77,10 +83,11 @@ static void silence(const struct fault *f, bool watch, bool writes, struct fate 
 
 static void pages(struct fault *f) {
         static const int statuses[] = { 404, 404, 403, 503 };
-        f->replica = sim_chance(50) ? ALL : some_replica();
+        f->program = sim_chance(50) ? ALL : some_program();
         f->status = statuses[sim_draw(ARRAY_LEN(statuses))];
         f->wait_s = sim_chance(20) ? FOREVER_S : -1;
-        lasts(f, 2, 60);
+        /* For a node also as long as its plugin takes to be sure that a claim is gone. */
+        lasts(f, 2, f->program >= REPLICAS && sim_chance(50) ? 1500 : 60);
 }
 
 static void page(const struct fault *f, bool watch, bool writes, struct fate *ret) {
@@ -93,13 +100,13 @@ static void page(const struct fault *f, bool watch, bool writes, struct fate *re
 static void blind(struct fault *f) {
         static const enum kind seen[] = { K_CLAIM, K_CLAIM, K_DOMAIN, K_NODE,
                                           K_POD,   K_SET,   K_CLIQUE, K_TEMPLATE };
-        f->replica = some_replica();
+        f->program = some_replica();
         f->k = seen[sim_draw(ARRAY_LEN(seen))];
         f->percent = sim_chance(50) ? 100 : 0; /* of lists too */
         lasts(f, 5, 120);
         /* A standby that is blind shows nothing until it leads. */
         if (sim_chance(60))
-                all.hooks->stop((unsigned)(1 - f->replica));
+                all.hooks->stop((unsigned)(1 - f->program));
 }
 
 static void forbidden(const struct fault *f, bool watch, bool writes, struct fate *ret) {
@@ -109,14 +116,14 @@ static void forbidden(const struct fault *f, bool watch, bool writes, struct fat
 }
 
 static void lag(struct fault *f) {
-        f->replica = some_replica();
+        f->program = some_program();
         f->k = sim_chance(50) ? ALL : (int)sim_draw(K_COUNT);
         f->lag_ms = sim_between(50, 20000);
         lasts(f, 3, 60);
 }
 
 static void sometimes(struct fault *f) {
-        f->replica = sim_chance(50) ? ALL : some_replica();
+        f->program = sim_chance(50) ? ALL : some_program();
         f->percent = (unsigned)sim_between(5, 60);
         lasts(f, 2, 40);
 }
@@ -152,7 +159,7 @@ static void not_admitted(const struct fault *f, bool watch, bool writes, struct 
 }
 
 static void lease(struct fault *f) {
-        f->replica = some_replica();
+        f->program = some_replica();
         f->k = K_LEASE;
         lasts(f, 2, 40);
 }
@@ -170,12 +177,12 @@ static void webhook(struct fault *f) {
 }
 
 static void cut(struct fault *f) {
-        all.hooks->cut((unsigned)some_replica());
+        all.hooks->cut((unsigned)some_program());
 }
 
 static void compacted(struct fault *f) {
         server_compact();
-        for (unsigned i = 0; i < REPLICAS; i++)
+        for (unsigned i = 0; i < all.programs; i++)
                 if (sim_chance(70))
                         all.hooks->cut(i);
 }
@@ -215,20 +222,23 @@ static const struct sort sorts[] = {
         { "daemon_killed", in_world, NULL, true },
         { "daemon_deleted", in_world, NULL, true },
         { "objects_deleted", in_world, NULL, true },
+        { "plugin_killed", in_world, NULL, true },
+        { "plugin_stopped", in_world, NULL, true },
 };
+static const struct sort off_the_net = { "cut_off", NULL, silence, true };
 
 /* ---- what they do ---- */
 
-static bool is_on(const struct fault *f, unsigned replica, int k, int64_t now) {
-        return f->from_ms <= now && now < f->until_ms && (f->replica == ALL || f->replica == (int)replica) &&
+static bool is_on(const struct fault *f, unsigned program, int k, int64_t now) {
+        return f->from_ms <= now && now < f->until_ms && (f->program == ALL || f->program == (int)program) &&
                (f->k == ALL || f->k == k);
 }
 
-struct fate faults_fate(unsigned replica, bool about_kind, enum kind k, bool watch, bool writes) {
+struct fate faults_fate(unsigned program, bool about_kind, enum kind k, bool watch, bool writes) {
         struct fate fate = { .what = FATE_SERVED, .wait_s = -1 };
         for (size_t i = 0; i < all.n && fate.what == FATE_SERVED; i++) {
                 const struct fault *f = &all.list[i];
-                if (!f->sort->fate || !is_on(f, replica, about_kind ? (int)k : K_COUNT, sim_now_ms()))
+                if (!f->sort->fate || !is_on(f, program, about_kind ? (int)k : K_COUNT, sim_now_ms()))
                         continue;
                 if (!f->percent || f->sort->begin == blind || sim_chance(f->percent))
                         f->sort->fate(f, watch, writes, &fate);
@@ -236,19 +246,19 @@ struct fate faults_fate(unsigned replica, bool about_kind, enum kind k, bool wat
         return fate;
 }
 
-int64_t faults_lag_ms(unsigned replica, enum kind k) {
+int64_t faults_lag_ms(unsigned program, enum kind k) {
         int64_t ms = 0;
         for (size_t i = 0; i < all.n; i++)
-                if (all.list[i].lag_ms > ms && is_on(&all.list[i], replica, (int)k, sim_now_ms()))
+                if (all.list[i].lag_ms > ms && is_on(&all.list[i], program, (int)k, sim_now_ms()))
                         ms = all.list[i].lag_ms;
         return ms;
 }
 
-int64_t faults_silent_until_ms(unsigned replica) {
+int64_t faults_silent_until_ms(unsigned program) {
         int64_t until = 0;
         for (size_t i = 0; i < all.n; i++)
                 if (all.list[i].sort->fate == silence && all.list[i].until_ms > until &&
-                    is_on(&all.list[i], replica, ALL, sim_now_ms()))
+                    is_on(&all.list[i], program, ALL, sim_now_ms()))
                         until = all.list[i].until_ms;
         return until;
 }
@@ -257,7 +267,7 @@ bool faults_touched_lease(unsigned replica, int64_t since_ms) {
         for (size_t i = 0; i < all.n; i++) {
                 const struct fault *f = &all.list[i];
                 if (f->sort->fate && f->sort->begin != blind && f->until_ms >= since_ms &&
-                    (f->replica == ALL || f->replica == (int)replica) && (f->k == ALL || f->k == K_LEASE))
+                    (f->program == ALL || f->program == (int)replica) && (f->k == ALL || f->k == K_LEASE))
                         return true;
         }
         return false;
@@ -273,6 +283,32 @@ static bool is_chosen(const char *names, const char *name) {
         return !names;
 }
 
+static void add(struct fault f) {
+        if (f.until_ms > all.end_ms)
+                f.until_ms = all.end_ms;
+        all.list = xrealloc(all.list, (all.n + 1) * sizeof *all.list);
+        all.list[all.n++] = f;
+        sim_log("FAULT %s program=%d kind=%s for %lld ms, status %d, lag %lld ms", f.sort->name, f.program,
+                f.k == ALL ? "all" : kinds[f.k].plural, (long long)(f.until_ms - f.from_ms), f.status,
+                (long long)f.lag_ms);
+}
+
+static struct fault fault_now(const struct sort *s) {
+        return (struct fault){ .sort = s,
+                               .from_ms = sim_now_ms(),
+                               .until_ms = sim_now_ms(),
+                               .program = ALL,
+                               .k = ALL,
+                               .wait_s = -1 };
+}
+
+void faults_cut_off(unsigned program, int64_t until_ms) {
+        struct fault f = fault_now(&off_the_net);
+        f.program = (int)program;
+        f.until_ms = until_ms;
+        add(f);
+}
+
 static void strike(void *u) {
         const struct sort *s;
         if (sim_now_ms() >= all.end_ms)
@@ -280,20 +316,9 @@ static void strike(void *u) {
         do
                 s = &sorts[sim_draw(ARRAY_LEN(sorts))];
         while (!is_chosen(all.names, s->name));
-        all.list = xrealloc(all.list, (all.n + 1) * sizeof *all.list);
-        struct fault *f = &all.list[all.n++];
-        *f = (struct fault){ .sort = s,
-                             .from_ms = sim_now_ms(),
-                             .until_ms = sim_now_ms(),
-                             .replica = ALL,
-                             .k = ALL,
-                             .wait_s = -1 };
-        s->begin(f);
-        if (f->until_ms > all.end_ms)
-                f->until_ms = all.end_ms;
-        sim_log("FAULT %s replica=%d kind=%s for %lld ms, status %d, lag %lld ms", s->name, f->replica,
-                f->k == ALL ? "all" : kinds[f->k].plural, (long long)(f->until_ms - f->from_ms), f->status,
-                (long long)f->lag_ms);
+        struct fault f = fault_now(s);
+        s->begin(&f);
+        add(f);
         sim_at(sim_now_ms() + sim_between(500, 20000), strike, NULL);
 }
 
@@ -311,9 +336,10 @@ bool faults_known(const char *names, struct buf *ret) {
         return good;
 }
 
-void faults_begin(const struct faults_hooks *h, const char *names, int64_t until_ms) {
+void faults_begin(const struct faults_hooks *h, const char *names, unsigned programs, int64_t until_ms) {
         all.hooks = h;
         all.names = names;
+        all.programs = programs;
         all.end_ms = until_ms;
         sim_at(sim_now_ms() + sim_between(0, 20000), strike, NULL);
 }

@@ -25,24 +25,28 @@ struct fate {
         const char *reason;
 };
 
+/* A program is known by a number: the controllers, and behind them the nodes, with all that runs there. */
+
 /* What happens now to a request of this program. */
-struct fate faults_fate(unsigned replica, bool about_kind, enum kind k, bool watch, bool writes);
+struct fate faults_fate(unsigned program, bool about_kind, enum kind k, bool watch, bool writes);
 /* By how much the API server that it talks to is behind the store. */
-int64_t faults_lag_ms(unsigned replica, enum kind k);
+int64_t faults_lag_ms(unsigned program, enum kind k);
 /* Until when the connection of the program is silent; 0: it is not. */
-int64_t faults_silent_until_ms(unsigned replica);
+int64_t faults_silent_until_ms(unsigned program);
 /* Whether a fault has kept the program's requests about its Lease since then, so that it may lose it. */
 bool faults_touched_lease(unsigned replica, int64_t since_ms);
+/* The network of a program is gone until then, or until the last fault is over. */
+void faults_cut_off(unsigned program, int64_t until_ms);
 
 /* Draws faults from now until then; `names` chooses among them ("pages,lag"), NULL: all. Whoever is hit by
  * one that needs more than answers is told by these. */
 struct faults_hooks {
-        void (*cut)(unsigned replica);   /* its connection breaks */
+        void (*cut)(unsigned program);   /* its connection breaks */
         void (*kill)(unsigned replica);  /* the program ends without a word, and is started again */
         void (*stop)(unsigned replica);  /* SIGTERM, and started again */
         void (*world)(const char *name); /* a fault of the world, which it knows by its name */
 };
-void faults_begin(const struct faults_hooks *h, const char *names, int64_t until_ms);
+void faults_begin(const struct faults_hooks *h, const char *names, unsigned programs, int64_t until_ms);
 /* False: a name that is none; *ret is what could be chosen. */
 bool faults_known(const char *names, struct buf *ret);
 void faults_done(void);

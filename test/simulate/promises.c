@@ -118,7 +118,7 @@ void promises_look(enum kind k, const struct change *c) {
                 look_at_deletion(k, c);
         if (k == K_CLIQUE && !c->gone)
                 look_at_clique(c);
-        if (by_controller() && k != K_LEASE && k != K_EVENT)
+        if (!streq(store_writer(), "world") && k != K_LEASE && k != K_EVENT)
                 count(k, c);
 }
 

@@ -115,13 +115,14 @@ static bool selected(const struct asked *q, const struct version *v) {
                 if (!value || (!any && !str_eq(rest, str_from(value))))
                         return false;
         }
-        if (q->field) {
-                rest = str_from(q->field);
-                str_next_field(&rest, '=', &key);
+        struct str fields = str_from(q->field), field;
+        while (fields.n && str_next_field(&fields, ',', &field)) {
+                str_next_field(&field, '=', &key);
                 const char *value = str_eq(key, STR("metadata.name")) ? v->name
                                     : str_eq(key, STR("spec.driver")) ? version_str(v, "/spec/driver")
                                                                       : version_str(v, "/spec/nodeName");
-                return str_eq(rest, str_from(value));
+                if (!str_eq(field, str_from(value)))
+                        return false;
         }
         return true;
 }

@@ -30,13 +30,26 @@ int64_t sim_wall_s(void) {
         return first_wall_s + (now_ns - first_ns) / 1000000000;
 }
 
+int64_t sim_real_s(void) {
+        struct timespec t;
+        syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &t);
+        return t.tv_sec;
+}
+
 int clock_gettime(clockid_t clock, struct timespec *t) {
         int64_t ns = clock == CLOCK_REALTIME ? first_wall_s * 1000000000 + (now_ns - first_ns) : now_ns;
         *t = (struct timespec){ ns / 1000000000, ns % 1000000000 };
         return 0;
 }
 
-/* The only descriptors in the loop are libuv's own. */
+time_t time(time_t *ret) {
+        time_t now = sim_wall_s();
+        if (ret)
+                *ret = now;
+        return now;
+}
+
+/* The only descriptors in the loop are libuv's own and one of inotify, which tells at once. */
 int epoll_pwait(int fd, struct epoll_event *events, int max, int timeout, const sigset_t *mask) {
         int n = (int)syscall(SYS_epoll_pwait, fd, events, max, 0, mask, sizeof(uint64_t));
         if (n != 0)
@@ -87,6 +100,12 @@ ssize_t getrandom(void *p, size_t n, unsigned flags) {
         for (size_t i = 0; i < n; i++)
                 ((unsigned char *)p)[i] = (unsigned char)next(&programs_state);
         return (ssize_t)n;
+}
+
+/* ---- files: none is lost that was written ---- */
+
+int fsync(int fd) {
+        return 0;
 }
 
 /* ---- the agenda ---- */

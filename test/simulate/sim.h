@@ -14,6 +14,8 @@
 int64_t sim_now_ms(void);
 /* Seconds since 1970, as the programs see them. */
 int64_t sim_wall_s(void);
+/* Seconds of the machine that we run on, from some moment: for how long to go on. */
+int64_t sim_real_s(void);
 
 /* The world's own chance. The programs' (getrandom) is another sequence of the same seed, so that a draw of
  * theirs does not shift all that the world does afterwards. */

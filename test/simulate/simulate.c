@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* simulate: runs the controllers in a world of our own, from a seed: docs/testing.md says how to use it.
+/* simulate: runs the controllers and the kubelet plugins in a world of our own, from a seed: docs/testing.md
+ * says how to use it.
  *
  * A run is a storm of faults, a calm in which all that can form has to, a silence in which nobody may write,
  * and an end in which everything has to go. */
+#include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/diag.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "faults.h"
+#include "plugin.h"
 #include "promises.h"
 #include "replica.h"
 #include "server.h"
@@ -105,9 +108,32 @@ static void look(void *u) {
         }
 }
 
+/* ---- the files of the nodes ---- */
+
+static char folder[64];
+
+/* In memory, where that is; and by relative paths, which are the same each time. */
+static void make_folder(void) {
+        snprintf(folder, sizeof folder, "/dev/shm/simulate.XXXXXX");
+        if (!mkdtemp(folder)) {
+                snprintf(folder, sizeof folder, "/tmp/simulate.XXXXXX");
+                BUG_ON(!mkdtemp(folder));
+        }
+        BUG_ON(chdir(folder) < 0);
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *f) {
+        return remove(path);
+}
+
+static void remove_folder(void) {
+        (void)nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
 static void clean_up(void) {
         replicas_end();
-        for (int i = 0; i < 100; i++)
+        world_end();
+        for (int i = 0; i < 100 || !plugins_buried(); i++)
                 uv_run(&run.loop, UV_RUN_ONCE); /* what closes later than others */
         sim_agenda_done();
         uv_run(&run.loop, UV_RUN_DEFAULT);
@@ -116,6 +142,7 @@ static void clean_up(void) {
         promises_done();
         server_done();
         store_done();
+        remove_folder();
 }
 
 static int64_t *simulated_ms; /* of all seeds, which are processes of their own */
@@ -128,11 +155,13 @@ static int simulate(const struct options *o, uint64_t seed) {
         uv_loop_init(&run.loop);
         sim_agenda_init(&run.loop);
         store_on_change(on_changed);
+        make_folder();
+        plugins_begin(&run.loop);
         world_begin(o->nodes, o->domains);
         for (unsigned i = 0; i < REPLICAS; i++)
                 replica_start(i, &run.loop);
         enter(STORM, (int64_t)o->minutes * 60000);
-        faults_begin(&hooks, o->faults, run.until_ms);
+        faults_begin(&hooks, o->faults, REPLICAS + world_nodes(), run.until_ms);
         look(NULL);
         while (run.phase != OVER && !sim_first_broken())
                 uv_run(&run.loop, UV_RUN_ONCE);
@@ -147,6 +176,7 @@ static int simulate(const struct options *o, uint64_t seed) {
                        (unsigned long long)seed, sim_first_broken(), (unsigned long long)seed, o->nodes,
                        o->domains, o->minutes, o->faults ? " --faults " : "", str_or(o->faults, ""));
                 fflush(stdout);
+                remove_folder();
                 _exit(EXIT_FAILURE); /* in the middle of everything */
         }
         if (!o->for_s)
@@ -173,8 +203,8 @@ static bool reap(unsigned *running) {
 static int simulate_all(const struct options *o) {
         unsigned running = 0, broken = 0;
         uint64_t seed = o->first;
-        time_t end = time(NULL) + o->for_s;
-        for (; o->for_s ? time(NULL) < end : seed <= o->last; seed++) {
+        int64_t end = sim_real_s() + o->for_s;
+        for (; o->for_s ? sim_real_s() < end : seed <= o->last; seed++) {
                 if (running == o->jobs)
                         broken += !reap(&running);
                 fflush(stdout);

@@ -259,8 +259,15 @@ struct store_answer store_create(const char *who, enum kind k, const char *ns, c
         yyjson_mut_doc *d = parse(body);
         yyjson_mut_val *root = d ? yyjson_mut_doc_get_root(d) : NULL,
                        *meta = yyjson_mut_obj_get(root, "metadata");
-        const char *name = yyjson_mut_get_str(yyjson_mut_obj_get(meta, "name"));
+        const char *name = yyjson_mut_get_str(yyjson_mut_obj_get(meta, "name")),
+                   *prefix = yyjson_mut_get_str(yyjson_mut_obj_get(meta, "generateName"));
         struct store_answer a;
+        if (!name && prefix) {
+                char made[256];
+                snprintf(made, sizeof made, "%s%05" PRId64, prefix, rv % 100000);
+                set_text(d, meta, "name", made);
+                name = yyjson_mut_get_str(yyjson_mut_obj_get(meta, "name"));
+        }
         if (!name) {
                 yyjson_mut_doc_free(d);
                 return refusal(422, "Invalid");

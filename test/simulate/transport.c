@@ -8,6 +8,7 @@
 #include "base/http_client.h"
 #include "base/mem.h"
 #include "faults.h"
+#include "replica.h"
 #include "server.h"
 #include "sim.h"
 
@@ -45,7 +46,7 @@ struct http_call {
 struct http_client {
         TAILQ_ENTRY(http_client) entry;
         TAILQ_HEAD(calls, http_call) calls;
-        unsigned replica;
+        unsigned program;
         char who[32];
         int64_t received_ms;
 };
@@ -128,10 +129,10 @@ void http_client_reconnect(struct http_client *client) {
                 cut_later(c);
 }
 
-void transport_cut(unsigned replica) {
+void transport_cut(unsigned program) {
         struct http_client *client;
         TAILQ_FOREACH (client, &clients, entry)
-                if (client->replica == replica)
+                if (client->program == program)
                         http_client_reconnect(client);
 }
 
@@ -161,7 +162,7 @@ static bool give(struct http_call *c, const struct buf *b) {
 }
 
 static int64_t lag_ms(const struct http_call *c) {
-        return c->lag_ms + faults_lag_ms(c->client->replica, c->asked.k);
+        return c->lag_ms + faults_lag_ms(c->client->program, c->asked.k);
 }
 
 static void on_flush(void *u);
@@ -174,7 +175,7 @@ static void flush_at(struct http_call *c, int64_t ms) {
 
 static void on_flush(void *u) {
         struct http_call *c = u;
-        int64_t silent = faults_silent_until_ms(c->client->replica), lag = lag_ms(c);
+        int64_t silent = faults_silent_until_ms(c->client->program), lag = lag_ms(c);
         struct buf b = BUF_INIT(MAX_BODY);
         c->next = NULL;
         if (silent) {
@@ -197,7 +198,7 @@ static void on_bookmark(void *u) {
         struct buf b = BUF_INIT(MAX_BODY);
         c->bookmark = sim_at(sim_now_ms() + BOOKMARK_MS, on_bookmark, c);
         /* At the last change of the kind: whether etcd's progress is known is the API server's matter. */
-        if (!faults_silent_until_ms(c->client->replica) &&
+        if (!faults_silent_until_ms(c->client->program) &&
             watch_take(c->watch, sim_now_ms() - lag_ms(c), &b)) {
                 watch_bookmark(c->watch, &b);
                 give(c, &b);
@@ -207,7 +208,7 @@ static void on_bookmark(void *u) {
 
 static void on_end(void *u) {
         struct http_call *c = u;
-        int64_t silent = faults_silent_until_ms(c->client->replica);
+        int64_t silent = faults_silent_until_ms(c->client->program);
         c->end = NULL;
         if (silent) {
                 c->end = sim_at(silent, on_end, c);
@@ -254,7 +255,7 @@ static void on_head(void *u) {
 
 static void on_answer(void *u) {
         struct http_call *c = u;
-        int64_t silent = faults_silent_until_ms(c->client->replica);
+        int64_t silent = faults_silent_until_ms(c->client->program);
         c->next = NULL;
         if (silent) {
                 c->next = sim_at(silent, on_answer, c);
@@ -278,7 +279,7 @@ static void on_refused(void *u) {
 static void on_arrival(void *u) {
         struct http_call *c = u;
         const struct asked *q = &c->asked;
-        struct fate f = faults_fate(c->client->replica, q->known, q->k, q->watch, !streq(q->method, "GET"));
+        struct fate f = faults_fate(c->client->program, q->known, q->k, q->watch, !streq(q->method, "GET"));
         int64_t back = sim_now_ms() + way_ms();
         c->next = NULL;
         c->on_way = false;
@@ -342,11 +343,11 @@ struct http_call *http_start(struct http_client *client, const struct http_reque
 int http_client_new(uv_loop_t *loop, const struct http_client_options *o, struct http_client **ret,
                     struct err *e) {
         struct http_client *c = xnew(struct http_client);
-        const char *number = strrchr(o->base_url, '-');
+        const char *who = strrchr(o->base_url, '/') + 1;
         TAILQ_INIT(&c->calls);
-        c->replica = (unsigned)atoi(number + 1);
+        c->program = (unsigned)atoi(strrchr(who, '-') + 1) + (str_starts(who, "controller-") ? 0 : REPLICAS);
         c->received_ms = sim_now_ms();
-        snprintf(c->who, sizeof c->who, "controller-%u", c->replica);
+        snprintf(c->who, sizeof c->who, "%s", who);
         TAILQ_INSERT_TAIL(&clients, c, entry);
         *ret = c;
         return 0;
@@ -355,7 +356,7 @@ int http_client_new(uv_loop_t *loop, const struct http_client_options *o, struct
 static void on_arrival_of_last(struct http_call *c) {
         const struct asked *q = &c->asked;
         sent_ms = c->sent_ms;
-        if (faults_fate(c->client->replica, q->known, q->k, false, true).what == FATE_SERVED)
+        if (faults_fate(c->client->program, q->known, q->k, false, true).what == FATE_SERVED)
                 server_answer(q, c->client->who, str_or(c->body, ""), &c->answer);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* transport: base/http_client.h, between the programs and the server of this process. Takes the place of
- * libcurl when the simulator is linked. A client is known by the number at the end of its base_url. */
+ * libcurl when the simulator is linked. A client is known by its base_url: "http://controller-0",
+ * "http://node-3" for what runs on that node. */
 #ifndef SIMULATE_TRANSPORT_H
 #define SIMULATE_TRANSPORT_H
 
@@ -9,7 +10,7 @@
 #include "store.h"
 
 /* The connections of a program break. */
-void transport_cut(unsigned replica);
+void transport_cut(unsigned program);
 /* When the request was sent that is being done: what it says was decided then. */
 int64_t transport_sent_ms(void);
 /* For the store: watches are told of it, each at its time. */

@@ -4,21 +4,42 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "api/names.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "cd_plugin/readiness.h"
+#include "faults.h"
+#include "imex/imex_state.h"
+#include "plugin.h"
+#include "replica.h"
 #include "sim.h"
 
-enum { MAX_NODES = 64, MAX_DOMAINS = 16, MAX_PODS = 64, NODE_GRACE_MS = 40000, POD_GC_MS = 40000 };
+/* SERVED_MS: between a look at the state file and the answer to the kubelet the claim is recorded. */
+enum {
+        MAX_NODES = 64,
+        MAX_DOMAINS = 16,
+        MAX_PODS = 64,
+        NODE_GRACE_MS = 40000,
+        POD_GC_MS = 40000,
+        SERVED_MS = 3000
+};
+#define BOOT_ID "bbbbbbbb-0000-4000-8000-%012u"
+#define OF_TEMPLATE "/spec/metadata/annotations/resource.nvidia.com~1"
 
 /* A daemon Pod on a node, as its kubelet knows it. */
 struct run {
         bool used, up, serves, ending; /* up: the container runs; serves: IMEX is READY */
         char pod[128], uid[48], domain[48];
+        struct held held;                            /* its claim */
+        int lock_fd;                                 /* of its state file; -1: none */
+        int64_t served_ms;                           /* when IMEX was READY last */
         int64_t starts_ms, ends_ms, ready_ms, index; /* index -1: IMEX does not run */
         int64_t told_index;                          /* as its annotations say; -2: nothing yet */
         bool told_ready;
+        int64_t wrote_index; /* as its state file says; -2: nothing yet */
+        bool wrote_ready;
 };
 
 enum { MAX_RUNS = 8 };
@@ -34,15 +55,19 @@ struct node {
 enum state { POD_NONE, POD_WAITS, POD_CLAIMED, POD_ALLOCATED, POD_RUNS, POD_ENDS };
 struct user_pod {
         enum state state;
-        bool ran; /* before it began to end */
+        bool ran;       /* before it began to end */
+        bool collected; /* with its Node; `again`: and its owner makes another */
+        bool again;
         struct node *node;
+        struct held held; /* as the kubelet of the node knows its claim */
         char claim[64];
         int64_t since_ms, ends_ms;
 };
 
 struct domain {
         char name[16], uid[48];
-        bool lives, ends, keeps;
+        bool lives, ends;
+        bool steady; /* its pod runs as long as it lives, and that is long */
         int64_t next_ms;
         struct user_pod pods[MAX_PODS];
         unsigned n_pods;
@@ -68,16 +93,26 @@ static void make_node(struct node *n) {
         world_create(K_NODE, "",
                      "{'apiVersion':'v1','metadata':{'name':'%s','labels':{'nvidia.com/"
                      "gpu.present':'true'}},'status':{'nodeInfo':"
-                     "{'bootID':'bbbbbbbb-0000-4000-8000-%012u'},'conditions':[{'type':'Ready','status':'"
+                     "{'bootID':'" BOOT_ID "'},'conditions':[{'type':'Ready','status':'"
                      "True'}]}}",
                      n->name, n->boots);
-        if (!store_get(K_SLICE, "", n->name))
-                world_create(K_SLICE, "",
-                             "{'metadata':{'name':'%s'},'spec':{'driver':'" CD_DRIVER
-                             "','nodeName':'%s','devices':[{'name':'channel-0','attributes':{'cliqueID':{'"
-                             "string':'%s'}}},"
-                             "{'name':'daemon-0'}]}}",
-                             n->name, n->name, n->clique);
+}
+
+static unsigned number_of(const struct node *n) {
+        return (unsigned)(n - w.nodes);
+}
+
+static void start_plugin(const struct node *n) {
+        char boot_id[48];
+        snprintf(boot_id, sizeof boot_id, BOOT_ID, n->boots);
+        plugin_start(number_of(n), n->clique, boot_id);
+}
+
+static const struct version *slice_of(const struct node *n) {
+        for (size_t i = 0; i < store_count(K_SLICE); i++)
+                if (streq(version_str(store_nth(K_SLICE, i), "/spec/nodeName"), n->name))
+                        return store_nth(K_SLICE, i);
+        return NULL;
 }
 
 /* The Node, and the Pods on it. */
@@ -85,7 +120,7 @@ static void say_ready(struct node *n, bool is) {
         const char *status = is ? "True" : "Unknown";
         n->ready = is;
         world_patch(K_NODE, store_get(K_NODE, "", n->name), true,
-                    "{'status':{'nodeInfo':{'bootID':'bbbbbbbb-0000-4000-8000-%012u'},'conditions':[{'type':"
+                    "{'status':{'nodeInfo':{'bootID':'" BOOT_ID "'},'conditions':[{'type':"
                     "'Ready','status':'%s'}]}}",
                     n->boots, status);
         for (size_t i = 0; i < store_count(K_POD); i++) {
@@ -106,6 +141,7 @@ static void node_lifecycle(struct node *n) {
                 n->power_ms = 0;
                 n->boots++;
                 sim_log("%s has power again", n->name);
+                start_plugin(n);
         }
         if (n->connected_ms && now >= n->connected_ms) {
                 n->connected = true;
@@ -125,10 +161,24 @@ static void node_lifecycle(struct node *n) {
         }
 }
 
+/* With its process the lock of its state file goes. */
+static void end_container(struct run *r) {
+        r->up = false;
+        r->wrote_index = -2;
+        if (r->used && r->lock_fd >= 0)
+                close(r->lock_fd);
+        r->lock_fd = -1;
+}
+
 static void lose_power(struct node *n, int64_t for_ms) {
         n->power = false;
         n->power_ms = sim_now_ms() + for_ms;
-        memset(n->runs, 0, sizeof n->runs);
+        plugin_kill(number_of(n), false);
+        for (unsigned k = 0; k < MAX_RUNS; k++) {
+                end_container(&n->runs[k]);
+                held_forget(&n->runs[k].held);
+                n->runs[k] = (struct run){ .lock_fd = -1 };
+        }
         for (unsigned d = 0; d < w.n_domains; d++)
                 for (unsigned i = 0; i < w.domains[d].n_pods; i++) {
                         struct user_pod *p = &w.domains[d].pods[i];
@@ -137,15 +187,16 @@ static void lose_power(struct node *n, int64_t for_ms) {
                         if (p->state == POD_RUNS)
                                 p->state = POD_ALLOCATED;
                         p->ran = false;
+                        held_reboot(&p->held);
                 }
         sim_log("%s loses power", n->name);
 }
 
 static void delete_node(struct node *n) {
-        const struct version *v = store_get(K_NODE, "", n->name), *s = store_get(K_SLICE, "", n->name);
+        const struct version *v = store_get(K_NODE, "", n->name), *s;
         if (v)
                 world_delete(K_NODE, v, false);
-        if (s)
+        while ((s = slice_of(n))) /* its owner has gone */
                 world_delete(K_SLICE, s, false);
         n->exists = false;
         n->gone_ms = sim_now_ms();
@@ -257,7 +308,11 @@ static void look_at_pod(const struct version *p) {
         if (version_deleted(p) || !soon())
                 return;
         if (!c && t && !version_deleted(t)) {
-                world_create(K_CLAIM, DRIVER_NS, "{'metadata':{'name':'%s'}}", p->name);
+                world_create(K_CLAIM, DRIVER_NS,
+                             "{'metadata':{'name':'%s','annotations':{'" CD_ANNOTATION_NAME
+                             "':'%s','" CD_ANNOTATION_NAMESPACE "':'%s'}}}",
+                             p->name, str_or(version_str(t, OF_TEMPLATE "computeDomain.name"), ""),
+                             str_or(version_str(t, OF_TEMPLATE "computeDomain.namespace"), ""));
         } else if (c && !claim_node(c, &device) && store_get(K_NODE, "", node) &&
                    !is_taken(node, CD_DEVICE_DAEMON)) {
                 char name[128];
@@ -294,6 +349,25 @@ static void start_imex(struct node *n, struct run *r, int64_t index) {
         r->index = index;
         r->serves = false;
         r->ready_ms = sim_now_ms() + (sim_chance(5) ? sim_between(2000, 20000) : sim_between(50, 1500));
+}
+
+/* The state file, by which the plugin knows. */
+static void write_state(struct node *n, struct run *r) {
+        struct imex_state s = { .index = r->index, .ready = r->serves };
+        char dir[128];
+        struct err e;
+        if (r->wrote_index == r->index && r->wrote_ready == r->serves)
+                return;
+        snprintf(s.boot_id, sizeof s.boot_id, BOOT_ID, n->boots);
+        snprintf(s.claim_uid, sizeof s.claim_uid, "%s", r->held.uid);
+        snprintf(s.pod_uid, sizeof s.pod_uid, "%s", r->uid);
+        snprintf(s.status, sizeof s.status, "%s", r->serves ? "READY" : "STARTING");
+        snprintf(dir, sizeof dir, PLUGIN_DIR(n->name));
+        _cleanup_(freep) char *folder = readiness_domain_dir(dir, r->domain);
+        if (imex_state_write(folder, &s, &r->lock_fd, &e) < 0)
+                sim_broken("the daemon of %s on %s cannot write its state: %s", r->domain, n->name, e.msg);
+        r->wrote_index = r->index;
+        r->wrote_ready = r->serves;
 }
 
 static void stop_imex(struct node *n, struct run *r) {
@@ -350,6 +424,9 @@ static void daemon_looks(struct node *n, struct run *r) {
         }
         if (r->index >= 0 && !r->serves && sim_now_ms() >= r->ready_ms)
                 r->serves = true;
+        if (r->serves)
+                r->served_ms = sim_now_ms();
+        write_state(n, r);
 }
 
 /* ---- the kubelet ---- */
@@ -362,16 +439,17 @@ static struct run *run_of(struct node *n, const char *uid) {
 }
 
 static void take_pod(struct node *n, const struct version *p) {
-        for (unsigned k = 0; k < MAX_RUNS; k++)
+        const struct version *c = store_get(K_CLAIM, DRIVER_NS, p->name);
+        for (unsigned k = 0; c && k < MAX_RUNS; k++)
                 if (!n->runs[k].used) {
                         struct run *r = &n->runs[k];
-                        *r = (struct run){ .used = true,
-                                           .index = -1,
-                                           .told_index = -2,
-                                           .starts_ms = sim_now_ms() + sim_between(200, 4000) };
+                        *r = (struct run){
+                                .used = true, .index = -1, .told_index = -2, .wrote_index = -2, .lock_fd = -1
+                        };
                         snprintf(r->pod, sizeof r->pod, "%s", p->name);
                         snprintf(r->uid, sizeof r->uid, "%s", p->uid);
                         snprintf(r->domain, sizeof r->domain, "%s", version_label(p, CD_LABEL));
+                        held_init(&r->held, number_of(n), false, DRIVER_NS, c->name, c->uid, r->domain);
                         return;
                 }
 }
@@ -383,24 +461,30 @@ static void step_run(struct node *n, struct run *r) {
         if (n->connected && !r->ending && (!there || version_deleted(p))) {
                 r->ending = true;
                 r->ends_ms = now + sim_between(50, 9000);
+                r->serves = false;
+                if (r->up)
+                        write_state(n, r); /* the first thing that it does when it is told to end */
         }
         if (r->ending && now >= r->ends_ms) {
                 stop_imex(n, r);
-                r->up = false;
-                if (!n->connected)
+                end_container(r);
+                if (!held_unprepare(&r->held) || !n->connected)
                         return;
+                held_forget(&r->held);
                 r->used = false;
                 if (there)
                         world_delete(K_POD, p, true);
                 return;
         }
-        if (!r->up && !r->ending && now >= r->starts_ms && n->connected) {
+        if (!r->up && !r->ending && held_prepare(&r->held) && !r->starts_ms)
+                r->starts_ms = now + sim_between(200, 4000);
+        if (!r->up && !r->ending && r->starts_ms && now >= r->starts_ms && n->connected) {
                 r->up = true;
                 world_patch(K_POD, p, true,
                             "{'status':{'phase':'Running','podIPs':[{'ip':'10.0.%u.%u'}],'conditions':[{'"
                             "type':'Ready',"
                             "'status':'True'}]}}",
-                            (unsigned)(n - w.nodes), (w.serial + n->boots) % 250 + 1);
+                            number_of(n), (w.serial + n->boots) % 250 + 1);
                 p = store_get(K_POD, DRIVER_NS, r->pod);
         }
         if (r->up && !r->ending)
@@ -430,19 +514,12 @@ static void kubelet(struct node *n) {
 
 /* ---- users ---- */
 
-static bool is_served(const struct node *n, const char *domain) {
-        for (unsigned k = 0; k < MAX_RUNS; k++)
-                if (n->runs[k].used && n->runs[k].serves && streq(n->runs[k].domain, domain))
-                        return true;
-        return false;
-}
-
 /* Any node that has a channel to give. */
 static struct node *choose_node(void) {
         unsigned from = (unsigned)sim_draw(w.n_nodes);
         for (unsigned i = 0; i < w.n_nodes; i++) {
                 struct node *n = &w.nodes[(from + i) % w.n_nodes];
-                if (n->exists && n->ready && !is_taken(n->name, "channel-0"))
+                if (n->exists && n->ready && slice_of(n) && !is_taken(n->name, "channel-0"))
                         return n;
         }
         return NULL;
@@ -460,19 +537,29 @@ static void claim_of_template(struct domain *d, struct user_pod *p) {
 }
 
 static void pod_gone(struct user_pod *p) {
+        enum state next = p->again ? POD_WAITS : POD_NONE;
+        held_forget(&p->held);
         delete_claim(USER_NS, p->claim);
-        *p = (struct user_pod){ 0 };
+        *p = (struct user_pod){ .state = next };
+}
+
+static void end_pod(struct user_pod *p) {
+        if (p->state == POD_NONE || p->state == POD_ENDS)
+                return;
+        p->ran = p->state == POD_RUNS;
+        p->ends_ms = sim_now_ms() + (p->ran ? sim_between(50, 8000) : 0);
+        p->state = POD_ENDS;
 }
 
 static void step_pod(struct domain *d, struct user_pod *p) {
         struct node *n = p->node;
         int64_t now = sim_now_ms();
-        if (n && !n->exists && now - n->gone_ms > POD_GC_MS + 10000) {
-                /* Collected with its Node; who lives ends it. */
-                bool again = p->state != POD_ENDS && !d->ends;
-                pod_gone(p);
-                p->state = again ? POD_WAITS : POD_NONE;
-                return;
+        if (n && !n->exists && now - n->gone_ms > POD_GC_MS + 10000 && !p->collected) {
+                /* With its Node; a kubelet that lives ends it. */
+                p->again = p->state != POD_ENDS && !d->ends;
+                p->collected = true;
+                delete_claim(USER_NS, p->claim);
+                end_pod(p);
         }
         switch (p->state) {
         case POD_NONE:
@@ -489,7 +576,11 @@ static void step_pod(struct domain *d, struct user_pod *p) {
                 p->state = POD_ALLOCATED;
                 return;
         case POD_ALLOCATED:
-                if (!n->power || !n->connected || !n->exists || !is_served(n, d->uid))
+                if (!n->power || !n->connected || !n->exists)
+                        return;
+                held_init(&p->held, number_of(n), true, USER_NS, p->claim,
+                          store_get(K_CLAIM, USER_NS, p->claim)->uid, d->uid);
+                if (!held_prepare(&p->held))
                         return;
                 sim_log("a pod of %s runs on %s", d->name, n->name);
                 p->state = POD_RUNS;
@@ -498,18 +589,10 @@ static void step_pod(struct domain *d, struct user_pod *p) {
         case POD_RUNS:
                 return;
         case POD_ENDS:
-                if (!n || (n->power && n->connected && now >= p->ends_ms))
+                if (!n || (n->power && n->connected && now >= p->ends_ms && held_unprepare(&p->held)))
                         pod_gone(p);
                 return;
         }
-}
-
-static void end_pod(struct user_pod *p) {
-        if (p->state == POD_NONE || p->state == POD_ENDS)
-                return;
-        p->ran = p->state == POD_RUNS;
-        p->ends_ms = sim_now_ms() + (p->ran ? sim_between(50, 8000) : 0);
-        p->state = POD_ENDS;
 }
 
 static const struct version *object_of(const struct domain *d) {
@@ -533,8 +616,9 @@ static void make_domain(struct domain *d) {
         snprintf(d->uid, sizeof d->uid, "%s", store_get(K_DOMAIN, USER_NS, d->name)->uid);
         d->lives = true;
         d->ends = false;
-        d->n_pods = (unsigned)sim_between(1, w.n_nodes);
-        d->next_ms = sim_now_ms() + sim_between(5000, 150000);
+        d->steady = sim_chance(10);
+        d->n_pods = d->steady ? 1 : (unsigned)sim_between(1, w.n_nodes);
+        d->next_ms = sim_now_ms() + (d->steady ? sim_between(600000, 2400000) : sim_between(5000, 150000));
         for (unsigned i = 0; i < d->n_pods; i++)
                 d->pods[i] = (struct user_pod){ .state = POD_WAITS };
 }
@@ -562,7 +646,7 @@ static void step_domain(struct domain *d) {
                         make_domain(d);
         } else if (!d->ends) {
                 unsigned i = (unsigned)sim_draw(d->n_pods);
-                if (!w.calm && sim_chance(1))
+                if (!w.calm && !d->steady && sim_chance(1))
                         end_pod(&d->pods[i]);
                 if (d->pods[i].state == POD_NONE && !w.empty)
                         d->pods[i].state = POD_WAITS;
@@ -595,6 +679,7 @@ static void tick(void *u) {
                 kubelet(&w.nodes[i]);
         for (unsigned i = 0; i < w.n_domains; i++)
                 step_domain(&w.domains[i]);
+        held_check_all();
         sim_at(sim_now_ms() + sim_between(10, 200), tick, NULL);
 }
 
@@ -606,13 +691,29 @@ void world_begin(unsigned n_nodes, unsigned n_domains) {
                 *n = (struct node){ .power = true, .connected = true };
                 snprintf(n->name, sizeof n->name, "node-%u", i);
                 snprintf(n->clique, sizeof n->clique, "clique.%u", i / 8);
+                for (unsigned k = 0; k < MAX_RUNS; k++)
+                        n->runs[k].lock_fd = -1;
                 make_node(n);
+                start_plugin(n);
         }
         for (unsigned i = 0; i < w.n_domains; i++) {
                 snprintf(w.domains[i].name, sizeof w.domains[i].name, "d%u", i);
                 w.domains[i].next_ms = sim_between(0, 20000);
         }
         tick(NULL);
+}
+
+unsigned world_nodes(void) {
+        return w.n_nodes;
+}
+
+/* The plugins, for good. */
+void world_end(void) {
+        for (unsigned i = 0; i < w.n_nodes; i++) {
+                w.nodes[i].power_ms = 0;
+                lose_power(&w.nodes[i], INT32_MAX);
+        }
+        plugins_end();
 }
 
 /* Whoever deletes a clique in the moment between the start of a daemon and its first word about its index
@@ -642,6 +743,7 @@ void world_fault(const char *name) {
         } else if (streq(name, "cut_off")) {
                 n->connected = false;
                 n->connected_ms = sim_now_ms() + sim_between(2000, 150000);
+                faults_cut_off(REPLICAS + number_of(n), n->connected_ms);
                 sim_log("%s is cut off", n->name);
         } else if (streq(name, "node_deleted") && n->exists && n->connected) {
                 if (sim_chance(60))
@@ -649,10 +751,14 @@ void world_fault(const char *name) {
                 delete_node(n);
         } else if (streq(name, "daemon_killed") && r->used && r->up && !r->ending) {
                 stop_imex(n, r);
-                r->up = false;
+                end_container(r);
                 r->starts_ms = sim_now_ms() + sim_between(500, 20000);
         } else if (streq(name, "daemon_deleted") && p) {
                 world_delete(K_POD, p, false);
+        } else if (streq(name, "plugin_killed") && n->power) {
+                plugin_kill(number_of(n), true);
+        } else if (streq(name, "plugin_stopped")) {
+                plugin_stop(number_of(n));
         } else if (streq(name, "objects_deleted")) {
                 delete_some_object();
         }
@@ -679,6 +785,15 @@ void world_empty(void) {
 }
 
 /* ---- questions ---- */
+
+bool world_serves(unsigned node, const char *domain_uid) {
+        const struct node *n = &w.nodes[node];
+        for (unsigned k = 0; k < MAX_RUNS; k++)
+                if (n->runs[k].used && streq(n->runs[k].domain, domain_uid) && n->runs[k].served_ms &&
+                    sim_now_ms() - n->runs[k].served_ms < SERVED_MS)
+                        return true;
+        return false;
+}
 
 int64_t world_runs_ms(const char *node, const char *domain_uid) {
         for (unsigned d = 0; d < w.n_domains; d++)
@@ -731,6 +846,8 @@ const char *world_misses(void) {
         for (unsigned i = 0; i < w.n_nodes; i++) {
                 const struct version *n = store_get(K_NODE, "", w.nodes[i].name);
                 const char *label = n ? version_label(n, CD_LABEL) : NULL;
+                if (held_strays(i))
+                        return held_strays(i);
                 if (!n || !streq(label, wanted_label(n->name)))
                         return say("%s has the label %s", w.nodes[i].name, label ? label : "of nobody");
         }
@@ -746,6 +863,8 @@ const char *world_leftover(void) {
                 const struct version *n = store_get(K_NODE, "", w.nodes[i].name);
                 if (n && version_label(n, CD_LABEL))
                         return say("%s has a label", n->name);
+                if (held_strays(i))
+                        return held_strays(i);
                 for (unsigned k = 0; k < MAX_RUNS; k++)
                         if (w.nodes[i].runs[k].used)
                                 return say("a daemon is left on %s", w.nodes[i].name);

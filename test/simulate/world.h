@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* world: all that moves in the cluster beside our controllers: nodes with their kubelets and the IMEX daemons
  * on them, the DaemonSet controller, the scheduler and the collection of garbage, users. Each does what it
- * does in Kubernetes, in an order and at times that are drawn. The kubelet plugin and the daemon are played
- * here: what they do to the API and to IMEX, not their code. */
+ * does in Kubernetes, in an order and at times that are drawn. The daemon is played here: what it does to the
+ * API, to its state file and to IMEX, not its code. */
 #ifndef SIMULATE_WORLD_H
 #define SIMULATE_WORLD_H
 
@@ -15,14 +15,18 @@
 #define USER_NS "users"
 
 void world_begin(unsigned n_nodes, unsigned n_domains);
+unsigned world_nodes(void);
+void world_end(void);
 /* Something goes wrong in it: "power", "cut_off", "node_deleted", "daemon_killed", "daemon_deleted",
- * "objects_deleted". */
+ * "objects_deleted", "plugin_killed", "plugin_stopped". */
 void world_fault(const char *name);
 /* All nodes are there again and stay, each user makes a domain and keeps it. */
 void world_calm(void);
 /* Users delete everything. */
 void world_empty(void);
 
+/* IMEX of that domain serves on that node, or has until a moment ago. */
+bool world_serves(unsigned node, const char *domain_uid);
 /* A pod of a user runs on that node since so many milliseconds with a channel of that domain; -1: none does.
  */
 int64_t world_runs_ms(const char *node, const char *domain_uid);

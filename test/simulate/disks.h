@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* disks: node/disk.h in virtual time. Takes the place of the thread: each task takes its time, and whoever is
+ * killed leaves those undone that have not begun. */
+#ifndef SIMULATE_DISKS_H
+#define SIMULATE_DISKS_H
+
+#include "node/disk.h"
+
+/* Its process ends without a word: what was not done is not done any more, and nobody is told. */
+void disk_kill(struct disk *d);
+
+#endif

@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "api/names.h"
+#include "base/diag.h"
+#include "base/file.h"
+#include "cd_plugin/cd_driver.h"
+#include "cd_plugin/metrics.h"
+#include "cd_plugin/offer.h"
+#include "disks.h"
+#include "node/batch.h"
+#include "node/claims.h"
+#include "node/slice.h"
+#include "sim.h"
+#include "world.h"
+
+enum { MAX_PLUGINS = 64, EVENTS_FLUSH_MS = 1500, BURIAL_MS = 5000, KUBELET_WAITS_MS = 45000 };
+
+/* ---- cd_plugin/facts.h: what NVML and the kernel say of a node ---- */
+
+struct facts_sampler {
+        struct facts facts;
+};
+
+const struct facts *facts_get(const struct facts_sampler *s) {
+        return &s->facts;
+}
+
+void facts_hurry(struct facts_sampler *s, bool waiting) {
+}
+
+int facts_major(const struct facts_sampler *s, const char *name, unsigned *ret, struct err *e) {
+        *ret = streq(name, PROC_MAJOR_CAPS) ? 241 : 240;
+        return 0;
+}
+
+/* ---- the processes ---- */
+
+struct life {
+        unsigned node;
+        bool over, serves; /* serves: the kubelet finds its sockets */
+        char name[16], boot_id[37];
+        char *plugin_dir, *cdi_root;
+        struct facts_sampler facts;
+        struct kube_client *client;
+        struct event_recorder *events;
+        struct slice_publisher *slices;
+        struct claims *claims;
+        struct plugin_metrics metrics;
+};
+
+static struct {
+        struct life *now; /* NULL: it is down */
+        struct sim_event *again;
+        char clique[64], boot_id[37];
+} plugins[MAX_PLUGINS];
+static uv_loop_t *loop;
+static const struct imex_mode *mode;
+static unsigned living; /* that have not been freed */
+
+/* What the kubelet asked of it has no answer. */
+static void break_calls(struct life *l, bool told);
+
+static void put(const char *path, const char *text) {
+        struct err e;
+        _cleanup_(freep) char *dir = xstrndup(path, (size_t)(strrchr(path, '/') - path));
+        BUG_ON(file_mkdirs(dir, 0755, &e) < 0 ||
+               file_replace_volatile(path, text, strlen(text), 0755, &e) < 0);
+}
+
+void plugins_begin(uv_loop_t *l) {
+        static struct gates gates;
+        struct err e;
+        loop = l;
+        gates_init(&gates);
+        BUG_ON(mode_resolve(&gates, "", "", &mode, &e) < 0);
+        put("root/usr/lib64/libnvidia-ml.so.1", "x");
+        put("root/usr/bin/nvidia-imex", "x");
+        put("root/usr/bin/nvidia-imex-ctl", "x");
+        put("root/capabilities/fabric-imex-mgmt", "DeviceFileMinor: 512\nDeviceFileMode: 438\n");
+}
+
+/* The handles that are closing, and the disk, are done with it by now. */
+static void on_closed(void *u) {
+        struct life *l = u;
+        plugin_metrics_done(&l->metrics);
+        free(l->plugin_dir);
+        free(l->cdi_root);
+        free(l);
+        living--;
+}
+
+static void on_again(void *u) {
+        unsigned node = (unsigned)(uintptr_t)u;
+        char clique[64], boot_id[37];
+        plugins[node].again = NULL;
+        snprintf(clique, sizeof clique, "%s", plugins[node].clique);
+        snprintf(boot_id, sizeof boot_id, "%s", plugins[node].boot_id);
+        plugin_start(node, clique, boot_id);
+}
+
+static void begin_again(unsigned node) {
+        plugins[node].again =
+                sim_at(sim_now_ms() + sim_between(1000, 15000), on_again, (void *)(uintptr_t)node);
+}
+
+static void on_flushed(void *u) {
+        struct life *l = u;
+        event_recorder_free(l->events);
+        kube_client_free(l->client);
+        sim_at(sim_now_ms() + BURIAL_MS, on_closed, l);
+}
+
+static void end_claims(struct life *l) {
+        l->over = true;
+        plugins[l->node].now = NULL;
+        claims_free(l->claims);
+        slice_publisher_free(l->slices);
+}
+
+void plugin_kill(unsigned node, bool again) {
+        struct life *l = plugins[node].now;
+        sim_cancel(TAKE(plugins[node].again));
+        if (again)
+                begin_again(node);
+        if (!l)
+                return;
+        sim_log("the plugin of %s is killed", l->name);
+        break_calls(l, false);
+        disk_kill(l->claims->batch->disk);
+        end_claims(l);
+        on_flushed(l);
+}
+
+void plugin_stop(unsigned node) {
+        struct life *l = plugins[node].now;
+        if (!l)
+                return;
+        sim_log("the plugin of %s is told to end", l->name);
+        break_calls(l, true);
+        end_claims(l);
+        event_recorder_flush(l->events, EVENTS_FLUSH_MS, on_flushed, l);
+        begin_again(node);
+}
+
+void plugins_end(void) {
+        for (unsigned i = 0; i < MAX_PLUGINS; i++)
+                plugin_kill(i, false);
+}
+
+bool plugins_buried(void) {
+        return living == 0;
+}
+
+static void on_started(void *u, const struct err *e) {
+        struct life *l = u;
+        if (e)
+                sim_broken("the plugin of %s does not start: %s", l->name, e->msg);
+        l->serves = !e;
+}
+
+void plugin_start(unsigned node, const char *clique, const char *boot_id) {
+        struct life *l = xnew(struct life);
+        char server[32];
+        struct kube_config kc = { .server = server };
+        struct err e;
+        living++;
+        sim_cancel(TAKE(plugins[node].again));
+        plugins[node].now = l;
+        l->node = node;
+        snprintf(l->name, sizeof l->name, "node-%u", node);
+        snprintf(server, sizeof server, "http://%s", l->name);
+        snprintf(plugins[node].clique, sizeof plugins[node].clique, "%s", clique);
+        snprintf(plugins[node].boot_id, sizeof plugins[node].boot_id, "%s", boot_id);
+        snprintf(l->boot_id, sizeof l->boot_id, "%s", boot_id);
+        l->plugin_dir = xasprintf(PLUGIN_DIR(l->name));
+        l->cdi_root = xasprintf("%s/cdi", l->name);
+        BUG_ON(file_mkdirs(l->plugin_dir, 0750, &e) < 0 || file_mkdirs(l->cdi_root, 0750, &e) < 0);
+        l->facts.facts = (struct facts){ .known = true,
+                                         .usable = true,
+                                         .reason = "",
+                                         .driver_version = "580.95.05",
+                                         .fabric = { .kind = FABRIC_CLIQUE },
+                                         .channel_major = 240 };
+        snprintf(l->facts.facts.fabric.clique_id, sizeof l->facts.facts.fabric.clique_id, "%s", clique);
+        plugin_metrics_init(&l->metrics, l->name);
+        BUG_ON(kube_client_new(loop,
+                               &(struct kube_client_options){ .config = &kc,
+                                                              .user_agent = "plugin",
+                                                              .metrics = l->metrics.registry },
+                               &l->client, &e) < 0);
+        l->events = event_recorder_new(l->client, "compute-domain-kubelet-plugin", l->name);
+        l->slices = slice_publisher_new(l->client, CD_DRIVER, l->name);
+        struct slice_content content =
+                offer_content(&(struct offer){ .devices = true, .daemon = true, .clique_id = clique });
+        slice_set(l->slices, &content);
+        sim_log("the plugin of %s starts", l->name);
+        const struct cd_options cd = {
+                .loop = loop,
+                .kube = l->client,
+                .events = l->events,
+                .facts = &l->facts,
+                .mode = mode,
+                .node = l->name,
+                .ns = DRIVER_NS,
+                .plugin_dir = l->plugin_dir,
+                .boot_id = l->boot_id,
+                .root = { .host = "/run/nvidia/driver", .here = "root" },
+                .dev_root = "root",
+                .proc_driver = "root",
+        };
+        const struct claims_options o = {
+                .loop = loop,
+                .kube = l->client,
+                .events = l->events,
+                .metrics = &l->metrics.node,
+                .driver = &cd_driver,
+                .u = cd_driver_new(&cd),
+                .node = l->name,
+                .plugin_dir = l->plugin_dir,
+                .cdi_root = l->cdi_root,
+                .boot_id = l->boot_id,
+        };
+        BUG_ON(claims_new(&o, &l->claims, &e) < 0);
+        claims_start(l->claims, on_started, l);
+}
+
+static const struct checkpoint_claim *recorded(const struct life *l, const char *uid) {
+        const struct checkpoint_claim *c = checkpoint_find(&l->claims->journal.table, uid);
+        return c && c->state == CHECKPOINT_COMPLETED ? c : NULL;
+}
+
+/* ---- dra/dra_plugin.h: a call of the kubelet ---- */
+
+struct dra_op {
+        LIST_ENTRY(dra_op) entry;
+        struct held *held;
+        struct life *life;
+        void *data;
+        bool unprepare;
+        bool again; /* the claim was prepared already when it began */
+        struct sim_event *deadline;
+};
+static LIST_HEAD(, dra_op) calls = LIST_HEAD_INITIALIZER(calls);
+static LIST_HEAD(, held) helds = LIST_HEAD_INITIALIZER(helds);
+
+static bool has_cdi_file(const struct held *h) {
+        char path[256];
+        snprintf(path, sizeof path, "node-%u/cdi/k8s.compute-domain.nvidia.com-claim_%s.yaml", h->node,
+                 h->uid);
+        return access(path, F_OK) == 0;
+}
+
+static void end_call(struct dra_op *op) {
+        LIST_REMOVE(op, entry);
+        sim_cancel(op->deadline);
+        op->held->call = NULL;
+        free(op);
+}
+
+void dra_op_set_data(struct dra_op *op, void *data) {
+        op->data = data;
+}
+
+uint64_t dra_op_timeout_ms(const struct dra_op *op) {
+        return KUBELET_WAITS_MS;
+}
+
+void dra_op_prepared(struct dra_op *op, const struct dra_device *devices, size_t n) {
+        struct held *h = op->held;
+        sim_log("%s: %s/%s is prepared", op->life->name, h->ns, h->name);
+        if (!n || !has_cdi_file(h))
+                sim_broken("claim %s/%s is said to be prepared on %s and is not", h->ns, h->name,
+                           op->life->name);
+        if (h->channel && !op->again && !world_serves(h->node, h->domain))
+                sim_broken("claim %s/%s gets a channel of domain %s on %s, where its IMEX does not serve",
+                           h->ns, h->name, h->domain, op->life->name);
+        h->state = HELD_PREPARED;
+        end_call(op);
+}
+
+void dra_op_unprepared(struct dra_op *op) {
+        struct held *h = op->held;
+        sim_log("%s: %s/%s is unprepared", op->life->name, h->ns, h->name);
+        if (has_cdi_file(h) || recorded(op->life, h->uid))
+                sim_broken("claim %s/%s is said to be unprepared on %s and is not", h->ns, h->name,
+                           op->life->name);
+        h->state = HELD_NOT;
+        end_call(op);
+}
+
+/* The kubelet tries again with the next look at the pod. */
+static void failed(struct dra_op *op, const char *msg) {
+        sim_log("%s: %s of %s/%s fails: %s", op->life->name, op->unprepare ? "unprepare" : "prepare",
+                op->held->ns, op->held->name, msg);
+        op->held->next_ms = sim_now_ms() + sim_between(500, 10000);
+        end_call(op);
+}
+
+void dra_op_fail(struct dra_op *op, const char *msg) {
+        failed(op, msg);
+}
+
+static void cancel(struct dra_op *op, const char *why) {
+        claims_cancelled(op->life->claims, op, op->data);
+        failed(op, why);
+}
+
+static void on_deadline(void *u) {
+        struct dra_op *op = u;
+        op->deadline = NULL;
+        cancel(op, "the deadline is over");
+}
+
+static void break_calls(struct life *l, bool told) {
+        struct dra_op *op, *next;
+        for (op = LIST_FIRST(&calls); op; op = next) {
+                next = LIST_NEXT(op, entry);
+                if (op->life == l && told)
+                        cancel(op, "the plugin ends");
+                else if (op->life == l)
+                        failed(op, "the connection is closed");
+        }
+}
+
+static void call(struct held *h, bool unprepare) {
+        struct life *l = plugins[h->node].now;
+        struct dra_claim claim = { h->ns, h->name, h->uid };
+        if (h->call || sim_now_ms() < h->next_ms || !l || !l->serves)
+                return;
+        struct dra_op *op = xnew(struct dra_op);
+        *op = (struct dra_op){ .held = h, .life = l, .unprepare = unprepare };
+        op->again = recorded(l, h->uid) != NULL;
+        op->deadline = sim_at(sim_now_ms() + KUBELET_WAITS_MS, on_deadline, op);
+        LIST_INSERT_HEAD(&calls, op, entry);
+        h->call = op;
+        h->state = HELD_ASKED;
+        if (unprepare)
+                claims_unprepare(l->claims, op, &claim);
+        else
+                claims_prepare(l->claims, op, &claim);
+}
+
+/* ---- what the kubelet wants ---- */
+
+void held_init(struct held *h, unsigned node, bool channel, const char *ns, const char *name, const char *uid,
+               const char *domain) {
+        if (h->known)
+                return;
+        *h = (struct held){ .known = true, .node = node, .channel = channel };
+        snprintf(h->ns, sizeof h->ns, "%s", ns);
+        snprintf(h->name, sizeof h->name, "%s", name);
+        snprintf(h->uid, sizeof h->uid, "%s", uid);
+        snprintf(h->domain, sizeof h->domain, "%s", domain);
+        LIST_INSERT_HEAD(&helds, h, entry);
+}
+
+bool held_prepare(struct held *h) {
+        if (h->state != HELD_PREPARED)
+                call(h, false);
+        return h->state == HELD_PREPARED;
+}
+
+bool held_unprepare(struct held *h) {
+        /* The end of a pod ends the wait for its claims, at times after their answer. */
+        if (h->call && !h->call->unprepare && sim_chance(20))
+                cancel(h->call, "the pod ends");
+        if (h->state != HELD_NOT)
+                call(h, true);
+        return h->state == HELD_NOT && !h->call;
+}
+
+void held_reboot(struct held *h) {
+        if (h->state == HELD_PREPARED)
+                h->state = HELD_ASKED;
+}
+
+void held_forget(struct held *h) {
+        if (!h->known)
+                return;
+        BUG_ON(h->call);
+        LIST_REMOVE(h, entry);
+        *h = (struct held){ 0 };
+}
+
+void held_check_all(void) {
+        const struct held *h;
+        LIST_FOREACH (h, &helds, entry) {
+                const struct life *l = plugins[h->node].now;
+                if (h->state == HELD_PREPARED &&
+                    (!has_cdi_file(h) || (l && l->serves && !recorded(l, h->uid))))
+                        sim_broken("claim %s/%s is unprepared on node-%u while its pod may run", h->ns,
+                                   h->name, h->node);
+        }
+}
+
+/* ---- what is left ---- */
+
+struct look {
+        unsigned node;
+        const char *dir;
+        char *found; /* the first; NULL: none */
+};
+
+static int look_at_file(void *u, int folder, const char *name, struct err *e) {
+        struct look *l = u;
+        const struct held *h;
+        LIST_FOREACH (h, &helds, entry)
+                if (h->node == l->node && (strstr(name, h->uid) || (!h->channel && streq(name, h->domain))))
+                        return 0;
+        if (!l->found)
+                l->found = xasprintf("%s/%s", l->dir, name);
+        return 0;
+}
+
+static char *stray_in(unsigned node, const char *sub) {
+        char dir[64];
+        struct look l = { .node = node, .dir = dir };
+        struct err e;
+        snprintf(dir, sizeof dir, "node-%u/%s", node, sub);
+        (void)file_each(dir, look_at_file, &l, &e);
+        return l.found;
+}
+
+static char *stray_entry(unsigned node) {
+        const struct life *l = plugins[node].now;
+        const struct held *h;
+        for (const struct checkpoint_claim *c = l ? l->claims->journal.table.claims : NULL; c;
+             c = c->hh.next) {
+                LIST_FOREACH (h, &helds, entry)
+                        if (h->node == node && streq(h->uid, c->uid))
+                                break;
+                if (!h)
+                        return xasprintf("the entry of claim %s/%s", c->ns, c->name);
+        }
+        return NULL;
+}
+
+const char *held_strays(unsigned node) {
+        static char text[256];
+        _cleanup_(freep) char *found = stray_in(node, "cdi");
+        if (!found)
+                found = stray_in(node, "plugin/domains");
+        if (!found)
+                found = stray_entry(node);
+        if (found)
+                snprintf(text, sizeof text, "%s is left on node-%u", found, node);
+        return found ? text : NULL;
+}
