@@ -238,34 +238,23 @@ static const char *copy_str(const char *s, const char *before, struct arena *a) 
 static void copy_obj(const struct jd_field *fields, const char *from, const char *before, struct arena *a,
                      char *to);
 
-static void copy_list(const struct jd_field *f, const char *from, struct arena *a, char *to) {
+/* The elements of the lists that have no table of their own. */
+static const struct jd_field f_text[] = { { .name = "", .type = JD_T_STR }, JD_END };
+static const struct jd_field f_pair[] = {
+        JD_STR(struct jd_pair, "key", key),
+        JD_STR(struct jd_pair, "value", value),
+        JD_END,
+};
+
+/* `end`: how many zeroed elements stand behind the last one; a list that has them is not NULL when empty. */
+static void copy_list(const struct jd_field *f, const struct jd_field *sub, size_t size, size_t end,
+                      const char *from, struct arena *a, char *to) {
         const char *list = *(const char *const *)(const void *)(from + f->off);
         size_t n = *(const size_t *)(const void *)(from + f->count_off);
-        char *copy = n ? arena_alloc(a, n * f->size) : NULL;
+        char *copy = list && n + end ? arena_alloc(a, (n + end) * size) : NULL;
         for (size_t i = 0; i < n; i++)
-                copy_obj(f->sub, list + i * f->size, i ? copy + (i - 1) * f->size : NULL, a,
-                         copy + i * f->size);
+                copy_obj(sub, list + i * size, i ? copy + (i - 1) * size : NULL, a, copy + i * size);
         *(void **)(void *)(to + f->off) = copy;
-        *(size_t *)(void *)(to + f->count_off) = n;
-}
-
-static void copy_strs(const struct jd_field *f, const char *from, struct arena *a, char *to) {
-        const char *const *list = *(const char *const *const *)(const void *)(from + f->off);
-        size_t n = *(const size_t *)(const void *)(from + f->count_off);
-        const char **copy = list ? arena_alloc(a, (n + 1) * sizeof *copy) : NULL;
-        for (size_t i = 0; i < n; i++)
-                copy[i] = arena_strdup(a, list[i]);
-        *(const char ***)(void *)(to + f->off) = copy;
-        *(size_t *)(void *)(to + f->count_off) = n;
-}
-
-static void copy_map(const struct jd_field *f, const char *from, struct arena *a, char *to) {
-        const struct jd_pair *list = *(const struct jd_pair *const *)(const void *)(from + f->off);
-        size_t n = *(const size_t *)(const void *)(from + f->count_off);
-        struct jd_pair *copy = n ? arena_alloc(a, n * sizeof *copy) : NULL;
-        for (size_t i = 0; i < n; i++)
-                copy[i] = (struct jd_pair){ arena_strdup(a, list[i].key), arena_strdup(a, list[i].value) };
-        *(struct jd_pair **)(void *)(to + f->off) = copy;
         *(size_t *)(void *)(to + f->count_off) = n;
 }
 
@@ -297,13 +286,13 @@ static void copy_value(const struct jd_field *f, const char *from, const char *b
                 copy_obj(f->sub, *(const char *const *)at, NULL, a, *(char **)(void *)(to + f->off));
                 return;
         case JD_T_LIST:
-                copy_list(f, from, a, to);
+                copy_list(f, f->sub, f->size, 0, from, a, to);
                 return;
         case JD_T_STRS:
-                copy_strs(f, from, a, to);
+                copy_list(f, f_text, sizeof(char *), 1, from, a, to);
                 return;
         case JD_T_MAP:
-                copy_map(f, from, a, to);
+                copy_list(f, f_pair, sizeof(struct jd_pair), 0, from, a, to);
                 return;
         case JD_T_RAW: {
                 const struct str *raw = at;
@@ -385,22 +374,14 @@ const char *jd_pair_get(const struct jd_pair *p, size_t n, const char *key) {
 #define REPLACEMENT "\xef\xbf\xbd"
 
 static void add_escaped(struct jw *w, struct str s) {
+        static const char special[] = "\"\\\n\r\t\b\f", letter[] = "\"\\nrtbf"; /* the last two: Go only */
         struct buf *b = w->out;
         buf_addc(b, '"');
         for (size_t i = 0; i < s.n; i++) {
                 unsigned char c = (unsigned char)s.p[i];
-                if (c == '"' || c == '\\')
-                        buf_add(b, (const char[]){ '\\', (char)c }, 2);
-                else if (c == '\n')
-                        buf_adds(b, "\\n");
-                else if (c == '\r')
-                        buf_adds(b, "\\r");
-                else if (c == '\t')
-                        buf_adds(b, "\\t");
-                else if (c == '\b' && w->go_escape)
-                        buf_adds(b, "\\b");
-                else if (c == '\f' && w->go_escape)
-                        buf_adds(b, "\\f");
+                const char *at = memchr(special, c, w->go_escape ? 7 : 5);
+                if (at)
+                        buf_add(b, (const char[]){ '\\', letter[at - special] }, 2);
                 else if (c < 0x20 || (w->go_escape && (c == '<' || c == '>' || c == '&')))
                         buf_addf(b, "\\u%04x", c);
                 else if (w->go_escape && c == 0xe2 && i + 2 < s.n && (unsigned char)s.p[i + 1] == 0x80 &&

@@ -8,8 +8,8 @@
  *
  *     struct result { const char *request, *driver; };
  *     static const struct jd_field f_result[] = {
- *             JD_STR(struct result, "request", request, .required = true), JD_STR(struct result, "driver",
- * driver), JD_END };
+ *             JD_STR(struct result, "request", request, .required = true),
+ *             JD_STR(struct result, "driver", driver), JD_END };
  */
 #ifndef BASE_JSON_H
 #define BASE_JSON_H
@@ -49,36 +49,22 @@ struct jd_field {
         bool required;
 };
 
-#define JD_STR(t, n, m, ...)                                                                                 \
-        { .name = (n), .type = JD_T_STR, .off = offsetof(t, m), __VA_ARGS__ }
-#define JD_BOOL(t, n, m, ...)                                                                                \
-        { .name = (n), .type = JD_T_BOOL, .off = offsetof(t, m), __VA_ARGS__ }
-#define JD_INT(t, n, m, ...)                                                                                 \
-        { .name = (n), .type = JD_T_INT, .off = offsetof(t, m), __VA_ARGS__ }
-#define JD_TIME(t, n, m, ...)                                                                                \
-        { .name = (n), .type = JD_T_TIME, .off = offsetof(t, m), __VA_ARGS__ }
-#define JD_RAW(t, n, m, ...)                                                                                 \
-        { .name = (n), .type = JD_T_RAW, .off = offsetof(t, m), __VA_ARGS__ }
-#define JD_OBJ(t, n, m, table, ...)                                                                          \
-        { .name = (n), .type = JD_T_OBJ, .off = offsetof(t, m), .sub = (table), __VA_ARGS__ }
+#define JD_FIELD_(t, n, kind, m, ...)                                                                        \
+        { .name = (n), .type = (kind), .off = offsetof(t, m), __VA_ARGS__ }
+#define JD_STR(t, n, m, ...) JD_FIELD_(t, n, JD_T_STR, m, __VA_ARGS__)
+#define JD_BOOL(t, n, m, ...) JD_FIELD_(t, n, JD_T_BOOL, m, __VA_ARGS__)
+#define JD_INT(t, n, m, ...) JD_FIELD_(t, n, JD_T_INT, m, __VA_ARGS__)
+#define JD_TIME(t, n, m, ...) JD_FIELD_(t, n, JD_T_TIME, m, __VA_ARGS__)
+#define JD_RAW(t, n, m, ...) JD_FIELD_(t, n, JD_T_RAW, m, __VA_ARGS__)
+#define JD_OBJ(t, n, m, table, ...) JD_FIELD_(t, n, JD_T_OBJ, m, .sub = (table), __VA_ARGS__)
 #define JD_OPTOBJ(t, n, m, st, table, ...)                                                                   \
-        {                                                                                                    \
-                .name = (n), .type = JD_T_OPTOBJ, .off = offsetof(t, m), .sub = (table), .size = sizeof(st), \
-                __VA_ARGS__                                                                                  \
-        }
+        JD_FIELD_(t, n, JD_T_OPTOBJ, m, .sub = (table), .size = sizeof(st), __VA_ARGS__)
 /* the count member is named n_<member> */
+#define JD_COUNTED_(t, n, kind, m, ...) JD_FIELD_(t, n, kind, m, .count_off = offsetof(t, n_##m), __VA_ARGS__)
 #define JD_LIST(t, n, m, st, table, ...)                                                                     \
-        {                                                                                                    \
-                .name = (n), .type = JD_T_LIST, .off = offsetof(t, m), .count_off = offsetof(t, n_##m),      \
-                .sub = (table), .size = sizeof(st), __VA_ARGS__                                              \
-        }
-#define JD_STRS(t, n, m, ...)                                                                                \
-        {                                                                                                    \
-                .name = (n), .type = JD_T_STRS, .off = offsetof(t, m), .count_off = offsetof(t, n_##m),      \
-                __VA_ARGS__                                                                                  \
-        }
-#define JD_MAP(t, n, m, ...)                                                                                 \
-        { .name = (n), .type = JD_T_MAP, .off = offsetof(t, m), .count_off = offsetof(t, n_##m), __VA_ARGS__ }
+        JD_COUNTED_(t, n, JD_T_LIST, m, .sub = (table), .size = sizeof(st), __VA_ARGS__)
+#define JD_STRS(t, n, m, ...) JD_COUNTED_(t, n, JD_T_STRS, m, __VA_ARGS__)
+#define JD_MAP(t, n, m, ...) JD_COUNTED_(t, n, JD_T_MAP, m, __VA_ARGS__)
 #define JD_END                                                                                               \
         { .name = NULL }
 /* Members of the object `n` land in the same struct t: JD_IN(struct claim, "status", f_claim_status). */
@@ -89,7 +75,7 @@ struct jd_field {
  * out (ERR_RETRY), which says nothing about the text. */
 yyjson_doc *json_parse(struct str text, yyjson_read_flag flags, struct err *e);
 
-/* Fills *out (zeroed by the caller) from an object. `where` is the path printed in front ("" for the root).
+/* Fills *out (zeroed by the caller) from an object. `where` is the path in front of errors, "" for the root.
  */
 int jd_decode(const struct jd_field *fields, yyjson_val *v, bool strict, const char *where, struct arena *a,
               void *out, struct err *e);
