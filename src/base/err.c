@@ -3,9 +3,9 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/str.h"
 
 /* What is formatted is cut at its end only beyond this; a piece of text in it is rarely longer than `msg`. */
@@ -30,80 +30,65 @@ static void fit(struct err *e, const char *text) {
         to[head + sizeof gap - 1 + tail.n] = '\0';
 }
 
-/* Formats into `text` and adds ": <behind>", for which there is room in any case. */
+/* Formats e->msg and adds ": <behind>", for which there is room in any case. */
 static void __attribute__((format(printf, 3, 0)))
-format(char text[static TEXT_MAX], const char *behind, const char *fmt, va_list ap) {
+format(struct err *e, const char *behind, const char *fmt, va_list ap) {
+        char text[TEXT_MAX];
         size_t room = TEXT_MAX - (behind ? strlen(behind) + 2 : 0);
         int n = vsnprintf(text, room, fmt, ap);
         size_t used = n < 0 ? 0 : (size_t)n < room ? (size_t)n : room - 1;
         text[used] = '\0';
         if (behind)
                 snprintf(text + used, TEXT_MAX - used, ": %s", behind);
+        fit(e, text);
 }
 
 int err_set(struct err *e, enum err_kind kind, int code, const char *fmt, ...) {
-        char text[TEXT_MAX];
         va_list ap;
         va_start(ap, fmt);
-        format(text, NULL, fmt, ap);
+        format(e, NULL, fmt, ap);
         va_end(ap);
         e->kind = kind;
         e->code = code;
-        fit(e, text);
         return -1;
 }
 
 static enum err_kind kind_of_errno(int errnum) {
-        switch (errnum) {
-        case ENOENT:
-        case ENOTDIR:
-                return ERR_NOT_FOUND;
-        case EACCES:
-        case EPERM:
-        case EROFS:
-                return ERR_DENIED;
-        case EAGAIN:
-        case EINTR:
-        case ENOMEM:
-        case ENOSPC:
-        case EDQUOT:
-        case EMFILE:
-        case ENFILE:
-        case EBUSY:
-        case ETIMEDOUT:
-        case ECONNREFUSED:
-        case ECONNRESET:
-                return ERR_RETRY;
-        case EEXIST:
-                return ERR_CONFLICT;
-        case ELOOP:
-        case ENAMETOOLONG:
-        case EISDIR:
-                return ERR_INVALID;
-        default:
-                return ERR_INTERNAL;
-        }
+        static const struct {
+                enum err_kind kind;
+                int errnum[16]; /* 0 behind the last */
+        } kinds[] = {
+                { ERR_NOT_FOUND, { ENOENT, ENOTDIR } },
+                { ERR_DENIED, { EACCES, EPERM, EROFS } },
+                { ERR_RETRY,
+                  { EAGAIN, EINTR, ENOMEM, ENOSPC, EDQUOT, EMFILE, ENFILE, EBUSY, ETIMEDOUT, ECONNREFUSED,
+                    ECONNRESET } },
+                { ERR_CONFLICT, { EEXIST } },
+                { ERR_INVALID, { ELOOP, ENAMETOOLONG, EISDIR } },
+        };
+        for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+                for (const int *n = kinds[i].errnum; *n; n++)
+                        if (*n == errnum)
+                                return kinds[i].kind;
+        return ERR_INTERNAL;
 }
 
 int err_errno(struct err *e, int errnum, const char *fmt, ...) {
-        char reason[128], text[TEXT_MAX];
+        char reason[128];
         va_list ap;
         va_start(ap, fmt);
-        format(text, strerror_r(errnum, reason, sizeof reason), fmt, ap);
+        format(e, strerror_r(errnum, reason, sizeof reason), fmt, ap);
         va_end(ap);
         e->kind = kind_of_errno(errnum);
         e->code = errnum;
-        fit(e, text);
         return -1;
 }
 
 int err_wrap(struct err *e, const char *fmt, ...) {
-        char text[TEXT_MAX];
         va_list ap;
         va_start(ap, fmt);
-        format(text, e->msg, fmt, ap);
+        format(e, e->msg, fmt, ap);
         va_end(ap);
-        fit(e, text);
         return -1;
 }
 
@@ -113,5 +98,5 @@ const char *err_kind_name(enum err_kind kind) {
                 [ERR_NOT_FOUND] = "not_found", [ERR_CONFLICT] = "conflict", [ERR_DENIED] = "denied",
                 [ERR_GONE] = "gone",           [ERR_INTERNAL] = "internal",
         };
-        return (size_t)kind < sizeof names / sizeof names[0] ? names[kind] : "unknown";
+        return (size_t)kind < ARRAY_LEN(names) ? names[kind] : "unknown";
 }

@@ -10,9 +10,6 @@
 #ifndef BASE_ERR_H
 #define BASE_ERR_H
 
-#include <stdarg.h>
-#include <stdbool.h>
-
 enum err_kind {
         ERR_NONE,      /* no error */
         ERR_RETRY,     /* transient: the same call may succeed later */

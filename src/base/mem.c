@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "base/diag.h"
-#include "base/err.h"
 
 /* Small fixed allocations have no useful answer to want of memory: the process ends, its supervisor starts it
  * again and it resumes from what is on disk and in the API. */
