@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/log.h"
 
-#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -43,6 +42,18 @@ static const char *base_name(const char *file) {
         return slash ? slash + 1 : file;
 }
 
+/* `nothing`: how a string that is NULL is written. */
+static void add_value(struct jw *w, const char *key, const struct kv *kv, const char *nothing) {
+        if (kv->type == KV_STR && kv->v.s)
+                jw_strn(w, key, clipped(kv->v.s));
+        else if (kv->type == KV_STR)
+                jw_raw(w, key, str_from(nothing));
+        else if (kv->type == KV_BOOL)
+                jw_bool(w, key, kv->v.i != 0);
+        else
+                jw_int(w, key, kv->v.i);
+}
+
 /* klog: Lmmdd hh:mm:ss.uuuuuu threadid file:line] "msg" key="value" */
 static void text_line(struct buf *b, char level, const struct timespec *now, const char *file, int line,
                       const char *msg, const struct kv *kvs) {
@@ -55,14 +66,7 @@ static void text_line(struct buf *b, char level, const struct timespec *now, con
         for (; kvs->key; kvs++) {
                 buf_addf(b, " %s=", kvs->key);
                 struct jw v = JW(b);
-                if (kvs->type == KV_STR && kvs->v.s)
-                        jw_strn(&v, NULL, clipped(kvs->v.s));
-                else if (kvs->type == KV_STR)
-                        buf_adds(b, "<nil>");
-                else if (kvs->type == KV_BOOL)
-                        buf_adds(b, kvs->v.i ? "true" : "false");
-                else
-                        buf_addf(b, "%" PRId64, kvs->v.i);
+                add_value(&v, NULL, kvs, "<nil>");
         }
 }
 
@@ -76,16 +80,8 @@ static void json_line(struct buf *b, const char *level, const struct timespec *n
         snprintf(caller, sizeof caller, "%s:%d", base_name(file), line);
         jw_str(&w, "caller", caller);
         jw_str(&w, "msg", msg);
-        for (; kvs->key; kvs++) {
-                if (kvs->type == KV_STR && kvs->v.s)
-                        jw_strn(&w, kvs->key, clipped(kvs->v.s));
-                else if (kvs->type == KV_STR)
-                        jw_null(&w, kvs->key);
-                else if (kvs->type == KV_BOOL)
-                        jw_bool(&w, kvs->key, kvs->v.i != 0);
-                else
-                        jw_int(&w, kvs->key, kvs->v.i);
-        }
+        for (; kvs->key; kvs++)
+                add_value(&w, kvs->key, kvs, "null");
         jw_end_obj(&w);
 }
 
