@@ -308,13 +308,8 @@ static int port_of(int fd) {
         return ntohs(((const struct sockaddr_in *)&a)->sin_port); /* at the same place in both families */
 }
 
-int http_server_new(uv_loop_t *loop, const char *endpoint, http_handler_fn *fn, void *u,
-                    struct http_server **ret, struct err *e) {
-        return http_server_new_limited(loop, endpoint, &http_limits_default, fn, u, ret, e);
-}
-
-int http_server_new_limited(uv_loop_t *loop, const char *endpoint, const struct http_limits *limits,
-                            http_handler_fn *fn, void *u, struct http_server **ret, struct err *e) {
+int http_server_new(uv_loop_t *loop, const char *endpoint, const struct http_limits *limits,
+                    http_handler_fn *fn, void *u, struct http_server **ret, struct err *e) {
         BUG_ON(limits->connections >= CROWD_MAX);
         int fd = listen_on(endpoint, e);
         if (fd < 0)

@@ -228,8 +228,8 @@ static int begin(struct program *p, struct err *e) {
         kube_config_done(&kc);
         if (r < 0)
                 return -1;
-        if (*p->config.http_endpoint &&
-            http_server_new(&p->loop, p->config.http_endpoint, on_http, p, &p->http, e) < 0)
+        if (*p->config.http_endpoint && http_server_new(&p->loop, p->config.http_endpoint,
+                                                        &http_limits_default, on_http, p, &p->http, e) < 0)
                 return err_wrap(e, "--http-endpoint (HTTP_ENDPOINT) %s", p->config.http_endpoint);
         p->events = event_recorder_new(p->client, "compute-domain-controller", NULL);
         gates_log_ineffective(&p->config.gates);

@@ -171,7 +171,8 @@ static int start(struct node_main *m, struct err *e) {
             file_mkdirs(f->cdi_root, 0750, e) < 0 || start_client(m, e) < 0)
                 return -1;
         m->events = event_recorder_new(m->kube, m->program, f->node);
-        if (*f->http_endpoint && http_server_new(&m->loop, f->http_endpoint, on_http, m, &m->http, e) < 0)
+        if (*f->http_endpoint &&
+            http_server_new(&m->loop, f->http_endpoint, &http_limits_default, on_http, m, &m->http, e) < 0)
                 return -1;
         m->slices = slice_publisher_new(m->kube, m->driver->name, f->node);
         const struct claims_options c = {
