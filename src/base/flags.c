@@ -2,7 +2,6 @@
 #include "base/flags.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +9,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
+
+const char version[] = PROGRAM_VERSION;
 
 enum { ENV_NAME_MAX = 128 };
 
@@ -217,4 +218,11 @@ void flags_log(const struct flag *flags) {
         }
         log_info("flags", kv_str("values", buf_str(&line)));
         buf_done(&line);
+}
+
+bool version_asked(int argc, char **argv, const char *program) {
+        if (argc != 2 || !streq(argv[1], "--version"))
+                return false;
+        printf("%s %s\n", program, version);
+        return true;
 }

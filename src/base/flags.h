@@ -5,7 +5,6 @@
 #define BASE_FLAGS_H
 
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 
 #include "base/err.h"
@@ -33,5 +32,10 @@ int flags_parse(const struct flag *flags, int argc, char **argv, int *ret_rest, 
 void flags_usage(const struct flag *flags, FILE *to);
 /* Logs all values, one line, at info: what the process runs with. */
 void flags_log(const struct flag *flags);
+
+extern const char version[]; /* "0.1.0", of the whole project */
+/* "--version" and nothing else on the command line: prints "<program> <version>", and main() ends with
+ * success. It needs no flag that is required otherwise, and no environment. */
+bool version_asked(int argc, char **argv, const char *program);
 
 #endif

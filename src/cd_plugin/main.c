@@ -15,7 +15,7 @@
 #include "api/gates.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "base/version.h"
+#include "base/flags.h"
 #include "cd_plugin/cd_driver.h"
 #include "cd_plugin/channels.h"
 #include "cd_plugin/host_report.h"

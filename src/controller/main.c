@@ -9,7 +9,7 @@
 #include "base/http_server.h"
 #include "base/log.h"
 #include "base/loop.h"
-#include "base/version.h"
+#include "base/flags.h"
 #include "controller/config.h"
 #include "controller/controller.h"
 #include "controller/dump.h"

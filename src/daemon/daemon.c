@@ -9,7 +9,6 @@
 #include "base/flags.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/version.h"
 #include "daemon/check.h"
 #include "daemon/supervisor.h"
 

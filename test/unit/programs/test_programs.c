@@ -9,7 +9,7 @@
 #include <uv.h>
 
 #include "base/mem.h"
-#include "base/version.h"
+#include "base/flags.h"
 #include "outcome.h"
 
 static char **program;
