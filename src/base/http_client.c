@@ -11,7 +11,6 @@
 
 #include "base/diag.h"
 #include "base/guard.h"
-#include "base/http_tls.h"
 #include "base/loop.h"
 #include "base/magic.h"
 #include "base/mem.h"
@@ -684,20 +683,6 @@ static void free_options(struct http_client *c) {
         http_tls_free(c->tls);
 }
 
-static int use_tls(struct http_client *c, const struct http_client_options *o, struct err *e) {
-        const struct http_tls_options t = {
-                .ca_pem = o->ca_pem,
-                .cert_pem = o->cert_pem,
-                .key_pem = o->key_pem,
-                .ca_file = o->ca_file,
-                .cert_file = o->cert_file,
-                .key_file = o->key_file,
-                .changed = o->tls_changed,
-                .u = o->tls_changed_u,
-        };
-        return c->secure ? http_tls_new(c->loop, &t, &c->tls, e) : 0;
-}
-
 int http_client_new(uv_loop_t *loop, const struct http_client_options *o, struct http_client **ret,
                     struct err *e) {
         struct http_client *c = xnew(struct http_client);
@@ -713,7 +698,8 @@ int http_client_new(uv_loop_t *loop, const struct http_client_options *o, struct
         c->token = o->token;
         c->token_u = o->token_u;
         c->silence_ms = o->silence_ms ? o->silence_ms : SILENCE_MS;
-        if (use_server_name(c, o->tls_server_name, e) < 0 || use_tls(c, o, e) < 0) {
+        if (use_server_name(c, o->tls_server_name, e) < 0 ||
+            (c->secure && http_tls_new(loop, &o->tls, &c->tls, e) < 0)) {
                 free_options(c);
                 free(c);
                 return -1;

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <uv.h>
 
-#include "base/err.h"
+#include "base/http_tls.h"
 #include "base/str.h"
 
 struct http_client;
@@ -19,22 +19,15 @@ struct http_call;
 
 struct http_client_options {
         const char *base_url; /* "https://10.96.0.1:443", no path */
-        const char *ca_pem;   /* PEM text: these and no others are trusted; NULL: the system's roots */
-        const char *cert_pem, *key_pem; /* client certificate, both or none */
-        /* Where these texts came from, or NULL. When a file changes, what starts from now on uses it, on a
-         * connection of its own; what runs, runs to its end on the old one. See http_tls.h. */
-        const char *ca_file, *cert_file, *key_file;
+        /* For https. When a file of it changes, what starts from now on uses it, on a connection of its own;
+         * what runs, runs to its end on the old one. Its `changed` must not free the client. */
+        struct http_tls_options tls;
         const char *tls_server_name; /* NULL: the host of base_url */
         const char *user_agent;
         /* Called for each request; returns the bearer token or NULL. The result is copied before it returns.
          * Never logged. */
         const char *(*token)(void *u);
         void *token_u;
-        /* The files above have changed: e is NULL when they are in use, else it names the file that cannot
-         * be, and what to do; the old ones stay in use. Must not free the client. NULL when there are no
-         * files. */
-        void (*tls_changed)(void *u, const struct err *e);
-        void *tls_changed_u;
         unsigned silence_ms; /* see http_client_reconnect(); 0: 30 s */
 };
 

@@ -20,13 +20,13 @@ struct ssl_ctx_st; /* OpenSSL's */
 struct x509_store_st;
 
 struct http_tls_options {
-        const char *ca_pem;             /* NULL: the system's roots */
-        const char *cert_pem, *key_pem; /* both or none */
+        const char *ca_pem; /* PEM text: these and no others are trusted; NULL: the system's roots */
+        const char *cert_pem, *key_pem; /* client certificate, both or none */
         /* Where the text above came from; NULL: it cannot change. */
         const char *ca_file, *cert_file, *key_file;
         /* The files have changed. e is NULL: what connects from now on uses them; otherwise it names the
          * file, what is wrong and what to do, and the old ones stay in use. Never from inside a call of ours.
-         */
+         * NULL when there are no files. */
         void (*changed)(void *u, const struct err *e);
         void *u;
 };

@@ -2,7 +2,6 @@
 #include "kube/kube_client.h"
 
 #include <stdint.h>
-#include <string.h>
 #include <sys/queue.h>
 
 #include "base/diag.h"
@@ -713,13 +712,13 @@ int kube_client_new(uv_loop_t *loop, const struct kube_client_options *o, struct
         struct kube_client *c = xnew(struct kube_client);
         struct http_client_options h = {
                 .base_url = k->server,
-                .ca_pem = k->ca_pem,
-                .cert_pem = k->cert_pem,
-                .key_pem = k->key_pem,
-                .ca_file = k->ca_file,
-                .cert_file = k->cert_file,
-                .key_file = k->key_file,
-                .tls_changed = on_tls_changed,
+                .tls = { .ca_pem = k->ca_pem,
+                         .cert_pem = k->cert_pem,
+                         .key_pem = k->key_pem,
+                         .ca_file = k->ca_file,
+                         .cert_file = k->cert_file,
+                         .key_file = k->key_file,
+                         .changed = on_tls_changed },
                 .tls_server_name = k->tls_server_name,
                 .user_agent = o->user_agent,
                 .token = k->token || k->token_file ? current_token : NULL,

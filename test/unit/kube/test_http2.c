@@ -103,8 +103,8 @@ static void connect_with(struct world *w, struct http_client_options o) {
 
 static void serve_impatiently(struct world *w, unsigned silence_ms) {
         w->server = fake_h2_new(&w->loop, "127.0.0.1", false, on_request, w);
-        connect_with(
-                w, (struct http_client_options){ .ca_pem = fake_h2_ca(w->server), .silence_ms = silence_ms });
+        connect_with(w, (struct http_client_options){ .tls.ca_pem = fake_h2_ca(w->server),
+                                                      .silence_ms = silence_ms });
 }
 
 static void serve(struct world *w) {
@@ -175,7 +175,7 @@ static void expect_refusal(struct world *w, const char *says) {
 static void test_another_authority(void **state) {
         struct world *w = *state;
         w->server = fake_h2_new(&w->loop, "127.0.0.1", false, on_request, w);
-        connect_with(w, (struct http_client_options){ .ca_pem = fake_h2_other_ca(w->server) });
+        connect_with(w, (struct http_client_options){ .tls.ca_pem = fake_h2_other_ca(w->server) });
         expect_refusal(w, "TLS: ");
         assert_non_null(strstr(w->calls[0].err.msg,
                                "is checked with the authority that the configuration holds: add the one"));
@@ -191,7 +191,7 @@ static void test_system_roots_do_not_know_it(void **state) {
 static void test_another_name(void **state) {
         struct world *w = *state;
         w->server = fake_h2_new(&w->loop, "api.example", false, on_request, w);
-        connect_with(w, (struct http_client_options){ .ca_pem = fake_h2_ca(w->server) });
+        connect_with(w, (struct http_client_options){ .tls.ca_pem = fake_h2_ca(w->server) });
         expect_refusal(w, "127.0.0.1");
         assert_non_null(strstr(w->calls[0].err.msg, "issued for this name, or set tls-server-name"));
 }
@@ -199,7 +199,7 @@ static void test_another_name(void **state) {
 static void test_server_name(void **state) {
         struct world *w = *state;
         w->server = fake_h2_new(&w->loop, "api.example", false, on_request, w);
-        connect_with(w, (struct http_client_options){ .ca_pem = fake_h2_ca(w->server),
+        connect_with(w, (struct http_client_options){ .tls.ca_pem = fake_h2_ca(w->server),
                                                       .tls_server_name = "api.example" });
         run_until(&w->loop, &get(w, 0, "/x", 5000)->done);
         assert_false(w->calls[0].failed);
@@ -208,9 +208,9 @@ static void test_server_name(void **state) {
 static void test_client_certificate(void **state) {
         struct world *w = *state;
         w->server = fake_h2_new(&w->loop, "127.0.0.1", true, on_request, w);
-        connect_with(w, (struct http_client_options){ .ca_pem = fake_h2_ca(w->server),
-                                                      .cert_pem = fake_h2_client_cert(w->server),
-                                                      .key_pem = fake_h2_client_key(w->server) });
+        connect_with(w, (struct http_client_options){ .tls.ca_pem = fake_h2_ca(w->server),
+                                                      .tls.cert_pem = fake_h2_client_cert(w->server),
+                                                      .tls.key_pem = fake_h2_client_key(w->server) });
         run_until(&w->loop, &get(w, 0, "/x", 5000)->done);
         assert_false(w->calls[0].failed);
 }
@@ -218,7 +218,7 @@ static void test_client_certificate(void **state) {
 static void test_client_certificate_missing(void **state) {
         struct world *w = *state;
         w->server = fake_h2_new(&w->loop, "127.0.0.1", true, on_request, w);
-        connect_with(w, (struct http_client_options){ .ca_pem = fake_h2_ca(w->server) });
+        connect_with(w, (struct http_client_options){ .tls.ca_pem = fake_h2_ca(w->server) });
         expect_refusal(w, "the server wants a client certificate");
 }
 

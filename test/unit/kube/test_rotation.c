@@ -161,14 +161,14 @@ static int set_up(void **state) {
         _cleanup_(freep) char *url = xasprintf("https://127.0.0.1:%d", fake_h2_port(w->server));
         const struct http_client_options o = {
                 .base_url = url,
-                .ca_pem = fake_h2_ca(w->server),
-                .cert_pem = fake_h2_client_cert(w->server),
-                .key_pem = fake_h2_client_key(w->server),
-                .ca_file = w->ca,
-                .cert_file = w->cert,
-                .key_file = w->key,
-                .tls_changed = on_changed,
-                .tls_changed_u = w,
+                .tls.ca_pem = fake_h2_ca(w->server),
+                .tls.cert_pem = fake_h2_client_cert(w->server),
+                .tls.key_pem = fake_h2_client_key(w->server),
+                .tls.ca_file = w->ca,
+                .tls.cert_file = w->cert,
+                .tls.key_file = w->key,
+                .tls.changed = on_changed,
+                .tls.u = w,
                 .token = current_token,
                 .token_u = w,
         };
@@ -346,8 +346,8 @@ static void test_damaged_from_the_start(void **state) {
 
         assert_int_equal(http_client_new(&w->loop,
                                          &(struct http_client_options){ .base_url = "https://127.0.0.1:1",
-                                                                        .ca_pem = "no certificate",
-                                                                        .ca_file = w->ca },
+                                                                        .tls.ca_pem = "no certificate",
+                                                                        .tls.ca_file = w->ca },
                                          &c, &e),
                          -1);
         assert_int_equal(e.kind, ERR_INVALID);
@@ -355,8 +355,8 @@ static void test_damaged_from_the_start(void **state) {
         assert_int_equal(
                 http_client_new(&w->loop,
                                 &(struct http_client_options){ .base_url = "https://127.0.0.1:1",
-                                                               .cert_pem = fake_h2_client_cert(w->server),
-                                                               .key_pem = "no key" },
+                                                               .tls.cert_pem = fake_h2_client_cert(w->server),
+                                                               .tls.key_pem = "no key" },
                                 &c, &e),
                 -1);
         assert_int_equal(e.kind, ERR_INVALID);
