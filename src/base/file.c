@@ -146,16 +146,14 @@ int file_mkdirs(const char *path, mode_t mode, struct err *e) {
         struct stat st;
         if (!*p)
                 return err_set(e, ERR_INVALID, 0, "the path of a folder is empty");
-        for (char *c = p + 1; *c; c++) {
-                if (*c != '/')
-                        continue;
+        for (char *c = p; *c;) {
+                c += 1 + strcspn(c + 1, "/");
+                char end = *c;
                 *c = '\0';
                 if (mkdir(p, mode) < 0 && errno != EEXIST)
                         return err_errno(e, errno, "create folder '%s'", p);
-                *c = '/';
+                *c = end;
         }
-        if (mkdir(p, mode) < 0 && errno != EEXIST)
-                return err_errno(e, errno, "create folder '%s'", p);
         if (stat(p, &st) < 0)
                 return err_errno(e, errno, "stat '%s'", p);
         if (!S_ISDIR(st.st_mode))

@@ -47,9 +47,8 @@ bool str_next_line(struct str *rest, struct str *ret_line) {
         const char *end = memchr(rest->p, '\n', rest->n);
         size_t n = end ? (size_t)(end - rest->p) : rest->n;
         *ret_line = (struct str){ rest->p, n };
-        size_t cut = end ? n + 1 : n;
-        rest->p += cut;
-        rest->n -= cut;
+        n += end != NULL;
+        *rest = (struct str){ rest->p + n, rest->n - n };
         return true;
 }
 
@@ -235,14 +234,11 @@ void buf_clear(struct buf *b) {
 }
 
 void buf_consume(struct buf *b, size_t n) {
-        if (n >= b->n) {
-                b->n = 0;
-        } else {
-                memmove(b->p, b->p + n, b->n - n);
-                b->n -= n;
-        }
-        if (b->p)
-                b->p[b->n] = '\0';
+        size_t left = n < b->n ? b->n - n : 0;
+        if (!b->p)
+                return;
+        memmove(b->p, b->p + b->n - left, left + 1);
+        b->n = left;
 }
 
 const char *buf_str(const struct buf *b) {
