@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/metrics.h"
 
-#include <inttypes.h>
-#include <limits.h>
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
@@ -13,7 +11,6 @@
 #include <uthash.h>
 
 #include "base/diag.h"
-#include "base/err.h"
 #include "base/file.h"
 #include "base/mem.h"
 

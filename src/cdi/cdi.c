@@ -2,7 +2,6 @@
 #include "cdi/cdi.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <string.h>
 
 #include "base/diag.h"

@@ -5,7 +5,6 @@
 #define CDI_CDI_H
 
 #include <stddef.h>
-#include <stdint.h>
 
 #include "base/err.h"
 #include "base/str.h"

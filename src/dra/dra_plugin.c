@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "dra/dra_plugin.h"
 
-#include <string.h>
 #include <sys/stat.h>
 
 #include "base/file.h"

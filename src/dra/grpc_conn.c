@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "dra/grpc_conn.h"
 
-#include <inttypes.h>
 #include <nghttp2/nghttp2.h>
 #include <string.h>
 

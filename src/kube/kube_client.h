@@ -12,7 +12,6 @@
 #define KUBE_KUBE_CLIENT_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <sys/queue.h>
 #include <uv.h>
 #include <yyjson.h>

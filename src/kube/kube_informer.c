@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kube/kube_informer.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <sys/queue.h>
 

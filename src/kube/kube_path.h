@@ -6,8 +6,6 @@
 #ifndef KUBE_KUBE_PATH_H
 #define KUBE_KUBE_PATH_H
 
-#include <stdint.h>
-
 #include "base/err.h"
 #include "base/str.h"
 #include "kube/kube_client.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kube/leader.h"
 
-#include <string.h>
-
 #include "base/clock.h"
 #include "base/diag.h"
 #include "base/guard.h"

@@ -5,7 +5,6 @@
 #include <string.h>
 #include <sys/queue.h>
 
-#include "base/err.h"
 #include "base/guard.h"
 #include "base/loop.h"
 #include "base/mem.h"
