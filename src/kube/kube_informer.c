@@ -499,34 +499,16 @@ static void on_turn(void *u) {
 
 /* ---- the informer ---- */
 
-static bool on_keep(void *u, const struct kube_object *o) {
-        struct kube_informer *i = u;
-        return i->o.keep(i->o.u, o);
-}
-
 struct kube_informer *kube_informer_new(struct kube_client *c, const struct kube_informer_options *o) {
         struct kube_informer *i = xnew(struct kube_informer);
-        struct object_cache_options cache = {
-                .fields = o->fields,
-                .size = o->size,
-                .kept = o->kept,
-                .decoded_size = o->decoded_size,
-                .trim = o->trim,
-                .keep = o->keep ? on_keep : NULL,
-                .note = on_note,
-                .keep_u = i,
-                .note_u = i,
-        };
 
-        BUG_ON(o->size < sizeof(struct kube_object));
-        memcpy(cache.index, o->index, sizeof cache.index);
         i->client = c;
         i->loop = kube_client_loop(c);
         i->o = *o;
         i->ns = xstrdup_or_null(o->ns);
         i->label_selector = xstrdup_or_null(o->label_selector);
         i->field_selector = xstrdup_or_null(o->field_selector);
-        i->cache = object_cache_new(&cache);
+        i->cache = object_cache_new(o, on_note, i);
         i->list = kube_pages_new(c, &(struct kube_pages_options){
                                             .res = o->res,
                                             .ns = i->ns,

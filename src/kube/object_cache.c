@@ -40,7 +40,9 @@ struct bad {
 };
 
 struct object_cache {
-        struct object_cache_options o;
+        struct kube_informer_options o;
+        cache_note_fn *note;
+        void *note_u;
         struct entry *entries;
         struct index indexes[KUBE_MAX_INDEX];
         unsigned n_indexes;
@@ -182,7 +184,7 @@ static void unlink_entry(struct object_cache *c, struct entry *x) {
 
 static void remove_entry(struct object_cache *c, struct entry *x) {
         unlink_entry(c, x);
-        c->o.note(c->o.note_u, x->object, NULL);
+        c->note(c->note_u, x->object, NULL);
 }
 
 /* ---- objects that cannot be decoded ---- */
@@ -248,7 +250,7 @@ static struct entry *decode(struct object_cache *c, yyjson_val *object, const st
                 err_wrap(e, "%s", id->key);
                 return NULL;
         }
-        *ret_kept = !c->o.keep || c->o.keep(c->o.keep_u, o);
+        *ret_kept = !c->o.keep || c->o.keep(c->o.u, o);
         if (!*ret_kept)
                 return NULL;
         const void *kept = c->o.trim ? c->o.trim(o, whole) : o;
@@ -297,7 +299,7 @@ static int take(struct object_cache *c, yyjson_val *object, const struct ident *
         if (old)
                 unlink_entry(c, old);
         link_entry(c, x, x->key);
-        c->o.note(c->o.note_u, old ? old->object : NULL, kube_object_ref(x->object));
+        c->note(c->note_u, old ? old->object : NULL, kube_object_ref(x->object));
         return 0;
 }
 
@@ -410,9 +412,12 @@ const struct kube_object *object_cache_first_at(const struct object_cache *c, un
 
 /* ---- the cache ---- */
 
-struct object_cache *object_cache_new(const struct object_cache_options *o) {
+struct object_cache *object_cache_new(const struct kube_informer_options *o, cache_note_fn *note, void *u) {
         struct object_cache *c = xnew(struct object_cache);
+        BUG_ON(o->size < sizeof(struct kube_object));
         c->o = *o;
+        c->note = note;
+        c->note_u = u;
         while (c->n_indexes < KUBE_MAX_INDEX && o->index[c->n_indexes])
                 c->n_indexes++;
         TAILQ_INIT(&c->learned);

@@ -15,21 +15,14 @@
 
 struct object_cache;
 
-struct object_cache_options {
-        const struct jd_field *fields, *kept;
-        size_t size, decoded_size;
-        const void *(*trim)(void *decoded, struct arena *a);
-        kube_index_fn *index[KUBE_MAX_INDEX];
-        bool (*keep)(void *u, const struct kube_object *o);
-        /* old NULL: added; now NULL: deleted. The references are the receiver's to release. Must not change
-         * the cache. */
-        void (*note)(void *u, const struct kube_object *old, const struct kube_object *now);
-        void *keep_u, *note_u;
-};
+/* old NULL: added; now NULL: deleted. The references are the receiver's to release. Must not change the
+ * cache. */
+typedef void(cache_note_fn)(void *u, const struct kube_object *old, const struct kube_object *now);
 
 enum cache_source { CACHE_LIST, CACHE_EVENT, CACHE_LEARNED };
 
-struct object_cache *object_cache_new(const struct object_cache_options *o);
+/* Of the options, it takes those that say what is kept of an object, which are kept, and under which keys. */
+struct object_cache *object_cache_new(const struct kube_informer_options *o, cache_note_fn *note, void *u);
 void object_cache_free(struct object_cache *c);
 
 /* Takes a version of an object. An older one than is there is ignored, one that `keep` refuses counts as

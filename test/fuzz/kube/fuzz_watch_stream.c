@@ -129,12 +129,11 @@ static uint64_t feed(const char *p, size_t n, size_t step) {
         struct err e;
         int rc = 0;
 
-        r.cache = object_cache_new(&(struct object_cache_options){ .fields = f_thing,
-                                                                   .size = sizeof(struct thing),
-                                                                   .index = { node_of, uid_of },
-                                                                   .keep = keep,
-                                                                   .note = on_note,
-                                                                   .note_u = &r });
+        r.cache = object_cache_new(&(struct kube_informer_options){ .fields = f_thing,
+                                                                    .size = sizeof(struct thing),
+                                                                    .index = { node_of, uid_of },
+                                                                    .keep = keep },
+                                   on_note, &r);
         watch_stream_init(&w, 4096, on_event, &r);
         for (size_t at = 0; at < n && rc == 0; at += step)
                 rc = watch_stream_feed(&w, p + at, n - at < step ? n - at : step, &e);

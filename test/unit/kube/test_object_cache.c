@@ -41,8 +41,9 @@ static void note(void *u, const struct kube_object *old, const struct kube_objec
 
 static int setup(void **state) {
         struct world *w = xnew(struct world);
-        w->cache = object_cache_new(&(struct object_cache_options){
-                .fields = fields, .size = sizeof(struct kube_object), .note = note, .note_u = w });
+        w->cache = object_cache_new(&(struct kube_informer_options){ .fields = fields,
+                                                                     .size = sizeof(struct kube_object) },
+                                    note, w);
         *state = w;
         return 0;
 }
