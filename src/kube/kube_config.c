@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kube/kube_config.h"
 
+#include <openssl/evp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <yaml.h>
 
+#include "base/diag.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/str.h"
@@ -98,41 +100,22 @@ static yaml_node_t *named(yaml_document_t *d, yaml_node_t *root, const char *lis
         return NULL;
 }
 
-static int base64_value(char c) {
-        if (c >= 'A' && c <= 'Z')
-                return c - 'A';
-        if (c >= 'a' && c <= 'z')
-                return c - 'a' + 26;
-        if (c >= '0' && c <= '9')
-                return c - '0' + 52;
-        return c == '+' ? 62 : c == '/' ? 63 : -1;
-}
-
 /* Standard alphabet; line breaks are allowed, as in a folded scalar. */
 static int base64_decode(const char *s, char **ret) {
-        _cleanup_(freep) char *out = xmalloc(strlen(s) / 4 * 3 + 4);
-        unsigned bits = 0, n_bits = 0, digits = 0, pads = 0;
-        size_t n = 0;
+        _cleanup_(freep) char *out = xmalloc(strlen(s) + 1);
+        EVP_ENCODE_CTX *c = EVP_ENCODE_CTX_new();
+        int n = 0, rest = 0;
 
-        for (; *s; s++) {
-                if (*s == '\n' || *s == '\r' || *s == ' ')
-                        continue;
-                if (*s == '=') {
-                        pads++;
-                        continue;
-                }
-                int v = base64_value(*s);
-                if (v < 0 || pads)
-                        return -1;
-                bits = (bits << 6 | (unsigned)v) & 0xffffff;
-                digits++;
-                n_bits += 6;
-                if (n_bits >= 8) {
-                        n_bits -= 8;
-                        out[n++] = (char)(bits >> n_bits & 0xff);
-                }
-        }
-        if (pads > 2 || (digits + pads) % 4 != 0 || memchr(out, '\0', n))
+        BUG_ON(!c);
+        EVP_DecodeInit(c);
+        /* OpenSSL takes '-' for the end of the text. */
+        bool ok = !strchr(s, '-') &&
+                  EVP_DecodeUpdate(c, (unsigned char *)out, &n, (const unsigned char *)s, (int)strlen(s)) >=
+                          0 &&
+                  EVP_DecodeFinal(c, (unsigned char *)out + n, &rest) == 1;
+        EVP_ENCODE_CTX_free(c);
+        n += rest;
+        if (!ok || memchr(out, '\0', (size_t)n))
                 return -1;
         out[n] = '\0';
         *ret = TAKE(out);
