@@ -225,12 +225,12 @@ static bool want_workload_rct(struct work *w, struct verdict_problem *problem) {
 /* ---- a living domain ---- */
 
 static void want_cliques(struct work *w, const struct formation *f) {
-        for (size_t i = 0; i < f->n_cliques; i++) {
-                const struct formation_clique *c = &f->cliques[i];
+        for (size_t i = 0; i < f->n_fabrics; i++) {
+                const struct formed_fabric *c = &f->fabrics[i];
                 struct buf b = BUF_INIT(MAX_BODY), name = BUF_INIT(512);
-                if (!c->changed || (!c->old && !c->n_daemons))
+                if (!c->changed || (!c->old && !c->fabric.n_seats))
                         continue;
-                clique_object_name(w->in->uid, c->clique_id, &name);
+                clique_object_name(w->in->uid, c->fabric.clique_id, &name);
                 objects_clique(c, w->home, w->in->uid, &b);
                 struct plan_action *x = add(w, c->old ? KUBE_MERGE_PATCH : KUBE_CREATE, &kube_cliques,
                                             c->old ? c->old->o.meta.ns : w->home,

@@ -4,15 +4,14 @@
 #include "api/names.h"
 
 /* Why the list of addresses cannot be fixed yet, or NULL. */
-static const char *incomplete(const struct clique *c, struct arena *a) {
-        const char *wanted_text = jd_pair_get(c->annotations, c->n_annotations, CD_ANNOTATION_NUM_NODES);
+static const char *incomplete(const struct fabric *f, struct arena *a) {
         int64_t wanted = 0, have = 0;
 
-        if (!str_to_i64(str_from(wanted_text), &wanted) || wanted <= 0)
+        if (!str_to_i64(str_from(f->num_nodes), &wanted) || wanted <= 0)
                 return "feature gate IMEXDaemonsWithDNSNames is off, so IMEX starts when the domain has all "
                        "its nodes, but spec.numNodes is 0: set it, or turn the gate on";
-        for (size_t i = 0; i < c->n_daemons; i++)
-                have += c->daemons[i].ip && *c->daemons[i].ip;
+        for (size_t i = 0; i < f->n_seats; i++)
+                have += f->seats[i].ip && *f->seats[i].ip;
         if (have >= wanted)
                 return NULL;
         return arena_printf(a,
@@ -21,21 +20,21 @@ static const char *incomplete(const struct clique *c, struct arena *a) {
                             (long long)have, (long long)wanted);
 }
 
-static const char *holder_of(const struct clique *c, int64_t index) {
-        for (size_t i = 0; i < c->n_daemons; i++)
-                if (c->daemons[i].index == index)
-                        return c->daemons[i].node;
+static const char *holder_of(const struct fabric *f, int64_t index) {
+        for (size_t i = 0; i < f->n_seats; i++)
+                if (f->seats[i].index == index)
+                        return f->seats[i].node;
         return NULL;
 }
 
-void membership_of(const struct clique *c, const char *node, bool dns_names, int64_t held, struct arena *a,
+void membership_of(const struct fabric *f, const char *node, bool dns_names, int64_t held, struct arena *a,
                    struct membership *ret) {
-        const char *infix = str_or(jd_pair_get(c->annotations, c->n_annotations, CD_ANNOTATION_INFIX), "");
-        struct imex_peer *peers = arena_alloc(a, (c->n_daemons + 1) * sizeof *peers);
+        const char *infix = str_or(f->infix, "");
+        struct imex_peer *peers = arena_alloc(a, (f->n_seats + 1) * sizeof *peers);
         struct membership m = { .members = { .own_index = -1, .infix = infix, .peers = peers }, .why = "" };
 
-        for (size_t i = 0; i < c->n_daemons; i++) {
-                const struct seat *d = &c->daemons[i];
+        for (size_t i = 0; i < f->n_seats; i++) {
+                const struct seat *d = &f->seats[i];
 
                 if (streq(d->node, node))
                         m.members.own_index = d->index;
@@ -47,7 +46,7 @@ void membership_of(const struct clique *c, const char *node, bool dns_names, int
                                                                          .ready = streq(d->status, "Ready") };
         }
 
-        m.unlisted = m.members.own_index < 0 && held >= 0 && !holder_of(c, held);
+        m.unlisted = m.members.own_index < 0 && held >= 0 && !holder_of(f, held);
         if (m.unlisted)
                 m.members.own_index = held;
 
@@ -55,7 +54,7 @@ void membership_of(const struct clique *c, const char *node, bool dns_names, int
                 m.why = arena_printf(a,
                                      "this node has no index in its clique any more: the controller gave "
                                      "index %lld to node %.63s",
-                                     (long long)held, holder_of(c, held));
+                                     (long long)held, holder_of(f, held));
         else if (m.members.own_index < 0)
                 m.why = "this node has no index in its clique yet; the controller assigns it";
         else if (!imex_infix_valid(infix))
@@ -66,7 +65,7 @@ void membership_of(const struct clique *c, const char *node, bool dns_names, int
         else if (m.members.n_peers > IMEX_MEMBERS_MAX)
                 m.why = "the clique has more members than any IMEX domain can have";
         else if (!dns_names && held < 0)
-                m.why = str_or(incomplete(c, a), "");
+                m.why = str_or(incomplete(f, a), "");
         m.unlisted = m.unlisted && !*m.why;
         if (*m.why)
                 m.members = (struct imex_members){ .own_index = -1, .infix = "", .peers = peers };

@@ -3,7 +3,6 @@
 
 #include "api/names.h"
 
-/* The two kinds name a seat's members each in its own way. */
 static const struct jd_field f_status_seat[] = { JD_STR(struct seat, "name", node, .required = true),
                                                  JD_STR(struct seat, "ipAddress", ip),
                                                  JD_STR(struct seat, "cliqueID", clique_id),
@@ -50,29 +49,3 @@ const struct jd_field compute_domain_fields[] = {
         JD_IN(struct compute_domain, "status", f_status),
         JD_END,
 };
-
-static const struct jd_field f_seat[] = { JD_STR(struct seat, "nodeName", node, .required = true),
-                                          JD_STR(struct seat, "ipAddress", ip),
-                                          JD_STR(struct seat, "cliqueID", clique_id),
-                                          JD_STR(struct seat, "status", status),
-                                          JD_INT(struct seat, "index", index),
-                                          JD_STR(struct seat, "bootID", boot_id),
-                                          JD_END };
-static const struct jd_field f_owner[] = { JD_STR(struct clique_owner, "uid", uid), JD_END };
-static const struct jd_field f_clique_labels[] = { JD_STR(struct clique, CD_LABEL, domain_uid),
-                                                   JD_STR(struct clique, CD_LABEL_CLIQUE, clique_id),
-                                                   JD_END };
-static const struct jd_field f_clique_meta[] = {
-        JD_IN(struct clique, "labels", f_clique_labels), JD_MAP(struct clique, "annotations", annotations),
-        JD_LIST(struct clique, "ownerReferences", owners, struct clique_owner, f_owner), JD_END
-};
-const struct jd_field clique_fields[] = {
-        JD_OBJ(struct clique, "metadata", o.meta, kube_f_meta),
-        JD_IN(struct clique, "metadata", f_clique_meta),
-        JD_LIST(struct clique, "daemons", daemons, struct seat, f_seat),
-        JD_END,
-};
-
-void clique_object_name(const char *domain_uid, const char *clique_id, struct buf *out) {
-        buf_addf(out, "%s.%s", domain_uid, clique_id);
-}

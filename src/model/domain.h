@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* domain: our two API kinds as we cache them (reference sections 2.2 and 2.3). */
+/* domain: a ComputeDomain as we cache it (reference section 2.2). */
 #ifndef MODEL_DOMAIN_H
 #define MODEL_DOMAIN_H
 
@@ -35,24 +35,5 @@ struct compute_domain {
         int64_t nodes_ready, nodes_wanted, cliques;
 };
 extern const struct jd_field compute_domain_fields[];
-
-struct clique_owner {
-        const char *uid;
-};
-
-struct clique {
-        struct kube_object o;
-        const char *domain_uid, *clique_id; /* from the labels */
-        struct jd_pair *annotations;
-        size_t n_annotations;
-        struct clique_owner *owners; /* present: written by the Go driver */
-        size_t n_owners;
-        struct seat *daemons;
-        size_t n_daemons;
-};
-extern const struct jd_field clique_fields[];
-
-/* Name of the clique object: "<domain uid>.<clique id>". */
-void clique_object_name(const char *domain_uid, const char *clique_id, struct buf *out);
 
 #endif

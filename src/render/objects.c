@@ -102,9 +102,9 @@ void objects_release_specless(const struct compute_domain *cd, struct buf *out) 
         release_from(&cd->o.meta, cd->finalizers, cd->n_finalizers, true, out);
 }
 
-void objects_clique(const struct formation_clique *c, const char *ns, const char *uid, struct buf *out) {
+void objects_clique(const struct formed_fabric *c, const char *ns, const char *uid, struct buf *out) {
         if (c->old)
-                changed_clique(c, c->old, out);
+                changed_clique(&c->fabric, c->old, out);
         else
-                new_clique(c, ns, uid, out);
+                new_clique(&c->fabric, ns, uid, out);
 }

@@ -55,7 +55,7 @@ bool objects_rct_matches(const struct rct *r, const char *uid, const char *targe
 void objects_rct_repair(const struct rct *r, const char *uid, const char *target, struct buf *out);
 
 /* A new clique, or the merge patch that makes the old one equal to `c` (with resourceVersion). */
-void objects_clique(const struct formation_clique *c, const char *ns, const char *uid, struct buf *out);
+void objects_clique(const struct formed_fabric *c, const char *ns, const char *uid, struct buf *out);
 
 /* Merge patch that gives a clique its labels back. */
 void objects_clique_labels(const char *uid, const char *clique_id, struct buf *out);

@@ -21,9 +21,9 @@ const char *formation_text(struct arena *a, const char *fmt, ...) {
 }
 
 static const struct seat *entry_in(const struct clique *c, const char *node) {
-        for (size_t i = 0; c && i < c->n_daemons; i++)
-                if (streq(c->daemons[i].node, node))
-                        return &c->daemons[i];
+        for (size_t i = 0; c && i < c->fabric.n_seats; i++)
+                if (streq(c->fabric.seats[i].node, node))
+                        return &c->fabric.seats[i];
         return NULL;
 }
 
@@ -51,11 +51,11 @@ static const char **find_entries(const struct formation_input *in, const struct 
         const char **found = arena_alloc(a, (n + 1) * sizeof *found);
         for (size_t i = 0; n && i < in->n_cliques + in->n_lost; i++) {
                 const struct clique *c = i < in->n_cliques ? in->cliques[i] : in->lost[i - in->n_cliques];
-                for (size_t k = 0; c->clique_id && k < c->n_daemons; k++) {
-                        size_t at = find_node(nodes, n, c->daemons[k].node);
-                        if (at < n &&
-                            (!found[at] || rank_of(nodes[at], c->clique_id) > rank_of(nodes[at], found[at])))
-                                found[at] = c->clique_id;
+                for (size_t k = 0; c->fabric.clique_id && k < c->fabric.n_seats; k++) {
+                        size_t at = find_node(nodes, n, c->fabric.seats[k].node);
+                        if (at < n && (!found[at] || rank_of(nodes[at], c->fabric.clique_id) >
+                                                             rank_of(nodes[at], found[at])))
+                                found[at] = c->fabric.clique_id;
                 }
         }
         return found;
@@ -96,7 +96,7 @@ static struct formed_seat member_of(const struct seat_facts *n, const char *cliq
                                                .index = -1,
                                                .boot_id = n->node ? node_boot_id(n->node) : "" },
                                      .written = -1,
-                                     .of_clique = FORMATION_NO_CLIQUE,
+                                     .of_fabric = FORMATION_NO_FABRIC,
                                      .wanted = n->wanted };
 }
 
@@ -110,10 +110,10 @@ struct recalled_node {
 };
 
 /* Of one clique: what follows from its object and its members. */
-struct recalled_clique {
+struct recalled_fabric {
         UT_hash_handle hh;
         struct arena *a; /* of the texts and lists of the clique and of its members */
-        struct formation_clique clique;
+        struct formed_fabric formed;
         size_t n; /* members */
         bool no_pod, lasting, seen;
         char id[];
@@ -122,7 +122,7 @@ struct recalled_clique {
 struct formation_memory {
         struct recalled_node *nodes; /* in the order of the last input */
         size_t n_nodes;
-        struct recalled_clique *cliques;
+        struct recalled_fabric *cliques;
         /* What all of it depends on. */
         char *adopted, *infix;
         int64_t num_nodes, max_nodes;
@@ -133,10 +133,10 @@ struct formation_memory *formation_memory_new(void) {
         return xnew(struct formation_memory);
 }
 
-static void forget_clique(struct formation_memory *m, struct recalled_clique *c) {
+static void forget_clique(struct formation_memory *m, struct recalled_fabric *c) {
         HASH_DEL(m->cliques, c);
-        if (c->clique.old)
-                kube_object_unref(&c->clique.old->o);
+        if (c->formed.old)
+                kube_object_unref(&c->formed.old->o);
         arena_free(c->a);
         free(c);
 }
@@ -227,7 +227,7 @@ static size_t gather(const struct formation_input *in, struct formed_seat *membe
                 if (!is)
                         continue;
                 members[n] = old[i] ? old[i]->member : member_of(node, clique);
-                members[n].of_clique = FORMATION_NO_CLIQUE;
+                members[n].of_fabric = FORMATION_NO_FABRIC;
                 g->same[n] = old[i] != NULL;
                 g->nodes[n++] = node;
         }
@@ -246,7 +246,7 @@ static void remember(const struct formation_input *in, const struct formation *f
         free(m->nodes);
         m->nodes = g->recalled;
         m->n_nodes = in->n_nodes;
-        for (struct recalled_clique *c = m->cliques, *next; c; c = next) {
+        for (struct recalled_fabric *c = m->cliques, *next; c; c = next) {
                 next = c->hh.next;
                 if (!c->seen)
                         forget_clique(m, c);
@@ -259,17 +259,20 @@ static void remember(const struct formation_input *in, const struct formation *f
 static const struct clique *next_lost(const struct formation_input *in, const char *clique, size_t *at) {
         while (*at < in->n_lost) {
                 const struct clique *lost = in->lost[(*at)++];
-                if (streq(lost->clique_id, clique))
+                if (streq(lost->fabric.clique_id, clique))
                         return lost;
         }
         return NULL;
 }
 
-static size_t parse_freed(const struct clique *old, struct arena *a, int64_t **ret) {
-        struct str rest = str_from(
-                           old ? jd_pair_get(old->annotations, old->n_annotations, CD_ANNOTATION_FREED)
-                               : NULL),
-                   part;
+/* What the object says; of none, nothing. */
+static const struct fabric *fabric_of(const struct clique *c) {
+        static const struct fabric nothing;
+        return c ? &c->fabric : &nothing;
+}
+
+static size_t parse_freed(const char *freed, struct arena *a, int64_t **ret) {
+        struct str rest = str_from(freed), part;
         size_t n = 0;
         *ret = arena_alloc(a, (rest.n + 1) * sizeof **ret);
         while (rest.n && str_next_field(&rest, ',', &part))
@@ -323,15 +326,15 @@ static bool has_foreign(const struct seat_facts *const *nodes, const struct grou
 }
 
 static void assign_indices(const struct formation_input *in, struct formed_seat *members,
-                           const struct gathered *who, const struct group *g, struct formation_clique *c,
+                           const struct gathered *who, const struct group *g, struct formed_fabric *c,
                            struct arena *a, struct arena *scratch) {
         const struct seat_facts *const *nodes = who->nodes;
         const struct clique *old = c->old, *lost;
         const bool foreign = has_foreign(nodes, g);
-        size_t n_held = old ? old->n_daemons : 0, n = 0, n_new_freed, most = g->n + who->n_leavers + 1,
+        size_t n_held = fabric_of(old)->n_seats, n = 0, n_new_freed, most = g->n + who->n_leavers + 1,
                n_lost = 0, at = 0;
-        while ((lost = next_lost(in, c->clique_id, &at)))
-                n_lost += lost->n_daemons;
+        while ((lost = next_lost(in, c->fabric.clique_id, &at)))
+                n_lost += lost->fabric.n_seats;
         struct seat *held = arena_alloc(scratch, (n_held + n_lost + most) * sizeof *held),
                     *seats = arena_alloc(scratch, most * sizeof *seats);
         const char **names = arena_alloc(scratch, most * sizeof *names);
@@ -339,18 +342,19 @@ static void assign_indices(const struct formation_input *in, struct formed_seat 
         const int64_t *new_freed;
         int64_t *freed;
         at = 0;
-        size_t n_freed = parse_freed(old ? old : next_lost(in, c->clique_id, &at), scratch, &freed);
-        for (size_t i = 0; old && i < old->n_daemons; i++)
-                held[i] = old->daemons[i];
-        for (at = 0; (lost = next_lost(in, c->clique_id, &at));)
-                for (size_t i = 0; i < lost->n_daemons; i++)
-                        if (!entry_in(old, lost->daemons[i].node))
-                                held[n_held++] = lost->daemons[i];
+        size_t n_freed = parse_freed(fabric_of(old ? old : next_lost(in, c->fabric.clique_id, &at))->freed,
+                                     scratch, &freed);
+        for (size_t i = 0; old && i < old->fabric.n_seats; i++)
+                held[i] = old->fabric.seats[i];
+        for (at = 0; (lost = next_lost(in, c->fabric.clique_id, &at));)
+                for (size_t i = 0; i < lost->fabric.n_seats; i++)
+                        if (!entry_in(old, lost->fabric.seats[i].node))
+                                held[n_held++] = lost->fabric.seats[i];
         for (size_t i = 0; i < g->n; i++) {
                 struct formed_seat *m = &members[g->members[i]];
                 const struct seat_facts *node = nodes[g->members[i]];
-                int64_t runs_with = running_index(node, c->clique_id, in->max_nodes);
-                if (!wants_index(m, node, c->clique_id))
+                int64_t runs_with = running_index(node, c->fabric.clique_id, in->max_nodes);
+                if (!wants_index(m, node, c->fabric.clique_id))
                         continue;
                 m->address_first = foreign && !*judge_ip(node) && !entry_in(old, m->seat.node);
                 if (m->address_first)
@@ -365,7 +369,7 @@ static void assign_indices(const struct formation_input *in, struct formed_seat 
         }
         /* The index of who has lost his entry so, and ends, is the last that others get. */
         for (size_t i = 0; !old && i < who->n_leavers; i++) {
-                int64_t runs_with = running_index(who->leavers[i], c->clique_id, in->max_nodes);
+                int64_t runs_with = running_index(who->leavers[i], c->fabric.clique_id, in->max_nodes);
                 if (runs_with >= 0)
                         held[n_held++] = (struct seat){ .node = who->leavers[i]->name, .index = runs_with };
         }
@@ -373,7 +377,7 @@ static void assign_indices(const struct formation_input *in, struct formed_seat 
                       &n_new_freed);
         for (size_t i = 0; i < n; i++)
                 of[i]->seat.index = seats[i].index;
-        c->freed = render_freed(new_freed, n_new_freed, a);
+        c->fabric.freed = render_freed(new_freed, n_new_freed, a);
 }
 
 static int by_index(const void *x, const void *y) {
@@ -381,30 +385,27 @@ static int by_index(const void *x, const void *y) {
         return a->index < b->index ? -1 : a->index > b->index;
 }
 
-static const char *annotation(const struct clique *c, const char *key) {
-        return c ? jd_pair_get(c->annotations, c->n_annotations, key) : NULL;
-}
-
 /* Compares with what is there: first what a daemon waits for, then the rest. */
-static void compare(const struct formation_input *in, struct formation_clique *c) {
-        const struct clique *old = c->old;
+static void compare(const struct formation_input *in, struct formed_fabric *c) {
+        const struct fabric *now = &c->fabric, *was = fabric_of(c->old);
         c->urgent = c->changed = false;
-        for (size_t i = 0; i < c->n_daemons; i++) {
-                const struct seat *d = &c->daemons[i], *was = entry_in(old, d->node);
-                bool ip_differs = !was || !streq(str_or(was->ip, ""), d->ip);
-                if (!was || was->index != d->index || (ip_differs && !in->dns_names))
+        for (size_t i = 0; i < now->n_seats; i++) {
+                const struct seat *is = &now->seats[i], *old = entry_in(c->old, is->node);
+                bool ip_differs = !old || !streq(str_or(old->ip, ""), is->ip);
+                if (!old || old->index != is->index || (ip_differs && !in->dns_names))
                         c->urgent = true;
-                if (ip_differs || !streq(was->status, d->status) || !streq(was->clique_id, d->clique_id))
+                if (ip_differs || !streq(old->status, is->status) || !streq(old->clique_id, is->clique_id))
                         c->changed = true;
                 /* One that is missing comes with the next write: the server's schema may be one that drops
                  * it. */
-                if (was && was->boot_id && !streq(was->boot_id, d->boot_id))
+                if (old && old->boot_id && !streq(old->boot_id, is->boot_id))
                         c->changed = true;
         }
-        c->changed = c->changed || c->urgent || (old && (old->n_daemons != c->n_daemons || old->n_owners)) ||
-                     (c->n_daemons && (!streq(annotation(old, CD_ANNOTATION_INFIX), c->infix) ||
-                                       !streq(annotation(old, CD_ANNOTATION_NUM_NODES), c->num_nodes))) ||
-                     (old && !streq(annotation(old, CD_ANNOTATION_FREED), c->freed));
+        c->changed =
+                c->changed || c->urgent ||
+                (c->old &&
+                 (was->n_seats != now->n_seats || c->old->n_owners || !streq(was->freed, now->freed))) ||
+                (now->n_seats && (!streq(was->infix, now->infix) || !streq(was->num_nodes, now->num_nodes)));
 }
 
 /* Is the clique among those that the domain was noted to have taken over? */
@@ -422,37 +423,38 @@ static bool noted_as_adopted(const struct compute_domain *cd, const char *clique
  * had entries and no infix when we found it keeps the Go driver's, also when somebody deletes it meanwhile.
  */
 static void choose_names(const struct formation_input *in, const struct seat_facts *const *nodes,
-                         const struct group *g, struct formation_clique *c, struct arena *a) {
+                         const struct group *g, struct formed_fabric *c, struct arena *a) {
         bool anybody_runs = false;
         for (size_t i = 0; i < g->n; i++)
                 anybody_runs = anybody_runs || nodes[g->members[i]]->pod;
-        c->infix = annotation(c->old, CD_ANNOTATION_INFIX);
-        if (c->infix)
+        c->fabric.infix = fabric_of(c->old)->infix;
+        if (c->fabric.infix)
                 return;
-        c->adopted =
-                c->old && c->old->n_daemons ? true : anybody_runs && noted_as_adopted(in->cd, c->clique_id);
+        c->adopted = fabric_of(c->old)->n_seats
+                             ? true
+                             : anybody_runs && noted_as_adopted(in->cd, c->fabric.clique_id);
         if (!c->adopted)
-                c->infix = in->infix ? arena_strdup(a, in->infix) : NULL;
+                c->fabric.infix = in->infix ? arena_strdup(a, in->infix) : NULL;
 }
 
 static void render_entries(const struct formation_input *in, const struct formed_seat *members,
                            const struct seat_facts *const *nodes, const struct group *g,
-                           struct formation_clique *c, struct arena *a) {
+                           struct formed_fabric *c, struct arena *a) {
         const bool foreign = has_foreign(nodes, g);
-        c->daemons = arena_alloc(a, (g->n + 1) * sizeof *c->daemons);
+        c->fabric.seats = arena_alloc(a, (g->n + 1) * sizeof *c->fabric.seats);
         for (size_t i = 0; i < g->n; i++) {
                 const struct formed_seat *m = &members[g->members[i]];
                 if (m->seat.index < 0)
                         continue;
                 const struct seat *was = foreign && !*m->seat.ip ? entry_in(c->old, m->seat.node) : NULL;
                 c->n_listed += m->listed;
-                c->daemons[c->n_daemons] = m->seat;
+                c->fabric.seats[c->fabric.n_seats] = m->seat;
                 if (was)
-                        c->daemons[c->n_daemons].ip = str_or(was->ip, "");
-                c->n_daemons++;
+                        c->fabric.seats[c->fabric.n_seats].ip = str_or(was->ip, "");
+                c->fabric.n_seats++;
         }
-        qsort(c->daemons, c->n_daemons, sizeof *c->daemons, by_index);
-        c->num_nodes = formation_text(a, "%lld", (long long)in->cd->num_nodes);
+        qsort(c->fabric.seats, c->fabric.n_seats, sizeof *c->fabric.seats, by_index);
+        c->fabric.num_nodes = formation_text(a, "%lld", (long long)in->cd->num_nodes);
 }
 
 /* Where a clique is in the formation, by its id. */
@@ -464,24 +466,24 @@ struct place {
 static size_t place_of(struct place *places, const char *id) {
         struct place *p;
         HASH_FIND_STR(places, id, p);
-        return p ? p->at : FORMATION_NO_CLIQUE;
+        return p ? p->at : FORMATION_NO_FABRIC;
 }
 
 static void add_clique(struct formation *f, struct place **places, const char *id, const struct clique *old,
                        struct arena *a) {
         struct place *p = arena_alloc(a, sizeof *p);
-        p->at = f->n_cliques;
+        p->at = f->n_fabrics;
         HASH_ADD_KEYPTR(hh, *places, id, strlen(id), p);
-        f->cliques[f->n_cliques++] = (struct formation_clique){ .clique_id = id, .old = old };
+        f->fabrics[f->n_fabrics++] = (struct formed_fabric){ .fabric.clique_id = id, .old = old };
 }
 
 static void find_cliques(const struct formation_input *in, const struct seat_facts *const *nodes,
                          struct formation *f, struct arena *a) {
         struct place *places = NULL;
-        size_t last = FORMATION_NO_CLIQUE;
+        size_t last = FORMATION_NO_FABRIC;
         for (size_t i = 0; i < in->n_cliques; i++) {
-                const char *id = in->cliques[i]->clique_id;
-                if (id && place_of(places, id) == FORMATION_NO_CLIQUE)
+                const char *id = in->cliques[i]->fabric.clique_id;
+                if (id && place_of(places, id) == FORMATION_NO_FABRIC)
                         add_clique(f, &places, id, in->cliques[i], a);
         }
         for (size_t i = 0; i < f->n_members; i++) {
@@ -489,33 +491,34 @@ static void find_cliques(const struct formation_input *in, const struct seat_fac
                 if (!m->seat.clique_id || !*m->seat.clique_id)
                         continue;
                 /* Neighbours mostly share a clique. */
-                if (last != FORMATION_NO_CLIQUE && streq(f->cliques[last].clique_id, m->seat.clique_id)) {
-                        m->of_clique = last;
+                if (last != FORMATION_NO_FABRIC &&
+                    streq(f->fabrics[last].fabric.clique_id, m->seat.clique_id)) {
+                        m->of_fabric = last;
                         continue;
                 }
-                if (place_of(places, m->seat.clique_id) == FORMATION_NO_CLIQUE &&
+                if (place_of(places, m->seat.clique_id) == FORMATION_NO_FABRIC &&
                     wants_index(m, nodes[i], m->seat.clique_id))
                         add_clique(f, &places, m->seat.clique_id, NULL, a);
-                m->of_clique = last = place_of(places, m->seat.clique_id);
+                m->of_fabric = last = place_of(places, m->seat.clique_id);
         }
         HASH_CLEAR(hh, places);
 }
 
 static struct group *group_members(const struct formation *f, struct arena *a) {
-        struct group *groups = arena_alloc(a, (f->n_cliques + 1) * sizeof *groups);
+        struct group *groups = arena_alloc(a, (f->n_fabrics + 1) * sizeof *groups);
         size_t *list = arena_alloc(a, (f->n_members + 1) * sizeof *list);
-        memset(groups, 0, (f->n_cliques + 1) * sizeof *groups);
+        memset(groups, 0, (f->n_fabrics + 1) * sizeof *groups);
         for (size_t i = 0; i < f->n_members; i++)
-                if (f->members[i].of_clique != FORMATION_NO_CLIQUE)
-                        groups[f->members[i].of_clique].n++;
-        for (size_t i = 0; i < f->n_cliques; i++) {
+                if (f->members[i].of_fabric != FORMATION_NO_FABRIC)
+                        groups[f->members[i].of_fabric].n++;
+        for (size_t i = 0; i < f->n_fabrics; i++) {
                 groups[i].members = list;
                 list += groups[i].n;
                 groups[i].n = 0;
         }
         for (size_t i = 0; i < f->n_members; i++) {
-                size_t at = f->members[i].of_clique;
-                if (at != FORMATION_NO_CLIQUE)
+                size_t at = f->members[i].of_fabric;
+                if (at != FORMATION_NO_FABRIC)
                         groups[at].members[groups[at].n++] = i;
         }
         return groups;
@@ -524,18 +527,18 @@ static struct group *group_members(const struct formation *f, struct arena *a) {
 static const char *name_adopted(const struct formation_input *in, const struct formation *f,
                                 struct arena *a) {
         struct buf b = BUF_INIT(64 << 10);
-        for (size_t i = 0; i < f->n_cliques; i++)
-                if (f->cliques[i].adopted)
+        for (size_t i = 0; i < f->n_fabrics; i++)
+                if (f->fabrics[i].adopted)
                         buf_addf(&b, "%s%s%s", b.n ? "" : in->cd->o.meta.uid, b.n ? "," : ":",
-                                 f->cliques[i].clique_id);
+                                 f->fabrics[i].fabric.clique_id);
         const char *s = b.n && !b.failed ? arena_strdup(a, buf_str(&b)) : NULL;
         buf_done(&b);
         return s;
 }
 
-static bool is_as_it_was(const struct recalled_clique *c, const struct clique *old, const struct group *g,
+static bool is_as_it_was(const struct recalled_fabric *c, const struct clique *old, const struct group *g,
                          const bool *same) {
-        if (!c->lasting || c->clique.old != old || c->n != g->n)
+        if (!c->lasting || c->formed.old != old || c->n != g->n)
                 return false;
         for (size_t i = 0; i < g->n; i++)
                 if (!same[g->members[i]])
@@ -544,18 +547,18 @@ static bool is_as_it_was(const struct recalled_clique *c, const struct clique *o
 }
 
 /* What is to be remembered of the clique, empty where it is not as it was. */
-static struct recalled_clique *recall_clique(struct formation_memory *m, const struct formation_clique *c,
+static struct recalled_fabric *recall_clique(struct formation_memory *m, const struct formed_fabric *c,
                                              const struct group *g, const bool *same) {
-        struct recalled_clique *r;
-        size_t n = strlen(c->clique_id) + 1;
-        HASH_FIND_STR(m->cliques, c->clique_id, r);
+        struct recalled_fabric *r;
+        size_t n = strlen(c->fabric.clique_id) + 1;
+        HASH_FIND_STR(m->cliques, c->fabric.clique_id, r);
         if (r && !is_as_it_was(r, c->old, g, same)) {
                 forget_clique(m, r);
                 r = NULL;
         }
         if (!r) {
                 r = xcalloc(1, sizeof *r + n);
-                memcpy(r->id, c->clique_id, n);
+                memcpy(r->id, c->fabric.clique_id, n);
                 HASH_ADD_STR(m->cliques, id, r);
         }
         r->seen = true;
@@ -564,14 +567,14 @@ static struct recalled_clique *recall_clique(struct formation_memory *m, const s
 
 /* What is only needed meanwhile comes from `scratch`. */
 static void make_clique(const struct formation_input *in, struct formation *f, const struct gathered *who,
-                        const struct group *g, struct formation_clique *c, struct judging *j,
+                        const struct group *g, struct formed_fabric *c, struct judging *j,
                         struct arena *scratch) {
         const struct seat_facts *const *nodes = who->nodes;
         for (size_t i = 0; i < g->n; i++) {
                 struct formed_seat *m = &f->members[g->members[i]];
-                size_t of_clique = m->of_clique;
+                size_t of_fabric = m->of_fabric;
                 *m = member_of(nodes[g->members[i]], m->seat.clique_id);
-                m->of_clique = of_clique;
+                m->of_fabric = of_fabric;
         }
         assign_indices(in, f->members, who, g, c, j->a, scratch);
         for (size_t i = 0; i < g->n; i++)
@@ -583,12 +586,12 @@ static void make_clique(const struct formation_input *in, struct formation *f, c
 
 /* One fabric of the domain: what was found last time, if nothing of it has changed. */
 static void settle_clique(const struct formation_input *in, struct formation *f, const struct gathered *who,
-                          const struct group *g, struct formation_clique *c, struct judging *all) {
-        struct recalled_clique *r = in->memory ? recall_clique(in->memory, c, g, who->same) : NULL;
+                          const struct group *g, struct formed_fabric *c, struct judging *all) {
+        struct recalled_fabric *r = in->memory ? recall_clique(in->memory, c, g, who->same) : NULL;
         if (r && r->a) {
-                const char *id = c->clique_id;
-                *c = r->clique;
-                c->clique_id = id;
+                const char *id = c->fabric.clique_id;
+                *c = r->formed;
+                c->fabric.clique_id = id;
                 all->no_pod = all->no_pod || r->no_pod;
                 return;
         }
@@ -601,8 +604,8 @@ static void settle_clique(const struct formation_input *in, struct formation *f,
         if (!r)
                 return;
         r->a = j.a;
-        r->clique = *c;
-        r->clique.old = c->old ? (const struct clique *)kube_object_ref(&c->old->o) : NULL;
+        r->formed = *c;
+        r->formed.old = c->old ? (const struct clique *)kube_object_ref(&c->old->o) : NULL;
         r->n = g->n;
         r->no_pod = j.no_pod;
         /* Without an object those count who do not belong, and what was lost. */
@@ -622,23 +625,23 @@ void formation_make(const struct formation_input *in, struct arena *a, struct fo
         struct judging j = { .in = in, .a = a, .now = in->now };
         *ret = (struct formation){
                 .members = arena_alloc(a, (in->n_nodes + 1) * sizeof *ret->members),
-                .cliques = arena_alloc(a, (in->n_nodes + in->n_cliques + 1) * sizeof *ret->cliques),
+                .fabrics = arena_alloc(a, (in->n_nodes + in->n_cliques + 1) * sizeof *ret->fabrics),
         };
         recall(in->memory, in);
         ret->n_members = gather(in, ret->members, &who, a);
         find_cliques(in, who.nodes, ret, a);
         struct group *groups = group_members(ret, a);
-        for (size_t i = 0; i < ret->n_cliques; i++)
-                settle_clique(in, ret, &who, &groups[i], &ret->cliques[i], &j);
+        for (size_t i = 0; i < ret->n_fabrics; i++)
+                settle_clique(in, ret, &who, &groups[i], &ret->fabrics[i], &j);
         for (size_t i = 0; i < ret->n_members; i++)
-                if (ret->members[i].of_clique == FORMATION_NO_CLIQUE) {
+                if (ret->members[i].of_fabric == FORMATION_NO_FABRIC) {
                         ret->members[i] = member_of(who.nodes[i], ret->members[i].seat.clique_id);
                         judge_member(&ret->members[i], who.nodes[i], &j);
                 }
         ret->recheck_s = j.recheck_s;
         for (size_t i = 0; i < in->n_lost; i++)
-                for (size_t k = 0; k < in->lost[i]->n_daemons; k++)
-                        ret->needs_lost = ret->needs_lost || lacks_entry(ret, &in->lost[i]->daemons[k]);
+                for (size_t k = 0; k < in->lost[i]->fabric.n_seats; k++)
+                        ret->needs_lost = ret->needs_lost || lacks_entry(ret, &in->lost[i]->fabric.seats[k]);
         for (size_t i = 0; in->stale && i < ret->n_members; i++)
                 ret->held = ret->held || !ret->members[i].wanted || !who.nodes[i]->node;
         if (j.no_pod && in->daemonset)

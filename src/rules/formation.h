@@ -10,6 +10,7 @@
 #include "api/kinds.h"
 #include "base/mem.h"
 #include "model/domain.h"
+#include "model/fabric.h"
 
 /* All that is known of one node with regard to one domain: what its seat there is judged by. */
 struct seat_facts {
@@ -79,21 +80,18 @@ struct formed_seat {
         bool foreign;        /* its daemon is of the Go driver, which reports no peers */
         bool address_first;  /* it gets an index with its address, for daemons of the Go driver in its clique
                               */
-        size_t of_clique;    /* index into formation.cliques, FORMATION_NO_CLIQUE without one */
+        size_t of_fabric;    /* index into formation.fabrics, FORMATION_NO_FABRIC without one */
 };
-#define FORMATION_NO_CLIQUE SIZE_MAX
+#define FORMATION_NO_FABRIC SIZE_MAX
 
-/* A clique object as it should be. */
-struct formation_clique {
-        const char *clique_id;
-        const struct clique *old;      /* NULL: to be created */
-        struct seat *daemons;          /* sorted by index */
-        size_t n_daemons, n_listed;    /* listed: those that status.nodes shows */
-        const char *infix;             /* annotation; NULL: none, it keeps the Go driver's names */
-        bool adopted;                  /* somebody in it runs with the Go driver's names */
-        const char *num_nodes, *freed; /* annotations; freed NULL for none */
-        bool changed;                  /* it differs from old */
-        bool urgent;                   /* a daemon waits for what changed */
+/* A clique's object as it should be. */
+struct formed_fabric {
+        struct fabric fabric;     /* its seats sorted by index */
+        const struct clique *old; /* NULL: to be created */
+        size_t n_listed;          /* of the seats: those that status.nodes shows */
+        bool adopted;             /* somebody in it runs with the Go driver's names */
+        bool changed;             /* it differs from old */
+        bool urgent;              /* a daemon waits for what changed */
 };
 
 /* A daemon pod that nothing fits for so long is worth a warning. */
@@ -108,8 +106,8 @@ struct formation {
         bool needs_lost;   /* a member has its index from a lost clique, and no entry yet that says so */
         struct formed_seat *members;
         size_t n_members;
-        struct formation_clique *cliques;
-        size_t n_cliques;
+        struct formed_fabric *fabrics;
+        size_t n_fabrics;
         const char
                 *hint; /* where to look for what a member that is starting waits for, NULL: nothing to say */
         const char *adopted; /* value of CD_ANNOTATION_ADOPTED that the domain should have, NULL: none */

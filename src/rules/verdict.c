@@ -148,7 +148,7 @@ static void condition_ready(const struct compute_domain *cd, const struct format
 }
 
 static int64_t clique_size(const struct formation *f, const struct formed_seat *m) {
-        return m->of_clique < f->n_cliques ? (int64_t)f->cliques[m->of_clique].n_listed : 0;
+        return m->of_fabric < f->n_fabrics ? (int64_t)f->fabrics[m->of_fabric].n_listed : 0;
 }
 
 /* Nodes of which the same is to be said. */
@@ -216,8 +216,8 @@ static void condition_peers(const struct formation *f, struct arena *a, struct v
 
 static int64_t count_cliques(const struct formation *f) {
         int64_t n = 0;
-        for (size_t i = 0; i < f->n_cliques; i++)
-                n += f->cliques[i].n_daemons > 0;
+        for (size_t i = 0; i < f->n_fabrics; i++)
+                n += f->fabrics[i].fabric.n_seats > 0;
         return n;
 }
 

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/fabric.h"
+
+#include "api/names.h"
+
+static const struct jd_field f_seat[] = { JD_STR(struct seat, "nodeName", node, .required = true),
+                                          JD_STR(struct seat, "ipAddress", ip),
+                                          JD_STR(struct seat, "cliqueID", clique_id),
+                                          JD_STR(struct seat, "status", status),
+                                          JD_INT(struct seat, "index", index),
+                                          JD_STR(struct seat, "bootID", boot_id),
+                                          JD_END };
+static const struct jd_field f_owner[] = { JD_STR(struct clique_owner, "uid", uid), JD_END };
+static const struct jd_field f_clique_labels[] = { JD_STR(struct clique, CD_LABEL, domain_uid),
+                                                   JD_STR(struct clique, CD_LABEL_CLIQUE, fabric.clique_id),
+                                                   JD_END };
+static const struct jd_field f_clique_annotations[] = {
+        JD_STR(struct clique, CD_ANNOTATION_FREED, fabric.freed),
+        JD_STR(struct clique, CD_ANNOTATION_INFIX, fabric.infix),
+        JD_STR(struct clique, CD_ANNOTATION_NUM_NODES, fabric.num_nodes), JD_END
+};
+static const struct jd_field f_clique_meta[] = {
+        JD_IN(struct clique, "labels", f_clique_labels),
+        JD_IN(struct clique, "annotations", f_clique_annotations),
+        JD_LIST(struct clique, "ownerReferences", owners, struct clique_owner, f_owner), JD_END
+};
+const struct jd_field clique_fields[] = {
+        JD_OBJ(struct clique, "metadata", o.meta, kube_f_meta),
+        JD_IN(struct clique, "metadata", f_clique_meta),
+        { .name = "daemons",
+          .type = JD_T_LIST,
+          .off = offsetof(struct clique, fabric.seats),
+          .count_off = offsetof(struct clique, fabric.n_seats),
+          .sub = f_seat,
+          .size = sizeof(struct seat) },
+        JD_END,
+};
+
+void clique_object_name(const char *domain_uid, const char *clique_id, struct buf *out) {
+        buf_addf(out, "%s.%s", domain_uid, clique_id);
+}
