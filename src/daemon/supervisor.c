@@ -30,11 +30,11 @@
 struct supervisor {
         const struct supervisor_config *c;
         uv_loop_t *loop;
-        struct loop_signal sigterm, sigint, sigusr2;
+        void (*stopped)(void *u);
+        void *u;
         struct loop_timer settled;
         struct state_file file;
         struct relay relay;
-        struct orphans orphans;
 
         struct kube_client *client;
         struct kube_informer *cliques;
@@ -135,7 +135,7 @@ static void on_trouble(void *u, const struct err *e) {
 static void on_stopped(void *u) {
         struct supervisor *s = u;
 
-        uv_stop(s->loop);
+        s->stopped(s->u);
 }
 
 /* What the clique says */
@@ -239,7 +239,7 @@ static void dump_clique(const struct supervisor *s, const struct imex_members *m
                          kv_str("boot", str_or(m->peers[i].boot_id, "")));
 }
 
-static void dump(struct supervisor *s) {
+void supervisor_dump(struct supervisor *s) {
         struct imex_view v;
 
         log_info("state", kv_str("domain", s->c->domain_uid), kv_str("clique", s->c->clique_id),
@@ -255,20 +255,13 @@ static void dump(struct supervisor *s) {
 
 /* Life cycle */
 
-static void on_signal(void *u, int signum) {
-        struct supervisor *s = u;
-
-        if (signum == SIGUSR2) {
-                dump(s);
-                return;
-        }
-        log_info("leaving", kv_int("signal", signum));
+void supervisor_stop(struct supervisor *s) {
         if (s->agent) {
                 imex_agent_stop(s->agent);
                 return;
         }
         state_file_set(&s->file, false, -1, "STOPPED", "the IMEX daemon is being stopped");
-        uv_stop(s->loop);
+        s->stopped(s->u);
 }
 
 static int start_agent(struct supervisor *s, struct err *e) {
@@ -354,57 +347,111 @@ static void report_no_fabric(struct supervisor *s) {
                                                         .node_id = -1 });
 }
 
-static void done(struct supervisor *s) {
+void supervisor_end(struct supervisor *s) {
         kube_informer_free(s->cliques);
         pod_patch_free(s->patch);
         imex_agent_free(s->agent);
-        free(s->identity);
         kube_client_free(s->client);
-        loop_signal_done(&s->sigterm);
-        loop_signal_done(&s->sigint);
-        loop_signal_done(&s->sigusr2);
         loop_timer_done(&s->settled);
-        orphans_stop(&s->orphans);
         state_file_stop(&s->file);
-        uv_run(s->loop, UV_RUN_DEFAULT);
+}
+
+void supervisor_free(struct supervisor *s) {
         state_file_unlock(&s->file);
+        free(s->identity);
+        free(s);
+}
+
+int supervisor_new(uv_loop_t *loop, const struct supervisor_config *c, const char *boot_id,
+                   void (*stopped)(void *u), void *u, struct supervisor **ret, struct err *e) {
+        int r;
+
+        if (file_mkdirs(c->dir, 0755, e) < 0)
+                return -1;
+        struct supervisor *s = xnew(struct supervisor);
+        *s = (struct supervisor){ .c = c,
+                                  .loop = loop,
+                                  .stopped = stopped,
+                                  .u = u,
+                                  .held = -1,
+                                  .watch_well = true,
+                                  .relay = { STDERR_FILENO },
+                                  .file = { .dir = c->dir, .changed = on_state_trouble, .u = s } };
+        snprintf(s->file.state.boot_id, sizeof s->file.state.boot_id, "%s", boot_id);
+        snprintf(s->file.state.claim_uid, sizeof s->file.state.claim_uid, "%s", c->claim_uid);
+        snprintf(s->file.state.pod_uid, sizeof s->file.state.pod_uid, "%s", c->pod_uid);
+        loop_timer_init(&s->settled, loop, on_settled, NULL);
+        state_file_start(&s->file, loop);
+        r = connect_api(s, e);
+        if (r == 0) {
+                s->patch = pod_report_patch_new(s->client, c->pod_ns, c->pod);
+                if (!*c->clique_id) {
+                        report_no_fabric(s);
+                } else {
+                        r = start_agent(s, e);
+                        if (r == 0)
+                                watch_clique(s);
+                }
+        }
+        *ret = s;
+        if (r < 0) {
+                supervisor_end(s);
+                supervisor_free(TAKE(*ret));
+        }
+        return r;
+}
+
+/* The process around it */
+
+struct program {
+        uv_loop_t *loop;
+        struct supervisor *supervisor;
+};
+
+static void on_signal(void *u, int signum) {
+        const struct program *p = u;
+
+        if (signum == SIGUSR2) {
+                supervisor_dump(p->supervisor);
+                return;
+        }
+        log_info("leaving", kv_int("signal", signum));
+        supervisor_stop(p->supervisor);
+}
+
+static void on_left(void *u) {
+        const struct program *p = u;
+
+        uv_stop(p->loop);
 }
 
 int supervisor_run(const struct supervisor_config *c, struct err *e) {
-        struct supervisor s = {
-                .c = c, .loop = uv_default_loop(), .held = -1, .watch_well = true, .relay = { STDERR_FILENO }
-        };
+        static const int signums[] = { SIGTERM, SIGINT, SIGUSR2 };
+        struct program p = { .loop = uv_default_loop() };
+        struct loop_signal signals[ARRAY_LEN(signums)];
+        struct orphans orphans;
+        char boot_id[37];
         int r;
 
-        s.file = (struct state_file){ .dir = c->dir, .changed = on_state_trouble, .u = &s };
-        if (file_mkdirs(c->dir, 0755, e) < 0 || file_boot_id(FILE_BOOT_ID_PATH, s.file.state.boot_id, e) < 0)
+        if (file_boot_id(FILE_BOOT_ID_PATH, boot_id, e) < 0)
                 return -1;
-        snprintf(s.file.state.claim_uid, sizeof s.file.state.claim_uid, "%s", c->claim_uid);
-        snprintf(s.file.state.pod_uid, sizeof s.file.state.pod_uid, "%s", c->pod_uid);
-
         /* Whoever reads our log may go; we stay. */
         signal(SIGPIPE, SIG_IGN);
         /* First of all: as the first process of a container we are sent no signal that we do not handle. */
-        (void)loop_signal_init(&s.sigterm, s.loop, SIGTERM, on_signal, &s);
-        (void)loop_signal_init(&s.sigint, s.loop, SIGINT, on_signal, &s);
-        (void)loop_signal_init(&s.sigusr2, s.loop, SIGUSR2, on_signal, &s);
-        loop_timer_init(&s.settled, s.loop, on_settled, NULL);
-        orphans_start(&s.orphans, s.loop);
-        state_file_start(&s.file, s.loop);
-
-        r = connect_api(&s, e);
+        for (size_t i = 0; i < ARRAY_LEN(signums); i++)
+                (void)loop_signal_init(&signals[i], p.loop, signums[i], on_signal, &p);
+        orphans_start(&orphans, p.loop);
+        r = supervisor_new(p.loop, c, boot_id, on_left, &p, &p.supervisor, e);
         if (r == 0) {
-                s.patch = pod_report_patch_new(s.client, c->pod_ns, c->pod);
-                if (!*c->clique_id) {
-                        report_no_fabric(&s);
-                } else {
-                        r = start_agent(&s, e);
-                        if (r == 0)
-                                watch_clique(&s);
-                }
+                uv_run(p.loop, UV_RUN_DEFAULT);
+                supervisor_end(p.supervisor);
         }
+        for (size_t i = 0; i < ARRAY_LEN(signums); i++)
+                loop_signal_done(&signals[i]);
+        orphans_stop(&orphans);
+        /* nvidia-imex, if it was killed, is gone before somebody may take the state file for nobody's. */
+        uv_run(p.loop, UV_RUN_DEFAULT);
         if (r == 0)
-                uv_run(s.loop, UV_RUN_DEFAULT);
-        done(&s);
+                supervisor_free(p.supervisor);
         return r;
 }
