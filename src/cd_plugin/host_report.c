@@ -102,7 +102,7 @@ void host_report_tell(struct host_report *r, const struct host_imex_status *s) {
                 log_info("the host's nvidia-imex", kv_str("state", host_imex_state_names[s->state]),
                          kv_str("says", s->word), kv_str("domain", s->domain), kv_int("nodes", s->nodes),
                          kv_int("ready", s->nodes_ready), kv_str("why", s->reason));
-        if (r->o.mode->daemons)
+        if (mode_runs_daemons(r->o.mode))
                 tell_conflict(r, &node, s);
         else if (state)
                 tell_state(r, &node, s);
@@ -115,7 +115,7 @@ void host_report_tell(struct host_report *r, const struct host_imex_status *s) {
 struct host_report *host_report_new(const struct host_report_options *o) {
         struct host_report *r = xnew(struct host_report);
         r->o = *o;
-        if (*o->pod && !o->mode->daemons)
+        if (*o->pod && !mode_runs_daemons(o->mode))
                 r->patch = pod_patch_new(&(struct pod_patch_options){
                         .client = o->kube, .ns = o->ns, .name = o->pod, .patience = patience, .drop = free });
         return r;

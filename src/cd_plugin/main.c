@@ -54,8 +54,9 @@ static void tell_facts(struct plugin *p, const struct facts *f) {
                 if (p->told[0])
                         event_record(p->main.events, &node, EVENT_NORMAL, "ComputeDomainDevicesOffered",
                                      "the %s of this node %s offered again",
-                                     p->cd.mode->daemons ? "IMEX channel and daemon" : "IMEX channel",
-                                     p->cd.mode->daemons ? "are" : "is");
+                                     mode_runs_daemons(p->cd.mode) ? "IMEX channel and daemon"
+                                                                   : "IMEX channel",
+                                     mode_runs_daemons(p->cd.mode) ? "are" : "is");
                 p->told[0] = '\0';
                 return;
         }
@@ -63,7 +64,7 @@ static void tell_facts(struct plugin *p, const struct facts *f) {
         if (!streq(p->told, f->reason))
                 event_record(p->main.events, &node, EVENT_WARNING, "ComputeDomainDevicesWithheld",
                              "no IMEX channel%s is offered on this node (%s): %s",
-                             p->cd.mode->daemons ? " or daemon" : "", f->reason, f->message);
+                             mode_runs_daemons(p->cd.mode) ? " or daemon" : "", f->reason, f->message);
         snprintf(p->told, sizeof p->told, "%s", f->reason);
 }
 
@@ -73,7 +74,7 @@ static void on_facts(void *u) {
         tell_facts(p, f);
         struct slice_content content = offer_content(&(struct offer){
                 .devices = f->usable,
-                .daemon = p->cd.mode->daemons,
+                .daemon = mode_runs_daemons(p->cd.mode),
                 .clique_id = f->usable ? f->fabric.clique_id : "",
         });
         slice_set(p->main.slices, &content);
@@ -129,16 +130,16 @@ static void *start(struct node_main *m) {
                 p->proc_driver = xstrdup("/proc/driver/nvidia");
         }
         _cleanup_(freep) char *dev = file_join(root.here, "dev");
-        p->cd.facts = facts_sampler_new(
-                &m->loop,
-                &(struct facts_options){
-                        .root = root,
-                        .proc_devices = *p->alt_proc_devices ? p->alt_proc_devices : "/proc/devices",
-                        .strict = p->gates.on[GATE_CRASH_ON_NVLINK_FABRIC_ERRORS],
-                        .dns_names = p->gates.on[GATE_IMEX_DAEMONS_WITH_DNS_NAMES],
-                        .changed = on_facts,
-                        .u = p,
-                });
+        p->cd.facts =
+                facts_sampler_new(&m->loop, &(struct facts_options){
+                                                    .root = root,
+                                                    .proc_devices = *p->alt_proc_devices ? p->alt_proc_devices
+                                                                                         : "/proc/devices",
+                                                    .strict = mode_strict_fabric(&p->gates),
+                                                    .dns_names = mode_dns_names(&p->gates),
+                                                    .changed = on_facts,
+                                                    .u = p,
+                                            });
         p->host_report = host_report_new(&(struct host_report_options){
                 .kube = m->kube,
                 .events = m->events,
@@ -149,16 +150,17 @@ static void *start(struct node_main *m) {
                 .pod = p->pod,
         });
         if (p->host_interval_ms)
-                p->cd.host = host_imex_new(&m->loop, &(struct host_imex_options){
-                                                             .root = root,
-                                                             .socket_path = p->imex_socket,
-                                                             .node = p->flags.node,
-                                                             .interval_ms = (unsigned)p->host_interval_ms,
-                                                             .domain = !p->cd.mode->daemons,
-                                                             .only_with_socket = p->cd.mode->daemons,
-                                                             .answered = on_host,
-                                                             .u = p,
-                                                     });
+                p->cd.host =
+                        host_imex_new(&m->loop, &(struct host_imex_options){
+                                                        .root = root,
+                                                        .socket_path = p->imex_socket,
+                                                        .node = p->flags.node,
+                                                        .interval_ms = (unsigned)p->host_interval_ms,
+                                                        .domain = !mode_forms_domains(p->cd.mode),
+                                                        .only_with_socket = mode_runs_daemons(p->cd.mode),
+                                                        .answered = on_host,
+                                                        .u = p,
+                                                });
         p->cd.loop = &m->loop;
         p->cd.kube = m->kube;
         p->cd.events = m->events;
@@ -192,7 +194,7 @@ static int check(struct node_main *m, struct err *e) {
                 return err_set(e, ERR_INVALID, 0,
                                "--imex-host-probe-interval: from 1s to 1h, or 0 for never, not %lld ms",
                                (long long)p->host_interval_ms);
-        if (!p->host_interval_ms && p->cd.mode->waits_for_host)
+        if (!p->host_interval_ms && mode_waits_for_host(p->cd.mode))
                 return err_set(e, ERR_INVALID, 0,
                                "--imex-host-probe-interval: 0 is not possible with %s, where pods wait for "
                                "the answer of the host's nvidia-imex",

@@ -38,7 +38,7 @@ static int edit_channel(const struct cd *cd, const struct want *w, struct arena 
                 return 0; /* no fabric: the pod runs without a channel */
         if (facts_major(cd->o.facts, PROC_MAJOR_IMEX_CHANNELS, &major, e) < 0)
                 return -1;
-        if (cd->o.mode->daemons && streq(w->config.allocation_mode, "All"))
+        if (mode_forms_domains(cd->o.mode) && streq(w->config.allocation_mode, "All"))
                 count = edits_channel_count(cd->o.proc_driver);
         edits_channels(a, major, count, ret);
         return 0;

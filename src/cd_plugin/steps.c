@@ -76,7 +76,7 @@ static enum verdict which_node(void *u, struct op *op, struct node_want *node_wa
                 op->waits_for = WAITS_FOR_FACTS;
                 return judge_say(op, VERDICT_WAIT, "%s: %s", cd->o.node, f->message);
         }
-        if (cd->o.mode->needs_clique && !w->is_daemon && !*f->fabric.clique_id)
+        if (mode_needs_clique(cd->o.mode) && !w->is_daemon && !*f->fabric.clique_id)
                 return judge_say(op, VERDICT_REFUSE,
                                  "%s: host-managed IMEX requires an NVLink clique on this node; NVML reports "
                                  "none (%s)",
@@ -90,11 +90,11 @@ static enum verdict ready_or_not(void *u, struct op *op, struct node_want *node_
         bool ready = true, in_the_way = false;
         if (op_prepared_before(op) || w->is_daemon || facts_get(cd->o.facts)->fabric.kind == FABRIC_NONE)
                 return VERDICT_GO;
-        if (cd->o.mode->daemons) {
+        if (mode_runs_daemons(cd->o.mode)) {
                 ready = readiness_check(cd->readiness, &op->c->journal.table, w->config.domain_id,
                                         &in_the_way, op->msg, sizeof op->msg);
                 op->waits_for = in_the_way ? WAITS_FOR_CLAIM : WAITS_FOR_NOTHING;
-        } else if (cd->o.mode->waits_for_host) {
+        } else if (mode_waits_for_host(cd->o.mode)) {
                 /* An answer from before the claim came may be of an IMEX that has ended since. */
                 ready = host_imex_ready(cd->o.host, op->began_ns, op->msg, sizeof op->msg);
                 op->waits_for = ready ? WAITS_FOR_NOTHING : WAITS_FOR_HOST;

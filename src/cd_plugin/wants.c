@@ -30,7 +30,7 @@ static bool asks_for_daemon(const struct op *op, const struct claim_result *r) {
 /* What the mode of this installation forbids. */
 static int check_mode(const struct imex_mode *mode, const struct want *w, struct err *e) {
         const char *allocation = w->config.allocation_mode;
-        if (mode->single_only && !streq(allocation, "") && !streq(allocation, "Single"))
+        if (mode_one_channel(mode) && !streq(allocation, "") && !streq(allocation, "Single"))
                 return err_set(e, ERR_INVALID, 0,
                                "allocationMode \"%s\" is not possible with host-managed IMEX (%s): a pod "
                                "gets channel 0; use \"Single\"",
@@ -56,7 +56,7 @@ int wants_take(void *u, const struct op *op, struct node_want *node_want, struct
         const struct claim_result *r = node_want->result;
         struct want *w = node_want->own = arena_alloc(op->arena, sizeof *w);
         *w = (struct want){ .is_daemon = claim_result_is_daemon(r) };
-        if (!o->mode->daemons && asks_for_daemon(op, r))
+        if (!mode_runs_daemons(o->mode) && asks_for_daemon(op, r))
                 return err_set(e, ERR_DENIED, 0,
                                "daemon claims are disabled: IMEX runs on the hosts and not in pods (%s); "
                                "this claim is left over from another mode or was made by hand: delete it",
@@ -86,7 +86,7 @@ int wants_take(void *u, const struct op *op, struct node_want *node_want, struct
 
 int wants_check(void *u, const struct op *op, struct err *e) {
         const struct imex_mode *mode = ((const struct cd *)u)->o.mode;
-        if (mode->one_result && op->n_wants != 1)
+        if (mode_one_channel(mode) && op->n_wants != 1)
                 return err_set(e, ERR_INVALID, 0,
                                "%zu devices of this driver are allocated to the claim, but with host-managed "
                                "IMEX (%s) a claim has exactly one channel",

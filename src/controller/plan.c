@@ -114,7 +114,7 @@ static void settle_common(struct work *w) {
         w->gates = gates && gates_parse(&g, gates, &e) == 0 ? gates : in->settings->gates;
         if (w->gates != gates && gates_parse(&g, w->gates, &e) < 0)
                 gates_init(&g);
-        in->formation.dns_names = g.on[GATE_IMEX_DAEMONS_WITH_DNS_NAMES];
+        in->formation.dns_names = mode_dns_names(&g);
         if (!max || !str_to_i64(str_from(max), &in->formation.max_nodes) || in->formation.max_nodes < 1 ||
             in->formation.max_nodes > MAX_NODES)
                 in->formation.max_nodes = in->settings->max_nodes;
@@ -198,8 +198,9 @@ static void want_rct(struct work *w, const struct rct *r, const char *ns, const 
 static bool want_workload_rct(struct work *w, struct verdict_problem *problem) {
         const struct plan_input *in = w->in;
         const char *ns = in->cd->o.meta.ns, *name = in->cd->channel->template_name,
-                   *mode = in->mode->single_template ? "Single"
-                                                     : str_or(in->cd->channel->allocation_mode, "Single");
+                   *mode = mode_template_is_single(in->mode)
+                                   ? "Single"
+                                   : str_or(in->cd->channel->allocation_mode, "Single");
         const struct rct *r = find_rct(in, ns, name);
         bool ours = !in->holder || streq(in->holder->domain_uid, in->uid) ||
                     (!in->holder->domain_uid &&
@@ -286,7 +287,7 @@ static void note_adopted(struct work *w, const struct formation *f) {
 
 /* By the mode that we run in. */
 static void want_problem_status(struct work *w, const struct verdict_problem *problem) {
-        if (w->in->mode->daemons)
+        if (mode_forms_domains(w->in->mode))
                 want_daemons_status(w, &(struct formation){ 0 }, problem);
         else
                 want_host_status(w, problem);
@@ -394,7 +395,7 @@ static void plan_living(struct work *w) {
         if (cd->mode && !streq(cd->mode, in->mode->name))
                 return; /* of an exported manifest: corrected before there is anything that would make it
                            believed */
-        if (in->mode->daemons)
+        if (mode_runs_daemons(in->mode))
                 plan_with_daemons(w, &problem);
         else
                 plan_on_hosts(w, &problem);

@@ -297,7 +297,7 @@ static void gather(struct controller *c, const char *uid, const char *key, struc
         kube_informer_each_at(c->rcts, CONTROLLER_BY_DOMAIN, uid, add_template, &own);
         if (!lives)
                 kube_informer_each_at(c->nodes, CONTROLLER_BY_DOMAIN, uid, add_object, &labelled);
-        if (!c->mode->daemons)
+        if (!mode_forms_domains(c->mode))
                 placements_of_domain(c->placements, uid, add_wanted, &wanted);
         imex_infix(uid, infix);
         const struct list pods = all_pods.living, rcts = own.list;
@@ -327,10 +327,10 @@ static void gather(struct controller *c, const char *uid, const char *key, struc
         gather_ended(c, &all_pods.ended, a, ret);
         if (!lives)
                 ret->label_error = label_write_error(c, &labelled);
-        if (c->mode->daemons && lives) {
+        if (mode_forms_domains(c->mode) && lives) {
                 ret->formation.n_nodes = seats_of(c->seats, uid, &ret->formation.nodes);
                 ret->formation.memory = seats_memory(c->seats, uid);
-        } else if (c->mode->daemons) {
+        } else if (mode_forms_domains(c->mode)) {
                 seats_forget(c->seats, uid);
         } else
                 gather_hosts(c, cd, &wanted, a, ret);
@@ -597,7 +597,7 @@ static bool may_have_daemons(const struct controller *c, const char *uid) {
 }
 
 void reconcile_domain(struct controller *c, const char *uid) {
-        if (!c->mode->daemons && !c->namespaces && may_have_daemons(c, uid))
+        if (!mode_runs_daemons(c->mode) && !c->namespaces && may_have_daemons(c, uid))
                 watch_daemons(c);
         if (c->namespaces && !records_daemons_synced(c)) /* everything is queued again when they are */
                 return;

@@ -14,7 +14,7 @@ bool records_synced(const struct controller *c) {
             !kube_informer_synced(c->nodes) || !kube_informer_synced(c->slices) ||
             !kube_informer_synced(c->rcts) || (c->plugins && !kube_informer_synced(c->plugins)))
                 return false;
-        return !c->mode->daemons || records_daemons_synced(c);
+        return !mode_runs_daemons(c->mode) || records_daemons_synced(c);
 }
 
 bool records_daemons_synced(const struct controller *c) {
@@ -202,7 +202,7 @@ static bool look_at_slice(void *u, const struct kube_object *o) {
 }
 
 const char *records_node_clique(const struct controller *c, const char *node) {
-        struct newest n = { .attributes_tell = c->mode->daemons };
+        struct newest n = { .attributes_tell = mode_runs_daemons(c->mode) };
         kube_informer_each_at(c->slices, CONTROLLER_BY_NODE, node, look_at_slice, &n);
         return n.clique;
 }

@@ -261,7 +261,7 @@ static void all_synced(struct controller *c) {
 static void on_synced(void *u) {
         struct controller *c = u;
         if (!c->cds && kube_informer_synced(c->nodes) && kube_informer_synced(c->slices) &&
-            kube_informer_synced(c->rcts) && (!c->mode->daemons || records_daemons_synced(c)))
+            kube_informer_synced(c->rcts) && (!mode_runs_daemons(c->mode) || records_daemons_synced(c)))
                 watch_evidence(c);
         all_synced(c);
 }
@@ -438,7 +438,7 @@ void watch_start(struct controller *c) {
                                                        .undecodable = rcts_undecodable,
                                                        .u = c,
                                                });
-        if (c->mode->daemons)
+        if (mode_runs_daemons(c->mode))
                 watch_daemons(c);
         else if (*c->config->plugin_selector)
                 watch_plugins(c);
@@ -447,7 +447,7 @@ void watch_start(struct controller *c) {
 void watch_daemons(struct controller *c) {
         if (c->namespaces)
                 return;
-        if (!c->mode->daemons)
+        if (!mode_runs_daemons(c->mode))
                 log_info("something of a driver-managed ComputeDomain is there: watching DaemonSets, daemon "
                          "Pods and cliques to take it "
                          "down");

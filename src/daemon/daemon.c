@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "daemon/check.h"
 #include "daemon/supervisor.h"
+#include "model/mode.h"
 
 #define IMEX_DIR "/imexd"
 #define DEFAULT_MAX_NODES 18 /* of an NVL72 rack */
@@ -102,7 +103,7 @@ static int run(struct err *e) {
         mallopt(M_MMAP_THRESHOLD, LARGE);
         mallopt(M_TRIM_THRESHOLD, LARGE);
         mallopt(M_TOP_PAD, LARGE / 2);
-        config.dns_names = gates.on[GATE_IMEX_DAEMONS_WITH_DNS_NAMES];
+        config.dns_names = mode_dns_names(&gates);
         return supervisor_run(&config, e);
 }
 

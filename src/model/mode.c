@@ -4,27 +4,15 @@
 #include "api/names.h"
 #include "base/str.h"
 
-static const struct imex_mode driver_managed = {
-        .name = MODE_DRIVER_MANAGED,
-        .chosen_by = "imex.mode=driverManaged",
-        .daemons = true,
-};
-
-static const struct imex_mode host_managed = {
-        .name = MODE_HOST_MANAGED,
-        .chosen_by = "feature gate HostManagedIMEX=true",
-        .single_only = true,
-        .one_result = true,
-        .needs_clique = true,
-};
-
+static const struct imex_mode driver_managed = { MODE_DRIVER_MANAGED, "imex.mode=driverManaged",
+                                                 MODE_RUNNER_PODS, MODE_SPAN_COMPUTE_DOMAIN,
+                                                 MODE_CHANNELS_WHEN_READY };
+static const struct imex_mode host_managed = { MODE_HOST_MANAGED, "feature gate HostManagedIMEX=true",
+                                               MODE_RUNNER_HOST, MODE_SPAN_PARTITION, MODE_CHANNELS_AT_ONCE };
 /* The Go driver's. */
-static const struct imex_mode host_managed_daemon = {
-        .name = MODE_HOST_MANAGED,
-        .chosen_by = "imex.mode=hostManaged",
-        .single_template = true,
-        .waits_for_host = true,
-};
+static const struct imex_mode host_managed_daemon = { MODE_HOST_MANAGED, "imex.mode=hostManaged",
+                                                      MODE_RUNNER_HOST, MODE_SPAN_PARTITION,
+                                                      MODE_CHANNELS_WHEN_READY };
 
 static int check_words(const char *mode, const char *isolation, struct err *e) {
         if (!streq(mode, MODE_DRIVER_MANAGED) && !streq(mode, MODE_HOST_MANAGED))
@@ -73,8 +61,41 @@ int mode_resolve(struct gates *g, const char *imex_mode, const char *imex_isolat
         return 0;
 }
 
+bool mode_runs_daemons(const struct imex_mode *m) {
+        return m->runner == MODE_RUNNER_PODS;
+}
+
+bool mode_forms_domains(const struct imex_mode *m) {
+        return m->span == MODE_SPAN_COMPUTE_DOMAIN;
+}
+
+bool mode_waits_for_host(const struct imex_mode *m) {
+        return m->runner == MODE_RUNNER_HOST && m->channels == MODE_CHANNELS_WHEN_READY;
+}
+
+/* As the Go driver does it. */
+bool mode_template_is_single(const struct imex_mode *m) {
+        return mode_waits_for_host(m);
+}
+
+bool mode_one_channel(const struct imex_mode *m) {
+        return m->channels == MODE_CHANNELS_AT_ONCE;
+}
+
+bool mode_needs_clique(const struct imex_mode *m) {
+        return m->channels == MODE_CHANNELS_AT_ONCE;
+}
+
+bool mode_dns_names(const struct gates *g) {
+        return g->on[GATE_IMEX_DAEMONS_WITH_DNS_NAMES];
+}
+
+bool mode_strict_fabric(const struct gates *g) {
+        return g->on[GATE_CRASH_ON_NVLINK_FABRIC_ERRORS];
+}
+
 const char *mode_other_name(const struct imex_mode *m) {
-        return m->daemons ? MODE_HOST_MANAGED : MODE_DRIVER_MANAGED;
+        return mode_runs_daemons(m) ? MODE_HOST_MANAGED : MODE_DRIVER_MANAGED;
 }
 
 struct mode_traces mode_traces_of(const struct compute_domain *cd) {
@@ -91,9 +112,10 @@ void mode_traces_add(struct mode_traces *t, const struct rct *template) {
 bool mode_is_other(const struct imex_mode *m, const char *recorded, struct mode_traces t) {
         if (recorded)
                 return !streq(recorded, m->name) && (t.status || t.daemon_template || t.workload_template);
-        return m->daemons ? t.finalizer && t.workload_template && !t.daemon_template : t.daemon_template;
+        return mode_runs_daemons(m) ? t.finalizer && t.workload_template && !t.daemon_template
+                                    : t.daemon_template;
 }
 
 bool mode_labels_node(const struct imex_mode *m, bool other, bool has_label) {
-        return other ? !m->daemons && has_label : m->daemons;
+        return other ? !mode_forms_domains(m) && has_label : mode_forms_domains(m);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mode: who owns the IMEX domains of this installation, as a policy that the controller and the plugin ask
- * instead of asking for gates.
+/* mode: how this installation has its IMEX domains, as a policy that the programs ask instead of asking for
+ * gates.
  *
  * Driver-managed: a daemon pod of ours per node and domain. Host-managed: the operator's own nvidia-imex, in
  * two variants: gate HostManagedIMEX (design note "HostManagedIMEX", sections 6 to 8) and the Go driver's
@@ -16,18 +16,32 @@
 #include "base/err.h"
 #include "model/domain.h"
 
+enum mode_runner {
+        MODE_RUNNER_PODS, /* daemon pods of ours: DaemonSets and daemon claims exist */
+        MODE_RUNNER_HOST  /* the operator's nvidia-imex */
+};
+
+enum mode_span {
+        MODE_SPAN_COMPUTE_DOMAIN, /* the nodes of one ComputeDomain in a partition, each with a seat: node
+                                     labels, cliques and status.nodes exist */
+        MODE_SPAN_PARTITION       /* all nodes of a partition, whatever ComputeDomains use them */
+};
+
+/* It is channel 0 throughout, which the workloads of an IMEX domain share: imex.isolation=domain. */
+enum mode_channels {
+        MODE_CHANNELS_WHEN_READY, /* when IMEX says READY; on a node without a clique the pod runs without */
+        MODE_CHANNELS_AT_ONCE     /* whatever IMEX says, and only on a node with a clique */
+};
+
+/* Three words: who runs IMEX, what an IMEX domain spans, how channels are given. Only this module looks at
+ * them; the questions below are for everybody. */
 struct imex_mode {
         const char *name;      /* as recorded on ComputeDomains and read by people: MODE_DRIVER_MANAGED or
                                   MODE_HOST_MANAGED */
         const char *chosen_by; /* the setting that a person would have to change, for messages */
-        bool daemons;          /* we run the IMEX daemons: DaemonSet, daemon claims, node labels, cliques and
-                                  status.nodes exist */
-        bool single_template;  /* the workload template says Single, whatever the ComputeDomain says */
-        bool single_only;      /* Prepare takes no allocationMode but "" and "Single" */
-        bool one_result;       /* Prepare takes a channel claim with exactly one result of ours only */
-        bool needs_clique; /* a channel on a node without a clique is an error; otherwise the pod runs without
-                              one */
-        bool waits_for_host; /* Prepare waits until the host's IMEX says READY */
+        enum mode_runner runner;
+        enum mode_span span;
+        enum mode_channels channels;
 };
 
 #define MODE_DRIVER_MANAGED "driverManaged"
@@ -39,6 +53,25 @@ struct imex_mode {
  * other; *g is then not to be used. *ret is static. */
 int mode_resolve(struct gates *g, const char *imex_mode, const char *imex_isolation,
                  const struct imex_mode **ret, struct err *e);
+
+/* Do we run the IMEX daemons? */
+bool mode_runs_daemons(const struct imex_mode *m);
+/* Does a ComputeDomain have IMEX domains of its own, in which its nodes have seats? */
+bool mode_forms_domains(const struct imex_mode *m);
+/* Does Prepare wait until the host's IMEX says READY? */
+bool mode_waits_for_host(const struct imex_mode *m);
+/* Does the workload template say Single, whatever the ComputeDomain says? */
+bool mode_template_is_single(const struct imex_mode *m);
+/* Does Prepare take no allocationMode but "" and "Single", and no claim but with exactly one result of ours?
+ */
+bool mode_one_channel(const struct imex_mode *m);
+/* Is a channel on a node without a clique an error? */
+bool mode_needs_clique(const struct imex_mode *m);
+
+/* What gates say beyond the mode: IMEX daemons know each other by names that do not change, not by addresses;
+ * an error of the fabric withholds the node's devices. */
+bool mode_dns_names(const struct gates *g);
+bool mode_strict_fabric(const struct gates *g);
 
 /* The mode of what was formed in another one than `m`. */
 const char *mode_other_name(const struct imex_mode *m);

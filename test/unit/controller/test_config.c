@@ -114,10 +114,10 @@ static void the_mode_comes_from_gates_and_words(void **state) {
                 if (load(&c, &e) < 0)
                         fail_msg("%s", e.msg);
                 assert_string_equal(c.mode->name, cases[i].want);
-                assert_int_equal(c.mode->single_template, cases[i].single_template);
+                assert_int_equal(mode_template_is_single(c.mode), cases[i].single_template);
                 /* What is logged and handed on is what holds, not what was said. */
                 assert_int_equal(strstr(c.gates_text, "IMEXDaemonsWithDNSNames=true") != NULL,
-                                 c.mode->daemons);
+                                 mode_runs_daemons(c.mode));
                 config_done(&c);
         }
 }

@@ -325,7 +325,7 @@ void world_view(struct world *w, struct arena *a, struct plan_input *ret) {
         }
         ret->pods = pods;
         ret->hosts = hosts;
-        if (!w->mode->daemons)
+        if (!mode_forms_domains(w->mode))
                 return;
         ret->formation.nodes = nodes;
         ret->formation.n_nodes = WORLD_NODES;

@@ -80,12 +80,12 @@ static void settings_choose_the_mode_or_name_what_contradicts(void **state) {
                         assert_non_null(strstr(e.msg, cases[i].says[k]));
                 if (r < 0)
                         continue;
-                assert_int_equal(m->daemons, cases[i].want == DRIVER);
+                assert_int_equal(mode_runs_daemons(m), cases[i].want == DRIVER);
                 assert_string_equal(m->name, cases[i].want == DRIVER ? "driverManaged" : "hostManaged");
-                assert_int_equal(m->needs_clique, cases[i].want == HOST);
-                assert_int_equal(m->single_only, cases[i].want == HOST);
-                assert_int_equal(m->waits_for_host, cases[i].want == HOST_DAEMON);
-                assert_int_equal(m->single_template, cases[i].want == HOST_DAEMON);
+                assert_int_equal(mode_needs_clique(m), cases[i].want == HOST);
+                assert_int_equal(mode_one_channel(m), cases[i].want == HOST);
+                assert_int_equal(mode_waits_for_host(m), cases[i].want == HOST_DAEMON);
+                assert_int_equal(mode_template_is_single(m), cases[i].want == HOST_DAEMON);
         }
 }
 
@@ -114,7 +114,7 @@ static void driver_managed_forces_nothing(void **state) {
         struct err e;
         gates_init(&g);
         assert_int_equal(mode_resolve(&g, NULL, NULL, &m, &e), 0);
-        assert_true(m->daemons && g.on[GATE_IMEX_DAEMONS_WITH_DNS_NAMES] &&
+        assert_true(mode_runs_daemons(m) && g.on[GATE_IMEX_DAEMONS_WITH_DNS_NAMES] &&
                     g.on[GATE_COMPUTE_DOMAIN_CLIQUES]);
         for (int i = 0; i < GATE_COUNT; i++)
                 assert_false(g.forced[i]);
