@@ -12,30 +12,26 @@ static const struct jd_field f_result[] = {
         JD_STR(struct claim_result, "shareID", share_id),
         JD_END,
 };
-static const struct jd_field f_opaque[] = { JD_STR(struct claim_config, "driver", driver),
-                                            JD_RAW(struct claim_config, "parameters", parameters), JD_END };
-static const struct jd_field f_config[] = { JD_STR(struct claim_config, "source", source),
-                                            JD_STRS(struct claim_config, "requests", requests),
-                                            JD_IN(struct claim_config, "opaque", f_opaque), JD_END };
-static const struct jd_field f_devices[] = {
-        JD_LIST(struct claim, "results", results, struct claim_result, f_result),
-        JD_LIST(struct claim, "config", configs, struct claim_config, f_config), JD_END
+static const struct jd_field f_config[] = {
+        JD_STR(struct claim_config, "source", source),
+        JD_STRS(struct claim_config, "requests", requests),
+        JD_STR(struct claim_config, "opaque>driver", driver),
+        JD_RAW(struct claim_config, "opaque>parameters", parameters),
+        JD_END,
 };
-static const struct jd_field f_allocation[] = { JD_IN(struct claim, "devices", f_devices), JD_END };
 static const struct jd_field f_allocated[] = { JD_END };
 static const struct jd_field f_consumer[] = { JD_STR(struct claim_consumer, "resource", resource),
                                               JD_STR(struct claim_consumer, "name", name),
                                               JD_STR(struct claim_consumer, "uid", uid), JD_END };
-static const struct jd_field f_status[] = {
-        JD_IN(struct claim, "allocation", f_allocation),
-        JD_OPTOBJ(struct claim, "allocation", allocated, struct claim_allocated, f_allocated),
-        JD_LIST(struct claim, "reservedFor", consumers, struct claim_consumer, f_consumer),
+const struct jd_field claim_fields[] = {
+        JD_OBJ(struct claim, "metadata", o.meta, kube_f_meta),
+        JD_MAP(struct claim, "metadata>annotations", annotations),
+        JD_LIST(struct claim, "status>allocation>devices>results", results, struct claim_result, f_result),
+        JD_LIST(struct claim, "status>allocation>devices>config", configs, struct claim_config, f_config),
+        JD_OPTOBJ(struct claim, "status>allocation", allocated, struct claim_allocated, f_allocated),
+        JD_LIST(struct claim, "status>reservedFor", consumers, struct claim_consumer, f_consumer),
         JD_END,
 };
-static const struct jd_field f_annotations[] = { JD_MAP(struct claim, "annotations", annotations), JD_END };
-const struct jd_field claim_fields[] = { JD_OBJ(struct claim, "metadata", o.meta, kube_f_meta),
-                                         JD_IN(struct claim, "metadata", f_annotations),
-                                         JD_IN(struct claim, "status", f_status), JD_END };
 
 bool claim_result_is_channel(const struct claim_result *r) {
         return streq(r->driver, CD_DRIVER) && str_starts(r->device, CD_DEVICE_CHANNEL_PREFIX);

@@ -5,6 +5,9 @@
 
 #include "api/names.h"
 
+#define LABEL "metadata>labels>"
+#define ANNOTATION "metadata>annotations>"
+
 static const struct jd_field f_condition[] = { JD_STR(struct condition, "type", type),
                                                JD_STR(struct condition, "status", status),
                                                JD_STR(struct condition, "reason", reason),
@@ -28,32 +31,22 @@ bool has_string(const char *const *list, size_t n, const char *s) {
 
 static const struct jd_field f_taint[] = { JD_STR(struct taint, "key", key), JD_END };
 #define OUT_OF_SERVICE "node.kubernetes.io/out-of-service"
-#define NFD "feature.node.kubernetes.io/"
-static const struct jd_field f_node_labels[] = { JD_STR(struct node, CD_LABEL, domain_uid),
-                                                 JD_STR(struct node, GPU_CLIQUE_LABEL, gpu_clique),
-                                                 JD_STR(struct node, NFD "pci-10de.present", gpu[0]),
-                                                 JD_STR(struct node, NFD "pci-0302_10de.present", gpu[1]),
-                                                 JD_STR(struct node, NFD "pci-0300_10de.present", gpu[2]),
-                                                 JD_STR(struct node, "nvidia.com/gpu.present", gpu[3]),
-                                                 JD_STR(struct node, NFD "cpu-model.vendor_id", gpu[4]),
-                                                 JD_END };
-static const struct jd_field f_node_annotations[] = {
-        JD_STR(struct node, CD_ANNOTATION_GPU_CLIQUE, gpu_clique_ours), JD_END
+#define NFD_LABEL LABEL "feature.node.kubernetes.io/"
+const struct jd_field node_fields[] = {
+        JD_OBJ(struct node, "metadata", o.meta, kube_f_meta),
+        JD_STR(struct node, LABEL CD_LABEL, domain_uid),
+        JD_STR(struct node, LABEL GPU_CLIQUE_LABEL, gpu_clique),
+        JD_STR(struct node, NFD_LABEL "pci-10de.present", gpu[0]),
+        JD_STR(struct node, NFD_LABEL "pci-0302_10de.present", gpu[1]),
+        JD_STR(struct node, NFD_LABEL "pci-0300_10de.present", gpu[2]),
+        JD_STR(struct node, LABEL "nvidia.com/gpu.present", gpu[3]),
+        JD_STR(struct node, NFD_LABEL "cpu-model.vendor_id", gpu[4]),
+        JD_STR(struct node, ANNOTATION CD_ANNOTATION_GPU_CLIQUE, gpu_clique_ours),
+        JD_LIST(struct node, "spec>taints", taints, struct taint, f_taint),
+        JD_STR(struct node, "status>nodeInfo>bootID", boot_id),
+        JD_LIST(struct node, "status>conditions", conditions, struct condition, f_condition),
+        JD_END,
 };
-static const struct jd_field f_node_meta[] = { JD_IN(struct node, "labels", f_node_labels),
-                                               JD_IN(struct node, "annotations", f_node_annotations),
-                                               JD_END };
-static const struct jd_field f_node_spec[] = { JD_LIST(struct node, "taints", taints, struct taint, f_taint),
-                                               JD_END };
-static const struct jd_field f_node_info[] = { JD_STR(struct node, "bootID", boot_id), JD_END };
-static const struct jd_field f_node_status[] = {
-        JD_IN(struct node, "nodeInfo", f_node_info),
-        JD_LIST(struct node, "conditions", conditions, struct condition, f_condition), JD_END
-};
-const struct jd_field node_fields[] = { JD_OBJ(struct node, "metadata", o.meta, kube_f_meta),
-                                        JD_IN(struct node, "metadata", f_node_meta),
-                                        JD_IN(struct node, "spec", f_node_spec),
-                                        JD_IN(struct node, "status", f_node_status), JD_END };
 
 static bool is_ready(const struct condition *list, size_t n) {
         const struct condition *c = condition_find(list, n, "Ready");
@@ -113,57 +106,43 @@ bool node_differs(const struct node *a, const struct node *b) {
                node_out_of_service(a) != node_out_of_service(b);
 }
 
-static const struct jd_field f_pod_labels[] = { JD_STR(struct pod, CD_LABEL, domain_uid),
-                                                JD_STR(struct pod, CD_LABEL_CLIQUE, clique_id), JD_END };
-static const struct jd_field f_pod_annotations[] = {
-        JD_STR(struct pod, CD_ANNOTATION_TEMPLATE, template_hash),
-        JD_STR(struct pod, IMEX_ANNOTATION_STATE, state),
-        JD_STR(struct pod, IMEX_ANNOTATION_REASON, reason),
-        JD_STR(struct pod, IMEX_ANNOTATION_INDEX, index),
-        JD_STR(struct pod, IMEX_ANNOTATION_PEERS, peers),
-        JD_STR(struct pod, IMEX_ANNOTATION_READY, ready),
-        JD_STR(struct pod, IMEX_ANNOTATION_AWAITED, awaited),
-        JD_END,
-};
-static const struct jd_field f_pod_meta[] = { JD_IN(struct pod, "labels", f_pod_labels),
-                                              JD_IN(struct pod, "annotations", f_pod_annotations), JD_END };
-static const struct jd_field f_pod_spec[] = { JD_STR(struct pod, "nodeName", node), JD_END };
 static const struct jd_field f_pod_ip[] = { JD_STR(struct pod_ip, "ip", ip), JD_END };
 static const struct jd_field f_why[] = { JD_STR(struct pod_container_why, "reason", reason),
                                          JD_STR(struct pod_container_why, "message", message), JD_END };
-static const struct jd_field f_container_state[] = {
-        JD_OPTOBJ(struct pod_container, "waiting", waiting, struct pod_container_why, f_why),
-        JD_OPTOBJ(struct pod_container, "terminated", terminated, struct pod_container_why, f_why), JD_END
+static const struct jd_field f_container[] = {
+        JD_OPTOBJ(struct pod_container, "state>waiting", waiting, struct pod_container_why, f_why),
+        JD_OPTOBJ(struct pod_container, "state>terminated", terminated, struct pod_container_why, f_why),
+        JD_INT(struct pod_container, "restartCount", restarts),
+        JD_END,
 };
-static const struct jd_field f_container[] = { JD_IN(struct pod_container, "state", f_container_state),
-                                               JD_INT(struct pod_container, "restartCount", restarts),
-                                               JD_END };
-static const struct jd_field f_pod_status[] = {
-        JD_STR(struct pod, "phase", phase), JD_LIST(struct pod, "podIPs", ips, struct pod_ip, f_pod_ip),
-        JD_LIST(struct pod, "conditions", conditions, struct condition, f_condition),
-        JD_LIST(struct pod, "containerStatuses", containers, struct pod_container, f_container), JD_END
+const struct jd_field pod_fields[] = {
+        JD_OBJ(struct pod, "metadata", o.meta, kube_f_meta),
+        JD_STR(struct pod, LABEL CD_LABEL, domain_uid),
+        JD_STR(struct pod, LABEL CD_LABEL_CLIQUE, clique_id),
+        JD_STR(struct pod, ANNOTATION CD_ANNOTATION_TEMPLATE, template_hash),
+        JD_STR(struct pod, ANNOTATION IMEX_ANNOTATION_STATE, state),
+        JD_STR(struct pod, ANNOTATION IMEX_ANNOTATION_REASON, reason),
+        JD_STR(struct pod, ANNOTATION IMEX_ANNOTATION_INDEX, index),
+        JD_STR(struct pod, ANNOTATION IMEX_ANNOTATION_PEERS, peers),
+        JD_STR(struct pod, ANNOTATION IMEX_ANNOTATION_READY, ready),
+        JD_STR(struct pod, ANNOTATION IMEX_ANNOTATION_AWAITED, awaited),
+        JD_STR(struct pod, "spec>nodeName", node),
+        JD_STR(struct pod, "status>phase", phase),
+        JD_LIST(struct pod, "status>podIPs", ips, struct pod_ip, f_pod_ip),
+        JD_LIST(struct pod, "status>conditions", conditions, struct condition, f_condition),
+        JD_LIST(struct pod, "status>containerStatuses", containers, struct pod_container, f_container),
+        JD_END,
 };
-const struct jd_field pod_fields[] = { JD_OBJ(struct pod, "metadata", o.meta, kube_f_meta),
-                                       JD_IN(struct pod, "metadata", f_pod_meta),
-                                       JD_IN(struct pod, "spec", f_pod_spec),
-                                       JD_IN(struct pod, "status", f_pod_status), JD_END };
 
-static const struct jd_field f_plugin_annotations[] = {
-        JD_STR(struct plugin_pod, IMEX_ANNOTATION_HOST_STATE, host_state),
-        JD_STR(struct plugin_pod, IMEX_ANNOTATION_HOST_REASON, host_reason), JD_END
+const struct jd_field plugin_pod_fields[] = {
+        JD_OBJ(struct plugin_pod, "metadata", o.meta, kube_f_meta),
+        JD_STR(struct plugin_pod, ANNOTATION IMEX_ANNOTATION_HOST_STATE, host_state),
+        JD_STR(struct plugin_pod, ANNOTATION IMEX_ANNOTATION_HOST_REASON, host_reason),
+        JD_STR(struct plugin_pod, "spec>nodeName", node),
+        JD_STR(struct plugin_pod, "status>phase", phase),
+        JD_LIST(struct plugin_pod, "status>conditions", conditions, struct condition, f_condition),
+        JD_END,
 };
-static const struct jd_field f_plugin_meta[] = {
-        JD_IN(struct plugin_pod, "annotations", f_plugin_annotations), JD_END
-};
-static const struct jd_field f_plugin_spec[] = { JD_STR(struct plugin_pod, "nodeName", node), JD_END };
-static const struct jd_field f_plugin_status[] = {
-        JD_STR(struct plugin_pod, "phase", phase),
-        JD_LIST(struct plugin_pod, "conditions", conditions, struct condition, f_condition), JD_END
-};
-const struct jd_field plugin_pod_fields[] = { JD_OBJ(struct plugin_pod, "metadata", o.meta, kube_f_meta),
-                                              JD_IN(struct plugin_pod, "metadata", f_plugin_meta),
-                                              JD_IN(struct plugin_pod, "spec", f_plugin_spec),
-                                              JD_IN(struct plugin_pod, "status", f_plugin_status), JD_END };
 
 static bool phase_ended(const char *phase) {
         return streq(phase, "Succeeded") || streq(phase, "Failed");
@@ -238,21 +217,15 @@ static const struct jd_field f_env[] = { JD_STR(struct ds_env, "name", name),
 static const struct jd_field f_ds_container[] = {
         JD_LIST(struct ds_container, "env", env, struct ds_env, f_env), JD_END
 };
-static const struct jd_field f_ds_pod_spec[] = {
-        JD_LIST(struct daemonset, "containers", containers, struct ds_container, f_ds_container), JD_END
+const struct jd_field daemonset_fields[] = {
+        JD_OBJ(struct daemonset, "metadata", o.meta, kube_f_meta),
+        JD_STR(struct daemonset, LABEL CD_LABEL, domain_uid),
+        JD_STR(struct daemonset, ANNOTATION CD_ANNOTATION_TEMPLATE, template_hash),
+        JD_STRS(struct daemonset, "metadata>finalizers", finalizers),
+        JD_LIST(struct daemonset, "spec>template>spec>containers", containers, struct ds_container,
+                f_ds_container),
+        JD_END,
 };
-static const struct jd_field f_ds_template[] = { JD_IN(struct daemonset, "spec", f_ds_pod_spec), JD_END };
-static const struct jd_field f_ds_spec[] = { JD_IN(struct daemonset, "template", f_ds_template), JD_END };
-static const struct jd_field f_ds_labels[] = { JD_STR(struct daemonset, CD_LABEL, domain_uid), JD_END };
-static const struct jd_field f_ds_annotations[] = {
-        JD_STR(struct daemonset, CD_ANNOTATION_TEMPLATE, template_hash), JD_END
-};
-static const struct jd_field f_ds_meta[] = { JD_IN(struct daemonset, "labels", f_ds_labels),
-                                             JD_IN(struct daemonset, "annotations", f_ds_annotations),
-                                             JD_STRS(struct daemonset, "finalizers", finalizers), JD_END };
-const struct jd_field daemonset_fields[] = { JD_OBJ(struct daemonset, "metadata", o.meta, kube_f_meta),
-                                             JD_IN(struct daemonset, "metadata", f_ds_meta),
-                                             JD_IN(struct daemonset, "spec", f_ds_spec), JD_END };
 
 bool daemonset_differs(const struct daemonset *a, const struct daemonset *b) {
         bool differs = !streq(a->o.meta.uid, b->o.meta.uid) || a->o.meta.deleted != b->o.meta.deleted ||
@@ -287,50 +260,46 @@ const char *daemonset_env(const struct daemonset *d, const char *name) {
 
 /* v1 and v1beta2 hold the class below "exactly", v1beta1 in the request itself: whichever the server speaks,
  * only one is there. */
-static const struct jd_field f_exactly[] = { JD_STR(struct rct_request, "deviceClassName", device_class),
-                                             JD_END };
-static const struct jd_field f_request[] = { JD_STR(struct rct_request, "name", name),
-                                             JD_STR(struct rct_request, "deviceClassName", device_class),
-                                             JD_IN(struct rct_request, "exactly", f_exactly), JD_END };
-static const struct jd_field f_opaque[] = { JD_STR(struct rct_config, "driver", driver),
-                                            JD_RAW(struct rct_config, "parameters", parameters), JD_END };
-static const struct jd_field f_config[] = { JD_STRS(struct rct_config, "requests", requests),
-                                            JD_IN(struct rct_config, "opaque", f_opaque), JD_END };
-static const struct jd_field f_rct_devices[] = {
-        JD_LIST(struct rct, "requests", requests, struct rct_request, f_request),
-        JD_LIST(struct rct, "config", configs, struct rct_config, f_config), JD_END
+static const struct jd_field f_request[] = {
+        JD_STR(struct rct_request, "name", name),
+        JD_STR(struct rct_request, "deviceClassName", device_class),
+        JD_STR(struct rct_request, "exactly>deviceClassName", device_class),
+        JD_END,
 };
-static const struct jd_field f_rct_inner[] = { JD_IN(struct rct, "devices", f_rct_devices), JD_END };
-static const struct jd_field f_rct_spec[] = { JD_IN(struct rct, "spec", f_rct_inner), JD_END };
-static const struct jd_field f_rct_labels[] = { JD_STR(struct rct, CD_LABEL, domain_uid),
-                                                JD_STR(struct rct, CD_LABEL_TARGET, target), JD_END };
-static const struct jd_field f_rct_meta[] = { JD_IN(struct rct, "labels", f_rct_labels),
-                                              JD_STRS(struct rct, "finalizers", finalizers), JD_END };
-const struct jd_field rct_fields[] = { JD_OBJ(struct rct, "metadata", o.meta, kube_f_meta),
-                                       JD_IN(struct rct, "metadata", f_rct_meta),
-                                       JD_IN(struct rct, "spec", f_rct_spec), JD_END };
+static const struct jd_field f_config[] = {
+        JD_STRS(struct rct_config, "requests", requests),
+        JD_STR(struct rct_config, "opaque>driver", driver),
+        JD_RAW(struct rct_config, "opaque>parameters", parameters),
+        JD_END,
+};
+const struct jd_field rct_fields[] = {
+        JD_OBJ(struct rct, "metadata", o.meta, kube_f_meta),
+        JD_STR(struct rct, LABEL CD_LABEL, domain_uid),
+        JD_STR(struct rct, LABEL CD_LABEL_TARGET, target),
+        JD_STRS(struct rct, "metadata>finalizers", finalizers),
+        JD_LIST(struct rct, "spec>spec>devices>requests", requests, struct rct_request, f_request),
+        JD_LIST(struct rct, "spec>spec>devices>config", configs, struct rct_config, f_config),
+        JD_END,
+};
 
-static const struct jd_field f_string[] = { JD_STR(struct slice_device, "string", clique_id), JD_END };
-static const struct jd_field f_attributes[] = { JD_IN(struct slice_device, "cliqueID", f_string),
-                                                JD_IN(struct slice_device, CD_DRIVER "/cliqueID", f_string),
-                                                JD_END };
-static const struct jd_field f_basic[] = { JD_IN(struct slice_device, "attributes", f_attributes),
-                                           JD_END }; /* v1beta1 only */
-static const struct jd_field f_device[] = { JD_STR(struct slice_device, "name", name),
-                                            JD_IN(struct slice_device, "attributes", f_attributes),
-                                            JD_IN(struct slice_device, "basic", f_basic), JD_END };
-static const struct jd_field f_slice_spec[] = {
-        JD_STR(struct slice, "driver", driver), JD_STR(struct slice, "nodeName", node),
-        JD_LIST(struct slice, "devices", devices, struct slice_device, f_device), JD_END
+#define CLIQUE "attributes>cliqueID>string"
+#define OUR_CLIQUE "attributes>" CD_DRIVER "/cliqueID>string"
+static const struct jd_field f_device[] = {
+        JD_STR(struct slice_device, "name", name),
+        JD_STR(struct slice_device, CLIQUE, clique_id),
+        JD_STR(struct slice_device, OUR_CLIQUE, clique_id),
+        JD_STR(struct slice_device, "basic>" CLIQUE, clique_id), /* v1beta1 only */
+        JD_STR(struct slice_device, "basic>" OUR_CLIQUE, clique_id),
+        JD_END,
 };
-static const struct jd_field f_slice_annotations[] = {
-        JD_STR(struct slice, CD_ANNOTATION_SLICE_CLIQUE, clique_id), JD_END
+const struct jd_field slice_fields[] = {
+        JD_OBJ(struct slice, "metadata", o.meta, kube_f_meta),
+        JD_STR(struct slice, ANNOTATION CD_ANNOTATION_SLICE_CLIQUE, clique_id),
+        JD_STR(struct slice, "spec>driver", driver),
+        JD_STR(struct slice, "spec>nodeName", node),
+        JD_LIST(struct slice, "spec>devices", devices, struct slice_device, f_device),
+        JD_END,
 };
-static const struct jd_field f_slice_meta[] = { JD_IN(struct slice, "annotations", f_slice_annotations),
-                                                JD_END };
-const struct jd_field slice_fields[] = { JD_OBJ(struct slice, "metadata", o.meta, kube_f_meta),
-                                         JD_IN(struct slice, "metadata", f_slice_meta),
-                                         JD_IN(struct slice, "spec", f_slice_spec), JD_END };
 
 /* Its devices say one thing only: the clique, and that there is one. */
 const void *slice_trim(void *slice, struct arena *a) {

@@ -16,7 +16,7 @@ enum { JD_MAX_DEPTH = 64, JD_MAX_PATH = 256 };
 struct where {
         const struct where *up;
         const char *name; /* member, or NULL: list element */
-        size_t i;
+        size_t i;         /* bytes of the name, or number of the element */
 };
 
 static void where_add(const struct where *w, struct buf *b) {
@@ -25,8 +25,8 @@ static void where_add(const struct where *w, struct buf *b) {
         where_add(w->up, b);
         if (!w->name)
                 buf_addf(b, "[%zu]", w->i);
-        else if (*w->name)
-                buf_addf(b, "%s%s", b->n ? "." : "", w->name);
+        else if (w->i)
+                buf_addf(b, "%s%.*s", b->n ? "." : "", (int)w->i, w->name);
 }
 
 static int bad(const struct where *w, struct err *e, const char *what) {
@@ -112,7 +112,7 @@ static int decode_map(yyjson_val *v, const struct where *w, struct arena *a, str
                 return bad(w, e, "not an object");
         struct jd_pair *list = arena_alloc(a, (yyjson_obj_size(v) + 1) * sizeof *list);
         yyjson_obj_foreach (v, i, max, key, val) {
-                struct where at = { w, yyjson_get_str(key), 0 };
+                struct where at = { w, yyjson_get_str(key), yyjson_get_len(key) };
                 if (!yyjson_is_str(val))
                         return bad(&at, e, "not a string");
                 list[i].key = arena_strndup(a, yyjson_get_str(key), yyjson_get_len(key));
@@ -205,29 +205,36 @@ static int check_strict(const struct jd_field *fields, yyjson_val *v, struct err
         return 0;
 }
 
+/* What lies between v and the member that `path` leads to may be missing. */
+static int decode_member(const struct jd_field *f, const char *path, yyjson_val *v, bool strict,
+                         const struct where *w, struct arena *a, void *out, struct err *e) {
+        struct where at = { w, path, strcspn(path, ">") };
+        yyjson_val *m = yyjson_obj_getn(v, path, at.i);
+        bool last = !path[at.i];
+        if (!m || yyjson_is_null(m))
+                return last && f->required ? bad(&at, e, "missing") : 0;
+        if (last)
+                return decode_value(f, m, strict, &at, a, out, e);
+        if (!yyjson_is_obj(m))
+                return bad(&at, e, "not an object");
+        return decode_member(f, path + at.i + 1, m, strict, &at, a, out, e);
+}
+
 static int decode_obj(const struct jd_field *fields, yyjson_val *v, bool strict, const struct where *w,
                       struct arena *a, void *out, struct err *e) {
         if (!yyjson_is_obj(v))
                 return bad(w, e, "not an object");
         if (strict && check_strict(fields, v, e) < 0)
                 return -1;
-        for (const struct jd_field *f = fields; f->name; f++) {
-                struct where at = { w, f->name, 0 };
-                yyjson_val *m = yyjson_obj_get(v, f->name);
-                if (!m || yyjson_is_null(m)) {
-                        if (f->required)
-                                return bad(&at, e, "missing");
-                        continue;
-                }
-                if (decode_value(f, m, strict, &at, a, out, e) < 0)
+        for (const struct jd_field *f = fields; f->name; f++)
+                if (decode_member(f, f->name, v, strict, w, a, out, e) < 0)
                         return -1;
-        }
         return 0;
 }
 
 int jd_decode(const struct jd_field *fields, yyjson_val *v, bool strict, const char *where, struct arena *a,
               void *out, struct err *e) {
-        struct where root = { NULL, where, 0 };
+        struct where root = { NULL, where, strlen(where) };
         return decode_obj(fields, v, strict, &root, a, out, e);
 }
 

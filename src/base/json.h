@@ -41,7 +41,8 @@ struct jd_pair {
 };
 
 struct jd_field {
-        const char *name;
+        const char *name; /* or a path, "metadata>labels": a member of metadata, if that is there; not for
+                             strict decoding */
         enum jd_type type;
         size_t off, count_off;      /* of the member, and of its size_t count */
         const struct jd_field *sub; /* table of the element or embedded struct */
@@ -67,9 +68,6 @@ struct jd_field {
 #define JD_MAP(t, n, m, ...) JD_COUNTED_(t, n, JD_T_MAP, m, __VA_ARGS__)
 #define JD_END                                                                                               \
         { .name = NULL }
-/* Members of the object `n` land in the same struct t: JD_IN(struct claim, "status", f_claim_status). */
-#define JD_IN(t, n, table, ...)                                                                              \
-        { .name = (n), .type = JD_T_OBJ, .off = 0, .sub = (table), __VA_ARGS__ }
 
 /* The document of a text; the caller frees it. NULL: "not JSON: ... at byte 7" (ERR_INVALID), or memory is
  * out (ERR_RETRY), which says nothing about the text. */

@@ -95,11 +95,9 @@ struct stored_group {
         size_t n_pairs;
         const char *domain;
 };
-static const struct jd_field f_config_state[] = { JD_STR(struct stored_group, "ComputeDomain", domain),
-                                                  JD_END };
 static const struct jd_field f_group[] = {
         JD_LIST(struct stored_group, "devices", pairs, struct stored_pair, f_stored_pair),
-        JD_IN(struct stored_group, "configState", f_config_state),
+        JD_STR(struct stored_group, "configState>ComputeDomain", domain),
         JD_END,
 };
 struct stored_entry {

@@ -18,18 +18,13 @@ struct lease {
         int64_t duration_s, transitions;
 };
 
-static const struct jd_field f_spec[] = {
-        JD_STR(struct lease, "holderIdentity", holder),
-        JD_STR(struct lease, "acquireTime", acquired),
-        JD_STR(struct lease, "renewTime", renewed),
-        JD_INT(struct lease, "leaseDurationSeconds", duration_s),
-        JD_INT(struct lease, "leaseTransitions", transitions),
-        JD_END,
-};
-
 static const struct jd_field f_lease[] = {
         JD_OBJ(struct lease, "metadata", o.meta, kube_f_meta),
-        JD_IN(struct lease, "spec", f_spec),
+        JD_STR(struct lease, "spec>holderIdentity", holder),
+        JD_STR(struct lease, "spec>acquireTime", acquired),
+        JD_STR(struct lease, "spec>renewTime", renewed),
+        JD_INT(struct lease, "spec>leaseDurationSeconds", duration_s),
+        JD_INT(struct lease, "spec>leaseTransitions", transitions),
         JD_END,
 };
 

@@ -18,34 +18,23 @@ static const struct jd_field f_condition[] = {
         JD_INT(struct cd_condition, "observedGeneration", observed_generation),
         JD_END,
 };
-static const struct jd_field f_status[] = {
-        JD_STR(struct compute_domain, "status", status),
-        JD_LIST(struct compute_domain, "nodes", nodes, struct seat, f_status_seat),
-        JD_LIST(struct compute_domain, "conditions", conditions, struct cd_condition, f_condition),
-        JD_INT(struct compute_domain, "nodesReady", nodes_ready),
-        JD_INT(struct compute_domain, "nodesWanted", nodes_wanted),
-        JD_INT(struct compute_domain, "cliques", cliques),
+static const struct jd_field f_channel[] = {
+        JD_STR(struct cd_channel, "resourceClaimTemplate>name", template_name),
+        JD_STR(struct cd_channel, "allocationMode", allocation_mode),
         JD_END,
 };
-static const struct jd_field f_template[] = { JD_STR(struct cd_channel, "name", template_name), JD_END };
-static const struct jd_field f_channel[] = { JD_IN(struct cd_channel, "resourceClaimTemplate", f_template),
-                                             JD_STR(struct cd_channel, "allocationMode", allocation_mode),
-                                             JD_END };
-static const struct jd_field f_spec[] = {
-        JD_INT(struct compute_domain, "numNodes", num_nodes),
-        JD_OPTOBJ(struct compute_domain, "channel", channel, struct cd_channel, f_channel), JD_END
-};
-static const struct jd_field f_annotations[] = {
-        JD_STR(struct compute_domain, CD_ANNOTATION_MODE, mode),
-        JD_STR(struct compute_domain, CD_ANNOTATION_ADOPTED, adopted), JD_END
-};
-static const struct jd_field f_meta[] = { JD_STRS(struct compute_domain, "finalizers", finalizers),
-                                          JD_IN(struct compute_domain, "annotations", f_annotations),
-                                          JD_END };
 const struct jd_field compute_domain_fields[] = {
         JD_OBJ(struct compute_domain, "metadata", o.meta, kube_f_meta),
-        JD_IN(struct compute_domain, "metadata", f_meta),
-        JD_IN(struct compute_domain, "spec", f_spec),
-        JD_IN(struct compute_domain, "status", f_status),
+        JD_STRS(struct compute_domain, "metadata>finalizers", finalizers),
+        JD_STR(struct compute_domain, "metadata>annotations>" CD_ANNOTATION_MODE, mode),
+        JD_STR(struct compute_domain, "metadata>annotations>" CD_ANNOTATION_ADOPTED, adopted),
+        JD_INT(struct compute_domain, "spec>numNodes", num_nodes),
+        JD_OPTOBJ(struct compute_domain, "spec>channel", channel, struct cd_channel, f_channel),
+        JD_STR(struct compute_domain, "status>status", status),
+        JD_LIST(struct compute_domain, "status>nodes", nodes, struct seat, f_status_seat),
+        JD_LIST(struct compute_domain, "status>conditions", conditions, struct cd_condition, f_condition),
+        JD_INT(struct compute_domain, "status>nodesReady", nodes_ready),
+        JD_INT(struct compute_domain, "status>nodesWanted", nodes_wanted),
+        JD_INT(struct compute_domain, "status>cliques", cliques),
         JD_END,
 };

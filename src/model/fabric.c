@@ -11,22 +11,14 @@ static const struct jd_field f_seat[] = { JD_STR(struct seat, "nodeName", node, 
                                           JD_STR(struct seat, "bootID", boot_id),
                                           JD_END };
 static const struct jd_field f_owner[] = { JD_STR(struct clique_owner, "uid", uid), JD_END };
-static const struct jd_field f_clique_labels[] = { JD_STR(struct clique, CD_LABEL, domain_uid),
-                                                   JD_STR(struct clique, CD_LABEL_CLIQUE, fabric.clique_id),
-                                                   JD_END };
-static const struct jd_field f_clique_annotations[] = {
-        JD_STR(struct clique, CD_ANNOTATION_FREED, fabric.freed),
-        JD_STR(struct clique, CD_ANNOTATION_INFIX, fabric.infix),
-        JD_STR(struct clique, CD_ANNOTATION_NUM_NODES, fabric.num_nodes), JD_END
-};
-static const struct jd_field f_clique_meta[] = {
-        JD_IN(struct clique, "labels", f_clique_labels),
-        JD_IN(struct clique, "annotations", f_clique_annotations),
-        JD_LIST(struct clique, "ownerReferences", owners, struct clique_owner, f_owner), JD_END
-};
 const struct jd_field clique_fields[] = {
         JD_OBJ(struct clique, "metadata", o.meta, kube_f_meta),
-        JD_IN(struct clique, "metadata", f_clique_meta),
+        JD_STR(struct clique, "metadata>labels>" CD_LABEL, domain_uid),
+        JD_STR(struct clique, "metadata>labels>" CD_LABEL_CLIQUE, fabric.clique_id),
+        JD_STR(struct clique, "metadata>annotations>" CD_ANNOTATION_FREED, fabric.freed),
+        JD_STR(struct clique, "metadata>annotations>" CD_ANNOTATION_INFIX, fabric.infix),
+        JD_STR(struct clique, "metadata>annotations>" CD_ANNOTATION_NUM_NODES, fabric.num_nodes),
+        JD_LIST(struct clique, "metadata>ownerReferences", owners, struct clique_owner, f_owner),
         { .name = "daemons",
           .type = JD_T_LIST,
           .off = offsetof(struct clique, fabric.seats),

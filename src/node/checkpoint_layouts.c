@@ -94,14 +94,10 @@ struct stored_claim {
         const char *state, *ns, *name;
         int64_t aborted_at;
 };
-static const struct jd_field f_devices[] = {
-        JD_LIST(struct stored_claim, "results", results, struct stored_result, f_result), JD_END
-};
-static const struct jd_field f_allocation[] = { JD_IN(struct stored_claim, "devices", f_devices), JD_END };
-static const struct jd_field f_status[] = { JD_IN(struct stored_claim, "allocation", f_allocation), JD_END };
 static const struct jd_field f_claim[] = {
         JD_STR(struct stored_claim, "checkpointState", state),
-        JD_IN(struct stored_claim, "status", f_status),
+        JD_LIST(struct stored_claim, "status>allocation>devices>results", results, struct stored_result,
+                f_result),
         JD_STR(struct stored_claim, "name", name),
         JD_STR(struct stored_claim, "namespace", ns),
         JD_TIME(struct stored_claim, "abortedAt", aborted_at),

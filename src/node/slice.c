@@ -16,33 +16,21 @@ enum { BACKOFF_MIN_MS = 100, BACKOFF_MAX_MS = 30000, BODY_MAX = 64 * 1024 };
 
 /* ---- pure part ---- */
 
-static const struct jd_field f_basic[] = { JD_RAW(struct own_slice_device, "attributes", basic_attributes),
-                                           JD_END };
 static const struct jd_field f_device[] = {
         JD_STR(struct own_slice_device, "name", name),
         JD_RAW(struct own_slice_device, "attributes", attributes),
-        JD_IN(struct own_slice_device, "basic", f_basic),
+        JD_RAW(struct own_slice_device, "basic>attributes", basic_attributes),
         JD_END,
 };
-static const struct jd_field f_pool[] = {
-        JD_STR(struct own_slice, "name", pool),
-        JD_INT(struct own_slice, "generation", generation),
-        JD_INT(struct own_slice, "resourceSliceCount", count),
-        JD_END,
-};
-static const struct jd_field f_spec[] = {
-        JD_STR(struct own_slice, "driver", driver),
-        JD_STR(struct own_slice, "nodeName", node),
-        JD_IN(struct own_slice, "pool", f_pool),
-        JD_LIST(struct own_slice, "devices", devices, struct own_slice_device, f_device),
-        JD_END,
-};
-static const struct jd_field f_slice_meta[] = { JD_MAP(struct own_slice, "annotations", annotations),
-                                                JD_END };
 const struct jd_field own_slice_fields[] = {
         JD_OBJ(struct own_slice, "metadata", o.meta, kube_f_meta),
-        JD_IN(struct own_slice, "metadata", f_slice_meta),
-        JD_IN(struct own_slice, "spec", f_spec),
+        JD_MAP(struct own_slice, "metadata>annotations", annotations),
+        JD_STR(struct own_slice, "spec>driver", driver),
+        JD_STR(struct own_slice, "spec>nodeName", node),
+        JD_STR(struct own_slice, "spec>pool>name", pool),
+        JD_INT(struct own_slice, "spec>pool>generation", generation),
+        JD_INT(struct own_slice, "spec>pool>resourceSliceCount", count),
+        JD_LIST(struct own_slice, "spec>devices", devices, struct own_slice_device, f_device),
         JD_END,
 };
 

@@ -22,14 +22,13 @@ struct thing {
         size_t n_tags;
 };
 
-static const struct jd_field f_spec[] = {
-        JD_STR(struct thing, "nodeName", node),
-        JD_INT(struct thing, "weight", weight),
-        JD_STRS(struct thing, "tags", tags),
+static const struct jd_field f_thing[] = {
+        JD_OBJ(struct thing, "metadata", o.meta, kube_f_meta),
+        JD_STR(struct thing, "spec>nodeName", node),
+        JD_INT(struct thing, "spec>weight", weight),
+        JD_STRS(struct thing, "spec>tags", tags),
         JD_END,
 };
-static const struct jd_field f_thing[] = { JD_OBJ(struct thing, "metadata", o.meta, kube_f_meta),
-                                           JD_IN(struct thing, "spec", f_spec), JD_END };
 
 struct run {
         struct object_cache *cache;

@@ -35,7 +35,7 @@ struct doc {
 static const struct jd_field f_meta[] = { JD_STR(struct doc, "name", name), JD_TIME(struct doc, "when", when),
                                           JD_END };
 static const struct jd_field f_doc[] = {
-        JD_IN(struct doc, "metadata", f_meta),
+        { .name = "metadata", .type = JD_T_OBJ, .sub = f_meta },
         JD_LIST(struct doc, "items", items, struct item, f_item),
         JD_STRS(struct doc, "tags", tags),
         JD_MAP(struct doc, "labels", labels),
@@ -128,6 +128,42 @@ static void names_the_place_of_an_error(void **state) {
         assert_fails("{\"metadata\":{\"when\":\"yesterday\"}}", false, "metadata.when: not a time");
 }
 
+static void a_path_leads_past_what_may_be_missing(void **state) {
+        static const struct jd_field fields[] = {
+                JD_STR(struct doc, "metadata>labels>a.b/c", name),
+                JD_LIST(struct doc, "spec>items", items, struct item, f_item),
+                JD_STR(struct doc, "metadata>uid", inner.request, .required = true), JD_END
+        };
+        static const struct {
+                const char *text, *name, *error;
+        } cases[] = {
+                { "{}", NULL, NULL },
+                { "{'metadata':null,'spec':{}}", NULL, NULL },
+                { "{'metadata':{'labels':{'a.b/c':'x','a':'y'},'uid':'u'},'labels':1}", "x", NULL },
+                { "{'metadata':{'uid':'u','labels':{}},'spec':{'items':[]}}", NULL, NULL },
+                { "{'metadata':{}}", NULL, "metadata.uid: missing" },
+                { "{'metadata':7}", NULL, "metadata: not an object" },
+                { "{'metadata':{'labels':'a'}}", NULL, "metadata.labels: not an object" },
+                { "{'metadata':{'labels':{'a.b/c':1}}}", NULL, "metadata.labels.a.b/c: not a string" },
+                { "{'spec':{'items':[{'request':1}]}}", NULL, "spec.items[0].request: not a string" },
+        };
+        (void)state;
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+                _cleanup_(arena_freep) struct arena *a = arena_new(0);
+                _cleanup_(freep) char *text = xstrdup(cases[i].text);
+                struct doc d = { 0 };
+                struct err e;
+                for (char *p = text; *p; p++)
+                        *p = *p == '\'' ? '"' : *p;
+                int r = jd_decode_text(fields, text, strlen(text), false, "", a, &d, &e);
+                assert_int_equal(r, cases[i].error ? -1 : 0);
+                if (r < 0)
+                        assert_string_equal(e.msg, cases[i].error);
+                else
+                        assert_true(streq(d.name, cases[i].name));
+        }
+}
+
 static void strict_refuses_unknown_and_duplicate_fields(void **state) {
         (void)state;
         assert_fails("{\"foo\":1}", true, "strict decoding error: unknown field \"foo\"");
@@ -203,6 +239,7 @@ int main(void) {
                 cmocka_unit_test(decodes_every_type),
                 cmocka_unit_test(a_copy_needs_nothing_of_what_it_was_made_of),
                 cmocka_unit_test(names_the_place_of_an_error),
+                cmocka_unit_test(a_path_leads_past_what_may_be_missing),
                 cmocka_unit_test(strict_refuses_unknown_and_duplicate_fields),
                 cmocka_unit_test(refuses_absurd_nesting),
                 cmocka_unit_test(writes_what_go_writes),

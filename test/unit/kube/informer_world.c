@@ -10,10 +10,9 @@
 
 #include "informer_world.h"
 
-static const struct jd_field f_spec[] = { JD_STR(struct pod, "nodeName", node),
-                                          JD_INT(struct pod, "weight", weight), JD_END };
 static const struct jd_field f_pod[] = { JD_OBJ(struct pod, "metadata", o.meta, kube_f_meta),
-                                         JD_IN(struct pod, "spec", f_spec), JD_END };
+                                         JD_STR(struct pod, "spec>nodeName", node),
+                                         JD_INT(struct pod, "spec>weight", weight), JD_END };
 
 void world_on_request(void *u, struct fake_conn *c, const struct fake_request *r) {
         struct world *w = u;
