@@ -39,20 +39,6 @@ void gates_init(struct gates *g) {
                 g->on[i] = gate_table[i].on;
 }
 
-/* The spellings that Go's strconv.ParseBool takes. */
-static bool to_bool(struct str s, bool *ret) {
-        static const char *const yes[] = { "1", "t", "T", "true", "TRUE", "True" }, *const no[] = {
-                "0", "f", "F", "false", "FALSE", "False"
-        };
-        for (size_t i = 0; i < ARRAY_LEN(yes); i++) {
-                if (str_eq(s, str_from(yes[i])))
-                        return *ret = true;
-                if (str_eq(s, str_from(no[i])))
-                        return !(*ret = false);
-        }
-        return false;
-}
-
 static int find(struct str name) {
         for (int i = 0; i < GATE_COUNT; i++)
                 if (str_eq(name, str_from(gate_table[i].name)))
@@ -80,7 +66,7 @@ int gates_parse(struct gates *g, const char *text, struct err *e) {
                 if (i < 0)
                         return err_set(e, ERR_INVALID, 0, "unrecognized feature gate: %.*s", (int)name.n,
                                        name.p);
-                if (!to_bool(value, &to.on[i]))
+                if (!str_to_bool(value, &to.on[i]))
                         return err_set(e, ERR_INVALID, 0,
                                        "invalid value \"%.*s\" of feature gate %s: want true or false",
                                        (int)value.n, value.p, gate_table[i].name);

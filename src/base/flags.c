@@ -27,18 +27,6 @@ static const char *env_name(const struct flag *f, char buf[static ENV_NAME_MAX])
         return buf;
 }
 
-static int parse_bool(const char *text, bool *ret) {
-        static const char *const yes[] = { "1", "t", "T", "true", "TRUE", "True" };
-        static const char *const no[] = { "0", "f", "F", "false", "FALSE", "False" };
-        for (size_t i = 0; i < ARRAY_LEN(yes); i++) {
-                if (streq(text, yes[i]) || streq(text, no[i])) {
-                        *ret = streq(text, yes[i]);
-                        return 0;
-                }
-        }
-        return -1;
-}
-
 /* Units of a Go duration in milliseconds; "ms" before "m" and "s", because the longest match wins. */
 static const struct {
         const char *suffix;
@@ -94,7 +82,7 @@ static int set_value(const struct flag *f, const char *text, const char *origin,
                         return 0;
                 return err_set(e, ERR_INVALID, 0, "%s: '%s' is not a whole number", origin, text);
         case FLAG_BOOL:
-                if (parse_bool(text, f->dest) == 0)
+                if (str_to_bool(str_from(text), f->dest))
                         return 0;
                 return err_set(e, ERR_INVALID, 0, "%s: '%s' is neither true nor false", origin, text);
         case FLAG_DURATION_MS:

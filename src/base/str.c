@@ -52,6 +52,17 @@ bool str_next_line(struct str *rest, struct str *ret_line) {
         return true;
 }
 
+bool str_to_bool(struct str s, bool *ret) {
+        static const char *const yes[] = { "1", "t", "T", "true", "TRUE", "True" };
+        static const char *const no[] = { "0", "f", "F", "false", "FALSE", "False" };
+        for (size_t i = 0; i < 6; i++)
+                if (str_eq(s, str_from(yes[i])) || str_eq(s, str_from(no[i]))) {
+                        *ret = str_eq(s, str_from(yes[i]));
+                        return true;
+                }
+        return false;
+}
+
 bool str_to_i64(struct str s, int64_t *ret) {
         bool negative = s.n && s.p[0] == '-';
         uint64_t v = 0;

@@ -23,6 +23,7 @@ bool str_next_line(struct str *rest,
 bool str_next_field(struct str *rest, char sep,
                     struct str *ret_field);  /* cuts at sep; false when *rest is exhausted */
 bool str_to_i64(struct str s, int64_t *ret); /* whole string, decimal, no white space */
+bool str_to_bool(struct str s, bool *ret);   /* in the spellings that Go's strconv.ParseBool takes */
 
 bool streq(const char *a, const char *b); /* NULL equals only NULL */
 bool str_starts(const char *s, const char *prefix);
