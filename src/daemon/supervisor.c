@@ -208,19 +208,16 @@ static void on_undecodable(void *u, const struct err *e) {
 
 /* What is known, for people */
 
-static void dump_imex(struct supervisor *s, const struct imex_view *v) {
-        struct imex_report r;
-
-        imex_agent_report(s->agent, &r);
-        log_info("imex", kv_str("status", r.status), kv_bool("ready", r.ready),
-                 kv_str("reason", reason_of(s, &r)), kv_int("index", r.index), kv_int("node_id", r.node_id),
-                 kv_int("peers_known", r.peers_known), kv_int("peers_connected", r.peers_connected),
-                 kv_int("restarts", r.restarts));
-        log_info("recovery", kv_int("waited_ms", v->waited_ms), kv_str("awaited", r.awaited),
-                 kv_int("seen", v->n_seen), kv_int("informed_ms", v->informed_ms),
-                 kv_int("renewals", r.renewals));
-        for (size_t i = 0; v->waited_ms && i < v->n_seen; i++)
-                log_info("connected since the recovery began", kv_str("node", v->seen[i]));
+static void dump_imex(const struct supervisor *s, const struct imex_report *r) {
+        log_info("imex", kv_str("status", r->status), kv_bool("ready", r->ready),
+                 kv_str("reason", reason_of(s, r)), kv_int("index", r->index), kv_int("node_id", r->node_id),
+                 kv_int("peers_known", r->peers_known), kv_int("peers_connected", r->peers_connected),
+                 kv_int("restarts", r->restarts));
+        log_info("recovery", kv_int("waited_ms", r->waited_ms), kv_str("awaited", r->awaited),
+                 kv_int("seen", r->n_seen), kv_int("informed_ms", r->informed_ms),
+                 kv_int("renewals", r->renewals));
+        for (size_t i = 0; r->waited_ms && i < r->n_seen; i++)
+                log_info("connected since the recovery began", kv_str("node", r->seen[i]));
 }
 
 static void dump_clique(const struct supervisor *s, const struct imex_members *m) {
@@ -240,15 +237,15 @@ static void dump_clique(const struct supervisor *s, const struct imex_members *m
 }
 
 void supervisor_dump(struct supervisor *s) {
-        struct imex_view v;
+        struct imex_report r;
 
         log_info("state", kv_str("domain", s->c->domain_uid), kv_str("clique", s->c->clique_id),
                  kv_str("file", s->file.state.status), kv_bool("ready", s->file.state.ready),
                  kv_str("trouble", str_or(state_file_trouble(&s->file), "")));
         if (s->agent) {
-                imex_agent_view(s->agent, &v);
-                dump_imex(s, &v);
-                dump_clique(s, v.members);
+                imex_agent_report(s->agent, &r);
+                dump_imex(s, &r);
+                dump_clique(s, r.members);
         }
         log_info("end of state");
 }

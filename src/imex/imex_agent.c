@@ -222,6 +222,7 @@ static void explain(const struct imex_agent *a, enum imex_phase ph, char *s, siz
 void imex_agent_report(struct imex_agent *a, struct imex_report *ret) {
         enum imex_phase ph = phase(a);
         bool ours = running(a) && identity_current(a);
+        uint64_t now = uv_now(a->loop);
 
         *ret = (struct imex_report){
                 .phase = ph,
@@ -233,22 +234,15 @@ void imex_agent_report(struct imex_agent *a, struct imex_report *ret) {
                 .peers_connected = ours ? a->connected : 0,
                 .restarts = imex_process_restarts(a->process),
                 .renewals = a->renewals,
-        };
-        explain(a, ph, ret->reason, sizeof ret->reason);
-        if (ours)
-                memcpy(ret->awaited, a->awaited, sizeof a->awaited);
-}
-
-void imex_agent_view(const struct imex_agent *a, struct imex_view *ret) {
-        uint64_t now = uv_now(a->loop);
-
-        *ret = (struct imex_view){
                 .members = a->want,
                 .informed_ms = a->informed_since ? now - a->informed_since : 0,
                 .waited_ms = a->recovery.since_ms ? now - a->recovery.since_ms : 0,
                 .seen = a->recovery.seen,
                 .n_seen = a->recovery.n_seen,
         };
+        explain(a, ph, ret->reason, sizeof ret->reason);
+        if (ours)
+                memcpy(ret->awaited, a->awaited, sizeof a->awaited);
 }
 
 static void deliver(struct imex_agent *a) {

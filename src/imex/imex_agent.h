@@ -42,6 +42,12 @@ struct imex_report {
          * none. */
         char awaited[IMEX_AWAITED_MAX];
         unsigned renewals; /* how often it was started anew because nobody was left to wait for */
+        /* Whose change is told to nobody: */
+        const struct imex_members *members; /* as they were told last; NULL: never */
+        uint64_t informed_ms;    /* for so long they have been known to be those of now; 0: they may be old */
+        uint64_t waited_ms;      /* how long nvidia-imex has waited for a recovery; 0: it does not */
+        const char *const *seen; /* nodes that were connected since */
+        size_t n_seen;
 };
 
 struct imex_agent_options {     /* the strings are borrowed until imex_agent_free() */
@@ -84,17 +90,8 @@ void imex_agent_set_members(struct imex_agent *a, const struct imex_members *m);
 /* Whether the members are known to be those of now, as far as whoever tells them knows. False at first, and
  * while he cannot be told himself: then nobody counts as rebooted or gone. */
 void imex_agent_set_current(struct imex_agent *a, bool current);
-/* Strings are valid until the next turn. */
+/* What it points to is valid until the next turn. */
 void imex_agent_report(struct imex_agent *a, struct imex_report *ret);
-/* What it knows beyond that, for people. Valid until the next turn. */
-struct imex_view {
-        const struct imex_members *members; /* as they were told last; NULL: never */
-        uint64_t informed_ms;    /* for so long they have been known to be those of now; 0: they may be old */
-        uint64_t waited_ms;      /* how long nvidia-imex has waited for a recovery; 0: it does not */
-        const char *const *seen; /* nodes that were connected since */
-        size_t n_seen;
-};
-void imex_agent_view(const struct imex_agent *a, struct imex_view *ret);
 /* Withdraws readiness at once (changed is called first), then SIGTERM, SIGKILL; `stopped` at the end. */
 void imex_agent_stop(struct imex_agent *a);
 /* Not from inside a callback. NULL is allowed. */
