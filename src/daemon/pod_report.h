@@ -3,32 +3,20 @@
 #ifndef DAEMON_POD_REPORT_H
 #define DAEMON_POD_REPORT_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "base/str.h"
+#include "imex/imex_agent.h"
 #include "kube/pod_patch.h"
 
-struct pod_report {
-        const char *clique_id;      /* the label; "" without fabric */
-        const char *state, *reason; /* reason "": none */
-        bool ready;
-        int64_t index, node_id; /* node_id -1: unknown */
-        unsigned peers_connected, peers_known;
-        const char *awaited; /* nodes that a recovery waits for too long; "" or NULL for none */
-};
-
-/* Pure, as is pod_report_patience(). */
-void pod_report_render(const struct pod_report *r, struct buf *out);
+/* Pure, as is pod_report_patience(). clique_id: the label; "" without fabric. */
+void pod_report_render(const char *clique_id, const struct imex_report *r, struct buf *out);
 
 /* Milliseconds that the step from `sent` (NULL: nothing was reported yet) to `now` may wait for more to come
  * with it. What the formation of a domain waits for goes at once. The first report, which by itself tells
  * nothing but that we live, waits for IMEX, which is usually ready in this time: one write a node less when
  * hundreds come at once. */
-unsigned pod_report_patience(const struct pod_report *sent, const struct pod_report *now);
+unsigned pod_report_patience(const struct imex_report *sent, const struct imex_report *now);
 
 /* What keeps the Pod ns/name at the report that was told last. */
 struct pod_patch *pod_report_patch_new(struct kube_client *c, const char *ns, const char *name);
-void pod_report_tell(struct pod_patch *p, const struct pod_report *r); /* copied */
+void pod_report_tell(struct pod_patch *p, const char *clique_id, const struct imex_report *r); /* copied */
 
 #endif

@@ -72,24 +72,17 @@ static const char *reason_of(const struct supervisor *s, const struct imex_repor
 
 /* An IMEX that is ready is of no use to pods that cannot hear of it. */
 static void tell_pod(struct supervisor *s, const struct imex_report *r, const char *reason) {
-        const char *trouble = state_file_trouble(&s->file);
-        _cleanup_(freep) char *unheard = trouble && r->ready
-                                                 ? xasprintf("new pods on this node wait, running ones go "
-                                                             "on: cannot write the state file: %s",
-                                                             trouble)
-                                                 : NULL;
+        const char *trouble = r->ready ? state_file_trouble(&s->file) : NULL;
+        struct imex_report told = *r;
 
-        pod_report_tell(s->patch, &(struct pod_report){
-                                          .clique_id = s->c->clique_id,
-                                          .state = r->status,
-                                          .reason = unheard ? unheard : reason,
-                                          .ready = r->ready && !unheard,
-                                          .index = r->index,
-                                          .node_id = r->node_id,
-                                          .peers_connected = r->peers_connected,
-                                          .peers_known = r->peers_known,
-                                          .awaited = r->awaited,
-                                  });
+        told.ready = r->ready && !trouble;
+        if (trouble)
+                snprintf(told.reason, sizeof told.reason,
+                         "new pods on this node wait, running ones go on: cannot write the state file: %s",
+                         trouble);
+        else
+                snprintf(told.reason, sizeof told.reason, "%s", reason);
+        pod_report_tell(s->patch, s->c->clique_id, &told);
 }
 
 static void on_report(void *u, const struct imex_report *r) {
@@ -336,12 +329,9 @@ static void report_no_fabric(struct supervisor *s) {
         log_info("this node has no NVLink fabric: nothing to do until the end of the pod");
         loop_timer_start(&s->settled, SETTLED_MS);
         state_file_set(&s->file, true, -1, "NO_FABRIC", "");
-        pod_report_tell(s->patch, &(struct pod_report){ .clique_id = "",
-                                                        .state = "NO_FABRIC",
-                                                        .reason = "",
-                                                        .ready = true,
-                                                        .index = -1,
-                                                        .node_id = -1 });
+        pod_report_tell(
+                s->patch, "",
+                &(struct imex_report){ .status = "NO_FABRIC", .ready = true, .index = -1, .node_id = -1 });
 }
 
 void supervisor_end(struct supervisor *s) {

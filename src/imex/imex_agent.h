@@ -32,7 +32,7 @@ enum { IMEX_REASON_MAX = 400 };
 struct imex_report {
         enum imex_phase phase;
         bool ready;                            /* IMEX says READY and its own id is our index */
-        const char *status;                    /* IMEX's last word, or STARTING / STOPPED / BACKOFF */
+        const char *status;                    /* IMEX's last word, or STARTING / STOPPED / BACKOFF; static */
         char reason[IMEX_REASON_MAX];          /* when not ready: cause and remedy for people; "" otherwise */
         int64_t index;                         /* the slot it runs with, -1 without */
         int64_t node_id;                       /* the id that IMEX found for itself, -1 unknown */

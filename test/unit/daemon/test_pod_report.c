@@ -10,24 +10,21 @@
 #include "base/mem.h"
 #include "daemon/pod_report.h"
 
-static const struct pod_report ready = { .clique_id = "uuid.1",
-                                         .state = "READY",
-                                         .reason = "",
-                                         .ready = true,
-                                         .index = 3,
-                                         .node_id = 3,
-                                         .peers_connected = 2,
-                                         .peers_known = 3 };
-static const struct pod_report starting = { .clique_id = "uuid.1",
-                                            .state = "STARTING",
-                                            .reason = "nvidia-imex is starting",
-                                            .index = 3,
-                                            .node_id = -1 };
+static const struct imex_report ready = { .status = "READY",
+                                          .reason = "",
+                                          .ready = true,
+                                          .index = 3,
+                                          .node_id = 3,
+                                          .peers_connected = 2,
+                                          .peers_known = 3 };
+static const struct imex_report starting = {
+        .status = "STARTING", .reason = "nvidia-imex is starting", .index = 3, .node_id = -1
+};
 
 static void test_render(void **state) {
         _cleanup_(buf_done) struct buf b = BUF_INIT(4096);
 
-        pod_report_render(&ready, &b);
+        pod_report_render("uuid.1", &ready, &b);
         assert_string_equal(
                 buf_str(&b),
                 "{\"metadata\":{\"labels\":{\"resource.nvidia.com/"
@@ -38,27 +35,24 @@ static void test_render(void **state) {
                 "3\",\"imex.resource.nvidia.com/awaited\":"
                 "null}}}");
         buf_clear(&b);
-        pod_report_render(&(struct pod_report){ .clique_id = "",
-                                                .state = "NO_FABRIC",
-                                                .reason = "",
-                                                .ready = true,
-                                                .index = -1,
-                                                .node_id = -1 },
-                          &b);
+        pod_report_render(
+                "",
+                &(struct imex_report){
+                        .status = "NO_FABRIC", .reason = "", .ready = true, .index = -1, .node_id = -1 },
+                &b);
         assert_non_null(strstr(buf_str(&b), "cliqueID\":\"\""));
         assert_non_null(strstr(buf_str(&b), "node-id\":null"));
         assert_non_null(strstr(buf_str(&b), "/index\":\"-1\""));
         buf_clear(&b);
-        pod_report_render(&(struct pod_report){ .clique_id = "uuid.1",
-                                                .state = "WAITING_FOR_RECOVERY",
-                                                .reason = "r",
-                                                .awaited = "n1, n2" },
-                          &b);
+        pod_report_render(
+                "uuid.1",
+                &(struct imex_report){ .status = "WAITING_FOR_RECOVERY", .reason = "r", .awaited = "n1, n2" },
+                &b);
         assert_non_null(strstr(buf_str(&b), "/awaited\":\"n1, n2\""));
 }
 
 static void test_patience(void **state) {
-        struct pod_report r = ready;
+        struct imex_report r = ready;
 
         /* The first word waits for readiness, readiness for nothing. */
         assert_in_range(pod_report_patience(NULL, &starting), 500, 2000);
@@ -69,10 +63,10 @@ static void test_patience(void **state) {
         r.index = 4;
         assert_int_equal(pod_report_patience(&ready, &r), 0);
         r = starting;
-        r.state = "BACKOFF";
+        r.status = "BACKOFF";
         assert_int_equal(pod_report_patience(&starting, &r), 0);
         /* The way up is of little interest. */
-        r.state = "WAITING_FOR_RECOVERY";
+        r.status = "WAITING_FOR_RECOVERY";
         assert_in_range(pod_report_patience(&starting, &r), 1000, 5000);
         /* Peers trickle in. */
         r = ready;
