@@ -22,24 +22,23 @@
 static struct supervisor_config config = {
         .clique_id = "",
         .domain_uid = "",
-        .domain_name = "",
-        .domain_ns = "default",
         .claim_uid = "",
         .node = "",
-        .pod_ip = "",
         .pod_uid = "",
         .pod = "",
         .pod_ns = "",
         .kubeconfig = "",
-        .dir = IMEX_DIR,
-        .hosts_path = "/etc/hosts",
-        .run_dir = "/var/run/nvidia-imex",
-        .imex_path = "nvidia-imex",
-        .ctl_path = "nvidia-imex-ctl",
-        .term_grace_ms = TERM_GRACE_MS,
+        .imex = { .dir = IMEX_DIR,
+                  .hosts_path = "/etc/hosts",
+                  .run_dir = "/var/run/nvidia-imex",
+                  .imex_path = "nvidia-imex",
+                  .ctl_path = "nvidia-imex-ctl",
+                  .own_ip = "",
+                  .term_grace_ms = TERM_GRACE_MS },
 };
 static const char *gates_text = "", *log_format_text = "text";
-static int64_t verbosity;
+static const char *domain_name = "", *domain_ns = "default"; /* for people who read the environment */
+static int64_t verbosity, max_nodes;
 
 static const struct flag flags[] = {
         FLAG(INT, "v", &verbosity, "log verbosity, 0 to 7"),
@@ -47,15 +46,15 @@ static const struct flag flags[] = {
         FLAG(STR, "feature-gates", &gates_text, "feature gates, Name=true|false,..."),
         FLAG(STR, "clique-id", &config.clique_id, "clique of this node, empty without NVLink fabric"),
         FLAG(STR, "compute-domain-uuid", &config.domain_uid, "UID of the ComputeDomain"),
-        FLAG(STR, "compute-domain-name", &config.domain_name, "name of the ComputeDomain"),
-        FLAG(STR, "compute-domain-namespace", &config.domain_ns, "namespace of the ComputeDomain"),
+        FLAG(STR, "compute-domain-name", &domain_name, "name of the ComputeDomain"),
+        FLAG(STR, "compute-domain-namespace", &domain_ns, "namespace of the ComputeDomain"),
         FLAG(STR, "compute-domain-claim-uid", &config.claim_uid, "UID of this daemon's ResourceClaim"),
         FLAG(STR, "node-name", &config.node, "node that this pod runs on"),
-        FLAG(STR, "pod-ip", &config.pod_ip, "IP of this pod"),
+        FLAG(STR, "pod-ip", &config.imex.own_ip, "IP of this pod"),
         FLAG(STR, "pod-uid", &config.pod_uid, "UID of this pod"),
         FLAG(STR, "pod-name", &config.pod, "name of this pod"),
         FLAG(STR, "pod-namespace", &config.pod_ns, "namespace of this pod"),
-        FLAG(INT, "max-nodes-per-imex-domain", &config.max_nodes, "slots of an IMEX domain, 0 for 18"),
+        FLAG(INT, "max-nodes-per-imex-domain", &max_nodes, "slots of an IMEX domain, 0 for 18"),
         FLAG(STR, "kubeconfig", &config.kubeconfig, "kubeconfig file, empty inside a cluster"),
         { .name = NULL },
 };
@@ -81,13 +80,12 @@ static int validate(struct gates *gates, struct err *e) {
         if (!*config.node || !*config.pod || !*config.pod_ns || !*config.pod_uid)
                 return err_set(e, ERR_INVALID, 0,
                                "NODE_NAME, POD_NAME, POD_NAMESPACE and POD_UID must be set");
-        if (*config.clique_id && !*config.pod_ip)
+        if (*config.clique_id && !*config.imex.own_ip)
                 return err_set(e, ERR_INVALID, 0, "POD_IP must be set: IMEX finds its node id by it");
-        if (config.max_nodes < 0 || config.max_nodes > 4096)
+        if (max_nodes < 0 || max_nodes > 4096)
                 return err_set(e, ERR_INVALID, 0, "MAX_NODES_PER_IMEX_DOMAIN %lld: want 0 to 4096",
-                               (long long)config.max_nodes);
-        if (config.max_nodes == 0)
-                config.max_nodes = DEFAULT_MAX_NODES;
+                               (long long)max_nodes);
+        config.imex.max_nodes = max_nodes ? (unsigned)max_nodes : DEFAULT_MAX_NODES;
         return 0;
 }
 
@@ -103,7 +101,7 @@ static int run(struct err *e) {
         mallopt(M_MMAP_THRESHOLD, LARGE);
         mallopt(M_TRIM_THRESHOLD, LARGE);
         mallopt(M_TOP_PAD, LARGE / 2);
-        config.dns_names = mode_dns_names(&gates);
+        config.imex.dns_names = mode_dns_names(&gates);
         return supervisor_run(&config, e);
 }
 
@@ -143,7 +141,7 @@ int main(int argc, char **argv) {
                 if (streq(command, "run")) {
                         r = run(&e);
                 } else if (streq(command, "check")) {
-                        r = check(config.dir, config.clique_id, config.claim_uid, &e);
+                        r = check(config.imex.dir, config.clique_id, config.claim_uid, &e);
                         if (r == 0)
                                 puts(*config.clique_id ? "READY" : "ready: this node has no NVLink fabric");
                 } else {

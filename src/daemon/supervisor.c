@@ -159,7 +159,7 @@ static void on_clique(void *u, const struct kube_object *old, const struct kube_
                          kv_str("label", c->domain_uid));
                 return;
         }
-        membership_of(&c->fabric, s->c->node, s->c->dns_names, s->held, a, &m);
+        membership_of(&c->fabric, s->c->node, s->c->imex.dns_names, s->held, a, &m);
         s->held = m.members.own_index;
         if (m.unlisted && !s->unlisted)
                 log_warn("the clique object has no entry of this node: IMEX goes on with its index, which "
@@ -257,29 +257,17 @@ void supervisor_stop(struct supervisor *s) {
 static int start_agent(struct supervisor *s, struct err *e) {
         const struct supervisor_config *c = s->c;
         const struct imex_members *known;
+        struct imex_agent_options o = c->imex;
 
-        s->identity = xasprintf("boot=%s pod=%s claim=%s domain=%s clique=%s ip=%s max=%lld names=%d",
+        s->identity = xasprintf("boot=%s pod=%s claim=%s domain=%s clique=%s ip=%s max=%u names=%d",
                                 s->file.state.boot_id, c->pod_uid, c->claim_uid, c->domain_uid, c->clique_id,
-                                c->pod_ip, (long long)c->max_nodes, c->dns_names);
-        struct imex_agent_options o = {
-                .dir = c->dir,
-                .hosts_path = c->hosts_path,
-                .run_dir = c->run_dir,
-                .imex_path = c->imex_path,
-                .ctl_path = c->ctl_path,
-                .own_ip = c->pod_ip,
-                .identity = s->identity,
-                .max_nodes = (unsigned)c->max_nodes,
-                .dns_names = c->dns_names,
-                .term_grace_ms = c->term_grace_ms,
-                .recovery_ms = c->recovery_ms,
-                .changed = on_report,
-                .stopped = on_stopped,
-                .output = on_output,
-                .trouble = on_trouble,
-                .u = s,
-        };
-
+                                o.own_ip, o.max_nodes, o.dns_names);
+        o.identity = s->identity;
+        o.changed = on_report;
+        o.stopped = on_stopped;
+        o.output = on_output;
+        o.trouble = on_trouble;
+        o.u = s;
         if (imex_agent_new(s->loop, &o, &s->agent, &known, e) < 0)
                 return -1;
         if (known && known->own_index >= 0) {
@@ -353,7 +341,7 @@ int supervisor_new(uv_loop_t *loop, const struct supervisor_config *c, const cha
                    void (*stopped)(void *u), void *u, struct supervisor **ret, struct err *e) {
         int r;
 
-        if (file_mkdirs(c->dir, 0755, e) < 0)
+        if (file_mkdirs(c->imex.dir, 0755, e) < 0)
                 return -1;
         struct supervisor *s = xnew(struct supervisor);
         *s = (struct supervisor){ .c = c,
@@ -363,7 +351,7 @@ int supervisor_new(uv_loop_t *loop, const struct supervisor_config *c, const cha
                                   .held = -1,
                                   .watch_well = true,
                                   .relay = { STDERR_FILENO },
-                                  .file = { .dir = c->dir, .changed = on_state_trouble, .u = s } };
+                                  .file = { .dir = c->imex.dir, .changed = on_state_trouble, .u = s } };
         snprintf(s->file.state.boot_id, sizeof s->file.state.boot_id, "%s", boot_id);
         snprintf(s->file.state.claim_uid, sizeof s->file.state.claim_uid, "%s", c->claim_uid);
         snprintf(s->file.state.pod_uid, sizeof s->file.state.pod_uid, "%s", c->pod_uid);

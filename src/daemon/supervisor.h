@@ -4,29 +4,16 @@
 #ifndef DAEMON_SUPERVISOR_H
 #define DAEMON_SUPERVISOR_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
-#include <uv.h>
-
-#include "base/err.h"
+#include "imex/imex_agent.h"
 
 /* The strings are borrowed until supervisor_free(). */
 struct supervisor_config {
         const char *clique_id; /* "": a node without fabric */
-        const char *domain_uid, *domain_name, *domain_ns;
+        const char *domain_uid;
         const char *claim_uid; /* of the daemon's claim; "" when the plugin does not tell */
-        const char *node, *pod_ip, *pod_uid, *pod, *pod_ns;
-        const char *kubeconfig; /* "": in the cluster */
-        int64_t max_nodes;
-        bool dns_names;
-
-        const char *dir;        /* "/imexd" */
-        const char *hosts_path; /* "/etc/hosts" */
-        const char *run_dir;    /* "/var/run/nvidia-imex" */
-        const char *imex_path, *ctl_path;
-        unsigned term_grace_ms; /* for nvidia-imex, within the pod's own */
-        unsigned recovery_ms;   /* 0: as imex_agent.h says */
+        const char *node, *pod_uid, *pod, *pod_ns;
+        const char *kubeconfig;         /* "": in the cluster */
+        struct imex_agent_options imex; /* but for the identity and the callbacks; its address is the pod's */
 };
 
 struct supervisor;
