@@ -6,7 +6,6 @@
 
 int check(const char *dir, const char *clique_id, const char *claim_uid, struct err *e) {
         struct imex_state s;
-        const char *refusal;
         bool held;
 
         if (!*clique_id)
@@ -14,7 +13,7 @@ int check(const char *dir, const char *clique_id, const char *claim_uid, struct 
         if (imex_state_read(dir, &s, &held, e) < 0)
                 return err_wrap(e, "no state of the IMEX daemon");
         /* The container lives in one boot, so its own file says which. */
-        refusal = imex_state_refusal(&s, held, s.boot_id, *claim_uid ? claim_uid : s.claim_uid);
+        const char *refusal = imex_state_refusal(&s, held, s.boot_id, *claim_uid ? claim_uid : s.claim_uid);
         if (!refusal)
                 return 0;
         return err_set(e, ERR_RETRY, 0, "%s (IMEX: %s)", refusal, str_or(s.status, "no status"));

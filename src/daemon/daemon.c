@@ -127,11 +127,10 @@ int main(int argc, char **argv) {
         const char *command = "";
         bool help = false;
         struct err e;
-        int r;
 
         if (version_asked(argc, argv, "compute-domain-daemon"))
                 return EXIT_SUCCESS;
-        r = parse(argc, argv, &command, &help, &e);
+        int r = parse(argc, argv, &command, &help, &e);
         if (r == 0 && help) {
                 usage(stdout);
                 return EXIT_SUCCESS;

@@ -214,11 +214,11 @@ static void dump_imex(const struct supervisor *s, const struct imex_report *r) {
 }
 
 static void dump_clique(const struct supervisor *s, const struct imex_members *m) {
-        const struct kube_object *o;
         _cleanup_(buf_done) struct buf name = BUF_INIT(1024);
 
         clique_object_name(s->c->domain_uid, s->c->clique_id, &name);
-        o = s->cliques ? kube_informer_get(s->cliques, s->c->pod_ns, buf_str(&name)) : NULL;
+        const struct kube_object *o =
+                s->cliques ? kube_informer_get(s->cliques, s->c->pod_ns, buf_str(&name)) : NULL;
         log_info("clique", kv_str("name", buf_str(&name)), kv_bool("there", o != NULL),
                  kv_str("resourceVersion", o ? o->meta.rv : ""), kv_bool("watched", s->watch_well),
                  kv_bool("current", s->cliques && kube_informer_current(s->cliques)),
@@ -301,11 +301,10 @@ static void watch_clique(struct supervisor *s) {
 
 static int connect_api(struct supervisor *s, struct err *e) {
         struct kube_config config;
-        int r;
 
         if (kube_config_load(s->c->kubeconfig, &config, e) < 0)
                 return -1;
-        r = kube_client_new(
+        int r = kube_client_new(
                 s->loop,
                 &(struct kube_client_options){ .config = &config, .user_agent = "compute-domain-daemon" },
                 &s->client, e);
@@ -339,7 +338,6 @@ void supervisor_free(struct supervisor *s) {
 
 int supervisor_new(uv_loop_t *loop, const struct supervisor_config *c, const char *boot_id,
                    void (*stopped)(void *u), void *u, struct supervisor **ret, struct err *e) {
-        int r;
 
         if (file_mkdirs(c->imex.dir, 0755, e) < 0)
                 return -1;
@@ -357,7 +355,7 @@ int supervisor_new(uv_loop_t *loop, const struct supervisor_config *c, const cha
         snprintf(s->file.state.pod_uid, sizeof s->file.state.pod_uid, "%s", c->pod_uid);
         loop_timer_init(&s->settled, loop, on_settled, NULL);
         state_file_start(&s->file, loop);
-        r = connect_api(s, e);
+        int r = connect_api(s, e);
         if (r == 0) {
                 s->patch = pod_report_patch_new(s->client, c->pod_ns, c->pod);
                 if (!*c->clique_id) {
@@ -406,7 +404,6 @@ int supervisor_run(const struct supervisor_config *c, struct err *e) {
         struct loop_signal signals[ARRAY_LEN(signums)];
         struct orphans orphans;
         char boot_id[37];
-        int r;
 
         if (file_boot_id(FILE_BOOT_ID_PATH, boot_id, e) < 0)
                 return -1;
@@ -416,7 +413,7 @@ int supervisor_run(const struct supervisor_config *c, struct err *e) {
         for (size_t i = 0; i < ARRAY_LEN(signums); i++)
                 (void)loop_signal_init(&signals[i], p.loop, signums[i], on_signal, &p);
         orphans_start(&orphans, p.loop);
-        r = supervisor_new(p.loop, c, boot_id, on_left, &p, &p.supervisor, e);
+        int r = supervisor_new(p.loop, c, boot_id, on_left, &p, &p.supervisor, e);
         if (r == 0) {
                 uv_run(p.loop, UV_RUN_DEFAULT);
                 supervisor_end(p.supervisor);

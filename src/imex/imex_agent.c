@@ -620,13 +620,11 @@ static void on_domain(void *u, const struct imex_ctl_domain *d, const char *why)
 /* Life cycle */
 
 void imex_agent_set_members(struct imex_agent *a, const struct imex_members *m) {
-        struct arena *fresh;
-        const struct imex_members *copy;
 
         if (a->want && imex_members_equal(a->want, m))
                 return;
-        fresh = arena_new(1024);
-        copy = imex_members_copy(fresh, m);
+        struct arena *fresh = arena_new(1024);
+        const struct imex_members *copy = imex_members_copy(fresh, m);
         for (size_t i = 0; i < copy->n_peers; i++) {
                 bool was_ready = false;
 
@@ -672,13 +670,12 @@ static void take_options(struct imex_agent *a, const struct imex_agent_options *
 
 int imex_agent_new(uv_loop_t *loop, const struct imex_agent_options *o, struct imex_agent **ret,
                    const struct imex_members **ret_members, struct err *e) {
-        struct imex_agent *a;
         struct imex_members *known = NULL;
 
         *ret_members = NULL;
         if (file_mkdirs(o->dir, 0755, e) < 0)
                 return -1;
-        a = xnew(struct imex_agent);
+        struct imex_agent *a = xnew(struct imex_agent);
         take_options(a, o);
         a->loop = loop;
         a->status = "";

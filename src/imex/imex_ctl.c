@@ -89,16 +89,14 @@ int imex_ctl_parse_domain(struct str out, struct arena *a, struct imex_ctl_domai
         const char *start = out.n ? memchr(out.p, '{', out.n) : NULL;
         _cleanup_(free_doc) yyjson_doc *doc = NULL;
         struct imex_ctl_domain d = { 0 };
-        yyjson_val *root;
-        size_t n;
 
         if (!start)
                 return err_set(e, ERR_INVALID, 0, "no JSON object");
-        n = out.n - (size_t)(start - out.p);
+        size_t n = out.n - (size_t)(start - out.p);
         doc = json_parse((struct str){ start, strnlen(start, n) }, YYJSON_READ_STOP_WHEN_DONE, e);
         if (!doc)
                 return -1;
-        root = yyjson_doc_get_root(doc);
+        yyjson_val *root = yyjson_doc_get_root(doc);
         d.status = member(root, "status", a);
         if (parse_nodes(yyjson_obj_get(root, "nodes"), a, &d, e) < 0)
                 return -1;

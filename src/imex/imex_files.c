@@ -189,7 +189,6 @@ int imex_hosts_write(const char *path, struct str text, struct err *e) {
         _cleanup_(closep) int fd = open(path, O_WRONLY | O_CLOEXEC);
         _cleanup_(freep) char *padded = NULL;
         struct stat st;
-        size_t n;
         ssize_t k;
 
         if (fd < 0)
@@ -197,8 +196,9 @@ int imex_hosts_write(const char *path, struct str text, struct err *e) {
         if (fstat(fd, &st) < 0)
                 return err_errno(e, errno, "stat '%s'", path);
         /* Until a shorter text is cut to its length, blank lines hide the tail of the longer one. */
-        n = st.st_size > (off_t)text.n && st.st_size <= (off_t)(2 * IMEX_HOSTS_MAX) ? (size_t)st.st_size
-                                                                                    : text.n;
+        size_t n = st.st_size > (off_t)text.n && st.st_size <= (off_t)(2 * IMEX_HOSTS_MAX)
+                           ? (size_t)st.st_size
+                           : text.n;
         padded = xmalloc(n + 1);
         memset(padded, '\n', n);
         if (text.n)

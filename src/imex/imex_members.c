@@ -96,7 +96,6 @@ static const struct jd_field f_members[] = {
 int imex_members_parse(struct str text, const char *identity, struct arena *a, struct imex_members **ret,
                        struct err *e) {
         struct members_doc d = { 0 };
-        struct imex_members *m;
 
         if (jd_decode_text(f_members, text.p, text.n, false, "", a, &d, e) < 0)
                 return -1;
@@ -104,7 +103,7 @@ int imex_members_parse(struct str text, const char *identity, struct arena *a, s
                 return err_set(e, ERR_NOT_FOUND, 0, "the members are those of another daemon");
         if (!imex_infix_valid(str_or(d.infix, "")) || d.n_peers > IMEX_MEMBERS_MAX)
                 return err_set(e, ERR_INVALID, 0, "the members cannot be ours");
-        m = arena_alloc(a, sizeof *m);
+        struct imex_members *m = arena_alloc(a, sizeof *m);
         m->own_index = d.index;
         m->infix = str_or(d.infix, "");
         m->peers = d.peers;
