@@ -37,11 +37,6 @@ static bool drop_expired(struct batch *b) {
         return any;
 }
 
-static void on_expiry(void *u) {
-        struct batch *b = u;
-        ops_kick(b->c);
-}
-
 static void schedule_expiry(struct batch *b) {
         int64_t now = time(NULL), first = INT64_MAX;
         for (const struct checkpoint_claim *e = b->c->journal.table.claims; e; e = e->hh.next) {
@@ -396,7 +391,7 @@ struct batch *batch_new(struct claims *c, struct node_lock *lock) {
         b->lock = lock;
         b->disk = disk_new(c->o.loop);
         STAILQ_INIT(&b->leavings);
-        loop_timer_init(&b->expiry, c->o.loop, on_expiry, b);
+        loop_timer_init(&b->expiry, c->o.loop, ops_kick, c);
         return b;
 }
 
@@ -404,10 +399,6 @@ void batch_start(struct claims *c, void (*done)(void *u, const struct err *e), v
         c->batch->started = done;
         c->batch->started_u = u;
         ops_kick(c);
-}
-
-bool batch_stuck(const struct batch *b) {
-        return node_lock_stuck(b->lock);
 }
 
 void batch_free(struct batch *b, void (*freed)(struct claims *c)) {

@@ -35,8 +35,6 @@ struct batch *batch_new(struct claims *c, struct node_lock *lock);
 void batch_start(struct claims *c, void (*done)(void *u, const struct err *e), void *u);
 /* ops_kick() comes here, with the claims: takes the lock, when it can be had, and all that is queued. */
 loop_fn batch_run;
-/* A thread still waits for the node lock: end by _exit(). */
-bool batch_stuck(const struct batch *b);
 /* `freed` when the thread has ended what it was doing, perhaps from inside. */
 void batch_free(struct batch *b, void (*freed)(struct claims *c));
 

@@ -64,11 +64,6 @@ void claims_dump(const struct claims *c) {
                          kv_str("domain", e->n_devices ? str_or(e->devices[0].domain, "") : ""));
 }
 
-/* Another plugin process wrote the checkpoint. */
-static void on_journal_changed(void *u) {
-        ops_kick(u);
-}
-
 static void on_api_known(void *u, const struct err *e) {
         struct claims *c = u;
         struct op *op;
@@ -95,7 +90,7 @@ static void on_api_known(void *u, const struct err *e) {
 
 void claims_start(struct claims *c, void (*done)(void *u, const struct err *e), void *u) {
         struct err e;
-        if (journal_watch(&c->journal, c->o.loop, on_journal_changed, c, &e) < 0)
+        if (journal_watch(&c->journal, c->o.loop, ops_kick, c, &e) < 0)
                 log_warn("cannot watch the checkpoint: writes of another plugin process are seen at the next "
                          "operation only",
                          kv_err(&e));
@@ -119,7 +114,7 @@ int claims_new(const struct claims_options *o, struct claims **ret, struct err *
 }
 
 bool claims_stuck(const struct claims *c) {
-        return c && batch_stuck(c->batch);
+        return node_lock_stuck(c->batch->lock);
 }
 
 void claims_free(struct claims *c) {

@@ -77,8 +77,6 @@ bool disk_running(const struct disk *d) {
 }
 
 void disk_free(struct disk *d) {
-        if (!d)
-                return;
         BUG_ON(d->running);
         drop(&d->next);
         drop(&d->now);

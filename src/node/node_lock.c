@@ -105,12 +105,10 @@ void node_lock_wait(struct node_lock *l, unsigned limit_ms, node_lock_fn *fn, vo
 }
 
 bool node_lock_stuck(const struct node_lock *l) {
-        return l && l->working;
+        return l->working;
 }
 
 void node_lock_free(struct node_lock *l) {
-        if (!l)
-                return;
         l->fn = NULL;
         loop_timer_done(&l->limit);
         if (guard_free(&l->guard))

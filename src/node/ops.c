@@ -14,7 +14,8 @@ struct claims *ops_new(const struct claims_options *o, loop_fn *run) {
         return c;
 }
 
-void ops_kick(struct claims *c) {
+void ops_kick(void *u) {
+        struct claims *c = u;
         loop_turn_start(&c->kick);
 }
 

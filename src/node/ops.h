@@ -101,7 +101,7 @@ void ops_free(struct claims *c);
 struct op *op_new(struct claims *c, struct dra_op *dra, bool unprepare, const char *ns, const char *name,
                   const char *uid, loop_fn *late);
 bool ops_active(const struct claims *c, const char *uid); /* an operation for this claim is under way */
-void ops_kick(struct claims *c);                          /* a batch, even an empty one */
+loop_fn ops_kick;                                         /* a batch, even an empty one; `u`: the claims */
 void op_queue(struct op *op);                             /* to the next batch */
 void op_fetched(struct op *op);                           /* to the next batch, with all that is needed */
 
