@@ -112,12 +112,10 @@ static const char *const driver_options[] = { "ro", "nosuid", "nodev", "rbind", 
 
 static int add_binary(struct arena *a, const struct driver_root *root, const char *name,
                       struct cdi_mount *ret, struct err *e) {
-        struct driver_file f = { 0 };
-        if (driver_root_find_binary(root, name, &f, e) < 0)
+        struct driver_file f;
+        if (driver_root_find_binary(root, name, a, &f, e) < 0)
                 return -1;
-        *ret = (struct cdi_mount){ arena_strdup(a, f.host), arena_printf(a, "/usr/bin/%s", name),
-                                   driver_options };
-        driver_file_done(&f);
+        *ret = (struct cdi_mount){ f.host, arena_printf(a, "/usr/bin/%s", name), driver_options };
         return 0;
 }
 
@@ -126,18 +124,16 @@ static int add_binary(struct arena *a, const struct driver_root *root, const cha
 static int add_mounts(struct arena *a, const struct edits_daemon *d, struct cdi_edits *ret,
                       const char **ret_library_dir, struct err *e) {
         struct driver_files libraries = { 0 };
-        if (*d->clique_id && driver_root_list_libraries(&d->root, d->driver_version, &libraries, e) < 0)
+        if (*d->clique_id && driver_root_list_libraries(&d->root, d->driver_version, a, &libraries, e) < 0)
                 return -1;
         struct cdi_mount *mounts = arena_alloc(a, (libraries.n + 3) * sizeof *mounts);
         size_t n = 0;
         mounts[n++] = (struct cdi_mount){ arena_strdup(a, d->domain_dir), "/imexd", domain_options };
         for (size_t i = 0; i < libraries.n; i++) {
                 const struct driver_file *f = &libraries.items[i];
-                mounts[n++] = (struct cdi_mount){ arena_strdup(a, f->host), arena_strdup(a, f->inside),
-                                                  driver_options };
+                mounts[n++] = (struct cdi_mount){ f->host, f->inside, driver_options };
                 *ret_library_dir = arena_strndup(a, f->inside, (size_t)(strrchr(f->inside, '/') - f->inside));
         }
-        driver_files_done(&libraries);
         if (*d->clique_id) {
                 if (add_binary(a, &d->root, "nvidia-imex", &mounts[n++], e) < 0 ||
                     add_binary(a, &d->root, "nvidia-imex-ctl", &mounts[n++], e) < 0)

@@ -113,14 +113,14 @@ static void on_probed(void *u, const struct nvml_facts *facts, struct arena *a, 
 
 static void on_timer(void *u) {
         struct facts_sampler *s = u;
-        struct driver_file library = { 0 };
+        _cleanup_(arena_freep) struct arena *a = arena_new(512);
+        struct driver_file library;
         struct err e;
-        if (driver_root_find_library(&s->o.root, "libnvidia-ml.so.1", &library, &e) < 0) {
+        if (driver_root_find_library(&s->o.root, "libnvidia-ml.so.1", a, &library, &e) < 0) {
                 judge(s, NULL, &e);
                 return;
         }
         s->probe = nvml_probe_start(s->loop, library.here, NVML_TIMEOUT_MS, on_probed, s);
-        driver_file_done(&library);
 }
 
 /* The next sample, counted from the end of this one: a slow NVML is not asked without a pause. */

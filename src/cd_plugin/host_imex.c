@@ -23,16 +23,14 @@ enum {
 
 /* ---- where to ask ---- */
 
-/* Paths as the tool is given them; NULL: that one does not exist. */
+/* Paths as the tool is given them, borrowed or in the arena; NULL: that one does not exist. */
 struct place {
-        char *ctl, *socket, *config, *chroot;
+        struct arena *a;
+        const char *ctl, *socket, *config, *chroot;
 };
 
 static void place_done(struct place *p) {
-        free(p->ctl);
-        free(p->socket);
-        free(p->config);
-        free(p->chroot);
+        arena_free(p->a);
         *p = (struct place){ 0 };
 }
 
@@ -46,9 +44,9 @@ static char *see(const char *root, const char *path) {
         return root ? file_join(root, *path == '/' ? path + 1 : path) : xstrdup(path);
 }
 
-static char *if_exists(const char *root, const char *path) {
+static const char *if_exists(const char *root, const char *path) {
         _cleanup_(freep) char *seen = see(root, path);
-        return access(seen, F_OK) == 0 ? xstrdup(path) : NULL;
+        return access(seen, F_OK) == 0 ? path : NULL;
 }
 
 struct host_imex {
@@ -70,20 +68,19 @@ struct host_imex {
 };
 
 static int locate(const struct host_imex *h, struct place *ret, struct err *e) {
-        struct driver_file ctl = { 0 };
-        *ret = (struct place){ 0 };
-        if (driver_root_find_binary(&h->o.root, "nvidia-imex-ctl", &ctl, e) < 0)
+        struct driver_file ctl;
+        *ret = (struct place){ .a = arena_new(512) };
+        if (driver_root_find_binary(&h->o.root, "nvidia-imex-ctl", ret->a, &ctl, e) < 0)
                 return err_wrap(e, "no nvidia-imex-ctl to ask with");
         for (int here = 0; here < (h->o.only_with_socket ? 1 : 2) && !ret->ctl; here++) {
                 const char *root = here ? NULL : h->o.root.here;
                 ret->socket = if_exists(root, h->o.socket_path);
                 ret->config = if_exists(root, h->config_path);
                 if (ret->socket || (ret->config && !h->o.only_with_socket)) {
-                        ret->ctl = xstrdup(here ? ctl.here : ctl.inside);
-                        ret->chroot = xstrdup_or_null(root);
+                        ret->ctl = here ? ctl.here : ctl.inside;
+                        ret->chroot = root;
                 }
         }
-        driver_file_done(&ctl);
         if (!ret->ctl && h->o.only_with_socket)
                 return err_set(e, ERR_NOT_FOUND, 0, "the host has no command socket '%s'", h->o.socket_path);
         if (!ret->ctl)

@@ -43,14 +43,13 @@ struct prestart {
 };
 
 static bool found(struct prestart *p, struct err *e) {
-        struct driver_file library = { 0 }, smi = { 0 };
-        bool ok = driver_root_find_library(&p->root, "libnvidia-ml.so.1", &library, e) == 0 &&
-                  driver_root_find_binary(&p->root, "nvidia-smi", &smi, e) == 0;
+        _cleanup_(arena_freep) struct arena *a = arena_new(512);
+        struct driver_file library, smi;
+        bool ok = driver_root_find_library(&p->root, "libnvidia-ml.so.1", a, &library, e) == 0 &&
+                  driver_root_find_binary(&p->root, "nvidia-smi", a, &smi, e) == 0;
         if (ok)
                 log_info("found the NVIDIA driver", kv_str("library", library.host),
                          kv_str("nvidia-smi", smi.host));
-        driver_file_done(&library);
-        driver_file_done(&smi);
         return ok;
 }
 

@@ -29,19 +29,12 @@ static const char *const binary_dirs[] = { "/", "/opt/bin", "/usr/bin", "/usr/sb
 
 #define NVML_SONAME "libnvidia-ml.so.1"
 
-void driver_file_done(struct driver_file *f) {
-        free(f->here);
-        free(f->host);
-        free(f->inside);
-        *f = (struct driver_file){ 0 };
-}
-
 /* root + path, without a doubled slash when the root is "/". */
-static char *below(const char *root, const char *path) {
+static char *below(const char *root, const char *path, struct arena *a) {
         size_t n = strlen(root);
         while (n && root[n - 1] == '/')
                 n--;
-        return xasprintf("%.*s%s", (int)n, root, path);
+        return arena_printf(a, "%.*s%s", (int)n, root, path);
 }
 
 /* Opens a path inside the root with all links resolved as if the root were "/": an absolute link stays in it
@@ -56,7 +49,7 @@ static int open_in_root(int root_fd, const char *path) {
 
 /* The path, below the root, of what an open descriptor points to: the container's mount tree is the prefix
  * that goes. */
-static char *resolved_path(int root_fd, int fd) {
+static const char *resolved_path(int root_fd, int fd, struct arena *a) {
         char link[64], root[PATH_MAX], file[PATH_MAX];
         snprintf(link, sizeof link, "/proc/self/fd/%d", root_fd);
         ssize_t n_root = readlink(link, root, sizeof root - 1);
@@ -66,10 +59,10 @@ static char *resolved_path(int root_fd, int fd) {
                 return NULL;
         root[n_root] = file[n_file] = '\0';
         if (streq(root, "/"))
-                return xstrdup(file);
+                return arena_strdup(a, file);
         if (!str_starts(file, root) || file[n_root] != '/')
                 return NULL;
-        return xstrdup(file + n_root);
+        return arena_strdup(a, file + n_root);
 }
 
 /* What says that there is no such file. Any other error says nothing: a driver that cannot be looked at is
@@ -78,9 +71,9 @@ static bool is_miss(int errnum) {
         return errnum == ENOENT || errnum == ENOTDIR || errnum == ELOOP || errnum == ENAMETOOLONG;
 }
 
-/* Fills *ret and *ret_found when `inside` leads to a regular file. */
-static int probe(const struct driver_root *r, int root_fd, const char *inside, struct driver_file *ret,
-                 bool *ret_found, struct err *e) {
+/* Fills *ret and *ret_found when `inside`, which is in the arena, leads to a regular file. */
+static int probe(const struct driver_root *r, int root_fd, const char *inside, struct arena *a,
+                 struct driver_file *ret, bool *ret_found, struct err *e) {
         struct stat st;
         _cleanup_(closep) int fd = open_in_root(root_fd, inside);
         *ret_found = false;
@@ -91,13 +84,11 @@ static int probe(const struct driver_root *r, int root_fd, const char *inside, s
                 return err_errno(e, errno, "stat '%s' in driver root '%s'", inside, r->host);
         if (!S_ISREG(st.st_mode))
                 return 0;
-        _cleanup_(freep) char *real = resolved_path(root_fd, fd);
+        const char *real = resolved_path(root_fd, fd, a);
         if (!real)
                 return 0;
         *ret_found = true;
-        *ret = (struct driver_file){ .here = below(r->here, real),
-                                     .host = below(r->host, real),
-                                     .inside = xstrdup(inside) };
+        *ret = (struct driver_file){ below(r->here, real, a), below(r->host, real, a), inside };
         return 0;
 }
 
@@ -108,7 +99,7 @@ static int open_root(const struct driver_root *r, struct err *e) {
         return fd;
 }
 
-static int find(const struct driver_root *r, const char *const *dirs, const char *name,
+static int find(const struct driver_root *r, const char *const *dirs, const char *name, struct arena *a,
                 struct driver_file *ret, struct err *e) {
         _cleanup_(closep) int root_fd = open_root(r, e);
         if (root_fd < 0)
@@ -116,10 +107,9 @@ static int find(const struct driver_root *r, const char *const *dirs, const char
         _cleanup_(buf_done) struct buf searched = BUF_INIT(1024);
         struct err denied = { 0 };
         for (const char *const *d = dirs; *d; d++) {
-                _cleanup_(freep) char *inside = below(*d, "");
-                _cleanup_(freep) char *path = xasprintf("%s/%s", inside, name);
+                const char *path = arena_printf(a, "%s/%s", below(*d, "", a), name);
                 bool found;
-                if (probe(r, root_fd, path, ret, &found, e) < 0) {
+                if (probe(r, root_fd, path, a, ret, &found, e) < 0) {
                         /* It may be in a folder that we may enter. */
                         if (e->code != EACCES)
                                 return -1;
@@ -141,14 +131,14 @@ static int find(const struct driver_root *r, const char *const *dirs, const char
                        name, r->host, buf_str(&searched));
 }
 
-int driver_root_find_library(const struct driver_root *r, const char *name, struct driver_file *ret,
-                             struct err *e) {
-        return find(r, library_dirs, name, ret, e);
+int driver_root_find_library(const struct driver_root *r, const char *name, struct arena *a,
+                             struct driver_file *ret, struct err *e) {
+        return find(r, library_dirs, name, a, ret, e);
 }
 
-int driver_root_find_binary(const struct driver_root *r, const char *name, struct driver_file *ret,
-                            struct err *e) {
-        return find(r, binary_dirs, name, ret, e);
+int driver_root_find_binary(const struct driver_root *r, const char *name, struct arena *a,
+                            struct driver_file *ret, struct err *e) {
+        return find(r, binary_dirs, name, a, ret, e);
 }
 
 static int by_path(const void *a, const void *b) {
@@ -159,59 +149,54 @@ struct libraries {
         const struct driver_root *r;
         int root_fd;
         const char *dir, *suffix;
+        struct arena *a;
         struct driver_files *to;
+        size_t cap;
 };
 
 /* Adds the file when it is one of the driver's. */
 static int add_library(void *u, int folder, const char *name, struct err *e) {
-        const struct libraries *l = u;
+        struct libraries *l = u;
         struct driver_files *to = l->to;
         struct driver_file file;
         bool is_file;
         if (!strstr(name, ".so."))
                 return 0;
-        _cleanup_(freep) char *inside = xasprintf("%s/%s", l->dir, name);
-        if (probe(l->r, l->root_fd, inside, &file, &is_file, e) < 0)
+        const char *inside = arena_printf(l->a, "%s/%s", l->dir, name);
+        if (probe(l->r, l->root_fd, inside, l->a, &file, &is_file, e) < 0)
                 return -1;
-        if (!is_file)
+        if (!is_file || (!streq(name, NVML_SONAME) && !str_ends(file.host, l->suffix)))
                 return 0;
-        if (!streq(name, NVML_SONAME) && !str_ends(file.host, l->suffix)) {
-                driver_file_done(&file);
-                return 0;
+        if (to->n == l->cap) {
+                struct driver_file *more = arena_alloc(l->a, (l->cap = l->cap * 2 + 16) * sizeof *more);
+                if (to->n)
+                        memcpy(more, to->items, to->n * sizeof *more);
+                to->items = more;
         }
-        to->items = xrealloc(to->items, (to->n + 1) * sizeof *to->items);
         to->items[to->n++] = file;
         return 0;
 }
 
-int driver_root_list_libraries(const struct driver_root *r, const char *version, struct driver_files *ret,
-                               struct err *e) {
-        struct driver_file nvml = { 0 };
+int driver_root_list_libraries(const struct driver_root *r, const char *version, struct arena *a,
+                               struct driver_files *ret, struct err *e) {
+        struct driver_file nvml;
         struct driver_files found = { 0 };
-        if (driver_root_find_library(r, NVML_SONAME, &nvml, e) < 0)
+        if (driver_root_find_library(r, NVML_SONAME, a, &nvml, e) < 0)
                 return -1;
-        _cleanup_(freep) char *dir = xstrndup(nvml.here, (size_t)(strrchr(nvml.here, '/') - nvml.here));
-        _cleanup_(freep) char *suffix = xasprintf(".so.%s", version);
-        driver_file_done(&nvml);
-        _cleanup_(freep) char *root_prefix = below(r->here, "");
-        const char *inside_dir = dir + strlen(root_prefix);
+        const char *dir = arena_strndup(a, nvml.here, (size_t)(strrchr(nvml.here, '/') - nvml.here));
         _cleanup_(closep) int root_fd = open_root(r, e);
         if (root_fd < 0)
                 return -1;
-        struct libraries l = { r, root_fd, inside_dir, suffix, &found };
-        if (file_each(*dir ? dir : "/", add_library, &l, e) < 0) {
-                driver_files_done(&found);
+        struct libraries l = { .r = r,
+                               .root_fd = root_fd,
+                               .dir = dir + strlen(below(r->here, "", a)),
+                               .suffix = arena_printf(a, ".so.%s", version),
+                               .a = a,
+                               .to = &found };
+        if (file_each(*dir ? dir : "/", add_library, &l, e) < 0)
                 return -1;
-        }
         if (found.n)
                 qsort(found.items, found.n, sizeof *found.items, by_path);
         *ret = found;
         return 0;
-}
-
-void driver_files_done(struct driver_files *f) {
-        for (size_t i = 0; i < f->n; i++)
-                driver_file_done(&f->items[i]);
-        free(f->items);
-        *f = (struct driver_files){ 0 };
 }

@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 #include "base/err.h"
+#include "base/mem.h"
 
 struct driver_root {
         const char *host; /* "/run/nvidia/driver" */
@@ -17,19 +18,18 @@ struct driver_root {
 };
 
 struct driver_file {
-        char *here;   /* readable by us */
-        char *host;   /* for CDI mounts */
-        char *inside; /* the path below the root that was asked for, e.g. "/usr/bin/nvidia-imex": where a
-                         container expects it */
+        const char *here;   /* readable by us */
+        const char *host;   /* for CDI mounts */
+        const char *inside; /* the path below the root that was asked for, e.g. "/usr/bin/nvidia-imex": where
+                               a container expects it */
 };
-void driver_file_done(struct driver_file *f);
 
-/* ERR_NOT_FOUND names the file and the folders searched; other errors (a folder that may not be entered, no
- * descriptor left) mean that nobody knows. */
-int driver_root_find_library(const struct driver_root *r, const char *name, struct driver_file *ret,
-                             struct err *e);
-int driver_root_find_binary(const struct driver_root *r, const char *name, struct driver_file *ret,
-                            struct err *e);
+/* All memory in the arena. ERR_NOT_FOUND names the file and the folders searched; other errors (a folder that
+ * may not be entered, no descriptor left) mean that nobody knows. */
+int driver_root_find_library(const struct driver_root *r, const char *name, struct arena *a,
+                             struct driver_file *ret, struct err *e);
+int driver_root_find_binary(const struct driver_root *r, const char *name, struct arena *a,
+                            struct driver_file *ret, struct err *e);
 
 /* The files beside libnvidia-ml.so.1 that are the library *.so.<version> or a link to one under the name that
  * programs ask for (libcuda.so.1), and libnvidia-ml.so.1 itself, sorted by `inside`. Each can be mounted from
@@ -38,8 +38,7 @@ struct driver_files {
         struct driver_file *items;
         size_t n;
 };
-int driver_root_list_libraries(const struct driver_root *r, const char *version, struct driver_files *ret,
-                               struct err *e);
-void driver_files_done(struct driver_files *f);
+int driver_root_list_libraries(const struct driver_root *r, const char *version, struct arena *a,
+                               struct driver_files *ret, struct err *e);
 
 #endif

@@ -15,6 +15,7 @@
 #include "tree.h"
 
 static char *top, *here;
+static struct arena *arena;
 static struct driver_root root;
 static struct err e;
 
@@ -40,6 +41,7 @@ static int setup(void **state) {
         (void)state;
         top = tree_new();
         here = xasprintf("%s/root", top);
+        arena = arena_new(512);
         root = (struct driver_root){ .host = "/run/nvidia/driver", .here = here };
         return mkdir(here, 0755);
 }
@@ -48,6 +50,7 @@ static int teardown(void **state) {
         (void)state;
         tree_remove(top);
         free(here);
+        arena_free(arena);
         return 0;
 }
 
@@ -64,10 +67,9 @@ static void library_through_links(void **state) {
         struct driver_file f = { 0 };
         put("/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.580.95.05");
         link_to("/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1", "libnvidia-ml.so.580.95.05");
-        assert_int_equal(driver_root_find_library(&root, "libnvidia-ml.so.1", &f, &e), 0);
+        assert_int_equal(driver_root_find_library(&root, "libnvidia-ml.so.1", arena, &f, &e), 0);
         expect(&f, "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.580.95.05",
                "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1");
-        driver_file_done(&f);
 }
 
 static void directory_does_not_shadow_the_library(void **state) {
@@ -76,9 +78,8 @@ static void directory_does_not_shadow_the_library(void **state) {
         folder("/libnvidia-ml.so.1");
         folder("/usr/lib64/libnvidia-ml.so.1");
         put("/lib64/libnvidia-ml.so.1");
-        assert_int_equal(driver_root_find_library(&root, "libnvidia-ml.so.1", &f, &e), 0);
+        assert_int_equal(driver_root_find_library(&root, "libnvidia-ml.so.1", arena, &f, &e), 0);
         expect(&f, "/lib64/libnvidia-ml.so.1", "/lib64/libnvidia-ml.so.1");
-        driver_file_done(&f);
 }
 
 static void absolute_link_stays_in_the_root(void **state) {
@@ -87,9 +88,8 @@ static void absolute_link_stays_in_the_root(void **state) {
         put("/opt/driver/nvidia-smi");
         folder("/usr/bin");
         link_to("/usr/bin/nvidia-smi", "/opt/driver/nvidia-smi");
-        assert_int_equal(driver_root_find_binary(&root, "nvidia-smi", &f, &e), 0);
+        assert_int_equal(driver_root_find_binary(&root, "nvidia-smi", arena, &f, &e), 0);
         expect(&f, "/opt/driver/nvidia-smi", "/usr/bin/nvidia-smi");
-        driver_file_done(&f);
 }
 
 static void link_cannot_leave_the_root(void **state) {
@@ -99,29 +99,28 @@ static void link_cannot_leave_the_root(void **state) {
         assert_int_equal(file_replace_volatile(secret, "s", 1, 0600, &e), 0);
         folder("/usr/bin");
         link_to("/usr/bin/nvidia-smi", "../../../secret");
-        assert_int_equal(driver_root_find_binary(&root, "nvidia-smi", &f, &e), -1);
+        assert_int_equal(driver_root_find_binary(&root, "nvidia-smi", arena, &f, &e), -1);
         assert_int_equal(e.kind, ERR_NOT_FOUND);
 }
 
 static void opt_bin_comes_first_and_misses_name_what_was_searched(void **state) {
         (void)state;
         struct driver_file f = { 0 };
-        assert_int_equal(driver_root_find_binary(&root, "nvidia-imex", &f, &e), -1);
+        assert_int_equal(driver_root_find_binary(&root, "nvidia-imex", arena, &f, &e), -1);
         assert_non_null(strstr(e.msg, "'nvidia-imex' is not in driver root '/run/nvidia/driver': is it "
                                       "installed there, and is the chart value nvidiaDriverRoot right?"));
         assert_non_null(strstr(e.msg, "/usr/bin"));
         put("/usr/bin/nvidia-imex");
         put("/opt/bin/nvidia-imex");
-        assert_int_equal(driver_root_find_binary(&root, "nvidia-imex", &f, &e), 0);
+        assert_int_equal(driver_root_find_binary(&root, "nvidia-imex", arena, &f, &e), 0);
         expect(&f, "/opt/bin/nvidia-imex", "/opt/bin/nvidia-imex");
-        driver_file_done(&f);
 }
 
 static void missing_root(void **state) {
         (void)state;
         struct driver_file f = { 0 };
         struct driver_root none = { .host = "/h", .here = "/nowhere/at/all" };
-        assert_int_equal(driver_root_find_binary(&none, "nvidia-imex", &f, &e), -1);
+        assert_int_equal(driver_root_find_binary(&none, "nvidia-imex", arena, &f, &e), -1);
         assert_int_equal(e.kind, ERR_NOT_FOUND);
 }
 
@@ -136,23 +135,21 @@ static void libraries_of_one_version_with_their_names(void **state) {
         put("/usr/lib64/libcuda.so.570.1");
         put("/usr/lib64/libc.so.6");
         folder("/usr/lib64/libdir.so.580.95.05");
-        assert_int_equal(driver_root_list_libraries(&root, "580.95.05", &f, &e), 0);
+        assert_int_equal(driver_root_list_libraries(&root, "580.95.05", arena, &f, &e), 0);
         assert_int_equal(f.n, 4);
         expect(&f.items[0], "/usr/lib64/libcuda.so.580.95.05", "/usr/lib64/libcuda.so.1");
         expect(&f.items[1], "/usr/lib64/libcuda.so.580.95.05", "/usr/lib64/libcuda.so.580.95.05");
         expect(&f.items[2], "/usr/lib64/libnvidia-ml.so.580.95.05", "/usr/lib64/libnvidia-ml.so.1");
         expect(&f.items[3], "/usr/lib64/libnvidia-ml.so.580.95.05", "/usr/lib64/libnvidia-ml.so.580.95.05");
-        driver_files_done(&f);
 }
 
 static void library_without_a_version_is_listed_too(void **state) {
         (void)state;
         struct driver_files f = { 0 };
         put("/usr/lib64/libnvidia-ml.so.1");
-        assert_int_equal(driver_root_list_libraries(&root, "580.95.05", &f, &e), 0);
+        assert_int_equal(driver_root_list_libraries(&root, "580.95.05", arena, &f, &e), 0);
         assert_int_equal(f.n, 1);
         expect(&f.items[0], "/usr/lib64/libnvidia-ml.so.1", "/usr/lib64/libnvidia-ml.so.1");
-        driver_files_done(&f);
 }
 
 static void no_number_of_libraries_is_too_many(void **state) {
@@ -162,20 +159,18 @@ static void no_number_of_libraries_is_too_many(void **state) {
                 _cleanup_(freep) char *path = xasprintf("/usr/lib64/lib%d.so.580.95.05", i);
                 put(path);
         }
-        assert_int_equal(driver_root_list_libraries(&root, "580.95.05", &f, &e), 0);
+        assert_int_equal(driver_root_list_libraries(&root, "580.95.05", arena, &f, &e), 0);
         assert_int_equal(f.n, 701);
-        driver_files_done(&f);
 }
 
 static void the_machine_itself_as_root(void **state) {
         (void)state;
         struct driver_root slash = { .host = "/", .here = "/" };
         struct driver_file f = { 0 };
-        assert_int_equal(driver_root_find_binary(&slash, "env", &f, &e), 0);
+        assert_int_equal(driver_root_find_binary(&slash, "env", arena, &f, &e), 0);
         assert_string_equal(f.inside, "/usr/bin/env");
         assert_int_equal(f.here[0], '/');
         assert_int_not_equal(f.here[1], '/');
-        driver_file_done(&f);
 }
 
 int main(void) {

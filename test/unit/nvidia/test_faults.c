@@ -47,9 +47,9 @@ static int teardown(void **state) {
 }
 
 static int find(void *u, struct err *e) {
+        _cleanup_(arena_freep) struct arena *arena = arena_new(512);
         struct driver_file f = { 0 };
-        int r = driver_root_find_binary(&root, "nvidia-imex", &f, e);
-        driver_file_done(&f);
+        int r = driver_root_find_binary(&root, "nvidia-imex", arena, &f, e);
         if (r < 0)
                 assert_int_not_equal(e->kind, ERR_NOT_FOUND);
         return r;
@@ -61,11 +61,12 @@ static void program_that_cannot_be_looked_for_is_not_missing(void **state) {
 
 /* As SELinux does to a container that is not privileged. */
 static void program_that_may_not_be_looked_at_is_not_missing(void **state) {
+        _cleanup_(arena_freep) struct arena *arena = arena_new(512);
         struct driver_file f = { 0 };
         struct err e;
         syscall_errno = EACCES;
         faults_at("syscall", 3);
-        assert_int_equal(driver_root_find_binary(&root, "nvidia-imex", &f, &e), -1);
+        assert_int_equal(driver_root_find_binary(&root, "nvidia-imex", arena, &f, &e), -1);
         assert_true(faults_off());
         assert_int_equal(e.kind, ERR_DENIED);
         assert_non_null(strstr(e.msg, "'nvidia-imex'"));
@@ -73,18 +74,17 @@ static void program_that_may_not_be_looked_at_is_not_missing(void **state) {
         assert_non_null(strstr(e.msg, "Permission denied"));
         /* One folder that is closed hides nothing that lies in an open one. */
         faults_at("syscall", 1);
-        assert_int_equal(driver_root_find_binary(&root, "nvidia-imex", &f, &e), 0);
+        assert_int_equal(driver_root_find_binary(&root, "nvidia-imex", arena, &f, &e), 0);
         assert_true(faults_off());
-        driver_file_done(&f);
         syscall_errno = ENFILE;
 }
 
 static int list(void *u, struct err *e) {
+        _cleanup_(arena_freep) struct arena *arena = arena_new(512);
         struct driver_files f = { 0 };
-        int r = driver_root_list_libraries(&root, "580.95.05", &f, e);
+        int r = driver_root_list_libraries(&root, "580.95.05", arena, &f, e);
         if (r == 0)
                 assert_int_equal(f.n, 2);
-        driver_files_done(&f);
         return r;
 }
 
