@@ -75,19 +75,12 @@ static const struct jd_field f_stored_device[] = {
         JD_STRS(struct stored_device, "CDIDeviceIDs", cdi_ids),
         JD_END,
 };
-struct stored_slot {
-        struct stored_device *device;
-};
-static const struct jd_field f_stored_slot[] = {
-        JD_OPTOBJ(struct stored_slot, "device", device, struct stored_device, f_stored_device),
-        JD_END,
-};
 struct stored_pair {
-        struct stored_slot *channel, *daemon;
+        struct stored_device *channel, *daemon;
 };
 static const struct jd_field f_stored_pair[] = {
-        JD_OPTOBJ(struct stored_pair, "channel", channel, struct stored_slot, f_stored_slot),
-        JD_OPTOBJ(struct stored_pair, "daemon", daemon, struct stored_slot, f_stored_slot),
+        JD_OPTOBJ(struct stored_pair, "channel>device", channel, struct stored_device, f_stored_device),
+        JD_OPTOBJ(struct stored_pair, "daemon>device", daemon, struct stored_device, f_stored_device),
         JD_END,
 };
 struct stored_group {
@@ -118,8 +111,7 @@ static void take_devices(const struct stored_entry *s, struct arena *a, struct n
         for (size_t g = 0; g < s->n_groups; g++) {
                 for (size_t i = 0; i < s->groups[g].n_pairs; i++) {
                         const struct stored_pair *pair = &s->groups[g].pairs[i];
-                        const struct stored_slot *slot = pair->daemon ? pair->daemon : pair->channel;
-                        const struct stored_device *d = slot ? slot->device : NULL;
+                        const struct stored_device *d = pair->daemon ? pair->daemon : pair->channel;
                         if (!d)
                                 continue;
                         devices[n++] = (struct node_device){

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/pod_report.h"
 
-#include <stdio.h>
-
 #include "api/names.h"
 #include "base/json.h"
 #include "base/mem.h"
@@ -15,7 +13,6 @@
 
 void pod_report_render(const char *clique_id, const struct imex_report *r, struct buf *out) {
         struct jw w = JW(out);
-        char number[48];
 
         jw_obj(&w, NULL);
         jw_obj(&w, "metadata");
@@ -26,12 +23,12 @@ void pod_report_render(const char *clique_id, const struct imex_report *r, struc
         jw_str(&w, IMEX_ANNOTATION_STATE, r->status);
         jw_str(&w, IMEX_ANNOTATION_REASON, *r->reason ? r->reason : NULL);
         jw_str(&w, IMEX_ANNOTATION_READY, r->ready ? "true" : "false");
-        snprintf(number, sizeof number, "%lld", (long long)r->index);
-        jw_str(&w, IMEX_ANNOTATION_INDEX, number);
-        snprintf(number, sizeof number, "%lld", (long long)r->node_id);
-        jw_str(&w, IMEX_ANNOTATION_NODE_ID, r->node_id >= 0 ? number : NULL);
-        snprintf(number, sizeof number, "%u/%u", r->peers_connected, r->peers_known);
-        jw_str(&w, IMEX_ANNOTATION_PEERS, number);
+        jw_strf(&w, IMEX_ANNOTATION_INDEX, "%lld", (long long)r->index);
+        if (r->node_id >= 0)
+                jw_strf(&w, IMEX_ANNOTATION_NODE_ID, "%lld", (long long)r->node_id);
+        else
+                jw_null(&w, IMEX_ANNOTATION_NODE_ID);
+        jw_strf(&w, IMEX_ANNOTATION_PEERS, "%u/%u", r->peers_connected, r->peers_known);
         jw_str(&w, IMEX_ANNOTATION_AWAITED, *r->awaited ? r->awaited : NULL);
         jw_end_obj(&w);
         jw_end_obj(&w);

@@ -52,13 +52,11 @@ void slice_render(const char *version, const char *node, const char *node_uid, c
                   const struct slice_content *want, struct buf *out) {
         struct jw w = JW(out);
         bool basic = streq(version, "v1beta1");
-        _cleanup_(freep) char *api = xasprintf("resource.k8s.io/%s", version);
-        _cleanup_(freep) char *prefix = xasprintf("00000-%s-%s-", want->driver, node);
         jw_obj(&w, NULL);
-        jw_str(&w, "apiVersion", api);
+        jw_strf(&w, "apiVersion", "resource.k8s.io/%s", version);
         jw_str(&w, "kind", "ResourceSlice");
         jw_obj(&w, "metadata");
-        jw_str(&w, "generateName", prefix);
+        jw_strf(&w, "generateName", "00000-%s-%s-", want->driver, node);
         if (old) {
                 jw_str(&w, "name", old->o.meta.name);
                 jw_str(&w, "resourceVersion", old->o.meta.rv);
