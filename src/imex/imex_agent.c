@@ -146,17 +146,10 @@ static enum imex_phase phase(const struct imex_agent *a) {
 }
 
 static const char *status_text(const struct imex_agent *a, enum imex_phase ph) {
-        switch (ph) {
-        case IMEX_STOPPING:
-        case IMEX_STOPPED:
+        if (ph == IMEX_STOPPING || ph == IMEX_STOPPED)
                 return "STOPPED";
-        case IMEX_BACKOFF:
+        if (ph == IMEX_BACKOFF)
                 return "BACKOFF";
-        case IMEX_IDLE:
-        case IMEX_STARTING:
-        case IMEX_READY:
-                break;
-        }
         return running(a) && identity_current(a) && *a->status ? a->status : "STARTING";
 }
 

@@ -233,13 +233,21 @@ static void finish(struct batch *b) {
         free(b);
 }
 
-/* The plugin ends: what the thread had begun is whole, and the rest is as after a kill. */
-static bool abandoned(struct batch *b) {
-        if (!b->c->freed)
-                return false;
+static void on_disk(void *u) {
+        struct batch *b = u;
+        if (!b->c->freed) {
+                b->next(b);
+                return;
+        }
+        /* The plugin ends: what the thread had begun is whole, and the rest is as after a kill. */
         node_lock_release(b->lock);
         finish(b);
-        return true;
+}
+
+/* Does what was handed to the disk, and `next` then. */
+static void run(struct batch *b, void (*next)(struct batch *b)) {
+        b->next = next;
+        disk_run(b->disk, on_disk, b);
 }
 
 static void end(struct batch *b, const struct err *e) {
@@ -260,12 +268,8 @@ static void end(struct batch *b, const struct err *e) {
         tell_started(b, e);
 }
 
-static void on_completed(void *u);
-static void on_carried_out(void *u);
-static void on_recorded(void *u);
-
 /* `next` sees the outcome in b->written; without a change there is nothing to write, and no thread. */
-static void record(struct batch *b, void (*next)(void *u)) {
+static void record(struct batch *b, void (*next)(struct batch *b)) {
         struct buf text;
         struct err e;
         b->written = NULL;
@@ -279,7 +283,7 @@ static void record(struct batch *b, void (*next)(void *u)) {
                 b->written = &s->task;
         }
         b->changed = false;
-        disk_run(b->disk, next, b);
+        run(b, next);
 }
 
 static void end_record(struct batch *b) {
@@ -292,37 +296,25 @@ static void end_record(struct batch *b) {
         b->written = NULL;
 }
 
-static void on_completed(void *u) {
-        struct batch *b = u;
-        if (abandoned(b))
-                return;
+static void on_completed(struct batch *b) {
         end_record(b);
         end(b, NULL);
 }
 
-static void on_carried_out(void *u) {
-        struct batch *b = u;
-        if (abandoned(b))
-                return;
+static void on_carried_out(struct batch *b) {
         effects_undone(b->c, &b->leavings);
         each(b, end_prepare, NULL);
         record(b, on_completed);
 }
 
-static void on_recorded(void *u) {
-        struct batch *b = u;
-        if (abandoned(b))
-                return;
+static void on_recorded(struct batch *b) {
         end_record(b);
         effects_undo(b->c, b->disk, &b->leavings);
         each(b, start_prepare, NULL);
-        disk_run(b->disk, on_carried_out, b);
+        run(b, on_carried_out);
 }
 
-static void on_unprepared(void *u) {
-        struct batch *b = u;
-        if (abandoned(b))
-                return;
+static void on_unprepared(struct batch *b) {
         each(b, end_unprepare, NULL);
         each(b, judge_one, NULL);
         record(b, on_recorded);
@@ -349,7 +341,7 @@ static void begin(struct batch *b) {
         }
         b->changed = drop_expired(b) || b->changed;
         each(b, start_unprepare, NULL);
-        disk_run(b->disk, on_unprepared, b);
+        run(b, on_unprepared);
 }
 
 static void on_lock(void *u, const struct err *e) {

@@ -18,11 +18,12 @@ struct batch {
         struct disk *disk;
         struct loop_timer expiry; /* the next PrepareAborted entry to forget */
         struct effects_leavings leavings;
-        bool locking;              /* waiting for the node lock */
-        bool running;              /* holding it, perhaps waiting for the disk */
-        bool again;                /* another batch is due after this one */
-        bool changed;              /* the table: it must be written */
-        struct disk_task *written; /* the write under way */
+        bool locking;                  /* waiting for the node lock */
+        bool running;                  /* holding it, perhaps waiting for the disk */
+        bool again;                    /* another batch is due after this one */
+        bool changed;                  /* the table: it must be written */
+        struct disk_task *written;     /* the write under way */
+        void (*next)(struct batch *b); /* the step behind the job that is under way */
         uint64_t began_ns;
         void (*started)(void *u, const struct err *e);
         void *started_u;
