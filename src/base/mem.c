@@ -83,19 +83,20 @@ void closep(int *fd) {
 
 struct block {
         struct block *next;
-        size_t used, size;
-        alignas(max_align_t) unsigned char bytes[];
+        uint32_t used, size;
+        alignas(uint64_t) unsigned char bytes[];
 };
 
 struct arena {
         struct block *newest;
 };
 
-enum { ARENA_MIN_BLOCK = 128, ARENA_ALIGN = alignof(max_align_t) };
+enum { ARENA_MIN_BLOCK = 128, ARENA_ALIGN = alignof(uint64_t) };
 
 static struct block *block_new(size_t size) {
+        BUG_ON(size > UINT32_MAX);
         struct block *b = xcalloc(1, sizeof(struct block) + size);
-        b->size = size;
+        b->size = (uint32_t)size;
         return b;
 }
 
@@ -104,7 +105,7 @@ struct arena *arena_new(size_t hint) {
         const size_t head = (sizeof(struct arena) + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
         struct block *b = block_new(head + (hint < ARENA_MIN_BLOCK ? ARENA_MIN_BLOCK : hint));
         struct arena *a = (struct arena *)(void *)b->bytes;
-        b->used = head;
+        b->used = (uint32_t)head;
         a->newest = b;
         return a;
 }
@@ -125,17 +126,16 @@ void arena_freep(struct arena **a) {
 
 static void *alloc_aligned(struct arena *a, size_t n, size_t align) {
         struct block *b = a->newest;
-        BUG_ON(n > PTRDIFF_MAX / 2);
-        size_t used = (b->used + align - 1) / align * align;
+        size_t used = ((size_t)b->used + align - 1) / align * align;
         if (used > b->size || b->size - used < n) {
-                size_t size = b->size * 2 > 4096 ? 4096 : b->size * 2;
+                size_t size = b->size > 2048 ? 4096 : b->size * 2;
                 struct block *fresh = block_new(size < n ? n : size);
                 fresh->next = b;
                 a->newest = b = fresh;
                 used = 0;
         }
         void *p = b->bytes + used;
-        b->used = used + n;
+        b->used = (uint32_t)(used + n);
         return p;
 }
 

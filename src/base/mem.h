@@ -43,7 +43,7 @@ void closep(int *fd); /* close(*fd) when >= 0; keeps errno */
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
 /* An arena hands out memory that is released all at once. arena_new(hint) makes one with a first block of
- * about `hint` bytes; arena_free(NULL) is allowed. Memory is zeroed and suitably aligned for any object. */
+ * about `hint` bytes; arena_free(NULL) is allowed. Memory is zeroed and aligned for pointers and integers. */
 struct arena;
 struct arena *arena_new(size_t hint);
 void arena_free(struct arena *a);
