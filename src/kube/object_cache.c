@@ -21,14 +21,12 @@ struct index {
 
 /* Lives in the arena of its object, so that an object is one piece of memory; replaced with it. */
 struct entry {
-        UT_hash_handle hh; /* by "namespace/name" */
         struct kube_object *object;
-        const char *key;
         uint64_t version;              /* 0: not a number */
         unsigned round;                /* the list that showed it last */
         bool learned;                  /* from an answer; no list or event has shown this version yet */
         TAILQ_ENTRY(entry) of_learned; /* while `learned`, if the version is a number */
-        LIST_ENTRY(entry) links[];     /* as many as there are indexes */
+        LIST_ENTRY(entry) links[];     /* by namespace and name, and as many more as there are indexes */
 };
 
 /* An object that could not be decoded, in the version last seen. */
@@ -43,8 +41,7 @@ struct object_cache {
         struct kube_informer_options o;
         cache_note_fn *note;
         void *note_u;
-        struct entry *entries;
-        struct index indexes[KUBE_MAX_INDEX];
+        struct index indexes[1 + KUBE_MAX_INDEX]; /* the first by namespace and name */
         unsigned n_indexes;
         struct bad *bad;
         unsigned round;
@@ -66,10 +63,6 @@ static uint64_t version_of(const char *rv) {
         return rv && str_to_i64(str_from(rv), &v) && v > 0 ? (uint64_t)v : 0;
 }
 
-static char *key_of(const char *ns, const char *name) {
-        return xasprintf("%s/%s", ns ? ns : "", name);
-}
-
 static int identify(yyjson_val *object, struct ident *ret, struct err *e) {
         yyjson_val *meta = yyjson_obj_get(object, "metadata");
 
@@ -82,14 +75,8 @@ static int identify(yyjson_val *object, struct ident *ret, struct err *e) {
         if (strchr(ret->name, '/') || (ret->ns && strchr(ret->ns, '/'))) /* the key would not be unique */
                 return err_set(e, ERR_INVALID, 0, "an object with a slash in its name");
         ret->version = version_of(ret->rv);
-        ret->key = key_of(ret->ns, ret->name);
+        ret->key = xasprintf("%s/%s", str_or(ret->ns, ""), ret->name);
         return 0;
-}
-
-static struct entry *find(const struct object_cache *c, const char *key) {
-        struct entry *x;
-        HASH_FIND_STR(c->entries, key, x);
-        return x;
 }
 
 /* ---- what was learned ---- */
@@ -118,8 +105,26 @@ static void remove_learned(struct object_cache *c, struct entry *x) {
 
 enum { MIN_SLOTS = 16 };
 
-static struct slot *slot_of(const struct index *x, const char *key) {
-        return &x->slots[str_fnv64(key, strlen(key)) & (x->n_slots - 1)];
+static uint64_t hash(const char *key) {
+        return str_fnv64(key, strlen(key));
+}
+
+static uint64_t hash_name(const char *ns, const char *name) {
+        return 31 * hash(str_or(ns, "")) + hash(name);
+}
+
+/* NULL: it is not in this index. */
+static const char *key_at(const struct object_cache *c, unsigned index, const struct entry *x) {
+        return index ? c->o.index[index - 1](x->object) : x->object->meta.name;
+}
+
+static struct slot *slot_of(const struct index *x, uint64_t hash) {
+        return &x->slots[hash & (x->n_slots - 1)];
+}
+
+static struct slot *slot_at(const struct object_cache *c, unsigned index, const struct entry *x) {
+        const struct kube_meta *m = &x->object->meta;
+        return slot_of(&c->indexes[index], index ? hash(key_at(c, index, x)) : hash_name(m->ns, m->name));
 }
 
 /* Twice as many slots; each entry stays behind those that it was behind. */
@@ -131,7 +136,7 @@ static void grow(struct object_cache *c, unsigned index) {
         for (size_t i = 0; i < was.n_slots; i++) {
                 struct entry *e, *last[2] = { NULL };
                 while ((e = LIST_FIRST(&was.slots[i]))) {
-                        struct slot *to = slot_of(x, c->o.index[index](e->object));
+                        struct slot *to = slot_at(c, index, e);
                         struct entry **behind = &last[(size_t)(to - x->slots) >= was.n_slots];
                         LIST_REMOVE(e, links[index]);
                         if (*behind)
@@ -146,7 +151,7 @@ static void grow(struct object_cache *c, unsigned index) {
 
 /* The next entry of the key from `e` on, NULL for none. */
 static struct entry *next_at(const struct object_cache *c, unsigned index, const char *key, struct entry *e) {
-        while (e && !streq(c->o.index[index](e->object), key))
+        while (e && !streq(key_at(c, index, e), key))
                 e = LIST_NEXT(e, links[index]);
         return e;
 }
@@ -154,28 +159,39 @@ static struct entry *next_at(const struct object_cache *c, unsigned index, const
 static struct entry *first_at(const struct object_cache *c, unsigned index, const char *key) {
         BUG_ON(index >= c->n_indexes);
         const struct index *x = &c->indexes[index];
-        return x->n && key ? next_at(c, index, key, LIST_FIRST(slot_of(x, key))) : NULL;
+        return x->n && key ? next_at(c, index, key, LIST_FIRST(slot_of(x, hash(key)))) : NULL;
 }
 
-static void link_entry(struct object_cache *c, struct entry *x, const char *key) {
-        HASH_ADD_KEYPTR(hh, c->entries, key, strlen(key), x);
+static struct entry *find(const struct object_cache *c, const char *ns, const char *name) {
+        struct entry *x = c->indexes[0].n ? LIST_FIRST(slot_of(&c->indexes[0], hash_name(ns, name))) : NULL;
+        while (x &&
+               !(streq(x->object->meta.name, name) && streq(str_or(x->object->meta.ns, ""), str_or(ns, ""))))
+                x = LIST_NEXT(x, links[0]);
+        return x;
+}
+
+/* In no order; the entry at hand may go. */
+#define EACH_ENTRY(c, x, next)                                                                               \
+        for (size_t slot_ = 0; slot_ < (c)->indexes[0].n_slots; slot_++)                                     \
+                for (x = LIST_FIRST(&(c)->indexes[0].slots[slot_]);                                          \
+                     x && (next = LIST_NEXT(x, links[0]), true); x = next)
+
+static void link_entry(struct object_cache *c, struct entry *x) {
         if (x->learned)
                 add_learned(c, x);
         for (unsigned i = 0; i < c->n_indexes; i++) {
-                const char *at = c->o.index[i](x->object);
-                if (!at)
+                if (!key_at(c, i, x))
                         continue;
                 if (c->indexes[i].n++ >= c->indexes[i].n_slots)
                         grow(c, i);
-                LIST_INSERT_HEAD(slot_of(&c->indexes[i], at), x, links[i]);
+                LIST_INSERT_HEAD(slot_at(c, i, x), x, links[i]);
         }
 }
 
 static void unlink_entry(struct object_cache *c, struct entry *x) {
-        HASH_DEL(c->entries, x);
         remove_learned(c, x);
         for (unsigned i = 0; i < c->n_indexes; i++) {
-                if (!c->o.index[i](x->object))
+                if (!key_at(c, i, x))
                         continue;
                 LIST_REMOVE(x, links[i]);
                 c->indexes[i].n--;
@@ -222,18 +238,15 @@ static void forget_bad(struct object_cache *c, const char *key) {
 
 /* ---- changes ---- */
 
-/* An entry, its object and its key in an arena of their own. The name is the end of the key. */
+/* An entry and its object in an arena of their own. */
 static struct entry *pack(const struct object_cache *c, const void *kept, const struct ident *id,
                           struct arena *a) {
         struct entry *x = arena_alloc(a, sizeof *x + c->n_indexes * sizeof x->links[0]);
         struct kube_object *o = arena_alloc(a, c->o.size);
-        const char *key = arena_strdup(a, id->key);
-        o->meta.name = strchr(key, '/') + 1; /* which jd_copy leaves as it is */
         jd_copy(c->o.kept ? c->o.kept : c->o.fields, kept, a, o);
         x->object = o;
         x->version = id->version;
         x->round = c->round;
-        x->key = key;
         o->refs = 1;
         o->arena = a;
         return x;
@@ -261,7 +274,7 @@ static struct entry *decode(struct object_cache *c, yyjson_val *object, const st
 
 static int take(struct object_cache *c, yyjson_val *object, const struct ident *id, enum cache_source source,
                 bool *ret_told, struct err *e) {
-        struct entry *old = find(c, id->key), *x;
+        struct entry *old = find(c, id->ns, id->name), *x;
         bool kept = true;
 
         if (old) {
@@ -298,7 +311,7 @@ static int take(struct object_cache *c, yyjson_val *object, const struct ident *
                 x->round = 0; /* no list has shown it, nor has the one that may be under way */
         if (old)
                 unlink_entry(c, old);
-        link_entry(c, x, x->key);
+        link_entry(c, x);
         c->note(c->note_u, old ? old->object : NULL, kube_object_ref(x->object));
         return 0;
 }
@@ -321,7 +334,7 @@ void object_cache_delete(struct object_cache *c, yyjson_val *object) {
 
         if (identify(object, &id, &ignored) < 0)
                 return;
-        struct entry *x = find(c, id.key);
+        struct entry *x = find(c, id.ns, id.name);
         forget_bad(c, id.key);
         /* A newer version that we learned is another object of the same name. */
         if (x && !(x->version && id.version && x->version > id.version))
@@ -330,8 +343,7 @@ void object_cache_delete(struct object_cache *c, yyjson_val *object) {
 }
 
 void object_cache_delete_uid(struct object_cache *c, const char *ns, const char *name, const char *uid) {
-        _cleanup_(freep) char *key = key_of(ns, name);
-        struct entry *x = find(c, key);
+        struct entry *x = find(c, ns, name);
         if (x && uid && streq(x->object->meta.uid, uid))
                 remove_entry(c, x);
 }
@@ -351,7 +363,7 @@ void object_cache_end_list(struct object_cache *c, const char *rv) {
         struct entry *x, *next;
         struct bad *b, *next_bad;
 
-        HASH_ITER (hh, c->entries, x, next) {
+        EACH_ENTRY (c, x, next) {
                 bool newer = x->learned && x->version && version && x->version > version && !c->went_back;
                 if (x->round != c->round && !newer)
                         remove_entry(c, x);
@@ -380,25 +392,25 @@ bool object_cache_reached(struct object_cache *c, const char *rv) {
 /* ---- looking ---- */
 
 size_t object_cache_count(const struct object_cache *c) {
-        return HASH_COUNT(c->entries);
+        return c->indexes[0].n;
 }
 
 const struct kube_object *object_cache_get(const struct object_cache *c, const char *ns, const char *name) {
-        _cleanup_(freep) char *key = key_of(ns, name);
-        struct entry *x = find(c, key);
+        const struct entry *x = find(c, ns, name);
         return x ? x->object : NULL;
 }
 
 void object_cache_each(const struct object_cache *c, kube_visit_fn *fn, void *u) {
-        for (struct entry *x = c->entries; x; x = x->hh.next)
+        struct entry *x, *next;
+        EACH_ENTRY (c, x, next)
                 if (!fn(u, x->object))
                         return;
 }
 
 void object_cache_each_at(const struct object_cache *c, unsigned index, const char *key, kube_visit_fn *fn,
                           void *u) {
-        for (struct entry *x = first_at(c, index, key), *next; x; x = next) {
-                next = next_at(c, index, key, LIST_NEXT(x, links[index]));
+        for (struct entry *x = first_at(c, index + 1, key), *next; x; x = next) {
+                next = next_at(c, index + 1, key, LIST_NEXT(x, links[index + 1]));
                 if (!fn(u, x->object))
                         return;
         }
@@ -406,7 +418,7 @@ void object_cache_each_at(const struct object_cache *c, unsigned index, const ch
 
 const struct kube_object *object_cache_first_at(const struct object_cache *c, unsigned index,
                                                 const char *key) {
-        struct entry *x = first_at(c, index, key);
+        struct entry *x = first_at(c, index + 1, key);
         return x ? x->object : NULL;
 }
 
@@ -420,6 +432,7 @@ struct object_cache *object_cache_new(const struct kube_informer_options *o, cac
         c->note_u = u;
         while (c->n_indexes < KUBE_MAX_INDEX && o->index[c->n_indexes])
                 c->n_indexes++;
+        c->n_indexes++;
         TAILQ_INIT(&c->learned);
         return c;
 }
@@ -430,7 +443,7 @@ void object_cache_free(struct object_cache *c) {
 
         if (!c)
                 return;
-        HASH_ITER (hh, c->entries, x, next) {
+        EACH_ENTRY (c, x, next) {
                 unlink_entry(c, x);
                 kube_object_unref(x->object);
         }
