@@ -3,52 +3,62 @@
 
 #include <string.h>
 #include <sys/queue.h>
-#include <uthash.h>
 
 #include "base/mem.h"
 
-struct item {
-        UT_hash_handle hh; /* by claim_uid */
-        LIST_ENTRY(item) of_domain, on_node;
-        const struct claim_record *c; /* counted; the grant's strings are its */
-        struct grant x;
-};
+/* Of all items that have the same hash of one of their strings. */
+LIST_HEAD(slot, item);
+enum by { BY_DOMAIN, BY_NODE, N_BY };
 
-struct group {
-        UT_hash_handle hh;
-        LIST_HEAD(, item) items;
-        char key[];
+struct item {
+        LIST_ENTRY(item) links[N_BY];
+        const struct claim_record *c; /* counted */
 };
 
 struct placements {
-        struct item *items;
-        struct group *domains, *nodes;
+        struct slot *slots[N_BY];
+        size_t n_slots, n;
         struct item *left; /* what ret_old points into */
 };
 
+enum { MIN_SLOTS = 16 };
+
+static void make_slots(struct placements *p, size_t n) {
+        p->n_slots = n;
+        for (enum by by = 0; by < N_BY; by++)
+                p->slots[by] = xnew_n(struct slot, n);
+}
+
 struct placements *placements_new(void) {
-        return xnew(struct placements);
+        struct placements *p = xnew(struct placements);
+        make_slots(p, MIN_SLOTS);
+        return p;
 }
 
-static struct group *group_at(struct group **groups, const char *key, bool make) {
-        struct group *g;
-        HASH_FIND_STR(*groups, key, g);
-        if (!g && make) {
-                size_t n = strlen(key) + 1;
-                g = xcalloc(1, sizeof *g + n);
-                memcpy(g->key, key, n);
-                LIST_INIT(&g->items);
-                HASH_ADD_STR(*groups, key, g);
-        }
-        return g;
+static struct slot *slot_of(const struct placements *p, enum by by, const char *key) {
+        return &p->slots[by][str_fnv64(key, strlen(key)) & (p->n_slots - 1)];
 }
 
-static void drop_if_empty(struct group **groups, const char *key) {
-        struct group *g = group_at(groups, key, false);
-        if (g && LIST_EMPTY(&g->items)) {
-                HASH_DEL(*groups, g);
-                free(g);
-        }
+static void put(struct placements *p, struct item *i) {
+        LIST_INSERT_HEAD(slot_of(p, BY_DOMAIN, i->c->domain_uid), i, links[BY_DOMAIN]);
+        LIST_INSERT_HEAD(slot_of(p, BY_NODE, i->c->node), i, links[BY_NODE]);
+}
+
+static void take_out(struct item *i) {
+        for (enum by by = 0; by < N_BY; by++)
+                LIST_REMOVE(i, links[by]);
+}
+
+static void grow(struct placements *p) {
+        struct placements was = *p;
+        make_slots(p, 2 * was.n_slots);
+        for (size_t k = 0; k < was.n_slots; k++)
+                for (struct item *i; (i = LIST_FIRST(&was.slots[BY_NODE][k]));) {
+                        take_out(i);
+                        put(p, i);
+                }
+        for (enum by by = 0; by < N_BY; by++)
+                free(was.slots[by]);
 }
 
 static void item_free(struct item *i) {
@@ -58,23 +68,17 @@ static void item_free(struct item *i) {
         free(i);
 }
 
-static void take_out(struct placements *p, struct item *i) {
-        HASH_DEL(p->items, i);
-        LIST_REMOVE(i, of_domain);
-        LIST_REMOVE(i, on_node);
-        drop_if_empty(&p->domains, i->x.domain_uid);
-        drop_if_empty(&p->nodes, i->x.node);
-}
-
 void placements_free(struct placements *p) {
         if (!p)
                 return;
-        for (struct item *i = p->items, *next; i; i = next) {
-                next = i->hh.next;
-                take_out(p, i);
-                item_free(i);
-        }
+        for (size_t k = 0; k < p->n_slots; k++)
+                for (struct item *i; (i = LIST_FIRST(&p->slots[BY_NODE][k]));) {
+                        take_out(i);
+                        item_free(i);
+                }
         item_free(p->left);
+        for (enum by by = 0; by < N_BY; by++)
+                free(p->slots[by]);
         free(p);
 }
 
@@ -96,61 +100,65 @@ const void *claim_record_of(void *claim, struct arena *a) {
         return r;
 }
 
-static struct item *item_of(const struct claim_record *c) {
-        if (!c || !c->o.meta.uid || !c->domain_uid)
-                return NULL;
-        struct item *i = xnew(struct item);
-        i->c = (const struct claim_record *)kube_object_ref(&c->o);
-        i->x = (struct grant){ .claim_uid = c->o.meta.uid,
+static struct grant grant_of(const struct claim_record *c) {
+        return (struct grant){ .claim_uid = c->o.meta.uid,
                                .ns = str_or(c->o.meta.ns, ""),
                                .domain_uid = c->domain_uid,
                                .node = c->node,
                                .created = c->o.meta.created };
+}
+
+static bool counts(const struct claim_record *c) {
+        return c && c->o.meta.uid && c->domain_uid;
+}
+
+static struct item *find(const struct placements *p, const struct claim_record *c) {
+        struct item *i = counts(c) ? LIST_FIRST(slot_of(p, BY_NODE, c->node)) : NULL;
+        while (i && !streq(i->c->o.meta.uid, c->o.meta.uid))
+                i = LIST_NEXT(i, links[BY_NODE]);
         return i;
 }
 
-static bool same(const struct item *a, const struct item *b) {
-        return a == b || (a && b && streq(a->x.domain_uid, b->x.domain_uid) && streq(a->x.node, b->x.node) &&
-                          streq(a->x.claim_uid, b->x.claim_uid));
+static bool same(const struct grant *a, const struct grant *b) {
+        return streq(a->domain_uid, b->domain_uid) && streq(a->node, b->node) &&
+               streq(a->claim_uid, b->claim_uid);
 }
 
 bool placements_update(struct placements *p, const struct claim_record *old, const struct claim_record *now,
                        struct grant *ret_old, struct grant *ret_new) {
-        struct item *was = NULL, *is = item_of(now);
-        const char *uid = old ? old->o.meta.uid : now ? now->o.meta.uid : NULL;
-        if (uid)
-                HASH_FIND_STR(p->items, uid, was);
+        struct item *was = find(p, old);
         *ret_old = *ret_new = (struct grant){ 0 };
-        bool changed = !same(was, is);
         item_free(TAKE(p->left));
         if (was) {
-                take_out(p, was);
-                *ret_old = was->x;
+                take_out(was);
+                p->n--;
+                *ret_old = grant_of(was->c);
                 p->left = was;
         }
-        if (is) {
-                HASH_ADD_KEYPTR(hh, p->items, is->x.claim_uid, strlen(is->x.claim_uid), is);
-                LIST_INSERT_HEAD(&group_at(&p->domains, is->x.domain_uid, true)->items, is, of_domain);
-                LIST_INSERT_HEAD(&group_at(&p->nodes, is->x.node, true)->items, is, on_node);
-                *ret_new = is->x;
+        if (counts(now)) {
+                struct item *i = xnew(struct item);
+                i->c = (const struct claim_record *)kube_object_ref(&now->o);
+                if (p->n++ >= p->n_slots)
+                        grow(p);
+                put(p, i);
+                *ret_new = grant_of(now);
         }
-        return changed;
+        return !same(ret_old, ret_new);
+}
+
+static void visit(const struct placements *p, enum by by, const char *key, placements_visit_fn *fn, void *u) {
+        const struct item *i;
+        LIST_FOREACH (i, slot_of(p, by, key), links[by]) {
+                struct grant x = grant_of(i->c);
+                if (streq(by == BY_NODE ? x.node : x.domain_uid, key))
+                        fn(u, &x);
+        }
 }
 
 void placements_of_domain(const struct placements *p, const char *uid, placements_visit_fn *fn, void *u) {
-        struct group *g;
-        struct item *i;
-        HASH_FIND_STR(p->domains, uid, g);
-        if (g)
-                LIST_FOREACH (i, &g->items, of_domain)
-                        fn(u, &i->x);
+        visit(p, BY_DOMAIN, uid, fn, u);
 }
 
 void placements_on_node(const struct placements *p, const char *node, placements_visit_fn *fn, void *u) {
-        struct group *g;
-        struct item *i;
-        HASH_FIND_STR(p->nodes, node, g);
-        if (g)
-                LIST_FOREACH (i, &g->items, on_node)
-                        fn(u, &i->x);
+        visit(p, BY_NODE, node, fn, u);
 }

@@ -30,6 +30,7 @@ void placements_free(struct placements *p);
 bool placements_update(struct placements *p, const struct claim_record *old, const struct claim_record *now,
                        struct grant *ret_old, struct grant *ret_new);
 
+/* x lives during the call, its strings as long as the claim. */
 typedef void(placements_visit_fn)(void *u, const struct grant *x);
 void placements_of_domain(const struct placements *p, const char *uid, placements_visit_fn *fn, void *u);
 void placements_on_node(const struct placements *p, const char *node, placements_visit_fn *fn, void *u);

@@ -19,9 +19,6 @@ static const struct {
         unsigned gather_ms, interval_ms;
 } pace[] = { [PLAN_NOW] = { 0, 0 }, [PLAN_SOON] = { 20, 400 }, [PLAN_LATER] = { 150, 1000 } };
 
-/* metadata.generation of what has never been changed. */
-enum { MADE_GENERATION = 1 };
-
 /* ---- what the caches know ---- */
 
 struct list {
@@ -44,7 +41,9 @@ static bool add_object(void *u, const struct kube_object *o) {
 }
 
 static void add_wanted(void *u, const struct grant *x) {
-        add_object(u, (const struct kube_object *)(const void *)x);
+        struct grant *copy = arena_alloc(((struct list *)u)->a, sizeof *copy);
+        *copy = *x;
+        add_object(u, (const struct kube_object *)(void *)copy);
 }
 
 struct pods {
@@ -351,9 +350,9 @@ static void gather(struct controller *c, const char *uid, const char *key, struc
         objects_daemon_name(uid, &name);
         ret->applied_generation =
                 writes_generation(c->writes, key, &kube_daemonsets, c->settings.ns, buf_str(&name));
-        if (!ret->applied_generation) /* by us; an earlier leader made it, and it has this if nobody changed
+        if (!ret->applied_generation) /* a leader before this one, or this one, has made it and nobody changed
                                          it */
-                ret->applied_generation = MADE_GENERATION;
+                ret->applied_generation = WRITES_MADE_GENERATION;
         buf_done(&name);
 }
 

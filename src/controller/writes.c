@@ -256,6 +256,8 @@ static void succeeded(struct target *t, yyjson_val *obj) {
         if (t->verb == KUBE_APPLY)
                 t->generation =
                         yyjson_get_sint(yyjson_obj_get(yyjson_obj_get(obj, "metadata"), "generation"));
+        if (t->generation == WRITES_MADE_GENERATION) /* as nothing that is remembered */
+                t->generation = 0;
         /* The answer to a DELETE is the object while a finalizer holds it, else a Status. */
         if (t->learn && streq(yyjson_get_str(yyjson_obj_get(obj, "kind")), "Status"))
                 kube_informer_learn_deleted(t->learn, t->ns, t->name, obj);

@@ -59,7 +59,9 @@ void writes_begin(struct writes *w, const char *requester);
 bool writes_try(struct writes *w, const struct writes_request *r);
 void writes_end(struct writes *w, const char *requester);
 
-/* metadata.generation in the answer to the last successful apply of an object, 0 when there was none. */
+/* metadata.generation in the answer to the last successful apply of an object; 0 when there was none, or when
+ * that made the object, which has WRITES_MADE_GENERATION then. */
+enum { WRITES_MADE_GENERATION = 1 };
 int64_t writes_generation(const struct writes *w, const char *requester, const struct kube_resource *res,
                           const char *ns, const char *name);
 /* Why a write that this requester wanted at the latest look keeps failing, NULL when none does. Trouble that
