@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <uthash.h>
 
 #include "api/names.h"
@@ -111,7 +112,7 @@ struct recalled_node {
 
 /* Of one clique: what follows from its object and its members. */
 struct recalled_fabric {
-        UT_hash_handle hh;
+        TAILQ_ENTRY(recalled_fabric) entry;
         struct arena *a; /* of the texts and lists of the clique and of its members */
         struct formed_fabric formed;
         size_t n; /* members */
@@ -122,7 +123,8 @@ struct recalled_fabric {
 struct formation_memory {
         struct recalled_node *nodes; /* in the order of the last input */
         size_t n_nodes;
-        struct recalled_fabric *cliques;
+        TAILQ_HEAD(, recalled_fabric) cliques; /* mostly few, and mostly in the order of the last formation */
+        struct recalled_fabric *next;          /* behind the one that was found last; NULL: the first */
         /* What all of it depends on. */
         char *adopted, *infix;
         int64_t num_nodes, max_nodes;
@@ -130,11 +132,13 @@ struct formation_memory {
 };
 
 struct formation_memory *formation_memory_new(void) {
-        return xnew(struct formation_memory);
+        struct formation_memory *m = xnew(struct formation_memory);
+        TAILQ_INIT(&m->cliques);
+        return m;
 }
 
 static void forget_clique(struct formation_memory *m, struct recalled_fabric *c) {
-        HASH_DEL(m->cliques, c);
+        TAILQ_REMOVE(&m->cliques, c, entry);
         if (c->formed.old)
                 kube_object_unref(&c->formed.old->o);
         arena_free(c->a);
@@ -142,8 +146,8 @@ static void forget_clique(struct formation_memory *m, struct recalled_fabric *c)
 }
 
 static void forget(struct formation_memory *m) {
-        while (m->cliques)
-                forget_clique(m, m->cliques);
+        while (!TAILQ_EMPTY(&m->cliques))
+                forget_clique(m, TAILQ_FIRST(&m->cliques));
         free(TAKE(m->nodes));
         m->n_nodes = 0;
         free(TAKE(m->adopted));
@@ -193,7 +197,7 @@ static const struct recalled_node *recall_node(const struct formation_memory *m,
 struct gathered {
         const struct seat_facts **nodes; /* in the order of the members, as the next */
         bool *same;
-        struct recalled_node *recalled; /* of all nodes of the input, to be remembered; its members lack */
+        struct recalled_node *recalled;    /* of all nodes of the input, to be remembered; its members lack */
         const struct seat_facts **leavers; /* who does not belong, and has a daemon yet */
         size_t n_leavers;
 };
@@ -246,8 +250,9 @@ static void remember(const struct formation_input *in, const struct formation *f
         free(m->nodes);
         m->nodes = g->recalled;
         m->n_nodes = in->n_nodes;
-        for (struct recalled_fabric *c = m->cliques, *next; c; c = next) {
-                next = c->hh.next;
+        m->next = NULL;
+        for (struct recalled_fabric *c = TAILQ_FIRST(&m->cliques), *next; c; c = next) {
+                next = TAILQ_NEXT(c, entry);
                 if (!c->seen)
                         forget_clique(m, c);
                 else
@@ -546,12 +551,28 @@ static bool is_as_it_was(const struct recalled_fabric *c, const struct clique *o
         return true;
 }
 
+static struct recalled_fabric *behind(struct formation_memory *m, struct recalled_fabric *r) {
+        r = r ? TAILQ_NEXT(r, entry) : NULL;
+        return r ? r : TAILQ_FIRST(&m->cliques);
+}
+
+static struct recalled_fabric *find_clique(struct formation_memory *m, const char *id) {
+        struct recalled_fabric *first = m->next ? m->next : behind(m, NULL), *r = first;
+        while (r && !streq(r->id, id)) {
+                r = behind(m, r);
+                if (r == first)
+                        return NULL;
+        }
+        if (r)
+                m->next = TAILQ_NEXT(r, entry);
+        return r;
+}
+
 /* What is to be remembered of the clique, empty where it is not as it was. */
 static struct recalled_fabric *recall_clique(struct formation_memory *m, const struct formed_fabric *c,
                                              const struct group *g, const bool *same) {
-        struct recalled_fabric *r;
+        struct recalled_fabric *r = find_clique(m, c->fabric.clique_id);
         size_t n = strlen(c->fabric.clique_id) + 1;
-        HASH_FIND_STR(m->cliques, c->fabric.clique_id, r);
         if (r && !is_as_it_was(r, c->old, g, same)) {
                 forget_clique(m, r);
                 r = NULL;
@@ -559,7 +580,10 @@ static struct recalled_fabric *recall_clique(struct formation_memory *m, const s
         if (!r) {
                 r = xcalloc(1, sizeof *r + n);
                 memcpy(r->id, c->fabric.clique_id, n);
-                HASH_ADD_STR(m->cliques, id, r);
+                if (m->next)
+                        TAILQ_INSERT_BEFORE(m->next, r, entry);
+                else
+                        TAILQ_INSERT_TAIL(&m->cliques, r, entry);
         }
         r->seen = true;
         return r;
