@@ -294,150 +294,63 @@ static void trouble(const char *what, const struct err *e) {
         static void name##_undecodable(void *u, const struct err *e) {                                       \
                 log_warn("object cannot be read", kv_str("resource", text), kv_err(e));                      \
         }
-TROUBLE(cds, "computedomains")
-TROUBLE(claims, "resourceclaims")
-TROUBLE(nodes, "nodes")
-TROUBLE(slices, "resourceslices")
-TROUBLE(rcts, "resourceclaimtemplates")
-TROUBLE(sets, "daemonsets")
-TROUBLE(pods, "pods")
-TROUBLE(cliques, "computedomaincliques")
-TROUBLE(plugins, "pods of the kubelet plugin")
+TROUBLE(cd, "computedomains")
+TROUBLE(claim, "resourceclaims")
+TROUBLE(node, "nodes")
+TROUBLE(slice, "resourceslices")
+TROUBLE(rct, "resourceclaimtemplates")
+TROUBLE(set, "daemonsets")
+TROUBLE(pod, "pods")
+TROUBLE(clique, "computedomaincliques")
+TROUBLE(plugin, "pods of the kubelet plugin")
+
+/* A cache of the controller, and one of a namespace. */
+#define CACHE(name, resource, type, table, ...)                                                              \
+        kube_informer_new(c->client, &(struct kube_informer_options){ .res = &(resource),                    \
+                                                                      .fields = (table),                     \
+                                                                      .size = sizeof(type),                  \
+                                                                      .changed = name##_changed,             \
+                                                                      .trouble = name##_trouble,             \
+                                                                      .undecodable = name##_undecodable,     \
+                                                                      __VA_ARGS__ })
+#define OURS(...) .synced = on_synced, .u = c, __VA_ARGS__
+#define OF_NAMESPACE(...) .ns = n->ns, .synced = ns_synced, .current = ns_current, .u = n, __VA_ARGS__
 
 static void watch_namespace(struct controller *c, struct controller_namespace *n) {
-        n->sets = kube_informer_new(c->client, &(struct kube_informer_options){
-                                                       .res = &kube_daemonsets,
-                                                       .ns = n->ns,
-                                                       .label_selector = CD_LABEL,
-                                                       .fields = daemonset_fields,
-                                                       .size = sizeof(struct daemonset),
-                                                       .trim = daemonset_trim,
-                                                       .index = { set_domain },
-                                                       .changed = set_changed,
-                                                       .synced = ns_synced,
-                                                       .current = ns_current,
-                                                       .trouble = sets_trouble,
-                                                       .undecodable = sets_undecodable,
-                                                       .u = n,
-                                               });
-        n->pods = kube_informer_new(c->client, &(struct kube_informer_options){
-                                                       .res = &kube_pods,
-                                                       .ns = n->ns,
-                                                       .label_selector = CD_LABEL,
-                                                       .fields = pod_fields,
-                                                       .size = sizeof(struct pod),
-                                                       .trim = pod_trim,
-                                                       .index = { pod_domain, pod_node, uid_of },
-                                                       .changed = pod_changed,
-                                                       .synced = ns_synced,
-                                                       .current = ns_current,
-                                                       .trouble = pods_trouble,
-                                                       .undecodable = pods_undecodable,
-                                                       .u = n,
-                                               });
-        n->cliques = kube_informer_new(c->client, &(struct kube_informer_options){
-                                                          .res = &kube_cliques,
-                                                          .ns = n->ns,
-                                                          .fields = clique_fields,
-                                                          .size = sizeof(struct clique),
-                                                          .index = { clique_domain },
-                                                          .changed = clique_changed,
-                                                          .synced = ns_synced,
-                                                          .current = ns_current,
-                                                          .trouble = cliques_trouble,
-                                                          .undecodable = cliques_undecodable,
-                                                          .u = n,
-                                                  });
+        n->sets = CACHE(
+                set, kube_daemonsets, struct daemonset, daemonset_fields,
+                OF_NAMESPACE(.label_selector = CD_LABEL, .trim = daemonset_trim, .index = { set_domain }));
+        n->pods = CACHE(pod, kube_pods, struct pod, pod_fields,
+                        OF_NAMESPACE(.label_selector = CD_LABEL, .trim = pod_trim,
+                                     .index = { pod_domain, pod_node, uid_of }));
+        n->cliques = CACHE(clique, kube_cliques, struct clique, clique_fields,
+                           OF_NAMESPACE(.index = { clique_domain }));
 }
 
 static void watch_plugins(struct controller *c) {
-        c->plugins = kube_informer_new(c->client, &(struct kube_informer_options){
-                                                          .res = &kube_pods,
-                                                          .ns = c->config->ns,
-                                                          .label_selector = c->config->plugin_selector,
-                                                          .fields = plugin_pod_fields,
-                                                          .size = sizeof(struct plugin_pod),
-                                                          .index = { plugin_node },
-                                                          .changed = plugin_changed,
-                                                          .synced = on_synced,
-                                                          .trouble = plugins_trouble,
-                                                          .undecodable = plugins_undecodable,
-                                                          .u = c,
-                                                  });
+        c->plugins = CACHE(plugin, kube_pods, struct plugin_pod, plugin_pod_fields,
+                           OURS(.ns = c->config->ns, .label_selector = c->config->plugin_selector,
+                                .index = { plugin_node }));
 }
 
 static void watch_evidence(struct controller *c) {
-        c->cds = kube_informer_new(c->client, &(struct kube_informer_options){
-                                                      .res = &kube_compute_domains,
-                                                      .fields = compute_domain_fields,
-                                                      .size = sizeof(struct compute_domain),
-                                                      .index = { uid_of },
-                                                      .changed = cd_changed,
-                                                      .synced = on_synced,
-                                                      .current = on_current,
-                                                      .trouble = cds_trouble,
-                                                      .undecodable = cds_undecodable,
-                                                      .u = c,
-                                              });
-        c->claims = kube_informer_new(c->client, &(struct kube_informer_options){
-                                                         .res = &kube_resource_claims,
-                                                         .fields = claim_fields,
-                                                         .size = sizeof(struct claim_record),
-                                                         .decoded_size = sizeof(struct claim),
-                                                         .kept = claim_record_fields,
-                                                         .trim = claim_record_of,
-                                                         .keep = claim_is_ours,
-                                                         .index = { claim_pod },
-                                                         .changed = claim_changed,
-                                                         .synced = on_synced,
-                                                         .current = on_current,
-                                                         .trouble = claims_trouble,
-                                                         .undecodable = claims_undecodable,
-                                                         .u = c,
-                                                 });
+        c->cds = CACHE(cd, kube_compute_domains, struct compute_domain, compute_domain_fields,
+                       OURS(.current = on_current, .index = { uid_of }));
+        c->claims = CACHE(claim, kube_resource_claims, struct claim_record, claim_fields,
+                          OURS(.current = on_current, .decoded_size = sizeof(struct claim),
+                               .kept = claim_record_fields, .trim = claim_record_of, .keep = claim_is_ours,
+                               .index = { claim_pod }));
 }
 
 void watch_start(struct controller *c) {
-        c->nodes = kube_informer_new(c->client, &(struct kube_informer_options){
-                                                        .res = &kube_nodes,
-                                                        .limit = 100, /* 20 to 100 KiB each */
-                                                        .fields = node_fields,
-                                                        .size = sizeof(struct node),
-                                                        .trim = node_trim,
-                                                        .index = { node_domain },
-                                                        .changed = node_changed,
-                                                        .synced = on_synced,
-                                                        .current = on_current,
-                                                        .trouble = nodes_trouble,
-                                                        .undecodable = nodes_undecodable,
-                                                        .u = c,
-                                                });
-        c->slices = kube_informer_new(c->client, &(struct kube_informer_options){
-                                                         .res = &kube_resource_slices,
-                                                         .field_selector = "spec.driver=" CD_DRIVER,
-                                                         .fields = slice_fields,
-                                                         .size = sizeof(struct slice),
-                                                         .trim = slice_trim,
-                                                         .index = { slice_node },
-                                                         .changed = slice_changed,
-                                                         .synced = on_synced,
-                                                         .trouble = slices_trouble,
-                                                         .undecodable = slices_undecodable,
-                                                         .u = c,
-                                                 });
-        c->rcts = kube_informer_new(c->client, &(struct kube_informer_options){
-                                                       .res = &kube_resource_claim_templates,
-                                                       .label_selector = CD_LABEL,
-                                                       .fields = rct_fields,
-                                                       .size = sizeof(struct rct),
-                                                       .index = { rct_domain },
-                                                       .changed = rct_changed,
-                                                       .synced = on_synced,
-                                                       .current = on_current,
-                                                       .trouble = rcts_trouble,
-                                                       .undecodable = rcts_undecodable,
-                                                       .u = c,
-                                               });
+        c->nodes = CACHE(node, kube_nodes, struct node, node_fields,
+                         OURS(.current = on_current, .limit = 100 /* 20 to 100 KiB each */, .trim = node_trim,
+                              .index = { node_domain }));
+        c->slices = CACHE(slice, kube_resource_slices, struct slice, slice_fields,
+                          OURS(.field_selector = "spec.driver=" CD_DRIVER, .trim = slice_trim,
+                               .index = { slice_node }));
+        c->rcts = CACHE(rct, kube_resource_claim_templates, struct rct, rct_fields,
+                        OURS(.current = on_current, .label_selector = CD_LABEL, .index = { rct_domain }));
         if (mode_runs_daemons(c->mode))
                 watch_daemons(c);
         else if (*c->config->plugin_selector)
