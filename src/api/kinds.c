@@ -112,7 +112,6 @@ static const struct jd_field f_why[] = { JD_STR(struct pod_container_why, "reaso
 static const struct jd_field f_container[] = {
         JD_OPTOBJ(struct pod_container, "state>waiting", waiting, struct pod_container_why, f_why),
         JD_OPTOBJ(struct pod_container, "state>terminated", terminated, struct pod_container_why, f_why),
-        JD_INT(struct pod_container, "restartCount", restarts),
         JD_END,
 };
 const struct jd_field pod_fields[] = {
@@ -196,7 +195,15 @@ const void *pod_trim(void *pod, struct arena *a) {
         for (size_t i = 0; i < p->n_conditions; i++)
                 if (streq(p->conditions[i].status, "True"))
                         p->conditions[i].reason = p->conditions[i].message = NULL;
+        /* One that is ready was scheduled. */
+        if (is_ready(p->conditions, p->n_conditions))
+                p->n_conditions = keep_conditions(p->conditions, p->n_conditions, types, 1);
         p->n_ips = p->n_ips ? 1 : 0;
+        size_t n = 0;
+        for (size_t i = 0; i < p->n_containers; i++)
+                if (p->containers[i].waiting || p->containers[i].terminated)
+                        p->containers[n++] = p->containers[i];
+        p->n_containers = n;
         return p;
 }
 
@@ -300,6 +307,15 @@ const struct jd_field slice_fields[] = {
         JD_LIST(struct slice, "spec>devices", devices, struct slice_device, f_device),
         JD_END,
 };
+
+const struct jd_field slice_kept_fields[] = { JD_STR(struct slice, "name", o.meta.name),
+                                              JD_STR(struct slice, "resourceVersion", o.meta.rv),
+                                              JD_TIME(struct slice, "creationTimestamp", o.meta.created),
+                                              JD_STR(struct slice, "nodeName", node),
+                                              JD_STR(struct slice, "clique", clique_id),
+                                              JD_LIST(struct slice, "devices", devices, struct slice_device,
+                                                      f_device),
+                                              JD_END };
 
 /* Its devices say one thing only: the clique, and that there is one. */
 const void *slice_trim(void *slice, struct arena *a) {

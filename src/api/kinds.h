@@ -57,7 +57,6 @@ struct pod_container_why {
 
 struct pod_container {
         const struct pod_container_why *waiting, *terminated; /* at most one is not NULL */
-        int64_t restarts;
 };
 
 /* A daemon pod. */
@@ -160,6 +159,7 @@ struct slice {
         size_t n_devices;
 };
 extern const struct jd_field slice_fields[];
+extern const struct jd_field slice_kept_fields[]; /* what is asked of one of ours */
 const void *slice_trim(void *slice, struct arena *a);
 /* The clique that a node's slice states: false when it states nothing (no devices: the fabric is in error),
  * "" without fabric. */

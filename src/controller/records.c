@@ -192,8 +192,7 @@ static bool look_at_slice(void *u, const struct kube_object *o) {
         struct newest *n = u;
         const struct slice *s = (const struct slice *)o;
         const char *clique;
-        if (streq(s->driver, CD_DRIVER) && slice_clique(s, &clique) &&
-            (*clique || s->clique_id || n->attributes_tell) &&
+        if (slice_clique(s, &clique) && (*clique || s->clique_id || n->attributes_tell) &&
             (!n->slice || o->meta.created >= n->slice->o.meta.created)) {
                 n->slice = s;
                 n->clique = clique;

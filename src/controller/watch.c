@@ -99,6 +99,10 @@ static bool claim_is_ours(void *u, const struct kube_object *o) {
         return false;
 }
 
+static bool slice_is_ours(void *u, const struct kube_object *o) {
+        return streq(((const struct slice *)o)->driver, CD_DRIVER);
+}
+
 static void claim_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
         struct controller *c = u;
         struct grant was, is;
@@ -348,7 +352,7 @@ void watch_start(struct controller *c) {
                               .index = { node_domain }));
         c->slices = CACHE(slice, kube_resource_slices, struct slice, slice_fields,
                           OURS(.field_selector = "spec.driver=" CD_DRIVER, .trim = slice_trim,
-                               .index = { slice_node }));
+                               .kept = slice_kept_fields, .keep = slice_is_ours, .index = { slice_node }));
         c->rcts = CACHE(rct, kube_resource_claim_templates, struct rct, rct_fields,
                         OURS(.current = on_current, .label_selector = CD_LABEL, .index = { rct_domain }));
         if (mode_runs_daemons(c->mode))
