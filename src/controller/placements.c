@@ -21,7 +21,7 @@ struct placements {
         struct item *left; /* what ret_old points into */
 };
 
-enum { MIN_SLOTS = 16 };
+enum { MIN_SLOTS = 16, SLOT_HOLDS = 2 /* on average, at most */ };
 
 static void make_slots(struct placements *p, size_t n) {
         p->n_slots = n;
@@ -138,7 +138,7 @@ bool placements_update(struct placements *p, const struct claim_record *old, con
         if (counts(now)) {
                 struct item *i = xnew(struct item);
                 i->c = (const struct claim_record *)kube_object_ref(&now->o);
-                if (p->n++ >= p->n_slots)
+                if (p->n++ >= SLOT_HOLDS * p->n_slots)
                         grow(p);
                 put(p, i);
                 *ret_new = grant_of(now);

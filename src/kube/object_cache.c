@@ -103,7 +103,7 @@ static void remove_learned(struct object_cache *c, struct entry *x) {
 
 /* ---- indexes ---- */
 
-enum { MIN_SLOTS = 16 };
+enum { MIN_SLOTS = 16, SLOT_HOLDS = 2 /* on average, at most */ };
 
 static uint64_t hash(const char *key) {
         return str_fnv64(key, strlen(key));
@@ -182,7 +182,7 @@ static void link_entry(struct object_cache *c, struct entry *x) {
         for (unsigned i = 0; i < c->n_indexes; i++) {
                 if (!key_at(c, i, x))
                         continue;
-                if (c->indexes[i].n++ >= c->indexes[i].n_slots)
+                if (c->indexes[i].n++ >= SLOT_HOLDS * c->indexes[i].n_slots)
                         grow(c, i);
                 LIST_INSERT_HEAD(slot_at(c, i, x), x, links[i]);
         }
