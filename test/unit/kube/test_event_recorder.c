@@ -213,6 +213,20 @@ static void test_event_outlives_a_server_that_is_away(void **state) {
         assert_true(fake_has(w->body, "\"count\":3}"));
 }
 
+/* An API server that has no time says 504, and may have written the Event all the same. */
+static void test_event_that_timed_out_at_the_server_is_tried_again(void **state) {
+        struct world *w = *state;
+        w->want_creates = 2;
+        w->create_status = 504;
+        event_record(w->r, &cd, EVENT_NORMAL, "Joined", "x");
+        run_until(&w->loop, &w->enough);
+        w->create_status = 409;
+        event_record(w->r, &cd, EVENT_NORMAL, "Joined", "x");
+        flush(w);
+        assert_true(w->creates == 3 && w->patches == 1);
+        assert_true(fake_has(w->body, "\"count\":2}"));
+}
+
 static void test_what_waits_for_a_server_that_is_away_is_bounded(void **state) {
         struct world *w = *state;
         int port = fake_server_port(w->server);
@@ -292,6 +306,7 @@ int main(void) {
                 T(test_burst_about_one_object_is_limited),
                 T(test_many_series_and_objects_are_bounded),
                 T(test_event_outlives_a_server_that_is_away),
+                T(test_event_that_timed_out_at_the_server_is_tried_again),
                 T(test_what_waits_for_a_server_that_is_away_is_bounded),
                 T(test_create_whose_answer_was_lost_is_no_failure),
                 T(test_a_server_that_hangs_is_given_few_at_a_time),
