@@ -239,8 +239,11 @@ CHANGED(pod_changed, pod, touch_pod, pod_differs(was, is))
 CHANGED(clique_noted, clique, touch_entries, true)
 
 static void clique_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
+        struct controller *c = ((struct controller_namespace *)u)->c;
         if (!now)
-                lose_clique(((struct controller_namespace *)u)->c, (const struct clique *)old);
+                lose_clique(c, (const struct clique *)old);
+        else if (!old && !c->leading) /* the leader knows who lacks an entry in it */
+                lost_forget(c->lost, ((const struct clique *)now)->domain_uid);
         clique_noted(u, old, now);
 }
 
