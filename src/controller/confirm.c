@@ -115,11 +115,10 @@ static void scope_key(enum confirm_what what, const char *ns, struct buf *out) {
 static struct question *find(const struct confirm *c, enum confirm_what what, const char *ns,
                              const char *key) {
         struct question *q;
-        struct buf b = BUF_INIT(4096);
+        _cleanup_(buf_done) struct buf b = BUF_INIT(4096);
         scope_key(what, ns, &b);
         buf_addf(&b, "|%s", key);
         HASH_FIND_STR(c->questions, buf_str(&b), q);
-        buf_done(&b);
         return q;
 }
 
@@ -131,23 +130,21 @@ static const struct kube_resource *resource_of(enum confirm_what what) {
 
 static struct scope *make_scope(struct confirm *c, enum confirm_what what, const char *ns) {
         struct scope *s;
-        struct buf b = BUF_INIT(1024);
+        _cleanup_(buf_done) struct buf b = BUF_INIT(1024);
         scope_key(what, ns, &b);
         HASH_FIND_STR(c->scopes, buf_str(&b), s);
-        if (!s) {
-                s = xcalloc(1, sizeof *s + b.n + 1);
-                memcpy(s->key, buf_str(&b), b.n + 1);
-                s->c = c;
-                s->what = what;
-                s->ns = xstrdup_or_null(ns);
-                s->list = kube_pages_new(c->o.client, &(struct kube_pages_options){ .res = resource_of(what),
-                                                                                    .ns = s->ns,
-                                                                                    .page = on_page,
-                                                                                    .u = s });
-                LIST_INIT(&s->questions);
-                HASH_ADD_STR(c->scopes, key, s);
-        }
-        buf_done(&b);
+        if (s)
+                return s;
+        s = xcalloc(1, sizeof *s + b.n + 1);
+        memcpy(s->key, buf_str(&b), b.n + 1);
+        s->c = c;
+        s->what = what;
+        s->ns = xstrdup_or_null(ns);
+        s->list = kube_pages_new(c->o.client,
+                                 &(struct kube_pages_options){
+                                         .res = resource_of(what), .ns = s->ns, .page = on_page, .u = s });
+        LIST_INIT(&s->questions);
+        HASH_ADD_STR(c->scopes, key, s);
         return s;
 }
 
@@ -155,11 +152,10 @@ static struct question *make_question(struct scope *s, const char *key) {
         struct question *q = find(s->c, s->what, s->ns, key);
         if (q)
                 return q;
-        struct buf b = BUF_INIT(4096);
+        _cleanup_(buf_done) struct buf b = BUF_INIT(4096);
         buf_addf(&b, "%s|%s", s->key, key);
         q = xcalloc(1, sizeof *q + b.n + 1);
         memcpy(q->key, buf_str(&b), b.n + 1);
-        buf_done(&b);
         LIST_INSERT_HEAD(&s->questions, q, of_scope);
         HASH_ADD_STR(s->c->questions, key, q);
         return q;
@@ -251,7 +247,7 @@ static void cannot_read(struct scope *s, yyjson_val *object, const struct err *e
 }
 
 static void look_at(struct scope *s, yyjson_val *object) {
-        struct arena *a;
+        _cleanup_(arena_freep) struct arena *a = NULL;
         struct claim claim = { 0 };
         struct claim_place place = { 0 };
         struct err e;
@@ -269,12 +265,10 @@ static void look_at(struct scope *s, yyjson_val *object) {
         if (jd_decode(claim_fields, object, false, "", a, &claim, &e) < 0) {
                 cannot_read(s, object, &e);
         } else if (claim_place(&claim, a, &place)) {
-                struct buf key = BUF_INIT(1024);
+                _cleanup_(buf_done) struct buf key = BUF_INIT(1024);
                 confirm_claim_key(place.domain_uid, place.node, &key);
                 found(s, buf_str(&key), object);
-                buf_done(&key);
         }
-        arena_free(a);
 }
 
 static void on_page(void *u, yyjson_val *list, bool last, const struct err *e) {

@@ -29,14 +29,13 @@ static void dump_caches(const struct controller *c) {
 static bool dump_domain(void *u, const struct kube_object *o) {
         const struct controller *c = u;
         const struct compute_domain *cd = (const struct compute_domain *)o;
-        struct buf key = BUF_INIT(256);
+        _cleanup_(buf_done) struct buf key = BUF_INIT(256);
         buf_addf(&key, "d/%s", o->meta.uid);
         log_info("domain", kv_str("namespace", o->meta.ns), kv_str("name", o->meta.name),
                  kv_str("uid", o->meta.uid), kv_str("status", str_or(cd->status, "")),
                  kv_int("ready", cd->nodes_ready), kv_int("wanted", cd->nodes_wanted),
                  kv_bool("deleting", o->meta.deleted != 0),
                  kv_str("write_error", str_or(writes_error(c->writes, buf_str(&key)), "")));
-        buf_done(&key);
         return true;
 }
 

@@ -59,12 +59,11 @@ static bool may_write_label(struct controller *c, const struct node *n, const ch
                                            .stale = records_stale(c) != NULL };
         enum rules_label_step step = rules_label_step(uid, &facts);
         if (step == RULES_LABEL_ASK) {
-                struct buf claim = BUF_INIT(1024);
+                _cleanup_(buf_done) struct buf claim = BUF_INIT(1024);
                 confirm_claim_key(uid, name, &claim);
                 facts.confirmed =
                         cd ? confirm_absent(c->confirm, CONFIRM_CLAIM, cd->o.meta.ns, buf_str(&claim), key)
                            : confirm_absent(c->confirm, CONFIRM_DOMAIN, NULL, uid, key);
-                buf_done(&claim);
                 step = rules_label_step(uid, &facts);
         }
         if (step == RULES_LABEL_HOLD)
@@ -75,7 +74,7 @@ static bool may_write_label(struct controller *c, const struct node *n, const ch
 void labels_reconcile(struct controller *c, const char *name) {
         const struct node *n = records_node(c, name);
         struct objects_node_patch p = { 0 };
-        struct buf key = BUF_INIT(1024);
+        _cleanup_(buf_done) struct buf key = BUF_INIT(1024);
         buf_addf(&key, "n/%s", name);
         if (n) {
                 p.domain_uid = labels_of(c, name);
@@ -85,7 +84,7 @@ void labels_reconcile(struct controller *c, const char *name) {
                                         records_node_clique(c, name), &p.gpu_clique, &p.gpu_clique_ours);
         }
         if (p.set_domain || p.set_gpu_clique) {
-                struct buf b = BUF_INIT(MAX_BODY);
+                _cleanup_(buf_done) struct buf b = BUF_INIT(MAX_BODY);
                 objects_node(&n->o.meta, &p, &b);
                 writes_try(c->writes, &(struct writes_request){
                                               .requester = buf_str(&key),
@@ -95,9 +94,7 @@ void labels_reconcile(struct controller *c, const char *name) {
                                               .body = { buf_str(&b), b.n },
                                               .learn = c->nodes,
                                       });
-                buf_done(&b);
         } else {
                 writes_forget(c->writes, buf_str(&key));
         }
-        buf_done(&key);
 }

@@ -404,15 +404,13 @@ static void plan_living(struct work *w) {
 /* ---- a domain that ends ---- */
 
 static const char *name_pods(const struct plan_input *in, struct arena *a) {
-        struct buf b = BUF_INIT(4096);
+        _cleanup_(buf_done) struct buf b = BUF_INIT(4096);
         for (size_t i = 0; i < in->n_pods && i < 5; i++)
                 buf_addf(&b, "%s%s on %s", i ? ", " : "", in->pods[i]->o.meta.name,
                          str_or(in->pods[i]->node, "no node yet"));
         if (in->n_pods > 5)
                 buf_addf(&b, " and %zu more", in->n_pods - 5);
-        const char *s = arena_strdup(a, buf_str(&b));
-        buf_done(&b);
-        return s;
+        return arena_strdup(a, buf_str(&b));
 }
 
 /* Stops new pods from getting in. The name stays taken until the rest is gone, so that a domain of the same

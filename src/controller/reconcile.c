@@ -90,11 +90,9 @@ static const char *holder_of(const struct compute_domain *cd, const struct compu
 }
 
 static bool is_released(const struct controller *c, const struct compute_domain *cd, const char *node) {
-        struct buf key = BUF_INIT(1024);
+        _cleanup_(buf_done) struct buf key = BUF_INIT(1024);
         confirm_claim_key(cd->o.meta.uid, node, &key);
-        bool is = confirm_known(c->confirm, CONFIRM_CLAIM, cd->o.meta.ns, buf_str(&key));
-        buf_done(&key);
-        return is;
+        return confirm_known(c->confirm, CONFIRM_CLAIM, cd->o.meta.ns, buf_str(&key));
 }
 
 /* ---- the nodes of a domain ---- */
@@ -234,28 +232,26 @@ static void gather_hosts(const struct controller *c, const struct compute_domain
         ret->n_hosts = kept;
 }
 
+static const char *error_of_node(const struct controller *c, const char *name) {
+        _cleanup_(buf_done) struct buf key = BUF_INIT(1024);
+        buf_addf(&key, "n/%s", name);
+        return writes_error(c->writes, buf_str(&key));
+}
+
 /* Why the domain stands still although nothing is wrong with its own objects: a node that cannot be labelled.
  */
 static const char *node_write_error(const struct controller *c, const struct formation_input *in) {
         const char *error = NULL;
-        for (size_t i = 0; i < in->n_nodes && !error && writes_failing(c->writes); i++) {
-                struct buf key = BUF_INIT(1024);
-                buf_addf(&key, "n/%s", in->nodes[i].name);
-                error = in->nodes[i].wanted ? writes_error(c->writes, buf_str(&key)) : NULL;
-                buf_done(&key);
-        }
+        for (size_t i = 0; i < in->n_nodes && !error && writes_failing(c->writes); i++)
+                error = in->nodes[i].wanted ? error_of_node(c, in->nodes[i].name) : NULL;
         return error;
 }
 
 /* Why the labels of a domain that ends do not go. */
 static const char *label_write_error(const struct controller *c, const struct list *labelled) {
         const char *error = NULL;
-        for (size_t i = 0; i < labelled->n && !error; i++) {
-                struct buf key = BUF_INIT(1024);
-                buf_addf(&key, "n/%s", ((const struct node *)labelled->items[i])->o.meta.name);
-                error = writes_error(c->writes, buf_str(&key));
-                buf_done(&key);
-        }
+        for (size_t i = 0; i < labelled->n && !error; i++)
+                error = error_of_node(c, ((const struct node *)labelled->items[i])->o.meta.name);
         return error;
 }
 
@@ -346,14 +342,13 @@ static void gather(struct controller *c, const char *uid, const char *key, struc
                 memory->ending_since = memory->ending_since ? memory->ending_since : ret->now;
                 ret->ending_since = memory->ending_since;
         }
-        struct buf name = BUF_INIT(256);
+        _cleanup_(buf_done) struct buf name = BUF_INIT(256);
         objects_daemon_name(uid, &name);
         ret->applied_generation =
                 writes_generation(c->writes, key, &kube_daemonsets, c->settings.ns, buf_str(&name));
         if (!ret->applied_generation) /* a leader before this one, or this one, has made it and nobody changed
                                          it */
                 ret->applied_generation = WRITES_MADE_GENERATION;
-        buf_done(&name);
 }
 
 /* ---- the name of the workload template is taken ---- */
@@ -411,7 +406,7 @@ static void on_labelled(void *u, yyjson_val *obj, const struct err *e) {
 static void on_new_clique(void *u, const struct writes_about *q, yyjson_val *obj, const struct err *e) {
         struct controller *c = u;
         const char *uid = q->requester + 2;
-        struct buf b = BUF_INIT(4096);
+        _cleanup_(buf_done) struct buf b = BUF_INIT(4096);
         if (!e || e->kind != ERR_CONFLICT)
                 return;
         struct controller_domain *d = records_make(c, uid);
@@ -428,7 +423,6 @@ static void on_new_clique(void *u, const struct writes_about *q, yyjson_val *obj
                                                      .done = on_labelled,
                                                      .u = d,
                                              });
-        buf_done(&b);
 }
 
 /* ---- sending ---- */
@@ -536,10 +530,9 @@ static void ask(struct controller *c, const char *key, const struct plan_input *
         if (p->ask_domain)
                 confirm_absent(c->confirm, CONFIRM_DOMAIN, NULL, in->uid, key);
         for (size_t i = 0; in->cd && i < p->n_ask_nodes; i++) {
-                struct buf claim = BUF_INIT(1024);
+                _cleanup_(buf_done) struct buf claim = BUF_INIT(1024);
                 confirm_claim_key(in->uid, p->ask_nodes[i], &claim);
                 confirm_absent(c->confirm, CONFIRM_CLAIM, in->cd->o.meta.ns, buf_str(&claim), key);
-                buf_done(&claim);
         }
 }
 
@@ -551,8 +544,8 @@ static bool touch_lost(void *u, const struct kube_object *o) {
 }
 
 static void reconcile(struct controller *c, const char *uid) {
-        struct arena *a = arena_new(16 << 10);
-        struct buf key = BUF_INIT(256);
+        _cleanup_(arena_freep) struct arena *a = arena_new(16 << 10);
+        _cleanup_(buf_done) struct buf key = BUF_INIT(256);
         struct plan_input in;
         struct plan p;
         buf_addf(&key, "d/%s", uid);
@@ -581,8 +574,6 @@ static void reconcile(struct controller *c, const char *uid) {
                 if (d)
                         records_forget(d);
         }
-        buf_done(&key);
-        arena_free(a);
 }
 
 /* May there be a DaemonSet, daemon Pods, cliques of this domain? Only somebody else, or we in another mode,

@@ -63,14 +63,13 @@ void records_catch_up(const struct controller *c) {
 /* ---- what is to be looked at ---- */
 
 static void queue(struct controller *c, char kind, const char *name) {
-        struct buf key = BUF_INIT(1024);
+        _cleanup_(buf_done) struct buf key = BUF_INIT(1024);
         /* A follower has nothing to do with changes: it looks at everything when it begins to lead. */
         if (!c->leading || !name || !*name)
                 return;
         buf_addf(&key, "%c/%s", kind, name);
         if (!key.failed)
                 work_queue_add(c->queue, buf_str(&key));
-        buf_done(&key);
 }
 
 void records_queue_domain(struct controller *c, const char *uid) {

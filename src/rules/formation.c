@@ -11,14 +11,12 @@
 #include "rules/rules.h"
 
 const char *formation_text(struct arena *a, const char *fmt, ...) {
-        struct buf b = BUF_INIT(4096);
+        _cleanup_(buf_done) struct buf b = BUF_INIT(4096);
         va_list ap;
         va_start(ap, fmt);
         buf_vaddf(&b, fmt, ap);
         va_end(ap);
-        const char *s = arena_strdup(a, buf_str(&b));
-        buf_done(&b);
-        return s;
+        return arena_strdup(a, buf_str(&b));
 }
 
 static const struct seat *entry_in(const struct clique *c, const char *node) {
@@ -287,12 +285,10 @@ static size_t parse_freed(const char *freed, struct arena *a, int64_t **ret) {
 }
 
 static const char *render_freed(const int64_t *freed, size_t n, struct arena *a) {
-        struct buf b = BUF_INIT(1 << 16);
+        _cleanup_(buf_done) struct buf b = BUF_INIT(1 << 16);
         for (size_t i = 0; i < n; i++)
                 buf_addf(&b, "%s%lld", i ? "," : "", (long long)freed[i]);
-        const char *s = n && !b.failed ? arena_strdup(a, buf_str(&b)) : NULL;
-        buf_done(&b);
-        return s;
+        return n && !b.failed ? arena_strdup(a, buf_str(&b)) : NULL;
 }
 
 static bool wants_index(const struct formed_seat *m, const struct seat_facts *n, const char *clique) {
@@ -531,14 +527,12 @@ static struct group *group_members(const struct formation *f, struct arena *a) {
 
 static const char *name_adopted(const struct formation_input *in, const struct formation *f,
                                 struct arena *a) {
-        struct buf b = BUF_INIT(64 << 10);
+        _cleanup_(buf_done) struct buf b = BUF_INIT(64 << 10);
         for (size_t i = 0; i < f->n_fabrics; i++)
                 if (f->fabrics[i].adopted)
                         buf_addf(&b, "%s%s%s", b.n ? "" : in->cd->o.meta.uid, b.n ? "," : ":",
                                  f->fabrics[i].fabric.clique_id);
-        const char *s = b.n && !b.failed ? arena_strdup(a, buf_str(&b)) : NULL;
-        buf_done(&b);
-        return s;
+        return b.n && !b.failed ? arena_strdup(a, buf_str(&b)) : NULL;
 }
 
 static bool is_as_it_was(const struct recalled_fabric *c, const struct clique *old, const struct group *g,

@@ -11,7 +11,7 @@ static bool is_bad(const struct host *h) {
 
 /* "node-1 is DOWN: why; node-2 is DEGRADED: why; and 3 more" */
 static const char *name_bad(const struct host *hosts, size_t n, struct arena *a) {
-        struct buf b = BUF_INIT(8192);
+        _cleanup_(buf_done) struct buf b = BUF_INIT(8192);
         size_t bad = 0;
         for (size_t i = 0; i < n; i++) {
                 if (!is_bad(&hosts[i]) || bad++ >= NAMED_AT_MOST)
@@ -21,9 +21,7 @@ static const char *name_bad(const struct host *hosts, size_t n, struct arena *a)
         }
         if (bad > NAMED_AT_MOST)
                 buf_addf(&b, "; and %zu more", bad - NAMED_AT_MOST);
-        const char *s = arena_strdup(a, buf_str(&b));
-        buf_done(&b);
-        return s;
+        return arena_strdup(a, buf_str(&b));
 }
 
 void host_health(const struct host *hosts, size_t n, struct arena *a, struct cd_condition *ret) {

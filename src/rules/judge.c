@@ -74,12 +74,10 @@ static const char *scheduler_says(const char *message, struct arena *a) {
                         list[n++] = arena_strndup(a, part.p, part.n);
         }
         qsort(list, n, sizeof *list, by_text);
-        struct buf b = BUF_INIT(4096);
+        _cleanup_(buf_done) struct buf b = BUF_INIT(4096);
         for (size_t i = 0; i < n; i++)
                 buf_addf(&b, "%s%s", i ? ", " : "", list[i]);
-        const char *s = n ? arena_strdup(a, buf_str(&b)) : "no node matches";
-        buf_done(&b);
-        return s;
+        return n ? arena_strdup(a, buf_str(&b)) : "no node matches";
 }
 
 static void say(struct formed_seat *m, enum formation_why why, const char *message) {

@@ -62,7 +62,7 @@ static const struct cd_condition *condition_at(const struct compute_domain *cd, 
 
 /* "node-1: why; node-2: why; and 3 more" of all members that are in the state `why`. */
 static const char *name_them(const struct formation *f, enum formation_why why, struct arena *a) {
-        struct buf b = BUF_INIT(8192);
+        _cleanup_(buf_done) struct buf b = BUF_INIT(8192);
         size_t n = 0;
         for (size_t i = 0; i < f->n_members; i++) {
                 const struct formed_seat *m = &f->members[i];
@@ -72,9 +72,7 @@ static const char *name_them(const struct formation *f, enum formation_why why, 
         }
         if (n > NAMED_AT_MOST)
                 buf_addf(&b, "; and %zu more", n - NAMED_AT_MOST);
-        const char *s = arena_strdup(a, buf_str(&b));
-        buf_done(&b);
-        return s;
+        return arena_strdup(a, buf_str(&b));
 }
 
 static bool any(const struct formation *f, enum formation_why why) {
