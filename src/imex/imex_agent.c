@@ -403,12 +403,11 @@ static int prepare(void *u, struct err *e) {
 /* What should be, against what is */
 
 /* Brings the running process's view of its peers up to date. */
-static void update_peers(struct imex_agent *a) {
-        _cleanup_(arena_freep) struct arena *tmp = arena_new(1024);
+static void update_peers(struct imex_agent *a, const struct imex_members *m) {
         bool changed = false;
         struct err e;
 
-        if (a->o.dns_names && write_hosts(a, resolved(a, a->want, tmp), &changed, &e) < 0) {
+        if (a->o.dns_names && write_hosts(a, m, &changed, &e) < 0) {
                 trouble(a, &e);
                 retry(a);
                 return;
@@ -421,10 +420,8 @@ static void update_peers(struct imex_agent *a) {
 }
 
 /* Can these members be served at all? A wrong list must not take down what runs well. */
-static bool check_members(struct imex_agent *a) {
-        _cleanup_(arena_freep) struct arena *tmp = arena_new(1024);
+static bool check_members(struct imex_agent *a, const struct imex_members *m) {
         _cleanup_(buf_done) struct buf text = BUF_INIT(IMEX_HOSTS_MAX);
-        const struct imex_members *m = resolved(a, a->want, tmp);
         struct err e;
 
         *a->refused = '\0';
@@ -438,10 +435,8 @@ static bool check_members(struct imex_agent *a) {
         return false;
 }
 
-static void tell_fixed_list(struct imex_agent *a) {
-        _cleanup_(arena_freep) struct arena *tmp = arena_new(1024);
+static void tell_fixed_list(struct imex_agent *a, const struct imex_members *m) {
         _cleanup_(buf_done) struct buf was = BUF_INIT(FILE_LIMIT), now = BUF_INIT(FILE_LIMIT);
-        const struct imex_members *m = resolved(a, a->want, tmp);
         struct err e;
 
         imex_nodes_render_ips(a->running->peers, a->running->n_peers, &was);
@@ -470,7 +465,9 @@ static void act(struct imex_agent *a) {
                 }
                 return;
         }
-        if (!check_members(a)) {
+        _cleanup_(arena_freep) struct arena *tmp = arena_new(1024);
+        const struct imex_members *m = resolved(a, a->want, tmp);
+        if (!check_members(a, m)) {
                 if (*a->refused && s != IMEX_PROCESS_DOWN && s != IMEX_PROCESS_ENDING)
                         imex_process_stop(a->process);
                 return;
@@ -478,9 +475,9 @@ static void act(struct imex_agent *a) {
         if (s == IMEX_PROCESS_RUNNING && !identity_current(a)) {
                 imex_process_restart(a->process, false);
         } else if (s == IMEX_PROCESS_RUNNING) {
-                update_peers(a);
+                update_peers(a, m);
                 if (!a->o.dns_names)
-                        tell_fixed_list(a);
+                        tell_fixed_list(a, m);
                 recover(a);
         } else {
                 imex_process_start(a->process);
