@@ -14,15 +14,12 @@
 /* ---- daemons ---- */
 
 static void tell_lost(const struct cd *cd, const char *domain, const char *reason) {
-        for (const struct checkpoint_claim *e = cd->claims->journal.table.claims; e; e = e->hh.next) {
-                for (size_t i = 0; i < e->n_devices && e->state == CHECKPOINT_COMPLETED && e->name; i++) {
-                        if (device_is_daemon(&e->devices[i]) || !streq(e->devices[i].domain, domain))
-                                continue;
-                        struct event_about about = { "resource.k8s.io/v1", "ResourceClaim", e->ns, e->name,
-                                                     e->uid };
-                        event_record(cd->o.events, &about, EVENT_WARNING, "IMEXDaemonNotReady",
-                                     "the channel is in use, but is not served: %s", reason);
-                }
+        CHECKPOINT_EACH_DEVICE (&cd->claims->journal.table, e, d) {
+                if (!e->name || device_is_daemon(d) || !streq(d->domain, domain))
+                        continue;
+                struct event_about about = { "resource.k8s.io/v1", "ResourceClaim", e->ns, e->name, e->uid };
+                event_record(cd->o.events, &about, EVENT_WARNING, "IMEXDaemonNotReady",
+                             "the channel is in use, but is not served: %s", reason);
         }
 }
 

@@ -63,16 +63,13 @@ static const char *refusal(const struct readiness *r, const char *dir, const cha
 static const struct checkpoint_claim *find_daemon(const struct checkpoint *table, const char *domain_uid,
                                                   const struct checkpoint_claim **ret_other) {
         *ret_other = NULL;
-        for (const struct checkpoint_claim *c = table->claims; c; c = c->hh.next) {
-                for (size_t i = 0; i < c->n_devices && c->state == CHECKPOINT_COMPLETED; i++) {
-                        const struct node_device *d = &c->devices[i];
-                        if (!device_is_daemon(d))
-                                continue;
-                        if (streq(d->domain, domain_uid))
-                                return c;
-                        if (!d->admin)
-                                *ret_other = c;
-                }
+        CHECKPOINT_EACH_DEVICE (table, c, d) {
+                if (!device_is_daemon(d))
+                        continue;
+                if (streq(d->domain, domain_uid))
+                        return c;
+                if (!d->admin)
+                        *ret_other = c;
         }
         return NULL;
 }
@@ -180,11 +177,9 @@ void readiness_follow(struct readiness *r, const struct checkpoint *table) {
         LIST_FOREACH (d, &r->domains, link) {
                 d->seen = false;
         }
-        for (const struct checkpoint_claim *c = table->claims; c; c = c->hh.next) {
-                for (size_t i = 0; i < c->n_devices && c->state == CHECKPOINT_COMPLETED; i++) {
-                        if (device_is_daemon(&c->devices[i]) && str_is_uuid(str_or(c->devices[i].domain, "")))
-                                follow(r, c->devices[i].domain, c->uid);
-                }
+        CHECKPOINT_EACH_DEVICE (table, c, device) {
+                if (device_is_daemon(device) && str_is_uuid(str_or(device->domain, "")))
+                        follow(r, device->domain, c->uid);
         }
         for (d = LIST_FIRST(&r->domains); d; d = next) {
                 next = LIST_NEXT(d, link);

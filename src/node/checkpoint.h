@@ -68,6 +68,14 @@ enum { CHECKPOINT_MAX_BYTES = 32 << 20 };
 
 void checkpoint_done(struct checkpoint *c); /* it is empty then, and keeps its codec */
 
+/* Of the prepared claims; `break` goes on with the next claim. */
+#define CHECKPOINT_EACH_DEVICE(table, claim, device)                                                         \
+        for (const struct checkpoint_claim *claim = (table)->claims; claim; claim = claim->hh.next)          \
+                for (const struct node_device *device = claim->devices;                                      \
+                     claim->state == CHECKPOINT_COMPLETED &&                                                 \
+                     (size_t)(device - claim->devices) < claim->n_devices;                                   \
+                     device++)
+
 struct checkpoint_claim *checkpoint_find(const struct checkpoint *c, const char *uid);
 /* A new entry in state STARTED, of which nothing is known; there must be none yet. */
 struct checkpoint_claim *checkpoint_add(struct checkpoint *c, const char *uid);

@@ -28,12 +28,9 @@ static bool answerable(const struct claims *c, const struct checkpoint_claim *en
 }
 
 static const struct checkpoint_claim *holder(const struct op *op, const struct node_want *w) {
-        for (const struct checkpoint_claim *e = op->c->journal.table.claims; e; e = e->hh.next) {
-                for (size_t i = 0;
-                     i < e->n_devices && e->state == CHECKPOINT_COMPLETED && !streq(e->uid, op->uid); i++) {
-                        if (streq(e->devices[i].name, w->result->device) && !e->devices[i].admin)
-                                return e;
-                }
+        CHECKPOINT_EACH_DEVICE (&op->c->journal.table, e, d) {
+                if (!streq(e->uid, op->uid) && streq(d->name, w->result->device) && !d->admin)
+                        return e;
         }
         return NULL;
 }

@@ -95,12 +95,8 @@ void node_metrics_error(struct node_metrics *m, bool prepare, bool lock) {
 void node_metrics_prepared(struct node_metrics *m, const struct checkpoint *table) {
         for (const char *const *type = m->o->types; *type; type++) {
                 double n = 0;
-                for (const struct checkpoint_claim *c = table->claims; c; c = c->hh.next) {
-                        for (size_t i = 0; i < c->n_devices && c->state == CHECKPOINT_COMPLETED; i++) {
-                                const char *is = str_or(c->devices[i].type, "");
-                                n += streq(*is ? is : m->o->types[0], *type);
-                        }
-                }
+                CHECKPOINT_EACH_DEVICE (table, c, d)
+                        n += streq(str_or(d->type, m->o->types[0]), *type);
                 metric_set(m->prepared, n, LABELS(m->o->node, m->o->driver, *type));
         }
         metric_set(m->prepared, 0, LABELS(m->o->node, m->o->driver, "unknown"));
