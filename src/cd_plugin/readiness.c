@@ -19,7 +19,7 @@
 struct domain {
         LIST_ENTRY(domain) link;
         struct readiness *r;
-        char *uid, *claim_uid, *dir;
+        char *uid, *claim_uid;
         bool ready, seen, taken;
         bool told; /* that it cannot be watched */
         struct watch_file watch;
@@ -37,8 +37,9 @@ char *readiness_domain_dir(const char *plugin_dir, const char *domain_uid) {
 }
 
 /* NULL: ready. Else why not, in `text` or static. */
-static const char *refusal(const struct readiness *r, const char *dir, const char *claim_uid, char *text,
-                           size_t n) {
+static const char *refusal(const struct readiness *r, const char *domain_uid, const char *claim_uid,
+                           char *text, size_t n) {
+        _cleanup_(freep) char *dir = readiness_domain_dir(r->o.plugin_dir, domain_uid);
         struct imex_state s;
         struct err e;
         bool held = false;
@@ -99,8 +100,7 @@ bool readiness_check(const struct readiness *r, const struct checkpoint *table, 
                 snprintf(reason, n, "%s: '%s' is not the UID of a ComputeDomain", r->o.node, domain_uid);
                 return false;
         }
-        _cleanup_(freep) char *dir = readiness_domain_dir(r->o.plugin_dir, domain_uid);
-        const char *why = refusal(r, dir, daemon->uid, text, sizeof text);
+        const char *why = refusal(r, domain_uid, daemon->uid, text, sizeof text);
         if (why)
                 snprintf(reason, n, "%s: %s", r->o.node, why);
         return !why;
@@ -110,7 +110,7 @@ static void on_change(struct watch_file *w) {
         struct domain *d = w->u;
         struct readiness *r = d->r;
         char text[320];
-        const char *why = refusal(r, d->dir, d->claim_uid, text, sizeof text);
+        const char *why = refusal(r, d->uid, d->claim_uid, text, sizeof text);
         bool was = d->ready;
         d->ready = !why;
         if (!was && !why)
@@ -132,23 +132,22 @@ static void domain_free(struct domain *d) {
         watch_file_stop(&d->watch);
         free(d->uid);
         free(d->claim_uid);
-        free(d->dir);
         free(d);
 }
 
 /* The kernel may refuse a watch for a while (fs.inotify.max_user_watches): each later call tries again. */
 static void watch(struct domain *d) {
-        _cleanup_(freep) char *path = file_join(d->dir, IMEX_STATE_FILE);
+        _cleanup_(freep) char *dir = readiness_domain_dir(d->r->o.plugin_dir, d->uid);
+        _cleanup_(freep) char *path = file_join(dir, IMEX_STATE_FILE);
         char text[320];
         struct err e;
-        int r = file_mkdirs(d->dir, 0755, &e) < 0
-                        ? -1
-                        : watch_file_start(&d->watch, d->r->loop, path, on_change, &e);
+        int r = file_mkdirs(dir, 0755, &e) < 0 ? -1
+                                               : watch_file_start(&d->watch, d->r->loop, path, on_change, &e);
         if (r < 0 && !d->told)
                 log_error("cannot watch the state of an IMEX daemon, so its readiness is noticed late",
                           kv_str("domain", d->uid), kv_err(&e));
         d->told = r < 0;
-        d->ready = !refusal(d->r, d->dir, d->claim_uid, text, sizeof text);
+        d->ready = !refusal(d->r, d->uid, d->claim_uid, text, sizeof text);
 }
 
 static void follow(struct readiness *r, const char *domain_uid, const char *claim_uid) {
@@ -165,7 +164,6 @@ static void follow(struct readiness *r, const char *domain_uid, const char *clai
         d->r = r;
         d->uid = xstrdup(domain_uid);
         d->claim_uid = xstrdup(claim_uid);
-        d->dir = readiness_domain_dir(r->o.plugin_dir, domain_uid);
         d->seen = true;
         d->watch.u = d;
         LIST_INSERT_HEAD(&r->domains, d, link);

@@ -154,8 +154,9 @@ struct slice_publisher {
         struct kube_informer *informer;
         struct work_queue *queue;
         struct kube_call *call; /* at most one request at a time */
-        bool set, published;
+        bool published;
         struct slice_content want;
+        char *text; /* of `want`, to compare; NULL: it has not been set */
         struct slice_floor floor;
         char trouble[400]; /* last error that was logged, so that a long outage is one line */
 };
@@ -243,7 +244,7 @@ static void write_slice(struct slice_publisher *p, const struct own_slice *old) 
 static void reconcile(void *u, const char *key) {
         struct slice_publisher *p = u;
         struct choice c = { 0 };
-        if (p->call || !p->set)
+        if (p->call || !p->text)
                 return;
         if (!p->node_uid) {
                 p->call = kube_start(p->client, &(struct kube_request){ .verb = KUBE_GET,
@@ -318,22 +319,15 @@ struct slice_publisher *slice_publisher_new(struct kube_client *c, const char *d
         return p;
 }
 
-static bool same(const struct slice_content *a, const struct slice_content *b) {
-        struct buf one = BUF_INIT(BODY_MAX), two = BUF_INIT(BODY_MAX);
-        slice_render("v1", "", "", NULL, a, &one);
-        slice_render("v1", "", "", NULL, b, &two);
-        bool ok = str_eq((struct str){ one.p, one.n }, (struct str){ two.p, two.n });
-        buf_done(&one);
-        buf_done(&two);
-        return ok;
-}
-
 void slice_set(struct slice_publisher *p, const struct slice_content *want) {
-        if (!p->set || !same(&p->want, want)) /* what was written before is not undone by it */
+        struct buf text = BUF_INIT(BODY_MAX);
+        slice_render("v1", "", "", NULL, want, &text);
+        if (!streq(p->text, buf_str(&text))) /* what was written before is not undone by it */
                 p->floor = (struct slice_floor){ 0 };
         arena_free(p->want.arena);
+        free(p->text);
         p->want = *want;
-        p->set = true;
+        p->text = buf_steal(&text);
         work_queue_add(p->queue, KEY);
 }
 
@@ -351,5 +345,6 @@ void slice_publisher_free(struct slice_publisher *p) {
         free(p->node);
         free(p->node_uid);
         free(p->selector);
+        free(p->text);
         free(p);
 }
