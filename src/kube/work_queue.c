@@ -20,10 +20,11 @@ enum item_state { ITEM_IDLE, ITEM_READY, ITEM_WAITING };
 /* A key that is ready, waiting, being handled, or has failures to remember. */
 struct item {
         UT_hash_handle hh;
+        struct work_queue *queue;
         TAILQ_ENTRY(item) entry; /* while READY */
         enum item_state state;
         uint64_t due_ms;
-        size_t at; /* in the heap while WAITING */
+        struct loop_timer timer; /* while WAITING */
         unsigned failures;
         bool handled; /* inside its handler */
         char key[];
@@ -32,67 +33,14 @@ struct item {
 struct work_queue {
         uv_loop_t *loop;
         struct loop_turn turn;
-        struct loop_timer timer;
         unsigned backoff_min_ms, backoff_max_ms;
         work_queue_fn *fn;
         void *u;
         struct item *items;
         TAILQ_HEAD(, item) ready;
         size_t n_ready;
-        struct item **heap; /* the earliest is first */
-        size_t n_heap, cap_heap;
         struct guard guard;
 };
-
-/* ---- the heap of waiting keys ---- */
-
-static void heap_set(struct work_queue *q, size_t at, struct item *x) {
-        q->heap[at] = x;
-        x->at = at;
-}
-
-static void heap_up(struct work_queue *q, size_t at) {
-        struct item *x = q->heap[at];
-        while (at > 0 && q->heap[(at - 1) / 2]->due_ms > x->due_ms) {
-                heap_set(q, at, q->heap[(at - 1) / 2]);
-                at = (at - 1) / 2;
-        }
-        heap_set(q, at, x);
-}
-
-static void heap_down(struct work_queue *q, size_t at) {
-        struct item *x = q->heap[at];
-        for (;;) {
-                size_t child = 2 * at + 1;
-                if (child + 1 < q->n_heap && q->heap[child + 1]->due_ms < q->heap[child]->due_ms)
-                        child++;
-                if (child >= q->n_heap || q->heap[child]->due_ms >= x->due_ms)
-                        break;
-                heap_set(q, at, q->heap[child]);
-                at = child;
-        }
-        heap_set(q, at, x);
-}
-
-static void heap_add(struct work_queue *q, struct item *x) {
-        if (q->n_heap == q->cap_heap) {
-                q->cap_heap = q->cap_heap ? q->cap_heap * 2 : 16;
-                q->heap = xrealloc(q->heap, q->cap_heap * sizeof(struct item *));
-        }
-        q->n_heap++;
-        heap_set(q, q->n_heap - 1, x);
-        heap_up(q, q->n_heap - 1);
-}
-
-static void heap_remove(struct work_queue *q, struct item *x) {
-        size_t at = x->at;
-        struct item *last = q->heap[--q->n_heap];
-        if (last == x)
-                return;
-        heap_set(q, at, last);
-        heap_up(q, at);
-        heap_down(q, last->at);
-}
 
 /* ---- keys ---- */
 
@@ -108,6 +56,7 @@ static struct item *find_or_add(struct work_queue *q, const char *key) {
                 size_t n = strlen(key) + 1;
                 x = xcalloc(1, sizeof *x + n);
                 memcpy(x->key, key, n);
+                x->queue = q;
                 HASH_ADD_STR(q->items, key, x);
         }
         return x;
@@ -120,27 +69,25 @@ static void free_if_unused(struct work_queue *q, struct item *x) {
         free(x);
 }
 
-static void arm(struct work_queue *q) {
-        if (q->guard.dead)
-                return;
-        if (q->n_ready)
-                loop_turn_start(&q->turn);
-        loop_timer_at(&q->timer, q->n_heap ? q->heap[0]->due_ms : UINT64_MAX);
-}
+static void make_ready(struct item *x) {
+        struct work_queue *q = x->queue;
 
-static void make_ready(struct work_queue *q, struct item *x) {
         if (x->state == ITEM_READY)
                 return;
-        if (x->state == ITEM_WAITING)
-                heap_remove(q, x);
+        loop_timer_done(&x->timer);
         x->state = ITEM_READY;
         TAILQ_INSERT_TAIL(&q->ready, x, entry);
         q->n_ready++;
+        if (!q->guard.dead)
+                loop_turn_start(&q->turn);
+}
+
+static void on_timer(void *u) {
+        make_ready(u);
 }
 
 void work_queue_add(struct work_queue *q, const char *key) {
-        make_ready(q, find_or_add(q, key));
-        arm(q);
+        make_ready(find_or_add(q, key));
 }
 
 static void add_after(struct work_queue *q, struct item *x, unsigned ms) {
@@ -148,12 +95,11 @@ static void add_after(struct work_queue *q, struct item *x, unsigned ms) {
 
         if (x->state == ITEM_READY || (x->state == ITEM_WAITING && x->due_ms <= due))
                 return;
-        if (x->state == ITEM_WAITING)
-                heap_remove(q, x);
+        if (x->state == ITEM_IDLE)
+                loop_timer_init(&x->timer, q->loop, on_timer, x);
         x->state = ITEM_WAITING;
         x->due_ms = due;
-        heap_add(q, x);
-        arm(q);
+        loop_timer_at(&x->timer, due);
 }
 
 void work_queue_add_after(struct work_queue *q, const char *key, unsigned ms) {
@@ -198,18 +144,10 @@ static void on_turn(void *u) {
                 x->handled = false;
                 free_if_unused(q, x);
         }
-        arm(q);
+        if (q->n_ready && !q->guard.dead)
+                loop_turn_start(&q->turn);
         if (guard_leave(&q->guard))
                 destroy(q);
-}
-
-static void on_timer(void *u) {
-        struct work_queue *q = u;
-        uint64_t now = uv_now(q->loop);
-
-        while (q->n_heap && q->heap[0]->due_ms <= now)
-                make_ready(q, q->heap[0]);
-        arm(q);
 }
 
 /* ---- the queue ---- */
@@ -224,7 +162,6 @@ struct work_queue *work_queue_new(uv_loop_t *loop, unsigned backoff_min_ms, unsi
         q->u = u;
         TAILQ_INIT(&q->ready);
         loop_turn_init(&q->turn, loop, on_turn, q);
-        loop_timer_init(&q->timer, loop, on_timer, q);
         return q;
 }
 
@@ -233,11 +170,10 @@ static void destroy(struct work_queue *q) {
 
         HASH_ITER (hh, q->items, x, next) {
                 HASH_DEL(q->items, x);
+                loop_timer_done(&x->timer);
                 free(x);
         }
-        free(q->heap);
         loop_turn_done(&q->turn);
-        loop_timer_done(&q->timer);
         free(q);
 }
 
