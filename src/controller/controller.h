@@ -9,7 +9,7 @@
 
 #include "controller/records.h"
 
-/* Starts when kube_discover_resource_api() is through. synced is called once, when all caches have been
+/* Starts when kube_discover() is through. synced is called once, when all caches have been
  * filled: who leads before that knows nothing. */
 void controller_start(struct controller *c, const struct config *config, struct kube_client *client,
                       struct event_recorder *events, struct metrics *metrics, void (*synced)(void *u),

@@ -233,7 +233,7 @@ static int begin(struct program *p, struct err *e) {
                 return err_wrap(e, "--http-endpoint (HTTP_ENDPOINT) %s", p->config.http_endpoint);
         p->events = event_recorder_new(p->client, "compute-domain-controller", NULL);
         gates_log_ineffective(&p->config.gates);
-        kube_discover_resource_api(p->client, on_resource_api, p);
+        kube_discover(p->client, &kube_resource_claims, on_resource_api, p);
         return 0;
 }
 

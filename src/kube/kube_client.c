@@ -45,9 +45,8 @@ struct kube_call {
         uint64_t due_ms, sent_ms;
         unsigned attempts, failed, backoff_max_ms;
         bool token_refreshed;
-        bool away;    /* waits because no answer came */
-        bool called;  /* came before its time because the server answered others; once a back-off */
         bool refused; /* `refusal` is the whole answer: the request cannot be made */
+        struct kube__on_recovery recovery;
         struct err refusal;
         const char *method, *content_type, *accept;
         struct kube_asked asked; /* its strings are ours */
@@ -89,7 +88,6 @@ struct kube_client {
         struct kube_discovery *discovery;
 
         struct recoveries recoveries;
-        unsigned n_away; /* waiting calls that want to know, too */
         uint64_t answered_ms;
 
         struct room_list rooms;
@@ -144,8 +142,7 @@ static void call_unlink(struct kube_call *call) {
         if (call->state == CALL_WAITING) {
                 TAILQ_REMOVE(&l->waiting, call, entry);
                 l->n_waiting--;
-                c->n_away -= call->away;
-                call->away = false;
+                kube_client__off_recovery(c, &call->recovery);
         } else if (call->state == CALL_IN_FLIGHT) {
                 TAILQ_REMOVE(&c->in_flight, call, entry);
                 l->n_in_flight--;
@@ -171,8 +168,11 @@ static void call_wait(struct kube_call *call, uint64_t due_ms) {
 
 /* ---- the server is back ---- */
 
-void kube_client__on_recovery(struct kube_client *c, struct kube__on_recovery *h) {
-        if (h->waits || h->called)
+void kube_client__on_recovery(struct kube_client *c, struct kube__on_recovery *h, bool away) {
+        bool called = h->called;
+
+        h->called = false;
+        if (!away || called || h->waits)
                 return;
         h->waits = true;
         TAILQ_INSERT_TAIL(&c->recoveries, h, entry);
@@ -185,17 +185,10 @@ void kube_client__off_recovery(struct kube_client *c, struct kube__on_recovery *
         TAILQ_REMOVE(&c->recoveries, h, entry);
 }
 
-static void call_back_away(struct lane *l) {
-        struct kube_call *call, *next;
-
-        for (call = TAILQ_FIRST(&l->waiting); call; call = next) {
-                next = TAILQ_NEXT(call, entry);
-                if (call->away) {
-                        call_unlink(call);
-                        call->called = true;
-                        call_wait(call, 0);
-                }
-        }
+static void on_recovery(struct kube__on_recovery *h) {
+        struct kube_call *call = CONTAINER(h, struct kube_call, recovery);
+        call_unlink(call);
+        call_wait(call, 0);
 }
 
 void kube_client__answered(struct kube_client *c) {
@@ -211,8 +204,6 @@ void kube_client__answered(struct kube_client *c) {
                 h->called = true;
                 h->fn(h);
         }
-        for (size_t i = 0; c->n_away && i < N_LANES; i++)
-                call_back_away(&c->lanes[i]);
         pump(c);
 }
 
@@ -250,9 +241,7 @@ static void call_again(struct kube_call *call, const struct err *e, int wait_s) 
               kv_int("in_ms", ms), kv_err(e));
         call_unlink(call);
         call_wait(call, loop_now_ms(c->loop) + ms);
-        call->away = kube_away(e) && !call->called;
-        call->called = false;
-        c->n_away += call->away;
+        kube_client__on_recovery(c, &call->recovery, kube_away(e));
         if (call->retry)
                 call->retry(call->u, e); /* it may be cancelled in there */
         pump(c);
@@ -311,21 +300,19 @@ static void on_answer(void *u, const struct http_response *r) {
 }
 
 /* The version is that of now, and not of the time when the call was started. */
-static void make_path(struct kube_call *call) {
+static char *whole_path(const struct kube_client *c, const struct kube_resource *res, const char *object) {
         struct buf b = BUF_INIT(KUBE_PATH_MAX + 1024);
 
-        if (call->asked.res)
-                kube_path_version(&b, call->asked.res,
-                                  kube_discovery_version(call->client->discovery, call->asked.res));
-        buf_adds(&b, call->object);
-        free(call->path);
-        call->path = buf_steal(&b);
-        buf_done(&b);
+        if (res)
+                kube_path_version(&b, res, kube_version(c, res));
+        buf_adds(&b, object);
+        return buf_steal(&b);
 }
 
 static void call_send(struct kube_call *call) {
         struct kube_client *c = call->client;
-        make_path(call);
+        free(call->path);
+        call->path = whole_path(c, call->asked.res, call->object);
         struct http_request r = {
                 .method = call->method,
                 .path = call->path,
@@ -418,8 +405,6 @@ static void pump(struct kube_client *c) {
         }
         room = room_in(c, now);
         ms = room < ms ? room : ms;
-        if (kube_discovery_tells(c->discovery))
-                ms = 0;
         loop_timer_at(&c->timer, ms == UINT64_MAX ? UINT64_MAX : now + ms);
 }
 
@@ -442,8 +427,6 @@ static void on_timer(void *u) {
         for (size_t i = 0; i < N_LANES; i++)
                 while (!c->guard.dead && (call = TAILQ_FIRST(&c->lanes[i].waiting)) && call->refused)
                         call_finish(call, NULL, &call->refusal);
-        if (!c->guard.dead)
-                kube_discovery_tell(c->discovery);
         if (!c->guard.dead)
                 tell_room(c);
         pump(c);
@@ -515,13 +498,13 @@ static const char *accept_of(bool metadata_only, bool list) {
                     : "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 }
 
-static int object_path(struct kube_client *c, const struct kube_request *r, char **ret, struct err *e) {
+static int object_path(const struct kube_client *c, const struct kube_request *r, char **ret, struct err *e) {
         struct buf b = BUF_INIT(KUBE_PATH_MAX);
         bool collection = r->verb == KUBE_LIST || r->verb == KUBE_CREATE;
         unsigned n = 0;
         int rc;
 
-        if (!kube_client__knows(c, r->res))
+        if (!kube_version(c, r->res))
                 return err_set(e, ERR_RETRY, 0, "the version of %s is not known yet", r->res->group);
         /* Without a name a DELETE would mean the whole collection. */
         if (!collection && !r->name)
@@ -549,6 +532,7 @@ static struct kube_call *call_new(struct kube_client *c, enum kube_lane lane, ku
         call->lane = lane;
         call->attempts = DEFAULT_ATTEMPTS;
         call->backoff_max_ms = BACKOFF_MAX_MS;
+        call->recovery.fn = on_recovery;
         call->timeout_ms = DEFAULT_TIMEOUT_MS;
         call->done = done;
         call->u = u;
@@ -597,24 +581,16 @@ struct kube_call *kube_start(struct kube_client *c, const struct kube_request *r
         return call;
 }
 
-static void on_group(void *u, yyjson_val *obj, const struct err *e) {
-        kube_discovery_answered(u, obj, e);
-}
-
-static void on_group_retry(void *u, const struct err *e) {
-        kube_discovery_refused(u, e);
-}
-
 static void ask_group(void *u, const char *name, unsigned ms, struct kube_discovery_group *g) {
         struct kube_client *c = u;
-        struct kube_call *call = call_new(c, KUBE_LANE_URGENT, on_group, g);
+        struct kube_call *call = call_new(c, KUBE_LANE_URGENT, kube_discovery_answered, g);
 
         call->group = xstrdup(name);
         call->asked = (struct kube_asked){ .verb = KUBE_GET, .group = call->group };
         call->method = "GET";
         call->object = xasprintf("/apis/%s", name);
         call->attempts = UINT32_MAX;
-        call->retry = on_group_retry;
+        call->retry = kube_discovery_refused;
         call_wait(call, loop_now_ms(c->loop) + ms);
         pump(c);
 }
@@ -629,41 +605,22 @@ void kube_cancel(struct kube_call *call) {
         pump(c);
 }
 
-struct http_call *kube_client__watch(struct kube_client *c, const struct kube__watch *w, struct err *e) {
-        struct buf b = BUF_INIT(KUBE_PATH_MAX);
-        struct http_call *call = NULL;
-        char seconds[16];
-        unsigned n = 0;
+struct http_call *kube_client__watch(struct kube_client *c, const struct kube_request *r, http_head_fn *head,
+                                     http_data_fn *data, http_done_fn *done, struct err *e) {
+        _cleanup_(freep) char *object = NULL, *path = NULL;
 
-        if (!kube_client__knows(c, w->res)) {
-                err_set(e, ERR_RETRY, 0, "the version of %s is not known yet", w->res->group);
+        if (object_path(c, r, &object, e) < 0)
                 return NULL;
-        }
-        kube_path_version(&b, w->res, kube_discovery_version(c->discovery, w->res));
-        if (kube_path_object(&b, w->res, w->ns, NULL, NULL, e) == 0) {
-                snprintf(seconds, sizeof seconds, "%u", w->timeout_s);
-                kube_path_query(&b, &n, "watch", "true");
-                kube_path_query(&b, &n, "allowWatchBookmarks", "true");
-                kube_path_query(&b, &n, "resourceVersion", w->resource_version);
-                kube_path_query(&b, &n, "timeoutSeconds", seconds);
-                kube_path_query(&b, &n, "labelSelector", w->label_selector);
-                kube_path_query(&b, &n, "fieldSelector", w->field_selector);
-                struct http_request r = {
-                        .method = "GET",
-                        .path = b.p,
-                        .accept = accept_of(w->metadata_only, false),
-                        .head = w->head,
-                        .data = w->data,
-                        .done = w->done,
-                        .u = w->u,
-                };
-                if (b.failed)
-                        err_set(e, ERR_INVALID, 0, "request path longer than %zu bytes", b.limit);
-                else
-                        call = http_start(c->http, &r);
-        }
-        buf_done(&b);
-        return call;
+        path = whole_path(c, r->res, object);
+        return http_start(c->http, &(struct http_request){
+                                           .method = "GET",
+                                           .path = path,
+                                           .accept = accept_of(r->metadata_only, false),
+                                           .head = head,
+                                           .data = data,
+                                           .done = done,
+                                           .u = r->u,
+                                   });
 }
 
 void kube_client__watched(struct kube_client *c, const struct kube_resource *res, int status) {
@@ -672,19 +629,16 @@ void kube_client__watched(struct kube_client *c, const struct kube_resource *res
 
 /* ---- versions ---- */
 
-bool kube_client__knows(const struct kube_client *c, const struct kube_resource *res) {
-        return kube_discovery_version(c->discovery, res) != NULL;
-}
-
-void kube_client__discover(struct kube_client *c, const struct kube_resource *res, kube_ready_fn *fn,
-                           void *u) {
+void kube_discover(struct kube_client *c, const struct kube_resource *res, kube_ready_fn *fn, void *u) {
         kube_discovery_ask(c->discovery, res, fn, u);
-        pump(c);
 }
 
-void kube_client__undiscover(struct kube_client *c, const struct kube_resource *res, kube_ready_fn *fn,
-                             void *u) {
+void kube_undiscover(struct kube_client *c, const struct kube_resource *res, kube_ready_fn *fn, void *u) {
         kube_discovery_unask(c->discovery, res, fn, u);
+}
+
+const char *kube_version(const struct kube_client *c, const struct kube_resource *res) {
+        return kube_discovery_version(c->discovery, res);
 }
 
 void kube_client__doubt(struct kube_client *c, const struct kube_resource *res, const struct err *e) {
@@ -692,16 +646,8 @@ void kube_client__doubt(struct kube_client *c, const struct kube_resource *res, 
                 kube_discovery_doubt(c->discovery, res);
 }
 
-void kube_discover_resource_api(struct kube_client *c, kube_ready_fn *fn, void *u) {
-        kube_client__discover(c, &kube_resource_claims, fn, u);
-}
-
-void kube_undiscover_resource_api(struct kube_client *c, kube_ready_fn *fn, void *u) {
-        kube_client__undiscover(c, &kube_resource_claims, fn, u);
-}
-
 const char *kube_resource_api(const struct kube_client *c) {
-        return kube_discovery_version(c->discovery, &kube_resource_claims);
+        return kube_version(c, &kube_resource_claims);
 }
 
 /* ---- the client ---- */

@@ -40,19 +40,21 @@ void kube_client_free(struct kube_client *c);
 uv_loop_t *kube_client_loop(const struct kube_client *c);
 void kube_client_metrics(struct kube_client *c); /* brings the gauges of waiting requests up to date */
 
-/* Asks which version of resource.k8s.io the server offers (v1, then v1beta2, then v1beta1); requests for its
- * resources before that fail with ERR_RETRY. fn is called once with NULL when it is known. Until then it is
- * asked again for ever, and each failed attempt is told: as ERR_RETRY while the server is away, or something
- * else answers for it, as ERR_INVALID while the server offers none of them. Informers ask by themselves.
+/* Asks which version of the resource's group the server offers, if it has no fixed one; requests for the
+ * resources of that group fail with ERR_RETRY before it is known. fn is called once with NULL when it is, in
+ * a later turn. Until then it is asked again for ever, and each failed attempt is told: as ERR_RETRY while
+ * the server is away, or something else answers for it, as ERR_INVALID while the server offers none that we
+ * know. Informers ask by themselves.
  *
  * The version may change later: an answer that says that it is not served has the group asked again, and
  * requests that wait or are repeated go to the new one. A body that names an apiVersion is therefore made
  * when it is sent. */
-void kube_discover_resource_api(struct kube_client *c, kube_ready_fn *fn, void *u);
+void kube_discover(struct kube_client *c, const struct kube_resource *res, kube_ready_fn *fn, void *u);
 /* Takes that back: fn will not be called. Whoever asked and goes before the client must. */
-void kube_undiscover_resource_api(struct kube_client *c, kube_ready_fn *fn, void *u);
-/* "v1", "v1beta2", "v1beta1", as it is now; NULL before discovery. */
-const char *kube_resource_api(const struct kube_client *c);
+void kube_undiscover(struct kube_client *c, const struct kube_resource *res, kube_ready_fn *fn, void *u);
+/* The version that requests for a resource use now; NULL before discovery. */
+const char *kube_version(const struct kube_client *c, const struct kube_resource *res);
+const char *kube_resource_api(const struct kube_client *c); /* that of resource.k8s.io */
 
 /* True when the error means that no API server answered: no answer at all, or one that is not Kubernetes' own
  * (the page of a load balancer, a 200 that is not what was asked for). Nothing is known of the object then,

@@ -8,20 +8,10 @@
 #include "base/http_client.h"
 #include "kube/kube_client.h"
 
-/* A watch stream. One attempt, no rate limit, no time-out: the caller judges silence and retries. */
-struct kube__watch {
-        const struct kube_resource *res;
-        const char *ns, *label_selector, *field_selector, *resource_version;
-        bool metadata_only;
-        unsigned timeout_s; /* asked of the server: it ends the stream then */
-        http_head_fn *head;
-        http_data_fn *data;
-        http_done_fn *done;
-        void *u;
-};
-
-/* NULL and *e when the path cannot be built. Cancel with http_cancel(). */
-struct http_call *kube_client__watch(struct kube_client *c, const struct kube__watch *w, struct err *e);
+/* A watch stream of what `r` would list, whose `query` makes it one. One attempt, no rate limit, no time-out:
+ * the caller judges silence and retries. NULL and *e when it cannot begin. Cancel with http_cancel(). */
+struct http_call *kube_client__watch(struct kube_client *c, const struct kube_request *r, http_head_fn *head,
+                                     http_data_fn *data, http_done_fn *done, struct err *e);
 
 /* A watch has begun, or could not: for the metrics. `status` 200, or as in struct http_response. */
 void kube_client__watched(struct kube_client *c, const struct kube_resource *res, int status);
@@ -37,21 +27,14 @@ struct kube__on_recovery {
         TAILQ_ENTRY(kube__on_recovery) entry;
         void (*fn)(struct kube__on_recovery *h);
         bool waits;
-        bool called; /* he was called, and has not waited his time out since; for him to reset */
+        bool called; /* and has not waited his time out since */
 };
-void kube_client__on_recovery(struct kube_client *c,
-                              struct kube__on_recovery *h); /* no effect when `called` */
+/* He has failed; away: because no server answered, so that he wants to be called. */
+void kube_client__on_recovery(struct kube_client *c, struct kube__on_recovery *h, bool away);
 void kube_client__off_recovery(struct kube_client *c, struct kube__on_recovery *h);
 /* The server answered; for answers that the client does not see, those of watches. */
 void kube_client__answered(struct kube_client *c);
 
-/* Whether requests for this resource can be made, or its version is yet to be discovered: kube_discovery.h.
- */
-bool kube_client__knows(const struct kube_client *c, const struct kube_resource *res);
-void kube_client__discover(struct kube_client *c, const struct kube_resource *res, kube_ready_fn *fn,
-                           void *u);
-void kube_client__undiscover(struct kube_client *c, const struct kube_resource *res, kube_ready_fn *fn,
-                             void *u);
 /* A watch was answered with this error: it may say that the version is not served. */
 void kube_client__doubt(struct kube_client *c, const struct kube_resource *res, const struct err *e);
 

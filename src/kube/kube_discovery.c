@@ -6,6 +6,7 @@
 #include "base/diag.h"
 #include "base/guard.h"
 #include "base/log.h"
+#include "base/loop.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "kube/backoff.h"
@@ -37,6 +38,7 @@ struct kube_discovery {
         kube_discovery_question_fn *put;
         void *u;
         LIST_HEAD(, kube_discovery_group) groups;
+        struct loop_turn turn; /* somebody asked for what is known */
         struct guard guard;
 };
 
@@ -102,7 +104,8 @@ static void names_of(const struct kube_discovery_group *g, struct buf *out) {
 
 static void question(struct kube_discovery_group *g);
 
-void kube_discovery_answered(struct kube_discovery_group *g, yyjson_val *obj, const struct err *e) {
+void kube_discovery_answered(void *group, yyjson_val *obj, const struct err *e) {
+        struct kube_discovery_group *g = group;
         const char *const *v = g->res->versions;
         struct err none;
 
@@ -135,8 +138,8 @@ void kube_discovery_answered(struct kube_discovery_group *g, yyjson_val *obj, co
         tell(g, e);
 }
 
-void kube_discovery_refused(struct kube_discovery_group *g, const struct err *e) {
-        tell(g, e);
+void kube_discovery_refused(void *group, const struct err *e) {
+        tell(group, e);
 }
 
 static void question(struct kube_discovery_group *g) {
@@ -165,6 +168,8 @@ void kube_discovery_ask(struct kube_discovery *d, const struct kube_resource *re
         TAILQ_INSERT_TAIL(&g->waiters, w, entry);
         if (!g->version)
                 question(g);
+        else
+                loop_turn_start(&d->turn);
 }
 
 void kube_discovery_unask(struct kube_discovery *d, const struct kube_resource *res, kube_ready_fn *fn,
@@ -187,15 +192,8 @@ void kube_discovery_doubt(struct kube_discovery *d, const struct kube_resource *
                 question(g);
 }
 
-bool kube_discovery_tells(const struct kube_discovery *d) {
-        const struct kube_discovery_group *g;
-        LIST_FOREACH (g, &d->groups, entry)
-                if (g->version && !TAILQ_EMPTY(&g->waiters))
-                        return true;
-        return false;
-}
-
-void kube_discovery_tell(struct kube_discovery *d) {
+static void on_turn(void *u) {
+        struct kube_discovery *d = u;
         struct kube_discovery_group *g;
         LIST_FOREACH (g, &d->groups, entry)
                 if (g->version && !tell(g, NULL))
@@ -208,6 +206,7 @@ struct kube_discovery *kube_discovery_new(uv_loop_t *loop, kube_discovery_questi
         d->put = put;
         d->u = u;
         LIST_INIT(&d->groups);
+        loop_turn_init(&d->turn, loop, on_turn, d);
         return d;
 }
 
@@ -223,6 +222,7 @@ void kube_discovery_free(struct kube_discovery *d) {
                 }
                 free(g);
         }
+        loop_turn_done(&d->turn);
         if (guard_free(&d->guard))
                 free(d);
 }

@@ -27,10 +27,10 @@ struct kube_discovery *kube_discovery_new(uv_loop_t *loop, kube_discovery_questi
 /* No question is under way any more, or will be answered. Calls nobody. */
 void kube_discovery_free(struct kube_discovery *d);
 
-/* An attempt failed, and another one will be made. */
-void kube_discovery_refused(struct kube_discovery_group *g, const struct err *e);
-/* The question is over: `obj` is the APIGroup, or *e says that there will be none. */
-void kube_discovery_answered(struct kube_discovery_group *g, yyjson_val *obj, const struct err *e);
+/* A kube_retry_fn: an attempt failed, and another one will be made. */
+void kube_discovery_refused(void *group, const struct err *e);
+/* A kube_done_fn: the question is over: `obj` is the APIGroup, or *e says that there will be none. */
+void kube_discovery_answered(void *group, yyjson_val *obj, const struct err *e);
 
 /* The version that requests for this resource use, NULL while it is not known. */
 const char *kube_discovery_version(const struct kube_discovery *d, const struct kube_resource *res);
@@ -41,9 +41,5 @@ void kube_discovery_unask(struct kube_discovery *d, const struct kube_resource *
                           void *u);
 /* An answer says that the version is not served. Of no effect for resources with a fixed one. */
 void kube_discovery_doubt(struct kube_discovery *d, const struct kube_resource *res);
-
-/* Somebody asked for what is known: kube_discovery_tell() has something to do in the next turn. */
-bool kube_discovery_tells(const struct kube_discovery *d);
-void kube_discovery_tell(struct kube_discovery *d); /* may free the client */
 
 #endif

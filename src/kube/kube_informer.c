@@ -13,6 +13,7 @@
 #include "kube/kube_client_priv.h"
 #include "kube/kube_error.h"
 #include "kube/kube_pages.h"
+#include "kube/kube_path.h"
 #include "kube/object_cache.h"
 #include "kube/watch_stream.h"
 
@@ -163,7 +164,6 @@ static void fall_behind(struct kube_informer *i) {
 
 /* Called inside the guard. */
 static void fail(struct kube_informer *i, const struct err *e, int wait_s) {
-        bool again = i->recovery.called;
         uint64_t ms;
 
         /* A server that is back knows nobody's roles for a moment: what it says then is the first failure of
@@ -182,9 +182,7 @@ static void fail(struct kube_informer *i, const struct err *e, int wait_s) {
         if (i->guard.dead)
                 return;
         loop_timer_start(&i->timer, ms);
-        if ((i->away || (wait_s > 0 && e->code >= 500)) && !again)
-                kube_client__on_recovery(i->client, &i->recovery);
-        i->recovery.called = false;
+        kube_client__on_recovery(i->client, &i->recovery, i->away || (wait_s > 0 && e->code >= 500));
 }
 
 static void on_recovery(struct kube__on_recovery *h) {
@@ -403,24 +401,29 @@ static void on_watch_end(void *u, const struct http_response *r) {
 
 static void begin_watch(struct kube_informer *i) {
         struct err e;
-        unsigned head_ms = silence_ms(i) < HEAD_MS ? silence_ms(i) : HEAD_MS;
+        unsigned head_ms = silence_ms(i) < HEAD_MS ? silence_ms(i) : HEAD_MS, n = 1;
+        struct buf query = BUF_INIT(KUBE_PATH_MAX);
 
         watch_stream_reset(&i->stream);
         i->headed = false;
-        struct kube__watch w = {
+        buf_adds(&query, "watch=true&allowWatchBookmarks=true");
+        kube_path_query(&query, &n, "resourceVersion", i->rv);
+        buf_addf(&query, "&timeoutSeconds=%u", must_catch_up(i) ? CATCH_UP_S : backoff_spread(WATCH_S));
+        kube_path_query(&query, &n, "labelSelector", i->label_selector);
+        kube_path_query(&query, &n, "fieldSelector", i->field_selector);
+        struct kube_request r = {
+                .verb = KUBE_LIST,
                 .res = i->o.res,
                 .ns = i->ns,
-                .label_selector = i->label_selector,
-                .field_selector = i->field_selector,
-                .resource_version = i->rv,
+                .query = buf_str(&query),
                 .metadata_only = i->o.metadata_only,
-                .timeout_s = must_catch_up(i) ? CATCH_UP_S : backoff_spread(WATCH_S),
-                .head = on_head,
-                .data = on_data,
-                .done = on_watch_end,
                 .u = i,
         };
-        i->watch = kube_client__watch(i->client, &w, &e);
+        if (query.failed)
+                err_set(&e, ERR_INVALID, 0, "request path longer than %zu bytes", query.limit);
+        else
+                i->watch = kube_client__watch(i->client, &r, on_head, on_data, on_watch_end, &e);
+        buf_done(&query);
         if (!i->watch) {
                 fail(i, &e, -1);
                 return;
@@ -449,9 +452,9 @@ static void on_version(void *u, const struct err *e) {
 static void step(struct kube_informer *i) {
         loop_timer_stop(&i->timer);
         kube_client__off_recovery(i->client, &i->recovery);
-        if (!kube_client__knows(i->client, i->o.res)) {
+        if (!kube_version(i->client, i->o.res)) {
                 i->asked_version = true;
-                kube_client__discover(i->client, i->o.res, on_version, i);
+                kube_discover(i->client, i->o.res, on_version, i);
         } else if (i->listed) {
                 begin_watch(i);
         } else {
@@ -553,7 +556,7 @@ void kube_informer_free(struct kube_informer *i) {
         http_cancel(TAKE(i->watch));
         kube_client__off_recovery(i->client, &i->recovery);
         if (i->asked_version)
-                kube_client__undiscover(i->client, i->o.res, on_version, i);
+                kube_undiscover(i->client, i->o.res, on_version, i);
         if (guard_free(&i->guard))
                 destroy(i);
 }

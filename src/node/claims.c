@@ -94,7 +94,7 @@ void claims_start(struct claims *c, void (*done)(void *u, const struct err *e), 
                 log_warn("cannot watch the checkpoint: writes of another plugin process are seen at the next "
                          "operation only",
                          kv_err(&e));
-        kube_discover_resource_api(c->o.kube, on_api_known, c);
+        kube_discover(c->o.kube, &kube_resource_claims, on_api_known, c);
         batch_start(c, done, u);
 }
 
@@ -120,7 +120,7 @@ bool claims_stuck(const struct claims *c) {
 void claims_free(struct claims *c) {
         if (!c)
                 return;
-        kube_undiscover_resource_api(c->o.kube, on_api_known, c);
+        kube_undiscover(c->o.kube, &kube_resource_claims, on_api_known, c);
         ops_end(c);
         sweep_free(c->sweep);
         c->o.driver->free(c->o.u);

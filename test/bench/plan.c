@@ -254,7 +254,10 @@ struct kube_call {
 static TAILQ_HEAD(, kube_call) calls = TAILQ_HEAD_INITIALIZER(calls);
 
 struct watched {
-        struct kube__watch w;
+        const struct kube_resource *res;
+        http_head_fn *head;
+        http_data_fn *data;
+        void *u;
         char *ns;
         bool headed;
 };
@@ -265,9 +268,10 @@ struct kube_call *__wrap_kube_start(struct kube_client *client, const struct kub
 void __wrap_kube_cancel(struct kube_call *call);
 unsigned __wrap_kube_room(struct kube_client *client);
 const char *__wrap_kube_resource_api(const struct kube_client *client);
-struct http_call *__wrap_kube_client__watch(struct kube_client *client, const struct kube__watch *w,
+const char *__wrap_kube_version(const struct kube_client *client, const struct kube_resource *res);
+struct http_call *__wrap_kube_client__watch(struct kube_client *client, const struct kube_request *r,
+                                            http_head_fn *head, http_data_fn *data, http_done_fn *done,
                                             struct err *e);
-bool __wrap_kube_client__knows(const struct kube_client *client, const struct kube_resource *res);
 void __wrap_http_cancel(struct http_call *call);
 
 struct kube_call *__wrap_kube_start(struct kube_client *client, const struct kube_request *q) {
@@ -308,14 +312,15 @@ const char *__wrap_kube_resource_api(const struct kube_client *client) {
         return "v1";
 }
 
-bool __wrap_kube_client__knows(const struct kube_client *client, const struct kube_resource *res) {
-        return true;
+const char *__wrap_kube_version(const struct kube_client *client, const struct kube_resource *res) {
+        return "v1";
 }
 
-struct http_call *__wrap_kube_client__watch(struct kube_client *client, const struct kube__watch *w,
+struct http_call *__wrap_kube_client__watch(struct kube_client *client, const struct kube_request *r,
+                                            http_head_fn *head, http_data_fn *data, http_done_fn *done,
                                             struct err *e) {
         BUG_ON(n_watches == ARRAY_LEN(watches));
-        watches[n_watches] = (struct watched){ *w, xstrdup_or_null(w->ns), false };
+        watches[n_watches] = (struct watched){ r->res, head, data, r->u, xstrdup_or_null(r->ns), false };
         return (struct http_call *)(void *)&watches[n_watches++];
 }
 
@@ -327,10 +332,10 @@ void __wrap_http_cancel(struct http_call *call) {
 static void send_event(const struct kube_resource *res, const char *ns, const char *type, struct str object) {
         for (size_t i = 0; i < n_watches; i++) {
                 struct watched *w = &watches[i];
-                if (w->w.res != res || (w->ns && !streq(w->ns, ns)))
+                if (w->res != res || (w->ns && !streq(w->ns, ns)))
                         continue;
                 char *text = xasprintf("{\"type\":\"%s\",\"object\":%.*s}\n", type, (int)object.n, object.p);
-                w->w.data(w->w.u, text, strlen(text));
+                w->data(w->u, text, strlen(text));
                 free(text);
         }
 }
@@ -425,7 +430,7 @@ static void serve(void) {
         for (size_t i = 0; i < n_watches; i++)
                 if (!watches[i].headed) {
                         watches[i].headed = true;
-                        watches[i].w.head(watches[i].w.u, "application/json");
+                        watches[i].head(watches[i].u, "application/json");
                 }
 }
 

@@ -197,5 +197,5 @@ void replica_start(unsigned i, uv_loop_t *loop) {
                                &l->client, &e) < 0);
         l->events = event_recorder_new(l->client, "compute-domain-controller", NULL);
         sim_log("controller-%u starts", i);
-        kube_discover_resource_api(l->client, on_resource_api, l);
+        kube_discover(l->client, &kube_resource_claims, on_resource_api, l);
 }

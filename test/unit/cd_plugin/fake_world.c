@@ -146,13 +146,13 @@ const char *kube_resource_api(const struct kube_client *c) {
 
 static kube_ready_fn *ready_fn;
 static void *ready_u;
-void kube_discover_resource_api(struct kube_client *c, kube_ready_fn *fn, void *u) {
+void kube_discover(struct kube_client *c, const struct kube_resource *res, kube_ready_fn *fn, void *u) {
         (void)c;
         ready_fn = fn;
         ready_u = u;
 }
 
-void kube_undiscover_resource_api(struct kube_client *c, kube_ready_fn *fn, void *u) {
+void kube_undiscover(struct kube_client *c, const struct kube_resource *res, kube_ready_fn *fn, void *u) {
         (void)c;
         if (ready_fn == fn && ready_u == u)
                 ready_fn = NULL;

@@ -117,7 +117,7 @@ static int setup(void **state) {
         struct kube_config k = { .server = url };
         const struct kube_client_options o = { .config = &k, .user_agent = "t" };
         assert_int_equal(kube_client_new(&w->loop, &o, &w->client, &e), 0);
-        kube_discover_resource_api(w->client, on_ready, &ready);
+        kube_discover(w->client, &kube_resource_claims, on_ready, &ready);
         run_until(&w->loop, &ready);
         w->queue = work_queue_new(&w->loop, 1, 1, on_key, w);
         begin(w, 3600000);

@@ -71,7 +71,7 @@ static void who_stands_by_gives_back_what_its_lists_have_used(void **state) {
                          0);
         struct event_recorder *events = event_recorder_new(client, "test", NULL);
         struct metrics *metrics = metrics_new();
-        kube_discover_resource_api(client, on_api, &known);
+        kube_discover(client, &kube_resource_claims, on_api, &known);
         run_until(&loop, &known);
         controller_start(&c, &config, client, events, metrics, NULL, NULL);
         RUN_UNTIL(&loop, records_synced(&c));

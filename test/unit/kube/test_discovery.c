@@ -30,7 +30,7 @@ struct world {
         bool watching, synced, changed, deleted, trouble, done, is_current;
         unsigned n_current;
         struct err err;
-        /* of kube_discover_resource_api() */
+        /* of kube_discover() */
         bool told;
         unsigned n_told, n_retries;
         struct err told_err, retry_err;
@@ -138,7 +138,7 @@ static void on_known(void *u, const struct err *e) {
 
 static void discover(struct world *w) {
         w->told = false;
-        kube_discover_resource_api(w->client, on_known, w);
+        kube_discover(w->client, &kube_resource_claims, on_known, w);
         assert_false(w->told);
         run_until(&w->loop, &w->told);
 }
@@ -224,7 +224,7 @@ static void the_best_version_is_taken(void **state) {
         assert_int_equal(fake_server_requests(w->server), 0);
 
         w->serves = "v1beta1 v1beta2 v2";
-        kube_discover_resource_api(w->client, on_known, w);
+        kube_discover(w->client, &kube_resource_claims, on_known, w);
         assert_null(kube_resource_api(w->client));
         discover(w);
         assert_int_equal(w->n_told, 2);
@@ -269,7 +269,7 @@ static void a_page_does_not_mean_that_there_is_no_version(void **state) {
         static const int statuses[] = { 404, 403, 503, 200 };
         struct world *w = *state;
         w->page = true;
-        kube_discover_resource_api(w->client, on_known, w);
+        kube_discover(w->client, &kube_resource_claims, on_known, w);
         for (size_t i = 0; i < ARRAY_LEN(statuses); i++) {
                 w->page_status = statuses[i];
                 w->n_retries = 0;
@@ -289,8 +289,8 @@ static void a_page_does_not_mean_that_there_is_no_version(void **state) {
 
 static void who_went_is_not_told(void **state) {
         struct world *w = *state;
-        kube_discover_resource_api(w->client, on_known, w);
-        kube_undiscover_resource_api(w->client, on_known, w);
+        kube_discover(w->client, &kube_resource_claims, on_known, w);
+        kube_undiscover(w->client, &kube_resource_claims, on_known, w);
         RUN_UNTIL(&w->loop, kube_resource_api(w->client));
         run_for(&w->loop, 20);
         assert_int_equal(w->n_told, 0);
@@ -305,8 +305,8 @@ static void free_client(void *u, const struct err *e) {
 
 static void freed_from_inside(void **state) {
         struct world *w = *state;
-        kube_discover_resource_api(w->client, free_client, w);
-        kube_discover_resource_api(w->client, on_known, w);
+        kube_discover(w->client, &kube_resource_claims, free_client, w);
+        kube_discover(w->client, &kube_resource_claims, on_known, w);
         run_until(&w->loop, &w->told);
         run_for(&w->loop, 20);
         assert_int_equal(w->n_told, 0);

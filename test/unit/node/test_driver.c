@@ -252,13 +252,13 @@ const char *kube_resource_api(const struct kube_client *c) {
         return "v1";
 }
 
-void kube_discover_resource_api(struct kube_client *c, kube_ready_fn *fn, void *u) {
+void kube_discover(struct kube_client *c, const struct kube_resource *res, kube_ready_fn *fn, void *u) {
         (void)c;
         (void)fn;
         (void)u;
 }
 
-void kube_undiscover_resource_api(struct kube_client *c, kube_ready_fn *fn, void *u) {
+void kube_undiscover(struct kube_client *c, const struct kube_resource *res, kube_ready_fn *fn, void *u) {
         (void)c;
         (void)fn;
         (void)u;
