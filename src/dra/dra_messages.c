@@ -112,24 +112,24 @@ char *dra_messages_text(struct arena *a, const char *s, size_t max) {
         return out;
 }
 
-static char **borrow_strings(const char *const *in, size_t *ret_n, struct arena *a) {
-        size_t n = 0;
-        while (in && in[n])
-                n++;
-        char **out = arena_alloc(a, (n + 1) * sizeof(*out));
-        for (size_t i = 0; i < n; i++)
-                out[i] = arena_strdup(a, in[i]);
-        *ret_n = n;
-        return out;
+/* protobuf-c does not write to what it packs, but does not say so in its types. */
+static char *text(const char *s) {
+        return (char *)(uintptr_t)s;
+}
+
+static char **texts(const char *const *in, size_t *ret_n) {
+        while (in && in[*ret_n])
+                ++*ret_n;
+        return (char **)(uintptr_t)in;
 }
 
 static Dra__Device *device_message(const struct dra_device *d, struct arena *a) {
         Dra__Device *m = arena_alloc(a, sizeof(*m));
         dra__device__init(m);
-        m->request_names = borrow_strings(d->requests, &m->n_request_names, a);
-        m->cdi_device_ids = borrow_strings(d->cdi_ids, &m->n_cdi_device_ids, a);
-        m->pool_name = arena_strdup(a, d->pool);
-        m->device_name = arena_strdup(a, d->device);
+        m->request_names = texts(d->requests, &m->n_request_names);
+        m->cdi_device_ids = texts(d->cdi_ids, &m->n_cdi_device_ids);
+        m->pool_name = text(d->pool);
+        m->device_name = text(d->device);
         return m;
 }
 
@@ -138,7 +138,7 @@ static Dra__NodePrepareResourcesEntry *prepared_entry(const struct dra_result *r
         Dra__NodePrepareResourceResponse *value = arena_alloc(a, sizeof(*value));
         dra__node_prepare_resources_entry__init(entry);
         dra__node_prepare_resource_response__init(value);
-        entry->key = arena_strdup(a, r->uid);
+        entry->key = text(r->uid);
         entry->value = value;
         if (r->error) {
                 value->error = dra_messages_text(a, r->error, DRA_MAX_ERROR);
@@ -156,7 +156,7 @@ static Dra__NodeUnprepareResourcesEntry *unprepared_entry(const struct dra_resul
         Dra__NodeUnprepareResourceResponse *value = arena_alloc(a, sizeof(*value));
         dra__node_unprepare_resources_entry__init(entry);
         dra__node_unprepare_resource_response__init(value);
-        entry->key = arena_strdup(a, r->uid);
+        entry->key = text(r->uid);
         entry->value = value;
         if (r->error)
                 value->error = dra_messages_text(a, r->error, DRA_MAX_ERROR);

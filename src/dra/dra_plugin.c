@@ -133,29 +133,33 @@ static void on_health_check(void *u, struct grpc_call *call, struct str message)
 
 /* The plugin. */
 
-static int serve_dra(struct dra_plugin *p, uv_loop_t *loop, struct err *e) {
-        p->dra = grpc_server_new(loop, &grpc_limits_trusted);
-        grpc_server_handle(p->dra, DRA_SERVICE("v1", "NodePrepareResources"), on_prepare, p);
-        grpc_server_handle(p->dra, DRA_SERVICE("v1", "NodeUnprepareResources"), on_unprepare, p);
-        grpc_server_handle(p->dra, DRA_SERVICE("v1beta1", "NodePrepareResources"), on_prepare, p);
-        grpc_server_handle(p->dra, DRA_SERVICE("v1beta1", "NodeUnprepareResources"), on_unprepare, p);
-        return grpc_server_listen_unix(p->dra, p->dra_path, SOCKET_MODE, e);
+static const struct grpc_method dra_methods[] = {
+        { DRA_SERVICE("v1", "NodePrepareResources"), on_prepare },
+        { DRA_SERVICE("v1", "NodeUnprepareResources"), on_unprepare },
+        { DRA_SERVICE("v1beta1", "NodePrepareResources"), on_prepare },
+        { DRA_SERVICE("v1beta1", "NodeUnprepareResources"), on_unprepare },
+        { NULL, NULL },
+};
+
+static const struct grpc_method registration_methods[] = {
+        { REGISTRATION("GetInfo"), on_get_info },
+        { REGISTRATION("NotifyRegistrationStatus"), on_registration_status },
+        { NULL, NULL },
+};
+
+static const struct grpc_method health_methods[] = { { HEALTH_CHECK, on_health_check }, { NULL, NULL } };
+
+static int serve_unix(struct dra_plugin *p, uv_loop_t *loop, const struct grpc_method *methods,
+                      const char *path, struct grpc_server **ret, struct err *e) {
+        *ret = grpc_server_new(loop, methods, &grpc_limits_trusted, p);
+        return grpc_server_listen_unix(*ret, path, SOCKET_MODE, e);
 }
 
 static int serve_health(struct dra_plugin *p, uv_loop_t *loop, int port, struct err *e) {
         if (port < 0)
                 return 0;
-        p->health = grpc_server_new(loop, &grpc_limits_open);
-        grpc_server_handle(p->health, HEALTH_CHECK, on_health_check, p);
+        p->health = grpc_server_new(loop, health_methods, &grpc_limits_open, p);
         return grpc_server_listen_tcp(p->health, port, &p->health_port, e);
-}
-
-static int serve_registration(struct dra_plugin *p, uv_loop_t *loop, struct err *e) {
-        p->registration = grpc_server_new(loop, &grpc_limits_trusted);
-        grpc_server_handle(p->registration, REGISTRATION("GetInfo"), on_get_info, p);
-        grpc_server_handle(p->registration, REGISTRATION("NotifyRegistrationStatus"), on_registration_status,
-                           p);
-        return grpc_server_listen_unix(p->registration, p->registration_path, SOCKET_MODE, e);
 }
 
 int dra_plugin_new(uv_loop_t *loop, const struct dra_plugin_options *o, struct dra_plugin **ret,
@@ -170,8 +174,9 @@ int dra_plugin_new(uv_loop_t *loop, const struct dra_plugin_options *o, struct d
         p->ops = o->ops;
         p->u = o->u;
         p->health_port = -1;
-        if (serve_dra(p, loop, e) < 0 || serve_health(p, loop, o->health_port, e) < 0 ||
-            serve_registration(p, loop, e) < 0) {
+        if (serve_unix(p, loop, dra_methods, p->dra_path, &p->dra, e) < 0 ||
+            serve_health(p, loop, o->health_port, e) < 0 ||
+            serve_unix(p, loop, registration_methods, p->registration_path, &p->registration, e) < 0) {
                 dra_plugin_free(p);
                 return -1;
         }

@@ -3,6 +3,7 @@
 
 #include <nghttp2/nghttp2.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #include "base/diag.h"
 #include "base/mem.h"
@@ -62,7 +63,8 @@ struct grpc_call {
 
 struct grpc_conn {
         nghttp2_session *session;
-        const struct grpc_methods *methods;
+        const struct grpc_method *methods;
+        void *methods_u;
         const struct grpc_limits *limits;
         void (*wake)(void *u);
         void *u;
@@ -201,6 +203,11 @@ uint64_t grpc_call_timeout_ms(const struct grpc_call *call) {
 
 /* "1 to 8 digits and a unit"; what is below a millisecond is rounded up, so that only "none" is 0. */
 static bool parse_timeout(struct str s, uint64_t *ret_ms) {
+        static const struct {
+                char unit;
+                uint64_t times, per;
+        } units[] = { { 'H', 3600000, 1 }, { 'M', 60000, 1 }, { 'S', 1000, 1 },
+                      { 'm', 1, 1 },       { 'u', 1, 1000 },  { 'n', 1, 1000000 } };
         uint64_t v = 0;
         if (s.n < 2 || s.n > 9)
                 return false;
@@ -209,29 +216,14 @@ static bool parse_timeout(struct str s, uint64_t *ret_ms) {
                         return false;
                 v = v * 10 + (uint64_t)(s.p[i] - '0');
         }
-        switch (s.p[s.n - 1]) {
-        case 'H':
-                v *= 3600 * 1000;
-                break;
-        case 'M':
-                v *= 60 * 1000;
-                break;
-        case 'S':
-                v *= 1000;
-                break;
-        case 'm':
-                break;
-        case 'u':
-                v = (v + 999) / 1000;
-                break;
-        case 'n':
-                v = (v + 999999) / 1000000;
-                break;
-        default:
-                return false;
+        for (size_t i = 0; i < ARRAY_LEN(units); i++) {
+                if (units[i].unit != s.p[s.n - 1])
+                        continue;
+                v = (v * units[i].times + units[i].per - 1) / units[i].per;
+                *ret_ms = v ? v : 1;
+                return true;
         }
-        *ret_ms = v ? v : 1;
-        return true;
+        return false;
 }
 
 /* "application/grpc", alone or with a sub-type ("+proto") or parameters behind it. */
@@ -279,8 +271,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
         if (str_eq(name, STR(":method"))) {
                 call->post = str_eq(value, STR("POST"));
         } else if (str_eq(name, STR(":path"))) {
-                struct grpc_method *m;
-                SLIST_FOREACH (m, c->methods, link)
+                for (const struct grpc_method *m = c->methods; m->path; m++)
                         if (str_eq(value, str_from(m->path)))
                                 call->method = m;
                 free(call->path);
@@ -367,7 +358,7 @@ static void request_complete(struct grpc_call *call) {
         call->conn->buffered -= in.n;
         call->state = CALL_OPEN;
         call->limit_ms = UINT64_MAX; /* the handler's time is the caller's matter */
-        call->method->fn(call->method->u, call, (struct str){ buf_str(&in), in.n });
+        call->method->fn(call->conn->methods_u, call, (struct str){ buf_str(&in), in.n });
         /* A call that is answered later can be lost meanwhile, and its holder must hear of it. */
         BUG_ON(call->state == CALL_OPEN && !call->cancel);
         buf_done(&in);
@@ -443,10 +434,11 @@ static nghttp2_session *session_new(struct grpc_conn *c) {
         return s;
 }
 
-struct grpc_conn *grpc_conn_new(const struct grpc_methods *methods, const struct grpc_limits *limits,
-                                void (*wake)(void *u), void *u) {
+struct grpc_conn *grpc_conn_new(const struct grpc_method *methods, void *methods_u,
+                                const struct grpc_limits *limits, void (*wake)(void *u), void *u) {
         struct grpc_conn *c = xnew(struct grpc_conn);
         c->methods = methods;
+        c->methods_u = methods_u;
         c->limits = limits;
         c->wake = wake;
         c->u = u;

@@ -12,7 +12,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/queue.h>
 
 #include "base/str.h"
 #include "dra/grpc_server.h"
@@ -24,20 +23,12 @@ enum {
         GRPC_MAX_STATUS_MESSAGE = 4096, /* bytes of a status message; the rest is cut off */
 };
 
-struct grpc_method {
-        SLIST_ENTRY(grpc_method) link;
-        char *path;
-        grpc_handler_fn *fn;
-        void *u;
-};
-SLIST_HEAD(grpc_methods, grpc_method);
-
 struct grpc_conn;
 
 /* `wake` is called when bytes to write may have come up; it must only take note of that. Methods, limits and
- * u are borrowed. Of the limits, `connections` and `write_bytes` are the owner's. */
-struct grpc_conn *grpc_conn_new(const struct grpc_methods *methods, const struct grpc_limits *limits,
-                                void (*wake)(void *u), void *u);
+ * u are borrowed; handlers get methods_u. Of the limits, `connections` and `write_bytes` are the owner's. */
+struct grpc_conn *grpc_conn_new(const struct grpc_method *methods, void *methods_u,
+                                const struct grpc_limits *limits, void (*wake)(void *u), void *u);
 /* Calls still open are dropped without a word: grpc_conn_break or grpc_conn_shutdown come before. NULL is
  * allowed. */
 void grpc_conn_free(struct grpc_conn *c);

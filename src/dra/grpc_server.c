@@ -77,7 +77,8 @@ struct grpc_server {
         uv_loop_t *loop;
         const struct grpc_limits *limits;
         struct loop_turn turn; /* waits while a connection is dirty */
-        struct grpc_methods methods;
+        const struct grpc_method *methods;
+        void *u; /* the handlers' */
         SLIST_HEAD(, listener) listeners;
         TAILQ_HEAD(, conn) conns;
         unsigned n_conns;
@@ -87,12 +88,6 @@ struct grpc_server {
 };
 
 static void server_destroy(struct grpc_server *s) {
-        while (!SLIST_EMPTY(&s->methods)) {
-                struct grpc_method *m = SLIST_FIRST(&s->methods);
-                SLIST_REMOVE_HEAD(&s->methods, link);
-                free(m->path);
-                free(m);
-        }
         closep(&s->spare);
         free(s);
 }
@@ -303,7 +298,7 @@ static void conn_begin(struct listener *l, int fd) {
         c->fd = fd;
         c->out = BUF_INIT(s->limits->write_bytes + FRAME);
         c->active_ms = uv_now(s->loop);
-        c->proto = grpc_conn_new(&s->methods, s->limits, conn_wake, c);
+        c->proto = grpc_conn_new(s->methods, s->u, s->limits, conn_wake, c);
         loop_timer_init(&c->deadline, s->loop, on_deadline, c);
         loop_fd_start(&c->poll, UV_READABLE);
         s->n_conns++;
@@ -473,26 +468,20 @@ int grpc_server_listen_tcp(struct grpc_server *s, int port, int *ret_port, struc
 
 /* The server. */
 
-struct grpc_server *grpc_server_new(uv_loop_t *loop, const struct grpc_limits *l) {
+struct grpc_server *grpc_server_new(uv_loop_t *loop, const struct grpc_method *methods,
+                                    const struct grpc_limits *l, void *u) {
         struct grpc_server *s = xnew(struct grpc_server);
         /* A peer that has gone must be an error of its connection, not the end of the process. */
         signal(SIGPIPE, SIG_IGN);
         s->loop = loop;
+        s->methods = methods;
+        s->u = u;
         s->limits = l;
-        SLIST_INIT(&s->methods);
         SLIST_INIT(&s->listeners);
         TAILQ_INIT(&s->conns);
         loop_turn_init(&s->turn, loop, on_turn, s);
         s->spare = eventfd(0, EFD_CLOEXEC);
         return s;
-}
-
-void grpc_server_handle(struct grpc_server *s, const char *path, grpc_handler_fn *fn, void *u) {
-        struct grpc_method *m = xnew(struct grpc_method);
-        m->path = xstrdup(path);
-        m->fn = fn;
-        m->u = u;
-        SLIST_INSERT_HEAD(&s->methods, m, link);
 }
 
 void grpc_server_free(struct grpc_server *s) {

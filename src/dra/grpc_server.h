@@ -52,15 +52,19 @@ extern const struct grpc_limits grpc_limits_trusted;
 /* For a port that every pod of the cluster can reach: what a probe needs. */
 extern const struct grpc_limits grpc_limits_open;
 
-/* Ignores SIGPIPE for the process. *l must outlive the server. */
-struct grpc_server *grpc_server_new(uv_loop_t *loop, const struct grpc_limits *l);
+struct grpc_method {
+        const char *path; /* "/package.Service/Method"; NULL behind the last */
+        grpc_handler_fn *fn;
+};
+
+/* Other methods answer UNIMPLEMENTED; handlers get u. Ignores SIGPIPE for the process. The methods and the
+ * limits must outlive the server. */
+struct grpc_server *grpc_server_new(uv_loop_t *loop, const struct grpc_method *methods,
+                                    const struct grpc_limits *l, void *u);
 /* Refuses new calls, also those that have come already, cancels the open ones (they end UNAVAILABLE for the
  * peer), says GOAWAY, closes the sockets and unlinks those that are still ours. No handler runs from here on.
  * Allowed inside a handler. NULL is allowed. */
 void grpc_server_free(struct grpc_server *s);
-
-/* `path` is "/package.Service/Method". Unknown methods answer UNIMPLEMENTED. Strings are copied. */
-void grpc_server_handle(struct grpc_server *s, const char *path, grpc_handler_fn *fn, void *u);
 
 /* The file appears, or replaces a stale one, in one step, when connections to it succeed. */
 int grpc_server_listen_unix(struct grpc_server *s, const char *path, mode_t mode, struct err *e);

@@ -197,20 +197,16 @@ static void run_script(struct bed *b, const uint8_t *p, size_t n) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
-        static char echo[] = "/t.T/Echo", keep[] = "/t.T/Keep", fail[] = "/t.T/Fail",
-                    prepare[] = "/t.T/Prepare";
+        static const struct grpc_method methods[] = { { "/t.T/Echo", on_echo },
+                                                      { "/t.T/Keep", on_keep },
+                                                      { "/t.T/Fail", on_fail },
+                                                      { "/t.T/Prepare", on_prepare },
+                                                      { NULL, NULL } };
         if (n < 1)
                 return 0;
         struct bed *b = xnew(struct bed);
-        struct grpc_method m[] = { { .path = echo, .fn = on_echo, .u = b },
-                                   { .path = keep, .fn = on_keep, .u = b },
-                                   { .path = fail, .fn = on_fail, .u = b },
-                                   { .path = prepare, .fn = on_prepare, .u = b } };
-        struct grpc_methods methods = SLIST_HEAD_INITIALIZER(methods);
-        for (size_t i = 0; i < ARRAY_LEN(m); i++)
-                SLIST_INSERT_HEAD(&methods, &m[i], link);
-        b->conn = grpc_conn_new(&methods, data[0] & 0x20 ? &grpc_limits_open : &grpc_limits_trusted, on_wake,
-                                b);
+        b->conn = grpc_conn_new(methods, b, data[0] & 0x20 ? &grpc_limits_open : &grpc_limits_trusted,
+                                on_wake, b);
         if (data[0] & 0x80)
                 run_script(b, data + 1, n - 1);
         else

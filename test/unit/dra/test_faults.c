@@ -30,7 +30,8 @@ static int teardown(void **state) {
 }
 
 static int listen_unix(void *u, struct err *e) {
-        struct grpc_server *s = grpc_server_new(&loop, &grpc_limits_trusted);
+        struct grpc_server *s =
+                grpc_server_new(&loop, &(const struct grpc_method){ NULL, NULL }, &grpc_limits_trusted, NULL);
         int r = grpc_server_listen_unix(s, path, 0600, e);
         grpc_server_free(s);
         uv_run(&loop, UV_RUN_DEFAULT);
@@ -46,7 +47,8 @@ static void socket_that_cannot_be_served_is_named_and_leaves_no_file(void **stat
 }
 
 static int listen_tcp(void *u, struct err *e) {
-        struct grpc_server *s = grpc_server_new(&loop, &grpc_limits_trusted);
+        struct grpc_server *s =
+                grpc_server_new(&loop, &(const struct grpc_method){ NULL, NULL }, &grpc_limits_trusted, NULL);
         int r = grpc_server_listen_tcp(s, 0, NULL, e);
         grpc_server_free(s);
         uv_run(&loop, UV_RUN_DEFAULT);

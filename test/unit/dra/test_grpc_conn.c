@@ -21,8 +21,6 @@ enum { MAX_KEPT = 512 };
 struct bed {
         struct h2_client *client;
         struct grpc_conn *conn;
-        struct grpc_methods methods;
-        struct grpc_method method[4];
         size_t slice; /* bytes that reach the server at a time; 0: all */
         uint64_t now_ms;
         unsigned wakes, handled, cancelled;
@@ -81,18 +79,14 @@ static void on_wake(void *u) {
 }
 
 static struct bed *bed_new_with(const struct grpc_limits *limits) {
-        static char echo[] = "/test.Test/Echo", fail[] = "/test.Test/Fail", keep[] = "/test.Test/Keep",
-                    sized[] = "/test.Test/Sized";
+        static const struct grpc_method methods[] = { { "/test.Test/Echo", on_echo },
+                                                      { "/test.Test/Fail", on_fail },
+                                                      { "/test.Test/Keep", on_keep },
+                                                      { "/test.Test/Sized", on_sized },
+                                                      { NULL, NULL } };
         struct bed *b = xnew(struct bed);
-        b->method[0] = (struct grpc_method){ .path = echo, .fn = on_echo, .u = b };
-        b->method[1] = (struct grpc_method){ .path = fail, .fn = on_fail, .u = b };
-        b->method[2] = (struct grpc_method){ .path = keep, .fn = on_keep, .u = b };
-        b->method[3] = (struct grpc_method){ .path = sized, .fn = on_sized, .u = b };
-        SLIST_INIT(&b->methods);
-        for (size_t i = 0; i < ARRAY_LEN(b->method); i++)
-                SLIST_INSERT_HEAD(&b->methods, &b->method[i], link);
         b->client = h2_new();
-        b->conn = grpc_conn_new(&b->methods, limits, on_wake, b);
+        b->conn = grpc_conn_new(methods, b, limits, on_wake, b);
         b->now_ms = 1000;
         return b;
 }

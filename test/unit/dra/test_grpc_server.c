@@ -79,11 +79,12 @@ static void on_large(void *u, struct grpc_call *call, struct str message) {
 }
 
 static void listen_here(struct bed *b) {
+        static const struct grpc_method methods[] = { { "/test.Test/Echo", on_echo },
+                                                      { "/test.Test/Keep", on_keep },
+                                                      { "/test.Test/Large", on_large },
+                                                      { NULL, NULL } };
         struct err e;
-        b->server = grpc_server_new(&b->loop, b->limits);
-        grpc_server_handle(b->server, "/test.Test/Echo", on_echo, b);
-        grpc_server_handle(b->server, "/test.Test/Keep", on_keep, b);
-        grpc_server_handle(b->server, "/test.Test/Large", on_large, b);
+        b->server = grpc_server_new(&b->loop, methods, b->limits, b);
         if (grpc_server_listen_unix(b->server, b->path, 0600, &e) < 0)
                 fail_msg("%s", e.msg);
 }
