@@ -35,32 +35,36 @@ static const unsigned slots[] = {
 };
 #define N_LANES ARRAY_LEN(slots)
 
+static const struct {
+        const char *method, *content_type;
+} verbs[] = {
+        [KUBE_GET] = { "GET", NULL },
+        [KUBE_LIST] = { "GET", NULL },
+        [KUBE_CREATE] = { "POST", "application/json" },
+        [KUBE_APPLY] = { "PATCH", "application/apply-patch+yaml" },
+        [KUBE_MERGE_PATCH] = { "PATCH", "application/merge-patch+json" },
+        [KUBE_UPDATE] = { "PUT", "application/json" },
+        [KUBE_DELETE] = { "DELETE", "application/json" },
+};
+
 enum call_state { CALL_WAITING, CALL_IN_FLIGHT, CALL_DONE };
 
 struct kube_call {
         TAILQ_ENTRY(kube_call) entry; /* in lane->waiting (by due time) or client->in_flight */
         struct kube_client *client;
         enum call_state state;
-        enum kube_lane lane;
+        struct kube_request r; /* with what was left out; ours: ns, name, subresource, body */
+        struct arena *arena;   /* holds them and the call */
         uint64_t due_ms, sent_ms;
-        unsigned attempts, failed, backoff_max_ms;
+        unsigned failed;
         bool token_refreshed;
         bool refused; /* `refusal` is the whole answer: the request cannot be made */
         struct kube__on_recovery recovery;
         struct err refusal;
-        const char *method, *content_type, *accept;
-        struct kube_asked asked; /* its strings are ours */
-        char *ns, *name, *subresource, *group;
         char *object; /* the path behind the version, which is decided when it is sent; of discovery: all of
                          it */
         char *path;   /* as sent last */
-        char *body;
-        size_t body_len;
-        unsigned timeout_ms;
         struct http_call *http;
-        kube_done_fn *done;
-        kube_retry_fn *retry;
-        void *u;
 };
 
 TAILQ_HEAD(recoveries, kube__on_recovery);
@@ -125,19 +129,14 @@ void kube_client__reconnect(struct kube_client *c) {
 /* ---- calls ---- */
 
 static void call_free(struct kube_call *call) {
-        free(call->ns);
-        free(call->name);
-        free(call->subresource);
-        free(call->group);
         free(call->object);
         free(call->path);
-        free(call->body);
-        free(call);
+        arena_free(call->arena);
 }
 
 static void call_unlink(struct kube_call *call) {
         struct kube_client *c = call->client;
-        struct lane *l = &c->lanes[call->lane];
+        struct lane *l = &c->lanes[call->r.lane];
 
         if (call->state == CALL_WAITING) {
                 TAILQ_REMOVE(&l->waiting, call, entry);
@@ -151,7 +150,7 @@ static void call_unlink(struct kube_call *call) {
 }
 
 static void call_wait(struct kube_call *call, uint64_t due_ms) {
-        struct lane *l = &call->client->lanes[call->lane];
+        struct lane *l = &call->client->lanes[call->r.lane];
         struct kube_call *at;
 
         call->state = CALL_WAITING;
@@ -212,7 +211,7 @@ void kube_client__answered(struct kube_client *c) {
 static void call_finish(struct kube_call *call, yyjson_val *obj, const struct err *e) {
         struct kube_client *c = call->client;
         call_unlink(call);
-        call->done(call->u, obj, e);
+        call->r.done(call->r.u, obj, e);
         call_free(call);
         pump(c);
 }
@@ -222,7 +221,7 @@ static void call_finish(struct kube_call *call, yyjson_val *obj, const struct er
 static void close_bulk(struct kube_client *c, const struct kube_call *call, const struct err *e, int wait_s) {
         bool away = kube_away(e) && c->answered_ms < call->sent_ms;
 
-        if (call->lane != KUBE_LANE_BULK || e->kind != ERR_RETRY || !(away || wait_s > 0))
+        if (call->r.lane != KUBE_LANE_BULK || e->kind != ERR_RETRY || !(away || wait_s > 0))
                 return;
         uint64_t now = loop_now_ms(c->loop);
         if (now < c->bulk_closed_until_ms)
@@ -235,15 +234,15 @@ static void close_bulk(struct kube_client *c, const struct kube_call *call, cons
 
 static void call_again(struct kube_call *call, const struct err *e, int wait_s) {
         struct kube_client *c = call->client;
-        uint64_t ms = kube_wait_ms(backoff_ms(BACKOFF_MIN_MS, call->backoff_max_ms, call->failed), wait_s);
+        uint64_t ms = kube_wait_ms(backoff_ms(BACKOFF_MIN_MS, call->r.backoff_max_ms, call->failed), wait_s);
 
-        log_v(2, "API request will be retried", kv_str("method", call->method), kv_str("path", call->path),
-              kv_int("in_ms", ms), kv_err(e));
+        log_v(2, "API request will be retried", kv_str("method", verbs[call->r.verb].method),
+              kv_str("path", call->path), kv_int("in_ms", ms), kv_err(e));
         call_unlink(call);
         call_wait(call, loop_now_ms(c->loop) + ms);
         kube_client__on_recovery(c, &call->recovery, kube_away(e));
-        if (call->retry)
-                call->retry(call->u, e); /* it may be cancelled in there */
+        if (call->r.retry)
+                call->r.retry(call->r.u, e); /* it may be cancelled in there */
         pump(c);
 }
 
@@ -259,10 +258,10 @@ static void answered(struct kube_call *call, const struct http_response *r) {
         int wait_s;
 
         call->http = NULL;
-        kube_metrics_answered(&c->metrics, call->asked.verb, call->asked.res, call->asked.subresource,
+        kube_metrics_answered(&c->metrics, call->r.verb, call->r.res, call->r.subresource,
                               r->transport ? 0 : r->status,
                               (double)(loop_now_ms(c->loop) - call->sent_ms) / 1000);
-        if (kube_answer(r, &call->asked, &doc, &e, &wait_s) == 0) {
+        if (kube_answer(r, &call->r, &doc, &e, &wait_s) == 0) {
                 call_finish(call, yyjson_doc_get_root(doc), NULL);
                 yyjson_doc_free(doc);
                 kube_client__answered(c); /* afterwards: it may have been the version that the others need */
@@ -278,13 +277,13 @@ static void answered(struct kube_call *call, const struct http_response *r) {
                 pump(c);
                 return;
         }
-        if (call->asked.res)
-                kube_client__doubt(c, call->asked.res, &e);
+        if (call->r.res)
+                kube_client__doubt(c, call->r.res, &e);
         close_bulk(c, call, &e, wait_s);
         call->failed++;
         /* A write that was cut off may have been done: a repeated create then says "already exists", and all
          * our other verbs can be repeated. */
-        if (e.kind != ERR_RETRY || call->failed >= call->attempts)
+        if (e.kind != ERR_RETRY || call->failed >= call->r.attempts)
                 call_finish(call, NULL, &e);
         else
                 call_again(call, &e, wait_s);
@@ -297,6 +296,13 @@ static void on_answer(void *u, const struct http_response *r) {
         guard_enter(&c->guard);
         answered(call, r);
         leave(c);
+}
+
+static const char *accept_of(bool metadata_only, bool list) {
+        if (!metadata_only)
+                return "application/json";
+        return list ? "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+                    : "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 }
 
 /* The version is that of now, and not of the time when the call was started. */
@@ -312,16 +318,16 @@ static char *whole_path(const struct kube_client *c, const struct kube_resource 
 static void call_send(struct kube_call *call) {
         struct kube_client *c = call->client;
         free(call->path);
-        call->path = whole_path(c, call->asked.res, call->object);
+        call->path = whole_path(c, call->r.res, call->object);
         struct http_request r = {
-                .method = call->method,
+                .method = verbs[call->r.verb].method,
                 .path = call->path,
-                .content_type = call->content_type,
-                .accept = call->accept,
-                .body = call->body,
-                .body_len = call->body_len,
-                .large = call->asked.verb == KUBE_LIST,
-                .timeout_ms = call->timeout_ms,
+                .content_type = verbs[call->r.verb].content_type,
+                .accept = accept_of(call->r.metadata_only, call->r.verb == KUBE_LIST),
+                .body = call->r.body.p,
+                .body_len = call->r.body.n,
+                .large = call->r.verb == KUBE_LIST,
+                .timeout_ms = call->r.timeout_ms,
                 .done = on_answer,
                 .u = call,
         };
@@ -329,7 +335,7 @@ static void call_send(struct kube_call *call) {
         TAILQ_INSERT_TAIL(&c->in_flight, call, entry);
         call->state = CALL_IN_FLIGHT;
         call->sent_ms = uv_now(c->loop);
-        c->lanes[call->lane].n_in_flight++;
+        c->lanes[call->r.lane].n_in_flight++;
         call->http = http_start(c->http, &r);
 }
 
@@ -399,7 +405,7 @@ static void pump(struct kube_client *c) {
         now = loop_now_ms(c->loop);
         fill_bucket(c, now);
         while ((call = next_call(c, now, &ms))) {
-                if (call->lane != KUBE_LANE_URGENT)
+                if (call->r.lane != KUBE_LANE_URGENT)
                         c->tokens -= 1;
                 call_send(call);
         }
@@ -479,25 +485,6 @@ void kube_off_room(struct kube_client *c, struct kube_wants_room *r) {
 
 /* ---- requests ---- */
 
-static const struct {
-        const char *method, *content_type;
-} verbs[] = {
-        [KUBE_GET] = { "GET", NULL },
-        [KUBE_LIST] = { "GET", NULL },
-        [KUBE_CREATE] = { "POST", "application/json" },
-        [KUBE_APPLY] = { "PATCH", "application/apply-patch+yaml" },
-        [KUBE_MERGE_PATCH] = { "PATCH", "application/merge-patch+json" },
-        [KUBE_UPDATE] = { "PUT", "application/json" },
-        [KUBE_DELETE] = { "DELETE", "application/json" },
-};
-
-static const char *accept_of(bool metadata_only, bool list) {
-        if (!metadata_only)
-                return "application/json";
-        return list ? "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-                    : "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
-}
-
 static int object_path(const struct kube_client *c, const struct kube_request *r, char **ret, struct err *e) {
         struct buf b = BUF_INIT(KUBE_PATH_MAX);
         bool collection = r->verb == KUBE_LIST || r->verb == KUBE_CREATE;
@@ -525,56 +512,39 @@ static int object_path(const struct kube_client *c, const struct kube_request *r
         return rc;
 }
 
-static struct kube_call *call_new(struct kube_client *c, enum kube_lane lane, kube_done_fn *done, void *u) {
-        struct kube_call *call = xnew(struct kube_call);
-        BUG_ON(!done);
-        call->client = c;
-        call->lane = lane;
-        call->attempts = DEFAULT_ATTEMPTS;
-        call->backoff_max_ms = BACKOFF_MAX_MS;
-        call->recovery.fn = on_recovery;
-        call->timeout_ms = DEFAULT_TIMEOUT_MS;
-        call->done = done;
-        call->u = u;
-        return call;
-}
-
 static enum kube_lane lane_of(const struct kube_request *r) {
         if (r->lane != KUBE_LANE_BY_VERB)
                 return r->lane;
         return r->verb == KUBE_GET || r->verb == KUBE_LIST ? KUBE_LANE_READ : KUBE_LANE_WRITE;
 }
 
-static void note_asked(struct kube_call *call, const struct kube_request *r) {
-        call->ns = xstrdup_or_null(r->ns);
-        call->name = xstrdup_or_null(r->name);
-        call->subresource = xstrdup_or_null(r->subresource);
-        call->asked = (struct kube_asked){ .verb = r->verb,
-                                           .res = r->res,
-                                           .ns = call->ns,
-                                           .name = call->name,
-                                           .subresource = call->subresource,
-                                           .metadata_only = r->metadata_only };
+static const char *copy(struct arena *a, const char *s) {
+        return s ? arena_strdup(a, s) : NULL;
+}
+
+static struct kube_call *call_new(struct kube_client *c, const struct kube_request *r) {
+        struct arena *a = arena_new(sizeof(struct kube_call) + r->body.n);
+        struct kube_call *call = arena_alloc(a, sizeof *call);
+
+        BUG_ON(!r->done);
+        call->client = c;
+        call->arena = a;
+        call->r = *r;
+        call->r.lane = lane_of(r);
+        call->r.ns = copy(a, r->ns);
+        call->r.name = copy(a, r->name);
+        call->r.subresource = copy(a, r->subresource);
+        call->r.body.p = r->body.n ? arena_strndup(a, r->body.p, r->body.n) : NULL;
+        call->r.attempts = r->attempts ? r->attempts : DEFAULT_ATTEMPTS;
+        call->r.timeout_ms = r->timeout_ms ? r->timeout_ms : DEFAULT_TIMEOUT_MS;
+        call->r.backoff_max_ms = r->backoff_max_ms ? r->backoff_max_ms : BACKOFF_MAX_MS;
+        call->recovery.fn = on_recovery;
+        return call;
 }
 
 struct kube_call *kube_start(struct kube_client *c, const struct kube_request *r) {
-        struct kube_call *call = call_new(c, lane_of(r), r->done, r->u);
+        struct kube_call *call = call_new(c, r);
 
-        note_asked(call, r);
-        call->method = verbs[r->verb].method;
-        call->content_type = verbs[r->verb].content_type;
-        call->accept = accept_of(r->metadata_only, r->verb == KUBE_LIST);
-        if (r->attempts)
-                call->attempts = r->attempts;
-        if (r->timeout_ms)
-                call->timeout_ms = r->timeout_ms;
-        if (r->backoff_max_ms)
-                call->backoff_max_ms = r->backoff_max_ms;
-        call->retry = r->retry;
-        if (r->body.n) {
-                call->body = xstrndup(r->body.p, r->body.n);
-                call->body_len = r->body.n;
-        }
         call->refused = object_path(c, r, &call->object, &call->refusal) < 0;
         call_wait(call, call->refused ? 0 : loop_now_ms(c->loop));
         pump(c);
@@ -583,14 +553,15 @@ struct kube_call *kube_start(struct kube_client *c, const struct kube_request *r
 
 static void ask_group(void *u, const char *name, unsigned ms, struct kube_discovery_group *g) {
         struct kube_client *c = u;
-        struct kube_call *call = call_new(c, KUBE_LANE_URGENT, kube_discovery_answered, g);
+        struct kube_call *call = call_new(c, &(struct kube_request){ .verb = KUBE_GET,
+                                                                     .lane = KUBE_LANE_URGENT,
+                                                                     .name = name,
+                                                                     .attempts = UINT_MAX,
+                                                                     .done = kube_discovery_answered,
+                                                                     .retry = kube_discovery_refused,
+                                                                     .u = g });
 
-        call->group = xstrdup(name);
-        call->asked = (struct kube_asked){ .verb = KUBE_GET, .group = call->group };
-        call->method = "GET";
         call->object = xasprintf("/apis/%s", name);
-        call->attempts = UINT32_MAX;
-        call->retry = kube_discovery_refused;
         call_wait(call, loop_now_ms(c->loop) + ms);
         pump(c);
 }

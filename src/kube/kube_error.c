@@ -44,7 +44,7 @@ static bool may_create(enum kube_verb v) {
 }
 
 /* What a Status with reason NotFound says of what was asked for. */
-static enum err_kind missing(yyjson_val *status, const struct kube_asked *a) {
+static enum err_kind missing(yyjson_val *status, const struct kube_request *a) {
         yyjson_val *details = yyjson_obj_get(status, "details");
         const char *name = text_of(details, "name"), *kind = text_of(details, "kind"),
                    *group = str_or(text_of(details, "group"), "");
@@ -59,7 +59,7 @@ static enum err_kind missing(yyjson_val *status, const struct kube_asked *a) {
         return a->subresource ? ERR_CONFLICT : ERR_NOT_FOUND;
 }
 
-static enum err_kind kind_of_status(yyjson_val *status, int code, const struct kube_asked *a) {
+static enum err_kind kind_of_status(yyjson_val *status, int code, const struct kube_request *a) {
         const char *reason = str_or(text_of(status, "reason"), "");
 
         if (code == 404)
@@ -72,7 +72,7 @@ static enum err_kind kind_of_status(yyjson_val *status, int code, const struct k
         return kind_of_code(code);
 }
 
-static void status_error(yyjson_val *status, int code, const struct kube_asked *a, struct err *e,
+static void status_error(yyjson_val *status, int code, const struct kube_request *a, struct err *e,
                          int *ret_wait_s) {
         yyjson_val *wait = yyjson_obj_get(yyjson_obj_get(status, "details"), "retryAfterSeconds");
         const char *message = text_of(status, "message"), *reason = text_of(status, "reason");
@@ -95,7 +95,7 @@ static void foreign(struct err *e, int status, const char *what, const char *tex
                 shown.p);
 }
 
-static void refusal(const struct http_response *r, const struct kube_asked *a, struct err *e,
+static void refusal(const struct http_response *r, const struct kube_request *a, struct err *e,
                     int *ret_wait_s) {
         *ret_wait_s = r->retry_after_s;
         if (r->transport) {
@@ -115,7 +115,7 @@ static void refusal(const struct http_response *r, const struct kube_asked *a, s
 
 void kube_error_watch(const struct http_response *r, const struct kube_resource *res, struct err *e,
                       int *ret_wait_s) {
-        refusal(r, &(struct kube_asked){ .verb = KUBE_LIST, .res = res }, e, ret_wait_s);
+        refusal(r, &(struct kube_request){ .verb = KUBE_LIST, .res = res }, e, ret_wait_s);
 }
 
 void kube_error_page(struct err *e, const char *content_type) {
@@ -132,7 +132,7 @@ void kube_error_event(yyjson_val *object, struct err *e, int *ret_wait_s) {
 
 /* ---- successes ---- */
 
-static bool is_object(yyjson_val *root, const struct kube_asked *a) {
+static bool is_object(yyjson_val *root, const struct kube_request *a) {
         const char *kind = text_of(root, "kind"), *name = text_of(yyjson_obj_get(root, "metadata"), "name");
 
         if (!streq(kind, a->res->kind) && !(a->metadata_only && streq(kind, "PartialObjectMetadata")))
@@ -140,7 +140,7 @@ static bool is_object(yyjson_val *root, const struct kube_asked *a) {
         return name && (a->verb == KUBE_CREATE || streq(name, a->name));
 }
 
-static bool is_list(yyjson_val *root, const struct kube_asked *a) {
+static bool is_list(yyjson_val *root, const struct kube_request *a) {
         const char *kind = str_or(text_of(root, "kind"), "");
         size_t n = strlen(a->res->kind);
         yyjson_val *items = yyjson_obj_get(root, "items");
@@ -156,9 +156,9 @@ static bool is_group(yyjson_val *root, const char *group) {
                yyjson_is_arr(yyjson_obj_get(root, "versions"));
 }
 
-static bool is_what_was_asked_for(yyjson_val *root, const struct kube_asked *a) {
-        if (a->group)
-                return is_group(root, a->group);
+static bool is_what_was_asked_for(yyjson_val *root, const struct kube_request *a) {
+        if (!a->res)
+                return is_group(root, a->name);
         if (a->verb == KUBE_LIST)
                 return is_list(root, a);
         if (a->verb == KUBE_DELETE && is_status(root))
@@ -166,7 +166,7 @@ static bool is_what_was_asked_for(yyjson_val *root, const struct kube_asked *a) 
         return is_object(root, a);
 }
 
-int kube_answer(const struct http_response *r, const struct kube_asked *a, yyjson_doc **ret, struct err *e,
+int kube_answer(const struct http_response *r, const struct kube_request *a, yyjson_doc **ret, struct err *e,
                 int *ret_wait_s) {
         *ret = NULL;
         if (r->transport || r->status < 200 || r->status >= 300) {

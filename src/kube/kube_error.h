@@ -23,19 +23,11 @@
 #include "base/http_client.h"
 #include "kube/kube_client.h"
 
-/* What was asked for; all borrowed. */
-struct kube_asked {
-        enum kube_verb verb;
-        const struct kube_resource *res;
-        const char *ns, *name, *subresource;
-        bool metadata_only;
-        const char *group; /* not NULL: the versions of this API group, and nothing of the above */
-};
-
-/* Reads the answer to a call: 0 and its document, or -1 and what it means. *ret_wait_s is the time the server
+/* Reads the answer to what was asked for (of an object or a list; res NULL: of the versions of the API group
+ * that `name` is): 0 and its document, or -1 and what it means. *ret_wait_s is the time the server
  * asks to wait, -1 when it does not; what only stands in its place is believed for ten seconds at most. */
-int kube_answer(const struct http_response *r, const struct kube_asked *a, yyjson_doc **ret, struct err *e,
-                int *ret_wait_s);
+int kube_answer(const struct http_response *r, const struct kube_request *asked, yyjson_doc **ret,
+                struct err *e, int *ret_wait_s);
 
 /* *e of a watch that ended otherwise than with a 2xx. */
 void kube_error_watch(const struct http_response *r, const struct kube_resource *res, struct err *e,

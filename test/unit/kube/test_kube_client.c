@@ -536,7 +536,7 @@ static void test_retry_after_in_the_status_is_kept(void **state) {
 /* A maintenance page asks for an hour, and its load balancer does not know when the server is back; that has
  * to be noticed within seconds. */
 static void test_a_page_cannot_ask_for_long(void **state) {
-        const struct kube_asked asked = { .verb = KUBE_GET, .res = &kube_pods, .ns = "a", .name = "p" };
+        const struct kube_request asked = { .verb = KUBE_GET, .res = &kube_pods, .ns = "a", .name = "p" };
         static const char status[] = STATUS(",\"reason\":\"ServiceUnavailable\"");
         struct http_response page = { .status = 503, .retry_after_s = 3600, .body = "<html>", .body_len = 6 };
         struct http_response own = {
