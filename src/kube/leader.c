@@ -256,13 +256,6 @@ static void evaluate(struct leader *l) {
                 evaluate_following(l, lease, loop_now_ms(l->loop));
 }
 
-static void on_timer(void *u) {
-        struct leader *l = u;
-        guard_enter(&l->guard);
-        evaluate(l);
-        leave(l);
-}
-
 static void on_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
         struct leader *l = u;
         guard_enter(&l->guard);
@@ -270,7 +263,8 @@ static void on_changed(void *u, const struct kube_object *old, const struct kube
         leave(l);
 }
 
-static void on_synced(void *u) {
+/* A timer, or the first list. */
+static void on_time(void *u) {
         on_changed(u, NULL, NULL);
 }
 
@@ -305,7 +299,7 @@ struct leader *leader_new(const struct leader_options *o) {
         l->earlier = xstrdup_or_null(o->earlier);
         l->selector = xasprintf("metadata.name=%s", o->name);
         l->loop = kube_client_loop(o->client);
-        loop_timer_init(&l->timer, l->loop, on_timer, l);
+        loop_timer_init(&l->timer, l->loop, on_time, l);
         struct kube_informer_options informer = {
                 .res = &kube_leases,
                 .ns = l->ns,
@@ -313,7 +307,7 @@ struct leader *leader_new(const struct leader_options *o) {
                 .fields = f_lease,
                 .size = sizeof(struct lease),
                 .changed = on_changed,
-                .synced = on_synced,
+                .synced = on_time,
                 .trouble = on_trouble,
                 .u = l,
         };
