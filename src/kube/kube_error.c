@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/mem.h"
+
 enum {
         MAX_WAIT_S = 60,
         MAX_FOREIGN_WAIT_S = 10, /* what stands in the server's place cannot know when that is back */
@@ -21,22 +23,16 @@ static bool is_status(yyjson_val *root) {
 /* ---- refusals ---- */
 
 static enum err_kind kind_of_code(int code) {
-        switch (code) {
-        case 400:
-        case 405:
-        case 406:
-        case 413:
-        case 415:
-        case 422:
-                return ERR_INVALID;
-        case 401:
-        case 403:
-                return ERR_DENIED;
-        case 409:
-                return ERR_CONFLICT;
-        default:
-                return ERR_RETRY;
-        }
+        static const struct {
+                int code;
+                enum err_kind kind;
+        } kinds[] = { { 400, ERR_INVALID }, { 405, ERR_INVALID }, { 406, ERR_INVALID },
+                      { 413, ERR_INVALID }, { 415, ERR_INVALID }, { 422, ERR_INVALID },
+                      { 401, ERR_DENIED },  { 403, ERR_DENIED },  { 409, ERR_CONFLICT } };
+        for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+                if (kinds[i].code == code)
+                        return kinds[i].kind;
+        return ERR_RETRY;
 }
 
 static bool may_create(enum kube_verb v) {
