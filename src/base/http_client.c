@@ -331,11 +331,11 @@ static size_t on_data(char *p, size_t size, size_t n, void *u) {
 }
 
 static void header_add(struct http_call *call, const char *name, const char *value) {
-        _cleanup_(freep) char *line = xasprintf("%s: %s", name, value);
+        char *line = xasprintf("%s: %s", name, value);
         struct curl_slist *l = curl_slist_append(call->headers, line);
         BUG_ON(!l);
         call->headers = l;
-        explicit_bzero(line, strlen(line)); /* it may have been the token */
+        wipe(line); /* it may have been the token */
 }
 
 static void set_blob(CURL *h, CURLoption option, char *pem) {
@@ -446,9 +446,9 @@ struct http_call *http_start(struct http_client *c, const struct http_request *r
                 header_add(call, "Expect", ""); /* no wait for "100 Continue" */
         }
         if (token) {
-                _cleanup_(freep) char *bearer = xasprintf("Bearer %s", token);
+                char *bearer = xasprintf("Bearer %s", token);
                 header_add(call, "Authorization", bearer);
-                explicit_bzero(bearer, strlen(bearer));
+                wipe(bearer);
         }
         set_connection_options(c, call->easy);
         if (c->tls) {

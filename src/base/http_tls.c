@@ -30,12 +30,6 @@ struct http_tls {
 
 /* ---- sets ---- */
 
-static void wipe(char *secret) {
-        if (secret)
-                explicit_bzero(secret, strlen(secret));
-        free(secret);
-}
-
 void http_tls_unref(struct http_tls_set *s) {
         if (!s || --s->refs > 0)
                 return;

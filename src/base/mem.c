@@ -69,6 +69,12 @@ char *xasprintf(const char *fmt, ...) {
         return s;
 }
 
+void wipe(char *secret) {
+        if (secret)
+                explicit_bzero(secret, strlen(secret));
+        free(secret);
+}
+
 void freep(void *p) {
         free(*(void **)p);
 }
@@ -158,6 +164,10 @@ char *arena_strndup(struct arena *a, const char *s, size_t n) {
 
 char *arena_strdup(struct arena *a, const char *s) {
         return arena_strndup(a, s, strlen(s));
+}
+
+char *arena_strdup_or_null(struct arena *a, const char *s) {
+        return s ? arena_strdup(a, s) : NULL;
 }
 
 char *arena_printf(struct arena *a, const char *fmt, ...) {

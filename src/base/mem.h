@@ -16,6 +16,7 @@ void *xrealloc(void *p, size_t n) __attribute__((returns_nonnull));
 char *xstrdup(const char *s) __attribute__((malloc, returns_nonnull));
 char *xstrdup_or_null(const char *s); /* NULL of NULL */
 char *xstrndup(const char *s, size_t n) __attribute__((malloc, returns_nonnull));
+void wipe(char *secret); /* free() of what shall not stay in memory; NULL is allowed */
 char *xasprintf(const char *fmt, ...) __attribute__((malloc, returns_nonnull, format(printf, 1, 2)));
 
 #define xnew(type) ((type *)xcalloc(1, sizeof(type)))
@@ -51,6 +52,7 @@ void arena_freep(struct arena **a);
 void *arena_alloc(struct arena *a, size_t n) __attribute__((returns_nonnull));
 size_t arena_used(const struct arena *a); /* bytes handed out, with what aligned them */
 char *arena_strdup(struct arena *a, const char *s) __attribute__((returns_nonnull));
+char *arena_strdup_or_null(struct arena *a, const char *s); /* NULL of NULL */
 char *arena_strndup(struct arena *a, const char *s, size_t n) __attribute__((returns_nonnull));
 char *arena_printf(struct arena *a, const char *fmt, ...)
         __attribute__((returns_nonnull, format(printf, 2, 3)));

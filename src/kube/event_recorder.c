@@ -32,8 +32,9 @@ enum {
 struct series {
         UT_hash_handle hh;
         struct event_recorder *recorder;
-        char *api_version, *kind, *ns, *name, *uid; /* about whom */
-        char *reason, *message;
+        struct arena *arena; /* holds it all */
+        struct event_about about;
+        const char *reason, *message;
         enum event_type type;
         char event_name[MAX_NAME + 1];
         int64_t first_s, last_s, count;
@@ -42,7 +43,7 @@ struct series {
         bool waits;  /* in the recorder's list, for its turn to be written */
         TAILQ_ENTRY(series) waiting;
         struct kube_call *call;
-        char key[];
+        const char *key;
 };
 
 struct object {
@@ -125,14 +126,7 @@ static void series_free(struct series *s) {
         if (s->call)
                 r->n_in_flight--;
         kube_cancel(s->call);
-        free(s->api_version);
-        free(s->kind);
-        free(s->ns);
-        free(s->name);
-        free(s->uid);
-        free(s->reason);
-        free(s->message);
-        free(s);
+        arena_free(s->arena);
 }
 
 static void make_room_for_series(struct event_recorder *r) {
@@ -155,7 +149,7 @@ static void make_room_for_series(struct event_recorder *r) {
 /* As client-go names them: the object's name and the time, which together are unique enough for one
  * component. */
 static void name_event(struct series *s) {
-        snprintf(s->event_name, sizeof s->event_name, "%.*s.%016" PRIx64, MAX_NAME - 17, s->name,
+        snprintf(s->event_name, sizeof s->event_name, "%.*s.%016" PRIx64, MAX_NAME - 17, s->about.name,
                  (uint64_t)clock_wall_ns());
 }
 
@@ -170,19 +164,20 @@ static struct series *find_or_add(struct event_recorder *r, const struct event_a
         if (s)
                 return s;
         make_room_for_series(r);
-        size_t n = strlen(key) + 1;
-        s = xcalloc(1, sizeof *s + n);
-        memcpy(s->key, key, n);
+        struct arena *a = arena_new(sizeof *s + 2 * strlen(key));
+        s = arena_alloc(a, sizeof *s);
         s->recorder = r;
-        s->api_version = xstrdup_or_null(about->api_version);
-        s->kind = xstrdup(about->kind);
-        s->ns = xstrdup_or_null(about->ns);
-        s->name = xstrdup(about->name);
-        s->uid = xstrdup_or_null(about->uid);
-        s->reason = xstrdup(reason);
-        s->message = xstrdup(message);
+        s->arena = a;
+        s->about = (struct event_about){ .api_version = arena_strdup_or_null(a, about->api_version),
+                                         .kind = arena_strdup(a, about->kind),
+                                         .ns = arena_strdup_or_null(a, about->ns),
+                                         .name = arena_strdup(a, about->name),
+                                         .uid = arena_strdup_or_null(a, about->uid) };
+        s->reason = arena_strdup(a, reason);
+        s->message = arena_strdup(a, message);
         s->type = type;
-        HASH_ADD_STR(r->series, key, s);
+        s->key = arena_strdup(a, key);
+        HASH_ADD_KEYPTR(hh, r->series, s->key, strlen(s->key), s);
         return s;
 }
 
@@ -240,16 +235,16 @@ static void on_written(void *u, yyjson_val *obj, const struct err *e) {
                 end_flush(r);
 }
 
-static void about_json(struct jw *w, const struct series *s) {
+static void about_json(struct jw *w, const struct event_about *about) {
         jw_obj(w, "involvedObject");
-        if (s->api_version)
-                jw_str(w, "apiVersion", s->api_version);
-        jw_str(w, "kind", s->kind);
-        if (s->ns)
-                jw_str(w, "namespace", s->ns);
-        jw_str(w, "name", s->name);
-        if (s->uid)
-                jw_str(w, "uid", s->uid);
+        if (about->api_version)
+                jw_str(w, "apiVersion", about->api_version);
+        jw_str(w, "kind", about->kind);
+        if (about->ns)
+                jw_str(w, "namespace", about->ns);
+        jw_str(w, "name", about->name);
+        if (about->uid)
+                jw_str(w, "uid", about->uid);
         jw_end_obj(w);
 }
 
@@ -262,7 +257,7 @@ static void create_json(struct jw *w, const struct series *s, const char *ns) {
         jw_str(w, "namespace", ns);
         jw_str(w, "name", s->event_name);
         jw_end_obj(w);
-        about_json(w, s);
+        about_json(w, &s->about);
         jw_str(w, "type", s->type == EVENT_WARNING ? "Warning" : "Normal");
         jw_str(w, "reason", s->reason);
         jw_str(w, "message", s->message);
@@ -278,7 +273,7 @@ static void create_json(struct jw *w, const struct series *s, const char *ns) {
 
 static void write_event(struct series *s) {
         struct event_recorder *r = s->recorder;
-        const char *ns = s->ns ? s->ns : "default";
+        const char *ns = s->about.ns ? s->about.ns : "default";
         struct buf b = BUF_INIT(BODY_MAX);
         struct jw w = JW(&b);
 
@@ -306,16 +301,6 @@ static void write_event(struct series *s) {
         buf_done(&b);
 }
 
-/* Cuts behind a whole character. */
-static void shorten(char *s, size_t max) {
-        size_t n = strlen(s);
-        if (n <= max)
-                return;
-        while (max && ((unsigned char)s[max] & 0xc0) == 0x80)
-                max--;
-        s[max] = '\0';
-}
-
 void event_record(struct event_recorder *r, const struct event_about *about, enum event_type type,
                   const char *reason, const char *fmt, ...) {
         struct buf text = BUF_INIT(BODY_MAX);
@@ -325,7 +310,7 @@ void event_record(struct event_recorder *r, const struct event_about *about, enu
         buf_vaddf(&text, fmt, ap);
         va_end(ap);
         _cleanup_(freep) char *message = buf_steal(&text);
-        shorten(message, MAX_MESSAGE);
+        message[str_utf8_cut(str_from(message), MAX_MESSAGE)] = '\0';
 
         struct series *s = find_or_add(r, about, type, reason, message);
         s->last_s = clock_wall_s();
@@ -341,7 +326,7 @@ void event_record(struct event_recorder *r, const struct event_about *about, enu
                 want_written(s);
                 pump(r);
         } else {
-                log_v(2, "event was held back, too many about this object", kv_str("object", s->name),
+                log_v(2, "event was held back, too many about this object", kv_str("object", s->about.name),
                       kv_str("reason", reason));
         }
 }

@@ -518,10 +518,6 @@ static enum kube_lane lane_of(const struct kube_request *r) {
         return r->verb == KUBE_GET || r->verb == KUBE_LIST ? KUBE_LANE_READ : KUBE_LANE_WRITE;
 }
 
-static const char *copy(struct arena *a, const char *s) {
-        return s ? arena_strdup(a, s) : NULL;
-}
-
 static struct kube_call *call_new(struct kube_client *c, const struct kube_request *r) {
         struct arena *a = arena_new(sizeof(struct kube_call) + r->body.n);
         struct kube_call *call = arena_alloc(a, sizeof *call);
@@ -531,9 +527,9 @@ static struct kube_call *call_new(struct kube_client *c, const struct kube_reque
         call->arena = a;
         call->r = *r;
         call->r.lane = lane_of(r);
-        call->r.ns = copy(a, r->ns);
-        call->r.name = copy(a, r->name);
-        call->r.subresource = copy(a, r->subresource);
+        call->r.ns = arena_strdup_or_null(a, r->ns);
+        call->r.name = arena_strdup_or_null(a, r->name);
+        call->r.subresource = arena_strdup_or_null(a, r->subresource);
         call->r.body.p = r->body.n ? arena_strndup(a, r->body.p, r->body.n) : NULL;
         call->r.attempts = r->attempts ? r->attempts : DEFAULT_ATTEMPTS;
         call->r.timeout_ms = r->timeout_ms ? r->timeout_ms : DEFAULT_TIMEOUT_MS;

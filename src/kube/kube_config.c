@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "kube/kube_config_priv.h"
+#include "kube/kube_token.h"
 
 enum { MAX_FILE = 1 << 20 };
 
@@ -178,10 +178,8 @@ static int read_user(yaml_document_t *d, yaml_node_t *user, const char *kubeconf
                                        refused[i]);
         }
         c->token = xstrdup_or_null(token);
-        for (const char *p = token; p && *p; p++)
-                if ((unsigned char)*p <= ' ' || *p == 0x7f)
-                        return err_set(e, ERR_INVALID, 0,
-                                       "the token holds white space or control characters");
+        if (token && !kube_token_is_clean(token))
+                return err_set(e, ERR_INVALID, 0, "the token holds white space or control characters");
         c->token_file = token_file ? relative_to(kubeconfig, token_file) : NULL;
         if (get_pem(d, user, "client-certificate", kubeconfig, &c->cert_pem, &c->cert_file, e) < 0 ||
             get_pem(d, user, "client-key", kubeconfig, &c->key_pem, &c->key_file, e) < 0)
@@ -261,12 +259,6 @@ int kube_config_load(const char *kubeconfig, struct kube_config *ret, struct err
         return r;
 }
 
-static void wipe(char **s) {
-        if (*s)
-                explicit_bzero(*s, strlen(*s));
-        free(TAKE(*s));
-}
-
 void kube_config_done(struct kube_config *c) {
         free(TAKE(c->server));
         free(TAKE(c->tls_server_name));
@@ -275,8 +267,8 @@ void kube_config_done(struct kube_config *c) {
         free(TAKE(c->ca_file));
         free(TAKE(c->cert_file));
         free(TAKE(c->key_file));
-        wipe(&c->key_pem);
-        wipe(&c->token);
+        wipe(TAKE(c->key_pem));
+        wipe(TAKE(c->token));
         free(TAKE(c->token_file));
         free(TAKE(c->ns));
 }

@@ -3,6 +3,8 @@
 #ifndef KUBE_KUBE_CONFIG_H
 #define KUBE_KUBE_CONFIG_H
 
+#include <stddef.h>
+
 #include "base/err.h"
 
 struct kube_config {
@@ -23,5 +25,10 @@ struct kube_config {
  * refused with a sentence that names them. */
 int kube_config_load(const char *kubeconfig, struct kube_config *ret, struct err *e);
 void kube_config_done(struct kube_config *c);
+
+/* The two sources by themselves, without the environment. `path` is the file the text came from. */
+int kube_config__in_cluster(const char *host, const char *port, const char *dir, struct kube_config *ret,
+                            struct err *e);
+int kube_config__parse(const char *text, size_t n, const char *path, struct kube_config *ret, struct err *e);
 
 #endif

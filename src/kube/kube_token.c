@@ -18,13 +18,11 @@ void kube_token_init(struct kube_token *t, const char *text, const char *file) {
 }
 
 void kube_token_done(struct kube_token *t) {
-        if (t->text)
-                explicit_bzero(t->text, strlen(t->text));
-        free(t->text);
+        wipe(t->text);
         free(t->file);
 }
 
-static bool is_clean(const char *s) {
+bool kube_token_is_clean(const char *s) {
         for (; *s; s++)
                 if ((unsigned char)*s <= ' ' || *s == 0x7f)
                         return false;
@@ -46,7 +44,7 @@ static void read_file(struct kube_token *t, uint64_t now_ms) {
         }
         struct str s = str_trim((struct str){ text, n });
         _cleanup_(freep) char *fresh = xstrndup(s.p, s.n);
-        if (*fresh && is_clean(fresh)) {
+        if (*fresh && kube_token_is_clean(fresh)) {
                 free(t->text);
                 t->text = TAKE(fresh);
         } else {

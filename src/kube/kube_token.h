@@ -13,6 +13,9 @@ struct kube_token {
         bool stale; /* the file is read again at the next look */
 };
 
+/* No white space or control characters, which would end up in a header. */
+bool kube_token_is_clean(const char *s);
+
 /* Copies both; either may be NULL. */
 void kube_token_init(struct kube_token *t, const char *text, const char *file);
 void kube_token_done(struct kube_token *t);

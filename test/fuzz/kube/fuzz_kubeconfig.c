@@ -7,7 +7,6 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "kube/kube_config.h"
-#include "kube/kube_config_priv.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

@@ -13,7 +13,6 @@
 #include "base/mem.h"
 #include "faults.h"
 #include "kube/kube_config.h"
-#include "kube/kube_config_priv.h"
 #include "tree.h"
 
 FAULTS_WRAP(int, 0, ENOMEM, yaml_parser_initialize, (yaml_parser_t * p), (p))

@@ -14,7 +14,6 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "kube/kube_config.h"
-#include "kube/kube_config_priv.h"
 
 static char dir[] = "/tmp/kube-config-XXXXXX";
 
