@@ -76,19 +76,15 @@ static int read_certs(const char *pem, X509_STORE *store, X509 **ret_first, cons
         return n ? 0 : invalid(e, what, file, "holds no certificate: put PEM text there");
 }
 
-/* Nobody is here to be asked for a password. */
-static int no_password(char *p, int n, int writing, void *u) {
-        return -1;
-}
-
 static int check_key(const struct http_tls_set *s, X509 *cert, const char *cert_file, const char *key_file,
                      struct err *e) {
         BIO *b = BIO_new_mem_buf(s->key_pem, -1);
+        char no_password[] = ""; /* nobody is here to be asked for one */
         EVP_PKEY *key;
         int fits;
 
         BUG_ON(!b);
-        key = PEM_read_bio_PrivateKey(b, NULL, no_password, NULL);
+        key = PEM_read_bio_PrivateKey(b, NULL, NULL, no_password);
         BIO_free(b);
         if (!key)
                 return invalid(

@@ -310,10 +310,6 @@ static bool on_event(void *u, enum watch_type type, yyjson_val *object) {
         return !i->guard.dead;
 }
 
-static unsigned silence_ms(const struct kube_informer *i) {
-        return i->o.silence_ms ? i->o.silence_ms : SILENCE_MS;
-}
-
 /* Somebody waits for it to be current again. A short list tells at once. Of a long one, the changes are
  * fewer: a watch that is asked for a few seconds brings a bookmark, unless nothing has changed that the API
  * server knows of, and then a list tells. */
@@ -331,7 +327,7 @@ static void on_head(void *u, const char *content_type) {
                 i->token_refreshed = false;
                 kube_client__watched(i->client, i->o.res, 200);
                 kube_client__answered(i->client);
-                loop_timer_start(&i->timer, silence_ms(i));
+                loop_timer_start(&i->timer, i->o.silence_ms);
                 tell_well(i);
                 if (!i->guard.dead && !i->behind) {
                         set_current(i, true);
@@ -354,7 +350,7 @@ static void on_data(void *u, const char *p, size_t n) {
         struct err e;
 
         guard_enter(&i->guard);
-        loop_timer_start(&i->timer, silence_ms(i));
+        loop_timer_start(&i->timer, i->o.silence_ms);
         if (watch_stream_feed(&i->stream, p, n, &e) < 0) {
                 /* Watching on from the same version would bring the same event again: list instead, which
                  * skips what it cannot read. */
@@ -401,7 +397,7 @@ static void on_watch_end(void *u, const struct http_response *r) {
 
 static void begin_watch(struct kube_informer *i) {
         struct err e;
-        unsigned head_ms = silence_ms(i) < HEAD_MS ? silence_ms(i) : HEAD_MS, n = 1;
+        unsigned head_ms = i->o.silence_ms < HEAD_MS ? i->o.silence_ms : HEAD_MS, n = 1;
         struct buf query = BUF_INIT(KUBE_PATH_MAX);
 
         watch_stream_reset(&i->stream);
@@ -508,6 +504,7 @@ struct kube_informer *kube_informer_new(struct kube_client *c, const struct kube
         i->client = c;
         i->loop = kube_client_loop(c);
         i->o = *o;
+        i->o.silence_ms = o->silence_ms ? o->silence_ms : SILENCE_MS;
         i->ns = xstrdup_or_null(o->ns);
         i->label_selector = xstrdup_or_null(o->label_selector);
         i->field_selector = xstrdup_or_null(o->field_selector);

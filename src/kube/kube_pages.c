@@ -93,12 +93,8 @@ static void ask(struct kube_pages *p) {
         buf_done(&query);
 }
 
-void kube_pages_cancel(struct kube_pages *p) {
-        kube_cancel(TAKE(p->call));
-}
-
 void kube_pages_start(struct kube_pages *p, bool from_cache) {
-        kube_pages_cancel(p);
+        kube_cancel(TAKE(p->call));
         p->from_cache = from_cache;
         p->n = 0;
         set_token(p, NULL);

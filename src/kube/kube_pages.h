@@ -31,7 +31,6 @@ void kube_pages_free(struct kube_pages *p); /* cancels; NULL is allowed */
 /* Begins a list anew; one that is under way is given up. from_cache: what the API server has in its cache (it
  * may miss the latest), as a whole; in pages and of the latest when that is too large. */
 void kube_pages_start(struct kube_pages *p, bool from_cache);
-void kube_pages_cancel(struct kube_pages *p); /* no effect when no list is under way */
 bool kube_pages_under_way(const struct kube_pages *p);
 /* The last list had no more objects than fit into a page. */
 bool kube_pages_short(const struct kube_pages *p);

@@ -30,7 +30,7 @@ static const struct jd_field f_lease[] = {
 
 struct leader {
         struct leader_options o;
-        char *ns, *name, *identity, *earlier, *selector;
+        struct arena *arena; /* holds it and its strings */
         uv_loop_t *loop;
         struct loop_timer timer;
         struct kube_informer *informer;
@@ -58,17 +58,17 @@ static void leave(struct leader *l) {
 }
 
 static const struct lease *current(struct leader *l) {
-        return (const struct lease *)(const void *)kube_informer_get(l->informer, l->ns, l->name);
+        return (const struct lease *)(const void *)kube_informer_get(l->informer, l->o.ns, l->o.name);
 }
 
 static bool is_ours(const struct leader *l, const struct lease *lease) {
-        return lease && streq(lease->holder, l->identity);
+        return lease && streq(lease->holder, l->o.identity);
 }
 
 /* Held by somebody who may be alive. */
 static bool is_taken(const struct leader *l, const struct lease *lease) {
         return lease && lease->holder && *lease->holder && !is_ours(l, lease) &&
-               !(l->earlier && str_starts(lease->holder, l->earlier));
+               !(l->o.earlier && str_starts(lease->holder, l->o.earlier));
 }
 
 /* ---- requests ---- */
@@ -79,8 +79,8 @@ static void request(struct leader *l, enum kube_verb verb, struct str body, kube
                 .verb = verb,
                 .lane = KUBE_LANE_URGENT,
                 .res = &kube_leases,
-                .ns = l->ns,
-                .name = l->name,
+                .ns = l->o.ns,
+                .name = l->o.name,
                 .body = body,
                 .timeout_ms = l->o.renew_deadline_ms / 2,
                 .attempts = 1,
@@ -109,7 +109,7 @@ static void on_written(void *u, yyjson_val *obj, const struct err *e) {
         guard_enter(&l->guard);
         l->call = NULL;
         if (e) {
-                log_v(2, "lease was not written", kv_str("lease", l->name), kv_err(e));
+                log_v(2, "lease was not written", kv_str("lease", l->o.name), kv_err(e));
                 l->retry_at_ms = loop_now_ms(l->loop) + backoff_spread(l->o.retry_ms);
                 if (e->kind == ERR_CONFLICT) {
                         /* Somebody wrote since the version we know. The watch will tell, but it may be down.
@@ -144,13 +144,13 @@ static void write_lease(struct leader *l, const struct lease *lease, bool give_b
         jw_str(&w, "apiVersion", "coordination.k8s.io/v1");
         jw_str(&w, "kind", "Lease");
         jw_obj(&w, "metadata");
-        jw_str(&w, "namespace", l->ns);
-        jw_str(&w, "name", l->name);
+        jw_str(&w, "namespace", l->o.ns);
+        jw_str(&w, "name", l->o.name);
         if (lease)
                 jw_str(&w, "resourceVersion", lease->o.meta.rv);
         jw_end_obj(&w);
         jw_obj(&w, "spec");
-        jw_str(&w, "holderIdentity", give_back ? "" : l->identity);
+        jw_str(&w, "holderIdentity", give_back ? "" : l->o.identity);
         jw_int(&w, "leaseDurationSeconds", give_back ? 1 : l->o.duration_ms / 1000);
         if (keeps && lease->acquired)
                 jw_str(&w, "acquireTime", lease->acquired);
@@ -281,7 +281,7 @@ static void on_trouble(void *u, const struct err *e) {
                          "the Lease %s/%s cannot be watched (it takes get, list, watch, create and update of "
                          "leases "
                          "in that namespace)",
-                         l->ns, l->name);
+                         l->o.ns, l->o.name);
         }
         l->o.trouble(l->o.u, e ? &told : NULL);
         leave(l);
@@ -290,20 +290,22 @@ static void on_trouble(void *u, const struct err *e) {
 /* ---- the candidate ---- */
 
 struct leader *leader_new(const struct leader_options *o) {
-        struct leader *l = xnew(struct leader);
+        struct arena *a = arena_new(1024);
+        struct leader *l = arena_alloc(a, sizeof *l);
+        _cleanup_(freep) char *selector = xasprintf("metadata.name=%s", o->name);
 
+        l->arena = a;
         l->o = *o;
-        l->ns = xstrdup(o->ns);
-        l->name = xstrdup(o->name);
-        l->identity = xstrdup(o->identity);
-        l->earlier = xstrdup_or_null(o->earlier);
-        l->selector = xasprintf("metadata.name=%s", o->name);
+        l->o.ns = arena_strdup(a, o->ns);
+        l->o.name = arena_strdup(a, o->name);
+        l->o.identity = arena_strdup(a, o->identity);
+        l->o.earlier = arena_strdup_or_null(a, o->earlier);
         l->loop = kube_client_loop(o->client);
         loop_timer_init(&l->timer, l->loop, on_time, l);
         struct kube_informer_options informer = {
                 .res = &kube_leases,
-                .ns = l->ns,
-                .field_selector = l->selector,
+                .ns = l->o.ns,
+                .field_selector = selector,
                 .fields = f_lease,
                 .size = sizeof(struct lease),
                 .changed = on_changed,
@@ -340,14 +342,9 @@ void leader_view(struct leader *l, struct leader_view *ret) {
 }
 
 static void destroy(struct leader *l) {
-        free(l->ns);
-        free(l->name);
-        free(l->identity);
-        free(l->earlier);
-        free(l->selector);
         free(l->told);
         free(l->observed_rv);
-        free(l);
+        arena_free(l->arena);
 }
 
 void leader_free(struct leader *l) {
