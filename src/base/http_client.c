@@ -57,10 +57,9 @@ struct http_call {
         struct buf answer;
         uint64_t started_ms;
         int retry_after_s;
-        bool too_large, head_told;
         int poll_error; /* the client's, when its connection was given up */
         http_data_fn *data;
-        http_head_fn *head;
+        http_head_fn *head; /* until it has been called */
         http_done_fn *done;
         void *u;
         char reason[CURL_ERROR_SIZE];
@@ -85,7 +84,6 @@ struct http_client {
         LIST_HEAD(, http_socket) sockets;
         struct guard guard; /* of callbacks, ours and libcurl's */
         bool in_curl;       /* libcurl refuses calls from inside its callbacks */
-        bool kicked;        /* libcurl asked to be called at once */
         bool unsettled;     /* calls in another state than ACTIVE exist */
         bool reconnect;
         int poll_error; /* why, as libuv says it; 0: the server is silent */
@@ -139,22 +137,10 @@ static void on_timer(void *u) {
         leave(c);
 }
 
-static void on_next_turn(void *u) {
-        struct http_client *c = MAGIC_CAST(struct http_client, u, CLIENT_MAGIC);
-        if (c->kicked) {
-                c->kicked = false;
-                on_timer(c);
-        } else {
-                guard_enter(&c->guard);
-                leave(c);
-        }
-}
-
 /* A time of 0 ms is served in the next turn: a timer of 0 ms that is set again in its own callback would
  * never let libuv poll. */
 static int set_timer(CURLM *multi, long ms, void *u) {
         struct http_client *c = MAGIC_CAST(struct http_client, u, CLIENT_MAGIC);
-        c->kicked = ms == 0;
         if (ms <= 0)
                 loop_timer_stop(&c->timer);
         else
@@ -243,7 +229,6 @@ static void multi_close(struct http_client *c) {
                 socket_drop(s);
         loop_timer_stop(&c->timer);
         loop_turn_stop(&c->next_turn);
-        c->kicked = false;
 }
 
 /* ---- one call ---- */
@@ -301,9 +286,8 @@ static size_t on_header(char *p, size_t size, size_t n, void *u) {
                     s >= 0)
                         call->retry_after_s = s > 3600 ? 3600 : (int)s;
         }
-        if (n <= 2 && call->head && !call->head_told && call_streams(call)) {
-                call->head_told = true;
-                call->head(call->u, call_content_type(call));
+        if (n <= 2 && call->head && call_streams(call)) {
+                TAKE(call->head)(call->u, call_content_type(call));
                 if (call_silenced(call))
                         return 0;
         }
@@ -323,11 +307,7 @@ static size_t on_data(char *p, size_t size, size_t n, void *u) {
                 return call_silenced(call) ? 0 : n;
         }
         buf_add(&call->answer, p, n);
-        if (call->answer.failed) {
-                call->too_large = true;
-                return 0;
-        }
-        return n;
+        return call->answer.failed ? 0 : n;
 }
 
 static void header_add(struct http_call *call, const char *name, const char *value) {
@@ -530,7 +510,7 @@ static void call_finish(struct http_call *call, CURLcode result) {
         struct err e;
         struct http_response r = { .status = call_status(call), .retry_after_s = call->retry_after_s };
 
-        if (call->too_large) {
+        if (call->answer.failed) {
                 err_set(&e, ERR_INVALID, (int)result, "the answer is larger than %zu bytes",
                         call->answer.limit);
                 r.transport = &e;
@@ -707,7 +687,7 @@ int http_client_new(uv_loop_t *loop, const struct http_client_options *o, struct
         TAILQ_INIT(&c->calls);
         LIST_INIT(&c->sockets);
         loop_timer_init(&c->timer, loop, on_timer, c);
-        loop_turn_init(&c->next_turn, loop, on_next_turn, c);
+        loop_turn_init(&c->next_turn, loop, on_timer, c);
         multi_open(c);
         *ret = c;
         return 0;
