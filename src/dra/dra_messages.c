@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "dra/dra_messages.h"
 
+#include <ctype.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,10 +20,8 @@ static bool is_name(const char *s) {
         if (*s == '.')
                 return false;
         for (; s[n]; n++) {
-                char ch = s[n];
-                bool letter = (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z'),
-                     digit = ch >= '0' && ch <= '9';
-                if (!(letter || digit || ch == '-' || ch == '.' || ch == '_') || n == DRA_MAX_NAME)
+                unsigned char ch = (unsigned char)s[n];
+                if (n == DRA_MAX_NAME || !isascii(ch) || (!isalnum(ch) && !strchr("-._", ch)))
                         return false;
         }
         return n > 0;

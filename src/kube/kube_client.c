@@ -503,7 +503,8 @@ static int object_path(const struct kube_client *c, const struct kube_request *r
         kube_path_query(&b, &n, "fieldSelector", r->field_selector);
         kube_path_query(&b, &n, "fieldManager", r->manager);
         kube_path_query(&b, &n, "force", r->verb == KUBE_APPLY ? "true" : NULL);
-        kube_path_query_raw(&b, &n, r->query);
+        if (r->query)
+                buf_addf(&b, "%c%s", n ? '&' : '?', r->query);
         if (rc == 0 && b.failed)
                 rc = err_set(e, ERR_INVALID, 0, "request path longer than %zu bytes", b.limit);
         if (rc == 0)

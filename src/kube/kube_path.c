@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kube/kube_path.h"
 
+#include <ctype.h>
 #include <string.h>
 
 static void add_encoded(struct buf *b, const char *s) {
@@ -8,9 +9,7 @@ static void add_encoded(struct buf *b, const char *s) {
 
         for (; *s; s++) {
                 unsigned char c = (unsigned char)*s;
-                bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                             strchr("-._~", c);
-                if (plain) {
+                if (isascii(c) && (isalnum(c) || strchr("-._~", c))) {
                         buf_addc(b, *s);
                 } else {
                         char code[3] = { '%', hex[c >> 4], hex[c & 15] };
@@ -56,9 +55,4 @@ void kube_path_query(struct buf *b, unsigned *n_query, const char *key, const ch
                 return;
         buf_addf(b, "%c%s=", (*n_query)++ ? '&' : '?', key);
         add_encoded(b, value);
-}
-
-void kube_path_query_raw(struct buf *b, unsigned *n_query, const char *query) {
-        if (query && *query)
-                buf_addf(b, "%c%s", (*n_query)++ ? '&' : '?', query);
 }

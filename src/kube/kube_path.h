@@ -22,7 +22,5 @@ int kube_path_object(struct buf *b, const struct kube_resource *res, const char 
 /* Adds "?key=value" or "&key=value", the value encoded; nothing when it is NULL. *n_query counts the
  * parameters so far. */
 void kube_path_query(struct buf *b, unsigned *n_query, const char *key, const char *value);
-/* The same for a list of parameters that is encoded already. */
-void kube_path_query_raw(struct buf *b, unsigned *n_query, const char *query);
 
 #endif
