@@ -224,6 +224,7 @@ static const struct sort sorts[] = {
         { "objects_deleted", in_world, NULL, true },
         { "plugin_killed", in_world, NULL, true },
         { "plugin_stopped", in_world, NULL, true },
+        { "imex_killed", in_world, NULL, true },
 };
 static const struct sort off_the_net = { "cut_off", NULL, silence, true };
 

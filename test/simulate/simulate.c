@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* simulate: runs the controllers and the kubelet plugins in a world of our own, from a seed: docs/testing.md
+/* simulate: runs controllers, kubelet plugins and daemons in a world of our own, from a seed: docs/testing.md
  * says how to use it.
  *
  * A run is a storm of faults, a calm in which all that can form has to, a silence in which nobody may write,
@@ -157,7 +157,7 @@ static int simulate(const struct options *o, uint64_t seed) {
         store_on_change(on_changed);
         make_folder();
         plugins_begin(&run.loop);
-        world_begin(o->nodes, o->domains);
+        world_begin(&run.loop, o->nodes, o->domains);
         for (unsigned i = 0; i < REPLICAS; i++)
                 replica_start(i, &run.loop);
         enter(STORM, (int64_t)o->minutes * 60000);

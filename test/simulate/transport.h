@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* transport: base/http_client.h, between the programs and the server of this process. Takes the place of
  * libcurl when the simulator is linked. A client is known by its base_url: "http://controller-0",
- * "http://node-3" for what runs on that node. */
+ * "http://node-3" and "http://daemon-3" for what runs on that node. */
 #ifndef SIMULATE_TRANSPORT_H
 #define SIMULATE_TRANSPORT_H
 

@@ -4,14 +4,13 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "api/names.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "cd_plugin/readiness.h"
+#include "daemon.h"
 #include "faults.h"
-#include "imex/imex_state.h"
+#include "imex.h"
 #include "plugin.h"
 #include "replica.h"
 #include "sim.h"
@@ -23,6 +22,7 @@ enum {
         MAX_PODS = 64,
         NODE_GRACE_MS = 40000,
         POD_GC_MS = 40000,
+        GRACE_MS = 10000,
         SERVED_MS = 3000
 };
 #define BOOT_ID "bbbbbbbb-0000-4000-8000-%012u"
@@ -30,16 +30,12 @@ enum {
 
 /* A daemon Pod on a node, as its kubelet knows it. */
 struct run {
-        bool used, up, serves, ending; /* up: the container runs; serves: IMEX is READY */
-        char pod[128], uid[48], domain[48];
-        struct held held;                            /* its claim */
-        int lock_fd;                                 /* of its state file; -1: none */
-        int64_t served_ms;                           /* when IMEX was READY last */
-        int64_t starts_ms, ends_ms, ready_ms, index; /* index -1: IMEX does not run */
-        int64_t told_index;                          /* as its annotations say; -2: nothing yet */
-        bool told_ready;
-        int64_t wrote_index; /* as its state file says; -2: nothing yet */
-        bool wrote_ready;
+        bool used, up, ending; /* up: the container runs */
+        char pod[128], uid[48], domain[48], ip[16];
+        struct held held; /* its claim */
+        struct daemon *daemon;
+        int64_t served_ms; /* when IMEX was READY last */
+        int64_t starts_ms, ends_ms;
 };
 
 enum { MAX_RUNS = 8 };
@@ -48,7 +44,7 @@ struct node {
         bool power, connected, exists, ready;      /* exists: the Node object; ready: as its condition says */
         int64_t power_ms, connected_ms, exists_ms; /* when it is so again, 0: not by itself */
         int64_t heard_ms, gone_ms;
-        unsigned boots;
+        unsigned boots, addresses;
         struct run runs[MAX_RUNS];
 };
 
@@ -78,6 +74,7 @@ static struct {
         struct domain domains[MAX_DOMAINS];
         unsigned n_nodes, n_domains, serial;
         bool calm, empty;
+        uv_loop_t *loop;
 } w;
 
 static bool soon(void) {
@@ -161,13 +158,9 @@ static void node_lifecycle(struct node *n) {
         }
 }
 
-/* With its process the lock of its state file goes. */
 static void end_container(struct run *r) {
         r->up = false;
-        r->wrote_index = -2;
-        if (r->used && r->lock_fd >= 0)
-                close(r->lock_fd);
-        r->lock_fd = -1;
+        daemon_kill(TAKE(r->daemon));
 }
 
 static void lose_power(struct node *n, int64_t for_ms) {
@@ -177,7 +170,7 @@ static void lose_power(struct node *n, int64_t for_ms) {
         for (unsigned k = 0; k < MAX_RUNS; k++) {
                 end_container(&n->runs[k]);
                 held_forget(&n->runs[k].held);
-                n->runs[k] = (struct run){ .lock_fd = -1 };
+                n->runs[k] = (struct run){ 0 };
         }
         for (unsigned d = 0; d < w.n_domains; d++)
                 for (unsigned i = 0; i < w.domains[d].n_pods; i++) {
@@ -333,102 +326,6 @@ static void collect_claims(void) {
         }
 }
 
-/* ---- IMEX on a node ---- */
-
-static void start_imex(struct node *n, struct run *r, int64_t index) {
-        for (unsigned i = 0; i < w.n_nodes; i++)
-                for (unsigned k = 0; k < MAX_RUNS; k++) {
-                        const struct run *o = &w.nodes[i].runs[k];
-                        if (o != r && o->used && o->index == index && streq(o->domain, r->domain) &&
-                            streq(w.nodes[i].clique, n->clique))
-                                sim_broken("index %" PRId64
-                                           " of clique %s of domain %s has two holders that live: %s and %s",
-                                           index, n->clique, r->domain, w.nodes[i].name, n->name);
-                }
-        sim_log("IMEX of %s starts on %s with index %" PRId64, r->domain, n->name, index);
-        r->index = index;
-        r->serves = false;
-        r->ready_ms = sim_now_ms() + (sim_chance(5) ? sim_between(2000, 20000) : sim_between(50, 1500));
-}
-
-/* The state file, by which the plugin knows. */
-static void write_state(struct node *n, struct run *r) {
-        struct imex_state s = { .index = r->index, .ready = r->serves };
-        char dir[128];
-        struct err e;
-        if (r->wrote_index == r->index && r->wrote_ready == r->serves)
-                return;
-        snprintf(s.boot_id, sizeof s.boot_id, BOOT_ID, n->boots);
-        snprintf(s.claim_uid, sizeof s.claim_uid, "%s", r->held.uid);
-        snprintf(s.pod_uid, sizeof s.pod_uid, "%s", r->uid);
-        snprintf(s.status, sizeof s.status, "%s", r->serves ? "READY" : "STARTING");
-        snprintf(dir, sizeof dir, PLUGIN_DIR(n->name));
-        _cleanup_(freep) char *folder = readiness_domain_dir(dir, r->domain);
-        if (imex_state_write(folder, &s, &r->lock_fd, &e) < 0)
-                sim_broken("the daemon of %s on %s cannot write its state: %s", r->domain, n->name, e.msg);
-        r->wrote_index = r->index;
-        r->wrote_ready = r->serves;
-}
-
-static void stop_imex(struct node *n, struct run *r) {
-        if (r->index >= 0)
-                sim_log("IMEX of %s ends on %s", r->domain, n->name);
-        r->index = -1;
-        r->serves = false;
-}
-
-/* The entry of the node in its clique; *ret_other: somebody else has `index`. -1: none. */
-static int64_t entry_of(const struct node *n, const struct run *r, bool *ret_other) {
-        int64_t found = -1;
-        *ret_other = false;
-        for (size_t i = 0; i < store_count(K_CLIQUE); i++) {
-                const struct version *q = store_nth(K_CLIQUE, i);
-                size_t k, max;
-                yyjson_val *d;
-                if (!streq(version_label(q, CD_LABEL), r->domain) ||
-                    !streq(version_label(q, CD_LABEL_CLIQUE), n->clique))
-                        continue;
-                yyjson_arr_foreach (yyjson_obj_get(q->root, "daemons"), k, max, d) {
-                        int64_t index = yyjson_get_sint(yyjson_obj_get(d, "index"));
-                        if (streq(yyjson_get_str(yyjson_obj_get(d, "nodeName")), n->name))
-                                found = index;
-                        else
-                                *ret_other = *ret_other || index == r->index;
-                }
-        }
-        return found;
-}
-
-/* What the daemon says of itself. */
-static void report(const struct node *n, struct run *r, const struct version *p) {
-        if (r->told_index == r->index && r->told_ready == r->serves)
-                return;
-        r->told_index = r->index;
-        r->told_ready = r->serves;
-        world_patch(K_POD, p, false,
-                    "{'metadata':{'labels':{'" CD_LABEL_CLIQUE
-                    "':'%s'},'annotations':{'" IMEX_ANNOTATION_STATE "':'%s','" IMEX_ANNOTATION_READY
-                    "':'%s','" IMEX_ANNOTATION_INDEX "':'%" PRId64 "','" IMEX_ANNOTATION_PEERS "':'0/0'}}}",
-                    n->clique, r->serves ? "READY" : "STARTING", r->serves ? "true" : "false", r->index);
-}
-
-static void daemon_looks(struct node *n, struct run *r) {
-        bool other;
-        int64_t index;
-        if (n->connected && soon()) {
-                index = entry_of(n, r, &other);
-                if (index >= 0 && index != r->index)
-                        start_imex(n, r, index);
-                else if (index < 0 && r->index >= 0 && other)
-                        stop_imex(n, r);
-        }
-        if (r->index >= 0 && !r->serves && sim_now_ms() >= r->ready_ms)
-                r->serves = true;
-        if (r->serves)
-                r->served_ms = sim_now_ms();
-        write_state(n, r);
-}
-
 /* ---- the kubelet ---- */
 
 static struct run *run_of(struct node *n, const char *uid) {
@@ -443,9 +340,7 @@ static void take_pod(struct node *n, const struct version *p) {
         for (unsigned k = 0; c && k < MAX_RUNS; k++)
                 if (!n->runs[k].used) {
                         struct run *r = &n->runs[k];
-                        *r = (struct run){
-                                .used = true, .index = -1, .told_index = -2, .wrote_index = -2, .lock_fd = -1
-                        };
+                        *r = (struct run){ .used = true };
                         snprintf(r->pod, sizeof r->pod, "%s", p->name);
                         snprintf(r->uid, sizeof r->uid, "%s", p->uid);
                         snprintf(r->domain, sizeof r->domain, "%s", version_label(p, CD_LABEL));
@@ -454,19 +349,30 @@ static void take_pod(struct node *n, const struct version *p) {
                 }
 }
 
+static void start_daemon(const struct node *n, struct run *r) {
+        char boot_id[48];
+        snprintf(boot_id, sizeof boot_id, BOOT_ID, n->boots);
+        r->daemon = daemon_start(w.loop, &(struct daemon_options){ .node = number_of(n),
+                                                                   .clique = n->clique,
+                                                                   .domain = r->domain,
+                                                                   .claim_uid = r->held.uid,
+                                                                   .pod = r->pod,
+                                                                   .pod_uid = r->uid,
+                                                                   .ip = r->ip,
+                                                                   .boot_id = boot_id });
+}
+
 static void step_run(struct node *n, struct run *r) {
         const struct version *p = store_get(K_POD, DRIVER_NS, r->pod);
         int64_t now = sim_now_ms();
         bool there = p && streq(p->uid, r->uid);
         if (n->connected && !r->ending && (!there || version_deleted(p))) {
                 r->ending = true;
-                r->ends_ms = now + sim_between(50, 9000);
-                r->serves = false;
+                r->ends_ms = now + GRACE_MS;
                 if (r->up)
-                        write_state(n, r); /* the first thing that it does when it is told to end */
+                        daemon_stop(r->daemon);
         }
-        if (r->ending && now >= r->ends_ms) {
-                stop_imex(n, r);
+        if (r->ending && (!r->up || daemon_left(r->daemon) || now >= r->ends_ms)) {
                 end_container(r);
                 if (!held_unprepare(&r->held) || !n->connected)
                         return;
@@ -478,19 +384,18 @@ static void step_run(struct node *n, struct run *r) {
         }
         if (!r->up && !r->ending && held_prepare(&r->held) && !r->starts_ms)
                 r->starts_ms = now + sim_between(200, 4000);
-        if (!r->up && !r->ending && r->starts_ms && now >= r->starts_ms && n->connected) {
+        if (!r->up && !r->ending && r->starts_ms && now >= r->starts_ms && n->connected && there) {
                 r->up = true;
+                if (!r->ip[0])
+                        snprintf(r->ip, sizeof r->ip, "10.0.%u.%u", number_of(n), ++n->addresses % 250 + 1);
                 world_patch(K_POD, p, true,
-                            "{'status':{'phase':'Running','podIPs':[{'ip':'10.0.%u.%u'}],'conditions':[{'"
-                            "type':'Ready',"
-                            "'status':'True'}]}}",
-                            number_of(n), (w.serial + n->boots) % 250 + 1);
-                p = store_get(K_POD, DRIVER_NS, r->pod);
+                            "{'status':{'phase':'Running','podIPs':[{'ip':'%s'}],'conditions':[{'type':'"
+                            "Ready','status':'True'}]}}",
+                            r->ip);
+                start_daemon(n, r);
         }
-        if (r->up && !r->ending)
-                daemon_looks(n, r);
-        if (r->up && n->connected && there && soon())
-                report(n, r, p);
+        if (imex_serves(number_of(n), r->domain))
+                r->served_ms = now;
 }
 
 static void kubelet(struct node *n) {
@@ -683,7 +588,8 @@ static void tick(void *u) {
         sim_at(sim_now_ms() + sim_between(10, 200), tick, NULL);
 }
 
-void world_begin(unsigned n_nodes, unsigned n_domains) {
+void world_begin(uv_loop_t *loop, unsigned n_nodes, unsigned n_domains) {
+        w.loop = loop;
         w.n_nodes = n_nodes < MAX_NODES ? n_nodes : MAX_NODES;
         w.n_domains = n_domains < MAX_DOMAINS ? n_domains : MAX_DOMAINS;
         for (unsigned i = 0; i < w.n_nodes; i++) {
@@ -691,8 +597,6 @@ void world_begin(unsigned n_nodes, unsigned n_domains) {
                 *n = (struct node){ .power = true, .connected = true };
                 snprintf(n->name, sizeof n->name, "node-%u", i);
                 snprintf(n->clique, sizeof n->clique, "clique.%u", i / 8);
-                for (unsigned k = 0; k < MAX_RUNS; k++)
-                        n->runs[k].lock_fd = -1;
                 make_node(n);
                 start_plugin(n);
         }
@@ -718,11 +622,17 @@ void world_end(void) {
 
 /* Whoever deletes a clique in the moment between the start of a daemon and its first word about its index
  * loses that: nobody else knows it. */
+static bool has_told(const struct node *n, const struct run *r) {
+        const struct version *p = store_get(K_POD, DRIVER_NS, r->pod);
+        const char *told = p ? version_annotation(p, IMEX_ANNOTATION_INDEX) : NULL;
+        int64_t id = imex_id(number_of(n), r->domain);
+        return id < 0 || (told && strtoll(told, NULL, 10) == id);
+}
+
 static bool all_have_told(void) {
         for (unsigned i = 0; i < w.n_nodes; i++)
                 for (unsigned k = 0; k < MAX_RUNS; k++)
-                        if (w.nodes[i].runs[k].used &&
-                            w.nodes[i].runs[k].told_index != w.nodes[i].runs[k].index)
+                        if (w.nodes[i].runs[k].used && !has_told(&w.nodes[i], &w.nodes[i].runs[k]))
                                 return false;
         return true;
 }
@@ -750,9 +660,11 @@ void world_fault(const char *name) {
                         lose_power(n, sim_between(50000, 150000));
                 delete_node(n);
         } else if (streq(name, "daemon_killed") && r->used && r->up && !r->ending) {
-                stop_imex(n, r);
+                r->up = false;
                 end_container(r);
                 r->starts_ms = sim_now_ms() + sim_between(500, 20000);
+        } else if (streq(name, "imex_killed") && r->used) {
+                imex_crash(number_of(n), r->domain);
         } else if (streq(name, "daemon_deleted") && p) {
                 world_delete(K_POD, p, false);
         } else if (streq(name, "plugin_killed") && n->power) {
@@ -788,11 +700,11 @@ void world_empty(void) {
 
 bool world_serves(unsigned node, const char *domain_uid) {
         const struct node *n = &w.nodes[node];
-        for (unsigned k = 0; k < MAX_RUNS; k++)
-                if (n->runs[k].used && streq(n->runs[k].domain, domain_uid) && n->runs[k].served_ms &&
-                    sim_now_ms() - n->runs[k].served_ms < SERVED_MS)
-                        return true;
-        return false;
+        bool has = imex_serves(node, domain_uid);
+        for (unsigned k = 0; k < MAX_RUNS && !has; k++)
+                has = n->runs[k].used && streq(n->runs[k].domain, domain_uid) && n->runs[k].served_ms &&
+                      sim_now_ms() - n->runs[k].served_ms < SERVED_MS;
+        return has;
 }
 
 int64_t world_runs_ms(const char *node, const char *domain_uid) {
@@ -804,6 +716,25 @@ int64_t world_runs_ms(const char *node, const char *domain_uid) {
                                 return sim_now_ms() - p->since_ms;
                 }
         return -1;
+}
+
+bool world_is_calm(void) {
+        return w.calm;
+}
+
+bool world_same_clique(unsigned node, unsigned other) {
+        return streq(w.nodes[node].clique, w.nodes[other].clique);
+}
+
+void world_ends_imex(unsigned node, const char *domain_uid) {
+        const struct node *n = &w.nodes[node];
+        for (unsigned k = 0; k < MAX_RUNS; k++) {
+                const struct run *r = &n->runs[k];
+                if (r->used && r->up && !r->ending && streq(r->domain, domain_uid) &&
+                    world_runs_ms(n->name, domain_uid) > 0)
+                        sim_broken("the daemon of domain %s ends IMEX on %s, where a pod of it runs",
+                                   domain_uid, n->name);
+        }
 }
 
 static const char *say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

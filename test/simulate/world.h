@@ -1,30 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* world: all that moves in the cluster beside our controllers: nodes with their kubelets and the IMEX daemons
  * on them, the DaemonSet controller, the scheduler and the collection of garbage, users. Each does what it
- * does in Kubernetes, in an order and at times that are drawn. The daemon is played here: what it does to the
- * API, to its state file and to IMEX, not its code. */
+ * does in Kubernetes, in an order and at times that are drawn. */
 #ifndef SIMULATE_WORLD_H
 #define SIMULATE_WORLD_H
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <uv.h>
 
 #include "store.h"
 
 #define DRIVER_NS "driver"
 #define USER_NS "users"
 
-void world_begin(unsigned n_nodes, unsigned n_domains);
+void world_begin(uv_loop_t *loop, unsigned n_nodes, unsigned n_domains);
 unsigned world_nodes(void);
 void world_end(void);
 /* Something goes wrong in it: "power", "cut_off", "node_deleted", "daemon_killed", "daemon_deleted",
- * "objects_deleted", "plugin_killed", "plugin_stopped". */
+ * "objects_deleted", "plugin_killed", "plugin_stopped", "imex_killed". */
 void world_fault(const char *name);
 /* All nodes are there again and stay, each user makes a domain and keeps it. */
 void world_calm(void);
 /* Users delete everything. */
 void world_empty(void);
 
+bool world_is_calm(void); /* nothing goes wrong any more */
+bool world_same_clique(unsigned node, unsigned other);
+/* A daemon ends an nvidia-imex that serves. */
+void world_ends_imex(unsigned node, const char *domain_uid);
 /* IMEX of that domain serves on that node, or has until a moment ago. */
 bool world_serves(unsigned node, const char *domain_uid);
 /* A pod of a user runs on that node since so many milliseconds with a channel of that domain; -1: none does.

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "imex.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/process.h"
+#include "sim.h"
+#include "world.h"
+
+/* Until its signal handlers are there; how long it may take to end. */
+enum { UP_MS = 30, END_MS = 3000, FILE_MAX_BYTES = 1 << 20 };
+
+struct process {
+        LIST_ENTRY(process) entry;
+        struct process_options o;
+        pid_t pid;
+        bool ctl, freed, ending;
+        unsigned node;
+        char domain[48], ip[32], question[8];
+        int64_t id, started_ms, ready_ms; /* id -1: it found none */
+        int exit_status, signum;
+        struct sim_event *next, *end;
+};
+static LIST_HEAD(, process) processes = LIST_HEAD_INITIALIZER(processes);
+static pid_t last_pid = 100;
+
+static struct process *living(unsigned node, const char *domain) {
+        struct process *p;
+        LIST_FOREACH (p, &processes, entry)
+                if (!p->ctl && p->node == node && streq(p->domain, domain))
+                        return p;
+        return NULL;
+}
+
+static bool is_up(const struct process *p) {
+        return p && sim_now_ms() - p->started_ms >= UP_MS;
+}
+
+static bool is_ready(const struct process *p) {
+        return p && p->id >= 0 && !p->ending && sim_now_ms() >= p->ready_ms;
+}
+
+int64_t imex_id(unsigned node, const char *domain) {
+        const struct process *p = living(node, domain);
+        return p ? p->id : -1;
+}
+
+bool imex_serves(unsigned node, const char *domain) {
+        return is_ready(living(node, domain));
+}
+
+/* ---- its end ---- */
+
+static void on_end(void *u) {
+        struct process *p = u;
+        sim_cancel(p->next);
+        LIST_REMOVE(p, entry);
+        if (!p->ctl)
+                sim_log("nvidia-imex of %s ends on node-%u", p->domain, p->node);
+        if (!p->freed)
+                p->o.ended(p->o.u, p->signum ? -1 : p->exit_status, p->signum);
+        free(p);
+}
+
+static void end_in(struct process *p, int64_t ms, int exit_status, int signum) {
+        sim_cancel(p->end);
+        p->exit_status = exit_status;
+        p->signum = signum;
+        p->end = sim_at(sim_now_ms() + ms, on_end, p);
+}
+
+void imex_crash(unsigned node, const char *domain) {
+        struct process *p = living(node, domain);
+        if (p && !p->ending)
+                end_in(p, 0, -1, SIGSEGV);
+}
+
+/* Somebody ends it, for a reason that the world knows, or not. */
+static void judge_end(const struct process *p) {
+        if (!p->ctl && !p->ending && is_ready(p))
+                world_ends_imex(p->node, p->domain);
+}
+
+void process_signal(const struct process *cp, int signum) {
+        struct process *p;
+        LIST_FOREACH (p, &processes, entry)
+                if (p == cp)
+                        break;
+        if (!p || p->ctl)
+                return;
+        if (!is_up(p)) {
+                end_in(p, 0, -1, signum); /* it has no handler yet */
+        } else if (signum == SIGTERM) {
+                judge_end(p);
+                p->ending = true;
+                /* At times it hangs, and has to be killed. */
+                if (!sim_chance(3))
+                        end_in(p, sim_between(10, sim_chance(10) ? END_MS : 200), 0, 0);
+        }
+}
+
+void process_kill(struct process *p) {
+        judge_end(p);
+        p->ending = true;
+        end_in(p, sim_between(0, 5), -1, SIGKILL);
+}
+
+void process_free(struct process *p) {
+        if (!p)
+                return;
+        p->freed = true;
+        process_kill(p);
+}
+
+pid_t process_pid(const struct process *p) {
+        return p->pid;
+}
+
+void process_drain(struct process *p) {
+}
+
+/* ---- nvidia-imex ---- */
+
+static char *text_of(const char *path) {
+        struct err e;
+        char *text = NULL;
+        return file_read(path, FILE_MAX_BYTES, &text, NULL, &e) < 0 ? NULL : text;
+}
+
+/* The slot of its address in the hosts file, as a resolver would tell it. */
+static int64_t slot_of(const char *ip, const char *hosts) {
+        struct str rest = str_from(hosts), line, field;
+        while (rest.n && str_next_line(&rest, &line)) {
+                str_next_field(&line, '\t', &field);
+                int64_t id;
+                if (str_eq(field, str_from(ip)) && line.n > 4 &&
+                    str_to_i64((struct str){ line.p + line.n - 4, 4 }, &id))
+                        return id;
+        }
+        return -1;
+}
+
+static void find_id(struct process *p, const char *config) {
+        static const char key[] = "IMEX_CMD_BIND_INTERFACE_IP=";
+        char path[256];
+        _cleanup_(freep) char *text = text_of(config);
+        const char *ip = text ? strstr(text, key) : NULL;
+        snprintf(path, sizeof path, IMEX_HOSTS(p->node, p->domain));
+        _cleanup_(freep) char *hosts = text_of(path);
+        if (ip)
+                sscanf(ip + sizeof key - 1, "%31[^\n]", p->ip);
+        p->id = hosts ? slot_of(p->ip, hosts) : -1;
+}
+
+static void print(struct process *p, const char *text) {
+        if (!p->freed)
+                p->o.output(p->o.u, text, strlen(text));
+}
+
+static void on_begun(void *u) {
+        struct process *p = u;
+        char line[128];
+        p->next = NULL;
+        if (p->id < 0 || (sim_chance(2) && !world_is_calm())) {
+                print(p, "No matching network interface\n");
+                end_in(p, 1, 1, 0);
+                return;
+        }
+        snprintf(line, sizeof line, "Identified this node as ID %" PRId64 ", using bind IP of '%s'\n", p->id,
+                 p->ip);
+        print(p, line);
+}
+
+static void begin_imex(struct process *p, const char *config) {
+        const struct process *o;
+        find_id(p, config);
+        sim_log("nvidia-imex of %s starts on node-%u with id %" PRId64, p->domain, p->node, p->id);
+        LIST_FOREACH (o, &processes, entry)
+                if (!o->ctl && o != p && o->id == p->id && p->id >= 0 && streq(o->domain, p->domain) &&
+                    world_same_clique(o->node, p->node))
+                        sim_broken("index %" PRId64
+                                   " of domain %s has two holders that live: node-%u and node-%u",
+                                   p->id, p->domain, o->node, p->node);
+        p->ready_ms = sim_now_ms() + (sim_chance(5) ? sim_between(2000, 20000) : sim_between(50, 1500));
+        p->next = sim_at(sim_now_ms() + sim_between(1, 20), on_begun, p);
+}
+
+/* ---- nvidia-imex-ctl ---- */
+
+static void tell_domain(const struct process *asked, struct buf *out) {
+        const struct process *o;
+        const char *comma = "";
+        buf_adds(out, "{\"status\":\"UP\",\"nodes\":{");
+        LIST_FOREACH (o, &processes, entry) {
+                if (o->ctl || !is_up(o) || o->id < 0 || !streq(o->domain, asked->domain) ||
+                    !world_same_clique(o->node, asked->node))
+                        continue;
+                buf_addf(out, "%s\"%" PRId64 "\":{\"host\":\"%s\",\"status\":\"%s\",\"connections\":{", comma,
+                         o->id, o->ip, is_ready(o) ? "READY" : "INITIALIZING");
+                if (o != asked)
+                        buf_addf(out, "\"%" PRId64 "\":{\"status\":\"CONNECTED\"}", asked->id);
+                buf_adds(out, "}}");
+                comma = ",";
+        }
+        buf_adds(out, "}}\n");
+}
+
+static void on_answer(void *u) {
+        struct process *p = u;
+        const struct process *asked = living(p->node, p->domain);
+        struct buf out = BUF_INIT(FILE_MAX_BYTES);
+        p->next = NULL;
+        if (!is_up(asked))
+                buf_adds(&out, "cannot connect\n");
+        else if (streq(p->question, "-N"))
+                tell_domain(asked, &out);
+        else
+                buf_addf(&out, "%s\n",
+                         asked->ending     ? "SHUTTING_DOWN"
+                         : is_ready(asked) ? "READY"
+                                           : "INITIALIZING");
+        print(p, buf_str(&out));
+        buf_done(&out);
+        end_in(p, 1, is_up(asked) ? 0 : 1, 0);
+}
+
+/* Mostly at once; and in a storm it hangs at times. */
+static void begin_ctl(struct process *p) {
+        bool slow = sim_chance(3) && !world_is_calm();
+        int64_t ms = !slow ? sim_between(3, 20) : sim_chance(30) ? 60000 : sim_between(100, 3000);
+        p->next = sim_at(sim_now_ms() + ms, on_answer, p);
+}
+
+int process_start(uv_loop_t *loop, const struct process_options *o, struct process **ret, struct err *e) {
+        struct process *p = xnew(struct process);
+        *p = (struct process){ .o = *o, .pid = ++last_pid, .started_ms = sim_now_ms(), .id = -1 };
+        p->ctl = streq(o->argv[0], "nvidia-imex-ctl");
+        if (sscanf(o->argv[2], "/proc/self/cwd/node-%u/plugin/domains/%47[^/]/", &p->node, p->domain) != 2)
+                sim_broken("nobody knows '%s'", o->argv[2]);
+        LIST_INSERT_HEAD(&processes, p, entry);
+        if (p->ctl) {
+                snprintf(p->question, sizeof p->question, "%s", o->argv[3]);
+                begin_ctl(p);
+        } else {
+                begin_imex(p, o->argv[2]);
+        }
+        *ret = p;
+        return 0;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* imex: nvidia-imex and nvidia-imex-ctl, played: they take the place of base/process.h's programs. An
+ * nvidia-imex is known by the folder of its configuration, which is that of a domain on a node; its id is
+ * that of its address in the pod's hosts file. */
+#ifndef SIMULATE_IMEX_H
+#define SIMULATE_IMEX_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Where the hosts file of a domain's pod on a node is. */
+#define IMEX_HOSTS(node, domain) "/proc/self/cwd/node-%u/hosts-%s", (node), (domain)
+
+/* The id of the one that lives there; -1: none. */
+int64_t imex_id(unsigned node, const char *domain);
+bool imex_serves(unsigned node, const char *domain);
+/* It dies. */
+void imex_crash(unsigned node, const char *domain);
+
+#endif
