@@ -215,8 +215,7 @@ static bool want_workload_rct(struct work *w, struct verdict_problem *problem) {
                         "TemplateNameTaken",
                         formation_text(w->a,
                                        "ResourceClaimTemplate %s/%s exists already and belongs to %s, so "
-                                       "pods cannot get into this domain "
-                                       "by it",
+                                       "pods cannot get into this domain by it",
                                        ns, name,
                                        in->holder->domain_uid ? "another ComputeDomain" : "somebody else")
                 };

@@ -464,8 +464,7 @@ static void on_status(void *u, const struct writes_about *q, yyjson_val *obj, co
         bool dropped = !yyjson_obj_get(yyjson_obj_get(obj, "status"), "conditions");
         if (dropped && !c->no_conditions) {
                 log_warn("the CustomResourceDefinition computedomains.resource.nvidia.com is an old one and "
-                         "drops status.conditions: going "
-                         "on without them");
+                         "drops status.conditions: going on without them");
                 if (c->crds)
                         crds_doubt(c->crds);
         }

@@ -120,8 +120,7 @@ void records_hold(struct controller *c, const char *key) {
                 return;
         if (!c->held)
                 log_warn("a cache has lost touch with the server: labels, daemons, claim templates and "
-                         "finalizers "
-                         "that should go stay until it is back; what is new goes on",
+                         "finalizers that should go stay until it is back; what is new goes on",
                          kv_str("resource", str_or(records_stale(c), "")), kv_str("first", key));
         h = xcalloc(1, sizeof *h + n);
         memcpy(h->key, key, n);

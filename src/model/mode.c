@@ -25,8 +25,7 @@ static int check_words(const char *mode, const char *isolation, struct err *e) {
         if (streq(isolation, "channel"))
                 return err_set(e, ERR_INVALID, 0,
                                "imex.isolation (IMEX_ISOLATION) channel is not offered: workloads of one "
-                               "IMEX domain share channel 0; use "
-                               "domain");
+                               "IMEX domain share channel 0; use domain");
         return 0;
 }
 
@@ -47,10 +46,8 @@ int mode_resolve(struct gates *g, const char *imex_mode, const char *imex_isolat
         if (gate && word)
                 return err_set(e, ERR_INVALID, 0,
                                "feature gate HostManagedIMEX=true and imex.mode=hostManaged (IMEX_MODE) are "
-                               "two different host-managed "
-                               "modes: the gate checks the fabric and does not wait for the host's IMEX, the "
-                               "other waits for it; set one "
-                               "of them");
+                               "two different host-managed modes: the gate checks the fabric and does not "
+                               "wait for the host's IMEX, the other waits for it; set one of them");
         if (word && !g->on[GATE_HOST_MANAGED_IMEX_DAEMON])
                 return err_set(e, ERR_INVALID, 0,
                                "imex.mode=hostManaged (IMEX_MODE) requires feature gate "
@@ -59,39 +56,6 @@ int mode_resolve(struct gates *g, const char *imex_mode, const char *imex_isolat
                 force(g);
         *ret = gate ? &host_managed : word ? &host_managed_daemon : &driver_managed;
         return 0;
-}
-
-bool mode_runs_daemons(const struct imex_mode *m) {
-        return m->runner == MODE_RUNNER_PODS;
-}
-
-bool mode_forms_domains(const struct imex_mode *m) {
-        return m->span == MODE_SPAN_COMPUTE_DOMAIN;
-}
-
-bool mode_waits_for_host(const struct imex_mode *m) {
-        return m->runner == MODE_RUNNER_HOST && m->channels == MODE_CHANNELS_WHEN_READY;
-}
-
-/* As the Go driver does it. */
-bool mode_template_is_single(const struct imex_mode *m) {
-        return mode_waits_for_host(m);
-}
-
-bool mode_one_channel(const struct imex_mode *m) {
-        return m->channels == MODE_CHANNELS_AT_ONCE;
-}
-
-bool mode_needs_clique(const struct imex_mode *m) {
-        return m->channels == MODE_CHANNELS_AT_ONCE;
-}
-
-bool mode_dns_names(const struct gates *g) {
-        return g->on[GATE_IMEX_DAEMONS_WITH_DNS_NAMES];
-}
-
-bool mode_strict_fabric(const struct gates *g) {
-        return g->on[GATE_CRASH_ON_NVLINK_FABRIC_ERRORS];
 }
 
 const char *mode_other_name(const struct imex_mode *m) {

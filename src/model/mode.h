@@ -55,23 +55,39 @@ int mode_resolve(struct gates *g, const char *imex_mode, const char *imex_isolat
                  const struct imex_mode **ret, struct err *e);
 
 /* Do we run the IMEX daemons? */
-bool mode_runs_daemons(const struct imex_mode *m);
+static inline bool mode_runs_daemons(const struct imex_mode *m) {
+        return m->runner == MODE_RUNNER_PODS;
+}
 /* Does a ComputeDomain have IMEX domains of its own, in which its nodes have seats? */
-bool mode_forms_domains(const struct imex_mode *m);
+static inline bool mode_forms_domains(const struct imex_mode *m) {
+        return m->span == MODE_SPAN_COMPUTE_DOMAIN;
+}
 /* Does Prepare wait until the host's IMEX says READY? */
-bool mode_waits_for_host(const struct imex_mode *m);
-/* Does the workload template say Single, whatever the ComputeDomain says? */
-bool mode_template_is_single(const struct imex_mode *m);
+static inline bool mode_waits_for_host(const struct imex_mode *m) {
+        return m->runner == MODE_RUNNER_HOST && m->channels == MODE_CHANNELS_WHEN_READY;
+}
+/* Does the workload template say Single, whatever the ComputeDomain says? As the Go driver does it. */
+static inline bool mode_template_is_single(const struct imex_mode *m) {
+        return mode_waits_for_host(m);
+}
 /* Does Prepare take no allocationMode but "" and "Single", and no claim but with exactly one result of ours?
  */
-bool mode_one_channel(const struct imex_mode *m);
+static inline bool mode_one_channel(const struct imex_mode *m) {
+        return m->channels == MODE_CHANNELS_AT_ONCE;
+}
 /* Is a channel on a node without a clique an error? */
-bool mode_needs_clique(const struct imex_mode *m);
+static inline bool mode_needs_clique(const struct imex_mode *m) {
+        return m->channels == MODE_CHANNELS_AT_ONCE;
+}
 
 /* What gates say beyond the mode: IMEX daemons know each other by names that do not change, not by addresses;
  * an error of the fabric withholds the node's devices. */
-bool mode_dns_names(const struct gates *g);
-bool mode_strict_fabric(const struct gates *g);
+static inline bool mode_dns_names(const struct gates *g) {
+        return g->on[GATE_IMEX_DAEMONS_WITH_DNS_NAMES];
+}
+static inline bool mode_strict_fabric(const struct gates *g) {
+        return g->on[GATE_CRASH_ON_NVLINK_FABRIC_ERRORS];
+}
 
 /* The mode of what was formed in another one than `m`. */
 const char *mode_other_name(const struct imex_mode *m);

@@ -303,11 +303,6 @@ static int64_t running_index(const struct seat_facts *n, const char *clique, int
         return index < max_nodes ? index : -1;
 }
 
-static int64_t index_in(const struct clique *c, const char *node) {
-        const struct seat *e = entry_in(c, node);
-        return e ? e->index : -1;
-}
-
 /* The members of one clique, in the order of all. */
 struct group {
         size_t *members; /* indices */
@@ -354,17 +349,18 @@ static void assign_indices(const struct formation_input *in, struct formed_seat 
         for (size_t i = 0; i < g->n; i++) {
                 struct formed_seat *m = &members[g->members[i]];
                 const struct seat_facts *node = nodes[g->members[i]];
+                const struct seat *entry = entry_in(old, node->name);
                 int64_t runs_with = running_index(node, c->fabric.clique_id, in->max_nodes);
                 if (!wants_index(m, node, c->fabric.clique_id))
                         continue;
-                m->address_first = foreign && !*judge_ip(node) && !entry_in(old, m->seat.node);
+                m->address_first = foreign && !*judge_ip(node) && !entry;
                 if (m->address_first)
                         continue;
                 /* The entry is lost (somebody deleted the clique), but the daemon lives: it keeps the id that
                  * it has. */
-                if (runs_with >= 0 && !entry_in(old, m->seat.node))
+                if (runs_with >= 0 && !entry)
                         held[n_held++] = (struct seat){ .node = m->seat.node, .index = runs_with };
-                m->written = index_in(old, m->seat.node);
+                m->written = entry ? entry->index : -1;
                 of[n] = m;
                 names[n++] = m->seat.node;
         }

@@ -145,10 +145,6 @@ static void condition_ready(const struct compute_domain *cd, const struct format
         }
 }
 
-static int64_t clique_size(const struct formation *f, const struct formed_seat *m) {
-        return m->of_fabric < f->n_fabrics ? (int64_t)f->fabrics[m->of_fabric].n_listed : 0;
-}
-
 /* Nodes of which the same is to be said. */
 struct names {
         struct buf text;
@@ -178,7 +174,8 @@ static void condition_peers(const struct formation *f, struct arena *a, struct v
                 const struct formed_seat *m = &f->members[i];
                 if (!m->listed || !*m->seat.clique_id)
                         continue;
-                int64_t want = clique_size(f, m) - 1;
+                int64_t want =
+                        m->of_fabric < f->n_fabrics ? (int64_t)f->fabrics[m->of_fabric].n_listed - 1 : -1;
                 n++;
                 if (m->why == FORMATION_READY && (m->peers_connected >= want || !want))
                         continue;
