@@ -209,13 +209,6 @@ static void condition_peers(const struct formation *f, struct arena *a, struct v
         }
 }
 
-static int64_t count_cliques(const struct formation *f) {
-        int64_t n = 0;
-        for (size_t i = 0; i < f->n_fabrics; i++)
-                n += f->fabrics[i].fabric.n_seats > 0;
-        return n;
-}
-
 static bool same_nodes(const struct compute_domain *cd, const struct listed *l, const struct verdict *v) {
         if (!v->has_nodes)
                 return true;
@@ -286,7 +279,6 @@ void verdict_make(const struct compute_domain *cd, const struct formation *f,
                   struct verdict *ret) {
         struct listed l = sort_listed(cd->nodes, cd->n_nodes, a);
         *ret = (struct verdict){ .nodes = arena_alloc(a, (f->n_members + 1) * sizeof *ret->nodes),
-                                 .cliques = count_cliques(f),
                                  .has_nodes = true,
                                  .n_conditions = 2 };
         for (size_t i = 0; i < f->n_members; i++) {
@@ -300,6 +292,8 @@ void verdict_make(const struct compute_domain *cd, const struct formation *f,
                 ret->nodes_ready += ready;
         }
         cut(&l, ret);
+        for (size_t i = 0; i < f->n_fabrics; i++)
+                ret->cliques += f->fabrics[i].fabric.n_seats > 0;
         if (cd->num_nodes > 0)
                 ret->nodes_wanted = cd->num_nodes;
         if (ret->nodes_wanted < ret->nodes_ready)
