@@ -21,7 +21,7 @@ struct crowd_member {
         struct crowd_addr addr;
         bool stays;        /* somebody works for it: it is not closed, but counts for its address */
         bool unfinished;   /* a request has begun to come in */
-        uint64_t since_ms; /* when it was last heard */
+        uint64_t since_ms; /* when it was last told */
 };
 
 /* The index of the one to close, n when all stay. */

@@ -30,8 +30,8 @@ enum {
            pings. */
         KEEPALIVE_S = 15,
         USER_TIMEOUT_MS = 30000,
-        /* So long must somebody have waited, and nobody have heard anything, before a server that TCP finds
-         * healthy is taken for hung. */
+        /* So long must somebody have waited, and nobody have received anything, before a server that TCP
+         * finds healthy is taken for hung. */
         SILENCE_MS = 30000,
 };
 

@@ -55,14 +55,14 @@ static void release(void *u) {
 static void waits(void *u, const struct op *op) {
         const struct cd *cd = u;
         if (op->waits_for == WAITS_FOR_HOST)
-                host_imex_hurry(cd->o.host);
+                host_imex_poll_fast(cd->o.host);
 }
 
 static void waited_for(void *u, unsigned what) {
         const struct cd *cd = u;
-        facts_hurry(cd->o.facts, what & 1U << WAITS_FOR_FACTS);
+        facts_poll_fast(cd->o.facts, what & 1U << WAITS_FOR_FACTS);
         if (cd->o.host && !(what & 1U << WAITS_FOR_HOST))
-                host_imex_relax(cd->o.host);
+                host_imex_poll_slow(cd->o.host);
 }
 
 static void follow(void *u, const struct checkpoint *table) {

@@ -133,7 +133,7 @@ static void schedule(struct facts_sampler *s) {
         loop_timer_start(&s->timer, s->interval_ms);
 }
 
-void facts_hurry(struct facts_sampler *s, bool waiting) {
+void facts_poll_fast(struct facts_sampler *s, bool waiting) {
         bool was = s->waiting;
         s->waiting = waiting;
         if (!waiting || was)

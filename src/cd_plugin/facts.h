@@ -51,7 +51,7 @@ struct facts_options { /* the strings are borrowed until facts_sampler_free() */
 struct facts_sampler *facts_sampler_new(uv_loop_t *loop, const struct facts_options *o);
 const struct facts *facts_get(const struct facts_sampler *s);
 /* Somebody waits for a better answer: sample at short intervals until told otherwise. */
-void facts_hurry(struct facts_sampler *s, bool waiting);
+void facts_poll_fast(struct facts_sampler *s, bool waiting);
 /* Driver's majors as of now, not as of the last sample. */
 int facts_major(const struct facts_sampler *s, const char *name, unsigned *ret, struct err *e);
 void facts_sampler_free(struct facts_sampler *s);

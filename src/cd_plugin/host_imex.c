@@ -109,13 +109,13 @@ static const char *out_of_reach(const struct host_imex *h) {
 
 static void answer(struct host_imex *h, const char *word, const char *why) {
         bool silent = !*word || streq(word, "UNAVAILABLE");
-        const char *unheard = silent ? out_of_reach(h) : NULL;
+        const char *unreached = silent ? out_of_reach(h) : NULL;
         h->reached = h->reached || !silent;
-        snprintf(h->word, sizeof h->word, "%s", unheard ? "" : word);
-        if (unheard) {
+        snprintf(h->word, sizeof h->word, "%s", unreached ? "" : word);
+        if (unreached) {
                 h->status = (struct host_imex_status){ .state = HOST_IMEX_UNKNOWN };
                 snprintf(h->status.reason, sizeof h->status.reason,
-                         "nvidia-imex does not answer, and may run all the same: %s", unheard);
+                         "nvidia-imex does not answer, and may run all the same: %s", unreached);
         } else if (!streq(word, "READY") || !h->domain_due) {
                 /* Half of the truth is no state: a daemon that is READY in a domain that is not would first
                  * be told of as UP. */
@@ -260,7 +260,7 @@ bool host_imex_ready(const struct host_imex *h, uint64_t since_ns, char *reason,
         return false;
 }
 
-void host_imex_hurry(struct host_imex *h) {
+void host_imex_poll_fast(struct host_imex *h) {
         h->waiting = true;
         if (h->probe)
                 imex_probe_speed_up(h->probe);
@@ -268,7 +268,7 @@ void host_imex_hurry(struct host_imex *h) {
                 loop_timer_start(&h->look, 0);
 }
 
-void host_imex_relax(struct host_imex *h) {
+void host_imex_poll_slow(struct host_imex *h) {
         if (h->waiting && h->probe)
                 imex_probe_slow_down(h->probe);
         h->waiting = false;

@@ -38,8 +38,8 @@ const struct host_imex_status *host_imex_get(const struct host_imex *h);
  * not, beginning with the node's name. */
 bool host_imex_ready(const struct host_imex *h, uint64_t since_ns, char *reason, size_t n);
 /* Somebody new waits for READY: ask now, then at growing intervals up to a second. */
-void host_imex_hurry(struct host_imex *h);
+void host_imex_poll_fast(struct host_imex *h);
 /* Nobody waits any more. */
-void host_imex_relax(struct host_imex *h);
+void host_imex_poll_slow(struct host_imex *h);
 
 #endif

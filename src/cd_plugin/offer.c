@@ -26,7 +26,7 @@ struct slice_content offer_content(const struct offer *o) {
         if (!o->devices)
                 return content;
         /* What no daemon of ours serves has type and id, and nothing else (design note HostManagedIMEX, 7.1);
-         * the controller learns the clique all the same, for the label of the Node. */
+         * the controller gets the clique all the same, for the label of the Node. */
         if (!o->daemon)
                 content.annotation.value = clique;
         const char *attribute = o->daemon && *clique ? clique : NULL;

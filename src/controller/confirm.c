@@ -19,7 +19,7 @@ enum { VALID_MS = 10000, BACKOFF_MIN_MS = 500, BACKOFF_MAX_MS = 30000 };
 enum state {
         WAITING, /* for the next list */
         ASKED,   /* the list under way will tell */
-        FOUND,   /* it is there; the caches will have learned of it */
+        FOUND,   /* it is there; the caches will have it */
         ABSENT
 };
 

@@ -5,7 +5,7 @@
  * A question is whether an object with a certain key is in a list: a ComputeDomain with a UID, or a claim
  * that brings a node into a domain. It is answered by a list that began after it was asked, read from the
  * store and not from a cache of the API server (no resourceVersion); what is asked while a list is under way
- * shares the next one. What is found is given to `found`, so that the caches learn of it. A list that fails,
+ * shares the next one. What is found is given to `found`, so that the caches have it. A list that fails,
  * or shows an object that we cannot read, answers nothing: it is repeated, with growing pauses, as long as
  * somebody asks. Loop thread only. */
 #ifndef CONTROLLER_CONFIRM_H

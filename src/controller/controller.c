@@ -19,7 +19,7 @@ static void on_calm(void *u) {
 
 static void on_found(void *u, enum confirm_what what, yyjson_val *object) {
         struct controller *c = u;
-        kube_informer_learn(what == CONFIRM_CLAIM ? c->claims : c->cds, object);
+        kube_informer_answer(what == CONFIRM_CLAIM ? c->claims : c->cds, object);
 }
 
 static void on_key(void *u, const char *key) {
@@ -51,7 +51,7 @@ static void on_schema(void *u) {
 }
 
 /* A node whose label cannot be written is what its domains stand still for. */
-static void on_write_trouble(void *u, const char *requester) {
+static void on_write_failing(void *u, const char *requester) {
         if (requester[0] == 'n')
                 records_queue_domains_of_node(u, requester + 2);
 }
@@ -98,7 +98,7 @@ void controller_start(struct controller *c, const struct config *config, struct 
                                                          .queue = c->queue,
                                                          .manager = "compute-domain-controller",
                                                          .total = c->m.writes,
-                                                         .told = on_write_trouble,
+                                                         .told = on_write_failing,
                                                          .u = c });
         c->confirm = confirm_new(
                 &(struct confirm_options){ .client = client, .queue = c->queue, .found = on_found, .u = c });

@@ -32,8 +32,8 @@ struct one {
         struct str text;
         struct kube_call *call;
         bool missing;          /* the server said so */
-        enum err_kind trouble; /* that has been said, ERR_NONE: it is well */
-        int trouble_code;
+        enum err_kind told;    /* that has been said, ERR_NONE: it is well */
+        int told_code;
 };
 
 struct crds {
@@ -43,13 +43,13 @@ struct crds {
         bool leading;
 };
 
-static void trouble(struct one *x, const struct err *e) {
+static void failed(struct one *x, const struct err *e) {
         metric_set(x->c->o.failing, 1, LABELS(x->name));
         work_queue_retry(x->c->queue, x->name);
-        if (x->trouble == e->kind && x->trouble_code == e->code)
+        if (x->told == e->kind && x->told_code == e->code)
                 return;
-        x->trouble = e->kind;
-        x->trouble_code = e->code;
+        x->told = e->kind;
+        x->told_code = e->code;
         log_error(x->c->leading
                           ? "cannot bring a CustomResourceDefinition up to date; going on with what the "
                             "server has, and trying again. If what refuses it (a webhook, a policy, RBAC) "
@@ -61,9 +61,9 @@ static void trouble(struct one *x, const struct err *e) {
 }
 
 static void well(struct one *x) {
-        if (x->trouble != ERR_NONE)
+        if (x->told != ERR_NONE)
                 log_info("the CustomResourceDefinition is well again", kv_str("crd", x->name));
-        x->trouble = ERR_NONE;
+        x->told = ERR_NONE;
         metric_set(x->c->o.failing, 0, LABELS(x->name));
 }
 
@@ -72,7 +72,7 @@ static void on_applied(void *u, yyjson_val *obj, const struct err *e) {
         (void)obj;
         x->call = NULL;
         if (e) {
-                trouble(x, e);
+                failed(x, e);
                 return;
         }
         log_info(x->c->leading ? "CustomResourceDefinition is up to date"
@@ -87,7 +87,7 @@ static void on_looked(void *u, yyjson_val *obj, const struct err *e) {
         (void)obj;
         x->call = NULL;
         if (e && e->kind != ERR_NOT_FOUND) {
-                trouble(x, e);
+                failed(x, e);
                 return;
         }
         x->missing = e != NULL;

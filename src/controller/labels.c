@@ -92,7 +92,7 @@ void labels_reconcile(struct controller *c, const char *name) {
                                               .res = &kube_nodes,
                                               .name = name,
                                               .body = { buf_str(&b), b.n },
-                                              .learn = c->nodes,
+                                              .cache = c->nodes,
                                       });
         } else {
                 writes_forget(c->writes, buf_str(&key));

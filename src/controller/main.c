@@ -6,10 +6,10 @@
 #include <uv.h>
 
 #include "base/file.h"
+#include "base/flags.h"
 #include "base/http_server.h"
 #include "base/log.h"
 #include "base/loop.h"
-#include "base/flags.h"
 #include "controller/config.h"
 #include "controller/controller.h"
 #include "controller/dump.h"
@@ -116,7 +116,7 @@ static void on_observed(void *u, const char *identity) {
         log_info("leader observed", kv_str("identity", identity));
 }
 
-static void on_lease_trouble(void *u, const struct err *e) {
+static void on_lease_failing(void *u, const struct err *e) {
         if (e)
                 log_error("this replica cannot take part in leader election", kv_err(e));
         else
@@ -152,7 +152,7 @@ static void elect(void *u) {
                 .started = on_started,
                 .lost = on_lost,
                 .observed = on_observed,
-                .trouble = on_lease_trouble,
+                .failing = on_lease_failing,
                 .u = p,
         });
 }

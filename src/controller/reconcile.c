@@ -365,7 +365,7 @@ static void on_holder(void *u, yyjson_val *obj, const struct err *e) {
                 d->holder_arena = a;
                 d->holder = r;
                 if (streq(r->domain_uid, d->uid)) /* our own: the watch is a moment behind */
-                        kube_informer_learn(d->c->rcts, obj);
+                        kube_informer_answer(d->c->rcts, obj);
         } else {
                 arena_free(a);
         }
@@ -509,7 +509,7 @@ static void perform(struct controller *c, const char *key, const struct plan_inp
                                                              .body = x->body,
                                                              .gather_ms = pace[x->when].gather_ms,
                                                              .interval_ms = pace[x->when].interval_ms,
-                                                             .learn = informer_for(c, x),
+                                                             .cache = informer_for(c, x),
                                                              .done = answered[x->answer],
                                                              .u = c,
                                                      });

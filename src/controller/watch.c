@@ -287,29 +287,16 @@ static void ns_current(void *u, bool is) {
         records_on_current(((struct controller_namespace *)u)->c, is);
 }
 
-static void trouble(const char *what, const struct err *e) {
+static void on_failing(void *u, const struct kube_resource *res, const struct err *e) {
         if (e)
-                log_warn("watch has trouble", kv_str("resource", what), kv_err(e));
+                log_warn("watch fails", kv_str("resource", res->plural), kv_err(e));
         else
-                log_info("watch is well again", kv_str("resource", what));
+                log_info("watch is well again", kv_str("resource", res->plural));
 }
 
-#define TROUBLE(name, text)                                                                                  \
-        static void name##_trouble(void *u, const struct err *e) {                                           \
-                trouble(text, e);                                                                            \
-        }                                                                                                    \
-        static void name##_undecodable(void *u, const struct err *e) {                                       \
-                log_warn("object cannot be read", kv_str("resource", text), kv_err(e));                      \
-        }
-TROUBLE(cd, "computedomains")
-TROUBLE(claim, "resourceclaims")
-TROUBLE(node, "nodes")
-TROUBLE(slice, "resourceslices")
-TROUBLE(rct, "resourceclaimtemplates")
-TROUBLE(set, "daemonsets")
-TROUBLE(pod, "pods")
-TROUBLE(clique, "computedomaincliques")
-TROUBLE(plugin, "pods of the kubelet plugin")
+static void on_undecodable(void *u, const struct kube_resource *res, const struct err *e) {
+        log_warn("object cannot be read", kv_str("resource", res->plural), kv_err(e));
+}
 
 /* A cache of the controller, and one of a namespace. */
 #define CACHE(name, resource, type, table, ...)                                                              \
@@ -317,8 +304,8 @@ TROUBLE(plugin, "pods of the kubelet plugin")
                                                                       .fields = (table),                     \
                                                                       .size = sizeof(type),                  \
                                                                       .changed = name##_changed,             \
-                                                                      .trouble = name##_trouble,             \
-                                                                      .undecodable = name##_undecodable,     \
+                                                                      .failing = on_failing,                 \
+                                                                      .undecodable = on_undecodable,         \
                                                                       __VA_ARGS__ })
 #define OURS(...) .synced = on_synced, .u = c, __VA_ARGS__
 #define OF_NAMESPACE(...) .ns = n->ns, .synced = ns_synced, .current = ns_current, .u = n, __VA_ARGS__

@@ -25,7 +25,7 @@ struct target {
         LIST_ENTRY(target) of_requester;
         struct writes *w;
         struct kube_call *call; /* not NULL: in flight */
-        struct kube_informer *learn;
+        struct kube_informer *cache;
         writes_done_fn *done;
         void *u;
         enum kube_verb verb;
@@ -259,10 +259,10 @@ static void succeeded(struct target *t, yyjson_val *obj) {
         if (t->generation == WRITES_MADE_GENERATION) /* as nothing that is remembered */
                 t->generation = 0;
         /* The answer to a DELETE is the object while a finalizer holds it, else a Status. */
-        if (t->learn && streq(yyjson_get_str(yyjson_obj_get(obj, "kind")), "Status"))
-                kube_informer_learn_deleted(t->learn, t->ns, t->name, obj);
-        else if (t->learn)
-                kube_informer_learn(t->learn, obj);
+        if (t->cache && streq(yyjson_get_str(yyjson_obj_get(obj, "kind")), "Status"))
+                kube_informer_answer_deleted(t->cache, t->ns, t->name, obj);
+        else if (t->cache)
+                kube_informer_answer(t->cache, obj);
         is_well(t);
         t->last_ms = now_ms(t->w);
 }
@@ -384,7 +384,7 @@ bool writes_try(struct writes *w, const struct writes_request *q) {
                 return false;
         t->first_wanted_ms = 0;
         t->verb = q->verb;
-        t->learn = q->learn;
+        t->cache = q->cache;
         t->done = q->done;
         t->u = q->u;
         w->in_flight++;

@@ -45,7 +45,7 @@ struct writes_request {
         struct str body;
         unsigned gather_ms;          /* waits so long from the first request on, for more to come */
         unsigned interval_ms;        /* and so long after the last write of this object */
-        struct kube_informer *learn; /* takes the answer, or NULL */
+        struct kube_informer *cache; /* takes the answer, or NULL */
         writes_done_fn *done;        /* may be NULL */
         void *u;
 };
@@ -64,11 +64,11 @@ void writes_end(struct writes *w, const char *requester);
 enum { WRITES_MADE_GENERATION = 1 };
 int64_t writes_generation(const struct writes *w, const char *requester, const struct kube_resource *res,
                           const char *ns, const char *name);
-/* Why a write that this requester wanted at the latest look keeps failing, NULL when none does. Trouble that
- * passes by itself is none for its first minute (ERR_RETRY), a refusal for its first 15 s (ERR_DENIED): an
- * API server that has just started knows nobody's roles. That no API server answered (kube_away) is none at
- * all. A subresource is left out: a status that cannot be written cannot say so either, and what it says when
- * it can be written again is true no more. */
+/* Why a write that this requester wanted at the latest look keeps failing, NULL when none does. A failure
+ * that passes by itself is none for its first minute (ERR_RETRY), a refusal for its first 15 s (ERR_DENIED):
+ * an API server that has just started knows nobody's roles. That no API server answered (kube_away) is none
+ * at all. A subresource is left out: a status that cannot be written cannot say so either, and what it says
+ * when it can be written again is true no more. */
 const char *writes_error(const struct writes *w, const char *requester);
 /* Whether writes_error() says anything of anybody, now or later, if nothing more fails. */
 bool writes_failing(const struct writes *w);

@@ -114,7 +114,7 @@ static void check(struct state_file *f) {
 
 static void on_retry(void *u) {
         struct state_file *f = u;
-        bool troubled = state_file_trouble(f) != NULL;
+        bool failed = state_file_error(f) != NULL;
 
         if (f->written)
                 check(f);
@@ -122,7 +122,7 @@ static void on_retry(void *u) {
                 put(f);
         if (f->written)
                 watch(f);
-        if ((state_file_trouble(f) != NULL) != troubled)
+        if ((state_file_error(f) != NULL) != failed)
                 f->changed(f->u);
 }
 
@@ -155,6 +155,6 @@ void state_file_set(struct state_file *f, bool ready, int64_t index, const char 
                 put(f);
 }
 
-const char *state_file_trouble(const struct state_file *f) {
+const char *state_file_error(const struct state_file *f) {
         return f->failures > 1 ? f->why : NULL;
 }

@@ -20,7 +20,7 @@ struct state_file {
         /* The owner's, before the start. */
         const char *dir;          /* borrowed */
         struct imex_state state;  /* boot, claim and pod; the rest by state_file_set() */
-        void (*changed)(void *u); /* what state_file_trouble() says may have changed, outside of any call */
+        void (*changed)(void *u); /* what state_file_error() says may have changed, outside of any call */
         void *u;
 
         uv_loop_t *loop;
@@ -37,7 +37,7 @@ void state_file_stop(struct state_file *f);   /* the last content stays, and loc
 void state_file_unlock(struct state_file *f); /* the end: nobody believes in it any more */
 
 void state_file_set(struct state_file *f, bool ready, int64_t index, const char *status, const char *reason);
-/* Why the plugin has not heard of the state, when that has lasted for more than one attempt; else NULL. */
-const char *state_file_trouble(const struct state_file *f);
+/* Why the plugin does not know of the state, when that has lasted for more than one attempt; else NULL. */
+const char *state_file_error(const struct state_file *f);
 
 #endif

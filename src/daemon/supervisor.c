@@ -72,14 +72,14 @@ static const char *reason_of(const struct supervisor *s, const struct imex_repor
 
 /* An IMEX that is ready is of no use to pods that cannot hear of it. */
 static void tell_pod(struct supervisor *s, const struct imex_report *r, const char *reason) {
-        const char *trouble = r->ready ? state_file_trouble(&s->file) : NULL;
+        const char *error = r->ready ? state_file_error(&s->file) : NULL;
         struct imex_report told = *r;
 
-        told.ready = r->ready && !trouble;
-        if (trouble)
+        told.ready = r->ready && !error;
+        if (error)
                 snprintf(told.reason, sizeof told.reason,
                          "new pods on this node wait, running ones go on: cannot write the state file: %s",
-                         trouble);
+                         error);
         else
                 snprintf(told.reason, sizeof told.reason, "%s", reason);
         pod_report_tell(s->patch, s->c->clique_id, &told);
@@ -105,7 +105,7 @@ static void on_report(void *u, const struct imex_report *r) {
         tell_pod(s, r, reason);
 }
 
-static void on_state_trouble(void *u) {
+static void on_state_error(void *u) {
         struct supervisor *s = u;
         struct imex_report r;
 
@@ -121,7 +121,7 @@ static void on_output(void *u, struct str line) {
         relay_line(&s->relay, line);
 }
 
-static void on_trouble(void *u, const struct err *e) {
+static void on_failing(void *u, const struct err *e) {
         log_warn("cannot do what the membership asks for, trying again", kv_err(e));
 }
 
@@ -180,7 +180,7 @@ static void on_clique(void *u, const struct kube_object *old, const struct kube_
         tell_current(s);
 }
 
-static void on_cliques_trouble(void *u, const struct err *e) {
+static void on_cliques_failing(void *u, const struct kube_resource *res, const struct err *e) {
         struct supervisor *s = u;
 
         s->watch_well = !e;
@@ -191,7 +191,7 @@ static void on_cliques_trouble(void *u, const struct err *e) {
                 log_info("watching the clique object again");
 }
 
-static void on_undecodable(void *u, const struct err *e) {
+static void on_undecodable(void *u, const struct kube_resource *res, const struct err *e) {
         struct supervisor *s = u;
 
         s->clique_told = false;
@@ -234,7 +234,7 @@ void supervisor_dump(struct supervisor *s) {
 
         log_info("state", kv_str("domain", s->c->domain_uid), kv_str("clique", s->c->clique_id),
                  kv_str("file", s->file.state.status), kv_bool("ready", s->file.state.ready),
-                 kv_str("trouble", str_or(state_file_trouble(&s->file), "")));
+                 kv_str("error", str_or(state_file_error(&s->file), "")));
         if (s->agent) {
                 imex_agent_report(s->agent, &r);
                 dump_imex(s, &r);
@@ -266,7 +266,7 @@ static int start_agent(struct supervisor *s, struct err *e) {
         o.changed = on_report;
         o.stopped = on_stopped;
         o.output = on_output;
-        o.trouble = on_trouble;
+        o.failing = on_failing;
         o.u = s;
         if (imex_agent_new(s->loop, &o, &s->agent, &known, e) < 0)
                 return -1;
@@ -294,7 +294,7 @@ static void watch_clique(struct supervisor *s) {
                                                           .size = sizeof(struct clique),
                                                           .changed = on_clique,
                                                           .undecodable = on_undecodable,
-                                                          .trouble = on_cliques_trouble,
+                                                          .failing = on_cliques_failing,
                                                           .u = s,
                                                   });
 }
@@ -349,7 +349,7 @@ int supervisor_new(uv_loop_t *loop, const struct supervisor_config *c, const cha
                                   .held = -1,
                                   .watch_well = true,
                                   .relay = { STDERR_FILENO },
-                                  .file = { .dir = c->imex.dir, .changed = on_state_trouble, .u = s } };
+                                  .file = { .dir = c->imex.dir, .changed = on_state_error, .u = s } };
         snprintf(s->file.state.boot_id, sizeof s->file.state.boot_id, "%s", boot_id);
         snprintf(s->file.state.claim_uid, sizeof s->file.state.claim_uid, "%s", c->claim_uid);
         snprintf(s->file.state.pod_uid, sizeof s->file.state.pod_uid, "%s", c->pod_uid);

@@ -47,7 +47,7 @@ struct imex_agent {
         char silence[IMEX_REASON_MAX]; /* why the status is not known */
         char ended[IMEX_REASON_MAX];   /* why the last life ended, a sentence; "" when it was us */
         char refused[IMEX_REASON_MAX]; /* why the wanted members cannot be served */
-        char troubled[sizeof(((struct err *)0)->msg)];
+        char last_error[sizeof(((struct err *)0)->msg)];
 
         struct imex_recovery recovery; /* of this life of the process */
         struct loop_timer recovery_turn;
@@ -63,11 +63,11 @@ struct imex_agent {
 static void act(struct imex_agent *a);
 
 /* Told once, however often it is met again. */
-static void trouble(struct imex_agent *a, const struct err *e) {
-        if (streq(a->troubled, e->msg))
+static void tell_error(struct imex_agent *a, const struct err *e) {
+        if (streq(a->last_error, e->msg))
                 return;
-        snprintf(a->troubled, sizeof a->troubled, "%s", e->msg);
-        a->o.trouble(a->o.u, e);
+        snprintf(a->last_error, sizeof a->last_error, "%s", e->msg);
+        a->o.failing(a->o.u, e);
 }
 
 /* Members */
@@ -318,7 +318,7 @@ static void remember(struct imex_agent *a) {
         if (!a->fresh)
                 return;
         if (imex_members_save(a->o.dir, a->o.identity, list_fixed(a) ? a->running : a->want, &e) < 0) {
-                trouble(a, &e);
+                tell_error(a, &e);
                 retry(a);
                 return;
         }
@@ -408,7 +408,7 @@ static void update_peers(struct imex_agent *a, const struct imex_members *m) {
         struct err e;
 
         if (a->o.dns_names && write_hosts(a, m, &changed, &e) < 0) {
-                trouble(a, &e);
+                tell_error(a, &e);
                 retry(a);
                 return;
         }
@@ -431,7 +431,7 @@ static bool check_members(struct imex_agent *a, const struct imex_members *m) {
         if (!running(a) || !identity_current(a))
                 snprintf(a->refused, sizeof a->refused, "%s", e.msg);
         else
-                trouble(a, &e);
+                tell_error(a, &e);
         return false;
 }
 
@@ -447,7 +447,7 @@ static void tell_fixed_list(struct imex_agent *a, const struct imex_members *m) 
         err_set(&e, ERR_INVALID, 0,
                 "the members of the domain changed, but a running nvidia-imex cannot follow: its node list "
                 "holds addresses (feature gate IMEXDaemonsWithDNSNames is off)");
-        trouble(a, &e);
+        tell_error(a, &e);
 }
 
 static void act(struct imex_agent *a) {
@@ -703,7 +703,7 @@ int imex_agent_new(uv_loop_t *loop, const struct imex_agent_options *o, struct i
                 a->want = known;
                 *ret_members = known;
         } else if (e->kind != ERR_NOT_FOUND) {
-                trouble(a, e);
+                tell_error(a, e);
         }
         loop_turn_start(&a->turn);
         *ret = a;

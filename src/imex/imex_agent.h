@@ -75,7 +75,7 @@ struct imex_agent_options {     /* the strings are borrowed until imex_agent_fre
         void (*stopped)(void *u);                 /* after imex_agent_stop: the process is gone */
         void (*output)(void *u, struct str line); /* a line that nvidia-imex printed */
         /* Something to log that is no state of IMEX; it is tried again. */
-        void (*trouble)(void *u, const struct err *e);
+        void (*failing)(void *u, const struct err *e);
         void *u;
 };
 

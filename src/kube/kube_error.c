@@ -191,7 +191,7 @@ bool kube_error_unserved(const struct err *e) {
         return e->kind == ERR_RETRY && e->code == -404;
 }
 
-/* The one error of the transport that is no trouble of the network. */
+/* The one error of the transport that the network has no part in. */
 bool kube_error_too_large(const struct err *e) {
         return e->kind == ERR_INVALID && e->code > 0 && e->code < 100;
 }

@@ -5,7 +5,8 @@
  * Only Kubernetes itself can say something about an object, and it says it in a Status (kind Status,
  * apiVersion v1). Between us and it are load balancers, proxies and a mux that answers "404 page not found"
  * for a version that is not served. So an answer without a Status, or a success that is not what was asked
- * for, is trouble: ERR_RETRY with a code below 0 (minus the HTTP status), which kube_away() knows.
+ * for, is a failure on the way: ERR_RETRY with a code below 0 (minus the HTTP status), which kube_away()
+ * knows.
  *
  * - NOT_FOUND: a Status with reason NotFound whose details name the object asked for: its name, its resource
  * and its group; or, for what may create, the namespace that it was to be created in. With a subresource it

@@ -46,7 +46,7 @@ struct kube_informer {
         struct object_cache *cache;
         STAILQ_HEAD(, note) notes;
 
-        struct loop_turn turn;   /* begins, and tells what was learned */
+        struct loop_turn turn;   /* begins, and tells what came in answers */
         struct loop_timer timer; /* back-off while nothing is in progress, silence while a watch is */
         struct guard guard;
 
@@ -68,8 +68,8 @@ struct kube_informer {
         unsigned failures;
         bool away; /* the last failure was that no answer came */
         struct kube__on_recovery recovery;
-        enum err_kind trouble; /* the kind and code that were told; ERR_NONE: well */
-        int trouble_code;
+        enum err_kind told; /* the kind and code that were told; ERR_NONE: well */
+        int told_code;
 };
 
 static void step(struct kube_informer *i);
@@ -112,28 +112,28 @@ static void tell_notes(struct kube_informer *i) {
 
 static void tell_undecodable(struct kube_informer *i, const struct err *e) {
         if (i->o.undecodable)
-                i->o.undecodable(i->o.u, e);
+                i->o.undecodable(i->o.u, i->o.res, e);
         else
                 log_v(2, "skipped an object", kv_str("resource", i->o.res->plural), kv_err(e));
 }
 
-static void tell_trouble(struct kube_informer *i, const struct err *e) {
-        if (e->kind == i->trouble && e->code == i->trouble_code)
+static void tell_failing(struct kube_informer *i, const struct err *e) {
+        if (e->kind == i->told && e->code == i->told_code)
                 return;
         if (e->kind == ERR_RETRY && i->failures < TELL_AFTER)
                 return;
-        i->trouble = e->kind;
-        i->trouble_code = e->code;
-        if (i->o.trouble)
-                i->o.trouble(i->o.u, e);
+        i->told = e->kind;
+        i->told_code = e->code;
+        if (i->o.failing)
+                i->o.failing(i->o.u, i->o.res, e);
 }
 
 static void tell_well(struct kube_informer *i) {
-        bool was = i->trouble != ERR_NONE;
-        i->trouble = ERR_NONE;
-        i->trouble_code = 0;
-        if (was && i->o.trouble)
-                i->o.trouble(i->o.u, NULL);
+        bool was = i->told != ERR_NONE;
+        i->told = ERR_NONE;
+        i->told_code = 0;
+        if (was && i->o.failing)
+                i->o.failing(i->o.u, i->o.res, NULL);
 }
 
 /* May free the informer's user's things, and the informer: inside the guard. */
@@ -150,7 +150,7 @@ static void take(struct kube_informer *i, yyjson_val *object, enum cache_source 
         bool told;
         if (object_cache_take(i->cache, object, source, &told, &e) < 0 && !told)
                 tell_undecodable(i, &e);
-        if (source != CACHE_LEARNED)
+        if (source != CACHE_ANSWER)
                 tell_notes(i);
 }
 
@@ -178,7 +178,7 @@ static void fail(struct kube_informer *i, const struct err *e, int wait_s) {
         kube_client__doubt(i->client, i->o.res, e);
         fall_behind(i);
         if (!i->guard.dead)
-                tell_trouble(i, e);
+                tell_failing(i, e);
         if (i->guard.dead)
                 return;
         loop_timer_start(&i->timer, ms);
@@ -284,7 +284,7 @@ static bool on_event(void *u, enum watch_type type, yyjson_val *object) {
         }
 
         i->failures = i->error_events = 0;
-        tell_notes(i); /* what was learned before comes first */
+        tell_notes(i); /* what came in answers before comes first */
         if (!i->guard.dead && (type == WATCH_ADDED || type == WATCH_MODIFIED))
                 take(i, object, CACHE_EVENT);
         else if (!i->guard.dead && type == WATCH_DELETED)
@@ -436,7 +436,7 @@ static void on_version(void *u, const struct err *e) {
         guard_enter(&i->guard);
         if (e) { /* it is asked again */
                 i->failures++;
-                tell_trouble(i, e);
+                tell_failing(i, e);
         } else {
                 i->asked_version = false;
                 step(i);
@@ -593,18 +593,18 @@ static void tell_later(struct kube_informer *i) {
                 loop_turn_start(&i->turn);
 }
 
-void kube_informer_learn(struct kube_informer *i, yyjson_val *obj) {
+void kube_informer_answer(struct kube_informer *i, yyjson_val *obj) {
         /* The answer to a delete may be a Status. */
         if (!yyjson_is_obj(obj) || !yyjson_obj_get(yyjson_obj_get(obj, "metadata"), "name"))
                 return;
         guard_enter(&i->guard);
-        take(i, obj, CACHE_LEARNED);
+        take(i, obj, CACHE_ANSWER);
         tell_later(i);
         leave(i);
 }
 
-void kube_informer_learn_deleted(struct kube_informer *i, const char *ns, const char *name,
-                                 yyjson_val *status) {
+void kube_informer_answer_deleted(struct kube_informer *i, const char *ns, const char *name,
+                                  yyjson_val *status) {
         yyjson_val *details = yyjson_obj_get(status, "details");
         object_cache_delete_uid(i->cache, ns, name, yyjson_get_str(yyjson_obj_get(details, "uid")));
         tell_later(i);

@@ -51,11 +51,11 @@ struct kube_informer_options {
         void (*synced)(void *u); /* once, after the first complete list; may be NULL */
         /* An object that cannot be decoded is skipped and told here, once per version; the watch goes on. May
          * be NULL (then logged at -v 2). */
-        void (*undecodable)(void *u, const struct err *e);
+        void (*undecodable)(void *u, const struct kube_resource *res, const struct err *e);
         /* The server refuses us (403, ...): told on each change of the reason, retried for ever; e NULL when
          * well again. ERR_RETRY (the server is away, or answers 404 without a word about an object, as it
          * does while a CRD is missing) is told from the third failure in a row on. */
-        void (*trouble)(void *u, const struct err *e);
+        void (*failing)(void *u, const struct kube_resource *res, const struct err *e);
         /* kube_informer_current() has changed. May be NULL. */
         void (*current)(void *u, bool is);
         unsigned silence_ms; /* 0: 130 s, two bookmarks and a little */
@@ -70,10 +70,10 @@ void kube_informer_free(struct kube_informer *i);
 
 bool kube_informer_synced(const struct kube_informer *i);
 /* Whether what the cache says is known to be so: a list was complete, the API server has accepted a watch
- * from its version on, and since then it was heard of (an event, a bookmark, the head of a watch, its orderly
- * end) within silence_ms, without a failure. After a failure or a silence the head of a watch is not enough:
- * all that was missed comes behind it. Then it is current again when a bookmark has come, which the API
- * server sends behind all that, or when there was another list. A watch that ended in good order and is
+ * from its version on, and since then it gave a sign of life (an event, a bookmark, the head of a watch, its
+ * orderly end) within silence_ms, without a failure. After a failure or a silence the head of a watch is not
+ * enough: all that was missed comes behind it. Then it is current again when a bookmark has come, which the
+ * API server sends behind all that, or when there was another list. A watch that ended in good order and is
  * resumed at once stays current. Changes are told by `current`; for who takes them, the informer sees to it
  * that a bookmark or a list comes within seconds.
  *
@@ -100,12 +100,12 @@ const struct kube_object *kube_informer_first_at(const struct kube_informer *i, 
  * that the next reconcile does not act on the past. `changed` is called as for a watch event (in a later
  * turn). An object that a watch already reported deleted is not revived, and one that does not match the
  * selectors goes again when the watch has passed its version. */
-void kube_informer_learn(struct kube_informer *i, yyjson_val *obj);
+void kube_informer_answer(struct kube_informer *i, yyjson_val *obj);
 /* The same of the answer to a deletion after which the object is gone: a Status, which says the UID. An event
  * from before it that is still on its way brings the object back until the watch tells of its end. */
-void kube_informer_learn_deleted(struct kube_informer *i, const char *ns, const char *name,
-                                 yyjson_val *status);
-/* Tells what was learned now instead of in a later turn. Not from inside `changed`; NULL is allowed. */
+void kube_informer_answer_deleted(struct kube_informer *i, const char *ns, const char *name,
+                                  yyjson_val *status);
+/* Tells what came in answers now instead of in a later turn. Not from inside `changed`; NULL is allowed. */
 void kube_informer_tell(struct kube_informer *i);
 
 #endif

@@ -97,7 +97,7 @@ static void on_read(void *u, yyjson_val *obj, const struct err *e) {
         l->call = NULL;
         if (!e) {
                 l->retry_at_ms = 0;
-                kube_informer_learn(l->informer, obj);
+                kube_informer_answer(l->informer, obj);
         }
         evaluate(l);
         leave(l);
@@ -118,7 +118,7 @@ static void on_written(void *u, yyjson_val *obj, const struct err *e) {
                 }
         } else {
                 l->renewed_ms = l->called_ms;
-                kube_informer_learn(l->informer, obj);
+                kube_informer_answer(l->informer, obj);
                 if (l->gives_back) {
                         l->leads = false;
                 } else if (!l->leads) {
@@ -268,11 +268,11 @@ static void on_time(void *u) {
         on_changed(u, NULL, NULL);
 }
 
-static void on_trouble(void *u, const struct err *e) {
+static void on_failing(void *u, const struct kube_resource *res, const struct err *e) {
         struct leader *l = u;
         struct err told;
 
-        if (!l->o.trouble)
+        if (!l->o.failing)
                 return;
         guard_enter(&l->guard);
         if (e) {
@@ -283,7 +283,7 @@ static void on_trouble(void *u, const struct err *e) {
                          "in that namespace)",
                          l->o.ns, l->o.name);
         }
-        l->o.trouble(l->o.u, e ? &told : NULL);
+        l->o.failing(l->o.u, e ? &told : NULL);
         leave(l);
 }
 
@@ -310,7 +310,7 @@ struct leader *leader_new(const struct leader_options *o) {
                 .size = sizeof(struct lease),
                 .changed = on_changed,
                 .synced = on_time,
-                .trouble = on_trouble,
+                .failing = on_failing,
                 .u = l,
         };
         l->informer = kube_informer_new(o->client, &informer);

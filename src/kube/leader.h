@@ -24,7 +24,7 @@ struct leader_options {
         /* The Lease cannot be listed or watched, so that this candidate stands by for ever: told on each
          * change of the reason, in words that name the Lease and what it takes; NULL when well again. May be
          * NULL. */
-        void (*trouble)(void *u, const struct err *e);
+        void (*failing)(void *u, const struct err *e);
         void *u;
 };
 

@@ -24,8 +24,8 @@ struct entry {
         struct kube_object *object;
         uint64_t version;              /* 0: not a number */
         unsigned round;                /* the list that showed it last */
-        bool learned;                  /* from an answer; no list or event has shown this version yet */
-        TAILQ_ENTRY(entry) of_learned; /* while `learned`, if the version is a number */
+        bool from_answer;              /* no list or event has shown this version yet */
+        TAILQ_ENTRY(entry) of_answers; /* while `from_answer`, if the version is a number */
         LIST_ENTRY(entry) links[];     /* by namespace and name, and as many more as there are indexes */
 };
 
@@ -48,7 +48,7 @@ struct object_cache {
         uint64_t reached;
         bool went_back; /* the list that is being taken is older than that */
         /* By version: each event asks for those that it has passed, and finds them at the head. */
-        TAILQ_HEAD(learned, entry) learned;
+        TAILQ_HEAD(answers, entry) answers;
 };
 
 /* What the cache must know of an object before it is decoded; points into the document. */
@@ -79,26 +79,26 @@ static int identify(yyjson_val *object, struct ident *ret, struct err *e) {
         return 0;
 }
 
-/* ---- what was learned ---- */
+/* ---- what came in answers ---- */
 
 /* Answers come nearly in the order of their versions. */
-static void add_learned(struct object_cache *c, struct entry *x) {
+static void add_answer(struct object_cache *c, struct entry *x) {
         struct entry *at;
 
         if (!x->version)
                 return;
-        TAILQ_FOREACH_REVERSE (at, &c->learned, learned, of_learned)
+        TAILQ_FOREACH_REVERSE (at, &c->answers, answers, of_answers)
                 if (at->version <= x->version)
                         break;
         if (at)
-                TAILQ_INSERT_AFTER(&c->learned, at, x, of_learned);
+                TAILQ_INSERT_AFTER(&c->answers, at, x, of_answers);
         else
-                TAILQ_INSERT_HEAD(&c->learned, x, of_learned);
+                TAILQ_INSERT_HEAD(&c->answers, x, of_answers);
 }
 
-static void remove_learned(struct object_cache *c, struct entry *x) {
-        if (x->learned && x->version)
-                TAILQ_REMOVE(&c->learned, x, of_learned);
+static void remove_answer(struct object_cache *c, struct entry *x) {
+        if (x->from_answer && x->version)
+                TAILQ_REMOVE(&c->answers, x, of_answers);
 }
 
 /* ---- indexes ---- */
@@ -177,8 +177,8 @@ static struct entry *find(const struct object_cache *c, const char *ns, const ch
                      x && (next = LIST_NEXT(x, links[0]), true); x = next)
 
 static void link_entry(struct object_cache *c, struct entry *x) {
-        if (x->learned)
-                add_learned(c, x);
+        if (x->from_answer)
+                add_answer(c, x);
         for (unsigned i = 0; i < c->n_indexes; i++) {
                 if (!key_at(c, i, x))
                         continue;
@@ -189,7 +189,7 @@ static void link_entry(struct object_cache *c, struct entry *x) {
 }
 
 static void unlink_entry(struct object_cache *c, struct entry *x) {
-        remove_learned(c, x);
+        remove_answer(c, x);
         for (unsigned i = 0; i < c->n_indexes; i++) {
                 if (!key_at(c, i, x))
                         continue;
@@ -282,14 +282,14 @@ static int take(struct object_cache *c, yyjson_val *object, const struct ident *
                 if (source == CACHE_LIST)
                         old->round = c->round;
                 bool same = streq(old->object->meta.rv, id->rv);
-                if (same && source != CACHE_LEARNED && old->learned) {
-                        remove_learned(c, old);
-                        old->learned = false;
+                if (same && source != CACHE_ANSWER && old->from_answer) {
+                        remove_answer(c, old);
+                        old->from_answer = false;
                 }
                 bool newer = old->version && id->version && old->version > id->version;
                 if (same || (newer && !(source == CACHE_LIST && c->went_back)))
                         return 0;
-        } else if (source == CACHE_LEARNED && id->version && id->version <= c->reached) {
+        } else if (source == CACHE_ANSWER && id->version && id->version <= c->reached) {
                 /* The watch is past this version already: the object was deleted since, or is none of ours.
                  */
                 return 0;
@@ -306,8 +306,8 @@ static int take(struct object_cache *c, yyjson_val *object, const struct ident *
                         remove_entry(c, old);
                 return 0;
         }
-        x->learned = source == CACHE_LEARNED;
-        if (x->learned)
+        x->from_answer = source == CACHE_ANSWER;
+        if (x->from_answer)
                 x->round = 0; /* no list has shown it, nor has the one that may be under way */
         if (old)
                 unlink_entry(c, old);
@@ -336,7 +336,7 @@ void object_cache_delete(struct object_cache *c, yyjson_val *object) {
                 return;
         struct entry *x = find(c, id.ns, id.name);
         forget_bad(c, id.key);
-        /* A newer version that we learned is another object of the same name. */
+        /* A newer version that an answer had is another object of the same name. */
         if (x && !(x->version && id.version && x->version > id.version))
                 remove_entry(c, x);
         free(id.key);
@@ -364,7 +364,7 @@ void object_cache_end_list(struct object_cache *c, const char *rv) {
         struct bad *b, *next_bad;
 
         EACH_ENTRY (c, x, next) {
-                bool newer = x->learned && x->version && version && x->version > version && !c->went_back;
+                bool newer = x->from_answer && x->version && version && x->version > version && !c->went_back;
                 if (x->round != c->round && !newer)
                         remove_entry(c, x);
         }
@@ -384,7 +384,7 @@ bool object_cache_reached(struct object_cache *c, const char *rv) {
         if (version <= c->reached)
                 return version == 0 || version == c->reached;
         c->reached = version;
-        while ((x = TAILQ_FIRST(&c->learned)) && x->version < version)
+        while ((x = TAILQ_FIRST(&c->answers)) && x->version < version)
                 remove_entry(c, x);
         return true;
 }
@@ -433,7 +433,7 @@ struct object_cache *object_cache_new(const struct kube_informer_options *o, cac
         while (c->n_indexes < KUBE_MAX_INDEX && o->index[c->n_indexes])
                 c->n_indexes++;
         c->n_indexes++;
-        TAILQ_INIT(&c->learned);
+        TAILQ_INIT(&c->answers);
         return c;
 }
 

@@ -19,7 +19,7 @@ struct object_cache;
  * cache. */
 typedef void(cache_note_fn)(void *u, const struct kube_object *old, const struct kube_object *now);
 
-enum cache_source { CACHE_LIST, CACHE_EVENT, CACHE_LEARNED };
+enum cache_source { CACHE_LIST, CACHE_EVENT, CACHE_ANSWER };
 
 /* Of the options, it takes those that say what is kept of an object, which are kept, and under which keys. */
 struct object_cache *object_cache_new(const struct kube_informer_options *o, cache_note_fn *note, void *u);
@@ -43,9 +43,9 @@ void object_cache_begin_list(struct object_cache *c);
 void object_cache_list_version(struct object_cache *c, const char *rv);
 void object_cache_end_list(struct object_cache *c, const char *rv);
 
-/* The watch has told everything up to this version. What was learned before it and never told does not belong
- * into this cache (its selector does not match, or it was deleted again) and goes. False: it had told of a
- * higher version already, so the server's history went back. */
+/* The watch has told everything up to this version. What an answer had before it and it never told does not
+ * belong into this cache (its selector does not match, or it was deleted again) and goes. False: it had told
+ * of a higher version already, so the server's history went back. */
 bool object_cache_reached(struct object_cache *c, const char *rv);
 
 size_t object_cache_count(const struct object_cache *c);

@@ -5,7 +5,7 @@
 
 #include "node/ops.h"
 
-/* Long enough to be no burden on a server in trouble, short enough to notice that it is well again. */
+/* Long enough to be no burden on a server that fails, short enough to notice that it is well again. */
 enum { FETCH_BACKOFF_MAX_MS = 4000 };
 
 void fetch_start(struct op *op);

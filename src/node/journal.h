@@ -44,7 +44,7 @@ enum journal_event {
 void journal_init(struct journal *j, const struct device_codec *codec, const char *plugin_dir,
                   const char *boot_id);
 /* With the node lock held. A file of another boot, of none or a corrupt one is not written over yet: that is
- * the caller's next write. An error means that the disk or this process is in trouble, and the
+ * the caller's next write. An error means that the disk or this process fails, and the
  * table as before. */
 int journal_sync(struct journal *j, enum journal_event *ret, char **ret_aside, struct err *e);
 

@@ -158,7 +158,7 @@ struct slice_publisher {
         struct slice_content want;
         char *text; /* of `want`, to compare; NULL: it has not been set */
         struct slice_floor floor;
-        char trouble[400]; /* last error that was logged, so that a long outage is one line */
+        char error[400]; /* last error that was logged, so that a long outage is one line */
 };
 
 struct choice {
@@ -180,14 +180,14 @@ static bool choose(void *u, const struct kube_object *o) {
 }
 
 static void failed(struct slice_publisher *p, const char *what, const struct err *e) {
-        if (!streq(p->trouble, e->msg))
+        if (!streq(p->error, e->msg))
                 log_warn(what, kv_str("node", p->node), kv_err(e));
-        snprintf(p->trouble, sizeof p->trouble, "%s", e->msg);
+        snprintf(p->error, sizeof p->error, "%s", e->msg);
         work_queue_retry(p->queue, KEY);
 }
 
 static void succeeded(struct slice_publisher *p) {
-        p->trouble[0] = '\0';
+        p->error[0] = '\0';
         work_queue_forget(p->queue, KEY);
         work_queue_add(p->queue, KEY);
 }
@@ -213,7 +213,7 @@ static void on_written(void *u, yyjson_val *obj, const struct err *e) {
                 return;
         }
         if (obj)
-                kube_informer_learn(p->informer, obj);
+                kube_informer_answer(p->informer, obj);
         slice_floor_wrote(&p->floor, uv_now(kube_client_loop(p->client)));
         succeeded(p);
 }
@@ -292,7 +292,7 @@ static void on_synced(void *u) {
         work_queue_add(p->queue, KEY);
 }
 
-static void on_trouble(void *u, const struct err *e) {
+static void on_failing(void *u, const struct kube_resource *res, const struct err *e) {
         struct slice_publisher *p = u;
         if (e)
                 log_warn("cannot watch the ResourceSlices of this node", kv_str("node", p->node), kv_err(e));
@@ -313,7 +313,7 @@ struct slice_publisher *slice_publisher_new(struct kube_client *c, const char *d
                                                    .size = sizeof(struct own_slice),
                                                    .changed = on_changed,
                                                    .synced = on_synced,
-                                                   .trouble = on_trouble,
+                                                   .failing = on_failing,
                                                    .u = p,
                                            });
         return p;

@@ -204,7 +204,7 @@ int sweep_after_sync(struct claims *c, enum journal_event event, const char *asi
 struct suspect {
         const char *ns, *name, *uid;
         bool gone;          /* so says the answer of this round */
-        bool gone_before;   /* so said an earlier round without trouble, */
+        bool gone_before;   /* so said an earlier round without an error, */
         uint64_t before_ms; /* first at this time */
 };
 

@@ -30,7 +30,7 @@ const struct facts *facts_get(const struct facts_sampler *s) {
         return &s->facts;
 }
 
-void facts_hurry(struct facts_sampler *s, bool waiting) {
+void facts_poll_fast(struct facts_sampler *s, bool waiting) {
 }
 
 int facts_major(const struct facts_sampler *s, const char *name, unsigned *ret, struct err *e) {

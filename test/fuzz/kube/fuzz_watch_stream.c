@@ -92,7 +92,7 @@ static bool on_event(void *u, enum watch_type type, yyjson_val *object) {
         struct run *r = u;
         const char *rv =
                 yyjson_get_str(yyjson_obj_get(yyjson_obj_get(object, "metadata"), "resourceVersion"));
-        enum cache_source source = yyjson_obj_get(object, "learn")  ? CACHE_LEARNED
+        enum cache_source source = yyjson_obj_get(object, "learn")  ? CACHE_ANSWER
                                    : yyjson_obj_get(object, "list") ? CACHE_LIST
                                                                     : CACHE_EVENT;
         struct err e;

@@ -345,7 +345,7 @@ const struct facts *facts_get(const struct facts_sampler *s) {
         return &w.facts;
 }
 
-void facts_hurry(struct facts_sampler *s, bool waiting) {
+void facts_poll_fast(struct facts_sampler *s, bool waiting) {
         (void)s;
         w.hurried = waiting;
 }
@@ -360,12 +360,12 @@ bool host_imex_ready(const struct host_imex *h, uint64_t since_ns, char *reason,
         return ready;
 }
 
-void host_imex_hurry(struct host_imex *h) {
+void host_imex_poll_fast(struct host_imex *h) {
         (void)h;
         w.host_hurried = true;
 }
 
-void host_imex_relax(struct host_imex *h) {
+void host_imex_poll_slow(struct host_imex *h) {
         (void)h;
         w.host_hurried = false;
 }

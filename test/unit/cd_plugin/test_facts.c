@@ -130,7 +130,7 @@ static void driver_that_is_missing_is_a_fact_and_it_is_found_when_it_comes(void 
         while (!seen.changes)
                 uv_run(&loop, UV_RUN_ONCE);
         assert_string_equal(seen.last.reason, "DriverNotFound");
-        facts_hurry(seen.s, true);
+        facts_poll_fast(seen.s, true);
         /* No NVML, but a file of that name: the child says that it cannot be loaded. */
         tree_put(dir, "libnvidia-ml.so.1", "x");
         while (seen.changes < 2)
@@ -138,7 +138,7 @@ static void driver_that_is_missing_is_a_fact_and_it_is_found_when_it_comes(void 
         assert_false(seen.last.usable);
         assert_true(seen.last.known);
         assert_non_null(strstr(seen.last.message, "libnvidia-ml.so.1"));
-        facts_hurry(seen.s, false);
+        facts_poll_fast(seen.s, false);
         facts_sampler_free(seen.s);
         uv_run(&loop, UV_RUN_DEFAULT);
         assert_int_equal(uv_loop_close(&loop), 0);

@@ -299,14 +299,14 @@ static void a_daemon_that_hangs_is_not_READY_any_more(void **state) {
         becomes(HOST_IMEX_UP);
         ctl_says("", UP);
         uint64_t now = uv_hrtime();
-        host_imex_hurry(host);
+        host_imex_poll_fast(host);
         for (unsigned asked = calls(); calls() < asked + 2;) {
                 assert_false(host_imex_ready(host, now, reason, sizeof reason));
                 uv_run(&loop, UV_RUN_ONCE);
         }
         becomes(HOST_IMEX_DOWN);
         assert_false(host_imex_ready(host, now, reason, sizeof reason));
-        host_imex_relax(host);
+        host_imex_poll_slow(host);
 }
 
 static void recovery_is_told_when_all_of_it_is_known(void **state) {
@@ -342,10 +342,10 @@ static void only_an_answer_to_a_later_question_counts(void **state) {
         uint64_t now = uv_hrtime();
         assert_false(host_imex_ready(host, now, reason, sizeof reason));
         assert_string_equal(reason, "n1: the host's nvidia-imex has not answered yet");
-        host_imex_hurry(host);
+        host_imex_poll_fast(host);
         while (!host_imex_ready(host, now, reason, sizeof reason))
                 uv_run(&loop, UV_RUN_ONCE);
-        host_imex_relax(host);
+        host_imex_poll_slow(host);
 }
 
 /* As when the driver is installed on the host itself, whose root is the driver's, or when IMEX is in the

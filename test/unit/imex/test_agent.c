@@ -100,7 +100,7 @@ static const struct imex_members *make_with(struct setting set) {
                                        .changed = on_changed,
                                        .stopped = on_stopped,
                                        .output = on_output,
-                                       .trouble = on_trouble,
+                                       .failing = on_trouble,
                                },
                                &agent, &known, &e),
                 0);

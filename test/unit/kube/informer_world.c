@@ -90,14 +90,14 @@ static void on_synced(void *u) {
                 w->on_synced(w);
 }
 
-static void on_undecodable(void *u, const struct err *e) {
+static void on_undecodable(void *u, const struct kube_resource *res, const struct err *e) {
         struct world *w = u;
         w->undecodable = true;
         w->n_undecodable++;
         w->err = *e;
 }
 
-static void on_trouble(void *u, const struct err *e) {
+static void on_trouble(void *u, const struct kube_resource *res, const struct err *e) {
         struct world *w = u;
         w->n_trouble++;
         if (e) {
@@ -136,7 +136,7 @@ int world_set_up(void **state) {
                 .changed = on_changed,
                 .synced = on_synced,
                 .undecodable = on_undecodable,
-                .trouble = on_trouble,
+                .failing = on_trouble,
                 .u = w,
         };
         *state = w;

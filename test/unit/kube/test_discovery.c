@@ -174,7 +174,7 @@ static void on_synced(void *u) {
         ((struct world *)u)->synced = true;
 }
 
-static void on_trouble(void *u, const struct err *e) {
+static void on_trouble(void *u, const struct kube_resource *res, const struct err *e) {
         struct world *w = u;
         w->trouble = e != NULL;
         if (e)
@@ -195,7 +195,7 @@ static void begin(struct world *w) {
                                                            .size = sizeof(struct kube_object),
                                                            .changed = on_changed,
                                                            .synced = on_synced,
-                                                           .trouble = on_trouble,
+                                                           .failing = on_trouble,
                                                            .current = on_current,
                                                            .u = w,
                                                    });

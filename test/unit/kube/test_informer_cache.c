@@ -120,7 +120,7 @@ static void learn(struct world *w, const char *text) {
         yyjson_doc *doc = yyjson_read(text, strlen(text), 0);
         assert_non_null(doc);
         w->changed = false;
-        kube_informer_learn(w->informer, yyjson_doc_get_root(doc));
+        kube_informer_answer(w->informer, yyjson_doc_get_root(doc));
         assert_false(w->changed);
         yyjson_doc_free(doc);
 }
@@ -188,7 +188,7 @@ static void test_learned_object_that_does_not_belong_goes(void **state) {
 static void test_learn_ignores_what_is_no_object(void **state) {
         struct world *w = *state;
         world_begin_watching(w);
-        kube_informer_learn(w->informer, NULL);
+        kube_informer_answer(w->informer, NULL);
         learn(w, "{\"kind\":\"Status\",\"metadata\":{},\"status\":\"Success\"}");
         learn(w, "[]");
         run_for(&w->loop, 20);
@@ -200,7 +200,7 @@ static void learn_deleted(struct world *w, const char *uid) {
                                                 "\"details\":{\"name\":\"a\",\"uid\":\"%s\"}}",
                                                 uid);
         yyjson_doc *doc = yyjson_read(text, strlen(text), 0);
-        kube_informer_learn_deleted(w->informer, "ns", "a", yyjson_doc_get_root(doc));
+        kube_informer_answer_deleted(w->informer, "ns", "a", yyjson_doc_get_root(doc));
         yyjson_doc_free(doc);
 }
 
@@ -222,7 +222,7 @@ static void test_what_we_deleted_ourselves_is_gone_at_once(void **state) {
 static void learn_b(struct world *w) {
         if (!kube_informer_get(w->informer, "ns", "b")) {
                 yyjson_doc *doc = yyjson_read(ITEM("b", "21", "n1"), strlen(ITEM("b", "21", "n1")), 0);
-                kube_informer_learn(w->informer, yyjson_doc_get_root(doc));
+                kube_informer_answer(w->informer, yyjson_doc_get_root(doc));
                 yyjson_doc_free(doc);
         }
 }

@@ -257,7 +257,7 @@ static void test_all_come_back_together(void **state) {
         world_begin_watching(w);
         w->o.changed = NULL;
         w->o.synced = NULL;
-        w->o.trouble = NULL;
+        w->o.failing = NULL;
         for (size_t i = 0; i < ARRAY_LEN(more); i++)
                 more[i] = kube_informer_new(w->client, &w->o);
         world_wait_for_watch(w, 8);

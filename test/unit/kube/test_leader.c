@@ -167,7 +167,7 @@ static void stand_again(struct world *w, struct candidate *c, const char *identi
                                                          .name = "lock",
                                                          .identity = identity,
                                                          .earlier = earlier,
-                                                         .trouble = on_trouble,
+                                                         .failing = on_trouble,
                                                          .duration_ms = 1000,
                                                          .renew_deadline_ms = 600,
                                                          .retry_ms = 100,

@@ -93,7 +93,7 @@ static void events_cost_the_same_while_an_answer_is_ahead_of_them(void **state) 
         struct world *w = *state;
         for (unsigned i = 0; i < MANY; i++)
                 event(w, i, i + 1);
-        take(w, MANY, 10 * MANY, CACHE_LEARNED);
+        take(w, MANY, 10 * MANY, CACHE_ANSWER);
         for (unsigned i = 0; i < MANY; i++)
                 event(w, i, MANY + i + 1);
         assert_int_equal(object_cache_count(w->cache), MANY + 1);
@@ -106,7 +106,7 @@ static void each_answer_goes_when_it_is_passed(void **state) {
         struct world *w = *state;
         reach(w, 10);
         for (unsigned i = 0; i < MANY; i++)
-                take(w, i, 100 + (i ^ 7), CACHE_LEARNED);
+                take(w, i, 100 + (i ^ 7), CACHE_ANSWER);
         assert_int_equal(object_cache_count(w->cache), MANY);
         for (unsigned i = 0; i < MANY; i++) {
                 reach(w, 101 + i);
@@ -117,11 +117,11 @@ static void each_answer_goes_when_it_is_passed(void **state) {
 
 static void what_was_told_since_does_not_go(void **state) {
         struct world *w = *state;
-        take(w, 1, 20, CACHE_LEARNED);
-        take(w, 2, 22, CACHE_LEARNED);
-        take(w, 3, 21, CACHE_LEARNED);
-        take(w, 4, 20, CACHE_LEARNED);
-        take(w, 4, 23, CACHE_LEARNED); /* in place of the other */
+        take(w, 1, 20, CACHE_ANSWER);
+        take(w, 2, 22, CACHE_ANSWER);
+        take(w, 3, 21, CACHE_ANSWER);
+        take(w, 4, 20, CACHE_ANSWER);
+        take(w, 4, 23, CACHE_ANSWER); /* in place of the other */
         event(w, 1, 20);
         take(w, 3, 25, CACHE_EVENT); /* a newer one than was learned */
         reach(w, 22);
@@ -136,7 +136,7 @@ static void what_was_told_since_does_not_go(void **state) {
 
 static void what_was_learned_is_removed_by_its_event(void **state) {
         struct world *w = *state;
-        take(w, 1, 20, CACHE_LEARNED);
+        take(w, 1, 20, CACHE_ANSWER);
         yyjson_doc *doc = parse("{\"metadata\":{\"name\":\"n1\",\"resourceVersion\":\"21\"}}");
         object_cache_delete(w->cache, yyjson_doc_get_root(doc));
         yyjson_doc_free(doc);
@@ -150,8 +150,8 @@ static void what_a_list_does_not_show_goes_though_it_was_learned_meanwhile(void 
         struct world *w = *state;
         event(w, 1, 19);
         object_cache_begin_list(w->cache);
-        take(w, 1, 20, CACHE_LEARNED);
-        take(w, 2, 21, CACHE_LEARNED); /* written since */
+        take(w, 1, 20, CACHE_ANSWER);
+        take(w, 2, 21, CACHE_ANSWER); /* written since */
         object_cache_list_version(w->cache, "20");
         object_cache_end_list(w->cache, "20");
         assert_int_equal(w->removed, 1);
@@ -165,7 +165,7 @@ static void a_version_that_is_no_number_is_not_passed(void **state) {
         bool told;
         struct err e;
         yyjson_doc *doc = parse("{\"metadata\":{\"name\":\"n1\",\"resourceVersion\":\"x\"}}");
-        assert_int_equal(object_cache_take(w->cache, yyjson_doc_get_root(doc), CACHE_LEARNED, &told, &e), 0);
+        assert_int_equal(object_cache_take(w->cache, yyjson_doc_get_root(doc), CACHE_ANSWER, &told, &e), 0);
         reach(w, 30);
         assert_true(has(w, "n1"));
         assert_int_equal(object_cache_take(w->cache, yyjson_doc_get_root(doc), CACHE_EVENT, &told, &e), 0);
