@@ -96,7 +96,7 @@ static void an_arena_zeroes_aligns_and_grows(void **state) {
         struct arena *a = arena_new(16);
         for (size_t i = 1; i < 3000; i += 37) {
                 char *p = arena_alloc(a, i);
-                assert_int_equal((uintptr_t)p % 16, 0);
+                assert_int_equal((uintptr_t)p % _Alignof(int64_t), 0);
                 for (size_t k = 0; k < i; k++)
                         assert_int_equal(p[k], 0);
                 memset(p, 0xff, i);
