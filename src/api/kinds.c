@@ -267,10 +267,14 @@ const char *daemonset_env(const struct daemonset *d, const char *name) {
 
 /* v1 and v1beta2 hold the class below "exactly", v1beta1 in the request itself: whichever the server speaks,
  * only one is there. */
+static const struct jd_field f_selector[] = { JD_STR(struct rct_selector, "cel>expression", expression),
+                                              JD_END };
 static const struct jd_field f_request[] = {
         JD_STR(struct rct_request, "name", name),
         JD_STR(struct rct_request, "deviceClassName", device_class),
         JD_STR(struct rct_request, "exactly>deviceClassName", device_class),
+        JD_LIST(struct rct_request, "selectors", selectors, struct rct_selector, f_selector),
+        JD_LIST(struct rct_request, "exactly>selectors", selectors, struct rct_selector, f_selector),
         JD_END,
 };
 static const struct jd_field f_config[] = {
@@ -291,10 +295,13 @@ const struct jd_field rct_fields[] = {
 
 #define CLIQUE "attributes>cliqueID>string"
 #define OUR_CLIQUE "attributes>" CD_DRIVER "/cliqueID>string"
+#define RACK "attributes>" CD_ATTRIBUTE_RACK ">string"
 static const struct jd_field f_device[] = {
         JD_STR(struct slice_device, "name", name),
         JD_STR(struct slice_device, CLIQUE, clique_id),
         JD_STR(struct slice_device, OUR_CLIQUE, clique_id),
+        JD_STR(struct slice_device, RACK, rack),
+        JD_STR(struct slice_device, "basic>" RACK, rack),
         JD_STR(struct slice_device, "basic>" CLIQUE, clique_id), /* v1beta1 only */
         JD_STR(struct slice_device, "basic>" OUR_CLIQUE, clique_id),
         JD_END,
@@ -328,6 +335,10 @@ const void *slice_trim(void *slice, struct arena *a) {
         s->devices[0].name = NULL;
         s->n_devices = 1;
         return s;
+}
+
+const char *slice_rack(const struct slice *s) {
+        return s->n_devices ? s->devices[0].rack : NULL;
 }
 
 bool slice_clique(const struct slice *s, const char **ret) {

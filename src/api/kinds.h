@@ -123,8 +123,14 @@ bool daemonset_differs(const struct daemonset *a, const struct daemonset *b);
 /* Value of a variable of the daemon container, or NULL. */
 const char *daemonset_env(const struct daemonset *d, const char *name);
 
+struct rct_selector {
+        const char *expression; /* CEL */
+};
+
 struct rct_request {
         const char *name, *device_class;
+        struct rct_selector *selectors;
+        size_t n_selectors;
 };
 
 struct rct_config {
@@ -148,7 +154,7 @@ struct rct {
 extern const struct jd_field rct_fields[];
 
 struct slice_device {
-        const char *name, *clique_id; /* attribute cliqueID, NULL when absent */
+        const char *name, *clique_id, *rack; /* attributes cliqueID and rack, NULL when absent */
 };
 
 struct slice {
@@ -164,6 +170,8 @@ const void *slice_trim(void *slice, struct arena *a);
 /* The clique that a node's slice states: false when it states nothing (no devices: the fabric is in error),
  * "" without fabric. */
 bool slice_clique(const struct slice *s, const char **ret);
+/* The rack that its devices state, NULL: none. */
+const char *slice_rack(const struct slice *s);
 
 bool has_string(const char *const *list, size_t n, const char *s);
 

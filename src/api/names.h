@@ -15,6 +15,12 @@
 #define CD_FINALIZER "resource.nvidia.com/computeDomain"
 #define GPU_CLIQUE_LABEL "nvidia.com/gpu.clique" /* on Nodes */
 
+/* On the ComputeDomain of a rack: which. */
+#define CD_LABEL_RACK "resource.nvidia.com/rack"
+/* On namespaces: "enabled" for a ComputeDomain of each rack. */
+#define CD_LABEL_RACK_DOMAINS "resource.nvidia.com/rack-domains"
+#define CD_ATTRIBUTE_RACK "rack" /* of the devices, with racks on */
+
 #define CD_DRIVER "compute-domain.nvidia.com"
 #define CD_CLASS_DAEMON "compute-domain-daemon.nvidia.com"
 #define CD_CLASS_CHANNEL "compute-domain-default-channel.nvidia.com"
@@ -47,6 +53,9 @@
 /* On ResourceSlices where the host runs IMEX: the node's clique, "" without one. Where we run it, the devices
  * have it as an attribute. */
 #define CD_ANNOTATION_SLICE_CLIQUE "resource.nvidia.com/clique-id"
+/* On the ComputeDomain of a rack: the names of its Nodes, and since when none of them is there. */
+#define CD_ANNOTATION_RACK_NODES "resource.nvidia.com/rack-nodes"
+#define CD_ANNOTATION_RACK_EMPTY "resource.nvidia.com/rack-empty-since"
 #define IMEX_ANNOTATION_STATE                                                                                \
         "imex.resource.nvidia.com/state" /* IMEX's word, or STARTING, STOPPED, BACKOFF, NO_FABRIC */
 #define IMEX_ANNOTATION_REASON                                                                               \

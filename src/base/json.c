@@ -51,7 +51,7 @@ static bool digits(const char *s, size_t n, int *ret) {
 }
 
 /* RFC 3339 to seconds since 1970. */
-static bool parse_time(const char *s, int64_t *ret) {
+bool jd_time(const char *s, int64_t *ret) {
         int y, mo, d, h, mi, sec, oh = 0, om = 0;
         if (strlen(s) < 20 || !digits(s, 4, &y) || s[4] != '-' || !digits(s + 5, 2, &mo) || s[7] != '-' ||
             !digits(s + 8, 2, &d) || (s[10] != 'T' && s[10] != 't') || !digits(s + 11, 2, &h) ||
@@ -161,7 +161,7 @@ static int decode_value(const struct jd_field *f, yyjson_val *v, bool strict, co
                 *(int64_t *)to = yyjson_get_sint(v);
                 return 0;
         case JD_T_TIME:
-                if (!yyjson_is_str(v) || !parse_time(yyjson_get_str(v), to))
+                if (!yyjson_is_str(v) || !jd_time(yyjson_get_str(v), to))
                         return bad(w, e, "not a time");
                 return 0;
         case JD_T_OBJ:

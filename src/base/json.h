@@ -88,6 +88,9 @@ int jd_decode_text(const struct jd_field *fields, const char *text, size_t n, bo
  * nothing else. In a list, a string that the element before has too is kept once. */
 void jd_copy(const struct jd_field *fields, const void *from, struct arena *a, void *to);
 
+/* RFC 3339 to seconds since 1970. */
+bool jd_time(const char *s, int64_t *ret);
+
 /* Value of a key in a JD_MAP, or NULL. */
 const char *jd_pair_get(const struct jd_pair *p, size_t n, const char *key);
 

@@ -21,6 +21,8 @@
 #include "cd_plugin/host_report.h"
 #include "cd_plugin/metrics.h"
 #include "cd_plugin/offer.h"
+#include "cd_plugin/rack_watch.h"
+#include "model/rack.h"
 #include "node/node_main.h"
 #include "node/prestart.h"
 #include "nvidia/nvml.h"
@@ -34,12 +36,15 @@ struct plugin {
         struct cd_options cd;
         const char *pod, *imex_mode, *imex_isolation, *imex_socket, *alt_proc_devices;
         int64_t host_interval_ms;
-        bool clique_label;
+        bool clique_label, racks;
+        const char *rack_label;
         struct gates gates;
         char *proc_driver;
         struct plugin_metrics metrics;
         struct host_report *host_report;
-        char told[32]; /* the reason of the last Event about withheld devices; "" none */
+        struct rack_watch *rack;
+        bool told_rack; /* that the Node lacks the label */
+        char told[32];  /* the reason of the last Event about withheld devices; "" none */
 };
 
 /* ---- facts and what is published ---- */
@@ -68,16 +73,47 @@ static void tell_facts(struct plugin *p, const struct facts *f) {
         snprintf(p->told, sizeof p->told, "%s", f->reason);
 }
 
-static void on_facts(void *u) {
-        struct plugin *p = u;
+static void tell_unlabelled(struct plugin *p, bool is, const char *rack) {
+        struct event_about node = { "v1", "Node", NULL, p->flags.node, p->flags.node };
+        if (is && !p->told_rack)
+                event_record(p->main.events, &node, EVENT_WARNING, "RackLabelMissing",
+                             "this node has no label %s that names its rack "
+                             "(rackDomains.nameFromNodeLabel), so it %s%s",
+                             p->rack_label,
+                             rack ? "is in the rack of its NVLink partition, " : "is in no rack",
+                             str_or(rack, ""));
+        p->told_rack = is;
+}
+
+static void publish(struct plugin *p) {
         const struct facts *f = facts_get(p->cd.facts);
-        tell_facts(p, f);
+        const char *clique = f->usable ? f->fabric.clique_id : "", *label = NULL;
+        char rack[RACK_MAX + 1];
+        /* A rack that is not the node's would get a ComputeDomain of its own. */
+        if (p->rack && !rack_watch_value(p->rack, &label))
+                return;
+        bool racked = p->racks && rack_id(label, clique, rack);
+        if (p->rack && f->usable)
+                tell_unlabelled(p, !label, racked ? rack : NULL);
         struct slice_content content = offer_content(&(struct offer){
                 .devices = f->usable,
                 .daemon = mode_runs_daemons(p->cd.mode),
-                .clique_id = f->usable ? f->fabric.clique_id : "",
+                .clique_id = clique,
+                .rack = racked ? rack : NULL,
         });
         slice_set(p->main.slices, &content);
+}
+
+static void on_rack(void *u) {
+        struct plugin *p = u;
+        if (facts_get(p->cd.facts)->known)
+                publish(p);
+}
+
+static void on_facts(void *u) {
+        struct plugin *p = u;
+        tell_facts(p, facts_get(p->cd.facts));
+        publish(p);
         claims_reevaluate(p->main.claims);
 }
 
@@ -149,6 +185,8 @@ static void *start(struct node_main *m) {
                 .ns = p->cd.ns,
                 .pod = p->pod,
         });
+        if (p->racks && *p->rack_label)
+                p->rack = rack_watch_new(m->kube, p->flags.node, p->rack_label, on_rack, p);
         if (p->host_interval_ms)
                 p->cd.host =
                         host_imex_new(&m->loop, &(struct host_imex_options){
@@ -175,6 +213,7 @@ static void *start(struct node_main *m) {
 
 static void stop(struct node_main *m) {
         struct plugin *p = CONTAINER(m, struct plugin, main);
+        rack_watch_free(p->rack);
         host_imex_free(p->cd.host);
         host_report_free(p->host_report);
         facts_sampler_free(p->cd.facts);
@@ -232,6 +271,7 @@ int main(int argc, char **argv) {
                 .imex_isolation = "domain",
                 .imex_socket = "/etc/nvidia-imex/imex_ctrl.sock",
                 .alt_proc_devices = "",
+                .rack_label = "",
                 .host_interval_ms = 30000,
         };
         static const struct flag flags[] = {
@@ -247,6 +287,10 @@ int main(int argc, char **argv) {
                 FLAG(STR, "imex-mode", &p.imex_mode,
                      "driverManaged, or hostManaged with feature gate HostManagedIMEXDaemon"),
                 FLAG(STR, "imex-isolation", &p.imex_isolation, "domain"),
+                FLAG(BOOL, "rack-domains", &p.racks, "publish the rack of this node with its devices"),
+                FLAG(STR, "rack-name-from-node-label", &p.rack_label,
+                     "label of the Node that names its rack; empty, or not there: the NVLink partition names "
+                     "it"),
                 FLAG(STR, "imex-host-socket-path", &p.imex_socket,
                      "command socket of the host's own nvidia-imex; its config.cfg is looked for in the same "
                      "folder"),

@@ -5,12 +5,14 @@
 #include "cd_plugin/devices.h"
 
 static struct offered_device device(struct arena *a, const char *name, const char *type,
-                                    const char *clique_id) {
-        struct offered_attribute *attributes = arena_alloc(a, 3 * sizeof *attributes);
+                                    const char *clique_id, const char *rack) {
+        struct offered_attribute *attributes = arena_alloc(a, 4 * sizeof *attributes);
         size_t n = 0;
         if (clique_id)
                 attributes[n++] = (struct offered_attribute){ .name = "cliqueID", .text = clique_id };
         attributes[n++] = (struct offered_attribute){ .name = "id", .number = 0 };
+        if (rack)
+                attributes[n++] = (struct offered_attribute){ .name = CD_ATTRIBUTE_RACK, .text = rack };
         attributes[n++] = (struct offered_attribute){ .name = "type", .text = type };
         return (struct offered_device){ name, attributes, n };
 }
@@ -18,20 +20,22 @@ static struct offered_device device(struct arena *a, const char *name, const cha
 struct slice_content offer_content(const struct offer *o) {
         struct arena *a = arena_new(512);
         struct offered_device *devices = arena_alloc(a, 2 * sizeof *devices);
-        const char *clique = arena_strdup(a, o->clique_id);
+        const char *clique = arena_strdup(a, o->clique_id), *rack = o->rack ? arena_strdup(a, o->rack) : NULL;
         struct slice_content content = { .arena = a,
                                          .driver = CD_DRIVER,
                                          .devices = devices,
                                          .annotation = { CD_ANNOTATION_SLICE_CLIQUE, NULL } };
         if (!o->devices)
                 return content;
-        /* What no daemon of ours serves has type and id, and nothing else (design note HostManagedIMEX, 7.1);
-         * the controller gets the clique all the same, for the label of the Node. */
+        /* What no daemon of ours serves has type and id, and nothing else but the rack, where racks are asked
+         * for (design note HostManagedIMEX, 7.1); the controller gets the clique all the same, for the label
+         * of the Node. */
         if (!o->daemon)
                 content.annotation.value = clique;
         const char *attribute = o->daemon && *clique ? clique : NULL;
-        devices[content.n_devices++] = device(a, CD_DEVICE_CHANNEL_PREFIX "0", DEVICE_CHANNEL, attribute);
+        devices[content.n_devices++] =
+                device(a, CD_DEVICE_CHANNEL_PREFIX "0", DEVICE_CHANNEL, attribute, rack);
         if (o->daemon)
-                devices[content.n_devices++] = device(a, CD_DEVICE_DAEMON, DEVICE_DAEMON, attribute);
+                devices[content.n_devices++] = device(a, CD_DEVICE_DAEMON, DEVICE_DAEMON, attribute, rack);
         return content;
 }

@@ -10,6 +10,7 @@ struct offer {
         bool daemon;           /* the daemon device too: not when the host runs IMEX */
         const char *clique_id; /* "": none. An attribute of both devices; without a daemon device an
                                   annotation of the slice */
+        const char *rack;      /* an attribute of the devices; NULL: none */
 };
 
 struct slice_content offer_content(const struct offer *o);

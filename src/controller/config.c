@@ -48,6 +48,9 @@ static void flag_table(struct config *c, struct raw *r, struct flag *ret) {
                      "label selector of the kubelet plugin's pods, which tell how the hosts' IMEX is"),
                 FLAG(BOOL, "gpu-clique-label-enabled", &c->gpu_clique_label,
                      "put the label nvidia.com/gpu.clique on nodes"),
+                FLAG(BOOL, "rack-domains", &c->racks,
+                     "make a ComputeDomain of each rack, here and in namespaces "
+                     "labelled " CD_LABEL_RACK_DOMAINS "=enabled"),
                 FLAG(BOOL, "apply-crds", &c->apply_crds,
                      "make the two CustomResourceDefinitions, and bring them up to date"),
                 FLAG(STR, "http-endpoint", &c->http_endpoint,

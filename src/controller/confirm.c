@@ -268,6 +268,9 @@ static void look_at(struct scope *s, yyjson_val *object) {
                 _cleanup_(buf_done) struct buf key = BUF_INIT(1024);
                 confirm_claim_key(place.domain_uid, place.node, &key);
                 found(s, buf_str(&key), object);
+                buf_clear(&key);
+                confirm_claim_key(place.domain_uid, "", &key);
+                found(s, buf_str(&key), object);
         }
 }
 

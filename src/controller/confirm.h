@@ -32,7 +32,7 @@ struct confirm_options {
 struct confirm *confirm_new(const struct confirm_options *o);
 void confirm_free(struct confirm *c); /* cancels what is in flight */
 
-/* "<UID of the domain>/<node>" */
+/* "<UID of the domain>/<node>"; node "": any. */
 void confirm_claim_key(const char *domain_uid, const char *node, struct buf *out);
 
 /* True: the server has said, no longer than valid_ms ago, that it is not there. False: it is asked, and

@@ -6,6 +6,7 @@
 
 #include "controller/labels.h"
 #include "controller/metrics.h"
+#include "controller/racks.h"
 #include "controller/reconcile.h"
 #include "controller/watch.h"
 
@@ -34,10 +35,14 @@ static void on_key(void *u, const char *key) {
         c->settings.resource_api = kube_resource_api(c->client); /* it may have changed */
         if (domain)
                 reconcile_domain(c, key + 2);
+        else if (key[0] == 'r')
+                racks_reconcile(c, key + 2);
         else
                 labels_reconcile(c, key + 2);
         metric_observe(c->m.reconcile, (double)(uv_hrtime() - begin) / 1e9,
-                       LABELS(domain ? "domain" : "node"));
+                       LABELS(domain          ? "domain"
+                              : key[0] == 'r' ? "rack"
+                                              : "node"));
 }
 
 /* The server's schema of ComputeDomains is ours now: what it dropped of statuses is written. */

@@ -4,6 +4,7 @@
 #include "api/gates.h"
 #include "api/names.h"
 #include "api/resources.h"
+#include "rules/racks.h"
 #include "rules/rules.h"
 
 enum { MAX_BODY = 4 << 20, MAX_NODES = 1024 /* what --max-nodes-per-imex-domain takes */ };
@@ -173,18 +174,18 @@ static const struct rct *find_rct(const struct plan_input *in, const char *ns, c
 
 /* Brings one claim template about. Its spec cannot be changed, so a wrong one is made anew. */
 static void want_rct(struct work *w, const struct rct *r, const char *ns, const char *name,
-                     const char *target, const char *mode) {
+                     const char *target, const char *mode, const char *rack) {
         const struct plan_input *in = w->in;
         struct buf b = BUF_INIT(MAX_BODY);
         if (!r && streq(target, CD_TARGET_DAEMON)) { /* nobody else has a reason to take that name, so what is
                                                         there is ours, without its labels */
-                objects_rct(in->settings->resource_api, ns, name, &in->cd->o.meta, target, mode, &b);
+                objects_rct(in->settings->resource_api, ns, name, &in->cd->o.meta, target, mode, rack, &b);
                 add(w, KUBE_APPLY, &kube_resource_claim_templates, ns, name, &b);
         } else if (!r) {
-                objects_rct(in->settings->resource_api, ns, name, &in->cd->o.meta, target, mode, &b);
+                objects_rct(in->settings->resource_api, ns, name, &in->cd->o.meta, target, mode, rack, &b);
                 add(w, KUBE_CREATE, &kube_resource_claim_templates, ns, name, &b)->answer =
                         PLAN_ANSWER_TEMPLATE;
-        } else if (r->o.meta.deleted || !objects_rct_matches(r, in->uid, target, mode)) {
+        } else if (r->o.meta.deleted || !objects_rct_matches(r, in->uid, target, mode, rack)) {
                 remove_object(w, &kube_resource_claim_templates, &r->o.meta, r->finalizers, r->n_finalizers);
         } else if (!streq(r->domain_uid, in->uid) || !streq(r->target, target) ||
                    !has_string(r->finalizers, r->n_finalizers, CD_FINALIZER)) {
@@ -200,16 +201,17 @@ static bool want_workload_rct(struct work *w, struct verdict_problem *problem) {
         const char *ns = in->cd->o.meta.ns, *name = in->cd->channel->template_name,
                    *mode = mode_template_is_single(in->mode)
                                    ? "Single"
-                                   : str_or(in->cd->channel->allocation_mode, "Single");
+                                   : str_or(in->cd->channel->allocation_mode, "Single"),
+                   *rack = racks_is_domain(in->cd) ? in->cd->rack : NULL;
         const struct rct *r = find_rct(in, ns, name);
         bool ours = !in->holder || streq(in->holder->domain_uid, in->uid) ||
                     (!in->holder->domain_uid &&
-                     objects_rct_matches(in->holder, in->uid, CD_TARGET_WORKLOAD, mode));
+                     objects_rct_matches(in->holder, in->uid, CD_TARGET_WORKLOAD, mode, rack));
         if (!r && in->holder && ours)
                 r = in->holder;
         /* While it is another's, the attempt to create it goes on, with growing pauses: only the server can
          * tell when the name is free. */
-        want_rct(w, r, ns, name, CD_TARGET_WORKLOAD, mode);
+        want_rct(w, r, ns, name, CD_TARGET_WORKLOAD, mode, rack);
         if (!ours)
                 *problem = (struct verdict_problem){
                         "TemplateNameTaken",
@@ -219,7 +221,8 @@ static bool want_workload_rct(struct work *w, struct verdict_problem *problem) {
                                        ns, name,
                                        in->holder->domain_uid ? "another ComputeDomain" : "somebody else")
                 };
-        return ours && r && !r->o.meta.deleted && objects_rct_matches(r, in->uid, CD_TARGET_WORKLOAD, mode);
+        return ours && r && !r->o.meta.deleted &&
+               objects_rct_matches(r, in->uid, CD_TARGET_WORKLOAD, mode, rack);
 }
 
 /* ---- a living domain ---- */
@@ -312,7 +315,8 @@ static void plan_with_daemons(struct work *w, struct verdict_problem *problem) {
         struct formation f = { 0 };
         settle_common(w);
         want_workload_rct(w, problem);
-        want_rct(w, find_rct(in, w->home, w->daemon_name), w->home, w->daemon_name, CD_TARGET_DAEMON, NULL);
+        want_rct(w, find_rct(in, w->home, w->daemon_name), w->home, w->daemon_name, CD_TARGET_DAEMON, NULL,
+                 NULL);
         want_daemonset(w);
         in->formation.daemonset = formation_text(w->a, "%s %s", w->home, w->daemon_name);
         formation_make(&in->formation, w->a, &f);

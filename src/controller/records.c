@@ -12,7 +12,8 @@
 bool records_synced(const struct controller *c) {
         if (!c->started || !c->cds || !kube_informer_synced(c->cds) || !kube_informer_synced(c->claims) ||
             !kube_informer_synced(c->nodes) || !kube_informer_synced(c->slices) ||
-            !kube_informer_synced(c->rcts) || (c->plugins && !kube_informer_synced(c->plugins)))
+            !kube_informer_synced(c->rcts) || (c->plugins && !kube_informer_synced(c->plugins)) ||
+            (c->rack_namespaces && !kube_informer_synced(c->rack_namespaces)))
                 return false;
         return !mode_runs_daemons(c->mode) || records_daemons_synced(c);
 }
@@ -50,7 +51,8 @@ const char *records_stale(const struct controller *c) {
 }
 
 void records_catch_up(const struct controller *c) {
-        struct kube_informer *const all[] = { c->cds, c->claims, c->nodes, c->slices, c->rcts, c->plugins };
+        struct kube_informer *const all[] = { c->cds,  c->claims,  c->nodes,          c->slices,
+                                              c->rcts, c->plugins, c->rack_namespaces };
         for (size_t i = 0; i < ARRAY_LEN(all); i++)
                 kube_informer_tell(all[i]);
         for (size_t i = 0; i < c->n_namespaces; i++) {
@@ -78,6 +80,11 @@ void records_queue_domain(struct controller *c, const char *uid) {
 
 void records_queue_node(struct controller *c, const char *name) {
         queue(c, 'n', name);
+}
+
+void records_queue_rack(struct controller *c, const char *id) {
+        if (c->config->racks)
+                queue(c, 'r', id);
 }
 
 static void queue_place(void *u, const struct grant *x) {
@@ -202,6 +209,19 @@ const char *records_node_clique(const struct controller *c, const char *node) {
         struct newest n = { .attributes_tell = mode_runs_daemons(c->mode) };
         kube_informer_each_at(c->slices, CONTROLLER_BY_NODE, node, look_at_slice, &n);
         return n.clique;
+}
+
+static bool look_at_rack(void *u, const struct kube_object *o) {
+        const struct slice **newest = u, *s = (const struct slice *)o;
+        if (slice_rack(s) && (!*newest || o->meta.created >= (*newest)->o.meta.created))
+                *newest = s;
+        return true;
+}
+
+const char *records_node_rack(const struct controller *c, const char *node) {
+        const struct slice *newest = NULL;
+        kube_informer_each_at(c->slices, CONTROLLER_BY_NODE, node, look_at_rack, &newest);
+        return newest ? slice_rack(newest) : NULL;
 }
 
 /* ---- what is remembered of a domain ---- */

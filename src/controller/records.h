@@ -83,6 +83,8 @@ struct controller {
         void *synced_u;
         struct kube_informer *cds, *claims, *nodes, *slices, *rcts;
         struct kube_informer
+                *rack_namespaces; /* those that want a ComputeDomain of each rack; NULL: no racks */
+        struct kube_informer
                 *plugins; /* Pods of the kubelet plugin; NULL when we run the IMEX daemons ourselves */
         /* What belongs to daemons. Where the hosts run IMEX: empty until something is met that a
          * driver-managed domain left. */
@@ -97,6 +99,8 @@ struct controller {
 
 enum {
         CONTROLLER_BY_UID = 0,
+        CONTROLLER_CDS_BY_RACK = 1,
+        CONTROLLER_SLICES_BY_RACK = 1,
         CONTROLLER_PLUGINS_BY_NODE = 0,
         CONTROLLER_BY_DOMAIN = 0,
         CONTROLLER_BY_NODE = 0,
@@ -114,9 +118,10 @@ const char *records_stale(const struct controller *c);
 /* The caches have told all that they have taken: nobody decides from less. */
 void records_catch_up(const struct controller *c);
 
-/* Keys of the queue: a domain by its UID, a node by its name. A follower queues nothing. */
+/* Keys of the queue: a domain by its UID, a node by its name, a rack by its id. A follower queues nothing. */
 void records_queue_domain(struct controller *c, const char *uid);
 void records_queue_node(struct controller *c, const char *name);
+void records_queue_rack(struct controller *c, const char *id); /* with racks on */
 /* The domains that have to do with a node: by claim, by label, by a daemon pod. */
 void records_queue_domains_of_node(struct controller *c, const char *name);
 
@@ -129,6 +134,7 @@ void records_on_current(struct controller *c, bool is);
 const struct compute_domain *records_domain(const struct controller *c, const char *uid);
 const struct node *records_node(const struct controller *c, const char *name);
 const char *records_node_clique(const struct controller *c, const char *node);
+const char *records_node_rack(const struct controller *c, const char *node); /* NULL: none is stated */
 /* `cd` may be NULL. */
 struct mode_traces records_traces(const struct controller *c, const char *uid,
                                   const struct compute_domain *cd);

@@ -5,6 +5,7 @@
 #include "api/resources.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "controller/racks.h"
 #include "controller/watch.h"
 
 /* ---- keys of indexes ---- */
@@ -24,7 +25,12 @@ INDEX(set_domain, daemonset, domain_uid)
 INDEX(pod_domain, pod, domain_uid)
 INDEX(pod_node, pod, node)
 INDEX(clique_domain, clique, domain_uid)
+INDEX(cd_rack, compute_domain, rack)
 INDEX(plugin_node, plugin_pod, node)
+
+static const char *rack_of_slice(const struct kube_object *o) {
+        return slice_rack((const struct slice *)o);
+}
 
 /* Whom the claim is reserved for; a daemon's has one. */
 static const char *claim_pod(const struct kube_object *o) {
@@ -82,6 +88,10 @@ static void cd_changed(void *u, const struct kube_object *old, const struct kube
         if (!now || now->meta.deleted)
                 lost_forget(c->lost, o->meta.uid);
         records_queue_domain(c, o->meta.uid);
+        racks_queue_of(c, (const struct compute_domain *)old);
+        racks_queue_of(c, (const struct compute_domain *)now);
+        if (!now)
+                racks_queue_freed(c, (const struct compute_domain *)old);
         if (old && now && streq(old->meta.uid, now->meta.uid) && !old->meta.deleted == !now->meta.deleted)
                 return;
         /* It came, began to end, or went: that decides about labels. */
@@ -122,6 +132,7 @@ static void claim_changed(void *u, const struct kube_object *old, const struct k
         records_queue_node(c, is.node);
         records_queue_domain(c, was.domain_uid);
         records_queue_domain(c, is.domain_uid);
+        racks_queue_of(c, records_domain(c, was.domain_uid)); /* it may have waited for that */
 }
 
 static void node_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
@@ -137,6 +148,8 @@ static void node_changed(void *u, const struct kube_object *old, const struct ku
                 gone_since(c->gone, name, clock_wall_s());
         records_queue_node(c, name);
         records_queue_domains_of_node(c, name);
+        if (!was || !is)
+                racks_queue_by_node(c, name);
         if (was)
                 records_queue_domain(c, was->domain_uid);
 }
@@ -147,6 +160,9 @@ static void slice_changed(void *u, const struct kube_object *old, const struct k
         if (was)
                 seats_touch_node(c->seats, was->node);
         seats_touch_node(c->seats, s->node);
+        if (was)
+                records_queue_rack(c, slice_rack(was));
+        records_queue_rack(c, slice_rack(s));
         if (!s->node)
                 return;
         records_queue_node(c, s->node);
@@ -327,9 +343,22 @@ static void watch_plugins(struct controller *c) {
                                 .index = { plugin_node }));
 }
 
+/* Which of them want a ComputeDomain of each rack: their names are all that counts. */
+struct namespace {
+        struct kube_object o;
+};
+static const struct jd_field namespace_fields[] = { JD_OBJ(struct namespace, "metadata", o.meta, kube_f_meta),
+                                                    JD_END };
+
+static void namespace_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
+        struct controller *c = u;
+        if ((!old || !now || !old->meta.deleted != !now->meta.deleted) && records_synced(c))
+                racks_queue_all(c);
+}
+
 static void watch_evidence(struct controller *c) {
         c->cds = CACHE(cd, kube_compute_domains, struct compute_domain, compute_domain_fields,
-                       OURS(.current = on_current, .index = { uid_of }));
+                       OURS(.current = on_current, .index = { uid_of, cd_rack }));
         c->claims = CACHE(claim, kube_resource_claims, struct claim_record, claim_fields,
                           OURS(.current = on_current, .decoded_size = sizeof(struct claim),
                                .kept = claim_record_fields, .trim = claim_record_of, .keep = claim_is_ours,
@@ -341,10 +370,15 @@ void watch_start(struct controller *c) {
                          OURS(.current = on_current, .limit = 100 /* 20 to 100 KiB each */, .trim = node_trim,
                               .index = { node_domain }));
         c->slices = CACHE(slice, kube_resource_slices, struct slice, slice_fields,
-                          OURS(.field_selector = "spec.driver=" CD_DRIVER, .trim = slice_trim,
-                               .kept = slice_kept_fields, .keep = slice_is_ours, .index = { slice_node }));
+                          OURS(.current = on_current, .field_selector = "spec.driver=" CD_DRIVER,
+                               .trim = slice_trim, .kept = slice_kept_fields, .keep = slice_is_ours,
+                               .index = { slice_node, rack_of_slice }));
         c->rcts = CACHE(rct, kube_resource_claim_templates, struct rct, rct_fields,
                         OURS(.current = on_current, .label_selector = CD_LABEL, .index = { rct_domain }));
+        if (c->config->racks)
+                c->rack_namespaces = CACHE(namespace, kube_namespaces, struct namespace, namespace_fields,
+                                           OURS(.current = on_current, .metadata_only = true,
+                                                .label_selector = CD_LABEL_RACK_DOMAINS "=enabled"));
         if (mode_runs_daemons(c->mode))
                 watch_daemons(c);
         else if (*c->config->plugin_selector)
@@ -373,6 +407,7 @@ void watch_stop(struct controller *c) {
         kube_informer_free(c->slices);
         kube_informer_free(c->rcts);
         kube_informer_free(c->plugins);
+        kube_informer_free(c->rack_namespaces);
         for (size_t i = 0; i < c->n_namespaces; i++) {
                 kube_informer_free(c->namespaces[i].sets);
                 kube_informer_free(c->namespaces[i].pods);
@@ -402,6 +437,7 @@ void watch_queue_all(struct controller *c) {
         kube_informer_each(c->nodes, queue_node_object, c);
         kube_informer_each(c->nodes, queue_label, c);
         kube_informer_each(c->rcts, queue_rct, c);
+        racks_queue_all(c);
         for (size_t i = 0; i < c->n_namespaces; i++) {
                 kube_informer_each(c->namespaces[i].sets, queue_set, c);
                 kube_informer_each(c->namespaces[i].pods, queue_pod_domain, c);

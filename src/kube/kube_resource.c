@@ -6,6 +6,7 @@
 static const char *const resource_apis[] = { "v1", "v1beta2", "v1beta1", NULL };
 #define RESOURCE_API "resource.k8s.io", NULL
 
+const struct kube_resource kube_namespaces = { "", "v1", "namespaces", "Namespace", false, NULL };
 const struct kube_resource kube_nodes = { "", "v1", "nodes", "Node", false, NULL };
 const struct kube_resource kube_pods = { "", "v1", "pods", "Pod", true, NULL };
 const struct kube_resource kube_events = { "", "v1", "events", "Event", true, NULL };

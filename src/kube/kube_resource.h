@@ -17,8 +17,8 @@ struct kube_resource {
 };
 
 /* Kubernetes' own. */
-extern const struct kube_resource kube_nodes, kube_pods, kube_events, kube_leases, kube_daemonsets, kube_crds,
-        kube_resource_claims, kube_resource_claim_templates, kube_resource_slices;
+extern const struct kube_resource kube_namespaces, kube_nodes, kube_pods, kube_events, kube_leases,
+        kube_daemonsets, kube_crds, kube_resource_claims, kube_resource_claim_templates, kube_resource_slices;
 
 /* The version that is used for a resource is known: e NULL. Else an attempt to find it has failed. */
 typedef void(kube_ready_fn)(void *u, const struct err *e);

@@ -43,21 +43,37 @@ void objects_daemonset(const struct objects_settings *s, const char *uid, const 
         daemonset(s, uid, gates, max_nodes, hash, str_or(s->pull_policy, "IfNotPresent"), out);
 }
 
-void objects_rct(const char *resource_api, const char *ns, const char *name, const struct kube_meta *domain,
-                 const char *target, const char *mode, struct buf *out) {
-        claim_template(shape_of(target), resource_api, ns, name, domain, mode, streq(resource_api, "v1beta1"),
-                       out);
+/* In CEL, of a label's value, which has no quotes. Without the first half, a node that states no rack would
+ * make the scheduler give the pod up. */
+static char *on_rack(const char *rack) {
+#define ATTRIBUTES "device.attributes['" CD_DRIVER "']"
+        return rack ? xasprintf("'" CD_ATTRIBUTE_RACK "' in " ATTRIBUTES " && " ATTRIBUTES
+                                "." CD_ATTRIBUTE_RACK " == '%s'",
+                                rack)
+                    : NULL;
 }
 
-bool objects_rct_matches(const struct rct *r, const char *uid, const char *target, const char *mode) {
+void objects_rct(const char *resource_api, const char *ns, const char *name, const struct kube_meta *domain,
+                 const char *target, const char *mode, const char *rack, struct buf *out) {
+        _cleanup_(freep) char *cel = on_rack(rack);
+        bool v1beta1 = streq(resource_api, "v1beta1");
+        claim_template(shape_of(target), resource_api, ns, name, domain, mode, v1beta1, cel,
+                       v1beta1 ? cel : NULL, out);
+}
+
+bool objects_rct_matches(const struct rct *r, const char *uid, const char *target, const char *mode,
+                         const char *rack) {
+        _cleanup_(freep) char *cel = on_rack(rack);
         const struct claim_shape *of = shape_of(target);
         struct opaque_config cfg;
         struct err e;
         struct arena *a = arena_new(256);
         bool same = r->n_requests == 1 && streq(r->requests[0].name, of->request) &&
-                    streq(r->requests[0].device_class, of->device_class) && r->n_configs == 1 &&
-                    r->configs[0].n_requests == 1 && streq(r->configs[0].requests[0], of->request) &&
-                    streq(r->configs[0].driver, CD_DRIVER) &&
+                    streq(r->requests[0].device_class, of->device_class) &&
+                    (!cel || (r->requests[0].n_selectors == 1 &&
+                              streq(r->requests[0].selectors[0].expression, cel))) &&
+                    r->n_configs == 1 && r->configs[0].n_requests == 1 &&
+                    streq(r->configs[0].requests[0], of->request) && streq(r->configs[0].driver, CD_DRIVER) &&
                     opaque_decode(r->configs[0].parameters, true, a, &cfg, &e) == 0 &&
                     cfg.kind == (of->daemon ? OPAQUE_DAEMON : OPAQUE_CHANNEL) && streq(cfg.domain_id, uid) &&
                     (of->daemon || streq(str_or(cfg.allocation_mode, "Single"), mode));

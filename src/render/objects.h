@@ -45,12 +45,13 @@ void objects_template_hash(const struct objects_settings *s, const char *uid, co
                            int64_t max_nodes, char ret[static 17]);
 
 /* A claim template, to be created; target CD_TARGET_DAEMON or CD_TARGET_WORKLOAD, mode only for the latter.
- */
+ * `rack`: its devices are to be of that rack; NULL: of any. */
 void objects_rct(const char *resource_api, const char *ns, const char *name, const struct kube_meta *domain,
-                 const char *target, const char *mode, struct buf *out);
+                 const char *target, const char *mode, const char *rack, struct buf *out);
 /* Does it ask for what objects_rct() would write? Labels and finalizer are not looked at: they can be
- * repaired. */
-bool objects_rct_matches(const struct rct *r, const char *uid, const char *target, const char *mode);
+ * repaired. With rack NULL its selectors are its owner's business. */
+bool objects_rct_matches(const struct rct *r, const char *uid, const char *target, const char *mode,
+                         const char *rack);
 /* Patch that brings labels and finalizer of a claim template back. */
 void objects_rct_repair(const struct rct *r, const char *uid, const char *target, struct buf *out);
 
@@ -59,6 +60,12 @@ void objects_clique(const struct formed_fabric *c, const char *ns, const char *u
 
 /* Merge patch that gives a clique its labels back. */
 void objects_clique_labels(const char *uid, const char *clique_id, struct buf *out);
+
+/* The ComputeDomain of a rack, to be created; `nodes` and the patch are of its annotations
+ * CD_ANNOTATION_RACK_NODES and CD_ANNOTATION_RACK_EMPTY, which empty_since 0 removes. */
+void objects_rack_domain(const char *rack, const char *ns, const char *name, const char *template,
+                         const char *nodes, struct buf *out);
+void objects_rack_note(const struct kube_meta *m, const char *nodes, int64_t empty_since, struct buf *out);
 
 /* Merge patch of the status subresource. */
 void objects_status(const struct compute_domain *cd, const struct verdict *v, struct buf *out);

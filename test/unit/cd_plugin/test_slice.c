@@ -10,13 +10,14 @@
 
 #define CLIQUE "2df84740-d3cb-b5ce-4e7e-98352b5a71b5.2"
 
-static struct slice_content fabric, no_fabric, host_managed, nothing;
+static struct slice_content fabric, no_fabric, host_managed, host_rack, nothing;
 
 static int offers(void **state) {
         (void)state;
         fabric = offer_content(&(struct offer){ .devices = true, .daemon = true, .clique_id = CLIQUE });
         no_fabric = offer_content(&(struct offer){ .devices = true, .daemon = true, .clique_id = "" });
         host_managed = offer_content(&(struct offer){ .devices = true, .clique_id = CLIQUE });
+        host_rack = offer_content(&(struct offer){ .devices = true, .clique_id = CLIQUE, .rack = "s0-011" });
         nothing = offer_content(&(struct offer){ .devices = false, .clique_id = "" });
         return 0;
 }
@@ -26,6 +27,7 @@ static int no_offers(void **state) {
         arena_free(fabric.arena);
         arena_free(no_fabric.arena);
         arena_free(host_managed.arena);
+        arena_free(host_rack.arena);
         arena_free(nothing.arena);
         return 0;
 }
@@ -86,6 +88,22 @@ static void host_managed_slice_omits_the_daemon_device_and_has_two_attributes(vo
                  "\"resourceSliceCount\":1},\"devices\":["
                  "{\"name\":\"channel-0\",\"attributes\":{\"id\":{\"int\":0},\"type\":{\"string\":"
                  "\"channel\"}}}]}}");
+}
+
+static void with_racks_on_the_devices_state_the_rack_in_every_mode(void **state) {
+        (void)state;
+        rendered("v1", NULL, &host_rack,
+                 "{\"apiVersion\":\"resource.k8s.io/"
+                 "v1\",\"kind\":\"ResourceSlice\",\"metadata\":{\"generateName\":\"00000-compute-domain."
+                 "nvidia.com-n0-\",\"annotations\":{"
+                 "\"resource.nvidia.com/clique-id\":\"" CLIQUE "\"},"
+                 "\"ownerReferences\":[{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"name\":\"n0\",\"uid\":"
+                 "\"node-uid\",\"controller\":true}]},"
+                 "\"spec\":{\"driver\":\"compute-domain.nvidia.com\",\"nodeName\":\"n0\",\"pool\":{\"name\":"
+                 "\"n0\",\"generation\":1,"
+                 "\"resourceSliceCount\":1},\"devices\":["
+                 "{\"name\":\"channel-0\",\"attributes\":{\"id\":{\"int\":0},\"rack\":{\"string\":\"s0-011\"},"
+                 "\"type\":{\"string\":\"channel\"}}}]}}");
 }
 
 /* As the server gives it back: what was written, with metadata of its own. */
@@ -216,6 +234,7 @@ int main(void) {
                 cmocka_unit_test(new_slice_of_a_fabric_node),
                 cmocka_unit_test(v1beta1_wraps_the_attributes),
                 cmocka_unit_test(host_managed_slice_omits_the_daemon_device_and_has_two_attributes),
+                cmocka_unit_test(with_racks_on_the_devices_state_the_rack_in_every_mode),
                 cmocka_unit_test(what_was_written_matches_and_nothing_else_does),
                 cmocka_unit_test(drift_is_seen),
                 cmocka_unit_test(update_keeps_name_version_and_generation),

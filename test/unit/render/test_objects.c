@@ -175,7 +175,7 @@ static void claim_templates(void **state) {
         for (size_t i = 0; i < ARRAY_LEN(apis); i++) {
                 struct arena *a = arena_new(4096);
                 struct buf b = BUF_INIT(1 << 16);
-                objects_rct(apis[i], "w", "tpl", &domain, CD_TARGET_WORKLOAD, "All", &b);
+                objects_rct(apis[i], "w", "tpl", &domain, CD_TARGET_WORKLOAD, "All", NULL, &b);
                 bool nested = !streq(apis[i], "v1beta1");
                 assert_string_equal(at(a, &b, "spec.spec.devices.requests"),
                                     nested ? "[{\"name\":\"channel\",\"exactly\":{\"deviceClassName\":"
@@ -194,13 +194,13 @@ static void claim_templates(void **state) {
                                          "\"resourceVersion\":\"1\"},\"spec\":%s}",
                                          at(a, &b, "spec"));
                 const struct rct *r = fake_rct_json(a, "%s", stored);
-                assert_true(objects_rct_matches(r, UID_A, CD_TARGET_WORKLOAD, "All"));
-                assert_false(objects_rct_matches(r, UID_A, CD_TARGET_WORKLOAD, "Single"));
-                assert_false(objects_rct_matches(r, UID_B, CD_TARGET_WORKLOAD, "All"));
-                assert_false(objects_rct_matches(r, UID_A, CD_TARGET_DAEMON, NULL));
+                assert_true(objects_rct_matches(r, UID_A, CD_TARGET_WORKLOAD, "All", NULL));
+                assert_false(objects_rct_matches(r, UID_A, CD_TARGET_WORKLOAD, "Single", NULL));
+                assert_false(objects_rct_matches(r, UID_B, CD_TARGET_WORKLOAD, "All", NULL));
+                assert_false(objects_rct_matches(r, UID_A, CD_TARGET_DAEMON, NULL, NULL));
                 free(stored);
                 buf_clear(&b);
-                objects_rct(apis[i], "driver", "d", &domain, CD_TARGET_DAEMON, NULL, &b);
+                objects_rct(apis[i], "driver", "d", &domain, CD_TARGET_DAEMON, NULL, NULL, &b);
                 assert_string_equal(at(a, &b, "spec.spec.devices.config.0.opaque.parameters"),
                                     "{\"apiVersion\":\"resource.nvidia.com/v1beta1\",\"domainID\":\"" UID_A
                                     "\",\"kind\":\"ComputeDomainDaemonConfig\"}");
@@ -210,6 +210,60 @@ static void claim_templates(void **state) {
                 buf_done(&b);
                 arena_free(a);
         }
+}
+
+static void a_racks_template_asks_for_devices_of_that_rack(void **state) {
+        static const char *const apis[] = { "v1", "v1beta2", "v1beta1" };
+        const struct kube_meta domain = { .ns = "w", .name = "s0", .uid = UID_A };
+        for (size_t i = 0; i < ARRAY_LEN(apis); i++) {
+                struct arena *a = arena_new(4096);
+                struct buf b = BUF_INIT(1 << 16);
+                objects_rct(apis[i], "w", "imex-channel-s0", &domain, CD_TARGET_WORKLOAD, "Single", "s0", &b);
+                assert_string_equal(at(a, &b,
+                                       streq(apis[i], "v1beta1")
+                                               ? "spec.spec.devices.requests.0.selectors"
+                                               : "spec.spec.devices.requests.0.exactly.selectors"),
+                                    "[{\"cel\":{\"expression\":\"'rack' in "
+                                    "device.attributes['compute-domain.nvidia.com'] && "
+                                    "device.attributes['compute-domain.nvidia.com'].rack == 's0'\"}}]");
+                /* Quotes would be taken for JSON's. */
+                struct buf spec = BUF_INIT(1 << 16);
+                for (const char *c = at(a, &b, "spec"); *c; c++)
+                        buf_addf(&spec, *c == '\'' ? "\\u0027" : "%c", *c);
+                const struct rct *r = fake_rct_json(
+                        a, "{'metadata':{'name':'t','namespace':'w','resourceVersion':'1'},'spec':%s}",
+                        buf_str(&spec));
+                assert_true(objects_rct_matches(r, UID_A, CD_TARGET_WORKLOAD, "Single", "s0"));
+                assert_false(objects_rct_matches(r, UID_A, CD_TARGET_WORKLOAD, "Single", "s1"));
+                assert_true(objects_rct_matches(r, UID_A, CD_TARGET_WORKLOAD, "Single", NULL));
+                buf_done(&spec);
+                buf_done(&b);
+                arena_free(a);
+        }
+}
+
+static void a_racks_domain_and_what_it_notes(void **state) {
+        const struct kube_meta m = { .ns = "w", .name = "s0", .uid = UID_A };
+        struct buf b = BUF_INIT(4096);
+        objects_rack_domain("s0", "w", "s0", "imex-channel-s0", "n0,n1", &b);
+        assert_string_equal(buf_str(&b),
+                            "{\"apiVersion\":\"resource.nvidia.com/v1beta1\",\"kind\":\"ComputeDomain\","
+                            "\"metadata\":{\"name\":\"s0\",\"namespace\":\"w\",\"labels\":{\"" CD_LABEL_RACK
+                            "\":\"s0\"},\"annotations\":{\"" CD_ANNOTATION_RACK_NODES "\":\"n0,n1\"}},"
+                            "\"spec\":{\"channel\":{\"allocationMode\":\"Single\",\"resourceClaimTemplate\":{"
+                            "\"name\":\"imex-channel-s0\"}},\"numNodes\":0}}");
+        buf_clear(&b);
+        objects_rack_note(&m, "", 1763800000, &b);
+        assert_string_equal(buf_str(&b),
+                            "{\"metadata\":{\"uid\":\"" UID_A
+                            "\",\"annotations\":{\"" CD_ANNOTATION_RACK_NODES
+                            "\":\"\",\"" CD_ANNOTATION_RACK_EMPTY "\":\"2025-11-22T08:26:40Z\"}}}");
+        buf_clear(&b);
+        objects_rack_note(&m, "n0", 0, &b);
+        assert_string_equal(buf_str(&b), "{\"metadata\":{\"uid\":\"" UID_A
+                                         "\",\"annotations\":{\"" CD_ANNOTATION_RACK_NODES
+                                         "\":\"n0\",\"" CD_ANNOTATION_RACK_EMPTY "\":null}}}");
+        buf_done(&b);
 }
 
 /* The Go driver's template of an empty mode holds null. */
@@ -224,7 +278,7 @@ static void a_template_of_the_go_driver_is_recognised(void **state) {
                    "requests':['channel'],'opaque':{'driver':'compute-domain.nvidia.com',"
                    "'parameters':{'allocationMode':null,'apiVersion':'resource.nvidia.com/"
                    "v1beta1','domainID':'" UID_A "','kind':'ComputeDomainChannelConfig'}}}]}}}}");
-        assert_true(objects_rct_matches(r, UID_A, CD_TARGET_WORKLOAD, "Single"));
+        assert_true(objects_rct_matches(r, UID_A, CD_TARGET_WORKLOAD, "Single", NULL));
         arena_free(a);
 }
 
@@ -290,6 +344,8 @@ int main(void) {
                 cmocka_unit_test(what_the_administrator_adds_stands_beside_ours),
                 cmocka_unit_test(template_hash),
                 cmocka_unit_test(claim_templates),
+                cmocka_unit_test(a_racks_template_asks_for_devices_of_that_rack),
+                cmocka_unit_test(a_racks_domain_and_what_it_notes),
                 cmocka_unit_test(a_template_of_the_go_driver_is_recognised),
                 cmocka_unit_test(finalizers_of_others_stay),
                 cmocka_unit_test(node_patch),

@@ -297,3 +297,13 @@ name and loses entries that are there twice. Takes (dict "ours" YAML-text "users
 {{- include "compute-domains.port" $metrics.computeDomainHttpEndpoint -}}
 {{- end -}}
 {{- end -}}
+
+{{- /* Not empty: each rack gets a ComputeDomain. */ -}}
+{{- define "compute-domains.racks" -}}
+{{- if eq (toString (dig "rackDomains" "enabled" false (.Values.resources.computeDomains | default dict))) "true" }}true{{ end -}}
+{{- end -}}
+
+{{- /* The label of Nodes that names their rack, or empty. */ -}}
+{{- define "compute-domains.rackLabel" -}}
+{{- dig "rackDomains" "nameFromNodeLabel" "" (.Values.resources.computeDomains | default dict) | default "" -}}
+{{- end -}}

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "controller/racks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/names.h"
+#include "api/resources.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "model/rack.h"
+#include "rules/racks.h"
+
+enum { MAX_BODY = 64 << 10, GATHER_MS = 150, INTERVAL_MS = 1000 };
+
+/* ---- which racks a change concerns ---- */
+
+void racks_queue_of(struct controller *c, const struct compute_domain *cd) {
+        if (c->config->racks && cd)
+                records_queue_rack(c, cd->rack);
+}
+
+void racks_queue_freed(struct controller *c, const struct compute_domain *gone) {
+        const struct kube_meta *m = &gone->o.meta;
+        if (!c->config->racks || gone->rack)
+                return;
+        if (streq(m->ns, c->config->ns)) {
+                racks_queue_all(c);
+                return;
+        }
+        racks_queue_of(c, (const struct compute_domain *)kube_informer_get(c->cds, c->config->ns, m->name));
+}
+
+struct search {
+        struct controller *c;
+        const char *node;
+};
+
+/* Is `name` in "a,b,c"? */
+static bool is_listed(const char *list, const char *name) {
+        struct str rest = str_from(str_or(list, "")), part;
+        while (str_next_field(&rest, ',', &part))
+                if (str_eq(part, str_from(name)))
+                        return true;
+        return false;
+}
+
+static bool queue_if_listed(void *u, const struct kube_object *o) {
+        struct search *s = u;
+        const struct compute_domain *cd = (const struct compute_domain *)o;
+        if (cd->rack && is_listed(cd->rack_nodes, s->node))
+                racks_queue_of(s->c, cd);
+        return true;
+}
+
+void racks_queue_by_node(struct controller *c, const char *node) {
+        const char *rack = records_node_rack(c, node);
+        if (!c->config->racks)
+                return;
+        records_queue_rack(c, rack);
+        /* A Node whose slice is gone: only they remember it. */
+        if (!rack && c->cds)
+                kube_informer_each(c->cds, queue_if_listed, &(struct search){ c, node });
+}
+
+static bool queue_domain(void *u, const struct kube_object *o) {
+        racks_queue_of(u, (const struct compute_domain *)o);
+        return true;
+}
+
+static bool queue_slice(void *u, const struct kube_object *o) {
+        records_queue_rack(u, slice_rack((const struct slice *)o));
+        return true;
+}
+
+void racks_queue_all(struct controller *c) {
+        if (!c->config->racks)
+                return;
+        kube_informer_each(c->slices, queue_slice, c);
+        kube_informer_each(c->cds, queue_domain, c);
+}
+
+/* ---- what is known of a rack ---- */
+
+static bool is_wanted(const struct controller *c, const char *ns) {
+        const struct kube_object *o = kube_informer_get(c->rack_namespaces, NULL, ns);
+        return streq(ns, c->config->ns) || (o && !o->meta.deleted);
+}
+
+struct rack {
+        struct controller *c;
+        struct arena *a;
+        const char *id, *key;
+        struct racks_node *nodes;
+        const struct compute_domain **domains;
+        size_t n_nodes, nodes_cap, n_domains, domains_cap;
+        bool there; /* a Node of it is */
+        bool stale;
+        int64_t now;
+};
+
+static void add_node(struct rack *r, const char *name) {
+        if (r->n_nodes == r->nodes_cap) {
+                r->nodes_cap = 2 * (r->nodes_cap + 16);
+                r->nodes = xrealloc(r->nodes, r->nodes_cap * sizeof *r->nodes);
+        }
+        r->nodes[r->n_nodes++] = (struct racks_node){ .name = name };
+}
+
+static bool add_stating(void *u, const struct kube_object *o) {
+        const struct slice *s = (const struct slice *)o;
+        if (s->node)
+                add_node(u, s->node);
+        return true;
+}
+
+static bool add_domain(void *u, const struct kube_object *o) {
+        struct rack *r = u;
+        const struct compute_domain *cd = (const struct compute_domain *)o;
+        struct str rest = str_from(str_or(cd->rack_nodes, "")), part;
+        if (!racks_is_domain(cd))
+                return true;
+        if (r->n_domains == r->domains_cap) {
+                r->domains_cap = 2 * (r->domains_cap + 4);
+                r->domains = xrealloc(r->domains, r->domains_cap * sizeof *r->domains);
+        }
+        r->domains[r->n_domains++] = cd;
+        while (str_next_field(&rest, ',', &part))
+                if (part.n)
+                        add_node(r, arena_strndup(r->a, part.p, part.n));
+        return true;
+}
+
+static int by_name(const void *x, const void *y) {
+        return strcmp(((const struct racks_node *)x)->name, ((const struct racks_node *)y)->name);
+}
+
+static void gather(struct rack *r) {
+        size_t kept = 0;
+        kube_informer_each_at(r->c->slices, CONTROLLER_SLICES_BY_RACK, r->id, add_stating, r);
+        kube_informer_each_at(r->c->cds, CONTROLLER_CDS_BY_RACK, r->id, add_domain, r);
+        if (r->n_nodes)
+                qsort(r->nodes, r->n_nodes, sizeof *r->nodes, by_name);
+        for (size_t i = 0; i < r->n_nodes; i++) {
+                const char *name = r->nodes[i].name, *rack = records_node_rack(r->c, name);
+                if (kept && streq(r->nodes[kept - 1].name, name))
+                        continue;
+                struct racks_node *n = &r->nodes[kept++];
+                *n = (struct racks_node){ .name = name,
+                                          .there = records_node(r->c, name) != NULL,
+                                          .states = rack && streq(rack, r->id),
+                                          .moved = rack && !streq(rack, r->id) };
+                r->there = r->there || n->states || (n->there && !n->moved);
+        }
+        r->n_nodes = kept;
+}
+
+/* ---- what there is ---- */
+
+static struct event_about about(const struct compute_domain *cd) {
+        const struct kube_meta *m = &cd->o.meta;
+        return (struct event_about){ CD_API_VERSION, CD_KIND, m->ns, m->name, m->uid };
+}
+
+static void submit(const struct rack *r, enum kube_verb verb, const char *ns, const char *name,
+                   struct buf *body, writes_done_fn *done) {
+        writes_try(r->c->writes, &(struct writes_request){
+                                         .requester = r->key,
+                                         .verb = verb,
+                                         .res = &kube_compute_domains,
+                                         .ns = ns,
+                                         .name = name,
+                                         .body = { buf_str(body), body->n },
+                                         .gather_ms = verb == KUBE_MERGE_PATCH ? GATHER_MS : 0,
+                                         .interval_ms = INTERVAL_MS,
+                                         .cache = r->c->cds,
+                                         .done = done,
+                                         .u = r->c,
+                                 });
+}
+
+static void see_claim(void *u, const struct grant *x) {
+        (void)x;
+        *(bool *)u = true;
+}
+
+static bool is_unused(const struct rack *r, const struct compute_domain *cd, bool ask) {
+        const struct kube_meta *m = &cd->o.meta;
+        struct buf key = BUF_INIT(256);
+        confirm_claim_key(m->uid, "", &key);
+        bool is = ask ? confirm_absent(r->c->confirm, CONFIRM_CLAIM, m->ns, buf_str(&key), r->key)
+                      : confirm_known(r->c->confirm, CONFIRM_CLAIM, m->ns, buf_str(&key));
+        buf_done(&key);
+        return is;
+}
+
+static void note(const struct rack *r, const struct compute_domain *cd, const struct racks_decision *d) {
+        const struct kube_meta *m = &cd->o.meta;
+        struct buf b = BUF_INIT(MAX_BODY);
+        objects_rack_note(m, d->nodes, d->empty_since, &b);
+        submit(r, KUBE_MERGE_PATCH, m->ns, m->name, &b, NULL);
+        buf_done(&b);
+        const struct event_about whom = about(cd);
+        if (d->empty_since && !cd->rack_empty)
+                event_record(r->c->events, &whom, EVENT_WARNING, "RackEmpty",
+                             "no Node of this rack is left: this ComputeDomain goes a day from now, unless "
+                             "one comes "
+                             "back or a claim of it is allocated");
+}
+
+static void look_at(const struct rack *r, const struct compute_domain *cd) {
+        struct racks_facts f = { .nodes = r->nodes,
+                                 .n_nodes = r->n_nodes,
+                                 .wanted = is_wanted(r->c, cd->o.meta.ns),
+                                 .stale = r->stale,
+                                 .now = r->now };
+        struct racks_decision d;
+        placements_of_domain(r->c->placements, cd->o.meta.uid, see_claim, &f.claimed);
+        f.confirmed = is_unused(r, cd, false);
+        racks_decide(cd, &f, r->a, &d);
+        if (d.step == RACKS_NOTE) {
+                note(r, cd, &d);
+        } else if (d.step == RACKS_HOLD) {
+                records_hold(r->c, r->key);
+        } else if (d.step == RACKS_ASK) {
+                is_unused(r, cd, true);
+        } else if (d.step == RACKS_DELETE) {
+                struct buf b = BUF_INIT(MAX_BODY);
+                log_info("the ComputeDomain of a rack goes", kv_str("rack", r->id),
+                         kv_str("namespace", cd->o.meta.ns), kv_str("name", cd->o.meta.name),
+                         kv_str("why", f.wanted ? "no node of the rack has been there for a day"
+                                                : "its namespace wants none any more"));
+                objects_delete(&cd->o.meta, cd->o.meta.rv, false, &b);
+                submit(r, KUBE_DELETE, cd->o.meta.ns, cd->o.meta.name, &b, NULL);
+                buf_done(&b);
+        }
+        if (d.recheck_s)
+                work_queue_add_after(r->c->queue, r->key, (unsigned)d.recheck_s * 1000U);
+}
+
+/* ---- what is missing ---- */
+
+static bool count(void *u, const struct kube_object *o) {
+        *(size_t *)u += racks_is_domain((const struct compute_domain *)o);
+        return true;
+}
+
+static const struct compute_domain *domain_at(const struct rack *r, const char *ns, const char *name) {
+        return (const struct compute_domain *)kube_informer_get(r->c->cds, ns, name);
+}
+
+/* One name in all namespaces. */
+static void choose_name(const struct rack *r, struct buf *out) {
+        if (r->n_domains) {
+                buf_addf(out, "%s", r->domains[0]->o.meta.name);
+                return;
+        }
+        rack_domain_name(r->id, false, out);
+        const struct compute_domain *other = domain_at(r, r->c->config->ns, buf_str(out));
+        if (other && racks_is_domain(other)) {
+                buf_clear(out);
+                rack_domain_name(r->id, true, out);
+        }
+}
+
+static void on_made(void *u, const struct writes_about *made, yyjson_val *obj, const struct err *e) {
+        struct controller *c = u;
+        yyjson_val *meta = yyjson_obj_get(obj, "metadata");
+        if (e)
+                return;
+        event_record(c->events,
+                     &(struct event_about){ CD_API_VERSION, CD_KIND, made->ns, made->name,
+                                            str_or(yyjson_get_str(yyjson_obj_get(meta, "uid")), "") },
+                     EVENT_NORMAL, "RackJoined", "made for the rack %s", made->requester + 2);
+}
+
+struct making {
+        const struct rack *r;
+        const char *name, *template;
+};
+
+static void make_in(const struct making *m, const char *ns) {
+        const struct rack *r = m->r;
+        const struct compute_domain *other = domain_at(r, ns, m->name);
+        struct racks_decision d;
+        struct buf b = BUF_INIT(MAX_BODY);
+        size_t n = 0;
+        for (size_t i = 0; i < r->n_domains; i++)
+                if (streq(r->domains[i]->o.meta.ns, ns))
+                        return;
+        if (other) {
+                const struct event_about whom = about(other);
+                event_record(r->c->events, &whom, EVENT_WARNING, "RackNameTaken",
+                             "a rack has this name, and gets no ComputeDomain in this namespace as long as "
+                             "this one, "
+                             "which is not the rack's, is here: delete it, and make another one under "
+                             "another name");
+                return;
+        }
+        kube_informer_each(r->c->cds, count, &n);
+        if (n >= RACKS_MOST) {
+                log_error("racks and namespaces that want them are too many: no more ComputeDomains of racks "
+                          "are made; take the label " CD_LABEL_RACK_DOMAINS " off namespaces",
+                          kv_int("most", RACKS_MOST), kv_str("rack", r->id), kv_str("namespace", ns));
+                const struct event_about whom = { "v1", "Namespace", NULL, ns, ns };
+                event_record(r->c->events, &whom, EVENT_WARNING, "TooManyRackDomains",
+                             "no ComputeDomain is made here for rack %s: there are %d of racks already",
+                             r->id, RACKS_MOST);
+                return;
+        }
+        racks_decide(&(struct compute_domain){ .rack = r->id },
+                     &(struct racks_facts){ .nodes = r->nodes, .n_nodes = r->n_nodes, .now = r->now }, r->a,
+                     &d);
+        objects_rack_domain(r->id, ns, m->name, m->template, d.nodes, &b);
+        submit(r, KUBE_CREATE, ns, m->name, &b, on_made);
+        buf_done(&b);
+}
+
+static bool make_in_namespace(void *u, const struct kube_object *o) {
+        const struct making *m = u;
+        if (!o->meta.deleted && !streq(o->meta.name, m->r->c->config->ns))
+                make_in(m, o->meta.name);
+        return true;
+}
+
+void racks_reconcile(struct controller *c, const char *id) {
+        struct buf key = BUF_INIT(256), name = BUF_INIT(256);
+        struct rack r = { .c = c, .a = arena_new(4096), .id = id, .now = clock_wall_s() };
+        buf_addf(&key, "r/%s", id);
+        r.key = buf_str(&key);
+        r.stale = records_stale(c) || !kube_informer_current(c->slices) ||
+                  !kube_informer_current(c->rack_namespaces);
+        gather(&r);
+        choose_name(&r, &name);
+        writes_begin(c->writes, r.key);
+        for (size_t i = 0; i < r.n_domains; i++)
+                look_at(&r, r.domains[i]);
+        if (r.there) {
+                _cleanup_(freep) char *template = xasprintf(RACK_TEMPLATE_PREFIX "%s", buf_str(&name));
+                struct making m = { &r, buf_str(&name), template };
+                make_in(&m, c->config->ns);
+                kube_informer_each(c->rack_namespaces, make_in_namespace, &m);
+        }
+        writes_end(c->writes, r.key);
+        buf_done(&name);
+        buf_done(&key);
+        free(r.nodes);
+        free(r.domains);
+        arena_free(r.a);
+}

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+# rackDomains: off unless asked for, and no more rights than it needs.
+load chart.bash
+
+@test "without racks nothing knows of them" {
+	render
+	is '[controller, plugin] | map([env("RACK_DOMAINS")]) == [[], []]'
+	is 'named("ClusterRole"; "compute-domains-clusterrole-controller").rules | all(.resources != ["namespaces"]) and
+		all(.resources != ["computedomains"] or (.verbs | any(. == "create" or . == "delete") | not))'
+	is 'kind("ValidatingAdmissionPolicy") | all(.metadata.name | endswith("-racks") | not)'
+}
+
+@test "with racks both programs know, and the controller may make ComputeDomains of racks, and no others" {
+	render --set resources.computeDomains.rackDomains.enabled=true
+	is '[controller, plugin] | all(env("RACK_DOMAINS") == "true")'
+	is '[plugin | env("RACK_NAME_FROM_NODE_LABEL")] == []'
+	is 'named("ClusterRole"; "compute-domains-clusterrole-controller").rules |
+		any(.resources == ["computedomains"] and .verbs == ["create", "delete"]) and
+		any(.resources == ["namespaces"] and .verbs == ["list", "watch"])'
+	is 'named("ClusterRole"; "compute-domains-clusterrole-kubeletplugin").rules[] | select(.resources == ["nodes"]) | .verbs == ["get"]'
+	is 'named("ValidatingAdmissionPolicy"; "compute-domains-controller-racks").spec.matchConstraints.resourceRules[0].operations == ["CREATE", "DELETE"]'
+}
+
+@test "the label that names racks reaches the plugin, which may watch its node for it" {
+	render --set resources.computeDomains.rackDomains.enabled=true \
+		--set resources.computeDomains.rackDomains.nameFromNodeLabel=ds.coreweave.com/nvlink.domain
+	is 'plugin | env("RACK_NAME_FROM_NODE_LABEL") == "ds.coreweave.com/nvlink.domain"'
+	is 'named("ClusterRole"; "compute-domains-clusterrole-kubeletplugin").rules[] | select(.resources == ["nodes"]) |
+		.verbs == ["get", "list", "watch"]'
+}
+
+@test "a label without racks, and one that is none, are refused" {
+	refused 'rackDomains.enabled=true' --set resources.computeDomains.rackDomains.nameFromNodeLabel=a/b
+	refused 'nameFromNodeLabel' --set resources.computeDomains.rackDomains.enabled=true \
+		--set 'resources.computeDomains.rackDomains.nameFromNodeLabel=a b'
+}
