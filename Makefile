@@ -9,7 +9,7 @@
 #   make long       what takes too long for each change, before something is called done; PART="pages stale" chooses (docs/testing.md)
 #   make emulated-unit   the unit tests on the other architecture, by qemu (a part of make long)
 #   make cluster-test SANITIZE=1   the tests of failures again, on a cluster that runs the programs of the sanitized build
-#   make demo       watch a ComputeDomain form on a real cluster (KEEP=1 leaves it up; MODE=host: the nodes run nvidia-imex themselves)
+#   make demo       watch a ComputeDomain form on a real cluster (KEEP=1 leaves it up; MODE=host: the nodes run nvidia-imex themselves; MODE=rack: racks)
 #   make bench      measure it (MODES, PAIRS, SIZES: see test/bench/run)
 #   make scale      the controller among thousands of pretended nodes, against a real API server (NODES="100 1000 10000", JSON=FILE)
 #   make fuzz       only the fuzzers, each for FUZZ_SECONDS of processor time (default 60)

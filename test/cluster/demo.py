@@ -19,6 +19,8 @@ DOMAIN_LABEL, CLIQUE_LABEL = "resource.nvidia.com/computeDomain", "nvidia.com/gp
 IMEX = "imex.resource.nvidia.com/"
 BOLD, DIM, GREEN, YELLOW, OFF = "\033[1m", "\033[2m", "\033[32m", "\033[33m", "\033[0m"
 COLUMNS = (("node", 8), ("partition", 16), ("in domain", 10), ("index", 6), ("daemon", 12), ("IMEX", 24), ("peers", 6), ("workload", 0))
+RACK_COLUMNS = (("node", 8), ("partition", 16), ("rack", 20), ("in domain", 10), ("daemon", 12), ("workload", 0))
+RACKS = ("s0-011-us-west-01a", "s0-012-us-west-01a")
 HOST_COLUMNS = (("node", 8), ("partition", 16), ("IMEX of the host", 18), ("workload", 0))
 
 
@@ -195,6 +197,43 @@ class HostView(View):
         return f"ComputeDomain {DOMAIN}: {domain.get('status', {}).get('status', 'new')}, HostIMEXHealthy {health['status']} {health['reason']}", rows
 
 
+class RackView(View):
+    """The same with racks: which rack a node states, and the ComputeDomains that they have in our namespace."""
+    columns = RACK_COLUMNS
+
+    def __init__(self, cluster):
+        super().__init__(cluster)
+        self.slices = Watch(cluster, "/apis/resource.k8s.io/v1/resourceslices", lambda *_: self.events.put(True))
+
+    def rack(self, node):
+        devices = next((s["spec"].get("devices") or [] for s in self.all(self.slices) if s["spec"].get("nodeName") == node), [])
+        return next((d["attributes"]["rack"]["string"] for d in devices if "rack" in d["attributes"]), "-")
+
+    def look(self):
+        _, rows = super().look()
+        for name, row in rows.items():
+            row["rack"] = self.rack(name)
+        racks = sorted(self.all(self.domains), key=lambda d: d["metadata"]["name"])
+        said = [f"{d['metadata']['name']} {d.get('status', {}).get('status', 'new')}, {d.get('status', {}).get('nodesReady', 0)} nodes"
+                for d in racks]
+        return "ComputeDomains: " + ("; ".join(said) or "none"), rows
+
+    def joined(self):
+        return {d["metadata"]["name"] for d in self.all(self.domains) if d.get("status", {}).get("status") == "Ready"} == set(RACKS)
+
+    def ready(self, n):
+        """Whether n pods run, each on a node of the rack that it asks for."""
+        pods = self.all(self.pods)
+        return len(pods) == n and all(is_running(p) and self.rack(p["spec"]["nodeName"]) == p["metadata"]["labels"]["rack"] for p in pods)
+
+    def empty(self, rack):
+        domain = next(d for d in self.all(self.domains) if d["metadata"]["name"] == rack)
+        return "resource.nvidia.com/rack-empty-since" in domain["metadata"].get("annotations", {})
+
+    def gone(self):
+        return not self.all(self.pods) and not self.all(self.daemons) and not self.all(self.domains)
+
+
 class Demo:
     view_class, replicas = View, 2
 
@@ -293,13 +332,66 @@ class HostDemo(Demo):
         return took
 
 
+class RackDemo(Demo):
+    view_class = RackView
+
+    def deploy(self, rack):
+        print(f"$ kubectl apply -f ...    # a Deployment of two pods by the claim template imex-channel-{rack}, without affinity", flush=True)
+        self.run("apply", "-f", "-", stdin=RACK_DEPLOYMENT.replace("RACK", rack), show=False)
+
+    def life(self):
+        self.begin()
+        self.title("A namespace that is labelled for it has a ComputeDomain of each rack")
+        self.run("label", "namespace", NS, "resource.nvidia.com/rack-domains=enabled")
+        took = [("both racks are there", self.view.until(self.view.joined, 60))]
+
+        self.title("Two pods by the claim template of a rack: they land there and nowhere else, and the domain forms around them")
+        self.deploy(RACKS[0])
+        took.append(("formed on one rack", self.view.until(lambda: self.view.ready(2), 90)))
+        self.deploy(RACKS[1])
+        took.append(("and on the other", self.view.until(lambda: self.view.ready(4), 90)))
+        self.channels()
+
+        if not self.keep:
+            self.title("A rack goes: its ComputeDomain says since when, and would go a day later")
+            self.run("delete", "deployment", RACKS[1])
+            self.view.until(lambda: self.view.ready(2), 60)
+            print("$ test/cluster/up 2    # node-2 and node-3 are taken out of the cluster", flush=True)
+            subprocess.run([os.path.join(self.folder, "up"), "2"], check=True, stderr=subprocess.DEVNULL)
+            took.append(("told that it is empty", self.view.until(lambda: self.view.empty(RACKS[1]), 60)))
+
+            self.title("The workload goes, and with the namespace's label its ComputeDomains")
+            self.run("delete", "deployment", RACKS[0])
+            self.run("label", "namespace", NS, "resource.nvidia.com/rack-domains-")
+            took.append(("gone", self.view.until(self.view.gone, 90)))
+        return took
+
+
+RACK_DEPLOYMENT = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: RACK}
+spec:
+  replicas: 2
+  selector: {matchLabels: {rack: RACK}}
+  template:
+    metadata: {labels: {rack: RACK}}
+    spec:
+      terminationGracePeriodSeconds: 0
+      resourceClaims: [{name: channel, resourceClaimTemplateName: imex-channel-RACK}]
+      containers:
+      - {name: main, image: "compute-domains/busybox:test", imagePullPolicy: Never, command: [sleep, "1000000"],
+         resources: {claims: [{name: channel}]}}
+"""
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder")
-    parser.add_argument("--mode", choices=("driver", "host"), default="driver", help="who runs nvidia-imex")
+    parser.add_argument("--mode", choices=("driver", "host", "rack"), default="driver", help="who runs nvidia-imex, or racks")
     parser.add_argument("--keep", action="store_true", help="leave the workload running")
     args = parser.parse_args()
-    demo = (HostDemo if args.mode == "host" else Demo)(args.folder, args.keep)
+    demo = {"driver": Demo, "host": HostDemo, "rack": RackDemo}[args.mode](args.folder, args.keep)
     try:
         took = demo.life()
     except TimeoutError as e:
