@@ -74,36 +74,25 @@ static void v1beta1_wraps_the_attributes(void **state) {
                  "\"daemon\"}}}}]}}");
 }
 
+/* The slice of one channel whose attributes, but for those between, are `id` and `type`. */
+#define HOST_SLICE(between)                                                                                  \
+        "{\"apiVersion\":\"resource.k8s.io/v1\",\"kind\":\"ResourceSlice\",\"metadata\":{\"generateName\":"  \
+        "\"00000-compute-domain.nvidia.com-n0-\",\"annotations\":{\"resource.nvidia.com/clique-id\":"        \
+        "\"" CLIQUE "\"},\"ownerReferences\":[{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"name\":\"n0\","     \
+        "\"uid\":\"node-uid\",\"controller\":true}]},\"spec\":{\"driver\":\"compute-domain.nvidia.com\","    \
+        "\"nodeName\":\"n0\",\"pool\":{\"name\":\"n0\",\"generation\":1,\"resourceSliceCount\":1},"          \
+        "\"devices\":["                                                                                      \
+        "{\"name\":\"channel-0\",\"attributes\":{\"id\":{\"int\":0}," between "\"type\":{\"string\":"        \
+        "\"channel\"}}}]}}"
+
 static void host_managed_slice_omits_the_daemon_device_and_has_two_attributes(void **state) {
         (void)state;
-        rendered("v1", NULL, &host_managed,
-                 "{\"apiVersion\":\"resource.k8s.io/"
-                 "v1\",\"kind\":\"ResourceSlice\",\"metadata\":{\"generateName\":\"00000-compute-domain."
-                 "nvidia.com-n0-\",\"annotations\":{"
-                 "\"resource.nvidia.com/clique-id\":\"" CLIQUE "\"},"
-                 "\"ownerReferences\":[{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"name\":\"n0\",\"uid\":"
-                 "\"node-uid\",\"controller\":true}]},"
-                 "\"spec\":{\"driver\":\"compute-domain.nvidia.com\",\"nodeName\":\"n0\",\"pool\":{\"name\":"
-                 "\"n0\",\"generation\":1,"
-                 "\"resourceSliceCount\":1},\"devices\":["
-                 "{\"name\":\"channel-0\",\"attributes\":{\"id\":{\"int\":0},\"type\":{\"string\":"
-                 "\"channel\"}}}]}}");
+        rendered("v1", NULL, &host_managed, HOST_SLICE(""));
 }
 
 static void with_racks_on_the_devices_state_the_rack_in_every_mode(void **state) {
         (void)state;
-        rendered("v1", NULL, &host_rack,
-                 "{\"apiVersion\":\"resource.k8s.io/"
-                 "v1\",\"kind\":\"ResourceSlice\",\"metadata\":{\"generateName\":\"00000-compute-domain."
-                 "nvidia.com-n0-\",\"annotations\":{"
-                 "\"resource.nvidia.com/clique-id\":\"" CLIQUE "\"},"
-                 "\"ownerReferences\":[{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"name\":\"n0\",\"uid\":"
-                 "\"node-uid\",\"controller\":true}]},"
-                 "\"spec\":{\"driver\":\"compute-domain.nvidia.com\",\"nodeName\":\"n0\",\"pool\":{\"name\":"
-                 "\"n0\",\"generation\":1,"
-                 "\"resourceSliceCount\":1},\"devices\":["
-                 "{\"name\":\"channel-0\",\"attributes\":{\"id\":{\"int\":0},\"rack\":{\"string\":\"s0-011\"},"
-                 "\"type\":{\"string\":\"channel\"}}}]}}");
+        rendered("v1", NULL, &host_rack, HOST_SLICE("\"rack\":{\"string\":\"s0-011\"},"));
 }
 
 /* As the server gives it back: what was written, with metadata of its own. */
