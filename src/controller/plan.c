@@ -4,6 +4,7 @@
 #include "api/gates.h"
 #include "api/names.h"
 #include "api/resources.h"
+#include "rules/message.h"
 #include "rules/racks.h"
 #include "rules/rules.h"
 
@@ -215,11 +216,11 @@ static bool want_workload_rct(struct work *w, struct verdict_problem *problem) {
         if (!ours)
                 *problem = (struct verdict_problem){
                         "TemplateNameTaken",
-                        formation_text(w->a,
-                                       "ResourceClaimTemplate %s/%s exists already and belongs to %s, so "
-                                       "pods cannot get into this domain by it",
-                                       ns, name,
-                                       in->holder->domain_uid ? "another ComputeDomain" : "somebody else")
+                        message_of(w->a,
+                                   "ResourceClaimTemplate %s/%s exists already and belongs to %s, so "
+                                   "pods cannot get into this domain by it",
+                                   ns, name,
+                                   in->holder->domain_uid ? "another ComputeDomain" : "somebody else")
                 };
         return ours && r && !r->o.meta.deleted &&
                objects_rct_matches(r, in->uid, CD_TARGET_WORKLOAD, mode, rack);
@@ -318,7 +319,7 @@ static void plan_with_daemons(struct work *w, struct verdict_problem *problem) {
         want_rct(w, find_rct(in, w->home, w->daemon_name), w->home, w->daemon_name, CD_TARGET_DAEMON, NULL,
                  NULL);
         want_daemonset(w);
-        in->formation.daemonset = formation_text(w->a, "%s %s", w->home, w->daemon_name);
+        in->formation.daemonset = message_of(w->a, "%s %s", w->home, w->daemon_name);
         formation_make(&in->formation, w->a, &f);
         if (f.recheck_s)
                 recheck(w, f.recheck_s);
@@ -334,7 +335,7 @@ static void plan_with_daemons(struct work *w, struct verdict_problem *problem) {
         else if (!problem->reason && w->out->too_large)
                 *problem = (struct verdict_problem){
                         "ObjectTooLarge",
-                        formation_text(
+                        message_of(
                                 w->a,
                                 "%s is larger than an object may be, so it is not written; a ComputeDomain "
                                 "for fewer nodes, or a smaller imex.maxNodesPerDomain, avoids it",
@@ -357,8 +358,8 @@ static void plan_on_hosts(struct work *w, struct verdict_problem *problem) {
         if (!problem->reason && !there)
                 *problem = (struct verdict_problem){
                         "TemplateMissing",
-                        formation_text(w->a, "ResourceClaimTemplate %s/%s is not there yet, or again",
-                                       in->cd->o.meta.ns, in->cd->channel->template_name)
+                        message_of(w->a, "ResourceClaimTemplate %s/%s is not there yet, or again",
+                                   in->cd->o.meta.ns, in->cd->channel->template_name)
                 };
         want_host_status(w, problem);
 }
@@ -523,14 +524,13 @@ static void plan_ending(struct work *w) {
         end_orphans(w);
         if (in->n_pods && left_s > 0) {
                 recheck(w, left_s);
-                tell_waiting(w,
-                             formation_text(w->a, "Waiting for daemon Pods to end: %s", name_pods(in, w->a)));
+                tell_waiting(w, message_of(w->a, "Waiting for daemon Pods to end: %s", name_pods(in, w->a)));
                 return;
         }
         if (in->n_labelled) {
-                tell_waiting(w, formation_text(w->a, "Waiting for the label to go from %zu nodes%s%.500s",
-                                               in->n_labelled, in->label_error ? ": " : "",
-                                               str_or(in->label_error, "")));
+                tell_waiting(w, message_of(w->a, "Waiting for the label to go from %zu nodes%s%.500s",
+                                           in->n_labelled, in->label_error ? ": " : "",
+                                           str_or(in->label_error, "")));
                 return;
         }
         if (remove_daemon_objects(w) || release_workload_rcts(w))
@@ -542,8 +542,7 @@ static void plan_ending(struct work *w) {
         /* That nothing is left is what a cache does not show. */
         if (in->stale) {
                 w->out->held = true;
-                tell_waiting(w,
-                             formation_text(w->a, "Waiting to know that nothing is left: %.500s", in->stale));
+                tell_waiting(w, message_of(w->a, "Waiting to know that nothing is left: %.500s", in->stale));
                 return;
         }
         w->out->nothing_left = !in->cd;

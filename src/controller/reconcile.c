@@ -11,6 +11,7 @@
 #include "controller/reconcile.h"
 #include "controller/watch.h"
 #include "imex/imex_files.h"
+#include "rules/message.h"
 
 /* How long a write waits for more to come, and from the last write of the same object. Daemons need their
  * index by the time their container has started, which takes longer than this; what only people look at may
@@ -85,7 +86,7 @@ static const struct pod *better_pod(const struct pod *a, const struct pod *b) {
 static const char *holder_of(const struct compute_domain *cd, const struct compute_domain *other,
                              struct arena *a) {
         if (cd && streq(cd->o.meta.ns, other->o.meta.ns))
-                return formation_text(a, "ComputeDomain %s/%s", other->o.meta.ns, other->o.meta.name);
+                return message_of(a, "ComputeDomain %s/%s", other->o.meta.ns, other->o.meta.name);
         return "a ComputeDomain of another namespace";
 }
 

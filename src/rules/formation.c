@@ -8,16 +8,8 @@
 
 #include "api/names.h"
 #include "rules/judge.h"
+#include "rules/message.h"
 #include "rules/rules.h"
-
-const char *formation_text(struct arena *a, const char *fmt, ...) {
-        _cleanup_(buf_done) struct buf b = BUF_INIT(4096);
-        va_list ap;
-        va_start(ap, fmt);
-        buf_vaddf(&b, fmt, ap);
-        va_end(ap);
-        return arena_strdup(a, buf_str(&b));
-}
 
 static const struct seat *entry_in(const struct clique *c, const char *node) {
         for (size_t i = 0; c && i < c->fabric.n_seats; i++)
@@ -77,7 +69,7 @@ static const char *clique_of(const struct seat_facts *n, const char *entry_cliqu
 /* Nothing can run there under the index that the node has: the operator vouches for it, or its Node has been
  * gone for long enough. */
 static bool runs_nothing(const struct formation_input *in, const struct seat_facts *n) {
-        return n->node ? node_out_of_service(n->node) : !in->stale && judge_gone_left_s(in, n) <= 0;
+        return n->node ? node_out_of_service(n->node) : !in->stale && judge_gone_left_s(in->now, n) <= 0;
 }
 
 /* Does the node belong: wanted, or with an entry under which something may still run? Where a cache may miss
@@ -451,7 +443,7 @@ static void render_entries(const struct formation_input *in, const struct formed
                 c->fabric.n_seats++;
         }
         qsort(c->fabric.seats, c->fabric.n_seats, sizeof *c->fabric.seats, by_index);
-        c->fabric.num_nodes = formation_text(a, "%lld", (long long)in->cd->num_nodes);
+        c->fabric.num_nodes = message_of(a, "%lld", (long long)in->cd->num_nodes);
 }
 
 /* Where a clique is in the formation, by its id. */
@@ -609,8 +601,7 @@ static void settle_clique(const struct formation_input *in, struct formation *f,
                 all->no_pod = all->no_pod || r->no_pod;
                 return;
         }
-        struct judging j = { .in = in,
-                             .a = r ? arena_new((g->n + 1) * sizeof(struct seat) + 64) : all->a,
+        struct judging j = { .a = r ? arena_new((g->n + 1) * sizeof(struct seat) + 64) : all->a,
                              .now = in->now };
         make_clique(in, f, who, g, c, &j, all->a);
         all->no_pod = all->no_pod || j.no_pod;
@@ -636,7 +627,7 @@ static bool lacks_entry(const struct formation *f, const struct seat *lost) {
 
 void formation_make(const struct formation_input *in, struct arena *a, struct formation *ret) {
         struct gathered who;
-        struct judging j = { .in = in, .a = a, .now = in->now };
+        struct judging j = { .a = a, .now = in->now };
         *ret = (struct formation){
                 .members = arena_alloc(a, (in->n_nodes + 1) * sizeof *ret->members),
                 .fabrics = arena_alloc(a, (in->n_nodes + in->n_cliques + 1) * sizeof *ret->fabrics),

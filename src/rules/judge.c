@@ -4,12 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rules/message.h"
+
 const char *judge_ip(const struct seat_facts *n) {
         return n->pod && n->pod->n_ips ? str_or(n->pod->ips[0].ip, "") : "";
 }
 
-int64_t judge_gone_left_s(const struct formation_input *in, const struct seat_facts *n) {
-        return n->gone_since ? n->gone_since + FORMATION_NODE_GONE_S - in->now : FORMATION_NODE_GONE_S;
+int64_t judge_gone_left_s(int64_t now, const struct seat_facts *n) {
+        return n->gone_since ? n->gone_since + FORMATION_NODE_GONE_S - now : FORMATION_NODE_GONE_S;
 }
 
 void judge_look_again(struct judging *j, int64_t left_s) {
@@ -18,7 +20,7 @@ void judge_look_again(struct judging *j, int64_t left_s) {
 }
 
 static const char *with_message(struct arena *a, const char *what, const char *message) {
-        return message && *message ? formation_text(a, "%s: %.300s", what, message) : what;
+        return message && *message ? message_of(a, "%s: %.300s", what, message) : what;
 }
 
 /* Why a container does not run, or NULL. ContainerCreating and PodInitializing are the way up, not down. */
@@ -30,14 +32,13 @@ static const char *container_down(const struct pod *p, struct arena *a) {
                         continue;
                 /* Its message is how long the pause is now. */
                 if (streq(w->reason, "CrashLoopBackOff"))
-                        return formation_text(
-                                a,
-                                "daemon Pod %s: CrashLoopBackOff; kubectl -n %s logs --previous %s "
-                                "says why it ends",
-                                p->o.meta.name, p->o.meta.ns, p->o.meta.name);
+                        return message_of(a,
+                                          "daemon Pod %s: CrashLoopBackOff; kubectl -n %s logs --previous %s "
+                                          "says why it ends",
+                                          p->o.meta.name, p->o.meta.ns, p->o.meta.name);
                 return with_message(a,
-                                    formation_text(a, "daemon Pod %s: %s", p->o.meta.name,
-                                                   str_or(w->reason, "container is down")),
+                                    message_of(a, "daemon Pod %s: %s", p->o.meta.name,
+                                               str_or(w->reason, "container is down")),
                                     w->message);
         }
         return NULL;
@@ -90,12 +91,12 @@ static void say(struct formed_seat *m, enum formation_why why, const char *messa
 static void judge_pending(struct formed_seat *m, const struct pod *p, struct judging *j) {
         const struct condition *c = condition_find(p->conditions, p->n_conditions, "PodScheduled");
         if (!c || !streq(c->status, "False")) {
-                say(m, FORMATION_STARTING, formation_text(j->a, "daemon Pod %s is starting", p->o.meta.name));
+                say(m, FORMATION_STARTING, message_of(j->a, "daemon Pod %s is starting", p->o.meta.name));
                 return;
         }
         int64_t left_s = c->since + FORMATION_SCHEDULED_S - j->now;
         say(m, left_s > 0 ? FORMATION_STARTING : FORMATION_FAILING,
-            with_message(j->a, formation_text(j->a, "daemon Pod %s cannot be scheduled", p->o.meta.name),
+            with_message(j->a, message_of(j->a, "daemon Pod %s cannot be scheduled", p->o.meta.name),
                          scheduler_says(c->message, j->a)));
         judge_look_again(j, left_s);
 }
@@ -106,7 +107,7 @@ static void judge_foreign(struct formed_seat *m, const struct pod *p, struct are
         if (c && streq(c->status, "True"))
                 say(m, FORMATION_READY, "");
         else
-                say(m, FORMATION_STARTING, formation_text(a, "daemon Pod %s is not ready", p->o.meta.name));
+                say(m, FORMATION_STARTING, message_of(a, "daemon Pod %s is not ready", p->o.meta.name));
 }
 
 static void judge_daemon(struct formed_seat *m, const struct seat_facts *n, struct judging *j) {
@@ -116,10 +117,9 @@ static void judge_daemon(struct formed_seat *m, const struct seat_facts *n, stru
         const char *down;
         int64_t index;
         if (ready && streq(ready->status, "False") && streq(ready->reason, "NodeNotReady"))
-                say(m, FORMATION_LOST, formation_text(a, "daemon Pod %s is out of reach", p->o.meta.name));
+                say(m, FORMATION_LOST, message_of(a, "daemon Pod %s is out of reach", p->o.meta.name));
         else if (p->o.meta.deleted)
-                say(m, FORMATION_STARTING,
-                    formation_text(a, "daemon Pod %s is being deleted", p->o.meta.name));
+                say(m, FORMATION_STARTING, message_of(a, "daemon Pod %s is being deleted", p->o.meta.name));
         else if ((down = container_down(p, a)))
                 say(m, FORMATION_FAILING, down);
         else if (!p->template_hash)
@@ -128,20 +128,19 @@ static void judge_daemon(struct formed_seat *m, const struct seat_facts *n, stru
                 judge_pending(m, p, j);
         else if (p->clique_id && *p->clique_id && n->clique && !streq(p->clique_id, n->clique))
                 say(m, FORMATION_FAILING,
-                    formation_text(
-                            a, "daemon Pod %s claims clique %.63s, but the node's ResourceSlice states %s",
-                            p->o.meta.name, p->clique_id, *n->clique ? n->clique : "none"));
+                    message_of(a, "daemon Pod %s claims clique %.63s, but the node's ResourceSlice states %s",
+                               p->o.meta.name, p->clique_id, *n->clique ? n->clique : "none"));
         else if (!streq(p->ready, "true"))
                 say(m, streq(p->state, "BACKOFF") || p->awaited ? FORMATION_FAILING : FORMATION_STARTING,
-                    with_message(a, formation_text(a, "IMEX daemon is %.40s", str_or(p->state, "not ready")),
+                    with_message(a, message_of(a, "IMEX daemon is %.40s", str_or(p->state, "not ready")),
                                  p->reason));
         else if (!*m->seat.ip || !p->clique_id ||
                  (m->seat.clique_id && *m->seat.clique_id && !str_to_i64(str_from(p->index), &index)))
                 judge_pending(m, p, j);
         else if (m->seat.clique_id && *m->seat.clique_id && index != m->seat.index)
                 say(m, FORMATION_STARTING,
-                    formation_text(a, "IMEX daemon changes from index %lld to %lld", (long long)index,
-                                   (long long)m->seat.index));
+                    message_of(a, "IMEX daemon changes from index %lld to %lld", (long long)index,
+                               (long long)m->seat.index));
         else
                 say(m, FORMATION_READY, "");
 }
@@ -155,7 +154,7 @@ static void read_peers(struct formed_seat *m, const struct pod *p) {
 }
 
 static void judge_gone(struct formed_seat *m, const struct seat_facts *n, struct judging *j) {
-        int64_t left_s = judge_gone_left_s(j->in, n);
+        int64_t left_s = judge_gone_left_s(j->now, n);
         say(m, FORMATION_LOST,
             "its Node object is gone; its index is kept for a minute, in case its daemon lives");
         judge_look_again(j, left_s);
@@ -173,8 +172,7 @@ void judge_member(struct formed_seat *m, const struct seat_facts *n, struct judg
                 say(m, FORMATION_LEAVING, "its daemon is ending");
         else if (!n->pod && n->held_by)
                 say(m, FORMATION_HELD,
-                    formation_text(a, "the node is held by %.300s until its last pod there is gone",
-                                   n->held_by));
+                    message_of(a, "the node is held by %.300s until its last pod there is gone", n->held_by));
         else if (!n->node)
                 judge_gone(m, n, j);
         else if (!node_ready(n->node))

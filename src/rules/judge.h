@@ -3,11 +3,11 @@
 #ifndef RULES_JUDGE_H
 #define RULES_JUDGE_H
 
-#include "rules/formation.h"
+#include "base/mem.h"
+#include "rules/seat_facts.h"
 
 /* What judging needs beyond the node, and when it would say something else though nothing happens. */
 struct judging {
-        const struct formation_input *in;
         struct arena *a; /* of the messages */
         int64_t now, recheck_s;
         bool no_pod; /* somebody waits for a daemon pod */
@@ -19,7 +19,7 @@ void judge_member(struct formed_seat *m, const struct seat_facts *n, struct judg
 /* In so many seconds; not positive: no need. The earliest counts. */
 void judge_look_again(struct judging *j, int64_t left_s);
 /* How long the index of a node whose Node object is gone is still kept. */
-int64_t judge_gone_left_s(const struct formation_input *in, const struct seat_facts *n);
+int64_t judge_gone_left_s(int64_t now, const struct seat_facts *n);
 /* The address of its daemon pod, "" while unknown. */
 const char *judge_ip(const struct seat_facts *n);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/names.h"
+#include "rules/message.h"
 
 enum { NAMED_AT_MOST = 5 };
 
@@ -92,9 +93,8 @@ static size_t count_staying(const struct formation *f) {
 /* A node that is lost often is why another one fails, and neither hides the other. */
 static const char *name_lost(const struct formation *f, struct arena *a) {
         const char *lost = name_them(f, FORMATION_LOST, a);
-        return any(f, FORMATION_FAILING)
-                       ? formation_text(a, "%s; %s", lost, name_them(f, FORMATION_FAILING, a))
-                       : lost;
+        return any(f, FORMATION_FAILING) ? message_of(a, "%s; %s", lost, name_them(f, FORMATION_FAILING, a))
+                                         : lost;
 }
 
 static void condition_ready(const struct compute_domain *cd, const struct formation *f,
@@ -124,15 +124,15 @@ static void condition_ready(const struct compute_domain *cd, const struct format
                 }
         if (any(f, FORMATION_STARTING)) {
                 c->reason = "NodesNotReady";
-                c->message = formation_text(
-                        a, "%lld of %zu nodes are ready. %s%s%s", (long long)v->nodes_ready, count_staying(f),
-                        name_them(f, FORMATION_STARTING, a),
-                        f->hint ? ". If no daemon Pod comes: kubectl describe daemonset -n " : "",
-                        str_or(f->hint, ""));
+                c->message =
+                        message_of(a, "%lld of %zu nodes are ready. %s%s%s", (long long)v->nodes_ready,
+                                   count_staying(f), name_them(f, FORMATION_STARTING, a),
+                                   f->hint ? ". If no daemon Pod comes: kubectl describe daemonset -n " : "",
+                                   str_or(f->hint, ""));
         } else if ((int64_t)v->n_joined < cd->num_nodes) {
                 c->reason = "NodesMissing";
-                c->message = formation_text(a, "%zu nodes have joined, spec.numNodes asks for %lld",
-                                            v->n_joined, (long long)cd->num_nodes);
+                c->message = message_of(a, "%zu nodes have joined, spec.numNodes asks for %lld", v->n_joined,
+                                        (long long)cd->num_nodes);
         } else if (!v->n_joined) {
                 c->status = "True";
                 c->reason = "NoNodes";
@@ -141,7 +141,7 @@ static void condition_ready(const struct compute_domain *cd, const struct format
                 c->status = "True";
                 c->reason = "AllNodesReady";
                 c->message = v->n_joined == 1 ? "The only node is ready"
-                                              : formation_text(a, "All %zu nodes are ready", v->n_joined);
+                                              : message_of(a, "All %zu nodes are ready", v->n_joined);
         }
 }
 
@@ -183,9 +183,8 @@ static void condition_peers(const struct formation *f, struct arena *a, struct v
                         add_name(&silent, m->seat.node,
                                  "its daemon is of an earlier driver, which does not tell");
                 else if (m->why == FORMATION_READY && m->peers_connected >= 0)
-                        add_name(
-                                &missing, m->seat.node,
-                                formation_text(a, "not connected to all of its %lld peers", (long long)want));
+                        add_name(&missing, m->seat.node,
+                                 message_of(a, "not connected to all of its %lld peers", (long long)want));
                 else
                         add_name(&missing, m->seat.node, "not known");
         }
@@ -327,11 +326,11 @@ void verdict_make_other(const struct compute_domain *cd, const struct imex_mode 
                 "Ready",
                 "False",
                 "OtherMode",
-                formation_text(a,
-                               "Formed in IMEX mode %s; the driver runs in %s now (%s) and does nothing more "
-                               "for this ComputeDomain but "
-                               "delete it: delete it when its pods are gone and create it anew",
-                               mode_other_name(mode), mode->name, mode->chosen_by),
+                message_of(a,
+                           "Formed in IMEX mode %s; the driver runs in %s now (%s) and does nothing more "
+                           "for this ComputeDomain but "
+                           "delete it: delete it when its pods are gone and create it anew",
+                           mode_other_name(mode), mode->name, mode->chosen_by),
         };
         conclude(cd, NULL, conditions, now, ret);
 }
@@ -355,7 +354,7 @@ enum { NAMED_IN_NEWS = 18 };
 static void gather_news(struct news *w, struct arena *a, const char *node, const char *short_detail,
                         const char *long_detail) {
         if (w->n++ == 0)
-                w->only = formation_text(a, "Node %s %s%s", node, w->one, long_detail);
+                w->only = message_of(a, "Node %s %s%s", node, w->one, long_detail);
         if (w->n <= NAMED_IN_NEWS)
                 buf_addf(&w->names, "%s%s%s", w->n > 1 ? ", " : "", node, short_detail);
 }
@@ -366,15 +365,15 @@ static void tell_news(struct news *w, struct arena *a, struct verdict_event *lis
         if (w->n)
                 add(list, n, false, w->reason,
                     w->n == 1 ? w->only
-                              : formation_text(a, "%zu nodes %s: %s", w->n, w->many, buf_str(&w->names)));
+                              : message_of(a, "%zu nodes %s: %s", w->n, w->many, buf_str(&w->names)));
         buf_done(&w->names);
 }
 
 static void joined(struct news *w, struct arena *a, const struct seat *now) {
         if (*now->clique_id)
-                gather_news(w, a, now->node, formation_text(a, " (index %lld)", (long long)now->index),
-                            formation_text(a, " clique %s with index %lld", now->clique_id,
-                                           (long long)now->index));
+                gather_news(
+                        w, a, now->node, message_of(a, " (index %lld)", (long long)now->index),
+                        message_of(a, " clique %s with index %lld", now->clique_id, (long long)now->index));
         else
                 gather_news(w, a, now->node, " (no fabric)",
                             "; it has no fabric, so its pods get no channel");
@@ -384,17 +383,16 @@ static void node_warning(const struct seat *was, const struct seat *now, const s
                          struct arena *a, struct verdict_event *list, size_t *n) {
         if (was->index != now->index || !streq(was->clique_id, now->clique_id))
                 add(list, n, true, "NodeMoved",
-                    formation_text(a, "Node %s has moved from clique %s, index %lld to clique %s, index %lld",
-                                   now->node, str_or(was->clique_id, "none"), (long long)was->index,
-                                   str_or(now->clique_id, "none"), (long long)now->index));
+                    message_of(a, "Node %s has moved from clique %s, index %lld to clique %s, index %lld",
+                               now->node, str_or(was->clique_id, "none"), (long long)was->index,
+                               str_or(now->clique_id, "none"), (long long)now->index));
         if (streq(now->status, "Ready") || !streq(was->status, "Ready"))
                 return;
         if (m->why == FORMATION_LOST)
-                add(list, n, true, "NodeLost",
-                    formation_text(a, "Node %s is lost: %s", now->node, m->message));
+                add(list, n, true, "NodeLost", message_of(a, "Node %s is lost: %s", now->node, m->message));
         else
                 add(list, n, true, "NodeNotReady",
-                    formation_text(a, "Node %s is not ready any more: %s", now->node, m->message));
+                    message_of(a, "Node %s is not ready any more: %s", now->node, m->message));
 }
 
 static size_t node_events(const struct compute_domain *cd, const struct formation *f, const struct verdict *v,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/resources.h"
 #include "world.h"
+#include "rules/message.h"
 
 #define SPEC "{'channel':{'resourceClaimTemplate':{'name':'tpl'}}}"
 #define DAEMON_NAME "computedomain-daemon-" UID_A
@@ -442,7 +443,7 @@ static void a_template_of_another_namespace_holds_nothing_up(void **state) {
                 "','" CD_LABEL_TARGET "':'%s'},'finalizers':['example.com/mine']}}";
         for (int daemon = 0; daemon < 2; daemon++) {
                 world_put(w, &kube_resource_claim_templates, "theirs", "tpl",
-                          formation_text(a, theirs, daemon ? CD_TARGET_DAEMON : CD_TARGET_WORKLOAD));
+                          message_of(a, theirs, daemon ? CD_TARGET_DAEMON : CD_TARGET_WORKLOAD));
                 world_create_cd(w, SPEC);
                 w->nodes[0].wanted = true;
                 assert_true(world_settle(w, false) >= 0);

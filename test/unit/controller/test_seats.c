@@ -2,6 +2,7 @@
 #include "../api/fake.h"
 
 #include "controller/seats.h"
+#include "rules/message.h"
 
 enum { NAMES = 8, DOMAINS = 3 };
 static const char *const names[NAMES] = { "a", "b", "c", "d", "e", "f", "g", "h" }, *const uids[DOMAINS] = {
@@ -44,7 +45,7 @@ static bool look(void *u, const char *uid, struct seat_facts *seat, struct arena
         seat->node = t->gone ? NULL : &w->nodes[i];
         seat->gone_since = t->gone ? 7 : 0;
         seat->wanted = t->wanted;
-        seat->held_by = t->held ? formation_text(a, "ComputeDomain %s", uid) : NULL;
+        seat->held_by = t->held ? message_of(a, "ComputeDomain %s", uid) : NULL;
         seat->clique = t->clique;
         seat->pod = t->pod ? &w->pods[d][i] : NULL;
         return t->place;

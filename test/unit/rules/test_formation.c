@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "rules/formation.h"
+#include "rules/message.h"
 
 struct world {
         struct arena *a;
@@ -845,9 +846,9 @@ static void ten_thousand_nodes(void **state) {
         const char *ids[RACKS];
         const struct clique **cliques = arena_alloc(a, RACKS * sizeof *cliques);
         for (size_t i = 0; i < RACKS; i++)
-                ids[i] = formation_text(a, "7a3b2f10-1111-4222-8333-444455556666.%zu", i);
+                ids[i] = message_of(a, "7a3b2f10-1111-4222-8333-444455556666.%zu", i);
         for (size_t i = 0; i < NODES; i++)
-                nodes[i] = (struct seat_facts){ .name = formation_text(a, "node-%05zu", i),
+                nodes[i] = (struct seat_facts){ .name = message_of(a, "node-%05zu", i),
                                                 .node = ready,
                                                 .wanted = true,
                                                 .clique = ids[i / RACK] };

@@ -2,6 +2,7 @@
 #include "../api/fake.h"
 
 #include "render/objects.h"
+#include "rules/message.h"
 #include "rules/verdict.h"
 
 #define CD(status)                                                                                           \
@@ -107,7 +108,7 @@ static void the_message_names_what_is_missing(void **st) {
         struct arena *a = arena_new(4096);
         struct formed_seat m[8];
         for (size_t i = 0; i < 8; i++)
-                m[i] = state(formation_text(a, "n%zu", i), FORMATION_STARTING, "no daemon Pod yet", true);
+                m[i] = state(message_of(a, "n%zu", i), FORMATION_STARTING, "no daemon Pod yet", true);
         struct verdict v = judge(a, fake_cd_json(a, CD("{}"), 0), m, 8, NULL);
         assert_string_equal(v.conditions[0].message,
                             "0 of 8 nodes are ready. n0: no daemon Pod yet; n1: no daemon Pod yet; n2: no "
@@ -213,7 +214,7 @@ static void a_status_of_ten_thousand_nodes_fits(void **st) {
         struct verdict v;
         size_t bytes;
         for (size_t i = 0; i < NODES; i++)
-                m[i] = ready(formation_text(a, "node-%05zu-%0200d", i, 0), (int64_t)i % 18);
+                m[i] = ready(message_of(a, "node-%05zu-%0200d", i, 0), (int64_t)i % 18);
         verdict_make(cd, &f, &(struct verdict_problem){ 0 }, true, 1000, a, &v);
         assert_int_equal(v.n_nodes, VERDICT_NODES);
         assert_int_equal(v.nodes_ready, NODES);
@@ -343,7 +344,7 @@ static void many_nodes_in_one_step_are_one_event(void **st) {
         const struct compute_domain *empty = fake_cd_json(a, CD("{'status':'Ready'}"), 0);
         struct formed_seat m[20];
         for (int i = 0; i < 20; i++)
-                m[i] = ready(formation_text(a, "n%d", i), i);
+                m[i] = ready(message_of(a, "n%d", i), i);
         assert_string_equal(text_of(a, empty, m, 1, "NodeReady"), "Node n0 is ready");
         assert_string_equal(text_of(a, empty, m, 2, "NodeJoined"),
                             "2 nodes have joined: n0 (index 0), n1 (index 1)");
