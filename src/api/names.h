@@ -53,7 +53,9 @@
 /* On ResourceSlices where the host runs IMEX: the node's clique, "" without one. Where we run it, the devices
  * have it as an attribute. */
 #define CD_ANNOTATION_SLICE_CLIQUE "resource.nvidia.com/clique-id"
-/* On the ComputeDomain of a rack: the names of its Nodes, and since when none of them is there. */
+/* On the ComputeDomain of a rack: its own UID, which tells it from a copy that a person has made; the names
+ * of its Nodes, and since when none of them is there. */
+#define CD_ANNOTATION_RACK_UID "resource.nvidia.com/rack-domain-uid"
 #define CD_ANNOTATION_RACK_NODES "resource.nvidia.com/rack-nodes"
 #define CD_ANNOTATION_RACK_EMPTY "resource.nvidia.com/rack-empty-since"
 #define IMEX_ANNOTATION_STATE                                                                                \

@@ -282,7 +282,6 @@ struct making {
 static void make_in(const struct making *m, const char *ns) {
         const struct rack *r = m->r;
         const struct compute_domain *other = domain_at(r, ns, m->name);
-        struct racks_decision d;
         struct buf b = BUF_INIT(MAX_BODY);
         size_t n = 0;
         for (size_t i = 0; i < r->n_domains; i++)
@@ -308,10 +307,7 @@ static void make_in(const struct making *m, const char *ns) {
                              r->id, RACKS_MOST);
                 return;
         }
-        racks_decide(&(struct compute_domain){ .rack = r->id },
-                     &(struct racks_facts){ .nodes = r->nodes, .n_nodes = r->n_nodes, .now = r->now }, r->a,
-                     &d);
-        objects_rack_domain(r->id, ns, m->name, m->template, d.nodes, &b);
+        objects_rack_domain(r->id, ns, m->name, m->template, &b);
         submit(r, KUBE_CREATE, ns, m->name, &b, on_made);
         buf_done(&b);
 }

@@ -28,6 +28,7 @@ const struct jd_field compute_domain_fields[] = {
         JD_STRS(struct compute_domain, "metadata>finalizers", finalizers),
         JD_STR(struct compute_domain, "metadata>annotations>" CD_ANNOTATION_MODE, mode),
         JD_STR(struct compute_domain, "metadata>annotations>" CD_ANNOTATION_ADOPTED, adopted),
+        JD_STR(struct compute_domain, "metadata>annotations>" CD_ANNOTATION_RACK_UID, rack_uid),
         JD_STR(struct compute_domain, "metadata>annotations>" CD_ANNOTATION_RACK_NODES, rack_nodes),
         JD_STR(struct compute_domain, "metadata>annotations>" CD_ANNOTATION_RACK_EMPTY, rack_empty),
         JD_STR(struct compute_domain, "metadata>labels>" CD_LABEL_RACK, rack),

@@ -28,8 +28,9 @@ struct compute_domain {
         const char *status;               /* NULL: none written yet */
         const char *mode;                 /* annotation CD_ANNOTATION_MODE, NULL: none */
         const char *adopted;              /* annotation CD_ANNOTATION_ADOPTED, NULL: none */
-        const char *rack; /* label CD_LABEL_RACK, NULL: none; with CD_ANNOTATION_RACK_NODES and _EMPTY: */
-        const char *rack_nodes, *rack_empty;
+        const char
+                *rack; /* label CD_LABEL_RACK, NULL: none; with CD_ANNOTATION_RACK_UID, _NODES and _EMPTY: */
+        const char *rack_uid, *rack_nodes, *rack_empty;
         struct seat *nodes;
         size_t n_nodes;
         struct cd_condition *conditions;

@@ -61,10 +61,10 @@ void objects_clique(const struct formed_fabric *c, const char *ns, const char *u
 /* Merge patch that gives a clique its labels back. */
 void objects_clique_labels(const char *uid, const char *clique_id, struct buf *out);
 
-/* The ComputeDomain of a rack, to be created; `nodes` and the patch are of its annotations
- * CD_ANNOTATION_RACK_NODES and CD_ANNOTATION_RACK_EMPTY, which empty_since 0 removes. */
+/* The ComputeDomain of a rack, to be created; and the merge patch of its annotations: CD_ANNOTATION_RACK_UID,
+ * _NODES, and _EMPTY, which empty_since 0 removes. */
 void objects_rack_domain(const char *rack, const char *ns, const char *name, const char *template,
-                         const char *nodes, struct buf *out);
+                         struct buf *out);
 void objects_rack_note(const struct kube_meta *m, const char *nodes, int64_t empty_since, struct buf *out);
 
 /* Merge patch of the status subresource. */

@@ -36,7 +36,8 @@ void racks_decide(const struct compute_domain *cd, const struct racks_facts *f, 
                   struct racks_decision *ret) {
         size_t n;
         *ret = (struct racks_decision){ .nodes = nodes_text(f, a, &n) };
-        if (cd->o.meta.deleted)
+        bool ours = streq(cd->rack_uid, cd->o.meta.uid);
+        if (cd->o.meta.deleted || (!ours && !f->wanted))
                 return;
         /* What is no time, or one of the future, is a clock's mistake or a person's: the day begins now. */
         int64_t since = 0;
@@ -45,7 +46,7 @@ void racks_decide(const struct compute_domain *cd, const struct racks_facts *f, 
                 ret->empty_since = told ? since : f->now;
         int64_t left = n ? 0 : ret->empty_since + RACKS_EMPTY_S - f->now;
         bool over = !f->wanted || (!n && left <= 0);
-        if (!streq(str_or(cd->rack_nodes, ""), ret->nodes) || (n ? cd->rack_empty != NULL : !told)) {
+        if (!ours || !streq(str_or(cd->rack_nodes, ""), ret->nodes) || (n ? cd->rack_empty != NULL : !told)) {
                 ret->step = RACKS_NOTE;
         } else if (over && f->stale) {
                 ret->step = RACKS_HOLD;

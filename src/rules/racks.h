@@ -5,7 +5,7 @@
  * states the rack. A rack whose nodes reboot, or whose plugins are down, states nothing, but its Nodes are
  * there: so each ComputeDomain of a rack remembers their names. When the last of these Nodes is gone, it
  * writes down since when, and goes a day later, or as soon as nobody uses it where its namespace is labelled
- * no more. */
+ * no more. A copy of one that a person has made elsewhere is the person's. */
 #ifndef RULES_RACKS_H
 #define RULES_RACKS_H
 

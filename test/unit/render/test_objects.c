@@ -245,24 +245,25 @@ static void a_racks_template_asks_for_devices_of_that_rack(void **state) {
 static void a_racks_domain_and_what_it_notes(void **state) {
         const struct kube_meta m = { .ns = "w", .name = "s0", .uid = UID_A };
         struct buf b = BUF_INIT(4096);
-        objects_rack_domain("s0", "w", "s0", "imex-channel-s0", "n0,n1", &b);
+        objects_rack_domain("s0", "w", "s0", "imex-channel-s0", &b);
         assert_string_equal(buf_str(&b),
                             "{\"apiVersion\":\"resource.nvidia.com/v1beta1\",\"kind\":\"ComputeDomain\","
                             "\"metadata\":{\"name\":\"s0\",\"namespace\":\"w\",\"labels\":{\"" CD_LABEL_RACK
-                            "\":\"s0\"},\"annotations\":{\"" CD_ANNOTATION_RACK_NODES "\":\"n0,n1\"}},"
+                            "\":\"s0\"}},"
                             "\"spec\":{\"channel\":{\"allocationMode\":\"Single\",\"resourceClaimTemplate\":{"
                             "\"name\":\"imex-channel-s0\"}},\"numNodes\":0}}");
         buf_clear(&b);
         objects_rack_note(&m, "", 1763800000, &b);
         assert_string_equal(buf_str(&b),
-                            "{\"metadata\":{\"uid\":\"" UID_A
-                            "\",\"annotations\":{\"" CD_ANNOTATION_RACK_NODES
+                            "{\"metadata\":{\"uid\":\"" UID_A "\",\"annotations\":{\"" CD_ANNOTATION_RACK_UID
+                            "\":\"" UID_A "\",\"" CD_ANNOTATION_RACK_NODES
                             "\":\"\",\"" CD_ANNOTATION_RACK_EMPTY "\":\"2025-11-22T08:26:40Z\"}}}");
         buf_clear(&b);
         objects_rack_note(&m, "n0", 0, &b);
-        assert_string_equal(buf_str(&b), "{\"metadata\":{\"uid\":\"" UID_A
-                                         "\",\"annotations\":{\"" CD_ANNOTATION_RACK_NODES
-                                         "\":\"n0\",\"" CD_ANNOTATION_RACK_EMPTY "\":null}}}");
+        assert_string_equal(buf_str(&b),
+                            "{\"metadata\":{\"uid\":\"" UID_A "\",\"annotations\":{\"" CD_ANNOTATION_RACK_UID
+                            "\":\"" UID_A "\",\"" CD_ANNOTATION_RACK_NODES
+                            "\":\"n0\",\"" CD_ANNOTATION_RACK_EMPTY "\":null}}}");
         buf_done(&b);
 }
 

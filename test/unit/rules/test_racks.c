@@ -22,6 +22,7 @@ static struct compute_domain domain(const char *nodes, const char *empty) {
         return (struct compute_domain){ .o.meta = { .name = "s0", .ns = "driver", .uid = "u" },
                                         .channel = &channel,
                                         .rack = "s0",
+                                        .rack_uid = "u",
                                         .rack_nodes = nodes,
                                         .rack_empty = empty };
 }
@@ -142,6 +143,18 @@ static void where_nobody_wants_it_any_more_it_goes_when_nobody_uses_it(void **st
         assert_int_equal(decided(&cd, f).step, RACKS_KEEP);
 }
 
+static void a_copy_that_a_person_has_made_elsewhere_is_left_alone(void **state) {
+        (void)state;
+        struct compute_domain cd = domain("n0,n1", DAY_AGO);
+        struct racks_facts f = { .confirmed = true };
+        cd.rack_uid = "of-the-original";
+        assert_int_equal(decided(&cd, f).step, RACKS_KEEP);
+        cd.rack_uid = NULL;
+        assert_int_equal(decided(&cd, f).step, RACKS_KEEP);
+        f.wanted = true; /* where racks are wanted it is taken for the rack's */
+        assert_int_equal(decided(&cd, f).step, RACKS_NOTE);
+}
+
 static void what_is_no_time_begins_the_day_now(void **state) {
         (void)state;
         static const char *const texts[] = { "", "yesterday", "2099-01-01T00:00:00Z",
@@ -181,6 +194,7 @@ int main(void) {
                 cmocka_unit_test(never_on_the_word_of_a_stale_cache),
                 cmocka_unit_test(a_node_that_comes_back_ends_the_day),
                 cmocka_unit_test(where_nobody_wants_it_any_more_it_goes_when_nobody_uses_it),
+                cmocka_unit_test(a_copy_that_a_person_has_made_elsewhere_is_left_alone),
                 cmocka_unit_test(what_is_no_time_begins_the_day_now),
                 cmocka_unit_test(only_what_we_would_have_made_is_a_racks),
         };
