@@ -204,12 +204,14 @@ no_claim_file() { ! claim_file "$@"; }
 restarts() { k -n "$driver_ns" get pod "$1" -o jsonpath='{.status.containerStatuses[0].restartCount}'; }
 restarted() { [[ $(restarts "$1") -gt $2 ]]; }
 
-# probed: what shows that a probe has failed: readiness that came or went, a restart, an Event.
+# probed: what shows that a probe has failed: readiness that came or went, a restart, an Event. Of the pods that there are: the probe of
+# one that ends may fail up to its time-out after the pod.
 probed() {
-	k -n "$driver_ns" get pods -o json | jq -r '.items[] | select(.metadata.labels.app != "imex-daemon") |
-		"\(.metadata.name) \([.status.conditions[] | select(.type == "Ready") | .status, .lastTransitionTime]) \([.status.containerStatuses[].restartCount])"'
-	k -n "$driver_ns" get events --field-selector reason=Unhealthy -o json |
-		jq -r '.items[] | select(.involvedObject.name | startswith("computedomain-daemon") | not) | "\(.involvedObject.name) \(.count) \(.message)"'
+	local pods
+	pods=$(k -n "$driver_ns" get pods -o json | jq -c '[.items[] | select(.metadata.labels.app != "imex-daemon" and (.metadata.deletionTimestamp | not))]')
+	jq -r '.[] | "\(.metadata.name) \([.status.conditions[] | select(.type == "Ready") | .status, .lastTransitionTime]) \([.status.containerStatuses[].restartCount])"' <<<"$pods"
+	k -n "$driver_ns" get events --field-selector reason=Unhealthy -o json | jq -r --argjson pods "$pods" '.items[] |
+		select(.involvedObject.uid | IN($pods[].metadata.uid)) | "\(.involvedObject.name) \(.count) \(.message)"'
 }
 
 # clique_label_is K ID: the Node of node K says that it is in this NVLink partition.
