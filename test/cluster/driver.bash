@@ -208,10 +208,12 @@ restarted() { [[ $(restarts "$1") -gt $2 ]]; }
 # one that ends may fail up to its time-out after the pod.
 probed() {
 	local pods
-	pods=$(k -n "$driver_ns" get pods -o json | jq -c '[.items[] | select(.metadata.labels.app != "imex-daemon" and (.metadata.deletionTimestamp | not))]')
-	jq -r '.[] | "\(.metadata.name) \([.status.conditions[] | select(.type == "Ready") | .status, .lastTransitionTime]) \([.status.containerStatuses[].restartCount])"' <<<"$pods"
+	pods=$(k -n "$driver_ns" get pods -o json | jq -c '[.items[] | select(.metadata.labels.app != "imex-daemon" and (.metadata.deletionTimestamp | not)) |
+		{name: .metadata.name, uid: .metadata.uid, ready: [.status.conditions[] | select(.type == "Ready") | .status, .lastTransitionTime],
+		restarts: [.status.containerStatuses[].restartCount]}]')
+	jq -r '.[] | "\(.name) \(.ready) \(.restarts)"' <<<"$pods"
 	k -n "$driver_ns" get events --field-selector reason=Unhealthy -o json | jq -r --argjson pods "$pods" '.items[] |
-		select(.involvedObject.uid | IN($pods[].metadata.uid)) | "\(.involvedObject.name) \(.count) \(.message)"'
+		select(.involvedObject.uid | IN($pods[].uid)) | "\(.involvedObject.name) \(.count) \(.message)"'
 }
 
 # clique_label_is K ID: the Node of node K says that it is in this NVLink partition.
