@@ -269,3 +269,11 @@ uint64_t str_fnv64(const void *p, size_t n) {
                 h = (h ^ c[i]) * 1099511628211U;
         return h;
 }
+
+bool str_lists(const char *list, const char *field) {
+        struct str rest = str_from(list), part;
+        while (str_next_field(&rest, ',', &part))
+                if (str_eq(str_trim(part), str_from(field)))
+                        return true;
+        return false;
+}

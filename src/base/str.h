@@ -18,6 +18,8 @@ struct str {
 struct str str_from(const char *s); /* NULL gives an empty str */
 bool str_eq(struct str a, struct str b);
 struct str str_trim(struct str s); /* without white space at both ends */
+/* Is it in "a, b,c"? White space around the fields does not count. */
+bool str_lists(const char *list, const char *field);
 bool str_next_line(struct str *rest,
                    struct str *ret_line); /* cuts the next line off *rest, without its \n; false at the end */
 bool str_next_field(struct str *rest, char sep,

@@ -6,11 +6,7 @@
 #include "api/names.h"
 
 bool wants_manages(const struct cd_options *o, const char *ns) {
-        struct str rest = str_from(o->more_ns), field;
-        bool found = streq(o->ns, ns);
-        while (!found && str_next_field(&rest, ',', &field))
-                found = str_eq(str_trim(field), str_from(ns));
-        return found;
+        return streq(o->ns, ns) || str_lists(o->more_ns, ns);
 }
 
 /* A daemon's configuration counts too, whatever device came with it: who wrote it means a daemon. */

@@ -36,27 +36,18 @@ struct search {
         const char *node;
 };
 
-/* Is `name` in "a,b,c"? */
-static bool is_listed(const char *list, const char *name) {
-        struct str rest = str_from(str_or(list, "")), part;
-        while (str_next_field(&rest, ',', &part))
-                if (str_eq(part, str_from(name)))
-                        return true;
-        return false;
-}
-
 static bool queue_if_listed(void *u, const struct kube_object *o) {
         struct search *s = u;
         const struct compute_domain *cd = (const struct compute_domain *)o;
-        if (cd->rack && is_listed(cd->rack_nodes, s->node))
+        if (cd->rack && str_lists(str_or(cd->rack_nodes, ""), s->node))
                 racks_queue_of(s->c, cd);
         return true;
 }
 
 void racks_queue_by_node(struct controller *c, const char *node) {
-        const char *rack = records_node_rack(c, node);
         if (!c->config->racks)
                 return;
+        const char *rack = records_node_rack(c, node);
         records_queue_rack(c, rack);
         /* A Node whose slice is gone: only they remember it. */
         if (!rack && c->cds)
@@ -162,50 +153,45 @@ static struct event_about about(const struct compute_domain *cd) {
         return (struct event_about){ CD_API_VERSION, CD_KIND, m->ns, m->name, m->uid };
 }
 
-static void submit(const struct rack *r, enum kube_verb verb, const char *ns, const char *name,
+/* True: it is on its way; else the rack is looked at again when it may be. */
+static bool submit(const struct rack *r, enum kube_verb verb, const char *ns, const char *name,
                    struct buf *body, writes_done_fn *done) {
-        writes_try(r->c->writes, &(struct writes_request){
-                                         .requester = r->key,
-                                         .verb = verb,
-                                         .res = &kube_compute_domains,
-                                         .ns = ns,
-                                         .name = name,
-                                         .body = { buf_str(body), body->n },
-                                         .gather_ms = verb == KUBE_MERGE_PATCH ? GATHER_MS : 0,
-                                         .interval_ms = INTERVAL_MS,
-                                         .cache = r->c->cds,
-                                         .done = done,
-                                         .u = r->c,
-                                 });
+        return writes_try(r->c->writes, &(struct writes_request){
+                                                .requester = r->key,
+                                                .verb = verb,
+                                                .res = &kube_compute_domains,
+                                                .ns = ns,
+                                                .name = name,
+                                                .body = { buf_str(body), body->n },
+                                                .gather_ms = verb == KUBE_MERGE_PATCH ? GATHER_MS : 0,
+                                                .interval_ms = INTERVAL_MS,
+                                                .cache = r->c->cds,
+                                                .done = done,
+                                                .u = r->c,
+                                        });
 }
 
 static void see_claim(void *u, const struct grant *x) {
-        (void)x;
         *(bool *)u = true;
 }
 
 static bool is_unused(const struct rack *r, const struct compute_domain *cd, bool ask) {
         const struct kube_meta *m = &cd->o.meta;
-        struct buf key = BUF_INIT(256);
+        _cleanup_(buf_done) struct buf key = BUF_INIT(256);
         confirm_claim_key(m->uid, "", &key);
-        bool is = ask ? confirm_absent(r->c->confirm, CONFIRM_CLAIM, m->ns, buf_str(&key), r->key)
-                      : confirm_known(r->c->confirm, CONFIRM_CLAIM, m->ns, buf_str(&key));
-        buf_done(&key);
-        return is;
+        return ask ? confirm_absent(r->c->confirm, CONFIRM_CLAIM, m->ns, buf_str(&key), r->key)
+                   : confirm_known(r->c->confirm, CONFIRM_CLAIM, m->ns, buf_str(&key));
 }
 
 static void note(const struct rack *r, const struct compute_domain *cd, const struct racks_decision *d) {
         const struct kube_meta *m = &cd->o.meta;
-        struct buf b = BUF_INIT(MAX_BODY);
+        _cleanup_(buf_done) struct buf b = BUF_INIT(MAX_BODY);
         objects_rack_note(m, d->nodes, d->empty_since, &b);
-        submit(r, KUBE_MERGE_PATCH, m->ns, m->name, &b, NULL);
-        buf_done(&b);
         const struct event_about whom = about(cd);
-        if (d->empty_since && !cd->rack_empty)
+        if (submit(r, KUBE_MERGE_PATCH, m->ns, m->name, &b, NULL) && d->empty_since && !cd->rack_empty)
                 event_record(r->c->events, &whom, EVENT_WARNING, "RackEmpty",
                              "no Node of this rack is left: this ComputeDomain goes a day from now, unless "
-                             "one comes "
-                             "back or a claim of it is allocated");
+                             "one comes back or a claim of it is allocated");
 }
 
 static void look_at(const struct rack *r, const struct compute_domain *cd) {
@@ -225,14 +211,13 @@ static void look_at(const struct rack *r, const struct compute_domain *cd) {
         } else if (d.step == RACKS_ASK) {
                 is_unused(r, cd, true);
         } else if (d.step == RACKS_DELETE) {
-                struct buf b = BUF_INIT(MAX_BODY);
+                _cleanup_(buf_done) struct buf b = BUF_INIT(MAX_BODY);
                 log_info("the ComputeDomain of a rack goes", kv_str("rack", r->id),
                          kv_str("namespace", cd->o.meta.ns), kv_str("name", cd->o.meta.name),
                          kv_str("why", f.wanted ? "no node of the rack has been there for a day"
                                                 : "its namespace wants none any more"));
                 objects_delete(&cd->o.meta, cd->o.meta.rv, false, &b);
                 submit(r, KUBE_DELETE, cd->o.meta.ns, cd->o.meta.name, &b, NULL);
-                buf_done(&b);
         }
         if (d.recheck_s)
                 work_queue_add_after(r->c->queue, r->key, (unsigned)d.recheck_s * 1000U);
@@ -282,7 +267,7 @@ struct making {
 static void make_in(const struct making *m, const char *ns) {
         const struct rack *r = m->r;
         const struct compute_domain *other = domain_at(r, ns, m->name);
-        struct buf b = BUF_INIT(MAX_BODY);
+        _cleanup_(buf_done) struct buf b = BUF_INIT(MAX_BODY);
         size_t n = 0;
         for (size_t i = 0; i < r->n_domains; i++)
                 if (streq(r->domains[i]->o.meta.ns, ns))
@@ -291,9 +276,8 @@ static void make_in(const struct making *m, const char *ns) {
                 const struct event_about whom = about(other);
                 event_record(r->c->events, &whom, EVENT_WARNING, "RackNameTaken",
                              "a rack has this name, and gets no ComputeDomain in this namespace as long as "
-                             "this one, "
-                             "which is not the rack's, is here: delete it, and make another one under "
-                             "another name");
+                             "this one, which is not the rack's, is here: delete it, and make another one "
+                             "under another name");
                 return;
         }
         kube_informer_each(r->c->cds, count, &n);
@@ -309,7 +293,6 @@ static void make_in(const struct making *m, const char *ns) {
         }
         objects_rack_domain(r->id, ns, m->name, m->template, &b);
         submit(r, KUBE_CREATE, ns, m->name, &b, on_made);
-        buf_done(&b);
 }
 
 static bool make_in_namespace(void *u, const struct kube_object *o) {
@@ -320,7 +303,7 @@ static bool make_in_namespace(void *u, const struct kube_object *o) {
 }
 
 void racks_reconcile(struct controller *c, const char *id) {
-        struct buf key = BUF_INIT(256), name = BUF_INIT(256);
+        _cleanup_(buf_done) struct buf key = BUF_INIT(256), name = BUF_INIT(256);
         struct rack r = { .c = c, .a = arena_new(4096), .id = id, .now = clock_wall_s() };
         buf_addf(&key, "r/%s", id);
         r.key = buf_str(&key);
@@ -338,8 +321,6 @@ void racks_reconcile(struct controller *c, const char *id) {
                 kube_informer_each(c->rack_namespaces, make_in_namespace, &m);
         }
         writes_end(c->writes, r.key);
-        buf_done(&name);
-        buf_done(&key);
         free(r.nodes);
         free(r.domains);
         arena_free(r.a);

@@ -91,6 +91,16 @@ static void a_buf_stops_at_its_limit_and_stays_failed(void **state) {
         assert_string_equal(buf_str(&b), "");
 }
 
+static void a_list_has_a_field_or_not(void **state) {
+        (void)state;
+        assert_true(str_lists("a", "a"));
+        assert_true(str_lists("a, b,c", "b"));
+        assert_true(str_lists("a,b,c ", "c"));
+        assert_false(str_lists("ab,c", "a"));
+        assert_false(str_lists("", "a"));
+        assert_false(str_lists("a,b", "a,b"));
+}
+
 static void an_arena_zeroes_aligns_and_grows(void **state) {
         (void)state;
         struct arena *a = arena_new(16);
@@ -194,6 +204,7 @@ int main(void) {
                 cmocka_unit_test(names_that_kubernetes_accepts),
                 cmocka_unit_test(a_uid_is_a_uuid_and_nothing_else),
                 cmocka_unit_test(a_buf_stops_at_its_limit_and_stays_failed),
+                cmocka_unit_test(a_list_has_a_field_or_not),
                 cmocka_unit_test(an_arena_zeroes_aligns_and_grows),
                 cmocka_unit_test(errors_gain_context_on_their_way_up),
                 cmocka_unit_test(a_text_that_is_too_long_loses_its_middle),
