@@ -20,6 +20,8 @@ static const struct jd_field f_device[] = {
         JD_STR(struct own_slice_device, "name", name),
         JD_RAW(struct own_slice_device, "attributes", attributes),
         JD_RAW(struct own_slice_device, "basic>attributes", basic_attributes),
+        JD_RAW(struct own_slice_device, "capacity", capacity),
+        JD_RAW(struct own_slice_device, "basic>capacity", basic_capacity),
         JD_END,
 };
 const struct jd_field own_slice_fields[] = {
@@ -40,9 +42,22 @@ static void attributes(struct jw *w, const char *key, const struct offered_devic
                 const struct offered_attribute *a = &d->attributes[i];
                 jw_obj(w, a->name);
                 if (a->text)
-                        jw_str(w, "string", a->text);
+                        jw_str(w, a->kind == OFFERED_VERSION ? "version" : "string", a->text);
                 else
                         jw_int(w, "int", a->number);
+                jw_end_obj(w);
+        }
+        jw_end_obj(w);
+}
+
+/* Of a device without any it is left out, as the server leaves it out. */
+static void capacities(struct jw *w, const char *key, const struct offered_device *d) {
+        if (!d->n_capacities)
+                return;
+        jw_obj(w, key);
+        for (size_t i = 0; i < d->n_capacities; i++) {
+                jw_obj(w, d->capacities[i].name);
+                jw_str(w, "value", d->capacities[i].quantity);
                 jw_end_obj(w);
         }
         jw_end_obj(w);
@@ -88,6 +103,7 @@ void slice_render(const char *version, const char *node, const char *node_uid, c
                 if (basic)
                         jw_obj(&w, "basic");
                 attributes(&w, "attributes", &want->devices[i]);
+                capacities(&w, "capacity", &want->devices[i]);
                 if (basic)
                         jw_end_obj(&w);
                 jw_end_obj(&w);
@@ -98,12 +114,16 @@ void slice_render(const char *version, const char *node, const char *node_uid, c
 }
 
 static bool device_matches(const struct own_slice_device *d, const struct offered_device *want) {
-        struct buf text = BUF_INIT(BODY_MAX);
-        struct jw w = JW(&text);
-        attributes(&w, NULL, want);
-        struct str have = d->attributes.n ? d->attributes : d->basic_attributes;
-        bool ok = streq(d->name, want->name) && str_eq(have, (struct str){ text.p, text.n });
-        buf_done(&text);
+        struct buf a = BUF_INIT(BODY_MAX), c = BUF_INIT(BODY_MAX);
+        struct jw aw = JW(&a), cw = JW(&c);
+        attributes(&aw, NULL, want);
+        capacities(&cw, NULL, want);
+        struct str attributes_there = d->attributes.n ? d->attributes : d->basic_attributes,
+                   capacity_there = d->capacity.n ? d->capacity : d->basic_capacity;
+        bool ok = streq(d->name, want->name) && str_eq(attributes_there, (struct str){ a.p, a.n }) &&
+                  str_eq(capacity_there, (struct str){ c.p, c.n });
+        buf_done(&a);
+        buf_done(&c);
         return ok;
 }
 

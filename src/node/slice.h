@@ -19,12 +19,19 @@ struct offered_attribute {
         const char *name;
         const char *text; /* NULL: it is a number */
         int64_t number;
+        enum { OFFERED_STRING, OFFERED_VERSION } kind; /* of a text */
 };
+struct offered_capacity {
+        const char *name;
+        const char *quantity; /* as the server writes it: "40Gi" */
+};
+/* Both lists are sorted by name, as the server sorts them: its text can then be compared with ours. */
 struct offered_device {
         const char *name;
-        const struct offered_attribute *attributes; /* sorted by name, as the server sorts them: its text can
-                                                     then be compared with ours */
+        const struct offered_attribute *attributes;
         size_t n_attributes;
+        const struct offered_capacity *capacities;
+        size_t n_capacities;
 };
 struct slice_content {
         struct arena *arena; /* NULL: it is static */
@@ -37,8 +44,8 @@ struct slice_content {
 /* A slice of ours as the server has it. */
 struct own_slice_device {
         const char *name;
-        struct str attributes;       /* v1, v1beta2 */
-        struct str basic_attributes; /* v1beta1 */
+        struct str attributes, capacity;             /* v1, v1beta2 */
+        struct str basic_attributes, basic_capacity; /* v1beta1 */
 };
 struct own_slice {
         struct kube_object o;

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* device: a GPU or a MIG device of this node, as plain data: what is published of it, and what preparing it
+ * takes. */
+#ifndef GPU_PLUGIN_DEVICE_H
+#define GPU_PLUGIN_DEVICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/mem.h"
+#include "node/slice.h"
+
+/* The words of the attribute "type". */
+#define GPU_TYPE_FULL "gpu"
+#define GPU_TYPE_MIG "mig"
+
+enum gpu_kind { GPU_FULL, GPU_MIG };
+
+struct gpu_device {
+        enum gpu_kind kind;
+        const char *name;    /* "gpu-0"; a MIG device "gpu-0-mig-1g10gb-19-0" */
+        const char *uuid;    /* "GPU-...", "MIG-..." */
+        unsigned minor;      /* of /dev/nvidia<minor>; of a MIG device its parent's, as the next */
+        const char *address; /* on the PCI bus, "0000:16:00.0"; NULL: not known */
+        /* Of MIG devices only. */
+        const char *parent_uuid;
+        unsigned gpu_instance, compute_instance; /* capabilities/gpu<minor>/mig/gi<...>/ci<...> */
+        bool graphics;                           /* its profile comes with the nodes in /dev/dri */
+        struct offered_device offered;           /* as the ResourceSlice has it */
+};
+
+/* A GPU that cannot be described is left out, so that it hides no other. */
+struct gpu_left_out {
+        const char *what; /* "GPU 3", "MIG device 0 of gpu-1" */
+        const char *why;  /* for people */
+};
+
+/* The devices of this node, sorted: by minor, whole GPUs before parts, by profile and place. */
+struct gpu_devices {
+        struct arena *arena;        /* has all of it */
+        const char *driver_version; /* as NVML says it, and as it is in names of files: "580.95.05" */
+        struct gpu_device *items;
+        size_t n;
+        struct gpu_left_out *left_out;
+        size_t n_left_out;
+};
+
+/* NULL: there is none of that name. */
+const struct gpu_device *gpu_device_find(const struct gpu_devices *d, const char *name);
+
+#endif

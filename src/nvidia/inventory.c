@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "nvidia/inventory.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "base/json.h"
+
+enum { MINOR_MAX = 1 << 20, INSTANCE_MAX = 1 << 16 };
+
+static const struct jd_field f_mig[] = {
+        JD_STR(struct mig_facts, "call", failure.call),
+        JD_INT(struct mig_facts, "error", failure.error),
+        JD_STR(struct mig_facts, "uuid", uuid),
+        JD_INT(struct mig_facts, "gi", gpu_instance),
+        JD_INT(struct mig_facts, "ci", compute_instance),
+        JD_INT(struct mig_facts, "giProfile", gi_profile),
+        JD_INT(struct mig_facts, "profileID", profile_id),
+        JD_INT(struct mig_facts, "start", start),
+        JD_INT(struct mig_facts, "size", size),
+        JD_INT(struct mig_facts, "g", gpu_slices),
+        JD_INT(struct mig_facts, "c", compute_slices),
+        JD_STR(struct mig_facts, "name", name),
+        JD_INT(struct mig_facts, "sm", multiprocessors),
+        JD_INT(struct mig_facts, "ce", copy_engines),
+        JD_INT(struct mig_facts, "dec", decoders),
+        JD_INT(struct mig_facts, "enc", encoders),
+        JD_INT(struct mig_facts, "jpeg", jpeg_engines),
+        JD_INT(struct mig_facts, "ofa", ofa_engines),
+        JD_INT(struct mig_facts, "memoryMB", memory_mib),
+        JD_END,
+};
+static const struct jd_field f_gpu[] = {
+        JD_STR(struct gpu_facts, "call", failure.call),
+        JD_INT(struct gpu_facts, "error", failure.error),
+        JD_INT(struct gpu_facts, "index", index, .required = true),
+        JD_INT(struct gpu_facts, "minor", minor),
+        JD_STR(struct gpu_facts, "uuid", uuid),
+        JD_STR(struct gpu_facts, "name", name),
+        JD_INT(struct gpu_facts, "brand", brand),
+        JD_INT(struct gpu_facts, "architecture", architecture),
+        JD_STR(struct gpu_facts, "cc", compute_capability),
+        JD_INT(struct gpu_facts, "memory", memory_bytes),
+        JD_STR(struct gpu_facts, "pci", pci_bus_id),
+        JD_STR(struct gpu_facts, "addressingMode", addressing_mode),
+        JD_INT(struct gpu_facts, "migMode", mig_mode),
+        JD_LIST(struct gpu_facts, "mig", mig, struct mig_facts, f_mig),
+        JD_END,
+};
+static const struct jd_field f_inventory[] = {
+        JD_STR(struct inventory, "driverVersion", driver_version, .required = true),
+        JD_INT(struct inventory, "cudaDriverVersion", cuda_version),
+        JD_LIST(struct inventory, "gpus", gpus, struct gpu_facts, f_gpu, .required = true),
+        JD_END,
+};
+
+static int check_text(const char *text, const char *what, struct err *e) {
+        if (text && strlen(text) > INVENTORY_TEXT_MAX)
+                return err_set(e, ERR_INVALID, 0, "%s has more than %d bytes", what, INVENTORY_TEXT_MAX);
+        return 0;
+}
+
+/* UUIDs get into checkpoints, arguments and messages: what NVML writes into them has no other characters
+ * ("MIG-GPU-<uuid>/1/0" is the form before driver 470). */
+static int check_uuid(const char *uuid, const char *what, struct err *e) {
+        size_t n = uuid ? strlen(uuid) : 0;
+        bool ok = n > 0 && n <= INVENTORY_TEXT_MAX;
+        for (size_t i = 0; ok && i < n; i++)
+                ok = isalnum((unsigned char)uuid[i]) || uuid[i] == '-' || uuid[i] == '/';
+        return ok ? 0 : err_set(e, ERR_INVALID, 0, "%s has no UUID that NVML would give it", what);
+}
+
+static int check_range(int64_t v, int64_t max, const char *what, const char *of, struct err *e) {
+        if (v < 0 || v > max)
+                return err_set(e, ERR_INVALID, 0, "%s of %s is out of range: %lld", what, of, (long long)v);
+        return 0;
+}
+
+static int check_mig(const struct mig_facts *m, const char *of, struct err *e) {
+        const struct {
+                int64_t value, max;
+                const char *what;
+        } numbers[] = {
+                { m->gpu_instance, INSTANCE_MAX, "the GPU instance" },
+                { m->compute_instance, INSTANCE_MAX, "the compute instance" },
+                { m->profile_id, INSTANCE_MAX, "the profile" },
+                { m->start, INVENTORY_MIG_MAX, "the begin of the placement" },
+                { m->size, INVENTORY_MIG_MAX, "the size of the placement" },
+                { m->gpu_slices, INVENTORY_MIG_MAX, "the number of GPU slices" },
+                { m->compute_slices, INVENTORY_MIG_MAX, "the number of compute slices" },
+                { m->multiprocessors, UINT32_MAX, "the number of multiprocessors" },
+                { m->copy_engines, UINT32_MAX, "the number of copy engines" },
+                { m->decoders, UINT32_MAX, "the number of decoders" },
+                { m->encoders, UINT32_MAX, "the number of encoders" },
+                { m->jpeg_engines, UINT32_MAX, "the number of JPEG engines" },
+                { m->ofa_engines, UINT32_MAX, "the number of OFA engines" },
+                { m->memory_mib, INT64_MAX >> 20, "the memory" },
+        };
+        if (m->failure.call)
+                return check_text(m->failure.call, "a MIG device's failed call", e);
+        for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
+                if (check_range(numbers[i].value, numbers[i].max, numbers[i].what, of, e) < 0)
+                        return -1;
+        if (check_uuid(m->uuid, of, e) < 0 || check_text(m->name, "a MIG profile's name", e) < 0)
+                return -1;
+        return 0;
+}
+
+static int check_gpu(const struct gpu_facts *g, struct err *e) {
+        const char *const texts[] = { g->failure.call,       g->uuid,       g->name,
+                                      g->compute_capability, g->pci_bus_id, g->addressing_mode };
+        char what[64], mig[96];
+        snprintf(what, sizeof what, "GPU %lld", (long long)g->index);
+        for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+                if (check_text(texts[i], what, e) < 0)
+                        return -1;
+        if (g->failure.call)
+                return 0;
+        if (check_range(g->minor, MINOR_MAX, "the minor number", what, e) < 0 ||
+            check_range(g->memory_bytes, INT64_MAX, "the memory", what, e) < 0 ||
+            check_uuid(g->uuid, what, e) < 0)
+                return -1;
+        if (g->n_mig > INVENTORY_MIG_MAX)
+                return err_set(e, ERR_INVALID, 0, "%s has %zu MIG devices, of which there are at most %d",
+                               what, g->n_mig, INVENTORY_MIG_MAX);
+        for (size_t i = 0; i < g->n_mig; i++) {
+                snprintf(mig, sizeof mig, "MIG device %zu of %s", i, what);
+                if (check_mig(&g->mig[i], mig, e) < 0)
+                        return -1;
+        }
+        return 0;
+}
+
+int inventory_decode(struct str json, struct arena *a, struct inventory *ret, struct err *e) {
+        struct inventory v = { 0 };
+        if (jd_decode_text(f_inventory, json.p, json.n, false, "", a, &v, e) < 0 ||
+            check_text(v.driver_version, "the driver's version", e) < 0)
+                return err_wrap(e, "NVML: unreadable answer");
+        if (v.n_gpus > INVENTORY_GPUS_MAX)
+                return err_set(e, ERR_INVALID, 0, "NVML reports %zu GPUs, of which there are at most %d",
+                               v.n_gpus, INVENTORY_GPUS_MAX);
+        for (size_t i = 0; i < v.n_gpus; i++)
+                if (check_gpu(&v.gpus[i], e) < 0)
+                        return err_wrap(e, "NVML: unreadable answer");
+        *ret = v;
+        return 0;
+}

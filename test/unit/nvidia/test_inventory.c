@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The worker's inventory as it is read, names of MIG profiles, and places on the PCI bus. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "nvidia/inventory.h"
+#include "nvidia/mig_profile.h"
+#include "nvidia/pci_facts.h"
+
+static struct err e;
+
+static int decode(const char *json) {
+        struct arena *a = arena_new(1024);
+        struct inventory in;
+        e = (struct err){ 0 };
+        int r = inventory_decode(str_from(json), a, &in, &e);
+        arena_free(a);
+        return r;
+}
+
+#define GPU(more) "{\"driverVersion\":\"1\",\"gpus\":[{\"index\":0" more "}]}"
+#define MIG(more) GPU(",\"minor\":0,\"uuid\":\"GPU-0\",\"mig\":[{\"uuid\":\"MIG-0\"" more "}]")
+
+static void an_inventory_is_read(void **state) {
+        assert_int_equal(decode("{\"driverVersion\":\"580.95.05\",\"gpus\":[]}"), 0);
+        assert_int_equal(decode(GPU(",\"minor\":0,\"uuid\":\"GPU-0\"")), 0);
+        assert_int_equal(decode(GPU(",\"call\":\"nvmlDeviceGetUUID\",\"error\":15")), 0);
+        assert_int_equal(decode(MIG("")), 0);
+        assert_int_equal(decode(MIG(",\"giProfile\":-1,\"future\":[]")), 0);
+}
+
+static void what_is_no_inventory_is_refused_whole(void **state) {
+        static const char *const bad[] = {
+                "",
+                "[]",
+                "{}",
+                "{\"gpus\":[]}",
+                "{\"driverVersion\":\"1\"}",
+                GPU(""),
+                GPU(",\"minor\":-1,\"uuid\":\"GPU-0\""),
+                GPU(",\"minor\":99999999,\"uuid\":\"GPU-0\""),
+                GPU(",\"minor\":0,\"uuid\":\"../etc\""),
+                GPU(",\"minor\":0,\"uuid\":\"a b\""),
+                GPU(",\"minor\":0,\"uuid\":\"GPU-0\",\"memory\":-1"),
+                MIG(",\"gi\":-1"),
+                MIG(",\"size\":17"),
+                MIG(",\"memoryMB\":99999999999999"),
+                MIG(",\"name\":7"),
+        };
+        for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+                assert_int_equal(decode(bad[i]), -1);
+                assert_int_equal(e.kind, ERR_INVALID);
+        }
+}
+
+static void more_than_a_node_can_have_is_refused(void **state) {
+        struct buf b = BUF_INIT(1 << 20);
+        buf_adds(&b, "{\"driverVersion\":\"1\",\"gpus\":[");
+        for (int i = 0; i <= INVENTORY_GPUS_MAX; i++)
+                buf_addf(&b, "%s{\"index\":%d,\"minor\":%d,\"uuid\":\"GPU-%d\"}", i ? "," : "", i, i, i);
+        buf_adds(&b, "]}");
+        assert_int_equal(decode(buf_str(&b)), -1);
+        assert_non_null(strstr(e.msg, "65 GPUs"));
+        buf_clear(&b);
+        buf_adds(&b,
+                 "{\"driverVersion\":\"1\",\"gpus\":[{\"index\":0,\"minor\":0,\"uuid\":\"GPU-0\",\"mig\":[");
+        for (int i = 0; i <= INVENTORY_MIG_MAX; i++)
+                buf_addf(&b, "%s{\"uuid\":\"MIG-%d\"}", i ? "," : "", i);
+        buf_adds(&b, "]}]}");
+        assert_int_equal(decode(buf_str(&b)), -1);
+        assert_non_null(strstr(e.msg, "17 MIG devices"));
+        buf_clear(&b);
+        buf_adds(&b, "{\"gpus\":[],\"driverVersion\":\"");
+        for (int i = 0; i <= INVENTORY_TEXT_MAX; i++)
+                buf_addc(&b, '1');
+        buf_adds(&b, "\"}");
+        assert_int_equal(decode(buf_str(&b)), -1);
+        buf_done(&b);
+}
+
+static const char *profile(int64_t gi_profile, int64_t g, int64_t c, int64_t mib, int64_t gpu_mib) {
+        static char name[64];
+        const struct mig_profile p = { gi_profile, g, c, mib, gpu_mib << 20 };
+        return mig_profile_name(&p, name, sizeof name) ? name : "none";
+}
+
+/* What nvidia-smi mig -lgip prints on these GPUs. */
+static void profiles_have_the_names_that_users_know(void **state) {
+        enum { A100_40 = 40960, H100_80 = 81559, H200 = 143771 };
+        assert_string_equal(profile(0, 1, 1, 4864, A100_40), "1g.5gb");
+        assert_string_equal(profile(7, 1, 1, 4864, A100_40), "1g.5gb+me");
+        assert_string_equal(profile(9, 1, 1, 9856, A100_40), "1g.10gb");
+        assert_string_equal(profile(1, 2, 2, 9856, A100_40), "2g.10gb");
+        assert_string_equal(profile(2, 3, 3, 19968, A100_40), "3g.20gb");
+        assert_string_equal(profile(3, 4, 4, 19968, A100_40), "4g.20gb");
+        assert_string_equal(profile(4, 7, 7, 40192, A100_40), "7g.40gb");
+        assert_string_equal(profile(2, 3, 1, 19968, A100_40), "1c.3g.20gb");
+        assert_string_equal(profile(0, 1, 1, 9984, H100_80), "1g.10gb");
+        assert_string_equal(profile(9, 1, 1, 20096, H100_80), "1g.20gb");
+        assert_string_equal(profile(4, 7, 7, 80896, H100_80), "7g.80gb");
+        assert_string_equal(profile(0, 1, 1, 16896, H200), "1g.18gb");
+        assert_string_equal(profile(9, 1, 1, 34048, H200), "1g.35gb");
+        assert_string_equal(profile(2, 3, 3, 71424, H200), "3g.71gb");
+        assert_string_equal(profile(10, 1, 1, 16896, H200), "1g.18gb+gfx");
+        assert_string_equal(profile(13, 1, 1, 16896, H200), "1g.18gb-me");
+        assert_string_equal(profile(15, 1, 1, 16896, H200), "1g.18gb+me.all");
+}
+
+static void profiles_that_the_rule_does_not_know_have_no_name(void **state) {
+        assert_string_equal(profile(-1, 1, 1, 4864, 40960), "none");
+        assert_string_equal(profile(18, 1, 1, 4864, 40960), "none");
+        assert_string_equal(profile(0, 0, 1, 4864, 40960), "none");
+        assert_string_equal(profile(0, 1, 1, 0, 40960), "none");
+        assert_string_equal(profile(0, 1, 1, 4864, 0), "none");
+        assert_string_equal(profile(0, 1, 1, 50000, 40960), "none");
+        assert_true(mig_profile_graphics(10) && mig_profile_graphics(12));
+        assert_false(mig_profile_graphics(0) || mig_profile_graphics(7) || mig_profile_graphics(13));
+}
+
+static const char *address(const char *nvml) {
+        static char ret[PCI_ADDRESS_SIZE];
+        return pci_address(nvml, ret) ? ret : "none";
+}
+
+static void addresses_are_those_of_the_kernel(void **state) {
+        assert_string_equal(address("00000000:16:00.0"), "0000:16:00.0");
+        assert_string_equal(address("00000009:3A:0B.7"), "0009:3a:0b.7");
+        assert_string_equal(address("0000:AF:00.0"), "0000:af:00.0");
+        static const char *const none[] = { "",
+                                            "00010000:16:00.0",
+                                            "0000:16:00.0/..",
+                                            "0000:16:00",
+                                            "../../etc/pas",
+                                            "0000:1g:00.0",
+                                            "0000-16:00.0" };
+        for (size_t i = 0; i < sizeof none / sizeof none[0]; i++)
+                assert_string_equal(address(none[i]), "none");
+        assert_string_equal(address(NULL), "none");
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(an_inventory_is_read),
+                cmocka_unit_test(what_is_no_inventory_is_refused_whole),
+                cmocka_unit_test(more_than_a_node_can_have_is_refused),
+                cmocka_unit_test(profiles_have_the_names_that_users_know),
+                cmocka_unit_test(profiles_that_the_rule_does_not_know_have_no_name),
+                cmocka_unit_test(addresses_are_those_of_the_kernel),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
