@@ -45,12 +45,19 @@ static int64_t soon_ms(void) {
         return sim_now_ms() + (sim_chance(2) ? sim_between(20, 200) : sim_between(0, 3));
 }
 
+static uint64_t n_tasks;
+
+uint64_t disks_tasks(void) {
+        return n_tasks;
+}
+
 static void on_task(void *u) {
         struct disk *d = u;
         struct disk_task *t = d->at;
         d->event = NULL;
         if (t) {
                 t->r = t->run(t, &t->e);
+                n_tasks++;
                 d->at = STAILQ_NEXT(t, link);
                 d->event = sim_at(soon_ms(), on_task, d);
                 return;

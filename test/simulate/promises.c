@@ -55,7 +55,7 @@ static void look_at_label(const struct change *c) {
 
 /* What a living domain has is not for us to delete. */
 static void look_at_deletion(enum kind k, const struct change *c) {
-        const char *uid = version_label(c->now, CD_LABEL), *node = version_str(c->now, "/spec/nodeName");
+        const char *uid = version_label(c->now, CD_LABEL), *node = c->now->node;
         if (version_deleted(c->was) || !version_deleted(c->now) || !by_controller() || !living(uid))
                 return;
         if (k == K_POD ? world_runs_ms(node, uid) > JUST_CAME_MS

@@ -120,7 +120,7 @@ static bool selected(const struct asked *q, const struct version *v) {
                 str_next_field(&field, '=', &key);
                 const char *value = str_eq(key, STR("metadata.name")) ? v->name
                                     : str_eq(key, STR("spec.driver")) ? version_str(v, "/spec/driver")
-                                                                      : version_str(v, "/spec/nodeName");
+                                                                      : v->node;
                 if (!str_eq(field, str_from(value)))
                         return false;
         }
@@ -300,6 +300,19 @@ static const char *event_of(const struct asked *q, const struct change *c) {
         return was && is ? "MODIFIED" : is ? "ADDED" : was ? "DELETED" : NULL;
 }
 
+/* The first change behind a version; the history is in their order. */
+static size_t first_after(const struct change *c, size_t n, int64_t rv) {
+        size_t low = 0;
+        while (low < n) {
+                size_t middle = low + (n - low) / 2;
+                if (c[middle].rv > rv)
+                        n = middle;
+                else
+                        low = middle + 1;
+        }
+        return low;
+}
+
 bool watch_take(struct watch *w, int64_t until_ms, struct buf *out) {
         const struct change *c;
         size_t n = store_history(w->q->k, &c);
@@ -309,12 +322,11 @@ bool watch_take(struct watch *w, int64_t until_ms, struct buf *out) {
                 buf_adds(out, "}\n");
                 return false;
         }
-        for (size_t i = 0; i < n && c[i].ms <= until_ms; i++) {
-                const char *type = c[i].rv > w->rv ? event_of(w->q, &c[i]) : NULL;
+        for (size_t i = first_after(c, n, w->rv); i < n && c[i].ms <= until_ms; i++) {
+                const char *type = event_of(w->q, &c[i]);
                 if (type)
                         buf_addf(out, "{\"type\":\"%s\",\"object\":%s}\n", type, c[i].now->json);
-                if (c[i].rv > w->rv)
-                        w->rv = c[i].rv;
+                w->rv = c[i].rv;
         }
         return true;
 }

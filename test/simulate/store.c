@@ -63,6 +63,11 @@ static struct version *version_new(yyjson_mut_doc *doc) {
         v->ns = str_or(text(v->meta, "namespace"), "");
         v->name = text(v->meta, "name");
         v->uid = text(v->meta, "uid");
+        v->node = text(yyjson_obj_get(v->root, "spec"), "nodeName");
+        v->target = text(yyjson_obj_get(v->root, "spec"), "target");
+        yyjson_val *device = yyjson_ptr_get(v->root, "/status/allocation/devices/results/0");
+        v->pool = text(device, "pool");
+        v->device = text(device, "device");
         v->rv = strtoll(str_or(text(v->meta, "resourceVersion"), "0"), NULL, 10);
         return v;
 }
@@ -205,7 +210,7 @@ static const struct version *store(enum kind k, yyjson_mut_doc *d, bool at_once)
         struct version *now = version_new(d), *was = NULL;
         yyjson_mut_doc_free(d);
         bool there, held = yyjson_arr_size(yyjson_obj_get(now->meta, "finalizers")) ||
-                           (k == K_POD && !at_once && version_str(now, "/spec/nodeName"));
+                           (k == K_POD && !at_once && now->node);
         bool gone = version_deleted(now) && !held;
         size_t i = place(k, now->ns, now->name, &there);
         if (there)

@@ -38,6 +38,9 @@ struct version {
         yyjson_val *root, *meta;
         char *json;
         const char *ns, *name, *uid; /* of the document; ns "" for what has none */
+        /* What the world asks for at each step: spec.nodeName, spec.target, and of the first device that is
+         * allocated to a claim its pool and its name. NULL: it says none. */
+        const char *node, *target, *pool, *device;
 };
 struct version *version_ref(struct version *v);
 void version_unref(struct version *v); /* NULL is allowed */

@@ -99,6 +99,11 @@ static unsigned number_of(const struct node *n) {
         return (unsigned)(n - w.nodes);
 }
 
+/* All nodes are called "node-<number>". */
+static struct node *node_named(const char *name) {
+        return &w.nodes[strtoul(name + strlen("node-"), NULL, 10)];
+}
+
 static void start_plugin(const struct node *n) {
         char boot_id[48];
         snprintf(boot_id, sizeof boot_id, BOOT_ID, n->boots);
@@ -107,7 +112,7 @@ static void start_plugin(const struct node *n) {
 
 static const struct version *slice_of(const struct node *n) {
         for (size_t i = 0; i < store_count(K_SLICE); i++)
-                if (streq(version_str(store_nth(K_SLICE, i), "/spec/nodeName"), n->name))
+                if (streq(store_nth(K_SLICE, i)->node, n->name))
                         return store_nth(K_SLICE, i);
         return NULL;
 }
@@ -122,7 +127,7 @@ static void say_ready(struct node *n, bool is) {
                     n->boots, status);
         for (size_t i = 0; i < store_count(K_POD); i++) {
                 const struct version *p = store_nth(K_POD, i);
-                if (streq(version_str(p, "/spec/nodeName"), n->name))
+                if (streq(p->node, n->name))
                         world_patch(
                                 K_POD, p, true,
                                 "{'status':{'conditions':[{'type':'Ready','status':'%s','reason':'%s'}]}}",
@@ -198,15 +203,10 @@ static void delete_node(struct node *n) {
 
 /* ---- claims ---- */
 
-static const char *claim_node(const struct version *c, const char **ret_device) {
-        *ret_device = version_str(c, "/status/allocation/devices/results/0/device");
-        return version_str(c, "/status/allocation/devices/results/0/pool");
-}
-
 static bool is_taken(const char *node, const char *device) {
         for (size_t i = 0; i < store_count(K_CLAIM); i++) {
-                const char *d, *n = claim_node(store_nth(K_CLAIM, i), &d);
-                if (streq(n, node) && streq(d, device))
+                const struct version *c = store_nth(K_CLAIM, i);
+                if (streq(c->pool, node) && streq(c->device, device))
                         return true;
         }
         return false;
@@ -234,7 +234,7 @@ static void delete_claim(const char *ns, const char *name) {
 static bool has_pod(const char *domain, const char *node) {
         for (size_t i = 0; i < store_count(K_POD); i++)
                 if (streq(version_label(store_nth(K_POD, i), CD_LABEL), domain) &&
-                    streq(version_str(store_nth(K_POD, i), "/spec/target"), node))
+                    streq(store_nth(K_POD, i)->target, node))
                         return true;
         return false;
 }
@@ -263,7 +263,7 @@ static void look_at_set(const struct version *s) {
 /* A Pod that no set wants there: of a node without the label, or of a set that is gone. */
 static bool is_wanted(const struct version *p) {
         const char *domain = version_label(p, CD_LABEL);
-        const struct version *n = store_get(K_NODE, "", version_str(p, "/spec/target"));
+        const struct version *n = store_get(K_NODE, "", p->target);
         for (size_t i = 0; i < store_count(K_SET); i++) {
                 const struct version *s = store_nth(K_SET, i);
                 if (streq(version_label(s, CD_LABEL), domain))
@@ -272,17 +272,10 @@ static bool is_wanted(const struct version *p) {
         return false;
 }
 
-static struct node *node_named(const char *name) {
-        for (unsigned i = 0; i < w.n_nodes; i++)
-                if (streq(w.nodes[i].name, name))
-                        return &w.nodes[i];
-        return NULL;
-}
-
 static void collect_pods(void) {
         for (size_t i = 0; i < store_count(K_POD); i++) {
                 const struct version *p = store_nth(K_POD, i);
-                const struct node *n = node_named(version_str(p, "/spec/target"));
+                const struct node *n = node_named(p->target);
                 bool lost = !n->exists && sim_now_ms() - n->gone_ms > POD_GC_MS;
                 if (!soon() || (!lost && (version_deleted(p) || is_wanted(p))))
                         continue;
@@ -294,7 +287,7 @@ static void collect_pods(void) {
 /* The claims of daemon Pods: made of the domain's template, allocated and bound when the device is free, gone
  * when their Pod is. */
 static void look_at_pod(const struct version *p) {
-        const char *node = version_str(p, "/spec/target"), *domain = version_label(p, CD_LABEL), *device;
+        const char *node = p->target, *domain = version_label(p, CD_LABEL);
         _cleanup_(freep) char *template = xasprintf(CD_DAEMON_OBJECT_PREFIX "%s", str_or(domain, ""));
         const struct version *c = store_get(K_CLAIM, DRIVER_NS, p->name),
                              *t = store_get(K_TEMPLATE, DRIVER_NS, template);
@@ -306,7 +299,7 @@ static void look_at_pod(const struct version *p) {
                              "':'%s','" CD_ANNOTATION_NAMESPACE "':'%s'}}}",
                              p->name, str_or(version_str(t, OF_TEMPLATE "computeDomain.name"), ""),
                              str_or(version_str(t, OF_TEMPLATE "computeDomain.namespace"), ""));
-        } else if (c && !claim_node(c, &device) && store_get(K_NODE, "", node) &&
+        } else if (c && !c->pool && store_get(K_NODE, "", node) &&
                    !is_taken(node, CD_DEVICE_DAEMON)) {
                 char name[128];
                 snprintf(name, sizeof name, "%s", p->name);
@@ -403,7 +396,7 @@ static void kubelet(struct node *n) {
                 return;
         for (size_t i = 0; n->connected && n->exists && i < store_count(K_POD); i++) {
                 const struct version *p = store_nth(K_POD, i);
-                if (!streq(version_str(p, "/spec/nodeName"), n->name) || run_of(n, p->uid))
+                if (!streq(p->node, n->name) || run_of(n, p->uid))
                         continue;
                 if (!version_deleted(p)) {
                         take_pod(n, p);
@@ -422,9 +415,17 @@ static void kubelet(struct node *n) {
 /* Any node that has a channel to give. */
 static struct node *choose_node(void) {
         unsigned from = (unsigned)sim_draw(w.n_nodes);
+        bool offers[MAX_NODES] = { false };
+        for (size_t i = 0; i < store_count(K_SLICE); i++)
+                offers[number_of(node_named(store_nth(K_SLICE, i)->node))] = true;
+        for (size_t i = 0; i < store_count(K_CLAIM); i++) {
+                const struct version *c = store_nth(K_CLAIM, i);
+                if (streq(c->device, "channel-0"))
+                        offers[number_of(node_named(c->pool))] = false;
+        }
         for (unsigned i = 0; i < w.n_nodes; i++) {
                 struct node *n = &w.nodes[(from + i) % w.n_nodes];
-                if (n->exists && n->ready && slice_of(n) && !is_taken(n->name, "channel-0"))
+                if (n->exists && n->ready && offers[number_of(n)])
                         return n;
         }
         return NULL;
