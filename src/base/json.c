@@ -189,23 +189,29 @@ static bool known(const struct jd_field *fields, const char *name) {
 }
 
 /* Kubernetes' wording, which users and tests of the Go driver know. */
-static int check_strict(const struct jd_field *fields, yyjson_val *v, struct err *e) {
+static int not_strict(const struct where *w, const char *what, const char *name, struct err *e) {
+        struct where at = { w, name, strlen(name) };
+        struct buf b = BUF_INIT(4096);
+        where_add(&at, &b);
+        err_set(e, ERR_INVALID, 0, "strict decoding error: %s field \"%.100s\"", what, buf_str(&b));
+        buf_done(&b);
+        return -1;
+}
+
+static int check_strict(const struct jd_field *fields, yyjson_val *v, const struct where *w, struct err *e) {
         size_t i, max, j, max2;
         yyjson_val *key, *val, *other, *ignored;
         yyjson_obj_foreach (v, i, max, key, val) {
                 const char *name = yyjson_get_str(key);
                 if (!known(fields, name))
-                        return err_set(e, ERR_INVALID, 0, "strict decoding error: unknown field \"%.100s\"",
-                                       name);
+                        return not_strict(w, "unknown", name, e);
                 yyjson_obj_foreach (v, j, max2, other, ignored)
                         if (j < i && yyjson_equals_strn(other, name, yyjson_get_len(key)))
-                                return err_set(e, ERR_INVALID, 0,
-                                               "strict decoding error: duplicate field \"%.100s\"", name);
+                                return not_strict(w, "duplicate", name, e);
         }
         return 0;
 }
 
-/* What lies between v and the member that `path` leads to may be missing. */
 static int decode_member(const struct jd_field *f, const char *path, yyjson_val *v, bool strict,
                          const struct where *w, struct arena *a, void *out, struct err *e) {
         struct where at = { w, path, strcspn(path, ">") };
@@ -224,7 +230,7 @@ static int decode_obj(const struct jd_field *fields, yyjson_val *v, bool strict,
                       struct arena *a, void *out, struct err *e) {
         if (!yyjson_is_obj(v))
                 return bad(w, e, "not an object");
-        if (strict && check_strict(fields, v, e) < 0)
+        if (strict && check_strict(fields, v, w, e) < 0)
                 return -1;
         for (const struct jd_field *f = fields; f->name; f++)
                 if (decode_member(f, f->name, v, strict, w, a, out, e) < 0)

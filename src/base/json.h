@@ -80,7 +80,7 @@ int jd_decode(const struct jd_field *fields, yyjson_val *v, bool strict, const c
 
 /* Parses text (ERR_INVALID with the position when it is no JSON, nests deeper than 64, or, in strict mode,
  * holds a key twice), then jd_decode()s it. The unknown-field error of strict mode is: strict decoding error:
- * unknown field "x". */
+ * unknown field "a.x". */
 int jd_decode_text(const struct jd_field *fields, const char *text, size_t n, bool strict, const char *where,
                    struct arena *a, void *out, struct err *e);
 

@@ -168,7 +168,7 @@ static void strict_refuses_unknown_and_duplicate_fields(void **state) {
         (void)state;
         assert_fails("{\"foo\":1}", true, "strict decoding error: unknown field \"foo\"");
         assert_fails("{\"inner\":{\"request\":\"a\",\"Request\":\"b\"}}", true,
-                     "strict decoding error: unknown field \"Request\"");
+                     "strict decoding error: unknown field \"inner.Request\"");
         assert_fails("{\"tags\":[],\"tags\":[]}", true, "strict decoding error: duplicate field \"tags\"");
 }
 
