@@ -43,17 +43,40 @@ static bool path_ok(const char *path) {
         return path && path[0] == '/';
 }
 
-static int edits_validate(const struct cdi_edits *ed, const char *where, struct err *e) {
-        for (const char *const *v = ed->env; v && *v; v++) {
+static int env_validate(const char *const *env, const char *where, struct err *e) {
+        for (const char *const *v = env; v && *v; v++) {
                 const char *equals = strchr(*v, '=');
                 if (!equals || equals == *v)
                         return err_set(e, ERR_INVALID, 0, "%s: environment entry '%s' is not NAME=value",
                                        where, *v);
         }
+        return 0;
+}
+
+static int hook_validate(const struct cdi_hook *h, const char *where, struct err *e) {
+        static const char *const names[] = { "prestart",       "createRuntime", "createContainer",
+                                             "startContainer", "poststart",     "poststop" };
+        bool known = false;
+        for (size_t i = 0; i < ARRAY_LEN(names); i++)
+                known = known || streq(h->name, names[i]);
+        if (!known)
+                return err_set(e, ERR_INVALID, 0, "%s: there is no hook '%s'", where, str_or(h->name, ""));
+        if (!path_ok(h->path))
+                return err_set(e, ERR_INVALID, 0, "%s: hook '%s' is not an absolute path", where,
+                               str_or(h->path, ""));
+        return env_validate(h->env, where, e);
+}
+
+static int edits_validate(const struct cdi_edits *ed, const char *where, struct err *e) {
+        if (env_validate(ed->env, where, e) < 0)
+                return -1;
         for (size_t i = 0; i < ed->n_nodes; i++) {
                 if (!path_ok(ed->nodes[i].path))
                         return err_set(e, ERR_INVALID, 0, "%s: device node '%s' is not an absolute path",
                                        where, str_or(ed->nodes[i].path, ""));
+                if (ed->nodes[i].host_path && !path_ok(ed->nodes[i].host_path))
+                        return err_set(e, ERR_INVALID, 0, "%s: device node '%s' is not an absolute path",
+                                       where, ed->nodes[i].host_path);
                 if (ed->nodes[i].major == 0)
                         return err_set(e, ERR_INVALID, 0, "%s: device node '%s' has no major", where,
                                        ed->nodes[i].path);
@@ -64,6 +87,10 @@ static int edits_validate(const struct cdi_edits *ed, const char *where, struct 
                         return err_set(e, ERR_INVALID, 0,
                                        "%s: mount of '%s' at '%s' is not between absolute paths", where,
                                        str_or(m->host_path, ""), str_or(m->container_path, ""));
+        }
+        for (size_t i = 0; i < ed->n_hooks; i++) {
+                if (hook_validate(&ed->hooks[i], where, e) < 0)
+                        return -1;
         }
         return 0;
 }
@@ -93,8 +120,9 @@ int cdi_validate(const struct cdi_spec *s, struct err *e) {
         return edits_validate(&s->common, s->kind, e);
 }
 
-static bool edits_empty(const struct cdi_edits *ed) {
-        return !(ed->env && *ed->env) && ed->n_nodes == 0 && ed->n_mounts == 0;
+bool cdi_edits_empty(const struct cdi_edits *ed) {
+        return !(ed->env && *ed->env) && ed->n_nodes == 0 && ed->n_mounts == 0 && ed->n_hooks == 0 &&
+               ed->n_gids == 0;
 }
 
 static void render_strings(struct jw *w, const char *key, const char *const *list) {
@@ -109,12 +137,17 @@ static void render_strings(struct jw *w, const char *key, const char *const *lis
 static void render_node(struct jw *w, const struct cdi_node *n) {
         jw_obj(w, NULL);
         jw_str(w, "path", n->path);
-        jw_str(w, "hostPath", n->path);
-        jw_str(w, "type", "c");
+        jw_str(w, "hostPath", n->host_path ? n->host_path : n->path);
+        if (!n->untyped)
+                jw_str(w, "type", "c");
         jw_int(w, "major", n->major);
         if (n->minor)
                 jw_int(w, "minor", n->minor);
         jw_int(w, "fileMode", n->mode);
+        if (n->permissions)
+                jw_str(w, "permissions", n->permissions);
+        if (n->gid)
+                jw_int(w, "gid", n->gid);
         jw_end_obj(w);
 }
 
@@ -123,6 +156,15 @@ static void render_mount(struct jw *w, const struct cdi_mount *m) {
         jw_str(w, "hostPath", m->host_path);
         jw_str(w, "containerPath", m->container_path);
         render_strings(w, "options", m->options);
+        jw_end_obj(w);
+}
+
+static void render_hook(struct jw *w, const struct cdi_hook *h) {
+        jw_obj(w, NULL);
+        jw_str(w, "hookName", h->name);
+        jw_str(w, "path", h->path);
+        render_strings(w, "args", h->args);
+        render_strings(w, "env", h->env);
         jw_end_obj(w);
 }
 
@@ -141,7 +183,27 @@ static void render_edits(struct jw *w, const struct cdi_edits *ed) {
                         render_mount(w, &ed->mounts[i]);
                 jw_end_arr(w);
         }
+        if (ed->n_hooks) {
+                jw_arr(w, "hooks");
+                for (size_t i = 0; i < ed->n_hooks; i++)
+                        render_hook(w, &ed->hooks[i]);
+                jw_end_arr(w);
+        }
+        if (ed->n_gids) {
+                jw_arr(w, "additionalGids");
+                for (size_t i = 0; i < ed->n_gids; i++)
+                        jw_int(w, NULL, ed->gids[i]);
+                jw_end_arr(w);
+        }
         jw_end_obj(w);
+}
+
+/* The oldest that has all that is used: an older runtime refuses a file of a newer version as a whole. */
+static const char *version(const struct cdi_spec *s) {
+        bool gids = s->common.n_gids;
+        for (size_t i = 0; i < s->n_devices; i++)
+                gids = gids || s->devices[i].edits.n_gids;
+        return gids ? "0.7.0" : "0.5.0";
 }
 
 void cdi_render(const struct cdi_spec *s, struct buf *out) {
@@ -149,7 +211,7 @@ void cdi_render(const struct cdi_spec *s, struct buf *out) {
         if (s->comment)
                 buf_addf(out, "# %s\n", s->comment);
         jw_obj(&w, NULL);
-        jw_str(&w, "cdiVersion", "0.5.0");
+        jw_str(&w, "cdiVersion", version(s));
         jw_str(&w, "kind", s->kind);
         jw_arr(&w, "devices");
         for (size_t i = 0; i < s->n_devices; i++) {
@@ -159,7 +221,7 @@ void cdi_render(const struct cdi_spec *s, struct buf *out) {
                 jw_end_obj(&w);
         }
         jw_end_arr(&w);
-        if (!edits_empty(&s->common))
+        if (!cdi_edits_empty(&s->common))
                 render_edits(&w, &s->common);
         jw_end_obj(&w);
         buf_addc(out, '\n');
@@ -189,7 +251,7 @@ int cdi_write(const char *root, const char *id, const struct cdi_spec *s, struct
         _cleanup_(freep) char *path = cdi_path(root, s->kind, id);
         int r = text.failed
                         ? err_set(e, ERR_INVALID, 0, "CDI spec '%s' is larger than %d bytes", path, SPEC_MAX)
-                        : file_replace(path, text.p, text.n, 0600, e);
+                        : file_replace(path, text.p, text.n, s->mode ? s->mode : 0600, e);
         buf_done(&text);
         return r;
 }

@@ -1,23 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cdi: Container Device Interface files (CDI spec 0.5.0), written by rename so that the runtime never reads
- * half a file. */
+/* cdi: Container Device Interface files (CDI spec 0.5.0, or 0.7.0 where what they hold needs it), written by
+ * rename so that the runtime never reads half a file. */
 #ifndef CDI_CDI_H
 #define CDI_CDI_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/err.h"
+#include "base/mem.h"
 #include "base/str.h"
 
 struct cdi_node {
-        const char *path;      /* in the container; also the hostPath field */
-        unsigned major, minor; /* character device; the node need not exist on the host */
-        unsigned mode;         /* permission bits, e.g. 0666 */
+        const char *path;        /* in the container */
+        unsigned major, minor;   /* character device; the node need not exist on the host */
+        unsigned mode;           /* permission bits, e.g. 0666 */
+        const char *host_path;   /* NULL: the same as path */
+        const char *permissions; /* in the container's device cgroup, "rwm"; NULL: the runtime's default */
+        unsigned gid;            /* owner in the container; 0: the runtime's default */
+        bool untyped;            /* its type is not said: the runtime looks at the host's node */
 };
 
 struct cdi_mount {
         const char *host_path, *container_path;
         const char *const *options; /* NULL-terminated */
+};
+
+/* A program of the host that the runtime runs in the container's namespaces, before the container's own. */
+struct cdi_hook {
+        const char *name;        /* when: "createContainer" */
+        const char *path;        /* on the host */
+        const char *const *args; /* NULL-terminated, with the program's own name as the first */
+        const char *const *env;  /* "K=V", NULL-terminated; NULL or empty: what the runtime likes */
 };
 
 struct cdi_edits {
@@ -26,6 +40,10 @@ struct cdi_edits {
         size_t n_nodes;
         const struct cdi_mount *mounts;
         size_t n_mounts;
+        const struct cdi_hook *hooks; /* they run in this order */
+        size_t n_hooks;
+        const unsigned *gids; /* that the container's process has too; this is what needs CDI 0.7.0 */
+        size_t n_gids;
 };
 
 struct cdi_device {
@@ -40,7 +58,16 @@ struct cdi_spec {
         struct cdi_edits common; /* containerEdits at the root */
         const char *comment; /* one line for people and for the writer itself, "# ..." at the top of the file,
                                 or NULL */
+        unsigned mode;       /* of the file; 0: 0600 */
 };
+
+/* Changes nothing in a container. */
+bool cdi_edits_empty(const struct cdi_edits *ed);
+
+/* The same edits in the order in which the reference driver has them: device nodes and mounts by the depth of
+ * their path in the container and then by the path, each once, and none that `common` has too (NULL: it has
+ * none), unless nothing would be left. New lists are in the arena; what they name is borrowed. */
+struct cdi_edits cdi_tidy(const struct cdi_edits *ed, const struct cdi_edits *common, struct arena *a);
 
 /* Renders as JSON, a form of YAML that every runtime reads, behind the comment. */
 void cdi_render(const struct cdi_spec *s, struct buf *out);
@@ -51,14 +78,15 @@ char *cdi_path(const char *root, const char *kind, const char *id);
 /* "<vendor>-<class>_", with which the names of all files of the kind begin; caller frees. */
 char *cdi_prefix(const char *kind);
 
-/* Makes root (0750) if missing, then writes mode 0600 with fsync and rename. */
+/* Makes root (0750) if missing, then writes with fsync and rename. */
 int cdi_write(const char *root, const char *id, const struct cdi_spec *s, struct err *e);
 /* A missing file is success. */
 int cdi_remove(const char *root, const char *kind, const char *id, struct err *e);
 /* Calls fn with the id of each file of that kind in root. */
 int cdi_list(const char *root, const char *kind, void (*fn)(void *u, const char *id), void *u, struct err *e);
 
-/* Checks the names in a spec: kind, device names, environment, absolute paths. cdi_write does it too. */
+/* Checks the names in a spec: kind, device names, environment, absolute paths, names of hooks. cdi_write does
+ * it too. */
 int cdi_validate(const struct cdi_spec *s, struct err *e);
 
 #endif

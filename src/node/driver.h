@@ -49,6 +49,7 @@ typedef void(node_thing_fn)(void *u, const char *id);
 struct node_driver {
         const char *name; /* in claims, slices and metrics; its folder below that of the plugins */
         const char *cdi_kind;
+        unsigned cdi_mode; /* of the CDI files; 0: 0600 */
         const struct device_codec *codec;
 
         /* The claims' state machine begins and ends; free() gives `u` back, whether attach() was called or
@@ -79,7 +80,12 @@ struct node_driver {
         /* What preparing the device takes, in the arena. ret is zeroed. */
         int (*plan)(void *u, const struct op *op, const struct node_want *w, struct arena *a,
                     struct node_effect *ret, struct err *e);
-        /* What is recorded of the device, beside what any driver records: type and domain. */
+        /* What every container with a device of the claim gets beside it. ret is zeroed. Asked when all
+         * devices have been planned. */
+        int (*plan_claim)(void *u, const struct op *op, struct arena *a, struct cdi_edits *ret,
+                          struct err *e);
+        /* What is recorded of the device, beside what any driver records: type, domain,
+         * info and group. */
         void (*record)(const struct node_want *w, struct node_device *ret);
         /* Words for the comment of the CDI file, by which rebuild() knows more; in the arena. */
         const char *(*comment)(const struct op *op, struct arena *a);

@@ -30,10 +30,6 @@ static int run_effects(struct disk_task *t, struct err *e) {
         return effect(x, e) < 0 ? err_wrap(e, "%s", x->node) : 0;
 }
 
-static bool edits_empty(const struct cdi_edits *ed) {
-        return !(ed->env && *ed->env) && !ed->n_nodes && !ed->n_mounts;
-}
-
 /* What preparing takes, and what is recorded of it. The CDI file has one device for each device of ours in
  * the claim that changes anything. */
 static int plan(struct op *op, struct effects *x, struct node_device *recorded, struct err *e) {
@@ -65,7 +61,7 @@ static int plan(struct op *op, struct effects *x, struct node_device *recorded, 
                 for (size_t j = 0; j < n; j++) /* several requests may share a device by admin access */
                         twice = twice || streq(devices[j].name, name);
                 lists[0] = w->result->request;
-                if (!edits_empty(&effect.edits)) {
+                if (!cdi_edits_empty(&effect.edits)) {
                         lists[2] = arena_printf(a, "%s=%s", driver->cdi_kind, name);
                         if (!twice)
                                 devices[n++] = (struct cdi_device){ name, effect.edits };
@@ -79,10 +75,15 @@ static int plan(struct op *op, struct effects *x, struct node_device *recorded, 
                 };
                 driver->record(w, &recorded[i]);
         }
+        struct cdi_edits common = { 0 };
+        if (n && driver->plan_claim(c->o.u, op, a, &common, e) < 0)
+                return -1;
         x->spec = (struct cdi_spec){
                 .kind = driver->cdi_kind,
                 .devices = devices,
                 .n_devices = n,
+                .common = common,
+                .mode = driver->cdi_mode,
                 .comment = n ? arena_printf(a, "claim %s/%s %s boot %s", op->ns, op->name,
                                             driver->comment(op, a), c->o.boot_id)
                              : NULL,

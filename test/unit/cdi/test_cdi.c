@@ -199,6 +199,120 @@ static void validation_names_the_culprit(void **state) {
         assert_int_equal(cdi_validate(&channel_spec, &e), 0);
 }
 
+/* ---- what GPUs need ---- */
+
+static const struct cdi_node gpu0 = { "/dev/nvidia0", 195, 0,   0666, "/run/nvidia/driver/dev/nvidia0",
+                                      "rwm",          0,   true },
+                             modeset = { "/dev/nvidia-modeset",
+                                         195,
+                                         254,
+                                         0660,
+                                         "/run/nvidia/driver/dev/nvidia-modeset",
+                                         "rwm",
+                                         44,
+                                         true };
+static const struct cdi_hook ldcache = { "createContainer", "/hook",
+                                         (const char *const[]){ "hook", "update-ldcache", NULL },
+                                         (const char *const[]){ "NVIDIA_CTK_DEBUG=false", NULL } };
+
+static void a_gpu_claim_renders_as_the_reference(void **state) {
+        (void)state;
+        struct cdi_device d = { .name = "u-gpu-0", .edits = { .nodes = &gpu0, .n_nodes = 1 } };
+        struct cdi_spec s = { .kind = "k8s.gpu.nvidia.com/claim",
+                              .devices = &d,
+                              .n_devices = 1,
+                              .common = { .nodes = &modeset,
+                                          .n_nodes = 1,
+                                          .hooks = &ldcache,
+                                          .n_hooks = 1,
+                                          .gids = (const unsigned[]){ 44 },
+                                          .n_gids = 1 } };
+        struct err e;
+        struct buf b = BUF_INIT(4096);
+        assert_int_equal(cdi_validate(&s, &e), 0);
+        cdi_render(&s, &b);
+        assert_string_equal(
+                buf_str(&b),
+                "{\"cdiVersion\":\"0.7.0\",\"kind\":\"k8s.gpu.nvidia.com/"
+                "claim\",\"devices\":[{\"name\":\"u-gpu-0\","
+                "\"containerEdits\":{\"deviceNodes\":[{\"path\":\"/dev/nvidia0\",\"hostPath\":\"/run/nvidia/"
+                "driver/dev/"
+                "nvidia0\",\"major\":195,\"fileMode\":438,\"permissions\":\"rwm\"}]}}],\"containerEdits\":{"
+                "\"deviceNodes\":"
+                "[{\"path\":\"/dev/nvidia-modeset\",\"hostPath\":\"/run/nvidia/driver/dev/"
+                "nvidia-modeset\",\"major\":195,"
+                "\"minor\":254,\"fileMode\":432,\"permissions\":\"rwm\",\"gid\":44}],\"hooks\":[{"
+                "\"hookName\":"
+                "\"createContainer\",\"path\":\"/hook\",\"args\":[\"hook\",\"update-ldcache\"],\"env\":["
+                "\"NVIDIA_CTK_DEBUG=false\"]}],\"additionalGids\":[44]}}\n");
+        buf_done(&b);
+}
+
+static void tidy_edits_are_sorted_and_each_there_once(void **state) {
+        (void)state;
+        struct arena *a = arena_new(1024);
+        const struct cdi_mount at_etc = { "/etc/a/b", "/etc/a/b", NULL },
+                               at_usr = { "/usr/b", "/usr/b", NULL }, at_run = { "/run/x", "/run/x", NULL };
+        const struct cdi_node nodes[] = { modeset, gpu0, modeset };
+        const struct cdi_mount mounts[] = { at_etc, at_usr, at_run, at_usr };
+        const struct cdi_hook hooks[] = { ldcache, ldcache };
+        const char *const env[] = { "Z=1", "A=1", "Z=1", NULL };
+        struct cdi_edits all = { .env = env,
+                                 .nodes = nodes,
+                                 .n_nodes = 3,
+                                 .mounts = mounts,
+                                 .n_mounts = 4,
+                                 .hooks = hooks,
+                                 .n_hooks = 2,
+                                 .gids = (const unsigned[]){ 44, 44 },
+                                 .n_gids = 2 };
+        struct cdi_edits tidy = cdi_tidy(&all, NULL, a);
+        assert_int_equal(tidy.n_nodes, 2);
+        assert_string_equal(tidy.nodes[0].path, "/dev/nvidia-modeset");
+        assert_int_equal(tidy.n_mounts, 3);
+        assert_string_equal(tidy.mounts[0].container_path, "/run/x");
+        assert_string_equal(tidy.mounts[1].container_path, "/usr/b");
+        assert_string_equal(tidy.mounts[2].container_path, "/etc/a/b");
+        assert_int_equal(tidy.n_hooks, 1);
+        assert_int_equal(tidy.n_gids, 1);
+        assert_string_equal(tidy.env[0], "Z=1");
+        assert_string_equal(tidy.env[1], "A=1");
+        assert_null(tidy.env[2]);
+        arena_free(a);
+}
+
+/* A device without edits would make the whole file invalid to a runtime. */
+static void what_all_devices_have_goes_from_each_unless_nothing_is_left(void **state) {
+        (void)state;
+        struct arena *a = arena_new(1024);
+        const struct cdi_node both[] = { gpu0, modeset };
+        struct cdi_edits common = { .nodes = &modeset, .n_nodes = 1 };
+        struct cdi_edits tidy = cdi_tidy(&(struct cdi_edits){ .nodes = both, .n_nodes = 2 }, &common, a);
+        assert_int_equal(tidy.n_nodes, 1);
+        assert_string_equal(tidy.nodes[0].path, "/dev/nvidia0");
+        tidy = cdi_tidy(&common, &common, a);
+        assert_int_equal(tidy.n_nodes, 1);
+        assert_string_equal(tidy.nodes[0].path, "/dev/nvidia-modeset");
+        arena_free(a);
+}
+
+static void a_hook_must_be_one_that_runtimes_know(void **state) {
+        (void)state;
+        struct err e;
+        struct cdi_hook bad = ldcache;
+        struct cdi_spec s = channel_spec;
+        s.common = (struct cdi_edits){ .hooks = &bad, .n_hooks = 1 };
+        assert_int_equal(cdi_validate(&s, &e), 0);
+        bad.name = "whenever";
+        assert_int_equal(cdi_validate(&s, &e), -1);
+        bad = ldcache;
+        bad.path = "hook";
+        assert_int_equal(cdi_validate(&s, &e), -1);
+        bad = ldcache;
+        bad.env = (const char *const[]){ "=", NULL };
+        assert_int_equal(cdi_validate(&s, &e), -1);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(channel_claim_renders_as_the_reference),
@@ -208,6 +322,10 @@ int main(void) {
                 cmocka_unit_test(list_finds_its_own_kind_only),
                 cmocka_unit_test(an_id_never_leaves_the_folder),
                 cmocka_unit_test(validation_names_the_culprit),
+                cmocka_unit_test(a_gpu_claim_renders_as_the_reference),
+                cmocka_unit_test(tidy_edits_are_sorted_and_each_there_once),
+                cmocka_unit_test(what_all_devices_have_goes_from_each_unless_nothing_is_left),
+                cmocka_unit_test(a_hook_must_be_one_that_runtimes_know),
         };
         return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }
