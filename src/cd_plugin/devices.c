@@ -51,7 +51,7 @@ static void write_group(struct jw *w, const struct node_device *d) {
         jw_end_obj(w);
 }
 
-static void encode(struct jw *w, const struct node_device *devices, size_t n) {
+static void encode(struct jw *w, const struct node_device *devices, size_t n, int dialect) {
         jw_arr(w, NULL);
         for (size_t i = 0; i < n; i++)
                 write_group(w, &devices[i]);

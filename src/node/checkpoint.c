@@ -19,7 +19,7 @@ void checkpoint_done(struct checkpoint *c) {
         HASH_ITER (hh, c->claims, claim, tmp) {
                 checkpoint_drop(c, claim);
         }
-        *c = (struct checkpoint){ .codec = c->codec };
+        *c = (struct checkpoint){ .codec = c->codec, .dialect = c->dialect };
 }
 
 struct checkpoint_claim *checkpoint_add(struct checkpoint *c, const char *uid) {
@@ -28,6 +28,7 @@ struct checkpoint_claim *checkpoint_add(struct checkpoint *c, const char *uid) {
         claim->arena = a;
         claim->uid = arena_strdup(a, uid);
         claim->codec = c->codec;
+        claim->dialect = c->dialect ? c->dialect : c->codec->dialect;
         claim->status = STR("{}");
         HASH_ADD_KEYPTR(hh, c->claims, claim->uid, strlen(claim->uid), claim);
         return claim;
@@ -69,10 +70,12 @@ void checkpoint_set_devices(struct checkpoint_claim *claim, const struct node_de
                 d->pool = arena_strdup(a, str_or(d->pool, ""));
                 d->type = arena_strdup(a, str_or(d->type, ""));
                 d->domain = arena_strdup(a, str_or(d->domain, ""));
+                d->info = arena_strdup_or_null(a, d->info);
+                d->group_info = arena_strdup_or_null(a, d->group_info);
                 d->requests = checkpoint_strings(a, d->requests);
                 d->cdi_ids = checkpoint_strings(a, d->cdi_ids);
         }
-        claim->codec->encode(&w, claim->devices, n);
+        claim->codec->encode(&w, claim->devices, n, claim->dialect);
         claim->prepared = (struct str){ arena_strndup(a, buf_str(&text), text.n), text.n };
         buf_done(&text);
 }

@@ -30,13 +30,26 @@ struct node_device {
         const char *type;        /* the driver's word for what it is; NULL and "": its usual one */
         const char *domain;      /* whom it serves, as the driver names it; "" or NULL when unknown */
         bool admin;              /* from the claim's status: by admin access, so the device is not taken */
+        /* What only some drivers record; NULL: nothing. JSON, as it stands in the file: of the device itself,
+         * and of what was set for all devices of its group, which are those with the same number, one behind
+         * the other. */
+        const char *info, *group_info;
+        unsigned group;
 };
 
 /* How a driver records its devices. */
 struct device_codec {
         const char *driver; /* in the results of a claim's allocation */
-        /* The list `preparedDevices`. */
-        void (*encode)(struct jw *w, const struct node_device *devices, size_t n);
+        /* A driver whose versions do not read each other's files has dialects, with numbers from 1 on. Which
+         * one is written: this one; 0: the one that the file has. */
+        int dialect;
+        /* What was unprepared before it was prepared is remembered in this process only: others know no such
+         * state. */
+        bool no_tombstones;
+        /* The list `preparedDevices`. dialect 0: nothing is known of a file. */
+        void (*encode)(struct jw *w, const struct node_device *devices, size_t n, int dialect);
+        /* Of a claim's entry; 0: it does not tell. NULL: there are none. */
+        int (*dialect_of)(yyjson_val *entry);
         /* Of a claim's entry, as any version has written it: an object with the member preparedDevices (no
          * member: no devices), or, before there was one, that list alone. `admin` is not for it to fill. All
          * in the arena. ERR_INVALID: what is wrong, and where. */
@@ -53,6 +66,7 @@ struct checkpoint_claim {
         int64_t aborted_at;  /* seconds since 1970 */
         struct str status;   /* ResourceClaimStatus as canonical JSON, "{}" when unknown */
         struct str prepared; /* preparedDevices as canonical JSON; empty: none */
+        int dialect;         /* of `prepared` */
         struct node_device *devices;
         size_t n_devices;
         UT_hash_handle hh;
@@ -60,13 +74,14 @@ struct checkpoint_claim {
 
 struct checkpoint {
         const struct device_codec *codec;
+        int dialect;                     /* in which claims are recorded from now on */
         char boot_id[64];                /* "" in files of old versions */
         struct checkpoint_claim *claims; /* by uid */
 };
 
 enum { CHECKPOINT_MAX_BYTES = 32 << 20 };
 
-void checkpoint_done(struct checkpoint *c); /* it is empty then, and keeps its codec */
+void checkpoint_done(struct checkpoint *c); /* it is empty then, and keeps codec and dialect */
 
 /* Of the prepared claims; `break` goes on with the next claim. */
 #define CHECKPOINT_EACH_DEVICE(table, claim, device)                                                         \

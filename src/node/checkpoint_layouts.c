@@ -30,45 +30,77 @@ static uint32_t checksum_v2(struct str tail) {
 
 /* ---- a claim's status ---- */
 
+/* As the types of resource.k8s.io/v1 are declared in Go. */
 #define END                                                                                                  \
-        { NULL, NULL }
+        { .name = NULL }
+#define TEXT(n)                                                                                              \
+        { .name = (n), .empty = GOJSON_TEXT }
+#define OPT(n)                                                                                               \
+        { .name = (n) }
+#define OPTIN(n, table)                                                                                      \
+        { .name = (n), .inside = (table) }
 
-static const struct gojson_member k_expression[] = { { "key operator values", NULL }, END };
-static const struct gojson_member k_term[] = { { "matchExpressions matchFields", k_expression }, END };
-static const struct gojson_member k_selector[] = { { "nodeSelectorTerms", k_term }, END };
-static const struct gojson_member k_toleration[] = { { "key operator value effect tolerationSeconds", NULL },
-                                                     END };
+static const struct gojson_member k_expression[] = { TEXT("key"), TEXT("operator"), OPT("values"), END };
+static const struct gojson_member k_term[] = { OPTIN("matchExpressions", k_expression),
+                                               OPTIN("matchFields", k_expression), END };
+static const struct gojson_member k_selector[] = {
+        { .name = "nodeSelectorTerms", .empty = GOJSON_ANY, .inside = k_term }, END
+};
+static const struct gojson_member k_toleration[] = { OPT("key"),    OPT("operator"),          OPT("value"),
+                                                     OPT("effect"), OPT("tolerationSeconds"), END };
 static const struct gojson_member k_result[] = {
-        { "request driver pool device adminAccess", NULL },
-        { "tolerations", k_toleration },
-        { "bindingConditions bindingFailureConditions shareID consumedCapacity", NULL },
+        TEXT("request"),
+        TEXT("driver"),
+        TEXT("pool"),
+        TEXT("device"),
+        OPT("adminAccess"),
+        OPTIN("tolerations", k_toleration),
+        OPT("bindingConditions"),
+        OPT("bindingFailureConditions"),
+        OPT("shareID"),
+        { .name = "consumedCapacity", .empty = GOJSON_MAP_LEFT_OUT },
         END,
 };
-static const struct gojson_member k_opaque[] = { { "driver parameters", NULL }, END };
-static const struct gojson_member k_config[] = { { "source requests", NULL }, { "opaque", k_opaque }, END };
-static const struct gojson_member k_devices[] = { { "results", k_result }, { "config", k_config }, END };
+static const struct gojson_member k_opaque[] = { TEXT("driver"),
+                                                 { .name = "parameters", .empty = GOJSON_ANY },
+                                                 END };
+static const struct gojson_member k_config[] = { TEXT("source"), OPT("requests"), OPTIN("opaque", k_opaque),
+                                                 END };
+static const struct gojson_member k_devices[] = { OPTIN("results", k_result), OPTIN("config", k_config),
+                                                  END };
 static const struct gojson_member k_allocation[] = {
-        { "devices", k_devices },
-        { "nodeSelector", k_selector },
-        { "allocationTimestamp", NULL },
+        { .name = "devices", .empty = GOJSON_OBJECT, .inside = k_devices },
+        OPTIN("nodeSelector", k_selector),
+        OPT("allocationTimestamp"),
         END,
 };
-static const struct gojson_member k_consumer[] = { { "apiGroup resource name uid", NULL }, END };
+static const struct gojson_member k_consumer[] = { OPT("apiGroup"), TEXT("resource"), TEXT("name"),
+                                                   TEXT("uid"), END };
 static const struct gojson_member k_condition[] = {
-        { "type status observedGeneration lastTransitionTime reason message", NULL },
+        TEXT("type"),
+        TEXT("status"),
+        OPT("observedGeneration"),
+        { .name = "lastTransitionTime", .empty = GOJSON_ANY },
+        TEXT("reason"),
+        TEXT("message"),
         END,
 };
-static const struct gojson_member k_network[] = { { "interfaceName ips hardwareAddress", NULL }, END };
+static const struct gojson_member k_network[] = { OPT("interfaceName"), OPT("ips"), OPT("hardwareAddress"),
+                                                  END };
 static const struct gojson_member k_device[] = {
-        { "driver pool device shareID data", NULL },
-        { "conditions", k_condition },
-        { "networkData", k_network },
+        TEXT("driver"),
+        TEXT("pool"),
+        TEXT("device"),
+        OPT("shareID"),
+        OPTIN("conditions", k_condition),
+        OPT("data"),
+        OPTIN("networkData", k_network),
         END,
 };
 static const struct gojson_member k_status[] = {
-        { "allocation", k_allocation },
-        { "reservedFor", k_consumer },
-        { "devices", k_device },
+        OPTIN("allocation", k_allocation),
+        OPTIN("reservedFor", k_consumer),
+        OPTIN("devices", k_device),
         END,
 };
 
@@ -153,6 +185,7 @@ static int decode_claim(struct checkpoint_claim *claim, yyjson_val *v, bool v2, 
         if ((yyjson_is_obj(status) && !canonical_in(claim->arena, status, &claim->status)) ||
             (yyjson_is_arr(prepared) && !canonical_in(claim->arena, prepared, &claim->prepared)))
                 return err_set(e, ERR_INVALID, 0, "nested too deep");
+        claim->dialect = claim->codec->dialect_of ? claim->codec->dialect_of(v) : 0;
         for (size_t i = 0; i < claim->n_devices; i++)
                 claim->devices[i].admin = is_admin(&s, claim->codec->driver, claim->devices[i].name);
         return 0;
@@ -232,6 +265,30 @@ static int decode_root(yyjson_val *root, struct str text, struct checkpoint *ret
         return decode_claims(yyjson_obj_get(has_v2 ? v2 : v1, "preparedClaims"), has_v2, ret, e);
 }
 
+/* All claims in one dialect: that which the codec insists on, else the one that the file has, else the one
+ * that was used so far. What the codec does not write to the byte as it was stays as it is, because it may
+ * hold what only another version knows. */
+static void translate(struct checkpoint *c, int before) {
+        struct checkpoint_claim *claim;
+        c->dialect = c->codec->dialect;
+        for (claim = c->claims; claim && !c->dialect; claim = claim->hh.next)
+                c->dialect = claim->dialect;
+        if (!c->dialect)
+                c->dialect = before;
+        for (claim = c->claims; claim; claim = claim->hh.next) {
+                struct buf text = BUF_INIT(CHECKPOINT_MAX_BYTES);
+                struct jw w = { .out = &text, .go_escape = true };
+                bool other = claim->dialect && claim->dialect != c->dialect;
+                if (other)
+                        claim->codec->encode(&w, claim->devices, claim->n_devices, claim->dialect);
+                if (other && str_eq((struct str){ text.p, text.n }, claim->prepared)) {
+                        claim->dialect = c->dialect;
+                        checkpoint_set_devices(claim, claim->devices, claim->n_devices);
+                }
+                buf_done(&text);
+        }
+}
+
 int checkpoint_decode(struct str text, struct checkpoint *ret, struct err *e) {
         struct checkpoint c = { .codec = ret->codec };
         if (text.n > CHECKPOINT_MAX_BYTES)
@@ -242,11 +299,13 @@ int checkpoint_decode(struct str text, struct checkpoint *ret, struct err *e) {
                 return -1;
         int r = decode_root(yyjson_doc_get_root(doc), text, &c, e);
         yyjson_doc_free(doc);
-        if (r < 0)
+        if (r < 0) {
                 checkpoint_done(&c);
-        else
-                *ret = c;
-        return r;
+                return -1;
+        }
+        translate(&c, ret->dialect);
+        *ret = c;
+        return 0;
 }
 
 /* ---- encoding ---- */
@@ -290,8 +349,10 @@ void checkpoint_encode(const struct checkpoint *c, struct buf *out) {
         size_t n = 0;
         const struct checkpoint_claim **sorted =
                 xnew_n(const struct checkpoint_claim *, HASH_COUNT(c->claims) + 1);
-        for (const struct checkpoint_claim *claim = c->claims; claim; claim = claim->hh.next)
-                sorted[n++] = claim;
+        for (const struct checkpoint_claim *claim = c->claims; claim; claim = claim->hh.next) {
+                if (claim->state != CHECKPOINT_ABORTED || !c->codec->no_tombstones)
+                        sorted[n++] = claim;
+        }
         qsort(sorted, n, sizeof(struct checkpoint_claim *), by_uid);
 
         struct buf v1 = BUF_INIT(CHECKPOINT_MAX_BYTES), v2 = BUF_INIT(CHECKPOINT_MAX_BYTES);

@@ -37,16 +37,30 @@ uint32_t gojson_checksum(const struct str *parts, size_t n) {
 
 /* ---- canonical JSON ---- */
 
-/* NULL: not known. */
-static const struct gojson_member *find_known(const struct gojson_member *list, const char *name) {
-        for (; list->names; list++) {
-                struct str rest = str_from(list->names), word;
-                while (str_next_field(&rest, ' ', &word)) {
-                        if (str_eq(word, str_from(name)))
-                                return list;
-                }
+static bool is_empty(yyjson_val *v, enum gojson_empty rule) {
+        return !v || yyjson_is_null(v) || (yyjson_is_str(v) && !yyjson_get_len(v)) ||
+               (yyjson_is_arr(v) && !yyjson_arr_size(v)) ||
+               (rule == GOJSON_MAP_LEFT_OUT && yyjson_is_obj(v) && !yyjson_obj_size(v));
+}
+
+static void write_empty(struct jw *w, const struct gojson_member *m) {
+        switch (m->empty) {
+        case GOJSON_TEXT:
+                jw_str(w, m->name, "");
+                break;
+        case GOJSON_OBJECT:
+                jw_obj(w, m->name);
+                for (const struct gojson_member *i = m->inside; i && i->name; i++)
+                        write_empty(w, i);
+                jw_end_obj(w);
+                break;
+        case GOJSON_ANY:
+                jw_null(w, m->name);
+                break;
+        case GOJSON_LEFT_OUT:
+        case GOJSON_MAP_LEFT_OUT:
+                break;
         }
-        return NULL;
 }
 
 static bool canonical(struct jw *w, const char *key, yyjson_val *v, const struct gojson_member *known,
@@ -59,12 +73,16 @@ static bool canonical(struct jw *w, const char *key, yyjson_val *v, const struct
         switch (yyjson_get_type(v)) {
         case YYJSON_TYPE_OBJ:
                 jw_obj(w, key);
-                yyjson_obj_foreach (v, i, max, k, item) {
-                        const struct gojson_member *member =
-                                known ? find_known(known, yyjson_get_str(k)) : NULL;
-                        if (!known || member)
-                                ok = ok && canonical(w, yyjson_get_str(k), item,
-                                                     member ? member->inside : NULL, depth + 1);
+                for (const struct gojson_member *m = known; m && m->name; m++) {
+                        item = yyjson_obj_get(v, m->name);
+                        if (is_empty(item, m->empty))
+                                write_empty(w, m);
+                        else
+                                ok = ok && canonical(w, m->name, item, m->inside, depth + 1);
+                }
+                if (!known) {
+                        yyjson_obj_foreach (v, i, max, k, item)
+                                ok = ok && canonical(w, yyjson_get_str(k), item, NULL, depth + 1);
                 }
                 jw_end_obj(w);
                 return ok;

@@ -9,15 +9,25 @@
 
 #include "base/str.h"
 
-/* Members of an object, and of the objects in a list: names with blanks between them, for which the same
- * holds. A table of them ends with names NULL. */
+/* What Go writes of a member that is not there, or has nothing in it. */
+enum gojson_empty {
+        GOJSON_LEFT_OUT,     /* nothing: not of null, "" or []; {} and false are something (a pointer) */
+        GOJSON_MAP_LEFT_OUT, /* nothing, also not of {} */
+        GOJSON_TEXT,         /* "" */
+        GOJSON_OBJECT,       /* {} with what it always has */
+        GOJSON_ANY,          /* null */
+};
+
+/* Members of an object, and of the objects in a list, in the order in which Go writes them. A table of them
+ * ends with a name that is NULL. */
 struct gojson_member {
-        const char *names;
+        const char *name;
+        enum gojson_empty empty;
         const struct gojson_member *inside; /* NULL: whatever there is */
 };
 
-/* A JSON value in the form that the checksums cover: no white space, key order kept, Go's escapes. Of objects
- * the known members only (NULL: all). False when it nests too deep. */
+/* A JSON value in the form that the checksums cover: no white space, Go's escapes. Of objects the members of
+ * the table only, in its order; NULL: all, in theirs. False when it nests too deep. */
 bool gojson_canonical(yyjson_val *v, const struct gojson_member *known, struct buf *out);
 
 /* The checksum of the JSON text that the parts make together: FNV-1a over Go's print form of its bytes. */

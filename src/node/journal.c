@@ -70,7 +70,7 @@ static int read_table(const struct journal *j, const struct stat *st, struct che
 
 int journal_sync(struct journal *j, enum journal_event *ret, char **ret_aside, struct err *e) {
         struct stat now;
-        struct checkpoint table = { .codec = j->table.codec };
+        struct checkpoint table = { .codec = j->table.codec, .dialect = j->table.dialect };
         struct err why;
         *ret = JOURNAL_SAME;
         if (look(j->path, &now, e) < 0)
@@ -98,6 +98,7 @@ int journal_sync(struct journal *j, enum journal_event *ret, char **ret_aside, s
         j->seen = now;
         j->stale = false;
         if (table.boot_id[0] && !streq(table.boot_id, j->boot_id)) {
+                j->table.dialect = table.dialect; /* whoever goes back reads it after a reboot, too */
                 checkpoint_done(&table);
                 empty_table(j);
                 *ret = JOURNAL_REBOOTED;

@@ -340,20 +340,25 @@ static void members_of_a_newer_api_server_are_not_recorded(void **state) {
                 "{"
                 "\"resource\":\"pods\",\"name\":\"p\",\"uid\":\"u\"}],\"devices\":[{\"driver\":\"d\","
                 "\"pool\":"
-                "\"p\",\"device\":\"x\",\"conditions\":[{\"type\":\"T\",\"status\":\"True\"}],\"data\":{"
+                "\"p\",\"device\":\"x\",\"conditions\":[{\"type\":\"T\",\"status\":\"True\","
+                "\"lastTransitionTime\":\"2026-01-01T00:00:00Z\",\"reason\":\"R\",\"message\":\"m\"}],"
+                "\"data\":{"
                 "\"z\":1},"
                 "\"networkData\":{\"ips\":[\"10.0.0.1\"]}}]}";
         status_is(known, known);
-        status_is("{\"new\":1,\"allocation\":{\"new\":{},\"devices\":{\"results\":[{\"request\":\"r\","
-                  "\"new\":[1],"
-                  "\"device\":\"channel-0\"}],\"config\":[{\"source\":\"FromClaim\",\"new\":1,\"opaque\":{"
-                  "\"driver\":"
-                  "\"d\",\"new\":1,\"parameters\":{\"new\":1}}}]}},\"reservedFor\":[{\"name\":\"p\",\"new\":"
-                  "1}]}",
-                  "{\"allocation\":{\"devices\":{\"results\":[{\"request\":\"r\",\"device\":\"channel-0\"}],"
-                  "\"config\":[{\"source\":\"FromClaim\",\"opaque\":{\"driver\":\"d\",\"parameters\":{"
-                  "\"new\":1}}}]}},"
-                  "\"reservedFor\":[{\"name\":\"p\"}]}");
+        status_is(
+                "{\"new\":1,\"allocation\":{\"new\":{},\"devices\":{\"results\":[{\"request\":\"r\","
+                "\"new\":[1],"
+                "\"device\":\"channel-0\"}],\"config\":[{\"source\":\"FromClaim\",\"new\":1,\"opaque\":{"
+                "\"driver\":"
+                "\"d\",\"new\":1,\"parameters\":{\"new\":1}}}]}},\"reservedFor\":[{\"name\":\"p\",\"new\":"
+                "1}]}",
+                /* what every server sends, Go's types write also when it is not there */
+                "{\"allocation\":{\"devices\":{\"results\":[{\"request\":\"r\",\"driver\":\"\",\"pool\":\"\","
+                "\"device\":\"channel-0\"}],"
+                "\"config\":[{\"source\":\"FromClaim\",\"opaque\":{\"driver\":\"d\",\"parameters\":{"
+                "\"new\":1}}}]}},"
+                "\"reservedFor\":[{\"resource\":\"\",\"name\":\"p\",\"uid\":\"\"}]}");
 }
 
 int main(void) {
