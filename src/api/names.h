@@ -21,6 +21,9 @@
 #define CD_LABEL_RACK_DOMAINS "resource.nvidia.com/rack-domains"
 #define CD_ATTRIBUTE_RACK "rack" /* of the devices, with racks on */
 
+#define GPU_DRIVER "gpu.nvidia.com"
+#define GPU_CDI_KIND_CLAIM "k8s.gpu.nvidia.com/claim"
+
 #define CD_DRIVER "compute-domain.nvidia.com"
 #define CD_CLASS_DAEMON "compute-domain-daemon.nvidia.com"
 #define CD_CLASS_CHANNEL "compute-domain-default-channel.nvidia.com"

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/gpu_config.h"
+
+#include "api/names.h"
+
+static const struct {
+        const char *config, *type;
+} kinds[] = { [GPU_CONFIG_GPU] = { "GpuConfig", "gpu" },
+              [GPU_CONFIG_MIG] = { "MigDeviceConfig", "mig" },
+              [GPU_CONFIG_VFIO] = { "VfioDeviceConfig", "vfio" } };
+
+const char *gpu_config_type(enum gpu_config_kind kind) {
+        return kinds[kind].type;
+}
+
+/* ---- as it is written ---- */
+
+struct time_slicing {
+        const char *interval;
+};
+static const struct jd_field f_time_slicing[] = { JD_STR(struct time_slicing, "interval", interval), JD_END };
+
+struct mps {
+        struct str percentage, limit, per_device;
+        bool multi_user;
+};
+static const struct jd_field f_mps[] = {
+        JD_RAW(struct mps, "defaultActiveThreadPercentage", percentage),
+        JD_RAW(struct mps, "defaultPinnedDeviceMemoryLimit", limit),
+        JD_RAW(struct mps, "defaultPerDevicePinnedMemoryLimit", per_device),
+        JD_BOOL(struct mps, "multiUser", multi_user),
+        JD_END,
+};
+
+struct sharing {
+        const char *strategy;
+        struct time_slicing *time_slicing;
+        struct mps *mps;
+};
+static const struct jd_field f_sharing[] = {
+        JD_STR(struct sharing, "strategy", strategy),
+        JD_OPTOBJ(struct sharing, "timeSlicingConfig", time_slicing, struct time_slicing, f_time_slicing),
+        JD_OPTOBJ(struct sharing, "mpsConfig", mps, struct mps, f_mps),
+        JD_END,
+};
+/* A MIG device has no time slice of its own. */
+static const struct jd_field f_mig_sharing[] = {
+        JD_STR(struct sharing, "strategy", strategy),
+        JD_OPTOBJ(struct sharing, "mpsConfig", mps, struct mps, f_mps),
+        JD_END,
+};
+
+struct iommu {
+        const char *policy;
+        bool device;
+};
+static const struct jd_field f_iommu[] = { JD_STR(struct iommu, "backendPolicy", policy),
+                                           JD_BOOL(struct iommu, "enableAPIDevice", device), JD_END };
+
+struct wire {
+        const char *api_version, *kind;
+        struct sharing *sharing;
+        struct iommu *iommu;
+};
+/* Decoded first and leniently, so that an object of a foreign kind is called that, and not a heap of unknown
+ * fields. */
+static const struct jd_field f_head[] = { JD_STR(struct wire, "apiVersion", api_version),
+                                          JD_STR(struct wire, "kind", kind), JD_END };
+static const struct jd_field f_gpu[] = {
+        JD_STR(struct wire, "apiVersion", api_version), JD_STR(struct wire, "kind", kind),
+        JD_OPTOBJ(struct wire, "sharing", sharing, struct sharing, f_sharing), JD_END
+};
+static const struct jd_field f_mig[] = {
+        JD_STR(struct wire, "apiVersion", api_version), JD_STR(struct wire, "kind", kind),
+        JD_OPTOBJ(struct wire, "sharing", sharing, struct sharing, f_mig_sharing), JD_END
+};
+static const struct jd_field f_vfio[] = { JD_STR(struct wire, "apiVersion", api_version),
+                                          JD_STR(struct wire, "kind", kind),
+                                          JD_OPTOBJ(struct wire, "iommu", iommu, struct iommu, f_iommu),
+                                          JD_END };
+static const struct jd_field *const tables[] = {
+        [GPU_CONFIG_GPU] = f_gpu, [GPU_CONFIG_MIG] = f_mig, [GPU_CONFIG_VFIO] = f_vfio
+};
+
+/* ---- what it means ---- */
+
+static int gate_is_off(const char *strategy, const char *gate, struct err *e) {
+        return err_set(
+                e, ERR_INVALID, 0,
+                "\"%s\" is selected as the GPU sharing strategy, but the \"%s\" feature gate is not enabled",
+                strategy, gate);
+}
+
+static int take_interval(const struct time_slicing *t, enum gpu_interval *ret, struct err *e) {
+        static const char *const names[] = { "Default", "Short", "Medium", "Long" };
+        for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+                if (streq(t && t->interval ? t->interval : names[0], names[i])) {
+                        *ret = (enum gpu_interval)i;
+                        return 0;
+                }
+        }
+        return err_set(e, ERR_INVALID, 0,
+                       "unknown time-slice interval: %.100s, supported time-slice intervals: Default, Short, "
+                       "Medium, "
+                       "Long",
+                       t->interval);
+}
+
+static int check_mps(const struct mps *m, struct err *e) {
+        int64_t percentage = 0;
+        if (!m || !m->percentage.n || str_eq(m->percentage, STR("null")))
+                return 0;
+        if (!str_to_i64(m->percentage, &percentage))
+                return err_set(e, ERR_INVALID, 0,
+                               "sharing.mpsConfig.defaultActiveThreadPercentage: not a number");
+        if (percentage < 0)
+                return err_set(e, ERR_INVALID, 0, "active thread percentage must not be negative");
+        if (percentage > 100)
+                return err_set(e, ERR_INVALID, 0, "active thread percentage must not be greater than 100");
+        return 0;
+}
+
+static int take_sharing(const struct sharing *s, const struct gates *gates, struct gpu_config *ret,
+                        struct err *e) {
+        if (!s)
+                return 0;
+        if (streq(s->strategy, "TimeSlicing")) {
+                ret->sharing = GPU_TIME_SLICING;
+                if (!gates->on[GATE_TIME_SLICING_SETTINGS])
+                        return gate_is_off(s->strategy, "TimeSlicingSettings", e);
+                if (take_interval(s->time_slicing, &ret->interval, e) < 0)
+                        return -1;
+                return s->mps ? err_set(e, ERR_INVALID, 0,
+                                        "cannot use MpsConfig with the 'TimeSlicing' strategy")
+                              : 0;
+        }
+        if (streq(s->strategy, "MPS")) {
+                ret->sharing = GPU_MPS;
+                if (!gates->on[GATE_MPS_SUPPORT])
+                        return gate_is_off(s->strategy, "MPSSupport", e);
+                if (check_mps(s->mps, e) < 0)
+                        return -1;
+                return s->time_slicing ? err_set(e, ERR_INVALID, 0,
+                                                 "cannot use TimeSlicingConfig with the 'MPS' strategy")
+                                       : 0;
+        }
+        return err_set(
+                e, ERR_INVALID, 0,
+                "unknown GPU sharing strategy: %.100s, supported GPU sharing strategies: TimeSlicing, MPS",
+                str_or(s->strategy, ""));
+}
+
+static int take_iommu(const struct iommu *i, struct err *e) {
+        const char *policy = i && i->policy ? i->policy : "LegacyOnly";
+        return streq(policy, "LegacyOnly") || streq(policy, "PreferIommuFD")
+                       ? 0
+                       : err_set(e, ERR_INVALID, 0, "unknown IOMMU backend policy: %.100s", policy);
+}
+
+static int find_kind(const char *name, enum gpu_config_kind *ret) {
+        for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+                if (streq(name, kinds[i].config)) {
+                        *ret = (enum gpu_config_kind)i;
+                        return 0;
+                }
+        }
+        return -1;
+}
+
+static int decode(struct str json, struct arena *a, struct wire *w, enum gpu_config_kind *ret_kind,
+                  struct err *e) {
+        if (jd_decode_text(f_head, json.p, json.n, false, "", a, w, e) < 0)
+                return -1;
+        if (!streq(w->api_version, CD_API_VERSION))
+                return err_set(e, ERR_INVALID, 0, "apiVersion \"%.100s\" is not " CD_API_VERSION,
+                               str_or(w->api_version, ""));
+        if (find_kind(w->kind, ret_kind) < 0)
+                return err_set(e, ERR_INVALID, 0,
+                               "kind \"%.100s\" is not one of the driver " GPU_DRIVER
+                               ": want GpuConfig, MigDeviceConfig or VfioDeviceConfig",
+                               str_or(w->kind, ""));
+        return jd_decode_text(tables[*ret_kind], json.p, json.n, true, "", a, w, e);
+}
+
+int gpu_config_decode(struct str json, const struct gates *gates, struct gpu_config *ret, struct err *e) {
+        struct arena *a = arena_new(512);
+        struct gpu_config config = { 0 };
+        struct wire w = { 0 };
+        int r = decode(json, a, &w, &config.kind, e);
+        if (r == 0 && (take_iommu(w.iommu, e) < 0 || take_sharing(w.sharing, gates, &config, e) < 0))
+                r = -1;
+        if (r == 0)
+                *ret = config;
+        arena_free(a);
+        return r;
+}
+
+/* ---- which one counts ---- */
+
+/* A request with alternatives is allocated as "request/alternative"; a config may name either. */
+static bool names_request(const struct claim_config *c, const char *request) {
+        struct str rest = str_from(request), main = { 0 };
+        str_next_field(&rest, '/', &main);
+        for (size_t i = 0; i < c->n_requests; i++) {
+                struct str name = str_from(c->requests[i]);
+                if (str_eq(name, main) || str_eq(name, str_from(request)))
+                        return true;
+        }
+        return false;
+}
+
+/* Of any configuration, also of one that does not count: written as it should be. */
+static int kind_of(const struct claim_config *c, enum gpu_config_kind *ret, struct err *e) {
+        struct arena *a = arena_new(512);
+        struct wire w = { 0 };
+        int r = decode(c->parameters, a, &w, ret, e);
+        arena_free(a);
+        return r < 0 ? err_wrap(e, "error decoding config parameters") : 0;
+}
+
+int gpu_config_for(const struct claim *c, const struct claim_result *r, enum gpu_config_kind kind,
+                   const struct gates *gates, struct gpu_config *ret, size_t *ret_index, struct err *e) {
+        const struct claim_config *chosen = NULL;
+        enum gpu_config_kind got, chosen_kind = kind;
+        *ret = (struct gpu_config){ .kind = kind };
+        *ret_index = c->n_configs;
+        for (size_t i = 0; i < c->n_configs; i++) {
+                const struct claim_config *config = &c->configs[i];
+                bool of_claim = streq(config->source, "FromClaim");
+                if (!of_claim && !streq(config->source, "FromClass"))
+                        return err_set(e, ERR_INVALID, 0, "invalid config source: %.100s",
+                                       str_or(config->source, ""));
+                if (!config->driver)
+                        return err_set(e, ERR_INVALID, 0,
+                                       "only opaque parameters are supported by this driver");
+                if (!streq(config->driver, GPU_DRIVER))
+                        continue;
+                if (kind_of(config, &got, e) < 0)
+                        return -1;
+                if (config->n_requests ? !names_request(config, r->request) : got != kind)
+                        continue;
+                if (chosen && streq(chosen->source, "FromClaim") && !of_claim)
+                        continue;
+                chosen = config;
+                chosen_kind = got;
+                *ret_index = i;
+        }
+        if (chosen_kind != kind)
+                return err_set(e, ERR_INVALID, 0,
+                               "cannot apply %s to device \"%s\" of type \"%s\" (request: %s)",
+                               kinds[chosen_kind].config, r->device, gpu_config_type(kind), r->request);
+        if (chosen && gpu_config_decode(chosen->parameters, gates, ret, e) < 0)
+                return err_wrap(e, "request '%s': the configuration of device '%s'", r->request, r->device);
+        return 0;
+}
