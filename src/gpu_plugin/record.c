@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpu_plugin/record.h"
+
+#include <string.h>
+
+#include "api/names.h"
+
+/* ---- writing ---- */
+
+static void write_strings(struct jw *w, const char *key, const char *const *list) {
+        jw_arr(w, key);
+        for (; list && *list; list++)
+                jw_str(w, NULL, *list);
+        jw_end_arr(w);
+}
+
+static void write_device(struct jw *w, const char *kind, const char *info, const struct node_device *d) {
+        jw_obj(w, kind);
+        jw_raw(w, info, str_from(str_or(d->info, "{}")));
+        jw_obj(w, "device");
+        write_strings(w, "Requests", d->requests);
+        jw_str(w, "PoolName", str_or(d->pool, ""));
+        jw_str(w, "DeviceName", str_or(d->name, ""));
+        write_strings(w, "CDIDeviceIDs", d->cdi_ids);
+        jw_end_obj(w);
+        jw_end_obj(w);
+}
+
+static void write_pair(struct jw *w, const struct node_device *d) {
+        jw_obj(w, NULL);
+        if (streq(d->type, GPU_TYPE_MIG)) {
+                jw_null(w, "gpu");
+                write_device(w, "mig", "concrete", d);
+        } else if (streq(d->type, GPU_TYPE_VFIO)) {
+                jw_null(w, "gpu");
+                jw_null(w, "mig");
+                write_device(w, "vfio", "info", d);
+        } else {
+                write_device(w, "gpu", "info", d);
+                jw_null(w, "mig");
+        }
+        jw_end_obj(w);
+}
+
+/* How the released versions begin each configState in which there is no MPS daemon. */
+static const char no_daemon[] = "{\"mpsControlDaemonID\":\"\"";
+
+static void write_config(struct jw *w, const char *config, int dialect) {
+        config = str_or(config, "{}");
+        if (dialect != RECORD_RELEASED || str_starts(config, "{\"mpsControlDaemonID\":")) {
+                jw_raw(w, "configState", str_from(config));
+                return;
+        }
+        struct buf b = BUF_INIT(CHECKPOINT_MAX_BYTES);
+        buf_addf(&b, "%s%s%s", no_daemon, streq(config, "{}") ? "" : ",", config + 1);
+        jw_raw(w, "configState", (struct str){ buf_str(&b), b.n });
+        w->out->failed = w->out->failed || b.failed;
+        buf_done(&b);
+}
+
+static void encode(struct jw *w, const struct node_device *devices, size_t n, int dialect) {
+        jw_arr(w, NULL);
+        for (size_t i = 0; i < n;) {
+                const struct node_device *first = &devices[i];
+                jw_obj(w, NULL);
+                jw_arr(w, "devices");
+                for (; i < n && devices[i].group == first->group; i++)
+                        write_pair(w, &devices[i]);
+                jw_end_arr(w);
+                write_config(w, first->group_info, dialect);
+                jw_end_obj(w);
+        }
+        jw_end_arr(w);
+}
+
+/* ---- reading ---- */
+
+/* One device as the file has it; the first versions had other names for these members, and the new ones win.
+ */
+struct stored_device {
+        const char **requests, **cdi_ids, *pool, *name;
+        size_t n_requests, n_cdi_ids;
+};
+static const struct jd_field f_stored_device[] = {
+        JD_STRS(struct stored_device, "request_names", requests),
+        JD_STRS(struct stored_device, "Requests", requests),
+        JD_STR(struct stored_device, "pool_name", pool),
+        JD_STR(struct stored_device, "PoolName", pool),
+        JD_STR(struct stored_device, "device_name", name),
+        JD_STR(struct stored_device, "DeviceName", name),
+        JD_STRS(struct stored_device, "cdi_device_ids", cdi_ids),
+        JD_STRS(struct stored_device, "CDIDeviceIDs", cdi_ids),
+        JD_END,
+};
+struct stored_kind {
+        struct stored_device *device;
+        struct str info;
+};
+static const struct jd_field f_kind[] = {
+        JD_OPTOBJ(struct stored_kind, "device", device, struct stored_device, f_stored_device),
+        JD_RAW(struct stored_kind, "info", info),
+        JD_RAW(struct stored_kind, "concrete", info),
+        JD_END,
+};
+struct stored_pair {
+        struct stored_kind *gpu, *mig, *vfio;
+};
+static const struct jd_field f_pair[] = {
+        JD_OPTOBJ(struct stored_pair, "gpu", gpu, struct stored_kind, f_kind),
+        JD_OPTOBJ(struct stored_pair, "mig", mig, struct stored_kind, f_kind),
+        JD_OPTOBJ(struct stored_pair, "vfio", vfio, struct stored_kind, f_kind),
+        JD_END,
+};
+struct stored_group {
+        struct stored_pair *pairs;
+        size_t n_pairs;
+        struct str config;
+};
+static const struct jd_field f_group[] = {
+        JD_LIST(struct stored_group, "devices", pairs, struct stored_pair, f_pair),
+        JD_RAW(struct stored_group, "configState", config),
+        JD_END,
+};
+struct stored_entry {
+        struct stored_group *groups;
+        size_t n_groups;
+};
+static const struct jd_field f_entry[] = {
+        JD_LIST(struct stored_entry, "preparedDevices", groups, struct stored_group, f_group), JD_END
+};
+
+/* Of either dialect, in the words of the later one. */
+static const char *take_config(struct str config, struct arena *a) {
+        const char *text = config.n ? arena_strndup(a, config.p, config.n) : "{}";
+        if (!str_starts(text, no_daemon))
+                return text;
+        text += strlen(no_daemon);
+        return arena_printf(a, "{%s", *text == ',' ? text + 1 : text);
+}
+
+static bool take_kind(const struct stored_kind *k, const char *type, struct arena *a, struct node_device *d) {
+        if (!k || !k->device)
+                return false;
+        *d = (struct node_device){
+                .name = k->device->name,
+                .pool = k->device->pool,
+                .requests = checkpoint_strings(a, k->device->requests),
+                .cdi_ids = checkpoint_strings(a, k->device->cdi_ids),
+                .type = type,
+                .info = k->info.n ? arena_strndup(a, k->info.p, k->info.n) : "{}",
+        };
+        return true;
+}
+
+static void take_devices(const struct stored_entry *s, struct arena *a, struct node_device **ret,
+                         size_t *ret_n) {
+        size_t n = 0;
+        for (size_t g = 0; g < s->n_groups; g++)
+                n += s->groups[g].n_pairs;
+        struct node_device *devices = arena_alloc(a, (n + 1) * sizeof *devices);
+        n = 0;
+        for (size_t g = 0; g < s->n_groups; g++) {
+                const char *config = take_config(s->groups[g].config, a);
+                for (size_t i = 0; i < s->groups[g].n_pairs; i++) {
+                        const struct stored_pair *pair = &s->groups[g].pairs[i];
+                        struct node_device *d = &devices[n];
+                        if (!take_kind(pair->gpu, GPU_TYPE_FULL, a, d) &&
+                            !take_kind(pair->mig, GPU_TYPE_MIG, a, d) &&
+                            !take_kind(pair->vfio, GPU_TYPE_VFIO, a, d))
+                                continue;
+                        d->group = (unsigned)g;
+                        d->group_info = config;
+                        n++;
+                }
+        }
+        *ret = devices;
+        *ret_n = n;
+}
+
+static int decode(yyjson_val *entry, struct arena *a, struct node_device **ret, size_t *ret_n,
+                  struct err *e) {
+        struct stored_entry s = { 0 };
+        size_t i, max;
+        yyjson_val *v;
+        if (yyjson_is_arr(entry)) {
+                s.groups = arena_alloc(a, (yyjson_arr_size(entry) + 1) * sizeof *s.groups);
+                yyjson_arr_foreach (entry, i, max, v) {
+                        if (jd_decode(f_group, v, false, "", a, &s.groups[s.n_groups++], e) < 0)
+                                return -1;
+                }
+        } else if (jd_decode(f_entry, entry, false, "", a, &s, e) < 0) {
+                return -1;
+        }
+        take_devices(&s, a, ret, ret_n);
+        return 0;
+}
+
+static int dialect_of(yyjson_val *entry) {
+        yyjson_val *groups = yyjson_obj_get(entry, "preparedDevices"), *group;
+        size_t i, max;
+        yyjson_arr_foreach (groups, i, max, group) {
+                yyjson_val *config = yyjson_obj_get(group, "configState");
+                yyjson_val *id = yyjson_obj_get(config, "mpsControlDaemonID");
+                if (yyjson_is_obj(config) && !id)
+                        return RECORD_MAIN;
+                if (yyjson_is_str(id) && !yyjson_get_len(id))
+                        return RECORD_RELEASED;
+        }
+        return 0; /* with a daemon both write the same */
+}
+
+#define CODEC(d)                                                                                             \
+        {                                                                                                    \
+                .driver = GPU_DRIVER, .dialect = (d), .no_tombstones = true, .encode = encode,               \
+                .decode = decode, .dialect_of = dialect_of                                                   \
+        }
+const struct device_codec record_codec_auto = CODEC(0);
+const struct device_codec record_codec_main = CODEC(RECORD_MAIN);
+const struct device_codec record_codec_released = CODEC(RECORD_RELEASED);
+
+/* ---- looking ---- */
+
+const char *record_uuid(const struct node_device *d, struct arena *a) {
+        struct err ignored;
+        yyjson_doc *doc = d->info ? json_parse(str_from(d->info), YYJSON_READ_NOFLAG, &ignored) : NULL;
+        yyjson_val *root = yyjson_doc_get_root(doc);
+        const char *uuid =
+                yyjson_get_str(yyjson_obj_get(root, streq(d->type, GPU_TYPE_MIG) ? "migUUID" : "uuid"));
+        const char *copy = uuid ? arena_strdup(a, uuid) : NULL;
+        yyjson_doc_free(doc);
+        return copy;
+}
