@@ -184,7 +184,7 @@ names() {
         [ "$(grep -c 'Identified this node as ID 0' "$DIR/0/log")" -eq 1 ]
 }
 
-@test "different node lists: communication is disabled until one side restarts with the other's list" {
+@test "different node lists: communication is disabled until both sides have stopped at one time" {
         list 0 "$(ip_of 0)" "$(ip_of 1)"
         list 1 "$(ip_of 0)" "$(ip_of 1)" "$(ip_of 2)"
         knob 0 RECONNECT_MS=50
@@ -199,8 +199,31 @@ names() {
         kill -TERM "${PID[1]}"
         wait "${PID[1]}"
         imex 1
-        eventually is CONNECTED state 1 0
-        eventually is CONNECTED state 0 1
+        eventually is NODE_MAP_MISMATCH state 1 0
+        [ "$(state 0 1)" = NODE_MAP_MISMATCH ]
+        # The one that remembered goes, but by now the other one does.
+        kill -TERM "${PID[0]}"
+        wait "${PID[0]}"
+        imex 0
+        eventually is NODE_MAP_MISMATCH state 0 1
+        kill -TERM "${PID[0]}" "${PID[1]}"
+        wait "${PID[0]}" "${PID[1]}"
+        imex 0
+        imex 1
+        eventually is UP domain 0
+}
+
+@test "a daemon that is shutting down still has its session, its port and its node list" {
+        knob 0 STOP_DELAY_MS=1500
+        form 2
+        kill -TERM "${PID[0]}"
+        eventually is SHUTTING_DOWN ctl 0 -q
+        eventually is DISCONNECTED state 1 0
+        imex_fails 0 "in use"
+        list 2 "$(ip_of 0)" "$(ip_of 2)"
+        imex 2
+        eventually is NODE_MAP_MISMATCH state 2 0
+        wait "${PID[0]}"
 }
 
 @test "the same nodes in another order are another list" {

@@ -230,10 +230,14 @@ static void banner(const struct imexd *d) {
 
 static void shut_down(struct imexd *d) {
         struct conf knobs;
+        long delay;
         bool deaf;
 
+        if (d->stop_at)
+                return;
         conf_load_knobs(&knobs);
         deaf = conf_number(&knobs, "IGNORE_SIGTERM", 0) != 0;
+        delay = conf_number(&knobs, "STOP_DELAY_MS", 0);
         conf_done(&knobs);
         if (deaf) {
                 log_line(LOG_WARNING,
@@ -244,8 +248,7 @@ static void shut_down(struct imexd *d) {
         d->status = STATUS_SHUTTING_DOWN;
         command_notify(d);
         peer_say_goodbye(d);
-        persist_close(d);
-        d->stop = true;
+        d->stop_at = imexd_now() + (delay > 0 ? delay : 0);
 }
 
 static void signalled(struct imexd *d, struct source *s, uint32_t events) {
@@ -299,11 +302,11 @@ _Noreturn static void crash(void) {
 }
 
 static int wait_ms(struct imexd *d) {
-        int64_t times[4] = { d->begin_at, d->crash_at, peer_next_timer(d), 0 };
+        int64_t times[5] = { d->begin_at, d->crash_at, d->stop_at, peer_next_timer(d), 0 };
         int64_t next = 0, now = imexd_now();
 
-        (void)imexd_status(d, &times[3]);
-        for (size_t i = 0; i < 4; i++)
+        (void)imexd_status(d, &times[4]);
+        for (size_t i = 0; i < 5; i++)
                 if (times[i] && (!next || times[i] < next))
                         next = times[i];
         if (!next)
@@ -332,6 +335,11 @@ static void run(struct imexd *d) {
                 }
                 peer_timers(d, now);
                 command_notify(d);
+                /* Who is killed while it stops has not ended in order: what it remembers stays as it was. */
+                if (d->stop_at && d->stop_at <= now) {
+                        persist_close(d);
+                        d->stop = true;
+                }
                 peer_sweep(d);
                 command_sweep(d);
         }

@@ -87,6 +87,7 @@ struct peer {
         struct stream stream;
         enum { PEER_IDLE, PEER_CONNECTING, PEER_GREETING, PEER_UP } phase;
         enum link link;
+        bool blocked;      /* it had another node list once: for the life of this process */
         struct addr addr;  /* where we are connected to, or trying */
         uint64_t instance; /* of the daemon we last spoke to */
         unsigned failures; /* in a row, for the back-off */
@@ -136,7 +137,7 @@ struct imexd {
         struct importers importers;
         enum status status, shown;
         int session_lock;
-        int64_t started_at, begin_at, crash_at, last_restart;
+        int64_t started_at, begin_at, crash_at, stop_at, last_restart;
         uint64_t generation; /* of name resolution: an answer to an older question is dropped */
         size_t unresolved;
         int ready_pipe; /* to the parent that waits for a daemonized child, or -1 */

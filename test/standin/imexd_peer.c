@@ -92,6 +92,8 @@ static void dial(struct imexd *d, struct peer *p) {
         int fd;
 
         hang_up(p);
+        if (p->blocked || d->status == STATUS_SHUTTING_DOWN)
+                return;
         p->attempts++;
         if (p->failures > 0)
                 log_line(LOG_INFO, "Attempting connection for target node %zu - %s:%u, attempt #%u", id,
@@ -130,7 +132,12 @@ static void disable(struct imexd *d, size_t id, enum link link) {
                 log_line(LOG_ERROR, "%s mismatch with node %zu - %s, communication disabled",
                          link == LINK_MAP_MISMATCH ? "Node map" : "Version", id, text_of(d, id));
         hang_up(p);
+        p->grace_at = 0;
         p->link = link;
+        p->blocked = p->blocked || link == LINK_MAP_MISMATCH;
+        for (struct inlet *in = d->inlets; p->blocked && in; in = in->next)
+                if (in->phase != INLET_SILENT && in->id == id)
+                        stream_close(&in->stream);
 }
 
 static void welcomed(struct imexd *d, struct peer *p, const char *line) {
@@ -192,7 +199,7 @@ static void left(struct imexd *d, size_t id) {
         hang_up(p);
         p->grace_at = 0;
         p->failures = 0;
-        if (p->times_connected > 0)
+        if (p->times_connected > 0 && !p->blocked)
                 p->link = LINK_DISCONNECTED;
         persist_importer(d, id, false);
         retry_later(p);
@@ -271,7 +278,7 @@ static void admit(struct imexd *d, struct inlet *in) {
         log_line(LOG_VERBOSE, "Node %zu - %s connected to this node", in->id, text_of(d, in->id));
         if (in->id != (size_t)d->own)
                 persist_importer(d, in->id, true);
-        if (p->link == LINK_MAP_MISMATCH || p->link == LINK_VERSION_MISMATCH) {
+        if (p->link == LINK_VERSION_MISMATCH) {
                 /* It must have been restarted, and agrees with us now. */
                 p->link = LINK_NEVER_CONNECTED;
                 dial(d, p);
@@ -317,6 +324,14 @@ static void greeted(struct imexd *d, struct inlet *in, const char *line) {
                 snprintf(why, sizeof(why), "node %zu looks for node %zu, but this is node %zd", from, to,
                          d->own);
                 refuse(d, in, "ID", why);
+                return;
+        }
+        if (d->peers[from].blocked) {
+                refuse(d, in, "MAP", "Node map mismatch before, communication is disabled");
+                return;
+        }
+        if (d->status == STATUS_SHUTTING_DOWN) {
+                drop(in);
                 return;
         }
         in->id = from;
