@@ -30,6 +30,16 @@ static void on_changed(void *u) {
         }
 }
 
+static void on_noted(void *u) {
+        struct cd *cd = u;
+        struct op *op, *next;
+        for (op = TAILQ_FIRST(&cd->claims->ops); op; op = next) {
+                next = TAILQ_NEXT(op, link);
+                gather_noted(op);
+        }
+        claims_reevaluate(cd->claims);
+}
+
 static void attach(void *u, struct claims *c) {
         struct cd *cd = u;
         cd->claims = c;
@@ -41,6 +51,8 @@ static void attach(void *u, struct claims *c) {
                                                                        .lost = news_ready_lost,
                                                                        .session_taken = news_session_taken,
                                                                        .u = cd });
+        if (mode_runs_daemons(cd->o.mode))
+                cd->grants = grants_new(cd->o.loop, c, cd->o.plugin_dir, on_noted, cd);
         cd->watches = lookup_watches_new(cd->o.kube, on_changed, cd);
 }
 
@@ -48,6 +60,7 @@ static void release(void *u) {
         struct cd *cd = u;
         news_done(cd);
         lookup_watches_free(cd->watches);
+        grants_free(cd->grants);
         readiness_free(cd->readiness);
         free(cd);
 }
@@ -56,6 +69,14 @@ static void waits(void *u, const struct op *op) {
         const struct cd *cd = u;
         if (op->waits_for == WAITS_FOR_HOST)
                 host_imex_poll_fast(cd->o.host);
+}
+
+/* Its files stay only if it is recorded, or another operation for the same claim is under way. */
+static void release_op(void *u, struct op *op) {
+        const struct cd *cd = u;
+        gather_release(u, op);
+        if (cd->grants)
+                grants_follow(cd->grants);
 }
 
 static void waited_for(void *u, unsigned what) {
@@ -68,6 +89,8 @@ static void waited_for(void *u, unsigned what) {
 static void follow(void *u, const struct checkpoint *table) {
         const struct cd *cd = u;
         readiness_follow(cd->readiness, table);
+        if (cd->grants)
+                grants_follow(cd->grants);
 }
 
 const struct node_driver cd_driver = {
@@ -77,7 +100,7 @@ const struct node_driver cd_driver = {
         .attach = attach,
         .free = release,
         .fetch = gather_fetch,
-        .release = gather_release,
+        .release = release_op,
         .take = wants_take,
         .check = wants_check,
         .gather = gather_start,

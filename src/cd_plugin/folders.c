@@ -60,10 +60,20 @@ bool folders_may_go(void *u, const struct checkpoint_claim *entry) {
         return !life.maybe;
 }
 
+/* Whoever runs IMEX for it may be about to come back. */
+static bool has_channel(const struct checkpoint *table, const char *domain) {
+        CHECKPOINT_EACH_DEVICE (table, c, d) {
+                if (!device_is_daemon(d) && streq(d->domain, domain))
+                        return true;
+        }
+        return false;
+}
+
 static int sweep_one(void *u, int folder, const char *domain, struct err *e) {
         const struct cd *cd = u;
         struct err failed;
         if (!str_is_uuid(domain) || effects_in_use(cd->claims, domain) ||
+            has_channel(&cd->claims->journal.table, domain) ||
             readiness_inhabited(cd->o.plugin_dir, domain, NULL))
                 return 0;
         if (readiness_remove_dir(cd->o.plugin_dir, domain, &failed) < 0)

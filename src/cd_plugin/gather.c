@@ -41,6 +41,33 @@ static void start_lookup(struct op *op, const char *ns, bool fresh) {
         g->lookup = lookup_start(op->c->o.kube, ns, fresh, on_domains, on_domains_retry, op);
 }
 
+/* Whoever runs IMEX for the domain must be able to see the claim before its readiness is judged. Only where
+ * the domain is one of the claim's namespace: others are not disturbed by a claim that will be refused. */
+static bool noted(struct op *op) {
+        const struct cd *cd = op->c->o.u;
+        struct gathered *g = op->own;
+        const char *why;
+        bool pending = false;
+        for (size_t i = 0; cd->grants && i < op->n_wants; i++) {
+                const struct want *w = want_of(&op->wants[i]);
+                const struct lookup_domain *d = lookup_find(g->domains, w->config.domain_id);
+                if (w->is_daemon || !d || !streq(d->ns, op->ns))
+                        continue;
+                enum grant_state state = grants_get(cd->grants, d->uid, op->uid, &why);
+                if (!g->noting && state != GRANT_THERE)
+                        grants_put(cd->grants, d->uid, op->uid);
+                state = grants_get(cd->grants, d->uid, op->uid, &why);
+                pending = pending || state == GRANT_PENDING;
+        }
+        g->noting = pending;
+        if (pending)
+                snprintf(op->msg, sizeof op->msg,
+                         "%s: the disk under '%s' has not taken the note of this claim in time: look at the "
+                         "disk and its load",
+                         cd->o.node, cd->o.plugin_dir);
+        return !pending;
+}
+
 static void fetched_some(struct op *op) {
         const struct gathered *g = op->own;
         bool need_list = false, need_all = false, missed = false;
@@ -62,7 +89,15 @@ static void fetched_some(struct op *op) {
                 start_lookup(op, g->all ? NULL : op->ns, true);
         if ((need_list || need_all) && g->lookup)
                 return;
-        op_fetched(op);
+        if (noted(op))
+                op_fetched(op);
+}
+
+void gather_noted(struct op *op) {
+        const struct gathered *g = op->own;
+        if (!g || !g->noting || op->phase == OP_BATCH)
+                return;
+        fetched_some(op);
 }
 
 void gather_start(void *u, struct op *op) {

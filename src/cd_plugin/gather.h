@@ -13,12 +13,15 @@ struct gathered {
         bool all;   /* what was asked for last: the domains of all namespaces, */
         bool fresh; /* and not of the API server's cache */
         struct lookup_watch *watch;
+        bool noting; /* until grants_get() says how it went */
 };
 
 void gather_fetch(void *u, struct op *op);
 void gather_start(void *u, struct op *op);
 void gather_release(void *u, struct op *op);
 void gather_look_closer(void *u, struct op *op);
+/* What grants_get() says may have changed. */
+void gather_noted(struct op *op);
 /* Asks anew when the watch does not show what a list has shown. */
 void gather_doubt(struct op *op);
 

@@ -7,6 +7,7 @@
 
 #include "base/loop.h"
 #include "cd_plugin/facts.h"
+#include "cd_plugin/grants.h"
 #include "cd_plugin/host_imex.h"
 #include "cd_plugin/lookup.h"
 #include "cd_plugin/readiness.h"
@@ -40,6 +41,7 @@ struct cd {
         struct cd_options o;
         struct claims *claims;
         struct readiness *readiness;
+        struct grants *grants; /* NULL: nobody of ours runs IMEX */
         struct lookup_watches *watches;
         struct loop_timer grace; /* of `lost` */
         LIST_HEAD(, cd_lost) lost;

@@ -84,13 +84,34 @@ static enum verdict which_node(void *u, struct op *op, struct node_want *node_wa
         return VERDICT_GO;
 }
 
+/* Before readiness is judged, whoever runs IMEX here must be able to see that its end would be noticed. */
+static enum verdict noted_or_not(struct op *op, const struct cd *cd, const struct want *w) {
+        const char *why;
+        if (grants_get(cd->grants, w->config.domain_id, op->uid, &why) == GRANT_THERE)
+                return VERDICT_GO;
+        return judge_say(op, VERDICT_FAIL,
+                         "%s: the claim cannot be noted in the folder of its IMEX domain, under '%s': %s",
+                         cd->o.node, cd->o.plugin_dir, why);
+}
+
 static enum verdict ready_or_not(void *u, struct op *op, struct node_want *node_want) {
         const struct cd *cd = u;
         const struct want *w = want_of(node_want);
         bool ready = true, in_the_way = false;
+        if (w->is_daemon && cd->grants && !op_prepared_before(op) &&
+            grants_clearing(cd->grants, w->config.domain_id)) {
+                op->waits_for = WAITS_FOR_NOTHING;
+                return judge_say(op, VERDICT_WAIT,
+                                 "%s: the folder of the domain, under '%s', is being cleared of what was "
+                                 "there before: look at the disk and its load",
+                                 cd->o.node, cd->o.plugin_dir);
+        }
         if (op_prepared_before(op) || w->is_daemon || facts_get(cd->o.facts)->fabric.kind == FABRIC_NONE)
                 return VERDICT_GO;
         if (mode_runs_daemons(cd->o.mode)) {
+                enum verdict noted = noted_or_not(op, cd, w);
+                if (noted != VERDICT_GO)
+                        return noted;
                 ready = readiness_check(cd->readiness, &op->c->journal.table, w->config.domain_id,
                                         &in_the_way, op->msg, sizeof op->msg);
                 op->waits_for = in_the_way ? WAITS_FOR_CLAIM : WAITS_FOR_NOTHING;

@@ -26,6 +26,8 @@ static void render(const struct imex_state *s, struct buf *out) {
         jw_bool(&w, "ready", s->ready);
         jw_str(&w, "status", s->status);
         jw_str(&w, "reason", s->reason);
+        if (*s->seat)
+                jw_str(&w, "seat", s->seat);
         jw_end_obj(&w);
         buf_addc(out, '\n');
 }
@@ -76,7 +78,7 @@ int imex_state_write(const char *dir, const struct imex_state *s, int *lock_fd, 
 }
 
 struct state_doc {
-        const char *boot_id, *claim_uid, *pod_uid, *status, *reason;
+        const char *boot_id, *claim_uid, *pod_uid, *status, *reason, *seat;
         int64_t index, generation;
         bool ready;
 };
@@ -90,6 +92,7 @@ static const struct jd_field f_state[] = {
         JD_BOOL(struct state_doc, "ready", ready, .required = true),
         JD_STR(struct state_doc, "status", status, .required = true),
         JD_STR(struct state_doc, "reason", reason),
+        JD_STR(struct state_doc, "seat", seat),
         JD_END,
 };
 
@@ -111,7 +114,7 @@ int imex_state_parse(struct str text, struct imex_state *ret, struct err *e) {
             !copy_text(s.claim_uid, sizeof s.claim_uid, d.claim_uid) ||
             !copy_text(s.pod_uid, sizeof s.pod_uid, d.pod_uid) ||
             !copy_text(s.status, sizeof s.status, d.status) ||
-            !copy_text(s.reason, sizeof s.reason, d.reason))
+            !copy_text(s.reason, sizeof s.reason, d.reason) || !copy_text(s.seat, sizeof s.seat, d.seat))
                 return err_set(e, ERR_INVALID, 0, "a member is too long");
         *ret = s;
         return 0;

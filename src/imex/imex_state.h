@@ -17,6 +17,9 @@
 
 #define IMEX_STATE_FILE "state.json"
 
+/* "<fabric>/<domain UID>/<index>/<epoch>": a clique id has 63 bytes at most. */
+enum { IMEX_SEAT_MAX = 160 };
+
 struct imex_state {
         char boot_id[37];
         char claim_uid[37]; /* of the daemon's claim */
@@ -27,6 +30,9 @@ struct imex_state {
         char status[40];  /* IMEX's word (READY, WAITING_FOR_RECOVERY, ...), or ours: STARTING, STOPPED,
                              NO_FABRIC */
         char reason[200]; /* for people, when not ready */
+        /* Which seat it is that is ready, where one process serves many domains in turn; "" of a daemon that
+         * serves one for its life, for which claim_uid tells. */
+        char seat[IMEX_SEAT_MAX];
 };
 
 /* Writer. *lock_fd is -1 before the first write; it holds the lock of the newest file, and closing it drops

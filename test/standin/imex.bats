@@ -220,7 +220,7 @@ names() {
         eventually is SHUTTING_DOWN ctl 0 -q
         eventually is DISCONNECTED state 1 0
         imex_fails 0 "in use"
-        list 2 "$(ip_of 0)" "$(ip_of 2)"
+        list 2 "$(ip_of 0)" "$(ip_of 1)" "$(ip_of 2)"
         imex 2
         eventually is NODE_MAP_MISMATCH state 2 0
         wait "${PID[0]}"

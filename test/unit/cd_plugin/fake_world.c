@@ -521,11 +521,14 @@ void world_start(const char *boot_id) {
 /* Somebody holds the node lock and waits for his thread, or waits for the lock that another of these holds.
  */
 static bool at_work(void) {
-        bool any = false;
+        bool any = false, locking = false;
         for (size_t i = 0; i < ARRAY_LEN(w.processes); i++) {
                 const struct claims *c = w.processes[i];
                 any = any || (c && (c->batch->running || (c->batch->locking && w.lock_fd < 0)));
+                locking = locking || (c && c->batch->locking);
         }
+        /* What else is in a thread, but for whoever waits there for a lock that the test holds. */
+        any = any || (!locking && w.loop.active_reqs.count);
         return any && !w.disk_hangs;
 }
 

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "base/child.h"
+#include "imex/imex_grants.h"
 #include "imex/imex_members.h"
 #include "imex/imex_process.h"
 #include "imex/imex_state.h"
@@ -182,10 +183,29 @@ static void test_process(void **unused) {
         }
 }
 
+static int look_for_grants(void *u, struct err *e) {
+        bool any;
+
+        return imex_grants_any(dir, &any, e);
+}
+
+/* A grant that cannot be seen may be there. */
+static void grants_that_cannot_be_read_are_no_absence(void **unused) {
+        static const char claim[] = "c0000000-0000-4000-8000-000000000001";
+        struct err e;
+
+        assert_int_equal(imex_grants_put(dir, claim, &e), 0);
+        assert_in_range(faults_each(&(struct faults){ .op = look_for_grants, .names = IMEX_GRANTS_DIR }), 1,
+                        20);
+        assert_int_equal(imex_grants_remove(dir, claim, false, &e), 0);
+}
+
 int main(void) {
 #define T(t) cmocka_unit_test_setup_teardown(t, make_dir, remove_dir)
-        const struct CMUnitTest tests[] = { T(test_state), T(test_members), T(test_read_state), T(test_hosts),
-                                            T(test_process) };
+        const struct CMUnitTest tests[] = {
+                T(test_state), T(test_members), T(test_read_state),
+                T(test_hosts), T(test_process), T(grants_that_cannot_be_read_are_no_absence)
+        };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

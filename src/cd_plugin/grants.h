@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* grants: the files by which whoever runs IMEX for a domain on this node knows that its channel is, or is
+ * about to be, given out here (imex/imex_grants.h): one for each channel claim that is being prepared or is
+ * prepared.
+ *
+ * They are made before readiness is judged, and follow the table of prepared claims: at the start whatever
+ * an earlier process left is made equal to it. All changes are made in a thread. Loop thread only. */
+#ifndef CD_PLUGIN_GRANTS_H
+#define CD_PLUGIN_GRANTS_H
+
+#include <stdbool.h>
+
+#include "node/ops.h"
+
+struct grants;
+
+/* `settled`: what grants_get() says may have changed. */
+struct grants *grants_new(uv_loop_t *loop, const struct claims *c, const char *plugin_dir,
+                          void (*settled)(void *u), void *u);
+void grants_free(struct grants *g);
+
+/* The file of this claim in the folder of this domain shall be there. Both must be UIDs. */
+void grants_put(struct grants *g, const char *domain_uid, const char *claim_uid);
+
+enum grant_state {
+        GRANT_ABSENT,  /* nobody asked for it */
+        GRANT_PENDING, /* not on the disk yet */
+        GRANT_THERE,
+        GRANT_FAILED /* *ret_why says why it could not be made; whoever asks again tries again */
+};
+enum grant_state grants_get(const struct grants *g, const char *domain_uid, const char *claim_uid,
+                            const char **ret_why);
+
+/* The table of the claims, or their operations, have changed: files of claims that are neither recorded nor
+ * being prepared go. The first time it also looks what is there. */
+void grants_follow(struct grants *g);
+/* The folder of this domain may be removed at this moment: whoever needs it waits. */
+bool grants_clearing(const struct grants *g, const char *domain_uid);
+
+#endif
