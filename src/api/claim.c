@@ -91,7 +91,7 @@ bool claim_place(const struct claim *c, struct arena *a, struct claim_place *ret
                 struct opaque_config cfg;
                 struct err e;
                 if (!claim_result_is_channel(r) || r->admin_access ||
-                    claim_config_for(c, r, true, a, &cfg, &e) < 0)
+                    claim_config_for(c, r, true, a, &cfg, &e) < 0 || cfg.own_channel)
                         continue;
                 *ret = (struct claim_place){ .domain_uid = cfg.domain_id, .node = r->pool };
                 return true;

@@ -11,7 +11,7 @@ static const char *const kind_names[] = {
 };
 
 struct wire {
-        const char *api_version, *kind, *domain_id, *allocation_mode;
+        const char *api_version, *kind, *domain_id, *allocation_mode, *isolation;
 };
 /* Decoded first and leniently, so that an object of a foreign kind is called that, and not a heap of unknown
  * fields. */
@@ -20,7 +20,9 @@ static const struct jd_field f_head[] = { JD_STR(struct wire, "apiVersion", api_
 static const struct jd_field f_channel[] = { JD_STR(struct wire, "apiVersion", api_version),
                                              JD_STR(struct wire, "kind", kind),
                                              JD_STR(struct wire, "domainID", domain_id),
-                                             JD_STR(struct wire, "allocationMode", allocation_mode), JD_END };
+                                             JD_STR(struct wire, "allocationMode", allocation_mode),
+                                             JD_STR(struct wire, "isolation", isolation),
+                                             JD_END };
 static const struct jd_field f_daemon[] = { JD_STR(struct wire, "apiVersion", api_version),
                                             JD_STR(struct wire, "kind", kind),
                                             JD_STR(struct wire, "domainID", domain_id), JD_END };
@@ -59,7 +61,11 @@ static int decode_strict(struct str json, struct arena *a, struct opaque_config 
                                "allocationMode \"%.100s\" is neither Single nor All (with HostManagedIMEX "
                                "only Single)",
                                mode);
-        *ret = (struct opaque_config){ .kind = kind, .domain_id = w.domain_id, .allocation_mode = mode };
+        if (w.isolation && !streq(w.isolation, "Channel"))
+                return err_set(e, ERR_INVALID, 0, "isolation \"%.100s\" is not Channel", w.isolation);
+        *ret = (struct opaque_config){
+                .kind = kind, .domain_id = w.domain_id, .allocation_mode = mode, .own_channel = w.isolation
+        };
         return 0;
 }
 
@@ -89,6 +95,8 @@ static int decode_lenient(struct str json, struct arena *a, struct opaque_config
                         .kind = kind,
                         .domain_id = text_at(root, "domainID", a),
                         .allocation_mode = kind == OPAQUE_CHANNEL ? text_at(root, "allocationMode", a) : "",
+                        .own_channel =
+                                kind == OPAQUE_CHANNEL && streq(text_at(root, "isolation", a), "Channel"),
                 };
                 r = 0;
         }

@@ -15,6 +15,10 @@ struct opaque_config {
         enum opaque_kind kind;
         const char *domain_id;       /* a UID when decoded strictly; lenient: any text, "" when absent */
         const char *allocation_mode; /* channel: "", "Single" or "All" when strict; never NULL */
+        /* channel, "isolation": "Channel": a channel of the ComputeDomain's own, and no other. A member that
+         * plugins without such channels do not know, so that they refuse the claim instead of giving it
+         * channel 0. */
+        bool own_channel;
 };
 
 /* Strict (Prepare, labelling): unknown and duplicate fields, foreign apiVersion or kind, a domainID that is

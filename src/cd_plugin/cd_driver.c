@@ -7,6 +7,7 @@
 #include "cd_plugin/gather.h"
 #include "cd_plugin/news.h"
 #include "cd_plugin/plan.h"
+#include "cd_plugin/rebuild.h"
 #include "cd_plugin/steps.h"
 #include "cd_plugin/wants.h"
 #include "node/claims.h"
@@ -118,7 +119,7 @@ const struct node_driver cd_driver = {
         .each_thing = folders_each,
         .prepared = news_prepared,
         .follow = follow,
-        .rebuild = plan_rebuild,
+        .rebuild = rebuild_devices,
         .may_go = folders_may_go,
         .sweep = folders_sweep,
 };

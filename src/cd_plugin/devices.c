@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cd_plugin/devices.h"
 
-#include <string.h>
+#include <ctype.h>
 
 #include "api/names.h"
 
@@ -16,11 +16,11 @@ static void write_strings(struct jw *w, const char *key, const char *const *list
         jw_end_arr(w);
 }
 
-/* "channel-7" -> 7 */
-static int64_t device_id(const char *name) {
+int64_t device_number(const char *name) {
         const char *dash = name ? strrchr(name, '-') : NULL;
-        int64_t id = 0;
-        return dash && str_to_i64(str_from(dash + 1), &id) && id >= 0 ? id : 0;
+        int64_t number;
+        return dash && isdigit((unsigned char)dash[1]) && str_to_i64(str_from(dash + 1), &number) ? number
+                                                                                                  : -1;
 }
 
 static void write_group(struct jw *w, const struct node_device *d) {
@@ -31,7 +31,7 @@ static void write_group(struct jw *w, const struct node_device *d) {
                 jw_null(w, "channel");
         jw_obj(w, device_is_daemon(d) ? "daemon" : "channel");
         jw_obj(w, "info");
-        jw_int(w, "id", device_id(d->name));
+        jw_int(w, "id", d->id);
         jw_end_obj(w);
         jw_obj(w, "device");
         write_strings(w, "Requests", d->requests);
@@ -77,8 +77,10 @@ static const struct jd_field f_stored_device[] = {
 };
 struct stored_pair {
         struct stored_device *channel, *daemon;
+        struct str channel_id; /* as text: in another shape it must not make the file unreadable */
 };
 static const struct jd_field f_stored_pair[] = {
+        JD_RAW(struct stored_pair, "channel>info>id", channel_id),
         JD_OPTOBJ(struct stored_pair, "channel>device", channel, struct stored_device, f_stored_device),
         JD_OPTOBJ(struct stored_pair, "daemon>device", daemon, struct stored_device, f_stored_device),
         JD_END,
@@ -101,6 +103,16 @@ static const struct jd_field f_entry[] = {
         JD_LIST(struct stored_entry, "preparedDevices", groups, struct stored_group, f_group), JD_END
 };
 
+static int64_t id_of(const struct stored_pair *pair, const struct stored_device *d) {
+        int64_t id;
+        if (pair->daemon)
+                return 0;
+        if (str_to_i64(pair->channel_id, &id) && id >= 0)
+                return id;
+        id = device_number(d->name);
+        return id < 0 ? 0 : id;
+}
+
 static void take_devices(const struct stored_entry *s, struct arena *a, struct node_device **ret,
                          size_t *ret_n) {
         size_t n = 0;
@@ -121,6 +133,7 @@ static void take_devices(const struct stored_entry *s, struct arena *a, struct n
                                 .cdi_ids = checkpoint_strings(a, d->cdi_ids),
                                 .type = pair->daemon ? DEVICE_DAEMON : DEVICE_CHANNEL,
                                 .domain = s->groups[g].domain,
+                                .id = id_of(pair, d),
                         };
                 }
         }

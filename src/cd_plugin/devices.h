@@ -5,10 +5,13 @@
 
 #include "node/checkpoint.h"
 
-/* The types of our devices, of which `domain` is the UID of the ComputeDomain. */
+/* The types of our devices, of which `domain` is the UID of the ComputeDomain, and `id` that of the IMEX
+ * channel, whatever number is in the name of the device. */
 #define DEVICE_CHANNEL "channel"
 #define DEVICE_DAEMON "daemon"
 bool device_is_daemon(const struct node_device *d);
+/* The number in the name of a device: "channel-7" -> 7. -1: there is none. */
+int64_t device_number(const char *name);
 
 extern const struct device_codec cd_device_codec;
 

@@ -11,11 +11,12 @@
 
 enum { PROC_MAX = 64 * 1024, NODES_MAX = 4096 };
 
-void edits_channels(struct arena *a, unsigned major, unsigned count, struct cdi_edits *ret) {
+void edits_channels(struct arena *a, unsigned major, unsigned first, unsigned count, struct cdi_edits *ret) {
         struct cdi_node *nodes = arena_alloc(a, count * sizeof *nodes);
         for (unsigned i = 0; i < count; i++)
-                nodes[i] = (struct cdi_node){ arena_printf(a, "/dev/nvidia-caps-imex-channels/channel%u", i),
-                                              major, i, 0666 };
+                nodes[i] = (struct cdi_node){ arena_printf(a, "/dev/nvidia-caps-imex-channels/channel%u",
+                                                           first + i),
+                                              major, first + i, 0666 };
         *ret = (struct cdi_edits){ .nodes = nodes, .n_nodes = count };
 }
 

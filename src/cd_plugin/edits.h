@@ -10,8 +10,8 @@
 
 enum { EDITS_CHANNELS_DEFAULT = 2048 };
 
-/* Channel 0, or channels 0 to count - 1. All memory in the arena. */
-void edits_channels(struct arena *a, unsigned major, unsigned count, struct cdi_edits *ret);
+/* Channels first to first + count - 1. All memory in the arena. */
+void edits_channels(struct arena *a, unsigned major, unsigned first, unsigned count, struct cdi_edits *ret);
 
 /* ImexChannelCount of the driver's parameters, else 2,048. `proc_driver`: "/proc/driver/nvidia" or where it
  * is mounted. */

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cd_plugin/plan.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "api/names.h"
 #include "cd_plugin/devices.h"
 #include "cd_plugin/edits.h"
+#include "cd_plugin/rebuild.h"
 #include "cd_plugin/wants.h"
 
 static int edit_daemon(const struct cd *cd, const struct op *op, const struct want *w, struct arena *a,
@@ -34,13 +32,13 @@ static int edit_daemon(const struct cd *cd, const struct op *op, const struct wa
 static int edit_channel(const struct cd *cd, const struct want *w, struct arena *a, struct cdi_edits *ret,
                         struct err *e) {
         unsigned major = 0, count = 1;
-        if (!*facts_get(cd->o.facts)->fabric.clique_id)
+        if (!w->clique && !*facts_get(cd->o.facts)->fabric.clique_id)
                 return 0; /* no fabric: the pod runs without a channel */
         if (facts_major(cd->o.facts, PROC_MAJOR_IMEX_CHANNELS, &major, e) < 0)
                 return -1;
         if (mode_forms_domains(cd->o.mode) && streq(w->config.allocation_mode, "All"))
                 count = edits_channel_count(cd->o.proc_driver);
-        edits_channels(a, major, count, ret);
+        edits_channels(a, major, (unsigned)w->channel, count, ret);
         return 0;
 }
 
@@ -61,44 +59,10 @@ void plan_record(const struct node_want *node_want, struct node_device *ret) {
         const struct want *w = want_of(node_want);
         ret->type = w->is_daemon ? DEVICE_DAEMON : DEVICE_CHANNEL;
         ret->domain = w->config.domain_id;
+        ret->id = w->channel;
 }
 
 const char *plan_comment(const struct op *op, struct arena *a) {
-        return arena_printf(a, "domain %s", want_of(&op->wants[0])->config.domain_id);
-}
-
-/* ---- and back ---- */
-
-/* The UID behind `label` in the text, which may be our JSON or the YAML of the Go driver. */
-static bool find_uuid(const char *text, const char *label, char ret[static 37]) {
-        const char *p = strstr(text, label);
-        if (!p)
-                return false;
-        snprintf(ret, 37, "%s", p + strlen(label));
-        return str_is_uuid(ret);
-}
-
-static bool mentions(const char *text, const char *uid, const char *device) {
-        _cleanup_(freep) char *name = xasprintf("%s-%s", uid, device);
-        return strstr(text, name) != NULL;
-}
-
-size_t plan_rebuild(const char *cdi_file, const char *uid, struct arena *a, struct node_device **ret) {
-        struct node_device *devices = arena_alloc(a, 2 * sizeof *devices);
-        char uuid[37];
-        size_t n = 0;
-        const char *domain =
-                find_uuid(cdi_file, " domain ", uuid) || find_uuid(cdi_file, "COMPUTE_DOMAIN_UUID=", uuid)
-                        ? arena_strdup(a, uuid)
-                        : "";
-        if (mentions(cdi_file, uid, CD_DEVICE_CHANNEL_PREFIX "0"))
-                devices[n++] = (struct node_device){ .name = CD_DEVICE_CHANNEL_PREFIX "0",
-                                                     .type = DEVICE_CHANNEL,
-                                                     .domain = domain };
-        if (mentions(cdi_file, uid, CD_DEVICE_DAEMON))
-                devices[n++] = (struct node_device){ .name = CD_DEVICE_DAEMON,
-                                                     .type = DEVICE_DAEMON,
-                                                     .domain = domain };
-        *ret = devices;
-        return n;
+        const struct want *w = want_of(&op->wants[0]);
+        return rebuild_comment(a, w->config.domain_id, op->wants[0].result->device, w->channel, w->clique);
 }

@@ -10,7 +10,5 @@ int plan_device(void *u, const struct op *op, const struct node_want *w, struct 
 int plan_claim(void *u, const struct op *op, struct arena *a, struct cdi_edits *ret, struct err *e);
 void plan_record(const struct node_want *w, struct node_device *ret);
 const char *plan_comment(const struct op *op, struct arena *a);
-/* From what the CDI file says, which may be one of the Go driver's. */
-size_t plan_rebuild(const char *cdi_file, const char *uid, struct arena *a, struct node_device **ret);
 
 #endif

@@ -34,6 +34,24 @@ static int check_mode(const struct imex_mode *mode, const struct want *w, struct
         return 0;
 }
 
+/* A claim for a channel of the ComputeDomain's own must not get the one that all share. Where daemons of ours
+ * run there are no such channels, and the member is one that nobody knows. */
+static int check_isolation(const struct imex_mode *mode, const struct claim_result *r,
+                           const struct opaque_config *c, struct err *e) {
+        if (!c->own_channel)
+                return 0;
+        return err_set(
+                e, ERR_INVALID, 0,
+                "request '%s': opaque configuration: strict decoding error: unknown field "
+                "\"isolation\"%s",
+                r->request,
+                mode_runs_daemons(mode)
+                        ? ""
+                        : ": the claim is for a channel of its ComputeDomain's own, but here all share "
+                          "channel 0 (imex.isolation=domain): delete and recreate the ComputeDomain, or "
+                          "install with imex.isolation=channel");
+}
+
 /* The domain's name as the controller has written it down. Both become part of the daemon's environment. */
 static int take_name(const struct op *op, const char *annotation, bool (*is_name)(const char *s),
                      const char **ret, struct err *e) {
@@ -63,7 +81,8 @@ int wants_take(void *u, const struct op *op, struct node_want *node_want, struct
                                r->pool, o->node);
         if (!w->is_daemon && !streq(r->device, CD_DEVICE_CHANNEL_PREFIX "0"))
                 return err_set(e, ERR_INVALID, 0, "node '%s' has no device '%s'", o->node, r->device);
-        if (claim_config_for(&op->claim, r, true, op->arena, &w->config, e) < 0)
+        if (claim_config_for(&op->claim, r, true, op->arena, &w->config, e) < 0 ||
+            check_isolation(o->mode, r, &w->config, e) < 0)
                 return -1;
         /* Its folder is mounted into the daemon writable: only the driver's own namespace may ask for that.
          */

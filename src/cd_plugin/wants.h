@@ -11,6 +11,9 @@ struct want {
         bool is_daemon;
         struct opaque_config config;
         const char *domain_name, *domain_ns; /* NULL: not known yet */
+        int64_t channel;                     /* that the container gets: its id */
+        const char *clique; /* in whose fabric the ComputeDomain has been given it as its own; NULL: it is the
+                               one that all share */
 };
 static inline struct want *want_of(const struct node_want *w) {
         return w->own;

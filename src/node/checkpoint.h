@@ -29,6 +29,7 @@ struct node_device {
         const char **cdi_ids;    /* NULL-terminated, may be empty */
         const char *type;        /* the driver's word for what it is; NULL and "": its usual one */
         const char *domain;      /* whom it serves, as the driver names it; "" or NULL when unknown */
+        int64_t id;              /* the driver's number of what a container gets by it; 0: it has none */
         bool admin;              /* from the claim's status: by admin access, so the device is not taken */
         /* What only some drivers record; NULL: nothing. JSON, as it stands in the file: of the device itself,
          * and of what was set for all devices of its group, which are those with the same number, one behind

@@ -16,6 +16,7 @@ static const struct {
         const char *err; /* a part of the message, NULL: decodes */
         enum opaque_kind kind;
         const char *domain, *mode;
+        bool own_channel;
 } cases[] = {
         { HEAD("ComputeDomainChannelConfig") ",\"domainID\":\"" UID "\"}", true, NULL, OPAQUE_CHANNEL, UID,
           "" },
@@ -23,6 +24,18 @@ static const struct {
           NULL, OPAQUE_CHANNEL, UID, "All" },
         { HEAD("ComputeDomainChannelConfig") ",\"domainID\":\"" UID "\",\"allocationMode\":null}", true, NULL,
           OPAQUE_CHANNEL, UID, "" },
+        { HEAD("ComputeDomainChannelConfig") ",\"domainID\":\"" UID "\",\"isolation\":\"Channel\"}", true,
+          NULL, OPAQUE_CHANNEL, UID, "", true },
+        { HEAD("ComputeDomainChannelConfig") ",\"domainID\":\"" UID "\",\"isolation\":null}", true, NULL,
+          OPAQUE_CHANNEL, UID, "" },
+        { HEAD("ComputeDomainChannelConfig") ",\"domainID\":\"" UID "\",\"isolation\":\"\"}", true,
+          "isolation \"\" is not Channel" },
+        { HEAD("ComputeDomainChannelConfig") ",\"domainID\":\"" UID "\",\"isolation\":\"channel\"}", true,
+          "isolation \"channel\" is not Channel" },
+        { HEAD("ComputeDomainChannelConfig") ",\"domainID\":\"" UID "\",\"isolation\":7}", true,
+          "isolation: not a string" },
+        { HEAD("ComputeDomainDaemonConfig") ",\"domainID\":\"" UID "\",\"isolation\":\"Channel\"}", true,
+          "strict decoding error: unknown field \"isolation\"" },
         { HEAD("ComputeDomainDaemonConfig") ",\"domainID\":\"" UID "\"}", true, NULL, OPAQUE_DAEMON, UID,
           "" },
         { HEAD("ComputeDomainChannelConfig") ",\"domainID\":\"" UID "\",\"colour\":1}", true,
@@ -51,6 +64,8 @@ static const struct {
         { HEAD("ComputeDomainChannelConfig") ",\"domainID\":\"../x\",\"colour\":1}", false, NULL,
           OPAQUE_CHANNEL, "../x", "" },
         { HEAD("ComputeDomainDaemonConfig") ",\"domainID\":7}", false, NULL, OPAQUE_DAEMON, "", "" },
+        { HEAD("ComputeDomainChannelConfig") ",\"isolation\":\"Channel\"}", false, NULL, OPAQUE_CHANNEL, "",
+          "", true },
         { "{\"apiVersion\":\"resource.nvidia.com/"
           "v2\",\"kind\":\"ComputeDomainChannelConfig\",\"allocationMode\":\"New\"}",
           false, NULL, OPAQUE_CHANNEL, "", "New" },
@@ -75,6 +90,7 @@ static void decodes(void **state) {
                         assert_int_equal(c.kind, cases[i].kind);
                         assert_string_equal(c.domain_id, cases[i].domain);
                         assert_string_equal(c.allocation_mode, cases[i].mode);
+                        assert_int_equal(c.own_channel, cases[i].own_channel);
                 }
                 arena_free(a);
         }

@@ -155,6 +155,34 @@ static void our_own_entries_give_the_golden_vector(void **state) {
         checkpoint_done(&c);
 }
 
+/* A place on the node has a number, and the channel that its claim has been given another. */
+static void a_channels_id_is_not_the_number_of_its_device(void **state) {
+        (void)state;
+        struct checkpoint c = { .codec = &cd_device_codec, .boot_id = "boot-1" }, again = NONE, old = NONE;
+        const char *requests[] = { "channel", NULL }, *ids[] = { NULL };
+        struct node_device d = { .name = "channel-3",
+                                 .pool = "node1",
+                                 .domain = "cd-uid",
+                                 .requests = requests,
+                                 .cdi_ids = ids,
+                                 .id = 17 };
+        struct buf b = BUF_INIT(CHECKPOINT_MAX_BYTES);
+        struct checkpoint_claim *claim = checkpoint_put(&c, "uid-1", "ns", "c", STR("{}"));
+        claim->state = CHECKPOINT_COMPLETED;
+        checkpoint_set_devices(claim, &d, 1);
+        checkpoint_encode(&c, &b);
+        assert_non_null(strstr(buf_str(&b), "\"channel\":{\"info\":{\"id\":17},"));
+        assert_int_equal(checkpoint_decode((struct str){ b.p, b.n }, &again, &e), 0);
+        assert_string_equal(checkpoint_find(&again, "uid-1")->devices[0].name, "channel-3");
+        assert_int_equal(checkpoint_find(&again, "uid-1")->devices[0].id, 17);
+        assert_int_equal(checkpoint_decode(str_from(full), &old, &e), 0);
+        assert_int_equal(checkpoint_find(&old, "uid-1")->devices[0].id, 0);
+        buf_done(&b);
+        checkpoint_done(&c);
+        checkpoint_done(&again);
+        checkpoint_done(&old);
+}
+
 static void layout_with_v1_only(void **state) {
         (void)state;
         struct checkpoint c = NONE;
@@ -368,6 +396,7 @@ int main(void) {
                 cmocka_unit_test(empty_checkpoint),
                 cmocka_unit_test(golden_vector_loads_and_comes_out_the_same),
                 cmocka_unit_test(our_own_entries_give_the_golden_vector),
+                cmocka_unit_test(a_channels_id_is_not_the_number_of_its_device),
                 cmocka_unit_test(layout_with_v1_only),
                 cmocka_unit_test(layout_of_25_3_0_rc2),
                 cmocka_unit_test(members_of_other_versions_survive),

@@ -147,10 +147,14 @@ static void channel_count_comes_from_the_driver(void **state) {
         assert_int_equal(edits_channel_count(root), 3);
         tree_put(root, "params", "ImexChannelCount: 0\n");
         assert_int_equal(edits_channel_count(root), 2048);
-        edits_channels(arena, 234, 3, &ed);
+        edits_channels(arena, 234, 0, 3, &ed);
         assert_int_equal(ed.n_nodes, 3);
         assert_string_equal(ed.nodes[2].path, "/dev/nvidia-caps-imex-channels/channel2");
         assert_int_equal(ed.nodes[2].minor, 2);
+        edits_channels(arena, 234, 17, 1, &ed);
+        assert_int_equal(ed.n_nodes, 1);
+        assert_string_equal(ed.nodes[0].path, "/dev/nvidia-caps-imex-channels/channel17");
+        assert_int_equal(ed.nodes[0].minor, 17);
 }
 
 /* A folder that cannot be read (on) is not one without devices or libraries: the daemon's claim waits. */

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a CDI file tells of a claim whose record is lost. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <string.h>
+
+#include "cd_plugin/devices.h"
+#include "cd_plugin/rebuild.h"
+
+#define UID "c0000000-0000-4000-8000-000000000001"
+#define DOMAIN "aaaaaaaa-0000-4000-8000-000000000001"
+#define CLIQUE "2df84740-d3cb-b5ce-4e7e-98352b5a71b5.2"
+#define BOOT "11111111-1111-4111-8111-111111111111"
+#define FILE_OF(comment, device)                                                                             \
+        "# claim user/c1 " comment " boot " BOOT "\n{\"devices\":[{\"name\":\"" UID "-" device "\"}]}"
+
+static struct arena *a;
+static struct node_device *devices;
+
+static int setup(void **state) {
+        (void)state;
+        a = arena_new(1024);
+        return 0;
+}
+
+static int teardown(void **state) {
+        (void)state;
+        arena_free(a);
+        return 0;
+}
+
+static size_t rebuild(const char *text) {
+        return rebuild_devices(text, UID, a, &devices);
+}
+
+static void name_id_owner_and_fabric_come_from_the_comment(void **state) {
+        (void)state;
+        const char *comment = rebuild_comment(a, DOMAIN, "channel-3", 17, CLIQUE);
+        assert_string_equal(comment, "domain " DOMAIN " channel channel-3=17 clique " CLIQUE);
+        const char *text = FILE_OF("domain " DOMAIN " channel channel-3=17 clique " CLIQUE, "channel-3");
+        assert_int_equal(rebuild(text), 1);
+        assert_string_equal(devices[0].name, "channel-3");
+        assert_string_equal(devices[0].type, DEVICE_CHANNEL);
+        assert_string_equal(devices[0].domain, DOMAIN);
+        assert_int_equal(devices[0].id, 17);
+        assert_string_equal(rebuild_clique(text, a), CLIQUE);
+}
+
+static void channel_1_is_not_in_channel_10(void **state) {
+        (void)state;
+        assert_int_equal(
+                rebuild(FILE_OF("domain " DOMAIN " channel channel-10=1 clique " CLIQUE, "channel-10")), 1);
+        assert_string_equal(devices[0].name, "channel-10");
+        assert_int_equal(devices[0].id, 1);
+        assert_int_equal(
+                rebuild(FILE_OF("domain " DOMAIN " channel channel-1=10 clique " CLIQUE, "channel-1")), 1);
+        assert_string_equal(devices[0].name, "channel-1");
+        assert_int_equal(devices[0].id, 10);
+        /* The id of another device is not this one's. */
+        assert_int_equal(
+                rebuild(FILE_OF("domain " DOMAIN " channel channel-10=7 clique " CLIQUE, "channel-1")), 1);
+        assert_int_equal(devices[0].id, 1);
+}
+
+static void files_of_those_who_share_channel_0_say_no_more(void **state) {
+        (void)state;
+        static const char text[] = FILE_OF("domain " DOMAIN, "channel-0");
+        assert_string_equal(rebuild_comment(a, DOMAIN, "channel-0", 0, NULL), "domain " DOMAIN);
+        assert_int_equal(rebuild(text), 1);
+        assert_string_equal(devices[0].name, "channel-0");
+        assert_int_equal(devices[0].id, 0);
+        assert_null(rebuild_clique(text, a));
+}
+
+/* As the Go driver writes it: YAML without a comment. */
+static void a_file_without_a_comment(void **state) {
+        (void)state;
+        static const char text[] = "cdiVersion: 0.5.0\ndevices:\n- containerEdits:\n    env:\n"
+                                   "    - COMPUTE_DOMAIN_UUID=" DOMAIN "\n  name: " UID "-daemon-0\n"
+                                   "- name: " UID "-channel-5\n";
+        assert_int_equal(rebuild(text), 2);
+        assert_string_equal(devices[0].type, DEVICE_DAEMON);
+        assert_string_equal(devices[0].domain, DOMAIN);
+        assert_string_equal(devices[1].name, "channel-5");
+        assert_int_equal(devices[1].id, 5);
+        assert_null(rebuild_clique(text, a));
+}
+
+static void what_is_no_device_of_this_claim_is_none(void **state) {
+        (void)state;
+        static const char *const texts[] = {
+                "",
+                "name: x" UID "-channel-0",
+                "name: " UID "-channel-",
+                "name: " UID "-channel-x",
+                "name: " UID "-channel-01",
+                "name: " UID "-channel-1x",
+                "name: " UID "-channel--1",
+                "name: " UID "-daemon-1",
+                "name: " UID "-gpu-0",
+                "name: d0000000-0000-4000-8000-000000000001-channel-0",
+        };
+        for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+                if (rebuild(texts[i]) != 0)
+                        fail_msg("case %zu", i);
+        }
+        /* Said twice, it is one. */
+        assert_int_equal(rebuild("name: " UID "-channel-4\nname: " UID "-channel-4\n"), 1);
+}
+
+static void a_clique_that_is_no_name_is_none(void **state) {
+        (void)state;
+        assert_null(rebuild_clique(FILE_OF("domain " DOMAIN " clique ../etc", "channel-0"), a));
+        assert_null(rebuild_clique(FILE_OF("domain " DOMAIN " clique ", "channel-0"), a));
+        assert_null(rebuild_clique("{}\n# claim x/y clique " CLIQUE " boot", a));
+}
+
+int main(void) {
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+        const struct CMUnitTest tests[] = {
+                T(name_id_owner_and_fabric_come_from_the_comment), T(channel_1_is_not_in_channel_10),
+                T(files_of_those_who_share_channel_0_say_no_more), T(a_file_without_a_comment),
+                T(what_is_no_device_of_this_claim_is_none),        T(a_clique_that_is_no_name_is_none),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
