@@ -212,3 +212,15 @@ int watch_file_start(struct watch_file *w, uv_loop_t *loop, const char *path, wa
         }
         return 0;
 }
+
+int watch_file_start_below(struct watch_file *w, uv_loop_t *loop, const char *root, const char *path,
+                           watch_file_fn *fn, struct err *e) {
+        _cleanup_(freep) char *there = xstrdup(path);
+        for (char *slash = there + strlen(root); (slash = strchr(slash + 1, '/'));) {
+                *slash = '\0';
+                if (access(there, F_OK) < 0)
+                        break;
+                *slash = '/';
+        }
+        return watch_file_start(w, loop, there, fn, e);
+}

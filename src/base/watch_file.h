@@ -40,6 +40,10 @@ struct watch_file {
 /* The folder of `path` and the folder that holds it must exist; the file need not. */
 int watch_file_start(struct watch_file *w, uv_loop_t *loop, const char *path, watch_file_fn *fn,
                      struct err *e);
+/* The same of the path, or, where folders on the way to it from `root` (a prefix of it, without a slash at
+ * its end) are missing, of the first of them: whoever is called starts anew. */
+int watch_file_start_below(struct watch_file *w, uv_loop_t *loop, const char *root, const char *path,
+                           watch_file_fn *fn, struct err *e);
 /* A watch that is not active is left alone. */
 void watch_file_stop(struct watch_file *w);
 

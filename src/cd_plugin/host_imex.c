@@ -204,13 +204,7 @@ static void watch_the_way(struct host_imex *h) {
         struct err e;
         watch_file_stop(&h->watch);
         h->watch.u = h;
-        for (char *slash = path + strlen(h->o.root.here); (slash = strchr(slash + 1, '/'));) {
-                *slash = '\0';
-                if (access(path, F_OK) < 0)
-                        break;
-                *slash = '/';
-        }
-        if (watch_file_start(&h->watch, h->loop, path, on_way_changed, &e) < 0) {
+        if (watch_file_start_below(&h->watch, h->loop, h->o.root.here, path, on_way_changed, &e) < 0) {
                 log_warn("cannot watch for the socket of the host's own nvidia-imex: it is looked for at "
                          "intervals",
                          kv_err(&e));

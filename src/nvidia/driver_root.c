@@ -99,6 +99,25 @@ static int open_root(const struct driver_root *r, struct err *e) {
         return fd;
 }
 
+int driver_root_read(const struct driver_root *r, const char *path, size_t limit, char **ret, size_t *ret_n,
+                     struct err *e) {
+        /* A FIFO in its place must not keep us waiting for a writer. */
+        const struct open_how how = { .flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK,
+                                      .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
+        _cleanup_(closep) int root_fd = open_root(r, e);
+        if (root_fd < 0)
+                return -1;
+        struct stat st;
+        _cleanup_(closep) int fd = (int)syscall(SYS_openat2, root_fd, path, &how, sizeof how);
+        if (fd < 0 && is_miss(errno))
+                return err_set(e, ERR_NOT_FOUND, errno, "there is no '%s' in '%s'", path, r->host);
+        if (fd < 0 || fstat(fd, &st) < 0)
+                return err_errno(e, errno, "open '%s' in '%s'", path, r->host);
+        if (!S_ISREG(st.st_mode))
+                return err_set(e, ERR_INVALID, 0, "'%s' in '%s' is no regular file", path, r->host);
+        return file_read_fd(fd, path, limit, ret, ret_n, e);
+}
+
 static int find(const struct driver_root *r, const char *const *dirs, const char *name, struct arena *a,
                 struct driver_file *ret, struct err *e) {
         _cleanup_(closep) int root_fd = open_root(r, e);

@@ -31,6 +31,10 @@ int driver_root_find_library(const struct driver_root *r, const char *name, stru
 int driver_root_find_binary(const struct driver_root *r, const char *name, struct arena *a,
                             struct driver_file *ret, struct err *e);
 
+/* The text of a regular file at a path below the root, at most `limit` bytes; the caller frees it. */
+int driver_root_read(const struct driver_root *r, const char *path, size_t limit, char **ret, size_t *ret_n,
+                     struct err *e);
+
 /* The files beside libnvidia-ml.so.1 that are the library *.so.<version> or a link to one under the name that
  * programs ask for (libcuda.so.1), and libnvidia-ml.so.1 itself, sorted by `inside`. Each can be mounted from
  * `host` at `inside`; a link's `host` is what it leads to. */

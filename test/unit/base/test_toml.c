@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/toml.h"
+
+enum { UNSET = -1, BROKEN = -2 };
+
+static struct err e;
+
+static int answer(const char *text) {
+        bool there = false, value = false;
+        if (toml_bool(str_from(text), "features", "ignore", &there, &value, &e) < 0)
+                return BROKEN;
+        return there ? value : UNSET;
+}
+
+static void a_setting_in_all_its_spellings(void **state) {
+        (void)state;
+        static const char *const on[] = {
+                "[features]\nignore = true\n",
+                "[features]\r\nignore = true\r\n",
+                "features.ignore = true",
+                "features = { ignore = true }",
+                "features = { other = 1, ignore = true, more = [1, 2] } # why\n",
+                "[ features ] # here\n\"ignore\"\t=\ttrue # because\n",
+                "['features']\n'ignore' = true",
+                "[\"fe\\u0061tures\"]\n\"\\U00000069gnore\" = true",
+                "\xef\xbb\xbf[features]\nother = false\nignore = true\n[next]\nignore = false",
+                "x = \"\"\"\n[features]\nignore = false\n\"\"\"\n[features]\nignore = true",
+        };
+        for (size_t i = 0; i < ARRAY_LEN(on); i++) {
+                if (answer(on[i]) != true)
+                        fail_msg("case %zu: %d %s", i, answer(on[i]), e.msg);
+        }
+        assert_int_equal(answer("[features]\nignore = false"), false);
+}
+
+static void what_only_looks_like_it_is_not_it(void **state) {
+        (void)state;
+        static const char *const other[] = {
+                "",
+                "\n# ignore = true\n",
+                "ignore = true",
+                "[features]\n#ignore = true",
+                "[features]\nignores = true",
+                "[features.ignore]\nignore = true",
+                "[other.features]\nignore = true",
+                "[[features]]\nignore = true",
+                "[features]\nx = '''\nignore = true\n'''",
+                "[features]\nx = \"\\nignore = true\"",
+                "x = [ { features = { ignore = true } } ]",
+                "[features]\n\"features.ignore\" = true",
+                "[features]\nignore.ignore = true",
+        };
+        for (size_t i = 0; i < ARRAY_LEN(other); i++) {
+                if (answer(other[i]) != UNSET)
+                        fail_msg("case %zu: %d %s", i, answer(other[i]), e.msg);
+        }
+}
+
+static void what_is_wrong_is_said_with_its_line(void **state) {
+        (void)state;
+        static const struct {
+                const char *text, *says;
+        } cases[] = {
+                { "[features]\nignore = yes", "line 2: the setting is neither true nor false" },
+                { "[features]\nignore = \"true\"", "line 2: the setting is neither" },
+                { "[features]\nignore = trues", "line 2: the setting is neither" },
+                { "[features]\nignore = true\nignore = true", "line 3: the setting is there for the second" },
+                { "[features]\nignore = true x", "line 2: something behind a value" },
+                { "[features]\nignore", "line 2: a key without '='" },
+                { "[features\nignore = true", "line 1: the name of a table without its end" },
+                { "[features]\n= true", "line 2: a key was expected" },
+                { "x = ", "line 1: a value was expected" },
+                { "x = maybe", "line 1: a value was expected" },
+                { "x = \"abc", "line 1: a string without its end" },
+                { "x = \"a\nb\"", "line 1: a string without its end" },
+                { "x = '''a\nb", "line 2: a string without its end" },
+                { "x = \"\\q\"", "line 1: an escape that TOML does not have" },
+                { "x = \"\\u12g4\"", "line 1: an escape without its digits" },
+                { "x = \"\\ud800\"", "line 1: an escape of no character" },
+                { "x = [1 2]", "line 1: a list without its end" },
+                { "x = [1,\n2", "line 2: a list without its end" },
+                { "x = { a = 1", "line 1: a table without its end" },
+                { "# \x01", "line 1: a control character in a comment" },
+        };
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+                if (answer(cases[i].text) != BROKEN || !strstr(e.msg, cases[i].says))
+                        fail_msg("case %zu: %d '%s'", i, answer(cases[i].text), e.msg);
+                assert_int_equal(e.kind, ERR_INVALID);
+        }
+}
+
+static void all_kinds_of_values_are_passed_over(void **state) {
+        (void)state;
+        static const char text[] =
+                "title = \"a \\\"b\\\" \\t # no comment\"\n"
+                "n = +1_000\nf = -6.626e-34\nh = 0xdead_beef\ni = -inf\nnot = nan\n"
+                "when = 1979-05-27 07:32:00.5-07:00\nday = 1979-05-27\nat = 07:32:00\n"
+                "z = 1979-05-27T07:32:00Z\n"
+                "list = [ # of all\n  'a', [1, [2]],\n\n  { x = 1, y = { z = 'q' } }, true,\n]\n"
+                "empty = []\nnone = {}\n"
+                "long = \"\"\"\\\n   one \"quoted\" two\"\"\"\"\"\n"
+                "raw = '''a'b''c'''\n"
+                "[[points]]\nx = 1\n[[points]]\nx = 2\n"
+                "[features]\nignore = true\n";
+        assert_int_equal(answer(text), true);
+}
+
+static void nesting_has_an_end(void **state) {
+        (void)state;
+        struct buf deep = BUF_INIT(4096);
+        buf_adds(&deep, "x = ");
+        for (int i = 0; i < 1000; i++)
+                buf_adds(&deep, "[");
+        assert_int_equal(answer(buf_str(&deep)), BROKEN);
+        assert_non_null(strstr(e.msg, "nest too deep"));
+        buf_done(&deep);
+}
+
+static void a_nul_is_no_end(void **state) {
+        (void)state;
+        static const char text[] = "x = 1\0\n[features]\nignore = true";
+        bool there, value;
+        assert_int_equal(
+                toml_bool((struct str){ text, sizeof text - 1 }, "features", "ignore", &there, &value, &e),
+                -1);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(a_setting_in_all_its_spellings),
+                cmocka_unit_test(what_only_looks_like_it_is_not_it),
+                cmocka_unit_test(what_is_wrong_is_said_with_its_line),
+                cmocka_unit_test(all_kinds_of_values_are_passed_over),
+                cmocka_unit_test(nesting_has_an_end),
+                cmocka_unit_test(a_nul_is_no_end),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
