@@ -17,7 +17,10 @@
 #define READS_PER_TURN 32
 
 /* What failed between fork and exec, and why, as it comes through the report pipe. */
-enum step { STEP_NONE, STEP_STDIO, STEP_CLOSE, STEP_CHROOT, STEP_EXEC };
+enum step { STEP_NONE, STEP_STDIO, STEP_PASS, STEP_CLOSE, STEP_CHROOT, STEP_EXEC };
+
+/* Behind the standard ones. */
+#define PASSED_FD 3
 struct report {
         enum step step;
         int error;
@@ -28,7 +31,7 @@ struct launch {
         char *const *argv;
         char *const *env;
         const char *chroot;
-        int null_fd, out_fd, report_fd;
+        int null_fd, out_fd, report_fd, pass_fd;
         pid_t parent;
 };
 
@@ -139,7 +142,18 @@ _Noreturn static void report_and_exit(const struct launch *l, enum step step) {
         _exit(127);
 }
 
-_Noreturn static void launch_child(const struct launch *l) {
+/* Gives the descriptor its number, which the report pipe may have. */
+static int pass(struct launch *l) {
+        if (l->report_fd == PASSED_FD) {
+                int to = fcntl(l->report_fd, F_DUPFD_CLOEXEC, PASSED_FD + 1);
+                if (to < 0)
+                        return -1;
+                l->report_fd = to;
+        }
+        return l->pass_fd == PASSED_FD ? fcntl(l->pass_fd, F_SETFD, 0) : dup2(l->pass_fd, PASSED_FD);
+}
+
+_Noreturn static void launch_child(struct launch *l) {
         sigset_t none;
 
         /* The loop's signal handlers would write into the parent's pipes. */
@@ -153,7 +167,9 @@ _Noreturn static void launch_child(const struct launch *l) {
         if (dup2(l->null_fd, STDIN_FILENO) < 0 || dup2(l->out_fd, STDOUT_FILENO) < 0 ||
             dup2(l->out_fd, STDERR_FILENO) < 0)
                 report_and_exit(l, STEP_STDIO);
-        if (close_range(3, ~0U, CLOSE_RANGE_CLOEXEC) < 0)
+        if (l->pass_fd && pass(l) < 0)
+                report_and_exit(l, STEP_PASS);
+        if (close_range(l->pass_fd ? PASSED_FD + 1 : PASSED_FD, ~0U, CLOSE_RANGE_CLOEXEC) < 0)
                 report_and_exit(l, STEP_CLOSE);
         if (l->chroot && (chroot(l->chroot) < 0 || chdir("/") < 0))
                 report_and_exit(l, STEP_CHROOT);
@@ -169,6 +185,7 @@ static int launch_error(const struct process_options *o, struct report r, struct
         static const char *const step[] = {
                 [STEP_NONE] = "",
                 [STEP_STDIO] = ": its standard files",
+                [STEP_PASS] = ": the descriptor for it",
                 [STEP_CLOSE] = ": close_range (Linux 5.11 or newer is needed)",
                 [STEP_CHROOT] = ": change its root folder",
                 [STEP_EXEC] = "",
@@ -185,6 +202,7 @@ static int launch(struct process *p, int out_fd, struct err *e) {
                             .chroot = p->o.chroot,
                             .null_fd = null_fd,
                             .out_fd = out_fd,
+                            .pass_fd = p->o.pass_fd,
                             .parent = getpid() };
         struct report report = { 0 };
         sigset_t all, before;
@@ -256,6 +274,7 @@ int process_start(uv_loop_t *loop, const struct process_options *o, struct proce
                 r = launch(p, out_w, e);
         p->o.argv = p->o.env = NULL; /* the caller's */
         p->o.chroot = NULL;
+        p->o.pass_fd = 0;
         if (r < 0) {
                 destroy(p);
                 return -1;

@@ -4,9 +4,9 @@
  *
  * The program leads a process group of its own, which is killed as a whole, and dies with us, however we end
  * (PR_SET_PDEATHSIG; a thread that starts a program must therefore live as long: the loop's does). It
- * inherits nothing: no descriptor but /dev/null as stdin and one pipe as stdout and stderr, no blocked or
- * ignored signal. libcurl opens sockets without close-on-exec, so closing is done here (close_range(2),
- * Linux 5.11). Loop thread only; nothing is called back from inside process_start(). */
+ * inherits nothing: no descriptor but /dev/null as stdin, one pipe as stdout and stderr, and what is passed
+ * on purpose, no blocked or ignored signal. libcurl opens sockets without close-on-exec, so closing is done
+ * here (close_range(2), Linux 5.11). Loop thread only; nothing is called back from inside process_start(). */
 #ifndef BASE_PROCESS_H
 #define BASE_PROCESS_H
 
@@ -25,6 +25,7 @@ struct process_options {
         const char *const *argv; /* argv[0] is looked up in PATH of `env`, or of our own environment */
         const char *const *env;  /* NULL: ours */
         const char *chroot;      /* NULL: none (needs CAP_SYS_CHROOT) */
+        int pass_fd;             /* a descriptor that the program has as number 3; 0: none */
         /* Bytes that it printed, as they come; all of them come before its end is told, but for those that
          * others hold back who inherited the pipe and left its process group. */
         void (*output)(void *u, const char *p, size_t n);

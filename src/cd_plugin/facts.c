@@ -6,6 +6,8 @@
 
 #include "base/file.h"
 #include "base/loop.h"
+#include "nvidia/nvml_client.h"
+#include "nvidia/nvml_line.h"
 
 enum {
         FIRST_MS = 20,
@@ -53,12 +55,11 @@ void facts_judge(const struct facts_input *in, struct facts *ret) {
 }
 
 struct facts_sampler {
-        uv_loop_t *loop;
         struct facts_options o;
         struct loop_timer timer;
         bool waiting;
         unsigned interval_ms;
-        struct nvml_probe *probe; /* NULL: none runs */
+        struct nvml_client *nvml;
         struct facts facts;
 };
 
@@ -104,11 +105,13 @@ static void judge(struct facts_sampler *s, const struct nvml_facts *nvml, const 
                 s->o.changed(s->o.u);
 }
 
-static void on_probed(void *u, const struct nvml_facts *facts, struct arena *a, const struct err *e) {
+static void on_answered(void *u, const struct str *json, const struct err *error) {
         struct facts_sampler *s = u;
-        s->probe = NULL;
-        judge(s, facts, e);
-        arena_free(a);
+        _cleanup_(arena_freep) struct arena *a = arena_new(2048);
+        struct nvml_facts facts;
+        struct err e;
+        bool ok = json && nvml_facts_decode(*json, a, &facts, &e) == 0;
+        judge(s, ok ? &facts : NULL, json ? &e : error);
 }
 
 static void on_timer(void *u) {
@@ -120,7 +123,7 @@ static void on_timer(void *u) {
                 judge(s, NULL, &e);
                 return;
         }
-        s->probe = nvml_probe_start(s->loop, library.here, NVML_TIMEOUT_MS, on_probed, s);
+        nvml_client_ask(s->nvml, library.here, NVML_ASK_FABRIC, NVML_TIMEOUT_MS, on_answered, s);
 }
 
 /* The next sample, counted from the end of this one: a slow NVML is not asked without a pause. */
@@ -139,13 +142,13 @@ void facts_poll_fast(struct facts_sampler *s, bool waiting) {
         if (!waiting || was)
                 return;
         s->interval_ms = FIRST_MS;
-        if (!s->probe)
+        if (!nvml_client_asking(s->nvml))
                 loop_timer_start(&s->timer, FIRST_MS);
 }
 
 struct facts_sampler *facts_sampler_new(uv_loop_t *loop, const struct facts_options *o) {
         struct facts_sampler *s = xnew(struct facts_sampler);
-        s->loop = loop;
+        s->nvml = nvml_client_new(loop);
         s->o = *o;
         s->interval_ms = FIRST_MS;
         s->facts = (struct facts){ .reason = "DriverNotAskedYet",
@@ -158,7 +161,7 @@ struct facts_sampler *facts_sampler_new(uv_loop_t *loop, const struct facts_opti
 void facts_sampler_free(struct facts_sampler *s) {
         if (!s)
                 return;
-        nvml_probe_cancel(s->probe);
+        nvml_client_free(s->nvml);
         loop_timer_done(&s->timer);
         free(s);
 }

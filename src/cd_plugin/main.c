@@ -5,7 +5,7 @@
  *     compute-domain-kubelet-plugin             the plugin
  *     compute-domain-kubelet-plugin prestart    the init container: waits for the driver
  *     compute-domain-kubelet-plugin channels    prints the IMEX channels of the container that it runs in
- *     compute-domain-kubelet-plugin nvml PATH   the child that asks NVML */
+ *     compute-domain-kubelet-plugin nvml-worker query PATH    the process that asks NVML */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,7 +25,7 @@
 #include "model/rack.h"
 #include "node/node_main.h"
 #include "node/prestart.h"
-#include "nvidia/nvml.h"
+#include "nvidia/nvml_worker.h"
 
 #define PROGRAM "compute-domain-kubelet-plugin"
 enum { MOUNTINFO_MAX = 4 << 20 };
@@ -255,8 +255,8 @@ static void tell_options(const struct plugin *p, const struct flag *flags) {
 }
 
 int main(int argc, char **argv) {
-        if (argc > 1 && streq(argv[1], "nvml"))
-                return nvml_child_main(argc - 2, argv + 2);
+        if (argc > 1 && streq(argv[1], NVML_WORKER))
+                return nvml_worker_main(argc - 2, argv + 2);
         if (argc > 1 && streq(argv[1], "prestart"))
                 return prestart_main(PROGRAM, argc - 1, argv + 1);
         if (argc > 1 && streq(argv[1], "channels"))

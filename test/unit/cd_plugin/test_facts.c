@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "cd_plugin/facts.h"
+#include "nvidia/nvml_worker.h"
 #include "tree.h"
 
 #define CLUSTER "2df84740-d3cb-b5ce-4e7e-98352b5a71b5"
@@ -181,8 +182,8 @@ static void garbage_in_proc_devices_is_named(void **state) {
 }
 
 int main(int argc, char **argv) {
-        if (argc > 1 && strcmp(argv[1], "nvml") == 0)
-                return nvml_child_main(argc - 2, argv + 2);
+        if (argc > 1 && strcmp(argv[1], NVML_WORKER) == 0)
+                return nvml_worker_main(argc - 2, argv + 2);
 #define T(f) cmocka_unit_test_setup(f, fresh)
         const struct CMUnitTest tests[] = {
                 T(fabric_node),

@@ -7,39 +7,72 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <signal.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
 #include "nvidia/nvml.h"
+#include "nvidia/nvml_client.h"
+#include "nvidia/nvml_library.h"
+#include "nvidia/nvml_line.h"
+#include "nvidia/nvml_worker.h"
 
 static const char *library, *old_library;
 
 struct outcome {
-        bool called, ok;
+        unsigned called;
+        bool ok;
         struct nvml_facts facts;
-        struct arena *arena;
         struct err err;
 };
 
-static void done(void *u, const struct nvml_facts *facts, struct arena *a, const struct err *e) {
+static uv_loop_t loop;
+static struct nvml_client *client;
+static struct arena *arena; /* of the last answer */
+
+static int setup(void **state) {
+        (void)state;
+        uv_loop_init(&loop);
+        client = nvml_client_new(&loop);
+        return 0;
+}
+
+static int teardown(void **state) {
+        (void)state;
+        nvml_client_free(client);
+        arena_free(TAKE(arena));
+        uv_run(&loop, UV_RUN_DEFAULT);
+        return uv_loop_close(&loop);
+}
+
+static void done(void *u, const struct str *json, const struct err *e) {
         struct outcome *o = u;
-        assert_false(o->called);
-        o->called = true;
-        o->ok = facts != NULL;
-        o->arena = a;
-        if (facts)
-                o->facts = *facts;
-        else
+        o->called++;
+        o->ok = json != NULL;
+        if (!json) {
                 o->err = *e;
+                return;
+        }
+        arena_free(arena);
+        arena = arena_new(1024);
+        assert_int_equal(nvml_facts_decode(*json, arena, &o->facts, &o->err), 0);
 }
 
 static struct outcome probe(const char *path, const char *mode, unsigned timeout_ms) {
         struct outcome o = { 0 };
-        uv_loop_t loop;
-        uv_loop_init(&loop);
         setenv("FAKE_NVML", mode, 1);
-        assert_non_null(nvml_probe_start(&loop, path, timeout_ms, done, &o));
-        uv_run(&loop, UV_RUN_DEFAULT);
-        assert_int_equal(uv_loop_close(&loop), 0);
-        assert_true(o.called);
+        nvml_client_ask(client, path, NVML_ASK_FABRIC, timeout_ms, done, &o);
+        while (!o.called)
+                uv_run(&loop, UV_RUN_ONCE);
+        assert_int_equal(o.called, 1);
         return o;
+}
+
+/* The library looks at its environment when it is loaded: for another behaviour another process. */
+static void afresh(void) {
+        nvml_client_free(client);
+        client = nvml_client_new(&loop);
 }
 
 static void facts_of_a_working_library(void **state) {
@@ -52,7 +85,6 @@ static void facts_of_a_working_library(void **state) {
         assert_int_equal(o.facts.gpus[0].clique_id, 4294967295);
         assert_int_equal(o.facts.gpus[0].fabric_state, 3);
         assert_string_equal(o.facts.gpus[1].name, "NVIDIA GB200");
-        arena_free(o.arena);
 }
 
 static void library_with_older_names(void **state) {
@@ -62,19 +94,17 @@ static void library_with_older_names(void **state) {
         assert_int_equal(o.facts.gpus[1].fabric_call, 0);
         assert_int_equal(o.facts.gpus[1].clique_id, 7);
         assert_string_equal(o.facts.gpus[1].cluster_uuid, "10111213-1415-1617-1819-1a1b1c1d1e1f");
-        arena_free(o.arena);
 }
 
 static void gpu_without_fabric_and_lost_gpu(void **state) {
         (void)state;
         struct outcome o = probe(library, "no-fabric", 30000);
         assert_int_equal(o.facts.gpus[0].fabric_call, 3);
-        arena_free(o.arena);
+        afresh();
         o = probe(library, "lost", 30000);
         assert_true(o.ok);
         assert_int_equal(o.facts.gpus[0].fabric_call, 0);
         assert_int_equal(o.facts.gpus[1].fabric_call, 15);
-        arena_free(o.arena);
 }
 
 static void failures_are_told(void **state) {
@@ -82,26 +112,152 @@ static void failures_are_told(void **state) {
         struct outcome o = probe(library, "not-loaded", 30000);
         assert_false(o.ok);
         assert_string_equal(o.err.msg, "nvmlInit: NVML error 9 (Driver Not Loaded)");
+        assert_int_equal(o.err.code, 9);
+        assert_int_equal(nvml_client_pid(client), 0);
         o = probe("/nowhere/libnvidia-ml.so.1", "", 30000);
         assert_false(o.ok);
         assert_non_null(strstr(o.err.msg, "/nowhere/libnvidia-ml.so.1"));
+        assert_int_equal(o.err.code, NVML_CANNOT_LOAD);
         o = probe(library, "crash", 30000);
         assert_string_equal(o.err.msg, "NVML ended its process with signal 6");
+        assert_int_equal(o.err.code, NVML_CRASHED);
+        afresh();
         o = probe(library, "hang", 200);
         assert_string_equal(o.err.msg, "NVML did not answer in time");
+        assert_int_equal(o.err.code, NVML_HUNG);
+        assert_int_equal(o.err.kind, ERR_RETRY);
+}
+
+static uint64_t now_ms(void) {
+        struct timespec t;
+        clock_gettime(CLOCK_MONOTONIC, &t);
+        return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+static void a_library_that_crashed_is_asked_again_after_a_pause(void **state) {
+        (void)state;
+        struct outcome o = probe(library, "crash", 30000);
+        uint64_t before = now_ms();
+        o = probe(library, "", 30000);
+        assert_true(o.ok);
+        assert_true(now_ms() - before >= NVML_BACKOFF_MIN_MS / 2);
+        /* Another file is another driver, and has crashed nobody yet. */
+        o = probe(library, "crash", 30000);
+        before = now_ms();
+        o = probe(old_library, "", 30000);
+        assert_true(o.ok);
+        assert_true(now_ms() - before < NVML_BACKOFF_MIN_MS);
+}
+
+static void questions_in_a_row_have_one_process_and_each_its_session(void **state) {
+        (void)state;
+        struct outcome o = probe(library, "count-sessions", 30000);
+        pid_t pid = nvml_client_pid(client);
+        assert_true(pid > 0);
+        assert_int_equal(o.facts.gpus[0].clique_id, 1);
+        o = probe(library, "count-sessions", 30000);
+        assert_int_equal(nvml_client_pid(client), pid);
+        assert_int_equal(o.facts.gpus[0].clique_id, 2); /* begun for the second time, and none is open */
+}
+
+static void a_process_that_ends_between_two_questions_costs_nothing(void **state) {
+        (void)state;
+        struct outcome o = probe(library, "", 30000);
+        kill(nvml_client_pid(client), SIGKILL);
+        while (nvml_client_pid(client))
+                uv_run(&loop, UV_RUN_ONCE);
+        o = probe(library, "", 30000);
+        assert_true(o.ok);
+}
+
+static void a_worker_that_says_what_nobody_asked_is_ended(void **state) {
+        (void)state;
+        struct outcome o = probe(library, "babble", 30000);
+        assert_false(o.ok);
+        assert_int_equal(o.err.code, NVML_CRASHED);
+        assert_string_equal(o.err.msg, "NVML's process answers what nobody asked");
+        assert_int_equal(nvml_client_pid(client), 0);
 }
 
 static void cancelled_probe_never_calls(void **state) {
         (void)state;
         struct outcome o = { 0 };
-        uv_loop_t loop;
-        uv_loop_init(&loop);
         setenv("FAKE_NVML", "hang", 1);
-        nvml_probe_cancel(nvml_probe_start(&loop, library, 30000, done, &o));
-        nvml_probe_cancel(NULL);
+        nvml_client_ask(client, library, NVML_ASK_FABRIC, 30000, done, &o);
+        assert_true(nvml_client_asking(client));
+        nvml_client_free(client);
+        nvml_client_free(NULL);
         uv_run(&loop, UV_RUN_DEFAULT);
-        assert_int_equal(uv_loop_close(&loop), 0);
-        assert_false(o.called);
+        assert_int_equal(o.called, 0);
+        client = nvml_client_new(&loop);
+        nvml_client_ask(client, library, NVML_ASK_FABRIC, 30000, done, &o);
+        while (!nvml_client_pid(client))
+                uv_run(&loop, UV_RUN_NOWAIT);
+}
+
+static void free_client(void *u, const struct str *json, const struct err *e) {
+        unsigned *called = u;
+        (*called)++;
+        nvml_client_free(TAKE(client));
+}
+
+static void the_owner_may_go_with_the_answer(void **state) {
+        (void)state;
+        unsigned called = 0;
+        setenv("FAKE_NVML", "", 1);
+        nvml_client_ask(client, library, NVML_ASK_FABRIC, 30000, free_client, &called);
+        uv_run(&loop, UV_RUN_DEFAULT);
+        assert_int_equal(called, 1);
+        client = nvml_client_new(&loop);
+        nvml_client_ask(client, "/nowhere", NVML_ASK_FABRIC, 30000, free_client, &called);
+        uv_run(&loop, UV_RUN_DEFAULT);
+        assert_int_equal(called, 2);
+}
+
+/* ---- lines ---- */
+
+static void lines_are_cut_and_read(void **state) {
+        (void)state;
+        struct err e;
+        struct nvml_question q;
+        struct nvml_answer a;
+        assert_int_equal(nvml_question_parse(STR("7 fabric"), &q, &e), 0);
+        assert_int_equal(q.id, 7);
+        assert_true(str_eq(q.verb, STR("fabric")));
+        assert_int_equal(nvml_answer_parse(STR("7 ok {\"a\": 1}"), &a, &e), 0);
+        assert_true(a.ok && a.id == 7 && str_eq(a.text, STR("{\"a\": 1}")));
+        assert_int_equal(nvml_answer_parse(STR("8 no -1 cannot load it"), &a, &e), 0);
+        assert_true(!a.ok && a.code == -1 && str_eq(a.text, STR("cannot load it")));
+        static const char *const none[] = { "",     " ",      "x ok {}",  "0 ok {}",
+                                            "1",    "1 ok",   "1 ok ",    "1 maybe 1",
+                                            "1 no", "1 no x", "-1 ok {}", "1 no 99999999999 x" };
+        for (size_t i = 0; i < ARRAY_LEN(none); i++)
+                assert_int_equal(nvml_answer_parse(str_from(none[i]), &a, &e), -1);
+        static const char *const no_question[] = { "", "fabric", "1", "1 ", "1 a b", "0 fabric" };
+        for (size_t i = 0; i < ARRAY_LEN(no_question); i++)
+                assert_int_equal(nvml_question_parse(str_from(no_question[i]), &q, &e), -1);
+}
+
+static void an_answer_is_one_line(void **state) {
+        (void)state;
+        struct buf b = BUF_INIT(1024);
+        struct str line, rest;
+        bool whole;
+        struct err e;
+        nvml_answer_write(&(struct nvml_answer){ .id = 3, .code = 9, .text = STR("two\nlines") }, &b);
+        assert_string_equal(buf_str(&b), "3 no 9 two lines\n");
+        rest = (struct str){ b.p, b.n };
+        assert_int_equal(nvml_line_next(&rest, &line, &whole, &e), 0);
+        assert_true(whole && rest.n == 0 && line.n == b.n - 1);
+        buf_done(&b);
+        rest = STR("3 ok {\"half");
+        assert_int_equal(nvml_line_next(&rest, &line, &whole, &e), 0);
+        assert_false(whole);
+        char *big = xmalloc(NVML_LINE_MAX + 2);
+        memset(big, 'x', NVML_LINE_MAX + 2);
+        rest = (struct str){ big, NVML_LINE_MAX + 2 };
+        assert_int_equal(nvml_line_next(&rest, &line, &whole, &e), -1);
+        free(big);
 }
 
 static int decode(const char *text, struct nvml_facts *f, struct err *e) {
@@ -111,28 +267,22 @@ static int decode(const char *text, struct nvml_facts *f, struct err *e) {
         return r;
 }
 
-static void decoding_takes_the_last_line_and_checks_it(void **state) {
+static void what_is_read_is_checked(void **state) {
         (void)state;
         struct nvml_facts f;
         struct err e;
-        assert_int_equal(decode("warning {\n{\"driverVersion\":\"1\",\"gpus\":[]}\n\n", &f, &e), 0);
+        assert_int_equal(decode("{\"driverVersion\":\"1\",\"gpus\":[]}", &f, &e), 0);
         assert_int_equal(f.n_gpus, 0);
-        assert_int_equal(decode("", &f, &e), -1);
-        assert_int_equal(decode("[]", &f, &e), -1);
-        assert_int_equal(decode("{\"error\":\"why\"}", &f, &e), -1);
-        assert_string_equal(e.msg, "why");
-        assert_int_equal(decode("{\"gpus\":[]}", &f, &e), -1);
-        assert_int_equal(
-                decode("{\"driverVersion\":\"1\",\"gpus\":[{\"fabricCall\":0,\"clusterUUID\":\"x\"}]}", &f,
-                       &e),
-                -1);
-        assert_int_equal(
-                decode("{\"driverVersion\":\"1\",\"gpus\":[{\"fabricCall\":0,\"cliqueID\":-1}]}", &f, &e),
-                -1);
-        assert_int_equal(
-                decode("{\"driverVersion\":\"1\",\"gpus\":[{\"fabricCall\":0,\"cliqueID\":4294967296}]}", &f,
-                       &e),
-                -1);
+        static const char *const bad[] = {
+                "",
+                "[]",
+                "{\"gpus\":[]}",
+                "{\"driverVersion\":\"1\",\"gpus\":[{\"fabricCall\":0,\"clusterUUID\":\"x\"}]}",
+                "{\"driverVersion\":\"1\",\"gpus\":[{\"fabricCall\":0,\"cliqueID\":-1}]}",
+                "{\"driverVersion\":\"1\",\"gpus\":[{\"fabricCall\":0,\"cliqueID\":4294967296}]}",
+        };
+        for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+                assert_int_equal(decode(bad[i], &f, &e), -1);
 }
 
 static void versions_compare_by_number(void **state) {
@@ -147,19 +297,27 @@ static void versions_compare_by_number(void **state) {
 }
 
 int main(int argc, char **argv) {
-        if (argc > 2 && strcmp(argv[1], "nvml") == 0)
-                return nvml_child_main(argc - 2, argv + 2);
+        if (argc > 2 && strcmp(argv[1], NVML_WORKER) == 0)
+                return nvml_worker_main(argc - 2, argv + 2);
         if (argc < 3)
                 return 2;
         library = argv[1];
         old_library = argv[2];
+#define T(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(facts_of_a_working_library),
-                cmocka_unit_test(library_with_older_names),
-                cmocka_unit_test(gpu_without_fabric_and_lost_gpu),
-                cmocka_unit_test(failures_are_told),
-                cmocka_unit_test(cancelled_probe_never_calls),
-                cmocka_unit_test(decoding_takes_the_last_line_and_checks_it),
+                T(facts_of_a_working_library),
+                T(library_with_older_names),
+                T(gpu_without_fabric_and_lost_gpu),
+                T(failures_are_told),
+                T(a_library_that_crashed_is_asked_again_after_a_pause),
+                T(questions_in_a_row_have_one_process_and_each_its_session),
+                T(a_process_that_ends_between_two_questions_costs_nothing),
+                T(a_worker_that_says_what_nobody_asked_is_ended),
+                T(cancelled_probe_never_calls),
+                T(the_owner_may_go_with_the_answer),
+                cmocka_unit_test(lines_are_cut_and_read),
+                cmocka_unit_test(an_answer_is_one_line),
+                cmocka_unit_test(what_is_read_is_checked),
                 cmocka_unit_test(versions_compare_by_number),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

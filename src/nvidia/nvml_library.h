@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nvml_library: the functions of a libnvidia-ml.so.1. Only for the worker process: whatever is called here
+ * may hang or crash. */
+#ifndef NVIDIA_NVML_LIBRARY_H
+#define NVIDIA_NVML_LIBRARY_H
+
+#include "base/err.h"
+#include "nvidia/nvml_abi.h"
+
+/* NULL: this library does not have it, nor under its older name. */
+struct nvml_library {
+        int (*init_with_flags)(unsigned);
+        int (*init)(void);
+        int (*shutdown)(void);
+        const char *(*error_string)(int);
+        int (*driver_version)(char *, unsigned);
+        int (*cuda_version)(int *);
+        int (*count)(unsigned *);
+        int (*by_index)(unsigned, nvml_device_t *);
+        int (*name)(nvml_device_t, char *, unsigned);
+        int (*uuid)(nvml_device_t, char *, unsigned);
+        int (*minor)(nvml_device_t, unsigned *);
+        int (*brand)(nvml_device_t, int *);
+        int (*architecture)(nvml_device_t, unsigned *);
+        int (*compute_capability)(nvml_device_t, int *, int *);
+        int (*pci)(nvml_device_t, struct nvml_pci_info *);
+        int (*memory)(nvml_device_t, struct nvml_memory *);
+        int (*memory_v2)(nvml_device_t, struct nvml_memory_v2 *);
+        int (*addressing_mode)(nvml_device_t, struct nvml_addressing_mode *);
+        int (*fabric)(nvml_device_t, struct nvml_fabric_info *);
+        int (*fabric_v)(nvml_device_t, struct nvml_fabric_info_v2 *);
+        int (*mig_mode)(nvml_device_t, unsigned *, unsigned *);
+        int (*mig_max)(nvml_device_t, unsigned *);
+        int (*mig_by_index)(nvml_device_t, unsigned, nvml_device_t *);
+        int (*mig_gi)(nvml_device_t, unsigned *);
+        int (*mig_ci)(nvml_device_t, unsigned *);
+        int (*gi_by_id)(nvml_device_t, unsigned, nvml_gpu_instance_t *);
+        int (*gi_info)(nvml_gpu_instance_t, struct nvml_gpu_instance_info *);
+        int (*gi_profile)(nvml_device_t, unsigned, struct nvml_gpu_instance_profile *);
+        int (*gi_profile_v)(nvml_device_t, unsigned, struct nvml_gpu_instance_profile_v2 *);
+        int (*ci_by_id)(nvml_gpu_instance_t, unsigned, nvml_compute_instance_t *);
+        int (*ci_info)(nvml_compute_instance_t, struct nvml_compute_instance_info *);
+        int (*ci_profile)(nvml_gpu_instance_t, unsigned, unsigned, struct nvml_compute_instance_profile *);
+};
+
+/* What err.code says beside NVML's own numbers, which are positive. */
+enum { NVML_CANNOT_LOAD = -1 };
+
+/* ERR_NOT_FOUND, NVML_CANNOT_LOAD: there is no such library, or one that it needs is missing; ERR_INVALID: it
+ * is none. It stays loaded until the process ends. */
+int nvml_library_load(const char *path, struct nvml_library *ret, struct err *e);
+
+/* 0 for NVML_OK; else the error says the call, the number and NVML's text for it. */
+int nvml_library_check(const struct nvml_library *l, const char *call, int code, struct err *e);
+
+/* A session opens the driver's device files: as long as there is one, the driver cannot be unloaded and MIG
+ * mode not be changed. */
+int nvml_library_begin(const struct nvml_library *l, struct err *e);
+void nvml_library_end(const struct nvml_library *l);
+
+#endif

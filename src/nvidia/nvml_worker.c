@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "nvidia/nvml_worker.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "nvidia/nvml_library.h"
+#include "nvidia/nvml_line.h"
+#include "nvidia/nvml_survey.h"
+
+enum { CHANNEL = 3 };
+
+typedef int(survey_fn)(const struct nvml_library *l, struct buf *out, struct err *e);
+
+static survey_fn *find_survey(struct str verb) {
+        return str_eq(verb, STR(NVML_ASK_FABRIC))      ? nvml_survey_fabric
+               : str_eq(verb, STR(NVML_ASK_INVENTORY)) ? nvml_survey_inventory
+                                                       : NULL;
+}
+
+struct worker {
+        const char *path;
+        bool loaded;
+        struct nvml_library library;
+};
+
+/* -1: it could not even begin. */
+static int ask(struct worker *w, struct str verb, struct buf *out, bool *ret_ok, struct err *e) {
+        survey_fn *survey = find_survey(verb);
+        *ret_ok = false;
+        if (!survey) {
+                err_set(e, ERR_INVALID, 0, "NVML's process was asked for something unknown");
+                return 0;
+        }
+        if (!w->loaded && nvml_library_load(w->path, &w->library, e) < 0)
+                return -1;
+        w->loaded = true;
+        if (nvml_library_begin(&w->library, e) < 0)
+                return -1;
+        *ret_ok = survey(&w->library, out, e) == 0 && !out->failed;
+        nvml_library_end(&w->library);
+        if (out->failed)
+                err_set(e, ERR_INVALID, 0, "NVML says more than %d bytes", NVML_LINE_MAX);
+        return 0;
+}
+
+/* False: no more questions. */
+static bool serve(struct worker *w, struct str line) {
+        struct nvml_question q;
+        struct err e;
+        if (nvml_question_parse(line, &q, &e) < 0)
+                return false;
+        struct buf json = BUF_INIT(NVML_LINE_MAX - NVML_QUESTION_MAX), out = BUF_INIT(NVML_LINE_MAX + 1);
+        struct nvml_answer a = { .id = q.id };
+        bool more = ask(w, q.verb, &json, &a.ok, &e) == 0;
+        a.text = a.ok ? (struct str){ buf_str(&json), json.n } : str_from(e.msg);
+        a.code = a.ok ? 0 : e.code;
+        nvml_answer_write(&a, &out);
+        more = file_write_all(CHANNEL, "answer", out.p, out.n, &e) == 0 && more;
+        buf_done(&json);
+        buf_done(&out);
+        return more;
+}
+
+int nvml_worker_main(int argc, char **argv) {
+        const struct rlimit no_core = { 0, 0 };
+        struct buf in = BUF_INIT(2 * NVML_QUESTION_MAX);
+        struct worker w = { 0 };
+        bool more = true;
+        if (argc != 2 || !streq(argv[0], NVML_WORKER_QUERY)) {
+                fprintf(stderr, "usage: " NVML_WORKER " " NVML_WORKER_QUERY " <path of libnvidia-ml.so.1>\n");
+                return 2;
+        }
+        w.path = argv[1];
+        (void)setrlimit(RLIMIT_CORE, &no_core);
+        while (more) {
+                char chunk[NVML_QUESTION_MAX];
+                ssize_t n = read(CHANNEL, chunk, sizeof chunk);
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n <= 0)
+                        break;
+                buf_add(&in, chunk, (size_t)n);
+                struct str rest = { buf_str(&in), in.n }, line;
+                bool whole = false;
+                struct err e;
+                while ((more = more && !in.failed && nvml_line_next(&rest, &line, &whole, &e) == 0) && whole)
+                        more = serve(&w, line);
+                buf_consume(&in, in.n - rest.n);
+        }
+        buf_done(&in);
+        return 0;
+}
