@@ -7,6 +7,7 @@
 #define CD_API_VERSION "resource.nvidia.com/v1beta1"
 #define CD_KIND "ComputeDomain"
 #define CD_CLIQUE_KIND "ComputeDomainClique"
+#define CD_FABRIC_KIND "ComputeDomainFabric"
 
 #define CD_LABEL "resource.nvidia.com/computeDomain"                 /* value: UID of the ComputeDomain */
 #define CD_LABEL_CLIQUE "resource.nvidia.com/computeDomain.cliqueID" /* on daemon Pods and cliques */
@@ -15,7 +16,7 @@
 #define CD_FINALIZER "resource.nvidia.com/computeDomain"
 #define GPU_CLIQUE_LABEL "nvidia.com/gpu.clique" /* on Nodes */
 
-/* On the ComputeDomain of a rack: which. */
+/* On the ComputeDomain of a rack, and on a ComputeDomainFabric: which. */
 #define CD_LABEL_RACK "resource.nvidia.com/rack"
 /* On namespaces: "enabled" for a ComputeDomain of each rack. */
 #define CD_LABEL_RACK_DOMAINS "resource.nvidia.com/rack-domains"
@@ -61,6 +62,8 @@
 #define CD_ANNOTATION_RACK_UID "resource.nvidia.com/rack-domain-uid"
 #define CD_ANNOTATION_RACK_NODES "resource.nvidia.com/rack-nodes"
 #define CD_ANNOTATION_RACK_EMPTY "resource.nvidia.com/rack-empty-since"
+/* On ComputeDomainFabrics: since when there has been no Node, entry or holder of it. */
+#define CD_ANNOTATION_FABRIC_EMPTY "resource.nvidia.com/fabric-empty-since"
 #define IMEX_ANNOTATION_STATE                                                                                \
         "imex.resource.nvidia.com/state" /* IMEX's word, or STARTING, STOPPED, BACKOFF, NO_FABRIC */
 #define IMEX_ANNOTATION_REASON                                                                               \
@@ -78,6 +81,10 @@
 #define IMEX_ANNOTATION_HOST_STATE "imex.resource.nvidia.com/host-state"
 #define IMEX_ANNOTATION_HOST_REASON                                                                          \
         "imex.resource.nvidia.com/host-reason" /* why it is not UP, for people; absent when it is */
+
+/* On the plugin's own Pod, where each ComputeDomain has a channel of its own: which of them the node holds,
+ * as model/channel_report has it. */
+#define IMEX_ANNOTATION_HOST_CHANNELS "imex.resource.nvidia.com/host-channels"
 
 #define CD_TARGET_DAEMON "Daemon"
 #define CD_TARGET_WORKLOAD "Workload"

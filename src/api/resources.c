@@ -8,3 +8,5 @@ const struct kube_resource kube_compute_domains = {
 };
 const struct kube_resource kube_cliques = { CD_GROUP,       "v1beta1", "computedomaincliques",
                                             CD_CLIQUE_KIND, true,      NULL };
+const struct kube_resource kube_fabrics = { CD_GROUP,       "v1beta1", "computedomainfabrics",
+                                            CD_FABRIC_KIND, false,     NULL };

@@ -7,6 +7,6 @@
 
 #include "kube/kube_resource.h"
 
-extern const struct kube_resource kube_compute_domains, kube_cliques;
+extern const struct kube_resource kube_compute_domains, kube_cliques, kube_fabrics;
 
 #endif

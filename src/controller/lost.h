@@ -7,7 +7,7 @@
 #define CONTROLLER_LOST_H
 
 #include "kube/kube_informer.h"
-#include "model/fabric.h"
+#include "model/clique.h"
 
 struct lost;
 

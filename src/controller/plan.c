@@ -229,12 +229,12 @@ static bool want_workload_rct(struct work *w, struct verdict_problem *problem) {
 /* ---- a living domain ---- */
 
 static void want_cliques(struct work *w, const struct formation *f) {
-        for (size_t i = 0; i < f->n_fabrics; i++) {
-                const struct formed_fabric *c = &f->fabrics[i];
+        for (size_t i = 0; i < f->n_imex; i++) {
+                const struct formed_imex *c = &f->imex[i];
                 struct buf b = BUF_INIT(MAX_BODY), name = BUF_INIT(512);
-                if (!c->changed || (!c->old && !c->fabric.n_seats))
+                if (!c->changed || (!c->old && !c->imex.n_seats))
                         continue;
-                clique_object_name(w->in->uid, c->fabric.clique_id, &name);
+                clique_object_name(w->in->uid, c->imex.clique_id, &name);
                 objects_clique(c, w->home, w->in->uid, &b);
                 struct plan_action *x = add(w, c->old ? KUBE_MERGE_PATCH : KUBE_CREATE, &kube_cliques,
                                             c->old ? c->old->o.meta.ns : w->home,
@@ -304,11 +304,11 @@ static bool is_workload(const struct rct *r) {
         return !streq(r->target, CD_TARGET_DAEMON);
 }
 
-static bool formed_in_other_mode(const struct plan_input *in) {
+static struct mode_traces traces_of(const struct plan_input *in) {
         struct mode_traces t = mode_traces_of(in->cd);
         for (size_t i = 0; i < in->n_rcts; i++)
                 mode_traces_add(&t, in->rcts[i]);
-        return mode_is_other(in->mode, in->cd->mode, t);
+        return t;
 }
 
 static void plan_with_daemons(struct work *w, struct verdict_problem *problem) {
@@ -384,13 +384,15 @@ static void plan_living(struct work *w) {
                 want_problem_status(w, &problem);
                 return;
         }
-        if (formed_in_other_mode(in)) {
+        struct mode_traces traces = traces_of(in);
+        if (mode_is_other(in->mode, cd->mode, traces)) {
+                const char *formed_in = mode_other_name(in->mode, cd->mode, traces);
                 struct verdict v;
                 /* The Go driver's: written down, for the kubelet plugins to read, and because its templates
                  * may go. */
                 if (!cd->mode)
-                        record_mode(w, mode_other_name(in->mode));
-                verdict_make_other(cd, in->mode, in->conditions, in->now, w->a, &v);
+                        record_mode(w, formed_in);
+                verdict_make_other(cd, in->mode, formed_in, in->conditions, in->now, w->a, &v);
                 want_status(w, &(struct formation){ 0 }, &v);
                 return;
         }

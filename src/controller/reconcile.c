@@ -119,8 +119,8 @@ static bool name_pod(void *u, const struct kube_object *o) {
 static bool name_entries(void *u, const struct kube_object *o) {
         struct naming *n = u;
         const struct clique *q = (const struct clique *)o;
-        for (size_t i = 0; i < q->fabric.n_seats; i++)
-                n->add(n->seats, q->fabric.seats[i].node);
+        for (size_t i = 0; i < q->imex.n_seats; i++)
+                n->add(n->seats, q->imex.seats[i].node);
         return true;
 }
 
@@ -160,8 +160,8 @@ static bool look_at_pod(void *u, const struct kube_object *o) {
 static bool look_at_entries(void *u, const struct kube_object *o) {
         struct looking *l = u;
         const struct clique *q = (const struct clique *)o;
-        for (size_t i = 0; i < q->fabric.n_seats; i++)
-                l->entry = l->entry || streq(q->fabric.seats[i].node, l->seat->name);
+        for (size_t i = 0; i < q->imex.n_seats; i++)
+                l->entry = l->entry || streq(q->imex.seats[i].node, l->seat->name);
         return !l->entry;
 }
 
@@ -538,8 +538,8 @@ static void ask(struct controller *c, const char *key, const struct plan_input *
 
 static bool touch_lost(void *u, const struct kube_object *o) {
         const struct clique *q = (const struct clique *)o;
-        for (size_t i = 0; i < q->fabric.n_seats; i++)
-                seats_touch(u, q->domain_uid, q->fabric.seats[i].node);
+        for (size_t i = 0; i < q->imex.n_seats; i++)
+                seats_touch(u, q->domain_uid, q->imex.seats[i].node);
         return true;
 }
 

@@ -236,8 +236,8 @@ static void lose_clique(struct controller *c, const struct clique *q) {
 }
 
 static void touch_entries(struct controller *c, const struct clique *q) {
-        for (size_t i = 0; i < q->fabric.n_seats; i++)
-                seats_touch(c->seats, q->domain_uid, q->fabric.seats[i].node);
+        for (size_t i = 0; i < q->imex.n_seats; i++)
+                seats_touch(c->seats, q->domain_uid, q->imex.seats[i].node);
 }
 
 #define CHANGED(fn, type, touch, differs)                                                                    \

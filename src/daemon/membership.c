@@ -4,7 +4,7 @@
 #include "api/names.h"
 
 /* Why the list of addresses cannot be fixed yet, or NULL. */
-static const char *incomplete(const struct fabric *f, struct arena *a) {
+static const char *incomplete(const struct imex_domain *f, struct arena *a) {
         int64_t wanted = 0, have = 0;
 
         if (!str_to_i64(str_from(f->num_nodes), &wanted) || wanted <= 0)
@@ -20,15 +20,15 @@ static const char *incomplete(const struct fabric *f, struct arena *a) {
                             (long long)have, (long long)wanted);
 }
 
-static const char *holder_of(const struct fabric *f, int64_t index) {
+static const char *holder_of(const struct imex_domain *f, int64_t index) {
         for (size_t i = 0; i < f->n_seats; i++)
                 if (f->seats[i].index == index)
                         return f->seats[i].node;
         return NULL;
 }
 
-void membership_of(const struct fabric *f, const char *node, bool dns_names, int64_t held, struct arena *a,
-                   struct membership *ret) {
+void membership_of(const struct imex_domain *f, const char *node, bool dns_names, int64_t held,
+                   struct arena *a, struct membership *ret) {
         const char *infix = str_or(f->infix, "");
         struct imex_peer *peers = arena_alloc(a, (f->n_seats + 1) * sizeof *peers);
         struct membership m = { .members = { .own_index = -1, .infix = infix, .peers = peers }, .why = "" };

@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 #include "imex/imex_members.h"
-#include "model/fabric.h"
+#include "model/clique.h"
 
 struct membership {
         struct imex_members members; /* own_index < 0: IMEX must not run (yet) */
@@ -22,7 +22,7 @@ struct membership {
  * get another one. That our entry is missing ends nothing: somebody may have edited the clique, or a
  * controller may have written it without knowing all, and a running IMEX carries the memory of running
  * programs. */
-void membership_of(const struct fabric *f, const char *node, bool dns_names, int64_t held, struct arena *a,
-                   struct membership *ret);
+void membership_of(const struct imex_domain *f, const char *node, bool dns_names, int64_t held,
+                   struct arena *a, struct membership *ret);
 
 #endif

@@ -159,7 +159,7 @@ static void on_clique(void *u, const struct kube_object *old, const struct kube_
                          kv_str("label", c->domain_uid));
                 return;
         }
-        membership_of(&c->fabric, s->c->node, s->c->imex.dns_names, s->held, a, &m);
+        membership_of(&c->imex, s->c->node, s->c->imex.dns_names, s->held, a, &m);
         s->held = m.members.own_index;
         if (m.unlisted && !s->unlisted)
                 log_warn("the clique object has no entry of this node: IMEX goes on with its index, which "

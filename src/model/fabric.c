@@ -3,31 +3,54 @@
 
 #include "api/names.h"
 
-static const struct jd_field f_seat[] = { JD_STR(struct seat, "nodeName", node, .required = true),
-                                          JD_STR(struct seat, "ipAddress", ip),
-                                          JD_STR(struct seat, "cliqueID", clique_id),
-                                          JD_STR(struct seat, "status", status),
-                                          JD_INT(struct seat, "index", index),
-                                          JD_STR(struct seat, "bootID", boot_id),
-                                          JD_END };
-static const struct jd_field f_owner[] = { JD_STR(struct clique_owner, "uid", uid), JD_END };
-const struct jd_field clique_fields[] = {
-        JD_OBJ(struct clique, "metadata", o.meta, kube_f_meta),
-        JD_STR(struct clique, "metadata>labels>" CD_LABEL, domain_uid),
-        JD_STR(struct clique, "metadata>labels>" CD_LABEL_CLIQUE, fabric.clique_id),
-        JD_STR(struct clique, "metadata>annotations>" CD_ANNOTATION_FREED, fabric.freed),
-        JD_STR(struct clique, "metadata>annotations>" CD_ANNOTATION_INFIX, fabric.infix),
-        JD_STR(struct clique, "metadata>annotations>" CD_ANNOTATION_NUM_NODES, fabric.num_nodes),
-        JD_LIST(struct clique, "metadata>ownerReferences", owners, struct clique_owner, f_owner),
-        { .name = "daemons",
-          .type = JD_T_LIST,
-          .off = offsetof(struct clique, fabric.seats),
-          .count_off = offsetof(struct clique, fabric.n_seats),
-          .sub = f_seat,
-          .size = sizeof(struct seat) },
+static const struct jd_field f_owner[] = { JD_STR(struct fabric_owner, "kind", kind),
+                                           JD_STR(struct fabric_owner, "namespace", ns),
+                                           JD_STR(struct fabric_owner, "name", name),
+                                           JD_STR(struct fabric_owner, "uid", uid, .required = true),
+                                           JD_END };
+static const struct jd_field f_channel[] = {
+        JD_INT(struct fabric_channel, "id", id, .required = true),
+        JD_OBJ(struct fabric_channel, "owner", owner, f_owner, .required = true),
+        JD_TIME(struct fabric_channel, "releasing", releasing),
+        JD_END,
+};
+static const struct jd_field f_seat[] = { JD_STR(struct fabric_seat, "node", node, .required = true),
+                                          JD_INT(struct fabric_seat, "index", index, .required = true),
+                                          JD_INT(struct fabric_seat, "epoch", epoch),
+                                          JD_STR(struct fabric_seat, "ip", ip), JD_END };
+static const struct jd_field f_domain[] = {
+        JD_OBJ(struct fabric_domain, "owner", owner, f_owner, .required = true),
+        JD_STR(struct fabric_domain, "infix", infix),
+        JD_INT(struct fabric_domain, "slots", slots),
+        JD_INT(struct fabric_domain, "port", port),
+        JD_LIST(struct fabric_domain, "seats", seats, struct fabric_seat, f_seat),
+        JD_LIST(struct fabric_domain, "leaving", leaving, struct fabric_seat, f_seat),
+        JD_END,
+};
+static const struct jd_field f_condition[] = { JD_STR(struct condition, "type", type, .required = true),
+                                               JD_STR(struct condition, "status", status),
+                                               JD_STR(struct condition, "reason", reason),
+                                               JD_STR(struct condition, "message", message),
+                                               JD_TIME(struct condition, "lastTransitionTime", since),
+                                               JD_END };
+const struct jd_field compute_domain_fabric_fields[] = {
+        JD_OBJ(struct compute_domain_fabric, "metadata", o.meta, kube_f_meta),
+        JD_STR(struct compute_domain_fabric, "metadata>annotations>" CD_ANNOTATION_FABRIC_EMPTY, empty_since),
+        JD_STR(struct compute_domain_fabric, "rack", rack),
+        JD_INT(struct compute_domain_fabric, "nodes", nodes),
+        JD_INT(struct compute_domain_fabric, "domainCount", domain_count),
+        JD_INT(struct compute_domain_fabric, "channelsInUse", channels_in_use),
+        JD_INT(struct compute_domain_fabric, "channelCount", channel_count),
+        JD_INT(struct compute_domain_fabric, "next", next),
+        JD_LIST(struct compute_domain_fabric, "conditions", conditions, struct condition, f_condition),
+        JD_LIST(struct compute_domain_fabric, "domains", domains, struct fabric_domain, f_domain),
+        JD_LIST(struct compute_domain_fabric, "channels", channels, struct fabric_channel, f_channel),
         JD_END,
 };
 
-void clique_object_name(const char *domain_uid, const char *clique_id, struct buf *out) {
-        buf_addf(out, "%s.%s", domain_uid, clique_id);
+const struct fabric_channel *fabric_channel_of(const struct compute_domain_fabric *f, const char *owner_uid) {
+        for (size_t i = 0; i < f->n_channels; i++)
+                if (streq(f->channels[i].owner.uid, owner_uid))
+                        return &f->channels[i];
+        return NULL;
 }

@@ -1,38 +1,70 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fabric: an NVLink partition ("clique") with the IMEX domain that runs there. Each ComputeDomain has an IMEX
- * domain of its own in each partition, and its object is the ComputeDomainClique (reference section 2.3). */
+/* fabric: an NVLink partition, whose object is the ComputeDomainFabric: which ComputeDomain has which IMEX
+ * channel there, and which IMEX domains there are.
+ *
+ * The object is cluster-scoped and has the name of the partition's clique. Only the leading controller writes
+ * it; it has no status subresource, because what a backup leaves out of it would be assigned a second time.
+ */
 #ifndef MODEL_FABRIC_H
 #define MODEL_FABRIC_H
 
+#include "api/kinds.h"
 #include "base/json.h"
 #include "kube/kube_object.h"
-#include "model/seat.h"
 
-struct fabric {
-        const char *clique_id;
-        struct seat *seats;
-        size_t n_seats;
-        /* To the byte as the annotations of the object have them, NULL without: */
-        const char *freed; /* the indices that were used before, longest free first, by comma */
-        const char *infix; /* of the names by which daemons find each other; NULL: the Go driver's names */
-        const char *num_nodes; /* how many nodes the ComputeDomain asks for */
+/* Ids of channels are below this, whatever more the driver was told to have: an object that lists them all
+ * still fits into the store. 0 is never a ComputeDomain's own. */
+enum { FABRIC_CHANNELS_MOST = 2048 };
+
+/* Whose it is: found by `uid`, the rest is for people. */
+struct fabric_owner {
+        const char *kind, *ns, *name, *uid;
 };
 
-struct clique_owner {
-        const char *uid;
+struct fabric_channel {
+        int64_t id;
+        struct fabric_owner owner;
+        int64_t releasing; /* since when its owner needs it no more, seconds since 1970; 0: it is in use */
 };
 
-/* A ComputeDomainClique. */
-struct clique {
+/* A node's place in an IMEX domain of the fabric. */
+struct fabric_seat {
+        const char *node;
+        int64_t index, epoch; /* the epoch is raised each time that the node enters the domain */
+        const char *ip;       /* "" while another IMEX domain lists the node */
+};
+
+struct fabric_domain {
+        struct fabric_owner owner;
+        const char *infix; /* of the names by which its daemons find each other */
+        int64_t slots, port;
+        struct fabric_seat *seats, *leaving;
+        size_t n_seats, n_leaving;
+};
+
+/* Why something of the fabric is not as it should be. */
+#define FABRIC_CHANNELS_EXHAUSTED "ChannelsExhausted"
+#define FABRIC_TABLE_LOST "TableLost"
+#define FABRIC_NODES_DIFFER "NodesDiffer"
+#define FABRIC_CHANNELS_HELD "ChannelsHeld"
+
+struct compute_domain_fabric {
         struct kube_object o;
-        const char *domain_uid; /* label; so is the clique's id */
-        struct fabric fabric;
-        struct clique_owner *owners; /* present: written by the Go driver */
-        size_t n_owners;
+        const char *rack;                             /* id, NULL: none */
+        const char *empty_since;                      /* annotation CD_ANNOTATION_FABRIC_EMPTY, NULL: none */
+        int64_t nodes, domain_count, channels_in_use; /* for people: the columns */
+        int64_t channel_count;                        /* what most plugins report; 0: nobody has */
+        int64_t next;                                 /* where the search for a free id begins */
+        struct condition *conditions;
+        size_t n_conditions;
+        struct fabric_domain *domains;
+        size_t n_domains;
+        struct fabric_channel *channels;
+        size_t n_channels;
 };
-extern const struct jd_field clique_fields[];
+extern const struct jd_field compute_domain_fabric_fields[];
 
-/* Name of the clique object: "<domain uid>.<clique id>". */
-void clique_object_name(const char *domain_uid, const char *clique_id, struct buf *out);
+/* The entry of an owner, NULL: it has none. */
+const struct fabric_channel *fabric_channel_of(const struct compute_domain_fabric *f, const char *owner_uid);
 
 #endif

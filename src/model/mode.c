@@ -4,15 +4,16 @@
 #include "api/names.h"
 #include "base/str.h"
 
-static const struct imex_mode driver_managed = { MODE_DRIVER_MANAGED, "imex.mode=driverManaged",
-                                                 MODE_RUNNER_PODS, MODE_SPAN_COMPUTE_DOMAIN,
-                                                 MODE_CHANNELS_WHEN_READY };
-static const struct imex_mode host_managed = { MODE_HOST_MANAGED, "feature gate HostManagedIMEX=true",
-                                               MODE_RUNNER_HOST, MODE_SPAN_PARTITION, MODE_CHANNELS_AT_ONCE };
+static const struct imex_mode driver_managed = { MODE_DRIVER_MANAGED,      "imex.mode=driverManaged",
+                                                 MODE_RUNNER_PODS,         MODE_SPAN_COMPUTE_DOMAIN,
+                                                 MODE_CHANNELS_WHEN_READY, MODE_IDS_SHARED };
+static const struct imex_mode host_managed = { MODE_HOST_MANAGED,     "feature gate HostManagedIMEX=true",
+                                               MODE_RUNNER_HOST,      MODE_SPAN_PARTITION,
+                                               MODE_CHANNELS_AT_ONCE, MODE_IDS_SHARED };
 /* The Go driver's. */
-static const struct imex_mode host_managed_daemon = { MODE_HOST_MANAGED, "imex.mode=hostManaged",
-                                                      MODE_RUNNER_HOST, MODE_SPAN_PARTITION,
-                                                      MODE_CHANNELS_WHEN_READY };
+static const struct imex_mode host_managed_daemon = { MODE_HOST_MANAGED,        "imex.mode=hostManaged",
+                                                      MODE_RUNNER_HOST,         MODE_SPAN_PARTITION,
+                                                      MODE_CHANNELS_WHEN_READY, MODE_IDS_SHARED };
 
 static int check_words(const char *mode, const char *isolation, struct err *e) {
         if (!streq(mode, MODE_DRIVER_MANAGED) && !streq(mode, MODE_HOST_MANAGED))
@@ -58,10 +59,6 @@ int mode_resolve(struct gates *g, const char *imex_mode, const char *imex_isolat
         return 0;
 }
 
-const char *mode_other_name(const struct imex_mode *m) {
-        return mode_runs_daemons(m) ? MODE_HOST_MANAGED : MODE_DRIVER_MANAGED;
-}
-
 struct mode_traces mode_traces_of(const struct compute_domain *cd) {
         if (!cd)
                 return (struct mode_traces){ 0 };
@@ -76,8 +73,18 @@ void mode_traces_add(struct mode_traces *t, const struct rct *template) {
 bool mode_is_other(const struct imex_mode *m, const char *recorded, struct mode_traces t) {
         if (recorded)
                 return !streq(recorded, m->name) && (t.status || t.daemon_template || t.workload_template);
-        return mode_runs_daemons(m) ? t.finalizer && t.workload_template && !t.daemon_template
-                                    : t.daemon_template;
+        bool by_hosts = t.finalizer && t.workload_template && !t.daemon_template;
+        return mode_runs_daemons(m) ? by_hosts : t.daemon_template || (mode_assigns_channels(m) && by_hosts);
+}
+
+const char *mode_other_name(const struct imex_mode *m, const char *recorded, struct mode_traces t) {
+        if (streq(recorded, MODE_HOST_CHANNEL))
+                return MODE_HOST_CHANNEL;
+        if (mode_runs_daemons(m))
+                return MODE_HOST_MANAGED;
+        if (mode_assigns_channels(m) && (recorded ? streq(recorded, MODE_HOST_MANAGED) : !t.daemon_template))
+                return MODE_HOST_MANAGED;
+        return MODE_DRIVER_MANAGED;
 }
 
 bool mode_labels_node(const struct imex_mode *m, bool other, bool has_label) {

@@ -27,25 +27,35 @@ enum mode_span {
         MODE_SPAN_PARTITION       /* all nodes of a partition, whatever ComputeDomains use them */
 };
 
-/* It is channel 0 throughout, which the workloads of an IMEX domain share: imex.isolation=domain. */
 enum mode_channels {
         MODE_CHANNELS_WHEN_READY, /* when IMEX says READY; on a node without a clique the pod runs without */
         MODE_CHANNELS_AT_ONCE     /* whatever IMEX says, and only on a node with a clique */
 };
 
-/* Three words: who runs IMEX, what an IMEX domain spans, how channels are given. Only this module looks at
- * them; the questions below are for everybody. */
+enum mode_ids {
+        MODE_IDS_SHARED, /* channel 0, which all workloads of an IMEX domain share: imex.isolation=domain */
+        MODE_IDS_OWN     /* each ComputeDomain has a channel of its own in each partition, and a
+                            ComputeDomainFabric says which: imex.isolation=channel */
+};
+
+/* Four words: who runs IMEX, what an IMEX domain spans, how channels are given, and which. Only this module
+ * looks at them; the questions below are for everybody. */
 struct imex_mode {
-        const char *name;      /* as recorded on ComputeDomains and read by people: MODE_DRIVER_MANAGED or
-                                  MODE_HOST_MANAGED */
+        const char *name;      /* as recorded on ComputeDomains and read by people: MODE_DRIVER_MANAGED,
+                                  MODE_HOST_MANAGED or MODE_HOST_CHANNEL */
         const char *chosen_by; /* the setting that a person would have to change, for messages */
         enum mode_runner runner;
         enum mode_span span;
         enum mode_channels channels;
+        enum mode_ids ids;
 };
 
 #define MODE_DRIVER_MANAGED "driverManaged"
 #define MODE_HOST_MANAGED "hostManaged"
+#define MODE_HOST_CHANNEL "hostManagedChannel"
+
+/* The places for pods on a node where each ComputeDomain has a channel of its own. */
+enum { MODE_SEATS = 16 };
 
 /* Chooses the mode from the gates, IMEX_MODE and IMEX_ISOLATION (NULL or "": their defaults), forces the
  * gates that a host-managed mode has no use for to false (gates_log_forced() says so), and checks the gates'
@@ -66,18 +76,32 @@ static inline bool mode_forms_domains(const struct imex_mode *m) {
 static inline bool mode_waits_for_host(const struct imex_mode *m) {
         return m->runner == MODE_RUNNER_HOST && m->channels == MODE_CHANNELS_WHEN_READY;
 }
+/* Has each ComputeDomain a channel of its own in each fabric? Then the claim templates for workloads say so,
+ * and the id comes from the fabric's object. */
+static inline bool mode_assigns_channels(const struct imex_mode *m) {
+        return m->ids == MODE_IDS_OWN;
+}
+/* Is there a ComputeDomainFabric for each fabric? */
+static inline bool mode_has_fabrics(const struct imex_mode *m) {
+        return mode_assigns_channels(m);
+}
+/* How many channel devices a node offers, "channel-0" and on: places for pods. More than one only where
+ * channels keep ComputeDomains apart, so that the scheduler need not. */
+static inline unsigned mode_seats(const struct imex_mode *m) {
+        return mode_assigns_channels(m) ? MODE_SEATS : 1;
+}
 /* Does the workload template say Single, whatever the ComputeDomain says? As the Go driver does it. */
 static inline bool mode_template_is_single(const struct imex_mode *m) {
-        return mode_waits_for_host(m);
+        return mode_waits_for_host(m) && !mode_assigns_channels(m);
 }
 /* Does Prepare take no allocationMode but "" and "Single", and no claim but with exactly one result of ours?
  */
 static inline bool mode_one_channel(const struct imex_mode *m) {
-        return m->channels == MODE_CHANNELS_AT_ONCE;
+        return m->channels == MODE_CHANNELS_AT_ONCE || mode_assigns_channels(m);
 }
 /* Is a channel on a node without a clique an error? */
 static inline bool mode_needs_clique(const struct imex_mode *m) {
-        return m->channels == MODE_CHANNELS_AT_ONCE;
+        return m->channels == MODE_CHANNELS_AT_ONCE || mode_assigns_channels(m);
 }
 
 /* What gates say beyond the mode: IMEX daemons know each other by names that do not change, not by addresses;
@@ -88,9 +112,6 @@ static inline bool mode_dns_names(const struct gates *g) {
 static inline bool mode_strict_fabric(const struct gates *g) {
         return g->on[GATE_CRASH_ON_NVLINK_FABRIC_ERRORS];
 }
-
-/* The mode of what was formed in another one than `m`. */
-const char *mode_other_name(const struct imex_mode *m);
 
 /* What is left of the forming of a ComputeDomain. */
 struct mode_traces {
@@ -110,6 +131,9 @@ void mode_traces_add(struct mode_traces *t, const struct rct *template);
  * The Go driver records none, and is judged by what it leaves: it sets the finalizer, then makes the daemon
  * claim template unless the host runs IMEX, then the workload template (reference 6.4, 6.5). */
 bool mode_is_other(const struct imex_mode *m, const char *recorded, struct mode_traces t);
+
+/* The name of the mode that something was formed in of which mode_is_other() is true. */
+const char *mode_other_name(const struct imex_mode *m, const char *recorded, struct mode_traces t);
 
 /* May a node carry the label of a domain that has a claim there? Only a domain with daemons of ours labels
  * nodes, and one that was formed in another mode than `m` keeps the labels it has and gets no new ones. */

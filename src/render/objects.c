@@ -118,9 +118,17 @@ void objects_release_specless(const struct compute_domain *cd, struct buf *out) 
         release_from(&cd->o.meta, cd->finalizers, cd->n_finalizers, true, out);
 }
 
-void objects_clique(const struct formed_fabric *c, const char *ns, const char *uid, struct buf *out) {
+void objects_clique(const struct formed_imex *c, const char *ns, const char *uid, struct buf *out) {
         if (c->old)
-                changed_clique(&c->fabric, c->old, out);
+                changed_clique(&c->imex, c->old, out);
         else
-                new_clique(&c->fabric, ns, uid, out);
+                new_clique(&c->imex, ns, uid, out);
+}
+
+void objects_fabric(const struct compute_domain_fabric *f, const struct compute_domain_fabric *old,
+                    struct buf *out) {
+        if (old)
+                changed_fabric(f, old, out);
+        else
+                new_fabric(f, out);
 }

@@ -12,6 +12,7 @@
 #include "api/kinds.h"
 #include "base/str.h"
 #include "model/domain.h"
+#include "model/fabric.h"
 #include "rules/formation.h"
 #include "rules/verdict.h"
 
@@ -56,10 +57,15 @@ bool objects_rct_matches(const struct rct *r, const char *uid, const char *targe
 void objects_rct_repair(const struct rct *r, const char *uid, const char *target, struct buf *out);
 
 /* A new clique, or the merge patch that makes the old one equal to `c` (with resourceVersion). */
-void objects_clique(const struct formed_fabric *c, const char *ns, const char *uid, struct buf *out);
+void objects_clique(const struct formed_imex *c, const char *ns, const char *uid, struct buf *out);
 
 /* Merge patch that gives a clique its labels back. */
 void objects_clique_labels(const char *uid, const char *clique_id, struct buf *out);
+
+/* A new ComputeDomainFabric, or the merge patch that makes the old one equal to `f` (with resourceVersion).
+ * Its `domains` are not looked at: they stay as they are. */
+void objects_fabric(const struct compute_domain_fabric *f, const struct compute_domain_fabric *old,
+                    struct buf *out);
 
 /* The ComputeDomain of a rack, to be created; and the merge patch of its annotations: CD_ANNOTATION_RACK_UID,
  * _NODES, and _EMPTY, which empty_since 0 removes. */

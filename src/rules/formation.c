@@ -12,9 +12,9 @@
 #include "rules/rules.h"
 
 static const struct seat *entry_in(const struct clique *c, const char *node) {
-        for (size_t i = 0; c && i < c->fabric.n_seats; i++)
-                if (streq(c->fabric.seats[i].node, node))
-                        return &c->fabric.seats[i];
+        for (size_t i = 0; c && i < c->imex.n_seats; i++)
+                if (streq(c->imex.seats[i].node, node))
+                        return &c->imex.seats[i];
         return NULL;
 }
 
@@ -42,11 +42,11 @@ static const char **find_entries(const struct formation_input *in, const struct 
         const char **found = arena_alloc(a, (n + 1) * sizeof *found);
         for (size_t i = 0; n && i < in->n_cliques + in->n_lost; i++) {
                 const struct clique *c = i < in->n_cliques ? in->cliques[i] : in->lost[i - in->n_cliques];
-                for (size_t k = 0; c->fabric.clique_id && k < c->fabric.n_seats; k++) {
-                        size_t at = find_node(nodes, n, c->fabric.seats[k].node);
-                        if (at < n && (!found[at] || rank_of(nodes[at], c->fabric.clique_id) >
-                                                             rank_of(nodes[at], found[at])))
-                                found[at] = c->fabric.clique_id;
+                for (size_t k = 0; c->imex.clique_id && k < c->imex.n_seats; k++) {
+                        size_t at = find_node(nodes, n, c->imex.seats[k].node);
+                        if (at < n && (!found[at] ||
+                                       rank_of(nodes[at], c->imex.clique_id) > rank_of(nodes[at], found[at])))
+                                found[at] = c->imex.clique_id;
                 }
         }
         return found;
@@ -87,7 +87,7 @@ static struct formed_seat member_of(const struct seat_facts *n, const char *cliq
                                                .index = -1,
                                                .boot_id = n->node ? node_boot_id(n->node) : "" },
                                      .written = -1,
-                                     .of_fabric = FORMATION_NO_FABRIC,
+                                     .of_imex = FORMATION_NO_IMEX,
                                      .wanted = n->wanted };
 }
 
@@ -101,10 +101,10 @@ struct recalled_node {
 };
 
 /* Of one clique: what follows from its object and its members. */
-struct recalled_fabric {
-        TAILQ_ENTRY(recalled_fabric) entry;
+struct recalled_imex {
+        TAILQ_ENTRY(recalled_imex) entry;
         struct arena *a; /* of the texts and lists of the clique and of its members */
-        struct formed_fabric formed;
+        struct formed_imex formed;
         size_t n; /* members */
         bool no_pod, lasting, seen;
         char id[];
@@ -113,8 +113,8 @@ struct recalled_fabric {
 struct formation_memory {
         struct recalled_node *nodes; /* in the order of the last input */
         size_t n_nodes;
-        TAILQ_HEAD(, recalled_fabric) cliques; /* mostly few, and mostly in the order of the last formation */
-        struct recalled_fabric *next;          /* behind the one that was found last; NULL: the first */
+        TAILQ_HEAD(, recalled_imex) cliques; /* mostly few, and mostly in the order of the last formation */
+        struct recalled_imex *next;          /* behind the one that was found last; NULL: the first */
         /* What all of it depends on. */
         char *adopted, *infix;
         int64_t num_nodes, max_nodes;
@@ -127,7 +127,7 @@ struct formation_memory *formation_memory_new(void) {
         return m;
 }
 
-static void forget_clique(struct formation_memory *m, struct recalled_fabric *c) {
+static void forget_clique(struct formation_memory *m, struct recalled_imex *c) {
         TAILQ_REMOVE(&m->cliques, c, entry);
         if (c->formed.old)
                 kube_object_unref(&c->formed.old->o);
@@ -221,7 +221,7 @@ static size_t gather(const struct formation_input *in, struct formed_seat *membe
                 if (!is)
                         continue;
                 members[n] = old[i] ? old[i]->member : member_of(node, clique);
-                members[n].of_fabric = FORMATION_NO_FABRIC;
+                members[n].of_imex = FORMATION_NO_IMEX;
                 g->same[n] = old[i] != NULL;
                 g->nodes[n++] = node;
         }
@@ -241,7 +241,7 @@ static void remember(const struct formation_input *in, const struct formation *f
         m->nodes = g->recalled;
         m->n_nodes = in->n_nodes;
         m->next = NULL;
-        for (struct recalled_fabric *c = TAILQ_FIRST(&m->cliques), *next; c; c = next) {
+        for (struct recalled_imex *c = TAILQ_FIRST(&m->cliques), *next; c; c = next) {
                 next = TAILQ_NEXT(c, entry);
                 if (!c->seen)
                         forget_clique(m, c);
@@ -254,16 +254,16 @@ static void remember(const struct formation_input *in, const struct formation *f
 static const struct clique *next_lost(const struct formation_input *in, const char *clique, size_t *at) {
         while (*at < in->n_lost) {
                 const struct clique *lost = in->lost[(*at)++];
-                if (streq(lost->fabric.clique_id, clique))
+                if (streq(lost->imex.clique_id, clique))
                         return lost;
         }
         return NULL;
 }
 
 /* What the object says; of none, nothing. */
-static const struct fabric *fabric_of(const struct clique *c) {
-        static const struct fabric nothing;
-        return c ? &c->fabric : &nothing;
+static const struct imex_domain *imex_of(const struct clique *c) {
+        static const struct imex_domain nothing;
+        return c ? &c->imex : &nothing;
 }
 
 static size_t parse_freed(const char *freed, struct arena *a, int64_t **ret) {
@@ -314,15 +314,15 @@ static bool has_foreign(const struct seat_facts *const *nodes, const struct grou
 }
 
 static void assign_indices(const struct formation_input *in, struct formed_seat *members,
-                           const struct gathered *who, const struct group *g, struct formed_fabric *c,
+                           const struct gathered *who, const struct group *g, struct formed_imex *c,
                            struct arena *a, struct arena *scratch) {
         const struct seat_facts *const *nodes = who->nodes;
         const struct clique *old = c->old, *lost;
         const bool foreign = has_foreign(nodes, g);
-        size_t n_held = fabric_of(old)->n_seats, n = 0, n_new_freed, most = g->n + who->n_leavers + 1,
+        size_t n_held = imex_of(old)->n_seats, n = 0, n_new_freed, most = g->n + who->n_leavers + 1,
                n_lost = 0, at = 0;
-        while ((lost = next_lost(in, c->fabric.clique_id, &at)))
-                n_lost += lost->fabric.n_seats;
+        while ((lost = next_lost(in, c->imex.clique_id, &at)))
+                n_lost += lost->imex.n_seats;
         struct seat *held = arena_alloc(scratch, (n_held + n_lost + most) * sizeof *held),
                     *seats = arena_alloc(scratch, most * sizeof *seats);
         const char **names = arena_alloc(scratch, most * sizeof *names);
@@ -330,20 +330,20 @@ static void assign_indices(const struct formation_input *in, struct formed_seat 
         const int64_t *new_freed;
         int64_t *freed;
         at = 0;
-        size_t n_freed = parse_freed(fabric_of(old ? old : next_lost(in, c->fabric.clique_id, &at))->freed,
+        size_t n_freed = parse_freed(imex_of(old ? old : next_lost(in, c->imex.clique_id, &at))->freed,
                                      scratch, &freed);
-        for (size_t i = 0; old && i < old->fabric.n_seats; i++)
-                held[i] = old->fabric.seats[i];
-        for (at = 0; (lost = next_lost(in, c->fabric.clique_id, &at));)
-                for (size_t i = 0; i < lost->fabric.n_seats; i++)
-                        if (!entry_in(old, lost->fabric.seats[i].node))
-                                held[n_held++] = lost->fabric.seats[i];
+        for (size_t i = 0; old && i < old->imex.n_seats; i++)
+                held[i] = old->imex.seats[i];
+        for (at = 0; (lost = next_lost(in, c->imex.clique_id, &at));)
+                for (size_t i = 0; i < lost->imex.n_seats; i++)
+                        if (!entry_in(old, lost->imex.seats[i].node))
+                                held[n_held++] = lost->imex.seats[i];
         for (size_t i = 0; i < g->n; i++) {
                 struct formed_seat *m = &members[g->members[i]];
                 const struct seat_facts *node = nodes[g->members[i]];
                 const struct seat *entry = entry_in(old, node->name);
-                int64_t runs_with = running_index(node, c->fabric.clique_id, in->max_nodes);
-                if (!wants_index(m, node, c->fabric.clique_id))
+                int64_t runs_with = running_index(node, c->imex.clique_id, in->max_nodes);
+                if (!wants_index(m, node, c->imex.clique_id))
                         continue;
                 m->address_first = foreign && !*judge_ip(node) && !entry;
                 if (m->address_first)
@@ -358,7 +358,7 @@ static void assign_indices(const struct formation_input *in, struct formed_seat 
         }
         /* The index of who has lost his entry so, and ends, is the last that others get. */
         for (size_t i = 0; !old && i < who->n_leavers; i++) {
-                int64_t runs_with = running_index(who->leavers[i], c->fabric.clique_id, in->max_nodes);
+                int64_t runs_with = running_index(who->leavers[i], c->imex.clique_id, in->max_nodes);
                 if (runs_with >= 0)
                         held[n_held++] = (struct seat){ .node = who->leavers[i]->name, .index = runs_with };
         }
@@ -366,7 +366,7 @@ static void assign_indices(const struct formation_input *in, struct formed_seat 
                       &n_new_freed);
         for (size_t i = 0; i < n; i++)
                 of[i]->seat.index = seats[i].index;
-        c->fabric.freed = render_freed(new_freed, n_new_freed, a);
+        c->imex.freed = render_freed(new_freed, n_new_freed, a);
 }
 
 static int by_index(const void *x, const void *y) {
@@ -375,8 +375,8 @@ static int by_index(const void *x, const void *y) {
 }
 
 /* Compares with what is there: first what a daemon waits for, then the rest. */
-static void compare(const struct formation_input *in, struct formed_fabric *c) {
-        const struct fabric *now = &c->fabric, *was = fabric_of(c->old);
+static void compare(const struct formation_input *in, struct formed_imex *c) {
+        const struct imex_domain *now = &c->imex, *was = imex_of(c->old);
         c->urgent = c->changed = false;
         for (size_t i = 0; i < now->n_seats; i++) {
                 const struct seat *is = &now->seats[i], *old = entry_in(c->old, is->node);
@@ -412,38 +412,37 @@ static bool noted_as_adopted(const struct compute_domain *cd, const char *clique
  * had entries and no infix when we found it keeps the Go driver's, also when somebody deletes it meanwhile.
  */
 static void choose_names(const struct formation_input *in, const struct seat_facts *const *nodes,
-                         const struct group *g, struct formed_fabric *c, struct arena *a) {
+                         const struct group *g, struct formed_imex *c, struct arena *a) {
         bool anybody_runs = false;
         for (size_t i = 0; i < g->n; i++)
                 anybody_runs = anybody_runs || nodes[g->members[i]]->pod;
-        c->fabric.infix = fabric_of(c->old)->infix;
-        if (c->fabric.infix)
+        c->imex.infix = imex_of(c->old)->infix;
+        if (c->imex.infix)
                 return;
-        c->adopted = fabric_of(c->old)->n_seats
-                             ? true
-                             : anybody_runs && noted_as_adopted(in->cd, c->fabric.clique_id);
+        c->adopted =
+                imex_of(c->old)->n_seats ? true : anybody_runs && noted_as_adopted(in->cd, c->imex.clique_id);
         if (!c->adopted)
-                c->fabric.infix = in->infix ? arena_strdup(a, in->infix) : NULL;
+                c->imex.infix = in->infix ? arena_strdup(a, in->infix) : NULL;
 }
 
 static void render_entries(const struct formation_input *in, const struct formed_seat *members,
                            const struct seat_facts *const *nodes, const struct group *g,
-                           struct formed_fabric *c, struct arena *a) {
+                           struct formed_imex *c, struct arena *a) {
         const bool foreign = has_foreign(nodes, g);
-        c->fabric.seats = arena_alloc(a, (g->n + 1) * sizeof *c->fabric.seats);
+        c->imex.seats = arena_alloc(a, (g->n + 1) * sizeof *c->imex.seats);
         for (size_t i = 0; i < g->n; i++) {
                 const struct formed_seat *m = &members[g->members[i]];
                 if (m->seat.index < 0)
                         continue;
                 const struct seat *was = foreign && !*m->seat.ip ? entry_in(c->old, m->seat.node) : NULL;
                 c->n_listed += m->listed;
-                c->fabric.seats[c->fabric.n_seats] = m->seat;
+                c->imex.seats[c->imex.n_seats] = m->seat;
                 if (was)
-                        c->fabric.seats[c->fabric.n_seats].ip = str_or(was->ip, "");
-                c->fabric.n_seats++;
+                        c->imex.seats[c->imex.n_seats].ip = str_or(was->ip, "");
+                c->imex.n_seats++;
         }
-        qsort(c->fabric.seats, c->fabric.n_seats, sizeof *c->fabric.seats, by_index);
-        c->fabric.num_nodes = message_of(a, "%lld", (long long)in->cd->num_nodes);
+        qsort(c->imex.seats, c->imex.n_seats, sizeof *c->imex.seats, by_index);
+        c->imex.num_nodes = message_of(a, "%lld", (long long)in->cd->num_nodes);
 }
 
 /* Where a clique is in the formation, by its id. */
@@ -455,24 +454,24 @@ struct place {
 static size_t place_of(struct place *places, const char *id) {
         struct place *p;
         HASH_FIND_STR(places, id, p);
-        return p ? p->at : FORMATION_NO_FABRIC;
+        return p ? p->at : FORMATION_NO_IMEX;
 }
 
 static void add_clique(struct formation *f, struct place **places, const char *id, const struct clique *old,
                        struct arena *a) {
         struct place *p = arena_alloc(a, sizeof *p);
-        p->at = f->n_fabrics;
+        p->at = f->n_imex;
         HASH_ADD_KEYPTR(hh, *places, id, strlen(id), p);
-        f->fabrics[f->n_fabrics++] = (struct formed_fabric){ .fabric.clique_id = id, .old = old };
+        f->imex[f->n_imex++] = (struct formed_imex){ .imex.clique_id = id, .old = old };
 }
 
 static void find_cliques(const struct formation_input *in, const struct seat_facts *const *nodes,
                          struct formation *f, struct arena *a) {
         struct place *places = NULL;
-        size_t last = FORMATION_NO_FABRIC;
+        size_t last = FORMATION_NO_IMEX;
         for (size_t i = 0; i < in->n_cliques; i++) {
-                const char *id = in->cliques[i]->fabric.clique_id;
-                if (id && place_of(places, id) == FORMATION_NO_FABRIC)
+                const char *id = in->cliques[i]->imex.clique_id;
+                if (id && place_of(places, id) == FORMATION_NO_IMEX)
                         add_clique(f, &places, id, in->cliques[i], a);
         }
         for (size_t i = 0; i < f->n_members; i++) {
@@ -480,34 +479,33 @@ static void find_cliques(const struct formation_input *in, const struct seat_fac
                 if (!m->seat.clique_id || !*m->seat.clique_id)
                         continue;
                 /* Neighbours mostly share a clique. */
-                if (last != FORMATION_NO_FABRIC &&
-                    streq(f->fabrics[last].fabric.clique_id, m->seat.clique_id)) {
-                        m->of_fabric = last;
+                if (last != FORMATION_NO_IMEX && streq(f->imex[last].imex.clique_id, m->seat.clique_id)) {
+                        m->of_imex = last;
                         continue;
                 }
-                if (place_of(places, m->seat.clique_id) == FORMATION_NO_FABRIC &&
+                if (place_of(places, m->seat.clique_id) == FORMATION_NO_IMEX &&
                     wants_index(m, nodes[i], m->seat.clique_id))
                         add_clique(f, &places, m->seat.clique_id, NULL, a);
-                m->of_fabric = last = place_of(places, m->seat.clique_id);
+                m->of_imex = last = place_of(places, m->seat.clique_id);
         }
         HASH_CLEAR(hh, places);
 }
 
 static struct group *group_members(const struct formation *f, struct arena *a) {
-        struct group *groups = arena_alloc(a, (f->n_fabrics + 1) * sizeof *groups);
+        struct group *groups = arena_alloc(a, (f->n_imex + 1) * sizeof *groups);
         size_t *list = arena_alloc(a, (f->n_members + 1) * sizeof *list);
-        memset(groups, 0, (f->n_fabrics + 1) * sizeof *groups);
+        memset(groups, 0, (f->n_imex + 1) * sizeof *groups);
         for (size_t i = 0; i < f->n_members; i++)
-                if (f->members[i].of_fabric != FORMATION_NO_FABRIC)
-                        groups[f->members[i].of_fabric].n++;
-        for (size_t i = 0; i < f->n_fabrics; i++) {
+                if (f->members[i].of_imex != FORMATION_NO_IMEX)
+                        groups[f->members[i].of_imex].n++;
+        for (size_t i = 0; i < f->n_imex; i++) {
                 groups[i].members = list;
                 list += groups[i].n;
                 groups[i].n = 0;
         }
         for (size_t i = 0; i < f->n_members; i++) {
-                size_t at = f->members[i].of_fabric;
-                if (at != FORMATION_NO_FABRIC)
+                size_t at = f->members[i].of_imex;
+                if (at != FORMATION_NO_IMEX)
                         groups[at].members[groups[at].n++] = i;
         }
         return groups;
@@ -516,14 +514,14 @@ static struct group *group_members(const struct formation *f, struct arena *a) {
 static const char *name_adopted(const struct formation_input *in, const struct formation *f,
                                 struct arena *a) {
         _cleanup_(buf_done) struct buf b = BUF_INIT(64 << 10);
-        for (size_t i = 0; i < f->n_fabrics; i++)
-                if (f->fabrics[i].adopted)
+        for (size_t i = 0; i < f->n_imex; i++)
+                if (f->imex[i].adopted)
                         buf_addf(&b, "%s%s%s", b.n ? "" : in->cd->o.meta.uid, b.n ? "," : ":",
-                                 f->fabrics[i].fabric.clique_id);
+                                 f->imex[i].imex.clique_id);
         return b.n && !b.failed ? arena_strdup(a, buf_str(&b)) : NULL;
 }
 
-static bool is_as_it_was(const struct recalled_fabric *c, const struct clique *old, const struct group *g,
+static bool is_as_it_was(const struct recalled_imex *c, const struct clique *old, const struct group *g,
                          const bool *same) {
         if (!c->lasting || c->formed.old != old || c->n != g->n)
                 return false;
@@ -533,13 +531,13 @@ static bool is_as_it_was(const struct recalled_fabric *c, const struct clique *o
         return true;
 }
 
-static struct recalled_fabric *behind(struct formation_memory *m, struct recalled_fabric *r) {
+static struct recalled_imex *behind(struct formation_memory *m, struct recalled_imex *r) {
         r = r ? TAILQ_NEXT(r, entry) : NULL;
         return r ? r : TAILQ_FIRST(&m->cliques);
 }
 
-static struct recalled_fabric *find_clique(struct formation_memory *m, const char *id) {
-        struct recalled_fabric *first = m->next ? m->next : behind(m, NULL), *r = first;
+static struct recalled_imex *find_clique(struct formation_memory *m, const char *id) {
+        struct recalled_imex *first = m->next ? m->next : behind(m, NULL), *r = first;
         while (r && !streq(r->id, id)) {
                 r = behind(m, r);
                 if (r == first)
@@ -551,17 +549,17 @@ static struct recalled_fabric *find_clique(struct formation_memory *m, const cha
 }
 
 /* What is to be remembered of the clique, empty where it is not as it was. */
-static struct recalled_fabric *recall_clique(struct formation_memory *m, const struct formed_fabric *c,
-                                             const struct group *g, const bool *same) {
-        struct recalled_fabric *r = find_clique(m, c->fabric.clique_id);
-        size_t n = strlen(c->fabric.clique_id) + 1;
+static struct recalled_imex *recall_clique(struct formation_memory *m, const struct formed_imex *c,
+                                           const struct group *g, const bool *same) {
+        struct recalled_imex *r = find_clique(m, c->imex.clique_id);
+        size_t n = strlen(c->imex.clique_id) + 1;
         if (r && !is_as_it_was(r, c->old, g, same)) {
                 forget_clique(m, r);
                 r = NULL;
         }
         if (!r) {
                 r = xcalloc(1, sizeof *r + n);
-                memcpy(r->id, c->fabric.clique_id, n);
+                memcpy(r->id, c->imex.clique_id, n);
                 if (m->next)
                         TAILQ_INSERT_BEFORE(m->next, r, entry);
                 else
@@ -573,14 +571,14 @@ static struct recalled_fabric *recall_clique(struct formation_memory *m, const s
 
 /* What is only needed meanwhile comes from `scratch`. */
 static void make_clique(const struct formation_input *in, struct formation *f, const struct gathered *who,
-                        const struct group *g, struct formed_fabric *c, struct judging *j,
+                        const struct group *g, struct formed_imex *c, struct judging *j,
                         struct arena *scratch) {
         const struct seat_facts *const *nodes = who->nodes;
         for (size_t i = 0; i < g->n; i++) {
                 struct formed_seat *m = &f->members[g->members[i]];
-                size_t of_fabric = m->of_fabric;
+                size_t of_imex = m->of_imex;
                 *m = member_of(nodes[g->members[i]], m->seat.clique_id);
-                m->of_fabric = of_fabric;
+                m->of_imex = of_imex;
         }
         assign_indices(in, f->members, who, g, c, j->a, scratch);
         for (size_t i = 0; i < g->n; i++)
@@ -590,14 +588,14 @@ static void make_clique(const struct formation_input *in, struct formation *f, c
         compare(in, c);
 }
 
-/* One fabric of the domain: what was found last time, if nothing of it has changed. */
+/* One IMEX domain of it: what was found last time, if nothing of it has changed. */
 static void settle_clique(const struct formation_input *in, struct formation *f, const struct gathered *who,
-                          const struct group *g, struct formed_fabric *c, struct judging *all) {
-        struct recalled_fabric *r = in->memory ? recall_clique(in->memory, c, g, who->same) : NULL;
+                          const struct group *g, struct formed_imex *c, struct judging *all) {
+        struct recalled_imex *r = in->memory ? recall_clique(in->memory, c, g, who->same) : NULL;
         if (r && r->a) {
-                const char *id = c->fabric.clique_id;
+                const char *id = c->imex.clique_id;
                 *c = r->formed;
-                c->fabric.clique_id = id;
+                c->imex.clique_id = id;
                 all->no_pod = all->no_pod || r->no_pod;
                 return;
         }
@@ -630,23 +628,23 @@ void formation_make(const struct formation_input *in, struct arena *a, struct fo
         struct judging j = { .a = a, .now = in->now };
         *ret = (struct formation){
                 .members = arena_alloc(a, (in->n_nodes + 1) * sizeof *ret->members),
-                .fabrics = arena_alloc(a, (in->n_nodes + in->n_cliques + 1) * sizeof *ret->fabrics),
+                .imex = arena_alloc(a, (in->n_nodes + in->n_cliques + 1) * sizeof *ret->imex),
         };
         recall(in->memory, in);
         ret->n_members = gather(in, ret->members, &who, a);
         find_cliques(in, who.nodes, ret, a);
         struct group *groups = group_members(ret, a);
-        for (size_t i = 0; i < ret->n_fabrics; i++)
-                settle_clique(in, ret, &who, &groups[i], &ret->fabrics[i], &j);
+        for (size_t i = 0; i < ret->n_imex; i++)
+                settle_clique(in, ret, &who, &groups[i], &ret->imex[i], &j);
         for (size_t i = 0; i < ret->n_members; i++)
-                if (ret->members[i].of_fabric == FORMATION_NO_FABRIC) {
+                if (ret->members[i].of_imex == FORMATION_NO_IMEX) {
                         ret->members[i] = member_of(who.nodes[i], ret->members[i].seat.clique_id);
                         judge_member(&ret->members[i], who.nodes[i], &j);
                 }
         ret->recheck_s = j.recheck_s;
         for (size_t i = 0; i < in->n_lost; i++)
-                for (size_t k = 0; k < in->lost[i]->fabric.n_seats; k++)
-                        ret->needs_lost = ret->needs_lost || lacks_entry(ret, &in->lost[i]->fabric.seats[k]);
+                for (size_t k = 0; k < in->lost[i]->imex.n_seats; k++)
+                        ret->needs_lost = ret->needs_lost || lacks_entry(ret, &in->lost[i]->imex.seats[k]);
         for (size_t i = 0; in->stale && i < ret->n_members; i++)
                 ret->held = ret->held || !ret->members[i].wanted || !who.nodes[i]->node;
         if (j.no_pod && in->daemonset)

@@ -10,11 +10,11 @@
 #include "api/kinds.h"
 #include "base/mem.h"
 #include "model/domain.h"
-#include "model/fabric.h"
+#include "model/clique.h"
 #include "rules/seat_facts.h"
 
-/* What the last formation of a domain came to, fabric by fabric: where nothing has changed it is taken as it
- * was, so that a change costs its own fabric. The result is what it is without. */
+/* What the last formation of a domain came to, one IMEX domain after the other: where nothing has changed it
+ * is taken as it was, so that a change costs its own IMEX domain. The result is what it is without. */
 struct formation_memory;
 struct formation_memory *formation_memory_new(void);
 void formation_memory_free(struct formation_memory *m);
@@ -40,11 +40,11 @@ struct formation_input {
         struct formation_memory *memory;
 };
 
-#define FORMATION_NO_FABRIC SIZE_MAX
+#define FORMATION_NO_IMEX SIZE_MAX
 
 /* A clique's object as it should be. */
-struct formed_fabric {
-        struct fabric fabric;     /* its seats sorted by index */
+struct formed_imex {
+        struct imex_domain imex;  /* its seats sorted by index */
         const struct clique *old; /* NULL: to be created */
         size_t n_listed;          /* of the seats: those that status.nodes shows */
         bool adopted;             /* somebody in it runs with the Go driver's names */
@@ -58,8 +58,8 @@ struct formation {
         bool needs_lost;   /* a member has its index from a lost clique, and no entry yet that says so */
         struct formed_seat *members;
         size_t n_members;
-        struct formed_fabric *fabrics;
-        size_t n_fabrics;
+        struct formed_imex *imex;
+        size_t n_imex;
         const char
                 *hint; /* where to look for what a member that is starting waits for, NULL: nothing to say */
         const char *adopted; /* value of CD_ANNOTATION_ADOPTED that the domain should have, NULL: none */

@@ -50,7 +50,7 @@ struct formed_seat {
         bool foreign;       /* its daemon is of the Go driver, which reports no peers */
         bool address_first; /* it gets an index with its address, for daemons of the Go driver in its clique
                              */
-        size_t of_fabric;   /* index into formation.fabrics, FORMATION_NO_FABRIC without one */
+        size_t of_imex;     /* index into formation.imex, FORMATION_NO_IMEX without one */
 };
 
 /* A daemon pod that nothing fits for so long is worth a warning. */

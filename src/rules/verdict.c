@@ -174,8 +174,7 @@ static void condition_peers(const struct formation *f, struct arena *a, struct v
                 const struct formed_seat *m = &f->members[i];
                 if (!m->listed || !*m->seat.clique_id)
                         continue;
-                int64_t want =
-                        m->of_fabric < f->n_fabrics ? (int64_t)f->fabrics[m->of_fabric].n_listed - 1 : -1;
+                int64_t want = m->of_imex < f->n_imex ? (int64_t)f->imex[m->of_imex].n_listed - 1 : -1;
                 n++;
                 if (m->why == FORMATION_READY && (m->peers_connected >= want || !want))
                         continue;
@@ -291,8 +290,8 @@ void verdict_make(const struct compute_domain *cd, const struct formation *f,
                 ret->nodes_ready += ready;
         }
         cut(&l, ret);
-        for (size_t i = 0; i < f->n_fabrics; i++)
-                ret->cliques += f->fabrics[i].fabric.n_seats > 0;
+        for (size_t i = 0; i < f->n_imex; i++)
+                ret->cliques += f->imex[i].imex.n_seats > 0;
         if (cd->num_nodes > 0)
                 ret->nodes_wanted = cd->num_nodes;
         if (ret->nodes_wanted < ret->nodes_ready)
@@ -319,8 +318,8 @@ void verdict_make_host(const struct compute_domain *cd, const struct host *hosts
         conclude(cd, NULL, conditions, now, ret);
 }
 
-void verdict_make_other(const struct compute_domain *cd, const struct imex_mode *mode, bool conditions,
-                        int64_t now, struct arena *a, struct verdict *ret) {
+void verdict_make_other(const struct compute_domain *cd, const struct imex_mode *mode, const char *formed_in,
+                        bool conditions, int64_t now, struct arena *a, struct verdict *ret) {
         *ret = (struct verdict){ .n_conditions = 1, .warns = true };
         ret->conditions[0] = (struct cd_condition){
                 "Ready",
@@ -330,7 +329,7 @@ void verdict_make_other(const struct compute_domain *cd, const struct imex_mode 
                            "Formed in IMEX mode %s; the driver runs in %s now (%s) and does nothing more "
                            "for this ComputeDomain but "
                            "delete it: delete it when its pods are gone and create it anew",
-                           mode_other_name(mode), mode->name, mode->chosen_by),
+                           formed_in, mode->name, mode->chosen_by),
         };
         conclude(cd, NULL, conditions, now, ret);
 }

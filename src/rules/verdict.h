@@ -26,9 +26,9 @@ enum {
 };
 
 struct verdict {
-        const char *status;    /* "Ready" or "NotReady" */
-        struct seat *nodes;    /* sorted by name; those that the object lists already come first into a list
-                                     that is full */
+        const char *status; /* "Ready" or "NotReady" */
+        struct seat *nodes; /* sorted by name; those that the object lists already come first into a list
+                                  that is full */
         size_t n_nodes;
         size_t n_joined;                            /* with those that are not listed */
         int64_t nodes_ready, nodes_wanted, cliques; /* wanted is never below ready: a node that leaves belongs
@@ -54,10 +54,10 @@ void verdict_make_host(const struct compute_domain *cd, const struct host *hosts
                        const struct verdict_problem *problem, bool conditions, int64_t now, struct arena *a,
                        struct verdict *ret);
 
-/* Of a domain that was formed in another mode than `mode`, in which the controller runs now: not ready; what
- * its status says of nodes stays, because nobody looks after them any more. */
-void verdict_make_other(const struct compute_domain *cd, const struct imex_mode *mode, bool conditions,
-                        int64_t now, struct arena *a, struct verdict *ret);
+/* Of a domain that was formed in another mode, `formed_in`, than `mode`, in which the controller runs now:
+ * not ready; what its status says of nodes stays, because nobody looks after them any more. */
+void verdict_make_other(const struct compute_domain *cd, const struct imex_mode *mode, const char *formed_in,
+                        bool conditions, int64_t now, struct arena *a, struct verdict *ret);
 
 struct verdict_event {
         bool warning;

@@ -85,6 +85,32 @@ field() {
 			"status": {"type": "string", "enum": ["Ready", "NotReady"], "default": "NotReady"}}}}'
 }
 
+@test "ComputeDomainFabric is of the cluster, has no status and the short name cdf" {
+	is 'crd | .metadata.name == "computedomainfabrics.resource.nvidia.com" and .spec.group == "resource.nvidia.com" and
+		.spec.scope == "Cluster" and .spec.names == {kind: "ComputeDomainFabric", listKind: "ComputeDomainFabricList",
+		plural: "computedomainfabrics", singular: "computedomainfabric", shortNames: ["cdf"]}'
+	is 'version | .name == "v1beta1" and .served and .storage and (has("subresources") | not)'
+	is 'version.additionalPrinterColumns | map({(.name): .jsonPath}) | add == {Rack: ".rack", Nodes: ".nodes",
+		Domains: ".domainCount", Channels: ".channelsInUse", Age: ".metadata.creationTimestamp"}'
+}
+
+@test "ComputeDomainFabric has every field" {
+	is 'root.properties | keys == ["apiVersion", "channelCount", "channels", "channelsInUse", "conditions", "domainCount",
+		"domains", "kind", "metadata", "next", "nodes", "rack"]'
+	field .properties.channels '{"type": "array", "items": {"type": "object", "required": ["id", "owner"], "properties": {
+		"id": {"type": "integer", "minimum": 0, "maximum": 1048575},
+		"owner": {"type": "object", "required": ["uid"], "properties": {"kind": {"type": "string"},
+			"namespace": {"type": "string"}, "name": {"type": "string"}, "uid": {"type": "string"}}},
+		"releasing": {"type": "string", "format": "date-time"}}}}'
+	is 'root.properties.domains.items.properties | keys == ["infix", "leaving", "owner", "port", "seats", "slots"] and
+		.seats.items.properties == .leaving.items.properties and (.seats.items.properties | keys == ["epoch", "index", "ip", "node"])'
+}
+
+@test "ComputeDomainFabric explains each of its fields to people" {
+	is '[root.properties | del(.metadata) | .. | objects | select(has("type") and (.type | type == "string"))
+		| select(has("description") | not)] == []'
+}
+
 @test "ComputeDomain explains each of its fields to people" {
 	is '[root.properties | del(.metadata) | .. | objects | select(has("type") and (.type | type == "string"))
 		| select(has("description") | not)] == []'

@@ -18,15 +18,15 @@ static void must_be_json(struct buf *b) {
 
 static void judge(const struct compute_domain *cd, const struct clique *c, struct arena *a) {
         static const struct node ready = { .o.meta.name = "n" };
-        struct seat_facts *nodes = arena_alloc(a, (c->fabric.n_seats + 1) * sizeof *nodes);
+        struct seat_facts *nodes = arena_alloc(a, (c->imex.n_seats + 1) * sizeof *nodes);
         size_t count = 0;
-        for (size_t i = 0; i < c->fabric.n_seats; i++)
-                if (!count || strcmp(nodes[count - 1].name, c->fabric.seats[i].node) <
+        for (size_t i = 0; i < c->imex.n_seats; i++)
+                if (!count || strcmp(nodes[count - 1].name, c->imex.seats[i].node) <
                                       0) /* the caller's promise: sorted, each once */
-                        nodes[count++] = (struct seat_facts){ .name = c->fabric.seats[i].node,
+                        nodes[count++] = (struct seat_facts){ .name = c->imex.seats[i].node,
                                                               .node = &ready,
                                                               .wanted = i % 2 == 0,
-                                                              .clique = c->fabric.clique_id };
+                                                              .clique = c->imex.clique_id };
         struct formation_input in = { .cd = cd,
                                       .nodes = nodes,
                                       .n_nodes = count,
@@ -40,8 +40,8 @@ static void judge(const struct compute_domain *cd, const struct clique *c, struc
         struct verdict_event *events;
         struct buf b = BUF_INIT(8 << 20);
         formation_make(&in, a, &f);
-        for (size_t i = 0; i < f.n_fabrics; i++) {
-                objects_clique(&f.fabrics[i], "ns", "uid", &b);
+        for (size_t i = 0; i < f.n_imex; i++) {
+                objects_clique(&f.imex[i], "ns", "uid", &b);
                 must_be_json(&b);
         }
         verdict_make(cd, &f, &(struct verdict_problem){ 0 }, true, 1, a, &v);

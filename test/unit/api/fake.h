@@ -14,7 +14,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "model/domain.h"
-#include "model/fabric.h"
+#include "model/clique.h"
 
 #define UID_A "aaaaaaaa-8f4e-4f0e-9f0a-1b2c3d4e5f60"
 #define UID_B "bbbbbbbb-8f4e-4f0e-9f0a-1b2c3d4e5f60"

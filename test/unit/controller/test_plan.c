@@ -556,11 +556,11 @@ static void an_object_that_is_too_large_is_told(void **state) {
                                                 .clique = i < 5 ? CLIQUE_1 : "" };
         struct clique *c = arena_alloc(a, sizeof *c);
         *c = (struct clique){ .o.meta = { .ns = WORLD_NS, .name = "c", .rv = "1" },
-                              .fabric = { .clique_id = CLIQUE_2, .n_seats = NODES },
+                              .imex = { .clique_id = CLIQUE_2, .n_seats = NODES },
                               .domain_uid = UID_A };
-        c->fabric.seats = arena_alloc(a, NODES * sizeof *c->fabric.seats);
+        c->imex.seats = arena_alloc(a, NODES * sizeof *c->imex.seats);
         for (size_t i = 0; i < NODES; i++) {
-                c->fabric.seats[i] = (struct seat){ nodes[i].name, "", CLIQUE_2, "NotReady", (int64_t)i };
+                c->imex.seats[i] = (struct seat){ nodes[i].name, "", CLIQUE_2, "NotReady", (int64_t)i };
                 nodes[i].clique = CLIQUE_2;
         }
         const struct clique *cliques[] = { c };
@@ -571,7 +571,7 @@ static void an_object_that_is_too_large_is_told(void **state) {
         in.formation.n_cliques = 1;
         in.sets = NULL;
         in.n_sets = 0;
-        c->fabric.n_seats = 0; /* they have just come */
+        c->imex.n_seats = 0; /* they have just come */
         plan_make(&in, a, &p);
         assert_string_equal(p.too_large, "c");
         assert_null(world_action(&p, KUBE_MERGE_PATCH, &kube_cliques));
@@ -588,13 +588,13 @@ static void check_identities(struct world *w) {
                 if (!w->objects[i].json || w->objects[i].res != &kube_cliques)
                         continue;
                 const struct clique *c = fake_clique_json(a, "%s", w->objects[i].json);
-                for (size_t k = 0; k < c->fabric.n_seats; k++)
+                for (size_t k = 0; k < c->imex.n_seats; k++)
                         for (size_t m = 0; m < WORLD_NODES; m++) {
                                 const struct world_node *n = &w->nodes[m];
                                 /* nobody is given the id under which a daemon of another node still runs */
-                                if (n->exists && n->has_pod && streq(n->clique, c->fabric.clique_id) &&
-                                    !streq(world_names[m], c->fabric.seats[k].node))
-                                        assert_int_not_equal(n->runs_with, c->fabric.seats[k].index);
+                                if (n->exists && n->has_pod && streq(n->clique, c->imex.clique_id) &&
+                                    !streq(world_names[m], c->imex.seats[k].node))
+                                        assert_int_not_equal(n->runs_with, c->imex.seats[k].index);
                         }
         }
         arena_free(a);

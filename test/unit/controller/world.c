@@ -388,10 +388,10 @@ static int64_t entry_of(struct world *w, const char *node, const char *clique) {
                 (const struct clique **)all(w, a, &kube_cliques, sizeof **cliques, clique_fields, &n);
         int64_t index = -1;
         for (size_t i = 0; i < n; i++)
-                for (size_t k = 0;
-                     streq(cliques[i]->fabric.clique_id, clique) && k < cliques[i]->fabric.n_seats; k++)
-                        if (streq(cliques[i]->fabric.seats[k].node, node))
-                                index = cliques[i]->fabric.seats[k].index;
+                for (size_t k = 0; streq(cliques[i]->imex.clique_id, clique) && k < cliques[i]->imex.n_seats;
+                     k++)
+                        if (streq(cliques[i]->imex.seats[k].node, node))
+                                index = cliques[i]->imex.seats[k].index;
         arena_free(a);
         return index;
 }

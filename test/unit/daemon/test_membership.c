@@ -19,7 +19,7 @@ static struct membership of(const char *annotations, const char *daemons, bool d
         struct err e;
 
         assert_int_equal(jd_decode_text(clique_fields, text, strlen(text), false, "", a, &c, &e), 0);
-        membership_of(&c.fabric, "n0", dns_names, held, a, &m);
+        membership_of(&c.imex, "n0", dns_names, held, a, &m);
         assert_true((m.members.own_index < 0) == (*m.why != '\0'));
         return m;
 }

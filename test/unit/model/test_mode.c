@@ -171,6 +171,58 @@ static void the_mode_a_domain_was_formed_in(void **state) {
         }
 }
 
+/* Where each has a channel of its own, which setting does not choose it yet. */
+static const struct imex_mode own_channels = { MODE_HOST_CHANNEL,     "imex.isolation=channel",
+                                               MODE_RUNNER_HOST,      MODE_SPAN_PARTITION,
+                                               MODE_CHANNELS_AT_ONCE, MODE_IDS_OWN };
+
+static void own_channels_ask_for_seats_a_clique_and_one_channel(void **state) {
+        struct imex_mode waits = own_channels;
+        waits.channels = MODE_CHANNELS_WHEN_READY;
+        assert_true(mode_assigns_channels(&own_channels) && mode_has_fabrics(&own_channels));
+        assert_int_equal(mode_seats(&own_channels), 16);
+        assert_true(mode_needs_clique(&waits) && mode_one_channel(&waits) && mode_waits_for_host(&waits));
+        assert_false(mode_template_is_single(&waits)); /* All is refused, not read as Single */
+        assert_int_equal(mode_seats(mode_of("")), 1);
+        assert_false(mode_has_fabrics(mode_of("HostManagedIMEX=true")));
+}
+
+static void what_was_formed_without_channels_of_its_own_is_of_another_mode(void **state) {
+        enum { F = 1, S = 2, D = 4, W = 8 };
+        static const struct {
+                const char *recorded;
+                unsigned traces;
+                const char *formed_in; /* NULL: in this one, or not at all */
+        } rows[] = {
+                { MODE_HOST_CHANNEL, F | S | W, NULL },
+                { MODE_HOST_MANAGED, F | S | W, MODE_HOST_MANAGED },
+                { MODE_DRIVER_MANAGED, F | S | D | W, MODE_DRIVER_MANAGED },
+                { NULL, F | S | W, MODE_HOST_MANAGED }, /* the Go driver's, on hosts */
+                { NULL, F | S | D | W, MODE_DRIVER_MANAGED },
+                { NULL, F, NULL },
+                { MODE_HOST_MANAGED, F, NULL }, /* made of an exported manifest */
+        };
+        for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+                const unsigned t = rows[i].traces;
+                const struct mode_traces traces = { t & F, t & S, t & D, t & W };
+                bool other = mode_is_other(&own_channels, rows[i].recorded, traces);
+                if (other != (rows[i].formed_in != NULL) ||
+                    (other &&
+                     !streq(mode_other_name(&own_channels, rows[i].recorded, traces), rows[i].formed_in)))
+                        fail_msg("row %zu", i);
+        }
+        const struct mode_traces formed = { true, true, false, true };
+        const char *const gates[] = { "", "HostManagedIMEX=true" };
+        for (size_t i = 0; i < 2; i++) {
+                const struct imex_mode *m = mode_of(gates[i]);
+                assert_true(mode_is_other(m, MODE_HOST_CHANNEL, formed));
+                assert_string_equal(mode_other_name(m, MODE_HOST_CHANNEL, formed), MODE_HOST_CHANNEL);
+        }
+        assert_string_equal(mode_other_name(mode_of(""), NULL, formed), MODE_HOST_MANAGED);
+        assert_string_equal(mode_other_name(mode_of("HostManagedIMEX=true"), NULL, formed),
+                            MODE_DRIVER_MANAGED);
+}
+
 static void nobody_gets_into_a_domain_of_another_mode(void **state) {
         static const struct {
                 const char *gates;
@@ -198,6 +250,8 @@ int main(void) {
                 cmocka_unit_test(host_managed_forces_two_gates_off_and_the_dependency_check_passes),
                 cmocka_unit_test(driver_managed_forces_nothing),
                 cmocka_unit_test(the_mode_a_domain_was_formed_in),
+                cmocka_unit_test(own_channels_ask_for_seats_a_clique_and_one_channel),
+                cmocka_unit_test(what_was_formed_without_channels_of_its_own_is_of_another_mode),
                 cmocka_unit_test(nobody_gets_into_a_domain_of_another_mode),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

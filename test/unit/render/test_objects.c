@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "../api/fake.h"
 
+#include "golden.h"
 #include "render/objects.h"
 
 static const struct objects_settings settings = {
@@ -338,6 +339,61 @@ static void an_empty_status_has_no_nodes(void **state) {
         arena_free(a);
 }
 
+/* What is written is read back, and a merge patch leaves nothing of the old one behind. */
+static void a_fabric(void **state) {
+        struct fabric_channel channels[] = {
+                { 1, { "ComputeDomain", "team-a", "train", UID_A }, 0 },
+                { 7, { .uid = UID_B }, 1000 }, /* a node holds it, and its owner is gone */
+        };
+        struct condition conditions[] = { { "ChannelsExhausted", "True", "NoneFree", "None is free.",
+                                            1000 } };
+        struct compute_domain_fabric f = {
+                .o.meta.name = "3f7c1b2a-1111-2222-3333-444455556666.1",
+                .rack = "s0-011",
+                .nodes = 18,
+                .domain_count = 2,
+                .channels_in_use = 2,
+                .channel_count = 2048,
+                .next = 8,
+                .conditions = conditions,
+                .n_conditions = 1,
+                .channels = channels,
+                .n_channels = 2,
+        };
+        struct compute_domain_fabric old = { .o.meta = { .name = f.o.meta.name, .uid = "u", .rv = "7" } };
+        struct arena *a = arena_new(4096);
+        struct buf b = BUF_INIT(1 << 16), text = BUF_INIT(1 << 16);
+        struct compute_domain_fabric back = { 0 };
+        struct err e;
+        objects_fabric(&f, NULL, &b);
+        /* As the server returns it. */
+        const char *meta = strstr(buf_str(&b), "\"name\"");
+        assert_non_null(meta);
+        buf_addf(&text, "%.*s\"uid\":\"u\",\"resourceVersion\":\"1\",%s", (int)(meta - buf_str(&b)),
+                 buf_str(&b), meta);
+        assert_int_equal(
+                jd_decode_text(compute_domain_fabric_fields, buf_str(&text), text.n, false, "", a, &back, &e),
+                0);
+        buf_clear(&text);
+        assert_int_equal(back.n_channels, 2);
+        assert_string_equal(back.channels[1].owner.uid, UID_B);
+        assert_int_equal(back.channels[1].releasing, 1000);
+        assert_int_equal(back.next, 8);
+        assert_string_equal(back.conditions[0].message, "None is free.");
+        buf_addf(&text, "## a fabric is made\n\n%s\n\n## it is changed\n\n", buf_str(&b));
+        buf_clear(&b);
+        objects_fabric(&f, &old, &b);
+        buf_addf(&text, "%s\n\n## it has no Node, entry or holder any more\n\n", buf_str(&b));
+        buf_clear(&b);
+        f = (struct compute_domain_fabric){ .o = f.o, .empty_since = "2026-11-22T10:00:00Z", .next = 8 };
+        objects_fabric(&f, &old, &b);
+        buf_addf(&text, "%s\n", buf_str(&b));
+        golden_compare("fabric.txt", buf_str(&text));
+        buf_done(&text);
+        buf_done(&b);
+        arena_free(a);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(daemonset),
@@ -351,6 +407,7 @@ int main(void) {
                 cmocka_unit_test(finalizers_of_others_stay),
                 cmocka_unit_test(node_patch),
                 cmocka_unit_test(an_empty_status_has_no_nodes),
+                cmocka_unit_test(a_fabric),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

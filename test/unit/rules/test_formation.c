@@ -89,10 +89,10 @@ static const struct formed_seat *member(const struct world *w, const char *node)
 /* "a=0@10.0.0.1+ b=1@-": index, IP, + when ready. */
 static const char *entries(struct world *w, const char *id) {
         struct buf b = BUF_INIT(4096);
-        for (size_t i = 0; i < w->f.n_fabrics; i++)
-                for (size_t k = 0;
-                     streq(w->f.fabrics[i].fabric.clique_id, id) && k < w->f.fabrics[i].fabric.n_seats; k++) {
-                        const struct seat *d = &w->f.fabrics[i].fabric.seats[k];
+        for (size_t i = 0; i < w->f.n_imex; i++)
+                for (size_t k = 0; streq(w->f.imex[i].imex.clique_id, id) && k < w->f.imex[i].imex.n_seats;
+                     k++) {
+                        const struct seat *d = &w->f.imex[i].imex.seats[k];
                         buf_addf(&b, "%s%s=%d@%s%s", b.n ? " " : "", d->node, (int)d->index, d->ip,
                                  streq(d->status, "Ready") ? "+" : "-");
                 }
@@ -107,9 +107,9 @@ static void an_allocated_claim_gives_an_index_at_once(void **state) {
         add(w, "b", CLIQUE_1);
         make(w);
         assert_string_equal(entries(w, CLIQUE_1), "a=0@- b=1@-");
-        assert_true(w->f.fabrics[0].urgent);
-        assert_null(w->f.fabrics[0].old);
-        assert_string_equal(w->f.fabrics[0].fabric.infix, "abc");
+        assert_true(w->f.imex[0].urgent);
+        assert_null(w->f.imex[0].old);
+        assert_string_equal(w->f.imex[0].imex.infix, "abc");
         assert_string_equal(member(w, "a")->message, "no daemon Pod yet");
 }
 
@@ -132,8 +132,8 @@ static void the_ip_and_readiness_follow_the_daemon(void **state) {
         add(w, "a", CLIQUE_1)->pod = fake_daemon(w->a, "a", "10.0.0.1", CLIQUE_1, 3, true);
         make(w);
         assert_string_equal(entries(w, CLIQUE_1), "a=3@10.0.0.1+");
-        assert_true(w->f.fabrics[0].changed);
-        assert_false(w->f.fabrics[0].urgent);
+        assert_true(w->f.imex[0].changed);
+        assert_false(w->f.imex[0].urgent);
 }
 
 static void without_dns_names_an_ip_is_urgent(void **state) {
@@ -142,7 +142,7 @@ static void without_dns_names_an_ip_is_urgent(void **state) {
         clique(w, CLIQUE_1, ENTRY("a", "", CLIQUE_1, 0, "NotReady"), INFIX);
         add(w, "a", CLIQUE_1)->pod = fake_daemon(w->a, "a", "10.0.0.1", CLIQUE_1, 0, false);
         make(w);
-        assert_true(w->f.fabrics[0].urgent);
+        assert_true(w->f.imex[0].urgent);
 }
 
 #define BOOT_1 "11111111-0000-4000-8000-000000000000"
@@ -167,19 +167,19 @@ static void a_reboot_is_told_to_the_clique(void **state) {
         n->pod = fake_daemon(w->a, "a", "10.0.0.1", CLIQUE_1, 3, true);
         n->node = booted(w, "a", BOOT_1);
         make(w);
-        assert_false(w->f.fabrics[0].changed);
-        assert_string_equal(w->f.fabrics[0].fabric.seats[0].boot_id, BOOT_1);
+        assert_false(w->f.imex[0].changed);
+        assert_string_equal(w->f.imex[0].imex.seats[0].boot_id, BOOT_1);
 
         n->node = booted(w, "a", BOOT_2);
         make(w);
-        assert_true(w->f.fabrics[0].changed);
-        assert_false(w->f.fabrics[0].urgent);
-        assert_string_equal(w->f.fabrics[0].fabric.seats[0].boot_id, BOOT_2);
+        assert_true(w->f.imex[0].changed);
+        assert_false(w->f.imex[0].urgent);
+        assert_string_equal(w->f.imex[0].imex.seats[0].boot_id, BOOT_2);
 
         /* What is no boot id is not passed on. */
         n->node = booted(w, "a", "../../etc");
         make(w);
-        assert_string_equal(w->f.fabrics[0].fabric.seats[0].boot_id, "");
+        assert_string_equal(w->f.imex[0].imex.seats[0].boot_id, "");
 }
 
 /* A schema of an earlier time drops it from what we write: that is no reason to write again and again. */
@@ -190,8 +190,8 @@ static void a_boot_id_that_the_server_drops_is_not_written_for_ever(void **state
         n->pod = fake_daemon(w->a, "a", "10.0.0.1", CLIQUE_1, 3, true);
         n->node = booted(w, "a", BOOT_1);
         make(w);
-        assert_false(w->f.fabrics[0].changed);
-        assert_string_equal(w->f.fabrics[0].fabric.seats[0].boot_id, BOOT_1);
+        assert_false(w->f.imex[0].changed);
+        assert_string_equal(w->f.imex[0].imex.seats[0].boot_id, BOOT_1);
 }
 
 static void nothing_to_write_when_all_is_as_it_should_be(void **state) {
@@ -199,7 +199,7 @@ static void nothing_to_write_when_all_is_as_it_should_be(void **state) {
         clique(w, CLIQUE_1, ENTRY("a", "10.0.0.1", CLIQUE_1, 0, "Ready"), INFIX);
         add(w, "a", CLIQUE_1)->pod = fake_daemon(w->a, "a", "10.0.0.1", CLIQUE_1, 0, true);
         make(w);
-        assert_false(w->f.fabrics[0].changed);
+        assert_false(w->f.imex[0].changed);
 }
 
 /* A READY that was reported for another index must not count: IMEX fixes its id at start. */
@@ -261,8 +261,8 @@ static void an_index_is_free_only_when_nothing_can_run_under_it(void **state) {
         n->node = fake_node(w->a, "a", true);
         make(w);
         assert_string_equal(entries(w, CLIQUE_1), ""); /* the pod is gone */
-        assert_true(w->f.fabrics[0].changed);
-        assert_string_equal(w->f.fabrics[0].fabric.freed, "0");
+        assert_true(w->f.imex[0].changed);
+        assert_string_equal(w->f.imex[0].imex.freed, "0");
 }
 
 /* A cache that has lost touch with the server does not show what came since. */
@@ -302,7 +302,7 @@ static void the_index_of_who_ends_without_an_entry_is_the_last_to_be_given(void 
         add(w, "b", CLIQUE_1);
         make(w);
         assert_string_equal(entries(w, CLIQUE_1), "b=1@-");
-        assert_string_equal(w->f.fabrics[0].fabric.freed, "0");
+        assert_string_equal(w->f.imex[0].imex.freed, "0");
 }
 
 /* A Node that is gone gets no entry that it did not have. */
@@ -405,7 +405,7 @@ static void two_cliques_number_on_their_own(void **state) {
         add(w, "a", CLIQUE_1);
         add(w, "b", CLIQUE_2);
         make(w);
-        assert_int_equal(w->f.n_fabrics, 2);
+        assert_int_equal(w->f.n_imex, 2);
         assert_string_equal(entries(w, CLIQUE_1), "a=0@-");
         assert_string_equal(entries(w, CLIQUE_2), "b=0@-");
 }
@@ -415,7 +415,7 @@ static void a_node_without_fabric_is_listed_without_index(void **state) {
         add(w, "a", "")->pod = fake_daemon(w->a, "a", "10.0.0.1", "", -1, true);
         add(w, "b", "");
         make(w);
-        assert_int_equal(w->f.n_fabrics, 0);
+        assert_int_equal(w->f.n_imex, 0);
         assert_true(member(w, "a")->listed);
         assert_int_equal(member(w, "a")->seat.index, -1);
         assert_int_equal(member(w, "a")->why, FORMATION_READY);
@@ -426,7 +426,7 @@ static void nobody_guesses_a_clique(void **state) {
         struct world *w = *state;
         add(w, "a", NULL); /* its slice says nothing (yet) */
         make(w);
-        assert_int_equal(w->f.n_fabrics, 0);
+        assert_int_equal(w->f.n_imex, 0);
         assert_false(member(w, "a")->listed);
         assert_string_equal(member(w, "a")->message, "its ResourceSlice does not state a clique yet");
 }
@@ -477,8 +477,8 @@ static void an_adopted_clique_keeps_names_and_indices_and_loses_owners(void **st
         add(w, "b", CLIQUE_1)->pod = go_daemon(w);
         make(w);
         assert_string_equal(entries(w, CLIQUE_1), "a=0@10.0.0.1- b=1@10.0.0.2+");
-        assert_null(w->f.fabrics[0].fabric.infix);
-        assert_true(w->f.fabrics[0].changed);
+        assert_null(w->f.imex[0].imex.infix);
+        assert_true(w->f.imex[0].changed);
 }
 
 /* Its daemons wake IMEX at each change of an address, and IMEX sleeps through the second within five seconds.
@@ -495,7 +495,7 @@ static void beside_daemons_of_the_go_driver_a_node_comes_with_its_address(void *
         a->pod = fake_daemon(w->a, "a", "10.0.0.1", CLIQUE_1, -1, false);
         make(w);
         assert_string_equal(entries(w, CLIQUE_1), "a=0@10.0.0.1- b=1@10.0.0.2+");
-        assert_true(w->f.fabrics[0].urgent);
+        assert_true(w->f.imex[0].urgent);
 }
 
 static void beside_daemons_of_the_go_driver_an_address_stays_until_another_follows(void **state) {
@@ -517,7 +517,7 @@ static void an_empty_adopted_clique_takes_our_names(void **state) {
         clique(w, CLIQUE_1, "", "");
         add(w, "a", CLIQUE_1);
         make(w);
-        assert_string_equal(w->f.fabrics[0].fabric.infix, "abc");
+        assert_string_equal(w->f.imex[0].imex.infix, "abc");
 }
 
 static void a_clique_deleted_by_hand_comes_back_with_the_ids_that_run(void **state) {
@@ -546,8 +546,8 @@ static void a_clique_deleted_by_hand_comes_back_with_what_it_said(void **state) 
         lose_cliques(w);
         make(w);
         assert_string_equal(entries(w, CLIQUE_1), "b=2@- a=4@-");
-        assert_string_equal(w->f.fabrics[0].fabric.freed, "3");
-        assert_null(w->f.fabrics[0].old);
+        assert_string_equal(w->f.imex[0].imex.freed, "3");
+        assert_null(w->f.imex[0].old);
         assert_true(w->f.needs_lost);
         /* Somebody has made it anew, with less. */
         clique(w, CLIQUE_1, ENTRY("c", "", CLIQUE_1, 2, "NotReady"), INFIX);
@@ -576,7 +576,7 @@ static void who_is_gone_needs_no_lost_entry(void **state) {
         w->stale = false;
         make(w);
         assert_string_equal(entries(w, CLIQUE_1), "b=1@-");
-        assert_string_equal(w->f.fabrics[0].fabric.freed, "0");
+        assert_string_equal(w->f.imex[0].imex.freed, "0");
         assert_false(w->f.needs_lost);
 }
 
@@ -591,15 +591,15 @@ static void an_adopted_clique_deleted_by_hand_comes_back_with_its_names(void **s
         w->n_cliques = 0;
         make(w);
         assert_string_equal(entries(w, CLIQUE_1), "a=4@10.0.0.1+");
-        assert_null(w->f.fabrics[0].fabric.infix);
+        assert_null(w->f.imex[0].imex.infix);
         assert_string_equal(w->f.adopted, w->adopted);
         w->adopted = UID_B ":" CLIQUE_1; /* of an exported manifest */
         make(w);
-        assert_string_equal(w->f.fabrics[0].fabric.infix, "abc");
+        assert_string_equal(w->f.imex[0].imex.infix, "abc");
         w->adopted = UID_A ":" CLIQUE_1;
         w->nodes[0].pod = NULL; /* nobody runs with those names any more */
         make(w);
-        assert_string_equal(w->f.fabrics[0].fabric.infix, "abc");
+        assert_string_equal(w->f.imex[0].imex.infix, "abc");
         assert_null(w->f.adopted);
 }
 
@@ -685,13 +685,13 @@ static void invariants_hold_for_anything(void **state) {
                 }
                 make(&w);
                 size_t in_cliques = 0;
-                for (size_t q = 0; q < w.f.n_fabrics; q++)
-                        for (size_t i = 0; i < w.f.fabrics[q].fabric.n_seats; i++) {
-                                const struct seat *d = &w.f.fabrics[q].fabric.seats[i];
+                for (size_t q = 0; q < w.f.n_imex; q++)
+                        for (size_t i = 0; i < w.f.imex[q].imex.n_seats; i++) {
+                                const struct seat *d = &w.f.imex[q].imex.seats[i];
                                 assert_true(d->index >= 0 && d->index < 4);
-                                assert_true(i == 0 || d->index > w.f.fabrics[q].fabric.seats[i - 1].index);
+                                assert_true(i == 0 || d->index > w.f.imex[q].imex.seats[i - 1].index);
                                 assert_string_equal(member(&w, d->node)->seat.clique_id,
-                                                    w.f.fabrics[q].fabric.clique_id);
+                                                    w.f.imex[q].imex.clique_id);
                                 in_cliques++;
                         }
                 size_t with_index = 0;
@@ -728,26 +728,26 @@ static void same_formation(const struct formation *a, const struct formation *b)
                 assert_int_equal(x->wanted, y->wanted);
                 assert_int_equal(x->foreign, y->foreign);
                 assert_int_equal(x->address_first, y->address_first);
-                assert_int_equal(x->of_fabric, y->of_fabric);
+                assert_int_equal(x->of_imex, y->of_imex);
         }
-        assert_int_equal(a->n_fabrics, b->n_fabrics);
-        for (size_t i = 0; i < a->n_fabrics; i++) {
-                const struct formed_fabric *x = &a->fabrics[i], *y = &b->fabrics[i];
-                same_text(x->fabric.clique_id, y->fabric.clique_id);
-                same_text(x->fabric.infix, y->fabric.infix);
-                same_text(x->fabric.num_nodes, y->fabric.num_nodes);
-                same_text(x->fabric.freed, y->fabric.freed);
+        assert_int_equal(a->n_imex, b->n_imex);
+        for (size_t i = 0; i < a->n_imex; i++) {
+                const struct formed_imex *x = &a->imex[i], *y = &b->imex[i];
+                same_text(x->imex.clique_id, y->imex.clique_id);
+                same_text(x->imex.infix, y->imex.infix);
+                same_text(x->imex.num_nodes, y->imex.num_nodes);
+                same_text(x->imex.freed, y->imex.freed);
                 assert_ptr_equal(x->old, y->old);
                 assert_int_equal(x->n_listed, y->n_listed);
                 assert_int_equal(x->adopted, y->adopted);
                 assert_int_equal(x->changed, y->changed);
                 assert_int_equal(x->urgent, y->urgent);
-                assert_int_equal(x->fabric.n_seats, y->fabric.n_seats);
-                for (size_t k = 0; k < x->fabric.n_seats; k++) {
-                        same_text(x->fabric.seats[k].node, y->fabric.seats[k].node);
-                        same_text(x->fabric.seats[k].ip, y->fabric.seats[k].ip);
-                        same_text(x->fabric.seats[k].status, y->fabric.seats[k].status);
-                        assert_int_equal(x->fabric.seats[k].index, y->fabric.seats[k].index);
+                assert_int_equal(x->imex.n_seats, y->imex.n_seats);
+                for (size_t k = 0; k < x->imex.n_seats; k++) {
+                        same_text(x->imex.seats[k].node, y->imex.seats[k].node);
+                        same_text(x->imex.seats[k].ip, y->imex.seats[k].ip);
+                        same_text(x->imex.seats[k].status, y->imex.seats[k].status);
+                        assert_int_equal(x->imex.seats[k].index, y->imex.seats[k].index);
                 }
         }
 }
@@ -859,19 +859,19 @@ static void ten_thousand_nodes(void **state) {
                                 "','resourceVersion':'1'}}");
         struct formation first, second;
         formation_make(&in, a, &first);
-        assert_int_equal(first.n_fabrics, RACKS);
+        assert_int_equal(first.n_imex, RACKS);
         for (size_t i = 0; i < NODES; i++)
                 assert_int_equal(first.members[i].seat.index, i % RACK);
         for (size_t i = 0; i < RACKS; i++) { /* what was written comes back, and changes nothing */
                 struct clique *c = arena_alloc(a, sizeof *c);
-                *c = (struct clique){ .fabric = first.fabrics[i].fabric };
+                *c = (struct clique){ .imex = first.imex[i].imex };
                 cliques[i] = c;
         }
         in.cliques = cliques;
         in.n_cliques = RACKS;
         formation_make(&in, a, &second);
         for (size_t i = 0; i < RACKS; i++)
-                assert_false(second.fabrics[i].changed);
+                assert_false(second.imex[i].changed);
         arena_free(a);
 }
 

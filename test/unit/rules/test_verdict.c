@@ -34,8 +34,8 @@ static struct formed_seat state(const char *node, enum formation_why why, const 
 
 static struct verdict judge(struct arena *a, const struct compute_domain *cd, struct formed_seat *m, size_t n,
                             const char *problem) {
-        struct formed_fabric c = { .fabric.clique_id = CLIQUE_1 };
-        struct formation f = { .members = m, .n_members = n, .fabrics = &c, .n_fabrics = 1 };
+        struct formed_imex c = { .imex.clique_id = CLIQUE_1 };
+        struct formation f = { .members = m, .n_members = n, .imex = &c, .n_imex = 1 };
         struct verdict_problem p = { problem, problem };
         struct verdict v;
         for (size_t i = 0; i < n; i++)

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/channel_report.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/json.h"
+
+struct wire {
+        const char *uid;
+        int64_t count;
+        struct jd_pair *held;
+        size_t n_held;
+};
+static const struct jd_field f_fabric[] = { JD_STR(struct wire, "uid", uid, .required = true),
+                                            JD_INT(struct wire, "count", count),
+                                            JD_MAP(struct wire, "held", held), JD_END };
+
+/* As the plugin writes it: digits only, and no 0 before them, so that each id has one text. */
+static int decode_id(const char *s, int64_t *ret) {
+        int64_t n = 0;
+        if (!*s || (*s == '0' && s[1]))
+                return -1;
+        for (; *s; s++) {
+                if (*s < '0' || *s > '9')
+                        return -1;
+                n = n * 10 + (*s - '0');
+                if (n >= REPORT_IDS_MOST)
+                        return -1;
+        }
+        *ret = n;
+        return 0;
+}
+
+static int decode_fabric(const struct wire *w, struct arena *a, struct report_fabric *f, struct err *e) {
+        if (*w->uid && !str_is_uuid(w->uid))
+                return err_set(e, ERR_INVALID, 0, "%.100s.uid: \"%.100s\" is no UID", f->clique_id, w->uid);
+        if (w->count < -1 || w->count > REPORT_IDS_MOST)
+                return err_set(e, ERR_INVALID, 0, "%.100s.count: %" PRId64 " is no number of channels",
+                               f->clique_id, w->count);
+        f->uid = w->uid;
+        f->count = w->count;
+        f->held = arena_alloc(a, (w->n_held + 1) * sizeof *f->held);
+        for (size_t i = 0; i < w->n_held; i++) {
+                struct report_hold *h = &f->held[f->n_held++];
+                if (decode_id(w->held[i].key, &h->id) < 0)
+                        return err_set(e, ERR_INVALID, 0, "%.100s.held: \"%.100s\" is no id of a channel",
+                                       f->clique_id, w->held[i].key);
+                if (!str_is_uuid(w->held[i].value))
+                        return err_set(e, ERR_INVALID, 0, "%.100s.held.%s: \"%.100s\" is no UID",
+                                       f->clique_id, w->held[i].key, w->held[i].value);
+                h->owner = w->held[i].value;
+        }
+        return 0;
+}
+
+int channel_report_decode(struct str text, struct arena *a, struct channel_report *ret, struct err *e) {
+        yyjson_doc *doc = json_parse(text, YYJSON_READ_NOFLAG, e);
+        if (!doc)
+                return -1;
+        yyjson_val *root = yyjson_doc_get_root(doc), *key;
+        yyjson_obj_iter it = yyjson_obj_iter_with(root);
+        int r = 0;
+        if (!yyjson_is_obj(root))
+                r = err_set(e, ERR_INVALID, 0, "not a JSON object");
+        else if (yyjson_obj_size(root) > REPORT_FABRICS_MOST)
+                r = err_set(e, ERR_INVALID, 0, "%zu fabrics, more than %d", yyjson_obj_size(root),
+                            REPORT_FABRICS_MOST);
+        *ret = (struct channel_report){ .fabrics = arena_alloc(a, (yyjson_obj_size(root) + 1) *
+                                                                          sizeof *ret->fabrics) };
+        while (r == 0 && (key = yyjson_obj_iter_next(&it))) {
+                struct wire w = { .count = -1 };
+                const char *clique_id = arena_strndup(a, yyjson_get_str(key), yyjson_get_len(key));
+                if (channel_report_of(ret, clique_id)) {
+                        r = err_set(e, ERR_INVALID, 0, "%.100s is there twice", clique_id);
+                        break;
+                }
+                struct report_fabric *f = &ret->fabrics[ret->n_fabrics++];
+                *f = (struct report_fabric){ .clique_id = clique_id };
+                r = jd_decode(f_fabric, yyjson_obj_iter_get_val(key), false, f->clique_id, a, &w, e);
+                if (r == 0)
+                        r = decode_fabric(&w, a, f, e);
+        }
+        yyjson_doc_free(doc);
+        return r;
+}
+
+void channel_report_render(const struct channel_report *r, struct buf *out) {
+        struct jw w = JW(out);
+        jw_obj(&w, NULL);
+        for (size_t i = 0; i < r->n_fabrics; i++) {
+                const struct report_fabric *f = &r->fabrics[i];
+                jw_obj(&w, f->clique_id);
+                jw_str(&w, "uid", f->uid);
+                if (f->count >= 0)
+                        jw_int(&w, "count", f->count);
+                jw_obj(&w, "held");
+                for (size_t k = 0; k < f->n_held; k++) {
+                        char id[24];
+                        snprintf(id, sizeof id, "%" PRId64, f->held[k].id);
+                        jw_str(&w, id, f->held[k].owner);
+                }
+                jw_end_obj(&w);
+                jw_end_obj(&w);
+        }
+        jw_end_obj(&w);
+}
+
+const struct report_fabric *channel_report_of(const struct channel_report *r, const char *clique_id) {
+        for (size_t i = 0; i < r->n_fabrics; i++)
+                if (streq(r->fabrics[i].clique_id, clique_id))
+                        return &r->fabrics[i];
+        return NULL;
+}

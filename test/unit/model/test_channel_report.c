@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/channel_report.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <string.h>
+
+#define CLIQUE "3f7c1b2a-1111-2222-3333-444455556666.1"
+#define UID_A "aaaaaaaa-8f4e-4f0e-9f0a-1b2c3d4e5f60"
+#define UID_B "bbbbbbbb-8f4e-4f0e-9f0a-1b2c3d4e5f60"
+
+static int decode(const char *text, struct arena *a, struct channel_report *r, struct err *e) {
+        return channel_report_decode((struct str){ text, strlen(text) }, a, r, e);
+}
+
+static void what_is_written_is_read_back(void **state) {
+        struct report_hold held[] = { { 7, UID_A }, { 2047, UID_B } };
+        struct report_fabric fabrics[] = { { CLIQUE, UID_A, 2048, held, 2 }, { "other.2", "", -1, held, 1 } };
+        const struct channel_report r = { fabrics, 2 };
+        struct arena *a = arena_new(1024);
+        struct channel_report back;
+        struct buf b = BUF_INIT(4096);
+        struct err e;
+        channel_report_render(&r, &b);
+        assert_string_equal(buf_str(&b), "{\"" CLIQUE "\":{\"uid\":\"" UID_A
+                                         "\",\"count\":2048,\"held\":{\"7\":\"" UID_A "\",\"2047\":\"" UID_B
+                                         "\"}},\"other.2\":{\"uid\":\"\",\"held\":{\"7\":\"" UID_A "\"}}}");
+        assert_int_equal(decode(buf_str(&b), a, &back, &e), 0);
+        assert_int_equal(back.n_fabrics, 2);
+        assert_null(channel_report_of(&back, "third.3"));
+        assert_int_equal(channel_report_of(&back, "other.2")->count, -1);
+        const struct report_fabric *f = channel_report_of(&back, CLIQUE);
+        assert_int_equal(f->n_held, 2);
+        assert_int_equal(f->held[1].id, 2047);
+        assert_string_equal(f->held[1].owner, UID_B);
+        assert_string_equal(f->uid, UID_A);
+        assert_int_equal(f->count, 2048);
+        buf_done(&b);
+        arena_free(a);
+}
+
+static void what_cannot_be_meant_is_no_report(void **state) {
+        static const struct {
+                const char *text, *says;
+        } rows[] = {
+                { "", "not JSON" },
+                { "[]", "not a JSON object" },
+                { "{\"c\":7}", "c: not an object" },
+                { "{\"c\":{}}", "c.uid: missing" },
+                { "{\"c\":{\"uid\":\"\"},\"c\":{\"uid\":\"\"}}", "c is there twice" },
+                { "{\"c\":{\"uid\":\"x\"}}", "is no UID" },
+                { "{\"c\":{\"uid\":\"\",\"count\":-2}}", "no number of channels" },
+                { "{\"c\":{\"uid\":\"\",\"held\":{\"07\":\"" UID_A "\"}}}", "\"07\" is no id" },
+                { "{\"c\":{\"uid\":\"\",\"held\":{\"\":\"" UID_A "\"}}}", "\"\" is no id" },
+                { "{\"c\":{\"uid\":\"\",\"held\":{\"1048576\":\"" UID_A "\"}}}", "is no id" },
+                { "{\"c\":{\"uid\":\"\",\"held\":{\"99999999999999999999\":\"" UID_A "\"}}}", "is no id" },
+                { "{\"c\":{\"uid\":\"\",\"held\":{\"7\":\"me\"}}}", "c.held.7: \"me\" is no UID" },
+        };
+        for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+                struct arena *a = arena_new(1024);
+                struct channel_report r;
+                struct err e;
+                assert_int_equal(decode(rows[i].text, a, &r, &e), -1);
+                if (!strstr(e.msg, rows[i].says))
+                        fail_msg("row %zu says %s", i, e.msg);
+                arena_free(a);
+        }
+}
+
+static void a_newer_plugin_may_say_more_and_nothing_that_is_said_twice_is_lost(void **state) {
+        struct arena *a = arena_new(1024);
+        struct channel_report r;
+        struct err e;
+        assert_int_equal(decode("{\"c\":{\"uid\":\"\",\"new\":[1],\"held\":{\"7\":\"" UID_A
+                                "\",\"7\":\"" UID_B "\"}}}",
+                                a, &r, &e),
+                         0);
+        assert_int_equal(r.fabrics[0].n_held, 2);
+        assert_int_equal(decode("{}", a, &r, &e), 0);
+        assert_int_equal(r.n_fabrics, 0);
+        arena_free(a);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(what_is_written_is_read_back),
+                cmocka_unit_test(what_cannot_be_meant_is_no_report),
+                cmocka_unit_test(a_newer_plugin_may_say_more_and_nothing_that_is_said_twice_is_lost),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
