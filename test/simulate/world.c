@@ -299,8 +299,7 @@ static void look_at_pod(const struct version *p) {
                              "':'%s','" CD_ANNOTATION_NAMESPACE "':'%s'}}}",
                              p->name, str_or(version_str(t, OF_TEMPLATE "computeDomain.name"), ""),
                              str_or(version_str(t, OF_TEMPLATE "computeDomain.namespace"), ""));
-        } else if (c && !c->pool && store_get(K_NODE, "", node) &&
-                   !is_taken(node, CD_DEVICE_DAEMON)) {
+        } else if (c && !c->pool && store_get(K_NODE, "", node) && !is_taken(node, CD_DEVICE_DAEMON)) {
                 char name[128];
                 snprintf(name, sizeof name, "%s", p->name);
                 allocate(name, DRIVER_NS, node, CD_DEVICE_DAEMON, "ComputeDomainDaemonConfig", domain,
