@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "controller/confirm.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <sys/queue.h>
 #include <uthash.h>
@@ -12,7 +11,6 @@
 #include "base/mem.h"
 #include "kube/backoff.h"
 #include "kube/kube_pages.h"
-#include "model/domain.h"
 
 enum { VALID_MS = 10000, BACKOFF_MIN_MS = 500, BACKOFF_MAX_MS = 30000 };
 

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "api/names.h"
 #include "base/log.h"
 #include "rules/rules.h"
 

@@ -8,7 +8,6 @@
 #include "api/gates.h"
 #include "base/flags.h"
 #include "base/log.h"
-#include "base/mem.h"
 #include "daemon/check.h"
 #include "daemon/supervisor.h"
 #include "model/mode.h"

@@ -3,7 +3,6 @@
 
 #include <signal.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 static void on_sigchld(void *u, int signum) {
         for (;;) {

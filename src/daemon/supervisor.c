@@ -8,7 +8,6 @@
 #include <unistd.h>
 #include <uv.h>
 
-#include "api/names.h"
 #include "api/resources.h"
 #include "base/file.h"
 #include "base/log.h"

@@ -2,7 +2,6 @@
 #include "imex/imex_recovery.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/types.h>

@@ -4,7 +4,6 @@
 #include <string.h>
 #include <sys/queue.h>
 
-#include "base/diag.h"
 #include "base/guard.h"
 #include "base/log.h"
 #include "base/loop.h"

@@ -4,7 +4,6 @@
 #include <limits.h>
 #include <stdio.h>
 
-#include "api/resources.h"
 #include "node/checkpoint_layouts.h"
 
 /* All of it is checked before anything is done for a part of it. */

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rules/formation.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <sys/queue.h>
 #include <uthash.h>
 
-#include "api/names.h"
 #include "rules/judge.h"
 #include "rules/message.h"
 #include "rules/rules.h"

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/names.h"
 #include "rules/message.h"
 
 enum { NAMED_AT_MOST = 5 };
