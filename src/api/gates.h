@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gates: feature gates with the Go driver's names, defaults and dependencies (reference section 4). */
-#ifndef API_GATES_H
-#define API_GATES_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -48,5 +47,3 @@ void gates_force_off(struct gates *g,
 void gates_log_forced(const struct gates *g); /* logs each gate that gates_force_off() has changed */
 /* Logs each gate that our design accepts but that changes nothing (e.g. ComputeDomainCliques off), once. */
 void gates_log_ineffective(const struct gates *g);
-
-#endif

@@ -3,8 +3,7 @@
  * GpuConfig, MigDeviceConfig, VfioDeviceConfig), and which of them counts for a device. Pure; fuzzed.
  *
  * What is refused is refused in the words of the Go driver, which users search for. */
-#ifndef API_GPU_CONFIG_H
-#define API_GPU_CONFIG_H
+#pragma once
 
 #include "api/claim.h"
 #include "api/gates.h"
@@ -34,5 +33,3 @@ int gpu_config_decode(struct str json, const struct gates *gates, struct gpu_con
  * *ret_index: its place among the claim's, or n_configs. */
 int gpu_config_for(const struct claim *c, const struct claim_result *r, enum gpu_config_kind kind,
                    const struct gates *gates, struct gpu_config *ret, size_t *ret_index, struct err *e);
-
-#endif

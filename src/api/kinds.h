@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kinds: the Kubernetes kinds that the controller keeps copies of, cut down to the members that its rules
  * ask for. */
-#ifndef API_KINDS_H
-#define API_KINDS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -174,5 +173,3 @@ bool slice_clique(const struct slice *s, const char **ret);
 const char *slice_rack(const struct slice *s);
 
 bool has_string(const char *const *list, size_t n, const char *s);
-
-#endif

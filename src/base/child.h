@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* child: runs a program, collects what it prints, and ends it after a time-out. For work that can hang or
  * crash (NVML, nvidia-imex-ctl), which therefore never runs in our own process. */
-#ifndef BASE_CHILD_H
-#define BASE_CHILD_H
+#pragma once
 
 #include <stdbool.h>
 #include <uv.h>
@@ -37,5 +36,3 @@ struct child_options {
 struct child *child_run(uv_loop_t *loop, const struct child_options *o);
 /* Kills it; done will not be called. NULL is allowed. */
 void child_cancel(struct child *c);
-
-#endif

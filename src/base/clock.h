@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* clock: the time of day, as it is written into objects for others. Durations are the loop's: uv_now(). */
-#ifndef BASE_CLOCK_H
-#define BASE_CLOCK_H
+#pragma once
 
 #include <stdint.h>
 #include <time.h>
@@ -17,5 +16,3 @@ static inline int64_t clock_wall_ns(void) {
 static inline int64_t clock_wall_s(void) {
         return clock_wall_ns() / 1000000000;
 }
-
-#endif

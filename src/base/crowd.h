@@ -5,8 +5,7 @@
  * out somebody who does. The address that holds most places gives one up: one peer, however many connections
  * it makes, takes its places from itself. Among those a connection whose request is unfinished goes before
  * one that is silent, and of two alike the one that has been silent for longest. */
-#ifndef BASE_CROWD_H
-#define BASE_CROWD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,5 +29,3 @@ size_t crowd_victim(const struct crowd_member *m, size_t n);
 struct crowd_addr crowd_addr(const struct sockaddr *a);
 /* Of the other end of a connected socket; zero when it is not known. */
 struct crowd_addr crowd_peer(int fd);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* diag: stderr for a program that must not wait for whoever reads it. Any thread. */
-#ifndef BASE_DIAG_H
-#define BASE_DIAG_H
+#pragma once
 
 #include <stddef.h>
 
@@ -22,5 +21,3 @@ void diag_widen(void);
         } while (0)
 
 _Noreturn void diag_bug(const char *file, int line, const char *cond);
-
-#endif

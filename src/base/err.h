@@ -7,8 +7,7 @@
  * and `msg` is a sentence fragment for people, widened by err_wrap() on its way up: "claim 'a/b': open '/x':
  * No such file". What is longer than `msg` loses its middle, between characters of UTF-8: who says it stands
  * at the beginning, and what it was and what helps at the end. */
-#ifndef BASE_ERR_H
-#define BASE_ERR_H
+#pragma once
 
 enum err_kind {
         ERR_NONE,      /* no error */
@@ -41,5 +40,3 @@ int err_wrap(struct err *e, const char *fmt, ...) __attribute__((format(printf, 
 
 /* The word for a kind, for logs and metrics: "retry", "invalid", ... */
 const char *err_kind_name(enum err_kind kind);
-
-#endif

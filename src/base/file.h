@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* file: whole small files, written so that a crash at any line leaves either the old or the new one. */
-#ifndef BASE_FILE_H
-#define BASE_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -55,5 +54,3 @@ char *file_join(const char *dir, const char *name);
 /* The kernel's boot id, 36 characters. `path` is /proc/sys/kernel/random/boot_id but for tests. */
 int file_boot_id(const char *path, char ret[static 37], struct err *e);
 #define FILE_BOOT_ID_PATH "/proc/sys/kernel/random/boot_id"
-
-#endif

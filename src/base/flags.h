@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* flags: a table of options, each a long flag and the environment variable of the same name in capitals.
  * The command line wins over the environment, which wins over the default. */
-#ifndef BASE_FLAGS_H
-#define BASE_FLAGS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -37,5 +36,3 @@ extern const char version[]; /* "0.1.0", of the whole project */
 /* "--version" and nothing else on the command line: prints "<program> <version>", and main() ends with
  * success. It needs no flag that is required otherwise, and no environment. */
 bool version_asked(int argc, char **argv, const char *program);
-
-#endif

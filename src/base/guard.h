@@ -15,8 +15,7 @@
  *     }
  *
  * Between the two, `dead` tells the object's own code that there is nothing left to do. */
-#ifndef BASE_GUARD_H
-#define BASE_GUARD_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -40,5 +39,3 @@ static inline bool guard_free(struct guard *g) {
         g->dead = true;
         return g->busy == 0;
 }
-
-#endif

@@ -4,8 +4,7 @@
  *
  * Everything runs in the loop's thread. No callback runs from inside the call that registered it. libcurl is
  * not visible through this header, so that another transport can replace it. */
-#ifndef BASE_HTTP_CLIENT_H
-#define BASE_HTTP_CLIENT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -80,5 +79,3 @@ void http_cancel(struct http_call *call);
  * and the server has owed somebody an answer for silence_ms in which nothing at all was received: the call's
  * own time-out may be shorter, and says little about the connection. */
 void http_client_reconnect(struct http_client *c);
-
-#endif

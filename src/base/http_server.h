@@ -5,8 +5,7 @@
  * Every pod of a cluster can reach the port, so that nobody gets more of it than a scrape needs: a connection
  * that takes too long is closed, and when all places are taken the address that has most gives one up
  * (base/crowd). Connections are kept alive when their peer asks for it. */
-#ifndef BASE_HTTP_SERVER_H
-#define BASE_HTTP_SERVER_H
+#pragma once
 
 #include <uv.h>
 
@@ -34,5 +33,3 @@ int http_server_new(uv_loop_t *loop, const char *endpoint, const struct http_lim
                     http_handler_fn *fn, void *u, struct http_server **ret, struct err *e);
 void http_server_free(struct http_server *s);
 int http_server_port(const struct http_server *s); /* the port bound, for ":0" */
-
-#endif

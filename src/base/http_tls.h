@@ -8,8 +8,7 @@
  *
  * Files are watched by their own name and, where Kubernetes mounts them (Secret, ConfigMap, service account),
  * by the link `..data` beside them, which is what is replaced there. Loop thread only. */
-#ifndef BASE_HTTP_TLS_H
-#define BASE_HTTP_TLS_H
+#pragma once
 
 #include <uv.h>
 
@@ -52,5 +51,3 @@ void http_tls_apply(const struct http_tls_set *s, struct ssl_ctx_st *ctx);
 /* *e for a server's certificate that was not believed: reason is the library's, verify_result OpenSSL's
  * (X509_V_OK or unspecified: it is the name that is wrong). Says what to do. */
 void http_tls_explain(const struct http_tls_set *s, const char *reason, long verify_result, struct err *e);
-
-#endif

@@ -11,8 +11,7 @@
  *             JD_STR(struct result, "request", request, .required = true),
  *             JD_STR(struct result, "driver", driver), JD_END };
  */
-#ifndef BASE_JSON_H
-#define BASE_JSON_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -120,5 +119,3 @@ void jw_map(struct jw *w, const char *key, const struct jd_pair *p, size_t n);
 void jw_time(struct jw *w, const char *key, int64_t unix_s); /* RFC 3339, UTC, seconds */
 void jw_time_micro(struct jw *w, const char *key,
                    int64_t unix_us); /* RFC 3339 with 6 decimals: Lease's MicroTime */
-
-#endif

@@ -5,8 +5,7 @@
  *
  * Whoever handles an error logs it, once; libraries do not (except at debug verbosity). Values are quoted and
  * cut; secrets are never passed in. Any thread. Nobody reads: lines are dropped, and a later one says so. */
-#ifndef BASE_LOG_H
-#define BASE_LOG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -49,5 +48,3 @@ void log_write(enum log_level level, const char *file, int line, const char *msg
                 if (log_verbosity() >= (n))                                                                  \
                         log_at_(LOG_INFO, msg, __VA_ARGS__);                                                 \
         } while (0)
-
-#endif

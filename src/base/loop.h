@@ -9,8 +9,7 @@
  * They are embedded in their owner, who must not move them. Each keeps the loop running while it waits for
  * something. A callback runs in the loop's thread, never inside the call that registered it. Before
  * uv_loop_close() the loop runs once more after the last x_done(), as with libuv's own handles. */
-#ifndef BASE_LOOP_H
-#define BASE_LOOP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -83,5 +82,3 @@ int loop_signal_init(struct loop_signal *s, uv_loop_t *loop, int signum, loop_si
 /* From now on it does not keep the loop running. */
 void loop_signal_unref(struct loop_signal *s);
 void loop_signal_done(struct loop_signal *s);
-
-#endif

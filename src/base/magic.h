@@ -2,8 +2,7 @@
 /* magic: tells an object that comes back through a library's `void *` from anything else. Its type begins
  * with `unsigned magic`, which has one value, the type's own, from its making to its end; set to 0 there, it
  * gives a freed object away too, where the compiler leaves such a store in (debug builds). */
-#ifndef BASE_MAGIC_H
-#define BASE_MAGIC_H
+#pragma once
 
 #include "base/diag.h"
 
@@ -14,5 +13,3 @@
                 BUG_ON(!obj_ || obj_->magic != (number));                                                    \
                 obj_;                                                                                        \
         }))
-
-#endif

@@ -4,8 +4,7 @@
  * Ownership has three forms: scope (_cleanup_ and TAKE), arena (all that was decoded from one object dies
  * together) and reference (kube snapshots). Sizes that come from outside are checked against a limit before
  * they get here. */
-#ifndef BASE_MEM_H
-#define BASE_MEM_H
+#pragma once
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -56,5 +55,3 @@ char *arena_strdup_or_null(struct arena *a, const char *s); /* NULL of NULL */
 char *arena_strndup(struct arena *a, const char *s, size_t n) __attribute__((returns_nonnull));
 char *arena_printf(struct arena *a, const char *fmt, ...)
         __attribute__((returns_nonnull, format(printf, 2, 3)));
-
-#endif

@@ -2,8 +2,7 @@
 /* metrics: counters, gauges and histograms in the Prometheus text format. Loop thread only.
  *
  * A family is registered once, at start; series are made on first use and live as long as the registry. */
-#ifndef BASE_METRICS_H
-#define BASE_METRICS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,5 +35,3 @@ void metric_clear(struct metric *m);                             /* removes all 
 /* Appends all families, and process_* (resident memory, CPU seconds, open descriptors, start time). */
 void metrics_render(const struct metrics *m, struct buf *out);
 #define METRICS_CONTENT_TYPE "text/plain; version=0.0.4; charset=utf-8"
-
-#endif

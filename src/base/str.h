@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* str: looking at bytes (struct str), building text (struct buf), and small string tests. */
-#ifndef BASE_STR_H
-#define BASE_STR_H
+#pragma once
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -70,5 +69,3 @@ char *buf_steal(struct buf *b);            /* caller frees; never NULL; buf is e
 
 /* FNV-1a, 64 bit. */
 uint64_t str_fnv64(const void *p, size_t n);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* channels: which IMEX channels a container has been given, for a pod that wants to know before it begins,
  * and for `helm test`. */
-#ifndef CD_PLUGIN_CHANNELS_H
-#define CD_PLUGIN_CHANNELS_H
+#pragma once
 
 #include "base/err.h"
 #include "base/str.h"
@@ -11,5 +10,3 @@
 int channels_list(const char *dir, struct buf *out, struct err *e);
 /* main() of the subcommand: prints them; 0 when there is one. */
 int channels_main(void);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* folders: the folders of domains whose daemons are prepared here: the things of this driver, by the UID of
  * the ComputeDomain. For node_driver; what is in a folder is in readiness.h. */
-#ifndef CD_PLUGIN_FOLDERS_H
-#define CD_PLUGIN_FOLDERS_H
+#pragma once
 
 #include "cd_plugin/state.h"
 
@@ -14,5 +13,3 @@ void folders_undo_failed(const char *domain, const struct err *e);
 bool folders_may_go(void *u, const struct checkpoint_claim *entry);
 /* Removes those that no entry stands for and in which no daemon lives. */
 void folders_sweep(void *u, const struct checkpoint *table);
-
-#endif

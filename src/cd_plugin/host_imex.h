@@ -7,8 +7,7 @@
  * where an IMEX in a driver container has them, and then at the same path here, where the host's folder is
  * mounted. Asked at a low rate, and at short intervals only while a Prepare waits; or, where the host's IMEX
  * is none of our business unless it is in the way, only while its socket is there, which inotify tells. */
-#ifndef CD_PLUGIN_HOST_IMEX_H
-#define CD_PLUGIN_HOST_IMEX_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -41,5 +40,3 @@ bool host_imex_ready(const struct host_imex *h, uint64_t since_ns, char *reason,
 void host_imex_poll_fast(struct host_imex *h);
 /* Nobody waits any more. */
 void host_imex_poll_slow(struct host_imex *h);
-
-#endif

@@ -2,8 +2,7 @@
 /* host_report: tells people how the host's nvidia-imex is: metrics at each answer; on a change the log, an
  * Event of the Node, and, when IMEX is the host's by mode, annotations of the plugin's own Pod, from which
  * the controller makes a condition. */
-#ifndef CD_PLUGIN_HOST_REPORT_H
-#define CD_PLUGIN_HOST_REPORT_H
+#pragma once
 
 #include "cd_plugin/host_imex.h"
 #include "cd_plugin/metrics.h"
@@ -26,5 +25,3 @@ void host_report_tell(struct host_report *r, const struct host_imex_status *s);
 
 /* Pure: the merge patch of the Pod. */
 void host_report_render(const struct host_imex_status *s, struct buf *out);
-
-#endif

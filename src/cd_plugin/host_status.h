@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* host_status: what the answers of the host's own nvidia-imex come down to. Pure. */
-#ifndef CD_PLUGIN_HOST_STATUS_H
-#define CD_PLUGIN_HOST_STATUS_H
+#pragma once
 
 #include "imex/imex_ctl.h"
 
@@ -30,5 +29,3 @@ void host_status_summarize(const struct imex_ctl_domain *d, const char *node, st
  * `reason`, which says why, or zeroed when nobody wants to know. */
 void host_status_judge(const char *word, const char *why, const struct host_imex_status *domain,
                        struct host_imex_status *ret);
-
-#endif

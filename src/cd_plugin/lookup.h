@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lookup: which ComputeDomains exist. A list for each Prepare, as metadata only, and a watch of one namespace
  * while a Prepare waits for longer. */
-#ifndef CD_PLUGIN_LOOKUP_H
-#define CD_PLUGIN_LOOKUP_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/queue.h>
@@ -49,5 +48,3 @@ bool lookup_watch_deleting(const struct lookup_watch *w, const char *uid);
  * shown the domain may be newer than the watch, which others may have begun, or which has lost touch with
  * the server. A fresh list tells. */
 bool lookup_watch_misses(const struct lookup_watch *w, const char *uid);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* news: what people should know of the daemons and channels on this node, though it changes nothing of the
  * claims: Events of claims, pods and the Node. */
-#ifndef CD_PLUGIN_NEWS_H
-#define CD_PLUGIN_NEWS_H
+#pragma once
 
 #include "cd_plugin/state.h"
 
@@ -19,5 +18,3 @@ void news_session_taken(void *u);
 /* A claim has been prepared: what its pods' owner should know about the channel, though it is no reason to
  * keep the pod from running. */
 void news_prepared(void *u, struct op *op);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rack_watch: the label of this node's Node that names its rack, as it changes. */
-#ifndef CD_PLUGIN_RACK_WATCH_H
-#define CD_PLUGIN_RACK_WATCH_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -16,5 +15,3 @@ struct rack_watch *rack_watch_new(struct kube_client *c, const char *node, const
  * the next turn. */
 bool rack_watch_value(const struct rack_watch *w, const char **ret);
 void rack_watch_free(struct rack_watch *w); /* NULL is allowed */
-
-#endif

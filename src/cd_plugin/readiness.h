@@ -5,8 +5,7 @@
  * A READY that was left behind would release a pod without IMEX, so a state counts only if the daemon's claim
  * is prepared here now, the file is of this boot and of that claim, and a living process holds it locked. It
  * is read afresh for each answer. */
-#ifndef CD_PLUGIN_READINESS_H
-#define CD_PLUGIN_READINESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <uv.h>
@@ -46,5 +45,3 @@ int readiness_remove_dir(const char *plugin_dir, const char *domain_uid, struct 
 /* A living daemon holds the state file of this folder: the one with this claim (NULL: any); or nobody can
  * tell. */
 bool readiness_inhabited(const char *plugin_dir, const char *domain_uid, const char *claim_uid);
-
-#endif

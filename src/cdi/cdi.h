@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cdi: Container Device Interface files (CDI spec 0.5.0, or 0.7.0 where what they hold needs it), written by
  * rename so that the runtime never reads half a file. */
-#ifndef CDI_CDI_H
-#define CDI_CDI_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -88,5 +87,3 @@ int cdi_list(const char *root, const char *kind, void (*fn)(void *u, const char 
 /* Checks the names in a spec: kind, device names, environment, absolute paths, names of hooks. cdi_write does
  * it too. */
 int cdi_validate(const struct cdi_spec *s, struct err *e);
-
-#endif

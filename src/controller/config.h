@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* config: what the controller was started with (reference sections 3.6 and 6.12). */
-#ifndef CONTROLLER_CONFIG_H
-#define CONTROLLER_CONFIG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -40,5 +39,3 @@ struct config {
 int config_load(struct config *c, int argc, char **argv, struct err *e);
 void config_done(struct config *c);
 void config_usage(void);
-
-#endif

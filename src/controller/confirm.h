@@ -8,8 +8,7 @@
  * shares the next one. What is found is given to `found`, so that the caches have it. A list that fails,
  * or shows an object that we cannot read, answers nothing: it is repeated, with growing pauses, as long as
  * somebody asks. Loop thread only. */
-#ifndef CONTROLLER_CONFIRM_H
-#define CONTROLLER_CONFIRM_H
+#pragma once
 
 #include "kube/kube_client.h"
 #include "kube/work_queue.h"
@@ -41,5 +40,3 @@ bool confirm_absent(struct confirm *c, enum confirm_what what, const char *ns, c
                     const char *requester);
 /* The same without asking. */
 bool confirm_known(const struct confirm *c, enum confirm_what what, const char *ns, const char *key);
-
-#endif

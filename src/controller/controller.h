@@ -4,8 +4,7 @@
  * Caches are filled from the start, also while another replica leads, so that taking over means no more than
  * looking at everything once. What changes queues keys ("d/<UID of a domain>", "n/<name of a node>"); a key's
  * handler decides by pure functions and sends what they say. Loop thread only. */
-#ifndef CONTROLLER_CONTROLLER_H
-#define CONTROLLER_CONTROLLER_H
+#pragma once
 
 #include "controller/records.h"
 
@@ -17,5 +16,3 @@ void controller_start(struct controller *c, const struct config *config, struct 
 /* From now on we write. */
 void controller_lead(struct controller *c);
 void controller_stop(struct controller *c);
-
-#endif

@@ -6,8 +6,7 @@
  * for election. It looks first and changes none that is there: a replica of an older version would put the
  * old schema back. Only who leads brings them up to date. Nothing waits for any of it; what fails is tried
  * again for ever, with a back-off of its own, and said. */
-#ifndef CONTROLLER_CRDS_H
-#define CONTROLLER_CRDS_H
+#pragma once
 
 #include "base/metrics.h"
 #include "kube/kube_client.h"
@@ -29,5 +28,3 @@ void crds_lead(struct crds *c);
 /* The server's schema is another than ours after all: somebody has put it there, or the API server that
  * answered has not taken ours up yet. For the leader. */
 void crds_doubt(struct crds *c);
-
-#endif

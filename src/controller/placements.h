@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* placements: which claim brings which node into which domain, found by domain and by node. Kept up to date
  * from the claims that are cached. */
-#ifndef CONTROLLER_PLACEMENTS_H
-#define CONTROLLER_PLACEMENTS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -34,5 +33,3 @@ bool placements_update(struct placements *p, const struct claim_record *old, con
 typedef void(placements_visit_fn)(void *u, const struct grant *x);
 void placements_of_domain(const struct placements *p, const char *uid, placements_visit_fn *fn, void *u);
 void placements_on_node(const struct placements *p, const char *node, placements_visit_fn *fn, void *u);
-
-#endif

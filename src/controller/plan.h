@@ -2,8 +2,7 @@
 /* plan: what has to be written so that one ComputeDomain becomes what it should be, as a pure function of
  * what is cached. Level-triggered: it looks at nothing but the present, so a lost event or a crash between
  * two writes costs a pass and no more. */
-#ifndef CONTROLLER_PLAN_H
-#define CONTROLLER_PLAN_H
+#pragma once
 
 #include "kube/kube_client.h"
 #include "model/mode.h"
@@ -99,5 +98,3 @@ struct plan {
 enum { PLAN_DAEMONS_END_S = 60, PLAN_PATIENCE_S = 5, PLAN_ENDED_S = 30 };
 
 void plan_make(struct plan_input *in, struct arena *a, struct plan *ret);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* racks: the ComputeDomains of one rack: made where they are wanted, with their Nodes written down, and
  * deleted when nothing is left of the rack. */
-#ifndef CONTROLLER_RACKS_H
-#define CONTROLLER_RACKS_H
+#pragma once
 
 #include "controller/records.h"
 
@@ -13,5 +12,3 @@ void racks_queue_of(struct controller *c, const struct compute_domain *cd);
 void racks_queue_freed(struct controller *c, const struct compute_domain *gone);
 void racks_queue_by_node(struct controller *c, const char *node);
 void racks_queue_all(struct controller *c);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* records: all that the controller knows: its caches, what it remembers beyond them, and the queue of what is
  * to be looked at. Decides and writes nothing. Loop thread only. */
-#ifndef CONTROLLER_RECORDS_H
-#define CONTROLLER_RECORDS_H
+#pragma once
 
 #include <uthash.h>
 
@@ -149,5 +148,3 @@ void records_forget(struct controller_domain *d);
 const struct census *records_census(const struct controller *c, const char *uid);
 /* Forgets all domains and all that is held. */
 void records_done(struct controller *c);
-
-#endif

@@ -4,8 +4,7 @@
  * Whoever sees a change says which node of which domain it may concern ("touch"), before he lets go of what
  * was there: a seat points into cached objects. Only what was touched is looked at anew, and what may change
  * without anybody's word: a node that another domain holds, that is gone, or that nobody wants any more. */
-#ifndef CONTROLLER_SEATS_H
-#define CONTROLLER_SEATS_H
+#pragma once
 
 #include "rules/formation.h"
 
@@ -36,5 +35,3 @@ size_t seats_of(struct seats *s, const char *uid, const struct seat_facts **ret)
 /* What the domain's last formation came to; it lives as long as the domain is known here. */
 struct formation_memory *seats_memory(struct seats *s, const char *uid);
 void seats_forget(struct seats *s, const char *uid);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* watch: what is watched, and which keys and seats a change concerns. */
-#ifndef CONTROLLER_WATCH_H
-#define CONTROLLER_WATCH_H
+#pragma once
 
 #include "controller/records.h"
 
@@ -12,5 +11,3 @@ void watch_daemons(struct controller *c);
 void watch_stop(struct controller *c);
 /* Everything is to be looked at once. */
 void watch_queue_all(struct controller *c);
-
-#endif

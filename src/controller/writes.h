@@ -6,8 +6,7 @@
  * may, and decides again from what is known then. That is how a burst becomes one write. Nor may a write
  * start before the client has room for it (kube_room): then requesters take turns in the order in which they
  * came, so that ten thousand bodies are made when they can be sent. */
-#ifndef CONTROLLER_WRITES_H
-#define CONTROLLER_WRITES_H
+#pragma once
 
 #include "base/metrics.h"
 #include "kube/kube_client.h"
@@ -82,5 +81,3 @@ size_t writes_remembered(const struct writes *w); /* objects that it knows anyth
 /* Logs each write that is wanted and not done: in flight, waiting, failing. */
 void writes_dump(const struct writes *w);
 size_t writes_waiting(const struct writes *w); /* requesters that want to write and wait for room */
-
-#endif

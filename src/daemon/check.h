@@ -8,13 +8,10 @@
  * a minute on every node for a fact that nobody may act upon, since ending a container whose supervisor
  * stands still ends a running IMEX under a running job; what could make the loop stand still is kept out of
  * it instead. */
-#ifndef DAEMON_CHECK_H
-#define DAEMON_CHECK_H
+#pragma once
 
 #include "base/err.h"
 #include "base/str.h"
 
 /* 0: ready; -1: *e says why not. `claim_uid` "": any daemon's file will do, if it is held. */
 int check(const char *dir, const char *clique_id, const char *claim_uid, struct err *e);
-
-#endif

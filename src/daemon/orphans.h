@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* orphans: the first process of a container inherits the children of those that die, and nobody else reaps
  * them. */
-#ifndef DAEMON_ORPHANS_H
-#define DAEMON_ORPHANS_H
+#pragma once
 
 #include "base/loop.h"
 
@@ -14,5 +13,3 @@ struct orphans {
  * group of its own. */
 void orphans_start(struct orphans *o, uv_loop_t *loop);
 void orphans_stop(struct orphans *o);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pod_report: what a daemon reports on its own Pod, as a merge patch, and how soon it has to be known. */
-#ifndef DAEMON_POD_REPORT_H
-#define DAEMON_POD_REPORT_H
+#pragma once
 
 #include "imex/imex_agent.h"
 #include "kube/pod_patch.h"
@@ -18,5 +17,3 @@ unsigned pod_report_patience(const struct imex_report *sent, const struct imex_r
 /* What keeps the Pod ns/name at the report that was told last. */
 struct pod_patch *pod_report_patch_new(struct kube_client *c, const char *ns, const char *name);
 void pod_report_tell(struct pod_patch *p, const char *clique_id, const struct imex_report *r); /* copied */
-
-#endif

@@ -3,8 +3,7 @@
  *
  * Whoever should read it may stand still, and then we must not: a line that would have to wait is dropped,
  * and the first one after it says how many were. */
-#ifndef DAEMON_RELAY_H
-#define DAEMON_RELAY_H
+#pragma once
 
 #include "base/str.h"
 
@@ -17,5 +16,3 @@ struct relay {
 };
 
 void relay_line(struct relay *r, struct str line);
-
-#endif

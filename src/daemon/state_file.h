@@ -5,8 +5,7 @@
  * The plugin believes in our file only: one that was removed or replaced is written again, in a folder that
  * is made again where that is possible. What cannot be written is withdrawn, tried again after 1 s, 2 s, ...
  * 30 s, logged once a cause, and told to the owner. Embedded, zero-initialised. Loop thread only. */
-#ifndef DAEMON_STATE_FILE_H
-#define DAEMON_STATE_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -39,5 +38,3 @@ void state_file_unlock(struct state_file *f); /* the end: nobody believes in it 
 void state_file_set(struct state_file *f, bool ready, int64_t index, const char *status, const char *reason);
 /* Why the plugin does not know of the state, when that has lasted for more than one attempt; else NULL. */
 const char *state_file_error(const struct state_file *f);
-
-#endif

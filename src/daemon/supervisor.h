@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* supervisor: what `compute-domain-daemon run` does: membership from the clique, IMEX by the agent, its state
  * to the plugin and to the own Pod. */
-#ifndef DAEMON_SUPERVISOR_H
-#define DAEMON_SUPERVISOR_H
+#pragma once
 
 #include "imex/imex_agent.h"
 
@@ -33,5 +32,3 @@ void supervisor_free(struct supervisor *s);
 
 /* Returns after SIGTERM or SIGINT, when nvidia-imex has ended: 0. -1: it could not start. */
 int supervisor_run(const struct supervisor_config *c, struct err *e);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dra_messages: the DRA requests and responses as bytes. Pure functions; the contract is in dra.proto. */
-#ifndef DRA_DRA_MESSAGES_H
-#define DRA_DRA_MESSAGES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,5 +37,3 @@ void dra_messages_write_results(bool prepare, const struct dra_result *results, 
 /* `s` with each byte that is not part of valid UTF-8 replaced by '?', cut at `max` bytes between characters:
  * protobuf text is UTF-8, and Go refuses a whole response for one wrong byte. */
 char *dra_messages_text(struct arena *a, const char *s, size_t max);
-
-#endif

@@ -6,8 +6,7 @@
  * the package name; v1 adds Device.share_id), grpc.health.v1. One kubelet call holds many claims: each
  * becomes one operation, all are started at once, and the call is answered when the last one is done. An
  * operation that waits blocks no other. */
-#ifndef DRA_DRA_PLUGIN_H
-#define DRA_DRA_PLUGIN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -72,5 +71,3 @@ void dra_op_prepared(struct dra_op *op, const struct dra_device *devices, size_t
 void dra_op_unprepared(struct dra_op *op);
 /* `msg` reaches the pod's event word for word. */
 void dra_op_fail(struct dra_op *op, const char *msg);
-
-#endif

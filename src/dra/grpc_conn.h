@@ -6,8 +6,7 @@
  * in. Handlers and cancel functions run from inside grpc_conn_recv, grpc_conn_expire, grpc_conn_output,
  * grpc_conn_shutdown and grpc_conn_break; they may answer any call. No function but the grpc_call_ ones may
  * be entered again from there. */
-#ifndef DRA_GRPC_CONN_H
-#define DRA_GRPC_CONN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -57,5 +56,3 @@ bool grpc_conn_is_unfinished(const struct grpc_conn *c);
 void grpc_conn_shutdown(struct grpc_conn *c);
 /* The transport is gone: cancels the open calls. */
 void grpc_conn_break(struct grpc_conn *c);
-
-#endif

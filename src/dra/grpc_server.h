@@ -3,8 +3,7 @@
  *
  * Served on unix sockets or TCP, in clear text, as the kubelet speaks it, within limits that each server has
  * of its own. docs/grpc.md holds the protocol notes. Loop thread only. */
-#ifndef DRA_GRPC_SERVER_H
-#define DRA_GRPC_SERVER_H
+#pragma once
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -77,5 +76,3 @@ void grpc_call_fail(struct grpc_call *c, enum grpc_status status, const char *ms
 void grpc_call_on_cancel(struct grpc_call *c, grpc_cancel_fn *fn, void *u);
 /* Milliseconds that the caller gave (grpc-timeout), 0 when none. */
 uint64_t grpc_call_timeout_ms(const struct grpc_call *c);
-
-#endif

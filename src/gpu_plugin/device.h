@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* device: a GPU or a MIG device of this node, as plain data: what is published of it, and what preparing it
  * takes. */
-#ifndef GPU_PLUGIN_DEVICE_H
-#define GPU_PLUGIN_DEVICE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -47,5 +46,3 @@ struct gpu_devices {
 
 /* NULL: there is none of that name. */
 const struct gpu_device *gpu_device_find(const struct gpu_devices *d, const char *name);
-
-#endif

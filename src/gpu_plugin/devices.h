@@ -2,8 +2,7 @@
 /* devices: from what NVML and sysfs say of this node's GPUs to its devices, under the names and with the
  * attributes and capacities that the Go driver gives them (spec 1.2 to 1.4, 1.8), because users' selectors
  * and allocations name them. */
-#ifndef GPU_PLUGIN_DEVICES_H
-#define GPU_PLUGIN_DEVICES_H
+#pragma once
 
 #include "gpu_plugin/device.h"
 #include "nvidia/inventory.h"
@@ -24,5 +23,3 @@ bool gpu_version(const char *text, char *ret, size_t n);
 void gpu_quantity(int64_t v, char *ret, size_t n);
 /* A profile as it is in names: lower case, without dots, what is no letter, digit or '-' as '-'. */
 void gpu_profile_in_name(const char *profile, char *ret, size_t n);
-
-#endif

@@ -6,8 +6,7 @@
  * daemon, and later ones leave the member out. Each takes the other's file for a corrupt one, because the
  * checksums cover what their own types make of it; so the dialect that was found is the one that is written.
  */
-#ifndef GPU_PLUGIN_RECORD_H
-#define GPU_PLUGIN_RECORD_H
+#pragma once
 
 #include "gpu_plugin/device.h"
 #include "node/checkpoint.h"
@@ -25,5 +24,3 @@ extern const struct device_codec record_codec_auto, record_codec_main, record_co
 
 /* What was recorded of a device. The UUID is that of the device itself; NULL when the record does not say. */
 const char *record_uuid(const struct node_device *d, struct arena *a);
-
-#endif

@@ -5,8 +5,7 @@
  * It has no notion of a pod: whoever embeds it (today compute-domain-daemon, later a resident agent) says
  * which slot this node has and who the peers are, and hears what the IMEX process does. Level-triggered:
  * every input is "what should be", repeated freely. Loop thread only. */
-#ifndef IMEX_IMEX_AGENT_H
-#define IMEX_IMEX_AGENT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -96,5 +95,3 @@ void imex_agent_report(struct imex_agent *a, struct imex_report *ret);
 void imex_agent_stop(struct imex_agent *a);
 /* Not from inside a callback. NULL is allowed. */
 void imex_agent_free(struct imex_agent *a);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* imex_ctl: parsers of what nvidia-imex-ctl prints. Foreign text, whose builds differ: fuzzed, and lenient
  * about what surrounds it. */
-#ifndef IMEX_IMEX_CTL_H
-#define IMEX_IMEX_CTL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,5 +39,3 @@ const struct imex_ctl_node *imex_ctl_find(const struct imex_ctl_domain *d, const
 bool imex_ctl_connected_to(const struct imex_ctl_node *n, int64_t id);
 /* How many nodes other than itself the node is connected to. */
 unsigned imex_ctl_connected(const struct imex_ctl_node *n);
-
-#endif

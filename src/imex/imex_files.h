@@ -5,8 +5,7 @@
  * The line number in nodes.cfg is the IMEX node id and all members of a domain must have the same list, so
  * the list is always max_nodes names long, and membership is expressed in the hosts file alone (reference
  * section 8.4, IMEX guide "nodes_config.cfg"). */
-#ifndef IMEX_IMEX_FILES_H
-#define IMEX_IMEX_FILES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -53,5 +52,3 @@ int imex_hosts_write(const char *path, struct str text, struct err *e);
 
 /* Largest hosts file that is read. */
 #define IMEX_HOSTS_MAX ((size_t)1024 * 1024)
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* imex_log: what the log of nvidia-imex tells that nothing else does. Foreign text; pure functions of one
  * line. */
-#ifndef IMEX_IMEX_LOG_H
-#define IMEX_IMEX_LOG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,5 +16,3 @@ bool imex_log_node_id(struct str line, int64_t *ret);
 const char *imex_log_fault(struct str line);
 /* What the fault begins with when the host's own nvidia-imex is in the way. */
 #define IMEX_LOG_SESSION_TAKEN "another nvidia-imex on this node owns the driver's only IMEX session"
-
-#endif

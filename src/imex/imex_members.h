@@ -5,8 +5,7 @@
  * The file is only as good as its `identity`: a text by which the embedder recognises its own former self
  * (boot, claim, domain, address). Members of another identity are never loaded, because an index belongs to
  * one daemon only. */
-#ifndef IMEX_IMEX_MEMBERS_H
-#define IMEX_IMEX_MEMBERS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -39,5 +38,3 @@ int imex_members_load(const char *dir, const char *identity, struct arena *a, st
 /* The pure part of it. */
 int imex_members_parse(struct str text, const char *identity, struct arena *a, struct imex_members **ret,
                        struct err *e);
-
-#endif

@@ -5,8 +5,7 @@
  * 20 ms, then at growing distances up to 1 s; when all is well every 30 s. The state of the domain (`-N -j`),
  * which is dearer because the daemon asks all its peers, is asked on request and then at growing distances up
  * to 30 s. Nothing is called back from inside a call of ours. */
-#ifndef IMEX_IMEX_PROBE_H
-#define IMEX_IMEX_PROBE_H
+#pragma once
 
 #include <uv.h>
 
@@ -41,5 +40,3 @@ void imex_probe_slow_down(struct imex_probe *p);
 void imex_probe_domain(struct imex_probe *p, unsigned ms);
 /* No more questions, and no answer to the one that is out. */
 void imex_probe_stop(struct imex_probe *p);
-
-#endif

@@ -4,8 +4,7 @@
  *
  * Level-triggered: the owner says whether it should run. Nothing is called back from inside a call of ours.
  * Loop thread only. */
-#ifndef IMEX_IMEX_PROCESS_H
-#define IMEX_IMEX_PROCESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -68,5 +67,3 @@ unsigned imex_process_restarts(
         const struct imex_process *p); /* starts after the first one that the owner did not ask for */
 /* Reads now what it has printed so far, so that `line` has seen it. */
 void imex_process_drain(struct imex_process *p);
-
-#endif

@@ -12,8 +12,7 @@
  * A boot id proves a reboot only by differing from an earlier one that was true after our IMEX had ended.
  * News travel from the other node's kubelet over the controller, so the members count as they are when two
  * things have lasted for the whole patience: the wait, and being told. */
-#ifndef IMEX_IMEX_RECOVERY_H
-#define IMEX_IMEX_RECOVERY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -67,5 +66,3 @@ void imex_recovery_look(struct imex_recovery *r, const struct imex_members *memb
 /* Removes what nvidia-imex remembers: the files in its folder, which itself may be a mount and stays. A
  * folder that is not there holds nothing. */
 int imex_recovery_forget(const char *run_dir, struct err *e);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* backoff: how long to wait after the n-th failure in a row. */
-#ifndef KUBE_BACKOFF_H
-#define KUBE_BACKOFF_H
+#pragma once
 
 /* min_ms after the first failure, doubled with each further one up to max_ms, then spread by +-25 % so that
  * many clients that failed together do not come back together. */
@@ -9,5 +8,3 @@ unsigned backoff_ms(unsigned min_ms, unsigned max_ms, unsigned failures);
 
 /* ms +-25 %. */
 unsigned backoff_spread(unsigned ms);
-
-#endif

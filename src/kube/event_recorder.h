@@ -3,8 +3,7 @@
  * object counts up one Event by a patch; at most one write in flight a series, and a token bucket per object
  * (25, one more each 5 min) as in client-go. An Event outlives an API server that is away for some minutes.
  * Never fails its caller. */
-#ifndef KUBE_EVENT_RECORDER_H
-#define KUBE_EVENT_RECORDER_H
+#pragma once
 
 #include "kube/kube_client.h"
 
@@ -25,5 +24,3 @@ void event_record(struct event_recorder *r, const struct event_about *about, enu
                   const char *reason, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 /* Calls done when nothing is in flight or pending, or after limit_ms: for the end of a process. */
 void event_recorder_flush(struct event_recorder *r, unsigned limit_ms, void (*done)(void *u), void *u);
-
-#endif

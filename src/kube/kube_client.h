@@ -8,8 +8,7 @@
  * was away is back; what is left reaches the caller.
  *
  * Requests travel in lanes, so that no crowd keeps others waiting: see enum kube_lane. */
-#ifndef KUBE_KUBE_CLIENT_H
-#define KUBE_KUBE_CLIENT_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/queue.h>
@@ -125,5 +124,3 @@ struct kube_request {
  * become a path. */
 struct kube_call *kube_start(struct kube_client *c, const struct kube_request *r);
 void kube_cancel(struct kube_call *call); /* done will not be called; NULL is allowed */
-
-#endif

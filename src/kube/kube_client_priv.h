@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kube_client_priv: what the informer needs of the client beyond its public face. */
-#ifndef KUBE_KUBE_CLIENT_PRIV_H
-#define KUBE_KUBE_CLIENT_PRIV_H
+#pragma once
 
 #include <sys/queue.h>
 
@@ -37,5 +36,3 @@ void kube_client__answered(struct kube_client *c);
 
 /* A watch was answered with this error: it may say that the version is not served. */
 void kube_client__doubt(struct kube_client *c, const struct kube_resource *res, const struct err *e);
-
-#endif

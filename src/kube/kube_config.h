@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kube_config: where the API server is and who we are: in-cluster service account, or a kubeconfig file. */
-#ifndef KUBE_KUBE_CONFIG_H
-#define KUBE_KUBE_CONFIG_H
+#pragma once
 
 #include <stddef.h>
 
@@ -30,5 +29,3 @@ void kube_config_done(struct kube_config *c);
 int kube_config__in_cluster(const char *host, const char *port, const char *dir, struct kube_config *ret,
                             struct err *e);
 int kube_config__parse(const char *text, size_t n, const char *path, struct kube_config *ret, struct err *e);
-
-#endif

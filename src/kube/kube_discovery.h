@@ -7,8 +7,7 @@
  * again, at most once a second, and the old version stays in use until it answers. Only an APIGroup object
  * counts as an answer; anything else is asked again, for ever, with the client's back-off. So is a group that
  * offers no version that we know, or is refused, while none is in use. Otherwise nothing is polled. */
-#ifndef KUBE_KUBE_DISCOVERY_H
-#define KUBE_KUBE_DISCOVERY_H
+#pragma once
 
 #include <uv.h>
 #include <yyjson.h>
@@ -41,5 +40,3 @@ void kube_discovery_unask(struct kube_discovery *d, const struct kube_resource *
                           void *u);
 /* An answer says that the version is not served. Of no effect for resources with a fixed one. */
 void kube_discovery_doubt(struct kube_discovery *d, const struct kube_resource *res);
-
-#endif

@@ -16,8 +16,7 @@
  *   Unauthorized. INVALID: the other 4xx that no repetition changes. Admission webhooks write their own
  * Status and may leave the reason out: then its HTTP status says it, but never NOT_FOUND or GONE.
  * - Everything else is RETRY. */
-#ifndef KUBE_KUBE_ERROR_H
-#define KUBE_KUBE_ERROR_H
+#pragma once
 
 #include <yyjson.h>
 
@@ -48,5 +47,3 @@ bool kube_error_too_large(const struct err *e);
 /* Milliseconds to wait when the back-off says `ms` and the server asks for wait_s: never earlier than it
  * asks, not all at the same moment, and at most a minute: maintenance pages ask for an hour. */
 uint64_t kube_wait_ms(uint64_t ms, int wait_s);
-
-#endif

@@ -6,8 +6,7 @@
  * jitter while the server is away, for as long as that lasts, and restarts a watch that has been silent for
  * longer than two bookmarks. A resource whose version is not known yet is discovered first. Within a relist,
  * objects that vanished are reported as deleted. Loop thread only. */
-#ifndef KUBE_KUBE_INFORMER_H
-#define KUBE_KUBE_INFORMER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -107,5 +106,3 @@ void kube_informer_answer_deleted(struct kube_informer *i, const char *ns, const
                                   yyjson_val *status);
 /* Tells what came in answers now instead of in a later turn. Not from inside `changed`; NULL is allowed. */
 void kube_informer_tell(struct kube_informer *i);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kube_metrics: what a program's requests to the API server cost and how they end, as series. Loop thread
  * only. */
-#ifndef KUBE_KUBE_METRICS_H
-#define KUBE_KUBE_METRICS_H
+#pragma once
 
 #include "base/metrics.h"
 #include "kube/kube_client.h"
@@ -21,5 +20,3 @@ void kube_metrics_answered(struct kube_metrics *m, enum kube_verb verb, const st
  * latency. */
 void kube_metrics_watched(struct kube_metrics *m, const struct kube_resource *res, int status);
 void kube_metrics_lane(struct kube_metrics *m, enum kube_lane lane, unsigned waiting, unsigned in_flight);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kube_object: what every cached object begins with. */
-#ifndef KUBE_KUBE_OBJECT_H
-#define KUBE_KUBE_OBJECT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -25,5 +24,3 @@ struct kube_object {
  * it. */
 const struct kube_object *kube_object_ref(const struct kube_object *o);
 void kube_object_unref(const struct kube_object *o);
-
-#endif

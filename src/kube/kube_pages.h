@@ -4,8 +4,7 @@
  * A page that is larger than we take (kube_error_too_large()) is asked for again with half as many objects,
  * down to one, and this limit stays for later lists. Which object is too large by itself is then told in
  * words. Loop thread only. */
-#ifndef KUBE_KUBE_PAGES_H
-#define KUBE_KUBE_PAGES_H
+#pragma once
 
 #include "kube/kube_client.h"
 
@@ -34,5 +33,3 @@ void kube_pages_start(struct kube_pages *p, bool from_cache);
 bool kube_pages_under_way(const struct kube_pages *p);
 /* The last list had no more objects than fit into a page. */
 bool kube_pages_short(const struct kube_pages *p);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * All strings are percent-encoded here, and names that would change which resource is meant (empty, ".",
  * "..") are refused, so that a string out of an object can never become a path. */
-#ifndef KUBE_KUBE_PATH_H
-#define KUBE_KUBE_PATH_H
+#pragma once
 
 #include "base/err.h"
 #include "base/str.h"
@@ -22,5 +21,3 @@ int kube_path_object(struct buf *b, const struct kube_resource *res, const char 
 /* Adds "?key=value" or "&key=value", the value encoded; nothing when it is NULL. *n_query counts the
  * parameters so far. */
 void kube_path_query(struct buf *b, unsigned *n_query, const char *key, const char *value);
-
-#endif

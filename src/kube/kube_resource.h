@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kube_resource: the kinds of objects that the server has. */
-#ifndef KUBE_KUBE_RESOURCE_H
-#define KUBE_KUBE_RESOURCE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -22,5 +21,3 @@ extern const struct kube_resource kube_namespaces, kube_nodes, kube_pods, kube_e
 
 /* The version that is used for a resource is known: e NULL. Else an attempt to find it has failed. */
 typedef void(kube_ready_fn)(void *u, const struct err *e);
-
-#endif

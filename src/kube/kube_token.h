@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kube_token: who we say we are to the API server, as a bearer token that its file may replace at any time.
  * Never logged. */
-#ifndef KUBE_KUBE_TOKEN_H
-#define KUBE_KUBE_TOKEN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,5 +22,3 @@ void kube_token_done(struct kube_token *t);
  * cannot be read, or holds something else for a moment, leaves the last token in use: the server judges it.
  */
 const char *kube_token_get(struct kube_token *t, uint64_t now_ms);
-
-#endif

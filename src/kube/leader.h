@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* leader: leader election with a coordination.k8s.io Lease, compatible with client-go's (same fields, same
  * rules). */
-#ifndef KUBE_LEADER_H
-#define KUBE_LEADER_H
+#pragma once
 
 #include "kube/kube_client.h"
 
@@ -44,5 +43,3 @@ struct leader_view {
 };
 /* For people. Valid until the next turn. */
 void leader_view(struct leader *l, struct leader_view *ret);
-
-#endif

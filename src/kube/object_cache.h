@@ -5,8 +5,7 @@
  * Versions come from three sides that are not in step: lists, watch events and the answers to our own writes.
  * Within one cluster a higher resourceVersion is newer; where one is no number, whatever comes last wins. The
  * cache reports each change to `note`, in order, and never calls it while it is inconsistent. No I/O. */
-#ifndef KUBE_OBJECT_CACHE_H
-#define KUBE_OBJECT_CACHE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -55,5 +54,3 @@ void object_cache_each_at(const struct object_cache *c, unsigned index, const ch
                           void *u);
 const struct kube_object *object_cache_first_at(const struct object_cache *c, unsigned index,
                                                 const char *key);
-
-#endif

@@ -2,8 +2,7 @@
 /* pod_patch: keeps the labels and annotations of a program's own Pod at its newest report: one patch in
  * flight, what comes meanwhile goes into the next, failures come back with a growing pause for as long as it
  * takes. Nobody is told of them. Loop thread only. */
-#ifndef KUBE_POD_PATCH_H
-#define KUBE_POD_PATCH_H
+#pragma once
 
 #include "kube/kube_client.h"
 
@@ -22,5 +21,3 @@ struct pod_patch *pod_patch_new(const struct pod_patch_options *o);
 void pod_patch_free(struct pod_patch *p); /* not from inside a callback; NULL is allowed */
 /* Takes the report; `body` is the merge patch made of it, copied. */
 void pod_patch_set(struct pod_patch *p, void *report, struct str body);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * A watch is one JSON object a line: {"type": "ADDED", "object": {...}}. Bytes go in as they come; a line
  * that came whole is parsed where it lies, only the rest of a cut one is kept. */
-#ifndef KUBE_WATCH_STREAM_H
-#define KUBE_WATCH_STREAM_H
+#pragma once
 
 #include <yyjson.h>
 
@@ -30,5 +29,3 @@ void watch_stream_done(struct watch_stream *w);
 void watch_stream_reset(struct watch_stream *w);
 /* ERR_INVALID: an event is too large or not what a watch consists of; the stream is of no use any more. */
 int watch_stream_feed(struct watch_stream *w, const char *p, size_t n, struct err *e);
-
-#endif

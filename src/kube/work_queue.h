@@ -4,8 +4,7 @@
  *
  * The handler compares what is with what should be and starts writes; their completion adds the key again. It
  * runs in the loop, never from inside work_queue_add. */
-#ifndef KUBE_WORK_QUEUE_H
-#define KUBE_WORK_QUEUE_H
+#pragma once
 
 #include <stddef.h>
 #include <uv.h>
@@ -22,5 +21,3 @@ void work_queue_add_after(struct work_queue *q, const char *key,
 void work_queue_retry(struct work_queue *q, const char *key); /* after the key's next back-off step, +-25 % */
 void work_queue_forget(struct work_queue *q, const char *key); /* success: the back-off starts over */
 size_t work_queue_depth(const struct work_queue *q); /* keys ready, without those that wait for their time */
-
-#endif

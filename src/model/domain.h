@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* domain: a ComputeDomain as we cache it (reference section 2.2). */
-#ifndef MODEL_DOMAIN_H
-#define MODEL_DOMAIN_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -38,5 +37,3 @@ struct compute_domain {
         int64_t nodes_ready, nodes_wanted, cliques;
 };
 extern const struct jd_field compute_domain_fields[];
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* grant: a claim that brings a node into a domain, because it has a channel there. */
-#ifndef MODEL_GRANT_H
-#define MODEL_GRANT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -10,5 +9,3 @@ struct grant {
         const char *claim_uid, *ns, *domain_uid, *node;
         int64_t created; /* the claim; seconds since 1970 */
 };
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rack: an NVLink partition under a name that stays when its nodes reboot or it is partitioned anew. Pure. */
-#ifndef MODEL_RACK_H
-#define MODEL_RACK_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -22,5 +21,3 @@ void rack_domain_name(const char *id, bool whole, struct buf *out);
 
 /* What the claim template of its ComputeDomain is called: "imex-channel-" before that. */
 #define RACK_TEMPLATE_PREFIX "imex-channel-"
-
-#endif

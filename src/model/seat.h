@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* seat: a node's place in an IMEX domain, as the entries of a ComputeDomainClique have it, as status.nodes of
  * the ComputeDomain repeats it for people, and as the rules give it. */
-#ifndef MODEL_SEAT_H
-#define MODEL_SEAT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -15,5 +14,3 @@ struct seat {
         const char *boot_id;   /* of the node, as its kubelet tells it; "" or NULL while unknown, and in
                                   status.nodes */
 };
-
-#endif

@@ -5,8 +5,7 @@
  * The disk is waited for in a thread, so a batch is a chain of steps, each the `done` of the job before it;
  * the lock is held from the first to the last. What comes meanwhile is of the next batch. Loop thread only.
  */
-#ifndef NODE_BATCH_H
-#define NODE_BATCH_H
+#pragma once
 
 #include "node/effects.h"
 #include "node/node_lock.h"
@@ -38,5 +37,3 @@ void batch_start(struct claims *c, void (*done)(void *u, const struct err *e), v
 loop_fn batch_run;
 /* `freed` when the thread has ended what it was doing, perhaps from inside. */
 void batch_free(struct batch *b, void (*freed)(struct claims *c));
-
-#endif

@@ -3,8 +3,7 @@
  * and 12.1). Pure; fuzzed.
  *
  * Both layouts of the Go driver are written each time, v1 for those who go back to it, and both checksums. */
-#ifndef NODE_CHECKPOINT_LAYOUTS_H
-#define NODE_CHECKPOINT_LAYOUTS_H
+#pragma once
 
 #include "node/checkpoint.h"
 
@@ -19,5 +18,3 @@ void checkpoint_encode(const struct checkpoint *c, struct buf *out);
  * text, so a member of a newer API server would be a corrupt checkpoint to it. What is recorded already stays
  * as it is. False when it nests too deep, or is larger than the buffer may be. */
 bool checkpoint_status(yyjson_val *status, struct buf *out);
-
-#endif

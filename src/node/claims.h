@@ -5,8 +5,7 @@
  * A Prepare fetches its claim, is judged, and either fails at once with the cause (what can never succeed),
  * waits, or is carried out. All that is carried out in one turn of the loop shares the node lock and two
  * writes of the checkpoint: one before the side effects, one after. Loop thread only. */
-#ifndef NODE_CLAIMS_H
-#define NODE_CLAIMS_H
+#pragma once
 
 #include "node/ops.h"
 
@@ -29,5 +28,3 @@ void claims_dump(const struct claims *c);
 bool claims_stuck(const struct claims *c);
 /* After dra_plugin_free(). */
 void claims_free(struct claims *c);
-
-#endif

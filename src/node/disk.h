@@ -4,8 +4,7 @@
  * Tasks are collected and then run, one job at a time: all of its tasks in the order in which they were
  * added, in one thread, each whatever became of those before it. A disk that hangs holds up the job, and
  * nothing else of the process. All functions but a task's run() belong to the loop's thread. */
-#ifndef NODE_DISK_H
-#define NODE_DISK_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/queue.h>
@@ -37,5 +36,3 @@ void disk_clear(struct disk *d);
 bool disk_running(const struct disk *d);
 /* Not while a job runs. */
 void disk_free(struct disk *d);
-
-#endif

@@ -6,8 +6,7 @@
  * each, and undone with the last. What is said to run in the thread is the disk's, where nothing but the
  * arguments may be looked at; all else runs in the loop's. All members are needed. `u` is what claims_new()
  * was given. */
-#ifndef NODE_DRIVER_H
-#define NODE_DRIVER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -110,5 +109,3 @@ struct node_driver {
         /* With the node lock held, when the files of nobody are removed: likewise things of nobody. */
         void (*sweep)(void *u, const struct checkpoint *table);
 };
-
-#endif

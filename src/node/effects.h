@@ -2,8 +2,7 @@
 /* effects: what preparing and unpreparing a claim changes on the node: its CDI file, the driver's things, and
  * its entry in the table. The files are changed by tasks for the disk, the table before or after them;
  * nothing here writes the checkpoint. */
-#ifndef NODE_EFFECTS_H
-#define NODE_EFFECTS_H
+#pragma once
 
 #include "node/ops.h"
 
@@ -29,5 +28,3 @@ void effects_undone(struct claims *c, struct effects_leavings *leavings);
 void effects_forget(struct effects_leavings *leavings);
 /* An entry has this thing. */
 bool effects_in_use(const struct claims *c, const char *thing);
-
-#endif

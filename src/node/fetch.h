@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fetch: reads the claim of a Prepare, for as long as the kubelet waits, and has the driver take it. */
-#ifndef NODE_FETCH_H
-#define NODE_FETCH_H
+#pragma once
 
 #include "node/ops.h"
 
@@ -10,5 +9,3 @@ enum { FETCH_BACKOFF_MAX_MS = 4000 };
 
 void fetch_start(struct op *op);
 void fetch_api_known(struct op *op); /* claims can be read now */
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gojson: JSON as Go's encoding/json writes it and Kubernetes' checkpoint manager sums it up. Pure. */
-#ifndef NODE_GOJSON_H
-#define NODE_GOJSON_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -38,5 +37,3 @@ uint32_t gojson_checksum(const struct str *parts, size_t n);
 bool gojson_next_member(struct str *rest, struct str *ret_key, struct str *ret_value);
 /* What stands between the braces. */
 struct str gojson_inside(struct str object);
-
-#endif

@@ -8,8 +8,7 @@
  * A file that is missing, or cannot be a checkpoint, says nothing about claims, least of all that there are
  * none: the table stays what it was (empty at the start), and each sync says so again until a write has
  * succeeded. The caller adds what he can find out. */
-#ifndef NODE_JOURNAL_H
-#define NODE_JOURNAL_H
+#pragma once
 
 #include <sys/stat.h>
 #include <uv.h>
@@ -61,5 +60,3 @@ void journal_end(struct journal *j, const struct stat *stored);
 /* Calls back when somebody else has replaced the file. */
 int journal_watch(struct journal *j, uv_loop_t *loop, void (*changed)(void *u), void *u, struct err *e);
 void journal_done(struct journal *j);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* judge: what may become of a Prepare now. Only looks. */
-#ifndef NODE_JUDGE_H
-#define NODE_JUDGE_H
+#pragma once
 
 #include "node/ops.h"
 
@@ -13,5 +12,3 @@ enum verdict judge_say(struct op *op, enum verdict v, const char *fmt, ...)
         __attribute__((format(printf, 3, 4)));
 /* The entry of another claim that has this device, which is then what the operation waits for, or NULL. */
 const struct checkpoint_claim *judge_holder(struct op *op, const struct node_want *w);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* metrics: the series that any DRA plugin on a node has (reference section 5.7, and our own). */
-#ifndef NODE_METRICS_H
-#define NODE_METRICS_H
+#pragma once
 
 #include "base/metrics.h"
 #include "node/checkpoint.h"
@@ -36,5 +35,3 @@ void node_metrics_error(struct node_metrics *m, bool prepare, bool lock);
 void node_metrics_pending(struct node_metrics *m, bool prepare, int change);
 void node_metrics_answered(struct node_metrics *m, bool prepare, bool ok, double total_s, double inside_s);
 void node_metrics_prepared(struct node_metrics *m, const struct checkpoint *table);
-
-#endif

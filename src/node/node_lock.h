@@ -5,8 +5,7 @@
  * During an update two plugin processes run side by side. The lock is held around changes of local state
  * only, never across a call to the API or a wait, so it is nearly always free: then it is taken in the loop's
  * thread. Otherwise a helper thread waits for it. */
-#ifndef NODE_NODE_LOCK_H
-#define NODE_NODE_LOCK_H
+#pragma once
 
 #include <stdbool.h>
 #include <uv.h>
@@ -28,5 +27,3 @@ void node_lock_release(struct node_lock *l);
 /* A thread is waiting for the lock: it cannot be recalled, so the process must end by _exit(). */
 bool node_lock_stuck(const struct node_lock *l);
 void node_lock_free(struct node_lock *l);
-
-#endif

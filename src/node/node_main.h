@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* node_main: the process of a DRA plugin: the flags that each has, its API client, metrics and probes, the
  * kubelet's sockets, and the order in which they begin and end. */
-#ifndef NODE_NODE_MAIN_H
-#define NODE_NODE_MAIN_H
+#pragma once
 
 #include "base/flags.h"
 #include "base/http_server.h"
@@ -79,5 +78,3 @@ int node_main_flags(struct node_main *m, const struct flag *flags, int argc, cha
                     int (*check)(struct node_main *m, struct err *e));
 /* Runs the plugin to its end; the status to exit with. */
 int node_main(struct node_main *m);
-
-#endif

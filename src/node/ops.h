@@ -2,8 +2,7 @@
 /* ops: the operations of a plugin process, one for each claim that the kubelet asks something for, and the
  * table of prepared claims that they work on. What moves them on is in fetch, judge, effects, waits and
  * batch, each of which knows those before it. Loop thread only. */
-#ifndef NODE_OPS_H
-#define NODE_OPS_H
+#pragma once
 
 #include <sys/queue.h>
 #include <uv.h>
@@ -115,5 +114,3 @@ void op_fail(struct op *op, const char *msg);
 void op_drop(struct op *op); /* without an answer, but counted as failed */
 /* Nobody waits for it any more, but it is carried to its end. */
 void op_let_go(struct op *op);
-
-#endif

@@ -4,8 +4,7 @@
  * The plugin watches the slices of its own node and driver only, and repairs what differs: created when
  * missing, updated in place when its content differs, surplus ones deleted. What they hold is
  * the driver's to say: a node that cannot serve offers no devices. */
-#ifndef NODE_SLICE_H
-#define NODE_SLICE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -89,5 +88,3 @@ void slice_set(struct slice_publisher *p, const struct slice_content *want);
 /* The server holds what should be. */
 bool slice_published(const struct slice_publisher *p);
 void slice_publisher_free(struct slice_publisher *p);
-
-#endif

@@ -2,8 +2,7 @@
 /* sweep: what nobody will tell us to clean up: files of claims that no journal knows, claims of another boot,
  * claims whose object is gone.
  */
-#ifndef NODE_SWEEP_H
-#define NODE_SWEEP_H
+#pragma once
 
 #include "node/ops.h"
 
@@ -34,5 +33,3 @@ void sweep_gone_claims(struct sweep *s, uint64_t now_ms);
  * `undated`: a file that names no boot, as those of the Go driver, counts as one of this boot. */
 bool sweep_rebuild(struct checkpoint *table, const struct node_driver *driver, const char *uid,
                    struct str cdi_file, const char *node, const char *boot_id, bool undated);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* waits: Prepares that wait, recorded, holding nothing and blocking nobody, until whatever they wait for
  * happens or the kubelet's deadline is near. */
-#ifndef NODE_WAITS_H
-#define NODE_WAITS_H
+#pragma once
 
 #include "node/ops.h"
 
@@ -22,5 +21,3 @@ void waits_reevaluate(struct claims *c);
 /* Fewer wait than before. */
 void waits_tell(struct claims *c);
 void waits_look_closer(struct op *op);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fabric: the node's NVLink clique from NVML's facts (reference section 7.3, both tables). Pure. */
-#ifndef NVIDIA_FABRIC_H
-#define NVIDIA_FABRIC_H
+#pragma once
 
 #include "nvidia/nvml.h"
 
@@ -20,5 +19,3 @@ struct fabric {
 
 /* strict is the gate CrashOnNVLinkFabricErrors. */
 void fabric_from_facts(const struct nvml_facts *f, bool strict, struct fabric *ret);
-
-#endif

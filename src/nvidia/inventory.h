@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* inventory: what NVML says of a node's GPUs, as plain data. Numbers and names are NVML's own (nvml.h); what
  * they are called in Kubernetes is decided elsewhere. Reading is pure; fuzzed. */
-#ifndef NVIDIA_INVENTORY_H
-#define NVIDIA_INVENTORY_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -61,5 +60,3 @@ struct inventory {
 
 /* All memory in the arena. ERR_INVALID names the member that is wrong or too large. */
 int inventory_decode(struct str json, struct arena *a, struct inventory *ret, struct err *e);
-
-#endif

@@ -4,8 +4,7 @@
  * NVML numbers profiles (NVML_GPU_INSTANCE_PROFILE_* of nvml.h) and newer libraries name them, too; which
  * names users write into selectors is decided by nvidia-smi and by the Go driver's library (go-nvlib), whose
  * rule this is, so that the same device has the same name with every driver. */
-#ifndef NVIDIA_MIG_PROFILE_H
-#define NVIDIA_MIG_PROFILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,5 +23,3 @@ bool mig_profile_name(const struct mig_profile *p, char *ret, size_t n);
 
 /* Can it draw? Only "+gfx" profiles come with the GPU's nodes of the kernel's graphics subsystem. */
 bool mig_profile_graphics(int64_t gi_profile);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pci_facts: where a GPU sits, from the kernel's sysfs. */
-#ifndef NVIDIA_PCI_FACTS_H
-#define NVIDIA_PCI_FACTS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -20,5 +19,3 @@ struct pci_facts {
 /* `sys` is where sysfs is seen, "/sys"; address as pci_address() gives it. What cannot be read is not
  * known. */
 void pci_facts_read(const char *sys, const char *address, struct pci_facts *ret);
-
-#endif

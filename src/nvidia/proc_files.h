@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* proc_files: what the NVIDIA kernel driver says in /proc. Pure parsers of foreign bytes; fuzzed. */
-#ifndef NVIDIA_PROC_FILES_H
-#define NVIDIA_PROC_FILES_H
+#pragma once
 
 #include "base/err.h"
 #include "base/str.h"
@@ -22,5 +21,3 @@ int proc_capability_parse(struct str text, struct proc_capability *ret, struct e
 
 /* "ImexChannelCount: N" of /proc/driver/nvidia/params; ERR_NOT_FOUND when the line is missing. */
 int proc_params_channel_count(struct str text, unsigned *ret, struct err *e);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* census: how many nodes of a domain are in which state, for those who watch many domains. Pure. */
-#ifndef RULES_CENSUS_H
-#define RULES_CENSUS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -28,5 +27,3 @@ struct census {
 struct census census_daemons(const struct formation *f, size_t peers_missing);
 /* Of one that uses the IMEX of its hosts: DEGRADED and DOWN are failing, who says nothing is lost. */
 struct census census_hosts(const struct host *hosts, size_t n);
-
-#endif

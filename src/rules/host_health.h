@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* host_health: how the IMEX that the hosts run themselves is doing on the nodes of a domain, as one
  * condition. Pure. */
-#ifndef RULES_HOST_HEALTH_H
-#define RULES_HOST_HEALTH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,5 +28,3 @@ struct host {
  * The message changes with what is wrong and not with the number of nodes: a node that joins healthily costs
  * no write. */
 void host_health(const struct host *hosts, size_t n, struct arena *a, struct cd_condition *ret);
-
-#endif

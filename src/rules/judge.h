@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* judge: how a member of a domain is, and what to say of it. Pure. */
-#ifndef RULES_JUDGE_H
-#define RULES_JUDGE_H
+#pragma once
 
 #include "base/mem.h"
 #include "rules/seat_facts.h"
@@ -22,5 +21,3 @@ void judge_look_again(struct judging *j, int64_t left_s);
 int64_t judge_gone_left_s(int64_t now, const struct seat_facts *n);
 /* The address of its daemon pod, "" while unknown. */
 const char *judge_ip(const struct seat_facts *n);
-
-#endif

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* message: texts for people, which go into conditions and Events and have their limits. */
-#ifndef RULES_MESSAGE_H
-#define RULES_MESSAGE_H
+#pragma once
 
 #include "base/mem.h"
 
 /* printf into an arena, 4 KiB at most: what a Pod says of itself may be longer. */
 const char *message_of(struct arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-
-#endif

@@ -6,8 +6,7 @@
  * there: so each ComputeDomain of a rack remembers their names. When the last of these Nodes is gone, it
  * writes down since when, and goes a day later, or as soon as nobody uses it where its namespace is labelled
  * no more. A copy of one that a person has made elsewhere is the person's. */
-#ifndef RULES_RACKS_H
-#define RULES_RACKS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -56,5 +55,3 @@ struct racks_decision {
 };
 void racks_decide(const struct compute_domain *cd, const struct racks_facts *f, struct arena *a,
                   struct racks_decision *ret);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rules: the decisions that must never be wrong, as pure functions of lists. No I/O, no clock, no memory of
  * their own. */
-#ifndef RULES_RULES_H
-#define RULES_RULES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -65,5 +64,3 @@ void rules_indices(const struct seat *held, size_t n_held, const int64_t *freed,
  */
 enum { RULES_UNSTARTED_S = 60 };
 bool rules_replace_daemon(const struct pod *p, const char *template_hash, bool in_use, int64_t now);
-
-#endif
