@@ -17,26 +17,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "conf.h"
+#include "nvml.h"
 
-#define EXPORT __attribute__((visibility("default")))
-
-enum {
-        NVML_SUCCESS = 0,
-        NVML_ERROR_UNINITIALIZED = 1,
-        NVML_ERROR_INVALID_ARGUMENT = 2,
-        NVML_ERROR_NOT_SUPPORTED = 3,
-        NVML_ERROR_INSUFFICIENT_SIZE = 7,
-        NVML_ERROR_ARGUMENT_VERSION_MISMATCH = 25,
-};
-enum { NVML_INIT_FLAG_NO_GPUS = 1, NVML_INIT_FLAG_NO_ATTACH = 2, MAX_GPUS = 64 };
-
-typedef int nvmlReturn_t;
-
-struct device {
-        unsigned index;
-};
-typedef struct device *nvmlDevice_t;
+enum { NVML_INIT_FLAG_NO_GPUS = 1, NVML_INIT_FLAG_NO_ATTACH = 2 };
 
 /* nvmlGpuFabricInfo_t */
 struct fabric_v1 {
@@ -70,22 +53,21 @@ struct pci_info {
         unsigned domain, bus, device, pci_device_id, pci_subsystem_id;
         char bus_id[32];
 };
-#define NVML_VERSIONED(type, number) ((unsigned)(sizeof(type) | ((number) << 24U)))
-
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned users;
 static struct conf conf;
 static struct device devices[MAX_GPUS];
+static char folder[PATH_MAX]; /* of the library */
 
 /* A key of one GPU ("GPU1_CLIQUE_ID") before the node's ("CLIQUE_ID"). */
-static const char *gpu_text(unsigned gpu, const char *key, const char *otherwise) {
+const char *gpu_text(unsigned gpu, const char *key, const char *otherwise) {
         char own[64];
 
         snprintf(own, sizeof(own), "GPU%u_%s", gpu, key);
         return conf_text(&conf, own, conf_text(&conf, key, otherwise));
 }
 
-static long gpu_number(unsigned gpu, const char *key, long otherwise) {
+long gpu_number(unsigned gpu, const char *key, long otherwise) {
         char own[64];
 
         snprintf(own, sizeof(own), "GPU%u_%s", gpu, key);
@@ -106,6 +88,7 @@ static void load(void) {
         conf_done(&conf);
         if (!dladdr(devices, &self) || !self.dli_fname || !(slash = strrchr(self.dli_fname, '/')))
                 return;
+        snprintf(folder, sizeof(folder), "%.*s", (int)(slash - self.dli_fname), self.dli_fname);
         snprintf(path, sizeof(path), "%.*s/libnvidia-ml.conf", (int)(slash - self.dli_fname), self.dli_fname);
         (void)conf_load(&conf, path);
 }
@@ -116,6 +99,32 @@ static void crash(void) {
         setrlimit(RLIMIT_CORE, &no_core);
         signal(SIGSEGV, SIG_DFL);
         raise(SIGSEGV);
+}
+
+/* A line a session, when it begins and when it ends, where a test has put a file for it. */
+static void record(const char *what) {
+        char path[PATH_MAX + 32];
+        FILE *f;
+
+        snprintf(path, sizeof(path), "%s/libnvidia-ml.sessions", folder);
+        if (access(path, W_OK) == 0 && (f = fopen(path, "a"))) {
+                fprintf(f, "%s\n", what);
+                fclose(f);
+        }
+}
+
+/* What a test wants of one call: to fail, to hang, to crash, on all GPUs or on one. */
+nvmlReturn_t injected(unsigned gpu, const char *call) {
+        char key[96];
+
+        snprintf(key, sizeof(key), "CRASH_%s", call);
+        if (gpu_number(gpu, key, 0))
+                crash();
+        snprintf(key, sizeof(key), "HANG_%s", call);
+        while (gpu_number(gpu, key, 0))
+                pause();
+        snprintf(key, sizeof(key), "FAIL_%s", call);
+        return (nvmlReturn_t)gpu_number(gpu, key, NVML_SUCCESS);
 }
 
 static nvmlReturn_t init(void) {
@@ -130,6 +139,7 @@ static nvmlReturn_t init(void) {
         error = conf_number(&conf, "INIT_ERROR", 0);
         if (!error) {
                 users++;
+                record("begin");
                 for (unsigned i = 0; i < MAX_GPUS; i++)
                         devices[i].index = i;
         }
@@ -161,8 +171,10 @@ EXPORT nvmlReturn_t nvmlShutdown(void) {
         pthread_mutex_lock(&lock);
         if (users == 0)
                 result = NVML_ERROR_UNINITIALIZED;
-        else
+        else {
                 users--;
+                record("end");
+        }
         pthread_mutex_unlock(&lock);
         return result;
 }
@@ -199,7 +211,7 @@ EXPORT const char *nvmlErrorString(nvmlReturn_t result) {
         return text[result];
 }
 
-static nvmlReturn_t put_text(const char *text, char *out, unsigned length) {
+nvmlReturn_t put_text(const char *text, char *out, unsigned length) {
         size_t n = strlen(text) + 1;
 
         if (!out)
@@ -255,7 +267,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t *
         if (!device || index >= gpu_count())
                 return NVML_ERROR_INVALID_ARGUMENT;
         *device = &devices[index];
-        return NVML_SUCCESS;
+        return injected(index, "nvmlDeviceGetHandleByIndex");
 }
 
 EXPORT nvmlReturn_t nvmlDeviceGetHandleByIndex(unsigned index, nvmlDevice_t *device);
@@ -263,13 +275,12 @@ EXPORT nvmlReturn_t nvmlDeviceGetHandleByIndex(unsigned index, nvmlDevice_t *dev
         return nvmlDeviceGetHandleByIndex_v2(index, device);
 }
 
-/* What every call on a device checks first. */
-static nvmlReturn_t check(nvmlDevice_t device, const void *out) {
+nvmlReturn_t check_call(nvmlDevice_t device, const void *out, const char *call) {
         if (users == 0)
                 return NVML_ERROR_UNINITIALIZED;
         if (!out || device < devices || device >= devices + gpu_count())
                 return NVML_ERROR_INVALID_ARGUMENT;
-        return NVML_SUCCESS;
+        return injected(device->index, call);
 }
 
 EXPORT nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned length);
@@ -285,13 +296,15 @@ EXPORT nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned 
  * set. */
 EXPORT nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned length);
 EXPORT nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned length) {
-        nvmlReturn_t bad = check(device, uuid);
+        nvmlReturn_t bad = is_mig(device) ? NVML_SUCCESS : check(device, uuid);
         const char *node;
         uint32_t hash = 2166136261U;
         char text[64];
 
         if (bad)
                 return bad;
+        if (is_mig(device))
+                return mig_uuid(device, uuid, length);
         for (node = conf_text(&conf, "NODE", ""); *node; node++)
                 hash = (hash ^ (unsigned char)*node) * 16777619U;
         snprintf(text, sizeof(text), "GPU-%08x-5a5a-4c4c-9d9d-%012x", hash, device->index);
@@ -312,18 +325,20 @@ EXPORT nvmlReturn_t nvmlDeviceGetMinorNumber(nvmlDevice_t device, unsigned *mino
         nvmlReturn_t bad = check(device, minor);
 
         if (!bad)
-                *minor = device->index;
+                *minor = (unsigned)gpu_number(device->index, "MINOR", device->index);
         return bad;
 }
 
 EXPORT nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, struct pci_info *pci);
 EXPORT nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, struct pci_info *pci) {
         nvmlReturn_t bad = check(device, pci);
+        char bus_id[32];
 
         if (bad)
                 return bad;
         *pci = (struct pci_info){ .domain = 8 + device->index, .bus = 1, .pci_device_id = 0x294110deU };
-        snprintf(pci->bus_id, sizeof(pci->bus_id), "%08X:%02X:%02X.0", pci->domain, pci->bus, pci->device);
+        snprintf(bus_id, sizeof(bus_id), "%08X:%02X:%02X.0", pci->domain, pci->bus, pci->device);
+        snprintf(pci->bus_id, sizeof(pci->bus_id), "%s", gpu_text(device->index, "PCI", bus_id));
         snprintf(pci->bus_id_legacy, sizeof(pci->bus_id_legacy), "%04X:%02X:%02X.0", pci->domain & 0xffffU,
                  pci->bus & 0xffU, pci->device & 0xffU);
         return NVML_SUCCESS;

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpu_plugin/gpus.h"
+
+#include <stdio.h>
+
+#include "base/loop.h"
+#include "gpu_plugin/devices.h"
+#include "nvidia/fingerprint.h"
+#include "nvidia/nvml_abi.h"
+#include "nvidia/nvml_client.h"
+#include "nvidia/nvml_library.h"
+#include "nvidia/nvml_line.h"
+
+enum {
+        IDLE_MS = 30000,
+        WAITING_MS = 2000,
+        RETRY_MS = 5000,
+        SETTLE_MS = 1000,
+        FIRST_TIMEOUT_MS = 30000, /* NVML's first start after boot takes seconds a GPU */
+        TIMEOUT_MS = 15000,
+        TRIES_OF_A_LOST_GPU = 3,
+};
+
+#define NO_GPUS "NoGPUs"
+
+struct gpus {
+        struct gpus_options o;
+        struct nvml_client *nvml;
+        struct loop_timer timer;
+        bool waiting, settling;
+        bool owed;            /* somebody was told to wait for changed() */
+        uint64_t held;        /* fingerprint of what is known; 0: nothing is */
+        uint64_t seen, asked; /* at the last look; when NVML was asked */
+        unsigned lost;        /* answers in a row in which a GPU failed */
+        struct gpus_state state;
+        struct gpu_devices devices;
+};
+
+const struct gpus_state *gpus_get(const struct gpus *g) {
+        return &g->state;
+}
+
+const struct gpu_devices *gpus_devices(const struct gpus *g) {
+        return &g->devices;
+}
+
+/* It may do better without a change that is seen. */
+static bool try_again(const struct gpus *g) {
+        return g->state.failures || g->lost || (*g->state.reason && !streq(g->state.reason, NO_GPUS));
+}
+
+static void schedule(struct gpus *g) {
+        unsigned ms = try_again(g) ? RETRY_MS : IDLE_MS;
+        if (g->waiting && ms > WAITING_MS)
+                ms = WAITING_MS;
+        loop_timer_start(&g->timer, ms);
+}
+
+static void tell(struct gpus *g, bool news) {
+        schedule(g);
+        if (!news && !g->owed)
+                return;
+        g->owed = false;
+        g->o.changed(g->o.u);
+}
+
+/* Takes the devices. */
+static void answer(struct gpus *g, struct gpu_devices *now, const char *reason, const char *message) {
+        bool news = !g->state.known || !streq(g->state.reason, reason) || !streq(g->state.message, message) ||
+                    g->state.failures >= GPUS_STALE || !gpu_devices_equal(&g->devices, now);
+        gpu_devices_done(&g->devices);
+        g->devices = *now;
+        g->held = g->asked;
+        g->state = (struct gpus_state){ .known = true, .reason = reason };
+        snprintf(g->state.message, sizeof g->state.message, "%s", message);
+        tell(g, news);
+}
+
+static void no_driver(struct gpus *g, const char *reason, const struct err *e) {
+        struct gpu_devices none = { 0 };
+        g->lost = 0;
+        answer(g, &none, reason, e->msg);
+}
+
+static void no_answer(struct gpus *g, const struct err *e) {
+        g->state.failures++;
+        snprintf(g->state.error, sizeof g->state.error, "%s", e->msg);
+        if (!g->state.known) {
+                g->state.reason = "DriverNotReady";
+                snprintf(g->state.message, sizeof g->state.message, "%s", e->msg);
+        }
+        tell(g, g->state.failures == GPUS_STALE || !g->state.known);
+}
+
+/* NVML itself says that the driver is not there, or not one that the library can talk to. */
+static bool says_no_driver(const struct err *e) {
+        return e->code == NVML_CANNOT_LOAD || e->code == NVML_DRIVER_NOT_LOADED ||
+               e->code == NVML_LIBRARY_NOT_FOUND || e->code == NVML_VERSION_MISMATCH;
+}
+
+static bool any_failed(const struct inventory *in) {
+        for (size_t i = 0; i < in->n_gpus; i++)
+                if (in->gpus[i].failure.call)
+                        return true;
+        return false;
+}
+
+static void on_inventory(struct gpus *g, const struct inventory *in) {
+        struct gpu_devices now;
+        g->lost = any_failed(in) ? g->lost + 1 : 0;
+        /* At the start it is left out at once: nothing is taken away from anybody. */
+        if (g->lost && g->lost < TRIES_OF_A_LOST_GPU && g->state.known && g->devices.n) {
+                tell(g, false);
+                return;
+        }
+        g->lost = 0;
+        gpu_devices_describe(in, g->o.sys, &now);
+        answer(g, &now, now.n ? "" : NO_GPUS, now.n ? "" : "NVML reports no GPU that can be offered");
+}
+
+static void on_answered(void *u, const struct str *json, const struct err *error) {
+        struct gpus *g = u;
+        _cleanup_(arena_freep) struct arena *a = arena_new(4096);
+        struct inventory in;
+        struct err e;
+        if (json && inventory_decode(*json, a, &in, &e) == 0) {
+                on_inventory(g, &in);
+                return;
+        }
+        if (!json)
+                e = *error;
+        if (e.code == NVML_HUNG || e.code == NVML_CRASHED)
+                g->o.failed(g->o.u, e.code == NVML_HUNG ? "hung" : "crashed");
+        if (says_no_driver(&e))
+                no_driver(g, "DriverNotReady", &e);
+        else
+                no_answer(g, &e);
+}
+
+/* The fingerprint of a node without the library, which is no failure to look. */
+enum { WITHOUT_LIBRARY = 1 };
+
+/* 0: nobody knows. */
+static uint64_t look(struct gpus *g, struct arena *a, struct driver_file *library, struct err *e) {
+        if (driver_root_find_library(&g->o.root, "libnvidia-ml.so.1", a, library, e) < 0)
+                return e->kind == ERR_NOT_FOUND ? WITHOUT_LIBRARY : 0;
+        return fingerprint(&(struct fingerprint_of){ .proc_driver = g->o.proc_driver,
+                                                     .sys = g->o.sys,
+                                                     .dev = g->o.dev,
+                                                     .library = library->here });
+}
+
+/* Who sets up MIG makes instance after instance: NVML is asked when that is over. */
+static void settle(struct gpus *g) {
+        g->settling = true;
+        loop_timer_start(&g->timer, SETTLE_MS);
+}
+
+static void on_timer(void *u) {
+        struct gpus *g = u;
+        _cleanup_(arena_freep) struct arena *a = arena_new(512);
+        struct driver_file library = { 0 };
+        uint64_t before = g->seen;
+        struct err e;
+        g->settling = false;
+        g->seen = look(g, a, &library, &e);
+        if (!g->seen) {
+                no_answer(g, &e);
+                return;
+        }
+        g->asked = g->seen;
+        if (!library.here) {
+                no_driver(g, "DriverNotFound", &e);
+        } else if (g->seen == g->held && !try_again(g)) {
+                tell(g, false);
+        } else if (g->held && g->seen != g->held && g->seen != before) {
+                settle(g);
+        } else {
+                nvml_client_ask(g->nvml, library.here, NVML_ASK_INVENTORY,
+                                g->state.known ? TIMEOUT_MS : FIRST_TIMEOUT_MS, on_answered, g);
+        }
+}
+
+bool gpus_hold(struct gpus *g) {
+        _cleanup_(arena_freep) struct arena *a = arena_new(512);
+        struct driver_file library;
+        uint64_t before = g->seen;
+        struct err e;
+        if (!nvml_client_asking(g->nvml)) {
+                g->seen = look(g, a, &library, &e);
+                if (g->seen && g->seen == g->held)
+                        return true;
+                if (g->held && g->seen != before)
+                        settle(g);
+                else if (!g->settling && !try_again(g))
+                        loop_timer_start(&g->timer, 0);
+        }
+        g->owed = true;
+        return false;
+}
+
+void gpus_poll_fast(struct gpus *g, bool waiting) {
+        bool was = g->waiting;
+        g->waiting = waiting;
+        if (waiting && !was && !nvml_client_asking(g->nvml) && !g->settling)
+                loop_timer_start(&g->timer, WAITING_MS);
+}
+
+struct gpus *gpus_new(uv_loop_t *loop, const struct gpus_options *o) {
+        struct gpus *g = xnew(struct gpus);
+        g->o = *o;
+        g->nvml = nvml_client_new(loop);
+        g->state = (struct gpus_state){ .reason = "DriverNotAskedYet",
+                                        .message = "the NVIDIA driver has not answered yet" };
+        loop_timer_init(&g->timer, loop, on_timer, g);
+        loop_timer_start(&g->timer, 0);
+        return g;
+}
+
+void gpus_free(struct gpus *g) {
+        if (!g)
+                return;
+        nvml_client_free(g->nvml);
+        loop_timer_done(&g->timer);
+        gpu_devices_done(&g->devices);
+        free(g);
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The GPUs of a node that changes under us, and an NVML that fails. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/loop.h"
+#include "gpu_plugin/gpus.h"
+#include "nvidia/nvml_worker.h"
+#include "tree.h"
+
+static const char *standin;
+static char *dir, *proc_driver, *sys, *dev;
+static uv_loop_t loop;
+static struct gpus *gpus;
+static unsigned changes, hung, crashed;
+
+static void on_changed(void *u) {
+        changes++;
+}
+
+static void on_failed(void *u, const char *kind) {
+        if (streq(kind, "hung"))
+                hung++;
+        else
+                crashed++;
+}
+
+static void put_library(void) {
+        _cleanup_(freep) char *text = NULL;
+        _cleanup_(freep) char *library = file_join(dir, "usr/lib64/libnvidia-ml.so.1");
+        size_t n;
+        struct err e;
+        assert_int_equal(file_read(standin, 4 << 20, &text, &n, &e), 0);
+        assert_int_equal(file_replace(library, text, n, 0755, &e), 0);
+}
+
+static void conf(const char *text) {
+        tree_put(dir, "usr/lib64/libnvidia-ml.conf", text);
+}
+
+static void start(void) {
+        gpus = gpus_new(&loop, &(struct gpus_options){ .root = { dir, dir },
+                                                       .proc_driver = proc_driver,
+                                                       .sys = sys,
+                                                       .dev = dev,
+                                                       .changed = on_changed,
+                                                       .failed = on_failed });
+}
+
+static int setup(void **state) {
+        dir = tree_new();
+        proc_driver = file_join(dir, "proc/driver/nvidia");
+        sys = file_join(dir, "sys");
+        dev = file_join(dir, "dev");
+        tree_put(dir, "usr/lib64/libnvidia-ml.sessions", "");
+        tree_put(dir, "proc/driver/nvidia/gpus/0/information", "");
+        changes = hung = crashed = 0;
+        uv_loop_init(&loop);
+        return 0;
+}
+
+static int teardown(void **state) {
+        gpus_free(gpus);
+        uv_run(&loop, UV_RUN_DEFAULT);
+        free(proc_driver);
+        free(sys);
+        free(dev);
+        tree_remove(dir);
+        return uv_loop_close(&loop);
+}
+
+static void until_changed(void) {
+        for (unsigned before = changes; changes == before;)
+                uv_run(&loop, UV_RUN_ONCE);
+}
+
+static void on_timer(void *u) {
+        *(bool *)u = true;
+}
+
+static void run_for(uint64_t ms) {
+        struct loop_timer t = { 0 };
+        bool over = false;
+        loop_timer_init(&t, &loop, on_timer, &over);
+        loop_timer_start(&t, ms);
+        while (!over)
+                uv_run(&loop, UV_RUN_ONCE);
+        loop_timer_done(&t);
+}
+
+static unsigned sessions(void) {
+        _cleanup_(freep) char *path = file_join(dir, "usr/lib64/libnvidia-ml.sessions"), *text = NULL;
+        unsigned n = 0;
+        struct err e;
+        assert_int_equal(file_read(path, 1 << 20, &text, NULL, &e), 0);
+        for (const char *p = text; (p = strstr(p, "begin")); p++)
+                n++;
+        return n;
+}
+
+static void nvml_is_asked_once_while_nothing_changes(void **state) {
+        put_library();
+        conf("GPU_COUNT=2\n");
+        start();
+        assert_false(gpus_get(gpus)->known);
+        assert_string_equal(gpus_get(gpus)->reason, "DriverNotAskedYet");
+        assert_int_equal(gpus_devices(gpus)->n, 0);
+        until_changed();
+        assert_true(gpus_get(gpus)->known);
+        assert_string_equal(gpus_get(gpus)->reason, "");
+        assert_int_equal(gpus_devices(gpus)->n, 2);
+        gpus_poll_fast(gpus, true);
+        run_for(5000);
+        assert_true(gpus_hold(gpus));
+        assert_int_equal(changes, 1);
+        assert_int_equal(sessions(), 1);
+}
+
+static void a_change_of_the_node_is_seen_when_somebody_asks(void **state) {
+        put_library();
+        conf("GPU_COUNT=1\n");
+        start();
+        until_changed();
+        conf("GPU_COUNT=1\nGPU0_MIG=\"3g@0 1g@4\"\n");
+        tree_put(dir, "proc/driver/nvidia/capabilities/gpu0/mig/gi1/access", "DeviceFileMinor: 12\n");
+        assert_false(gpus_hold(gpus));
+        tree_put(dir, "proc/driver/nvidia/capabilities/gpu0/mig/gi2/access", "DeviceFileMinor: 21\n");
+        assert_false(gpus_hold(gpus));
+        until_changed();
+        assert_int_equal(gpus_devices(gpus)->n, 2);
+        assert_true(gpus_hold(gpus));
+        assert_int_equal(sessions(), 2);
+        /* Who was told to wait hears of it, too, when it comes to nothing. */
+        tree_put(dir, "proc/driver/nvidia/capabilities/gpu0/mig/gi2/access", "DeviceFileMinor: 22\n");
+        assert_false(gpus_hold(gpus));
+        until_changed();
+        assert_true(gpus_hold(gpus));
+        assert_int_equal(gpus_devices(gpus)->n, 2);
+}
+
+static void what_is_known_holds_while_nvml_fails(void **state) {
+        put_library();
+        conf("GPU_COUNT=2\n");
+        start();
+        until_changed();
+        conf("CRASH=1\n");
+        tree_put(dir, "proc/driver/nvidia/gpus/1/information", "");
+        gpus_poll_fast(gpus, true);
+        until_changed(); /* after the third failure people are told */
+        assert_int_equal(gpus_get(gpus)->failures, GPUS_STALE);
+        assert_int_equal(crashed, GPUS_STALE);
+        assert_int_equal(hung, 0);
+        assert_true(strstr(gpus_get(gpus)->error, "signal 11") != NULL);
+        assert_int_equal(gpus_devices(gpus)->n, 2);
+        assert_true(gpus_get(gpus)->known);
+        assert_string_equal(gpus_get(gpus)->reason, "");
+        assert_false(gpus_hold(gpus));
+        conf("GPU_COUNT=3\n");
+        until_changed();
+        assert_int_equal(gpus_devices(gpus)->n, 3);
+        assert_int_equal(gpus_get(gpus)->failures, 0);
+}
+
+static void a_first_answer_that_fails_is_none(void **state) {
+        put_library();
+        conf("FAIL_x=1\nINIT_ERROR=999\n");
+        start();
+        until_changed();
+        assert_false(gpus_get(gpus)->known);
+        assert_string_equal(gpus_get(gpus)->reason, "DriverNotReady");
+        assert_true(strstr(gpus_get(gpus)->message, "999") != NULL);
+}
+
+static void a_driver_that_is_not_there_is_a_fact_until_it_comes(void **state) {
+        start();
+        until_changed();
+        assert_true(gpus_get(gpus)->known);
+        assert_string_equal(gpus_get(gpus)->reason, "DriverNotFound");
+        assert_true(gpus_hold(gpus));
+        gpus_poll_fast(gpus, true);
+        put_library();
+        conf("INIT_ERROR=9\n");
+        until_changed();
+        assert_true(gpus_get(gpus)->known);
+        assert_string_equal(gpus_get(gpus)->reason, "DriverNotReady");
+        conf("GPU_COUNT=1\n");
+        until_changed();
+        assert_string_equal(gpus_get(gpus)->reason, "");
+        assert_int_equal(gpus_devices(gpus)->n, 1);
+}
+
+static void a_gpu_that_fails_goes_when_it_has_failed_three_times(void **state) {
+        put_library();
+        conf("GPU_COUNT=2\n");
+        start();
+        until_changed();
+        unsigned asked = sessions();
+        conf("GPU_COUNT=2\nGPU1_FAIL_nvmlDeviceGetHandleByIndex=15\n");
+        tree_put(dir, "proc/driver/nvidia/gpus/1/information", "");
+        gpus_poll_fast(gpus, true);
+        until_changed();
+        assert_int_equal(sessions() - asked, 3);
+        assert_int_equal(gpus_devices(gpus)->n, 1);
+        assert_int_equal(gpus_devices(gpus)->n_left_out, 1);
+        assert_string_equal(gpus_get(gpus)->reason, "");
+}
+
+int main(int argc, char **argv) {
+        if (argc > 2 && strcmp(argv[1], NVML_WORKER) == 0)
+                return nvml_worker_main(argc - 2, argv + 2);
+        if (argc < 2)
+                return 2;
+        standin = argv[1];
+#define T(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
+        const struct CMUnitTest tests[] = {
+                T(nvml_is_asked_once_while_nothing_changes),
+                T(a_change_of_the_node_is_seen_when_somebody_asks),
+                T(what_is_known_holds_while_nvml_fails),
+                T(a_first_answer_that_fails_is_none),
+                T(a_driver_that_is_not_there_is_a_fact_until_it_comes),
+                T(a_gpu_that_fails_goes_when_it_has_failed_three_times),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

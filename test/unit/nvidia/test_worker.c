@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The worker process against the stand-in of NVML: what comes of each call that fails, hangs or crashes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "nvidia/inventory.h"
+#include "nvidia/nvml_client.h"
+#include "nvidia/nvml_line.h"
+#include "nvidia/nvml_worker.h"
+#include "tree.h"
+
+static const char *standin;
+static char *dir, *library, *sessions;
+static uv_loop_t loop;
+static struct nvml_client *client;
+
+static int setup(void **state) {
+        _cleanup_(freep) char *text = NULL;
+        size_t n;
+        struct err e;
+        dir = tree_new();
+        library = file_join(dir, "libnvidia-ml.so.1");
+        sessions = file_join(dir, "libnvidia-ml.sessions");
+        assert_int_equal(file_read(standin, 4 << 20, &text, &n, &e), 0);
+        assert_int_equal(file_replace(library, text, n, 0755, &e), 0);
+        tree_put(dir, "libnvidia-ml.sessions", "");
+        uv_loop_init(&loop);
+        client = nvml_client_new(&loop);
+        return 0;
+}
+
+static int teardown(void **state) {
+        nvml_client_free(client);
+        uv_run(&loop, UV_RUN_DEFAULT);
+        free(library);
+        free(sessions);
+        tree_remove(dir);
+        return uv_loop_close(&loop);
+}
+
+struct outcome {
+        bool called, ok;
+        struct inventory in;
+        struct err err;
+};
+static struct arena *arena;
+
+static void on_answered(void *u, const struct str *json, const struct err *e) {
+        struct outcome *o = u;
+        o->called = true;
+        o->ok = json != NULL;
+        if (!json) {
+                o->err = *e;
+                return;
+        }
+        if (inventory_decode(*json, arena, &o->in, &o->err) < 0)
+                fail_msg("%s: %.*s", o->err.msg, (int)json->n, json->p);
+}
+
+static struct outcome ask(const char *conf, unsigned timeout_ms) {
+        struct outcome o = { 0 };
+        tree_put(dir, "libnvidia-ml.conf", conf);
+        arena_free(arena);
+        arena = arena_new(4096);
+        nvml_client_ask(client, library, NVML_ASK_INVENTORY, timeout_ms, on_answered, &o);
+        while (!o.called)
+                uv_run(&loop, UV_RUN_ONCE);
+        return o;
+}
+
+static void an_inventory_of_gpus_and_mig_devices(void **state) {
+        struct outcome o =
+                ask("DRIVER_VERSION=575.57.08\nGPU_COUNT=3\nGPU_NAME=\"NVIDIA H200\"\nARCHITECTURE=9\n"
+                    "COMPUTE_CAPABILITY=90\nMEMORY_MIB=143771\nGPU1_MINOR=5\nGPU1_ADDRESSING_MODE=-1\n"
+                    "GPU2_MIG=\"3g@0 1g+me@4 1c.2g@5\"\n",
+                    30000);
+        assert_true(o.ok);
+        assert_string_equal(o.in.driver_version, "575.57.08");
+        assert_int_equal(o.in.cuda_version, 13000);
+        assert_int_equal(o.in.n_gpus, 3);
+        const struct gpu_facts *g = o.in.gpus;
+        assert_string_equal(g[0].name, "NVIDIA H200");
+        assert_true(str_starts(g[0].uuid, "GPU-"));
+        assert_int_equal(g[0].architecture, 9);
+        assert_int_equal(g[0].brand, 14);
+        assert_string_equal(g[0].compute_capability, "9.0");
+        assert_int_equal(g[0].memory_bytes, INT64_C(143771) << 20);
+        assert_string_equal(g[0].pci_bus_id, "00000008:01:00.0");
+        assert_string_equal(g[0].addressing_mode, "ATS");
+        assert_int_equal(g[0].mig_mode, 0);
+        assert_int_equal(g[1].minor, 5);
+        assert_null(g[1].addressing_mode);
+        assert_int_equal(g[2].mig_mode, 1);
+        assert_int_equal(g[2].n_mig, 3);
+        const struct mig_facts *m = g[2].mig;
+        assert_true(str_starts(m[0].uuid, "MIG-"));
+        assert_int_equal(m[0].gpu_instance, 1);
+        assert_int_equal(m[0].profile_id, 9);
+        assert_int_equal(m[0].gi_profile, 2);
+        assert_int_equal(m[0].size, 4);
+        assert_int_equal(m[0].multiprocessors, 60);
+        assert_int_equal(m[0].compute_slices, 3);
+        assert_int_equal(m[1].gi_profile, 7);
+        assert_int_equal(m[1].start, 4);
+        assert_int_equal(m[2].gpu_slices, 2);
+        assert_int_equal(m[2].compute_slices, 1);
+        assert_string_equal(m[2].name, "MIG 2g.34gb");
+}
+
+static void no_session_is_left_open(void **state) {
+        _cleanup_(freep) char *text = NULL;
+        struct err e;
+        assert_true(ask("GPU_COUNT=2\n", 30000).ok);
+        assert_true(ask("GPU_COUNT=2\n", 30000).ok);
+        assert_int_equal(file_read(sessions, 4096, &text, NULL, &e), 0);
+        assert_string_equal(text, "begin\nend\nbegin\nend\n");
+}
+
+/* What a GPU or a MIG device cannot do without, and what it can. */
+static void a_call_that_fails_costs_one_device_or_one_word(void **state) {
+        static const char *const needed[] = { "nvmlDeviceGetHandleByIndex", "nvmlDeviceGetUUID",
+                                              "nvmlDeviceGetMinorNumber" };
+        static const char *const told[] = { "nvmlDeviceGetName",         "nvmlDeviceGetBrand",
+                                            "nvmlDeviceGetArchitecture", "nvmlDeviceGetCudaComputeCapability",
+                                            "nvmlDeviceGetMemoryInfo",   "nvmlDeviceGetPciInfo_v3",
+                                            "nvmlDeviceGetMigMode",      "nvmlDeviceGetAddressingMode" };
+        static const char *const mig[] = {
+                "nvmlDeviceGetGpuInstanceId",          "nvmlDeviceGetComputeInstanceId",
+                "nvmlDeviceGetGpuInstanceById",        "nvmlGpuInstanceGetInfo",
+                "nvmlDeviceGetGpuInstanceProfileInfo", "nvmlGpuInstanceGetComputeInstanceById",
+                "nvmlComputeInstanceGetInfo_v2",       "nvmlGpuInstanceGetComputeInstanceProfileInfo"
+        };
+        char conf[256];
+        for (size_t i = 0; i < ARRAY_LEN(needed); i++) {
+                snprintf(conf, sizeof conf, "GPU_COUNT=2\nGPU1_FAIL_%s=999\n", needed[i]);
+                struct outcome o = ask(conf, 30000);
+                assert_true(o.ok && o.in.n_gpus == 2);
+                assert_null(o.in.gpus[0].failure.call);
+                assert_string_equal(o.in.gpus[1].failure.call, needed[i]);
+                assert_int_equal(o.in.gpus[1].failure.error, 999);
+        }
+        for (size_t i = 0; i < ARRAY_LEN(told); i++) {
+                snprintf(conf, sizeof conf, "GPU_COUNT=2\nGPU1_FAIL_%s=3\n", told[i]);
+                struct outcome o = ask(conf, 30000);
+                assert_true(o.ok && o.in.n_gpus == 2);
+                assert_null(o.in.gpus[1].failure.call);
+                snprintf(conf, sizeof conf, "GPU_COUNT=2\nGPU1_FAIL_%s=15\n", told[i]);
+                o = ask(conf, 30000);
+                assert_string_equal(o.in.gpus[1].failure.call, told[i]); /* it is lost */
+        }
+        for (size_t i = 0; i < ARRAY_LEN(mig); i++) {
+                snprintf(conf, sizeof conf, "GPU_COUNT=1\nGPU0_MIG=\"3g@0\"\nFAIL_%s=999\n", mig[i]);
+                struct outcome o = ask(conf, 30000);
+                assert_true(o.ok && o.in.gpus[0].n_mig == 1);
+                assert_non_null(o.in.gpus[0].mig[0].failure.call);
+        }
+}
+
+static void a_call_that_hangs_or_crashes_costs_the_process(void **state) {
+        static const char *const calls[] = { "nvmlDeviceGetHandleByIndex", "nvmlDeviceGetMemoryInfo",
+                                             "nvmlGpuInstanceGetInfo" };
+        char conf[256];
+        for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
+                snprintf(conf, sizeof conf, "GPU_COUNT=1\nGPU0_MIG=\"3g@0\"\nCRASH_%s=1\n", calls[i]);
+                struct outcome o = ask(conf, 30000);
+                assert_false(o.ok);
+                assert_int_equal(o.err.code, NVML_CRASHED);
+                nvml_client_free(client);
+                client = nvml_client_new(&loop);
+                snprintf(conf, sizeof conf, "GPU_COUNT=1\nGPU0_MIG=\"3g@0\"\nHANG_%s=1\n", calls[i]);
+                o = ask(conf, 500);
+                assert_false(o.ok);
+                assert_int_equal(o.err.code, NVML_HUNG);
+                nvml_client_free(client);
+                client = nvml_client_new(&loop);
+        }
+        assert_true(ask("GPU_COUNT=1\n", 30000).ok);
+}
+
+static void a_node_without_gpus_has_none(void **state) {
+        struct outcome o = ask("GPU_COUNT=0\n", 30000);
+        assert_true(o.ok);
+        assert_int_equal(o.in.n_gpus, 0);
+        o = ask("INIT_ERROR=9\n", 30000);
+        assert_false(o.ok);
+        assert_int_equal(o.err.code, 9);
+}
+
+int main(int argc, char **argv) {
+        if (argc > 2 && strcmp(argv[1], NVML_WORKER) == 0)
+                return nvml_worker_main(argc - 2, argv + 2);
+        if (argc < 2)
+                return 2;
+        standin = argv[1];
+#define T(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
+        const struct CMUnitTest tests[] = {
+                T(an_inventory_of_gpus_and_mig_devices),
+                T(no_session_is_left_open),
+                T(a_call_that_fails_costs_one_device_or_one_word),
+                T(a_call_that_hangs_or_crashes_costs_the_process),
+                T(a_node_without_gpus_has_none),
+        };
+        int failed = cmocka_run_group_tests(tests, NULL, NULL);
+        arena_free(arena);
+        return failed;
+}
