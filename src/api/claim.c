@@ -23,9 +23,11 @@ static const struct jd_field f_allocated[] = { JD_END };
 static const struct jd_field f_consumer[] = { JD_STR(struct claim_consumer, "resource", resource),
                                               JD_STR(struct claim_consumer, "name", name),
                                               JD_STR(struct claim_consumer, "uid", uid), JD_END };
+static const struct jd_field f_owner[] = { JD_STR(struct claim_owner, "uid", uid), JD_END };
 const struct jd_field claim_fields[] = {
         JD_OBJ(struct claim, "metadata", o.meta, kube_f_meta),
         JD_MAP(struct claim, "metadata>annotations", annotations),
+        JD_LIST(struct claim, "metadata>ownerReferences", owners, struct claim_owner, f_owner),
         JD_LIST(struct claim, "status>allocation>devices>results", results, struct claim_result, f_result),
         JD_LIST(struct claim, "status>allocation>devices>config", configs, struct claim_config, f_config),
         JD_OPTOBJ(struct claim, "status>allocation", allocated, struct claim_allocated, f_allocated),

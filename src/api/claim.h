@@ -28,6 +28,10 @@ struct claim_consumer {
         const char *resource, *name, *uid;
 };
 
+struct claim_owner {
+        const char *uid;
+};
+
 /* A claim has been given devices: its members are in struct claim itself. */
 struct claim_allocated {
         char unused;
@@ -41,6 +45,8 @@ struct claim {
         size_t n_configs;
         struct claim_consumer *consumers; /* status.reservedFor */
         size_t n_consumers;
+        struct claim_owner *owners; /* the pod that a template made it for; none: somebody made it by name */
+        size_t n_owners;
         struct jd_pair *annotations;
         size_t n_annotations;
         const struct claim_allocated *allocated; /* not NULL: status.allocation is present */

@@ -86,14 +86,31 @@ static void tell_pods(const struct cd *cd, const struct op *op, const char *reas
         }
 }
 
+/* Its other pods may wait for another node, for ever: the scheduler tells them that the claim is not
+ * available there, and not what would be. */
+static void tell_shared(const struct cd *cd, const struct op *op, const char *domain) {
+        const struct event_about claim = { "resource.k8s.io/v1", "ResourceClaim", op->ns,
+                                           op->claim.o.meta.name, op->claim.o.meta.uid };
+        event_record(
+                cd->o.events, &claim, EVENT_NORMAL, "SharedOnOneNode",
+                "the channel of this claim is of node %s: all pods that name the claim run there, and "
+                "nowhere else; pods on several nodes use the claim template of ComputeDomain '%s', which "
+                "makes a claim for each of them",
+                cd->o.node, domain);
+}
+
 void news_prepared(void *u, struct op *op) {
         const struct cd *cd = u;
         const struct facts *f = facts_get(cd->o.facts);
         _cleanup_(freep) char *node = file_join(cd->o.dev_root, "dev/nvidia-caps-imex-channels/channel0");
         char msg[700];
         bool channel = false;
-        for (size_t i = 0; i < op->n_wants; i++)
-                channel = channel || !want_of(&op->wants[i])->is_daemon;
+        for (size_t i = 0; i < op->n_wants; i++) {
+                const struct want *w = want_of(&op->wants[i]);
+                channel = channel || !w->is_daemon;
+                if (!w->is_daemon && !op->claim.n_owners && w->domain_name)
+                        tell_shared(cd, op, w->domain_name);
+        }
         if (channel && f->fabric.kind == FABRIC_NONE) {
                 snprintf(msg, sizeof msg,
                          "node %s has no multi-node NVLink fabric (%s): the pod runs without an IMEX channel",

@@ -151,6 +151,107 @@ teardown() { ns_end; }
 	eventually 20 condition_is right PeersConnected True
 }
 
+# shared_claim NAME DOMAIN: a claim that is made by name, for whoever names it.
+shared_claim() {
+	local version
+	version=$(resource_version)
+	k -n "$ns" apply -f - >/dev/null <<END
+apiVersion: resource.k8s.io/$version
+kind: ResourceClaim
+metadata: {name: $1}
+spec:
+  devices:
+    requests: $(spelt "$version" "[{name: channel, exactly: {deviceClassName: compute-domain-default-channel.nvidia.com}}]")
+    config: [{requests: [channel], opaque: {driver: compute-domain.nvidia.com, parameters: $(config "$(domain_uid "$2")")}}]
+END
+}
+# sharer NAME CLAIM SPEC [MORE-CLAIMS]: a pod of a claim by its name. SPEC: where it runs.
+sharer() {
+	k -n "$ns" apply -f - >/dev/null <<END
+apiVersion: v1
+kind: Pod
+metadata: {name: $1}
+spec:
+  terminationGracePeriodSeconds: 0
+  $3
+  resourceClaims: [{name: channel, resourceClaimName: $2}${4:-}]
+  containers:
+  - name: main
+    image: compute-domains/busybox:test
+    imagePullPolicy: Never
+    command: [sleep, "1000000"]
+    resources: {claims: [{name: channel}]}
+END
+}
+# waits_because POD TEXT: it is Pending, and the scheduler says why.
+waits_because() {
+	[[ $(k -n "$ns" get pod "$1" -o jsonpath='{.status.phase}') == Pending ]] &&
+		[[ $(k -n "$ns" get pod "$1" -o jsonpath='{.status.conditions[?(@.type=="PodScheduled")].message}') == *"$2"* ]]
+}
+claim_is_free() { [[ -z $(k -n "$ns" get resourceclaim "$1" -o jsonpath='{.status.allocation}') ]]; }
+
+# bats test_tags=matrix
+@test "three pods of one named claim share the channel of one node, and a fourth that cannot run there waits and is told why" {
+	local node pod uid
+	domain team
+	shared_claim one team
+	for pod in a b c; do sharer "$pod" one "nodeSelector: {}"; done
+	for pod in a b c; do running "$pod" && has_channel "$pod"; done
+	node=$(k -n "$ns" get pod a -o jsonpath='{.spec.nodeName}')
+	[[ $(k -n "$ns" get pods -o jsonpath='{.items[*].spec.nodeName}') == "$node $node $node" ]]
+	eventually 15 domain_field_is team .status.nodesReady 1
+	eventually 15 event_says ResourceClaim/one "the channel of this claim is of node $node"
+	event_says ResourceClaim/one "use the claim template of ComputeDomain 'team'"
+	# One for another node; one that the node has no room for.
+	sharer elsewhere one "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: kubernetes.io/hostname, operator: NotIn, values: [$node]}]}]}}}"
+	eventually 30 waits_because elsewhere "resourceclaim not available on the node"
+	# The channel goes with the last of them.
+	uid=$(k -n "$ns" get resourceclaim one -o jsonpath='{.metadata.uid}')
+	k -n "$ns" delete pod a b elsewhere
+	has_channel c
+	claim_file "${node#node-}" "$uid"
+	domain_field_is team .status.nodesReady 1
+	k -n "$ns" delete pod c
+	eventually 30 claim_is_free one
+	eventually 30 no_claim_file "${node#node-}" "$uid"
+	eventually 30 labels_gone
+	# And comes again for the next.
+	sharer next one "nodeSelector: {kubernetes.io/hostname: node-3}"
+	running next
+	has_channel next
+}
+
+# What a kubelet does that lacks kubernetes/kubernetes#140212, and what one does that has it.
+# bats test_tags=matrix
+@test "a pod of a shared claim that ends before its claims were checked takes the channel from none that runs" {
+	local daemon imex uid
+	domain team
+	shared_claim one team
+	sharer works one "nodeSelector: {kubernetes.io/hostname: node-2}"
+	running works
+	daemon=$(daemon_pod team 2)
+	imex=$(pids_of_pod "$driver_ns" "$daemon" nvidia-imex)
+	uid=$(k -n "$ns" get resourceclaim one -o jsonpath='{.metadata.uid}')
+	# Without a scheduler, so that the kubelet is the first to miss its second claim.
+	sharer fails one "nodeName: node-2" ", {name: second, resourceClaimName: there-is-none}"
+	eventually 90 event_says Pod/fails "there-is-none"
+	k -n "$ns" delete pod fails
+	gone pod/fails
+	# Whether the kubelet has had the claim unprepared is its version's matter; what runs has its channel, its daemon and its IMEX.
+	has_channel works
+	[[ $(k get node node-2 -o "jsonpath={.metadata.labels.resource\.nvidia\.com/computeDomain}") == "$(domain_uid team)" ]]
+	# The next pod of the claim is prepared, and when both have ended nothing is left.
+	sharer joins one "nodeSelector: {}"
+	running joins
+	has_channel joins
+	has_channel works
+	claim_file 2 "$uid"
+	[[ $(daemon_pod team 2) == "$daemon" && $(pids_of_pod "$driver_ns" "$daemon" nvidia-imex) == "$imex" ]]
+	k -n "$ns" delete pod works joins
+	eventually 30 claim_is_free one
+	eventually 30 no_claim_file 2 "$uid"
+}
+
 # The chart as it is in the cluster now, with the pull policy of the test's own image.
 @test "helm test makes a domain, and its pod finds a channel" {
 	local said

@@ -63,7 +63,9 @@ static void claim_named(const char *ns, const char *name, const char *uid, const
                 "{\"metadata\":{\"name\":\"%s\",\"namespace\":\"%s\",\"uid\":\"%s\",\"resourceVersion\":"
                 "\"1\",\"annotations\":{"
                 "\"resource.nvidia.com/computeDomain.name\":\"%s\",\"resource.nvidia.com/"
-                "computeDomain.namespace\":\"%s\"}},"
+                "computeDomain.namespace\":\"%s\"},\"ownerReferences\":[{\"apiVersion\":\"v1\",\"kind\":"
+                "\"Pod\","
+                "\"name\":\"pod-%s\",\"uid\":\"p\",\"controller\":true}]},"
                 "\"status\":{\"allocation\":{\"devices\":{\"results\":[{\"request\":\"r\",\"driver\":"
                 "\"compute-domain.nvidia."
                 "com\",\"pool\":\"n0\",\"device\":\"%s\"}],"
@@ -72,7 +74,7 @@ static void claim_named(const char *ns, const char *name, const char *uid, const
                 "\"parameters\":{"
                 "\"apiVersion\":\"resource.nvidia.com/v1beta1\",\"kind\":\"%s\",\"domainID\":\"%s\"%s}}}]}},"
                 "\"reservedFor\":[{\"resource\":\"pods\",\"name\":\"pod-%s\",\"uid\":\"p\"}]}}",
-                name, ns, uid, domain_name, domain_ns, device, config_kind, domain, extra, name);
+                name, ns, uid, domain_name, domain_ns, name, device, config_kind, domain, extra, name);
         api_claim_json(ns, name, json);
 }
 

@@ -100,6 +100,56 @@ static void node_without_fabric_runs_the_pod_without_a_channel_and_says_so(void 
         assert_non_null(strstr(w.events, "without an IMEX channel"));
 }
 
+static const char *channel_claim(const char *meta) {
+        static char json[1024];
+        snprintf(json, sizeof json,
+                 "{\"metadata\":{\"name\":\"c1\",\"namespace\":\"user\",\"uid\":\"" CLAIM_1
+                 "\",\"resourceVersion\":\"1\"%s},\"status\":{\"allocation\":{\"devices\":{\"results\":[{"
+                 "\"request\":\"r\",\"driver\":\"compute-domain.nvidia.com\",\"pool\":\"n0\",\"device\":"
+                 "\"channel-0\"}],\"config\":[{\"source\":\"FromClaim\",\"opaque\":{\"driver\":"
+                 "\"compute-domain.nvidia.com\",\"parameters\":{\"apiVersion\":"
+                 "\"resource.nvidia.com/v1beta1\",\"kind\":\"" CHANNEL "\",\"domainID\":\"" DOMAIN_A
+                 "\"}}}]}}}}",
+                 meta);
+        return json;
+}
+
+static void a_claim_that_no_pod_owns_says_that_it_is_of_one_node(void **state) {
+        (void)state;
+        struct dra_op op = { 0 };
+        api_claim_json("user", "c1", channel_claim(""));
+        daemon_ready();
+        prepare(&op, "c1", CLAIM_1);
+        world_wait(&op, PREPARED);
+        assert_non_null(strstr(w.events, "ResourceClaim/c1 SharedOnOneNode"));
+        assert_non_null(strstr(w.events, "is of node n0"));
+        assert_non_null(strstr(w.events, "use the claim template of ComputeDomain 'cd'"));
+}
+
+static void a_claim_of_one_pod_says_nothing_of_sharing(void **state) {
+        (void)state;
+        struct dra_op op = { 0 };
+        api_claim_json("user", "c1", channel_claim(",\"ownerReferences\":[{\"uid\":\"p\"}]"));
+        daemon_ready();
+        prepare(&op, "c1", CLAIM_1);
+        world_wait(&op, PREPARED);
+        assert_null(strstr(w.events, "SharedOnOneNode"));
+}
+
+/* As kubelets before k/k #140212 do when a pod ends whose own Prepare had not come so far. */
+static void a_claim_that_is_unprepared_under_a_pod_can_be_prepared_again(void **state) {
+        (void)state;
+        struct dra_op op = { 0 }, gone = { 0 }, next = { 0 };
+        daemon_ready();
+        prepare(&op, "c1", CLAIM_1);
+        world_wait(&op, PREPARED);
+        kubelet_unprepare(w.claims, &gone, "user", "c1", CLAIM_1);
+        world_wait(&gone, UNPREPARED);
+        prepare(&next, "c1", CLAIM_1);
+        world_wait(&next, PREPARED);
+        assert_string_equal(next.devices, op.devices);
+}
+
 static void devices_of_other_drivers_in_the_same_claim_are_not_ours(void **state) {
         (void)state;
         struct dra_op op = { 0 };
@@ -560,6 +610,9 @@ int main(void) {
                 T(a_waiting_channel_does_not_hold_up_its_own_daemon),
                 T(all_channels),
                 T(node_without_fabric_runs_the_pod_without_a_channel_and_says_so),
+                T(a_claim_that_no_pod_owns_says_that_it_is_of_one_node),
+                T(a_claim_of_one_pod_says_nothing_of_sharing),
+                T(a_claim_that_is_unprepared_under_a_pod_can_be_prepared_again),
                 T(devices_of_other_drivers_in_the_same_claim_are_not_ours),
                 T(prepared_claim_is_answered_again_without_the_api_server),
                 T(lost_cdi_file_of_a_prepared_claim_is_written_again),
