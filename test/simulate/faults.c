@@ -6,6 +6,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "racks.h"
 #include "replica.h"
 #include "server.h"
 #include "sim.h"
@@ -117,7 +118,7 @@ static void forbidden(const struct fault *f, bool watch, bool writes, struct fat
 
 static void lag(struct fault *f) {
         f->program = some_program();
-        f->k = sim_chance(50) ? ALL : (int)sim_draw(K_COUNT);
+        f->k = sim_chance(50) ? ALL : (int)sim_draw(K_NAMESPACE);
         f->lag_ms = sim_between(50, 20000);
         lasts(f, 3, 60);
 }
@@ -225,7 +226,12 @@ static const struct sort sorts[] = {
         { "plugin_killed", in_world, NULL, true },
         { "plugin_stopped", in_world, NULL, true },
         { "imex_killed", in_world, NULL, true },
+        /* With racks only. */
+        { "rack_deleted", in_world, NULL, true },
+        { "rack_moved", in_world, NULL, true },
+        { "rack_namespace", in_world, NULL, true },
 };
+enum { OF_RACKS = 3 };
 static const struct sort off_the_net = { "cut_off", NULL, silence, true };
 
 /* ---- what they do ---- */
@@ -315,7 +321,7 @@ static void strike(void *u) {
         if (sim_now_ms() >= all.end_ms)
                 return;
         do
-                s = &sorts[sim_draw(ARRAY_LEN(sorts))];
+                s = &sorts[sim_draw(ARRAY_LEN(sorts) - (racks_used() ? 0 : OF_RACKS))];
         while (!is_chosen(all.names, s->name));
         struct fault f = fault_now(s);
         s->begin(&f);

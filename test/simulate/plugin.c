@@ -12,9 +12,11 @@
 #include "cd_plugin/metrics.h"
 #include "cd_plugin/offer.h"
 #include "disks.h"
+#include "model/rack.h"
 #include "node/batch.h"
 #include "node/claims.h"
 #include "node/slice.h"
+#include "racks.h"
 #include "sim.h"
 #include "world.h"
 
@@ -195,8 +197,12 @@ void plugin_start(unsigned node, const char *clique, const char *boot_id) {
                                &l->client, &e) < 0);
         l->events = event_recorder_new(l->client, "compute-domain-kubelet-plugin", l->name);
         l->slices = slice_publisher_new(l->client, CD_DRIVER, l->name);
-        struct slice_content content =
-                offer_content(&(struct offer){ .devices = true, .daemon = true, .clique_id = clique });
+        char rack[RACK_MAX + 1];
+        struct slice_content content = offer_content(
+                &(struct offer){ .devices = true,
+                                 .daemon = true,
+                                 .clique_id = clique,
+                                 .rack = racks_used() && rack_id(NULL, clique, rack) ? rack : NULL });
         slice_set(l->slices, &content);
         sim_log("the plugin of %s starts", l->name);
         const struct cd_options cd = {

@@ -8,6 +8,7 @@
 
 #include "api/names.h"
 #include "base/mem.h"
+#include "racks.h"
 #include "sim.h"
 #include "transport.h"
 #include "world.h"
@@ -118,6 +119,7 @@ void promises_look(enum kind k, const struct change *c) {
                 look_at_deletion(k, c);
         if (k == K_CLIQUE && !c->gone)
                 look_at_clique(c);
+        racks_look(k, c);
         if (!streq(store_writer(), "world") && k != K_LEASE && k != K_EVENT)
                 count(k, c);
 }

@@ -2,6 +2,7 @@
 #include "replica.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/diag.h"
 #include "base/mem.h"
@@ -10,6 +11,7 @@
 #include "controller/dump.h"
 #include "faults.h"
 #include "kube/leader.h"
+#include "racks.h"
 #include "sim.h"
 #include "world.h"
 
@@ -22,7 +24,8 @@ static const char *const arguments[] = { "controller",
                                          "--leader-election-lease-lock-namespace=" DRIVER_NS,
                                          "--image-name=image",
                                          "--log-verbosity-cd-daemon=2",
-                                         "--apply-crds=false" };
+                                         "--apply-crds=false",
+                                         "--rack-domains=false" };
 
 struct life {
         unsigned i;
@@ -187,6 +190,8 @@ void replica_start(unsigned i, uv_loop_t *loop) {
         l->metrics = metrics_new();
         for (size_t k = 0; k < ARRAY_LEN(arguments); k++)
                 l->arguments[k] = xstrdup(arguments[k]);
+        if (racks_used())
+                strcpy(strchr(l->arguments[ARRAY_LEN(arguments) - 1], '=') + 1, "true");
         BUG_ON(config_load(&l->config, ARRAY_LEN(arguments), l->arguments, &e) < 0);
         BUG_ON(kube_client_new(loop,
                                &(struct kube_client_options){ .config = &kc,

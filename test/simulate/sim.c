@@ -17,8 +17,8 @@
 #include "base/str.h"
 
 /* Beginnings that no machine of ours has: neither clock is near 0, nor near each other. */
-static const int64_t first_ns = 1000000000000, first_wall_s = 1800000000;
-static int64_t now_ns = 1000000000000;
+static const int64_t first_ns = 1000000000000;
+static int64_t first_wall_s = 1800000000, now_ns = 1000000000000;
 
 /* ---- time ---- */
 
@@ -28,6 +28,10 @@ int64_t sim_now_ms(void) {
 
 int64_t sim_wall_s(void) {
         return first_wall_s + (now_ns - first_ns) / 1000000000;
+}
+
+void sim_skip_s(int64_t s) {
+        first_wall_s += s;
 }
 
 int64_t sim_real_s(void) {

@@ -14,6 +14,8 @@
 int64_t sim_now_ms(void);
 /* Seconds since 1970, as the programs see them. */
 int64_t sim_wall_s(void);
+/* Their clock is set forward; what they wait for is not. */
+void sim_skip_s(int64_t s);
 /* Seconds of the machine that we run on, from some moment: for how long to go on. */
 int64_t sim_real_s(void);
 

@@ -20,6 +20,7 @@
 #include "faults.h"
 #include "plugin.h"
 #include "promises.h"
+#include "racks.h"
 #include "replica.h"
 #include "server.h"
 #include "sim.h"
@@ -35,11 +36,12 @@ struct options {
         unsigned jobs, nodes, domains, minutes;
         unsigned for_s; /* begins no more seeds after that; 0: takes all */
         const char *faults, *corpus;
-        bool log, once;
+        bool log, once, racks;
 };
 
-enum phase { STORM, FORMS, QUIET, IDLE, EMPTIES, OVER };
-static const char *const phase_names[] = { "storm", "calm", "quiet", "idle", "end", "over" };
+enum phase { STORM, FORMS, QUIET, IDLE, EMPTIES, LEAVES, GOES, OVER };
+static const char *const phase_names[] = { "storm", "calm",    "quiet",    "idle",
+                                           "end",   "no node", "a day on", "over" };
 static struct {
         const struct options *o;
         enum phase phase;
@@ -98,10 +100,31 @@ static void look(void *u) {
                 text = world_leftover();
                 if (!text) {
                         run.emptied_ms = SETTLE_MS - (run.until_ms - now);
-                        enter(OVER, 0);
+                        if (racks_used())
+                                world_dismantle();
+                        enter(racks_used() ? LEAVES : OVER, SETTLE_MS);
                 } else if (now >= run.until_ms) {
                         sim_broken("%s, %d s after all was deleted", text, SETTLE_MS / 1000);
                 }
+                break;
+        case LEAVES:
+                text = racks_unaware();
+                if (!text) {
+                        /* A clock that goes on tells nobody; whoever starts looks at it. */
+                        racks_next_day();
+                        for (unsigned i = 0; i < REPLICAS; i++)
+                                replica_stop(i);
+                        enter(GOES, SETTLE_MS);
+                } else if (now >= run.until_ms) {
+                        sim_broken("%s, %d s after the last node went", text, SETTLE_MS / 1000);
+                }
+                break;
+        case GOES:
+                text = world_leftover();
+                if (!text)
+                        enter(OVER, 0);
+                else if (now >= run.until_ms)
+                        sim_broken("%s, a day after the last node went", text);
                 break;
         case OVER:
                 break;
@@ -151,6 +174,8 @@ static int simulate(const struct options *o, uint64_t seed) {
         static const struct faults_hooks hooks = { transport_cut, replica_kill, replica_stop, world_fault };
         run.o = o;
         sim_seed(seed);
+        if (o->racks)
+                racks_use();
         sim_log_show(o->log);
         uv_loop_init(&run.loop);
         sim_agenda_init(&run.loop);
@@ -172,9 +197,10 @@ static int simulate(const struct options *o, uint64_t seed) {
                         for (size_t i = 0; k != K_EVENT && i < store_count(k); i++)
                                 sim_log("LEFT %s %s", kinds[k].kind, store_nth(k, i)->json);
                 printf("seed %llu: BROKEN %s\n  replay: simulate --seed %llu --nodes %u --domains %u "
-                       "--minutes %u%s%s --log\n",
+                       "--minutes %u%s%s%s --log\n",
                        (unsigned long long)seed, sim_first_broken(), (unsigned long long)seed, o->nodes,
-                       o->domains, o->minutes, o->faults ? " --faults " : "", str_or(o->faults, ""));
+                       o->domains, o->minutes, o->racks ? " --racks" : "", o->faults ? " --faults " : "",
+                       str_or(o->faults, ""));
                 fflush(stdout);
                 remove_folder();
                 _exit(EXIT_FAILURE); /* in the middle of everything */
@@ -225,7 +251,8 @@ static int simulate_all(const struct options *o) {
         return broken ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* Lines of a seed and the options that it had; # begins a comment. */
+/* Lines of a seed and the options that it had, "racks" in the place of faults being one; # begins a comment.
+ */
 static int simulate_corpus(const struct options *o, const char *path) {
         _cleanup_(freep) char *text = NULL;
         struct err e;
@@ -246,7 +273,8 @@ static int simulate_corpus(const struct options *o, const char *path) {
                 if (n < 4)
                         continue;
                 one.first = one.last = seed;
-                one.faults = n == 5 ? faults : NULL;
+                one.racks = n == 5 && streq(faults, "racks");
+                one.faults = n == 5 && !one.racks ? faults : NULL;
                 if (simulate_all(&one) != EXIT_SUCCESS)
                         status = EXIT_FAILURE;
         }
@@ -256,7 +284,7 @@ static int simulate_corpus(const struct options *o, const char *path) {
 static int usage(const char *faults) {
         fprintf(stderr,
                 "simulate [--seed N | --seeds FIRST-LAST | --seeds FIRST --for SECONDS] [--jobs N]\n"
-                "         [--nodes N] [--domains N] [--minutes N] [--faults NAMES] [--log]\n"
+                "         [--nodes N] [--domains N] [--minutes N] [--racks] [--faults NAMES] [--log]\n"
                 "faults: %s\n",
                 faults);
         return EXIT_FAILURE;
@@ -306,6 +334,8 @@ int main(int argc, char **argv) {
         for (int i = 1; i < argc && good; i++) {
                 if (streq(argv[i], "--log"))
                         o.log = true;
+                else if (streq(argv[i], "--racks"))
+                        o.racks = true;
                 else
                         good = i + 1 < argc && read_option(&o, argv[i], argv[i + 1]) && ++i;
         }

@@ -22,6 +22,7 @@ const struct kind_info kinds[K_COUNT] = {
         [K_DOMAIN] = { "resource.nvidia.com", "v1beta1", "computedomains", "ComputeDomain", true },
         [K_CLIQUE] = { "resource.nvidia.com", "v1beta1", "computedomaincliques", "ComputeDomainClique",
                        true },
+        [K_NAMESPACE] = { "", "v1", "namespaces", "Namespace", false },
 };
 
 static struct {

@@ -21,6 +21,7 @@ enum kind {
         K_SLICE,
         K_DOMAIN,
         K_CLIQUE,
+        K_NAMESPACE,
         K_COUNT
 };
 

@@ -12,6 +12,7 @@
 #include "faults.h"
 #include "imex.h"
 #include "plugin.h"
+#include "racks.h"
 #include "replica.h"
 #include "sim.h"
 
@@ -23,8 +24,10 @@ enum {
         NODE_GRACE_MS = 40000,
         POD_GC_MS = 40000,
         GRACE_MS = 10000,
+        NODES_OF_CLIQUE = 8,
         SERVED_MS = 3000
 };
+#define CLIQUE "clique.%u"
 #define BOOT_ID "bbbbbbbb-0000-4000-8000-%012u"
 #define OF_TEMPLATE "/spec/metadata/annotations/resource.nvidia.com~1"
 
@@ -63,7 +66,8 @@ struct user_pod {
 struct domain {
         char name[16], uid[48];
         bool lives, ends;
-        bool steady; /* its pod runs as long as it lives, and that is long */
+        bool steady;  /* its pod runs as long as it lives, and that is long */
+        bool of_rack; /* the controllers make it */
         int64_t next_ms;
         struct user_pod pods[MAX_PODS];
         unsigned n_pods;
@@ -411,12 +415,13 @@ static void kubelet(struct node *n) {
 
 /* ---- users ---- */
 
-/* Any node that has a channel to give. */
-static struct node *choose_node(void) {
+/* Any node that has a channel to give for the claim template of the domain. */
+static struct node *choose_node(const struct domain *d) {
         unsigned from = (unsigned)sim_draw(w.n_nodes);
         bool offers[MAX_NODES] = { false };
         for (size_t i = 0; i < store_count(K_SLICE); i++)
-                offers[number_of(node_named(store_nth(K_SLICE, i)->node))] = true;
+                offers[number_of(node_named(store_nth(K_SLICE, i)->node))] =
+                        !d->of_rack || racks_may_run(d->name, store_nth(K_SLICE, i));
         for (size_t i = 0; i < store_count(K_CLAIM); i++) {
                 const struct version *c = store_nth(K_CLAIM, i);
                 if (streq(c->device, "channel-0"))
@@ -431,7 +436,7 @@ static struct node *choose_node(void) {
 }
 
 static void claim_of_template(struct domain *d, struct user_pod *p) {
-        _cleanup_(freep) char *name = xasprintf("t-%s", d->name);
+        _cleanup_(freep) char *name = xasprintf(d->of_rack ? RACKS_TEMPLATE : "t-%s", d->name);
         const struct version *t = store_get(K_TEMPLATE, USER_NS, name);
         if (!t || version_deleted(t) || !streq(version_label(t, CD_LABEL), d->uid))
                 return;
@@ -473,7 +478,7 @@ static void step_pod(struct domain *d, struct user_pod *p) {
                 claim_of_template(d, p);
                 return;
         case POD_CLAIMED:
-                p->node = choose_node();
+                p->node = choose_node(d);
                 if (!p->node)
                         return;
                 allocate(p->claim, USER_NS, p->node->name, "channel-0", "ComputeDomainChannelConfig", d->uid,
@@ -513,11 +518,12 @@ static bool has_pods(const struct domain *d) {
 }
 
 static void make_domain(struct domain *d) {
-        world_create(K_DOMAIN, USER_NS,
-                     "{'apiVersion':'" CD_API_VERSION
-                     "','metadata':{'name':'%s'},'spec':{'numNodes':0,'channel':{"
-                     "'resourceClaimTemplate':{'name':'t-%s'}}}}",
-                     d->name, d->name);
+        if (!d->of_rack)
+                world_create(K_DOMAIN, USER_NS,
+                             "{'apiVersion':'" CD_API_VERSION
+                             "','metadata':{'name':'%s'},'spec':{'numNodes':0,'channel':{"
+                             "'resourceClaimTemplate':{'name':'t-%s'}}}}",
+                             d->name, d->name);
         snprintf(d->uid, sizeof d->uid, "%s", store_get(K_DOMAIN, USER_NS, d->name)->uid);
         d->lives = true;
         d->ends = false;
@@ -533,11 +539,17 @@ static void end_domain(struct domain *d) {
         const struct version *v = object_of(d);
         unsigned order = (unsigned)sim_draw(3);
         d->ends = true;
-        if (order != 1 && v && !version_deleted(v))
+        if (order != 1 && !d->of_rack && v && !version_deleted(v))
                 world_delete(K_DOMAIN, v, false);
-        for (unsigned i = 0; order != 2 && i < d->n_pods; i++)
+        for (unsigned i = 0; (order != 2 || d->of_rack) && i < d->n_pods; i++)
                 end_pod(&d->pods[i]);
         d->next_ms = sim_now_ms() + sim_between(0, 20000);
+}
+
+/* That of a rack is there already; of the others none of that name is left. */
+static bool may_begin(const struct domain *d) {
+        const struct version *v = store_get(K_DOMAIN, USER_NS, d->name);
+        return d->of_rack ? v && !version_deleted(v) : !v;
 }
 
 static void step_domain(struct domain *d) {
@@ -547,8 +559,10 @@ static void step_domain(struct domain *d) {
                 if (soon())
                         step_pod(d, &d->pods[i]);
         if (!d->lives) {
-                if (now >= d->next_ms && !w.empty && !store_get(K_DOMAIN, USER_NS, d->name))
+                if (now >= d->next_ms && !w.empty && may_begin(d))
                         make_domain(d);
+        } else if (d->of_rack && !d->ends && (!v || version_deleted(v))) {
+                end_domain(d); /* somebody has deleted it, or its namespace wants it no more */
         } else if (!d->ends) {
                 unsigned i = (unsigned)sim_draw(d->n_pods);
                 if (!w.calm && !d->steady && sim_chance(1))
@@ -560,9 +574,9 @@ static void step_domain(struct domain *d) {
         } else if (now >= d->next_ms) {
                 for (unsigned i = 0; i < d->n_pods; i++)
                         end_pod(&d->pods[i]);
-                if (v && !version_deleted(v))
+                if (v && !version_deleted(v) && !d->of_rack)
                         world_delete(K_DOMAIN, v, false);
-                if (!v && !has_pods(d)) {
+                if ((!v || d->of_rack) && !has_pods(d)) {
                         d->lives = false;
                         d->next_ms = now + (w.calm ? 0 : sim_between(0, 20000));
                 }
@@ -596,14 +610,20 @@ void world_begin(uv_loop_t *loop, unsigned n_nodes, unsigned n_domains) {
                 struct node *n = &w.nodes[i];
                 *n = (struct node){ .power = true, .connected = true };
                 snprintf(n->name, sizeof n->name, "node-%u", i);
-                snprintf(n->clique, sizeof n->clique, "clique.%u", i / 8);
+                snprintf(n->clique, sizeof n->clique, CLIQUE, i / NODES_OF_CLIQUE);
                 make_node(n);
                 start_plugin(n);
         }
         for (unsigned i = 0; i < w.n_domains; i++) {
-                snprintf(w.domains[i].name, sizeof w.domains[i].name, "d%u", i);
-                w.domains[i].next_ms = sim_between(0, 20000);
+                struct domain *d = &w.domains[i];
+                snprintf(d->name, sizeof d->name, "d%u", i);
+                d->next_ms = sim_between(0, 20000);
+                d->of_rack = racks_used() && i % 2 && i / 2 <= (w.n_nodes - 1) / NODES_OF_CLIQUE;
+                if (d->of_rack)
+                        racks_name(i / 2, d->name, sizeof d->name);
         }
+        if (racks_used())
+                racks_begin();
         tick(NULL);
 }
 
@@ -673,11 +693,19 @@ void world_fault(const char *name) {
                 plugin_stop(number_of(n));
         } else if (streq(name, "objects_deleted")) {
                 delete_some_object();
+        } else if (streq(name, "rack_moved")) {
+                /* Of a rack that there is, or a new one; its kernel driver says so from the next boot on. */
+                lose_power(n, sim_between(2000, 120000));
+                snprintf(n->clique, sizeof n->clique, CLIQUE,
+                         (unsigned)sim_draw(w.n_nodes / NODES_OF_CLIQUE + 2));
+        } else if (str_starts(name, "rack_")) {
+                racks_fault(name);
         }
 }
 
 void world_calm(void) {
         w.calm = true;
+        racks_calm();
         for (unsigned i = 0; i < w.n_nodes; i++) {
                 struct node *n = &w.nodes[i];
                 if (!n->power)
@@ -694,6 +722,15 @@ void world_calm(void) {
 
 void world_empty(void) {
         w.empty = true;
+}
+
+void world_dismantle(void) {
+        for (unsigned i = 0; i < w.n_nodes; i++) {
+                struct node *n = &w.nodes[i];
+                lose_power(n, 0);
+                delete_node(n);
+                n->power_ms = n->exists_ms = 0;
+        }
 }
 
 /* ---- questions ---- */
@@ -767,7 +804,7 @@ const char *world_misses(void) {
                 for (unsigned i = 0; i < x->n_pods; i++) {
                         enum state s = x->pods[i].state;
                         runs = runs || s == POD_RUNS;
-                        if (s != POD_RUNS && (s != POD_CLAIMED || choose_node()))
+                        if (s != POD_RUNS && (s != POD_CLAIMED || choose_node(x)))
                                 return say("pod %u of domain %s does not run (state %d, on %s)", i, x->name,
                                            (int)s, x->pods[i].node ? x->pods[i].node->name : "no node");
                 }
@@ -782,14 +819,15 @@ const char *world_misses(void) {
                 if (!n || !streq(label, wanted_label(n->name)))
                         return say("%s has the label %s", w.nodes[i].name, label ? label : "of nobody");
         }
-        return NULL;
+        return racks_misses();
 }
 
 const char *world_leftover(void) {
         static const enum kind made[] = { K_DOMAIN, K_SET, K_TEMPLATE, K_CLIQUE, K_POD, K_CLAIM };
         for (size_t i = 0; i < ARRAY_LEN(made); i++)
-                if (store_count(made[i]))
-                        return say("%s %s is left", kinds[made[i]].kind, store_nth(made[i], 0)->name);
+                for (size_t j = 0; j < store_count(made[i]); j++)
+                        if (!racks_keeps(store_nth(made[i], j)))
+                                return say("%s %s is left", kinds[made[i]].kind, store_nth(made[i], j)->name);
         for (unsigned i = 0; i < w.n_nodes; i++) {
                 const struct version *n = store_get(K_NODE, "", w.nodes[i].name);
                 if (n && version_label(n, CD_LABEL))

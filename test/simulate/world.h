@@ -18,12 +18,14 @@ void world_begin(uv_loop_t *loop, unsigned n_nodes, unsigned n_domains);
 unsigned world_nodes(void);
 void world_end(void);
 /* Something goes wrong in it: "power", "cut_off", "node_deleted", "daemon_killed", "daemon_deleted",
- * "objects_deleted", "plugin_killed", "plugin_stopped", "imex_killed". */
+ * "objects_deleted", "plugin_killed", "plugin_stopped", "imex_killed", and those of racks. */
 void world_fault(const char *name);
 /* All nodes are there again and stay, each user makes a domain and keeps it. */
 void world_calm(void);
 /* Users delete everything. */
 void world_empty(void);
+/* All nodes go, for good. */
+void world_dismantle(void);
 
 bool world_is_calm(void); /* nothing goes wrong any more */
 bool world_same_clique(unsigned node, unsigned other);

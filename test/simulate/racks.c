@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "racks.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "api/names.h"
+#include "base/mem.h"
+#include "sim.h"
+#include "world.h"
+
+/* DAY_S: a little more than one. LATE_MS: so long after the users' namespace has lost its label, and has it
+ * again, a controller that was behind may delete what it wants no more. JUST_CAME_MS: the server's word that
+ * no claim is there holds for a while. */
+enum { DAY_S = 25 * 3600, LATE_MS = 150000, JUST_CAME_MS = 12000, FAR_MS = 1 << 30 };
+
+static bool used, over;               /* over: no node is left, and a day has gone by */
+static int64_t unwanted_ms = -FAR_MS; /* when the users' namespace lacked its label last */
+
+void racks_use(void) {
+        used = true;
+}
+
+bool racks_used(void) {
+        return used;
+}
+
+static bool is_wanted(const char *ns) {
+        const struct version *v = store_get(K_NAMESPACE, "", ns);
+        return streq(ns, DRIVER_NS) || (v && version_label(v, CD_LABEL_RACK_DOMAINS));
+}
+
+void racks_begin(void) {
+        world_create(K_NAMESPACE, "", "{'metadata':{'name':'" DRIVER_NS "'}}");
+        world_create(K_NAMESPACE, "",
+                     "{'metadata':{'name':'" USER_NS "','labels':{'" CD_LABEL_RACK_DOMAINS "':'enabled'}}}");
+}
+
+void racks_name(unsigned clique, char *ret, size_t n) {
+        snprintf(ret, n, "rack-clique-%u", clique);
+}
+
+/* The rack that a node states; NULL: none. */
+static const char *stated(const struct version *slice) {
+        return version_str(slice, "/spec/devices/0/attributes/" CD_ATTRIBUTE_RACK "/string");
+}
+
+bool racks_may_run(const char *name, const struct version *slice) {
+        const char *rack = stated(slice);
+        return rack && streq(strrchr(rack, '.') + 1, strrchr(name, '-') + 1);
+}
+
+static const char *rack_of(const struct version *cd) {
+        return version_label(cd, CD_LABEL_RACK);
+}
+
+static bool is_ours(const struct version *cd) {
+        return rack_of(cd) && streq(version_annotation(cd, CD_ANNOTATION_RACK_UID), cd->uid);
+}
+
+bool racks_keeps(const struct version *v) {
+        const char *uid = version_label(v, CD_LABEL);
+        for (size_t i = 0; used && !over && i < store_count(K_DOMAIN); i++) {
+                const struct version *cd = store_nth(K_DOMAIN, i);
+                if (rack_of(cd) && !version_deleted(cd) && (cd == v || streq(cd->uid, uid)))
+                        return true;
+        }
+        return false;
+}
+
+/* ---- what goes wrong ---- */
+
+static void want(bool is) {
+        if (is == is_wanted(USER_NS))
+                return;
+        unwanted_ms = sim_now_ms();
+        world_patch(K_NAMESPACE, store_get(K_NAMESPACE, "", USER_NS), false,
+                    "{'metadata':{'labels':{'" CD_LABEL_RACK_DOMAINS "':%s}}}", is ? "'enabled'" : "null");
+}
+
+void racks_fault(const char *name) {
+        const struct version *some[64];
+        size_t n = 0;
+        if (streq(name, "rack_namespace")) {
+                want(!is_wanted(USER_NS));
+                return;
+        }
+        for (size_t i = 0; i < store_count(K_DOMAIN) && n < ARRAY_LEN(some); i++)
+                if (rack_of(store_nth(K_DOMAIN, i)) && !version_deleted(store_nth(K_DOMAIN, i)))
+                        some[n++] = store_nth(K_DOMAIN, i);
+        if (n)
+                world_delete(K_DOMAIN, some[sim_draw(n)], false);
+}
+
+void racks_calm(void) {
+        if (used)
+                want(true);
+}
+
+void racks_next_day(void) {
+        over = true;
+        sim_skip_s(DAY_S);
+}
+
+/* ---- what is promised ---- */
+
+/* A pod runs with a channel of it for longer than the server's word that no claim is there is believed. */
+static bool is_in_use(const char *uid) {
+        for (size_t i = 0; i < store_count(K_NODE); i++)
+                if (world_runs_ms(store_nth(K_NODE, i)->name, uid) > JUST_CAME_MS)
+                        return true;
+        return false;
+}
+
+/* Only a rack that is gone for a day, or that its namespace does not want, and that nobody uses. */
+static void look_at_deletion(const struct version *cd) {
+        bool unwanted =
+                !is_wanted(cd->ns) || (streq(cd->ns, USER_NS) && sim_now_ms() - unwanted_ms < LATE_MS);
+        if (!is_ours(cd))
+                sim_broken("%s deletes ComputeDomain %s/%s, which it has not made of a rack", store_writer(),
+                           cd->ns, cd->name);
+        else if (is_in_use(cd->uid))
+                sim_broken("%s deletes ComputeDomain %s/%s of a rack, which a pod uses", store_writer(),
+                           cd->ns, cd->name);
+        else if (!unwanted && !over)
+                sim_broken("%s deletes ComputeDomain %s/%s of a rack that was there today", store_writer(),
+                           cd->ns, cd->name);
+}
+
+static void look_at_creation(const struct version *cd) {
+        for (size_t i = 0; rack_of(cd) && i < store_count(K_DOMAIN); i++) {
+                const struct version *other = store_nth(K_DOMAIN, i);
+                if (!streq(other->uid, cd->uid) && streq(other->ns, cd->ns) &&
+                    streq(rack_of(other), rack_of(cd)))
+                        sim_broken("%s makes ComputeDomain %s/%s of a rack that has %s there", store_writer(),
+                                   cd->ns, cd->name, other->name);
+        }
+}
+
+void racks_look(enum kind k, const struct change *c) {
+        if (!used || k != K_DOMAIN || !str_starts(store_writer(), "controller-"))
+                return;
+        if (!c->was)
+                look_at_creation(c->now);
+        else if (!version_deleted(c->was) && (c->gone || version_deleted(c->now)))
+                look_at_deletion(c->was);
+}
+
+static const char *say(const char *what, const char *ns, const char *name) {
+        static char text[256];
+        snprintf(text, sizeof text, "the ComputeDomain %s/%s of a rack %s", ns, name, what);
+        return text;
+}
+
+/* The Nodes that state a rack, "a,b". The store lists slices by name, and a Node's has its own in it. */
+static void nodes_of(const char *rack, char *ret, size_t n) {
+        size_t used_bytes = 0;
+        *ret = '\0';
+        for (size_t i = 0; i < store_count(K_NODE); i++)
+                for (size_t k = 0; k < store_count(K_SLICE); k++) {
+                        const struct version *s = store_nth(K_SLICE, k);
+                        if (streq(s->node, store_nth(K_NODE, i)->name) && streq(stated(s), rack))
+                                used_bytes += (size_t)snprintf(ret + used_bytes, n - used_bytes, "%s%s",
+                                                               used_bytes ? "," : "", s->node);
+                }
+}
+
+static const char *misses_in(const char *ns, const char *rack) {
+        char name[64], template[96], nodes[1024];
+        racks_name((unsigned)strtoul(strrchr(rack, '.') + 1, NULL, 10), name, sizeof name);
+        snprintf(template, sizeof template, RACKS_TEMPLATE, name);
+        nodes_of(rack, nodes, sizeof nodes);
+        const struct version *cd = store_get(K_DOMAIN, ns, name), *t = store_get(K_TEMPLATE, ns, template);
+        if (!cd || version_deleted(cd))
+                return say("is not there", ns, name);
+        if (!is_ours(cd) || !streq(version_annotation(cd, CD_ANNOTATION_RACK_NODES), nodes))
+                return say("does not say which nodes it has", ns, name);
+        if (version_annotation(cd, CD_ANNOTATION_RACK_EMPTY))
+                return say("says that no node of it is left", ns, name);
+        if (!streq(version_str(cd, "/status/status"), "Ready"))
+                return say("is not Ready", ns, name);
+        return t && streq(version_label(t, CD_LABEL), cd->uid) ? NULL : say("has no template", ns, name);
+}
+
+const char *racks_misses(void) {
+        for (size_t i = 0; used && i < store_count(K_SLICE); i++) {
+                const char *rack = stated(store_nth(K_SLICE, i)), *missing;
+                if (!rack)
+                        continue;
+                if ((missing = misses_in(DRIVER_NS, rack)) || (missing = misses_in(USER_NS, rack)))
+                        return missing;
+        }
+        return NULL;
+}
+
+const char *racks_unaware(void) {
+        for (size_t i = 0; i < store_count(K_DOMAIN); i++) {
+                const struct version *cd = store_nth(K_DOMAIN, i);
+                if (!version_annotation(cd, CD_ANNOTATION_RACK_EMPTY))
+                        return say("does not say since when no node of it is left", cd->ns, cd->name);
+        }
+        return NULL;
+}
