@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "nvidia/driver_set.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/str.h"
+#include "nvidia/elf_soname.h"
+#include "nvidia/ld_cache.h"
+#include "nvidia/root_walk.h"
+
+enum { LD_CACHE_MAX = 16 << 20 };
+
+/* Folders with libraries; %m is the machine. */
+static const char *const library_dirs[] = { "",
+                                            "/usr/lib64",
+                                            "/usr/lib/%m-linux-gnu",
+                                            "/usr/lib/%m-linux-gnu/nvidia/current",
+                                            "/lib64",
+                                            "/lib/%m-linux-gnu",
+                                            "/lib/%m-linux-gnu/nvidia/current",
+                                            NULL };
+static const char *const data_dirs[] = { "/etc", "/usr/local/share", "/usr/share", NULL };
+static const char *const program_dirs[] = { "/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin",
+                                            "/sbin",           "/bin",           NULL };
+static const char *const run_dirs[] = { "/run", "/var/run", NULL };
+
+/* %v is the driver's version. */
+static const char *const graphics[] = { "libnvidia-egl-gbm.so.*.*",
+                                        "libnvidia-egl-wayland.so.*.*",
+                                        "libnvidia-egl-wayland2.so.*.*",
+                                        "libnvidia-egl-xcb.so.*.*",
+                                        "libnvidia-egl-xlib.so.*.*",
+                                        "libnvidia-vulkan-producer.so.%v",
+                                        NULL };
+static const char *const xorg[] = { "nvidia_drv.so", "libglxserver_nvidia.so.%v", NULL };
+/* Below the folder of the driver's libraries (L), and below those of all. */
+static const char *const xorg_dirs[] = { "%L/nvidia/xorg",
+                                         "%L/xorg/modules/drivers",
+                                         "%L/xorg/modules/extensions",
+                                         "%L/xorg/modules/updates/drivers",
+                                         "%L/xorg/modules/updates/extensions",
+                                         "/usr/lib/xorg/modules/drivers",
+                                         "/usr/lib/xorg/modules/extensions",
+                                         "/usr/lib/xorg/modules/updates/drivers",
+                                         "/usr/lib/xorg/modules/updates/extensions",
+                                         "/usr/lib64/xorg/modules/drivers",
+                                         "/usr/lib64/xorg/modules/extensions",
+                                         "/usr/lib64/xorg/modules/updates/drivers",
+                                         "/usr/lib64/xorg/modules/updates/extensions",
+                                         "/usr/X11R6/lib/modules/drivers",
+                                         "/usr/X11R6/lib/modules/extensions",
+                                         "/usr/X11R6/lib/modules/updates/drivers",
+                                         "/usr/X11R6/lib/modules/updates/extensions",
+                                         "/usr/X11R6/lib64/modules/drivers",
+                                         "/usr/X11R6/lib64/modules/extensions",
+                                         "/usr/X11R6/lib64/modules/updates/drivers",
+                                         "/usr/X11R6/lib64/modules/updates/extensions",
+                                         NULL };
+static const char *const configs[] = { "glvnd/egl_vendor.d/10_nvidia.json",
+                                       "egl/egl_external_platform.d/15_nvidia_gbm.json",
+                                       "egl/egl_external_platform.d/10_nvidia_wayland.json",
+                                       "egl/egl_external_platform.d/09_nvidia_wayland2.json",
+                                       "egl/egl_external_platform.d/20_nvidia_xcb.json",
+                                       "egl/egl_external_platform.d/20_nvidia_xlib.json",
+                                       "nvidia/nvoptix.bin",
+                                       "OpenCL/vendors/nvidia.icd",
+                                       "X11/xorg.conf.d/10-nvidia.conf",
+                                       "X11/xorg.conf.d/nvidia-drm-outputclass.conf",
+                                       NULL };
+/* Some hosts have these at the driver's root itself; containers look in /etc. */
+static const char *const vulkan[] = { "vulkan/icd.d/nvidia_icd.json", "vulkan/icd.d/nvidia_layers.json",
+                                      "vulkan/implicit_layer.d/nvidia_layers.json",
+                                      "vulkan/icd.d/nvidia_icd.%m.json", NULL };
+static const char *const programs[] = { "nvidia-smi",
+                                        "nvidia-debugdump",
+                                        "nvidia-persistenced",
+                                        "nvidia-cuda-mps-control",
+                                        "nvidia-cuda-mps-server",
+                                        "nvidia-imex",
+                                        "nvidia-imex-ctl",
+                                        NULL };
+static const char *const sockets[] = { "nvidia-persistenced/socket", "nvidia-fabricmanager/socket", NULL };
+static const char *const firmware_dirs[] = { "/lib/firmware/updates/%r", "/lib/firmware/updates",
+                                             "/lib/firmware/%r", "/lib/firmware", NULL };
+
+struct search {
+        const struct driver_set_options *o;
+        struct root_walk walk;
+        struct arena *a;
+        struct driver_set set;
+        size_t cap;
+};
+
+/* The text with what stands for the machine (%m), the version (%v), the kernel (%r) and the library folder
+ * (%L). */
+static const char *fill_in(const struct search *s, const char *text) {
+        struct buf b = BUF_INIT(4096);
+        for (const char *p = text; *p; p++) {
+                if (*p != '%') {
+                        buf_addc(&b, *p);
+                        continue;
+                }
+                p++;
+                if (*p == 'L')
+                        buf_adds(&b, streq(s->set.library_dir, "/") ? "" : s->set.library_dir);
+                else
+                        buf_adds(&b, *p == 'm'   ? s->o->machine
+                                     : *p == 'v' ? s->o->version
+                                                 : s->o->kernel_release);
+        }
+        const char *filled = arena_strndup(s->a, buf_str(&b), b.n);
+        buf_done(&b);
+        return filled;
+}
+
+static struct driver_item *add(struct search *s, enum driver_group group, const char *real,
+                               const char *inside) {
+        for (size_t i = 0; i < s->set.n; i++) {
+                if (streq(s->set.items[i].inside, inside))
+                        return NULL;
+        }
+        if (s->set.n == s->cap) {
+                struct driver_item *more = arena_alloc(s->a, (s->cap = s->cap * 2 + 64) * sizeof *more);
+                if (s->set.n)
+                        memcpy(more, s->set.items, s->set.n * sizeof *more);
+                s->set.items = more;
+        }
+        struct driver_item *item = &s->set.items[s->set.n++];
+        *item = (struct driver_item){ group, root_walk_below(s->o->root.host, real, s->a), inside };
+        return item;
+}
+
+/* A file, or for DRIVER_SOCKET whatever is no folder, at the path; 1: it is there and added, or was already.
+ * Programs, configuration and the like keep the path at which they are looked for, links or not; a library is
+ * named by what it is, because links to it are made in the container. */
+static int add_at(struct search *s, enum driver_group group, const char *path, const char *inside,
+                  struct err *e) {
+        struct root_file f;
+        int r = root_walk_look(&s->walk, path, s->a, &f, e);
+        if (r <= 0)
+                return r;
+        bool fits = group == DRIVER_SOCKET ? !S_ISDIR(f.st.st_mode) : S_ISREG(f.st.st_mode);
+        if (!fits || (group == DRIVER_PROGRAM && !(f.st.st_mode & 0111)))
+                return 0;
+        (void)add(s, group, f.real, inside ? inside : f.real);
+        return 1;
+}
+
+/* ---- where the libraries are ---- */
+
+/* Sets library_dir when the folder has the file. */
+static int try_dir(struct search *s, const char *dir, const char *name, struct err *e) {
+        struct root_file f;
+        int r = root_walk_look(&s->walk, arena_printf(s->a, "%s/%s", dir, name), s->a, &f, e);
+        if (r <= 0 || !S_ISREG(f.st.st_mode))
+                return r < 0 ? -1 : 0;
+        const char *slash = strrchr(f.real, '/');
+        s->set.library_dir = slash == f.real ? "/" : arena_strndup(s->a, f.real, (size_t)(slash - f.real));
+        return 1;
+}
+
+/* The folders that the loader of the root knows of one of the driver's libraries. */
+static int try_ld_cache(struct search *s, const char *soname, const char *name, struct err *e) {
+        struct err why;
+        _cleanup_(closep) int fd = root_walk_read(&s->walk, "/etc/ld.so.cache", &why);
+        _cleanup_(freep) char *text = NULL;
+        size_t n = 0, at = 0;
+        struct str path;
+        int r = 0;
+        if (fd < 0) /* a root need not have a loader */
+                return 0;
+        if (file_read_fd(fd, "/etc/ld.so.cache", LD_CACHE_MAX, &text, &n, e) < 0)
+                return e->kind == ERR_INVALID ? 0 : -1;
+        while (r == 0 && ld_cache_next((struct str){ text, n }, soname, &at, &path)) {
+                const char *copy = arena_strndup(s->a, path.p, path.n);
+                r = try_dir(s, arena_strndup(s->a, copy, (size_t)(strrchr(copy, '/') - copy)), name, e);
+        }
+        return r;
+}
+
+static int find_library_dir(struct search *s, struct err *e) {
+        static const char *const known[] = { "libcuda.so", "libnvidia-ml.so" };
+        for (size_t i = 0; i < ARRAY_LEN(known); i++) {
+                const char *name = arena_printf(s->a, "%s.%s", known[i], s->o->version);
+                int r = 0;
+                for (const char *const *d = library_dirs; r == 0 && *d; d++)
+                        r = try_dir(s, fill_in(s, *d), name, e);
+                if (r == 0)
+                        r = try_ld_cache(s, arena_printf(s->a, "%s.1", known[i]), name, e);
+                if (r != 0)
+                        return r < 0 ? -1 : 0;
+        }
+        return err_set(
+                e, ERR_NOT_FOUND, ENOENT,
+                "neither libcuda.so.%s nor libnvidia-ml.so.%s is in driver root '%s': is the driver that the "
+                "kernel runs installed there, and is the chart value nvidiaDriverRoot right?",
+                s->o->version, s->o->version, s->o->root.host);
+}
+
+/* ---- groups ---- */
+
+static void look_at_library(struct search *s, struct driver_item *item) {
+        char soname[ELF_SONAME_SIZE];
+        struct err ignored;
+        const char *slash = strrchr(item->inside, '/'), *name = slash + 1;
+        const char *dir = slash == item->inside
+                                  ? "/"
+                                  : arena_strndup(s->a, item->inside, (size_t)(slash - item->inside));
+        _cleanup_(closep) int fd = root_walk_read(&s->walk, item->inside, &ignored);
+        const char *so = strstr(name, ".so.");
+        if (fd >= 0 && elf_soname(fd, soname, &ignored) == 0 && *soname)
+                item->soname = arena_strdup(s->a, soname);
+        item->has_soname_link = item->soname && root_walk_is_link(&s->walk, dir, item->soname);
+        item->has_bare_link =
+                so && root_walk_is_link(&s->walk, dir, arena_strndup(s->a, name, (size_t)(so - name) + 3));
+}
+
+static int add_matching(struct search *s, enum driver_group group, const char *dir, const char *pattern,
+                        struct err *e) {
+        const char **names;
+        if (root_walk_names(&s->walk, *dir ? dir : "/", pattern, s->a, &names, e) < 0)
+                return -1;
+        for (; *names; names++) {
+                struct root_file f;
+                struct driver_item *item;
+                const char *path = arena_printf(s->a, "%s/%s", streq(dir, "/") ? "" : dir, *names);
+                int r = root_walk_look(&s->walk, path, s->a, &f, e);
+                if (r < 0)
+                        return -1;
+                if (r == 0 || !S_ISREG(f.st.st_mode))
+                        continue;
+                item = add(s, group, f.real, group == DRIVER_FIRMWARE ? path : f.real);
+                if (item && group == DRIVER_LIBRARY)
+                        look_at_library(s, item);
+        }
+        return 0;
+}
+
+static int add_libraries(struct search *s, struct err *e) {
+        const char *l = s->set.library_dir;
+        const char *pattern = arena_printf(s->a, "*.so.%s", s->o->version);
+        if (add_matching(s, DRIVER_LIBRARY, l, pattern, e) < 0 ||
+            add_matching(s, DRIVER_LIBRARY, arena_printf(s->a, "%s/vdpau", streq(l, "/") ? "" : l), pattern,
+                         e) < 0)
+                return -1;
+        for (const char *const *p = graphics; *p; p++) {
+                if (add_matching(s, DRIVER_GRAPHICS, l, fill_in(s, *p), e) < 0)
+                        return -1;
+                for (const char *const *d = library_dirs; *d; d++) {
+                        if (add_matching(s, DRIVER_GRAPHICS, fill_in(s, *d), fill_in(s, *p), e) < 0)
+                                return -1;
+                }
+        }
+        return 0;
+}
+
+/* Each name in the first of the folders that has it; all: in every one. `at`: the folder where containers
+ * look instead. */
+static int add_listed(struct search *s, enum driver_group group, const char *const *dirs,
+                      const char *const *names, bool all, const char *at, struct err *e) {
+        for (; *names; names++) {
+                const char *name = fill_in(s, *names);
+                int r = 0;
+                for (const char *const *d = dirs; *d && (all || r == 0); d++) {
+                        const char *path = arena_printf(s->a, "%s/%s", fill_in(s, *d), name);
+                        const char *inside = at ? arena_printf(s->a, "%s/%s", at, name) : path;
+                        r = add_at(s, group, path, inside, e);
+                        if (r < 0)
+                                return -1;
+                }
+        }
+        return 0;
+}
+
+static int add_firmware(struct search *s, struct err *e) {
+        const char *below = arena_printf(s->a, "nvidia/%s", s->o->version);
+        if (*s->o->firmware_path == '/' &&
+            add_matching(s, DRIVER_FIRMWARE, arena_printf(s->a, "%s/%s", s->o->firmware_path, below),
+                         "gsp*.bin", e) < 0)
+                return -1;
+        for (const char *const *d = firmware_dirs; *d; d++) {
+                if (add_matching(s, DRIVER_FIRMWARE, arena_printf(s->a, "%s/%s", fill_in(s, *d), below),
+                                 "gsp*.bin", e) < 0)
+                        return -1;
+        }
+        return 0;
+}
+
+static int find(struct search *s, struct err *e) {
+        static const char *const vulkan_dirs[] = { "/etc", "/usr/local/share", "/usr/share", "", NULL };
+        return find_library_dir(s, e) < 0 || add_libraries(s, e) < 0 ||
+                               add_listed(s, DRIVER_XORG, xorg_dirs, xorg, false, NULL, e) < 0 ||
+                               add_listed(s, DRIVER_CONFIG, data_dirs, configs, true, NULL, e) < 0 ||
+                               add_listed(s, DRIVER_CONFIG, vulkan_dirs, vulkan, false, "/etc", e) < 0 ||
+                               add_firmware(s, e) < 0 ||
+                               add_listed(s, DRIVER_PROGRAM, program_dirs, programs, false, NULL, e) < 0 ||
+                               add_listed(s, DRIVER_SOCKET, run_dirs, sockets, false, NULL, e) < 0
+                       ? -1
+                       : 0;
+}
+
+int driver_set_find(const struct driver_set_options *o, struct arena *a, struct driver_set *ret,
+                    struct err *e) {
+        struct search s = { .o = o, .a = a };
+        if (!*o->version || o->version[strspn(o->version, "0123456789.")])
+                return err_set(e, ERR_INVALID, 0, "the driver's version '%.60s' is no number", o->version);
+        if (root_walk_init(&s.walk, o->root.here, o->root.host, e) < 0)
+                return -1;
+        int r = find(&s, e);
+        root_walk_done(&s.walk);
+        if (r == 0)
+                *ret = s.set;
+        return r;
+}

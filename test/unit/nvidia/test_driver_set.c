@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Roots as distributions and driver containers have them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/str.h"
+#include "driver_tree.h"
+#include "nvidia/driver_set.h"
+#include "nvidia/elf_soname.h"
+#include "nvidia/ld_cache.h"
+#include "tree.h"
+
+static char *root;
+static struct arena *a;
+static struct err e;
+static struct driver_set set;
+static struct driver_set_options o;
+
+static int setup(void **state) {
+        (void)state;
+        root = tree_new();
+        a = arena_new(4096);
+        o = (struct driver_set_options){ .root = { "/host", root },
+                                         .version = "580.95.05",
+                                         .machine = "x86_64",
+                                         .kernel_release = "6.8.0-1",
+                                         .firmware_path = "" };
+        return 0;
+}
+
+static int teardown(void **state) {
+        (void)state;
+        arena_free(a);
+        tree_remove(root);
+        return 0;
+}
+
+static void find(void) {
+        if (driver_set_find(&o, a, &set, &e) < 0)
+                fail_msg("%s", e.msg);
+}
+
+static const struct driver_item *at(const char *inside) {
+        for (size_t i = 0; i < set.n; i++) {
+                if (streq(set.items[i].inside, inside))
+                        return &set.items[i];
+        }
+        fail_msg("there is no %s", inside);
+        return NULL;
+}
+
+static void ubuntu_has_a_folder_for_each_machine(void **state) {
+        (void)state;
+        driver_tree_library(root, "usr/lib/x86_64-linux-gnu/libcuda.so.580.95.05", "libcuda.so.1");
+        driver_tree_link(root, "usr/lib/x86_64-linux-gnu/libcuda.so.1", "libcuda.so.580.95.05");
+        driver_tree_link(root, "lib", "usr/lib");
+        driver_tree_library(root, "usr/lib/i386-linux-gnu/libcuda.so.580.95.05", "libcuda.so.1");
+        tree_put(root, "usr/bin/nvidia-smi", "");
+        find();
+        assert_string_equal(set.library_dir, "/usr/lib/x86_64-linux-gnu");
+        assert_int_equal(set.n, 2);
+        const struct driver_item *cuda = at("/usr/lib/x86_64-linux-gnu/libcuda.so.580.95.05");
+        assert_string_equal(cuda->host, "/host/usr/lib/x86_64-linux-gnu/libcuda.so.580.95.05");
+        assert_string_equal(cuda->soname, "libcuda.so.1");
+        assert_true(cuda->has_soname_link);
+        assert_false(cuda->has_bare_link);
+        assert_int_equal(at("/usr/bin/nvidia-smi")->group, DRIVER_PROGRAM);
+}
+
+static void arm64_has_its_own(void **state) {
+        (void)state;
+        o.machine = "aarch64";
+        driver_tree_library(root, "usr/lib/aarch64-linux-gnu/libcuda.so.580.95.05", "libcuda.so.1");
+        driver_tree_library(root, "usr/lib/x86_64-linux-gnu/libcuda.so.580.95.05", "libcuda.so.1");
+        tree_put(root, "usr/share/vulkan/icd.d/nvidia_icd.aarch64.json", "");
+        tree_put(root, "usr/share/vulkan/icd.d/nvidia_icd.x86_64.json", "");
+        find();
+        assert_string_equal(set.library_dir, "/usr/lib/aarch64-linux-gnu");
+        assert_string_equal(at("/etc/vulkan/icd.d/nvidia_icd.aarch64.json")->host,
+                            "/host/usr/share/vulkan/icd.d/nvidia_icd.aarch64.json");
+        assert_int_equal(set.n, 2);
+}
+
+/* Everything is behind absolute links, which are relative to the root and not to ours. */
+static void debian_has_alternatives(void **state) {
+        (void)state;
+        driver_tree_library(root, "usr/lib/x86_64-linux-gnu/nvidia/current/libcuda.so.580.95.05",
+                            "libcuda.so.1");
+        driver_tree_link(root, "usr/lib/x86_64-linux-gnu/libcuda.so.1", "/etc/alternatives/libcuda.so.1");
+        driver_tree_link(root, "usr/bin/nvidia-smi", "/etc/alternatives/nvidia--nvidia-smi");
+        driver_tree_link(root, "etc/alternatives/nvidia--nvidia-smi", "/usr/lib/nvidia/current/nvidia-smi");
+        tree_put(root, "usr/lib/nvidia/current/nvidia-smi", "");
+        find();
+        assert_string_equal(set.library_dir, "/usr/lib/x86_64-linux-gnu/nvidia/current");
+        assert_string_equal(at("/usr/bin/nvidia-smi")->host, "/host/usr/lib/nvidia/current/nvidia-smi");
+}
+
+static void rocky_has_lib64(void **state) {
+        (void)state;
+        driver_tree_library(root, "usr/lib64/libcuda.so.580.95.05", "libcuda.so.1");
+        driver_tree_link(root, "lib64", "usr/lib64");
+        driver_tree_library(root, "usr/lib64/libnvidia-egl-gbm.so.1.1.2", "libnvidia-egl-gbm.so.1");
+        driver_tree_library(root, "usr/lib64/xorg/modules/drivers/nvidia_drv.so", NULL);
+        tree_put(root, "usr/lib/firmware/nvidia/580.95.05/gsp_ga10x.bin", "");
+        driver_tree_link(root, "lib", "usr/lib");
+        tree_put(root, "usr/share/egl/egl_external_platform.d/15_nvidia_gbm.json", "");
+        find();
+        assert_string_equal(set.library_dir, "/usr/lib64");
+        assert_int_equal(set.n, 5);
+        assert_int_equal(at("/usr/lib64/libnvidia-egl-gbm.so.1.1.2")->group, DRIVER_GRAPHICS);
+        assert_int_equal(at("/usr/lib64/xorg/modules/drivers/nvidia_drv.so")->group, DRIVER_XORG);
+        assert_string_equal(at("/lib/firmware/nvidia/580.95.05/gsp_ga10x.bin")->host,
+                            "/host/usr/lib/firmware/nvidia/580.95.05/gsp_ga10x.bin");
+}
+
+/* A folder of a host without a distribution's layout (GKE, Talos): the root is the driver's own. */
+static void a_root_of_nothing_but_a_driver(void **state) {
+        (void)state;
+        driver_tree_library(root, "lib64/libnvidia-ml.so.580.95.05", "libnvidia-ml.so.1");
+        tree_put(root, "bin/nvidia-smi", "");
+        tree_put(root, "vulkan/icd.d/nvidia_icd.json", "");
+        find();
+        assert_string_equal(set.library_dir, "/lib64");
+        assert_string_equal(at("/etc/vulkan/icd.d/nvidia_icd.json")->host,
+                            "/host/vulkan/icd.d/nvidia_icd.json");
+        assert_string_equal(at("/bin/nvidia-smi")->host, "/host/bin/nvidia-smi");
+}
+
+static void the_kernels_firmware_path_is_asked_too(void **state) {
+        (void)state;
+        o.firmware_path = "/var/lib/firmware";
+        driver_tree_library(root, "usr/lib64/libcuda.so.580.95.05", "libcuda.so.1");
+        tree_put(root, "var/lib/firmware/nvidia/580.95.05/gsp_tu10x.bin", "");
+        tree_put(root, "var/lib/firmware/nvidia/570.1/gsp_tu10x.bin", "");
+        find();
+        assert_int_equal(set.n, 2);
+        assert_int_equal(at("/var/lib/firmware/nvidia/580.95.05/gsp_tu10x.bin")->group, DRIVER_FIRMWARE);
+}
+
+static void what_is_no_file_or_no_program_is_left_out(void **state) {
+        (void)state;
+        driver_tree_library(root, "usr/lib64/libcuda.so.580.95.05", "libcuda.so.1");
+        driver_tree_link(root, "usr/lib64/libnvidia-x.so.580.95.05", "/nowhere");
+        tree_put(root, "usr/lib64/libnvidia-y.so.580.95.05/a", "");
+        tree_put(root, "usr/bin/nvidia-smi/a", "");
+        tree_put(root, "run/nvidia-persistenced/socket/a", "");
+        tree_put(root, "sbin/nvidia-imex", "");
+        _cleanup_(freep) char *imex = xasprintf("%s/sbin/nvidia-imex", root);
+        assert_int_equal(chmod(imex, 0644), 0);
+        find();
+        assert_int_equal(set.n, 1);
+}
+
+static void links_out_of_the_root_stay_in_it(void **state) {
+        (void)state;
+        driver_tree_library(root, "usr/lib64/libcuda.so.580.95.05", "libcuda.so.1");
+        driver_tree_link(root, "usr/bin/nvidia-smi", "../../../../../../../bin/sh");
+        driver_tree_link(root, "usr/bin/nvidia-imex", "/bin/sh");
+        find();
+        assert_int_equal(set.n, 1);
+}
+
+static void the_wrong_version_is_named(void **state) {
+        (void)state;
+        driver_tree_library(root, "usr/lib64/libcuda.so.570.1", "libcuda.so.1");
+        assert_int_equal(driver_set_find(&o, a, &set, &e), -1);
+        assert_int_equal(e.kind, ERR_NOT_FOUND);
+        assert_non_null(strstr(e.msg, "libcuda.so.580.95.05"));
+        assert_non_null(strstr(e.msg, "driver root '/host'"));
+        assert_non_null(strstr(e.msg, "nvidiaDriverRoot"));
+        o.version = "../../etc";
+        assert_int_equal(driver_set_find(&o, a, &set, &e), -1);
+        assert_int_equal(e.kind, ERR_INVALID);
+}
+
+/* ---- the loader's cache ---- */
+
+static void put32(struct buf *b, uint32_t v) {
+        buf_add(b, &v, sizeof v);
+}
+
+static void one_entry(struct buf *b, const char *key, const char *path) {
+        uint32_t texts = 48 + 24;
+        buf_adds(b, "glibc-ld.so.cache1.1");
+        put32(b, 1);
+        for (int i = 0; i < 6; i++)
+                put32(b, 0);
+        put32(b, 1);
+        put32(b, texts);
+        put32(b, texts + (uint32_t)strlen(key) + 1);
+        for (int i = 0; i < 3; i++)
+                put32(b, 0);
+        buf_add(b, key, strlen(key) + 1);
+        buf_add(b, path, strlen(path) + 1);
+}
+
+static void the_loaders_cache_knows_more_folders(void **state) {
+        (void)state;
+        struct buf b = BUF_INIT(4096);
+        one_entry(&b, "libcuda.so.1", "/opt/nvidia/lib/libcuda.so.1");
+        driver_tree_library(root, "opt/nvidia/lib/libcuda.so.580.95.05", "libcuda.so.1");
+        tree_put(root, "etc/ld.so.cache", "not a cache");
+        assert_int_equal(driver_set_find(&o, a, &set, &e), -1);
+        _cleanup_(freep) char *path = xasprintf("%s/etc/ld.so.cache", root);
+        assert_int_equal(file_replace_volatile(path, b.p, b.n, 0644, &e), 0);
+        find();
+        assert_string_equal(set.library_dir, "/opt/nvidia/lib");
+        buf_done(&b);
+}
+
+static void a_cache_that_is_cut_off_has_what_is_left(void **state) {
+        (void)state;
+        struct buf b = BUF_INIT(4096);
+        one_entry(&b, "libcuda.so.1", "/opt/libcuda.so.1");
+        for (size_t n = 0; n <= b.n; n++) {
+                _cleanup_(freep) char *copy = xmalloc(n + 1);
+                size_t i = 0;
+                struct str found;
+                memcpy(copy, b.p, n);
+                assert_int_equal(ld_cache_next((struct str){ copy, n }, "libcuda.so.1", &i, &found),
+                                 n == b.n);
+        }
+        buf_done(&b);
+}
+
+/* ---- names of libraries ---- */
+
+static void a_library_that_is_cut_off_has_no_name(void **state) {
+        (void)state;
+        char name[ELF_SONAME_SIZE];
+        driver_tree_library(root, "lib.so", "libcuda.so.1");
+        _cleanup_(freep) char *path = xasprintf("%s/lib.so", root);
+        _cleanup_(freep) char *text = NULL;
+        size_t size = 0;
+        assert_int_equal(file_read(path, 4096, &text, &size, &e), 0);
+        for (size_t n = 0; n <= size; n++) {
+                _cleanup_(closep) int fd = memfd_create("lib", MFD_CLOEXEC);
+                assert_int_equal(write(fd, text, n), n);
+                if (elf_soname(fd, name, &e) == 0)
+                        assert_string_equal(name, "libcuda.so.1");
+        }
+        assert_string_equal(name, "libcuda.so.1");
+}
+
+static void a_name_that_is_a_path_is_none(void **state) {
+        (void)state;
+        static const char *const bad[] = { "../../etc/passwd", "a/b", ".", "a b", "\001" };
+        char name[ELF_SONAME_SIZE];
+        for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+                _cleanup_(freep) char *path = xasprintf("%s/lib%zu.so", root, i);
+                driver_tree_library(root, strrchr(path, '/') + 1, bad[i]);
+                FILE *f = fopen(path, "r");
+                assert_non_null(f);
+                assert_int_equal(elf_soname(fileno(f), name, &e), -1);
+                fclose(f);
+        }
+}
+
+int main(void) {
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+        const struct CMUnitTest tests[] = {
+                T(ubuntu_has_a_folder_for_each_machine),
+                T(arm64_has_its_own),
+                T(debian_has_alternatives),
+                T(rocky_has_lib64),
+                T(a_root_of_nothing_but_a_driver),
+                T(the_kernels_firmware_path_is_asked_too),
+                T(what_is_no_file_or_no_program_is_left_out),
+                T(links_out_of_the_root_stay_in_it),
+                T(the_wrong_version_is_named),
+                T(the_loaders_cache_knows_more_folders),
+                T(a_cache_that_is_cut_off_has_what_is_left),
+                T(a_library_that_is_cut_off_has_no_name),
+                T(a_name_that_is_a_path_is_none),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
