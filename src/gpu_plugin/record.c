@@ -58,16 +58,27 @@ static void write_config(struct jw *w, const char *config, int dialect) {
         buf_done(&b);
 }
 
+static bool first_of_group(const struct node_device *devices, size_t i) {
+        for (size_t j = 0; j < i; j++) {
+                if (devices[j].group == devices[i].group)
+                        return false;
+        }
+        return true;
+}
+
 static void encode(struct jw *w, const struct node_device *devices, size_t n, int dialect) {
         jw_arr(w, NULL);
-        for (size_t i = 0; i < n;) {
-                const struct node_device *first = &devices[i];
+        for (size_t i = 0; i < n; i++) {
+                if (!first_of_group(devices, i))
+                        continue;
                 jw_obj(w, NULL);
                 jw_arr(w, "devices");
-                for (; i < n && devices[i].group == first->group; i++)
-                        write_pair(w, &devices[i]);
+                for (size_t j = i; j < n; j++) {
+                        if (devices[j].group == devices[i].group)
+                                write_pair(w, &devices[j]);
+                }
                 jw_end_arr(w);
-                write_config(w, first->group_info, dialect);
+                write_config(w, devices[i].group_info, dialect);
                 jw_end_obj(w);
         }
         jw_end_arr(w);
@@ -218,7 +229,26 @@ const struct device_codec record_codec_auto = CODEC(0);
 const struct device_codec record_codec_main = CODEC(RECORD_MAIN);
 const struct device_codec record_codec_released = CODEC(RECORD_RELEASED);
 
-/* ---- looking ---- */
+/* ---- info ---- */
+
+const char *record_info(const struct gpu_device *d, struct arena *a) {
+        struct buf b = BUF_INIT(4096);
+        struct jw w = { .out = &b, .go_escape = true };
+        jw_obj(&w, NULL);
+        if (d->kind == GPU_MIG) {
+                jw_int(&w, "parentMinor", d->minor);
+                jw_int(&w, "giId", d->gpu_instance);
+                jw_int(&w, "ciId", d->compute_instance);
+                jw_str(&w, "migUUID", str_or(d->uuid, ""));
+                jw_str(&w, "parentUUID", str_or(d->parent_uuid, ""));
+        } else {
+                jw_str(&w, "uuid", str_or(d->uuid, ""));
+        }
+        jw_end_obj(&w);
+        const char *text = arena_strndup(a, buf_str(&b), b.n);
+        buf_done(&b);
+        return text;
+}
 
 const char *record_uuid(const struct node_device *d, struct arena *a) {
         struct err ignored;

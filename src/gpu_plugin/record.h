@@ -22,5 +22,8 @@ enum record_dialect { RECORD_MAIN = 1, RECORD_RELEASED };
 /* The file's dialect, and that of later versions when no claim tells; or always the one. */
 extern const struct device_codec record_codec_auto, record_codec_main, record_codec_released;
 
+/* `info` of a device; with nothing but its kind known, what says so. In the arena. */
+const char *record_info(const struct gpu_device *d, struct arena *a);
+
 /* What was recorded of a device. The UUID is that of the device itself; NULL when the record does not say. */
 const char *record_uuid(const struct node_device *d, struct arena *a);

@@ -4,8 +4,7 @@
  *
  * What a claim's `status` and `preparedDevices` hold is kept as text, so that members which another version
  * wrote survive. What a device is beside its name belongs to the driver, whose codec reads and writes it. */
-#ifndef NODE_CHECKPOINT_H
-#define NODE_CHECKPOINT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,8 +31,7 @@ struct node_device {
         int64_t id;              /* the driver's number of what a container gets by it; 0: it has none */
         bool admin;              /* from the claim's status: by admin access, so the device is not taken */
         /* What only some drivers record; NULL: nothing. JSON, as it stands in the file: of the device itself,
-         * and of what was set for all devices of its group, which are those with the same number, one behind
-         * the other. */
+         * and of what was set for all devices of its group, which are those with the same number. */
         const char *info, *group_info;
         unsigned group;
 };
@@ -104,5 +102,3 @@ void checkpoint_drop(struct checkpoint *c, struct checkpoint_claim *claim);
 
 /* A copy of a NULL-terminated list of strings (NULL: an empty one), in the arena. */
 const char **checkpoint_strings(struct arena *a, const char *const *list);
-
-#endif

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpu_plugin/gpu_edits.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/str.h"
+#include "nvidia/proc_files.h"
+#include "nvidia/root_walk.h"
+
+enum { PROC_MAX = 4096, NODES_MAX = 64, LINK_MAX_BYTES = 256 };
+
+static const char *const file_options[] = { "ro", "nosuid", "nodev", "rbind", "rprivate", NULL };
+static const char *const socket_options[] = { "nosuid", "nodev", "rbind", "rprivate", "noexec", NULL };
+static const char *const hook_env[] = { "NVIDIA_CTK_DEBUG=false", NULL };
+
+/* ---- lists that grow ---- */
+
+struct args {
+        const char **list;
+        size_t n, cap;
+        struct arena *a;
+};
+
+static void add_arg(struct args *args, const char *arg) {
+        if (args->n + 1 >= args->cap) {
+                const char **more = arena_alloc(args->a, (args->cap = args->cap * 2 + 16) * sizeof *more);
+                if (args->n)
+                        memcpy(more, args->list, args->n * sizeof *more);
+                args->list = more;
+        }
+        args->list[args->n++] = arg;
+}
+
+/* The command of a hook: its program goes by its own name, and has its commands under another when it is
+ * nvidia-ctk. */
+static struct args command(const struct gpu_edits_options *o, const char *name, struct arena *a) {
+        struct args args = { .a = a };
+        const char *slash = strrchr(o->hook, '/'), *base = slash ? slash + 1 : o->hook;
+        add_arg(&args, base);
+        if (streq(base, "nvidia-ctk"))
+                add_arg(&args, "hook");
+        add_arg(&args, name);
+        return args;
+}
+
+static void add_link(struct args *args, const char *target, const char *dir, const char *name) {
+        const char *link = arena_printf(args->a, "%s::%s/%s", target, streq(dir, "/") ? "" : dir, name);
+        for (size_t i = 0; i < args->n; i++) {
+                if (streq(args->list[i], link))
+                        return;
+        }
+        add_arg(args, "--link");
+        add_arg(args, link);
+}
+
+static struct cdi_hook hook_of(const struct gpu_edits_options *o, const struct args *args) {
+        return (struct cdi_hook){
+                .name = "createContainer", .path = o->hook, .args = args->list, .env = hook_env
+        };
+}
+
+/* ---- device nodes ---- */
+
+struct nodes {
+        struct cdi_node *list;
+        unsigned *gids;
+        size_t n, n_gids;
+};
+
+static struct nodes new_nodes(struct arena *a) {
+        return (struct nodes){ .list = arena_alloc(a, NODES_MAX * sizeof(struct cdi_node)),
+                               .gids = arena_alloc(a, NODES_MAX * sizeof(unsigned)) };
+}
+
+/* 1: it is there and added; 0: there is no character device of that name. */
+static int add_node(const struct gpu_edits_options *o, const char *path, struct nodes *nodes, struct arena *a,
+                    struct err *e) {
+        struct stat st;
+        const char *here = root_walk_below(o->dev_root.here, path, a);
+        if (lstat(here, &st) < 0)
+                return errno == ENOENT || errno == ENOTDIR ? 0 : err_errno(e, errno, "stat '%s'", here);
+        if (!S_ISCHR(st.st_mode) || major(st.st_rdev) == 0 || nodes->n == NODES_MAX)
+                return 0;
+        nodes->list[nodes->n++] = (struct cdi_node){ .path = path,
+                                                     .host_path = root_walk_below(o->dev_root.host, path, a),
+                                                     .major = major(st.st_rdev),
+                                                     .minor = minor(st.st_rdev),
+                                                     .mode = st.st_mode & 0777,
+                                                     .gid = st.st_gid,
+                                                     .permissions = "rwm",
+                                                     .untyped = true };
+        /* Whoever is not root in the container needs the group. */
+        if (st.st_gid && (st.st_mode & 0006) != 0006)
+                nodes->gids[nodes->n_gids++] = st.st_gid;
+        return 1;
+}
+
+/* ---- what all have ---- */
+
+static const char *file_name(const struct driver_item *item) {
+        return strrchr(item->inside, '/') + 1;
+}
+
+static const char *folder(const struct driver_item *item, struct arena *a) {
+        size_t n = (size_t)(strrchr(item->inside, '/') - item->inside);
+        return n ? arena_strndup(a, item->inside, n) : "/";
+}
+
+static struct cdi_mount *make_mounts(const struct driver_set *files, struct arena *a) {
+        struct cdi_mount *mounts = arena_alloc(a, (files->n + 1) * sizeof *mounts);
+        for (size_t i = 0; i < files->n; i++) {
+                const struct driver_item *item = &files->items[i];
+                mounts[i] =
+                        (struct cdi_mount){ item->host, item->inside,
+                                            item->group == DRIVER_SOCKET ? socket_options : file_options };
+        }
+        return mounts;
+}
+
+/* Links that graphics programs look for, and that no loader makes. */
+static void link_graphics(const struct driver_set *files, const char *version, struct args *args) {
+        struct arena *a = args->a;
+        const struct {
+                const char *file, *target, *link;
+        } links[] = {
+                { arena_printf(a, "libnvidia-allocator.so.%s", version), "../libnvidia-allocator.so.1",
+                  "gbm/nvidia-drm_gbm.so" },
+                { arena_printf(a, "libnvidia-vulkan-producer.so.%s", version),
+                  arena_printf(a, "libnvidia-vulkan-producer.so.%s", version),
+                  "libnvidia-vulkan-producer.so" },
+                { arena_printf(a, "libglxserver_nvidia.so.%s", version),
+                  arena_printf(a, "libglxserver_nvidia.so.%s", version), "libglxserver_nvidia.so" },
+        };
+        for (size_t l = 0; l < ARRAY_LEN(links); l++) {
+                for (size_t i = 0; i < files->n; i++) {
+                        const struct driver_item *item = &files->items[i];
+                        if (streq(file_name(item), links[l].file))
+                                add_link(args, links[l].target, folder(item, a), links[l].link);
+                }
+        }
+}
+
+/* The names by which programs ask for a library: those that the host has links for, and three that many
+ * programs ask for though no package has them. */
+static void link_library(const struct driver_item *item, struct args *args) {
+        struct arena *a = args->a;
+        const char *name = file_name(item), *dir = folder(item, a), *so = strstr(name, ".so.");
+        if (str_starts(name, "libcuda.so."))
+                add_link(args, "libcuda.so.1", dir, "libcuda.so");
+        else if (str_starts(name, "libGLX_nvidia.so."))
+                add_link(args, name, dir, "libGLX_indirect.so.0");
+        else if (str_starts(name, "libnvidia-opticalflow.so."))
+                add_link(args, "libnvidia-opticalflow.so.1", dir, "libnvidia-opticalflow.so");
+        if (item->has_soname_link && !streq(item->soname, name))
+                add_link(args, name, dir, item->soname);
+        if (item->has_bare_link && so)
+                add_link(args, item->soname ? item->soname : name, dir,
+                         arena_strndup(a, name, (size_t)(so - name) + 3));
+}
+
+static void add_folder(struct args *args, const char *dir) {
+        for (size_t i = 0; i < args->n; i++) {
+                if (streq(args->list[i], dir))
+                        return;
+        }
+        add_arg(args, "--folder");
+        add_arg(args, dir);
+}
+
+static size_t make_hooks(const struct gpu_edits_options *o, const struct driver_set *files, struct arena *a,
+                         struct cdi_hook *hooks) {
+        struct args graphics = command(o, "create-symlinks", a), libraries = graphics,
+                    compat = command(o, "enable-cuda-compat", a), cache = command(o, "update-ldcache", a),
+                    modify = command(o, "disable-device-node-modification", a);
+        size_t n = 0, bare = graphics.n;
+        libraries = command(o, "create-symlinks", a);
+        link_graphics(files, o->driver_version, &graphics);
+        for (size_t i = 0; i < files->n; i++) {
+                const struct driver_item *item = &files->items[i];
+                if (item->group != DRIVER_LIBRARY)
+                        continue;
+                link_library(item, &libraries);
+                if (fnmatch("lib?*.so*", file_name(item), 0) == 0)
+                        add_folder(&cache, folder(item, a));
+        }
+        if (o->ldconfig) {
+                add_arg(&cache, "--ldconfig-path");
+                add_arg(&cache, o->ldconfig);
+        }
+        add_arg(&compat, arena_printf(a, "--host-driver-version=%s", o->driver_version));
+        if (graphics.n > bare)
+                hooks[n++] = hook_of(o, &graphics);
+        if (libraries.n > bare)
+                hooks[n++] = hook_of(o, &libraries);
+        hooks[n++] = hook_of(o, &compat);
+        hooks[n++] = hook_of(o, &cache);
+        hooks[n++] = hook_of(o, &modify);
+        return n;
+}
+
+int gpu_edits_common(const struct gpu_edits_options *o, const struct driver_set *files, struct arena *a,
+                     struct cdi_edits *ret, struct err *e) {
+        static const char *const shared[] = { "/dev/nvidia-modeset", "/dev/nvidia-uvm",
+                                              "/dev/nvidia-uvm-tools", "/dev/nvidiactl" };
+        const char **env = arena_alloc(a, 3 * sizeof *env);
+        struct cdi_hook *hooks = arena_alloc(a, 5 * sizeof *hooks);
+        struct nodes nodes = new_nodes(a);
+        for (size_t i = 0; i < ARRAY_LEN(shared); i++) {
+                if (add_node(o, shared[i], &nodes, a, e) < 0)
+                        return -1;
+        }
+        env[0] = arena_printf(a, "NVIDIA_CTK_LIBCUDA_DIR=%s", files->library_dir);
+        /* So that NVIDIA's older runtime, where it is installed, adds nothing of its own. */
+        env[1] = "NVIDIA_VISIBLE_DEVICES=void";
+        struct cdi_edits all = { .env = env,
+                                 .nodes = nodes.list,
+                                 .n_nodes = nodes.n,
+                                 .mounts = make_mounts(files, a),
+                                 .n_mounts = files->n,
+                                 .hooks = hooks,
+                                 .n_hooks = make_hooks(o, files, a, hooks),
+                                 .gids = nodes.gids,
+                                 .n_gids = nodes.n_gids };
+        *ret = cdi_tidy(&all, NULL, a);
+        return 0;
+}
+
+/* ---- what one has ---- */
+
+/* Who must do something about a device node that is missing, and what. */
+static int no_node(const struct gpu_edits_options *o, const struct gpu_device *d, struct err *e) {
+        return err_set(e, ERR_NOT_FOUND, ENOENT,
+                       "device '%s' has no device node '/dev/nvidia%u' below '%s' on the host: the driver's "
+                       "nodes are "
+                       "made by nvidia-modprobe or nvidia-smi (run nvidia-smi on the node), or by its driver "
+                       "container",
+                       d->name, d->minor, o->dev_root.host);
+}
+
+struct drm {
+        const struct gpu_edits_options *o;
+        struct nodes *nodes;
+        struct arena *a;
+};
+
+static int add_drm(void *u, int sysfs, const char *name, struct err *e) {
+        const struct drm *drm = u;
+        if (!str_starts(name, "card") && !str_starts(name, "renderD"))
+                return 0;
+        return add_node(drm->o, arena_printf(drm->a, "/dev/dri/%s", name), drm->nodes, drm->a, e) < 0 ? -1
+                                                                                                      : 0;
+}
+
+/* Links by which programs find the nodes of a PCI device. */
+static void link_by_path(const struct gpu_edits_options *o, const struct gpu_device *d,
+                         const struct nodes *nodes, struct args *args) {
+        static const char *const kinds[] = { "card", "render" };
+        for (size_t k = 0; k < ARRAY_LEN(kinds); k++) {
+                char text[LINK_MAX_BYTES];
+                const char *name = arena_printf(args->a, "pci-%s-%s", d->address, kinds[k]);
+                const char *at = root_walk_below(o->dev_root.here, "/dev/dri/by-path/", args->a);
+                ssize_t n = readlink(arena_printf(args->a, "%s%s", at, name), text, sizeof text);
+                if (n <= 0 || n == sizeof text)
+                        continue;
+                text[n] = '\0';
+                const char *slash = strrchr(text, '/'), *target = slash ? slash + 1 : text;
+                for (size_t i = 0; i < nodes->n; i++) {
+                        if (streq(strrchr(nodes->list[i].path, '/') + 1, target))
+                                add_link(args, arena_strdup(args->a, text), "/dev/dri/by-path", name);
+                }
+        }
+}
+
+/* What sysfs says of this PCI device. It may be gone while we look. */
+static int find_drm(const struct gpu_edits_options *o, const struct gpu_device *d, struct nodes *nodes,
+                    struct arena *a, struct err *e) {
+        struct drm drm = { o, nodes, a };
+        const char *dir = arena_printf(a, "%s/bus/pci/devices/%s/drm", o->sys, d->address);
+        return file_each(dir, add_drm, &drm, e) < 0 && e->kind != ERR_NOT_FOUND ? -1 : 0;
+}
+
+/* The right to use an instance of a MIG GPU: a device that the runtime makes, whose number the kernel's file
+ * tells. */
+static int add_capability(const struct gpu_edits_options *o, const char *access, struct nodes *nodes,
+                          struct arena *a, struct err *e) {
+        _cleanup_(freep) char *text = NULL;
+        struct proc_capability cap;
+        size_t n = 0;
+        const char *path = arena_printf(a, "%s/capabilities/%s", o->proc_driver, access);
+        if (file_read(path, PROC_MAX, &text, &n, e) < 0)
+                return -1;
+        if (proc_capability_parse((struct str){ text, n }, &cap, e) < 0)
+                return err_wrap(e, "'%s'", path);
+        nodes->list[nodes->n++] =
+                (struct cdi_node){ .path = arena_printf(a, "/dev/nvidia-caps/nvidia-cap%u", cap.minor),
+                                   .major = o->caps_major,
+                                   .minor = cap.minor,
+                                   .mode = cap.mode };
+        return 0;
+}
+
+static int add_instance(const struct gpu_edits_options *o, const struct gpu_device *d, struct nodes *nodes,
+                        struct arena *a, struct err *e) {
+        const char *gi = arena_printf(a, "gpu%u/mig/gi%u", d->minor, d->gpu_instance);
+        if (!o->caps_major)
+                return err_set(e, ERR_NOT_FOUND, ENOENT,
+                               "MIG device '%s' needs the character devices nvidia-caps, which are not in "
+                               "/proc/devices: "
+                               "is the NVIDIA driver loaded?",
+                               d->name);
+        if (add_capability(o, arena_printf(a, "%s/access", gi), nodes, a, e) < 0 ||
+            add_capability(o, arena_printf(a, "%s/ci%u/access", gi, d->compute_instance), nodes, a, e) < 0)
+                return err_wrap(e, "MIG device '%s'", d->name);
+        return 0;
+}
+
+int gpu_edits_device(const struct gpu_edits_options *o, const struct gpu_device *d,
+                     const struct cdi_edits *common, struct arena *a, struct cdi_edits *ret, struct err *e) {
+        struct nodes nodes = new_nodes(a);
+        struct args links = command(o, "create-symlinks", a);
+        struct cdi_hook *hook = arena_alloc(a, sizeof *hook);
+        size_t bare = links.n;
+        int r = add_node(o, arena_printf(a, "/dev/nvidia%u", d->minor), &nodes, a, e);
+        if (r <= 0)
+                return r < 0 ? -1 : no_node(o, d, e);
+        if (d->address && (d->kind == GPU_FULL || d->graphics)) {
+                if (find_drm(o, d, &nodes, a, e) < 0)
+                        return -1;
+                link_by_path(o, d, &nodes, &links);
+        }
+        if (nodes.n + 2 > NODES_MAX)
+                return err_set(e, ERR_INVALID, 0, "device '%s' has more than %d device nodes", d->name,
+                               NODES_MAX);
+        if (d->kind == GPU_MIG && add_instance(o, d, &nodes, a, e) < 0)
+                return -1;
+        *hook = hook_of(o, &links);
+        struct cdi_edits all = { .nodes = nodes.list,
+                                 .n_nodes = nodes.n,
+                                 .hooks = hook,
+                                 .n_hooks = links.n > bare,
+                                 .gids = nodes.gids,
+                                 .n_gids = nodes.n_gids };
+        *ret = cdi_tidy(&all, common, a);
+        return 0;
+}
