@@ -15,8 +15,9 @@ bool racks_is_domain(const struct compute_domain *cd) {
 }
 
 /* A Node that is gone, or is elsewhere now, belongs to the rack no more; what a stale cache does not show
- * still may. */
-static const char *nodes_text(const struct racks_facts *f, struct arena *a, size_t *ret_n) {
+ * still may. *ret_doubted: one is in the text for that reason alone. */
+static const char *nodes_text(const struct racks_facts *f, struct arena *a, size_t *ret_n,
+                              bool *ret_doubted) {
         size_t bytes = 1;
         *ret_n = 0;
         for (size_t i = 0; i < f->n_nodes; i++)
@@ -25,8 +26,10 @@ static const char *nodes_text(const struct racks_facts *f, struct arena *a, size
         *p = '\0';
         for (size_t i = 0; i < f->n_nodes; i++) {
                 const struct racks_node *n = &f->nodes[i];
-                if (!n->states && !f->stale && (!n->there || n->moved))
+                const bool belongs = n->states || (n->there && !n->moved);
+                if (!belongs && !f->stale)
                         continue;
+                *ret_doubted = *ret_doubted || !belongs;
                 p = stpcpy(stpcpy(p, (*ret_n)++ ? "," : ""), n->name);
         }
         return text;
@@ -35,7 +38,8 @@ static const char *nodes_text(const struct racks_facts *f, struct arena *a, size
 void racks_decide(const struct compute_domain *cd, const struct racks_facts *f, struct arena *a,
                   struct racks_decision *ret) {
         size_t n;
-        *ret = (struct racks_decision){ .nodes = nodes_text(f, a, &n) };
+        bool doubted = false;
+        *ret = (struct racks_decision){ .nodes = nodes_text(f, a, &n, &doubted) };
         bool ours = streq(cd->rack_uid, cd->o.meta.uid);
         if (cd->o.meta.deleted || (!ours && !f->wanted))
                 return;
@@ -48,7 +52,7 @@ void racks_decide(const struct compute_domain *cd, const struct racks_facts *f, 
         bool over = !f->wanted || (!n && left <= 0);
         if (!ours || !streq(str_or(cd->rack_nodes, ""), ret->nodes) || (n ? cd->rack_empty != NULL : !told)) {
                 ret->step = RACKS_NOTE;
-        } else if (over && f->stale) {
+        } else if (doubted || (over && f->stale)) {
                 ret->step = RACKS_HOLD;
         } else if (over && !f->claimed) {
                 ret->step = f->confirmed ? RACKS_DELETE : RACKS_ASK;

@@ -50,6 +50,13 @@ bool racks_may_run(const char *name, const struct version *slice) {
         return rack && streq(strrchr(rack, '.') + 1, strrchr(name, '-') + 1);
 }
 
+bool racks_has(const char *name) {
+        for (size_t i = 0; i < store_count(K_SLICE); i++)
+                if (racks_may_run(name, store_nth(K_SLICE, i)))
+                        return true;
+        return false;
+}
+
 static const char *rack_of(const struct version *cd) {
         return version_label(cd, CD_LABEL_RACK);
 }

@@ -18,6 +18,8 @@ void racks_name(unsigned clique, char *ret, size_t n);
 #define RACKS_TEMPLATE "imex-channel-%s"
 /* May a pod of the ComputeDomain of that name run on the node of this slice? */
 bool racks_may_run(const char *name, const struct version *slice);
+/* Does any node state the rack of that ComputeDomain? */
+bool racks_has(const char *name);
 /* It is a living ComputeDomain of a rack, or of one, which nobody deletes before its day is over. */
 bool racks_keeps(const struct version *v);
 

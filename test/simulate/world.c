@@ -799,6 +799,8 @@ const char *world_misses(void) {
                 const struct domain *x = &w.domains[d];
                 const struct version *v = object_of(x);
                 bool runs = false;
+                if (x->of_rack && !racks_has(x->name))
+                        continue;
                 if (!x->lives || x->ends || !v)
                         return say("domain %s is not there", x->name);
                 for (unsigned i = 0; i < x->n_pods; i++) {

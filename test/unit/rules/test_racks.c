@@ -117,6 +117,26 @@ static void never_on_the_word_of_a_stale_cache(void **state) {
                 decided(&cd,
                         (struct racks_facts){ .nodes = gone, .n_nodes = 2, .wanted = true, .stale = true })
                         .step,
+                RACKS_HOLD);
+}
+
+/* Nothing else brings the rack back into the queue. */
+static void nodes_that_only_a_stale_cache_keeps_are_looked_at_again(void **state) {
+        (void)state;
+        struct compute_domain cd = domain("n0,n1", NULL);
+        struct racks_facts f = { .nodes = gone, .n_nodes = 2, .wanted = true, .stale = true };
+        struct racks_decision d = decided(&cd, f);
+        assert_int_equal(d.step, RACKS_HOLD);
+        assert_string_equal(d.nodes, "n0,n1");
+        f.stale = false;
+        d = decided(&cd, f);
+        assert_int_equal(d.step, RACKS_NOTE);
+        assert_string_equal(d.nodes, "");
+        cd = domain("n0,n1", NULL);
+        assert_int_equal(
+                decided(&cd,
+                        (struct racks_facts){ .nodes = both, .n_nodes = 2, .wanted = true, .stale = true })
+                        .step,
                 RACKS_KEEP);
 }
 
@@ -192,6 +212,7 @@ int main(void) {
                 cmocka_unit_test(it_goes_a_day_later_and_no_restart_begins_the_day_anew),
                 cmocka_unit_test(never_under_a_claim),
                 cmocka_unit_test(never_on_the_word_of_a_stale_cache),
+                cmocka_unit_test(nodes_that_only_a_stale_cache_keeps_are_looked_at_again),
                 cmocka_unit_test(a_node_that_comes_back_ends_the_day),
                 cmocka_unit_test(where_nobody_wants_it_any_more_it_goes_when_nobody_uses_it),
                 cmocka_unit_test(a_copy_that_a_person_has_made_elsewhere_is_left_alone),
