@@ -9,8 +9,7 @@
  * What failed to be asked is not gone: the last answer holds until there is another. That the driver is not
  * there is an answer. A GPU that NVML cannot say anything about goes when it was so three times in a row.
  * Loop thread only. */
-#ifndef GPU_PLUGIN_GPUS_H
-#define GPU_PLUGIN_GPUS_H
+#pragma once
 
 #include <stdbool.h>
 #include <uv.h>
@@ -48,5 +47,3 @@ bool gpus_hold(struct gpus *g);
 /* Somebody waits until gpus_hold(). */
 void gpus_poll_fast(struct gpus *g, bool waiting);
 void gpus_free(struct gpus *g);
-
-#endif

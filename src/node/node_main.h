@@ -6,7 +6,7 @@
 #include "base/flags.h"
 #include "base/http_server.h"
 #include "node/claims.h"
-#include "node/slice.h"
+#include "node/slice_publisher.h"
 
 struct node_flags {
         const char *node, *http_endpoint, *metrics_path, *cdi_root, *root_host, *root_here, *cdi_hook,

@@ -1,20 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node/slice.h"
 
-#include <limits.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/json.h"
-#include "base/log.h"
 #include "kube/backoff.h"
-#include "kube/kube_informer.h"
-#include "kube/work_queue.h"
 
-enum { BACKOFF_MIN_MS = 100, BACKOFF_MAX_MS = 30000, BODY_MAX = 64 * 1024 };
-#define KEY "slice"
-
-/* ---- pure part ---- */
+enum { DEVICE_MAX = 64 * 1024 };
 
 static const struct jd_field f_device[] = {
         JD_STR(struct own_slice_device, "name", name),
@@ -63,15 +55,16 @@ static void capacities(struct jw *w, const char *key, const struct offered_devic
         jw_end_obj(w);
 }
 
-void slice_render(const char *version, const char *node, const char *node_uid, const struct own_slice *old,
-                  const struct slice_content *want, struct buf *out) {
+void slice_part_render(const char *version, const char *node, const char *node_uid,
+                       const struct own_slice *old, const struct slice_content *want,
+                       const struct slice_part *part, struct buf *out) {
         struct jw w = JW(out);
         bool basic = streq(version, "v1beta1");
         jw_obj(&w, NULL);
         jw_strf(&w, "apiVersion", "resource.k8s.io/%s", version);
         jw_str(&w, "kind", "ResourceSlice");
         jw_obj(&w, "metadata");
-        jw_strf(&w, "generateName", "00000-%s-%s-", want->driver, node);
+        jw_strf(&w, "generateName", "%05zx-%s-%s-", part->place, want->driver, node);
         if (old) {
                 jw_str(&w, "name", old->o.meta.name);
                 jw_str(&w, "resourceVersion", old->o.meta.rv);
@@ -93,11 +86,11 @@ void slice_render(const char *version, const char *node, const char *node_uid, c
         jw_str(&w, "nodeName", node);
         jw_obj(&w, "pool");
         jw_str(&w, "name", node);
-        jw_int(&w, "generation", old && old->generation > 0 ? old->generation : 1);
-        jw_int(&w, "resourceSliceCount", 1);
+        jw_int(&w, "generation", part->generation);
+        jw_int(&w, "resourceSliceCount", (int64_t)part->of);
         jw_end_obj(&w);
         jw_arr(&w, "devices");
-        for (size_t i = 0; i < want->n_devices; i++) {
+        for (size_t i = part->first; i < part->first + part->n; i++) {
                 jw_obj(&w, NULL);
                 jw_str(&w, "name", want->devices[i].name);
                 if (basic)
@@ -113,8 +106,18 @@ void slice_render(const char *version, const char *node, const char *node_uid, c
         jw_end_obj(&w);
 }
 
+void slice_render(const char *version, const char *node, const char *node_uid, const struct own_slice *old,
+                  const struct slice_content *want, struct buf *out) {
+        slice_part_render(
+                version, node, node_uid, old, want,
+                &(struct slice_part){ .of = 1,
+                                      .n = want->n_devices,
+                                      .generation = old && old->generation > 0 ? old->generation : 1 },
+                out);
+}
+
 static bool device_matches(const struct own_slice_device *d, const struct offered_device *want) {
-        struct buf a = BUF_INIT(BODY_MAX), c = BUF_INIT(BODY_MAX);
+        struct buf a = BUF_INIT(DEVICE_MAX), c = BUF_INIT(DEVICE_MAX);
         struct jw aw = JW(&a), cw = JW(&c);
         attributes(&aw, NULL, want);
         capacities(&cw, NULL, want);
@@ -127,18 +130,23 @@ static bool device_matches(const struct own_slice_device *d, const struct offere
         return ok;
 }
 
-bool slice_matches(const struct own_slice *s, const char *node, const struct slice_content *want) {
+bool slice_part_matches(const struct own_slice *s, const char *node, const struct slice_content *want,
+                        const struct slice_part *part) {
         if (!streq(s->driver, want->driver) || !streq(s->node, node) || !streq(s->pool, node) ||
-            s->count != 1 || s->generation < 1 || s->n_devices != want->n_devices ||
+            s->count != (int64_t)part->of || s->generation < 1 || s->n_devices != part->n ||
             (want->annotation.key &&
              !streq(jd_pair_get(s->annotations, s->n_annotations, want->annotation.key),
                     want->annotation.value)))
                 return false;
         for (size_t i = 0; i < s->n_devices; i++) {
-                if (!device_matches(&s->devices[i], &want->devices[i]))
+                if (!device_matches(&s->devices[i], &want->devices[part->first + i]))
                         return false;
         }
         return true;
+}
+
+bool slice_matches(const struct own_slice *s, const char *node, const struct slice_content *want) {
+        return slice_part_matches(s, node, want, &(struct slice_part){ .of = 1, .n = want->n_devices });
 }
 
 bool slice_outranks(const struct own_slice *a, const struct own_slice *b) {
@@ -164,207 +172,4 @@ void slice_floor_wrote(struct slice_floor *f, uint64_t now_ms) {
         f->wrote = true;
         f->noticed = false;
         f->wrote_ms = now_ms;
-}
-
-/* ---- the publisher ---- */
-
-struct slice_publisher {
-        struct kube_client *client;
-        char *node, *node_uid, *selector;
-        struct kube_informer *informer;
-        struct work_queue *queue;
-        struct kube_call *call; /* at most one request at a time */
-        bool published;
-        struct slice_content want;
-        char *text; /* of `want`, to compare; NULL: it has not been set */
-        struct slice_floor floor;
-        char error[400]; /* last error that was logged, so that a long outage is one line */
-};
-
-struct choice {
-        const struct own_slice *keep, *surplus;
-};
-
-static bool choose(void *u, const struct kube_object *o) {
-        struct choice *c = u;
-        const struct own_slice *s = (const struct own_slice *)(const void *)o;
-        if (!c->keep) {
-                c->keep = s;
-        } else if (slice_outranks(s, c->keep)) {
-                c->surplus = c->keep;
-                c->keep = s;
-        } else {
-                c->surplus = s;
-        }
-        return true;
-}
-
-static void failed(struct slice_publisher *p, const char *what, const struct err *e) {
-        if (!streq(p->error, e->msg))
-                log_warn(what, kv_str("node", p->node), kv_err(e));
-        snprintf(p->error, sizeof p->error, "%s", e->msg);
-        work_queue_retry(p->queue, KEY);
-}
-
-static void succeeded(struct slice_publisher *p) {
-        p->error[0] = '\0';
-        work_queue_forget(p->queue, KEY);
-        work_queue_add(p->queue, KEY);
-}
-
-static void on_node(void *u, yyjson_val *obj, const struct err *e) {
-        struct slice_publisher *p = u;
-        p->call = NULL;
-        if (e) {
-                failed(p, "cannot read the node", e);
-                return;
-        }
-        free(p->node_uid);
-        p->node_uid =
-                xstrdup(str_or(yyjson_get_str(yyjson_obj_get(yyjson_obj_get(obj, "metadata"), "uid")), ""));
-        succeeded(p);
-}
-
-static void on_written(void *u, yyjson_val *obj, const struct err *e) {
-        struct slice_publisher *p = u;
-        p->call = NULL;
-        if (e) {
-                failed(p, "cannot publish the devices of this node", e);
-                return;
-        }
-        if (obj)
-                kube_informer_answer(p->informer, obj);
-        slice_floor_wrote(&p->floor, uv_now(kube_client_loop(p->client)));
-        succeeded(p);
-}
-
-static void on_deleted(void *u, yyjson_val *obj, const struct err *e) {
-        struct slice_publisher *p = u;
-        p->call = NULL;
-        if (e && e->kind != ERR_NOT_FOUND)
-                failed(p, "cannot delete a surplus ResourceSlice", e);
-        else
-                work_queue_retry(p->queue, KEY); /* looks again when the watch has had time to tell */
-}
-
-static void write_slice(struct slice_publisher *p, const struct own_slice *old) {
-        struct buf body = BUF_INIT(BODY_MAX);
-        slice_render(kube_resource_api(p->client), p->node, p->node_uid, old, &p->want, &body);
-        p->call = kube_start(p->client, &(struct kube_request){
-                                                .verb = old ? KUBE_UPDATE : KUBE_CREATE,
-                                                .res = &kube_resource_slices,
-                                                .name = old ? old->o.meta.name : NULL,
-                                                .body = { buf_str(&body), body.n },
-                                                .done = on_written,
-                                                .u = p,
-                                        });
-        buf_done(&body);
-}
-
-static void reconcile(void *u, const char *key) {
-        struct slice_publisher *p = u;
-        struct choice c = { 0 };
-        if (p->call || !p->text)
-                return;
-        if (!p->node_uid) {
-                p->call = kube_start(p->client, &(struct kube_request){ .verb = KUBE_GET,
-                                                                        .res = &kube_nodes,
-                                                                        .name = p->node,
-                                                                        .done = on_node,
-                                                                        .u = p });
-                return;
-        }
-        if (!kube_informer_synced(p->informer) || !kube_resource_api(p->client))
-                return;
-        kube_informer_each(p->informer, choose, &c);
-        p->published = c.keep && !c.surplus && slice_matches(c.keep, p->node, &p->want);
-        if (c.surplus) {
-                p->call = kube_start(p->client, &(struct kube_request){ .verb = KUBE_DELETE,
-                                                                        .res = &kube_resource_slices,
-                                                                        .name = c.surplus->o.meta.name,
-                                                                        .done = on_deleted,
-                                                                        .u = p });
-        } else if (!p->published) {
-                uint64_t wait = slice_floor_wait(&p->floor, uv_now(kube_client_loop(p->client)));
-                if (!wait) {
-                        write_slice(p, c.keep);
-                } else {
-                        log_warn("the ResourceSlice of this node was written over by somebody else, again: "
-                                 "is a second kubelet plugin running on this node?",
-                                 kv_str("node", p->node), kv_int("next_write_ms", wait));
-                        work_queue_add_after(p->queue, KEY, (unsigned)wait);
-                }
-        }
-}
-
-static void on_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
-        struct slice_publisher *p = u;
-        /* Deleted under us: perhaps because the Node that owns it was, and is a new one now. */
-        if (old && !now && !p->call) {
-                free(p->node_uid);
-                p->node_uid = NULL;
-        }
-        work_queue_add(p->queue, KEY);
-}
-
-static void on_synced(void *u) {
-        struct slice_publisher *p = u;
-        work_queue_add(p->queue, KEY);
-}
-
-static void on_failing(void *u, const struct kube_resource *res, const struct err *e) {
-        struct slice_publisher *p = u;
-        if (e)
-                log_warn("cannot watch the ResourceSlices of this node", kv_str("node", p->node), kv_err(e));
-        else
-                work_queue_add(p->queue, KEY);
-}
-
-struct slice_publisher *slice_publisher_new(struct kube_client *c, const char *driver, const char *node) {
-        struct slice_publisher *p = xnew(struct slice_publisher);
-        p->client = c;
-        p->node = xstrdup(node);
-        p->selector = xasprintf("spec.nodeName=%s,spec.driver=%s", node, driver);
-        p->queue = work_queue_new(kube_client_loop(c), BACKOFF_MIN_MS, BACKOFF_MAX_MS, reconcile, p);
-        p->informer = kube_informer_new(c, &(struct kube_informer_options){
-                                                   .res = &kube_resource_slices,
-                                                   .field_selector = p->selector,
-                                                   .fields = own_slice_fields,
-                                                   .size = sizeof(struct own_slice),
-                                                   .changed = on_changed,
-                                                   .synced = on_synced,
-                                                   .failing = on_failing,
-                                                   .u = p,
-                                           });
-        return p;
-}
-
-void slice_set(struct slice_publisher *p, const struct slice_content *want) {
-        struct buf text = BUF_INIT(BODY_MAX);
-        slice_render("v1", "", "", NULL, want, &text);
-        if (!streq(p->text, buf_str(&text))) /* what was written before is not undone by it */
-                p->floor = (struct slice_floor){ 0 };
-        arena_free(p->want.arena);
-        free(p->text);
-        p->want = *want;
-        p->text = buf_steal(&text);
-        work_queue_add(p->queue, KEY);
-}
-
-bool slice_published(const struct slice_publisher *p) {
-        return p->published;
-}
-
-void slice_publisher_free(struct slice_publisher *p) {
-        if (!p)
-                return;
-        kube_cancel(p->call);
-        kube_informer_free(p->informer);
-        work_queue_free(p->queue);
-        arena_free(p->want.arena);
-        free(p->node);
-        free(p->node_uid);
-        free(p->selector);
-        free(p->text);
-        free(p);
 }

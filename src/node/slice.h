@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* slice: this node's ResourceSlice, kept as it should be (reference section 7.5).
- *
- * The plugin watches the slices of its own node and driver only, and repairs what differs: created when
- * missing, updated in place when its content differs, surplus ones deleted. What they hold is
- * the driver's to say: a node that cannot serve offers no devices. */
+/* slice: a node's ResourceSlices as texts (reference section 7.5), and whether one is as it should be. What
+ * they hold is the driver's to say: a node that cannot serve offers no devices. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/str.h"
-#include "kube/kube_client.h"
 #include "kube/kube_object.h"
 
 /* What should be published, with all memory in `arena`. */
@@ -57,11 +53,25 @@ struct own_slice {
 };
 extern const struct jd_field own_slice_fields[];
 
+/* One slice of several: the devices from `first` on. */
+struct slice_part {
+        size_t place, of; /* which of how many, from 0 */
+        size_t first, n;
+        int64_t generation;
+};
+
 /* Pure. The object to create (`old` NULL) or to write over `old`. `version` is that of resource.k8s.io. */
+void slice_part_render(const char *version, const char *node, const char *node_uid,
+                       const struct own_slice *old, const struct slice_content *want,
+                       const struct slice_part *part, struct buf *out);
+/* Of all devices in one slice, in the generation that `old` has. */
 void slice_render(const char *version, const char *node, const char *node_uid, const struct own_slice *old,
                   const struct slice_content *want, struct buf *out);
 /* Pure. Is it what should be? */
 bool slice_matches(const struct own_slice *s, const char *node, const struct slice_content *want);
+/* Of any generation. */
+bool slice_part_matches(const struct own_slice *s, const char *node, const struct slice_content *want,
+                        const struct slice_part *part);
 /* Pure. Which of two slices stays: the newer generation, else the one that was there first. */
 bool slice_outranks(const struct own_slice *a, const struct own_slice *b);
 
@@ -78,13 +88,3 @@ struct slice_floor {
 /* The server does not hold what should be: how long to wait before writing it; 0: now. */
 uint64_t slice_floor_wait(struct slice_floor *f, uint64_t now_ms);
 void slice_floor_wrote(struct slice_floor *f, uint64_t now_ms);
-
-struct slice_publisher;
-
-/* Reads the node's UID, watches, and publishes once slice_set() has been called. */
-struct slice_publisher *slice_publisher_new(struct kube_client *c, const char *driver, const char *node);
-/* Takes the content's memory. */
-void slice_set(struct slice_publisher *p, const struct slice_content *want);
-/* The server holds what should be. */
-bool slice_published(const struct slice_publisher *p);
-void slice_publisher_free(struct slice_publisher *p);

@@ -5,8 +5,7 @@
  * nothing announces what changes. So what the kernel's driver shows for nothing is looked at instead: which
  * GPUs there are, which MIG instances and with which capabilities, its version, the nodes of the devices, and
  * which file its library is. Some sixty system calls, none of which touches a GPU. */
-#ifndef NVIDIA_FINGERPRINT_H
-#define NVIDIA_FINGERPRINT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -20,5 +19,3 @@ struct fingerprint_of {
 /* The same as long as nothing changes, and neither 0 nor 1. What is missing is one more thing that can
  * change. */
 uint64_t fingerprint(const struct fingerprint_of *of);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* nvml_abi: what we call of NVML, declared by ourselves from the public documentation of nvml.h: names,
  * numbers and the layout of structs. */
-#ifndef NVIDIA_NVML_ABI_H
-#define NVIDIA_NVML_ABI_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -106,5 +105,3 @@ _Static_assert(sizeof(struct nvml_compute_instance_info) == 32, "nvmlComputeInst
 _Static_assert(sizeof(struct nvml_gpu_instance_profile) == 48, "nvmlGpuInstanceProfileInfo_t");
 _Static_assert(sizeof(struct nvml_gpu_instance_profile_v2) == 152, "nvmlGpuInstanceProfileInfo_v2_t");
 _Static_assert(sizeof(struct nvml_compute_instance_profile) == 36, "nvmlComputeInstanceProfileInfo_t");
-
-#endif

@@ -3,8 +3,7 @@
  * some seconds after the last one. A library that hangs or crashes costs that process and one answer; it is
  * started again with growing pauses, or at once when the library's file has become another one. Loop thread
  * only. */
-#ifndef NVIDIA_NVML_CLIENT_H
-#define NVIDIA_NVML_CLIENT_H
+#pragma once
 
 #include <stdbool.h>
 #include <uv.h>
@@ -37,5 +36,3 @@ bool nvml_client_asking(const struct nvml_client *c);
 pid_t nvml_client_pid(const struct nvml_client *c);
 /* An open question is not answered any more. */
 void nvml_client_free(struct nvml_client *c);
-
-#endif

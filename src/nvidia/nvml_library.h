@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* nvml_library: the functions of a libnvidia-ml.so.1. Only for the worker process: whatever is called here
  * may hang or crash. */
-#ifndef NVIDIA_NVML_LIBRARY_H
-#define NVIDIA_NVML_LIBRARY_H
+#pragma once
 
 #include "base/err.h"
 #include "nvidia/nvml_abi.h"
@@ -57,5 +56,3 @@ int nvml_library_check(const struct nvml_library *l, const char *call, int code,
  * mode not be changed. */
 int nvml_library_begin(const struct nvml_library *l, struct err *e);
 void nvml_library_end(const struct nvml_library *l);
-
-#endif

@@ -6,8 +6,7 @@
  *
  * An id is a decimal number that grows with each question. A code is NVML's number, or a negative one of
  * nvml_library.h; the text is for people. */
-#ifndef NVIDIA_NVML_LINE_H
-#define NVIDIA_NVML_LINE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -40,5 +39,3 @@ void nvml_answer_write(const struct nvml_answer *a, struct buf *out);
 /* Cuts the next line off what has come so far. 0: it is not whole yet, or *ret has it; -1: it is longer than
  * any line may be. */
 int nvml_line_next(struct str *rest, struct str *ret, bool *ret_whole, struct err *e);
-
-#endif

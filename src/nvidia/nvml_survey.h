@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* nvml_survey: asks a library for all that it knows of the node's GPUs, in one session, and writes it as a
  * line of JSON: what nvml_facts_decode() and inventory_decode() read. Only for the worker process. */
-#ifndef NVIDIA_NVML_SURVEY_H
-#define NVIDIA_NVML_SURVEY_H
+#pragma once
 
 #include "base/str.h"
 #include "nvidia/nvml_library.h"
@@ -11,5 +10,3 @@
  * error concerns all of them. */
 int nvml_survey_fabric(const struct nvml_library *l, struct buf *out, struct err *e);
 int nvml_survey_inventory(const struct nvml_library *l, struct buf *out, struct err *e);
-
-#endif

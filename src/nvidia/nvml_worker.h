@@ -7,12 +7,9 @@
  * its own: between two questions nothing of the driver is open. A library that cannot be loaded or started is
  * told, and the process ends: the next one begins with nothing left over. It ends, too, when nobody asks any
  * more. */
-#ifndef NVIDIA_NVML_WORKER_H
-#define NVIDIA_NVML_WORKER_H
+#pragma once
 
 #define NVML_WORKER "nvml-worker"
 #define NVML_WORKER_QUERY "query"
 
 int nvml_worker_main(int argc, char **argv);
-
-#endif

@@ -15,7 +15,7 @@
 #include "model/rack.h"
 #include "node/batch.h"
 #include "node/claims.h"
-#include "node/slice.h"
+#include "node/slice_publisher.h"
 #include "racks.h"
 #include "sim.h"
 #include "world.h"

@@ -11,7 +11,7 @@
 
 #include "../kube/fake_server.h"
 #include "base/mem.h"
-#include "node/slice.h"
+#include "node/slice_publisher.h"
 
 enum { WRITES = 5, MINUTE_MS = 60000 };
 
@@ -26,6 +26,11 @@ enum { WRITES = 5, MINUTE_MS = 60000 };
                 .n_devices = 1                                                                               \
         }
 static const struct slice_content ours = CONTENT("c.1"), other = CONTENT("c.2"), third = CONTENT("");
+static const struct slice_content two_left = {
+        .driver = "gpu.nvidia.com",
+        .devices = (const struct offered_device[]){ { .name = "gpu-0" }, { .name = "gpu-2" } },
+        .n_devices = 2
+};
 
 struct world {
         uv_loop_t loop;
@@ -33,7 +38,9 @@ struct world {
         struct fake_conn *watch;
         struct kube_client *client;
         struct slice_publisher *publisher;
-        unsigned to_undo; /* so many writes are written over as soon as they are taken */
+        unsigned to_undo;    /* so many writes are written over as soon as they are taken */
+        const char *refuses; /* a device */
+        char told[64];
         unsigned n_writes, rv;
         uint64_t wrote_ms[WRITES];
 };
@@ -51,10 +58,11 @@ static void add_slice(struct world *w, const struct slice_content *content, stru
 
 static void on_write(struct world *w, struct fake_conn *c) {
         struct buf b = BUF_INIT(16384);
+        const struct slice_content *taken = w->refuses ? &two_left : &ours;
         if (w->n_writes < WRITES)
                 w->wrote_ms[w->n_writes] = uv_now(&w->loop);
         w->n_writes++;
-        add_slice(w, &ours, &b);
+        add_slice(w, taken, &b);
         fake_reply(c, 200, NULL, buf_str(&b));
         if (w->to_undo) {
                 w->to_undo--;
@@ -76,6 +84,11 @@ static void on_request(void *u, struct fake_conn *c, const struct fake_request *
         } else if (fake_has(r->path, "/nodes/n0")) {
                 fake_reply(c, 200, NULL,
                            "{\"kind\":\"Node\",\"metadata\":{\"name\":\"n0\",\"uid\":\"node-uid\"}}");
+        } else if (!streq(r->method, "GET") && w->refuses && fake_has(r->body, w->refuses)) {
+                fake_reply(c, 422, NULL,
+                           "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Failure\",\"code\":422,"
+                           "\"reason\":\"Invalid\",\"message\":\"ResourceSlice.resource.k8s.io is invalid: "
+                           "spec.devices[1].attributes[x].string: Too long\"}");
         } else if (!streq(r->method, "GET")) {
                 on_write(w, c);
         } else if (fake_query(r, "watch")) {
@@ -153,12 +166,41 @@ static void new_content_waits_for_no_pause(void **state) {
         assert_int_equal(w->n_writes, 4);
 }
 
+static void on_refused(void *u, const char *device, const struct err *e) {
+        struct world *w = u;
+        snprintf(w->told, sizeof w->told, "%s", device);
+        assert_non_null(strstr(e->msg, "Too long"));
+}
+
+static void a_device_that_the_server_refuses_hides_no_other(void **state) {
+        struct world *w = *state;
+        static const char *const names[] = { "gpu-0", "gpu-1", "gpu-2" };
+        for (unsigned again = 0; again < 2; again++) {
+                struct arena *a = arena_new(512);
+                struct offered_device *d = arena_alloc(a, 3 * sizeof *d);
+                for (size_t i = 0; i < 3; i++)
+                        d[i] = (struct offered_device){ .name = names[i] };
+                w->refuses = "gpu-1";
+                slice_on_refused(w->publisher, on_refused, w);
+                slice_set(w->publisher,
+                          &(struct slice_content){
+                                  .arena = a, .driver = "gpu.nvidia.com", .devices = d, .n_devices = 3 });
+                until_written(w, 1);
+                run_for(&w->loop, 500);
+                assert_int_equal(w->n_writes, 1);
+                assert_string_equal(w->told, "gpu-1");
+                assert_true(slice_published(w->publisher));
+        }
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(
                         what_somebody_writes_over_again_and_again_is_repaired_ever_more_rarely, setup,
                         teardown),
                 cmocka_unit_test_setup_teardown(new_content_waits_for_no_pause, setup, teardown),
+                cmocka_unit_test_setup_teardown(a_device_that_the_server_refuses_hides_no_other, setup,
+                                                teardown),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

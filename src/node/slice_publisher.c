@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node/slice_publisher.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/log.h"
+#include "kube/kube_informer.h"
+#include "kube/work_queue.h"
+#include "node/slice_pool.h"
+
+enum { BACKOFF_MIN_MS = 100, BACKOFF_MAX_MS = 30000, BODY_MAX = 1024 * 1024, WANT_MAX = 16 * BODY_MAX };
+#define KEY "slice"
+
+struct slice_publisher {
+        struct kube_client *client;
+        char *node, *node_uid, *selector;
+        struct kube_informer *informer;
+        struct work_queue *queue;
+        struct kube_call *call; /* at most one request at a time */
+        bool published;
+        struct slice_content want; /* of its devices those that the server takes */
+        struct slice_part writing; /* the part that is on its way */
+        int64_t target;            /* the generation that is being written; 0: none */
+        slice_refused_fn *refused; /* NULL: a refusal concerns all */
+        void *u;
+        char *text; /* of `want`, to compare; NULL: it has not been set */
+        struct slice_floor floor;
+        char error[400]; /* last error that was logged, so that a long outage is one line */
+};
+
+struct own_slices {
+        const struct own_slice **v;
+        size_t n, room;
+};
+
+static bool gather(void *u, const struct kube_object *o) {
+        struct own_slices *l = u;
+        if (l->n == l->room) {
+                l->room = l->room ? 2 * l->room : 4;
+                l->v = xrealloc(l->v, l->room * sizeof *l->v);
+        }
+        l->v[l->n++] = (const struct own_slice *)(const void *)o;
+        return true;
+}
+
+static void failed(struct slice_publisher *p, const char *what, const struct err *e) {
+        if (!streq(p->error, e->msg))
+                log_warn(what, kv_str("node", p->node), kv_err(e));
+        snprintf(p->error, sizeof p->error, "%s", e->msg);
+        work_queue_retry(p->queue, KEY);
+}
+
+static void succeeded(struct slice_publisher *p) {
+        p->error[0] = '\0';
+        work_queue_forget(p->queue, KEY);
+        work_queue_add(p->queue, KEY);
+}
+
+static void on_node(void *u, yyjson_val *obj, const struct err *e) {
+        struct slice_publisher *p = u;
+        p->call = NULL;
+        if (e) {
+                failed(p, "cannot read the node", e);
+                return;
+        }
+        free(p->node_uid);
+        p->node_uid =
+                xstrdup(str_or(yyjson_get_str(yyjson_obj_get(yyjson_obj_get(obj, "metadata"), "uid")), ""));
+        succeeded(p);
+}
+
+/* The number behind "spec.devices[" in the server's words, of the slice that it was sent. */
+static bool refused_device(const struct slice_publisher *p, const char *msg, size_t *ret) {
+        static const char path[] = "spec.devices[";
+        const char *at = strstr(msg, path);
+        size_t i = 0;
+        if (!at)
+                return false;
+        at += sizeof path - 1;
+        if (*at < '0' || *at > '9')
+                return false;
+        for (; *at >= '0' && *at <= '9' && i <= SLICE_DEVICES_MAX; at++)
+                i = i * 10 + (size_t)(*at - '0');
+        *ret = p->writing.first + i;
+        return *at == ']' && i < p->writing.n;
+}
+
+/* A device that the server does not take must not hide those that it takes. */
+static bool leave_out_refused(struct slice_publisher *p, const struct err *e) {
+        struct offered_device *left;
+        size_t refused;
+        if (!p->refused || e->kind != ERR_INVALID || !refused_device(p, e->msg, &refused))
+                return false;
+        p->refused(p->u, p->want.devices[refused].name, e);
+        left = arena_alloc(p->want.arena, p->want.n_devices * sizeof *left);
+        for (size_t i = 0, n = 0; i < p->want.n_devices; i++)
+                if (i != refused)
+                        left[n++] = p->want.devices[i];
+        p->want.devices = left;
+        p->want.n_devices--;
+        p->target = 0;
+        work_queue_add(p->queue, KEY);
+        return true;
+}
+
+static void on_written(void *u, yyjson_val *obj, const struct err *e) {
+        struct slice_publisher *p = u;
+        p->call = NULL;
+        if (e) {
+                if (!leave_out_refused(p, e))
+                        failed(p, "cannot publish the devices of this node", e);
+                return;
+        }
+        if (obj)
+                kube_informer_answer(p->informer, obj);
+        slice_floor_wrote(&p->floor, uv_now(kube_client_loop(p->client)));
+        succeeded(p);
+}
+
+static void on_deleted(void *u, yyjson_val *obj, const struct err *e) {
+        struct slice_publisher *p = u;
+        p->call = NULL;
+        if (e && e->kind != ERR_NOT_FOUND)
+                failed(p, "cannot delete a surplus ResourceSlice", e);
+        else
+                work_queue_retry(p->queue, KEY); /* looks again when the watch has had time to tell */
+}
+
+static void write_slice(struct slice_publisher *p, const struct own_slice *old,
+                        const struct slice_part *part) {
+        struct buf body = BUF_INIT(BODY_MAX);
+        p->writing = *part;
+        slice_part_render(kube_resource_api(p->client), p->node, p->node_uid, old, &p->want, part, &body);
+        p->call = kube_start(p->client, &(struct kube_request){
+                                                .verb = old ? KUBE_UPDATE : KUBE_CREATE,
+                                                .res = &kube_resource_slices,
+                                                .name = old ? old->o.meta.name : NULL,
+                                                .body = { buf_str(&body), body.n },
+                                                .done = on_written,
+                                                .u = p,
+                                        });
+        buf_done(&body);
+}
+
+static void delete_slice(struct slice_publisher *p, const struct own_slice *s) {
+        p->call = kube_start(p->client, &(struct kube_request){ .verb = KUBE_DELETE,
+                                                                .res = &kube_resource_slices,
+                                                                .name = s->o.meta.name,
+                                                                .done = on_deleted,
+                                                                .u = p });
+}
+
+/* What differs, and did not a moment ago: 0, or how long to leave it. The writes of one generation are one.
+ */
+static uint64_t pause_before(struct slice_publisher *p, bool begun) {
+        return begun ? 0 : slice_floor_wait(&p->floor, uv_now(kube_client_loop(p->client)));
+}
+
+static void reconcile(void *u, const char *key) {
+        struct slice_publisher *p = u;
+        struct own_slices have = { 0 };
+        if (p->call || !p->text)
+                return;
+        if (!p->node_uid) {
+                p->call = kube_start(p->client, &(struct kube_request){ .verb = KUBE_GET,
+                                                                        .res = &kube_nodes,
+                                                                        .name = p->node,
+                                                                        .done = on_node,
+                                                                        .u = p });
+                return;
+        }
+        if (!kube_informer_synced(p->informer) || !kube_resource_api(p->client))
+                return;
+        kube_informer_each(p->informer, gather, &have);
+        bool begun = p->target != 0;
+        struct slice_step step = slice_pool_next(have.v, have.n, p->node, &p->want, &p->target);
+        p->published = step.kind == SLICE_DONE;
+        if (step.kind == SLICE_DELETE) {
+                delete_slice(p, step.slice);
+        } else if (!p->published) {
+                uint64_t wait = pause_before(p, begun);
+                if (!wait) {
+                        write_slice(p, step.slice, &step.part);
+                } else {
+                        p->target = 0;
+                        log_warn("the ResourceSlice of this node was written over by somebody else, again: "
+                                 "is a second kubelet plugin running on this node?",
+                                 kv_str("node", p->node), kv_int("next_write_ms", wait));
+                        work_queue_add_after(p->queue, KEY, (unsigned)wait);
+                }
+        }
+        free(have.v);
+}
+
+static void on_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
+        struct slice_publisher *p = u;
+        /* Deleted under us: perhaps because the Node that owns it was, and is a new one now. */
+        if (old && !now && !p->call) {
+                free(p->node_uid);
+                p->node_uid = NULL;
+        }
+        work_queue_add(p->queue, KEY);
+}
+
+static void on_synced(void *u) {
+        struct slice_publisher *p = u;
+        work_queue_add(p->queue, KEY);
+}
+
+static void on_failing(void *u, const struct kube_resource *res, const struct err *e) {
+        struct slice_publisher *p = u;
+        if (e)
+                log_warn("cannot watch the ResourceSlices of this node", kv_str("node", p->node), kv_err(e));
+        else
+                work_queue_add(p->queue, KEY);
+}
+
+struct slice_publisher *slice_publisher_new(struct kube_client *c, const char *driver, const char *node) {
+        struct slice_publisher *p = xnew(struct slice_publisher);
+        p->client = c;
+        p->node = xstrdup(node);
+        p->selector = xasprintf("spec.nodeName=%s,spec.driver=%s", node, driver);
+        p->queue = work_queue_new(kube_client_loop(c), BACKOFF_MIN_MS, BACKOFF_MAX_MS, reconcile, p);
+        p->informer = kube_informer_new(c, &(struct kube_informer_options){
+                                                   .res = &kube_resource_slices,
+                                                   .field_selector = p->selector,
+                                                   .fields = own_slice_fields,
+                                                   .size = sizeof(struct own_slice),
+                                                   .changed = on_changed,
+                                                   .synced = on_synced,
+                                                   .failing = on_failing,
+                                                   .u = p,
+                                           });
+        return p;
+}
+
+void slice_on_refused(struct slice_publisher *p, slice_refused_fn *fn, void *u) {
+        p->refused = fn;
+        p->u = u;
+}
+
+void slice_set(struct slice_publisher *p, const struct slice_content *want) {
+        struct buf text = BUF_INIT(WANT_MAX);
+        slice_render("v1", "", "", NULL, want, &text);
+        if (!streq(p->text, buf_str(&text))) { /* what was written before is not undone by it */
+                p->floor = (struct slice_floor){ 0 };
+                p->target = 0;
+        } else if (p->refused) {
+                arena_free(want->arena); /* with what the server does not take, which is known of ours */
+                buf_done(&text);
+                return;
+        }
+        arena_free(p->want.arena);
+        free(p->text);
+        p->want = *want;
+        p->text = buf_steal(&text);
+        work_queue_add(p->queue, KEY);
+}
+
+bool slice_published(const struct slice_publisher *p) {
+        return p->published;
+}
+
+void slice_publisher_free(struct slice_publisher *p) {
+        if (!p)
+                return;
+        kube_cancel(p->call);
+        kube_informer_free(p->informer);
+        work_queue_free(p->queue);
+        arena_free(p->want.arena);
+        free(p->node);
+        free(p->node_uid);
+        free(p->selector);
+        free(p->text);
+        free(p);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* slice_publisher: this node's ResourceSlices, kept as they should be.
+ *
+ * The plugin watches the slices of its own node and driver only, and repairs what differs: created when
+ * missing, updated in place when its content differs, surplus ones deleted; one request at a time. */
+#pragma once
+
+#include "kube/kube_client.h"
+#include "node/slice.h"
+
+struct slice_publisher;
+
+/* Reads the node's UID, watches, and publishes once slice_set() has been called. */
+struct slice_publisher *slice_publisher_new(struct kube_client *c, const char *driver, const char *node);
+/* Takes the content's memory. */
+void slice_set(struct slice_publisher *p, const struct slice_content *want);
+/* The server refuses a device, and `e` says why: the others are published without it, until other content is
+ * set. Without such a function a refusal concerns all of the content. The content must have an arena. */
+typedef void(slice_refused_fn)(void *u, const char *device, const struct err *e);
+void slice_on_refused(struct slice_publisher *p, slice_refused_fn *fn, void *u);
+/* The server holds what should be. */
+bool slice_published(const struct slice_publisher *p);
+void slice_publisher_free(struct slice_publisher *p);
