@@ -5,8 +5,7 @@
  *
  * They are made before readiness is judged, and follow the table of prepared claims: at the start whatever
  * an earlier process left is made equal to it. All changes are made in a thread. Loop thread only. */
-#ifndef CD_PLUGIN_GRANTS_H
-#define CD_PLUGIN_GRANTS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -37,4 +36,3 @@ void grants_follow(struct grants *g);
 /* The folder of this domain may be removed at this moment: whoever needs it waits. */
 bool grants_clearing(const struct grants *g, const char *domain_uid);
 
-#endif

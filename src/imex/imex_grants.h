@@ -6,8 +6,7 @@
  * been unprepared. Whoever runs IMEX withdraws readiness before it looks for files, and goes on while there
  * is one. So either the plugin sees that readiness is withdrawn, or the other one sees the file: a channel
  * is never given out on an IMEX that is about to end. */
-#ifndef IMEX_IMEX_GRANTS_H
-#define IMEX_IMEX_GRANTS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -27,4 +26,3 @@ int imex_grants_any(const char *dir, bool *ret, struct err *e);
 /* As file_each(), of the folder "grants"; what is no UID is not told. No folder: none. */
 int imex_grants_each(const char *dir, file_entry_fn *fn, void *u, struct err *e);
 
-#endif

@@ -17,7 +17,10 @@ static const struct jd_field f_channel[] = {
 static const struct jd_field f_seat[] = { JD_STR(struct fabric_seat, "node", node, .required = true),
                                           JD_INT(struct fabric_seat, "index", index, .required = true),
                                           JD_INT(struct fabric_seat, "epoch", epoch),
-                                          JD_STR(struct fabric_seat, "ip", ip), JD_END };
+                                          JD_STR(struct fabric_seat, "ip", ip),
+                                          JD_STR(struct fabric_seat, "bootID", boot_id),
+                                          JD_STR(struct fabric_seat, "ordered", ordered),
+                                          JD_END };
 static const struct jd_field f_domain[] = {
         JD_OBJ(struct fabric_domain, "owner", owner, f_owner, .required = true),
         JD_STR(struct fabric_domain, "infix", infix),
@@ -25,6 +28,7 @@ static const struct jd_field f_domain[] = {
         JD_INT(struct fabric_domain, "port", port),
         JD_LIST(struct fabric_domain, "seats", seats, struct fabric_seat, f_seat),
         JD_LIST(struct fabric_domain, "leaving", leaving, struct fabric_seat, f_seat),
+        JD_STR(struct fabric_domain, "freed", freed),
         JD_END,
 };
 static const struct jd_field f_condition[] = { JD_STR(struct condition, "type", type, .required = true),
@@ -42,6 +46,7 @@ const struct jd_field compute_domain_fabric_fields[] = {
         JD_INT(struct compute_domain_fabric, "channelsInUse", channels_in_use),
         JD_INT(struct compute_domain_fabric, "channelCount", channel_count),
         JD_INT(struct compute_domain_fabric, "next", next),
+        JD_INT(struct compute_domain_fabric, "epoch", epoch),
         JD_LIST(struct compute_domain_fabric, "conditions", conditions, struct condition, f_condition),
         JD_LIST(struct compute_domain_fabric, "domains", domains, struct fabric_domain, f_domain),
         JD_LIST(struct compute_domain_fabric, "channels", channels, struct fabric_channel, f_channel),

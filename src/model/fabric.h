@@ -30,9 +30,14 @@ struct fabric_channel {
 /* A node's place in an IMEX domain of the fabric. */
 struct fabric_seat {
         const char *node;
-        int64_t index, epoch; /* the epoch is raised each time that the node enters the domain */
+        int64_t index, epoch; /* no other entry of the fabric ever has this epoch */
         const char *ip;       /* "" while another IMEX domain lists the node */
+        const char *boot_id;  /* of the node, as its kubelet tells it; "" or NULL while unknown */
+        const char *ordered;  /* FABRIC_ORDERED_DELETED: IMEX ends whoever uses it; NULL or "": not */
 };
+
+/* The ComputeDomain is being deleted, which is never taken back. */
+#define FABRIC_ORDERED_DELETED "deleted"
 
 struct fabric_domain {
         struct fabric_owner owner;
@@ -40,6 +45,7 @@ struct fabric_domain {
         int64_t slots, port;
         struct fabric_seat *seats, *leaving;
         size_t n_seats, n_leaving;
+        const char *freed; /* the indices that were used before, longest free first, by comma */
 };
 
 /* Why something of the fabric is not as it should be. */
@@ -55,6 +61,7 @@ struct compute_domain_fabric {
         int64_t nodes, domain_count, channels_in_use; /* for people: the columns */
         int64_t channel_count;                        /* what most plugins report; 0: nobody has */
         int64_t next;                                 /* where the search for a free id begins */
+        int64_t epoch;                                /* the last that a seat was given */
         struct condition *conditions;
         size_t n_conditions;
         struct fabric_domain *domains;

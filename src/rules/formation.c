@@ -264,23 +264,6 @@ static const struct imex_domain *imex_of(const struct clique *c) {
         return c ? &c->imex : &nothing;
 }
 
-static size_t parse_freed(const char *freed, struct arena *a, int64_t **ret) {
-        struct str rest = str_from(freed), part;
-        size_t n = 0;
-        *ret = arena_alloc(a, (rest.n + 1) * sizeof **ret);
-        while (rest.n && str_next_field(&rest, ',', &part))
-                if (str_to_i64(str_trim(part), &(*ret)[n]))
-                        n++;
-        return n;
-}
-
-static const char *render_freed(const int64_t *freed, size_t n, struct arena *a) {
-        _cleanup_(buf_done) struct buf b = BUF_INIT(1 << 16);
-        for (size_t i = 0; i < n; i++)
-                buf_addf(&b, "%s%lld", i ? "," : "", (long long)freed[i]);
-        return n && !b.failed ? arena_strdup(a, buf_str(&b)) : NULL;
-}
-
 static bool wants_index(const struct formed_seat *m, const struct seat_facts *n, const char *clique) {
         return streq(m->seat.clique_id, clique) && (n->pod || !n->held_by);
 }
@@ -328,7 +311,7 @@ static void assign_indices(const struct formation_input *in, struct formed_seat 
         const int64_t *new_freed;
         int64_t *freed;
         at = 0;
-        size_t n_freed = parse_freed(imex_of(old ? old : next_lost(in, c->imex.clique_id, &at))->freed,
+        size_t n_freed = rules_freed_parse(imex_of(old ? old : next_lost(in, c->imex.clique_id, &at))->freed,
                                      scratch, &freed);
         for (size_t i = 0; old && i < old->imex.n_seats; i++)
                 held[i] = old->imex.seats[i];
@@ -364,7 +347,7 @@ static void assign_indices(const struct formation_input *in, struct formed_seat 
                       &n_new_freed);
         for (size_t i = 0; i < n; i++)
                 of[i]->seat.index = seats[i].index;
-        c->imex.freed = render_freed(new_freed, n_new_freed, a);
+        c->imex.freed = rules_freed_render(new_freed, n_new_freed, a);
 }
 
 static int by_index(const void *x, const void *y) {

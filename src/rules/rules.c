@@ -193,6 +193,23 @@ void rules_indices(const struct seat *held, size_t n_held, const int64_t *freed,
         *ret_n_freed = n;
 }
 
+size_t rules_freed_parse(const char *freed, struct arena *a, int64_t **ret) {
+        struct str rest = str_from(freed), part;
+        size_t n = 0;
+        *ret = arena_alloc(a, (rest.n + 1) * sizeof **ret);
+        while (rest.n && str_next_field(&rest, ',', &part))
+                if (str_to_i64(str_trim(part), &(*ret)[n]))
+                        n++;
+        return n;
+}
+
+const char *rules_freed_render(const int64_t *freed, size_t n, struct arena *a) {
+        _cleanup_(buf_done) struct buf b = BUF_INIT(1 << 16);
+        for (size_t i = 0; i < n; i++)
+                buf_addf(&b, "%s%lld", i ? "," : "", (long long)freed[i]);
+        return n && !b.failed ? arena_strdup(a, buf_str(&b)) : NULL;
+}
+
 static bool never_ran(const struct pod *p, int64_t now) {
         const struct condition *scheduled = condition_find(p->conditions, p->n_conditions, "PodScheduled");
         if (!streq(p->phase, "Pending") || p->state || p->ready)

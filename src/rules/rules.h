@@ -57,6 +57,11 @@ void rules_indices(const struct seat *held, size_t n_held, const int64_t *freed,
                    const char *const *members, size_t n_members, int64_t max_nodes, struct arena *a,
                    struct seat *ret_seats, const int64_t **ret_freed, size_t *ret_n_freed);
 
+/* The list of freed indices as objects have it, by comma: what is no number is left out; NULL: none. In the
+ * arena. */
+size_t rules_freed_parse(const char *freed, struct arena *a, int64_t **ret);
+const char *rules_freed_render(const int64_t *freed, size_t n, struct arena *a);
+
 /* Is this daemon pod to be deleted, so that the DaemonSet makes one by its present template? Never where a
  * channel of the domain is allocated, or may be (`in_use`), and the daemon may have run, because a workload
  * may be using it. The kubelet tells late that a pod runs, so a pod that is on a node counts as running

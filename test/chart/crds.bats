@@ -96,14 +96,14 @@ field() {
 
 @test "ComputeDomainFabric has every field" {
 	is 'root.properties | keys == ["apiVersion", "channelCount", "channels", "channelsInUse", "conditions", "domainCount",
-		"domains", "kind", "metadata", "next", "nodes", "rack"]'
+		"domains", "epoch", "kind", "metadata", "next", "nodes", "rack"]'
 	field .properties.channels '{"type": "array", "items": {"type": "object", "required": ["id", "owner"], "properties": {
 		"id": {"type": "integer", "minimum": 0, "maximum": 1048575},
 		"owner": {"type": "object", "required": ["uid"], "properties": {"kind": {"type": "string"},
 			"namespace": {"type": "string"}, "name": {"type": "string"}, "uid": {"type": "string"}}},
 		"releasing": {"type": "string", "format": "date-time"}}}}'
-	is 'root.properties.domains.items.properties | keys == ["infix", "leaving", "owner", "port", "seats", "slots"] and
-		.seats.items.properties == .leaving.items.properties and (.seats.items.properties | keys == ["epoch", "index", "ip", "node"])'
+	is 'root.properties.domains.items.properties | keys == ["freed", "infix", "leaving", "owner", "port", "seats", "slots"] and
+		.seats.items.properties == .leaving.items.properties and (.seats.items.properties | keys == ["bootID", "epoch", "index", "ip", "node", "ordered"])'
 }
 
 @test "ComputeDomainFabric explains each of its fields to people" {

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rosters: which node has which seat in which IMEX domain of a fabric, where a resident agent on each node
+ * runs nvidia-imex. Pure.
+ *
+ * A seat is told to its node by the object of the fabric. The node alone decides when it starts and ends
+ * IMEX for it, so a seat that is not wanted any more is `leaving` until its agent has said that it has left
+ * it, or nothing can run on the node. Until then nobody else gets its index, and its address is told to no
+ * other domain: nvidia-imex blocks for good a pair of nodes that have met with different node lists.
+ *
+ * Each seat has an epoch, which no other seat of the fabric ever has. An agent that has said that it left an
+ * epoch never takes it up again, whatever it is told: so a node that comes back later gets a new one, while
+ * one that is wanted again before its agent has spoken goes on as if nothing had been. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/mem.h"
+#include "model/fabric.h"
+
+/* What an agent says on its own Pod. */
+struct rosters_report {
+        const char *domain; /* UID of the domain for which IMEX runs, or is about to; NULL: none */
+        const char *infix;  /* of the names that it runs with */
+        int64_t index, epoch;
+        const int64_t *left; /* the epochs that it has left, of those that the fabric lists for its node */
+        size_t n_left;
+        int64_t seen; /* the highest epoch that it has ever been told */
+};
+
+/* What is known of a node. */
+struct rosters_node {
+        const char *name;
+        const char *ip;      /* of its agent; "" while unknown */
+        const char *boot_id; /* as its kubelet tells it; "" or NULL while unknown */
+        const char *wanted;  /* UID of the domain that a claim brings it into; NULL: none */
+        bool released;       /* nobody wants it, and that is known */
+        bool quiet;          /* nothing of ours can run here: no agent's Pod, no Node, or out-of-service */
+        struct rosters_report report;
+};
+
+/* A ComputeDomain whose IMEX agents run. */
+struct rosters_domain {
+        struct fabric_owner owner;
+        const char *infix; /* of its names */
+        bool gone;         /* it does not exist any more, and that is known */
+        bool ending; /* it is being deleted, which is never taken back: its nodes leave even under grants */
+};
+
+struct rosters_input {
+        const struct fabric_domain *old; /* as the object has them */
+        size_t n_old;
+        int64_t epoch;                    /* the last that was given, as the object has it */
+        const struct rosters_node *nodes; /* sorted by name, each once */
+        size_t n_nodes;
+        const struct rosters_domain *domains; /* sorted by UID, each once */
+        size_t n_domains;
+        int64_t slots; /* of a domain that is new: how many nodes it can have */
+        bool lost;     /* the object may not know all seats that are held: no new one is given */
+};
+
+struct rosters {
+        struct fabric_domain *domains;
+        size_t n_domains;
+        int64_t epoch;
+        bool changed;
+};
+
+/* In the arena, with strings of the input. A wanted node for which no index is left has no seat. */
+void rosters_make(const struct rosters_input *in, struct arena *a, struct rosters *ret);
+
+/* The seat of a node in a domain of the fabric, NULL: none; *ret_leaving tells which list has it. */
+const struct fabric_seat *rosters_seat(const struct fabric_domain *d, const char *node, bool *ret_leaving);
+
+/* The port of nvidia-imex in a domain: another one for nearly each, so that what is late from a domain
+ * before finds nobody who listens. 51000 to 55095. */
+int64_t rosters_port(const char *infix);
+
