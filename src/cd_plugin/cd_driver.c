@@ -92,6 +92,8 @@ static void follow(void *u, const struct checkpoint *table) {
         readiness_follow(cd->readiness, table);
         if (cd->grants)
                 grants_follow(cd->grants);
+        if (cd->o.holdings)
+                holdings_follow(cd->o.holdings, table);
 }
 
 const struct node_driver cd_driver = {

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/loop.h"
+#include "cd_plugin/edits.h"
 #include "nvidia/nvml_client.h"
 #include "nvidia/nvml_line.h"
 
@@ -26,7 +27,11 @@ static void unusable(struct facts *f, const char *reason, const char *message) {
 
 void facts_judge(const struct facts_input *in, struct facts *ret) {
         *ret = (struct facts){
-                .known = true, .usable = true, .reason = "", .channel_major = in->channel_major
+                .known = true,
+                .usable = true,
+                .reason = "",
+                .channel_major = in->channel_major,
+                .channel_count = in->channel_count,
         };
         if (!in->nvml) {
                 ret->fabric = (struct fabric){ .kind = FABRIC_ERROR };
@@ -82,9 +87,20 @@ static void schedule(struct facts_sampler *s);
 /* What is worth telling others; `message` may carry numbers that change with every sample. */
 static bool same(const struct facts *a, const struct facts *b) {
         return a->known == b->known && a->usable == b->usable && streq(a->reason, b->reason) &&
-               a->channel_major == b->channel_major && a->fabric.kind == b->fabric.kind &&
-               streq(a->fabric.clique_id, b->fabric.clique_id) &&
+               a->channel_major == b->channel_major && a->channel_count == b->channel_count &&
+               a->fabric.kind == b->fabric.kind && streq(a->fabric.clique_id, b->fabric.clique_id) &&
                streq(a->driver_version, b->driver_version) && streq(a->message, b->message);
+}
+
+static unsigned channel_count(const char *proc_driver) {
+        _cleanup_(freep) char *path = file_join(proc_driver, "params"), *text = NULL;
+        size_t n = 0;
+        unsigned count = 0;
+        struct err e;
+        return file_read(path, PROC_MAX, &text, &n, &e) < 0 ||
+                               proc_params_channel_count((struct str){ text, n }, &count, &e) < 0
+                       ? EDITS_CHANNELS_DEFAULT
+                       : count;
 }
 
 static void judge(struct facts_sampler *s, const struct nvml_facts *nvml, const struct err *error) {
@@ -93,6 +109,7 @@ static void judge(struct facts_sampler *s, const struct nvml_facts *nvml, const 
         struct facts_input in = { .nvml = nvml,
                                   .nvml_error = error,
                                   .major_error = &major_error,
+                                  .channel_count = channel_count(s->o.proc_driver),
                                   .strict = s->o.strict,
                                   .dns_names = s->o.dns_names };
         if (facts_major(s, PROC_MAJOR_IMEX_CHANNELS, &in.channel_major, &major_error) < 0)

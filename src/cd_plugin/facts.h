@@ -24,6 +24,8 @@ struct facts {
         char driver_version[96];
         struct fabric fabric;
         unsigned channel_major; /* 0: none */
+        unsigned channel_count; /* ImexChannelCount of the driver; what it has by itself when it does not say
+                                 */
 };
 
 /* All that a verdict is made of; pure, for tests. */
@@ -31,6 +33,7 @@ struct facts_input {
         const struct nvml_facts *nvml; /* NULL: nvml_error says why */
         const struct err *nvml_error;
         unsigned channel_major; /* 0: major_error says why */
+        unsigned channel_count;
         const struct err *major_error;
         bool strict;    /* gate CrashOnNVLinkFabricErrors */
         bool dns_names; /* gate IMEXDaemonsWithDNSNames: needs a driver that resolves names */
@@ -43,6 +46,7 @@ struct facts_sampler;
 struct facts_options { /* the strings are borrowed until facts_sampler_free() */
         struct driver_root root;
         const char *proc_devices; /* "/proc/devices" or its substitute */
+        const char *proc_driver;  /* "/proc/driver/nvidia" or its substitute */
         bool strict, dns_names;
         void (*changed)(void *u); /* never from inside a call of ours */
         void *u;

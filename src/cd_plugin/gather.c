@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "cd_plugin/wants.h"
+#include "node/claims.h"
 
 static void fetched_some(struct op *op);
 
@@ -89,6 +90,8 @@ static void fetched_some(struct op *op) {
                 start_lookup(op, g->all ? NULL : op->ns, true);
         if ((need_list || need_all) && g->lookup)
                 return;
+        if (need_list && g->fabric && fabric_ask_pending(g->fabric))
+                return;
         if (noted(op))
                 op_fetched(op);
 }
@@ -98,6 +101,26 @@ void gather_noted(struct op *op) {
         if (!g || !g->noting || op->phase == OP_BATCH)
                 return;
         fetched_some(op);
+}
+
+static void on_fabric_failed(void *u, const struct err *e) {
+        struct op *op = u;
+        const struct cd *cd = op->c->o.u;
+        if (op->phase != OP_BATCH)
+                snprintf(op->msg, sizeof op->msg, "cannot read ComputeDomainFabric '%s': %s",
+                         fabric_watch_clique(cd->o.fabric), e->msg);
+}
+
+static void on_fabric(void *u, const struct err *e) {
+        struct op *op = u;
+        if (e)
+                on_fabric_failed(op, e);
+        if (e && op->phase != OP_BATCH)
+                op_fail(op, op->msg);
+        else if (op->phase == OP_FETCHING)
+                fetched_some(op);
+        else
+                claims_reevaluate(op->c);
 }
 
 void gather_start(void *u, struct op *op) {
@@ -110,6 +133,9 @@ void gather_fetch(void *u, struct op *op) {
         /* Daemon claims know their domain, or need another list. */
         if (!wants_manages(&cd->o, op->ns))
                 start_lookup(op, op->ns, false);
+        if (cd->o.fabric)
+                ((struct gathered *)op->own)->fabric =
+                        fabric_ask_start(cd->o.fabric, on_fabric, on_fabric_failed, op);
 }
 
 void gather_release(void *u, struct op *op) {
@@ -119,6 +145,7 @@ void gather_release(void *u, struct op *op) {
         lookup_cancel(g->lookup);
         lookup_list_free(g->domains);
         lookup_watch_put(g->watch);
+        fabric_ask_cancel(g->fabric);
         free(g);
 }
 
@@ -140,5 +167,7 @@ void gather_look_closer(void *u, struct op *op) {
                 channel = channel || !want_of(&op->wants[i])->is_daemon;
         if (channel && !g->watch)
                 g->watch = lookup_watch_get(cd->watches, op->ns);
+        if (channel && g->fabric && op->waits_for == WAITS_FOR_CHANNEL)
+                fabric_ask_again(g->fabric);
         gather_doubt(op);
 }

@@ -14,6 +14,7 @@ struct gathered {
         bool fresh; /* and not of the API server's cache */
         struct lookup_watch *watch;
         bool noting; /* until grants_get() says how it went */
+        struct fabric_ask *fabric; /* NULL: no channel is assigned */
 };
 
 void gather_fetch(void *u, struct op *op);

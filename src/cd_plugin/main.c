@@ -19,6 +19,7 @@
 #include "cd_plugin/cd_driver.h"
 #include "cd_plugin/channels.h"
 #include "cd_plugin/host_report.h"
+#include "cd_plugin/isolation.h"
 #include "cd_plugin/metrics.h"
 #include "cd_plugin/offer.h"
 #include "cd_plugin/rack_watch.h"
@@ -43,16 +44,20 @@ struct plugin {
         struct plugin_metrics metrics;
         struct host_report *host_report;
         struct rack_watch *rack;
+        struct isolation *isolation; /* NULL: ComputeDomains have no channels of their own */
+        struct offering offering;    /* as it was told and published */
+        const char *host_root;
+        bool trust_toolkit;
         bool told_rack; /* that the Node lacks the label */
         char told[32];  /* the reason of the last Event about withheld devices; "" none */
 };
 
 /* ---- facts and what is published ---- */
 
-static void tell_facts(struct plugin *p, const struct facts *f) {
+static void tell_offering(struct plugin *p, const struct facts *f, const struct offering *o) {
         struct event_about node = { "v1", "Node", NULL, p->flags.node, p->flags.node };
-        plugin_metrics_offered(&p->metrics, f->reason);
-        if (f->usable) {
+        plugin_metrics_offered(&p->metrics, o->reason);
+        if (o->offered) {
                 log_info("this node offers its devices", kv_str("driver", f->driver_version),
                          kv_str("clique", *f->fabric.clique_id ? f->fabric.clique_id : "none"),
                          kv_str("why", f->fabric.reason));
@@ -65,12 +70,12 @@ static void tell_facts(struct plugin *p, const struct facts *f) {
                 p->told[0] = '\0';
                 return;
         }
-        log_warn("this node offers no devices", kv_str("reason", f->reason), kv_str("why", f->message));
-        if (!streq(p->told, f->reason))
+        log_warn("this node offers no devices", kv_str("reason", o->reason), kv_str("why", o->message));
+        if (!streq(p->told, o->reason))
                 event_record(p->main.events, &node, EVENT_WARNING, "ComputeDomainDevicesWithheld",
                              "no IMEX channel%s is offered on this node (%s): %s",
-                             mode_runs_daemons(p->cd.mode) ? " or daemon" : "", f->reason, f->message);
-        snprintf(p->told, sizeof p->told, "%s", f->reason);
+                             mode_runs_daemons(p->cd.mode) ? " or daemon" : "", o->reason, o->message);
+        snprintf(p->told, sizeof p->told, "%s", o->reason);
 }
 
 static void tell_unlabelled(struct plugin *p, bool is, const char *rack) {
@@ -96,7 +101,8 @@ static void publish(struct plugin *p) {
         if (p->rack && f->usable)
                 tell_unlabelled(p, !label, racked ? rack : NULL);
         struct slice_content content = offer_content(&(struct offer){
-                .devices = f->usable,
+                .devices = p->offering.offered,
+                .seats = mode_seats(p->cd.mode),
                 .daemon = mode_runs_daemons(p->cd.mode),
                 .clique_id = clique,
                 .rack = racked ? rack : NULL,
@@ -112,8 +118,29 @@ static void on_rack(void *u) {
 
 static void on_facts(void *u) {
         struct plugin *p = u;
-        tell_facts(p, facts_get(p->cd.facts));
+        const struct facts *f = facts_get(p->cd.facts);
+        if (p->isolation)
+                isolation_facts(p->isolation);
+        isolation_judge(p->isolation, f, &p->offering);
+        tell_offering(p, f, &p->offering);
         publish(p);
+        claims_reevaluate(p->main.claims);
+}
+
+static void on_isolation(void *u) {
+        struct plugin *p = u;
+        const struct facts *f = facts_get(p->cd.facts);
+        struct offering now;
+        if (f->known) {
+                isolation_judge(p->isolation, f, &now);
+                bool news =
+                        !streq(now.reason, p->offering.reason) || !streq(now.message, p->offering.message);
+                p->offering = now;
+                if (news)
+                        tell_offering(p, f, &now);
+                if (news)
+                        publish(p);
+        }
         claims_reevaluate(p->main.claims);
 }
 
@@ -171,6 +198,7 @@ static void *start(struct node_main *m) {
                                                     .root = root,
                                                     .proc_devices = *p->alt_proc_devices ? p->alt_proc_devices
                                                                                          : "/proc/devices",
+                                                    .proc_driver = p->proc_driver,
                                                     .strict = mode_strict_fabric(&p->gates),
                                                     .dns_names = mode_dns_names(&p->gates),
                                                     .changed = on_facts,
@@ -185,6 +213,27 @@ static void *start(struct node_main *m) {
                 .ns = p->cd.ns,
                 .pod = p->pod,
         });
+        if (mode_assigns_channels(p->cd.mode)) {
+                plugin_metrics_own_channels(&p->metrics);
+                p->isolation = isolation_new(&(struct isolation_options){
+                        .loop = &m->loop,
+                        .kube = m->kube,
+                        .events = m->events,
+                        .metrics = &p->metrics,
+                        .node = p->flags.node,
+                        .ns = p->cd.ns,
+                        .pod = p->pod,
+                        .cdi_root = p->flags.cdi_root,
+                        .root = root,
+                        .host_root = p->host_root,
+                        .trust_toolkit = p->trust_toolkit,
+                        .facts = p->cd.facts,
+                        .changed = on_isolation,
+                        .u = p,
+                });
+                p->cd.fabric = isolation_fabric(p->isolation);
+                p->cd.holdings = isolation_holdings(p->isolation);
+        }
         if (p->racks && *p->rack_label)
                 p->rack = rack_watch_new(m->kube, p->flags.node, p->rack_label, on_rack, p);
         if (p->host_interval_ms)
@@ -214,6 +263,7 @@ static void *start(struct node_main *m) {
 static void stop(struct node_main *m) {
         struct plugin *p = CONTAINER(m, struct plugin, main);
         rack_watch_free(p->rack);
+        isolation_free(p->isolation);
         host_imex_free(p->cd.host);
         host_report_free(p->host_report);
         facts_sampler_free(p->cd.facts);
@@ -272,6 +322,7 @@ int main(int argc, char **argv) {
                 .imex_socket = "/etc/nvidia-imex/imex_ctrl.sock",
                 .alt_proc_devices = "",
                 .rack_label = "",
+                .host_root = "",
                 .host_interval_ms = 30000,
         };
         static const struct flag flags[] = {
@@ -286,7 +337,14 @@ int main(int argc, char **argv) {
                      "accepted; the controller writes that label"),
                 FLAG(STR, "imex-mode", &p.imex_mode,
                      "driverManaged, or hostManaged with feature gate HostManagedIMEXDaemon"),
-                FLAG(STR, "imex-isolation", &p.imex_isolation, "domain"),
+                FLAG(STR, "imex-isolation", &p.imex_isolation,
+                     "domain, or channel for a channel of each ComputeDomain's own"),
+                FLAG(BOOL, "trust-container-toolkit", &p.trust_toolkit,
+                     "with --imex-isolation=channel: devices are offered though the node's NVIDIA container "
+                     "toolkit gives channels to whoever asks"),
+                FLAG(STR, "host-root", &p.host_root,
+                     "where the host's root folder is seen, to look for the configuration of the container "
+                     "toolkit; empty: in the driver root only"),
                 FLAG(BOOL, "rack-domains", &p.racks, "publish the rack of this node with its devices"),
                 FLAG(STR, "rack-name-from-node-label", &p.rack_label,
                      "label of the Node that names its rack; empty, or not there: the NVLink partition names "

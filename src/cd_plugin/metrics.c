@@ -3,6 +3,7 @@
 
 #include "api/names.h"
 #include "cd_plugin/devices.h"
+#include "cd_plugin/withhold.h"
 
 void plugin_metrics_init(struct plugin_metrics *m, const char *node) {
         static const char *const by_reason[] = { "reason", NULL }, *const by_state[] = { "state", NULL },
@@ -52,6 +53,21 @@ void plugin_metrics_offered(struct plugin_metrics *m, const char *reason) {
         metric_set(m->offered, *reason ? 0 : 1, NULL);
         for (size_t i = 0; i < ARRAY_LEN(reasons); i++)
                 metric_set(m->not_offered, streq(reason, reasons[i]) ? 1 : 0, LABELS(reasons[i]));
+        for (const char *const *r = withhold_channel_reasons; *r && m->toolkit; r++)
+                metric_set(m->not_offered, streq(reason, *r) ? 1 : 0, LABELS(*r));
+}
+
+void plugin_metrics_own_channels(struct plugin_metrics *m) {
+        static const char *const by_state[] = { "state", NULL };
+        m->toolkit = metric_add(m->registry, METRIC_GAUGE, "nvidia_dra_compute_domain_container_toolkit",
+                                "1 for what the NVIDIA container toolkit of this node is told about requests "
+                                "for IMEX channels.",
+                                by_state, NULL, 0);
+}
+
+void plugin_metrics_toolkit(struct plugin_metrics *m, enum toolkit_answer answer) {
+        for (int i = 0; i < TOOLKIT_ANSWERS; i++)
+                metric_set(m->toolkit, (int)answer == i, LABELS(toolkit_answer_names[i]));
 }
 
 void plugin_metrics_host(struct plugin_metrics *m, const struct host_imex_status *s) {

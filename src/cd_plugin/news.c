@@ -116,7 +116,8 @@ void news_prepared(void *u, struct op *op) {
                          "node %s has no multi-node NVLink fabric (%s): the pod runs without an IMEX channel",
                          cd->o.node, f->fabric.reason);
                 tell_pods(cd, op, "NoIMEXChannel", msg);
-        } else if (channel && !mode_runs_daemons(cd->o.mode) && access(node, F_OK) < 0) {
+        } else if (channel && !mode_runs_daemons(cd->o.mode) && !mode_assigns_channels(cd->o.mode) &&
+                   access(node, F_OK) < 0) {
                 /* The container gets its own device node. On the host it is the operator's to make, so its
                  * absence tells of a setup that nobody has finished. */
                 snprintf(msg, sizeof msg,

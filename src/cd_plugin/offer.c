@@ -19,22 +19,29 @@ static struct offered_device device(struct arena *a, const char *name, const cha
 
 struct slice_content offer_content(const struct offer *o) {
         struct arena *a = arena_new(512);
-        struct offered_device *devices = arena_alloc(a, 2 * sizeof *devices);
+        struct offered_device *devices = arena_alloc(a, (o->seats + 1) * sizeof *devices);
         const char *clique = arena_strdup(a, o->clique_id), *rack = o->rack ? arena_strdup(a, o->rack) : NULL;
+        bool own_channels = o->seats > 1;
         struct slice_content content = { .arena = a,
                                          .driver = CD_DRIVER,
                                          .devices = devices,
                                          .annotation = { CD_ANNOTATION_SLICE_CLIQUE, NULL } };
+        /* A node that offers nothing is of its fabric all the same, which the controller must know: it may
+         * hold channels. */
+        if (!o->devices && own_channels && *clique)
+                content.annotation.value = clique;
         if (!o->devices)
                 return content;
-        /* What no daemon of ours serves has type and id, and nothing else but the rack, where racks are asked
-         * for (design note HostManagedIMEX, 7.1); the controller gets the clique all the same, for the label
-         * of the Node. */
+        /* Where the host runs IMEX and all share its channel 0, devices have type and id, and nothing else
+         * but the rack, where racks are asked for (design note HostManagedIMEX, 7.1); the controller gets the
+         * clique all the same, for the label of the Node. */
         if (!o->daemon)
                 content.annotation.value = clique;
-        const char *attribute = o->daemon && *clique ? clique : NULL;
-        devices[content.n_devices++] =
-                device(a, CD_DEVICE_CHANNEL_PREFIX "0", DEVICE_CHANNEL, attribute, rack);
+        const char *attribute = (o->daemon || own_channels) && *clique ? clique : NULL;
+        /* Each has the id that the DeviceClass asks for: their names tell them apart. */
+        for (unsigned i = 0; i < o->seats && (attribute || !own_channels); i++)
+                devices[content.n_devices++] = device(a, arena_printf(a, CD_DEVICE_CHANNEL_PREFIX "%u", i),
+                                                      DEVICE_CHANNEL, attribute, rack);
         if (o->daemon)
                 devices[content.n_devices++] = device(a, CD_DEVICE_DAEMON, DEVICE_DAEMON, attribute, rack);
         return content;

@@ -6,10 +6,12 @@
 #include "node/slice.h"
 
 struct offer {
-        bool devices;          /* false: none */
+        bool devices;          /* false: none; the annotation stays where channels are ComputeDomains' own */
         bool daemon;           /* the daemon device too: not when the host runs IMEX */
-        const char *clique_id; /* "": none. An attribute of both devices; without a daemon device an
-                                  annotation of the slice */
+        unsigned seats;        /* channel devices. More than one: places for pods, whose channels are their
+                                  ComputeDomains' own, and without a clique there is none of them */
+        const char *clique_id; /* "": none. An attribute of the devices where IMEX is ours or channels are
+                                  ComputeDomains' own; without a daemon device an annotation of the slice */
         const char *rack;      /* an attribute of the devices; NULL: none */
 };
 

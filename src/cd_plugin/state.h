@@ -6,8 +6,10 @@
 #include <sys/queue.h>
 
 #include "base/loop.h"
+#include "cd_plugin/fabric_watch.h"
 #include "cd_plugin/facts.h"
 #include "cd_plugin/grants.h"
+#include "cd_plugin/holdings.h"
 #include "cd_plugin/host_imex.h"
 #include "cd_plugin/lookup.h"
 #include "cd_plugin/readiness.h"
@@ -19,6 +21,9 @@ struct cd_options {
         struct kube_client *kube;
         struct event_recorder *events;
         struct facts_sampler *facts;
+        /* Where ComputeDomains have channels of their own; else NULL. */
+        struct fabric_watch *fabric;
+        struct holdings *holdings;
         const struct imex_mode *mode;
         struct host_imex
                 *host; /* NULL: not asked, which a mode that waits for the host's IMEX does not allow */
@@ -48,6 +53,6 @@ struct cd {
 };
 
 /* What an operation may wait for here. */
-enum { WAITS_FOR_FACTS = WAITS_FOR_DRIVER, WAITS_FOR_HOST };
+enum { WAITS_FOR_FACTS = WAITS_FOR_DRIVER, WAITS_FOR_HOST, WAITS_FOR_CHANNEL };
 
 #endif

@@ -2,6 +2,7 @@
 #include "cd_plugin/steps.h"
 
 #include "cd_plugin/gather.h"
+#include "cd_plugin/own_channel.h"
 #include "cd_plugin/wants.h"
 #include "node/judge.h"
 
@@ -10,6 +11,14 @@ static enum verdict who_holds(void *u, struct op *op, struct node_want *node_wan
         const struct checkpoint_claim *other = judge_holder(op, node_want);
         if (!other)
                 return VERDICT_GO;
+        if (mode_assigns_channels(cd->o.mode))
+                return judge_say(op, VERDICT_WAIT,
+                                 "%s: device '%s', a place for one pod, is still held by %s: wait for that "
+                                 "pod to end",
+                                 cd->o.node, node_want->result->device,
+                                 streq(other->ns, op->ns) ? arena_printf(op->arena, "claim '%s/%s'",
+                                                                         other->ns, str_or(other->name, "?"))
+                                                          : "a claim of another namespace");
         /* The names of another namespace are not the pod's owner's to know; SIGUSR2 logs them. */
         if (!streq(other->ns, op->ns))
                 return judge_say(
@@ -94,6 +103,49 @@ static enum verdict noted_or_not(struct op *op, const struct cd *cd, const struc
                          cd->o.node, cd->o.plugin_dir, why);
 }
 
+/* A claim that is prepared keeps what it has, whatever has become of the table and of this node's clique. */
+static enum verdict keep_channel(const struct cd *cd, struct op *op, struct node_want *node_want) {
+        const struct checkpoint_claim *entry = checkpoint_find(&op->c->journal.table, op->uid);
+        struct want *w = want_of(node_want);
+        const char *clique = holdings_clique(cd->o.holdings, op->uid);
+        for (size_t i = 0; i < entry->n_devices; i++) {
+                if (streq(entry->devices[i].name, node_want->result->device))
+                        w->channel = entry->devices[i].id;
+        }
+        w->clique = arena_strdup(op->arena, clique ? clique : fabric_watch_clique(cd->o.fabric));
+        return VERDICT_GO;
+}
+
+static enum verdict which_channel(void *u, struct op *op, struct node_want *node_want) {
+        const struct cd *cd = u;
+        const struct gathered *g = op->own;
+        struct want *w = want_of(node_want);
+        const struct compute_domain_fabric *fabric = NULL;
+        const struct facts *f = facts_get(cd->o.facts);
+        if (w->is_daemon || !mode_assigns_channels(cd->o.mode))
+                return VERDICT_GO;
+        if (op_prepared_before(op))
+                return keep_channel(cd, op, node_want);
+        op->waits_for = WAITS_FOR_CHANNEL;
+        if (!streq(f->fabric.clique_id, fabric_watch_clique(cd->o.fabric)) ||
+            !fabric_ask_see(g->fabric, &fabric))
+                return judge_say(op, VERDICT_WAIT, "%s: ComputeDomainFabric '%s' has not been read yet",
+                                 cd->o.node, f->fabric.clique_id);
+        const struct own_channel_question q = {
+                .node = cd->o.node,
+                .clique_id = f->fabric.clique_id,
+                .domain_ns = w->domain_ns,
+                .domain_name = w->domain_name,
+                .domain_uid = w->config.domain_id,
+                .channel_count = f->channel_count,
+        };
+        if (!own_channel(fabric, &q, &w->channel, op->msg, sizeof op->msg))
+                return VERDICT_WAIT;
+        op->waits_for = WAITS_FOR_NOTHING;
+        w->clique = arena_strdup(op->arena, f->fabric.clique_id);
+        return VERDICT_GO;
+}
+
 static enum verdict ready_or_not(void *u, struct op *op, struct node_want *node_want) {
         const struct cd *cd = u;
         const struct want *w = want_of(node_want);
@@ -123,4 +175,4 @@ static enum verdict ready_or_not(void *u, struct op *op, struct node_want *node_
         return ready ? VERDICT_GO : VERDICT_WAIT;
 }
 
-node_step_fn *const cd_steps[] = { who_holds, which_domain, which_node, ready_or_not, NULL };
+node_step_fn *const cd_steps[] = { who_holds, which_domain, which_node, which_channel, ready_or_not, NULL };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* steps: who holds the channel, which domain, which node, ready or not: what a Prepare is judged by, in this
- * order. */
+/* steps: who holds the channel, which domain, which node, which channel, ready or not: what a Prepare is
+ * judged by, in this order. */
 #ifndef CD_PLUGIN_STEPS_H
 #define CD_PLUGIN_STEPS_H
 

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cd_plugin/wants.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "api/names.h"
+#include "cd_plugin/devices.h"
+#include "cd_plugin/edits.h"
 
 bool wants_manages(const struct cd_options *o, const char *ns) {
         return streq(o->ns, ns) || str_lists(o->more_ns, ns);
@@ -26,6 +30,12 @@ static bool asks_for_daemon(const struct op *op, const struct claim_result *r) {
 /* What the mode of this installation forbids. */
 static int check_mode(const struct imex_mode *mode, const struct want *w, struct err *e) {
         const char *allocation = w->config.allocation_mode;
+        if (mode_assigns_channels(mode) && streq(allocation, "All"))
+                return err_set(
+                        e, ERR_INVALID, 0,
+                        "allocationMode \"All\" is not possible where each ComputeDomain has a channel "
+                        "of its own (%s): it would be the channels of all others; use \"Single\"",
+                        mode->chosen_by);
         if (mode_one_channel(mode) && !streq(allocation, "") && !streq(allocation, "Single"))
                 return err_set(e, ERR_INVALID, 0,
                                "allocationMode \"%s\" is not possible with host-managed IMEX (%s): a pod "
@@ -34,12 +44,19 @@ static int check_mode(const struct imex_mode *mode, const struct want *w, struct
         return 0;
 }
 
-/* A claim for a channel of the ComputeDomain's own must not get the one that all share. Where daemons of ours
- * run there are no such channels, and the member is one that nobody knows. */
+/* A claim for a channel of the ComputeDomain's own must not get the one that all share, nor the other way
+ * round. Where daemons of ours run there are no such channels, and the member is one that nobody knows. */
 static int check_isolation(const struct imex_mode *mode, const struct claim_result *r,
                            const struct opaque_config *c, struct err *e) {
-        if (!c->own_channel)
+        if (c->kind == OPAQUE_DAEMON || c->own_channel == mode_assigns_channels(mode))
                 return 0;
+        if (!c->own_channel)
+                return err_set(
+                        e, ERR_INVALID, 0,
+                        "request '%s': opaque configuration: isolation is missing: the claim is for the "
+                        "channel 0 that all share, of before ComputeDomains had channels of their own "
+                        "(%s): delete and recreate the ComputeDomain, and the pod",
+                        r->request, mode->chosen_by);
         return err_set(
                 e, ERR_INVALID, 0,
                 "request '%s': opaque configuration: strict decoding error: unknown field "
@@ -50,6 +67,17 @@ static int check_isolation(const struct imex_mode *mode, const struct claim_resu
                         : ": the claim is for a channel of its ComputeDomain's own, but here all share "
                           "channel 0 (imex.isolation=domain): delete and recreate the ComputeDomain, or "
                           "install with imex.isolation=channel");
+}
+
+/* The device of a claim stands for a place on the node where channels are assigned, so that one of any number
+ * will do: the node may have offered more of them when it was allocated. */
+static bool has_channel(const struct imex_mode *mode, const char *device) {
+        int64_t number = device_number(device);
+        char name[32];
+        if (!mode_assigns_channels(mode))
+                return streq(device, CD_DEVICE_CHANNEL_PREFIX "0");
+        snprintf(name, sizeof name, CD_DEVICE_CHANNEL_PREFIX "%" PRId64, number);
+        return number >= 0 && number < EDITS_CHANNELS_DEFAULT && streq(device, name);
 }
 
 /* The domain's name as the controller has written it down. Both become part of the daemon's environment. */
@@ -79,7 +107,7 @@ int wants_take(void *u, const struct op *op, struct node_want *node_want, struct
                 return err_set(e, ERR_INVALID, 0,
                                "device '%s' was allocated on node '%s', but this is node '%s'", r->device,
                                r->pool, o->node);
-        if (!w->is_daemon && !streq(r->device, CD_DEVICE_CHANNEL_PREFIX "0"))
+        if (!w->is_daemon && !has_channel(o->mode, r->device))
                 return err_set(e, ERR_INVALID, 0, "node '%s' has no device '%s'", o->node, r->device);
         if (claim_config_for(&op->claim, r, true, op->arena, &w->config, e) < 0 ||
             check_isolation(o->mode, r, &w->config, e) < 0)

@@ -200,6 +200,7 @@ void plugin_start(unsigned node, const char *clique, const char *boot_id) {
         char rack[RACK_MAX + 1];
         struct slice_content content = offer_content(
                 &(struct offer){ .devices = true,
+                                 .seats = 1,
                                  .daemon = true,
                                  .clique_id = clique,
                                  .rack = racks_used() && rack_id(NULL, clique, rack) ? rack : NULL });

@@ -3,6 +3,7 @@
 
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -131,6 +132,8 @@ struct kube_call *kube_start(struct kube_client *c, const struct kube_request *r
         call->u = r->u;
         TAILQ_INSERT_TAIL(&calls, call, link);
         w.requests++;
+        if (r->verb == KUBE_MERGE_PATCH)
+                snprintf(w.patch, sizeof w.patch, "%.*s", (int)r->body.n, r->body.p);
         return call;
 }
 
@@ -178,6 +181,26 @@ static void list_domains(const char *ns, bool cached, struct buf *out) {
         buf_adds(out, "]}");
 }
 
+/* ---- the fabric ---- */
+
+static char fabric_name[64], *fabric_json;
+static struct kube_informer *fabric_informers[4];
+
+void api_fabric(const char *name, int rv, const char *channels, const char *more) {
+        free(fabric_json);
+        snprintf(fabric_name, sizeof fabric_name, "%s", name);
+        fabric_json = channels ? xasprintf("{\"metadata\":{\"name\":\"%s\",\"uid\":\"" FABRIC
+                                           "\",\"resourceVersion\":\"%d\"},\"rack\":\"rack-7\","
+                                           "\"channelCount\":2048%s,\"channels\":[%s]}",
+                                           name, rv, more, channels)
+                               : NULL;
+}
+
+uv_loop_t *kube_client_loop(const struct kube_client *c) {
+        (void)c;
+        return &w.loop;
+}
+
 /* As the client does: who asks for ever stays. */
 static bool refuse_one(void) {
         struct kube_call *call;
@@ -216,6 +239,10 @@ static bool serve_one(void) {
         const struct object *o = find_object(claim_objects, n_claim_objects, call->ns, call->name);
         if (call->res == &kube_resource_claims && o && o->json)
                 buf_adds(&text, o->json);
+        if (call->res == &kube_fabrics && fabric_json && streq(call->name, fabric_name))
+                buf_adds(&text, fabric_json);
+        if (call->res == &kube_pods)
+                buf_adds(&text, "{}");
         yyjson_doc *doc = text.n ? yyjson_read(text.p, text.n, 0) : NULL;
         if (!doc)
                 err_set(&e, ERR_NOT_FOUND, 404, "resourceclaims.resource.k8s.io \"%s\" not found",
@@ -227,11 +254,14 @@ static bool serve_one(void) {
         return true;
 }
 
-/* The watch of a namespace: it sees the domains as they are at the moment. */
+/* The watch of a namespace sees the domains as they are at the moment; that of a fabric what it was told. */
 struct kube_informer {
         struct kube_informer_options o;
         uv_timer_t timer;
         struct kube_object seen;
+        char *selector;
+        struct compute_domain_fabric *fabric; /* NULL: none */
+        bool changed;                         /* `changed` is to be called */
 };
 
 static void on_informer(uv_timer_t *t) {
@@ -245,17 +275,89 @@ struct kube_informer *kube_informer_new(struct kube_client *c, const struct kube
         i->o = *o;
         uv_timer_init(&w.loop, &i->timer);
         i->timer.data = i;
+        if (o->res == &kube_fabrics) {
+                i->selector = xstrdup(o->field_selector);
+                for (size_t k = 0; k < ARRAY_LEN(fabric_informers); k++) {
+                        if (!fabric_informers[k]) {
+                                fabric_informers[k] = i;
+                                return i;
+                        }
+                }
+        }
         uv_timer_start(&i->timer, on_informer, 10, 20);
         return i;
 }
 
+static void drop_fabric(struct kube_informer *i) {
+        if (i->fabric)
+                arena_free(i->fabric->o.arena);
+        i->fabric = NULL;
+}
+
 static void on_informer_closed(uv_handle_t *h) {
-        free(h->data);
+        struct kube_informer *i = h->data;
+        drop_fabric(i);
+        free(i->selector);
+        free(i);
 }
 
 void kube_informer_free(struct kube_informer *i) {
-        if (i)
-                uv_close((uv_handle_t *)&i->timer, on_informer_closed);
+        if (!i)
+                return;
+        for (size_t k = 0; k < ARRAY_LEN(fabric_informers); k++) {
+                if (fabric_informers[k] == i)
+                        fabric_informers[k] = NULL;
+        }
+        uv_close((uv_handle_t *)&i->timer, on_informer_closed);
+}
+
+/* The higher version wins. */
+void kube_informer_answer(struct kube_informer *i, yyjson_val *obj) {
+        struct arena *a = arena_new(1024);
+        struct compute_domain_fabric *f = arena_alloc(a, sizeof *f);
+        struct err e;
+        assert_int_equal(jd_decode(compute_domain_fabric_fields, obj, false, "", a, f, &e), 0);
+        f->o.arena = a;
+        if (i->fabric && atoi(i->fabric->o.meta.rv) >= atoi(f->o.meta.rv)) {
+                arena_free(a);
+                return;
+        }
+        drop_fabric(i);
+        i->fabric = f;
+        i->changed = true;
+}
+
+void api_fabric_event(void) {
+        for (size_t k = 0; k < ARRAY_LEN(fabric_informers); k++) {
+                struct kube_informer *i = fabric_informers[k];
+                if (!i || !streq(i->selector + strlen("metadata.name="), fabric_name))
+                        continue;
+                if (!fabric_json) {
+                        drop_fabric(i);
+                } else {
+                        yyjson_doc *doc = yyjson_read(fabric_json, strlen(fabric_json), 0);
+                        kube_informer_answer(i, yyjson_doc_get_root(doc));
+                        yyjson_doc_free(doc);
+                }
+                i->changed = true;
+        }
+}
+
+static bool tell_fabrics(void) {
+        bool any = false;
+        for (size_t k = 0; k < ARRAY_LEN(fabric_informers); k++) {
+                struct kube_informer *i = fabric_informers[k];
+                if (!i || !i->changed)
+                        continue;
+                i->changed = false;
+                i->o.changed(i->o.u, NULL, NULL);
+                any = true;
+        }
+        return any;
+}
+
+const struct kube_object *kube_informer_get(const struct kube_informer *i, const char *ns, const char *name) {
+        return i->fabric && streq(i->fabric->o.meta.name, name) ? &i->fabric->o : NULL;
 }
 
 bool kube_informer_synced(const struct kube_informer *i) {
@@ -461,9 +563,49 @@ static void on_started(void *u, const struct err *e) {
                 *s->e = *e;
 }
 
+static void on_isolation(void *u) {
+        const struct isolation *i = *(struct isolation **)u;
+        for (size_t k = 0; k < ARRAY_LEN(w.processes); k++) {
+                if (w.isolations[k] == i && w.processes[k])
+                        claims_reevaluate(w.processes[k]);
+        }
+}
+
+void world_facts(void) {
+        for (size_t k = 0; k < ARRAY_LEN(w.processes); k++) {
+                if (w.isolations[k])
+                        isolation_facts(w.isolations[k]);
+                if (w.processes[k])
+                        claims_reevaluate(w.processes[k]);
+        }
+}
+
+static struct isolation *new_isolation(size_t k) {
+        w.isolations[k] = isolation_new(&(struct isolation_options){
+                .loop = &w.loop,
+                .metrics = &w.metrics,
+                .node = "n0",
+                .ns = "driver",
+                .pod = "plugin-n0",
+                .cdi_root = w.cdi_root,
+                .root = { .host = "/run/nvidia/driver", .here = w.driver_root },
+                .host_root = "",
+                .changed = on_isolation,
+                .u = &w.isolations[k],
+        });
+        isolation_facts(w.isolations[k]);
+        return w.isolations[k];
+}
+
 int world_try(const char *boot_id, struct claims **ret, struct err *e) {
         struct start s = { .e = e };
+        size_t k = 0;
+        while (w.processes[k])
+                k++;
+        struct isolation *isolation = mode_assigns_channels(w.mode) ? new_isolation(k) : NULL;
         const struct cd_options cd = {
+                .fabric = isolation ? isolation_fabric(isolation) : NULL,
+                .holdings = isolation ? isolation_holdings(isolation) : NULL,
                 .loop = &w.loop,
                 .mode = w.mode,
                 .host = (struct host_imex *)&w, /* nobody looks into it */
@@ -486,13 +628,12 @@ int world_try(const char *boot_id, struct claims **ret, struct err *e) {
                 .cdi_root = w.cdi_root,
                 .boot_id = boot_id,
         };
-        if (claims_new(&o, ret, e) < 0)
+        if (claims_new(&o, ret, e) < 0) {
+                isolation_free(isolation);
+                w.isolations[k] = NULL;
                 return -1;
-        for (size_t i = 0, done = 0; i < ARRAY_LEN(w.processes) && !done; i++) {
-                done = !w.processes[i];
-                if (done)
-                        w.processes[i] = *ret;
         }
+        w.processes[k] = *ret;
         claims_start(*ret, on_started, &s);
         while (!s.done)
                 uv_run(&w.loop, UV_RUN_ONCE);
@@ -516,6 +657,15 @@ void world_mode(const char *gates, const char *imex_mode) {
         assert_int_equal(mode_resolve(&g, imex_mode, "", &w.mode, &e), 0);
 }
 
+void world_mode_own_channels(void) {
+        static const struct imex_mode own_channels = { MODE_HOST_CHANNEL,     "imex.isolation=channel",
+                                                       MODE_RUNNER_HOST,      MODE_SPAN_PARTITION,
+                                                       MODE_CHANNELS_AT_ONCE, MODE_IDS_OWN };
+        w.mode = &own_channels;
+        if (!w.metrics.toolkit)
+                plugin_metrics_own_channels(&w.metrics);
+}
+
 void world_start(const char *boot_id) {
         w.claims = world_process(boot_id);
 }
@@ -537,15 +687,20 @@ static bool at_work(void) {
 void world_stop(struct claims *c) {
         while (at_work())
                 uv_run(&w.loop, UV_RUN_ONCE);
-        for (size_t i = 0; i < ARRAY_LEN(w.processes); i++)
-                w.processes[i] = w.processes[i] == c ? NULL : w.processes[i];
-        claims_free(c);
+        for (size_t i = 0; i < ARRAY_LEN(w.processes); i++) {
+                if (w.processes[i] != c)
+                        continue;
+                w.processes[i] = NULL;
+                claims_free(c);
+                isolation_free(w.isolations[i]);
+                w.isolations[i] = NULL;
+        }
         world_turn();
 }
 
 void world_turn(void) {
         for (int quiet = 0; quiet < 5;) {
-                bool any = serve_one();
+                bool any = serve_one() || tell_fabrics();
                 if (!w.api_unknown && ready_fn) {
                         kube_ready_fn *fn = ready_fn;
                         ready_fn = NULL;
@@ -602,7 +757,8 @@ int world_setup(void **state) {
                                   .reason = "",
                                   .driver_version = "580.95.05",
                                   .fabric = { .kind = FABRIC_CLIQUE, .clique_id = CLIQUE },
-                                  .channel_major = 240 };
+                                  .channel_major = 240,
+                                  .channel_count = 2048 };
         world_mode("", "");
         uv_loop_init(&w.loop);
         plugin_metrics_init(&w.metrics, "n0");
@@ -624,8 +780,10 @@ int world_teardown(void **state) {
         if (w.lock_fd >= 0)
                 close(w.lock_fd);
         /* A test that failed has left its other processes behind. */
-        for (size_t i = 0; i < ARRAY_LEN(w.processes); i++)
+        for (size_t i = 0; i < ARRAY_LEN(w.processes); i++) {
                 claims_free(w.processes[i]);
+                isolation_free(w.isolations[i]);
+        }
         uv_run(&w.loop, UV_RUN_DEFAULT);
         plugin_metrics_done(&w.metrics);
         tree_remove(w.dir);
@@ -636,6 +794,8 @@ int world_teardown(void **state) {
                 freep(&claim_objects[i].json);
         memset(claim_objects, 0, sizeof claim_objects);
         n_claim_objects = n_domain_objects = 0;
+        freep(&fabric_json);
+        fabric_json = NULL;
         return uv_loop_close(&w.loop);
 }
 

@@ -12,6 +12,7 @@
 
 #include "cd_plugin/cd_driver.h"
 #include "cd_plugin/devices.h"
+#include "cd_plugin/isolation.h"
 #include "cd_plugin/metrics.h"
 #include "imex/imex_state.h"
 #include "node/batch.h"
@@ -29,6 +30,7 @@
 #define DAEMON_1 "d0000000-0000-4000-8000-000000000001"
 #define CHANNEL "ComputeDomainChannelConfig"
 #define DAEMON "ComputeDomainDaemonConfig"
+#define FABRIC "fab00000-0000-4000-8000-000000000001"
 #define CLIQUE "2df84740-d3cb-b5ce-4e7e-98352b5a71b5.2"
 
 enum answer { PENDING, PREPARED, UNPREPARED, FAILED, CANCELLED };
@@ -61,9 +63,11 @@ extern struct world {
         unsigned requests; /* to the API server so far */
         char events[2000]; /* "Kind/name reason: message\n" */
         struct plugin_metrics metrics;
-        struct claims *processes[4]; /* that have started, and not stopped */
-        bool disk_hangs;             /* world_turn() does not wait for batches */
-        int lock_fd;                 /* what daemon_ready() holds, -1: nothing */
+        struct claims *processes[4];     /* that have started, and not stopped */
+        struct isolation *isolations[4]; /* theirs, where channels are assigned */
+        char patch[3000];                /* the last one of the plugin's own Pod; "": none */
+        bool disk_hangs;                 /* world_turn() does not wait for batches */
+        int lock_fd;                     /* what daemon_ready() holds, -1: nothing */
 } w;
 
 int world_setup(void **state);
@@ -73,6 +77,8 @@ int world_setup_claims(void **state);
 int world_teardown(void **state);
 /* Chooses w.mode as the program does. */
 void world_mode(const char *gates, const char *imex_mode);
+/* That of imex.isolation=channel where the gate says that the host runs IMEX. */
+void world_mode_own_channels(void);
 /* A plugin process on the same node; world_start() makes the first. */
 struct claims *world_process(const char *boot_id);
 void world_start(const char *boot_id);
@@ -92,6 +98,13 @@ void api_domain(const char *ns, const char *name, const char *uid, bool deleting
 void api_remove_domain(const char *uid);
 /* Annotates a domain with the mode it was formed in; NULL: none. */
 void api_domain_mode(const char *uid, const char *mode);
+
+/* The ComputeDomainFabric of clique `name` as the API server has it, at version `rv`, with this text in
+ * "channels" and more members; channels NULL: none. Its watch has it only after api_fabric_event(). */
+void api_fabric(const char *name, int rv, const char *channels, const char *more);
+void api_fabric_event(void);
+/* The node's facts have changed: w.facts. */
+void world_facts(void);
 
 /* Runs the loop and the API server until nothing happens any more; world_wait() until the answer is there, or
  * fails after 5 s. */

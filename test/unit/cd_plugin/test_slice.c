@@ -6,19 +6,24 @@
 #include <cmocka.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "cd_plugin/offer.h"
 
 #define CLIQUE "2df84740-d3cb-b5ce-4e7e-98352b5a71b5.2"
 
-static struct slice_content fabric, no_fabric, host_managed, host_rack, nothing;
+static struct slice_content fabric, no_fabric, host_managed, host_rack, own_channels, nothing;
 
 static int offers(void **state) {
         (void)state;
-        fabric = offer_content(&(struct offer){ .devices = true, .daemon = true, .clique_id = CLIQUE });
-        no_fabric = offer_content(&(struct offer){ .devices = true, .daemon = true, .clique_id = "" });
-        host_managed = offer_content(&(struct offer){ .devices = true, .clique_id = CLIQUE });
-        host_rack = offer_content(&(struct offer){ .devices = true, .clique_id = CLIQUE, .rack = "s0-011" });
-        nothing = offer_content(&(struct offer){ .devices = false, .clique_id = "" });
+        fabric = offer_content(
+                &(struct offer){ .devices = true, .seats = 1, .daemon = true, .clique_id = CLIQUE });
+        no_fabric = offer_content(
+                &(struct offer){ .devices = true, .seats = 1, .daemon = true, .clique_id = "" });
+        host_managed = offer_content(&(struct offer){ .devices = true, .seats = 1, .clique_id = CLIQUE });
+        host_rack = offer_content(
+                &(struct offer){ .devices = true, .seats = 1, .clique_id = CLIQUE, .rack = "s0-011" });
+        own_channels = offer_content(&(struct offer){ .devices = true, .seats = 16, .clique_id = CLIQUE });
+        nothing = offer_content(&(struct offer){ .devices = false, .seats = 1, .clique_id = "" });
         return 0;
 }
 
@@ -28,6 +33,7 @@ static int no_offers(void **state) {
         arena_free(no_fabric.arena);
         arena_free(host_managed.arena);
         arena_free(host_rack.arena);
+        arena_free(own_channels.arena);
         arena_free(nothing.arena);
         return 0;
 }
@@ -95,6 +101,33 @@ static void with_racks_on_the_devices_state_the_rack_in_every_mode(void **state)
         rendered("v1", NULL, &host_rack, HOST_SLICE("\"rack\":{\"string\":\"s0-011\"},"));
 }
 
+static void with_channels_of_their_own_a_node_has_sixteen_places(void **state) {
+        (void)state;
+        assert_int_equal(own_channels.n_devices, 16);
+        assert_string_equal(own_channels.annotation.value, CLIQUE);
+        for (unsigned i = 0; i < 16; i++) {
+                const struct offered_device *d = &own_channels.devices[i];
+                _cleanup_(freep) char *name = xasprintf("channel-%u", i);
+                assert_string_equal(d->name, name);
+                /* The class asks for type and id 0. */
+                assert_int_equal(d->n_attributes, 3);
+                assert_string_equal(d->attributes[0].name, "cliqueID");
+                assert_string_equal(d->attributes[0].text, CLIQUE);
+                assert_string_equal(d->attributes[1].name, "id");
+                assert_int_equal(d->attributes[1].number, 0);
+                assert_string_equal(d->attributes[2].text, "channel");
+        }
+        struct slice_content none =
+                offer_content(&(struct offer){ .devices = true, .seats = 16, .clique_id = "" });
+        assert_int_equal(none.n_devices, 0);
+        arena_free(none.arena);
+        /* One that withholds them is of its fabric all the same. */
+        struct slice_content withheld = offer_content(&(struct offer){ .seats = 16, .clique_id = CLIQUE });
+        assert_int_equal(withheld.n_devices, 0);
+        assert_string_equal(withheld.annotation.value, CLIQUE);
+        arena_free(withheld.arena);
+}
+
 /* As the server gives it back: what was written, with metadata of its own. */
 static void decode(const char *version, const struct slice_content *want, struct arena *a,
                    struct own_slice *ret) {
@@ -115,7 +148,8 @@ static void decode(const char *version, const struct slice_content *want, struct
 static void what_was_written_matches_and_nothing_else_does(void **state) {
         (void)state;
         static const char *const versions[] = { "v1", "v1beta2", "v1beta1" };
-        const struct slice_content *contents[] = { &fabric, &no_fabric, &host_managed, &nothing };
+        const struct slice_content *contents[] = { &fabric, &no_fabric, &host_managed, &own_channels,
+                                                   &nothing };
         for (size_t v = 0; v < ARRAY_LEN(versions); v++) {
                 for (size_t i = 0; i < ARRAY_LEN(contents); i++) {
                         struct arena *a = arena_new(4096);
@@ -224,6 +258,7 @@ int main(void) {
                 cmocka_unit_test(v1beta1_wraps_the_attributes),
                 cmocka_unit_test(host_managed_slice_omits_the_daemon_device_and_has_two_attributes),
                 cmocka_unit_test(with_racks_on_the_devices_state_the_rack_in_every_mode),
+                cmocka_unit_test(with_channels_of_their_own_a_node_has_sixteen_places),
                 cmocka_unit_test(what_was_written_matches_and_nothing_else_does),
                 cmocka_unit_test(drift_is_seen),
                 cmocka_unit_test(update_keeps_name_version_and_generation),

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cd_plugin/fabric_watch.h"
+
+#include <limits.h>
+#include <sys/queue.h>
+
+#include "api/resources.h"
+#include "base/diag.h"
+#include "base/log.h"
+#include "base/loop.h"
+#include "kube/kube_informer.h"
+#include "node/fetch.h"
+
+struct fabric_ask {
+        LIST_ENTRY(fabric_ask) link;
+        struct fabric_watch *w;
+        struct kube_call *call;
+        bool answered; /* for the clique that is followed now */
+        /* The server had none when the watch still, or already, showed this version. */
+        char *missed;
+        void (*done)(void *u, const struct err *e);
+        kube_retry_fn *failed;
+        void *u;
+};
+
+struct fabric_watch {
+        struct kube_client *client;
+        void (*changed)(void *u);
+        void *u;
+        char *clique;
+        struct kube_informer *informer; /* NULL: no clique */
+        struct loop_turn tell;
+        LIST_HEAD(, fabric_ask) asks;
+};
+
+/* ---- the watch ---- */
+
+static void on_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
+        struct fabric_watch *w = u;
+        w->changed(w->u);
+}
+
+static void on_synced(void *u) {
+        struct fabric_watch *w = u;
+        w->changed(w->u);
+}
+
+static void on_failing(void *u, const struct kube_resource *res, const struct err *e) {
+        const struct fabric_watch *w = u;
+        if (e)
+                log_warn("cannot watch the ComputeDomainFabric of this node: pods wait for their channels",
+                         kv_str("fabric", w->clique), kv_err(e));
+        else
+                log_info("the ComputeDomainFabric of this node is watched again",
+                         kv_str("fabric", w->clique));
+}
+
+static void on_undecodable(void *u, const struct kube_resource *res, const struct err *e) {
+        const struct fabric_watch *w = u;
+        log_error("the ComputeDomainFabric of this node cannot be read", kv_str("fabric", w->clique),
+                  kv_err(e));
+}
+
+static struct kube_informer *watch(struct fabric_watch *w) {
+        _cleanup_(freep) char *selector = xasprintf("metadata.name=%s", w->clique);
+        return kube_informer_new(w->client, &(struct kube_informer_options){
+                                                    .res = &kube_fabrics,
+                                                    .field_selector = selector,
+                                                    .fields = compute_domain_fabric_fields,
+                                                    .size = sizeof(struct compute_domain_fabric),
+                                                    .changed = on_changed,
+                                                    .synced = on_synced,
+                                                    .failing = on_failing,
+                                                    .undecodable = on_undecodable,
+                                                    .u = w,
+                                            });
+}
+
+static void tell(void *u) {
+        struct fabric_watch *w = u;
+        w->changed(w->u);
+}
+
+struct fabric_watch *fabric_watch_new(struct kube_client *c, void (*changed)(void *u), void *u) {
+        struct fabric_watch *w = xnew(struct fabric_watch);
+        w->client = c;
+        w->changed = changed;
+        w->u = u;
+        w->clique = xstrdup("");
+        LIST_INIT(&w->asks);
+        loop_turn_init(&w->tell, kube_client_loop(c), tell, w);
+        return w;
+}
+
+static void ask(struct fabric_ask *a);
+
+void fabric_watch_follow(struct fabric_watch *w, const char *clique_id) {
+        struct fabric_ask *a;
+        if (streq(w->clique, clique_id))
+                return;
+        kube_informer_free(w->informer);
+        free(w->clique);
+        w->clique = xstrdup(clique_id);
+        w->informer = *clique_id ? watch(w) : NULL;
+        LIST_FOREACH (a, &w->asks, link)
+                ask(a);
+        loop_turn_start(&w->tell);
+}
+
+const char *fabric_watch_clique(const struct fabric_watch *w) {
+        return w->clique;
+}
+
+const struct compute_domain_fabric *fabric_watch_get(const struct fabric_watch *w) {
+        return w->informer
+                       ? (const struct compute_domain_fabric *)kube_informer_get(w->informer, NULL, w->clique)
+                       : NULL;
+}
+
+void fabric_watch_free(struct fabric_watch *w) {
+        if (!w)
+                return;
+        BUG_ON(!LIST_EMPTY(&w->asks));
+        loop_turn_done(&w->tell);
+        kube_informer_free(w->informer);
+        free(w->clique);
+        free(w);
+}
+
+/* ---- those who ask ---- */
+
+static void on_answer(void *u, yyjson_val *obj, const struct err *e) {
+        struct fabric_ask *a = u;
+        const struct compute_domain_fabric *seen = fabric_watch_get(a->w);
+        bool missing = e && e->kind == ERR_NOT_FOUND;
+        a->call = NULL;
+        if (!e)
+                kube_informer_answer(a->w->informer, obj);
+        else if (missing && seen)
+                a->missed = xstrdup(seen->o.meta.rv);
+        a->answered = !e || missing;
+        a->done(a->u, missing ? NULL : e);
+}
+
+static void on_failed(void *u, const struct err *e) {
+        const struct fabric_ask *a = u;
+        a->failed(a->u, e);
+}
+
+static void ask(struct fabric_ask *a) {
+        kube_cancel(a->call);
+        a->call = NULL;
+        a->answered = false;
+        freep(&a->missed);
+        a->missed = NULL;
+        if (!a->w->informer)
+                return;
+        a->call = kube_start(a->w->client, &(struct kube_request){ .verb = KUBE_GET,
+                                                                   .res = &kube_fabrics,
+                                                                   .name = a->w->clique,
+                                                                   .attempts = UINT_MAX,
+                                                                   .backoff_max_ms = FETCH_BACKOFF_MAX_MS,
+                                                                   .done = on_answer,
+                                                                   .retry = on_failed,
+                                                                   .u = a });
+}
+
+struct fabric_ask *fabric_ask_start(struct fabric_watch *w, void (*answered)(void *u, const struct err *e),
+                                    kube_retry_fn *failed, void *u) {
+        struct fabric_ask *a = xnew(struct fabric_ask);
+        a->w = w;
+        a->done = answered;
+        a->failed = failed;
+        a->u = u;
+        LIST_INSERT_HEAD(&w->asks, a, link);
+        ask(a);
+        return a;
+}
+
+bool fabric_ask_pending(const struct fabric_ask *a) {
+        return a->call;
+}
+
+bool fabric_ask_see(const struct fabric_ask *a, const struct compute_domain_fabric **ret) {
+        const struct compute_domain_fabric *seen = fabric_watch_get(a->w);
+        if (!a->answered)
+                return false;
+        *ret = seen && !streq(a->missed, seen->o.meta.rv) ? seen : NULL;
+        return true;
+}
+
+void fabric_ask_again(struct fabric_ask *a) {
+        if (!a->call)
+                ask(a);
+}
+
+void fabric_ask_cancel(struct fabric_ask *a) {
+        if (!a)
+                return;
+        LIST_REMOVE(a, link);
+        kube_cancel(a->call);
+        free(a->missed);
+        free(a);
+}

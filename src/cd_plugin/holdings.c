@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cd_plugin/holdings.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/names.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "cd_plugin/devices.h"
+#include "cd_plugin/rebuild.h"
+#include "cdi/cdi.h"
+#include "kube/pod_patch.h"
+
+enum { TOGETHER_MS = 1000, FILE_MAX_BYTES = 4 << 20, REPORT_MAX_BYTES = 256 << 10 };
+
+/* Of a claim, from its Prepare on, or from when it was looked up. */
+struct known {
+        char *uid, *clique; /* clique NULL: its CDI file does not say */
+        bool seen;
+        UT_hash_handle hh;
+};
+
+struct holdings {
+        struct holdings_options o;
+        struct pod_patch *patch; /* NULL: nothing is told */
+        struct known *known;     /* by uid */
+        /* As of the last table that was whole, in an arena of its own: amid a batch it is not. */
+        struct arena *a; /* NULL: there was none yet */
+        struct holding *held;
+        size_t n_held;
+        char *clique, *fabric_uid; /* NULL: not known yet */
+        unsigned channel_count;
+};
+
+/* ---- the report ---- */
+
+static int by_id(const void *a, const void *b) {
+        const struct report_hold *x = a, *y = b;
+        return x->id != y->id ? (x->id > y->id) - (x->id < y->id) : strcmp(x->owner, y->owner);
+}
+
+static struct report_fabric *fabric_of(struct channel_report *r, const char *clique) {
+        for (size_t i = 0; i < r->n_fabrics; i++) {
+                if (streq(r->fabrics[i].clique_id, clique))
+                        return &r->fabrics[i];
+        }
+        return NULL;
+}
+
+static struct report_fabric *add_fabric(struct channel_report *r, const char *clique, size_t most,
+                                        struct arena *a) {
+        struct report_fabric *f = &r->fabrics[r->n_fabrics++];
+        *f = (struct report_fabric){ .clique_id = arena_strdup(a, clique),
+                                     .uid = "",
+                                     .count = -1,
+                                     .held = arena_alloc(a, (most + 1) * sizeof *f->held) };
+        return f;
+}
+
+/* Several claims of a ComputeDomain hold its one channel. */
+static void hold(struct report_fabric *f, int64_t id, const char *owner, struct arena *a) {
+        for (size_t i = 0; i < f->n_held; i++) {
+                if (f->held[i].id == id && streq(f->held[i].owner, owner))
+                        return;
+        }
+        f->held[f->n_held++] = (struct report_hold){ id, arena_strdup(a, owner) };
+}
+
+bool holdings_report(const struct holding *held, size_t n, const struct holdings_place *place,
+                     struct arena *a, struct channel_report *ret) {
+        *ret = (struct channel_report){ .fabrics = arena_alloc(a, (n + 2) * sizeof *ret->fabrics) };
+        if (*place->clique) {
+                struct report_fabric *own = add_fabric(ret, place->clique, n, a);
+                own->uid = arena_strdup(a, place->fabric_uid);
+                own->count = place->channel_count;
+        }
+        for (size_t i = 0; i < n; i++) {
+                const char *clique = str_or(held[i].clique, place->clique);
+                if (!*clique)
+                        return false;
+                struct report_fabric *f = fabric_of(ret, clique);
+                hold(f ? f : add_fabric(ret, clique, n, a), held[i].id, held[i].owner, a);
+        }
+        for (size_t i = 0; i < ret->n_fabrics; i++)
+                qsort(ret->fabrics[i].held, ret->fabrics[i].n_held, sizeof *ret->fabrics[i].held, by_id);
+        return true;
+}
+
+/* ---- what is known of the claims ---- */
+
+static void drop(struct holdings *h, struct known *k) {
+        HASH_DEL(h->known, k);
+        free(k->uid);
+        free(k->clique);
+        free(k);
+}
+
+static struct known *find(const struct holdings *h, const char *uid) {
+        struct known *k = NULL;
+        HASH_FIND_STR(h->known, uid, k);
+        return k;
+}
+
+static struct known *put(struct holdings *h, const char *uid, const char *clique) {
+        struct known *k = find(h, uid);
+        if (k)
+                drop(h, k);
+        k = xnew(struct known);
+        k->uid = xstrdup(uid);
+        k->clique = clique ? xstrdup(clique) : NULL;
+        HASH_ADD_KEYPTR(hh, h->known, k->uid, strlen(k->uid), k);
+        return k;
+}
+
+void holdings_note(struct holdings *h, const char *claim_uid, const char *clique) {
+        (void)put(h, claim_uid, clique);
+}
+
+static struct known *look_up(struct holdings *h, const char *uid) {
+        _cleanup_(freep) char *path = cdi_path(h->o.cdi_root, h->o.cdi_kind, uid), *text = NULL;
+        struct arena *a = arena_new(256);
+        struct err e;
+        const char *clique = NULL;
+        if (file_read(path, FILE_MAX_BYTES, &text, NULL, &e) < 0)
+                log_warn(
+                        "the fabric of a channel that is held here is not known: it is taken for that of the "
+                        "node",
+                        kv_str("claim_uid", uid), kv_err(&e));
+        else
+                clique = rebuild_clique(text, a);
+        struct known *k = put(h, uid, clique);
+        arena_free(a);
+        return k;
+}
+
+const char *holdings_clique(struct holdings *h, const char *claim_uid) {
+        const struct known *k = find(h, claim_uid);
+        return (k ? k : look_up(h, claim_uid))->clique;
+}
+
+/* ---- telling ---- */
+
+static unsigned patience(const void *sent, const void *now) {
+        return sent ? TOGETHER_MS : 0;
+}
+
+static void list_held(struct holdings *h, const struct checkpoint *table) {
+        size_t most = 0;
+        arena_free(h->a);
+        h->a = arena_new(1024);
+        h->n_held = 0;
+        CHECKPOINT_EACH_DEVICE (table, c, d)
+                most++;
+        h->held = arena_alloc(h->a, (most + 1) * sizeof *h->held);
+        CHECKPOINT_EACH_DEVICE (table, c, d) {
+                const char *clique;
+                /* Channel 0 is nobody's own, so it was granted before channels were assigned. */
+                if (device_is_daemon(d) || d->id < 1 || !str_is_uuid(str_or(d->domain, "")))
+                        continue;
+                clique = holdings_clique(h, c->uid);
+                h->held[h->n_held++] = (struct holding){ clique ? arena_strdup(h->a, clique) : NULL, d->id,
+                                                         arena_strdup(h->a, d->domain) };
+        }
+}
+
+static void tell(struct holdings *h) {
+        struct channel_report report;
+        if (!h->patch || !h->a || !h->clique)
+                return;
+        struct arena *a = arena_new(1024);
+        struct buf text = BUF_INIT(REPORT_MAX_BYTES), body = BUF_INIT(2 * REPORT_MAX_BYTES);
+        const struct holdings_place place = { h->clique, h->fabric_uid, h->channel_count };
+        if (holdings_report(h->held, h->n_held, &place, a, &report)) {
+                struct jw w = JW(&body);
+                channel_report_render(&report, &text);
+                jw_obj(&w, NULL);
+                jw_obj(&w, "metadata");
+                jw_obj(&w, "annotations");
+                jw_str(&w, IMEX_ANNOTATION_HOST_CHANNELS, buf_str(&text));
+                jw_end_obj(&w);
+                jw_end_obj(&w);
+                jw_end_obj(&w);
+                pod_patch_set(h->patch, xstrdup(""), (struct str){ buf_str(&body), body.n });
+        }
+        buf_done(&text);
+        buf_done(&body);
+        arena_free(a);
+}
+
+void holdings_follow(struct holdings *h, const struct checkpoint *table) {
+        struct known *k, *tmp;
+        for (k = h->known; k; k = k->hh.next)
+                k->seen = checkpoint_find(table, k->uid);
+        HASH_ITER (hh, h->known, k, tmp) {
+                if (!k->seen)
+                        drop(h, k);
+        }
+        list_held(h, table);
+        tell(h);
+}
+
+void holdings_place(struct holdings *h, const char *clique, const char *fabric_uid, unsigned channel_count) {
+        if (streq(h->clique, clique) && streq(h->fabric_uid, fabric_uid) && h->channel_count == channel_count)
+                return;
+        free(h->clique);
+        free(h->fabric_uid);
+        h->clique = xstrdup(clique);
+        h->fabric_uid = xstrdup(fabric_uid);
+        h->channel_count = channel_count;
+        tell(h);
+}
+
+struct holdings *holdings_new(const struct holdings_options *o) {
+        struct holdings *h = xnew(struct holdings);
+        h->o = *o;
+        if (*o->pod)
+                h->patch = pod_patch_new(&(struct pod_patch_options){
+                        .client = o->kube, .ns = o->ns, .name = o->pod, .patience = patience, .drop = free });
+        return h;
+}
+
+void holdings_free(struct holdings *h) {
+        struct known *k, *tmp;
+        if (!h)
+                return;
+        pod_patch_free(h->patch);
+        HASH_ITER (hh, h->known, k, tmp) {
+                drop(h, k);
+        }
+        free(h->clique);
+        free(h->fabric_uid);
+        arena_free(h->a);
+        free(h);
+}

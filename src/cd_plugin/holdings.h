@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* holdings: which channels the claims of this node hold, and whose they are, told to the controller in an
+ * annotation of the plugin's own Pod (model/channel_report). What a node holds is given to nobody else.
+ *
+ * It is told whole at each start and whenever it, the node's fabric, or the fabric's object has changed, at
+ * most once a second; and not before all of it is known, because what is missing in a report is free. */
+#pragma once
+
+#include "kube/kube_client.h"
+#include "model/channel_report.h"
+#include "node/checkpoint.h"
+
+struct holdings;
+
+struct holdings_options { /* the strings are borrowed until holdings_free() */
+        struct kube_client *kube;
+        const char *ns, *pod; /* our own Pod; pod "": it is not known, and nothing is told */
+        const char *cdi_root, *cdi_kind;
+};
+
+struct holdings *holdings_new(const struct holdings_options *o);
+void holdings_free(struct holdings *h); /* NULL is allowed */
+
+/* A claim is being prepared with a channel of this clique's fabric. */
+void holdings_note(struct holdings *h, const char *claim_uid, const char *clique);
+/* Of which clique's fabric the channel is that a recorded claim holds; what an earlier process has prepared
+ * is looked up in the CDI file. NULL: nobody knows. */
+const char *holdings_clique(struct holdings *h, const char *claim_uid);
+
+/* The table is what holds now. */
+void holdings_follow(struct holdings *h, const struct checkpoint *table);
+/* The node is in this clique ("": in none, or it is not known yet); its fabric's object has this UID ("":
+ * there is none, or it has not been seen), its driver this many channels. */
+void holdings_place(struct holdings *h, const char *clique, const char *fabric_uid, unsigned channel_count);
+
+/* Pure, for tests: the report, with all memory in the arena. False: it cannot be made, because a channel is
+ * held of which nobody knows the fabric. */
+struct holding {
+        const char *clique; /* NULL: unknown */
+        int64_t id;
+        const char *owner;
+};
+struct holdings_place {
+        const char *clique, *fabric_uid;
+        unsigned channel_count;
+};
+bool holdings_report(const struct holding *held, size_t n, const struct holdings_place *place,
+                     struct arena *a, struct channel_report *ret);

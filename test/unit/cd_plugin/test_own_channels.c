@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Channels that are their ComputeDomain's own: which one a claim gets, when it waits, and what the node says
+ * that it holds (imex.isolation=channel). */
+#include "fake_world.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "api/names.h"
+#include "base/file.h"
+
+#define OWN ",\"isolation\":\"Channel\""
+#define ENTRY_OF(id, domain, more)                                                                           \
+        "{\"id\":" #id ",\"owner\":{\"kind\":\"ComputeDomain\",\"namespace\":\"user\",\"name\":\"cd\","      \
+        "\"uid\":\"" domain "\"}" more "}"
+#define ENTRY(id, domain) ENTRY_OF(id, domain, "")
+#define RELEASING ",\"releasing\":\"2026-11-24T10:07:00Z\""
+#define OTHER_CLIQUE "2df84740-d3cb-b5ce-4e7e-98352b5a71b5.3"
+#define NODE_OF(id) "\"/dev/nvidia-caps-imex-channels/channel" #id "\""
+#define CLAIM_3 "c0000000-0000-4000-8000-000000000003"
+
+static int setup(void **state) {
+        if (world_setup(state) < 0)
+                return -1;
+        world_mode_own_channels();
+        world_start(BOOT);
+        api_domain("user", "cd2", DOMAIN_B, false);
+        api_claim("user", "c1", CLAIM_1, "channel-3", CHANNEL, DOMAIN_A, OWN);
+        api_claim("user", "c2", CLAIM_2, "channel-0", CHANNEL, DOMAIN_A,
+                  OWN ",\"allocationMode\":\"Single\"");
+        api_claim("user", "c3", CLAIM_3, "channel-10", CHANNEL, DOMAIN_B, OWN);
+        return 0;
+}
+
+static void assigned(const char *channels, int rv) {
+        api_fabric(CLIQUE, rv, channels, "");
+}
+
+static void prepared(struct dra_op *op, const char *name, const char *uid) {
+        prepare(op, name, uid);
+        world_wait(op, PREPARED);
+}
+
+static void has_channel(const char *uid, const char *node) {
+        _cleanup_(freep) char *cdi = world_cdi(uid);
+        assert_non_null(cdi);
+        if (!strstr(cdi, node))
+                print_message("no %s in %s\n", node, cdi);
+        assert_non_null(strstr(cdi, node));
+}
+
+static void waits_and_says(const char *name, const char *uid, const char *part) {
+        struct dra_op op = { .timeout_ms = 200 };
+        prepare(&op, name, uid);
+        world_wait(&op, FAILED);
+        if (!strstr(op.msg, part))
+                print_message("'%s' is not in: %s\n", part, op.msg);
+        assert_non_null(strstr(op.msg, part));
+        assert_null(world_cdi(uid));
+}
+
+static void on_tick(uv_timer_t *t) {
+        --*(int *)t->data;
+}
+
+static void on_tick_closed(uv_handle_t *h) {
+        free(h);
+}
+
+/* What was told of the node's holdings, once all that comes together has come. */
+static void told(const char *part) {
+        int ticks = 400;
+        uv_timer_t *tick = xnew(uv_timer_t);
+        uv_timer_init(&w.loop, tick);
+        tick->data = &ticks;
+        uv_timer_start(tick, on_tick, 10, 10);
+        while (ticks > 0 && !strstr(w.patch, part)) {
+                uv_run(&w.loop, UV_RUN_ONCE);
+                world_turn();
+        }
+        uv_close((uv_handle_t *)tick, on_tick_closed);
+        if (!strstr(w.patch, part))
+                print_message("'%s' is not in: %s\n", part, w.patch);
+        assert_non_null(strstr(w.patch, part));
+}
+
+#define HELD(clique, uid, held)                                                                              \
+        "\\\"" clique "\\\":{\\\"uid\\\":\\\"" uid "\\\",\\\"count\\\":2048,\\\"held\\\":{" held "}}"
+#define HOLD(id, owner) "\\\"" #id "\\\":\\\"" owner "\\\""
+
+/* ---- which channel ---- */
+
+static void pod_gets_the_channel_that_its_ComputeDomain_was_assigned(void **state) {
+        struct dra_op op = { 0 };
+        assigned(ENTRY(7, DOMAIN_A) "," ENTRY(8, DOMAIN_B), 5);
+        prepared(&op, "c1", CLAIM_1);
+        assert_string_equal(op.devices,
+                            "r/n0/channel-3=k8s.compute-domain.nvidia.com/claim=" CLAIM_1 "-channel-3");
+        _cleanup_(freep) char *cdi = world_cdi(CLAIM_1);
+        has_channel(CLAIM_1, NODE_OF(7));
+        assert_non_null(strstr(cdi, "\"minor\":7"));
+        assert_null(strstr(cdi, "channel0"));
+        assert_null(strstr(cdi, "channel8"));
+        assert_non_null(strstr(cdi, "# claim user/c1 domain " DOMAIN_A " channel channel-3=7 clique " CLIQUE
+                                    " boot " BOOT "\n"));
+        assert_int_equal(world_entry(w.claims, CLAIM_1)->devices[0].id, 7);
+        told(HELD(CLIQUE, FABRIC, HOLD(7, DOMAIN_A)));
+        /* The claim, the domains of its namespace and the fabric, at once; and two reports. */
+        assert_in_range(w.requests, 4, 5);
+}
+
+static void several_pods_and_ComputeDomains_share_a_node(void **state) {
+        struct dra_op op = { 0 }, again = { .timeout_ms = 200 };
+        assigned(ENTRY(7, DOMAIN_A) "," ENTRY(8, DOMAIN_B), 5);
+        prepared(&op, "c1", CLAIM_1);
+        prepared(&op, "c2", CLAIM_2);
+        prepared(&op, "c3", CLAIM_3);
+        has_channel(CLAIM_1, NODE_OF(7));
+        has_channel(CLAIM_2, NODE_OF(7));
+        has_channel(CLAIM_3, NODE_OF(8));
+        told(HELD(CLIQUE, FABRIC, HOLD(7, DOMAIN_A) "," HOLD(8, DOMAIN_B)));
+        /* Each place has one holder. */
+        api_claim("user", "c4", DAEMON_1, "channel-3", CHANNEL, DOMAIN_B, OWN);
+        prepare(&again, "c4", DAEMON_1);
+        world_wait(&again, FAILED);
+        assert_non_null(strstr(again.msg,
+                               "n0: device 'channel-3', a place for one pod, is still held by claim "
+                               "'user/c1': wait for that pod to end"));
+}
+
+static void a_pod_waits_until_a_channel_is_assigned(void **state) {
+        struct dra_op op = { 0 };
+        waits_and_says("c1", CLAIM_1,
+                       "n0: no channel has been assigned to ComputeDomain 'user/cd' on " CLIQUE " yet");
+        assigned(ENTRY(8, DOMAIN_B), 5);
+        waits_and_says("c1", CLAIM_1,
+                       "n0: no channel has been assigned to ComputeDomain 'user/cd' on rack-7 yet");
+        prepare(&op, "c1", CLAIM_1);
+        world_turn();
+        assert_int_equal(op.answer, PENDING);
+        assigned(ENTRY(8, DOMAIN_B) "," ENTRY(9, DOMAIN_A), 6);
+        api_fabric_event();
+        world_wait(&op, PREPARED);
+        has_channel(CLAIM_1, NODE_OF(9));
+}
+
+/* A7: its channel may be another's by now. */
+static void an_id_never_comes_from_an_older_cache(void **state) {
+        struct dra_op op = { 0 };
+        assigned(ENTRY(7, DOMAIN_A), 5);
+        api_fabric_event();
+        /* The watch hangs; the object was deleted and is being made anew. */
+        api_fabric(CLIQUE, 0, NULL, "");
+        prepare(&op, "c1", CLAIM_1);
+        world_turn();
+        assert_int_equal(op.answer, PENDING);
+        world_facts();
+        world_turn();
+        assert_int_equal(op.answer, PENDING);
+        assigned(ENTRY(9, DOMAIN_A), 9);
+        api_fabric_event();
+        world_wait(&op, PREPARED);
+        has_channel(CLAIM_1, NODE_OF(9));
+}
+
+static void what_the_server_answers_is_newer_than_the_watch(void **state) {
+        struct dra_op op = { 0 };
+        assigned(ENTRY(7, DOMAIN_A), 5);
+        api_fabric_event();
+        assigned(ENTRY(9, DOMAIN_A), 6);
+        prepared(&op, "c1", CLAIM_1);
+        has_channel(CLAIM_1, NODE_OF(9));
+}
+
+/* It was not there when the server was asked, and the watch does not tell: whoever waits for long asks again.
+ */
+static void a_watch_that_hangs_does_not_keep_a_channel_from_a_pod(void **state) {
+        struct dra_op op = { 0 };
+        assigned(ENTRY(8, DOMAIN_B), 5);
+        prepare(&op, "c1", CLAIM_1);
+        world_turn();
+        assigned(ENTRY(9, DOMAIN_A), 6);
+        assert_int_equal(op.answer, PENDING);
+        waits_look_closer(TAILQ_FIRST(&w.claims->ops));
+        world_wait(&op, PREPARED);
+        has_channel(CLAIM_1, NODE_OF(9));
+}
+
+static void a_channel_that_is_being_taken_back_is_waited_for(void **state) {
+        struct dra_op op = { 0 };
+        assigned(ENTRY_OF(7, DOMAIN_A, RELEASING), 5);
+        waits_and_says("c1", CLAIM_1, "the channel of ComputeDomain 'user/cd' on rack-7 is being taken back");
+        prepare(&op, "c1", CLAIM_1);
+        world_turn();
+        assert_int_equal(op.answer, PENDING);
+        assigned(ENTRY(7, DOMAIN_A), 6);
+        api_fabric_event();
+        world_wait(&op, PREPARED);
+        has_channel(CLAIM_1, NODE_OF(7));
+}
+
+static void why_nobody_gets_a_channel_is_said_in_the_controllers_words(void **state) {
+        api_fabric(CLIQUE, 5, "",
+                   ",\"conditions\":[{\"type\":\"ChannelsExhausted\",\"status\":\"True\",\"reason\":\"x\","
+                   "\"message\":\"all 2047 are in use\"}]");
+        waits_and_says("c1", CLAIM_1, "on rack-7 yet: all 2047 are in use");
+        api_fabric(CLIQUE, 6, "",
+                   ",\"conditions\":[{\"type\":\"ChannelsExhausted\",\"status\":\"False\",\"reason\":\"x\","
+                   "\"message\":\"m\"},{\"type\":\"TableLost\",\"status\":\"True\",\"reason\":\"x\","
+                   "\"message\":\"node-3 has not reported\"}]");
+        waits_and_says("c1", CLAIM_1, "on rack-7 yet: node-3 has not reported");
+}
+
+static void an_id_that_this_driver_does_not_have_is_not_given(void **state) {
+        static const char *const wrong[] = { ENTRY(16, DOMAIN_A), ENTRY(0, DOMAIN_A), ENTRY(-1, DOMAIN_A),
+                                             ENTRY(2048, DOMAIN_A) };
+        w.facts.channel_count = 16;
+        world_facts();
+        for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+                assigned(wrong[i], 5 + (int)i);
+                waits_and_says("c1", CLAIM_1, "which this node's driver does not have: it has 1 to 15");
+        }
+}
+
+static void a_fabric_that_cannot_be_read_is_the_cause(void **state) {
+        struct dra_op op = { .timeout_ms = 200 }, denied = { 0 };
+        w.api_fails_for = CLIQUE;
+        w.api_fails_with = ERR_DENIED;
+        prepare(&denied, "c1", CLAIM_1);
+        world_wait(&denied, FAILED);
+        assert_string_equal(denied.msg, "cannot read ComputeDomainFabric '" CLIQUE "': refused");
+        w.api_fails_for = NULL;
+        w.api_refuses = "the CRD is missing";
+        prepare(&op, "c1", CLAIM_1);
+        world_wait(&op, FAILED);
+        w.api_refuses = NULL;
+        assert_null(world_entry(w.claims, CLAIM_1));
+}
+
+/* ---- what is refused ---- */
+
+static void a_claim_of_the_other_isolation_is_refused_in_words(void **state) {
+        assigned(ENTRY(7, DOMAIN_A), 5);
+        api_claim("user", "c1", CLAIM_1, "channel-0", CHANNEL, DOMAIN_A, "");
+        refused_at_once(
+                "c1", CLAIM_1,
+                "isolation is missing: the claim is for the channel 0 that all share, of before "
+                "ComputeDomains had channels of their own (imex.isolation=channel): delete and recreate");
+        world_stop(w.claims);
+        world_mode("HostManagedIMEX=true", "");
+        world_start(BOOT);
+        api_claim("user", "c1", CLAIM_1, "channel-0", CHANNEL, DOMAIN_A, OWN);
+        refused_at_once("c1", CLAIM_1,
+                        "unknown field \"isolation\": the claim is for a channel of its ComputeDomain's own");
+}
+
+static void All_would_be_the_channels_of_all_others(void **state) {
+        assigned(ENTRY(7, DOMAIN_A), 5);
+        api_claim("user", "c1", CLAIM_1, "channel-0", CHANNEL, DOMAIN_A, OWN ",\"allocationMode\":\"All\"");
+        refused_at_once(
+                "c1", CLAIM_1,
+                "allocationMode \"All\" is not possible where each ComputeDomain has a channel of its own");
+}
+
+static void a_node_without_a_clique_has_no_channel_of_ones_own(void **state) {
+        struct dra_op op = { 0 };
+        w.facts.fabric = (struct fabric){ .kind = FABRIC_NONE, .reason = "no GPU reports a fabric" };
+        world_facts();
+        prepare(&op, "c1", CLAIM_1);
+        world_wait(&op, FAILED);
+        assert_non_null(strstr(op.msg, "requires an NVLink clique"));
+}
+
+/* A25: places may have been more when the claim was allocated. */
+static void a_place_of_any_number_is_taken(void **state) {
+        static const char *const none[] = { "channel-2048", "channel-01", "channel-", "channel-x",
+                                            "channel--1" };
+        struct dra_op op = { 0 };
+        assigned(ENTRY(7, DOMAIN_A), 5);
+        api_claim("user", "c1", CLAIM_1, "channel-2047", CHANNEL, DOMAIN_A, OWN);
+        prepared(&op, "c1", CLAIM_1);
+        has_channel(CLAIM_1, NODE_OF(7));
+        for (size_t i = 0; i < ARRAY_LEN(none); i++) {
+                api_claim("user", "c2", CLAIM_2, none[i], CHANNEL, DOMAIN_A, OWN);
+                refused_at_once("c2", CLAIM_2, "node 'n0' has no device '");
+        }
+}
+
+/* ---- what lasts ---- */
+
+static void unprepare_needs_no_server_and_is_told(void **state) {
+        struct dra_op op = { 0 };
+        assigned(ENTRY(7, DOMAIN_A), 5);
+        prepared(&op, "c1", CLAIM_1);
+        told(HOLD(7, DOMAIN_A));
+        w.api_down = true;
+        kubelet_unprepare(w.claims, &op, "user", "c1", CLAIM_1);
+        world_wait(&op, UNPREPARED);
+        assert_null(world_cdi(CLAIM_1));
+        w.api_down = false;
+        told(HELD(CLIQUE, FABRIC, ""));
+}
+
+static void a_lost_checkpoint_is_rebuilt_with_ids_and_fabrics(void **state) {
+        struct dra_op op = { 0 };
+        _cleanup_(freep) char *path = file_join(w.plugin_dir, "checkpoint.json");
+        struct err e;
+        api_claim("user", "c1", CLAIM_1, "channel-1", CHANNEL, DOMAIN_A, OWN);
+        assigned(ENTRY(10, DOMAIN_A) "," ENTRY(1, DOMAIN_B), 5);
+        prepared(&op, "c1", CLAIM_1);
+        prepared(&op, "c3", CLAIM_3);
+        world_stop(w.claims);
+        assert_int_equal(file_remove(path, &e), 0);
+        w.patch[0] = '\0';
+        world_start(BOOT);
+        assert_string_equal(world_entry(w.claims, CLAIM_1)->devices[0].name, "channel-1");
+        assert_int_equal(world_entry(w.claims, CLAIM_1)->devices[0].id, 10);
+        assert_string_equal(world_entry(w.claims, CLAIM_3)->devices[0].name, "channel-10");
+        assert_int_equal(world_entry(w.claims, CLAIM_3)->devices[0].id, 1);
+        told(HOLD(1, DOMAIN_B) "," HOLD(10, DOMAIN_A));
+}
+
+static void a_restart_tells_all_again_and_changes_nothing(void **state) {
+        struct dra_op op = { 0 };
+        assigned(ENTRY(7, DOMAIN_A), 5);
+        prepared(&op, "c1", CLAIM_1);
+        _cleanup_(freep) char *before = world_cdi(CLAIM_1);
+        world_stop(w.claims);
+        w.patch[0] = '\0';
+        assigned("", 6);
+        world_start(BOOT);
+        told(HOLD(7, DOMAIN_A));
+        prepared(&op, "c1", CLAIM_1);
+        _cleanup_(freep) char *after = world_cdi(CLAIM_1);
+        assert_string_equal(before, after);
+}
+
+/* Whatever has become of the table and of the node's clique. */
+static void a_claim_keeps_its_channel_though_the_clique_of_the_node_changes(void **state) {
+        struct dra_op op = { 0 };
+        _cleanup_(freep) char *file =
+                xasprintf("%s/k8s.compute-domain.nvidia.com-claim_" CLAIM_1 ".yaml", w.cdi_root);
+        assigned(ENTRY(7, DOMAIN_A), 5);
+        prepared(&op, "c1", CLAIM_1);
+        snprintf(w.facts.fabric.clique_id, sizeof w.facts.fabric.clique_id, OTHER_CLIQUE);
+        api_fabric(OTHER_CLIQUE, 9, ENTRY(4, DOMAIN_A), "");
+        world_facts();
+        told("\\\"" CLIQUE "\\\":{\\\"uid\\\":\\\"\\\",\\\"held\\\":{" HOLD(7, DOMAIN_A) "}}");
+        told("\\\"" OTHER_CLIQUE "\\\":{\\\"uid\\\":\\\"");
+        assert_int_equal(unlink(file), 0);
+        prepared(&op, "c1", CLAIM_1);
+        has_channel(CLAIM_1, NODE_OF(7));
+        _cleanup_(freep) char *cdi = world_cdi(CLAIM_1);
+        assert_non_null(strstr(cdi, " channel channel-3=7 clique " CLIQUE " "));
+        /* Another claim is of the other fabric. */
+        prepared(&op, "c2", CLAIM_2);
+        has_channel(CLAIM_2, NODE_OF(4));
+        told(HOLD(4, DOMAIN_A));
+}
+
+static void a_clique_that_changes_while_a_claim_waits_is_asked_for_anew(void **state) {
+        struct dra_op op = { 0 };
+        assigned(ENTRY(8, DOMAIN_B), 5);
+        prepare(&op, "c1", CLAIM_1);
+        world_turn();
+        assert_int_equal(op.answer, PENDING);
+        snprintf(w.facts.fabric.clique_id, sizeof w.facts.fabric.clique_id, OTHER_CLIQUE);
+        api_fabric(OTHER_CLIQUE, 9, ENTRY(4, DOMAIN_A), "");
+        world_facts();
+        world_wait(&op, PREPARED);
+        has_channel(CLAIM_1, NODE_OF(4));
+}
+
+static void a_new_object_of_the_fabric_is_told_all(void **state) {
+        struct dra_op op = { 0 };
+        assigned(ENTRY(7, DOMAIN_A), 5);
+        prepared(&op, "c1", CLAIM_1);
+        told(HELD(CLIQUE, FABRIC, HOLD(7, DOMAIN_A)));
+        api_fabric(CLIQUE, 0, NULL, "");
+        api_fabric_event();
+        told(HELD(CLIQUE, "", HOLD(7, DOMAIN_A)));
+        assigned("", 9);
+        api_fabric_event();
+        told(HELD(CLIQUE, FABRIC, HOLD(7, DOMAIN_A)));
+}
+
+/* ---- the report ---- */
+
+static void what_is_held_of_a_fabric_that_nobody_knows_is_taken_for_the_nodes(void **state) {
+        struct arena *a = arena_new(512);
+        const struct holding held[] = { { NULL, 9, DOMAIN_A },
+                                        { OTHER_CLIQUE, 3, DOMAIN_B },
+                                        { CLIQUE, 2, DOMAIN_B },
+                                        { CLIQUE, 9, DOMAIN_A } };
+        const struct holdings_place here = { CLIQUE, FABRIC, 2048 }, nowhere = { "", "", 2048 };
+        struct channel_report r;
+        assert_true(holdings_report(held, 4, &here, a, &r));
+        assert_int_equal(r.n_fabrics, 2);
+        assert_string_equal(r.fabrics[0].clique_id, CLIQUE);
+        assert_int_equal(r.fabrics[0].count, 2048);
+        assert_int_equal(r.fabrics[0].n_held, 2);
+        assert_int_equal(r.fabrics[0].held[0].id, 2);
+        assert_int_equal(r.fabrics[0].held[1].id, 9);
+        assert_int_equal(r.fabrics[1].count, -1);
+        /* What is missing in a report is free: so there is none rather than half of one. */
+        assert_false(holdings_report(held, 4, &nowhere, a, &r));
+        assert_true(holdings_report(held + 1, 1, &nowhere, a, &r));
+        assert_int_equal(r.n_fabrics, 1);
+        arena_free(a);
+}
+
+int main(void) {
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, world_teardown)
+        const struct CMUnitTest tests[] = {
+                T(pod_gets_the_channel_that_its_ComputeDomain_was_assigned),
+                T(several_pods_and_ComputeDomains_share_a_node),
+                T(a_pod_waits_until_a_channel_is_assigned),
+                T(an_id_never_comes_from_an_older_cache),
+                T(what_the_server_answers_is_newer_than_the_watch),
+                T(a_watch_that_hangs_does_not_keep_a_channel_from_a_pod),
+                T(a_channel_that_is_being_taken_back_is_waited_for),
+                T(why_nobody_gets_a_channel_is_said_in_the_controllers_words),
+                T(an_id_that_this_driver_does_not_have_is_not_given),
+                T(a_fabric_that_cannot_be_read_is_the_cause),
+                T(a_claim_of_the_other_isolation_is_refused_in_words),
+                T(All_would_be_the_channels_of_all_others),
+                T(a_node_without_a_clique_has_no_channel_of_ones_own),
+                T(a_place_of_any_number_is_taken),
+                T(unprepare_needs_no_server_and_is_told),
+                T(a_lost_checkpoint_is_rebuilt_with_ids_and_fabrics),
+                T(a_restart_tells_all_again_and_changes_nothing),
+                T(a_claim_keeps_its_channel_though_the_clique_of_the_node_changes),
+                T(a_clique_that_changes_while_a_claim_waits_is_asked_for_anew),
+                T(a_new_object_of_the_fabric_is_told_all),
+                cmocka_unit_test(what_is_held_of_a_fabric_that_nobody_knows_is_taken_for_the_nodes),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

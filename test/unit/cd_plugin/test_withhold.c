@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Why a node offers no devices where each ComputeDomain has a channel of its own, and how long that lasts. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <string.h>
+
+#include "cd_plugin/withhold.h"
+
+static struct facts facts;
+static struct withhold_input in;
+static struct offering got;
+
+static int setup(void **state) {
+        (void)state;
+        facts = (struct facts){ .known = true,
+                                .usable = true,
+                                .reason = "",
+                                .channel_count = 2048,
+                                .fabric = { .kind = FABRIC_CLIQUE, .clique_id = "c.1" } };
+        in = (struct withhold_input){ .facts = &facts,
+                                      .own_channels = true,
+                                      .toolkit = TOOLKIT_IGNORES,
+                                      .toolkit_why = "/etc/x does not say so",
+                                      .fabric_count = 2048 };
+        return 0;
+}
+
+static void withheld(const char *reason, const char *part) {
+        withhold_judge(&in, &got);
+        assert_string_equal(got.reason, reason);
+        if (!strstr(got.message, part))
+                print_message("'%s' is not in: %s\n", part, got.message);
+        assert_non_null(strstr(got.message, part));
+        assert_int_equal(got.offered, !*reason);
+        bool listed = !*reason;
+        for (const char *const *r = withhold_channel_reasons; *r; r++)
+                listed = listed || streq(*r, reason);
+        assert_true(listed || !facts.usable);
+}
+
+static void a_toolkit_that_gives_channels_withholds_them(void **state) {
+        (void)state;
+        withheld("", "");
+        in.toolkit = TOOLKIT_GIVES;
+        withheld("ToolkitGivesChannels",
+                 "/etc/x does not say so, so that any container may have any channel");
+        in.trust_toolkit = true;
+        withheld("", "");
+}
+
+static void without_a_toolkit_devices_are_offered(void **state) {
+        (void)state;
+        in.toolkit = TOOLKIT_NOT_FOUND;
+        withheld("", "");
+}
+
+static void a_node_that_differs_from_its_fabric_withholds(void **state) {
+        (void)state;
+        in.counts_differ = true;
+        facts.channel_count = 4096;
+        withheld("ChannelCountDiffers",
+                 "the driver has 4096 IMEX channels (NVreg_ImexChannelCount), but most "
+                 "nodes of its fabric have 2048");
+}
+
+static void without_a_clique_or_channels_there_is_nothing_to_isolate_with(void **state) {
+        (void)state;
+        facts.channel_count = 1;
+        withheld("NoOwnIMEXChannels", "the driver has 1 IMEX channels");
+        facts.fabric = (struct fabric){ .kind = FABRIC_NONE, .reason = "no GPU reports a fabric" };
+        withheld("NoNVLinkClique", "no GPU reports a fabric");
+}
+
+static void where_all_share_channel_0_nothing_of_it_counts(void **state) {
+        (void)state;
+        in.own_channels = false;
+        in.toolkit = TOOLKIT_GIVES;
+        in.counts_differ = true;
+        facts.fabric = (struct fabric){ .kind = FABRIC_NONE };
+        facts.channel_count = 0;
+        withheld("", "");
+}
+
+static void what_the_driver_lacks_comes_first(void **state) {
+        (void)state;
+        facts.usable = false;
+        facts.reason = "DriverNotFound";
+        in.toolkit = TOOLKIT_GIVES;
+        withheld("DriverNotFound", "");
+}
+
+static void a_majority_that_turns_counts_when_it_has_lasted(void **state) {
+        (void)state;
+        struct withhold_steady s = { 0 };
+        uint64_t due;
+        assert_true(withhold_steady(&s, true, 1000, &due)); /* the first at once */
+        assert_int_equal(due, UINT64_MAX);
+        assert_true(withhold_steady(&s, false, 2000, &due));
+        assert_int_equal(due, 2000 + WITHHOLD_LASTS_MS);
+        assert_true(withhold_steady(&s, false, 20000, &due));
+        assert_int_equal(due, 2000 + WITHHOLD_LASTS_MS);
+        assert_true(withhold_steady(&s, true, 21000, &due)); /* and back: its time begins anew */
+        assert_int_equal(due, UINT64_MAX);
+        assert_true(withhold_steady(&s, false, 30000, &due));
+        assert_true(withhold_steady(&s, false, 30000 + WITHHOLD_LASTS_MS - 1, &due));
+        assert_false(withhold_steady(&s, false, 30000 + WITHHOLD_LASTS_MS, &due));
+        assert_int_equal(due, UINT64_MAX);
+        /* However often it turns, the devices come and go no more than once in that time. */
+        unsigned changes = 0;
+        bool last = false;
+        for (uint64_t now = 100000; now < 700000; now += 1000) {
+                bool is = withhold_steady(&s, now / 7000 % 2, now, &due);
+                changes += is != last;
+                last = is;
+        }
+        assert_int_equal(changes, 0);
+}
+
+int main(void) {
+#define T(f) cmocka_unit_test_setup(f, setup)
+        const struct CMUnitTest tests[] = {
+                T(a_toolkit_that_gives_channels_withholds_them),
+                T(without_a_toolkit_devices_are_offered),
+                T(a_node_that_differs_from_its_fabric_withholds),
+                T(without_a_clique_or_channels_there_is_nothing_to_isolate_with),
+                T(where_all_share_channel_0_nothing_of_it_counts),
+                T(what_the_driver_lacks_comes_first),
+                T(a_majority_that_turns_counts_when_it_has_lasted),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
