@@ -79,6 +79,25 @@ static void a_channel_on_a_host(void **state) {
         golden_compare("node-channel-on-a-host.txt", buf_str(&text));
 }
 
+static void a_channel_of_ones_own(void **state) {
+        struct dra_op op = { 0 };
+        world_stop(w.claims);
+        world_mode_own_channels();
+        world_start(BOOT);
+        api_claim("user", "c1", CLAIM_1, "channel-3", CHANNEL, DOMAIN_A, ",\"isolation\":\"Channel\"");
+        api_fabric(CLIQUE, 5,
+                   "{\"id\":7,\"owner\":{\"kind\":\"ComputeDomain\",\"namespace\":\"user\",\"name\":\"cd\","
+                   "\"uid\":\"" DOMAIN_A "\"}}",
+                   "");
+        prepare(&op, "c1", CLAIM_1);
+        world_wait(&op, PREPARED);
+        tell("answer", op.devices);
+        tell_checkpoint("of the channel");
+        tell_cdi("the channel", CLAIM_1);
+        tell("Events", w.events);
+        golden_compare("node-own-channel.txt", buf_str(&text));
+}
+
 static void refuse(const char *what, const char *device, const char *extra) {
         struct dra_op op = { 0 };
         api_claim("user", "c1", CLAIM_1, device, CHANNEL, DOMAIN_A, extra);
@@ -103,6 +122,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(a_daemon_and_a_channel, setup, teardown),
                 cmocka_unit_test_setup_teardown(a_channel_on_a_host, setup, teardown),
+                cmocka_unit_test_setup_teardown(a_channel_of_ones_own, setup, teardown),
                 cmocka_unit_test_setup_teardown(refusals, setup, teardown),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
