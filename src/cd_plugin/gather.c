@@ -90,7 +90,7 @@ static void fetched_some(struct op *op) {
                 start_lookup(op, g->all ? NULL : op->ns, true);
         if ((need_list || need_all) && g->lookup)
                 return;
-        if (need_list && g->fabric && fabric_ask_pending(g->fabric))
+        if (need_list && g->fabric && !op_prepared_before(op) && fabric_ask_pending(g->fabric))
                 return;
         if (noted(op))
                 op_fetched(op);
@@ -115,7 +115,8 @@ static void on_fabric(void *u, const struct err *e) {
         struct op *op = u;
         if (e)
                 on_fabric_failed(op, e);
-        if (e && op->phase != OP_BATCH)
+        /* A claim that is prepared has its channel, whatever the fabric says now. */
+        if (e && op->phase != OP_BATCH && !op_prepared_before(op))
                 op_fail(op, op->msg);
         else if (op->phase == OP_FETCHING)
                 fetched_some(op);

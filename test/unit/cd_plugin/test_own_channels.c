@@ -350,7 +350,10 @@ static void a_claim_keeps_its_channel_though_the_clique_of_the_node_changes(void
         told("\\\"" CLIQUE "\\\":{\\\"uid\\\":\\\"\\\",\\\"held\\\":{" HOLD(7, DOMAIN_A) "}}");
         told("\\\"" OTHER_CLIQUE "\\\":{\\\"uid\\\":\\\"");
         assert_int_equal(unlink(file), 0);
+        w.api_fails_for = OTHER_CLIQUE; /* what the fabric says is nothing to a claim that is prepared */
+        w.api_fails_with = ERR_DENIED;
         prepared(&op, "c1", CLAIM_1);
+        w.api_fails_for = NULL;
         has_channel(CLAIM_1, NODE_OF(7));
         _cleanup_(freep) char *cdi = world_cdi(CLAIM_1);
         assert_non_null(strstr(cdi, " channel channel-3=7 clique " CLIQUE " "));
