@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpu_plugin/gpu_metrics.h"
+
+#include "api/names.h"
+#include "base/mem.h"
+#include "gpu_plugin/device.h"
+
+void gpu_metrics_init(struct gpu_metrics *m, const char *node) {
+        /* The Go driver has a series for each, whatever a node has. */
+        static const char *const types[] = { GPU_TYPE_FULL, GPU_TYPE_MIG, "vfio", "unknown", NULL };
+        static const char *const by_type[] = { "device_type", NULL }, *const by_reason[] = { "reason", NULL },
+                                 *const by_kind[] = { "kind", NULL };
+        struct metrics *r = metrics_new();
+        *m = (struct gpu_metrics){
+                .registry = r,
+                .options = { .node = node,
+                             .driver = GPU_DRIVER,
+                             .types = types,
+                             .inside = "nvidia_dra_gpu_prepare_inside_seconds",
+                             .pending = "nvidia_dra_gpu_claims_pending",
+                             .total = "nvidia_dra_gpu_claim_seconds",
+                             .failures = "nvidia_dra_gpu_claim_failures_total" },
+                .offered = metric_add(r, METRIC_GAUGE, "nvidia_dra_gpu_devices_offered",
+                                      "Devices that this node offers to the scheduler.", by_type, NULL, 0),
+                .withheld =
+                        metric_add(r, METRIC_GAUGE, "nvidia_dra_gpu_devices_withheld",
+                                   "1 for the reason why this node offers no devices.", by_reason, NULL, 0),
+                .failures = metric_add(r, METRIC_COUNTER, "nvidia_dra_gpu_nvml_failures_total",
+                                       "Processes that were asked for the node's GPUs, and hung or crashed.",
+                                       by_kind, NULL, 0),
+                .stale = metric_add(r, METRIC_GAUGE, "nvidia_dra_gpu_inventory_stale",
+                                    "1 while NVML does not answer, and what is offered may be old.", NULL,
+                                    NULL, 0),
+        };
+        node_metrics_init(&m->node, r, &m->options);
+        metric_touch(m->failures, LABELS("hung"));
+        metric_touch(m->failures, LABELS("crashed"));
+        gpu_metrics_offered(m, 0, 0, "DriverNotAskedYet");
+        gpu_metrics_stale(m, false);
+}
+
+void gpu_metrics_done(struct gpu_metrics *m) {
+        metrics_free(m->registry);
+        m->registry = NULL;
+}
+
+void gpu_metrics_offered(struct gpu_metrics *m, size_t gpus, size_t migs, const char *reason) {
+        static const char *const reasons[] = { "DriverNotAskedYet", "DriverNotFound", "DriverNotReady",
+                                               "NoGPUs" };
+        metric_set(m->offered, (double)gpus, LABELS(GPU_TYPE_FULL));
+        metric_set(m->offered, (double)migs, LABELS(GPU_TYPE_MIG));
+        for (size_t i = 0; i < ARRAY_LEN(reasons); i++)
+                metric_set(m->withheld, streq(reason, reasons[i]) ? 1 : 0, LABELS(reasons[i]));
+}
+
+void gpu_metrics_failed(struct gpu_metrics *m, const char *kind) {
+        metric_inc(m->failures, 1, LABELS(kind));
+}
+
+void gpu_metrics_stale(struct gpu_metrics *m, bool stale) {
+        metric_set(m->stale, stale ? 1 : 0, NULL);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gpu_metrics: the series of this plugin: those of the node half, and what only GPUs have. */
+#pragma once
+
+#include "node/metrics.h"
+
+struct gpu_metrics {
+        struct metrics *registry;
+        struct node_metrics_options options;
+        struct node_metrics node;
+        struct metric *offered, *withheld, *failures, *stale;
+};
+
+/* m must not move. */
+void gpu_metrics_init(struct gpu_metrics *m, const char *node);
+void gpu_metrics_done(struct gpu_metrics *m);
+
+/* Devices of each type; reason "": some are offered. */
+void gpu_metrics_offered(struct gpu_metrics *m, size_t gpus, size_t migs, const char *reason);
+/* NVML's process was "hung" or has "crashed". */
+void gpu_metrics_failed(struct gpu_metrics *m, const char *kind);
+/* What is offered is known from before NVML failed. */
+void gpu_metrics_stale(struct gpu_metrics *m, bool stale);

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpu_plugin/report.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/log.h"
+
+static struct event_about about(const struct report *r) {
+        return (struct event_about){ "v1", "Node", NULL, r->node, r->node };
+}
+
+/* Has it changed? Who waits is told more often than there is news. */
+static bool __attribute__((format(printf, 2, 3))) is_news(uint64_t *told, const char *fmt, ...) {
+        struct buf b = BUF_INIT(4096);
+        va_list ap;
+        va_start(ap, fmt);
+        buf_vaddf(&b, fmt, ap);
+        va_end(ap);
+        uint64_t hash = str_fnv64(b.p, b.n), before = *told;
+        buf_done(&b);
+        *told = hash;
+        return hash != before;
+}
+
+static void tell_offered(struct report *r, const struct gpus_state *s, const struct gpu_devices *d) {
+        struct event_about node = about(r);
+        size_t gpus = 0;
+        for (size_t i = 0; i < d->n; i++)
+                gpus += d->items[i].kind == GPU_FULL;
+        gpu_metrics_offered(r->metrics, gpus, d->n - gpus, s->reason);
+        if (!is_news(&r->offered, "%s %s %s %zu %zu", s->reason, s->message, str_or(d->driver_version, ""),
+                     gpus, d->n))
+                return;
+        if (!*s->reason) {
+                log_info("this node offers its GPUs", kv_str("driver", d->driver_version),
+                         kv_int("gpus", gpus), kv_int("mig_devices", d->n - gpus));
+                if (r->withheld[0])
+                        event_record(r->events, &node, EVENT_NORMAL, "GPUDevicesOffered",
+                                     "the GPUs of this node are offered again");
+                r->withheld[0] = '\0';
+                return;
+        }
+        log_warn("this node offers no GPUs", kv_str("reason", s->reason), kv_str("why", s->message));
+        if (!streq(r->withheld, s->reason))
+                event_record(r->events, &node, EVENT_WARNING, "GPUDevicesWithheld",
+                             "no GPU is offered on this node (%s): %s", s->reason, s->message);
+        snprintf(r->withheld, sizeof r->withheld, "%s", s->reason);
+}
+
+static void tell_stale(struct report *r, const struct gpus_state *s) {
+        struct event_about node = about(r);
+        bool stale = s->known && s->failures >= GPUS_STALE;
+        if (stale && !r->stale) {
+                log_warn("NVML does not answer: what is known of this node's GPUs may be old",
+                         kv_str("err", s->error));
+                event_record(r->events, &node, EVENT_WARNING, "GPUInventoryStale",
+                             "NVML has failed %u times in a row, so what this node offers may be old: %s; "
+                             "nvidia-smi on the node and its kernel log say more",
+                             s->failures, s->error);
+        }
+        r->stale = stale;
+        gpu_metrics_stale(r->metrics, stale);
+}
+
+static void tell_left_out(struct report *r, const struct gpu_devices *d) {
+        struct event_about node = about(r);
+        uint64_t hash = 0;
+        for (size_t i = 0; i < d->n_left_out; i++) {
+                struct buf b = BUF_INIT(4096);
+                buf_addf(&b, "%s: %s", d->left_out[i].what, d->left_out[i].why);
+                hash += str_fnv64(b.p, b.n);
+                buf_done(&b);
+        }
+        if (hash != r->left_out)
+                for (size_t i = 0; i < d->n_left_out; i++) {
+                        log_warn("this is not offered", kv_str("what", d->left_out[i].what),
+                                 kv_str("why", d->left_out[i].why));
+                        event_record(r->events, &node, EVENT_WARNING, "GPULeftOut",
+                                     "%s is not offered on this node: %s", d->left_out[i].what,
+                                     d->left_out[i].why);
+                }
+        r->left_out = hash;
+}
+
+void report_tell(struct report *r, const struct gpus_state *s, const struct gpu_devices *d) {
+        tell_stale(r, s);
+        tell_offered(r, s, d);
+        tell_left_out(r, d);
+}
+
+void report_refused(struct report *r, const char *device, const struct err *e) {
+        struct event_about node = about(r);
+        log_error("the API server refuses a device", kv_str("device", device), kv_err(e));
+        event_record(r->events, &node, EVENT_WARNING, "GPULeftOut", "%s is not offered on this node: %s",
+                     device, e->msg);
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What people are told of a node's GPUs. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "gpu_plugin/offer.h"
+#include "gpu_plugin/report.h"
+
+/* In the place of the recorder's. */
+static char events[8][512];
+static size_t n_events;
+
+void event_record(struct event_recorder *r, const struct event_about *about, enum event_type type,
+                  const char *reason, const char *fmt, ...) {
+        char text[400];
+        va_list ap;
+        va_start(ap, fmt);
+        vsnprintf(text, sizeof text, fmt, ap);
+        va_end(ap);
+        assert_string_equal(about->kind, "Node");
+        assert_string_equal(about->name, "n0");
+        snprintf(events[n_events++], sizeof events[0], "%s %s: %s", type == EVENT_WARNING ? "W" : "N", reason,
+                 text);
+}
+
+static struct gpu_metrics metrics;
+static struct report report;
+static struct gpus_state state;
+static struct gpu_devices devices;
+static struct gpu_device items[2];
+static struct gpu_left_out left_out[1];
+
+static int setup(void **unused) {
+        gpu_metrics_init(&metrics, "n0");
+        report = (struct report){ .metrics = &metrics, .node = "n0" };
+        items[0] = (struct gpu_device){ .kind = GPU_FULL, .name = "gpu-0", .offered = { .name = "gpu-0" } };
+        items[1] = (struct gpu_device){ .kind = GPU_MIG,
+                                        .name = "gpu-1-mig-1g5gb-19-0",
+                                        .offered = { .name = "gpu-1-mig-1g5gb-19-0" } };
+        devices = (struct gpu_devices){
+                .driver_version = "580.95.05", .items = items, .n = 2, .left_out = left_out
+        };
+        state = (struct gpus_state){ .known = true, .reason = "" };
+        n_events = 0;
+        return 0;
+}
+
+static int teardown(void **unused) {
+        gpu_metrics_done(&metrics);
+        return 0;
+}
+
+static void tell(size_t expected) {
+        n_events = 0;
+        report_tell(&report, &state, &devices);
+        assert_int_equal(n_events, expected);
+}
+
+static void has_metric(const char *line) {
+        struct buf b = BUF_INIT(1 << 20);
+        metrics_render(metrics.registry, &b);
+        if (!strstr(buf_str(&b), line))
+                fail_msg("no line '%s' in\n%s", line, buf_str(&b));
+        buf_done(&b);
+}
+
+static void why_nothing_is_offered_is_told_once(void **unused) {
+        tell(0);
+        has_metric("nvidia_dra_gpu_devices_offered{device_type=\"gpu\"} 1\n");
+        has_metric("nvidia_dra_gpu_devices_offered{device_type=\"mig\"} 1\n");
+        has_metric("nvidia_dra_gpu_devices_withheld{reason=\"DriverNotAskedYet\"} 0\n");
+        devices.n = 0;
+        state.reason = "DriverNotFound";
+        snprintf(state.message, sizeof state.message, "no library");
+        tell(1);
+        assert_string_equal(events[0],
+                            "W GPUDevicesWithheld: no GPU is offered on this node (DriverNotFound): "
+                            "no library");
+        tell(0);
+        has_metric("nvidia_dra_gpu_devices_withheld{reason=\"DriverNotFound\"} 1\n");
+        devices.n = 2;
+        state.reason = "";
+        tell(1);
+        assert_string_equal(events[0], "N GPUDevicesOffered: the GPUs of this node are offered again");
+        tell(0);
+}
+
+static void that_what_is_known_is_old_is_told_once(void **unused) {
+        state.failures = GPUS_STALE - 1;
+        snprintf(state.error, sizeof state.error, "NVML did not answer in time");
+        tell(0);
+        state.failures++;
+        tell(1);
+        assert_non_null(strstr(events[0], "W GPUInventoryStale: NVML has failed 3 times in a row"));
+        assert_non_null(strstr(events[0], "NVML did not answer in time"));
+        state.failures++;
+        tell(0);
+        has_metric("nvidia_dra_gpu_inventory_stale 1\n");
+        state.failures = 0;
+        tell(0);
+        has_metric("nvidia_dra_gpu_inventory_stale 0\n");
+}
+
+static void what_is_left_out_is_named_once(void **unused) {
+        left_out[0] = (struct gpu_left_out){ "GPU 3", "nvmlDeviceGetUUID: NVML error 15" };
+        devices.n_left_out = 1;
+        tell(1);
+        assert_string_equal(events[0],
+                            "W GPULeftOut: GPU 3 is not offered on this node: nvmlDeviceGetUUID: NVML "
+                            "error 15");
+        tell(0);
+        struct err e;
+        err_set(&e, ERR_INVALID, 422, "spec.devices[1]: Too long");
+        n_events = 0;
+        report_refused(&report, "gpu-1", &e);
+        assert_string_equal(events[0],
+                            "W GPULeftOut: gpu-1 is not offered on this node: spec.devices[1]: Too "
+                            "long");
+}
+
+static void failures_of_nvml_are_counted(void **unused) {
+        has_metric("nvidia_dra_gpu_nvml_failures_total{kind=\"hung\"} 0\n");
+        gpu_metrics_failed(&metrics, "hung");
+        has_metric("nvidia_dra_gpu_nvml_failures_total{kind=\"hung\"} 1\n");
+        has_metric("nvidia_dra_gpu_nvml_failures_total{kind=\"crashed\"} 0\n");
+}
+
+static void what_is_offered_outlives_what_is_known(void **unused) {
+        const struct offered_attribute attribute = { .name = "type", .text = "gpu" };
+        items[0].offered.attributes = &attribute;
+        items[0].offered.n_attributes = 1;
+        struct slice_content c = gpu_offer_content(&devices);
+        assert_string_equal(c.driver, "gpu.nvidia.com");
+        assert_int_equal(c.n_devices, 2);
+        assert_ptr_not_equal(c.devices[0].attributes[0].text, attribute.text);
+        assert_string_equal(c.devices[0].attributes[0].text, "gpu");
+        arena_free(c.arena);
+        devices.n = 0;
+        c = gpu_offer_content(&devices);
+        assert_int_equal(c.n_devices, 0);
+        arena_free(c.arena);
+}
+
+int main(void) {
+#define T(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
+        const struct CMUnitTest tests[] = {
+                T(why_nothing_is_offered_is_told_once),    T(that_what_is_known_is_old_is_told_once),
+                T(what_is_left_out_is_named_once),         T(failures_of_nvml_are_counted),
+                T(what_is_offered_outlives_what_is_known),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
