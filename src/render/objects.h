@@ -86,7 +86,8 @@ void objects_release(const struct kube_meta *m, const char *const *finalizers, s
  * that passes. */
 void objects_release_specless(const struct compute_domain *cd, struct buf *out);
 
-/* Merge patch of a Node: the members whose `set_` is true; NULL removes. */
+/* Merge patch of a Node: the members whose `set_` is true; NULL removes. With `set_domain` only of the
+ * version that `m` is of: the label may be another domain's by now. */
 struct objects_node_patch {
         bool set_domain, set_gpu_clique;
         const char *domain_uid, *gpu_clique, *gpu_clique_ours;

@@ -303,11 +303,15 @@ static void finalizers_of_others_stay(void **state) {
 }
 
 static void node_patch(void **state) {
-        struct kube_meta m = { .uid = "u" };
+        struct kube_meta m = { .uid = "u", .rv = "7" };
         struct buf b = BUF_INIT(1024);
         objects_node(&m, &(struct objects_node_patch){ .set_domain = true, .domain_uid = UID_A }, &b);
         assert_string_equal(buf_str(&b),
-                            "{\"metadata\":{\"uid\":\"u\",\"labels\":{\"" CD_LABEL "\":\"" UID_A "\"}}}");
+                            "{\"metadata\":{\"uid\":\"u\",\"resourceVersion\":\"7\",\"labels\":{\"" CD_LABEL
+                            "\":\"" UID_A "\"}}}");
+        buf_clear(&b);
+        objects_node(&m, &(struct objects_node_patch){ .set_gpu_clique = true, .gpu_clique = "c.1" }, &b);
+        assert_null(strstr(buf_str(&b), "resourceVersion")); /* nobody else's: the last word counts */
         buf_clear(&b);
         objects_node(&m,
                      &(struct objects_node_patch){ .set_domain = true,
@@ -316,7 +320,7 @@ static void node_patch(void **state) {
                                                    .gpu_clique_ours = "c.1" },
                      &b);
         assert_string_equal(buf_str(&b),
-                            "{\"metadata\":{\"uid\":\"u\",\"labels\":{\"" CD_LABEL
+                            "{\"metadata\":{\"uid\":\"u\",\"resourceVersion\":\"7\",\"labels\":{\"" CD_LABEL
                             "\":null,\"" GPU_CLIQUE_LABEL
                             "\":\"c.1\"},\"annotations\":{\"" CD_ANNOTATION_GPU_CLIQUE "\":\"c.1\"}}}");
         buf_done(&b);
