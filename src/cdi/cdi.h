@@ -68,6 +68,9 @@ bool cdi_edits_empty(const struct cdi_edits *ed);
  * none), unless nothing would be left. New lists are in the arena; what they name is borrowed. */
 struct cdi_edits cdi_tidy(const struct cdi_edits *ed, const struct cdi_edits *common, struct arena *a);
 
+/* A copy with all that it points to, in the arena. */
+struct cdi_edits cdi_copy(const struct cdi_edits *ed, struct arena *a);
+
 /* Renders as JSON, a form of YAML that every runtime reads, behind the comment. */
 void cdi_render(const struct cdi_spec *s, struct buf *out);
 

@@ -296,6 +296,24 @@ static void what_all_devices_have_goes_from_each_unless_nothing_is_left(void **s
         arena_free(a);
 }
 
+static void a_copy_points_to_nothing_of_the_original(void **state) {
+        (void)state;
+        struct arena *a = arena_new(1024), *b = arena_new(1024);
+        struct cdi_edits *common = arena_alloc(a, sizeof *common);
+        *common = (struct cdi_edits){ .nodes = &modeset, .n_nodes = 1, .hooks = &ldcache, .n_hooks = 1 };
+        struct cdi_mount mount = { arena_strdup(a, "/h"), arena_strdup(a, "/c"), NULL };
+        common->mounts = &mount;
+        common->n_mounts = 1;
+        struct cdi_edits copy = cdi_copy(common, b);
+        arena_free(a);
+        assert_string_equal(copy.mounts[0].host_path, "/h");
+        assert_string_equal(copy.nodes[0].host_path, modeset.host_path);
+        assert_string_equal(copy.hooks[0].args[1], "update-ldcache");
+        assert_true(copy.hooks[0].args != ldcache.args && copy.nodes[0].path != modeset.path);
+        assert_null(copy.env[0]);
+        arena_free(b);
+}
+
 static void a_hook_must_be_one_that_runtimes_know(void **state) {
         (void)state;
         struct err e;
@@ -325,6 +343,7 @@ int main(void) {
                 cmocka_unit_test(a_gpu_claim_renders_as_the_reference),
                 cmocka_unit_test(tidy_edits_are_sorted_and_each_there_once),
                 cmocka_unit_test(what_all_devices_have_goes_from_each_unless_nothing_is_left),
+                cmocka_unit_test(a_copy_points_to_nothing_of_the_original),
                 cmocka_unit_test(a_hook_must_be_one_that_runtimes_know),
         };
         return cmocka_run_group_tests(tests, make_dir, remove_dir);

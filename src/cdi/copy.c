@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "cdi/cdi.h"
+
+static const char *const *copy_strings(const char *const *list, struct arena *a) {
+        size_t n = 0;
+        while (list && list[n])
+                n++;
+        const char **copy = arena_alloc(a, (n + 1) * sizeof *copy);
+        for (size_t i = 0; i < n; i++)
+                copy[i] = arena_strdup(a, list[i]);
+        return copy;
+}
+
+static void *copy_list(const void *list, size_t n, size_t size, struct arena *a) {
+        void *copy = arena_alloc(a, (n + 1) * size);
+        return n ? memcpy(copy, list, n * size) : copy;
+}
+
+struct cdi_edits cdi_copy(const struct cdi_edits *ed, struct arena *a) {
+        struct cdi_node *nodes = copy_list(ed->nodes, ed->n_nodes, sizeof *nodes, a);
+        struct cdi_mount *mounts = copy_list(ed->mounts, ed->n_mounts, sizeof *mounts, a);
+        struct cdi_hook *hooks = copy_list(ed->hooks, ed->n_hooks, sizeof *hooks, a);
+        struct cdi_edits copy = *ed;
+        for (size_t i = 0; i < ed->n_nodes; i++) {
+                nodes[i].path = arena_strdup(a, nodes[i].path);
+                nodes[i].host_path = arena_strdup_or_null(a, nodes[i].host_path);
+                nodes[i].permissions = arena_strdup_or_null(a, nodes[i].permissions);
+        }
+        for (size_t i = 0; i < ed->n_mounts; i++) {
+                mounts[i].host_path = arena_strdup(a, mounts[i].host_path);
+                mounts[i].container_path = arena_strdup(a, mounts[i].container_path);
+                mounts[i].options = copy_strings(mounts[i].options, a);
+        }
+        for (size_t i = 0; i < ed->n_hooks; i++) {
+                hooks[i].name = arena_strdup(a, hooks[i].name);
+                hooks[i].path = arena_strdup(a, hooks[i].path);
+                hooks[i].args = copy_strings(hooks[i].args, a);
+                hooks[i].env = copy_strings(hooks[i].env, a);
+        }
+        copy.env = copy_strings(ed->env, a);
+        copy.nodes = nodes;
+        copy.mounts = mounts;
+        copy.hooks = hooks;
+        copy.gids = copy_list(ed->gids, ed->n_gids, sizeof *ed->gids, a);
+        return copy;
+}

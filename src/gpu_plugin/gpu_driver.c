@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpu_plugin/gpu_driver.h"
+
+#include <stdio.h>
+
+#include "api/names.h"
+#include "gpu_plugin/gpu_plan.h"
+#include "gpu_plugin/gpu_state.h"
+#include "gpu_plugin/gpu_steps.h"
+#include "gpu_plugin/gpu_wants.h"
+#include "node/claims.h"
+
+struct gpu *gpu_driver_new(const struct gpu_driver_options *o) {
+        struct gpu *g = xnew(struct gpu);
+        g->o = *o;
+        snprintf(g->why, sizeof g->why, "the GPUs of this node are being asked for");
+        return g;
+}
+
+void gpu_driver_know(struct gpu *g, const struct gpu_devices *devices, const char *why) {
+        g->devices = devices;
+        snprintf(g->why, sizeof g->why, "%s", why);
+        arena_free(g->arena);
+        g->arena = NULL;
+        g->found = false;
+        if (g->claims)
+                claims_reevaluate(g->claims);
+}
+
+int gpu_driver_check_gates(const struct gates *gates, struct err *e) {
+        static const struct {
+                enum gate gate;
+                const char *name;
+        } missing[] = {
+                { GATE_CONSUMABLE_SHARES, "ConsumableShares" },
+                { GATE_DRA_LIST_TYPE_ATTRIBUTES, "DRAListTypeAttributes" },
+                { GATE_DEVICE_METADATA, "DeviceMetadata" },
+                { GATE_DYNAMIC_MIG, "DynamicMIG" },
+                { GATE_FABRIC_MANAGER_PARTITIONING, "FabricManagerPartitioning" },
+                { GATE_MPS_SUPPORT, "MPSSupport" },
+                { GATE_NVML_DEVICE_HEALTH_CHECK, "NVMLDeviceHealthCheck" },
+                { GATE_PASSTHROUGH_SUPPORT, "PassthroughSupport" },
+                { GATE_TIME_SLICING_SETTINGS, "TimeSlicingSettings" },
+        };
+        for (size_t i = 0; i < ARRAY_LEN(missing); i++) {
+                if (gates->on[missing[i].gate])
+                        return err_set(e, ERR_INVALID, 0,
+                                       "feature gate %s is on, but this version does nothing of it for GPUs: "
+                                       "switch it off "
+                                       "(%s=false in the chart's featureGates)",
+                                       missing[i].name, missing[i].name);
+        }
+        return 0;
+}
+
+/* ---- what there is nothing to do for ---- */
+
+static void attach(void *u, struct claims *c) {
+        struct gpu *g = u;
+        g->claims = c;
+}
+
+static void release(void *u) {
+        struct gpu *g = u;
+        arena_free(g->arena);
+        free(g);
+}
+
+static void nothing(void *u, struct op *op) {
+}
+
+static void gather(void *u, struct op *op) {
+        op_fetched(op);
+}
+
+static void waits(void *u, const struct op *op) {
+        const struct gpu *g = u;
+        if (op->waits_for == WAITS_FOR_GPUS)
+                g->o.wanted(g->o.u, true);
+}
+
+static void waited_for(void *u, unsigned what) {
+        const struct gpu *g = u;
+        g->o.wanted(g->o.u, what & 1U << WAITS_FOR_GPUS);
+}
+
+static int no_thing(const char *plugin_dir, const char *thing, bool again, struct err *e) {
+        return 0;
+}
+
+static int nothing_to_undo(const char *plugin_dir, const char *thing, struct err *e) {
+        return 0;
+}
+
+static void never_fails(const char *thing, const struct err *e) {
+}
+
+static void has_no_things(const struct checkpoint_claim *entry, node_thing_fn *fn, void *fn_u) {
+}
+
+static void follow(void *u, const struct checkpoint *table) {
+}
+
+static bool may_go(void *u, const struct checkpoint_claim *entry) {
+        return true;
+}
+
+#define DRIVER(c)                                                                                            \
+        {                                                                                                    \
+                .name = GPU_DRIVER, .cdi_kind = GPU_CDI_KIND_CLAIM,                                          \
+                .cdi_mode = 0644, /* as the Go driver's: runtimes without root read them too */              \
+                        .codec = (c), .attach = attach, .free = release, .fetch = nothing,                   \
+                .release = nothing, .take = gpu_wants_take, .check = gpu_wants_check, .gather = gather,      \
+                .steps = gpu_steps, .waits = waits, .waited_for = waited_for, .look_closer = nothing,        \
+                .plan = gpu_plan_device, .plan_claim = gpu_plan_claim, .record = gpu_plan_record,            \
+                .comment = gpu_plan_comment, .set_up = no_thing, .undo = nothing_to_undo,                    \
+                .undo_failed = never_fails, .each_thing = has_no_things, .prepared = nothing,                \
+                .follow = follow, .rebuild = gpu_plan_rebuild, .may_go = may_go, .sweep = follow             \
+        }
+
+const struct node_driver *gpu_driver_of(int dialect) {
+        static const struct node_driver of_the_file = DRIVER(&record_codec_auto),
+                                        main = DRIVER(&record_codec_main),
+                                        released = DRIVER(&record_codec_released);
+        return dialect == RECORD_MAIN ? &main : dialect == RECORD_RELEASED ? &released : &of_the_file;
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gpu_plan: what preparing a GPU takes, and what is recorded of it. For node_driver. */
+#pragma once
+
+#include "node/ops.h"
+
+int gpu_plan_device(void *u, const struct op *op, const struct node_want *w, struct arena *a,
+                    struct node_effect *ret, struct err *e);
+int gpu_plan_claim(void *u, const struct op *op, struct arena *a, struct cdi_edits *ret, struct err *e);
+void gpu_plan_record(const struct node_want *w, struct node_device *ret);
+const char *gpu_plan_comment(const struct op *op, struct arena *a);
+/* From what the CDI file says, which may be one of the Go driver's: that tells the names only. */
+size_t gpu_plan_rebuild(const char *cdi_file, const char *uid, struct arena *a, struct node_device **ret);

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gpu_state: what the functions of this driver share: `u` of node/driver.h. Loop thread only. */
+#pragma once
+
+#include "api/gpu_config.h"
+#include "gpu_plugin/gpu_driver.h"
+#include "nvidia/driver_set.h"
+
+struct gpu {
+        struct gpu_driver_options o;
+        struct claims *claims;
+        const struct gpu_devices *devices; /* NULL: not known yet */
+        char why[512];                     /* for people: why not, or what is wrong all the same */
+        /* The driver's files, found once for each time that the devices are told. */
+        struct arena *arena;
+        struct driver_set files;
+        bool found;
+};
+
+/* What an operation may wait for here. */
+enum { WAITS_FOR_GPUS = WAITS_FOR_DRIVER };
+
+/* node_want.own */
+struct gpu_want {
+        enum gpu_config_kind kind;
+        struct gpu_config config;
+        size_t config_index;
+        const char *info; /* what is recorded of the device, when it has been planned */
+};
+static inline struct gpu_want *gpu_want_of(const struct node_want *w) {
+        return w->own;
+}

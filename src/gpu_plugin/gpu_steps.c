@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpu_plugin/gpu_steps.h"
+
+#include "gpu_plugin/gpu_state.h"
+#include "node/judge.h"
+
+static enum verdict known(void *u, struct op *op, struct node_want *w) {
+        const struct gpu *g = u;
+        if (g->devices && g->o.hold(g->o.u))
+                return VERDICT_GO;
+        op->waits_for = WAITS_FOR_GPUS;
+        return judge_say(op, VERDICT_WAIT, "%s: %s", g->o.node,
+                         g->devices ? "the GPUs of this node have changed, and are being asked for anew"
+                                    : g->why);
+}
+
+/* What there is instead, and what was left out and why. */
+static enum verdict not_there(const struct gpu *g, struct op *op, const char *device) {
+        struct buf b = BUF_INIT(400);
+        for (size_t i = 0; i < g->devices->n; i++)
+                buf_addf(&b, "%s%s", i ? ", " : "", g->devices->items[i].name);
+        for (size_t i = 0; i < g->devices->n_left_out; i++)
+                buf_addf(&b, "; %s: %s", g->devices->left_out[i].what, g->devices->left_out[i].why);
+        judge_say(op, VERDICT_REFUSE,
+                  "allocatable not found for device \"%s\": node '%s' has %s%s%s; delete the pod so that it "
+                  "is scheduled "
+                  "anew",
+                  device, g->o.node, g->devices->n ? "" : "no GPU", b.failed ? "others" : buf_str(&b),
+                  g->why[0] ? g->why : "");
+        buf_done(&b);
+        return VERDICT_REFUSE;
+}
+
+/* The record of a claim that was prepared before names the GPU by its UUID: if another has its place now, its
+ * containers would change GPUs under way. */
+static const char *recorded_as(const struct op *op, const char *device, struct arena *a) {
+        const struct checkpoint_claim *entry = checkpoint_find(&op->c->journal.table, op->uid);
+        for (size_t i = 0; entry && entry->state == CHECKPOINT_COMPLETED && i < entry->n_devices; i++) {
+                if (streq(entry->devices[i].name, device))
+                        return record_uuid(&entry->devices[i], a);
+        }
+        return NULL;
+}
+
+static enum verdict there(void *u, struct op *op, struct node_want *w) {
+        const struct gpu *g = u;
+        const struct gpu_device *d = gpu_device_find(g->devices, w->result->device);
+        if (!d)
+                return not_there(g, op, w->result->device);
+        struct arena *a = arena_new(256);
+        const char *before = recorded_as(op, d->name, a);
+        enum verdict v = VERDICT_GO;
+        if (before && *before && !streq(before, d->uuid))
+                v = judge_say(op, VERDICT_REFUSE,
+                              "device '%s' was prepared for this claim as %s, but that name is %s now: "
+                              "delete the pod",
+                              d->name, before, d->uuid);
+        arena_free(a);
+        return v;
+}
+
+static enum verdict who_holds(void *u, struct op *op, struct node_want *w) {
+        const struct gpu *g = u;
+        const struct checkpoint_claim *other = judge_holder(op, w);
+        if (!other)
+                return VERDICT_GO;
+        /* The names of another namespace are not the pod's owner's to know; SIGUSR2 logs them. */
+        bool ours = streq(other->ns, op->ns) && other->name;
+        return judge_say(op, VERDICT_WAIT,
+                         "%s: requested device %s is already allocated to different claim %s%s%s%s: its pod "
+                         "has not ended "
+                         "yet; wait for that, or delete it",
+                         g->o.node, w->result->device, other->uid, ours ? " ('" : "", ours ? other->name : "",
+                         ours ? "')" : "");
+}
+
+node_step_fn *const gpu_steps[] = { known, there, who_holds, NULL };

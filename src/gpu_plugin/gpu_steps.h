@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gpu_steps: what holds back a Prepare of GPUs. For node_driver. */
+#pragma once
+
+#include "node/driver.h"
+
+extern node_step_fn *const gpu_steps[];

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpu_plugin/gpu_wants.h"
+
+#include <string.h>
+
+#include "gpu_plugin/gpu_state.h"
+
+/* By the names that this driver gives: "gpu-0", "gpu-0-mig-1g10gb-19-0", "gpu-vfio-0". */
+static enum gpu_config_kind kind_of(const char *device) {
+        return str_starts(device, "gpu-vfio-") ? GPU_CONFIG_VFIO
+               : strstr(device, "-mig-")       ? GPU_CONFIG_MIG
+                                               : GPU_CONFIG_GPU;
+}
+
+int gpu_wants_take(void *u, const struct op *op, struct node_want *w, struct err *e) {
+        const struct gpu *g = u;
+        const struct claim_result *r = w->result;
+        struct gpu_want *own = w->own = arena_alloc(op->arena, sizeof *own);
+        *own = (struct gpu_want){ .kind = kind_of(r->device) };
+        if (!streq(r->pool, g->o.node))
+                return err_set(e, ERR_INVALID, 0,
+                               "device '%s' was allocated on node '%s', but this is node '%s'", r->device,
+                               r->pool, g->o.node);
+        return gpu_config_for(&op->claim, r, own->kind, g->o.gates, &own->config, &own->config_index, e);
+}
+
+int gpu_wants_check(void *u, const struct op *op, struct err *e) {
+        return 0; /* GPUs of one claim do not depend on each other */
+}
