@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "hook/commands.h"
+#include "hook/in_root.h"
+#include "hook/say.h"
+
+/* Where NVIDIA's images have the user-space part of a newer driver. */
+static const char compat_folder[] = "/usr/local/cuda/compat";
+
+/* The first number of a version, 0 when there is none. */
+static unsigned long major_of(const char *version) {
+        char *end;
+        errno = 0;
+        unsigned long n = *version >= '0' && *version <= '9' ? strtoul(version, &end, 10) : 0;
+        return errno || (n && *end != '.') ? 0 : n;
+}
+
+/* "libcuda.so.580.95.05" -> 580; libcuda.so.1 is a link's name. */
+static unsigned long library_major(int folder, const char *name) {
+        static const char prefix[] = "libcuda.so.";
+        struct stat st;
+        if (strncmp(name, prefix, strlen(prefix)) != 0 || !strchr(name + strlen(prefix), '.') ||
+            fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
+                return 0;
+        return major_of(name + strlen(prefix));
+}
+
+/* Of the one library there; 0 when there is none, or when nobody can tell which one counts. */
+static unsigned long compat_major(int root) {
+        int fd = in_root(root, compat_folder, O_RDONLY | O_DIRECTORY, 0);
+        DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+        const struct dirent *entry;
+        unsigned long found = 0, n = 0;
+        if (!dir) {
+                if (fd >= 0)
+                        close(fd);
+                return 0;
+        }
+        while ((entry = readdir(dir))) {
+                unsigned long major = library_major(dirfd(dir), entry->d_name);
+                if (major) {
+                        found = major;
+                        n++;
+                }
+        }
+        closedir(dir);
+        return n == 1 ? found : 0;
+}
+
+int enable_cuda_compat(int root, const struct options *o) {
+        char name[NAME_MAX];
+        unsigned long ours = o->driver_version ? major_of(o->driver_version) : 0;
+        if (!ours)
+                return say("--host-driver-version: want the version of the host's driver, such as 580.95.05");
+        if (compat_major(root) <= ours)
+                return 0;
+        int folder = in_root_folder(root, "/etc/ld.so.conf.d");
+        if (folder < 0)
+                return -1;
+        /* Before all other files there: the first folder with a library wins. */
+        int r = in_root_random_name("00-compat-", ".conf", name, sizeof name);
+        if (r == 0)
+                r = in_root_place_file(folder, name, "/usr/local/cuda/compat\n", 0644);
+        close(folder);
+        return r;
+}

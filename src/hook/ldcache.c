@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "hook/commands.h"
+#include "hook/in_root.h"
+#include "hook/ldconf.h"
+#include "hook/sandbox.h"
+#include "hook/say.h"
+
+enum { FOLDERS_MAX = 64, TEXT_MAX = FOLDERS_MAX * (PATH_MAX + 1) };
+
+#if defined(__x86_64__)
+#define MACHINE "x86_64"
+#else
+#define MACHINE "aarch64"
+#endif
+
+static bool is_there(int root, const char *path) {
+        int fd = in_root(root, path, O_PATH, 0);
+        if (fd >= 0)
+                close(fd);
+        return fd >= 0;
+}
+
+/* An image without configuration gets one that has our files. */
+static int make_configuration(int root) {
+        static const char text[] = "include /etc/ld.so.conf.d/*.conf\n";
+        int etc = in_root_folder(root, "/etc");
+        if (etc < 0)
+                return -1;
+        int fd = openat(etc, "ld.so.conf", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+        int r = 0;
+        if (fd < 0 && errno != EEXIST)
+                r = say_errno("make /etc/ld.so.conf in the container");
+        if (fd >= 0 && write(fd, text, strlen(text)) != (ssize_t)strlen(text))
+                r = say_errno("write /etc/ld.so.conf in the container");
+        if (fd >= 0)
+                close(fd);
+        close(etc);
+        return r;
+}
+
+/* A file of our own in /etc/ld.so.conf.d. */
+static int place(int root, const char *before, const char *text) {
+        char name[NAME_MAX];
+        int folder = in_root_folder(root, "/etc/ld.so.conf.d");
+        if (folder < 0)
+                return -1;
+        int r = in_root_random_name(before, ".conf", name, sizeof name);
+        if (r == 0)
+                r = in_root_place_file(folder, name, text, 0644);
+        close(folder);
+        return r;
+}
+
+/* musl's loader has no cache but a list of folders. */
+static int tell_musl(int root, const struct options *o) {
+        static const char path[] = "/etc/ld-musl-" MACHINE ".path";
+        static char text[LDCONF_FILE_BYTES + TEXT_MAX];
+        if (!is_there(root, "/lib/ld-musl-" MACHINE ".so.1"))
+                return 0;
+        int fd = in_root(root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+        ssize_t got = fd < 0 ? -1 : read(fd, text, LDCONF_FILE_BYTES);
+        if (fd >= 0)
+                close(fd);
+        size_t n =
+                got > 0 ? (size_t)got : (size_t)snprintf(text, sizeof text, "/lib:/usr/local/lib:/usr/lib");
+        while (n && text[n - 1] == '\n')
+                n--;
+        for (size_t i = 0; i < o->n_folders; i++)
+                n += (size_t)snprintf(text + n, sizeof text - n, "\n%s", o->folders[i]);
+        snprintf(text + n, sizeof text - n, "\n");
+        int etc = in_root_folder(root, "/etc");
+        if (etc < 0)
+                return -1;
+        int r = in_root_place_file(etc, strrchr(path, '/') + 1, text, 0644);
+        close(etc);
+        return r;
+}
+
+/* Folders that the loader of an image searches by itself, which the ldconfig of another distribution does not
+ * know. */
+static const char *system_folders(int root) {
+        return is_there(root, "/etc/debian_version") ? "/lib/" MACHINE "-linux-gnu\n/usr/lib/" MACHINE
+                                                       "-linux-gnu\n"
+                                                     : "/lib64\n/usr/lib64\n";
+}
+
+struct update {
+        const struct options *o;
+        char *argv[FOLDERS_MAX + 8];
+};
+
+/* In the sandbox. */
+static char *const *configure(void *u, int root) {
+        static char text[TEXT_MAX];
+        struct update *x = u;
+        bool known[FOLDERS_MAX] = { false };
+        struct ldconf c = { .folders = x->o->folders, .n_folders = x->o->n_folders, .known = known };
+        size_t n = 0, n_args = 5; /* without folders */
+        if (make_configuration(root) < 0)
+                return NULL;
+        ldconf_read(&c, root);
+        for (size_t i = 0; i < x->o->n_folders; i++) {
+                if (!known[i])
+                        n += (size_t)snprintf(text + n, sizeof text - n, "%s\n", x->o->folders[i]);
+                /* A configuration that includes no files must be told by hand. */
+                if (!c.includes_files)
+                        n_args++;
+        }
+        x->argv[n_args] = NULL;
+        if ((n && place(root, "00-nvcr-", text) < 0) || place(root, "zz-nvcr-", system_folders(root)) < 0 ||
+            tell_musl(root, x->o) < 0)
+                return NULL;
+        return x->argv;
+}
+
+/* Each becomes a line of a file. */
+static int check_folders(const struct options *o) {
+        if (o->n_folders > FOLDERS_MAX)
+                return say("more than %d folders", FOLDERS_MAX);
+        for (size_t i = 0; i < o->n_folders; i++) {
+                const char *p = o->folders[i];
+                if (*p != '/' || strlen(p) >= PATH_MAX)
+                        return say("--folder '%s': want an absolute path", p);
+                for (; *p; p++) {
+                        if ((unsigned char)*p < ' ' || strchr("#:=", *p))
+                                return say("--folder '%s': it has a character that the loader's "
+                                           "configuration cannot",
+                                           o->folders[i]);
+                }
+        }
+        return 0;
+}
+
+/* Ubuntu's /sbin/ldconfig is a script around the real one. */
+static const char *find_ldconfig(void) {
+        static const char real[] = "/sbin/ldconfig.real";
+        return access(real, X_OK) == 0 ? real : "/sbin/ldconfig";
+}
+
+int update_ldcache(int root, const char *path, const struct options *o) {
+        struct update x = { .o = o };
+        char *const words[] = { (char[]){ "ldconfig" }, (char[]){ "-f" }, (char[]){ "/etc/ld.so.conf" },
+                                (char[]){ "-C" }, (char[]){ "/etc/ld.so.cache" } };
+        if (check_folders(o) < 0)
+                return -1;
+        memcpy(x.argv, words, sizeof words);
+        for (size_t i = 0; i < o->n_folders; i++) {
+                x.argv[5 + i] = strdup(o->folders[i]);
+                if (!x.argv[5 + i])
+                        return say("memory is out");
+        }
+        /* Before anything of the container is looked at. */
+        int program = sandbox_program(o->ldconfig ? o->ldconfig : find_ldconfig());
+        if (program < 0)
+                return -1;
+        int r = sandbox_run(program, root, path, configure, &x);
+        close(program);
+        for (size_t i = 0; i < o->n_folders; i++)
+                free(x.argv[5 + i]);
+        return r;
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hook/sandbox.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/audit.h>
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "hook/say.h"
+
+enum { PROGRAM_MAX = 64 << 20, SEGMENTS_MAX = 64 };
+
+#ifndef MFD_EXEC
+#define MFD_EXEC 0x0010U /* Linux 6.3; an older kernel refuses it and needs it not */
+#endif
+
+/* ---- the program ---- */
+
+/* A program that names a loader (PT_INTERP) would start that of the container. */
+static bool is_static(int fd) {
+        Elf64_Ehdr h;
+        Elf64_Phdr s[SEGMENTS_MAX];
+        if (pread(fd, &h, sizeof h, 0) != sizeof h || memcmp(h.e_ident, ELFMAG, SELFMAG) != 0 ||
+            h.e_ident[EI_CLASS] != ELFCLASS64 || h.e_phentsize != sizeof *s || !h.e_phnum ||
+            h.e_phnum > SEGMENTS_MAX ||
+            pread(fd, s, h.e_phnum * sizeof *s, (off_t)h.e_phoff) != (ssize_t)(h.e_phnum * sizeof *s))
+                return false;
+        for (unsigned i = 0; i < h.e_phnum; i++) {
+                if (s[i].p_type == PT_INTERP)
+                        return false;
+        }
+        return true;
+}
+
+static int new_memfd(void) {
+        int fd = memfd_create("ldconfig", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC);
+        return fd < 0 && errno == EINVAL ? memfd_create("ldconfig", MFD_CLOEXEC | MFD_ALLOW_SEALING) : fd;
+}
+
+static int copy(int from, const char *path) {
+        struct stat st;
+        off_t at = 0;
+        int to = new_memfd();
+        if (to < 0)
+                return say_errno("memory for '%s'", path);
+        if (fstat(from, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > PROGRAM_MAX) {
+                say("'%s' is no program", path);
+        } else {
+                while (at < st.st_size && sendfile(to, from, &at, (size_t)(st.st_size - at)) > 0)
+                        ;
+                if (at != st.st_size ||
+                    fcntl(to, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+                        say_errno("copy '%s'", path);
+                else if (!is_static(to))
+                        say("'%s' is no static program of 64 bits, and the loader of a container is not for "
+                            "us to run",
+                            path);
+                else
+                        return to;
+        }
+        close(to);
+        return -1;
+}
+
+int sandbox_program(const char *path) {
+        int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+        if (fd < 0)
+                return say_errno("open '%s'", path);
+        int program = copy(fd, path);
+        close(fd);
+        return program;
+}
+
+/* ---- inside ---- */
+
+/* The container's root becomes ours, and the host's goes. Opened anew, because a descriptor of the mount
+ * namespace that we left cannot be a root here; by its path, and compared with the one that was checked. */
+static int enter(int root, const char *path) {
+        struct stat was, is;
+        if (mount("", "/", "", MS_SLAVE | MS_REC, "") < 0)
+                return say_errno("mounts of our own");
+        int old = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC),
+            here = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (old < 0 || here < 0 || fstat(root, &was) < 0 || fstat(here, &is) < 0)
+                return say_errno("the root of the container");
+        if (was.st_dev != is.st_dev || was.st_ino != is.st_ino)
+                return say("the root of the container is another one by now");
+        if (fchdir(here) < 0)
+                return say_errno("the root of the container");
+        if (syscall(SYS_pivot_root, ".", ".") == 0) {
+                if (fchdir(old) < 0 || umount2(".", MNT_DETACH) < 0)
+                        return say_errno("leave the host's files");
+        } else if (mount(".", "/", "", MS_MOVE, "") < 0 || chroot(".") < 0) {
+                /* An initramfs cannot be pivoted away; covered it is out of reach for who may not chroot. */
+                return say_errno("enter the container's files");
+        }
+        close(old);
+        close(here);
+        return chdir("/") < 0 ? say_errno("the root of the container") : 0;
+}
+
+static int drop_capabilities(void) {
+        struct __user_cap_header_struct head = { _LINUX_CAPABILITY_VERSION_3, 0 };
+        struct __user_cap_data_struct data[2] = { { 1U << CAP_DAC_OVERRIDE, 1U << CAP_DAC_OVERRIDE, 0 },
+                                                  { 0, 0, 0 } };
+        for (int i = 0; i < 64; i++) {
+                if (i != CAP_DAC_OVERRIDE && prctl(PR_CAPBSET_READ, i, 0, 0, 0) == 1 &&
+                    prctl(PR_CAPBSET_DROP, i, 0, 0, 0) < 0)
+                        return say_errno("drop capabilities");
+        }
+        (void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+        if (syscall(SYS_capset, &head, data) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+                return say_errno("drop capabilities");
+        return 0;
+}
+
+static int limit(void) {
+        static const struct {
+                int what;
+                rlim_t most;
+        } limits[] = { { RLIMIT_AS, 1UL << 30 },
+                       { RLIMIT_CPU, 20 },
+                       { RLIMIT_FSIZE, 256UL << 20 },
+                       { RLIMIT_NOFILE, 256 },
+                       { RLIMIT_CORE, 0 } };
+        for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+                struct rlimit most = { limits[i].most, limits[i].most };
+                struct rlimit now;
+                /* Who has less stays there. */
+                if (getrlimit(limits[i].what, &now) == 0 && now.rlim_max < most.rlim_max)
+                        continue;
+                if (setrlimit(limits[i].what, &most) < 0)
+                        return say_errno("limits");
+        }
+        return 0;
+}
+
+#if defined(__x86_64__)
+#define OUR_ARCH AUDIT_ARCH_X86_64
+#elif defined(__aarch64__)
+#define OUR_ARCH AUDIT_ARCH_AARCH64
+#else
+#error "which numbers system calls have here is not known"
+#endif
+
+/* What ldconfig, and prepare(), call. All else is EPERM: a program that can do without goes on. */
+static const int allowed[] = {
+        SYS_execveat,        SYS_exit,        SYS_exit_group, SYS_read,          SYS_pread64,
+        SYS_write,           SYS_pwrite64,    SYS_writev,     SYS_close,         SYS_lseek,
+        SYS_openat,          SYS_openat2,     SYS_newfstatat, SYS_fstat,         SYS_statx,
+        SYS_getdents64,      SYS_readlinkat,  SYS_symlinkat,  SYS_renameat,      SYS_renameat2,
+        SYS_unlinkat,        SYS_mkdirat,     SYS_fchmod,     SYS_fchmodat,      SYS_fsync,
+        SYS_fdatasync,       SYS_ftruncate,   SYS_mmap,       SYS_munmap,        SYS_mremap,
+        SYS_mprotect,        SYS_madvise,     SYS_brk,        SYS_futex,         SYS_set_tid_address,
+        SYS_set_robust_list, SYS_rseq,        SYS_prlimit64,  SYS_getrandom,     SYS_sysinfo,
+        SYS_uname,           SYS_fcntl,       SYS_dup,        SYS_clock_gettime, SYS_rt_sigaction,
+        SYS_rt_sigprocmask,  SYS_sigaltstack, SYS_getpid,     SYS_gettid,        SYS_getuid,
+        SYS_geteuid,         SYS_getgid,      SYS_getegid,    SYS_faccessat,     SYS_tgkill,
+#if defined(__x86_64__) /* older forms, which other machines never had */
+        SYS_arch_prctl,      SYS_open,        SYS_stat,       SYS_lstat,         SYS_access,
+        SYS_readlink,        SYS_symlink,     SYS_rename,     SYS_unlink,        SYS_mkdir,
+        SYS_chmod,
+#endif
+};
+
+static int forbid_calls(void) {
+        enum { N = sizeof allowed / sizeof *allowed };
+        struct sock_filter f[5 + N + 2];
+        size_t n = 0;
+        f[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch));
+        f[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, OUR_ARCH, 1, 0);
+        f[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+        f[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+        for (size_t i = 0; i < N; i++)
+                f[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)allowed[i],
+                                                      (unsigned char)(N - i), 0);
+        f[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
+        f[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+        struct sock_fprog program = { (unsigned short)n, f };
+        if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) < 0)
+                return say_errno("forbid system calls");
+        return 0;
+}
+
+static int run_inside(int program, int root, const char *path, char *const *(*prepare)(void *u, int root),
+                      void *u) {
+        char *const environment[] = { NULL };
+        if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || enter(root, path) < 0)
+                return -1;
+        close(root);
+        int inside = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (inside < 0)
+                return say_errno("the root of the container");
+        if (limit() < 0 || drop_capabilities() < 0 || forbid_calls() < 0)
+                return -1;
+        char *const *argv = prepare(u, inside);
+        if (!argv)
+                return -1;
+        syscall(SYS_execveat, program, "", argv, environment, AT_EMPTY_PATH);
+        return say_errno("run %s in the container", argv[0]);
+}
+
+int sandbox_run(int program, int root, const char *path, char *const *(*prepare)(void *u, int root),
+                void *u) {
+        int status = 0;
+        if (unshare(CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET) < 0)
+                return say_errno("namespaces of our own");
+        pid_t child = fork();
+        if (child < 0)
+                return say_errno("fork");
+        if (child == 0)
+                _exit(run_inside(program, root, path, prepare, u) < 0 ? 125 : 0);
+        while (waitpid(child, &status, 0) < 0) {
+                if (errno != EINTR)
+                        return say_errno("wait");
+        }
+        if (WIFSIGNALED(status))
+                return say("ldconfig was ended by signal %d", WTERMSIG(status));
+        if (WEXITSTATUS(status) == 125)
+                return -1; /* it has been said */
+        return WEXITSTATUS(status) ? say("ldconfig ended with status %d", WEXITSTATUS(status)) : 0;
+}

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a hostile image can do to those who write into it, and what NVIDIA's hooks were fooled by, by the
+ * names of those vulnerabilities. Beside the container's root stands what must never change. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "driver_tree.h"
+#include "hook/commands.h"
+#include "hook/in_root.h"
+#include "tree.h"
+
+enum { RACES = 10000 };
+
+static char *root; /* has c/, the container's root, and host/ */
+static int fd;
+
+static int setup(void **state) {
+        (void)state;
+        root = tree_new();
+        tree_put(root, "host/canary", "alive");
+        tree_put(root, "host/sub/canary", "alive");
+        tree_put(root, "c/etc/hostname", "c");
+        _cleanup_(freep) char *path = file_join(root, "c");
+        fd = in_root_open(path);
+        assert_true(fd >= 0);
+        return 0;
+}
+
+static void unchanged(const char *path, const char *want) {
+        struct err e;
+        _cleanup_(freep) char *p = file_join(root, path);
+        _cleanup_(freep) char *text = NULL;
+        assert_int_equal(file_read(p, 64, &text, NULL, &e), 0);
+        assert_string_equal(text, want);
+}
+
+static unsigned entries(const char *path) {
+        _cleanup_(freep) char *p = file_join(root, path);
+        unsigned n = 0;
+        DIR *d = opendir(p);
+        assert_non_null(d);
+        while (readdir(d))
+                n++;
+        closedir(d);
+        return n;
+}
+
+static void host_is_as_it_was(void) {
+        unchanged("host/canary", "alive");
+        unchanged("host/sub/canary", "alive");
+        assert_int_equal(entries("host"), 4);
+        assert_int_equal(entries("host/sub"), 3);
+        assert_int_equal(entries("."), 4);
+}
+
+static int teardown(void **state) {
+        (void)state;
+        host_is_as_it_was();
+        close(fd);
+        tree_remove(root);
+        return 0;
+}
+
+static int link_it(const char *link) {
+        return create_symlinks(fd, &(struct options){ .links = &link, .n_links = 1 });
+}
+
+static void link_says(const char *path, const char *want) {
+        char text[256];
+        _cleanup_(freep) char *p = file_join(root, path);
+        ssize_t n = readlink(p, text, sizeof text - 1);
+        assert_true(n > 0);
+        text[n] = '\0';
+        assert_string_equal(text, want);
+}
+
+/* ---- what it is for ---- */
+
+static void links_are_made_with_their_folders(void **state) {
+        (void)state;
+        assert_int_equal(link_it("libcuda.so.1::/usr/lib64/libcuda.so"), 0);
+        link_says("c/usr/lib64/libcuda.so", "libcuda.so.1");
+        assert_int_equal(link_it("libcuda.so.1::/usr/lib64/libcuda.so"), 0);
+        assert_int_equal(link_it("libcuda.so.2::/usr/lib64/libcuda.so"), 0);
+        link_says("c/usr/lib64/libcuda.so", "libcuda.so.2");
+        assert_int_equal(entries("c/usr/lib64"), 3); /* nothing is left of how it was done */
+}
+
+static void links_of_the_image_on_the_way_are_followed_in_it(void **state) {
+        (void)state;
+        driver_tree_link(root, "c/lib64", "/usr/lib64");
+        tree_put(root, "c/usr/lib64/x", "");
+        assert_int_equal(link_it("a::/lib64/gbm/b.so"), 0);
+        link_says("c/usr/lib64/gbm/b.so", "a");
+}
+
+static void a_file_in_the_way_is_replaced(void **state) {
+        (void)state;
+        tree_put(root, "c/usr/lib64/libcuda.so", "a stub");
+        assert_int_equal(link_it("libcuda.so.1::/usr/lib64/libcuda.so"), 0);
+        link_says("c/usr/lib64/libcuda.so", "libcuda.so.1");
+}
+
+static void a_command_that_makes_no_sense_changes_nothing(void **state) {
+        (void)state;
+        static const char *const bad[] = { "a",          "::/a",    "a::b",    "a::/", "a::/..",
+                                           "a::/x/../y", "a::/./y", "a::/x/.", "a::",  "a::/etc/hostname/y" };
+        for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+                assert_int_equal(link_it(bad[i]), -1);
+        assert_int_equal(entries("c"), 3);
+        unchanged("c/etc/hostname", "c");
+}
+
+static void a_newer_compatibility_library_of_the_image_is_preferred(void **state) {
+        (void)state;
+        const struct options o = { .driver_version = "570.86.10" };
+        assert_int_equal(enable_cuda_compat(fd, &o), 0); /* there is none */
+        tree_put(root, "c/usr/local/cuda/compat/libcuda.so.570.124.06", "");
+        assert_int_equal(enable_cuda_compat(fd, &o), 0); /* it is not newer */
+        assert_int_equal(entries("c/etc"), 3);
+        tree_put(root, "c/usr/local/cuda/compat/libcuda.so.580.10.2", "");
+        assert_int_equal(enable_cuda_compat(fd, &o), 0); /* which of them? */
+        assert_int_equal(entries("c/etc"), 3);
+        _cleanup_(freep) char *old = file_join(root, "c/usr/local/cuda/compat/libcuda.so.570.124.06");
+        assert_int_equal(unlink(old), 0);
+        driver_tree_link(root, "c/usr/local/cuda/compat/libcuda.so.1", "libcuda.so.580.10.2");
+        assert_int_equal(enable_cuda_compat(fd, &o), 0);
+        assert_int_equal(entries("c/etc/ld.so.conf.d"), 3);
+        assert_int_equal(enable_cuda_compat(fd, &(struct options){ .driver_version = "new" }), -1);
+        assert_int_equal(enable_cuda_compat(fd, &(struct options){ 0 }), -1);
+}
+
+/* ---- and what it must not do ---- */
+
+static void cve_2024_0132_a_compat_folder_that_leads_to_the_host_is_not_entered(void **state) {
+        (void)state;
+        _cleanup_(freep) char *host = file_join(root, "host");
+        tree_put(root, "c/usr/local/cuda/x", "");
+        driver_tree_link(root, "c/usr/local/cuda/compat", host);
+        assert_int_equal(enable_cuda_compat(fd, &(struct options){ .driver_version = "570.1" }), 0);
+        assert_int_equal(entries("c/etc"), 3);
+        assert_int_equal(in_root(fd, "/usr/local/cuda/compat/canary", O_PATH, 0), -1);
+}
+
+static void cve_2024_0133_nothing_is_made_on_the_host(void **state) {
+        (void)state;
+        _cleanup_(freep) char *host = file_join(root, "host");
+        driver_tree_link(root, "c/up", "../../host");
+        driver_tree_link(root, "c/abs", host);
+        assert_int_equal(link_it("x::/up/made"), -1);      /* "/host" of the container is not there */
+        assert_int_equal(link_it("x::/abs/sub/made"), -1); /* neither is this */
+        assert_int_equal(link_it("x::/up/deep/er/made"), -1);
+}
+
+static void cve_2024_0134_a_link_at_the_place_is_replaced_and_not_followed(void **state) {
+        (void)state;
+        _cleanup_(freep) char *canary = file_join(root, "host/canary");
+        driver_tree_link(root, "c/usr/lib64/libcuda.so", canary);
+        assert_int_equal(link_it("libcuda.so.1::/usr/lib64/libcuda.so"), 0);
+        link_says("c/usr/lib64/libcuda.so", "libcuda.so.1");
+}
+
+static void cve_2025_23267_configuration_files_are_written_where_they_belong(void **state) {
+        (void)state;
+        _cleanup_(freep) char *host = file_join(root, "host");
+        tree_put(root, "c/usr/local/cuda/compat/libcuda.so.580.10.2", "");
+        driver_tree_link(root, "c/etc/ld.so.conf.d", host);
+        assert_int_equal(enable_cuda_compat(fd, &(struct options){ .driver_version = "570.1" }), -1);
+}
+
+static void a_link_to_another_process_is_not_followed(void **state) {
+        (void)state;
+        driver_tree_link(root, "c/usr/lib64", "/proc/1/root/tmp");
+        assert_int_equal(link_it("x::/usr/lib64/made"), -1);
+}
+
+/* ---- CVE-2025-23359, 2026-24260: a container that shares a volume changes what was just looked at ---- */
+
+struct racer {
+        pthread_t thread;
+        atomic_bool stop;
+        char *place, *folder, *to_host;
+};
+
+/* The folder that we are told to write into is, in turn, a folder and a link to the host. */
+static void *swap(void *u) {
+        struct racer *r = u;
+        while (!atomic_load(&r->stop)) {
+                (void)renameat2(AT_FDCWD, r->place, AT_FDCWD, r->to_host, RENAME_EXCHANGE);
+        }
+        return NULL;
+}
+
+static void race(const char *at, const char *target) {
+        struct racer r = { .place = file_join(root, at), .to_host = file_join(root, "c/evil") };
+        unsigned made = 0;
+        _cleanup_(freep) char *keep = xasprintf("%s/keep", at);
+        tree_put(root, keep, "");
+        assert_int_equal(symlink(target, r.to_host), 0);
+        assert_int_equal(pthread_create(&r.thread, NULL, swap, &r), 0);
+        /* What is refused is said each time. */
+        int said = dup(2), nowhere = open("/dev/null", O_WRONLY);
+        assert_true(said >= 0 && dup2(nowhere, 2) == 2);
+        for (unsigned i = 0; i < RACES; i++) {
+                _cleanup_(freep) char *link = xasprintf("t%u::/usr/lib64/nvidia/x%u/lib.so", i, i % 7);
+                made += link_it(link) == 0;
+        }
+        assert_int_equal(dup2(said, 2), 2);
+        close(said);
+        close(nowhere);
+        atomic_store(&r.stop, true);
+        pthread_join(r.thread, NULL);
+        host_is_as_it_was();
+        /* Had it always failed, nothing would have been shown. */
+        assert_true(made > 0);
+        free(r.place);
+        free(r.to_host);
+}
+
+static void cve_2025_23359_a_folder_that_becomes_an_absolute_link_meanwhile(void **state) {
+        (void)state;
+        _cleanup_(freep) char *host = file_join(root, "host");
+        race("c/usr/lib64/nvidia", host);
+}
+
+static void cve_2026_24260_a_parent_that_becomes_a_relative_link_meanwhile(void **state) {
+        (void)state;
+        race("c/usr", "../host");
+}
+
+int main(void) {
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+        const struct CMUnitTest tests[] = {
+                T(links_are_made_with_their_folders),
+                T(links_of_the_image_on_the_way_are_followed_in_it),
+                T(a_file_in_the_way_is_replaced),
+                T(a_command_that_makes_no_sense_changes_nothing),
+                T(a_newer_compatibility_library_of_the_image_is_preferred),
+                T(cve_2024_0132_a_compat_folder_that_leads_to_the_host_is_not_entered),
+                T(cve_2024_0133_nothing_is_made_on_the_host),
+                T(cve_2024_0134_a_link_at_the_place_is_replaced_and_not_followed),
+                T(cve_2025_23267_configuration_files_are_written_where_they_belong),
+                T(a_link_to_another_process_is_not_followed),
+                T(cve_2025_23359_a_folder_that_becomes_an_absolute_link_meanwhile),
+                T(cve_2026_24260_a_parent_that_becomes_a_relative_link_meanwhile),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The program itself, as a runtime runs it, in a mount namespace of the test's. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "driver_tree.h"
+#include "tree.h"
+
+static char *program;
+static char *root;
+static bool mounts; /* this machine lets us have our own */
+
+static int setup(void **state) {
+        (void)state;
+        root = tree_new();
+        tree_put(root, "host/canary", "alive");
+        tree_put(root, "c/etc/hostname", "c");
+        tree_put(root, "c/tmp/x", "");
+        _cleanup_(freep) char *config = xasprintf("{\"root\":{\"path\":\"%s/c\"}}", root);
+        _cleanup_(freep) char *container = file_join(root, "c");
+        tree_put(root, "config.json", config);
+        /* Only what is a mount of its own can become a root. */
+        if (mounts && mount(container, container, NULL, MS_BIND, NULL) < 0)
+                return -1;
+        return 0;
+}
+
+static int teardown(void **state) {
+        (void)state;
+        _cleanup_(freep) char *container = file_join(root, "c");
+        struct err e;
+        _cleanup_(freep) char *path = file_join(root, "host/canary");
+        _cleanup_(freep) char *text = NULL;
+        assert_int_equal(file_read(path, 64, &text, NULL, &e), 0);
+        assert_string_equal(text, "alive");
+        if (mounts)
+                umount2(container, MNT_DETACH);
+        tree_remove(root);
+        return 0;
+}
+
+/* The status; what it says is in root/said. */
+static int run(char *const argv[], char *const envp[]) {
+        _cleanup_(freep) char *state = xasprintf("{\"ociVersion\":\"1.2.0\",\"bundle\":\"%s\"}", root);
+        _cleanup_(freep) char *said = file_join(root, "said");
+        int fds[2], status = 0;
+        assert_int_equal(pipe(fds), 0);
+        assert_int_equal(write(fds[1], state, strlen(state)), strlen(state));
+        close(fds[1]);
+        pid_t child = fork();
+        if (child == 0) {
+                _cleanup_(freep) char *cwd = file_join(root, "c");
+                if (chdir(cwd) < 0 || dup2(fds[0], 0) < 0 ||
+                    dup2(open(said, O_WRONLY | O_CREAT | O_TRUNC, 0600), 2) < 0)
+                        _exit(99);
+                execve(program, argv, envp);
+                _exit(98);
+        }
+        close(fds[0]);
+        assert_int_equal(waitpid(child, &status, 0), child);
+        return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static void must_run(char *const argv[]) {
+        char *const none[] = { NULL };
+        int status = run(argv, none);
+        if (status) {
+                struct err e;
+                _cleanup_(freep) char *path = file_join(root, "said");
+                _cleanup_(freep) char *text = NULL;
+                (void)file_read(path, 4096, &text, NULL, &e);
+                fail_msg("status %d: %s", status, text);
+        }
+}
+
+static bool is_there(const char *path) {
+        _cleanup_(freep) char *p = file_join(root, path);
+        return access(p, F_OK) == 0;
+}
+
+static bool cache_has(const char *name) {
+        _cleanup_(freep) char *path = file_join(root, "c/etc/ld.so.cache");
+        _cleanup_(freep) char *text = NULL;
+        struct err e;
+        size_t n = 0;
+        return file_read(path, 1 << 20, &text, &n, &e) == 0 && memmem(text, n, name, strlen(name));
+}
+
+#define ARGV(...)                                                                                            \
+        (char *const[]) {                                                                                    \
+                (char[]){ "cdi-hook" }, __VA_ARGS__, NULL                                                    \
+        }
+#define A(s)                                                                                                 \
+        (char[]) {                                                                                           \
+                s                                                                                            \
+        }
+
+/* A library with a name that ldconfig believes: one of this machine's. */
+static void put_library(const char *path) {
+        static const char *const here[] = { "/lib/x86_64-linux-gnu/libz.so.1",
+                                            "/lib/aarch64-linux-gnu/libz.so.1",
+                                            "/lib/x86_64-linux-gnu/libm.so.6",
+                                            "/lib/aarch64-linux-gnu/libm.so.6", "/lib64/libm.so.6" };
+        struct err e;
+        _cleanup_(freep) char *to = file_join(root, path);
+        tree_put(root, path, "");
+        for (size_t i = 0; i < ARRAY_LEN(here); i++) {
+                _cleanup_(freep) char *text = NULL;
+                size_t n = 0;
+                if (file_read(here[i], 16 << 20, &text, &n, &e) < 0)
+                        continue;
+                assert_int_equal(file_replace_volatile(to, text, n, 0755, &e), 0);
+                return;
+        }
+        skip();
+}
+
+static void the_loader_finds_what_was_mounted(void **state) {
+        (void)state;
+        if (!mounts)
+                skip();
+        put_library("c/usr/lib64/libcuda.so.550.1");
+        must_run(ARGV(A("update-ldcache"), A("--folder"), A("/usr/lib64"), A("--folder=/usr/lib64/vdpau")));
+        assert_true(is_there("c/etc/ld.so.conf"));
+        assert_true(cache_has("/usr/lib64/lib"));
+        /* Once more: it is known now. */
+        must_run(ARGV(A("update-ldcache"), A("--folder"), A("/usr/lib64")));
+        assert_true(cache_has("/usr/lib64/lib"));
+}
+
+static void a_configuration_that_includes_nothing_has_the_folders_all_the_same(void **state) {
+        (void)state;
+        if (!mounts)
+                skip();
+        tree_put(root, "c/etc/ld.so.conf", "/nowhere\n");
+        put_library("c/usr/lib64/libcuda.so.550.1");
+        must_run(ARGV(A("update-ldcache"), A("--folder"), A("/usr/lib64")));
+        assert_true(cache_has("/usr/lib64/lib"));
+}
+
+static void musl_is_told_by_its_own_file(void **state) {
+        (void)state;
+        struct err e;
+        if (!mounts)
+                skip();
+        tree_put(root, "c/lib/ld-musl-x86_64.so.1", "");
+        tree_put(root, "c/lib/ld-musl-aarch64.so.1", "");
+        must_run(ARGV(A("update-ldcache"), A("--folder"), A("/usr/lib64")));
+        _cleanup_(freep) char *path =
+                file_join(root, is_there("c/etc/ld-musl-x86_64.path") ? "c/etc/ld-musl-x86_64.path"
+                                                                      : "c/etc/ld-musl-aarch64.path");
+        _cleanup_(freep) char *text = NULL;
+        assert_int_equal(file_read(path, 4096, &text, NULL, &e), 0);
+        assert_string_equal(text, "/lib:/usr/local/lib:/usr/lib\n/usr/lib64\n");
+}
+
+/* Absolute links of an image, as those of a distribution without /usr merge turned round, lead into the
+ * image. */
+static void folders_of_the_image_that_are_links_stay_in_it(void **state) {
+        (void)state;
+        if (!mounts)
+                skip();
+        _cleanup_(freep) char *etc = file_join(root, "c/etc"), *to = file_join(root, "c/real-etc");
+        assert_int_equal(rename(etc, to), 0);
+        assert_int_equal(symlink("/real-etc", etc), 0);
+        must_run(ARGV(A("update-ldcache"), A("--folder"), A("/usr/lib64")));
+        assert_true(is_there("c/real-etc/ld.so.cache"));
+}
+
+static void cve_2024_0135_the_ldconfig_of_the_image_is_not_run_nor_is_its_loader(void **state) {
+        (void)state;
+        if (!mounts)
+                skip();
+        /* what would leave a trace if it ran */
+        tree_put(root, "c/sbin/ldconfig", "#!/bin/sh\necho > /tmp/ran\n");
+        must_run(ARGV(A("update-ldcache"), A("--folder"), A("/usr/lib64")));
+        assert_false(is_there("c/tmp/ran"));
+        _cleanup_(freep) char *script = file_join(root, "c/sbin/ldconfig");
+        _cleanup_(freep) char *option = xasprintf("--ldconfig-path=%s", script);
+        char *const none[] = { NULL };
+        assert_int_equal(run(ARGV(A("update-ldcache"), option), none), 1);
+        assert_int_equal(run(ARGV(A("update-ldcache"), A("--ldconfig-path=/bin/sh")), none),
+                         1); /* needs a loader */
+}
+
+static void cve_2025_23266_the_environment_of_the_container_is_nothing_to_it(void **state) {
+        (void)state;
+        if (!mounts)
+                skip();
+        tree_put(root, "c/x.so", "not a library");
+        char *const evil[] = { A("LD_PRELOAD=./x.so"),
+                               A("LD_LIBRARY_PATH=."),
+                               A("LD_AUDIT=./x.so"),
+                               A("GLIBC_TUNABLES=glibc.malloc.check=3"),
+                               A("PATH=."),
+                               NULL };
+        assert_int_equal(run(ARGV(A("create-symlinks"), A("--link"), A("a::/usr/b")), evil), 0);
+        assert_int_equal(run(ARGV(A("update-ldcache"), A("--folder"), A("/usr")), evil), 0);
+}
+
+static void cve_2025_23267_links_of_the_image_lead_ldconfig_nowhere(void **state) {
+        (void)state;
+        if (!mounts)
+                skip();
+        _cleanup_(freep) char *canary = file_join(root, "host/canary"), *host = file_join(root, "host");
+        driver_tree_link(root, "c/etc/ld.so.cache", canary);
+        driver_tree_link(root, "c/etc/ld.so.cache~", canary);
+        driver_tree_link(root, "c/etc/ld.so.conf", canary);
+        driver_tree_link(root, "c/etc/ld.so.conf.d", host);
+        char *const none[] = { NULL };
+        (void)run(ARGV(A("update-ldcache"), A("--folder"), A("/usr/lib64")), none); /* the canary tells */
+}
+
+static void what_it_does_not_know_it_refuses(void **state) {
+        (void)state;
+        char *const none[] = { NULL };
+        assert_int_equal(run(ARGV(A("chmod"), A("--path"), A("/x")), none), 1);
+        assert_int_equal(run(ARGV(A("create-symlinks"), A("--links"), A("a::/b")), none), 1);
+        assert_int_equal(run(ARGV(A("create-symlinks"), A("--link")), none), 1);
+        assert_int_equal(run(ARGV(A("update-ldcache"), A("--folder"), A("relative")), none), 1);
+        assert_int_equal(run(ARGV(A("update-ldcache"), A("--folder"), A("/a\n/b")), none), 1);
+        assert_int_equal(run(ARGV(A("")), none), 1);
+}
+
+static void it_takes_the_words_of_nvidias_programs(void **state) {
+        (void)state;
+        must_run(ARGV(A("hook"), A("create-symlinks"), A("--link=a::/usr/b")));
+        _cleanup_(freep) char *link = file_join(root, "c/usr/b");
+        struct stat st;
+        assert_int_equal(lstat(link, &st), 0);
+}
+
+int main(int argc, char **argv) {
+        program = realpath(argv[argc - 1], NULL); /* it is started from another folder */
+        if (!program)
+                return 1;
+        mounts = unshare(CLONE_NEWNS) == 0 && mount("", "/", "", MS_PRIVATE | MS_REC, "") == 0;
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+        const struct CMUnitTest tests[] = {
+                T(the_loader_finds_what_was_mounted),
+                T(a_configuration_that_includes_nothing_has_the_folders_all_the_same),
+                T(musl_is_told_by_its_own_file),
+                T(folders_of_the_image_that_are_links_stay_in_it),
+                T(cve_2024_0135_the_ldconfig_of_the_image_is_not_run_nor_is_its_loader),
+                T(cve_2025_23266_the_environment_of_the_container_is_nothing_to_it),
+                T(cve_2025_23267_links_of_the_image_lead_ldconfig_nowhere),
+                T(what_it_does_not_know_it_refuses),
+                T(it_takes_the_words_of_nvidias_programs),
+        };
+        int r = cmocka_run_group_tests(tests, NULL, NULL);
+        free(program);
+        return r;
+}
