@@ -189,11 +189,12 @@ static struct kube_informer *fabric_informers[4];
 void api_fabric(const char *name, int rv, const char *channels, const char *more) {
         free(fabric_json);
         snprintf(fabric_name, sizeof fabric_name, "%s", name);
-        fabric_json = channels ? xasprintf("{\"metadata\":{\"name\":\"%s\",\"uid\":\"" FABRIC
-                                           "\",\"resourceVersion\":\"%d\"},\"rack\":\"rack-7\","
-                                           "\"channelCount\":2048%s,\"channels\":[%s]}",
-                                           name, rv, more, channels)
-                               : NULL;
+        fabric_json =
+                channels ? xasprintf("{\"metadata\":{\"name\":\"%s\",\"uid\":\"" FABRIC
+                                     "\",\"resourceVersion\":\"%d\"},\"rack\":\"rack-7\","
+                                     "\"tableOf\":\"" FABRIC "\",\"channelCount\":2048%s,\"channels\":[%s]}",
+                                     name, rv, more, channels)
+                         : NULL;
 }
 
 uv_loop_t *kube_client_loop(const struct kube_client *c) {
