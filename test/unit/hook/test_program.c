@@ -246,6 +246,80 @@ static void it_takes_the_words_of_nvidias_programs(void **state) {
         assert_int_equal(lstat(link, &st), 0);
 }
 
+/* ---- under a runtime ---- */
+
+static bool copy_to(const char *from, const char *path) {
+        struct err e;
+        _cleanup_(freep) char *to = file_join(root, path);
+        _cleanup_(freep) char *text = NULL;
+        size_t n = 0;
+        tree_put(root, path, "");
+        return file_read(from, 16 << 20, &text, &n, &e) == 0 &&
+               file_replace_volatile(to, text, n, 0755, &e) == 0;
+}
+
+static void add_hook(struct buf *b, const char *args) {
+        buf_addf(b, "%s{\"path\":\"%s\",\"args\":[\"cdi-hook\",%s],\"env\":[\"NVIDIA_CTK_DEBUG=false\"]}",
+                 str_ends(buf_str(b), "[") ? "" : ",", program, args);
+}
+
+/* The container's own program is ldconfig, which prints the cache: it is static, so the image needs nothing
+ * else. */
+static void make_bundle(struct buf *b, const char *library) {
+        buf_addf(b,
+                 "{\"ociVersion\":\"1.0.2\",\"process\":{\"cwd\":\"/\",\"args\":[\"/"
+                 "ldconfig\",\"-p\"],\"env\":[\"LD_PRELOAD=/x.so\"],"
+                 "\"user\":{\"uid\":0,\"gid\":0}},\"root\":{\"path\":\"c\"},\"mounts\":[{\"destination\":\"/"
+                 "proc\",\"type\":\"proc\","
+                 "\"source\":\"proc\"},{\"destination\":\"/usr/lib64/"
+                 "libz.so.1.2\",\"type\":\"none\",\"source\":\"%s\",\"options\":["
+                 "\"ro\",\"rbind\",\"rprivate\"]}],\"linux\":{\"namespaces\":[{\"type\":\"pid\"},{\"type\":"
+                 "\"mount\"},{\"type\":\"ipc\"},"
+                 "{\"type\":\"uts\"},{\"type\":\"network\"}]},\"hooks\":{\"createContainer\":[",
+                 library);
+        add_hook(b, "\"create-symlinks\",\"--link\",\"libz.so.1.2::/usr/lib64/libcuda.so\"");
+        add_hook(b, "\"enable-cuda-compat\",\"--host-driver-version=580.95.05\"");
+        add_hook(b, "\"update-ldcache\",\"--folder\",\"/usr/lib64\"");
+        add_hook(b, "\"disable-device-node-modification\"");
+        buf_adds(b, "]}}");
+}
+
+static void a_container_of_runc_knows_what_was_mounted(void **state) {
+        (void)state;
+        if (!mounts || access("/usr/sbin/runc", X_OK) < 0 || access("/sys/fs/cgroup", W_OK) < 0)
+                skip();
+        _cleanup_(freep) char *bundle = xasprintf("--bundle=%s", root);
+        _cleanup_(freep) char *id = xasprintf("hook-%s", strrchr(root, '.') + 1);
+        _cleanup_(freep) char *container = file_join(root, "c");
+        _cleanup_(freep) char *runtime = xasprintf("--root=%s/runtime", root);
+        _cleanup_(freep) char *library = file_join(root, "host/libz.so.1");
+        int status = 0;
+        /* runc makes that a mount by itself */
+        umount2(container, MNT_DETACH);
+        put_library("host/libz.so.1");
+        assert_true(copy_to("/sbin/ldconfig.real", "c/ldconfig") || copy_to("/sbin/ldconfig", "c/ldconfig"));
+        struct buf b = BUF_INIT(1 << 16);
+        make_bundle(&b, library);
+        tree_put(root, "config.json", buf_str(&b));
+        buf_done(&b);
+        _cleanup_(freep) char *said = file_join(root, "said");
+        pid_t child = fork();
+        if (child == 0) {
+                int fd = open(said, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+                if (fd < 0 || dup2(fd, 1) < 0 || dup2(fd, 2) < 0)
+                        _exit(99);
+                execl("/usr/sbin/runc", "runc", runtime, "run", bundle, id, (char *)NULL);
+                _exit(98);
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        struct err e;
+        _cleanup_(freep) char *text = NULL;
+        assert_int_equal(file_read(said, 1 << 16, &text, NULL, &e), 0);
+        if (status || !strstr(text, "=> /usr/lib64/lib"))
+                fail_msg("status %d: %s", status, text);
+        assert_int_equal(mount(container, container, NULL, MS_BIND, NULL), 0); /* for the teardown */
+}
+
 int main(int argc, char **argv) {
         program = realpath(argv[argc - 1], NULL); /* it is started from another folder */
         if (!program)
@@ -262,6 +336,7 @@ int main(int argc, char **argv) {
                 T(cve_2025_23267_links_of_the_image_lead_ldconfig_nowhere),
                 T(what_it_does_not_know_it_refuses),
                 T(it_takes_the_words_of_nvidias_programs),
+                T(a_container_of_runc_knows_what_was_mounted),
         };
         int r = cmocka_run_group_tests(tests, NULL, NULL);
         free(program);
