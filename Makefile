@@ -33,11 +33,11 @@ programs := $(build)/src/controller/compute-domain-controller \
 	$(build)/src/daemon/compute-domain-daemon
 
 FUZZ_SECONDS ?= 60
-PART ?= $(patsubst test/long/%.bats,%,$(wildcard test/long/*.bats)) kill_points emulated simulate
+PART ?= $(patsubst test/long/%.bats,%,$(wildcard test/long/*.bats)) kill_points emulated simulate channels
 part_files = $(if $(filter kill_points,$1),test/cluster/kill_points.bats test/cluster/controller_kill_points.bats,test/long/$1.bats)
 
 .PHONY: all deps image image-$(own_arch) image-$(other_arch) check test long unit clang fuzz-test chart-test image-test cluster-test emulated-unit demo bench scale \
-	fuzz soak simulate simulate-test simulate-long matrix pictures clean
+	fuzz soak simulate simulate-test simulate-long channels-long matrix pictures clean
 .DELETE_ON_ERROR:
 
 all: deps
@@ -138,14 +138,18 @@ emulated-unit:
 	ninja -C $(cross)-tests
 	scripts/emulate $(other_arch) meson test -C $(cross)-tests --no-rebuild --suite unit $(patient) --print-errorlogs
 
-without_cluster := emulated simulate
+without_cluster := emulated simulate channels
 long_files = $(foreach part,$(filter-out $(without_cluster),$(PART)),$(call part_files,$(part)))
 
-long: image-$(own_arch) $(if $(filter emulated,$(PART)),emulated-unit) $(if $(filter simulate,$(PART)),simulate-long)
+long: image-$(own_arch) $(if $(filter emulated,$(PART)),emulated-unit) $(if $(filter simulate,$(PART)),simulate-long) $(if $(filter channels,$(PART)),channels-long)
 ifneq ($(filter-out $(without_cluster),$(PART)),)
 	test/cluster/tools
 	EVERY_POINT=yes CLUSTERS=1 test/cluster/run-tests $(long_files)
 endif
+
+# The histories of rules/channels, a hundred times as many as in a change's tests.
+channels-long: all
+	CHANNELS_HISTORIES=1000000 $(build)/test/unit/rules/test_rules_channels_histories
 
 demo: image-$(own_arch)
 	test/cluster/demo

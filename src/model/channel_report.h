@@ -7,8 +7,7 @@
  *
  * The node's own clique is always there, others as long as something of them is held. Foreign bytes to the
  * controller: what cannot be read as a whole is no report, and a node without one may hold anything. */
-#ifndef MODEL_CHANNEL_REPORT_H
-#define MODEL_CHANNEL_REPORT_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -49,5 +48,3 @@ void channel_report_render(const struct channel_report *r, struct buf *out);
 
 /* What it says of a clique, NULL: nothing. */
 const struct report_fabric *channel_report_of(const struct channel_report *r, const char *clique_id);
-
-#endif

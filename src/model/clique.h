@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* clique: the IMEX domain that a ComputeDomain has of its own in an NVLink partition, and its object, the
  * ComputeDomainClique (reference section 2.3). The partition itself is model/fabric. */
-#ifndef MODEL_CLIQUE_H
-#define MODEL_CLIQUE_H
+#pragma once
 
 #include "base/json.h"
 #include "kube/kube_object.h"
@@ -34,5 +33,3 @@ extern const struct jd_field clique_fields[];
 
 /* Name of the clique object: "<domain uid>.<clique id>". */
 void clique_object_name(const char *domain_uid, const char *clique_id, struct buf *out);
-
-#endif

@@ -44,6 +44,8 @@ const struct jd_field compute_domain_fabric_fields[] = {
         JD_INT(struct compute_domain_fabric, "nodes", nodes),
         JD_INT(struct compute_domain_fabric, "domainCount", domain_count),
         JD_INT(struct compute_domain_fabric, "channelsInUse", channels_in_use),
+        JD_STRS(struct compute_domain_fabric, "members", members),
+        JD_STR(struct compute_domain_fabric, "tableOf", table_of),
         JD_INT(struct compute_domain_fabric, "channelCount", channel_count),
         JD_INT(struct compute_domain_fabric, "next", next),
         JD_INT(struct compute_domain_fabric, "epoch", epoch),
@@ -54,7 +56,8 @@ const struct jd_field compute_domain_fabric_fields[] = {
 };
 
 const struct fabric_channel *fabric_channel_of(const struct compute_domain_fabric *f, const char *owner_uid) {
-        for (size_t i = 0; i < f->n_channels; i++)
+        bool own = streq(f->table_of, f->o.meta.uid);
+        for (size_t i = 0; own && i < f->n_channels; i++)
                 if (streq(f->channels[i].owner.uid, owner_uid))
                         return &f->channels[i];
         return NULL;

@@ -5,8 +5,7 @@
  * The object is cluster-scoped and has the name of the partition's clique. Only the leading controller writes
  * it; it has no status subresource, because what a backup leaves out of it would be assigned a second time.
  */
-#ifndef MODEL_FABRIC_H
-#define MODEL_FABRIC_H
+#pragma once
 
 #include "api/kinds.h"
 #include "base/json.h"
@@ -59,6 +58,13 @@ struct compute_domain_fabric {
         const char *rack;                             /* id, NULL: none */
         const char *empty_since;                      /* annotation CD_ANNOTATION_FABRIC_EMPTY, NULL: none */
         int64_t nodes, domain_count, channels_in_use; /* for people: the columns */
+        /* The Nodes that may hold channels of it, sorted. Slices do not tell: kubelets delete those of
+         * plugins that are down. */
+        const char **members;
+        size_t n_members;
+        /* The UID of the object that its table was begun in: its own, NULL while it has none. A copy that
+         * somebody puts back has another's. */
+        const char *table_of;
         int64_t channel_count;                        /* what most plugins report; 0: nobody has */
         int64_t next;                                 /* where the search for a free id begins */
         int64_t epoch;                                /* the last that a seat was given */
@@ -71,7 +77,5 @@ struct compute_domain_fabric {
 };
 extern const struct jd_field compute_domain_fabric_fields[];
 
-/* The entry of an owner, NULL: it has none. */
+/* The entry of an owner, NULL: it has none, or the table is not this object's own and says nothing. */
 const struct fabric_channel *fabric_channel_of(const struct compute_domain_fabric *f, const char *owner_uid);
-
-#endif

@@ -349,12 +349,16 @@ static void a_fabric(void **state) {
                 { 1, { "ComputeDomain", "team-a", "train", UID_A }, 0 },
                 { 7, { .uid = UID_B }, 1000 }, /* a node holds it, and its owner is gone */
         };
+        const char *members[] = { "node-1", "node-2" };
         struct condition conditions[] = { { "ChannelsExhausted", "True", "NoneFree", "None is free.",
                                             1000 } };
         struct compute_domain_fabric f = {
                 .o.meta.name = "3f7c1b2a-1111-2222-3333-444455556666.1",
                 .rack = "s0-011",
-                .nodes = 18,
+                .members = members,
+                .n_members = 2,
+                .nodes = 2,
+                .table_of = "u",
                 .domain_count = 2,
                 .channels_in_use = 2,
                 .channel_count = 2048,

@@ -1,0 +1,572 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rules/channels.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/names.h"
+#include "rules/message.h"
+
+enum { NAMED_AT_MOST = 5, N_CONDITIONS = 4 };
+
+struct work {
+        const struct channels_facts *f;
+        struct arena *a;
+        struct channels_decision *d;
+        struct fabric_channel *entries;
+        size_t n;
+        const struct channels_node **members;
+        size_t n_members;
+        bool lost;
+        bool begins; /* the object has no table of its own yet */
+};
+
+static const struct channels_owner *owner_of(const struct work *w, const char *uid) {
+        size_t low = 0, high = w->f->n_owners;
+        while (low < high) {
+                size_t mid = low + (high - low) / 2;
+                int c = strcmp(w->f->owners[mid].uid, uid);
+                if (!c)
+                        return &w->f->owners[mid];
+                if (c < 0)
+                        low = mid + 1;
+                else
+                        high = mid;
+        }
+        return NULL;
+}
+
+static void recheck(struct work *w, int64_t s) {
+        if (s < 1)
+                s = 1;
+        if (!w->d->recheck_s || s < w->d->recheck_s)
+                w->d->recheck_s = s;
+}
+
+/* ---- what is taken ---- */
+
+static bool has_entry(const struct work *w, int64_t id, const char *owner) {
+        for (size_t i = 0; i < w->n; i++)
+                if (w->entries[i].id == id && streq(w->entries[i].owner.uid, owner))
+                        return true;
+        return false;
+}
+
+static struct fabric_channel *enter(struct work *w, int64_t id, const char *uid) {
+        const struct channels_owner *o = owner_of(w, uid);
+        struct fabric_channel *x = &w->entries[w->n++];
+        *x = (struct fabric_channel){ id, { CD_KIND, o ? o->ns : NULL, o ? o->name : NULL, uid }, 0 };
+        return x;
+}
+
+/* Whatever is in the table, was in the one that somebody has deleted, or is held. What is in a copy was true
+ * at another time: what is still true of it is held. */
+static void gather(struct work *w) {
+        const struct channels_facts *f = w->f;
+        size_t n = f->n_remembered + f->n_owners;
+        for (size_t i = 0; i < f->n_nodes; i++)
+                n += f->nodes[i].n_held;
+        n += f->old ? f->old->n_channels : 0;
+        w->entries = arena_alloc(w->a, (n + 1) * sizeof *w->entries);
+        for (size_t i = 0; f->old && !w->begins && i < f->old->n_channels; i++)
+                w->entries[w->n++] = f->old->channels[i];
+        for (size_t i = 0; i < f->n_remembered; i++)
+                if (!has_entry(w, f->remembered[i].id, f->remembered[i].owner.uid))
+                        w->entries[w->n++] = f->remembered[i];
+        for (size_t i = 0; i < f->n_nodes; i++)
+                for (size_t k = 0; !f->nodes[i].gone && k < f->nodes[i].n_held; k++)
+                        if (!has_entry(w, f->nodes[i].held[k].id, f->nodes[i].held[k].owner))
+                                enter(w, f->nodes[i].held[k].id, f->nodes[i].held[k].owner);
+}
+
+/* ---- whose nodes they are ---- */
+
+static bool was_member(const struct work *w, const char *name) {
+        return w->f->old && has_string((const char *const *)w->f->old->members, w->f->old->n_members, name);
+}
+
+/* A node whose slice is not there may have one of the fabric's channels all the same: kubelets delete the
+ * slices of plugins that are down. It is in the fabric until it says that it holds nothing there, or is gone.
+ */
+static void find_members(struct work *w) {
+        const struct channels_facts *f = w->f;
+        w->members = arena_alloc(w->a, (f->n_nodes + 1) * sizeof *w->members);
+        for (size_t i = 0; i < f->n_nodes; i++) {
+                const struct channels_node *x = &f->nodes[i];
+                bool was = was_member(w, x->name), left = x->moved && x->reported && x->settled;
+                if (x->gone ? was && f->stale : x->states || x->n_held || (was && (!left || f->stale)))
+                        w->members[w->n_members++] = x;
+        }
+}
+
+/* What most of them say, and of two that as many say, what is said already, or the smaller number. */
+static int64_t usual_count(const struct work *w) {
+        int64_t was = w->f->old ? w->f->old->channel_count : 0, best = was;
+        size_t most = 0;
+        for (size_t i = 0; i < w->n_members; i++) {
+                int64_t count = w->members[i]->count;
+                size_t n = 0;
+                for (size_t k = 0; count >= 0 && k < w->n_members; k++)
+                        n += w->members[k]->count == count;
+                if (n > most || (n && n == most && best != was && (count == was || count < best))) {
+                        most = n;
+                        best = count;
+                }
+        }
+        return best;
+}
+
+static const char *usual_rack(const struct work *w) {
+        const char *best = w->f->old ? w->f->old->rack : NULL;
+        size_t most = 0;
+        for (size_t i = 0; i < w->n_members; i++) {
+                const char *rack = w->members[i]->rack;
+                size_t n = 0;
+                for (size_t k = 0; rack && k < w->n_members; k++)
+                        n += streq(w->members[k]->rack, rack);
+                if (n > most || (n && n == most && !streq(best, w->f->old ? w->f->old->rack : NULL) &&
+                                 strcmp(rack, best) < 0)) {
+                        most = n;
+                        best = rack;
+                }
+        }
+        return best;
+}
+
+/* ---- conditions ---- */
+
+static void add_condition(struct work *w, const char *type, const char *reason, const char *message) {
+        struct compute_domain_fabric *g = &w->d->fabric;
+        const struct condition *was =
+                w->f->old ? condition_find(w->f->old->conditions, w->f->old->n_conditions, type) : NULL;
+        g->conditions[g->n_conditions++] =
+                (struct condition){ type, "True", reason, message,
+                                    was && streq(was->status, "True") ? was->since : w->f->now };
+}
+
+/* "node-1, node-2 and 3 more" */
+static void add_name(struct buf *b, size_t *n, const char *name) {
+        if ((*n)++ < NAMED_AT_MOST)
+                buf_addf(b, "%s%s", *n > 1 ? ", " : "", name);
+}
+
+static const char *names(struct work *w, struct buf *b, size_t n) {
+        if (n > NAMED_AT_MOST)
+                buf_addf(b, " and %zu more", n - NAMED_AT_MOST);
+        return arena_strdup(w->a, buf_str(b));
+}
+
+/* ---- a table that may have been lost ---- */
+
+static void find_loss(struct work *w) {
+        const struct compute_domain_fabric *old = w->f->old;
+        _cleanup_(buf_done) struct buf b = BUF_INIT(2048);
+        size_t waits = 0;
+        if (!old)
+                return;
+        w->d->fabric.table_of = old->o.meta.uid;
+        /* While it is said to be lost, nothing that vanishes takes that back. */
+        const struct condition *told = condition_find(old->conditions, old->n_conditions, FABRIC_TABLE_LOST);
+        bool signs = (told && streq(told->status, "True")) || (w->begins && old->table_of);
+        for (size_t i = 0; w->begins && i < w->f->n_owners; i++)
+                signs = signs || (w->f->owners[i].oldest && w->f->owners[i].oldest < old->o.meta.created);
+        for (size_t i = 0; i < w->f->n_nodes; i++) {
+                const char *sees = w->f->nodes[i].uid;
+                signs = signs || (sees && *sees && !streq(sees, old->o.meta.uid));
+        }
+        if (!signs)
+                return;
+        for (size_t i = 0; i < w->n_members; i++)
+                if (!w->members[i]->gone && !streq(w->members[i]->uid, old->o.meta.uid))
+                        add_name(&b, &waits, w->members[i]->name);
+        w->lost = waits || w->f->stale;
+        if (!w->lost)
+                return;
+        add_condition(
+                w, FABRIC_TABLE_LOST, "NotAllReported",
+                message_of(w->a,
+                           "The table of channels may have been lost or restored, so no ComputeDomain gets a "
+                           "new channel until each Node has reported which it holds. Still to report: %s. "
+                           "See to the kubelet plugin there; delete a Node that is off for good, or taint it "
+                           "node.kubernetes.io/out-of-service",
+                           waits ? names(w, &b, waits) : "what the caches may miss"));
+}
+
+/* ---- what is given back ---- */
+
+enum keeps { KEEPS_NOT, KEEPS_HOLDS, KEEPS_SILENT, KEEPS_LIFELESS };
+
+static enum keeps keeps(const struct work *w, const struct channels_node *x, const struct fabric_channel *e) {
+        for (size_t i = 0; i < x->n_held; i++)
+                if (x->held[i].id == e->id && streq(x->held[i].owner, e->owner.uid))
+                        return KEEPS_HOLDS;
+        if (!x->reported || !x->settled)
+                return KEEPS_SILENT;
+        return x->renewed > e->releasing + CHANNELS_LIFE_S ? KEEPS_NOT : KEEPS_LIFELESS;
+}
+
+struct held_back {
+        struct buf text;
+        size_t n;
+};
+
+/* True: no node can have it any more. */
+static bool let_go(struct work *w, const struct fabric_channel *e, struct held_back *h) {
+        static const char *const why[] = { [KEEPS_HOLDS] = "holds it",
+                                           [KEEPS_SILENT] = "has no plugin that runs well and reports",
+                                           [KEEPS_LIFELESS] =
+                                                   "has shown no life since it was to be given back" };
+        bool free = true;
+        for (size_t i = 0; i < w->n_members; i++) {
+                const struct channels_node *x = w->members[i];
+                enum keeps k = x->gone ? KEEPS_NOT : keeps(w, x, e);
+                if (k == KEEPS_NOT)
+                        continue;
+                free = false;
+                bool asked = w->f->leases_at > e->releasing + CHANNELS_LIFE_S;
+                if (k == KEEPS_LIFELESS &&
+                    (!asked || (x->is_ready && w->f->now - w->f->leases_at >= CHANNELS_RETRY_S)))
+                        w->d->ask_leases = true;
+                else if (k == KEEPS_LIFELESS && x->is_ready)
+                        recheck(w, CHANNELS_RETRY_S);
+                if (k == KEEPS_SILENT && x->reported)
+                        recheck(w, CHANNELS_SETTLED_S);
+                if ((k != KEEPS_LIFELESS || asked) && h->n++ < NAMED_AT_MOST)
+                        buf_addf(&h->text, "%schannel %" PRId64 " of ComputeDomain %s%s%s: node %s %s",
+                                 h->n > 1 ? "; " : "", e->id, str_or(e->owner.ns, ""), e->owner.ns ? "/" : "",
+                                 str_or(e->owner.name, e->owner.uid), x->name, why[k]);
+                if (k == KEEPS_HOLDS)
+                        break;
+        }
+        return free;
+}
+
+static bool is_assigned_by_rule(const struct fabric_channel *e) {
+        return !e->owner.kind || streq(e->owner.kind, CD_KIND);
+}
+
+/* Whether the entry goes. */
+static bool is_free(struct work *w, const struct fabric_channel *e, struct held_back *h) {
+        const struct channels_owner *o = owner_of(w, e->owner.uid);
+        int64_t left = e->releasing + CHANNELS_QUARANTINE_S - w->f->now;
+        if (!o || o->claimed || w->lost)
+                return false;
+        if (left > 0) {
+                recheck(w, left);
+                return false;
+        }
+        if (!let_go(w, e, h))
+                return false;
+        if (w->f->stale) {
+                w->d->hold = true;
+                return false;
+        }
+        if (!o->confirmed)
+                w->d->ask[w->d->n_ask++] = o;
+        return o->confirmed;
+}
+
+/* Whose owner has gone; and takes back whose owner came back. */
+static void mark(struct work *w) {
+        for (size_t i = 0; i < w->n; i++) {
+                struct fabric_channel *e = &w->entries[i];
+                const struct channels_owner *o = owner_of(w, e->owner.uid);
+                if (!is_assigned_by_rule(e))
+                        continue;
+                if (o && o->lives && o->claimed && e->releasing) {
+                        e->releasing = 0;
+                        w->d->urgent = true;
+                } else if (!e->releasing && (!o || !o->lives) && ((o && o->ends) || !w->f->stale)) {
+                        e->releasing = w->f->now;
+                }
+        }
+}
+
+/* ---- what is given ---- */
+
+static bool is_taken(const struct work *w, int64_t id) {
+        for (size_t i = 0; i < w->n; i++)
+                if (w->entries[i].id == id)
+                        return true;
+        return false;
+}
+
+static int by_age(const void *x, const void *y) {
+        const struct channels_owner *a = *(const struct channels_owner *const *)x,
+                                    *b = *(const struct channels_owner *const *)y;
+        return a->oldest < b->oldest ? -1 : a->oldest > b->oldest ? 1 : strcmp(a->uid, b->uid);
+}
+
+/* One namespace has at most half of what the others leave free, so that nobody can take a rack from all. */
+static bool is_modest(const struct work *w, const char *ns, int64_t ids) {
+        int64_t own = 0, others = 0;
+        for (size_t i = 0; i < w->n; i++) {
+                bool is = ns && streq(w->entries[i].owner.ns, ns);
+                own += is;
+                others += !is;
+        }
+        return own < (ids - others + 1) / 2;
+}
+
+/* Of living owners that need none now, as many as are waited for, those first that were given first. `ns`:
+ * only of that namespace. */
+static void reclaim(struct work *w, size_t wanted, const char *ns) {
+        int64_t next = w->d->fabric.next;
+        for (size_t i = 0; i < w->n; i++)
+                if (w->entries[i].releasing && wanted && (!ns || streq(w->entries[i].owner.ns, ns)))
+                        wanted--;
+        while (wanted) {
+                struct fabric_channel *oldest = NULL;
+                for (size_t i = 0; i < w->n; i++) {
+                        struct fabric_channel *e = &w->entries[i];
+                        const struct channels_owner *o = owner_of(w, e->owner.uid);
+                        if (e->releasing || !is_assigned_by_rule(e) || !o || o->claimed || w->f->stale ||
+                            (ns && !streq(e->owner.ns, ns)))
+                                continue;
+                        bool held = false;
+                        for (size_t k = 0; k < w->n_members; k++)
+                                held = held || keeps(w, w->members[k], e) == KEEPS_HOLDS;
+                        /* In the order of the ring, from `next` on. */
+                        if (!held && (!oldest || (e->id < next) < (oldest->id < next) ||
+                                      ((e->id < next) == (oldest->id < next) && e->id < oldest->id)))
+                                oldest = e;
+                }
+                if (!oldest)
+                        return;
+                oldest->releasing = w->f->now;
+                recheck(w, CHANNELS_QUARANTINE_S);
+                wanted--;
+        }
+}
+
+static bool is_count_told(const struct work *w) {
+        bool told = w->d->fabric.channel_count > 0;
+        for (size_t i = 0; i < w->n_members; i++)
+                told = told || w->members[i]->count >= 0;
+        return told;
+}
+
+static void assign(struct work *w) {
+        struct compute_domain_fabric *g = &w->d->fabric;
+        const struct channels_owner **wants = arena_alloc(w->a, (w->f->n_owners + 1) * sizeof *wants);
+        size_t n = 0, n_full = 0, n_greedy = 0;
+        const char *greedy = NULL;
+        int64_t end = g->channel_count < FABRIC_CHANNELS_MOST ? g->channel_count : FABRIC_CHANNELS_MOST;
+        for (size_t i = 0; i < w->f->n_owners; i++) {
+                const struct channels_owner *o = &w->f->owners[i];
+                bool has = false;
+                for (size_t k = 0; k < w->n; k++)
+                        has = has || streq(w->entries[k].owner.uid, o->uid);
+                if (o->lives && o->wants && !has)
+                        wants[n++] = o;
+        }
+        w->d->waiting = n;
+        /* The object comes first: a claim that is older than it might have had a channel by another one. */
+        if (!n || w->lost || !w->f->old)
+                return;
+        if (end < 2) {
+                bool told = is_count_told(w);
+                add_condition(w, FABRIC_CHANNELS_EXHAUSTED, told ? "NoChannels" : "CountUnknown",
+                              told ? "The driver of most nodes has no IMEX channels but channel 0, which "
+                                     "belongs to no ComputeDomain: set NVreg_ImexChannelCount on all nodes"
+                                   : "No kubelet plugin has told yet how many IMEX channels its node has");
+                return;
+        }
+        qsort(wants, n, sizeof *wants, by_age);
+        if (g->next < 1 || g->next >= end)
+                g->next = 1;
+        for (size_t i = 0; i < n; i++) {
+                int64_t tried = 0, id = g->next;
+                for (; tried < end - 1 && is_taken(w, id); tried++)
+                        id = id + 1 < end ? id + 1 : 1;
+                if (tried == end - 1) {
+                        n_full = n - i;
+                        break;
+                }
+                if (!is_modest(w, wants[i]->ns, end - 1)) {
+                        greedy = wants[i]->ns;
+                        n_greedy++;
+                        continue;
+                }
+                w->d->assigned[w->d->n_assigned++] = *enter(w, id, wants[i]->uid);
+                g->next = id + 1 < end ? id + 1 : 1;
+        }
+        w->d->waiting = n_full + n_greedy;
+        w->d->urgent = w->d->urgent || w->d->n_assigned;
+        if (n_full) {
+                reclaim(w, n_full, NULL);
+                add_condition(w, FABRIC_CHANNELS_EXHAUSTED, "NoneFree",
+                              message_of(w->a,
+                                         "All %" PRId64
+                                         " channels of this fabric are taken, and %zu ComputeDomains "
+                                         "wait for one: delete ComputeDomains that nobody needs, or raise "
+                                         "NVreg_ImexChannelCount on all nodes",
+                                         end - 1, n_full));
+        } else if (n_greedy) {
+                reclaim(w, n_greedy, greedy);
+                add_condition(
+                        w, FABRIC_CHANNELS_EXHAUSTED, "NamespaceHasHalf",
+                        message_of(w->a,
+                                   "Namespace %s has half of the channels that others leave free, and %zu "
+                                   "ComputeDomains wait: delete some that nobody needs",
+                                   greedy, n_greedy));
+        }
+}
+
+/* ---- what it comes to ---- */
+
+static void tell_differing(struct work *w) {
+        _cleanup_(buf_done) struct buf b = BUF_INIT(2048);
+        size_t n = 0;
+        for (size_t i = 0; i < w->n_members; i++)
+                if (w->members[i]->count >= 0 && w->members[i]->count != w->d->fabric.channel_count)
+                        add_name(&b, &n, w->members[i]->name);
+        if (n)
+                add_condition(
+                        w, FABRIC_NODES_DIFFER, "ChannelCount",
+                        message_of(w->a,
+                                   "The driver of most nodes has %" PRId64
+                                   " IMEX channels, that of %s another "
+                                   "number: those nodes offer none until NVreg_ImexChannelCount is the same",
+                                   w->d->fabric.channel_count, names(w, &b, n)));
+}
+
+static int by_id(const void *x, const void *y) {
+        const struct fabric_channel *a = x, *b = y;
+        return a->id < b->id ? -1 : a->id > b->id ? 1 : strcmp(a->owner.uid, b->owner.uid);
+}
+
+static size_t count_owners(const struct work *w) {
+        size_t n = 0;
+        for (size_t i = 0; i < w->n; i++) {
+                bool first = true;
+                for (size_t k = 0; k < i; k++)
+                        first = first && !streq(w->entries[k].owner.uid, w->entries[i].owner.uid);
+                n += first;
+        }
+        return n;
+}
+
+static bool same_channels(const struct compute_domain_fabric *x, const struct compute_domain_fabric *y) {
+        bool same = x->n_channels == y->n_channels;
+        for (size_t i = 0; same && i < x->n_channels; i++) {
+                const struct fabric_channel *a = &x->channels[i], *b = &y->channels[i];
+                same = a->id == b->id && a->releasing == b->releasing && streq(a->owner.uid, b->owner.uid) &&
+                       streq(a->owner.ns, b->owner.ns) && streq(a->owner.name, b->owner.name);
+        }
+        return same;
+}
+
+static bool same_conditions(const struct compute_domain_fabric *x, const struct compute_domain_fabric *y) {
+        bool same = x->n_conditions == y->n_conditions;
+        for (size_t i = 0; same && i < x->n_conditions; i++) {
+                const struct condition *a = &x->conditions[i], *b = &y->conditions[i];
+                same = streq(a->type, b->type) && streq(a->status, b->status) &&
+                       streq(a->reason, b->reason) && streq(a->message, b->message);
+        }
+        return same;
+}
+
+static bool same_members(const struct compute_domain_fabric *x, const struct compute_domain_fabric *y) {
+        bool same = x->n_members == y->n_members;
+        for (size_t i = 0; same && i < x->n_members; i++)
+                same = streq(x->members[i], y->members[i]);
+        return same;
+}
+
+static bool same(const struct compute_domain_fabric *x, const struct compute_domain_fabric *y) {
+        return streq(x->rack, y->rack) && streq(x->empty_since, y->empty_since) &&
+               streq(x->table_of, y->table_of) && x->nodes == y->nodes &&
+               x->domain_count == y->domain_count && x->channels_in_use == y->channels_in_use &&
+               x->channel_count == y->channel_count && x->next == y->next && same_members(x, y) &&
+               same_conditions(x, y) && same_channels(x, y);
+}
+
+static void note_members(struct work *w) {
+        struct compute_domain_fabric *g = &w->d->fabric;
+        g->members = arena_alloc(w->a, (w->n_members + 1) * sizeof *g->members);
+        for (size_t i = 0; i < w->n_members; i++)
+                g->members[g->n_members++] = w->members[i]->name;
+        g->nodes = (int64_t)g->n_members;
+}
+
+/* Without Node, entry or holder, for how long? True: for a day. */
+static bool is_over(struct work *w) {
+        struct compute_domain_fabric *g = &w->d->fabric;
+        int64_t since = 0, now = w->f->now;
+        if (!w->f->old || w->n_members || w->n || w->f->old->n_domains)
+                return false;
+        /* What is no time, or one of the future, is a clock's mistake or a person's: the day begins now. */
+        const char *told = w->f->old->empty_since;
+        if (told && jd_time(told, &since) && since > 0 && since <= now) {
+                g->empty_since = told;
+        } else {
+                struct buf b = BUF_INIT(64);
+                struct jw t = JW(&b);
+                jw_time(&t, NULL, now);
+                since = now;
+                g->empty_since = arena_strndup(w->a, buf_str(&b) + 1, b.n - 2); /* without its quotes */
+                buf_done(&b);
+        }
+        recheck(w, since + CHANNELS_EMPTY_S - now);
+        if (now - since >= CHANNELS_EMPTY_S && w->f->stale)
+                w->d->hold = true;
+        return now - since >= CHANNELS_EMPTY_S && !w->f->stale;
+}
+
+void channels_decide(const struct channels_facts *f, struct arena *a, struct channels_decision *ret) {
+        struct work w = { .f = f, .a = a, .d = ret };
+        struct held_back h = { .text = BUF_INIT(4096) };
+        *ret = (struct channels_decision){ 0 };
+        struct compute_domain_fabric *g = &ret->fabric;
+        if (f->old)
+                *g = *f->old;
+        w.begins = f->old && !streq(f->old->table_of, f->old->o.meta.uid);
+        g->o.meta.name = f->fabric;
+        g->empty_since = NULL;
+        g->n_members = g->n_conditions = 0;
+        g->conditions = arena_alloc(a, N_CONDITIONS * sizeof *g->conditions);
+        ret->ask = arena_alloc(a, (f->n_owners + 1) * sizeof *ret->ask);
+        ret->assigned = arena_alloc(a, (f->n_owners + 1) * sizeof *ret->assigned);
+        gather(&w);
+        find_members(&w);
+        note_members(&w);
+        g->channel_count = usual_count(&w);
+        g->rack = usual_rack(&w);
+        mark(&w);
+        find_loss(&w);
+        assign(&w); /* before anything is freed: what is freed now is given by a later write */
+        size_t n = w.n;
+        w.n = 0;
+        for (size_t i = 0; i < n; i++) {
+                bool releasing = w.entries[i].releasing;
+                if (releasing && is_free(&w, &w.entries[i], &h))
+                        continue;
+                ret->releasing += releasing;
+                w.entries[w.n++] = w.entries[i];
+        }
+        if (h.n)
+                add_condition(
+                        &w, FABRIC_CHANNELS_HELD, "NodesHoldChannels",
+                        message_of(a,
+                                   "Channels that nobody needs any more are given to nobody else: %s. A Node "
+                                   "that is off for good can be deleted, or tainted "
+                                   "node.kubernetes.io/out-of-service",
+                                   names(&w, &h.text, h.n)));
+        buf_done(&h.text);
+        tell_differing(&w);
+        if (w.n)
+                qsort(w.entries, w.n, sizeof *w.entries, by_id);
+        g->channels = w.entries;
+        g->n_channels = w.n;
+        g->channels_in_use = (int64_t)w.n;
+        g->domain_count = (int64_t)count_owners(&w);
+        if (!f->old)
+                ret->step = w.n_members || w.n ? CHANNELS_CREATE : CHANNELS_KEEP;
+        else if (is_over(&w))
+                ret->step = CHANNELS_DELETE;
+        else if (!same(g, f->old))
+                ret->step = CHANNELS_PATCH;
+        ret->urgent = ret->urgent || !f->old;
+}

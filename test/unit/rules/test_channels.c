@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rule by itself, and in random histories of a fabric: see below. */
+#include "rules/channels.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "api/names.h"
+
+#define FABRIC "3f7c1b2a-1111-2222-3333-444455556666.1"
+#define OBJECT "00000000-0000-4000-8000-000000000001"
+#define A "aaaaaaaa-8f4e-4f0e-9f0a-1b2c3d4e5f60"
+#define B "bbbbbbbb-8f4e-4f0e-9f0a-1b2c3d4e5f60"
+#define C "cccccccc-8f4e-4f0e-9f0a-1b2c3d4e5f60"
+
+enum { NOW = 1000000 };
+
+/* Two nodes that are well, and three ComputeDomains; a table that is older than all. */
+struct small {
+        struct arena *a;
+        struct compute_domain_fabric old;
+        struct fabric_channel channels[8];
+        const char *members[2];
+        struct channels_node nodes[2];
+        struct channels_owner owners[3];
+        struct report_hold held[2];
+        struct channels_facts f;
+        struct channels_decision d;
+};
+
+static int set_up(void **state) {
+        struct small *s = calloc(1, sizeof *s);
+        s->a = arena_new(4096);
+        s->old = (struct compute_domain_fabric){
+                .o.meta = { .name = FABRIC, .uid = OBJECT, .rv = "7", .created = 1000 },
+                .channels = s->channels,
+                .table_of = OBJECT,
+                .members = s->members,
+                .n_members = 2,
+                .nodes = 2,
+                .channel_count = 5,
+                .next = 1,
+        };
+        for (size_t i = 0; i < 2; i++) {
+                static const char *const names[] = { "node-1", "node-2" };
+                s->members[i] = names[i];
+                s->nodes[i] = (struct channels_node){ .name = names[i],
+                                                      .states = true,
+                                                      .is_ready = true,
+                                                      .reported = true,
+                                                      .settled = true,
+                                                      .uid = OBJECT,
+                                                      .count = 5,
+                                                      .renewed = NOW };
+        }
+        s->owners[0] = (struct channels_owner){ .uid = A, .ns = "team-a", .name = "train", .lives = true };
+        s->owners[1] = (struct channels_owner){ .uid = B, .ns = "team-b", .name = "infer", .lives = true };
+        s->owners[2] = (struct channels_owner){ .uid = C, .ns = "team-c", .name = "rest", .lives = true };
+        s->f = (struct channels_facts){ .fabric = FABRIC,
+                                        .old = &s->old,
+                                        .nodes = s->nodes,
+                                        .n_nodes = 2,
+                                        .owners = s->owners,
+                                        .n_owners = 3,
+                                        .leases_at = NOW,
+                                        .now = NOW };
+        *state = s;
+        return 0;
+}
+
+static int tear_down(void **state) {
+        struct small *s = *state;
+        arena_free(s->a);
+        free(s);
+        return 0;
+}
+
+static void want(struct channels_owner *o) {
+        o->claimed = o->wants = true;
+        o->oldest = NOW - 1;
+}
+
+static void give(struct small *s, int64_t id, const char *uid, int64_t releasing) {
+        s->channels[s->old.n_channels++] =
+                (struct fabric_channel){ id, { CD_KIND, "ns", "name", uid }, releasing };
+        s->old.channels_in_use = s->old.domain_count = (int64_t)s->old.n_channels;
+}
+
+static int64_t id_of(const struct small *s, const char *uid) {
+        const struct fabric_channel *x = fabric_channel_of(&s->d.fabric, uid);
+        return x ? x->id : -1;
+}
+
+static const char *said(const struct small *s, const char *type) {
+        const struct condition *c = condition_find(s->d.fabric.conditions, s->d.fabric.n_conditions, type);
+        return c ? c->message : "";
+}
+
+static void decide(struct small *s) {
+        channels_decide(&s->f, s->a, &s->d);
+}
+
+static void each_domain_has_its_own_and_never_channel_0(void **state) {
+        struct small *s = *state;
+        want(&s->owners[0]);
+        want(&s->owners[1]);
+        decide(s);
+        assert_int_equal(s->d.step, CHANNELS_PATCH);
+        assert_true(s->d.urgent);
+        assert_int_equal(s->d.n_assigned, 2);
+        assert_int_equal(id_of(s, A), 1);
+        assert_int_equal(id_of(s, B), 2);
+        assert_int_equal(id_of(s, C), -1);
+        assert_int_equal(s->d.fabric.next, 3);
+        assert_int_equal(s->d.fabric.channels_in_use, 2);
+        assert_string_equal(s->d.fabric.channels[0].owner.name, "train");
+}
+
+static void nothing_changes_nothing(void **state) {
+        struct small *s = *state;
+        give(s, 3, A, 0);
+        want(&s->owners[0]);
+        s->channels[0].owner.ns = "team-a";
+        decide(s);
+        assert_int_equal(s->d.step, CHANNELS_KEEP);
+        assert_int_equal(s->d.n_ask, 0);
+        assert_false(s->d.ask_leases);
+        assert_int_equal(s->d.recheck_s, 0);
+}
+
+static void ids_come_again_as_late_as_can_be(void **state) {
+        struct small *s = *state;
+        give(s, 1, B, 0);
+        s->old.next = 4;
+        want(&s->owners[0]);
+        want(&s->owners[2]);
+        decide(s);
+        assert_int_equal(id_of(s, A), 4);
+        assert_int_equal(id_of(s, C), 2);
+}
+
+/* A4 of the table: a fabric that is new has its object before any channel. */
+static void a_new_fabric_gets_its_object_first_and_waits_for_nobody_then(void **state) {
+        struct small *s = *state;
+        want(&s->owners[0]);
+        s->f.old = NULL;
+        s->nodes[0].uid = s->nodes[1].uid = "";
+        s->nodes[1].reported = false; /* it is dead, or slow */
+        decide(s);
+        assert_int_equal(s->d.step, CHANNELS_CREATE);
+        assert_int_equal(s->d.fabric.n_channels, 0);
+        assert_int_equal(s->d.waiting, 1);
+        s->f.old = &s->old;
+        s->old.table_of = NULL;
+        s->old.o.meta.created = NOW - 1;
+        decide(s);
+        assert_int_equal(id_of(s, A), 1);
+        assert_string_equal(s->d.fabric.table_of, OBJECT);
+        assert_string_equal(said(s, FABRIC_TABLE_LOST), "");
+}
+
+static void what_a_node_holds_wins_over_the_table(void **state) {
+        struct small *s = *state;
+        s->held[0] = (struct report_hold){ 1, B };
+        s->nodes[1].held = s->held;
+        s->nodes[1].n_held = 1;
+        want(&s->owners[0]);
+        want(&s->owners[1]);
+        decide(s);
+        assert_int_equal(id_of(s, B), 1);
+        assert_int_equal(id_of(s, A), 2);
+}
+
+static void a_lost_table_assigns_nothing_until_each_node_has_reported_to_it(void **state) {
+        struct small *s = *state;
+        struct condition told;
+        want(&s->owners[0]);
+        want(&s->owners[1]);
+        s->held[0] = (struct report_hold){ 3, B };
+        s->nodes[0].held = s->held;
+        s->nodes[0].n_held = 1;
+        s->nodes[1].uid = A; /* another object's */
+        decide(s);
+        assert_int_equal(id_of(s, B), 3); /* confirmed at once */
+        assert_int_equal(id_of(s, A), -1);
+        assert_non_null(strstr(said(s, FABRIC_TABLE_LOST), "node-2"));
+        assert_null(strstr(said(s, FABRIC_TABLE_LOST), "node-1,"));
+        told = s->d.fabric.conditions[0];
+        s->nodes[1].uid = NULL;
+        s->nodes[1].reported = false; /* still silent */
+        s->old.conditions = &told;
+        s->old.n_conditions = 1;
+        decide(s);
+        assert_int_equal(id_of(s, A), -1);
+        s->nodes[1].gone = true;
+        decide(s);
+        assert_int_equal(id_of(s, A), 1);
+        assert_string_equal(said(s, FABRIC_TABLE_LOST), "");
+        /* Whoever is silent later holds nobody up. */
+        s->old.n_conditions = 0;
+        s->nodes[1].gone = false;
+        decide(s);
+        assert_int_equal(id_of(s, A), 1);
+        /* Its object is new, and a claim is older: there was another one. */
+        s->old.table_of = NULL;
+        s->old.o.meta.created = NOW;
+        decide(s);
+        assert_int_equal(id_of(s, A), -1);
+}
+
+static void nobody_believes_a_copy(void **state) {
+        struct small *s = *state;
+        give(s, 1, A, 0);
+        want(&s->owners[0]);
+        s->held[0] = (struct report_hold){ 1, B };
+        s->nodes[0].held = s->held;
+        s->nodes[0].n_held = 1;
+        s->nodes[1].reported = false;
+        s->nodes[1].uid = NULL;
+        s->old.table_of = C;
+        assert_null(fabric_channel_of(&s->old, A));
+        decide(s);
+        assert_int_equal(id_of(s, A), -1);
+        assert_int_equal(id_of(s, B), 1);
+        assert_string_equal(s->d.fabric.table_of, OBJECT);
+        assert_non_null(strstr(said(s, FABRIC_TABLE_LOST), "node-2"));
+}
+
+static void what_somebody_deleted_is_remembered(void **state) {
+        struct small *s = *state;
+        struct fabric_channel was[] = { { 3, { CD_KIND, "team-a", "train", A }, 0 } };
+        s->f.old = NULL;
+        s->f.remembered = was;
+        s->f.n_remembered = 1;
+        want(&s->owners[0]);
+        decide(s);
+        assert_int_equal(s->d.step, CHANNELS_CREATE);
+        assert_int_equal(s->d.fabric.channels[0].id, 3);
+}
+
+/* From deletion to the next holder, and what keeps it up at each step. */
+static void an_id_is_free_only_when_nothing_can_hold_it(void **state) {
+        struct small *s = *state;
+        s->owners[0].lives = false;
+        give(s, 1, A, 0);
+        decide(s);
+        assert_int_equal(s->d.fabric.channels[0].releasing, NOW);
+        s->channels[0].releasing = NOW;
+        s->f.now = NOW + CHANNELS_QUARANTINE_S - 1;
+        decide(s);
+        assert_int_equal(id_of(s, A), 1);
+        assert_int_equal(s->d.recheck_s, 1);
+        s->f.now++;
+        decide(s); /* the Leases are too old to tell */
+        assert_true(s->d.ask_leases);
+        assert_int_equal(id_of(s, A), 1);
+        s->f.leases_at = s->f.now;
+        s->nodes[0].renewed = s->f.now - 5;
+        s->nodes[1].renewed = NOW + CHANNELS_LIFE_S; /* cut off since */
+        decide(s);
+        assert_int_equal(id_of(s, A), 1);
+        assert_false(s->d.ask_leases);
+        assert_int_equal(s->d.recheck_s, CHANNELS_RETRY_S);
+        assert_non_null(strstr(said(s, FABRIC_CHANNELS_HELD), "node node-2 has shown no life"));
+        s->nodes[1].renewed = s->f.now;
+        s->f.stale = true;
+        decide(s);
+        assert_true(s->d.hold);
+        assert_int_equal(id_of(s, A), 1);
+        s->f.stale = false;
+        decide(s);
+        assert_int_equal(s->d.n_ask, 1);
+        assert_int_equal(id_of(s, A), 1);
+        s->owners[0].confirmed = true;
+        want(&s->owners[1]);
+        give(s, 2, "2", 0), give(s, 3, "3", 0), give(s, 4, "4", 0);
+        decide(s);
+        assert_int_equal(id_of(s, A), -1);
+        assert_int_equal(id_of(s, B), -1); /* not in the same write */
+        assert_int_equal(s->d.waiting, 1);
+}
+
+static void who_holds_or_is_silent_keeps_it(void **state) {
+        struct small *s = *state;
+        static const char *const says[] = { "node node-1 holds it", "node node-1 has no plugin",
+                                            "node node-1 has no plugin" };
+        s->owners[0].lives = false;
+        s->owners[0].confirmed = true;
+        give(s, 1, A, NOW - 1000);
+        s->held[0] = (struct report_hold){ 1, A };
+        s->nodes[0].held = s->held;
+        for (size_t i = 0; i < 3; i++) {
+                s->nodes[0].n_held = i == 0;
+                s->nodes[0].reported = i != 1;
+                s->nodes[0].settled = i != 2;
+                decide(s);
+                assert_int_equal(id_of(s, A), 1);
+                assert_non_null(strstr(said(s, FABRIC_CHANNELS_HELD), says[i]));
+        }
+        s->nodes[0].gone = true;
+        decide(s);
+        assert_int_equal(id_of(s, A), -1);
+        /* A node whose slice the kubelet has deleted is in the fabric all the same. */
+        s->nodes[0].gone = s->nodes[0].states = false;
+        decide(s);
+        assert_int_equal(id_of(s, A), 1);
+        assert_int_equal(s->d.fabric.nodes, 2);
+        s->nodes[0].moved = s->nodes[0].reported = s->nodes[0].settled = true;
+        decide(s);
+        assert_int_equal(s->d.fabric.nodes, 1);
+        assert_int_equal(id_of(s, A), -1);
+}
+
+static void a_claim_keeps_it_and_takes_it_back(void **state) {
+        struct small *s = *state;
+        s->owners[0].confirmed = true;
+        give(s, 1, A, NOW - 1000);
+        s->owners[0].claimed = true;
+        decide(s);
+        assert_int_equal(s->d.fabric.channels[0].releasing, 0);
+        assert_true(s->d.urgent);
+        s->owners[0].lives = false; /* it is being deleted under its pods */
+        decide(s);
+        assert_int_equal(s->d.fabric.channels[0].releasing, NOW - 1000);
+}
+
+static void a_stale_cache_ends_nothing(void **state) {
+        struct small *s = *state;
+        give(s, 1, A, 0);
+        s->owners[0].lives = false;
+        s->f.stale = true;
+        decide(s);
+        assert_int_equal(s->d.fabric.channels[0].releasing, 0);
+        s->owners[0].ends = true; /* is never taken back */
+        decide(s);
+        assert_int_equal(s->d.fabric.channels[0].releasing, NOW);
+        s->nodes[0].gone = s->nodes[1].gone = true;
+        decide(s);
+        assert_int_equal(s->d.fabric.nodes, 2);
+}
+
+static void one_namespace_has_half_at_most_and_exhaustion_is_told(void **state) {
+        struct small *s = *state;
+        s->owners[1].ns = s->owners[2].ns = "team-a";
+        for (size_t i = 0; i < 3; i++)
+                want(&s->owners[i]);
+        decide(s); /* of four */
+        assert_int_equal(s->d.n_assigned, 2);
+        assert_int_equal(s->d.waiting, 1);
+        assert_non_null(strstr(said(s, FABRIC_CHANNELS_EXHAUSTED), "Namespace team-a has half"));
+        s->owners[1].ns = "team-b";
+        s->nodes[0].count = s->nodes[1].count = 3;
+        decide(s); /* of two */
+        assert_int_equal(s->d.waiting, 1);
+        assert_non_null(strstr(said(s, FABRIC_CHANNELS_EXHAUSTED), "All 2 channels"));
+        s->nodes[0].count = s->nodes[1].count = 0;
+        decide(s);
+        assert_non_null(strstr(said(s, FABRIC_CHANNELS_EXHAUSTED), "has no IMEX channels"));
+}
+
+static void where_none_is_free_an_idle_one_is_taken_back(void **state) {
+        struct small *s = *state;
+        s->nodes[0].count = s->nodes[1].count = 2;
+        give(s, 1, A, 0);
+        want(&s->owners[1]);
+        s->held[0] = (struct report_hold){ 1, A };
+        s->nodes[0].held = s->held;
+        s->nodes[0].n_held = 1;
+        decide(s);
+        assert_int_equal(s->d.fabric.channels[0].releasing, 0); /* it is in use */
+        s->nodes[0].n_held = 0;
+        decide(s);
+        assert_int_equal(s->d.fabric.channels[0].releasing, NOW);
+        assert_int_equal(s->d.waiting, 1);
+        s->owners[0].claimed = true;
+        decide(s);
+        assert_int_equal(s->d.fabric.channels[0].releasing, 0);
+}
+
+static void most_nodes_decide_how_many_channels_there_are(void **state) {
+        struct small *s = *state;
+        s->nodes[1].count = 9;
+        decide(s);
+        assert_int_equal(s->d.fabric.channel_count, 5); /* as it was */
+        assert_non_null(strstr(said(s, FABRIC_NODES_DIFFER), "node-2"));
+        s->old.channel_count = 0;
+        decide(s);
+        assert_int_equal(s->d.fabric.channel_count, 5);
+        s->nodes[0].count = 9;
+        decide(s);
+        assert_int_equal(s->d.fabric.channel_count, 9);
+        assert_string_equal(said(s, FABRIC_NODES_DIFFER), "");
+}
+
+static void a_fabric_without_anything_goes_after_a_day(void **state) {
+        struct small *s = *state;
+        s->nodes[0].gone = s->nodes[1].gone = true;
+        s->f.n_owners = 0;
+        decide(s);
+        assert_int_equal(s->d.step, CHANNELS_PATCH);
+        assert_string_equal(s->d.fabric.empty_since, "1970-01-12T13:46:40Z");
+        assert_int_equal(s->d.recheck_s, CHANNELS_EMPTY_S);
+        s->old.empty_since = s->d.fabric.empty_since;
+        s->f.now += CHANNELS_EMPTY_S;
+        s->f.stale = true;
+        decide(s);
+        assert_int_not_equal(s->d.step, CHANNELS_DELETE);
+        s->f.stale = false;
+        s->old.n_members = 0;
+        decide(s);
+        assert_int_equal(s->d.step, CHANNELS_DELETE);
+        give(s, 1, A, 0);
+        decide(s);
+        assert_int_not_equal(s->d.step, CHANNELS_DELETE);
+        s->old.n_channels = 0;
+        s->old.empty_since = "tomorrow";
+        decide(s);
+        assert_int_equal(s->d.step, CHANNELS_PATCH);
+        s->nodes[0].gone = false;
+        decide(s);
+        assert_null(s->d.fabric.empty_since);
+}
+
+#define RULE(t) cmocka_unit_test_setup_teardown(t, set_up, tear_down)
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                RULE(each_domain_has_its_own_and_never_channel_0),
+                RULE(nothing_changes_nothing),
+                RULE(ids_come_again_as_late_as_can_be),
+                RULE(a_new_fabric_gets_its_object_first_and_waits_for_nobody_then),
+                RULE(what_a_node_holds_wins_over_the_table),
+                RULE(a_lost_table_assigns_nothing_until_each_node_has_reported_to_it),
+                RULE(nobody_believes_a_copy),
+                RULE(what_somebody_deleted_is_remembered),
+                RULE(an_id_is_free_only_when_nothing_can_hold_it),
+                RULE(who_holds_or_is_silent_keeps_it),
+                RULE(a_claim_keeps_it_and_takes_it_back),
+                RULE(a_stale_cache_ends_nothing),
+                RULE(one_namespace_has_half_at_most_and_exhaustion_is_told),
+                RULE(where_none_is_free_an_idle_one_is_taken_back),
+                RULE(most_nodes_decide_how_many_channels_there_are),
+                RULE(a_fabric_without_anything_goes_after_a_day),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
