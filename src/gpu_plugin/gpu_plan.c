@@ -169,6 +169,13 @@ static void add_device(struct node_device *devices, size_t *n, const char *name,
         (*n)++;
 }
 
+/* As record_info() makes it: an object of texts and numbers. Another one could be too deep for the
+ * checkpoint. */
+static const char *flat_info(struct str info, struct arena *a) {
+        const char *text = info.n ? arena_strndup(a, info.p, info.n) : "";
+        return *text == '{' && !strpbrk(text + 1, "{[") ? text : NULL;
+}
+
 /* Our own comment, if the first line has it: its JSON ends where the boot id begins. */
 static void from_comment(const char *text, struct arena *a, struct node_device *devices, size_t *n) {
         const char *p = strstr(text, label), *line_end = strchrnul(text, '\n');
@@ -184,8 +191,7 @@ static void from_comment(const char *text, struct arena *a, struct node_device *
         yyjson_arr_foreach (yyjson_doc_get_root(doc), i, max, v) {
                 struct told t = { 0 };
                 if (jd_decode(f_told, v, false, "", a, &t, &ignored) == 0 && is_name(t.name))
-                        add_device(devices, n, t.name, t.info.n ? arena_strndup(a, t.info.p, t.info.n) : NULL,
-                                   a);
+                        add_device(devices, n, t.name, flat_info(t.info, a), a);
         }
         yyjson_doc_free(doc);
 }
