@@ -5,13 +5,14 @@
 
 #include "rules/rules.h"
 
-enum { PORT_FIRST = 51000, PORT_BITS = 12 };
+enum { PORT_BITS = 12 };
+_Static_assert(ROSTERS_PORT_LAST - ROSTERS_PORT_FIRST + 1 == 1 << PORT_BITS, "each hash has its port");
 
 int64_t rosters_port(const char *infix) {
         uint32_t hash = 2166136261u; /* FNV-1a */
         for (const char *p = infix; *p; p++)
                 hash = (hash ^ (unsigned char)*p) * 16777619u;
-        return PORT_FIRST + (hash >> (32 - PORT_BITS));
+        return ROSTERS_PORT_FIRST + (hash >> (32 - PORT_BITS));
 }
 
 const struct fabric_seat *rosters_seat(const struct fabric_domain *d, const char *node, bool *ret_leaving) {

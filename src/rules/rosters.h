@@ -74,6 +74,7 @@ void rosters_make(const struct rosters_input *in, struct arena *a, struct roster
 const struct fabric_seat *rosters_seat(const struct fabric_domain *d, const char *node, bool *ret_leaving);
 
 /* The port of nvidia-imex in a domain: another one for nearly each, so that what is late from a domain
- * before finds nobody who listens. 51000 to 55095. */
+ * before finds nobody who listens. Below those that the kernel gives to outgoing connections (32768 to
+ * 60999): one that an agent's own connection to the API server has cannot be listened at. */
+enum { ROSTERS_PORT_FIRST = 28000, ROSTERS_PORT_LAST = 32095 };
 int64_t rosters_port(const char *infix);
-

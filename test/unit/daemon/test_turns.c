@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The two ends of one agreement: the controller's rule of seats (rules/rosters) and the agent's (daemon/turns),
- * in random histories in which the one hears late of the other, agents are killed, claims are removed by force
- * and the object is lost or restored. A process of nvidia-imex is a line here. */
+/* The two ends of one agreement: the controller's rule of seats (rules/rosters) and the agent's
+ * (daemon/turns), in random histories in which the one hears late of the other, agents are killed, claims are
+ * removed by force and the object is lost or restored. A process of nvidia-imex is a line here. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,9 +38,9 @@ struct agent {
         bool known;            /* it knows one */
         bool runs;             /* a process is there, for m.now */
         bool ready;
-        bool gone;    /* no Pod */
-        bool granted; /* a claim is prepared, or being prepared, */
-        int granted_by; /* of this domain */
+        bool gone;                        /* no Pod */
+        bool granted;                     /* a claim is prepared, or being prepared, */
+        int granted_by;                   /* of this domain */
         struct rosters_report said, told; /* as it says it, as the controller has heard it */
         size_t said_of;                   /* the version that it had seen */
 };
@@ -52,7 +52,7 @@ static struct agent agents[NODES];
 static int wanted[NODES]; /* -1: nobody */
 static bool ending[DOMAINS];
 static bool lost;
-static size_t lost_at; /* the version in which nothing is left */
+static size_t lost_at;    /* the version in which nothing is left */
 static bool heard[NODES]; /* since the object was lost */
 static signed char epoch_node[EPOCHS], epoch_domain[EPOCHS];
 
@@ -137,7 +137,6 @@ static bool controller_writes(bool stale) {
                                                   .quiet = agents[i].gone };
                 if (!agents[i].gone)
                         nodes[i].report = agents[i].told;
-
         }
         bool all = true;
         for (int i = 0; i < NODES; i++)
@@ -186,7 +185,8 @@ static bool agent_acts(struct agent *a, const char *node) {
         turns_decide(a->known ? &versions[a->view] : NULL, node, &a->m, memory, &t);
         bool granted = a->granted && streq(uids[a->granted_by], a->m.now.domain);
         bool news = t.memory.n_left != a->m.n_left || t.memory.seen != a->m.seen ||
-                    (t.memory.n_left && memcmp(t.memory.left, a->m.left, t.memory.n_left * sizeof *t.memory.left));
+                    (t.memory.n_left &&
+                     memcmp(t.memory.left, a->m.left, t.memory.n_left * sizeof *t.memory.left));
         a->m = t.memory;
         switch (t.step) {
         case TURNS_STAY:
@@ -406,10 +406,21 @@ static void an_object_that_is_emptied_gives_nothing_twice(void **state) {
                 run(s, true);
 }
 
+static void each_domain_has_a_port_that_no_outgoing_connection_takes(void **state) {
+        assert_int_equal(rosters_port("9f3c21ab77"), rosters_port("9f3c21ab77"));
+        assert_int_not_equal(rosters_port("9f3c21ab77"), rosters_port("9f3c21ab78"));
+        for (unsigned i = 0; i < 100000; i++) {
+                char infix[11];
+                snprintf(infix, sizeof infix, "%010x", i * 2654435761u);
+                assert_in_range(rosters_port(infix), ROSTERS_PORT_FIRST, ROSTERS_PORT_LAST);
+        }
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(random_histories_keep_every_promise),
                 cmocka_unit_test(an_object_that_is_emptied_gives_nothing_twice),
+                cmocka_unit_test(each_domain_has_a_port_that_no_outgoing_connection_takes),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
