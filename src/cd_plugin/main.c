@@ -6,10 +6,8 @@
  *     compute-domain-kubelet-plugin prestart    the init container: waits for the driver
  *     compute-domain-kubelet-plugin channels    prints the IMEX channels of the container that it runs in
  *     compute-domain-kubelet-plugin nvml-worker query PATH    the process that asks NVML */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
 
 #include "api/gates.h"
@@ -26,10 +24,10 @@
 #include "model/rack.h"
 #include "node/node_main.h"
 #include "node/prestart.h"
+#include "node/proc_driver.h"
 #include "nvidia/nvml_worker.h"
 
 #define PROGRAM "compute-domain-kubelet-plugin"
-enum { MOUNTINFO_MAX = 4 << 20 };
 
 struct plugin {
         struct node_main main;
@@ -152,36 +150,6 @@ static void on_host(void *u) {
 
 /* ---- start and stop ---- */
 
-/* A container runtime may have mounted something over /proc/driver/nvidia, which hides the capability of the
- * IMEX session. */
-static void uncover_proc(void) {
-        _cleanup_(freep) char *text = NULL;
-        char *covers[64];
-        size_t n = 0;
-        struct err e;
-        if (file_read("/proc/self/mountinfo", MOUNTINFO_MAX, &text, NULL, &e) < 0) {
-                log_warn("cannot read the mounts", kv_err(&e));
-                return;
-        }
-        struct str rest = str_from(text), line, field = { 0 };
-        while (n < ARRAY_LEN(covers) && str_next_line(&rest, &line)) {
-                for (int i = 0; i < 5 && str_next_field(&line, ' ', &field); i++)
-                        ; /* the fifth is the mount point */
-                char *path = xstrndup(field.p, field.n);
-                if (streq(path, "/proc/driver/nvidia") || str_starts(path, "/proc/driver/nvidia/"))
-                        covers[n++] = path;
-                else
-                        free(path);
-        }
-        while (n--) { /* the last mounted first */
-                if (umount2(covers[n], MNT_DETACH) < 0) {
-                        err_errno(&e, errno, "unmount '%s'", covers[n]);
-                        log_warn("something covers the driver's files in /proc", kv_err(&e));
-                }
-                free(covers[n]);
-        }
-}
-
 static void *start(struct node_main *m) {
         struct plugin *p = CONTAINER(m, struct plugin, main);
         const struct driver_root root = { .host = p->flags.root_host, .here = p->flags.root_here };
@@ -189,7 +157,7 @@ static void *start(struct node_main *m) {
         if (*p->alt_proc_devices) {
                 p->proc_driver = file_join(root.here, "proc/driver/nvidia");
         } else {
-                uncover_proc();
+                proc_driver_uncover();
                 p->proc_driver = xstrdup("/proc/driver/nvidia");
         }
         _cleanup_(freep) char *dev = file_join(root.here, "dev");

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpu_plugin/hook_install.h"
+
+#include <openssl/sha.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/statvfs.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "cdi/cdi.h"
+
+enum { PROGRAM_MAX = 64 << 20, CDI_FILE_MAX = 4 << 20, HASH_BYTES = 8 };
+
+static bool holds(const char *path, const char *content, size_t n) {
+        _cleanup_(freep) char *there = NULL;
+        size_t there_n;
+        struct err e;
+        return file_read(path, PROGRAM_MAX, &there, &there_n, &e) == 0 && there_n == n &&
+               memcmp(there, content, n) == 0;
+}
+
+int hook_install(const char *program, const char *dir, char **ret, struct err *e) {
+        _cleanup_(freep) char *content = NULL;
+        unsigned char hash[SHA256_DIGEST_LENGTH];
+        char name[sizeof HOOK_PREFIX + 2 * HASH_BYTES] = HOOK_PREFIX;
+        size_t n;
+        if (file_read(program, PROGRAM_MAX, &content, &n, e) < 0)
+                return err_wrap(e, "the CDI hook");
+        SHA256((const unsigned char *)content, n, hash);
+        for (size_t i = 0; i < HASH_BYTES; i++)
+                snprintf(name + sizeof HOOK_PREFIX - 1 + 2 * i, 3, "%02x", hash[i]);
+        free(*ret);
+        *ret = file_join(dir, name);
+        /* What bears the name and is something else was cut off by a crash of the system. */
+        if (!holds(*ret, content, n) && file_replace(*ret, content, n, 0755, e) < 0)
+                return err_wrap(e, "the CDI hook");
+        return 0;
+}
+
+struct sweep {
+        const char *dir, *current, *cdi_root, *prefix;
+        const char *name; /* of the copy that is looked at */
+        bool named, unknown;
+};
+
+static int on_cdi_file(void *u, int folder, const char *name, struct err *e) {
+        struct sweep *s = u;
+        if (s->named || s->unknown || !str_starts(name, s->prefix))
+                return 0;
+        _cleanup_(freep) char *path = file_join(s->cdi_root, name), *text = NULL;
+        if (file_read(path, CDI_FILE_MAX, &text, NULL, e) < 0)
+                s->unknown = e->kind != ERR_NOT_FOUND;
+        else
+                s->named = strstr(text, s->name) != NULL;
+        return 0;
+}
+
+static int on_copy(void *u, int folder, const char *name, struct err *e) {
+        struct sweep *s = u;
+        struct err why;
+        if (!str_starts(name, HOOK_PREFIX) || str_ends(s->current, name))
+                return 0;
+        s->name = name;
+        s->named = s->unknown = false;
+        if (file_each(s->cdi_root, on_cdi_file, s, &why) < 0 || s->named || s->unknown)
+                return 0;
+        _cleanup_(freep) char *path = file_join(s->dir, name);
+        if (file_remove(path, &why) < 0)
+                log_warn("cannot remove a CDI hook that nobody names", kv_err(&why));
+        return 0;
+}
+
+void hook_sweep(const char *dir, const char *current, const char *cdi_root, const char *kind) {
+        _cleanup_(freep) char *prefix = cdi_prefix(kind);
+        struct sweep s = { .dir = dir, .current = current, .cdi_root = cdi_root, .prefix = prefix };
+        struct err e;
+        if (file_each(dir, on_copy, &s, &e) < 0)
+                log_warn("cannot look for old CDI hooks", kv_err(&e));
+}
+
+bool hook_folder_is_noexec(const char *dir) {
+        struct statvfs v;
+        return statvfs(dir, &v) == 0 && v.f_flag & ST_NOEXEC;
+}
