@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all three programs have, as somebody starts them by hand: test_programs CONTROLLER PLUGIN DAEMON */
+/* What all programs have, as somebody starts them by hand:
+ * test_programs CONTROLLER PLUGIN DAEMON GPU-PLUGIN */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +15,7 @@
 
 static char **program;
 static const char *const name[] = { "compute-domain-controller", "compute-domain-kubelet-plugin",
-                                    "compute-domain-daemon" };
+                                    "compute-domain-daemon", "gpu-kubelet-plugin" };
 
 static void version_is_told_alone(void **state) {
         for (size_t i = 0; i < ARRAY_LEN(name); i++) {
@@ -45,7 +46,7 @@ int main(int argc, char **argv) {
                 cmocka_unit_test(version_is_told_alone),
                 cmocka_unit_test(empty_folder_is_refused_in_words),
         };
-        if (argc != 4)
+        if (argc != 5)
                 return 2;
         program = argv + 1;
         int r = cmocka_run_group_tests(tests, NULL, NULL);

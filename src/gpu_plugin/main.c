@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gpu-kubelet-plugin: offers a node's GPUs and MIG devices and prepares the claims for them.
+ *
+ *     gpu-kubelet-plugin                            the plugin
+ *     gpu-kubelet-plugin nvml-worker query PATH     the process that asks NVML */
+#include <ctype.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "api/gates.h"
+#include "api/names.h"
+#include "base/file.h"
+#include "base/flags.h"
+#include "base/log.h"
+#include "base/loop.h"
+#include "gpu_plugin/gpu_driver.h"
+#include "gpu_plugin/gpus.h"
+#include "gpu_plugin/hook_install.h"
+#include "gpu_plugin/offer.h"
+#include "gpu_plugin/report.h"
+#include "node/node_main.h"
+#include "node/proc_driver.h"
+#include "nvidia/nvml_worker.h"
+
+#define PROGRAM "gpu-kubelet-plugin"
+#define HOOK_PROGRAM "cdi-hook"
+enum { RETRY_MS = 5000 };
+
+struct plugin {
+        struct node_main main;
+        struct node_flags flags;
+        const char *ns, *host_root, *image, *pull_secrets, *pull_policy, *service_account, *xids, *shares,
+                *alt_proc_devices, *layout;
+        struct gates gates;
+        struct gpu_metrics metrics;
+        struct report report;
+        struct gpus *gpus;
+        struct gpu *driver;
+        char *proc_driver, *sys, *dev;
+        /* The hook that CDI files name. */
+        char *hook_program, *hook;
+        bool hook_there;
+        char hook_error[400];
+        struct loop_timer hook_retry;
+};
+
+/* ---- the hook ---- */
+
+/* Without it no claim can be prepared, and all that is can be unprepared. */
+static void install_hook(struct plugin *p) {
+        struct event_about node = { "v1", "Node", NULL, p->flags.node, p->flags.node };
+        struct err e;
+        if (*p->flags.cdi_hook) {
+                free(p->hook);
+                p->hook = xstrdup(p->flags.cdi_hook);
+                p->hook_there = true;
+                return;
+        }
+        if (hook_install(p->hook_program, p->main.plugin_dir, &p->hook, &e) < 0) {
+                if (!streq(p->hook_error, e.msg))
+                        log_error("cannot install the CDI hook", kv_err(&e));
+                snprintf(p->hook_error, sizeof p->hook_error, "%s", e.msg);
+                if (p->hook) /* else the image lacks it, which no time mends */
+                        loop_timer_start(&p->hook_retry, RETRY_MS);
+                return;
+        }
+        p->hook_there = true;
+        hook_sweep(p->main.plugin_dir, p->hook, p->flags.cdi_root, GPU_CDI_KIND_CLAIM);
+        if (hook_folder_is_noexec(p->main.plugin_dir)) {
+                log_warn("the plugin's folder is mounted noexec: containers with GPUs will not start",
+                         kv_str("folder", p->main.plugin_dir));
+                event_record(p->main.events, &node, EVENT_WARNING, "HookNotExecutable",
+                             "containers with GPUs will not start on this node: '%s' is mounted noexec; "
+                             "mount it without, or name a CDI hook of the host's by nvidiaCDIHookPath",
+                             p->main.plugin_dir);
+        }
+}
+
+/* ---- the GPUs ---- */
+
+/* A driver that is away for a while is waited for; that a GPU is not there is for the scheduler to know. */
+static void tell_driver(struct plugin *p) {
+        const struct gpus_state *s = gpus_get(p->gpus);
+        const struct gpu_devices *d = gpus_devices(p->gpus);
+        if (!s->known || (*s->reason && !d->driver_version))
+                gpu_driver_know(p->driver, NULL, s->message);
+        else if (!p->hook_there)
+                gpu_driver_know(p->driver, NULL, p->hook_error);
+        else
+                gpu_driver_know(p->driver, d, "");
+}
+
+static void on_gpus(void *u) {
+        struct plugin *p = u;
+        const struct gpus_state *s = gpus_get(p->gpus);
+        const struct gpu_devices *d = gpus_devices(p->gpus);
+        report_tell(&p->report, s, d);
+        if (s->known) {
+                struct slice_content content = gpu_offer_content(d);
+                slice_set(p->main.slices, &content);
+        }
+        tell_driver(p);
+}
+
+static void on_hook_retry(void *u) {
+        struct plugin *p = u;
+        install_hook(p);
+        tell_driver(p);
+}
+
+static void on_nvml_failed(void *u, const char *kind) {
+        struct plugin *p = u;
+        gpu_metrics_failed(&p->metrics, kind);
+}
+
+static void on_refused(void *u, const char *device, const struct err *e) {
+        struct plugin *p = u;
+        report_refused(&p->report, device, e);
+}
+
+static bool hold(void *u) {
+        const struct plugin *p = u;
+        return gpus_hold(p->gpus);
+}
+
+static void wanted(void *u, bool yes) {
+        const struct plugin *p = u;
+        gpus_poll_fast(p->gpus, yes);
+}
+
+/* ---- start and stop ---- */
+
+static bool is_folder(const char *path) {
+        struct stat st;
+        return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* Below the driver's root where that has it, else the container's own. */
+static char *below_root(const struct plugin *p, const char *path) {
+        char *below = file_join(p->flags.root_here, path + 1);
+        if (is_folder(below))
+                return below;
+        free(below);
+        return xstrdup(path);
+}
+
+static char *beside_us(const char *name) {
+        char path[PATH_MAX];
+        ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+        path[n > 0 ? n : 0] = '\0';
+        char *slash = strrchr(path, '/');
+        if (slash)
+                *slash = '\0';
+        return file_join(slash ? path : "/usr/bin", name);
+}
+
+static void *start(struct node_main *m) {
+        struct plugin *p = CONTAINER(m, struct plugin, main);
+        const struct driver_root root = { .host = p->flags.root_host, .here = p->flags.root_here };
+        if (*p->alt_proc_devices) {
+                p->proc_driver = file_join(root.here, "proc/driver/nvidia");
+                p->sys = below_root(p, "/sys");
+        } else {
+                proc_driver_uncover();
+                p->proc_driver = xstrdup("/proc/driver/nvidia");
+                p->sys = xstrdup("/sys");
+        }
+        p->dev = below_root(p, "/dev");
+        p->hook_program = beside_us(HOOK_PROGRAM);
+        p->report = (struct report){ .events = m->events, .metrics = &p->metrics, .node = p->flags.node };
+        loop_timer_init(&p->hook_retry, &m->loop, on_hook_retry, p);
+        slice_on_refused(m->slices, on_refused, p);
+        install_hook(p);
+        p->gpus = gpus_new(&m->loop, &(struct gpus_options){ .root = root,
+                                                             .proc_driver = p->proc_driver,
+                                                             .sys = p->sys,
+                                                             .dev = p->dev,
+                                                             .changed = on_gpus,
+                                                             .failed = on_nvml_failed,
+                                                             .u = p });
+        p->driver = gpu_driver_new(&(struct gpu_driver_options){
+                .node = p->flags.node,
+                .gates = &p->gates,
+                .root = root,
+                .sys = p->sys,
+                .proc_driver = p->proc_driver,
+                .proc_devices = *p->alt_proc_devices ? p->alt_proc_devices : "/proc/devices",
+                .hook = str_or(p->hook, ""),
+                .hold = hold,
+                .wanted = wanted,
+                .u = p });
+        return p->driver;
+}
+
+static void stop(struct node_main *m) {
+        struct plugin *p = CONTAINER(m, struct plugin, main);
+        loop_timer_done(&p->hook_retry);
+        gpus_free(p->gpus);
+}
+
+/* ---- the command line ---- */
+
+static int dialect_of(const char *layout) {
+        return streq(layout, "main") ? RECORD_MAIN : streq(layout, "released") ? RECORD_RELEASED : 0;
+}
+
+static bool is_positive(const char *text) {
+        int64_t n;
+        return isdigit((unsigned char)*text) && str_to_i64(str_from(text), &n) && n > 0;
+}
+
+static int check_shares(const char *shares, struct err *e) {
+        if (streq(shares, "disabled"))
+                return 0;
+        if (!streq(shares, "memory") && !streq(shares, "unlimited") && !is_positive(shares))
+                return err_set(e, ERR_INVALID, 0,
+                               "--consumable-shares (CONSUMABLE_SHARES): disabled, memory, unlimited, or a "
+                               "positive number, not '%s'",
+                               shares);
+        return err_set(e, ERR_INVALID, 0,
+                       "--consumable-shares (CONSUMABLE_SHARES): this driver does not share GPUs by "
+                       "consumable capacity yet; set it to disabled");
+}
+
+static int check(struct node_main *m, struct err *e) {
+        struct plugin *p = CONTAINER(m, struct plugin, main);
+        gates_init(&p->gates);
+        if (gates_parse(&p->gates, p->flags.gates, e) < 0)
+                return err_wrap(e, "--feature-gates");
+        if (gpu_driver_check_gates(&p->gates, e) < 0 || check_shares(p->shares, e) < 0)
+                return -1;
+        if (!streq(p->layout, "auto") && !dialect_of(p->layout))
+                return err_set(e, ERR_INVALID, 0, "--checkpoint-layout: auto, main or released, not '%s'",
+                               p->layout);
+        if (*p->flags.cdi_hook && p->flags.cdi_hook[0] != '/')
+                return err_set(e, ERR_INVALID, 0, "--nvidia-cdi-hook-path: not an absolute path: '%s'",
+                               p->flags.cdi_hook);
+        m->driver = gpu_driver_of(dialect_of(p->layout));
+        return 0;
+}
+
+static void tell_options(const struct plugin *p, const struct flag *flags) {
+        struct buf gates = BUF_INIT(4096);
+        gates_render(&p->gates, &gates);
+        log_info(PROGRAM, kv_str("gates", buf_str(&gates)));
+        buf_done(&gates);
+        flags_log(flags);
+}
+
+int main(int argc, char **argv) {
+        if (argc > 1 && streq(argv[1], NVML_WORKER))
+                return nvml_worker_main(argc - 2, argv + 2);
+        if (version_asked(argc, argv, PROGRAM))
+                return 0;
+        static struct plugin p = {
+                .flags = NODE_FLAGS_DEFAULT,
+                .ns = "default",
+                .host_root = "/host-root",
+                .image = "",
+                .pull_secrets = "",
+                .pull_policy = "",
+                .service_account = "",
+                .xids = "",
+                .shares = "disabled",
+                .alt_proc_devices = "",
+                .layout = "auto",
+        };
+#define OF_NO_USE "accepted, and of use only for what this driver does not do yet"
+        static const struct flag flags[] = {
+                NODE_FLAGS_NAME(p.flags),
+                FLAG(STR, "namespace", &p.ns, OF_NO_USE),
+                NODE_FLAGS_NODE(p.flags),
+                FLAG(STR, "container-driver-root", &p.flags.root_here, "another name of the flag above",
+                     .env = "DRIVER_ROOT_CTR_PATH"),
+                FLAG(STR, "host-root", &p.host_root, OF_NO_USE),
+                FLAG(STR, "image-name", &p.image, OF_NO_USE),
+                FLAG(STR, "image-pull-secrets", &p.pull_secrets, OF_NO_USE),
+                FLAG(STR, "image-pull-policy", &p.pull_policy, OF_NO_USE),
+                FLAG(STR, "service-account-name", &p.service_account, OF_NO_USE),
+                FLAG(STR, "additional-xids-to-ignore", &p.xids, OF_NO_USE),
+                FLAG(STR, "consumable-shares", &p.shares, "disabled"),
+                FLAG(STR, "checkpoint-layout", &p.layout,
+                     "of which Go driver a checkpoint is that has no claims yet: auto, main (from 0.5 on), "
+                     "released (up to 0.4)"),
+                FLAG(STR, "alt-proc-devices-path", &p.alt_proc_devices,
+                     "a file to read instead of /proc/devices"),
+                NODE_FLAGS_PROCESS(p.flags),
+                { 0 },
+        };
+        struct node_main *m = &p.main;
+        *m = (struct node_main){
+                .program = PROGRAM,
+                .driver = gpu_driver_of(0),
+                .flags = &p.flags,
+                .metrics = &p.metrics.node,
+                .start = start,
+                .stop = stop,
+        };
+        int r = node_main_flags(m, flags, argc, argv, check);
+        if (r >= 0)
+                return r;
+        tell_options(&p, flags);
+        gpu_metrics_init(&p.metrics, p.flags.node);
+        m->registry = p.metrics.registry;
+        r = node_main(m);
+        gpu_metrics_done(&p.metrics);
+        free(p.proc_driver);
+        free(p.sys);
+        free(p.dev);
+        free(p.hook_program);
+        free(p.hook);
+        return r;
+}
