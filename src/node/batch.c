@@ -124,11 +124,24 @@ static void end_unprepare(struct batch *b, struct op *op, const struct err *e) {
         op->task = NULL;
 }
 
+/* Claims that the Go driver has completed have no name in its file, without which nobody can ask whether they
+ * are still there (sweep.h); whoever asks for one again knows it. */
+static void learn_name(struct batch *b, const struct op *op) {
+        struct checkpoint_claim *entry = checkpoint_find(&b->c->journal.table, op->uid);
+        if (entry->name && *entry->name)
+                return;
+        entry->ns = arena_strdup(entry->arena, op->ns);
+        entry->name = arena_strdup(entry->arena, op->name);
+        b->changed = true;
+}
+
 /* Judges, and records what will be tried or waited for, before any side effect. */
 static void judge_one(struct batch *b, struct op *op, const struct err *e) {
         if (op->unprepare || op->verdict == VERDICT_FAIL)
                 return;
         op->verdict = judge(op);
+        if (op->verdict == VERDICT_ANSWER)
+                learn_name(b, op);
         if ((op->verdict == VERDICT_GO || op->verdict == VERDICT_WAIT) && op->progress != OP_RECORDED &&
             !op_prepared_before(op)) {
                 checkpoint_put(&b->c->journal.table, op->uid, op->ns, op->name, op->status);

@@ -534,6 +534,25 @@ static void a_file_of_the_go_driver_tells_the_names(void **state) {
         arena_free(a);
 }
 
+/* The Go driver forgets the name when a claim is prepared. */
+static void a_claim_of_the_go_driver_has_its_name_when_it_is_asked_for_again(void **state) {
+        struct dra_op op;
+        (void)state;
+        if (!w.nodes)
+                skip();
+        prepare(&op, "one");
+        until(&op, PREPARED);
+        struct checkpoint_claim *entry = checkpoint_find(&w.claims->journal.table, ONE);
+        entry->name = entry->ns = NULL;
+        prepare(&op, "one");
+        until(&op, PREPARED);
+        assert_int_equal(w.gets, 1);
+        _cleanup_(freep) char *checkpoint = file_join(w.plugin_dir, "checkpoint.json");
+        _cleanup_(freep) char *text = read_file(checkpoint);
+        assert_non_null(strstr(text, "\"name\":\"one\",\"namespace\":\"user\""));
+        unprepared("one");
+}
+
 static void a_gate_that_does_nothing_yet_is_refused_by_name(void **state) {
         (void)state;
         struct err e;
@@ -558,6 +577,7 @@ int main(void) {
                 T(a_file_that_vanished_is_made_of_the_same_gpu_only),
                 T(an_entry_that_was_lost_is_rebuilt_from_the_file),
                 T(a_file_of_the_go_driver_tells_the_names),
+                T(a_claim_of_the_go_driver_has_its_name_when_it_is_asked_for_again),
                 T(a_gate_that_does_nothing_yet_is_refused_by_name),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
