@@ -13,6 +13,7 @@
 
 #include "base/child.h"
 #include "base/mem.h"
+#include "base/process.h"
 
 struct outcome {
         unsigned calls;
@@ -206,6 +207,50 @@ static int teardown(void **state) {
         return uv_loop_close(uv_default_loop());
 }
 
+static void ignore_output(void *u, const char *p, size_t n) {
+        (void)u, (void)p, (void)n;
+}
+
+static void on_ended(void *u, int exit_status, int term_signal) {
+        *(int *)u = term_signal ? -1 : exit_status;
+}
+
+/* Whatever number it has here, and whatever has its number: descriptors of ours, too. */
+static void test_descriptor_that_is_passed_is_number_3(void **state) {
+        int taken[4] = { -1, -1, -1, -1 };
+
+        for (size_t i = 0; i <= ARRAY_LEN(taken); i++) {
+                struct process *p;
+                struct err e;
+                int fds[2], status = -2;
+                char text[16] = "";
+
+                assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+                /* Nothing else is open in it. */
+                assert_int_equal(
+                        process_start(uv_default_loop(),
+                                      &(struct process_options){
+                                              .argv = SH("echo passed >&3; ! [ -e /proc/self/fd/4 ]"),
+                                              .pass_fd = fds[1],
+                                              .output = ignore_output,
+                                              .ended = on_ended,
+                                              .u = &status },
+                                      &p, &e),
+                        0);
+                close(fds[1]);
+                uv_run(uv_default_loop(), UV_RUN_DEFAULT);
+                assert_int_equal(status, 0);
+                assert_int_equal(read(fds[0], text, sizeof text - 1), 7);
+                assert_string_equal(text, "passed\n");
+                assert_int_equal(read(fds[0], text, 1), 0);
+                close(fds[0]);
+                if (i < ARRAY_LEN(taken))
+                        taken[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        }
+        for (size_t i = 0; i < ARRAY_LEN(taken); i++)
+                close(taken[i]);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_output_and_status),
@@ -220,6 +265,7 @@ int main(void) {
                 cmocka_unit_test(test_many_at_once),
                 cmocka_unit_test(test_signal_state_of_the_child),
                 cmocka_unit_test(test_inherits_no_descriptor),
+                cmocka_unit_test(test_descriptor_that_is_passed_is_number_3),
         };
 
         return cmocka_run_group_tests(tests, NULL, teardown);

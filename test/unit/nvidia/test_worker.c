@@ -16,7 +16,7 @@
 #include "nvidia/nvml_worker.h"
 #include "tree.h"
 
-static const char *standin;
+static const char *standin, *in_go; /* in_go: NULL where it could not be made */
 static char *dir, *library, *sessions;
 static uv_loop_t loop;
 static struct nvml_client *client;
@@ -193,12 +193,35 @@ static void a_node_without_gpus_has_none(void **state) {
         assert_int_equal(o.err.code, 9);
 }
 
+/* Its runtime has threads and signal handlers of its own, and stays when a session ends. */
+static void a_library_of_others_written_in_go_is_asked_as_well(void **state) {
+        if (!in_go)
+                skip();
+        for (unsigned again = 0; again < 3; again++) {
+                struct outcome o = { 0 };
+                arena_free(arena);
+                arena = arena_new(4096);
+                nvml_client_ask(client, in_go, NVML_ASK_INVENTORY, 30000, on_answered, &o);
+                while (!o.called)
+                        uv_run(&loop, UV_RUN_ONCE);
+                if (!o.ok)
+                        fail_msg("%s", o.err.msg);
+                assert_string_equal(o.in.driver_version, "550.163.01");
+                assert_int_equal(o.in.n_gpus, 8);
+                assert_string_equal(o.in.gpus[7].name, "NVIDIA A100-SXM4-40GB");
+                assert_int_equal(o.in.gpus[7].minor, 7);
+                assert_int_equal(o.in.gpus[7].memory_bytes, INT64_C(40) << 30);
+                assert_null(o.in.gpus[7].pci_bus_id);
+        }
+}
+
 int main(int argc, char **argv) {
         if (argc > 2 && strcmp(argv[1], NVML_WORKER) == 0)
                 return nvml_worker_main(argc - 2, argv + 2);
         if (argc < 2)
                 return 2;
         standin = argv[1];
+        in_go = argc > 2 ? argv[2] : NULL;
 #define T(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
         const struct CMUnitTest tests[] = {
                 T(an_inventory_of_gpus_and_mig_devices),
@@ -206,6 +229,7 @@ int main(int argc, char **argv) {
                 T(a_call_that_fails_costs_one_device_or_one_word),
                 T(a_call_that_hangs_or_crashes_costs_the_process),
                 T(a_node_without_gpus_has_none),
+                T(a_library_of_others_written_in_go_is_asked_as_well),
         };
         int failed = cmocka_run_group_tests(tests, NULL, NULL);
         arena_free(arena);

@@ -1,0 +1,3 @@
+module compute-domains/test/standin/go
+
+go 1.19
