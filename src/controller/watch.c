@@ -339,8 +339,8 @@ static void watch_namespace(struct controller *c, struct controller_namespace *n
 
 static void watch_plugins(struct controller *c) {
         c->plugins = CACHE(plugin, kube_pods, struct plugin_pod, plugin_pod_fields,
-                           OURS(.ns = c->config->ns, .label_selector = c->config->plugin_selector,
-                                .index = { plugin_node }));
+                           OURS(.current = mode_has_fabrics(c->mode) ? on_current : NULL, .ns = c->config->ns,
+                                .label_selector = c->config->plugin_selector, .index = { plugin_node }));
 }
 
 /* Which of them want a ComputeDomain of each rack: their names are all that counts. */

@@ -95,8 +95,10 @@ static void find_members(struct work *w) {
         for (size_t i = 0; i < f->n_nodes; i++) {
                 const struct channels_node *x = &f->nodes[i];
                 bool was = was_member(w, x->name), left = x->moved && x->reported && x->settled;
-                if (x->gone ? was && f->stale : x->states || x->n_held || (was && (!left || f->stale)))
+                bool is = !x->gone && (x->states || x->n_held || (was && !left));
+                if (is || (was && f->stale))
                         w->members[w->n_members++] = x;
+                w->d->hold = w->d->hold || (!is && was && f->stale);
         }
 }
 
@@ -181,6 +183,7 @@ static void find_loss(struct work *w) {
                 if (!w->members[i]->gone && !streq(w->members[i]->uid, old->o.meta.uid))
                         add_name(&b, &waits, w->members[i]->name);
         w->lost = waits || w->f->stale;
+        w->d->hold = w->d->hold || (w->lost && !waits);
         if (!w->lost)
                 return;
         add_condition(
@@ -277,8 +280,11 @@ static void mark(struct work *w) {
                 if (o && o->lives && o->claimed && e->releasing) {
                         e->releasing = 0;
                         w->d->urgent = true;
-                } else if (!e->releasing && (!o || !o->lives) && ((o && o->ends) || !w->f->stale)) {
-                        e->releasing = w->f->now;
+                } else if (!e->releasing && (!o || !o->lives)) {
+                        if ((o && o->ends) || !w->f->stale)
+                                e->releasing = w->f->now;
+                        else
+                                w->d->hold = true;
                 }
         }
 }
@@ -316,12 +322,13 @@ static void reclaim(struct work *w, size_t wanted, const char *ns) {
         for (size_t i = 0; i < w->n; i++)
                 if (w->entries[i].releasing && wanted && (!ns || streq(w->entries[i].owner.ns, ns)))
                         wanted--;
-        while (wanted) {
+        w->d->hold = w->d->hold || (wanted && w->f->stale);
+        while (wanted && !w->f->stale) {
                 struct fabric_channel *oldest = NULL;
                 for (size_t i = 0; i < w->n; i++) {
                         struct fabric_channel *e = &w->entries[i];
                         const struct channels_owner *o = owner_of(w, e->owner.uid);
-                        if (e->releasing || !is_assigned_by_rule(e) || !o || o->claimed || w->f->stale ||
+                        if (e->releasing || !is_assigned_by_rule(e) || !o || o->claimed ||
                             (ns && !streq(e->owner.ns, ns)))
                                 continue;
                         bool held = false;

@@ -336,12 +336,37 @@ static void a_stale_cache_ends_nothing(void **state) {
         s->f.stale = true;
         decide(s);
         assert_int_equal(s->d.fabric.channels[0].releasing, 0);
+        assert_true(s->d.hold);
         s->owners[0].ends = true; /* is never taken back */
         decide(s);
         assert_int_equal(s->d.fabric.channels[0].releasing, NOW);
         s->nodes[0].gone = s->nodes[1].gone = true;
         decide(s);
         assert_int_equal(s->d.fabric.nodes, 2);
+}
+
+/* Nothing else brings the fabric back into the queue when the caches have caught up. */
+static void what_only_a_stale_cache_doubts_is_looked_at_again(void **state) {
+        struct small *s = *state;
+        struct condition told = { .type = FABRIC_TABLE_LOST, .status = "True" };
+        s->old.conditions = &told;
+        s->old.n_conditions = 1;
+        want(&s->owners[0]);
+        s->f.stale = true;
+        decide(s);
+        assert_int_equal(id_of(s, A), -1);
+        assert_true(s->d.hold);
+        s->f.stale = false;
+        decide(s);
+        assert_int_equal(id_of(s, A), 1);
+        assert_false(s->d.hold);
+        s->old.n_conditions = 0;
+        s->nodes[1].states = false;
+        s->nodes[1].moved = true;
+        s->f.stale = true;
+        decide(s);
+        assert_int_equal(s->d.fabric.nodes, 2);
+        assert_true(s->d.hold);
 }
 
 static void one_namespace_has_half_at_most_and_exhaustion_is_told(void **state) {
@@ -441,6 +466,7 @@ int main(void) {
                 RULE(who_holds_or_is_silent_keeps_it),
                 RULE(a_claim_keeps_it_and_takes_it_back),
                 RULE(a_stale_cache_ends_nothing),
+                RULE(what_only_a_stale_cache_doubts_is_looked_at_again),
                 RULE(one_namespace_has_half_at_most_and_exhaustion_is_told),
                 RULE(where_none_is_free_an_idle_one_is_taken_back),
                 RULE(most_nodes_decide_how_many_channels_there_are),
