@@ -87,13 +87,13 @@ int claim_config_for(const struct claim *c, const struct claim_result *r, bool s
                        r->request);
 }
 
-bool claim_place(const struct claim *c, struct arena *a, struct claim_place *ret) {
+bool claim_place(const struct claim *c, bool own_channels, struct arena *a, struct claim_place *ret) {
         for (size_t i = 0; i < c->n_results; i++) {
                 const struct claim_result *r = &c->results[i];
                 struct opaque_config cfg;
                 struct err e;
                 if (!claim_result_is_channel(r) || r->admin_access ||
-                    claim_config_for(c, r, true, a, &cfg, &e) < 0 || cfg.own_channel)
+                    claim_config_for(c, r, true, a, &cfg, &e) < 0 || cfg.own_channel != own_channels)
                         continue;
                 *ret = (struct claim_place){ .domain_uid = cfg.domain_id, .node = r->pool };
                 return true;

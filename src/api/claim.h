@@ -65,11 +65,11 @@ int claim_config_for(const struct claim *c, const struct claim_result *r, bool s
                      struct opaque_config *ret, struct err *e);
 
 /* The domain that a claim brings its node into, by the labelling rule: allocated, a channel of ours, not by
- * admin access, with a strictly valid config for the channel that all share. False otherwise. Says nothing
- * about whether that domain exists in the claim's namespace. */
+ * admin access, with a strictly valid config for the channel that all share, or with `own_channels` for one
+ * of its own. False otherwise. Says nothing about whether that domain exists in the claim's namespace. */
 struct claim_place {
         const char *domain_uid, *node;
 };
-bool claim_place(const struct claim *c, struct arena *a, struct claim_place *ret);
+bool claim_place(const struct claim *c, bool own_channels, struct arena *a, struct claim_place *ret);
 
 #endif

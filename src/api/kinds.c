@@ -137,6 +137,7 @@ const struct jd_field plugin_pod_fields[] = {
         JD_OBJ(struct plugin_pod, "metadata", o.meta, kube_f_meta),
         JD_STR(struct plugin_pod, ANNOTATION IMEX_ANNOTATION_HOST_STATE, host_state),
         JD_STR(struct plugin_pod, ANNOTATION IMEX_ANNOTATION_HOST_REASON, host_reason),
+        JD_STR(struct plugin_pod, ANNOTATION IMEX_ANNOTATION_HOST_CHANNELS, host_channels),
         JD_STR(struct plugin_pod, "spec>nodeName", node),
         JD_STR(struct plugin_pod, "status>phase", phase),
         JD_LIST(struct plugin_pod, "status>conditions", conditions, struct condition, f_condition),
@@ -152,6 +153,15 @@ bool plugin_pod_tells(const struct plugin_pod *p) {
         /* A Pod whose container crashes again and again has the phase Running, and the annotations of better
          * days. */
         return p->host_state && !ended && is_ready(p->conditions, p->n_conditions);
+}
+
+bool plugin_pod_ended(const struct plugin_pod *p) {
+        return phase_ended(p->phase);
+}
+
+int64_t plugin_pod_ready_since(const struct plugin_pod *p) {
+        const struct condition *c = condition_find(p->conditions, p->n_conditions, "Ready");
+        return c && streq(c->status, "True") && !p->o.meta.deleted ? c->since : 0;
 }
 
 const struct plugin_pod *plugin_pod_choose(const struct plugin_pod *a, const struct plugin_pod *b) {

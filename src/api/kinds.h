@@ -85,7 +85,7 @@ bool pod_differs(const struct pod *a, const struct pod *b);
 struct plugin_pod {
         struct kube_object o;
         const char *node, *phase;
-        const char *host_state, *host_reason; /* its annotations, NULL when absent */
+        const char *host_state, *host_reason, *host_channels; /* its annotations, NULL when absent */
         struct condition *conditions;
         size_t n_conditions;
 };
@@ -93,6 +93,10 @@ extern const struct jd_field plugin_pod_fields[];
 /* Does it say how its host is? What a plugin that does not run well, or a Pod that is no plugin's, says or
  * does not say counts for nothing. */
 bool plugin_pod_tells(const struct plugin_pod *p);
+/* No process of it can run any more. */
+bool plugin_pod_ended(const struct plugin_pod *p);
+/* Since when it has been Ready, 0: it is not. */
+int64_t plugin_pod_ready_since(const struct plugin_pod *p);
 /* Which of two Pods of a node tells: NULL for neither, the newer one if both do. Either may be NULL. */
 const struct plugin_pod *plugin_pod_choose(const struct plugin_pod *a, const struct plugin_pod *b);
 

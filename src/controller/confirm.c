@@ -262,7 +262,7 @@ static void look_at(struct scope *s, yyjson_val *object) {
         a = arena_new(2048);
         if (jd_decode(claim_fields, object, false, "", a, &claim, &e) < 0) {
                 cannot_read(s, object, &e);
-        } else if (claim_place(&claim, a, &place)) {
+        } else if (claim_place(&claim, s->c->o.own_channels, a, &place)) {
                 _cleanup_(buf_done) struct buf key = BUF_INIT(1024);
                 confirm_claim_key(place.domain_uid, place.node, &key);
                 found(s, buf_str(&key), object);

@@ -25,6 +25,7 @@ struct confirm_options {
         struct work_queue *queue;
         void (*found)(void *u, enum confirm_what what, yyjson_val *object);
         void *u;
+        bool own_channels; /* which claims count: see claim_place() */
         unsigned valid_ms; /* how long an answer holds; 0: 10 s */
 };
 

@@ -4,6 +4,7 @@
 #include <malloc.h>
 #include <string.h>
 
+#include "controller/fabrics.h"
 #include "controller/labels.h"
 #include "controller/metrics.h"
 #include "controller/racks.h"
@@ -37,11 +38,14 @@ static void on_key(void *u, const char *key) {
                 reconcile_domain(c, key + 2);
         else if (key[0] == 'r')
                 racks_reconcile(c, key + 2);
+        else if (key[0] == 'f')
+                fabrics_reconcile(c, key + 2);
         else
                 labels_reconcile(c, key + 2);
         metric_observe(c->m.reconcile, (double)(uv_hrtime() - begin) / 1e9,
                        LABELS(domain          ? "domain"
                               : key[0] == 'r' ? "rack"
+                              : key[0] == 'f' ? "fabric"
                                               : "node"));
 }
 
@@ -105,11 +109,20 @@ void controller_start(struct controller *c, const struct config *config, struct 
                                                          .total = c->m.writes,
                                                          .told = on_write_failing,
                                                          .u = c });
-        c->confirm = confirm_new(
-                &(struct confirm_options){ .client = client, .queue = c->queue, .found = on_found, .u = c });
-        if (config->apply_crds)
-                c->crds = crds_new(&(struct crds_options){
-                        .client = client, .failing = c->m.crds, .applied = on_schema, .u = c });
+        c->confirm = confirm_new(&(struct confirm_options){ .client = client,
+                                                            .queue = c->queue,
+                                                            .found = on_found,
+                                                            .own_channels = mode_assigns_channels(c->mode),
+                                                            .u = c });
+        if (config->apply_crds || mode_has_fabrics(c->mode))
+                c->crds = crds_new(&(struct crds_options){ .client = client,
+                                                           .domains = config->apply_crds,
+                                                           .fabrics = mode_has_fabrics(c->mode),
+                                                           .failing = c->m.crds,
+                                                           .applied = on_schema,
+                                                           .u = c });
+        if (mode_has_fabrics(c->mode))
+                c->leases = leases_new(client, c->queue);
         loop_timer_init(&c->calm, kube_client_loop(client), on_calm, c);
         c->started = true;
         watch_start(c);
@@ -131,11 +144,13 @@ void controller_stop(struct controller *c) {
         loop_timer_done(&c->calm);
         crds_free(c->crds);
         confirm_free(c->confirm);
+        leases_free(c->leases);
         writes_free(c->writes);
         work_queue_free(c->queue);
         watch_stop(c);
         placements_free(c->placements);
         seats_free(c->seats);
+        fabrics_done(c);
         gone_free(c->gone);
         lost_free(c->lost);
 }

@@ -17,13 +17,21 @@ static const char computedomaincliques[] =
 #include "computedomaincliques.inc"
         ;
 
+static const char computedomainfabrics[] =
+#include "computedomainfabrics.inc"
+        ;
+
 static const struct {
         const char *name;
         struct str text;
+        bool of_fabrics;
 } texts[] = {
         { "computedomains.resource.nvidia.com", { computedomains, sizeof computedomains - 1 } },
         { "computedomaincliques.resource.nvidia.com",
           { computedomaincliques, sizeof computedomaincliques - 1 } },
+        { "computedomainfabrics.resource.nvidia.com",
+          { computedomainfabrics, sizeof computedomainfabrics - 1 },
+          .of_fabrics = true },
 };
 
 struct one {
@@ -31,15 +39,16 @@ struct one {
         const char *name;
         struct str text;
         struct kube_call *call;
-        bool missing;          /* the server said so */
-        enum err_kind told;    /* that has been said, ERR_NONE: it is well */
+        bool missing;       /* the server said so */
+        enum err_kind told; /* that has been said, ERR_NONE: it is well */
         int told_code;
 };
 
 struct crds {
         struct crds_options o;
-        struct work_queue *queue; /* of their names */
-        struct one all[ARRAY_LEN(texts)];
+        struct work_queue *queue;         /* of their names */
+        struct one all[ARRAY_LEN(texts)]; /* those that are ours to make */
+        size_t n;
         bool leading;
 };
 
@@ -99,7 +108,9 @@ static void on_looked(void *u, yyjson_val *obj, const struct err *e) {
 
 static void on_key(void *u, const char *key) {
         struct crds *c = u;
-        struct one *x = &c->all[streq(key, c->all[0].name) ? 0 : 1];
+        struct one *x = c->all;
+        while (!streq(x->name, key))
+                x++;
         bool apply = c->leading || x->missing;
         struct kube_request r = { .verb = apply ? KUBE_APPLY : KUBE_GET,
                                   .res = &kube_crds,
@@ -118,7 +129,7 @@ static void on_key(void *u, const char *key) {
 }
 
 static void all_again(struct crds *c) {
-        for (size_t i = 0; i < ARRAY_LEN(c->all); i++)
+        for (size_t i = 0; i < c->n; i++)
                 work_queue_add(c->queue, c->all[i].name);
 }
 
@@ -127,7 +138,9 @@ struct crds *crds_new(const struct crds_options *o) {
         c->o = *o;
         c->queue = work_queue_new(kube_client_loop(o->client), BACKOFF_MIN_MS, BACKOFF_MAX_MS, on_key, c);
         for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
-                c->all[i] = (struct one){ .c = c, .name = texts[i].name, .text = texts[i].text };
+                if (!(texts[i].of_fabrics ? o->fabrics : o->domains))
+                        continue;
+                c->all[c->n++] = (struct one){ .c = c, .name = texts[i].name, .text = texts[i].text };
                 metric_set(o->failing, 0, LABELS(texts[i].name));
         }
         all_again(c);
@@ -137,7 +150,7 @@ struct crds *crds_new(const struct crds_options *o) {
 void crds_free(struct crds *c) {
         if (!c)
                 return;
-        for (size_t i = 0; i < ARRAY_LEN(c->all); i++)
+        for (size_t i = 0; i < c->n; i++)
                 kube_cancel(c->all[i].call);
         work_queue_free(c->queue);
         free(c);
@@ -149,7 +162,7 @@ void crds_lead(struct crds *c) {
 }
 
 void crds_doubt(struct crds *c) {
-        for (size_t i = 0; i < ARRAY_LEN(c->all); i++)
+        for (size_t i = 0; i < c->n; i++)
                 if (!c->all[i].call)
                         work_queue_retry(c->queue, c->all[i].name);
 }

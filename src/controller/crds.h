@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crds: the two CustomResourceDefinitions, built into the program: Helm installs them once and never upgrades
+/* crds: the CustomResourceDefinitions, built into the program: Helm installs them once and never upgrades
  * them.
  *
  * Every replica makes those that are missing, because without them no cache can be filled and nobody stands
@@ -8,6 +8,8 @@
  * again for ever, with a back-off of its own, and said. */
 #pragma once
 
+#include <stdbool.h>
+
 #include "base/metrics.h"
 #include "kube/kube_client.h"
 
@@ -15,6 +17,8 @@ struct crds;
 
 struct crds_options {
         struct kube_client *client;
+        bool domains; /* that of ComputeDomains and that of their cliques, which may be somebody else's */
+        bool fabrics; /* that of fabrics, where there are any: nobody else ships it */
         struct metric
                 *failing; /* gauge with the label "crd": 1 while it cannot be made or brought up to date */
         void (*applied)(void *u); /* one of them is as ours is */

@@ -39,9 +39,21 @@ static void add_of_domains(struct controller *c) {
                            LABELS("plugin"));
 }
 
+static void add_of_fabrics(struct controller *c) {
+        struct controller_metrics *m = &c->m;
+        m->channels = add(c, METRIC_GAUGE, DOMAIN "fabric_channels",
+                          "IMEX channels of the NVLink partition, by state: used, releasing, free.",
+                          LABELS("fabric", "state"));
+        m->fabric_problem =
+                add(c, METRIC_GAUGE, DOMAIN "fabric_problem",
+                    "1 while the ComputeDomainFabric has this condition.", LABELS("fabric", "condition"));
+}
+
 void controller_metrics_add(struct controller *c) {
         struct controller_metrics *m = &c->m;
         add_of_domains(c);
+        if (mode_has_fabrics(c->mode))
+                add_of_fabrics(c);
         m->leader = add(c, METRIC_GAUGE, OURS "leader", "1 while this replica leads.", NULL);
         m->depth = add(c, METRIC_GAUGE, OURS "queue_depth", "Keys waiting in the work queue.", NULL);
         m->waiting =
@@ -154,6 +166,34 @@ static void tell_nodes(struct controller *c) {
         metric_set(c->m.gpu_nodes, (double)g.without, LABELS("missing"));
 }
 
+/* ---- the fabrics ---- */
+
+static bool tell_fabric(void *u, const struct kube_object *o) {
+        const struct controller_metrics *m = &((const struct controller *)u)->m;
+        const struct compute_domain_fabric *f = (const struct compute_domain_fabric *)o;
+        size_t releasing = 0;
+        int64_t own = f->channel_count < FABRIC_CHANNELS_MOST ? f->channel_count : FABRIC_CHANNELS_MOST,
+                free = own - 1 - (int64_t)f->n_channels;
+        for (size_t i = 0; i < f->n_channels; i++)
+                releasing += f->channels[i].releasing != 0;
+        metric_set(m->channels, (double)(f->n_channels - releasing), LABELS(o->meta.name, "used"));
+        metric_set(m->channels, (double)releasing, LABELS(o->meta.name, "releasing"));
+        metric_set(m->channels, free > 0 ? (double)free : 0, LABELS(o->meta.name, "free"));
+        for (size_t i = 0; i < f->n_conditions; i++)
+                metric_set(m->fabric_problem, streq(f->conditions[i].status, "True"),
+                           LABELS(o->meta.name, f->conditions[i].type));
+        return true;
+}
+
+static void tell_fabrics(struct controller *c) {
+        if (!c->fabrics)
+                return;
+        metric_clear(c->m.channels);
+        metric_clear(c->m.fabric_problem);
+        if (c->leading && records_synced(c))
+                kube_informer_each(c->fabrics, tell_fabric, c);
+}
+
 void controller_metrics(struct controller *c) {
         struct controller_metrics *m = &c->m;
         if (!c->started)
@@ -167,6 +207,7 @@ void controller_metrics(struct controller *c) {
                 tell_domains(c);
                 tell_nodes(c);
         }
+        tell_fabrics(c);
         metric_set(m->leader, c->leading, NULL);
         metric_set(m->depth, (double)work_queue_depth(c->queue), NULL);
         metric_set(m->waiting, (double)writes_waiting(c->writes), NULL);

@@ -87,17 +87,24 @@ const struct jd_field claim_record_fields[] = { JD_OBJ(struct claim_record, "met
                                                 JD_STR(struct claim_record, "node", node),
                                                 JD_STR(struct claim_record, "pod", pod), JD_END };
 
-const void *claim_record_of(void *claim, struct arena *a) {
-        const struct claim *c = claim;
+static const void *record_of(const struct claim *c, bool own_channels, struct arena *a) {
         struct claim_record *r = arena_alloc(a, sizeof *r);
         struct claim_place place;
         r->o.meta = c->o.meta;
         r->pod = c->n_consumers ? c->consumers[0].uid : NULL;
-        if (claim_place(c, a, &place)) {
+        if (claim_place(c, own_channels, a, &place)) {
                 r->domain_uid = place.domain_uid;
                 r->node = place.node;
         }
         return r;
+}
+
+const void *claim_record_of(void *claim, struct arena *a) {
+        return record_of(claim, false, a);
+}
+
+const void *claim_record_of_own(void *claim, struct arena *a) {
+        return record_of(claim, true, a);
 }
 
 static struct grant grant_of(const struct claim_record *c) {

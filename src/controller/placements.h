@@ -19,6 +19,9 @@ struct claim_record {
 extern const struct jd_field claim_record_fields[];
 /* Of a decoded claim, which it must not outlive; from the arena. */
 const void *claim_record_of(void *claim, struct arena *a);
+/* The same where each ComputeDomain has a channel of its own: claims for another one bring no node anywhere.
+ */
+const void *claim_record_of_own(void *claim, struct arena *a);
 
 struct placements *placements_new(void);
 void placements_free(struct placements *p);

@@ -175,18 +175,18 @@ static const struct rct *find_rct(const struct plan_input *in, const char *ns, c
 
 /* Brings one claim template about. Its spec cannot be changed, so a wrong one is made anew. */
 static void want_rct(struct work *w, const struct rct *r, const char *ns, const char *name,
-                     const char *target, const char *mode, const char *rack) {
+                     const char *target, const struct objects_channel *channel) {
         const struct plan_input *in = w->in;
         struct buf b = BUF_INIT(MAX_BODY);
         if (!r && streq(target, CD_TARGET_DAEMON)) { /* nobody else has a reason to take that name, so what is
                                                         there is ours, without its labels */
-                objects_rct(in->settings->resource_api, ns, name, &in->cd->o.meta, target, mode, rack, &b);
+                objects_rct(in->settings->resource_api, ns, name, &in->cd->o.meta, target, channel, &b);
                 add(w, KUBE_APPLY, &kube_resource_claim_templates, ns, name, &b);
         } else if (!r) {
-                objects_rct(in->settings->resource_api, ns, name, &in->cd->o.meta, target, mode, rack, &b);
+                objects_rct(in->settings->resource_api, ns, name, &in->cd->o.meta, target, channel, &b);
                 add(w, KUBE_CREATE, &kube_resource_claim_templates, ns, name, &b)->answer =
                         PLAN_ANSWER_TEMPLATE;
-        } else if (r->o.meta.deleted || !objects_rct_matches(r, in->uid, target, mode, rack)) {
+        } else if (r->o.meta.deleted || !objects_rct_matches(r, in->uid, target, channel)) {
                 remove_object(w, &kube_resource_claim_templates, &r->o.meta, r->finalizers, r->n_finalizers);
         } else if (!streq(r->domain_uid, in->uid) || !streq(r->target, target) ||
                    !has_string(r->finalizers, r->n_finalizers, CD_FINALIZER)) {
@@ -199,20 +199,23 @@ static void want_rct(struct work *w, const struct rct *r, const char *ns, const 
  * owner may be using it. True when it is there as it should be. */
 static bool want_workload_rct(struct work *w, struct verdict_problem *problem) {
         const struct plan_input *in = w->in;
-        const char *ns = in->cd->o.meta.ns, *name = in->cd->channel->template_name,
-                   *mode = mode_template_is_single(in->mode)
-                                   ? "Single"
-                                   : str_or(in->cd->channel->allocation_mode, "Single"),
-                   *rack = racks_is_domain(in->cd) ? in->cd->rack : NULL;
+        const char *ns = in->cd->o.meta.ns, *name = in->cd->channel->template_name;
+        const struct objects_channel channel = {
+                .mode = mode_template_is_single(in->mode)
+                                ? "Single"
+                                : str_or(in->cd->channel->allocation_mode, "Single"),
+                .rack = racks_is_domain(in->cd) ? in->cd->rack : NULL,
+                .own = mode_assigns_channels(in->mode),
+        };
         const struct rct *r = find_rct(in, ns, name);
         bool ours = !in->holder || streq(in->holder->domain_uid, in->uid) ||
                     (!in->holder->domain_uid &&
-                     objects_rct_matches(in->holder, in->uid, CD_TARGET_WORKLOAD, mode, rack));
+                     objects_rct_matches(in->holder, in->uid, CD_TARGET_WORKLOAD, &channel));
         if (!r && in->holder && ours)
                 r = in->holder;
         /* While it is another's, the attempt to create it goes on, with growing pauses: only the server can
          * tell when the name is free. */
-        want_rct(w, r, ns, name, CD_TARGET_WORKLOAD, mode, rack);
+        want_rct(w, r, ns, name, CD_TARGET_WORKLOAD, &channel);
         if (!ours)
                 *problem = (struct verdict_problem){
                         "TemplateNameTaken",
@@ -223,7 +226,7 @@ static bool want_workload_rct(struct work *w, struct verdict_problem *problem) {
                                    in->holder->domain_uid ? "another ComputeDomain" : "somebody else")
                 };
         return ours && r && !r->o.meta.deleted &&
-               objects_rct_matches(r, in->uid, CD_TARGET_WORKLOAD, mode, rack);
+               objects_rct_matches(r, in->uid, CD_TARGET_WORKLOAD, &channel);
 }
 
 /* ---- a living domain ---- */
@@ -270,8 +273,8 @@ static void want_daemons_status(struct work *w, const struct formation *f,
 
 static void want_host_status(struct work *w, const struct verdict_problem *problem) {
         struct verdict v;
-        verdict_make_host(w->in->cd, w->in->hosts, w->in->n_hosts, problem, w->in->conditions, w->in->now,
-                          w->a, &v);
+        verdict_make_host(w->in->cd, w->in->hosts, w->in->n_hosts, w->in->channels, w->in->n_channels,
+                          problem, w->in->conditions, w->in->now, w->a, &v);
         w->out->census = census_hosts(w->in->hosts, w->in->n_hosts);
         w->out->counted = true;
         want_status(w, &(struct formation){ 0 }, &v);
@@ -316,8 +319,8 @@ static void plan_with_daemons(struct work *w, struct verdict_problem *problem) {
         struct formation f = { 0 };
         settle_common(w);
         want_workload_rct(w, problem);
-        want_rct(w, find_rct(in, w->home, w->daemon_name), w->home, w->daemon_name, CD_TARGET_DAEMON, NULL,
-                 NULL);
+        want_rct(w, find_rct(in, w->home, w->daemon_name), w->home, w->daemon_name, CD_TARGET_DAEMON,
+                 &(struct objects_channel){ 0 });
         want_daemonset(w);
         in->formation.daemonset = message_of(w->a, "%s %s", w->home, w->daemon_name);
         formation_make(&in->formation, w->a, &f);
@@ -401,6 +404,17 @@ static void plan_living(struct work *w) {
         if (cd->mode && !streq(cd->mode, in->mode->name))
                 return; /* of an exported manifest: corrected before there is anything that would make it
                            believed */
+        if (mode_assigns_channels(in->mode) && streq(cd->channel->allocation_mode, "All")) {
+                problem = (struct verdict_problem){
+                        "InvalidSpec",
+                        "spec.channel.allocationMode All would give a pod the channels of all "
+                        "ComputeDomains, and each has one of its own here "
+                        "(imex.isolation=channel); delete the ComputeDomain and create it with "
+                        "Single"
+                };
+                want_problem_status(w, &problem);
+                return;
+        }
         if (mode_runs_daemons(in->mode))
                 plan_with_daemons(w, &problem);
         else

@@ -39,6 +39,8 @@ struct plan_input {
         const struct host *hosts; /* where claims of the domain are allocated, sorted by name; only when the
                                      hosts run IMEX */
         size_t n_hosts;
+        const struct own_channel *channels; /* of the domain, where each has its own; else NULL */
+        size_t n_channels;
         size_t n_labelled;          /* nodes that carry the domain's label */
         int64_t applied_generation; /* of the DaemonSet when it was last as we want it; 0: unknown */
         bool conditions;            /* the server keeps status.conditions */

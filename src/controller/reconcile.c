@@ -233,6 +233,40 @@ static void gather_hosts(const struct controller *c, const struct compute_domain
         ret->n_hosts = kept;
 }
 
+/* ---- its channels ---- */
+
+static int channels_by_fabric(const void *x, const void *y) {
+        return strcmp(((const struct own_channel *)x)->fabric, ((const struct own_channel *)y)->fabric);
+}
+
+static struct own_channel channel_on(const struct controller *c, const char *uid, const char *clique) {
+        const struct compute_domain_fabric *f =
+                (const struct compute_domain_fabric *)kube_informer_get(c->fabrics, NULL, clique);
+        const struct fabric_channel *e = f ? fabric_channel_of(f, uid) : NULL;
+        struct own_channel x = { .fabric = clique, .rack = f ? f->rack : NULL, .id = e ? e->id : -1 };
+        static const char *const reasons[] = { FABRIC_TABLE_LOST, FABRIC_CHANNELS_EXHAUSTED };
+        for (size_t i = 0; f && !e && !x.why && i < ARRAY_LEN(reasons); i++) {
+                const struct condition *why = condition_find(f->conditions, f->n_conditions, reasons[i]);
+                x.why = why && streq(why->status, "True") ? why->message : NULL;
+        }
+        return x;
+}
+
+static void gather_channels(const struct controller *c, const char *uid, struct arena *a,
+                            struct plan_input *ret) {
+        struct own_channel *list = arena_alloc(a, (ret->n_hosts + 1) * sizeof *list);
+        size_t n = ret->n_hosts, kept = 0;
+        for (size_t i = 0; i < n; i++)
+                list[i].fabric = str_or(records_node_clique(c, ret->hosts[i].name), "");
+        if (n)
+                qsort(list, n, sizeof *list, channels_by_fabric);
+        for (size_t i = 0; i < n; i++)
+                if (!kept || !streq(list[kept - 1].fabric, list[i].fabric))
+                        list[kept++] = channel_on(c, uid, list[i].fabric);
+        ret->channels = list;
+        ret->n_channels = kept;
+}
+
 static const char *error_of_node(const struct controller *c, const char *name) {
         _cleanup_(buf_done) struct buf key = BUF_INIT(1024);
         buf_addf(&key, "n/%s", name);
@@ -328,8 +362,11 @@ static void gather(struct controller *c, const char *uid, const char *key, struc
                 ret->formation.memory = seats_memory(c->seats, uid);
         } else if (mode_forms_domains(c->mode)) {
                 seats_forget(c->seats, uid);
-        } else
+        } else {
                 gather_hosts(c, cd, &wanted, a, ret);
+                if (c->fabrics)
+                        gather_channels(c, uid, a, ret);
+        }
         if (!ret->write_error)
                 ret->write_error = node_write_error(c, &ret->formation);
         if (cd && cd->channel && cd->channel->template_name) {

@@ -12,7 +12,8 @@ bool records_synced(const struct controller *c) {
         if (!c->started || !c->cds || !kube_informer_synced(c->cds) || !kube_informer_synced(c->claims) ||
             !kube_informer_synced(c->nodes) || !kube_informer_synced(c->slices) ||
             !kube_informer_synced(c->rcts) || (c->plugins && !kube_informer_synced(c->plugins)) ||
-            (c->rack_namespaces && !kube_informer_synced(c->rack_namespaces)))
+            (c->rack_namespaces && !kube_informer_synced(c->rack_namespaces)) ||
+            (c->fabrics && !kube_informer_synced(c->fabrics)))
                 return false;
         return !mode_runs_daemons(c->mode) || records_daemons_synced(c);
 }
@@ -50,8 +51,8 @@ const char *records_stale(const struct controller *c) {
 }
 
 void records_catch_up(const struct controller *c) {
-        struct kube_informer *const all[] = { c->cds,  c->claims,  c->nodes,          c->slices,
-                                              c->rcts, c->plugins, c->rack_namespaces };
+        struct kube_informer *const all[] = { c->cds,  c->claims,  c->nodes,           c->slices,
+                                              c->rcts, c->plugins, c->rack_namespaces, c->fabrics };
         for (size_t i = 0; i < ARRAY_LEN(all); i++)
                 kube_informer_tell(all[i]);
         for (size_t i = 0; i < c->n_namespaces; i++) {
@@ -84,6 +85,11 @@ void records_queue_node(struct controller *c, const char *name) {
 void records_queue_rack(struct controller *c, const char *id) {
         if (c->config->racks)
                 queue(c, 'r', id);
+}
+
+void records_queue_fabric(struct controller *c, const char *clique) {
+        if (c->fabrics)
+                queue(c, 'f', clique);
 }
 
 static void queue_place(void *u, const struct grant *x) {

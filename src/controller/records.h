@@ -12,6 +12,7 @@
 #include "controller/confirm.h"
 #include "controller/crds.h"
 #include "controller/gone.h"
+#include "controller/leases.h"
 #include "controller/lost.h"
 #include "controller/placements.h"
 #include "controller/seats.h"
@@ -20,6 +21,7 @@
 #include "kube/kube_informer.h"
 #include "kube/work_queue.h"
 #include "model/domain.h"
+#include "model/fabric.h"
 #include "render/objects.h"
 #include "rules/census.h"
 
@@ -53,8 +55,14 @@ struct controller_held {
         char key[];
 };
 
+struct controller_lost_fabric {
+        struct controller_lost_fabric *next;
+        const struct compute_domain_fabric *was; /* counted */
+};
+
 struct controller_metrics {
         struct metric *info, *ready, *not_ready_s, *nodes, *peers_missing, *untold, *gpu_nodes;
+        struct metric *channels, *fabric_problem; /* NULL without fabrics */
         struct metric *depth, *leader, *reconcile, *writes, *waiting, *in_flight, *stale, *held, *crds;
 };
 
@@ -73,16 +81,20 @@ struct controller {
         struct placements *placements;
         struct seats *seats;
         struct confirm *confirm;
-        struct gone *gone; /* Nodes that are not there */
-        struct lost *lost; /* cliques that somebody has deleted */
-        struct crds *crds; /* NULL: somebody else owns the schema */
+        struct leases *leases; /* of the kubelets; NULL without fabrics */
+        struct gone *gone;     /* Nodes that are not there */
+        struct lost *lost;     /* cliques that somebody has deleted */
+        struct crds *crds;     /* NULL: somebody else owns each schema that we need */
         /* Keys whose removals wait until no cache is stale. */
         struct controller_held *held;
         void (*synced)(void *u);
         void *synced_u;
         struct kube_informer *cds, *claims, *nodes, *slices, *rcts;
         struct kube_informer
-                *rack_namespaces; /* those that want a ComputeDomain of each rack; NULL: no racks */
+                *rack_namespaces;      /* those that want a ComputeDomain of each rack; NULL: no racks */
+        struct kube_informer *fabrics; /* NULL: there are none in this mode */
+        /* Objects of fabrics that somebody has deleted, as the cache held them last. */
+        struct controller_lost_fabric *lost_fabrics;
         struct kube_informer
                 *plugins; /* Pods of the kubelet plugin; NULL when we run the IMEX daemons ourselves */
         /* What belongs to daemons. Where the hosts run IMEX: empty until something is met that a
@@ -100,6 +112,7 @@ enum {
         CONTROLLER_BY_UID = 0,
         CONTROLLER_CDS_BY_RACK = 1,
         CONTROLLER_SLICES_BY_RACK = 1,
+        CONTROLLER_SLICES_BY_CLIQUE = 2,
         CONTROLLER_PLUGINS_BY_NODE = 0,
         CONTROLLER_BY_DOMAIN = 0,
         CONTROLLER_BY_NODE = 0,
@@ -117,10 +130,12 @@ const char *records_stale(const struct controller *c);
 /* The caches have told all that they have taken: nobody decides from less. */
 void records_catch_up(const struct controller *c);
 
-/* Keys of the queue: a domain by its UID, a node by its name, a rack by its id. A follower queues nothing. */
+/* Keys of the queue: a domain by its UID, a node by its name, a rack by its id, a fabric by its clique's. A
+ * follower queues nothing. */
 void records_queue_domain(struct controller *c, const char *uid);
 void records_queue_node(struct controller *c, const char *name);
-void records_queue_rack(struct controller *c, const char *id); /* with racks on */
+void records_queue_rack(struct controller *c, const char *id);       /* with racks on */
+void records_queue_fabric(struct controller *c, const char *clique); /* where there are fabrics */
 /* The domains that have to do with a node: by claim, by label, by a daemon pod. */
 void records_queue_domains_of_node(struct controller *c, const char *name);
 

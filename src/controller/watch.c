@@ -5,6 +5,7 @@
 #include "api/resources.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "controller/fabrics.h"
 #include "controller/racks.h"
 #include "controller/watch.h"
 
@@ -27,6 +28,11 @@ INDEX(pod_node, pod, node)
 INDEX(clique_domain, clique, domain_uid)
 INDEX(cd_rack, compute_domain, rack)
 INDEX(plugin_node, plugin_pod, node)
+
+static const char *clique_of_slice(const struct kube_object *o) {
+        const char *clique;
+        return slice_clique((const struct slice *)o, &clique) && *clique ? clique : NULL;
+}
 
 static const char *rack_of_slice(const struct kube_object *o) {
         return slice_rack((const struct slice *)o);
@@ -94,6 +100,7 @@ static void cd_changed(void *u, const struct kube_object *old, const struct kube
                 racks_queue_freed(c, (const struct compute_domain *)old);
         if (old && now && streq(old->meta.uid, now->meta.uid) && !old->meta.deleted == !now->meta.deleted)
                 return;
+        fabrics_queue_of_domain(c, o->meta.uid);
         /* It came, began to end, or went: that decides about labels. */
         placements_of_domain(c->placements, o->meta.uid, queue_place_node, c);
         kube_informer_each_at(c->nodes, CONTROLLER_BY_DOMAIN, o->meta.uid, queue_node_object, c);
@@ -133,6 +140,9 @@ static void claim_changed(void *u, const struct kube_object *old, const struct k
         records_queue_domain(c, was.domain_uid);
         records_queue_domain(c, is.domain_uid);
         racks_queue_of(c, records_domain(c, was.domain_uid)); /* it may have waited for that */
+        fabrics_queue_of_node(c, was.node);
+        fabrics_queue_of_node(c, is.node);
+        fabrics_queue_of_domain(c, was.domain_uid);
 }
 
 static void node_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
@@ -150,6 +160,7 @@ static void node_changed(void *u, const struct kube_object *old, const struct ku
         records_queue_domains_of_node(c, name);
         if (!was || !is)
                 racks_queue_by_node(c, name);
+        fabrics_queue_of_node(c, name);
         if (was)
                 records_queue_domain(c, was->domain_uid);
 }
@@ -161,8 +172,9 @@ static void slice_changed(void *u, const struct kube_object *old, const struct k
                 seats_touch_node(c->seats, was->node);
         seats_touch_node(c->seats, s->node);
         if (was)
-                records_queue_rack(c, slice_rack(was));
+                records_queue_rack(c, slice_rack(was)), records_queue_fabric(c, clique_of_slice(&was->o));
         records_queue_rack(c, slice_rack(s));
+        records_queue_fabric(c, clique_of_slice(&s->o));
         if (!s->node)
                 return;
         records_queue_node(c, s->node);
@@ -207,6 +219,7 @@ static void rct_changed(void *u, const struct kube_object *old, const struct kub
 static void plugin_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
         struct controller *c = u;
         const struct plugin_pod *was = (const struct plugin_pod *)old, *is = (const struct plugin_pod *)now;
+        fabrics_plugin_changed(c, was, is);
         if (was && is && streq(was->node, is->node) && plugin_pod_tells(was) == plugin_pod_tells(is) &&
             streq(was->host_state, is->host_state) && streq(was->host_reason, is->host_reason))
                 return;
@@ -261,6 +274,11 @@ static void clique_changed(void *u, const struct kube_object *old, const struct 
         else if (!old && !c->leading) /* the leader knows who lacks an entry in it */
                 lost_forget(c->lost, ((const struct clique *)now)->domain_uid);
         clique_noted(u, old, now);
+}
+
+static void fabric_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
+        fabrics_changed(u, (const struct compute_domain_fabric *)old,
+                        (const struct compute_domain_fabric *)now);
 }
 
 /* ---- start and end ---- */
@@ -361,8 +379,9 @@ static void watch_evidence(struct controller *c) {
                        OURS(.current = on_current, .index = { uid_of, cd_rack }));
         c->claims = CACHE(claim, kube_resource_claims, struct claim_record, claim_fields,
                           OURS(.current = on_current, .decoded_size = sizeof(struct claim),
-                               .kept = claim_record_fields, .trim = claim_record_of, .keep = claim_is_ours,
-                               .index = { claim_pod }));
+                               .kept = claim_record_fields,
+                               .trim = mode_assigns_channels(c->mode) ? claim_record_of_own : claim_record_of,
+                               .keep = claim_is_ours, .index = { claim_pod }));
 }
 
 void watch_start(struct controller *c) {
@@ -372,13 +391,16 @@ void watch_start(struct controller *c) {
         c->slices = CACHE(slice, kube_resource_slices, struct slice, slice_fields,
                           OURS(.current = on_current, .field_selector = "spec.driver=" CD_DRIVER,
                                .trim = slice_trim, .kept = slice_kept_fields, .keep = slice_is_ours,
-                               .index = { slice_node, rack_of_slice }));
+                               .index = { slice_node, rack_of_slice, clique_of_slice }));
         c->rcts = CACHE(rct, kube_resource_claim_templates, struct rct, rct_fields,
                         OURS(.current = on_current, .label_selector = CD_LABEL, .index = { rct_domain }));
         if (c->config->racks)
                 c->rack_namespaces = CACHE(namespace, kube_namespaces, struct namespace, namespace_fields,
                                            OURS(.current = on_current, .metadata_only = true,
                                                 .label_selector = CD_LABEL_RACK_DOMAINS "=enabled"));
+        if (mode_has_fabrics(c->mode))
+                c->fabrics = CACHE(fabric, kube_fabrics, struct compute_domain_fabric,
+                                   compute_domain_fabric_fields, OURS(.current = on_current));
         if (mode_runs_daemons(c->mode))
                 watch_daemons(c);
         else if (*c->config->plugin_selector)
@@ -408,6 +430,7 @@ void watch_stop(struct controller *c) {
         kube_informer_free(c->rcts);
         kube_informer_free(c->plugins);
         kube_informer_free(c->rack_namespaces);
+        kube_informer_free(c->fabrics);
         for (size_t i = 0; i < c->n_namespaces; i++) {
                 kube_informer_free(c->namespaces[i].sets);
                 kube_informer_free(c->namespaces[i].pods);
@@ -438,6 +461,7 @@ void watch_queue_all(struct controller *c) {
         kube_informer_each(c->nodes, queue_label, c);
         kube_informer_each(c->rcts, queue_rct, c);
         racks_queue_all(c);
+        fabrics_queue_all(c);
         for (size_t i = 0; i < c->n_namespaces; i++) {
                 kube_informer_each(c->namespaces[i].sets, queue_set, c);
                 kube_informer_each(c->namespaces[i].pods, queue_pod_domain, c);

@@ -54,16 +54,16 @@ static char *on_rack(const char *rack) {
 }
 
 void objects_rct(const char *resource_api, const char *ns, const char *name, const struct kube_meta *domain,
-                 const char *target, const char *mode, const char *rack, struct buf *out) {
-        _cleanup_(freep) char *cel = on_rack(rack);
+                 const char *target, const struct objects_channel *channel, struct buf *out) {
+        _cleanup_(freep) char *cel = on_rack(channel->rack);
         bool v1beta1 = streq(resource_api, "v1beta1");
-        claim_template(shape_of(target), resource_api, ns, name, domain, mode, v1beta1, cel,
-                       v1beta1 ? cel : NULL, out);
+        claim_template(shape_of(target), resource_api, ns, name, domain, channel->mode,
+                       channel->own ? "Channel" : NULL, v1beta1, cel, v1beta1 ? cel : NULL, out);
 }
 
-bool objects_rct_matches(const struct rct *r, const char *uid, const char *target, const char *mode,
-                         const char *rack) {
-        _cleanup_(freep) char *cel = on_rack(rack);
+bool objects_rct_matches(const struct rct *r, const char *uid, const char *target,
+                         const struct objects_channel *channel) {
+        _cleanup_(freep) char *cel = on_rack(channel->rack);
         const struct claim_shape *of = shape_of(target);
         struct opaque_config cfg;
         struct err e;
@@ -76,7 +76,8 @@ bool objects_rct_matches(const struct rct *r, const char *uid, const char *targe
                     streq(r->configs[0].requests[0], of->request) && streq(r->configs[0].driver, CD_DRIVER) &&
                     opaque_decode(r->configs[0].parameters, true, a, &cfg, &e) == 0 &&
                     cfg.kind == (of->daemon ? OPAQUE_DAEMON : OPAQUE_CHANNEL) && streq(cfg.domain_id, uid) &&
-                    (of->daemon || streq(str_or(cfg.allocation_mode, "Single"), mode));
+                    (of->daemon || (streq(str_or(cfg.allocation_mode, "Single"), channel->mode) &&
+                                    cfg.own_channel == channel->own));
         arena_free(a);
         return same;
 }

@@ -45,14 +45,19 @@ void objects_daemonset(const struct objects_settings *s, const char *uid, const 
 void objects_template_hash(const struct objects_settings *s, const char *uid, const char *gates,
                            int64_t max_nodes, char ret[static 17]);
 
-/* A claim template, to be created; target CD_TARGET_DAEMON or CD_TARGET_WORKLOAD, mode only for the latter.
- * `rack`: its devices are to be of that rack; NULL: of any. */
+/* What a workload's claim template asks for; all zero for a daemon's. */
+struct objects_channel {
+        const char *mode; /* allocationMode */
+        const char *rack; /* its devices are to be of that rack; NULL: of any */
+        bool own;         /* a channel of the ComputeDomain's own */
+};
+/* A claim template, to be created; target CD_TARGET_DAEMON or CD_TARGET_WORKLOAD. */
 void objects_rct(const char *resource_api, const char *ns, const char *name, const struct kube_meta *domain,
-                 const char *target, const char *mode, const char *rack, struct buf *out);
+                 const char *target, const struct objects_channel *channel, struct buf *out);
 /* Does it ask for what objects_rct() would write? Labels and finalizer are not looked at: they can be
  * repaired. With rack NULL its selectors are its owner's business. */
-bool objects_rct_matches(const struct rct *r, const char *uid, const char *target, const char *mode,
-                         const char *rack);
+bool objects_rct_matches(const struct rct *r, const char *uid, const char *target,
+                         const struct objects_channel *channel);
 /* Patch that brings labels and finalizer of a claim template back. */
 void objects_rct_repair(const struct rct *r, const char *uid, const char *target, struct buf *out);
 

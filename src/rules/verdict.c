@@ -301,6 +301,7 @@ void verdict_make(const struct compute_domain *cd, const struct formation *f,
 }
 
 void verdict_make_host(const struct compute_domain *cd, const struct host *hosts, size_t n_hosts,
+                       const struct own_channel *channels, size_t n_channels,
                        const struct verdict_problem *problem, bool conditions, int64_t now, struct arena *a,
                        struct verdict *ret) {
         *ret = (struct verdict){ .n_conditions = 2, .warns = problem->reason != NULL };
@@ -314,6 +315,8 @@ void verdict_make_host(const struct compute_domain *cd, const struct host *hosts
                 ret->conditions[0].message = problem->message;
         }
         host_health(hosts, n_hosts, a, &ret->conditions[1]);
+        if (channels)
+                channel_condition(channels, n_channels, a, &ret->conditions[ret->n_conditions++]);
         conclude(cd, NULL, conditions, now, ret);
 }
 

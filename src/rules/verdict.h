@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include "model/mode.h"
+#include "rules/channel_condition.h"
 #include "rules/formation.h"
 #include "rules/host_health.h"
 
@@ -18,7 +19,7 @@ struct verdict_problem {
 };
 
 enum {
-        VERDICT_CONDITIONS = 2,
+        VERDICT_CONDITIONS = 3,
         /* A status lists no more nodes than these: etcd takes objects of 1.5 MiB, and a node is 280 bytes
          * with what the server notes of who wrote it. The counts are of all nodes, and the cliques have each
          * of them. */
@@ -35,8 +36,8 @@ struct verdict {
                                                        as long as its daemon is ready */
         size_t peers_missing; /* nodes that have not found all of their peers, or cannot be asked */
         bool has_nodes;       /* nodes and their counts are ours to write */
-        struct cd_condition
-                conditions[VERDICT_CONDITIONS]; /* Ready, then PeersConnected or HostIMEXHealthy */
+        struct cd_condition conditions[VERDICT_CONDITIONS]; /* Ready, then PeersConnected or HostIMEXHealthy,
+                                                               then ChannelAssigned */
         size_t n_conditions;
         bool warns;   /* the reason of Ready is something a person should look at */
         bool changed; /* it differs from what the object says */
@@ -50,7 +51,9 @@ void verdict_make(const struct compute_domain *cd, const struct formation *f,
 
 /* Of a domain that uses the IMEX of its hosts: Ready means that it was admitted and that its claim template
  * exists, and nothing else; how the hosts are is told beside it and holds nothing back. */
+/* `channels`: its own, NULL where all share one. */
 void verdict_make_host(const struct compute_domain *cd, const struct host *hosts, size_t n_hosts,
+                       const struct own_channel *channels, size_t n_channels,
                        const struct verdict_problem *problem, bool conditions, int64_t now, struct arena *a,
                        struct verdict *ret);
 

@@ -24,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
                                                   !c.results[i].admin_access && !cfg.own_channel);
                         (void)claim_config_for(&c, &c.results[i], false, a, &cfg, &e);
                 }
-                if (claim_place(&c, a, &place) != justified)
+                if (claim_place(&c, false, a, &place) != justified)
                         abort();
                 if (c.n_results && !c.allocated)
                         abort();

@@ -129,7 +129,7 @@ static void labels_only_when_justified(void **state) {
         for (size_t i = 0; i < ARRAY_LEN(places); i++) {
                 struct arena *a = arena_new(1024);
                 struct claim_place p;
-                if (claim_place(decode(a, places[i].claim), a, &p) != places[i].counts)
+                if (claim_place(decode(a, places[i].claim), false, a, &p) != places[i].counts)
                         fail_msg("case %zu", i);
                 if (places[i].counts) {
                         assert_string_equal(p.node, "node-1");

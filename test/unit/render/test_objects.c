@@ -4,6 +4,8 @@
 #include "golden.h"
 #include "render/objects.h"
 
+#define CHANNEL(...) ((struct objects_channel){ __VA_ARGS__ })
+
 static const struct objects_settings settings = {
         .ns = "driver",
         .resource_api = "v1",
@@ -176,7 +178,7 @@ static void claim_templates(void **state) {
         for (size_t i = 0; i < ARRAY_LEN(apis); i++) {
                 struct arena *a = arena_new(4096);
                 struct buf b = BUF_INIT(1 << 16);
-                objects_rct(apis[i], "w", "tpl", &domain, CD_TARGET_WORKLOAD, "All", NULL, &b);
+                objects_rct(apis[i], "w", "tpl", &domain, CD_TARGET_WORKLOAD, &CHANNEL("All"), &b);
                 bool nested = !streq(apis[i], "v1beta1");
                 assert_string_equal(at(a, &b, "spec.spec.devices.requests"),
                                     nested ? "[{\"name\":\"channel\",\"exactly\":{\"deviceClassName\":"
@@ -195,13 +197,13 @@ static void claim_templates(void **state) {
                                          "\"resourceVersion\":\"1\"},\"spec\":%s}",
                                          at(a, &b, "spec"));
                 const struct rct *r = fake_rct_json(a, "%s", stored);
-                assert_true(objects_rct_matches(r, UID_A, CD_TARGET_WORKLOAD, "All", NULL));
-                assert_false(objects_rct_matches(r, UID_A, CD_TARGET_WORKLOAD, "Single", NULL));
-                assert_false(objects_rct_matches(r, UID_B, CD_TARGET_WORKLOAD, "All", NULL));
-                assert_false(objects_rct_matches(r, UID_A, CD_TARGET_DAEMON, NULL, NULL));
+                assert_true(objects_rct_matches(r, UID_A, CD_TARGET_WORKLOAD, &CHANNEL("All")));
+                assert_false(objects_rct_matches(r, UID_A, CD_TARGET_WORKLOAD, &CHANNEL("Single")));
+                assert_false(objects_rct_matches(r, UID_B, CD_TARGET_WORKLOAD, &CHANNEL("All")));
+                assert_false(objects_rct_matches(r, UID_A, CD_TARGET_DAEMON, &CHANNEL(NULL)));
                 free(stored);
                 buf_clear(&b);
-                objects_rct(apis[i], "driver", "d", &domain, CD_TARGET_DAEMON, NULL, NULL, &b);
+                objects_rct(apis[i], "driver", "d", &domain, CD_TARGET_DAEMON, &CHANNEL(NULL), &b);
                 assert_string_equal(at(a, &b, "spec.spec.devices.config.0.opaque.parameters"),
                                     "{\"apiVersion\":\"resource.nvidia.com/v1beta1\",\"domainID\":\"" UID_A
                                     "\",\"kind\":\"ComputeDomainDaemonConfig\"}");
@@ -219,7 +221,8 @@ static void a_racks_template_asks_for_devices_of_that_rack(void **state) {
         for (size_t i = 0; i < ARRAY_LEN(apis); i++) {
                 struct arena *a = arena_new(4096);
                 struct buf b = BUF_INIT(1 << 16);
-                objects_rct(apis[i], "w", "imex-channel-s0", &domain, CD_TARGET_WORKLOAD, "Single", "s0", &b);
+                objects_rct(apis[i], "w", "imex-channel-s0", &domain, CD_TARGET_WORKLOAD,
+                            &CHANNEL("Single", "s0"), &b);
                 assert_string_equal(at(a, &b,
                                        streq(apis[i], "v1beta1")
                                                ? "spec.spec.devices.requests.0.selectors"
@@ -234,13 +237,41 @@ static void a_racks_template_asks_for_devices_of_that_rack(void **state) {
                 const struct rct *r = fake_rct_json(
                         a, "{'metadata':{'name':'t','namespace':'w','resourceVersion':'1'},'spec':%s}",
                         buf_str(&spec));
-                assert_true(objects_rct_matches(r, UID_A, CD_TARGET_WORKLOAD, "Single", "s0"));
-                assert_false(objects_rct_matches(r, UID_A, CD_TARGET_WORKLOAD, "Single", "s1"));
-                assert_true(objects_rct_matches(r, UID_A, CD_TARGET_WORKLOAD, "Single", NULL));
+                assert_true(objects_rct_matches(r, UID_A, CD_TARGET_WORKLOAD, &CHANNEL("Single", "s0")));
+                assert_false(objects_rct_matches(r, UID_A, CD_TARGET_WORKLOAD, &CHANNEL("Single", "s1")));
+                assert_true(objects_rct_matches(r, UID_A, CD_TARGET_WORKLOAD, &CHANNEL("Single")));
                 buf_done(&spec);
                 buf_done(&b);
                 arena_free(a);
         }
+}
+
+/* A plugin that knows no such channels refuses the claim, and a template without the word is not this. */
+static void a_template_for_a_channel_of_its_own_says_so(void **state) {
+        struct kube_meta domain = { .ns = "w", .name = "cd", .uid = UID_A };
+        const struct objects_channel own = { .mode = "Single", .own = true };
+        struct arena *a = arena_new(4096);
+        struct buf b = BUF_INIT(1 << 16);
+        objects_rct("v1", "w", "tpl", &domain, CD_TARGET_WORKLOAD, &own, &b);
+        assert_string_equal(at(a, &b, "spec.spec.devices.config.0.opaque.parameters"),
+                            "{\"allocationMode\":\"Single\",\"apiVersion\":\"" CD_API_VERSION
+                            "\",\"domainID\":\"" UID_A
+                            "\",\"isolation\":\"Channel\",\"kind\":\"ComputeDomainChannelConfig\"}");
+        struct rct *r = arena_alloc(a, sizeof *r);
+        struct err e;
+        yyjson_doc *doc = yyjson_read(buf_str(&b), b.n, 0);
+        yyjson_mut_doc *copy = yyjson_doc_mut_copy(doc, NULL);
+        yyjson_mut_obj_add_str(copy, yyjson_mut_obj_get(yyjson_mut_doc_get_root(copy), "metadata"),
+                               "resourceVersion", "1");
+        char *text = yyjson_mut_write(copy, 0, NULL);
+        assert_int_equal(jd_decode_text(rct_fields, text, strlen(text), false, "", a, r, &e), 0);
+        assert_true(objects_rct_matches(r, UID_A, CD_TARGET_WORKLOAD, &own));
+        assert_false(objects_rct_matches(r, UID_A, CD_TARGET_WORKLOAD, &CHANNEL("Single")));
+        free(text);
+        yyjson_mut_doc_free(copy);
+        yyjson_doc_free(doc);
+        buf_done(&b);
+        arena_free(a);
 }
 
 static void a_racks_domain_and_what_it_notes(void **state) {
@@ -280,7 +311,7 @@ static void a_template_of_the_go_driver_is_recognised(void **state) {
                    "requests':['channel'],'opaque':{'driver':'compute-domain.nvidia.com',"
                    "'parameters':{'allocationMode':null,'apiVersion':'resource.nvidia.com/"
                    "v1beta1','domainID':'" UID_A "','kind':'ComputeDomainChannelConfig'}}}]}}}}");
-        assert_true(objects_rct_matches(r, UID_A, CD_TARGET_WORKLOAD, "Single", NULL));
+        assert_true(objects_rct_matches(r, UID_A, CD_TARGET_WORKLOAD, &CHANNEL("Single")));
         arena_free(a);
 }
 
@@ -410,6 +441,7 @@ int main(void) {
                 cmocka_unit_test(template_hash),
                 cmocka_unit_test(claim_templates),
                 cmocka_unit_test(a_racks_template_asks_for_devices_of_that_rack),
+                cmocka_unit_test(a_template_for_a_channel_of_its_own_says_so),
                 cmocka_unit_test(a_racks_domain_and_what_it_notes),
                 cmocka_unit_test(a_template_of_the_go_driver_is_recognised),
                 cmocka_unit_test(finalizers_of_others_stay),

@@ -1,0 +1,529 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "controller/fabrics.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/names.h"
+#include "api/resources.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "model/channel_report.h"
+#include "rules/channels.h"
+
+enum { MAX_BODY = 1 << 20, GATHER_MS = 150, INTERVAL_MS = 1000, NODE_GONE_S = 60 };
+
+/* ---- who is concerned ---- */
+
+static bool queue_fabric(void *u, const struct kube_object *o) {
+        records_queue_fabric(u, o->meta.name);
+        return true;
+}
+
+static bool queue_slice(void *u, const struct kube_object *o) {
+        const char *clique;
+        if (slice_clique((const struct slice *)o, &clique) && *clique)
+                records_queue_fabric(u, clique);
+        return true;
+}
+
+void fabrics_queue_all(struct controller *c) {
+        if (!c->fabrics)
+                return;
+        kube_informer_each(c->fabrics, queue_fabric, c);
+        kube_informer_each(c->slices, queue_slice, c);
+}
+
+struct search {
+        struct controller *c;
+        const char *text;
+};
+
+static bool queue_if_member(void *u, const struct kube_object *o) {
+        const struct search *s = u;
+        const struct compute_domain_fabric *f = (const struct compute_domain_fabric *)o;
+        if (has_string((const char *const *)f->members, f->n_members, s->text))
+                records_queue_fabric(s->c, f->o.meta.name);
+        return true;
+}
+
+void fabrics_queue_of_node(struct controller *c, const char *node) {
+        if (!c->fabrics || !node)
+                return;
+        records_queue_fabric(c, records_node_clique(c, node));
+        kube_informer_each(c->fabrics, queue_if_member, &(struct search){ c, node });
+}
+
+static bool queue_if_owner(void *u, const struct kube_object *o) {
+        const struct search *s = u;
+        const struct compute_domain_fabric *f = (const struct compute_domain_fabric *)o;
+        for (size_t i = 0; i < f->n_channels; i++)
+                if (streq(f->channels[i].owner.uid, s->text)) {
+                        records_queue_fabric(s->c, f->o.meta.name);
+                        break;
+                }
+        return true;
+}
+
+static void queue_place(void *u, const struct grant *x) {
+        struct controller *c = u;
+        records_queue_fabric(c, records_node_clique(c, x->node));
+}
+
+void fabrics_queue_of_domain(struct controller *c, const char *uid) {
+        if (!c->fabrics || !uid)
+                return;
+        placements_of_domain(c->placements, uid, queue_place, c);
+        kube_informer_each(c->fabrics, queue_if_owner, &(struct search){ c, uid });
+}
+
+void fabrics_plugin_changed(struct controller *c, const struct plugin_pod *was, const struct plugin_pod *is) {
+        if (!c->fabrics)
+                return;
+        if (was && is && streq(was->node, is->node) && streq(was->host_channels, is->host_channels) &&
+            plugin_pod_ready_since(was) == plugin_pod_ready_since(is) &&
+            plugin_pod_ended(was) == plugin_pod_ended(is))
+                return;
+        fabrics_queue_of_node(c, is ? is->node : was->node);
+}
+
+/* ---- what somebody has deleted ---- */
+
+static struct controller_lost_fabric **lost_at(struct controller *c, const char *name) {
+        struct controller_lost_fabric **at = &c->lost_fabrics;
+        while (*at && !streq((*at)->was->o.meta.name, name))
+                at = &(*at)->next;
+        return at;
+}
+
+static void forget_lost(struct controller_lost_fabric **at) {
+        struct controller_lost_fabric *l = *at;
+        if (!l)
+                return;
+        *at = l->next;
+        kube_object_unref(&l->was->o);
+        free(l);
+}
+
+static bool has_own_table(const struct compute_domain_fabric *f) {
+        return streq(f->table_of, f->o.meta.uid);
+}
+
+/* Only what was a table of its own is worth remembering: a copy is believed by nobody. */
+static void remember(struct controller *c, const struct compute_domain_fabric *f) {
+        struct controller_lost_fabric **at = lost_at(c, f->o.meta.name);
+        if (!has_own_table(f) || !f->n_channels)
+                return;
+        forget_lost(at);
+        struct controller_lost_fabric *l = xnew(struct controller_lost_fabric);
+        l->was = (const struct compute_domain_fabric *)kube_object_ref(&f->o);
+        l->next = c->lost_fabrics;
+        c->lost_fabrics = l;
+}
+
+void fabrics_done(struct controller *c) {
+        while (c->lost_fabrics)
+                forget_lost(&c->lost_fabrics);
+}
+
+/* ---- what is told of a change ---- */
+
+static bool had(const struct compute_domain_fabric *f, const struct fabric_channel *e) {
+        for (size_t i = 0; f && i < f->n_channels; i++)
+                if (f->channels[i].id == e->id && streq(f->channels[i].owner.uid, e->owner.uid))
+                        return true;
+        return false;
+}
+
+static void tell_channels(struct controller *c, const struct compute_domain_fabric *was,
+                          const struct compute_domain_fabric *is) {
+        for (size_t i = 0; i < is->n_channels; i++) {
+                const struct fabric_channel *e = &is->channels[i];
+                const struct compute_domain *cd = records_domain(c, e->owner.uid);
+                if (had(was, e) || !cd)
+                        continue;
+                const struct event_about about = { CD_API_VERSION, CD_KIND, cd->o.meta.ns, cd->o.meta.name,
+                                                   cd->o.meta.uid };
+                event_record(c->events, &about, EVENT_NORMAL, "ChannelAssigned", "channel %lld on %s",
+                             (long long)e->id, str_or(is->rack, is->o.meta.name));
+        }
+}
+
+static void tell_conditions(struct controller *c, const struct compute_domain_fabric *was,
+                            const struct compute_domain_fabric *is) {
+        const struct event_about about = { CD_API_VERSION, CD_FABRIC_KIND, NULL, is->o.meta.name,
+                                           is->o.meta.uid };
+        for (size_t i = 0; i < is->n_conditions; i++)
+                if (!was || !condition_find(was->conditions, was->n_conditions, is->conditions[i].type))
+                        event_record(c->events, &about, EVENT_WARNING, is->conditions[i].type, "%s",
+                                     str_or(is->conditions[i].message, ""));
+}
+
+static void queue_owners(struct controller *c, const struct compute_domain_fabric *f) {
+        for (size_t i = 0; f && i < f->n_channels; i++)
+                records_queue_domain(c, f->channels[i].owner.uid);
+}
+
+static void queue_domain_of(void *u, const struct grant *x) {
+        records_queue_domain(u, x->domain_uid);
+}
+
+void fabrics_changed(struct controller *c, const struct compute_domain_fabric *was,
+                     const struct compute_domain_fabric *is) {
+        bool same = was && is && streq(was->o.meta.uid, is->o.meta.uid);
+        if (was && !same)
+                remember(c, was);
+        else if (is && has_own_table(is))
+                forget_lost(lost_at(c, is->o.meta.name));
+        records_queue_fabric(c, is ? is->o.meta.name : was->o.meta.name);
+        if (!c->leading)
+                return;
+        if (was && is) {
+                tell_channels(c, was, is);
+                tell_conditions(c, was, is);
+        }
+        queue_owners(c, was);
+        queue_owners(c, is);
+        /* Who waits has no entry. */
+        for (size_t i = 0; is && is->n_conditions && i < is->n_members; i++)
+                placements_on_node(c->placements, is->members[i], queue_domain_of, c);
+}
+
+/* ---- what is known of a fabric ---- */
+
+struct fabric_look {
+        struct controller *c;
+        struct arena *a;
+        const char *clique, *key;
+        const struct compute_domain_fabric *old;
+        const struct compute_domain_fabric *lost;
+        struct channels_node *nodes;
+        size_t n_nodes, cap_nodes;
+        struct channels_owner *owners;
+        size_t n_owners, cap_owners;
+        int64_t now, recheck_s;
+};
+
+static void add_node(struct fabric_look *k, const char *name) {
+        if (!name || !*name)
+                return;
+        if (k->n_nodes == k->cap_nodes) {
+                k->cap_nodes = k->cap_nodes ? 2 * k->cap_nodes : 32;
+                k->nodes = xrealloc(k->nodes, k->cap_nodes * sizeof *k->nodes);
+        }
+        k->nodes[k->n_nodes++] = (struct channels_node){ .name = name, .count = -1 };
+}
+
+static bool add_stating(void *u, const struct kube_object *o) {
+        add_node(u, ((const struct slice *)o)->node);
+        return true;
+}
+
+/* Texts that many Pods have and that name the fabric nowhere need not be read. */
+static bool add_reporting(void *u, const struct kube_object *o) {
+        struct fabric_look *k = u;
+        const struct plugin_pod *p = (const struct plugin_pod *)o;
+        if (p->host_channels && strstr(p->host_channels, k->clique))
+                add_node(k, p->node);
+        return true;
+}
+
+static int nodes_by_name(const void *x, const void *y) {
+        return strcmp(((const struct channels_node *)x)->name, ((const struct channels_node *)y)->name);
+}
+
+struct reports {
+        struct fabric_look *k;
+        struct channels_node *node;
+        const struct plugin_pod *newest; /* of those that have a report */
+        bool living;                     /* one that has not ended has one */
+        struct report_hold *held;
+        size_t n_held;
+};
+
+static bool find_living(void *u, const struct kube_object *o) {
+        struct reports *r = u;
+        const struct plugin_pod *p = (const struct plugin_pod *)o;
+        r->living = r->living || (p->host_channels && !plugin_pod_ended(p));
+        return true;
+}
+
+static void add_held(struct reports *r, const struct report_fabric *f) {
+        if (!f || !f->n_held)
+                return;
+        struct report_hold *all = arena_alloc(r->k->a, (r->n_held + f->n_held) * sizeof *all);
+        if (r->n_held)
+                memcpy(all, r->held, r->n_held * sizeof *all);
+        memcpy(all + r->n_held, f->held, f->n_held * sizeof *all);
+        r->held = all;
+        r->n_held += f->n_held;
+}
+
+static bool read_report(void *u, const struct kube_object *o) {
+        struct reports *r = u;
+        const struct plugin_pod *p = (const struct plugin_pod *)o;
+        struct channels_node *x = r->node;
+        struct channel_report report;
+        struct err e;
+        bool newer = !r->newest || p->o.meta.created >= r->newest->o.meta.created;
+        if (r->living && plugin_pod_ended(p))
+                return true;
+        if (newer)
+                r->newest = p;
+        if (!p->host_channels ||
+            channel_report_decode((struct str){ p->host_channels, strlen(p->host_channels) }, r->k->a,
+                                  &report, &e) < 0) {
+                if (p->host_channels)
+                        log_warn("what a kubelet plugin reports of its channels cannot be read, so its node "
+                                 "may "
+                                 "hold any",
+                                 kv_str("pod", p->o.meta.name), kv_err(&e));
+                if (newer)
+                        x->reported = x->settled = false;
+                return true;
+        }
+        const struct report_fabric *f = channel_report_of(&report, r->k->clique);
+        add_held(r, f);
+        if (!newer)
+                return true;
+        int64_t since = plugin_pod_ready_since(p);
+        x->reported = true;
+        x->settled = since && r->k->now - since >= CHANNELS_SETTLED_S;
+        x->uid = f ? f->uid : NULL;
+        x->count = f ? f->count : -1;
+        return true;
+}
+
+static void look_at_node(struct fabric_look *k, struct channels_node *x) {
+        struct controller *c = k->c;
+        const struct node *node = records_node(c, x->name);
+        const char *clique = records_node_clique(c, x->name);
+        struct reports r = { .k = k, .node = x };
+        x->states = clique && streq(clique, k->clique);
+        x->moved = clique && !x->states;
+        x->rack = records_node_rack(c, x->name);
+        x->is_ready = node && node_ready(node);
+        if (node) {
+                x->gone = node_out_of_service(node);
+        } else {
+                int64_t left = gone_since(c->gone, x->name, k->now) + NODE_GONE_S - k->now;
+                x->gone = left <= 0;
+                if (left > 0 && (!k->recheck_s || left < k->recheck_s))
+                        k->recheck_s = left;
+        }
+        kube_informer_each_at(c->plugins, CONTROLLER_PLUGINS_BY_NODE, x->name, find_living, &r);
+        kube_informer_each_at(c->plugins, CONTROLLER_PLUGINS_BY_NODE, x->name, read_report, &r);
+        x->held = r.held;
+        x->n_held = r.n_held;
+        x->renewed = leases_renewed(c->leases, x->name);
+}
+
+static void gather_nodes(struct fabric_look *k) {
+        size_t kept = 0;
+        kube_informer_each_at(k->c->slices, CONTROLLER_SLICES_BY_CLIQUE, k->clique, add_stating, k);
+        for (size_t i = 0; k->old && i < k->old->n_members; i++)
+                add_node(k, k->old->members[i]);
+        /* Of a table that is not there any more, only they know who may hold what. */
+        if (!k->old || !has_own_table(k->old))
+                kube_informer_each(k->c->plugins, add_reporting, k);
+        if (k->n_nodes)
+                qsort(k->nodes, k->n_nodes, sizeof *k->nodes, nodes_by_name);
+        for (size_t i = 0; i < k->n_nodes; i++) {
+                if (kept && streq(k->nodes[kept - 1].name, k->nodes[i].name))
+                        continue;
+                k->nodes[kept] = k->nodes[i];
+                look_at_node(k, &k->nodes[kept++]);
+        }
+        k->n_nodes = kept;
+}
+
+/* ---- whose they may be ---- */
+
+static void add_owner(struct fabric_look *k, const char *uid, const struct fabric_owner *told) {
+        if (k->n_owners == k->cap_owners) {
+                k->cap_owners = k->cap_owners ? 2 * k->cap_owners : 16;
+                k->owners = xrealloc(k->owners, k->cap_owners * sizeof *k->owners);
+        }
+        k->owners[k->n_owners++] = (struct channels_owner){ .uid = uid,
+                                                            .ns = told ? told->ns : NULL,
+                                                            .name = told ? told->name : NULL };
+}
+
+static void add_placed(void *u, const struct grant *x) {
+        add_owner(u, x->domain_uid, NULL);
+}
+
+static int owners_by_uid(const void *x, const void *y) {
+        return strcmp(((const struct channels_owner *)x)->uid, ((const struct channels_owner *)y)->uid);
+}
+
+struct placing {
+        const struct fabric_look *k;
+        const struct compute_domain *cd;
+        struct channels_owner *o;
+};
+
+static void look_at_place(void *u, const struct grant *x) {
+        struct placing *p = u;
+        const struct fabric_look *k = p->k;
+        const struct channels_node key = { .name = x->node };
+        const struct channels_node *node =
+                k->n_nodes ? bsearch(&key, k->nodes, k->n_nodes, sizeof key, nodes_by_name) : NULL;
+        if (!node && records_node_clique(k->c, x->node))
+                return;
+        p->o->claimed = true;
+        /* A claim in another namespace is refused by the plugin, so it wants nothing. */
+        if (!node || !node->states || !p->cd || !streq(p->cd->o.meta.ns, x->ns))
+                return;
+        p->o->wants = true;
+        if (!p->o->oldest || x->created < p->o->oldest)
+                p->o->oldest = x->created;
+}
+
+/* Asks the server whether an owner is gone and has no claim on the nodes, or only looks what it has said. */
+static bool is_confirmed(const struct fabric_look *k, const struct channels_owner *o, bool ask) {
+        struct confirm *confirm = k->c->confirm;
+        bool all = true;
+        if (!o->lives && !o->ends)
+                all = ask ? confirm_absent(confirm, CONFIRM_DOMAIN, NULL, o->uid, k->key)
+                          : confirm_known(confirm, CONFIRM_DOMAIN, NULL, o->uid);
+        for (size_t i = 0; i < k->n_nodes && (all || ask); i++) {
+                _cleanup_(buf_done) struct buf key = BUF_INIT(1024);
+                confirm_claim_key(o->uid, k->nodes[i].name, &key);
+                bool known = ask ? confirm_absent(confirm, CONFIRM_CLAIM, o->ns, buf_str(&key), k->key)
+                                 : confirm_known(confirm, CONFIRM_CLAIM, o->ns, buf_str(&key));
+                all = all && known;
+        }
+        return all;
+}
+
+static void look_at_owner(struct fabric_look *k, struct channels_owner *o) {
+        const struct compute_domain *cd = records_domain(k->c, o->uid);
+        struct placing p = { k, cd, o };
+        if (cd) {
+                o->ns = cd->o.meta.ns;
+                o->name = cd->o.meta.name;
+                o->ends = cd->o.meta.deleted != 0;
+                o->lives = !o->ends && !records_other_mode(k->c, cd);
+        }
+        placements_of_domain(k->c->placements, o->uid, look_at_place, &p);
+        /* One that was formed in another mode lives, and asks for nothing here. */
+        o->wants = o->wants && o->lives;
+        o->confirmed = (!cd || o->ends || o->lives) && is_confirmed(k, o, false);
+}
+
+static void gather_owners(struct fabric_look *k) {
+        const struct compute_domain_fabric *tables[] = { k->old, k->lost };
+        size_t kept = 0;
+        for (size_t t = 0; t < ARRAY_LEN(tables); t++)
+                for (size_t i = 0; tables[t] && i < tables[t]->n_channels; i++)
+                        add_owner(k, tables[t]->channels[i].owner.uid, &tables[t]->channels[i].owner);
+        for (size_t i = 0; i < k->n_nodes; i++) {
+                placements_on_node(k->c->placements, k->nodes[i].name, add_placed, k);
+                for (size_t h = 0; h < k->nodes[i].n_held; h++)
+                        add_owner(k, k->nodes[i].held[h].owner, NULL);
+        }
+        if (k->n_owners)
+                qsort(k->owners, k->n_owners, sizeof *k->owners, owners_by_uid);
+        for (size_t i = 0; i < k->n_owners; i++) {
+                if (kept && streq(k->owners[kept - 1].uid, k->owners[i].uid)) {
+                        struct channels_owner *o = &k->owners[kept - 1];
+                        o->ns = o->ns ? o->ns : k->owners[i].ns;
+                        o->name = o->name ? o->name : k->owners[i].name;
+                        continue;
+                }
+                k->owners[kept++] = k->owners[i];
+        }
+        k->n_owners = kept;
+        for (size_t i = 0; i < kept; i++)
+                look_at_owner(k, &k->owners[i]);
+}
+
+/* ---- what is done about it ---- */
+
+static void submit(const struct fabric_look *k, const struct channels_decision *d) {
+        _cleanup_(buf_done) struct buf b = BUF_INIT(MAX_BODY);
+        enum kube_verb verb = d->step == CHANNELS_CREATE  ? KUBE_CREATE
+                              : d->step == CHANNELS_PATCH ? KUBE_MERGE_PATCH
+                                                          : KUBE_DELETE;
+        if (verb == KUBE_DELETE)
+                objects_delete(&k->old->o.meta, k->old->o.meta.rv, false, &b);
+        else
+                objects_fabric(&d->fabric, k->old, &b);
+        if (b.failed) {
+                log_error("the table of a fabric is larger than an object may be, so it is not written",
+                          kv_str("fabric", k->clique));
+                return;
+        }
+        writes_try(k->c->writes, &(struct writes_request){
+                                         .requester = k->key,
+                                         .verb = verb,
+                                         .res = &kube_fabrics,
+                                         .name = k->clique,
+                                         .body = { buf_str(&b), b.n },
+                                         .gather_ms = d->urgent ? 0 : GATHER_MS,
+                                         .interval_ms = d->urgent ? 0 : INTERVAL_MS,
+                                         .cache = k->c->fabrics,
+                                 });
+}
+
+static bool is_stale(const struct controller *c) {
+        return records_stale(c) || !kube_informer_current(c->slices) || !kube_informer_current(c->plugins) ||
+               !kube_informer_current(c->fabrics);
+}
+
+void fabrics_reconcile(struct controller *c, const char *clique) {
+        _cleanup_(arena_freep) struct arena *a = arena_new(16 << 10);
+        _cleanup_(buf_done) struct buf key = BUF_INIT(512);
+        struct channels_decision d;
+        if (!c->fabrics || !c->plugins)
+                return;
+        if (!str_is_dns_subdomain(clique)) {
+                log_error(
+                        "a node's ResourceSlice states a clique that cannot be the name of an object, so its "
+                        "ComputeDomains get no channel",
+                        kv_str("clique", clique));
+                return;
+        }
+        buf_addf(&key, "f/%s", clique);
+        struct controller_lost_fabric *lost = *lost_at(c, clique);
+        struct fabric_look k = {
+                .c = c,
+                .a = a,
+                .clique = clique,
+                .key = buf_str(&key),
+                .old = (const struct compute_domain_fabric *)kube_informer_get(c->fabrics, NULL, clique),
+                .lost = lost ? lost->was : NULL,
+                .now = clock_wall_s(),
+        };
+        gather_nodes(&k);
+        gather_owners(&k);
+        channels_decide(&(struct channels_facts){ .fabric = clique,
+                                                  .old = k.old,
+                                                  .remembered = k.lost ? k.lost->channels : NULL,
+                                                  .n_remembered = k.lost ? k.lost->n_channels : 0,
+                                                  .nodes = k.nodes,
+                                                  .n_nodes = k.n_nodes,
+                                                  .owners = k.owners,
+                                                  .n_owners = k.n_owners,
+                                                  .stale = is_stale(c),
+                                                  .leases_at = leases_at(c->leases),
+                                                  .now = k.now },
+                        a, &d);
+        writes_begin(c->writes, k.key);
+        if (d.step != CHANNELS_KEEP)
+                submit(&k, &d);
+        writes_end(c->writes, k.key);
+        if (d.hold)
+                records_hold(c, k.key);
+        if (d.ask_leases)
+                leases_ask(c->leases, k.key);
+        for (size_t i = 0; i < d.n_ask; i++)
+                is_confirmed(&k, d.ask[i], true);
+        if (k.recheck_s && (!d.recheck_s || k.recheck_s < d.recheck_s))
+                d.recheck_s = k.recheck_s;
+        if (d.recheck_s)
+                work_queue_add_after(c->queue, k.key, (unsigned)d.recheck_s * 1000U);
+        free(k.nodes);
+        free(k.owners);
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "controller/leases.h"
+
+#include <string.h>
+#include <uthash.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "kube/backoff.h"
+#include "kube/kube_object.h"
+#include "kube/kube_pages.h"
+
+#define NODE_LEASES "kube-node-lease"
+
+enum { BACKOFF_MIN_MS = 500, BACKOFF_MAX_MS = 30000 };
+
+struct entry {
+        UT_hash_handle hh;
+        int64_t renewed;
+        char node[];
+};
+
+struct requester {
+        UT_hash_handle hh;
+        char key[];
+};
+
+struct leases {
+        struct kube_client *client;
+        struct work_queue *queue;
+        struct kube_pages *list;
+        struct entry *entries, *coming; /* of the last list, and of the one under way */
+        struct requester *requesters;
+        int64_t at, coming_at;
+        unsigned failures;
+        uint64_t not_before_ms;
+};
+
+struct node_lease {
+        const char *node;
+        int64_t renewed;
+};
+static const struct jd_field f_lease[] = { JD_STR(struct node_lease, "metadata>name", node),
+                                           JD_TIME(struct node_lease, "spec>renewTime", renewed), JD_END };
+
+static void forget(struct entry **all) {
+        for (struct entry *e = *all, *next; e; e = next) {
+                next = e->hh.next;
+                HASH_DEL(*all, e);
+                free(e);
+        }
+}
+
+static void queue_requesters(struct leases *l, unsigned ms) {
+        for (struct requester *r = l->requesters, *next; r; r = next) {
+                next = r->hh.next;
+                if (ms)
+                        work_queue_add_after(l->queue, r->key, ms);
+                else
+                        work_queue_add(l->queue, r->key);
+                HASH_DEL(l->requesters, r);
+                free(r);
+        }
+}
+
+/* One that cannot be read is of a kubelet of which nothing is known. */
+static void take(struct leases *l, yyjson_val *object) {
+        struct arena *a = arena_new(256);
+        struct node_lease lease = { 0 };
+        struct err e;
+        if (jd_decode(f_lease, object, false, "", a, &lease, &e) == 0 && lease.node) {
+                size_t n = strlen(lease.node) + 1;
+                struct entry *x = xcalloc(1, sizeof *x + n);
+                x->renewed = lease.renewed;
+                memcpy(x->node, lease.node, n);
+                HASH_ADD_STR(l->coming, node, x);
+        }
+        arena_free(a);
+}
+
+static void on_page(void *u, yyjson_val *list, bool last, const struct err *e) {
+        struct leases *l = u;
+        yyjson_val *item;
+        size_t n, max;
+        if (e) {
+                unsigned ms = backoff_ms(BACKOFF_MIN_MS, BACKOFF_MAX_MS, ++l->failures);
+                log_warn("cannot list the Leases of the nodes, so channels that nobody needs any more stay "
+                         "taken; the controller's Role in " NODE_LEASES " allows it",
+                         kv_err(e));
+                l->not_before_ms = uv_now(kube_client_loop(l->client)) + ms;
+                queue_requesters(l, ms);
+                return;
+        }
+        yyjson_arr_foreach (yyjson_obj_get(list, "items"), n, max, item)
+                take(l, item);
+        if (!last)
+                return;
+        forget(&l->entries);
+        l->entries = TAKE(l->coming);
+        l->at = l->coming_at;
+        l->failures = 0;
+        queue_requesters(l, 0);
+}
+
+struct leases *leases_new(struct kube_client *client, struct work_queue *queue) {
+        struct leases *l = xnew(struct leases);
+        l->client = client;
+        l->queue = queue;
+        l->list = kube_pages_new(client,
+                                 &(struct kube_pages_options){
+                                         .res = &kube_leases, .ns = NODE_LEASES, .page = on_page, .u = l });
+        return l;
+}
+
+void leases_free(struct leases *l) {
+        if (!l)
+                return;
+        kube_pages_free(l->list);
+        forget(&l->entries);
+        forget(&l->coming);
+        for (struct requester *r = l->requesters, *next; r; r = next) {
+                next = r->hh.next;
+                HASH_DEL(l->requesters, r);
+                free(r);
+        }
+        free(l);
+}
+
+void leases_ask(struct leases *l, const char *requester) {
+        uint64_t now = uv_now(kube_client_loop(l->client));
+        struct requester *r;
+        size_t n = strlen(requester) + 1;
+        if (!kube_pages_under_way(l->list) && l->not_before_ms > now) {
+                work_queue_add_after(l->queue, requester, (unsigned)(l->not_before_ms - now));
+                return;
+        }
+        HASH_FIND_STR(l->requesters, requester, r);
+        if (!r) {
+                r = xcalloc(1, sizeof *r + n);
+                memcpy(r->key, requester, n);
+                HASH_ADD_STR(l->requesters, key, r);
+        }
+        if (kube_pages_under_way(l->list))
+                return;
+        forget(&l->coming);
+        l->coming_at = clock_wall_s();
+        kube_pages_start(l->list, false);
+}
+
+int64_t leases_at(const struct leases *l) {
+        return l->at;
+}
+
+int64_t leases_renewed(const struct leases *l, const char *node) {
+        struct entry *e;
+        HASH_FIND_STR(l->entries, node, e);
+        return e ? e->renewed : 0;
+}

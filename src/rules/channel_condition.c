@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rules/channel_condition.h"
+
+#include <inttypes.h>
+
+#include "rules/host_health.h"
+
+enum { NAMED_AT_MOST = 5 };
+
+static void add(struct buf *b, const struct own_channel *x) {
+        const char *where = str_or(x->rack, x->fabric);
+        if (x->id >= 0)
+                buf_addf(b, "%schannel %" PRId64 " on %s", b->n ? "; " : "", x->id, where);
+        else if (!*x->fabric)
+                buf_addf(b,
+                         "%sa node with a claim of it states no NVLink clique, where no channel can be its "
+                         "own",
+                         b->n ? "; " : "");
+        else
+                buf_addf(b, "%snone on %s yet: %s", b->n ? "; " : "", where,
+                         str_or(x->why, "the controller assigns it"));
+}
+
+void channel_condition(const struct own_channel *list, size_t n, struct arena *a, struct cd_condition *ret) {
+        _cleanup_(buf_done) struct buf b = BUF_INIT(4096);
+        size_t lacking = 0, told = 0;
+        *ret = (struct cd_condition){ .type = "ChannelAssigned", .status = "Unknown" };
+        for (size_t i = 0; i < n; i++)
+                lacking += list[i].id < 0;
+        if (!n) {
+                ret->reason = HOST_HEALTH_UNUSED;
+                ret->message = "No pod uses this domain yet";
+                return;
+        }
+        /* What is missing is said first. */
+        for (int have = 0; have < 2; have++)
+                for (size_t i = 0; i < n && told < NAMED_AT_MOST; i++)
+                        if ((list[i].id >= 0) == have) {
+                                add(&b, &list[i]);
+                                told++;
+                        }
+        if (told < n)
+                buf_addf(&b, "; and %zu more", n - told);
+        ret->status = lacking ? "False" : "True";
+        ret->reason = lacking ? "Waiting" : "Assigned";
+        ret->message = arena_strdup(a, buf_str(&b));
+}
