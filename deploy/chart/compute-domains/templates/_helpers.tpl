@@ -263,6 +263,14 @@ true
 {{- end -}}
 {{- end -}}
 
+{{/* "true" when each ComputeDomain has an IMEX channel of its own. */}}
+{{- define "compute-domains.ownChannels" -}}
+{{- $imex := .Values.resources.computeDomains.imex | default dict -}}
+{{- if eq ($imex.isolation | default "domain") "channel" -}}
+true
+{{- end -}}
+{{- end -}}
+
 {{/*
 Merges environment lists; an entry of the user's replaces ours of the same name, because Kubernetes merges such lists by
 name and loses entries that are there twice. Takes (dict "ours" YAML-text "users" list).

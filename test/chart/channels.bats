@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+# imex.isolation=channel: what the kubelet plugin gets for it, and nothing of it without.
+load chart.bash
+
+channel=(--set featureGates.HostManagedIMEX=true --set resources.computeDomains.imex.isolation=channel)
+elsewhere=(--set nvidiaDriverRoot=/run/nvidia/driver)
+
+@test "without channels of their own nothing of the plugin knows of them" {
+	render --set featureGates.HostManagedIMEX=true "${elsewhere[@]}" --set resources.computeDomains.imex.trustContainerToolkit=true
+	is '[plugin | env("HOST_ROOT"), env("TRUST_CONTAINER_TOOLKIT")] == []'
+	is 'named("ClusterRole"; "compute-domains-clusterrole-kubeletplugin").rules | all(.resources != ["computedomainfabrics"])'
+	is 'named("ValidatingAdmissionPolicy"; "compute-domains-plugin-pods") | tostring | contains("host-channels") | not'
+}
+
+@test "the plugin may read fabrics, tell what its node holds, and no more" {
+	render "${channel[@]}"
+	is '[controller, plugin] | all(env("IMEX_ISOLATION") == "channel")'
+	is 'named("ClusterRole"; "compute-domains-clusterrole-kubeletplugin").rules[] | select(.resources == ["computedomainfabrics"]) |
+		.verbs == ["get", "list", "watch"]'
+	is 'named("ValidatingAdmissionPolicy"; "compute-domains-plugin-pods") | tostring | contains("host-channels")'
+	is 'named("Role"; "compute-domains-role-kubeletplugin").rules == [{apiGroups: [""], resources: ["pods"], verbs: ["patch"]}]'
+}
+
+@test "it looks for the container toolkit in the driver root, and on the host where that is elsewhere" {
+	render "${channel[@]}"
+	is '[plugin | env("HOST_ROOT"), env("TRUST_CONTAINER_TOOLKIT")] == []'
+	render "${channel[@]}" "${elsewhere[@]}"
+	is 'plugin | env("HOST_ROOT") == "/host-root"'
+	is 'plugin.spec | (.volumes[] | select(.name == "host-root") | .hostPath.path == "/") and
+		(.containers[0].volumeMounts[] | select(.name == "host-root") | .mountPath == "/host-root" and .readOnly)'
+	render "${channel[@]}" --set resources.computeDomains.imex.trustContainerToolkit=true
+	is 'plugin | env("TRUST_CONTAINER_TOOLKIT") == "true"'
+}
