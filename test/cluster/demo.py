@@ -13,13 +13,13 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "bench"))
 from kubeapi import Cluster, Watch  # noqa: E402
 
-NS, DRIVER_NS = "demo", "nvidia-compute-domains"
+NS, OTHER_NS, DRIVER_NS = "demo", "demo-other", "nvidia-compute-domains"
 DOMAIN, WORKLOAD = "compute-domain-0", "example-mnnvl-workload"
 DOMAIN_LABEL, CLIQUE_LABEL = "resource.nvidia.com/computeDomain", "nvidia.com/gpu.clique"
 IMEX = "imex.resource.nvidia.com/"
 BOLD, DIM, GREEN, YELLOW, OFF = "\033[1m", "\033[2m", "\033[32m", "\033[33m", "\033[0m"
 COLUMNS = (("node", 8), ("partition", 16), ("in domain", 10), ("index", 6), ("daemon", 12), ("IMEX", 24), ("peers", 6), ("workload", 0))
-RACK_COLUMNS = (("node", 8), ("partition", 16), ("rack", 20), ("in domain", 10), ("daemon", 12), ("workload", 0))
+RACK_COLUMNS = (("node", 8), ("partition", 16), ("rack", 20), ("one team's pods", 16), ("another's", 0))
 RACKS = ("s0-011-us-west-01a", "s0-012-us-west-01a")
 HOST_COLUMNS = (("node", 8), ("partition", 16), ("IMEX of the host", 18), ("workload", 0))
 
@@ -198,40 +198,57 @@ class HostView(View):
 
 
 class RackView(View):
-    """The same with racks: which rack a node states, and the ComputeDomains that they have in our namespace."""
+    """The same with racks: which rack a node states, and the ComputeDomains that they have in the namespaces of two teams."""
     columns = RACK_COLUMNS
 
     def __init__(self, cluster):
         super().__init__(cluster)
-        self.slices = Watch(cluster, "/apis/resource.k8s.io/v1/resourceslices", lambda *_: self.events.put(True))
+        follow = lambda path: Watch(cluster, path, lambda *_: self.events.put(True))
+        self.slices = follow("/apis/resource.k8s.io/v1/resourceslices")
+        self.other_pods = follow(f"/api/v1/namespaces/{OTHER_NS}/pods")
+        self.other_domains = follow(f"/apis/resource.nvidia.com/v1beta1/namespaces/{OTHER_NS}/computedomains")
+        self.fabrics = follow("/apis/resource.nvidia.com/v1beta1/computedomainfabrics")
 
     def rack(self, node):
         devices = next((s["spec"].get("devices") or [] for s in self.all(self.slices) if s["spec"].get("nodeName") == node), [])
         return next((d["attributes"]["rack"]["string"] for d in devices if "rack" in d["attributes"]), "-")
 
     def look(self):
-        _, rows = super().look()
-        for name, row in rows.items():
-            row["rack"] = self.rack(name)
+        rows = {}
+        for node in sorted(self.all(self.nodes), key=lambda n: n["metadata"]["name"]):
+            name, labels = node["metadata"]["name"], node["metadata"].get("labels", {})
+            phases = lambda watch: ", ".join(phase_of(p) for p in self.all(watch) if p["spec"].get("nodeName") == name) or "-"
+            rows[name] = {
+                "node": name,
+                "partition": "…" + labels[CLIQUE_LABEL][-12:] if CLIQUE_LABEL in labels else "-",
+                "rack": self.rack(name),
+                "one team's pods": phases(self.pods),
+                "another's": phases(self.other_pods),
+            }
         racks = sorted(self.all(self.domains), key=lambda d: d["metadata"]["name"])
-        said = [f"{d['metadata']['name']} {d.get('status', {}).get('status', 'new')}, {d.get('status', {}).get('nodesReady', 0)} nodes"
-                for d in racks]
-        return "ComputeDomains: " + ("; ".join(said) or "none"), rows
+        said = [f"{d['metadata']['name']} {d.get('status', {}).get('status', 'new')}" for d in racks]
+        used = sum(f.get("channelsInUse", 0) for f in self.all(self.fabrics))
+        return f"ComputeDomains: {'; '.join(said) or 'none'}; channels in use on all racks: {used}", rows
+
+    @staticmethod
+    def both(domains):
+        return {d["metadata"]["name"] for d in domains if d.get("status", {}).get("status") == "Ready"} == set(RACKS)
 
     def joined(self):
-        return {d["metadata"]["name"] for d in self.all(self.domains) if d.get("status", {}).get("status") == "Ready"} == set(RACKS)
+        return self.both(self.all(self.domains)) and self.both(self.all(self.other_domains))
 
-    def ready(self, n):
-        """Whether n pods run, each on a node of the rack that it asks for."""
-        pods = self.all(self.pods)
-        return len(pods) == n and all(is_running(p) and self.rack(p["spec"]["nodeName"]) == p["metadata"]["labels"]["rack"] for p in pods)
+    def ready(self, n, other=0):
+        """Whether n pods run, and `other` ones of the other team, each on a node of the rack that it asks for."""
+        on_rack = lambda pods: all(is_running(p) and self.rack(p["spec"]["nodeName"]) == p["metadata"]["labels"]["rack"] for p in pods)
+        pods, others = self.all(self.pods), self.all(self.other_pods)
+        return len(pods) == n and len(others) == other and on_rack(pods) and on_rack(others)
 
     def empty(self, rack):
         domain = next(d for d in self.all(self.domains) if d["metadata"]["name"] == rack)
         return "resource.nvidia.com/rack-empty-since" in domain["metadata"].get("annotations", {})
 
     def gone(self):
-        return not self.all(self.pods) and not self.all(self.daemons) and not self.all(self.domains)
+        return not any(map(self.all, (self.pods, self.other_pods, self.domains, self.other_domains)))
 
 
 class Demo:
@@ -247,18 +264,19 @@ class Demo:
     def title(self, text):
         print(f"\n{BOLD}{text}{OFF}" if self.terminal else f"\n== {text}", flush=True)
 
-    def run(self, *args, stdin=None, show=True):
+    def run(self, *args, stdin=None, show=True, ns=NS):
         if show:
             print(f"$ kubectl {' '.join(args)}", flush=True)
-        subprocess.run([self.kubectl, "-n", NS, *args], input=stdin, text=True, check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([self.kubectl, "-n", ns, *args], input=stdin, text=True, check=True, stdout=subprocess.DEVNULL)
 
-    def channels(self):
+    def channels(self, *more):
         self.title("Inside each pod: the IMEX channel")
-        for pod in sorted(View.all(self.view.pods), key=lambda p: p["spec"].get("nodeName", "")):
-            name = pod["metadata"]["name"]
-            listed = subprocess.check_output([self.kubectl, "-n", NS, "exec", name, "--", "ls", "-l", "/dev/nvidia-caps-imex-channels"], text=True)
+        pods = [p for watch in (self.view.pods, *more) for p in View.all(watch)]
+        for pod in sorted(pods, key=lambda p: (p["spec"].get("nodeName", ""), p["metadata"]["namespace"])):
+            ns, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
+            listed = subprocess.check_output([self.kubectl, "-n", ns, "exec", name, "--", "ls", "-l", "/dev/nvidia-caps-imex-channels"], text=True)
             device = [line for line in listed.splitlines() if "channel" in line]
-            print(f"{pod['spec']['nodeName']}  {name}:  " + "; ".join(device), flush=True)
+            print(f"{pod['spec']['nodeName']}  {ns + '/' if more else ''}{name}:  " + "; ".join(device), flush=True)
 
     def begin(self):
         self.run("create", "namespace", NS, show=False)
@@ -335,34 +353,43 @@ class HostDemo(Demo):
 class RackDemo(Demo):
     view_class = RackView
 
-    def deploy(self, rack):
-        print(f"$ kubectl apply -f ...    # a Deployment of two pods by the claim template imex-channel-{rack}, without affinity", flush=True)
-        self.run("apply", "-f", "-", stdin=RACK_DEPLOYMENT.replace("RACK", rack), show=False)
+    def deploy(self, rack, ns=NS, replicas=2):
+        print(f"$ kubectl -n {ns} apply -f ...    # a Deployment of {replicas} pods by the claim template imex-channel-{rack}, without affinity", flush=True)
+        self.run("apply", "-f", "-", stdin=RACK_DEPLOYMENT.replace("RACK", rack).replace("REPLICAS", str(replicas)), show=False, ns=ns)
+
+    def begin(self):
+        self.run("create", "namespace", OTHER_NS, show=False)
+        super().begin()
 
     def life(self):
         self.begin()
-        self.title("A namespace that is labelled for it has a ComputeDomain of each rack")
-        self.run("label", "namespace", NS, "resource.nvidia.com/rack-domains=enabled")
+        self.title("Two teams' namespaces that are labelled for it have a ComputeDomain of each rack")
+        self.run("label", "namespace", NS, OTHER_NS, "resource.nvidia.com/rack-domains=enabled")
         took = [("both racks are there", self.view.until(self.view.joined, 60))]
 
-        self.title("Two pods by the claim template of a rack: they land there and nowhere else, and the domain forms around them")
+        self.title("Pods by the claim template of a rack: they land there and nowhere else")
         self.deploy(RACKS[0])
-        took.append(("formed on one rack", self.view.until(lambda: self.view.ready(2), 90)))
+        took.append(("started on one rack", self.view.until(lambda: self.view.ready(2), 90)))
         self.deploy(RACKS[1])
         took.append(("and on the other", self.view.until(lambda: self.view.ready(4), 90)))
-        self.channels()
+
+        self.title("Another team on the first rack, on the same nodes, several pods a node: each team has a channel of its own")
+        self.deploy(RACKS[0], OTHER_NS, 6)
+        took.append(("side by side", self.view.until(lambda: self.view.ready(4, 6), 90)))
+        self.channels(self.view.other_pods)
 
         if not self.keep:
             self.title("A rack goes: its ComputeDomain says since when, and would go a day later")
             self.run("delete", "deployment", RACKS[1])
-            self.view.until(lambda: self.view.ready(2), 60)
+            self.view.until(lambda: self.view.ready(2, 6), 60)
             print("$ test/cluster/up 2    # node-2 and node-3 are taken out of the cluster", flush=True)
             subprocess.run([os.path.join(self.folder, "up"), "2"], check=True, stderr=subprocess.DEVNULL)
             took.append(("told that it is empty", self.view.until(lambda: self.view.empty(RACKS[1]), 60)))
 
-            self.title("The workload goes, and with the namespace's label its ComputeDomains")
+            self.title("The workloads go, and with the namespaces' label their ComputeDomains")
             self.run("delete", "deployment", RACKS[0])
-            self.run("label", "namespace", NS, "resource.nvidia.com/rack-domains-")
+            self.run("delete", "deployment", RACKS[0], ns=OTHER_NS)
+            self.run("label", "namespace", NS, OTHER_NS, "resource.nvidia.com/rack-domains-")
             took.append(("gone", self.view.until(self.view.gone, 90)))
         return took
 
@@ -372,7 +399,7 @@ apiVersion: apps/v1
 kind: Deployment
 metadata: {name: RACK}
 spec:
-  replicas: 2
+  replicas: REPLICAS
   selector: {matchLabels: {rack: RACK}}
   template:
     metadata: {labels: {rack: RACK}}

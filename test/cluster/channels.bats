@@ -1,0 +1,208 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# A channel of its own for each ComputeDomain, and sixteen places for pods on a node (imex.isolation=channel), where the hosts run IMEX. All
+# nodes are of one rack.
+
+load driver
+
+with_own_channels() {
+	with_driver 4 --set featureGates.HostManagedIMEX=true --set resources.computeDomains.imex.hostProbeInterval=1s \
+		--set resources.computeDomains.imex.isolation="${1:-channel}"
+}
+setup_file() {
+	"$cluster/up" 4
+	"$cluster/host-imex" all start
+	with_own_channels
+}
+teardown_file() {
+	"$cluster/host-imex" all stop
+	with_driver 4
+}
+setup() {
+	ns_begin
+	k -n default delete events --all >/dev/null
+}
+teardown() { ns_end; }
+
+# channels_of POD: the numbers of the IMEX channels in a pod, sorted; what their files are called is what they are.
+channels_of() {
+	k -n "$ns" exec "$1" -- sh -c 'cd /dev/nvidia-caps-imex-channels && for f in *; do echo "$f $(printf %d 0x$(stat -c %T "$f"))"; done' |
+		while read -r name minor; do
+			[[ $name == "channel$minor" ]] || echo "wrong: $name is $minor"
+			echo "$minor"
+		done | sort -n
+}
+# several NAME TEMPLATE NODE N: a Deployment of N pods on one node.
+several() {
+	k -n "$ns" apply -f - >/dev/null <<END
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: $1}
+spec:
+  replicas: $4
+  selector: {matchLabels: {app: $1}}
+  template:
+    metadata: {labels: {app: $1}}
+    spec:
+      terminationGracePeriodSeconds: 0
+      nodeSelector: {kubernetes.io/hostname: node-$3}
+      resourceClaims: [{name: channel, resourceClaimTemplateName: $2}]
+      containers:
+      - {name: main, image: "compute-domains/busybox:test", imagePullPolicy: Never, command: [sleep, "1000000"], resources: {claims: [{name: channel}]}}
+END
+}
+pods_of() { k -n "$ns" get pods -l "app=$1" -o json | jq -r --arg phase "$2" '.items[] | select(.status.phase == $phase) | .metadata.name'; }
+pods_are() { [[ $(pods_of "$1" "$2" | wc -l) == "$3" ]]; }
+# places K N: the slice of a node has that many devices, all of which are channels of id 0 and say the clique.
+places() {
+	k get resourceslices -o json | jq -e --arg node "node-$1" --argjson n "$2" '[.items[] | select(.spec.nodeName == $node) | .spec.devices // [] | .[]] |
+		length == $n and all(.[] | .attributes // .basic.attributes; .id.int == 0 and .type.string == "channel" and (.cliqueID.string | length > 0))' >/dev/null
+}
+# holds K: what the plugin of a node says that it holds, "<id> <owner>" a line.
+holds() {
+	k -n "$driver_ns" get pod "$(plugin_pod "$1")" -o json | jq -r '.metadata.annotations["imex.resource.nvidia.com/host-channels"] // "{}" | fromjson |
+		.[].held | to_entries[] | "\(.key) \(.value)"' | sort -n
+}
+holds_are() { [[ $(holds "$1") == "$2" ]]; }
+node_event() {
+	k -n default get events -o json | jq -e --arg node "node-$1" --arg text "$2" --arg reason "$3" \
+		'any(.items[]; .involvedObject.name == $node and .reason == $reason and (.message | contains($text)))' >/dev/null
+}
+# toolkit K LINE...: what the container toolkit's configuration on a node has in its features; without a line it is not there.
+toolkit() {
+	local k=$1
+	shift
+	if (($#)); then
+		"$cluster/node" "$k" sh -c 'mkdir -p /etc/nvidia-container-runtime && printf "%s\n" "$@" >/etc/nvidia-container-runtime/config.toml' sh \
+			'disable-require = false' '[features]' "$@"
+	else
+		"$cluster/node" "$k" rm -rf /etc/nvidia-container-runtime
+	fi
+}
+own() { echo ", isolation: Channel"; }
+
+@test "two ComputeDomains of one rack: pods on the same node and on others, channels equal within and different across, and never 0" {
+	domain left
+	domain right
+	worker l0 left 0
+	worker l0b left 0
+	worker l1 left 1
+	worker r0 right 0
+	worker r2 right 2
+	local pod left right
+	for pod in l0 l0b l1 r0 r2; do running "$pod"; done
+	left=$(channels_of l0) right=$(channels_of r0)
+	[[ $left =~ ^[0-9]+$ && $right =~ ^[0-9]+$ && $left != "$right" && $left != 0 && $right != 0 ]]
+	[[ $(channels_of l0b) == "$left" && $(channels_of l1) == "$left" && $(channels_of r2) == "$right" ]]
+	eventually 20 holds_are 0 "$(printf '%s\n' "$left $(domain_uid left)" "$right $(domain_uid right)" | sort -n)"
+	eventually 20 holds_are 1 "$left $(domain_uid left)"
+	daemon_pods_gone && cliques_gone && labels_gone
+	[[ $(k get computedomainfabrics -o json | jq '.items | length') == 1 ]]
+	k -n "$ns" delete pods --all >/dev/null
+	eventually 30 holds_are 0 ''
+}
+
+@test "a node has sixteen places for the plain claim template: four pods run, sixteen run, and the seventeenth waits for one of them to end" {
+	places 3 16
+	domain train
+	several many train 3 4
+	eventually 60 pods_are many Running 4
+	k -n "$ns" scale deployment many --replicas=17 >/dev/null
+	eventually 120 pods_are many Running 16
+	pods_are many Pending 1
+	eventually 30 event_says "Pod/$(pods_of many Pending)" 'cannot allocate all claims'
+	k -n "$ns" scale deployment many --replicas=16 >/dev/null
+	eventually 60 pods_are many Running 16
+}
+
+@test "the plugin restarts, and loses its checkpoint, under channel-1 and channel-10: every pod keeps its channel, and all of them can end" {
+	domain train
+	several many train 1 11
+	eventually 120 pods_are many Running 11
+	local channel uid pod
+	uid=$(domain_uid train)
+	pod=$(pods_of many Running | head -1)
+	channel=$(channels_of "$pod")
+	eventually 20 holds_are 1 "$channel $uid"
+	recorded() { "$cluster/node" 1 cat "$plugin_dir/checkpoint.json" | jq -c '[.v2.preparedClaims[].preparedDevices[].devices[].channel | [.device.DeviceName, .info.id]] | sort'; }
+	recorded_is() { [[ $(recorded) == "$1" ]]; }
+	local before
+	before=$(recorded)
+	[[ $before == *'["channel-1",'"$channel"'],["channel-10",'"$channel"']'* ]]
+	"$cluster/node" 1 rm "$plugin_dir/checkpoint.json"
+	k -n "$driver_ns" delete pod "$(plugin_pod 1)" >/dev/null
+	k -n "$driver_ns" rollout status daemonset/compute-domains-kubelet-plugin --timeout=60s >/dev/null
+	eventually 30 recorded_is "$before"
+	eventually 20 holds_are 1 "$channel $uid"
+	[[ $(channels_of "$pod") == "$channel" ]]
+	k -n "$ns" delete deployment many >/dev/null
+	eventually 60 holds_are 1 ''
+	eventually 30 node_clean 1
+}
+
+# both NAME FIRST SECOND NODE: a pod with two claims, each by a template.
+both() {
+	k -n "$ns" apply -f - >/dev/null <<END
+apiVersion: v1
+kind: Pod
+metadata: {name: $1}
+spec:
+  terminationGracePeriodSeconds: 0
+  nodeSelector: {kubernetes.io/hostname: node-$4}
+  resourceClaims: [{name: one, resourceClaimTemplateName: $2}, {name: two, resourceClaimTemplateName: $3}]
+  containers:
+  - name: main
+    image: compute-domains/busybox:test
+    imagePullPolicy: Never
+    command: [sleep, "1000000"]
+    resources: {claims: [{name: one}, {name: two}]}
+END
+}
+@test "two claims in one pod: of one ComputeDomain they are its one channel, of two ComputeDomains both channels" {
+	domain left
+	domain right
+	both same left left 0
+	both two left right 0
+	running same
+	running two
+	local left
+	left=$(channels_of same)
+	[[ $left =~ ^[0-9]+$ ]]
+	[[ $(channels_of two | wc -l) == 2 ]]
+	channels_of two | grep -qx "$left"
+}
+
+@test "allocationMode All, a claim without isolation, and a channel that somebody names himself are refused" {
+	domain d
+	claimed_by_hand all "$(config "$(domain_uid d)" ComputeDomainChannelConfig "$(own), allocationMode: All")"
+	refused_with all 'allocationMode "All" is not possible where each ComputeDomain has a channel of its own'
+	claimed_by_hand shared "$(config "$(domain_uid d)")" '' 1
+	refused_with shared 'isolation is missing: the claim is for the channel 0 that all share'
+	claimed_by_hand named "$(config "$(domain_uid d)" ComputeDomainChannelConfig "$(own), channel: 7")" '' 2
+	refused_with named 'unknown field'
+}
+
+@test "a node whose container toolkit gives channels to whoever asks withholds its places, and offers them again when it does not" {
+	eventually 20 node_event_or_log 2
+	toolkit 2 'ignore-imex-channel-requests = false'
+	eventually 20 places 2 0
+	eventually 20 node_event 2 'does not set features.ignore-imex-channel-requests' ComputeDomainDevicesWithheld
+	toolkit 2 'ignore-imex-channel-requests = true'
+	eventually 20 places 2 16
+	toolkit 2 'ignore-imex-channel-requests = maybe'
+	eventually 20 places 2 0
+	toolkit 2
+	eventually 20 places 2 16
+	eventually 20 node_event 2 'no configuration of the NVIDIA container toolkit' ContainerToolkitNotFound
+}
+node_event_or_log() { plugin_says "$1" 'answer="not_found"'; }
+
+# Last, because it takes the isolation away: what a plugin without channels of their own makes of such claims.
+@test "a plugin without isolation by channel refuses the claims of one that has it" {
+	with_own_channels domain
+	domain d
+	claimed_by_hand a "$(config "$(domain_uid d)" ComputeDomainChannelConfig "$(own)")"
+	refused_with a 'unknown field "isolation": the claim is for a channel of its ComputeDomain'
+	k -n "$ns" delete pod a >/dev/null
+	with_own_channels
+}
