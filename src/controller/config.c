@@ -41,7 +41,8 @@ static void flag_table(struct config *c, struct raw *r, struct flag *ret) {
                      "namespaces that hold daemons of an earlier installation, by comma"),
                 FLAG(STR, "imex-mode", &r->imex_mode,
                      "who runs the IMEX daemons: driverManaged or hostManaged"),
-                FLAG(STR, "imex-isolation", &r->imex_isolation, "what keeps workloads apart: domain"),
+                FLAG(STR, "imex-isolation", &r->imex_isolation,
+                     "what keeps workloads apart: domain or channel"),
                 FLAG(STR, "kubelet-plugin-selector", &c->plugin_selector,
                      "label selector of the kubelet plugin's pods, which tell how the hosts' IMEX is"),
                 FLAG(BOOL, "gpu-clique-label-enabled", &c->gpu_clique_label,
@@ -173,6 +174,11 @@ static int derive(struct config *c, const struct raw *r, struct err *e) {
                                "--cd-daemon-image-pull-policy (CD_DAEMON_IMAGE_PULL_POLICY) \"%s\" is none "
                                "of Always, IfNotPresent and Never",
                                c->pull_policy);
+        if (mode_assigns_channels(c->mode) && !*c->plugin_selector)
+                return err_set(
+                        e, ERR_INVALID, 0,
+                        "imex.isolation=channel (IMEX_ISOLATION) needs --kubelet-plugin-selector "
+                        "(KUBELET_PLUGIN_SELECTOR): which channels a node holds, its kubelet plugin says");
         if (c->max_nodes < 1 || c->max_nodes > 1024)
                 return err_set(e, ERR_INVALID, 0,
                                "--max-nodes-per-imex-domain (MAX_NODES_PER_IMEX_DOMAIN) %" PRId64

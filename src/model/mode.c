@@ -15,6 +15,15 @@ static const struct imex_mode host_managed_daemon = { MODE_HOST_MANAGED,        
                                                       MODE_RUNNER_HOST,         MODE_SPAN_PARTITION,
                                                       MODE_CHANNELS_WHEN_READY, MODE_IDS_SHARED };
 
+/* Either with a channel of its own for each ComputeDomain. */
+#define OWN_CHANNELS(when)                                                                                   \
+        {                                                                                                    \
+                MODE_HOST_CHANNEL, "imex.isolation=channel", MODE_RUNNER_HOST, MODE_SPAN_PARTITION, (when),  \
+                        MODE_IDS_OWN                                                                         \
+        }
+static const struct imex_mode own_channels = OWN_CHANNELS(MODE_CHANNELS_AT_ONCE);
+static const struct imex_mode own_channels_daemon = OWN_CHANNELS(MODE_CHANNELS_WHEN_READY);
+
 static int check_words(const char *mode, const char *isolation, struct err *e) {
         if (!streq(mode, MODE_DRIVER_MANAGED) && !streq(mode, MODE_HOST_MANAGED))
                 return err_set(e, ERR_INVALID, 0,
@@ -23,10 +32,6 @@ static int check_words(const char *mode, const char *isolation, struct err *e) {
                 return err_set(e, ERR_INVALID, 0,
                                "imex.isolation (IMEX_ISOLATION) \"%s\" is neither domain nor channel",
                                isolation);
-        if (streq(isolation, "channel"))
-                return err_set(e, ERR_INVALID, 0,
-                               "imex.isolation (IMEX_ISOLATION) channel is not offered: workloads of one "
-                               "IMEX domain share channel 0; use domain");
         return 0;
 }
 
@@ -55,7 +60,18 @@ int mode_resolve(struct gates *g, const char *imex_mode, const char *imex_isolat
                                "HostManagedIMEXDaemon=true, which is false");
         if (word)
                 force(g);
-        *ret = gate ? &host_managed : word ? &host_managed_daemon : &driver_managed;
+        bool own = streq(isolation, "channel");
+        if (own && !gate && !word)
+                return err_set(
+                        e, ERR_INVALID, 0,
+                        "imex.isolation=channel (IMEX_ISOLATION) with imex.mode=driverManaged needs IMEX "
+                        "agents (imex.agents=true), which this version does not have: leave IMEX to the "
+                        "hosts "
+                        "(feature gate HostManagedIMEX=true, or imex.mode=hostManaged), or use "
+                        "imex.isolation=domain");
+        *ret = gate   ? own ? &own_channels : &host_managed
+               : word ? own ? &own_channels_daemon : &host_managed_daemon
+                      : &driver_managed;
         return 0;
 }
 

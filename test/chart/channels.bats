@@ -31,3 +31,38 @@ elsewhere=(--set nvidiaDriverRoot=/run/nvidia/driver)
 	render "${channel[@]}" --set resources.computeDomains.imex.trustContainerToolkit=true
 	is 'plugin | env("TRUST_CONTAINER_TOOLKIT") == "true"'
 }
+
+waiting=(--set resources.computeDomains.imex.mode=hostManaged --set featureGates.HostManagedIMEXDaemon=true
+	--set resources.computeDomains.imex.isolation=channel)
+
+@test "the controller writes fabrics, makes their definition whoever owns the others, and lists the Leases of kubelets" {
+	local how
+	for how in channel waiting; do
+		local -n values=$how
+		render "${values[@]}" --set crds.applyAtStart=false
+		is 'named("ClusterRole"; "compute-domains-clusterrole-controller").rules | (.[] | select(.resources == ["computedomainfabrics"]) |
+			.verbs == ["get", "list", "watch", "create", "patch", "delete"]) and (.[] | select(.resources == ["customresourcedefinitions"]) |
+			.resourceNames == ["computedomainfabrics.resource.nvidia.com"])'
+		is 'named("Role"; "compute-domains-role-controller-leases") | .metadata.namespace == "kube-node-lease" and
+			.rules == [{apiGroups: ["coordination.k8s.io"], resources: ["leases"], verbs: ["list"]}]'
+		is 'named("RoleBinding"; "compute-domains-role-binding-controller-leases") | .metadata.namespace == "kube-node-lease" and
+			.subjects[0].name == "compute-domains-service-account-controller"'
+	done
+	render "${channel[@]}"
+	is 'named("ClusterRole"; "compute-domains-clusterrole-controller").rules[] | select(.resources == ["customresourcedefinitions"]) |
+		.resourceNames | length == 3'
+}
+
+@test "nobody but the controller writes a fabric" {
+	render "${channel[@]}"
+	is 'named("ValidatingAdmissionPolicy"; "compute-domains-fabrics") | .spec.failurePolicy == "Fail" and
+		.spec.matchConstraints.resourceRules[0].operations == ["CREATE", "UPDATE"] and (.spec | has("matchConditions") | not) and
+		(.spec.validations[0].expression | contains("service-account-controller"))'
+	is 'named("ValidatingAdmissionPolicyBinding"; "compute-domains-fabrics").spec.validationActions == ["Deny"]'
+}
+
+@test "without channels of their own nothing of the controller knows of fabrics" {
+	render --set featureGates.HostManagedIMEX=true
+	is 'map(select(.kind != "CustomResourceDefinition")) | tostring | contains("computedomainfabrics") | not'
+	is 'map(.metadata.namespace) | index("kube-node-lease") == null'
+}

@@ -86,7 +86,6 @@ in_both_modes() {
 	refused "requires feature gate HostManagedIMEXDaemon=true" --set resources.computeDomains.imex.mode=hostManaged \
 		--set featureGates.AllAlpha=true --set featureGates.HostManagedIMEXDaemon=false --set featureGates.HostManagedIMEX=false
 	refused "two different host-managed modes" --set resources.computeDomains.imex.mode=hostManaged --set featureGates.AllAlpha=true
-	refused "channel is not offered" "${gate[@]}" --set resources.computeDomains.imex.isolation=channel
 	refused "ComputeDomainCliques cannot work without" "${waiting[@]}" --set featureGates.IMEXDaemonsWithDNSNames=false
 	! grep -q "resources.computeDomains" "$checkout/src/model/mode.c" || false # the chart's sentences are the programs', after that prefix
 	local sentence
@@ -95,7 +94,7 @@ in_both_modes() {
 	done <<-'END'
 		are two different host-managed modes: the gate checks the fabric and does not wait for the host's IMEX, the other waits for it; set one of them
 		requires feature gate HostManagedIMEXDaemon=true, which is false
-		channel is not offered: workloads of one IMEX domain share channel 0; use domain
+		needs IMEX agents (imex.agents=true), which this version does not have: leave IMEX to the hosts (feature gate HostManagedIMEX=true, or imex.mode=hostManaged), or use imex.isolation=domain
 	END
 }
 

@@ -299,7 +299,7 @@ load chart.bash
 	refused "does not allocate GPUs yet" --set resources.gpus.enabled=true
 	refused "no admission webhook yet" --set webhook.enabled=true
 	refused '"both" is neither driverManaged nor hostManaged' --set resources.computeDomains.imex.mode=both
-	refused "channel is not offered: workloads of one IMEX domain share channel 0" --set resources.computeDomains.imex.isolation=channel
+	refused "needs IMEX agents (imex.agents=true), which this version does not have" --set resources.computeDomains.imex.isolation=channel
 	refused '"pod" is neither domain nor channel' --set resources.computeDomains.imex.isolation=pod
 	refused "needs controller.leaderElection.enabled=true" --set controller.leaderElection.enabled=false
 	refused "ComputeDomainCliques cannot work without" --set featureGates.IMEXDaemonsWithDNSNames=false

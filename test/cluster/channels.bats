@@ -197,6 +197,72 @@ END
 }
 node_event_or_log() { plugin_says "$1" 'answer="not_found"'; }
 
+fabric_now() { k get computedomainfabrics -o json | jq -c '.items[0]'; }
+# entry UID: what the table says of an owner, "<id> <releasing>".
+entry() { fabric_now | jq -r --arg uid "$1" '.channels // [] | .[] | select(.owner.uid == $uid) | "\(.id) \(.releasing // "-")"'; }
+entry_is() { [[ $(entry "$1") == "$2" ]]; }
+
+@test "the table of a fabric is deleted under load: every pod keeps its channel, and a new ComputeDomain gets another one" {
+	domain one
+	domain two
+	worker a one 0
+	worker b two 1
+	running a
+	running b
+	local one two uid
+	one=$(channels_of a) two=$(channels_of b)
+	eventually 20 holds_are 0 "$one $(domain_uid one)"
+	eventually 20 holds_are 1 "$two $(domain_uid two)"
+	uid=$(fabric_now | jq -r .metadata.uid)
+	k delete computedomainfabrics --all >/dev/null
+	made_anew() { fabric_now | jq -e --arg uid "$uid" '.metadata.uid != $uid and .tableOf == .metadata.uid'; }
+	eventually 20 made_anew
+	eventually 20 entry_is "$(domain_uid one)" "$one -"
+	eventually 20 entry_is "$(domain_uid two)" "$two -"
+	domain three
+	worker c three 2
+	worker a2 one 2
+	running c
+	running a2
+	[[ $(channels_of c) != "$one" && $(channels_of c) != "$two" && $(channels_of a2) == "$one" ]]
+	[[ $(k get computedomain -n "$ns" three -o json | jq -r '.status.conditions[] | select(.type == "ChannelAssigned").status') == True ]] ||
+		eventually 20 eval "k -n $ns get computedomain three -o json | jq -e '.status.conditions[] | select(.type == \"ChannelAssigned\" and .status == \"True\")'"
+}
+
+@test "nobody but the controller makes or changes a table, neither a tenant nor an administrator with an old copy" {
+	domain one
+	worker a one 0
+	running a
+	local name
+	name=$(fabric_now | jq -r .metadata.name)
+	run k patch computedomainfabric "$name" --type=merge -p '{"channels":[]}'
+	[[ $status != 0 && $output == *"only the compute-domain-controller writes ComputeDomainFabrics"* ]]
+	run k apply -f - <<<'{"apiVersion":"resource.nvidia.com/v1beta1","kind":"ComputeDomainFabric","metadata":{"name":"other.1"},"channels":[]}'
+	[[ $status != 0 && $output == *"only the compute-domain-controller writes ComputeDomainFabrics"* ]]
+	# What a tenant writes on a ComputeDomain is no word about channels.
+	k -n "$ns" annotate computedomain one resource.nvidia.com/channel=1 imex.resource.nvidia.com/host-channels='{"x":{}}' >/dev/null
+	worker a2 one 1
+	running a2
+	[[ $(channels_of a2) == "$(channels_of a)" ]]
+}
+
+@test "a ComputeDomain that is deleted gives its channel back a minute later, and allocationMode All is refused in its status" {
+	domain gone
+	worker a gone 0
+	running a
+	local uid id
+	uid=$(domain_uid gone) id=$(channels_of a)
+	eventually 20 holds_are 0 "$id $uid"
+	k -n "$ns" delete pod a >/dev/null
+	k -n "$ns" delete computedomain gone >/dev/null
+	is_releasing() { [[ $(entry "$uid") == "$id 2"* ]]; }
+	eventually 20 is_releasing
+	k -n "$ns" apply -f - >/dev/null <<<'{"apiVersion":"resource.nvidia.com/v1beta1","kind":"ComputeDomain","metadata":{"name":"all"},"spec":{"numNodes":0,"channel":{"allocationMode":"All","resourceClaimTemplate":{"name":"all"}}}}'
+	says_invalid() { k -n "$ns" get computedomain all -o json | jq -e '.status.conditions[] | select(.reason == "InvalidSpec")'; }
+	eventually 20 says_invalid
+	eventually 150 entry_is "$uid" ''
+}
+
 # Last, because it takes the isolation away: what a plugin without channels of their own makes of such claims.
 @test "a plugin without isolation by channel refuses the claims of one that has it" {
 	with_own_channels domain

@@ -131,7 +131,7 @@ static void what_cannot_work_is_refused_in_words(void **state) {
                 { "LOG_VERBOSITY_CD_DAEMON", "loud", "LOG_VERBOSITY_CD_DAEMON" },
                 { "IMEX_MODE", "hostManaged", "requires feature gate HostManagedIMEXDaemon=true" },
                 { "IMEX_MODE", "somebody", "neither driverManaged nor hostManaged" },
-                { "IMEX_ISOLATION", "channel", "channel is not offered" },
+                { "IMEX_ISOLATION", "channel", "needs IMEX agents" },
                 { "IMEX_ISOLATION", "wall", "neither domain nor channel" },
                 { "FEATURE_GATES", "IMEXDaemonsWithDNSNames=false",
                   "ComputeDomainCliques requires feature gate IMEXDaemonsWithDNSNames" },

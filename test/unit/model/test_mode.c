@@ -62,9 +62,7 @@ static const struct {
           { "HostManagedIMEX=true", "imex.mode=hostManaged" } },
         { "", "rackManaged", "", ERROR, { "imex.mode", "rackManaged" } },
         { "", "", "tenant", ERROR, { "imex.isolation", "tenant" } },
-        { "", "", "channel", ERROR, { "imex.isolation", "channel" } },
-        { "HostManagedIMEXDaemon=true", "hostManaged", "channel", ERROR, { "imex.isolation", "channel" } },
-        { "HostManagedIMEX=true", "", "channel", ERROR, { "imex.isolation", "channel" } },
+        { "", "", "channel", ERROR, { "imex.isolation=channel", "imex.agents=true" } },
 };
 
 static void settings_choose_the_mode_or_name_what_contradicts(void **state) {
@@ -171,18 +169,26 @@ static void the_mode_a_domain_was_formed_in(void **state) {
         }
 }
 
-/* Where each has a channel of its own, which setting does not choose it yet. */
-static const struct imex_mode own_channels = { MODE_HOST_CHANNEL,     "imex.isolation=channel",
-                                               MODE_RUNNER_HOST,      MODE_SPAN_PARTITION,
-                                               MODE_CHANNELS_AT_ONCE, MODE_IDS_OWN };
+static const struct imex_mode *own_channels(const char *gates, const char *imex_mode) {
+        const struct imex_mode *m = NULL;
+        struct gates g;
+        struct err e;
+        gates_init(&g);
+        assert_int_equal(gates_parse(&g, gates, &e), 0);
+        assert_int_equal(mode_resolve(&g, imex_mode, "channel", &m, &e), 0);
+        return m;
+}
 
 static void own_channels_ask_for_seats_a_clique_and_one_channel(void **state) {
-        struct imex_mode waits = own_channels;
-        waits.channels = MODE_CHANNELS_WHEN_READY;
-        assert_true(mode_assigns_channels(&own_channels) && mode_has_fabrics(&own_channels));
-        assert_int_equal(mode_seats(&own_channels), 16);
-        assert_true(mode_needs_clique(&waits) && mode_one_channel(&waits) && mode_waits_for_host(&waits));
-        assert_false(mode_template_is_single(&waits)); /* All is refused, not read as Single */
+        const struct imex_mode *at_once = own_channels("HostManagedIMEX=true", NULL),
+                               *waits = own_channels("HostManagedIMEXDaemon=true", "hostManaged");
+        assert_true(mode_assigns_channels(at_once) && mode_has_fabrics(at_once));
+        assert_false(mode_waits_for_host(at_once) || mode_runs_daemons(at_once));
+        assert_int_equal(mode_seats(at_once), 16);
+        assert_string_equal(at_once->name, "hostManagedChannel");
+        assert_string_equal(waits->name, "hostManagedChannel");
+        assert_true(mode_needs_clique(waits) && mode_one_channel(waits) && mode_waits_for_host(waits));
+        assert_false(mode_template_is_single(waits)); /* All is refused, not read as Single */
         assert_int_equal(mode_seats(mode_of("")), 1);
         assert_false(mode_has_fabrics(mode_of("HostManagedIMEX=true")));
 }
@@ -205,10 +211,12 @@ static void what_was_formed_without_channels_of_its_own_is_of_another_mode(void 
         for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
                 const unsigned t = rows[i].traces;
                 const struct mode_traces traces = { t & F, t & S, t & D, t & W };
-                bool other = mode_is_other(&own_channels, rows[i].recorded, traces);
+                bool other =
+                        mode_is_other(own_channels("HostManagedIMEX=true", NULL), rows[i].recorded, traces);
                 if (other != (rows[i].formed_in != NULL) ||
-                    (other &&
-                     !streq(mode_other_name(&own_channels, rows[i].recorded, traces), rows[i].formed_in)))
+                    (other && !streq(mode_other_name(own_channels("HostManagedIMEX=true", NULL),
+                                                     rows[i].recorded, traces),
+                                     rows[i].formed_in)))
                         fail_msg("row %zu", i);
         }
         const struct mode_traces formed = { true, true, false, true };

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A controller that leads where each ComputeDomain has a channel of its own: what it writes of a fabric, and
+ * what it asks before it takes a channel back. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "../kube/fake_server.h"
+#include "api/names.h"
+#include "base/clock.h"
+#include "controller/controller.h"
+
+#define CLIQUE "3f7c1b2a-1111-2222-3333-444455556666.1"
+#define OBJECT "00000000-0000-4000-8000-000000000001"
+#define DOMAIN "aaaaaaaa-8f4e-4f0e-9f0a-1b2c3d4e5f60"
+#define OTHER "bbbbbbbb-8f4e-4f0e-9f0a-1b2c3d4e5f60"
+
+struct world {
+        uv_loop_t loop;
+        struct fake_server *server;
+        struct kube_client *client;
+        struct event_recorder *events;
+        struct metrics *metrics;
+        struct config config;
+        struct controller c;
+        const char *domains, *claims, *channels; /* lists' items; of the object that is there, NULL: none */
+        const char *held;
+        char created[4096], patched[4096]; /* bodies of the last writes of the fabric */
+        unsigned n_created, n_patched, n_domain_lists, n_claim_lists, n_lease_lists;
+        unsigned conflicts; /* so many patches are answered 409 */
+};
+
+static char *fabric_text(const char *channels, const char *table_of, unsigned version) {
+        return xasprintf("{\"apiVersion\":\"resource.nvidia.com/v1beta1\",\"kind\":\"ComputeDomainFabric\","
+                         "\"metadata\":{\"name\":\"" CLIQUE "\",\"uid\":\"" OBJECT
+                         "\",\"resourceVersion\":\"%u\",\"creationTimestamp\":\"2026-01-01T00:00:00Z\"},"
+                         "\"tableOf\":%s,\"members\":[\"n1\"],\"nodes\":1,\"channelCount\":4,\"next\":1,"
+                         "\"channels\":[%s]}",
+                         version, table_of, channels);
+}
+
+static char *lease_text(void) {
+        struct buf b = BUF_INIT(64);
+        struct jw t = JW(&b);
+        jw_time_micro(&t, NULL, clock_wall_s() * 1000000);
+        char *text = xasprintf("{\"metadata\":{\"name\":\"n1\"},\"spec\":{\"renewTime\":%s}}", buf_str(&b));
+        buf_done(&b);
+        return text;
+}
+
+static char *items_of(struct world *w, const char *path, const char **ret_kind) {
+        static const char pod[] = "{\"metadata\":{\"name\":\"p\",\"namespace\":\"driver\",\"uid\":\"p\","
+                                  "\"resourceVersion\":\"1\","
+                                  "\"creationTimestamp\":\"2026-01-01T00:00:00Z\",\"annotations\":{"
+                                  "\"" IMEX_ANNOTATION_HOST_CHANNELS "\":\"{\\\"" CLIQUE
+                                  "\\\":{\\\"uid\\\":\\\"%s\\\",\\\"count\\\":4,\\\"held\\\":{%s}}}\"}},"
+                                  "\"spec\":{\"nodeName\":\"n1\"},\"status\":{\"phase\":\"Running\","
+                                  "\"conditions\":[{\"type\":\"Ready\","
+                                  "\"status\":\"True\",\"lastTransitionTime\":\"2026-01-01T00:00:00Z\"}]}}";
+        if (fake_has(path, "/nodes")) {
+                *ret_kind = "Node";
+                return xstrdup(
+                        "{\"metadata\":{\"name\":\"n1\",\"uid\":\"n\",\"resourceVersion\":\"1\"},\"status\":{"
+                        "\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}");
+        }
+        if (fake_has(path, "/pods")) {
+                *ret_kind = "Pod";
+                return xasprintf(pod, w->channels ? OBJECT : "", w->held);
+        }
+        if (fake_has(path, "/resourceslices")) {
+                *ret_kind = "ResourceSlice";
+                return xstrdup("{\"metadata\":{\"name\":\"s\",\"uid\":\"s\",\"resourceVersion\":\"1\","
+                               "\"annotations\":{"
+                               "\"" CD_ANNOTATION_SLICE_CLIQUE "\":\"" CLIQUE
+                               "\"}},\"spec\":{\"driver\":\"" CD_DRIVER
+                               "\",\"nodeName\":\"n1\",\"devices\":[{\"name\":\"channel-0\",\"attributes\":{"
+                               "\"cliqueID\":{\"string\":\"" CLIQUE "\"}}}]}}");
+        }
+        if (fake_has(path, "/resourceclaimtemplates")) {
+                *ret_kind = "ResourceClaimTemplate";
+                return xstrdup("");
+        }
+        if (fake_has(path, "/resourceclaims")) {
+                *ret_kind = "ResourceClaim";
+                w->n_claim_lists++;
+                return xstrdup(w->claims);
+        }
+        if (fake_has(path, "/v1beta1/computedomainfabrics")) {
+                static const char own[] = "\"" OBJECT "\"";
+                *ret_kind = "ComputeDomainFabric";
+                return w->channels ? fabric_text(w->channels, own, 5) : xstrdup("");
+        }
+        if (fake_has(path, "/computedomains")) {
+                *ret_kind = "ComputeDomain";
+                w->n_domain_lists++;
+                return xstrdup(w->domains);
+        }
+        if (fake_has(path, "/namespaces/kube-node-lease/leases")) {
+                *ret_kind = "Lease";
+                w->n_lease_lists++;
+                return lease_text();
+        }
+        return NULL;
+}
+
+static void on_write(struct world *w, struct fake_conn *c, const struct fake_request *r) {
+        static unsigned version = 10;
+        _cleanup_(freep) char *text = NULL;
+        if (!fake_has(r->path, "/v1beta1/computedomainfabrics")) {
+                fake_refuse(c, 403, "not in this test");
+        } else if (streq(r->method, "POST")) {
+                snprintf(w->created, sizeof w->created, "%s", r->body);
+                w->n_created++;
+                text = fabric_text("", "null", ++version);
+                fake_reply(c, 201, NULL, text);
+        } else {
+                snprintf(w->patched, sizeof w->patched, "%s", r->body);
+                w->n_patched++;
+                if (w->conflicts) {
+                        w->conflicts--;
+                        fake_refuse(c, 409, "the object has been modified");
+                        return;
+                }
+                /* The table is what the patch says. */
+                const char *at = strstr(r->body, "\"channels\":[");
+                assert_non_null(at);
+                at += strlen("\"channels\":[");
+                _cleanup_(freep) char *channels = xasprintf("%.*s", (int)(strrchr(at, ']') - at), at);
+                text = fabric_text(channels, "\"" OBJECT "\"", ++version);
+                fake_reply(c, 200, NULL, text);
+        }
+}
+
+static void on_request(void *u, struct fake_conn *c, const struct fake_request *r) {
+        struct world *w = u;
+        const char *kind = NULL;
+        if (!streq(r->method, "GET")) {
+                on_write(w, c, r);
+                return;
+        }
+        if (fake_query(r, "watch")) {
+                fake_stream(c);
+                return;
+        }
+        _cleanup_(freep) char *items = items_of(w, r->path, &kind);
+        if (!items) {
+                fake_reply(c, 200, NULL,
+                           "{\"kind\":\"APIGroup\",\"name\":\"resource.k8s.io\",\"versions\":[{\"version\":"
+                           "\"v1\"}]}");
+                return;
+        }
+        _cleanup_(freep) char *list =
+                xasprintf("{\"metadata\":{\"resourceVersion\":\"10\"},\"items\":[%s]}", items);
+        fake_list(c, r, kind, list);
+}
+
+static void on_api(void *u, const struct err *e) {
+        *(bool *)u = !e;
+}
+
+#define A_DOMAIN                                                                                             \
+        "{\"metadata\":{\"name\":\"train\",\"namespace\":\"team-a\",\"uid\":\"" DOMAIN                       \
+        "\",\"resourceVersion\":\"1\",\"finalizers\":[\"" CD_FINALIZER                                       \
+        "\"],\"annotations\":{\"" CD_ANNOTATION_MODE "\":\"" MODE_HOST_CHANNEL                               \
+        "\"}},\"spec\":{\"channel\":{\"resourceClaimTemplate\":{\"name\":\"t\"}}}}"
+#define A_CLAIM(isolation)                                                                                   \
+        "{\"metadata\":{\"name\":\"c\",\"namespace\":\"team-a\",\"uid\":\"c\",\"resourceVersion\":\"1\","    \
+        "\"creationTimestamp\":\"2026-02-01T00:00:00Z\"},\"status\":{\"allocation\":{\"devices\":{"          \
+        "\"results\":[{"                                                                                     \
+        "\"request\":\"channel\",\"driver\":\"" CD_DRIVER "\",\"pool\":\"n1\",\"device\":\"channel-3\"}],"   \
+        "\"config\":[{\"source\":\"FromClaim\",\"requests\":[],\"opaque\":{\"driver\":\"" CD_DRIVER          \
+        "\",\"parameters\":{\"apiVersion\":\"" CD_API_VERSION                                                \
+        "\",\"kind\":\"ComputeDomainChannelConfig\",\"domainID\":\"" DOMAIN "\"" isolation "}}}]}}}}"
+#define OWN ",\"isolation\":\"Channel\""
+
+static int setup(void **state) {
+        static const char *namespaces[] = { "driver" };
+        static struct gates gates;
+        struct world *w = xnew(struct world);
+        struct err e;
+        bool known = false;
+        w->domains = w->claims = w->held = "";
+        w->config = (struct config){ .ns = "driver",
+                                     .image = "i",
+                                     .plugin_selector = "app=plugin",
+                                     .max_nodes = 18,
+                                     .gates_text = "",
+                                     .namespaces = namespaces,
+                                     .n_namespaces = 1 };
+        gates_init(&gates);
+        assert_int_equal(gates_parse(&gates, "HostManagedIMEX=true", &e), 0);
+        assert_int_equal(mode_resolve(&gates, NULL, "channel", &w->config.mode, &e), 0);
+        uv_loop_init(&w->loop);
+        w->server = fake_server_new(&w->loop, 0, on_request, w);
+        _cleanup_(freep) char *url = xasprintf("http://127.0.0.1:%d", fake_server_port(w->server));
+        struct kube_config kube = { .server = url };
+        assert_int_equal(kube_client_new(&w->loop,
+                                         &(struct kube_client_options){ .config = &kube, .user_agent = "t" },
+                                         &w->client, &e),
+                         0);
+        w->events = event_recorder_new(w->client, "test", NULL);
+        w->metrics = metrics_new();
+        kube_discover(w->client, &kube_resource_claims, on_api, &known);
+        run_until(&w->loop, &known);
+        *state = w;
+        return 0;
+}
+
+static void start(struct world *w) {
+        controller_start(&w->c, &w->config, w->client, w->events, w->metrics, NULL, NULL);
+        controller_lead(&w->c);
+        RUN_UNTIL(&w->loop, records_synced(&w->c));
+}
+
+static int teardown(void **state) {
+        struct world *w = *state;
+        controller_stop(&w->c);
+        metrics_free(w->metrics);
+        event_recorder_free(w->events);
+        kube_client_free(w->client);
+        fake_server_free(w->server);
+        loop_end(&w->loop);
+        free(w);
+        return 0;
+}
+
+static void a_fabric_gets_its_object_and_a_domain_its_channel(void **state) {
+        struct world *w = *state;
+        w->domains = A_DOMAIN;
+        w->claims = A_CLAIM(OWN);
+        w->conflicts = 1; /* somebody else who leads was first: look again */
+        start(w);
+        RUN_UNTIL(&w->loop, w->n_patched == 2);
+        assert_int_equal(w->n_created, 1);
+        assert_non_null(strstr(w->created, "\"name\":\"" CLIQUE "\""));
+        assert_non_null(strstr(w->created, "\"channels\":[]"));
+        assert_non_null(strstr(w->patched, "\"resourceVersion\":"));
+        assert_non_null(strstr(w->patched, "\"tableOf\":\"" OBJECT "\""));
+        assert_non_null(strstr(w->patched,
+                               "{\"id\":1,\"owner\":{\"kind\":\"ComputeDomain\",\"namespace\":\"team-a\","
+                               "\"name\":\"train\",\"uid\":\"" DOMAIN "\"}}"));
+        run_for(&w->loop, 300);
+        assert_int_equal(w->n_patched, 2); /* nothing more to say */
+}
+
+static void a_claim_for_the_shared_channel_gets_none(void **state) {
+        struct world *w = *state;
+        w->domains = A_DOMAIN;
+        w->claims = A_CLAIM("");
+        start(w);
+        RUN_UNTIL(&w->loop, w->n_patched);
+        assert_non_null(strstr(w->patched, "\"channels\":[]"));
+}
+
+static void what_a_node_holds_is_entered_though_nobody_wants_it(void **state) {
+        struct world *w = *state;
+        w->held = "\\\"2\\\":\\\"" OTHER "\\\"";
+        start(w);
+        RUN_UNTIL(&w->loop, w->n_created);
+        assert_non_null(
+                strstr(w->created, "{\"id\":2,\"owner\":{\"kind\":\"ComputeDomain\",\"uid\":\"" OTHER "\"}"));
+}
+
+#define GONE                                                                                                 \
+        "{\"id\":1,\"owner\":{\"kind\":\"ComputeDomain\",\"namespace\":\"team-a\",\"uid\":\"" DOMAIN         \
+        "\"},\"releasing\":\"2026-01-02T00:00:00Z\"}"
+
+static void a_channel_is_taken_back_when_leases_and_the_server_have_been_asked(void **state) {
+        struct world *w = *state;
+        w->channels = GONE;
+        start(w);
+        RUN_UNTIL(&w->loop, strstr(w->patched, "\"channels\":[]"));
+        assert_true(w->n_lease_lists >= 1);
+        assert_true(w->n_domain_lists >= 2); /* once for the cache, once to be sure */
+        assert_true(w->n_claim_lists >= 2);
+}
+
+static void what_is_held_is_not_taken_back(void **state) {
+        struct world *w = *state;
+        w->channels = GONE;
+        w->held = "\\\"1\\\":\\\"" DOMAIN "\\\"";
+        start(w);
+        RUN_UNTIL(&w->loop, w->n_patched);
+        assert_non_null(strstr(w->patched, "ChannelsHeld"));
+        assert_non_null(strstr(w->patched, "node n1 holds it"));
+        run_for(&w->loop, 300);
+        assert_non_null(strstr(w->patched, "\"id\":1"));
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(a_fabric_gets_its_object_and_a_domain_its_channel, setup,
+                                                teardown),
+                cmocka_unit_test_setup_teardown(a_claim_for_the_shared_channel_gets_none, setup, teardown),
+                cmocka_unit_test_setup_teardown(what_a_node_holds_is_entered_though_nobody_wants_it, setup,
+                                                teardown),
+                cmocka_unit_test_setup_teardown(
+                        a_channel_is_taken_back_when_leases_and_the_server_have_been_asked, setup, teardown),
+                cmocka_unit_test_setup_teardown(what_is_held_is_not_taken_back, setup, teardown),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
