@@ -13,6 +13,7 @@
 struct gpu *gpu_driver_new(const struct gpu_driver_options *o) {
         struct gpu *g = xnew(struct gpu);
         g->o = *o;
+        g->hook = xstrdup(o->hook);
         snprintf(g->why, sizeof g->why, "the GPUs of this node are being asked for");
         return g;
 }
@@ -63,6 +64,7 @@ static void attach(void *u, struct claims *c) {
 static void release(void *u) {
         struct gpu *g = u;
         arena_free(g->arena);
+        free(g->hook);
         free(g);
 }
 

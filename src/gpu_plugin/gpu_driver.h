@@ -8,7 +8,7 @@
 #include "node/ops.h"
 #include "nvidia/driver_root.h"
 
-/* Strings are borrowed for as long as the driver's `u` lives. */
+/* Strings are borrowed for as long as the driver's `u` lives, but for the hook, which is copied. */
 struct gpu_driver_options {
         const char *node;
         const struct gates *gates;

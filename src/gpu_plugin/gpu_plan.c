@@ -68,7 +68,7 @@ static struct gpu_edits_options edits_options(const struct gpu *g) {
                                            .sys = g->o.sys,
                                            .proc_driver = g->o.proc_driver,
                                            .caps_major = caps_major(g),
-                                           .hook = g->o.hook,
+                                           .hook = g->hook,
                                            .ldconfig = g->o.ldconfig,
                                            .driver_version = g->devices->driver_version };
 }
@@ -78,19 +78,20 @@ static int common(struct gpu *g, const struct gpu_edits_options *o, struct arena
         return find_files(g, e) < 0 ? -1 : gpu_edits_common(o, &g->files, a, ret, e);
 }
 
+/* Copies, because the thread that writes them may outlive the driver, and what it knows of the files. */
 int gpu_plan_device(void *u, const struct op *op, const struct node_want *w, struct arena *a,
                     struct node_effect *ret, struct err *e) {
         struct gpu *g = u;
         const struct gpu_device *d = gpu_device_find(g->devices, w->result->device);
         struct gpu_edits_options o = edits_options(g);
-        struct cdi_edits all;
-        if (common(g, &o, a, &all, e) < 0 || gpu_edits_device(&o, d, &all, a, &ret->edits, e) < 0)
+        struct cdi_edits all, its;
+        if (common(g, &o, a, &all, e) < 0 || gpu_edits_device(&o, d, &all, a, &its, e) < 0)
                 return -1;
+        ret->edits = cdi_copy(&its, a);
         gpu_want_of(w)->info = record_info(d, a);
         return 0;
 }
 
-/* A copy, because the thread that writes it may outlive what we know of the driver's files. */
 int gpu_plan_claim(void *u, const struct op *op, struct arena *a, struct cdi_edits *ret, struct err *e) {
         struct gpu *g = u;
         struct gpu_edits_options o = edits_options(g);

@@ -7,7 +7,8 @@
 #include "nvidia/driver_set.h"
 
 struct gpu {
-        struct gpu_driver_options o;
+        struct gpu_driver_options o; /* but for the hook */
+        char *hook;
         struct claims *claims;
         const struct gpu_devices *devices; /* NULL: not known yet */
         char why[512];                     /* for people: why not, or what is wrong all the same */

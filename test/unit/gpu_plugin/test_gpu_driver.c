@@ -227,6 +227,8 @@ static void on_started(void *u, const struct err *e) {
 }
 
 static void start(void) {
+        /* Who installs it may do so again, under another pointer. */
+        _cleanup_(freep) char *hook = xstrdup("/var/lib/kubelet/plugins/gpu.nvidia.com/nvidia-cdi-hook");
         w.gpu = gpu_driver_new(&(struct gpu_driver_options){
                 .node = "n0",
                 .gates = &w.gates,
@@ -234,7 +236,7 @@ static void start(void) {
                 .sys = w.sys,
                 .proc_driver = w.proc,
                 .proc_devices = w.proc_devices,
-                .hook = "/var/lib/kubelet/plugins/gpu.nvidia.com/nvidia-cdi-hook",
+                .hook = hook,
                 .hold = hold,
                 .wanted = wanted,
         });
