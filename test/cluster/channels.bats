@@ -140,8 +140,17 @@ own() { echo ", isolation: Channel"; }
 	eventually 30 node_clean 1
 }
 
-# both NAME FIRST SECOND NODE: a pod with two claims, each by a template.
+# both NAME FIRST SECOND NODE: a pod with two claims, each as a template would have it. They are there before the pod, because a kubelet that sees
+# a pod of several templates before it has the names of their claims may never learn them (1.36: "ResourceClaim not created yet").
 both() {
+	local request template
+	for request in one two; do
+		template=$2
+		[[ $request == one ]] || template=$3
+		eventually 20 k -n "$ns" get "resourceclaimtemplates.$(resource_version).resource.k8s.io" "$template" -o name >/dev/null
+		k -n "$ns" get "resourceclaimtemplates.$(resource_version).resource.k8s.io" "$template" -o json |
+			jq --arg name "$1-$request" '{apiVersion, kind: "ResourceClaim", metadata: {name: $name}, spec: .spec.spec}' | k -n "$ns" create -f - >/dev/null
+	done
 	k -n "$ns" apply -f - >/dev/null <<END
 apiVersion: v1
 kind: Pod
@@ -149,7 +158,7 @@ metadata: {name: $1}
 spec:
   terminationGracePeriodSeconds: 0
   nodeSelector: {kubernetes.io/hostname: node-$4}
-  resourceClaims: [{name: one, resourceClaimTemplateName: $2}, {name: two, resourceClaimTemplateName: $3}]
+  resourceClaims: [{name: one, resourceClaimName: $1-one}, {name: two, resourceClaimName: $1-two}]
   containers:
   - name: main
     image: compute-domains/busybox:test
