@@ -6,6 +6,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "channels.h"
 #include "racks.h"
 #include "replica.h"
 #include "server.h"
@@ -230,8 +231,19 @@ static const struct sort sorts[] = {
         { "rack_deleted", in_world, NULL, true },
         { "rack_moved", in_world, NULL, true },
         { "rack_namespace", in_world, NULL, true },
+        /* With channels only. */
+        { "fabric_deleted", in_world, NULL, true },
+        { "fabric_restored", in_world, NULL, true },
+        { "forced", in_world, NULL, true },
 };
-enum { OF_RACKS = 3 };
+enum { OF_RACKS = 3, OF_CHANNELS = 3 };
+
+/* Those that there are in this world; racks and channels are not in one. */
+static const struct sort *some_sort(void) {
+        size_t n = ARRAY_LEN(sorts) - OF_CHANNELS - OF_RACKS;
+        size_t i = sim_draw(n + (racks_used() ? OF_RACKS : channels_used() ? OF_CHANNELS : 0));
+        return &sorts[i >= n && channels_used() ? i + OF_RACKS : i];
+}
 static const struct sort off_the_net = { "cut_off", NULL, silence, true };
 
 /* ---- what they do ---- */
@@ -321,7 +333,7 @@ static void strike(void *u) {
         if (sim_now_ms() >= all.end_ms)
                 return;
         do
-                s = &sorts[sim_draw(ARRAY_LEN(sorts) - (racks_used() ? 0 : OF_RACKS))];
+                s = some_sort();
         while (!is_chosen(all.names, s->name));
         struct fault f = fault_now(s);
         s->begin(&f);

@@ -9,8 +9,10 @@
 #include "base/diag.h"
 #include "base/file.h"
 #include "cd_plugin/cd_driver.h"
+#include "cd_plugin/isolation.h"
 #include "cd_plugin/metrics.h"
 #include "cd_plugin/offer.h"
+#include "channels.h"
 #include "disks.h"
 #include "model/rack.h"
 #include "node/batch.h"
@@ -45,13 +47,14 @@ int facts_major(const struct facts_sampler *s, const char *name, unsigned *ret, 
 struct life {
         unsigned node;
         bool over, serves; /* serves: the kubelet finds its sockets */
-        char name[16], boot_id[37];
+        char name[16], boot_id[37], pod[32];
         char *plugin_dir, *cdi_root;
         struct facts_sampler facts;
         struct kube_client *client;
         struct event_recorder *events;
         struct slice_publisher *slices;
         struct claims *claims;
+        struct isolation *isolation; /* with channels only */
         struct plugin_metrics metrics;
 };
 
@@ -79,7 +82,9 @@ void plugins_begin(uv_loop_t *l) {
         struct err e;
         loop = l;
         gates_init(&gates);
-        BUG_ON(mode_resolve(&gates, "", "", &mode, &e) < 0);
+        if (channels_used())
+                BUG_ON(gates_parse(&gates, "HostManagedIMEX=true", &e) < 0);
+        BUG_ON(mode_resolve(&gates, "", channels_used() ? "channel" : "", &mode, &e) < 0);
         put("root/usr/lib64/libnvidia-ml.so.1", "x");
         put("root/usr/bin/nvidia-imex", "x");
         put("root/usr/bin/nvidia-imex-ctl", "x");
@@ -117,10 +122,15 @@ static void on_flushed(void *u) {
         sim_at(sim_now_ms() + BURIAL_MS, on_closed, l);
 }
 
+bool plugin_runs(unsigned node) {
+        return plugins[node].now && plugins[node].now->serves;
+}
+
 static void end_claims(struct life *l) {
         l->over = true;
         plugins[l->node].now = NULL;
         claims_free(l->claims);
+        isolation_free(l->isolation);
         slice_publisher_free(l->slices);
 }
 
@@ -158,6 +168,12 @@ bool plugins_buried(void) {
         return living == 0;
 }
 
+static void on_isolation(void *u) {
+        struct life *l = u;
+        if (l->claims)
+                claims_reevaluate(l->claims);
+}
+
 static void on_started(void *u, const struct err *e) {
         struct life *l = u;
         if (e)
@@ -187,6 +203,7 @@ void plugin_start(unsigned node, const char *clique, const char *boot_id) {
                                          .reason = "",
                                          .driver_version = "580.95.05",
                                          .fabric = { .kind = FABRIC_CLIQUE },
+                                         .channel_count = channels_count(),
                                          .channel_major = 240 };
         snprintf(l->facts.facts.fabric.clique_id, sizeof l->facts.facts.fabric.clique_id, "%s", clique);
         plugin_metrics_init(&l->metrics, l->name);
@@ -197,11 +214,31 @@ void plugin_start(unsigned node, const char *clique, const char *boot_id) {
                                &l->client, &e) < 0);
         l->events = event_recorder_new(l->client, "compute-domain-kubelet-plugin", l->name);
         l->slices = slice_publisher_new(l->client, CD_DRIVER, l->name);
+        if (channels_used()) {
+                snprintf(l->pod, sizeof l->pod, CHANNELS_POD, l->name);
+                plugin_metrics_own_channels(&l->metrics);
+                l->isolation = isolation_new(&(struct isolation_options){
+                        .loop = loop,
+                        .kube = l->client,
+                        .events = l->events,
+                        .metrics = &l->metrics,
+                        .node = l->name,
+                        .ns = DRIVER_NS,
+                        .pod = l->pod,
+                        .cdi_root = l->cdi_root,
+                        .root = { .host = "/run/nvidia/driver", .here = "root" },
+                        .host_root = "",
+                        .trust_toolkit = true,
+                        .facts = &l->facts,
+                        .changed = on_isolation,
+                        .u = l,
+                });
+        }
         char rack[RACK_MAX + 1];
         struct slice_content content = offer_content(
                 &(struct offer){ .devices = true,
-                                 .seats = 1,
-                                 .daemon = true,
+                                 .seats = mode_seats(mode),
+                                 .daemon = mode_runs_daemons(mode),
                                  .clique_id = clique,
                                  .rack = racks_used() && rack_id(NULL, clique, rack) ? rack : NULL });
         slice_set(l->slices, &content);
@@ -219,6 +256,8 @@ void plugin_start(unsigned node, const char *clique, const char *boot_id) {
                 .root = { .host = "/run/nvidia/driver", .here = "root" },
                 .dev_root = "root",
                 .proc_driver = "root",
+                .fabric = l->isolation ? isolation_fabric(l->isolation) : NULL,
+                .holdings = l->isolation ? isolation_holdings(l->isolation) : NULL,
         };
         const struct claims_options o = {
                 .loop = loop,
@@ -234,6 +273,8 @@ void plugin_start(unsigned node, const char *clique, const char *boot_id) {
         };
         BUG_ON(claims_new(&o, &l->claims, &e) < 0);
         claims_start(l->claims, on_started, l);
+        if (l->isolation)
+                isolation_facts(l->isolation);
 }
 
 static const struct checkpoint_claim *recorded(const struct life *l, const char *uid) {
@@ -255,11 +296,40 @@ struct dra_op {
 static LIST_HEAD(, dra_op) calls = LIST_HEAD_INITIALIZER(calls);
 static LIST_HEAD(, held) helds = LIST_HEAD_INITIALIZER(helds);
 
-static bool has_cdi_file(const struct held *h) {
-        char path[256];
+static const char *cdi_file(const struct held *h) {
+        static char path[256];
         snprintf(path, sizeof path, "node-%u/cdi/k8s.compute-domain.nvidia.com-claim_%s.yaml", h->node,
                  h->uid);
-        return access(path, F_OK) == 0;
+        return path;
+}
+
+static bool has_cdi_file(const struct held *h) {
+        return access(cdi_file(h), F_OK) == 0;
+}
+
+/* Whose pod may have a channel of that partition now: one that is prepared, whatever the network is like. On
+ * a node without a Node object for a minute nothing runs, says its owner. */
+static bool may_be_alive(const struct held *h) {
+        return h->channel && h->id >= 0 && h->state != HELD_NOT && !world_is_given_up(h->node);
+}
+
+static void look_at_channel(struct held *h, const char *clique) {
+        const struct held *o;
+        h->id = channels_id(cdi_file(h));
+        snprintf(h->clique, sizeof h->clique, "%s", clique);
+        sim_log("%s/%s has channel %lld of %s", h->ns, h->name, (long long)h->id, clique);
+        LIST_FOREACH (o, &helds, entry) {
+                if (o == h || !may_be_alive(o) || !streq(o->clique, clique))
+                        continue;
+                if (o->id == h->id && !streq(o->domain, h->domain))
+                        sim_broken(
+                                "channel %lld of %s has two holders that may be alive: %s on node-%u and %s "
+                                "on node-%u",
+                                (long long)h->id, clique, o->name, o->node, h->name, h->node);
+                if (o->id != h->id && streq(o->domain, h->domain))
+                        sim_broken("domain %s has channels %lld and %lld of %s", h->domain, (long long)o->id,
+                                   (long long)h->id, clique);
+        }
 }
 
 static void end_call(struct dra_op *op) {
@@ -283,7 +353,9 @@ void dra_op_prepared(struct dra_op *op, const struct dra_device *devices, size_t
         if (!n || !has_cdi_file(h))
                 sim_broken("claim %s/%s is said to be prepared on %s and is not", h->ns, h->name,
                            op->life->name);
-        if (h->channel && !op->again && !world_serves(h->node, h->domain))
+        if (h->channel && channels_used())
+                look_at_channel(h, plugins[h->node].clique);
+        else if (h->channel && !op->again && !world_serves(h->node, h->domain))
                 sim_broken("claim %s/%s gets a channel of domain %s on %s, where its IMEX does not serve",
                            h->ns, h->name, h->domain, op->life->name);
         h->state = HELD_PREPARED;
@@ -358,7 +430,7 @@ void held_init(struct held *h, unsigned node, bool channel, const char *ns, cons
                const char *domain) {
         if (h->known)
                 return;
-        *h = (struct held){ .known = true, .node = node, .channel = channel };
+        *h = (struct held){ .known = true, .node = node, .channel = channel, .id = -1 };
         snprintf(h->ns, sizeof h->ns, "%s", ns);
         snprintf(h->name, sizeof h->name, "%s", name);
         snprintf(h->uid, sizeof h->uid, "%s", uid);
@@ -382,6 +454,7 @@ bool held_unprepare(struct held *h) {
 }
 
 void held_reboot(struct held *h) {
+        h->id = -1;
         if (h->state == HELD_PREPARED)
                 h->state = HELD_ASKED;
 }

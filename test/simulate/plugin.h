@@ -19,6 +19,8 @@ void plugins_begin(uv_loop_t *loop);
 void plugins_end(void);
 bool plugins_buried(void);
 
+/* Its plugin runs, and its kubelet finds it. */
+bool plugin_runs(unsigned node);
 /* A node has power. The strings are copied. */
 void plugin_start(unsigned node, const char *clique, const char *boot_id);
 /* It ends without a word; `again`: and is started again by and by. */
@@ -40,7 +42,8 @@ struct held {
         enum held_state state;
         unsigned node;
         bool known, channel;
-        char ns[64], name[128], uid[48], domain[48];
+        char ns[64], name[128], uid[48], domain[48], clique[64];
+        int64_t id;          /* of its channel, as the CDI file said when it was prepared last; -1: none */
         struct dra_op *call; /* the kubelet waits for its answer */
         int64_t next_ms;     /* no call before it */
 };

@@ -2,7 +2,6 @@
 #include "replica.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "base/diag.h"
 #include "base/mem.h"
@@ -11,6 +10,7 @@
 #include "controller/dump.h"
 #include "faults.h"
 #include "kube/leader.h"
+#include "channels.h"
 #include "racks.h"
 #include "sim.h"
 #include "world.h"
@@ -25,6 +25,9 @@ static const char *const arguments[] = { "controller",
                                          "--image-name=image",
                                          "--log-verbosity-cd-daemon=2",
                                          "--apply-crds=false",
+                                         "--imex-isolation=domain",
+                                         "--feature-gates=",
+                                         "--kubelet-plugin-selector=",
                                          "--rack-domains=false" };
 
 struct life {
@@ -175,6 +178,14 @@ static void on_resource_api(void *u, const struct err *e) {
                 controller_start(&l->controller, &l->config, l->client, l->events, l->metrics, elect, l);
 }
 
+static void say(struct life *l, const char *flag, const char *value) {
+        for (size_t i = 0; i < ARRAY_LEN(arguments); i++)
+                if (str_starts(l->arguments[i], flag)) {
+                        free(l->arguments[i]);
+                        l->arguments[i] = xasprintf("%s=%s", flag, value);
+                }
+}
+
 void replica_start(unsigned i, uv_loop_t *loop) {
         struct life *l = xnew(struct life);
         struct err e;
@@ -191,7 +202,12 @@ void replica_start(unsigned i, uv_loop_t *loop) {
         for (size_t k = 0; k < ARRAY_LEN(arguments); k++)
                 l->arguments[k] = xstrdup(arguments[k]);
         if (racks_used())
-                strcpy(strchr(l->arguments[ARRAY_LEN(arguments) - 1], '=') + 1, "true");
+                say(l, "--rack-domains", "true");
+        if (channels_used()) {
+                say(l, "--imex-isolation", "channel");
+                say(l, "--feature-gates", "HostManagedIMEX=true");
+                say(l, "--kubelet-plugin-selector", "app=" CHANNELS_LABEL);
+        }
         BUG_ON(config_load(&l->config, ARRAY_LEN(arguments), l->arguments, &e) < 0);
         BUG_ON(kube_client_new(loop,
                                &(struct kube_client_options){ .config = &kc,

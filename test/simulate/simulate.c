@@ -17,6 +17,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "channels.h"
 #include "faults.h"
 #include "plugin.h"
 #include "promises.h"
@@ -36,7 +37,7 @@ struct options {
         unsigned jobs, nodes, domains, minutes;
         unsigned for_s; /* begins no more seeds after that; 0: takes all */
         const char *faults, *corpus;
-        bool log, once, racks;
+        bool log, once, racks, channels;
 };
 
 enum phase { STORM, FORMS, QUIET, IDLE, EMPTIES, LEAVES, GOES, OVER };
@@ -176,6 +177,8 @@ static int simulate(const struct options *o, uint64_t seed) {
         sim_seed(seed);
         if (o->racks)
                 racks_use();
+        if (o->channels)
+                channels_use(o->domains);
         sim_log_show(o->log);
         uv_loop_init(&run.loop);
         sim_agenda_init(&run.loop);
@@ -197,10 +200,10 @@ static int simulate(const struct options *o, uint64_t seed) {
                         for (size_t i = 0; k != K_EVENT && i < store_count(k); i++)
                                 sim_log("LEFT %s %s", kinds[k].kind, store_nth(k, i)->json);
                 printf("seed %llu: BROKEN %s\n  replay: simulate --seed %llu --nodes %u --domains %u "
-                       "--minutes %u%s%s%s --log\n",
+                       "--minutes %u%s%s%s%s --log\n",
                        (unsigned long long)seed, sim_first_broken(), (unsigned long long)seed, o->nodes,
-                       o->domains, o->minutes, o->racks ? " --racks" : "", o->faults ? " --faults " : "",
-                       str_or(o->faults, ""));
+                       o->domains, o->minutes, o->racks ? " --racks" : "", o->channels ? " --channels" : "",
+                       o->faults ? " --faults " : "", str_or(o->faults, ""));
                 fflush(stdout);
                 remove_folder();
                 _exit(EXIT_FAILURE); /* in the middle of everything */
@@ -274,7 +277,8 @@ static int simulate_corpus(const struct options *o, const char *path) {
                         continue;
                 one.first = one.last = seed;
                 one.racks = n == 5 && streq(faults, "racks");
-                one.faults = n == 5 && !one.racks ? faults : NULL;
+                one.channels = n == 5 && streq(faults, "channels");
+                one.faults = n == 5 && !one.racks && !one.channels ? faults : NULL;
                 if (simulate_all(&one) != EXIT_SUCCESS)
                         status = EXIT_FAILURE;
         }
@@ -284,7 +288,8 @@ static int simulate_corpus(const struct options *o, const char *path) {
 static int usage(const char *faults) {
         fprintf(stderr,
                 "simulate [--seed N | --seeds FIRST-LAST | --seeds FIRST --for SECONDS] [--jobs N]\n"
-                "         [--nodes N] [--domains N] [--minutes N] [--racks] [--faults NAMES] [--log]\n"
+                "         [--nodes N] [--domains N] [--minutes N] [--racks | --channels] [--faults NAMES] "
+                "[--log]\n"
                 "faults: %s\n",
                 faults);
         return EXIT_FAILURE;
@@ -336,6 +341,8 @@ int main(int argc, char **argv) {
                         o.log = true;
                 else if (streq(argv[i], "--racks"))
                         o.racks = true;
+                else if (streq(argv[i], "--channels"))
+                        o.channels = true;
                 else
                         good = i + 1 < argc && read_option(&o, argv[i], argv[i + 1]) && ++i;
         }

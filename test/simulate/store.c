@@ -23,6 +23,8 @@ const struct kind_info kinds[K_COUNT] = {
         [K_CLIQUE] = { "resource.nvidia.com", "v1beta1", "computedomaincliques", "ComputeDomainClique",
                        true },
         [K_NAMESPACE] = { "", "v1", "namespaces", "Namespace", false },
+        [K_FABRIC] = { "resource.nvidia.com", "v1beta1", "computedomainfabrics", "ComputeDomainFabric",
+                       false },
 };
 
 static struct {
@@ -290,6 +292,7 @@ struct store_answer store_create(const char *who, enum kind k, const char *ns, c
                 set_text(d, meta, "namespace", ns);
         set_text(d, meta, "uid", uid);
         set_text(d, root, "kind", kinds[k].kind);
+        yyjson_mut_obj_remove_key(meta, "deletionTimestamp");
         set_time(d, meta, "creationTimestamp", sim_wall_s());
         set_int(d, meta, "generation", 1);
         a = (struct store_answer){ 201, NULL, store(k, d, false) };

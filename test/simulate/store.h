@@ -22,6 +22,7 @@ enum kind {
         K_DOMAIN,
         K_CLIQUE,
         K_NAMESPACE,
+        K_FABRIC,
         K_COUNT
 };
 

@@ -8,6 +8,7 @@
 #include "api/names.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "channels.h"
 #include "daemon.h"
 #include "faults.h"
 #include "imex.h"
@@ -23,6 +24,7 @@ enum {
         MAX_PODS = 64,
         NODE_GRACE_MS = 40000,
         POD_GC_MS = 40000,
+        NODE_GONE_MS = 60000,
         GRACE_MS = 10000,
         NODES_OF_CLIQUE = 8,
         SERVED_MS = 3000
@@ -131,7 +133,7 @@ static void say_ready(struct node *n, bool is) {
                     n->boots, status);
         for (size_t i = 0; i < store_count(K_POD); i++) {
                 const struct version *p = store_nth(K_POD, i);
-                if (streq(p->node, n->name))
+                if (streq(p->node, n->name) && p->target)
                         world_patch(
                                 K_POD, p, true,
                                 "{'status':{'conditions':[{'type':'Ready','status':'%s','reason':'%s'}]}}",
@@ -218,13 +220,15 @@ static bool is_taken(const char *node, const char *device) {
 
 static void allocate(const char *claim, const char *ns, const char *node, const char *device,
                      const char *config, const char *domain, const char *pod_uid) {
-        world_patch(K_CLAIM, store_get(K_CLAIM, ns, claim), true,
-                    "{'status':{'allocation':{'devices':{'results':[{'request':'r','driver':'" CD_DRIVER
-                    "','pool':'%s','device':'%s'}],'config':[{'source':'FromClaim','requests':['r'],'opaque':"
-                    "{'driver':'" CD_DRIVER "','parameters':{'apiVersion':'" CD_API_VERSION
-                    "','kind':'%s','domainID':'%s'}}}]}},'reservedFor':[{'resource':'pods','name':'p','uid':'"
-                    "%s'}]}}",
-                    node, device, config, domain, pod_uid);
+        const char *more = channels_used() ? ",'isolation':'Channel'" : "";
+        world_patch(
+                K_CLAIM, store_get(K_CLAIM, ns, claim), true,
+                "{'status':{'allocation':{'devices':{'results':[{'request':'r','driver':'" CD_DRIVER
+                "','pool':'%s','device':'%s'}],'config':[{'source':'FromClaim','requests':['r'],'opaque':"
+                "{'driver':'" CD_DRIVER "','parameters':{'apiVersion':'" CD_API_VERSION
+                "','kind':'%s','domainID':'%s'%s}}}]}},'reservedFor':[{'resource':'pods','name':'p','uid':'"
+                "%s'}]}}",
+                node, device, config, domain, more, pod_uid);
 }
 
 static void delete_claim(const char *ns, const char *name) {
@@ -279,6 +283,8 @@ static bool is_wanted(const struct version *p) {
 static void collect_pods(void) {
         for (size_t i = 0; i < store_count(K_POD); i++) {
                 const struct version *p = store_nth(K_POD, i);
+                if (!p->target)
+                        continue; /* a plugin's */
                 const struct node *n = node_named(p->target);
                 bool lost = !n->exists && sim_now_ms() - n->gone_ms > POD_GC_MS;
                 if (!soon() || (!lost && (version_deleted(p) || is_wanted(p))))
@@ -295,7 +301,7 @@ static void look_at_pod(const struct version *p) {
         _cleanup_(freep) char *template = xasprintf(CD_DAEMON_OBJECT_PREFIX "%s", str_or(domain, ""));
         const struct version *c = store_get(K_CLAIM, DRIVER_NS, p->name),
                              *t = store_get(K_TEMPLATE, DRIVER_NS, template);
-        if (version_deleted(p) || !soon())
+        if (!p->target || version_deleted(p) || !soon())
                 return;
         if (!c && t && !version_deleted(t)) {
                 world_create(K_CLAIM, DRIVER_NS,
@@ -415,17 +421,27 @@ static void kubelet(struct node *n) {
 
 /* ---- users ---- */
 
+/* The first place for a pod that is free there. */
+static const char *free_seat(const char *node) {
+        static char device[16];
+        unsigned i = 0;
+        do
+                snprintf(device, sizeof device, "channel-%u", i++);
+        while (i < channels_seats() && is_taken(node, device));
+        return device;
+}
+
 /* Any node that has a channel to give for the claim template of the domain. */
 static struct node *choose_node(const struct domain *d) {
         unsigned from = (unsigned)sim_draw(w.n_nodes);
-        bool offers[MAX_NODES] = { false };
+        unsigned offers[MAX_NODES] = { 0 };
         for (size_t i = 0; i < store_count(K_SLICE); i++)
                 offers[number_of(node_named(store_nth(K_SLICE, i)->node))] =
-                        !d->of_rack || racks_may_run(d->name, store_nth(K_SLICE, i));
+                        d->of_rack && !racks_may_run(d->name, store_nth(K_SLICE, i)) ? 0 : channels_seats();
         for (size_t i = 0; i < store_count(K_CLAIM); i++) {
                 const struct version *c = store_nth(K_CLAIM, i);
-                if (streq(c->device, "channel-0"))
-                        offers[number_of(node_named(c->pool))] = false;
+                if (c->device && str_starts(c->device, "channel-") && offers[number_of(node_named(c->pool))])
+                        offers[number_of(node_named(c->pool))]--;
         }
         for (unsigned i = 0; i < w.n_nodes; i++) {
                 struct node *n = &w.nodes[(from + i) % w.n_nodes];
@@ -481,8 +497,8 @@ static void step_pod(struct domain *d, struct user_pod *p) {
                 p->node = choose_node(d);
                 if (!p->node)
                         return;
-                allocate(p->claim, USER_NS, p->node->name, "channel-0", "ComputeDomainChannelConfig", d->uid,
-                         p->claim);
+                allocate(p->claim, USER_NS, p->node->name, free_seat(p->node->name),
+                         "ComputeDomainChannelConfig", d->uid, p->claim);
                 p->state = POD_ALLOCATED;
                 return;
         case POD_ALLOCATED:
@@ -546,6 +562,17 @@ static void end_domain(struct domain *d) {
         d->next_ms = sim_now_ms() + sim_between(0, 20000);
 }
 
+/* Somebody deletes a domain and its pods by force: their claims go before their kubelets know. */
+static void force_end(struct domain *d) {
+        if (!d->lives || d->ends)
+                return;
+        end_domain(d);
+        for (unsigned i = 0; i < d->n_pods; i++) {
+                end_pod(&d->pods[i]);
+                delete_claim(USER_NS, d->pods[i].claim);
+        }
+}
+
 /* That of a rack is there already; of the others none of that name is left. */
 static bool may_begin(const struct domain *d) {
         const struct version *v = store_get(K_DOMAIN, USER_NS, d->name);
@@ -585,6 +612,16 @@ static void step_domain(struct domain *d) {
 
 /* ---- all of it ---- */
 
+static void step_plugin_pod(struct node *n) {
+        unsigned i = number_of(n);
+        enum channels_pod what =
+                channels_step(n->name, n->power && n->connected, plugin_runs(i), n->exists ? 0 : n->gone_ms);
+        if (what != CHANNELS_POD_STAYS)
+                plugin_kill(i, false);
+        if (what == CHANNELS_POD_COMES && n->power)
+                start_plugin(n);
+}
+
 static void tick(void *u) {
         for (unsigned i = 0; i < w.n_nodes; i++)
                 node_lifecycle(&w.nodes[i]);
@@ -594,8 +631,12 @@ static void tick(void *u) {
         for (size_t i = 0; i < store_count(K_POD); i++)
                 look_at_pod(store_nth(K_POD, i));
         collect_claims();
-        for (unsigned i = 0; i < w.n_nodes; i++)
-                kubelet(&w.nodes[i]);
+        for (unsigned i = 0; i < w.n_nodes; i++) {
+                struct node *n = &w.nodes[i];
+                if (channels_used())
+                        step_plugin_pod(n);
+                kubelet(n);
+        }
         for (unsigned i = 0; i < w.n_domains; i++)
                 step_domain(&w.domains[i]);
         held_check_all();
@@ -672,7 +713,7 @@ void world_fault(const char *name) {
                 lose_power(n, sim_between(2000, 120000));
         } else if (streq(name, "cut_off")) {
                 n->connected = false;
-                n->connected_ms = sim_now_ms() + sim_between(2000, 150000);
+                n->connected_ms = sim_now_ms() + sim_between(2000, channels_used() ? 400000 : 150000);
                 faults_cut_off(REPLICAS + number_of(n), n->connected_ms);
                 sim_log("%s is cut off", n->name);
         } else if (streq(name, "node_deleted") && n->exists && n->connected) {
@@ -698,6 +739,10 @@ void world_fault(const char *name) {
                 lose_power(n, sim_between(2000, 120000));
                 snprintf(n->clique, sizeof n->clique, CLIQUE,
                          (unsigned)sim_draw(w.n_nodes / NODES_OF_CLIQUE + 2));
+        } else if (streq(name, "forced")) {
+                force_end(&w.domains[sim_draw(w.n_domains)]);
+        } else if (str_starts(name, "fabric_")) {
+                channels_fault(name);
         } else if (str_starts(name, "rack_")) {
                 racks_fault(name);
         }
@@ -755,6 +800,10 @@ int64_t world_runs_ms(const char *node, const char *domain_uid) {
         return -1;
 }
 
+bool world_is_given_up(unsigned node) {
+        return !w.nodes[node].exists && sim_now_ms() - w.nodes[node].gone_ms > NODE_GONE_MS;
+}
+
 bool world_is_calm(void) {
         return w.calm;
 }
@@ -785,6 +834,8 @@ static const char *say(const char *fmt, ...) {
 }
 
 static const char *wanted_label(const char *node) {
+        if (channels_used())
+                return NULL; /* it places daemons */
         for (unsigned d = 0; d < w.n_domains; d++)
                 for (unsigned i = 0; i < w.domains[d].n_pods; i++) {
                         const struct user_pod *p = &w.domains[d].pods[i];
@@ -828,7 +879,8 @@ const char *world_leftover(void) {
         static const enum kind made[] = { K_DOMAIN, K_SET, K_TEMPLATE, K_CLIQUE, K_POD, K_CLAIM };
         for (size_t i = 0; i < ARRAY_LEN(made); i++)
                 for (size_t j = 0; j < store_count(made[i]); j++)
-                        if (!racks_keeps(store_nth(made[i], j)))
+                        if (!racks_keeps(store_nth(made[i], j)) &&
+                            !streq(version_label(store_nth(made[i], j), "app"), CHANNELS_LABEL))
                                 return say("%s %s is left", kinds[made[i]].kind, store_nth(made[i], j)->name);
         for (unsigned i = 0; i < w.n_nodes; i++) {
                 const struct version *n = store_get(K_NODE, "", w.nodes[i].name);

@@ -27,6 +27,8 @@ void world_empty(void);
 /* All nodes go, for good. */
 void world_dismantle(void);
 
+/* Its Node has been gone for a minute, so that nothing runs on it by the rules of Kubernetes. */
+bool world_is_given_up(unsigned node);
 bool world_is_calm(void); /* nothing goes wrong any more */
 bool world_same_clique(unsigned node, unsigned other);
 /* A daemon ends an nvidia-imex that serves. */

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "channels.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "model/mode.h"
+#include "sim.h"
+#include "world.h"
+
+enum { LEASE_S = 10, POD_GC_MS = 40000, FILE_MAX_BYTES = 1 << 20 };
+#define LEASES "kube-node-lease"
+#define DEVICE "/dev/nvidia-caps-imex-channels/channel"
+
+static bool used;
+static unsigned count;
+
+/* A namespace may have half of them. */
+void channels_use(unsigned n_domains) {
+        used = true;
+        count = 2 * n_domains + 1;
+}
+
+unsigned channels_count(void) {
+        return count;
+}
+
+bool channels_used(void) {
+        return used;
+}
+
+unsigned channels_seats(void) {
+        return used ? MODE_SEATS : 1;
+}
+
+/* ---- what a node tells beside its Node ---- */
+
+static const char *now_text(void) {
+        static char text[32];
+        time_t now = (time_t)sim_wall_s();
+        struct tm tm;
+        gmtime_r(&now, &tm);
+        strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S.000000Z", &tm);
+        return text;
+}
+
+static void renew(const char *node) {
+        const struct version *v = store_get(K_LEASE, LEASES, node);
+        static const char spec[] = "'spec':{'holderIdentity':'%s','renewTime':'%s'}";
+        char text[160];
+        if (v && sim_wall_s() - strtoll(version_annotation(v, "renewed"), NULL, 10) < LEASE_S)
+                return;
+        snprintf(text, sizeof text, spec, node, now_text());
+        if (v)
+                world_patch(K_LEASE, v, false, "{'metadata':{'annotations':{'renewed':'%" PRId64 "'}},%s}",
+                            sim_wall_s(), text);
+        else
+                world_create(K_LEASE, LEASES,
+                             "{'metadata':{'name':'%s','annotations':{'renewed':'%" PRId64 "'}},%s}", node,
+                             sim_wall_s(), text);
+}
+
+enum channels_pod channels_step(const char *node, bool heard, bool runs, int64_t gone_ms) {
+        char name[64];
+        snprintf(name, sizeof name, CHANNELS_POD, node);
+        const struct version *pod = store_get(K_POD, DRIVER_NS, name);
+        if (gone_ms && (!pod || sim_now_ms() - gone_ms <= POD_GC_MS))
+                return CHANNELS_POD_STAYS;
+        if (gone_ms) {
+                world_delete(K_POD, pod, true);
+                return CHANNELS_POD_GOES;
+        }
+        if (heard)
+                renew(node);
+        if (!pod) {
+                world_create(K_POD, DRIVER_NS,
+                             "{'metadata':{'name':'%s','labels':{'app':'" CHANNELS_LABEL
+                             "'}},'spec':{'nodeName':'%s'},'status':{'phase':'Running'}}",
+                             name, node);
+                return CHANNELS_POD_COMES;
+        }
+        const char *status = heard && runs ? "True" : "False";
+        if (heard && !streq(version_str(pod, "/status/conditions/0/status"), status))
+                world_patch(
+                        K_POD, pod, true,
+                        "{'status':{'conditions':[{'type':'Ready','status':'%s','lastTransitionTime':'%s'}]"
+                        "}}",
+                        status, now_text());
+        return CHANNELS_POD_STAYS;
+}
+
+/* ---- what goes wrong ---- */
+
+/* As it was at some time; NULL: it was never anything else. */
+static const struct version *earlier(const struct version *v) {
+        const struct change *c;
+        size_t n = store_history(K_FABRIC, &c), first = n ? (size_t)sim_draw(n) : 0;
+        for (size_t i = first; i < n; i++)
+                if (streq(c[i].now->name, v->name) && c[i].now->rv < v->rv)
+                        return c[i].now;
+        return NULL;
+}
+
+void channels_fault(const char *name) {
+        size_t n = store_count(K_FABRIC);
+        if (!n)
+                return;
+        struct version *v = version_ref(store_nth(K_FABRIC, sim_draw(n)));
+        const struct version *was = streq(name, "fabric_restored") ? earlier(v) : NULL;
+        _cleanup_(freep) char *json = was ? xstrdup(was->json) : NULL;
+        world_delete(K_FABRIC, v, false);
+        if (json)
+                store_create("world", K_FABRIC, "", json);
+        version_unref(v);
+}
+
+/* ---- what is given ---- */
+
+int64_t channels_id(const char *cdi_path) {
+        _cleanup_(freep) char *text = NULL;
+        struct err e;
+        const char *at =
+                file_read(cdi_path, FILE_MAX_BYTES, &text, NULL, &e) < 0 ? NULL : strstr(text, DEVICE);
+        return at ? strtoll(at + strlen(DEVICE), NULL, 10) : -1;
+}
