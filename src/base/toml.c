@@ -267,12 +267,12 @@ static int skip_scalar(struct reader *r) {
                 while (isalnum((unsigned char)at(r, 0)) || (at(r, 0) && strchr("+-.:", at(r, 0))))
                         r->p++;
         }
-        char first = r->p > begin && strchr("+-", *begin) ? begin[1] : *begin;
         struct str word = { begin, (size_t)(r->p - begin) };
         if (word.n && strchr("+-", *begin)) {
                 word.p++;
                 word.n--;
         }
+        char first = word.n ? *word.p : '\0'; /* behind the text's end there is nothing to look at */
         if (!word.n ||
             (!isdigit((unsigned char)first) && !str_eq(word, STR("inf")) && !str_eq(word, STR("nan"))))
                 return bad(r, "a value was expected");
