@@ -71,7 +71,8 @@ static void gather(struct work *w) {
         w->entries = arena_alloc(w->a, (n + 1) * sizeof *w->entries);
         for (size_t i = 0; f->old && !w->begins && i < f->old->n_channels; i++)
                 w->entries[w->n++] = f->old->channels[i];
-        for (size_t i = 0; i < f->n_remembered; i++)
+        /* Another leader may have begun a table without them, and given their ids away. */
+        for (size_t i = 0; (!f->old || w->begins) && i < f->n_remembered; i++)
                 if (!has_entry(w, f->remembered[i].id, f->remembered[i].owner.uid))
                         w->entries[w->n++] = f->remembered[i];
         for (size_t i = 0; i < f->n_nodes; i++)

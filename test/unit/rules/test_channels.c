@@ -241,6 +241,12 @@ static void what_somebody_deleted_is_remembered(void **state) {
         decide(s);
         assert_int_equal(s->d.step, CHANNELS_CREATE);
         assert_int_equal(s->d.fabric.channels[0].id, 3);
+        /* Another leader has begun the new table without it. */
+        s->f.old = &s->old;
+        give(s, 3, B, 0);
+        decide(s);
+        assert_int_equal(id_of(s, B), 3);
+        assert_int_equal(id_of(s, A), 1);
 }
 
 /* From deletion to the next holder, and what keeps it up at each step. */
