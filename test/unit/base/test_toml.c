@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -15,9 +16,12 @@ static struct err e;
 
 static int answer(const char *text) {
         bool there = false, value = false;
-        if (toml_bool(str_from(text), "features", "ignore", &there, &value, &e) < 0)
-                return BROKEN;
-        return there ? value : UNSET;
+        /* Nothing is behind it, not even the 0 of a string. */
+        size_t n = strlen(text);
+        char *exact = n ? memcpy(xcalloc(1, n), text, n) : NULL;
+        int r = toml_bool((struct str){ exact, n }, "features", "ignore", &there, &value, &e);
+        free(exact);
+        return r < 0 ? BROKEN : there ? value : UNSET;
 }
 
 static void a_setting_in_all_its_spellings(void **state) {
@@ -78,6 +82,8 @@ static void what_is_wrong_is_said_with_its_line(void **state) {
                 { "[features\nignore = true", "line 1: the name of a table without its end" },
                 { "[features]\n= true", "line 2: a key was expected" },
                 { "x = ", "line 1: a value was expected" },
+                { "x =", "line 1: a value was expected" },
+                { "x = -", "line 1: a value was expected" },
                 { "x = maybe", "line 1: a value was expected" },
                 { "x = \"abc", "line 1: a string without its end" },
                 { "x = \"a\nb\"", "line 1: a string without its end" },
