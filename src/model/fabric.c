@@ -57,8 +57,9 @@ const struct jd_field compute_domain_fabric_fields[] = {
 
 const struct fabric_channel *fabric_channel_of(const struct compute_domain_fabric *f, const char *owner_uid) {
         bool own = streq(f->table_of, f->o.meta.uid);
+        const struct fabric_channel *ret = NULL;
         for (size_t i = 0; own && i < f->n_channels; i++)
-                if (streq(f->channels[i].owner.uid, owner_uid))
-                        return &f->channels[i];
-        return NULL;
+                if (streq(f->channels[i].owner.uid, owner_uid) && (!ret || ret->releasing))
+                        ret = &f->channels[i];
+        return ret;
 }

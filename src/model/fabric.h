@@ -65,9 +65,9 @@ struct compute_domain_fabric {
         /* The UID of the object that its table was begun in: its own, NULL while it has none. A copy that
          * somebody puts back has another's. */
         const char *table_of;
-        int64_t channel_count;                        /* what most plugins report; 0: nobody has */
-        int64_t next;                                 /* where the search for a free id begins */
-        int64_t epoch;                                /* the last that a seat was given */
+        int64_t channel_count; /* what most plugins report; 0: nobody has */
+        int64_t next;          /* where the search for a free id begins */
+        int64_t epoch;         /* the last that a seat was given */
         struct condition *conditions;
         size_t n_conditions;
         struct fabric_domain *domains;
@@ -77,5 +77,6 @@ struct compute_domain_fabric {
 };
 extern const struct jd_field compute_domain_fabric_fields[];
 
-/* The entry of an owner, NULL: it has none, or the table is not this object's own and says nothing. */
+/* The entry of an owner, one that is not `releasing` if it has such a one, NULL: it has none, or the table is
+ * not this object's own and says nothing. */
 const struct fabric_channel *fabric_channel_of(const struct compute_domain_fabric *f, const char *owner_uid);

@@ -60,6 +60,22 @@ static struct fabric_channel *enter(struct work *w, int64_t id, const char *uid)
         return x;
 }
 
+/* Another owner has this id, too: a report of before a node was off has come back with it. It stays taken as
+ * long as it is reported, and is given to nobody's pods. */
+static bool is_contested(const struct work *w, const struct fabric_channel *e) {
+        for (size_t i = 0; i < w->n; i++)
+                if (w->entries[i].id == e->id && !w->entries[i].releasing &&
+                    !streq(w->entries[i].owner.uid, e->owner.uid))
+                        return true;
+        return false;
+}
+
+static void enter_held(struct work *w, const struct report_hold *h) {
+        struct fabric_channel *e = enter(w, h->id, h->owner);
+        if (is_contested(w, e))
+                e->releasing = w->f->now;
+}
+
 /* Whatever is in the table, was in the one that somebody has deleted, or is held. What is in a copy was true
  * at another time: what is still true of it is held. */
 static void gather(struct work *w) {
@@ -78,7 +94,7 @@ static void gather(struct work *w) {
         for (size_t i = 0; i < f->n_nodes; i++)
                 for (size_t k = 0; !f->nodes[i].gone && k < f->nodes[i].n_held; k++)
                         if (!has_entry(w, f->nodes[i].held[k].id, f->nodes[i].held[k].owner))
-                                enter(w, f->nodes[i].held[k].id, f->nodes[i].held[k].owner);
+                                enter_held(w, &f->nodes[i].held[k]);
 }
 
 /* ---- whose nodes they are ---- */
@@ -278,7 +294,7 @@ static void mark(struct work *w) {
                 const struct channels_owner *o = owner_of(w, e->owner.uid);
                 if (!is_assigned_by_rule(e))
                         continue;
-                if (o && o->lives && o->claimed && e->releasing) {
+                if (o && o->lives && o->claimed && e->releasing && !is_contested(w, e)) {
                         e->releasing = 0;
                         w->d->urgent = true;
                 } else if (!e->releasing && (!o || !o->lives)) {
@@ -365,7 +381,8 @@ static void assign(struct work *w) {
                 const struct channels_owner *o = &w->f->owners[i];
                 bool has = false;
                 for (size_t k = 0; k < w->n; k++)
-                        has = has || streq(w->entries[k].owner.uid, o->uid);
+                        has = has || (streq(w->entries[k].owner.uid, o->uid) &&
+                                      !(w->entries[k].releasing && is_contested(w, &w->entries[k])));
                 if (o->lives && o->wants && !has)
                         wants[n++] = o;
         }

@@ -176,6 +176,20 @@ static void what_a_node_holds_wins_over_the_table(void **state) {
         assert_int_equal(id_of(s, A), 2);
 }
 
+/* A machine that was off comes back, and its Pod says for a second what it held before. */
+static void an_old_report_gives_nobody_what_another_has(void **state) {
+        struct small *s = *state;
+        give(s, 1, A, 0);
+        want(&s->owners[0]);
+        want(&s->owners[1]);
+        s->held[0] = (struct report_hold){ 1, B };
+        s->nodes[1].held = s->held;
+        s->nodes[1].n_held = 1;
+        decide(s);
+        assert_int_equal(id_of(s, A), 1);
+        assert_int_equal(id_of(s, B), 2);
+}
+
 static void a_lost_table_assigns_nothing_until_each_node_has_reported_to_it(void **state) {
         struct small *s = *state;
         struct condition told;
@@ -465,6 +479,7 @@ int main(void) {
                 RULE(ids_come_again_as_late_as_can_be),
                 RULE(a_new_fabric_gets_its_object_first_and_waits_for_nobody_then),
                 RULE(what_a_node_holds_wins_over_the_table),
+                RULE(an_old_report_gives_nobody_what_another_has),
                 RULE(a_lost_table_assigns_nothing_until_each_node_has_reported_to_it),
                 RULE(nobody_believes_a_copy),
                 RULE(what_somebody_deleted_is_remembered),

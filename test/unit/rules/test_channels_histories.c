@@ -181,9 +181,8 @@ static void run_node(struct world *w, int n) {
                     w->api.deleting[d])
                         continue;
                 for (size_t i = 0; i < w->api.table.n && w->api.table.table_of == w->api.table.object; i++)
-                        if (w->api.table.e[i].domain == domain) {
-                                if (!w->api.table.e[i].releasing)
-                                        m->coming = (struct hold){ w->api.table.e[i].id, domain };
+                        if (w->api.table.e[i].domain == domain && !w->api.table.e[i].releasing) {
+                                m->coming = (struct hold){ w->api.table.e[i].id, domain };
                                 break;
                         }
         }
