@@ -215,7 +215,12 @@ static void add_node(struct fabric_look *k, const char *name) {
 }
 
 static bool add_stating(void *u, const struct kube_object *o) {
-        add_node(u, ((const struct slice *)o)->node);
+        struct fabric_look *k = u;
+        const struct slice *s = (const struct slice *)o;
+        size_t n = k->n_nodes;
+        add_node(k, s->node);
+        if (k->n_nodes > n)
+                k->nodes[n].stated = o->meta.created;
         return true;
 }
 
@@ -329,8 +334,11 @@ static void gather_nodes(struct fabric_look *k) {
         if (k->n_nodes)
                 qsort(k->nodes, k->n_nodes, sizeof *k->nodes, nodes_by_name);
         for (size_t i = 0; i < k->n_nodes; i++) {
-                if (kept && streq(k->nodes[kept - 1].name, k->nodes[i].name))
+                if (kept && streq(k->nodes[kept - 1].name, k->nodes[i].name)) {
+                        if (!k->nodes[kept - 1].stated)
+                                k->nodes[kept - 1].stated = k->nodes[i].stated;
                         continue;
+                }
                 k->nodes[kept] = k->nodes[i];
                 look_at_node(k, &k->nodes[kept++]);
         }

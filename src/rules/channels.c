@@ -61,11 +61,10 @@ static struct fabric_channel *enter(struct work *w, int64_t id, const char *uid)
 }
 
 /* Another owner has this id, too: a report of before a node was off has come back with it. It stays taken as
- * long as it is reported, and is given to nobody's pods. */
+ * long as it is reported, and is given to nobody's pods before the other one has let go. */
 static bool is_contested(const struct work *w, const struct fabric_channel *e) {
         for (size_t i = 0; i < w->n; i++)
-                if (w->entries[i].id == e->id && !w->entries[i].releasing &&
-                    !streq(w->entries[i].owner.uid, e->owner.uid))
+                if (w->entries[i].id == e->id && !streq(w->entries[i].owner.uid, e->owner.uid))
                         return true;
         return false;
 }
@@ -74,6 +73,12 @@ static void enter_held(struct work *w, const struct report_hold *h) {
         struct fabric_channel *e = enter(w, h->id, h->owner);
         if (is_contested(w, e))
                 e->releasing = w->f->now;
+}
+
+static void enter_all_held(struct work *w, const struct channels_node *x) {
+        for (size_t k = 0; !x->gone && k < x->n_held; k++)
+                if (!has_entry(w, x->held[k].id, x->held[k].owner))
+                        enter_held(w, &x->held[k]);
 }
 
 /* Whatever is in the table, was in the one that somebody has deleted, or is held. What is in a copy was true
@@ -91,10 +96,14 @@ static void gather(struct work *w) {
         for (size_t i = 0; (!f->old || w->begins) && i < f->n_remembered; i++)
                 if (!has_entry(w, f->remembered[i].id, f->remembered[i].owner.uid))
                         w->entries[w->n++] = f->remembered[i];
+        /* Of two that have an id, the one whose plugin runs is right: the other's was written before it was
+         * off. */
         for (size_t i = 0; i < f->n_nodes; i++)
-                for (size_t k = 0; !f->nodes[i].gone && k < f->nodes[i].n_held; k++)
-                        if (!has_entry(w, f->nodes[i].held[k].id, f->nodes[i].held[k].owner))
-                                enter_held(w, &f->nodes[i].held[k]);
+                if (f->nodes[i].settled)
+                        enter_all_held(w, &f->nodes[i]);
+        for (size_t i = 0; i < f->n_nodes; i++)
+                if (!f->nodes[i].settled)
+                        enter_all_held(w, &f->nodes[i]);
 }
 
 /* ---- whose nodes they are ---- */
@@ -178,6 +187,13 @@ static const char *names(struct work *w, struct buf *b, size_t n) {
 
 /* ---- a table that may have been lost ---- */
 
+/* Its plugin was here long before the object, so there may have been another one, and the node was cut off
+ * before that was deleted: what it holds nobody tells. */
+static bool may_know_another(const struct channels_node *x, const struct compute_domain_fabric *old) {
+        return x->states && !x->gone && !x->reported && x->stated &&
+               old->o.meta.created - x->stated > CHANNELS_NEW_S;
+}
+
 static void find_loss(struct work *w) {
         const struct compute_domain_fabric *old = w->f->old;
         _cleanup_(buf_done) struct buf b = BUF_INIT(2048);
@@ -193,6 +209,7 @@ static void find_loss(struct work *w) {
         for (size_t i = 0; i < w->f->n_nodes; i++) {
                 const char *sees = w->f->nodes[i].uid;
                 signs = signs || (sees && *sees && !streq(sees, old->o.meta.uid));
+                signs = signs || (w->begins && may_know_another(&w->f->nodes[i], old));
         }
         if (!signs)
                 return;

@@ -7,9 +7,10 @@
  * - What a node holds wins: what a plugin reports and the table does not have is entered.
  * - An object is believed when it names itself as the one that its table was begun in (`table_of`): a copy
  * that somebody puts back does not, so neither plugins nor we believe its entries.
- * - A table that may have been lost (it was a copy, is younger than a claim on its nodes, or a report names
- *   another object) assigns nothing until each Node has reported to it, is gone or is out of service. What is
- *   reported is confirmed at once. A fabric that is new waits for nobody.
+ * - A table that may have been lost (it was a copy, is younger than a claim on its nodes or by far than a
+ *   node that does not report, or a report names another object) assigns nothing until each Node has reported
+ *   to it, is gone or is out of service. What is reported is confirmed at once. A fabric that is new waits
+ *   for nobody.
  * - An entry whose owner is gone, or is needed no more where none is free, is `releasing` first: plugins
  * refuse it. It goes when a minute is over, no claim names the owner, which the server itself has said, and
  * each node has reported without it and has shown life since (the Lease of its kubelet), or is gone or out of
@@ -34,16 +35,19 @@ enum {
         /* A plugin reports within a second of its start; before that its Pod says what it held before. */
         CHANNELS_SETTLED_S = 30,
         CHANNELS_RETRY_S = 60, /* until the Leases are looked at again */
-        CHANNELS_EMPTY_S = 24 * 3600
+        CHANNELS_EMPTY_S = 24 * 3600,
+        CHANNELS_NEW_S =
+                60 /* at most between the slice of a new fabric's first node and the fabric's object */
 };
 
 /* A node that states the fabric, that the table lists, or of which a plugin reports something about it. */
 struct channels_node {
         const char *name;
-        bool gone;     /* nothing can run on it: no such Node for a minute, or out of service */
-        bool states;   /* its ResourceSlice states this fabric */
-        bool moved;    /* it states another one, or none */
-        bool is_ready; /* the Node, as far as that says anything: whether a look at its Lease is worth it */
+        bool gone;      /* nothing can run on it: no such Node for a minute, or out of service */
+        bool states;    /* its ResourceSlice states this fabric */
+        int64_t stated; /* when that was created, 0: unknown */
+        bool moved;     /* it states another one, or none */
+        bool is_ready;  /* the Node, as far as that says anything: whether a look at its Lease is worth it */
         const char *rack; /* as its devices state it, NULL: none */
         /* What the kubelet plugin on it reports; of several Pods the newest, but for what they hold, which
          * counts together. */

@@ -164,6 +164,27 @@ static void a_new_fabric_gets_its_object_first_and_waits_for_nobody_then(void **
         assert_string_equal(said(s, FABRIC_TABLE_LOST), "");
 }
 
+/* It was cut off before somebody deleted the table that it knows, and its Pod and claims were deleted by
+ * force. */
+static void a_silent_node_that_is_older_than_the_table_is_waited_for(void **state) {
+        struct small *s = *state;
+        want(&s->owners[0]);
+        s->old.table_of = NULL;
+        s->old.o.meta.created = NOW - 1;
+        s->nodes[1].reported = false;
+        s->nodes[1].uid = NULL;
+        s->nodes[1].stated = NOW - 1 - CHANNELS_NEW_S; /* as new as the fabric */
+        decide(s);
+        assert_int_equal(id_of(s, A), 1);
+        s->nodes[1].stated--;
+        decide(s);
+        assert_int_equal(id_of(s, A), -1);
+        assert_non_null(strstr(said(s, FABRIC_TABLE_LOST), "node-2"));
+        s->nodes[1].gone = true;
+        decide(s);
+        assert_int_equal(id_of(s, A), 1);
+}
+
 static void what_a_node_holds_wins_over_the_table(void **state) {
         struct small *s = *state;
         s->held[0] = (struct report_hold){ 1, B };
@@ -188,6 +209,27 @@ static void an_old_report_gives_nobody_what_another_has(void **state) {
         decide(s);
         assert_int_equal(id_of(s, A), 1);
         assert_int_equal(id_of(s, B), 2);
+}
+
+/* The same when the table is lost as well, whichever of the two is looked at first. */
+static void of_two_reports_the_one_of_a_plugin_that_runs_is_right(void **state) {
+        struct small *s = *state;
+        struct report_hold now = { 1, A };
+        want(&s->owners[0]);
+        want(&s->owners[1]);
+        s->old.table_of = C;
+        s->held[0] = (struct report_hold){ 1, B };
+        s->nodes[0].held = s->held;
+        s->nodes[0].n_held = 1;
+        s->nodes[0].settled = false;
+        s->nodes[1].held = &now;
+        s->nodes[1].n_held = 1;
+        decide(s);
+        assert_int_equal(id_of(s, A), 1);
+        assert_int_equal(id_of(s, B), 2); /* for its pods that are still to come */
+        for (size_t i = 0; i < 2; i++)
+                assert_int_equal(s->d.fabric.channels[i].releasing != 0,
+                                 streq(s->d.fabric.channels[i].owner.uid, B));
 }
 
 static void a_lost_table_assigns_nothing_until_each_node_has_reported_to_it(void **state) {
@@ -478,8 +520,10 @@ int main(void) {
                 RULE(nothing_changes_nothing),
                 RULE(ids_come_again_as_late_as_can_be),
                 RULE(a_new_fabric_gets_its_object_first_and_waits_for_nobody_then),
+                RULE(a_silent_node_that_is_older_than_the_table_is_waited_for),
                 RULE(what_a_node_holds_wins_over_the_table),
                 RULE(an_old_report_gives_nobody_what_another_has),
+                RULE(of_two_reports_the_one_of_a_plugin_that_runs_is_right),
                 RULE(a_lost_table_assigns_nothing_until_each_node_has_reported_to_it),
                 RULE(nobody_believes_a_copy),
                 RULE(what_somebody_deleted_is_remembered),

@@ -310,6 +310,7 @@ static void run_controller(struct world *w, struct controller *c) {
                         .name = node_names[n],
                         .gone = is_gone(w, v, n),
                         .states = v->node_there[n],
+                        .stated = START - 1000,
                         .is_ready = true,
                         .reported = r->there,
                         .settled = r->there && r->ready && w->now - r->ready_since >= CHANNELS_SETTLED_S,
