@@ -133,7 +133,7 @@ static int drop_capabilities(void) {
 
 static int limit(void) {
         static const struct {
-                int what;
+                __rlimit_resource_t what; /* as glibc declares the two calls */
                 rlim_t most;
         } limits[] = { { RLIMIT_AS, 1UL << 30 },
                        { RLIMIT_CPU, 20 },
