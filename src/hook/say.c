@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void say_line(const char *fmt, va_list ap, const char *cause) {
+__attribute__((format(printf, 1, 0))) static void say_line(const char *fmt, va_list ap, const char *cause) {
         fputs("cdi-hook: ", stderr);
         vfprintf(stderr, fmt, ap);
         fprintf(stderr, "%s%s\n", cause ? ": " : "", cause ? cause : "");

@@ -76,7 +76,7 @@ static void tell(struct nvml_client *c, const struct str *json, const struct err
 static void failed(struct nvml_client *c, const struct err *e) {
         unsigned pause = NVML_BACKOFF_MAX_MS;
         if (c->failures < 6)
-                pause = NVML_BACKOFF_MIN_MS << c->failures;
+                pause = (unsigned)NVML_BACKOFF_MIN_MS << c->failures;
         c->failures++;
         c->not_before_ms = loop_now_ms(c->loop) + (pause < NVML_BACKOFF_MAX_MS ? pause : NVML_BACKOFF_MAX_MS);
         end_process(c);
