@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every target installs what it needs, says what it does, and has little to do the second time.
 #
-#   make            the three programs, in build/
+#   make            the programs, in build/
 #   make image      the image that the chart installs: build/image.oci.tar for amd64 and arm64, build/image.tar for this machine's own
 #                   architecture (ARCH=arm64: only that one, build/image-arm64.tar)
 #   make check      what needs no cluster and takes a minute or two: it builds, the lint, unit tests, the chart's tests
@@ -9,7 +9,7 @@
 #   make long       what takes too long for each change, before something is called done; PART="pages stale" chooses (docs/testing.md)
 #   make emulated-unit   the unit tests on the other architecture, by qemu (a part of make long)
 #   make cluster-test SANITIZE=1   the tests of failures again, on a cluster that runs the programs of the sanitized build
-#   make demo       watch a ComputeDomain form on a real cluster (KEEP=1 leaves it up; MODE=host: the nodes run nvidia-imex themselves; MODE=rack: racks)
+#   make demo       watch a ComputeDomain form on a real cluster (KEEP=1 leaves it up; MODE=agents: agents run nvidia-imex; MODE=host: the nodes run it themselves; MODE=rack: racks; MODE=gpus: GPUs, too)
 #   make bench      measure it (MODES, PAIRS, SIZES: see test/bench/run)
 #   make scale      the controller among thousands of pretended nodes, against a real API server (NODES="100 1000 10000", JSON=FILE)
 #   make fuzz       only the fuzzers, each for FUZZ_SECONDS of processor time (default 60)
@@ -30,14 +30,17 @@ export UBSAN_OPTIONS ?= print_stacktrace=1:halt_on_error=1
 
 programs := $(build)/src/controller/compute-domain-controller \
 	$(build)/src/cd_plugin/compute-domain-kubelet-plugin \
-	$(build)/src/daemon/compute-domain-daemon
+	$(build)/src/daemon/compute-domain-daemon \
+	$(build)/src/daemon/compute-domain-agent \
+	$(build)/src/gpu_plugin/gpu-kubelet-plugin \
+	$(build)/src/hook/cdi-hook
 
 FUZZ_SECONDS ?= 60
-PART ?= $(patsubst test/long/%.bats,%,$(wildcard test/long/*.bats)) kill_points emulated simulate channels
+PART ?= $(patsubst test/long/%.bats,%,$(wildcard test/long/*.bats)) kill_points gpu_kill_points emulated simulate channels agents
 part_files = $(if $(filter kill_points,$1),test/cluster/kill_points.bats test/cluster/controller_kill_points.bats,test/long/$1.bats)
 
 .PHONY: all deps image image-$(own_arch) image-$(other_arch) check test long unit clang fuzz-test chart-test image-test cluster-test emulated-unit demo bench scale \
-	fuzz soak simulate simulate-test simulate-long channels-long matrix pictures clean
+	fuzz soak simulate simulate-test simulate-long channels-long agents-long gpu-kill-points-long matrix pictures clean
 .DELETE_ON_ERROR:
 
 all: deps
@@ -138,10 +141,10 @@ emulated-unit:
 	ninja -C $(cross)-tests
 	scripts/emulate $(other_arch) meson test -C $(cross)-tests --no-rebuild --suite unit $(patient) --print-errorlogs
 
-without_cluster := emulated simulate channels
+without_cluster := emulated simulate channels agents gpu_kill_points
 long_files = $(foreach part,$(filter-out $(without_cluster),$(PART)),$(call part_files,$(part)))
 
-long: image-$(own_arch) $(if $(filter emulated,$(PART)),emulated-unit) $(if $(filter simulate,$(PART)),simulate-long) $(if $(filter channels,$(PART)),channels-long)
+long: image-$(own_arch) $(if $(filter emulated,$(PART)),emulated-unit) $(if $(filter simulate,$(PART)),simulate-long) $(if $(filter channels,$(PART)),channels-long) $(if $(filter agents,$(PART)),agents-long) $(if $(filter gpu_kill_points,$(PART)),gpu-kill-points-long)
 ifneq ($(filter-out $(without_cluster),$(PART)),)
 	test/cluster/tools
 	EVERY_POINT=yes CLUSTERS=1 test/cluster/run-tests $(long_files)
@@ -150,6 +153,15 @@ endif
 # The histories of rules/channels, a hundred times as many as in a change's tests.
 channels-long: all
 	CHANNELS_HISTORIES=1000000 $(build)/test/unit/rules/test_rules_channels_histories
+
+# Each step of Prepare and Unprepare of GPUs, of which a change's tests take every seventh.
+gpu-kill-points-long: all
+	EVERY_POINT=yes meson test -C $(build) --no-rebuild --timeout-multiplier 20 gpu_plugin_kill_points
+
+# Fifty domains after each other on the same nodes and addresses, of which a change's tests have six.
+agents-long: all
+	HANDOVERS=50 STANDIN_BUILD=$(abspath $(build)/test/standin) AGENT=$(abspath $(build)/src/daemon/compute-domain-agent) \
+		bats -f "domains follow each other|with one port" test/standin/agents.bats
 
 demo: image-$(own_arch)
 	test/cluster/demo

@@ -11,7 +11,8 @@ Beside plain YAML a document may hold:
     ${name:int}        an int64_t; in quotes, or beside other text, it becomes text
     ${name:json}       a struct str of JSON
     ${name:time}       seconds since 1970
-    - ${list[].name}   an item that is written once for each of `list`, of which there are `n_list`
+    - ${list[].name}   an item that is written once for each of `list`, of which there are `n_list`; in it, one of
+                       ${list[].inner[].name} once for each of that
     <<: ${pairs[]}     members from a list of struct jd_pair
     !if(name)          leaves out what it stands before if name is false, NULL or 0; !if(*name): or ""
     !unless(name)      the other way round
@@ -25,8 +26,9 @@ import sys
 import yaml
 
 SIGNATURE = re.compile(r"^--- # (\w+)\(([^)]+)\)$", re.M)
-PLACEHOLDER = re.compile(r"\$\{([\w.]+(?:\[\][\w.]*)?)(?::(int|json|time))?\}")
-MARK = re.compile(r"(if|unless|null_unless)\((\*?)([\w.]+(?:\[\][\w.]*)?)\)")
+NAME = r"[\w.]+(?:\[\][\w.]*)*"
+PLACEHOLDER = re.compile(r"\$\{(" + NAME + r")(?::(int|json|time))?\}")
+MARK = re.compile(r"(if|unless|null_unless)\((\*?)(" + NAME + r")\)")
 LITERAL = {"null": "null", "bool": "true|false", "int": r"0|-?[1-9]\d*"}
 
 
@@ -34,10 +36,15 @@ class Refused(Exception):
     pass
 
 
+def prefixes(name):
+    """The lists that a name goes through, the outer one first: a.b[].c[].d -> a.b, a.b[].c"""
+    return [name[:at.start()] for at in re.finditer(re.escape("[]"), name)]
+
+
 class Function:
     def __init__(self, path, signature, root):
         name, parameters = signature[0], " ".join(signature[1].replace("\n#", " ").split())
-        self.path, self.lines, self.each = path, [], None
+        self.path, self.lines, self.each = path, [], []
         self.known = {re.search(r"\w+$", p)[0] for p in parameters.split(", ")}
         self.unused = set(self.known)
         linkage = "" if name.startswith("objects_") else "static "
@@ -59,10 +66,13 @@ class Function:
         first = re.match(r"\w*", name)[0]
         if first not in self.known:
             raise self.refused(node, f"{name} is no parameter, and no member of one")
-        if "[]" in name and name.split("[]")[0] != self.each:
+        lists = prefixes(name)
+        if lists != self.each[:len(lists)]:
             raise self.refused(node, f"{name} is in no item of its list")
         self.unused.discard(first)
-        return re.sub(r"^(\w+)\.", r"\1->", name).replace("[]", "[i]")
+        for index in "ij":
+            name = name.replace("[]", f"[{index}]", 1)
+        return re.sub(r"^(\w+)\.", r"\1->", name)
 
     def value(self, node, key):
         ends = ""
@@ -96,7 +106,7 @@ class Function:
             if key.value != "<<":
                 self.value(value, json.dumps(key.value))
                 continue
-            pairs = re.fullmatch(r"\$\{([\w.]+)\[\]\}", str(value.value))
+            pairs = re.fullmatch(r"\$\{(" + NAME + r")\[\]\}", str(value.value))
             if not pairs or value.tag.startswith("!"):
                 raise self.refused(value, "<< wants a list of pairs")
             with self.once_for_each(value, pairs[1]):
@@ -105,7 +115,7 @@ class Function:
 
     def items(self, node):
         for item in node.value:
-            lists = self.lists_in(item) - {self.each}
+            lists = {name for name in self.lists_in(item) - set(self.each) if prefixes(name) == self.each}
             if len(lists) > 1:
                 raise self.refused(item, f"an item of more than one list: {', '.join(sorted(lists))}")
             with self.once_for_each(item, lists.pop()) if lists else contextlib.nullcontext():
@@ -117,17 +127,17 @@ class Function:
             text, below = f"{node.tag} {node.value}", []
         elif isinstance(node, yaml.MappingNode):
             below = [value for key, value in node.value if key.value != "<<"]
-        return set(re.findall(r"([\w.]+)\[\]", text)).union(*map(self.lists_in, below))
+        return {name for whole in re.findall(NAME, text) for name in prefixes(whole)}.union(*map(self.lists_in, below))
 
     @contextlib.contextmanager
     def once_for_each(self, node, name):
-        if self.each:
-            raise self.refused(node, f"{name} is a list in an item of {self.each}")
-        count = self.expression(node, re.sub(r"(\w+)$", r"n_\1", name))
-        self.put(node, f"for (size_t i = 0; i < {count}; i++) {{")
-        self.each = name
+        if prefixes(name) != self.each or len(self.each) == 2:
+            raise self.refused(node, f"{name} is a list in an item of {self.each[-1]}")
+        count, index = self.expression(node, re.sub(r"(\w+)$", r"n_\1", name)), "ij"[len(self.each)]
+        self.put(node, f"for (size_t {index} = 0; {index} < {count}; {index}++) {{")
+        self.each.append(name)
         yield
-        self.each = None
+        self.each.pop()
         self.put(node, "}")
 
     def scalar(self, node, key):

@@ -59,7 +59,9 @@ static bool names_request(const struct claim_config *c, const char *request) {
 int claim_config_for(const struct claim *c, const struct claim_result *r, bool strict, struct arena *a,
                      struct opaque_config *ret, struct err *e) {
         static const char *const sources[] = { "FromClaim", "FromClass" };
-        static const char *const kinds[] = { [OPAQUE_CHANNEL] = "channel", [OPAQUE_DAEMON] = "daemon" };
+        static const char *const kinds[] = {
+                [OPAQUE_CHANNEL] = "channel", [OPAQUE_DAEMON] = "daemon", [OPAQUE_AGENT] = "daemon"
+        };
         enum opaque_kind want = claim_result_is_daemon(r) ? OPAQUE_DAEMON : OPAQUE_CHANNEL;
         for (size_t s = 0; s < ARRAY_LEN(sources); s++)
                 for (size_t i = c->n_configs; i-- > 0;) {
@@ -71,7 +73,7 @@ int claim_config_for(const struct claim *c, const struct claim_result *r, bool s
                                 continue;
                         if (opaque_decode(cfg->parameters, strict, a, &got, e) < 0)
                                 return err_wrap(e, "request '%s': opaque configuration", r->request);
-                        if (got.kind == want) {
+                        if (got.kind == want || (want == OPAQUE_DAEMON && got.kind == OPAQUE_AGENT)) {
                                 *ret = got;
                                 return 0;
                         }

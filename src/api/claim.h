@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* claim: a ResourceClaim as we need it (resource.k8s.io v1, v1beta2 and v1beta1 have the same shape below
  * status.allocation). */
-#ifndef API_CLAIM_H
-#define API_CLAIM_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -71,5 +70,3 @@ struct claim_place {
         const char *domain_uid, *node;
 };
 bool claim_place(const struct claim *c, bool own_channels, struct arena *a, struct claim_place *ret);
-
-#endif

@@ -36,6 +36,7 @@ const struct jd_field node_fields[] = {
         JD_OBJ(struct node, "metadata", o.meta, kube_f_meta),
         JD_STR(struct node, LABEL CD_LABEL, domain_uid),
         JD_STR(struct node, LABEL GPU_CLIQUE_LABEL, gpu_clique),
+        JD_STR(struct node, LABEL CD_LABEL_AGENT, imex_agent),
         JD_STR(struct node, NFD_LABEL "pci-10de.present", gpu[0]),
         JD_STR(struct node, NFD_LABEL "pci-0302_10de.present", gpu[1]),
         JD_STR(struct node, NFD_LABEL "pci-0300_10de.present", gpu[2]),
@@ -102,8 +103,8 @@ const char *node_boot_id(const struct node *n) {
 bool node_differs(const struct node *a, const struct node *b) {
         return !streq(a->o.meta.uid, b->o.meta.uid) || !streq(a->domain_uid, b->domain_uid) ||
                !streq(a->gpu_clique, b->gpu_clique) || !streq(a->gpu_clique_ours, b->gpu_clique_ours) ||
-               !streq(a->boot_id, b->boot_id) || node_ready(a) != node_ready(b) ||
-               node_out_of_service(a) != node_out_of_service(b);
+               !streq(a->imex_agent, b->imex_agent) || !streq(a->boot_id, b->boot_id) ||
+               node_ready(a) != node_ready(b) || node_out_of_service(a) != node_out_of_service(b);
 }
 
 static const struct jd_field f_pod_ip[] = { JD_STR(struct pod_ip, "ip", ip), JD_END };
@@ -114,22 +115,31 @@ static const struct jd_field f_container[] = {
         JD_OPTOBJ(struct pod_container, "state>terminated", terminated, struct pod_container_why, f_why),
         JD_END,
 };
-const struct jd_field pod_fields[] = {
-        JD_OBJ(struct pod, "metadata", o.meta, kube_f_meta),
-        JD_STR(struct pod, LABEL CD_LABEL, domain_uid),
-        JD_STR(struct pod, LABEL CD_LABEL_CLIQUE, clique_id),
-        JD_STR(struct pod, ANNOTATION CD_ANNOTATION_TEMPLATE, template_hash),
-        JD_STR(struct pod, ANNOTATION IMEX_ANNOTATION_STATE, state),
-        JD_STR(struct pod, ANNOTATION IMEX_ANNOTATION_REASON, reason),
-        JD_STR(struct pod, ANNOTATION IMEX_ANNOTATION_INDEX, index),
-        JD_STR(struct pod, ANNOTATION IMEX_ANNOTATION_PEERS, peers),
-        JD_STR(struct pod, ANNOTATION IMEX_ANNOTATION_READY, ready),
-        JD_STR(struct pod, ANNOTATION IMEX_ANNOTATION_AWAITED, awaited),
-        JD_STR(struct pod, "spec>nodeName", node),
-        JD_STR(struct pod, "status>phase", phase),
-        JD_LIST(struct pod, "status>podIPs", ips, struct pod_ip, f_pod_ip),
-        JD_LIST(struct pod, "status>conditions", conditions, struct condition, f_condition),
-        JD_LIST(struct pod, "status>containerStatuses", containers, struct pod_container, f_container),
+#define POD_FIELDS                                                                                           \
+        JD_OBJ(struct pod, "metadata", o.meta, kube_f_meta), JD_STR(struct pod, LABEL CD_LABEL, domain_uid), \
+                JD_STR(struct pod, LABEL CD_LABEL_CLIQUE, clique_id),                                        \
+                JD_STR(struct pod, ANNOTATION CD_ANNOTATION_TEMPLATE, template_hash),                        \
+                JD_STR(struct pod, ANNOTATION IMEX_ANNOTATION_STATE, state),                                 \
+                JD_STR(struct pod, ANNOTATION IMEX_ANNOTATION_REASON, reason),                               \
+                JD_STR(struct pod, ANNOTATION IMEX_ANNOTATION_INDEX, index),                                 \
+                JD_STR(struct pod, ANNOTATION IMEX_ANNOTATION_PEERS, peers),                                 \
+                JD_STR(struct pod, ANNOTATION IMEX_ANNOTATION_READY, ready),                                 \
+                JD_STR(struct pod, ANNOTATION IMEX_ANNOTATION_AWAITED, awaited),                             \
+                JD_STR(struct pod, "spec>nodeName", node), JD_STR(struct pod, "status>phase", phase),        \
+                JD_LIST(struct pod, "status>podIPs", ips, struct pod_ip, f_pod_ip),                          \
+                JD_LIST(struct pod, "status>conditions", conditions, struct condition, f_condition),         \
+                JD_LIST(struct pod, "status>containerStatuses", containers, struct pod_container,            \
+                        f_container)
+const struct jd_field pod_fields[] = { POD_FIELDS, JD_END };
+/* The Pod comes first in it, so that its members are where they are in a Pod. */
+const struct jd_field agent_pod_fields[] = {
+        POD_FIELDS,
+        JD_STR(struct agent_pod, ANNOTATION IMEX_ANNOTATION_SEAT, seat),
+        JD_STR(struct agent_pod, ANNOTATION IMEX_ANNOTATION_SEAT_INFIX, seat_infix),
+        JD_STR(struct agent_pod, ANNOTATION IMEX_ANNOTATION_LEFT, left),
+        JD_STR(struct agent_pod, ANNOTATION IMEX_ANNOTATION_SEEN, seen),
+        JD_STR(struct agent_pod, ANNOTATION IMEX_ANNOTATION_FABRIC, fabric),
+        JD_STR(struct agent_pod, ANNOTATION IMEX_ANNOTATION_HELD, held),
         JD_END,
 };
 
@@ -227,6 +237,12 @@ bool pod_differs(const struct pod *a, const struct pod *b) {
                !streq(a->n_ips ? a->ips[0].ip : NULL, b->n_ips ? b->ips[0].ip : NULL) ||
                condition_differs(a, b, "Ready") || condition_differs(a, b, "PodScheduled") ||
                containers_differ(a, b);
+}
+
+bool agent_pod_differs(const struct agent_pod *a, const struct agent_pod *b) {
+        return pod_differs(&a->pod, &b->pod) || !streq(a->seat, b->seat) ||
+               !streq(a->seat_infix, b->seat_infix) || !streq(a->left, b->left) || !streq(a->seen, b->seen) ||
+               !streq(a->fabric, b->fabric) || !streq(a->held, b->held);
 }
 
 static const struct jd_field f_env[] = { JD_STR(struct ds_env, "name", name),
@@ -356,5 +372,5 @@ bool slice_clique(const struct slice *s, const char **ret) {
         for (size_t i = 0; i < s->n_devices; i++)
                 if (s->devices[i].clique_id)
                         *ret = s->devices[i].clique_id;
-        return s->n_devices > 0;
+        return s->n_devices > 0 || s->clique_id;
 }

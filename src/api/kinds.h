@@ -25,6 +25,7 @@ struct node {
         const char *gpu_clique;      /* label GPU_CLIQUE_LABEL */
         const char *gpu_clique_ours; /* annotation CD_ANNOTATION_GPU_CLIQUE: the value that we wrote, NULL:
                                         never */
+        const char *imex_agent;      /* label CD_LABEL_AGENT */
         const char *boot_id;         /* status.nodeInfo.bootID */
         const char *gpu[5];          /* labels that tell of a GPU, see node_has_gpu() */
         struct taint *taints;
@@ -80,6 +81,16 @@ const void *pod_trim(void *pod, struct arena *a);
 bool pod_ended(const struct pod *p);
 /* Does an update change anything that our rules look at? */
 bool pod_differs(const struct pod *a, const struct pod *b);
+
+/* A Pod of a resident agent. */
+struct agent_pod {
+        struct pod pod; /* without domain_uid: its index, state, peers and so on are those of its seat */
+        /* Its annotations, NULL when absent; seen is there from its first report on. */
+        const char *seat, *seat_infix, *left, *seen, *fabric, *held;
+};
+extern const struct jd_field agent_pod_fields[];
+/* Does an update change anything that our rules look at? */
+bool agent_pod_differs(const struct agent_pod *a, const struct agent_pod *b);
 
 /* A Pod of the kubelet plugin. */
 struct plugin_pod {
@@ -171,7 +182,7 @@ extern const struct jd_field slice_fields[];
 extern const struct jd_field slice_kept_fields[]; /* what is asked of one of ours */
 const void *slice_trim(void *slice, struct arena *a);
 /* The clique that a node's slice states: false when it states nothing (no devices: the fabric is in error),
- * "" without fabric. */
+ * "" without fabric. One that withholds its devices for another reason says its clique in an annotation. */
 bool slice_clique(const struct slice *s, const char **ret);
 /* The rack that its devices state, NULL: none. */
 const char *slice_rack(const struct slice *s);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* names: the strings that are a contract with users and with the Go driver (reference section 3). */
-#ifndef API_NAMES_H
-#define API_NAMES_H
+#pragma once
 
 #define CD_GROUP "resource.nvidia.com"
 #define CD_API_VERSION "resource.nvidia.com/v1beta1"
@@ -13,6 +12,12 @@
 #define CD_LABEL_CLIQUE "resource.nvidia.com/computeDomain.cliqueID" /* on daemon Pods and cliques */
 #define CD_LABEL_TARGET                                                                                      \
         "resource.nvidia.com/computeDomainTarget" /* on claim templates: "Daemon" or "Workload" */
+/* On Nodes where an agent of ours is to run IMEX: "true". */
+#define CD_LABEL_AGENT "resource.nvidia.com/imex-agent"
+#define CD_LABEL_COMPONENT "app.kubernetes.io/component"
+/* The agents' DaemonSet and claim template, and the value of CD_LABEL_COMPONENT by which they and the agents'
+ * Pods are found. */
+#define CD_AGENT_OBJECT "compute-domain-agent"
 #define CD_FINALIZER "resource.nvidia.com/computeDomain"
 #define GPU_CLIQUE_LABEL "nvidia.com/gpu.clique" /* on Nodes */
 
@@ -76,6 +81,16 @@
                                           */
 /* The nodes that a recovery of IMEX still waits for after a minute, "a,b"; absent when there are none. */
 #define IMEX_ANNOTATION_AWAITED "imex.resource.nvidia.com/awaited"
+/* On the Pod of a resident agent: "<fabric>/<UID of the ComputeDomain>/<index>/<epoch>" of the seat that it
+ * runs, or is about to; the infix of its names; the epochs that it has left, of those that the fabric's
+ * object lists for its node, "3,7"; the highest that it has been told; the UID of the object that it sees;
+ * and what keeps it in a domain that it should leave. Absent without. */
+#define IMEX_ANNOTATION_SEAT "imex.resource.nvidia.com/seat"
+#define IMEX_ANNOTATION_SEAT_INFIX "imex.resource.nvidia.com/seat-infix"
+#define IMEX_ANNOTATION_LEFT "imex.resource.nvidia.com/left"
+#define IMEX_ANNOTATION_SEEN "imex.resource.nvidia.com/seen"
+#define IMEX_ANNOTATION_FABRIC "imex.resource.nvidia.com/fabric"
+#define IMEX_ANNOTATION_HELD "imex.resource.nvidia.com/held"
 /* On the plugin's own Pod, when the host runs IMEX: "UP", "DEGRADED" or "DOWN"; absent while it has not been
  * asked. */
 #define IMEX_ANNOTATION_HOST_STATE "imex.resource.nvidia.com/host-state"
@@ -88,5 +103,3 @@
 
 #define CD_TARGET_DAEMON "Daemon"
 #define CD_TARGET_WORKLOAD "Workload"
-
-#endif

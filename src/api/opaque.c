@@ -6,9 +6,9 @@
 #include "api/names.h"
 #include "base/json.h"
 
-static const char *const kind_names[] = {
-        [OPAQUE_CHANNEL] = "ComputeDomainChannelConfig", [OPAQUE_DAEMON] = "ComputeDomainDaemonConfig"
-};
+static const char *const kind_names[] = { [OPAQUE_CHANNEL] = "ComputeDomainChannelConfig",
+                                          [OPAQUE_DAEMON] = "ComputeDomainDaemonConfig",
+                                          [OPAQUE_AGENT] = "ComputeDomainAgentConfig" };
 
 struct wire {
         const char *api_version, *kind, *domain_id, *allocation_mode, *isolation;
@@ -26,6 +26,10 @@ static const struct jd_field f_channel[] = { JD_STR(struct wire, "apiVersion", a
 static const struct jd_field f_daemon[] = { JD_STR(struct wire, "apiVersion", api_version),
                                             JD_STR(struct wire, "kind", kind),
                                             JD_STR(struct wire, "domainID", domain_id), JD_END };
+
+static const struct jd_field *const fields_of[] = {
+        [OPAQUE_CHANNEL] = f_channel, [OPAQUE_DAEMON] = f_daemon, [OPAQUE_AGENT] = f_head
+};
 
 static int find_kind(const char *name, enum opaque_kind *ret) {
         for (size_t i = 0; i < ARRAY_LEN(kind_names); i++)
@@ -47,9 +51,12 @@ static int decode_strict(struct str json, struct arena *a, struct opaque_config 
         if (find_kind(w.kind, &kind) < 0)
                 return err_set(e, ERR_INVALID, 0, "kind \"%.100s\" is not one of the driver %s",
                                str_or(w.kind, ""), CD_DRIVER);
-        if (jd_decode_text(kind == OPAQUE_CHANNEL ? f_channel : f_daemon, json.p, json.n, true, "", a, &w,
-                           e) < 0)
+        if (jd_decode_text(fields_of[kind], json.p, json.n, true, "", a, &w, e) < 0)
                 return -1;
+        if (kind == OPAQUE_AGENT) {
+                *ret = (struct opaque_config){ .kind = kind, .domain_id = "", .allocation_mode = "" };
+                return 0;
+        }
         if (!w.domain_id || !*w.domain_id)
                 return err_set(e, ERR_INVALID, 0, "domainID is empty: want the UID of a ComputeDomain");
         if (!str_is_uuid(w.domain_id))

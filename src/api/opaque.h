@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* opaque: the two configuration kinds that travel in resource claims (reference 2.4 to 2.6). */
-#ifndef API_OPAQUE_H
-#define API_OPAQUE_H
+/* opaque: the configuration kinds that travel in resource claims (reference 2.4 to 2.6). */
+#pragma once
 
 #include <stdbool.h>
 
@@ -9,11 +8,16 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-enum opaque_kind { OPAQUE_CHANNEL, OPAQUE_DAEMON };
+enum opaque_kind {
+        OPAQUE_CHANNEL,
+        OPAQUE_DAEMON,
+        OPAQUE_AGENT /* a daemon for whichever domain the node is in: it names none */
+};
 
 struct opaque_config {
         enum opaque_kind kind;
-        const char *domain_id;       /* a UID when decoded strictly; lenient: any text, "" when absent */
+        const char *domain_id;       /* a UID when decoded strictly, but an agent's is ""; lenient: any
+                                        text, "" when absent */
         const char *allocation_mode; /* channel: "", "Single" or "All" when strict; never NULL */
         /* channel, "isolation": "Channel": a channel of the ComputeDomain's own, and no other. A member that
          * plugins without such channels do not know, so that they refuse the claim instead of giving it
@@ -25,5 +29,3 @@ struct opaque_config {
  * no UID and an unknown allocationMode are ERR_INVALID with a sentence for the user. Lenient (Unprepare):
  * whatever can be read is; fails only when it is no JSON object of our kinds. */
 int opaque_decode(struct str json, bool strict, struct arena *a, struct opaque_config *ret, struct err *e);
-
-#endif

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* resources: the kinds of our own API group. */
-#ifndef API_RESOURCES_H
-#define API_RESOURCES_H
+#pragma once
 
 #include <stddef.h>
 
 #include "kube/kube_resource.h"
 
 extern const struct kube_resource kube_compute_domains, kube_cliques, kube_fabrics;
-
-#endif

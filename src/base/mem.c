@@ -43,6 +43,17 @@ void *xrealloc(void *p, size_t n) {
         return p;
 }
 
+static size_t more(size_t cap) {
+        return cap ? 2 * cap : 8;
+}
+
+void *grow_list(void *list, size_t n, size_t *cap, size_t size) {
+        if (n < *cap)
+                return list;
+        *cap = more(*cap);
+        return xrealloc(list, *cap * size);
+}
+
 char *xstrndup(const char *s, size_t n) {
         char *p = xmalloc(n + 1);
         memcpy(p, s, n);
@@ -168,6 +179,25 @@ char *arena_strdup(struct arena *a, const char *s) {
 
 char *arena_strdup_or_null(struct arena *a, const char *s) {
         return s ? arena_strdup(a, s) : NULL;
+}
+
+const char **arena_strdups(struct arena *a, const char *const *list) {
+        size_t n = 0;
+        while (list && list[n])
+                n++;
+        const char **copy = arena_alloc(a, (n + 1) * sizeof *copy);
+        for (size_t i = 0; i < n; i++)
+                copy[i] = arena_strdup(a, list[i]);
+        return copy;
+}
+
+void *arena_grow_list(struct arena *a, const void *list, size_t n, size_t *cap, size_t size) {
+        if (n < *cap)
+                return (void *)(uintptr_t)list;
+        size_t old = *cap;
+        *cap = more(old);
+        void *grown = arena_alloc(a, *cap * size);
+        return old ? memcpy(grown, list, old * size) : grown;
 }
 
 char *arena_printf(struct arena *a, const char *fmt, ...) {

@@ -18,6 +18,11 @@ char *xstrndup(const char *s, size_t n) __attribute__((malloc, returns_nonnull))
 void wipe(char *secret); /* free() of what shall not stay in memory; NULL is allowed */
 char *xasprintf(const char *fmt, ...) __attribute__((malloc, returns_nonnull, format(printf, 1, 2)));
 
+/* Makes room for one more in a list of `n`, for which there is room for `cap` (none at first: NULL and 0):
+ * where it is full, one with room for twice as many takes its place, and `list` and `cap` are set. */
+#define GROW(list, n, cap) ((list) = grow_list((list), (n), &(cap), sizeof *(list)))
+void *grow_list(void *list, size_t n, size_t *cap, size_t size) __attribute__((returns_nonnull));
+
 #define xnew(type) ((type *)xcalloc(1, sizeof(type)))
 #define xnew_n(type, n) ((type *)xcalloc((n), sizeof(type)))
 
@@ -53,5 +58,11 @@ size_t arena_used(const struct arena *a); /* bytes handed out, with what aligned
 char *arena_strdup(struct arena *a, const char *s) __attribute__((returns_nonnull));
 char *arena_strdup_or_null(struct arena *a, const char *s); /* NULL of NULL */
 char *arena_strndup(struct arena *a, const char *s, size_t n) __attribute__((returns_nonnull));
+/* A copy of a list that ends with NULL, strings and all; of NULL: an empty one. */
+const char **arena_strdups(struct arena *a, const char *const *list) __attribute__((returns_nonnull));
+/* GROW for a list in an arena, which keeps the old one, too. */
+#define ARENA_GROW(a, list, n, cap) ((list) = arena_grow_list((a), (list), (n), &(cap), sizeof *(list)))
+void *arena_grow_list(struct arena *a, const void *list, size_t n, size_t *cap, size_t size)
+        __attribute__((returns_nonnull));
 char *arena_printf(struct arena *a, const char *fmt, ...)
         __attribute__((returns_nonnull, format(printf, 2, 3)));

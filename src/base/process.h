@@ -7,8 +7,7 @@
  * inherits nothing: no descriptor but /dev/null as stdin, one pipe as stdout and stderr, and what is passed
  * on purpose, no blocked or ignored signal. libcurl opens sockets without close-on-exec, so closing is done
  * here (close_range(2), Linux 5.11). Loop thread only; nothing is called back from inside process_start(). */
-#ifndef BASE_PROCESS_H
-#define BASE_PROCESS_H
+#pragma once
 
 #include <sys/types.h>
 #include <uv.h>
@@ -48,5 +47,3 @@ void process_signal(const struct process *p, int signum);
 void process_kill(struct process *p);
 /* Reads now what it has printed so far: output() is called from inside. */
 void process_drain(struct process *p);
-
-#endif

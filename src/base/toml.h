@@ -4,8 +4,7 @@
  * The whole document is read, so that what stands in a string, a comment or another table is not taken for
  * the setting, and a document that is broken anywhere is an error. Numbers and dates are passed over without
  * a look at their digits, and of what is defined twice only the setting itself is noticed. */
-#ifndef BASE_TOML_H
-#define BASE_TOML_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -16,5 +15,3 @@
  * "table = { key = true }". *ret_there: it is set. ERR_INVALID says in which line what is wrong: of the
  * document, or a setting that is no Boolean, or is there twice. */
 int toml_bool(struct str text, const char *table, const char *key, bool *ret_there, bool *ret, struct err *e);
-
-#endif

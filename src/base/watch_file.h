@@ -11,8 +11,7 @@
  * copied. The callback runs in the loop's thread, never from inside watch_file_start, and at most once per
  * turn however many changes there were. After watch_file_stop it is not called any more, and the memory may
  * be freed, also inside it. A failed start leaves nothing behind. */
-#ifndef BASE_WATCH_FILE_H
-#define BASE_WATCH_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/queue.h>
@@ -46,5 +45,3 @@ int watch_file_start_below(struct watch_file *w, uv_loop_t *loop, const char *ro
                            watch_file_fn *fn, struct err *e);
 /* A watch that is not active is left alone. */
 void watch_file_stop(struct watch_file *w);
-
-#endif

@@ -2,6 +2,7 @@
 #include "cd_plugin/cd_driver.h"
 
 #include "api/names.h"
+#include "cd_plugin/agent_claim.h"
 #include "cd_plugin/devices.h"
 #include "cd_plugin/folders.h"
 #include "cd_plugin/gather.h"
@@ -17,10 +18,11 @@ struct cd *cd_driver_new(const struct cd_options *o) {
         cd->o = *o;
         cd->o.more_ns = str_or(o->more_ns, "");
         news_init(cd);
+        agent_claim_init(cd);
         return cd;
 }
 
-/* In a watch of domains, or a state file. */
+/* In a watch of domains or of the fabric, or a state file. */
 static void on_changed(void *u) {
         struct cd *cd = u;
         struct op *op;
@@ -31,9 +33,33 @@ static void on_changed(void *u) {
         }
 }
 
+static bool has_agent(const struct cd *cd) {
+        return device_agent_claim(&cd->claims->journal.table);
+}
+
+/* Without an agent here nobody's seat is in the fabric's object, and there may be none. */
+static void follow_fabric(const struct cd *cd) {
+        const struct facts *f = facts_get(cd->o.facts);
+        if (mode_runs_daemons(cd->o.mode))
+                fabric_watch_follow(cd->o.fabric, f->usable && has_agent(cd) ? f->fabric.clique_id : "");
+}
+
+void cd_driver_facts(struct cd *cd) {
+        agent_claim_facts(cd);
+        follow_fabric(cd);
+        claims_reevaluate(cd->claims);
+}
+
+static void watch_domains(const struct cd *cd, const struct checkpoint *table) {
+        _cleanup_(arena_freep) struct arena *a = arena_new(1024);
+        readiness_follow(cd->readiness, table, cd->grants ? grants_domains(cd->grants, a) : NULL);
+}
+
 static void on_noted(void *u) {
         struct cd *cd = u;
         struct op *op, *next;
+        if (has_agent(cd)) /* which may be about to join another domain */
+                watch_domains(cd, &cd->claims->journal.table);
         for (op = TAILQ_FIRST(&cd->claims->ops); op; op = next) {
                 next = TAILQ_NEXT(op, link);
                 gather_noted(op);
@@ -52,16 +78,21 @@ static void attach(void *u, struct claims *c) {
                                                                        .lost = news_ready_lost,
                                                                        .session_taken = news_session_taken,
                                                                        .u = cd });
-        if (mode_runs_daemons(cd->o.mode))
+        if (mode_runs_daemons(cd->o.mode)) {
                 cd->grants = grants_new(cd->o.loop, c, cd->o.plugin_dir, on_noted, cd);
+                cd->o.fabric = fabric_watch_new(cd->o.kube, on_changed, cd);
+        }
         cd->watches = lookup_watches_new(cd->o.kube, on_changed, cd);
 }
 
 static void release(void *u) {
         struct cd *cd = u;
         news_done(cd);
+        agent_claim_done(cd);
         lookup_watches_free(cd->watches);
         grants_free(cd->grants);
+        if (mode_runs_daemons(cd->o.mode))
+                fabric_watch_free(cd->o.fabric);
         readiness_free(cd->readiness);
         free(cd);
 }
@@ -88,12 +119,22 @@ static void waited_for(void *u, unsigned what) {
 }
 
 static void follow(void *u, const struct checkpoint *table) {
-        const struct cd *cd = u;
-        readiness_follow(cd->readiness, table);
+        struct cd *cd = u;
         if (cd->grants)
                 grants_follow(cd->grants);
         if (cd->o.holdings)
                 holdings_follow(cd->o.holdings, table);
+        follow_fabric(cd);
+        agent_claim_follow(cd);
+        watch_domains(cd, table);
+}
+
+static void prepared(void *u, struct op *op) {
+        news_prepared(u, op);
+        for (size_t i = 0; i < op->n_wants; i++) {
+                if (want_of(&op->wants[i])->is_agent)
+                        agent_claim_written(u, op->uid, want_of(&op->wants[i])->edits);
+        }
 }
 
 const struct node_driver cd_driver = {
@@ -119,7 +160,7 @@ const struct node_driver cd_driver = {
         .undo = readiness_remove_dir,
         .undo_failed = folders_undo_failed,
         .each_thing = folders_each,
-        .prepared = news_prepared,
+        .prepared = prepared,
         .follow = follow,
         .rebuild = rebuild_devices,
         .may_go = folders_may_go,

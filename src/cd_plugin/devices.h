@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* devices: channels and daemons as the checkpoint records them (reference section 7.12). Pure; fuzzed. */
-#ifndef CD_PLUGIN_DEVICES_H
-#define CD_PLUGIN_DEVICES_H
+#pragma once
 
 #include "node/checkpoint.h"
 
@@ -10,9 +9,11 @@
 #define DEVICE_CHANNEL "channel"
 #define DEVICE_DAEMON "daemon"
 bool device_is_daemon(const struct node_device *d);
+/* A daemon of no domain in particular. */
+bool device_is_agent(const struct node_device *d);
+/* The claim of the agent that runs IMEX here, NULL: there is none. */
+const struct checkpoint_claim *device_agent_claim(const struct checkpoint *table);
 /* The number in the name of a device: "channel-7" -> 7. -1: there is none. */
 int64_t device_number(const char *name);
 
 extern const struct device_codec cd_device_codec;
-
-#endif

@@ -36,7 +36,7 @@ unsigned edits_channel_count(const char *proc_driver) {
 
 struct nodes {
         struct cdi_node *list;
-        size_t n;
+        size_t n, cap;
 };
 
 static void add_node(struct arena *a, struct nodes *nodes, const struct cdi_node *node) {
@@ -44,12 +44,7 @@ static void add_node(struct arena *a, struct nodes *nodes, const struct cdi_node
                 if (streq(nodes->list[i].path, node->path))
                         return;
         }
-        if (nodes->n % 16 == 0) {
-                struct cdi_node *more = arena_alloc(a, (nodes->n + 16) * sizeof *more);
-                if (nodes->n)
-                        memcpy(more, nodes->list, nodes->n * sizeof *more);
-                nodes->list = more;
-        }
+        ARENA_GROW(a, nodes->list, nodes->n, nodes->cap);
         nodes->list[nodes->n++] = *node;
 }
 
@@ -162,10 +157,12 @@ int edits_for_daemon(struct arena *a, const struct edits_daemon *d, struct cdi_e
                         return -1;
                 qsort(nodes.list, nodes.n, sizeof *nodes.list, by_path);
         }
-        env[n++] = arena_printf(a, "CLIQUE_ID=%s", d->clique_id);
-        env[n++] = arena_printf(a, "COMPUTE_DOMAIN_UUID=%s", d->domain_uid);
-        env[n++] = arena_printf(a, "COMPUTE_DOMAIN_NAME=%s", d->domain_name);
-        env[n++] = arena_printf(a, "COMPUTE_DOMAIN_NAMESPACE=%s", d->domain_ns);
+        if (d->domain_uid) {
+                env[n++] = arena_printf(a, "CLIQUE_ID=%s", d->clique_id);
+                env[n++] = arena_printf(a, "COMPUTE_DOMAIN_UUID=%s", d->domain_uid);
+                env[n++] = arena_printf(a, "COMPUTE_DOMAIN_NAME=%s", d->domain_name);
+                env[n++] = arena_printf(a, "COMPUTE_DOMAIN_NAMESPACE=%s", d->domain_ns);
+        }
         env[n++] = arena_printf(a, "COMPUTE_DOMAIN_CLAIM_UID=%s", d->claim_uid);
         if (library_dir) /* the container has no cache of the loader that knows these */
                 env[n++] = arena_printf(a, "LD_LIBRARY_PATH=%s", library_dir);

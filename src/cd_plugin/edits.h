@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* edits: what a prepared device adds to a container, as CDI edits (reference sections 7.6, 7.9 and 7.11). */
-#ifndef CD_PLUGIN_EDITS_H
-#define CD_PLUGIN_EDITS_H
+#pragma once
 
 #include "base/err.h"
 #include "base/mem.h"
@@ -22,7 +21,8 @@ struct edits_daemon {
         const char *clique_id;  /* "": a node without fabric, where the daemon idles and needs nothing of the
                                    driver */
         const char *domain_uid, *domain_name, *domain_ns,
-                *claim_uid; /* all of them names that Kubernetes allows, or "" */
+                *claim_uid; /* all of them names that Kubernetes allows, or ""; domain_uid NULL: an agent,
+                               which is told of domains and of the clique otherwise */
         struct driver_root root;
         const char *driver_version;
         const char *dev_root;    /* the folder that holds dev/ */
@@ -32,5 +32,3 @@ struct edits_daemon {
 /* ERR_NOT_FOUND: something of the driver is missing (it may still come); ERR_INVALID: unreadable, e.g. a
  * capability file of garbage. */
 int edits_for_daemon(struct arena *a, const struct edits_daemon *d, struct cdi_edits *ret, struct err *e);
-
-#endif

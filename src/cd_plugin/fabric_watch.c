@@ -117,6 +117,10 @@ const struct compute_domain_fabric *fabric_watch_get(const struct fabric_watch *
                        : NULL;
 }
 
+bool fabric_watch_seen(const struct fabric_watch *w) {
+        return !w->informer || kube_informer_synced(w->informer);
+}
+
 void fabric_watch_free(struct fabric_watch *w) {
         if (!w)
                 return;

@@ -20,6 +20,8 @@ const char *fabric_watch_clique(const struct fabric_watch *w);
 /* As the watch last showed it, NULL: there is none, or it has not been seen yet. Good for what harms nobody
  * when it is late. Lives until the next turn. */
 const struct compute_domain_fabric *fabric_watch_get(const struct fabric_watch *w);
+/* The watch has shown what there is, be it nothing; or there is nothing to watch. */
+bool fabric_watch_seen(const struct fabric_watch *w);
 void fabric_watch_free(struct fabric_watch *w); /* after all who ask; NULL is allowed */
 
 /* One who asks. When the node's clique changes, it asks again, for the other one. */

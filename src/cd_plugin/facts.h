@@ -5,8 +5,7 @@
  * One sampler for all of them: from 20 ms growing to 1 s while somebody waits for a better answer, to 5 s
  * while the node has nothing to offer, and every 30 s otherwise. NVML is asked in a child process. Never an
  * error: a node without driver is a fact too. */
-#ifndef CD_PLUGIN_FACTS_H
-#define CD_PLUGIN_FACTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <uv.h>
@@ -59,5 +58,3 @@ void facts_poll_fast(struct facts_sampler *s, bool waiting);
 /* Driver's majors as of now, not as of the last sample. */
 int facts_major(const struct facts_sampler *s, const char *name, unsigned *ret, struct err *e);
 void facts_sampler_free(struct facts_sampler *s);
-
-#endif

@@ -44,6 +44,25 @@ struct life {
         bool maybe;
 };
 
+char *folders_shared(const char *plugin_dir) {
+        return file_join(plugin_dir, "domains");
+}
+
+/* An agent has one claim for all of the folders. */
+static int look_for_agent(void *u, int folder, const char *domain, struct err *e) {
+        struct life *l = u;
+        l->maybe =
+                l->maybe || (str_is_uuid(domain) && readiness_inhabited(l->plugin_dir, domain, l->claim_uid));
+        return 0;
+}
+
+static void look_in_all(struct life *l) {
+        _cleanup_(freep) char *dir = folders_shared(l->plugin_dir);
+        struct err e;
+        if (file_each(dir, look_for_agent, l, &e) < 0 && e.kind != ERR_NOT_FOUND)
+                l->maybe = true;
+}
+
 static void look_for_life(void *u, const char *domain) {
         struct life *l = u;
         l->maybe = l->maybe || readiness_inhabited(l->plugin_dir, domain, l->claim_uid);
@@ -54,6 +73,8 @@ bool folders_may_go(void *u, const struct checkpoint_claim *entry) {
         struct life life = { .plugin_dir = cd->o.plugin_dir, .claim_uid = entry->uid };
         _cleanup_(freep) char *claim = xasprintf("%s/%s", entry->ns, entry->name);
         folders_each(entry, look_for_life, &life);
+        if (entry->state == CHECKPOINT_COMPLETED && entry->n_devices && device_is_agent(entry->devices))
+                look_in_all(&life);
         if (life.maybe)
                 log_warn("a claim is gone, but its IMEX daemon runs: it stays prepared until the daemon ends",
                          kv_str("claim", claim), kv_str("uid", entry->uid));

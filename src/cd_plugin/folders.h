@@ -11,5 +11,7 @@ void folders_each(const struct checkpoint_claim *entry, node_thing_fn *fn, void 
 void folders_undo_failed(const char *domain, const struct err *e);
 /* The claim of a daemon that holds its state file's lock stays whatever the API says. */
 bool folders_may_go(void *u, const struct checkpoint_claim *entry);
+/* The folder that holds them all, and that an agent has; caller frees. */
+char *folders_shared(const char *plugin_dir);
 /* Removes those that no entry stands for and in which no daemon lives. */
 void folders_sweep(void *u, const struct checkpoint *table);

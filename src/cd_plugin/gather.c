@@ -69,40 +69,6 @@ static bool noted(struct op *op) {
         return !pending;
 }
 
-static void fetched_some(struct op *op) {
-        const struct gathered *g = op->own;
-        bool need_list = false, need_all = false, missed = false;
-        if (!op->arena)
-                return;
-        for (size_t i = 0; i < op->n_wants; i++) {
-                const struct want *w = want_of(&op->wants[i]);
-                bool nameless = w->is_daemon && (!w->domain_name || !w->domain_ns);
-                need_list = need_list || !w->is_daemon;
-                need_all = need_all || nameless;
-                missed = missed ||
-                         ((!w->is_daemon || nameless) && !lookup_find(g->domains, w->config.domain_id));
-        }
-        if (need_all && !g->all)
-                start_lookup(op, NULL, false);
-        else if (need_list && !g->domains && !g->lookup)
-                start_lookup(op, op->ns, false);
-        else if (missed && g->domains && !g->fresh) /* it may be newer than the API server's cache */
-                start_lookup(op, g->all ? NULL : op->ns, true);
-        if ((need_list || need_all) && g->lookup)
-                return;
-        if (need_list && g->fabric && !op_prepared_before(op) && fabric_ask_pending(g->fabric))
-                return;
-        if (noted(op))
-                op_fetched(op);
-}
-
-void gather_noted(struct op *op) {
-        const struct gathered *g = op->own;
-        if (!g || !g->noting || op->phase == OP_BATCH)
-                return;
-        fetched_some(op);
-}
-
 static void on_fabric_failed(void *u, const struct err *e) {
         struct op *op = u;
         const struct cd *cd = op->c->o.u;
@@ -124,6 +90,49 @@ static void on_fabric(void *u, const struct err *e) {
                 claims_reevaluate(op->c);
 }
 
+static void ask_fabric(struct op *op) {
+        const struct cd *cd = op->c->o.u;
+        struct gathered *g = op->own;
+        g->fabric = fabric_ask_start(cd->o.fabric, on_fabric, on_fabric_failed, op);
+}
+
+static void fetched_some(struct op *op) {
+        const struct cd *cd = op->c->o.u;
+        const struct gathered *g = op->own;
+        bool need_list = false, need_all = false, missed = false;
+        if (!op->arena)
+                return;
+        for (size_t i = 0; i < op->n_wants; i++) {
+                const struct want *w = want_of(&op->wants[i]);
+                bool nameless = w->is_daemon && !w->is_agent && (!w->domain_name || !w->domain_ns);
+                need_list = need_list || !w->is_daemon;
+                need_all = need_all || nameless;
+                missed = missed ||
+                         ((!w->is_daemon || nameless) && !lookup_find(g->domains, w->config.domain_id));
+        }
+        if (need_all && !g->all)
+                start_lookup(op, NULL, false);
+        else if (need_list && !g->domains && !g->lookup)
+                start_lookup(op, op->ns, false);
+        else if (missed && g->domains && !g->fresh) /* it may be newer than the API server's cache */
+                start_lookup(op, g->all ? NULL : op->ns, true);
+        if (need_list && cd->o.fabric && !g->fabric)
+                ask_fabric(op);
+        if ((need_list || need_all) && g->lookup)
+                return;
+        if (need_list && g->fabric && !op_prepared_before(op) && fabric_ask_pending(g->fabric))
+                return;
+        if (noted(op))
+                op_fetched(op);
+}
+
+void gather_noted(struct op *op) {
+        const struct gathered *g = op->own;
+        if (!g || !g->noting || op->phase == OP_BATCH)
+                return;
+        fetched_some(op);
+}
+
 void gather_start(void *u, struct op *op) {
         fetched_some(op);
 }
@@ -131,12 +140,11 @@ void gather_start(void *u, struct op *op) {
 void gather_fetch(void *u, struct op *op) {
         const struct cd *cd = u;
         op->own = xnew(struct gathered);
-        /* Daemon claims know their domain, or need another list. */
+        /* Daemon claims know their domain, or need another list, and no fabric. */
         if (!wants_manages(&cd->o, op->ns))
                 start_lookup(op, op->ns, false);
-        if (cd->o.fabric)
-                ((struct gathered *)op->own)->fabric =
-                        fabric_ask_start(cd->o.fabric, on_fabric, on_fabric_failed, op);
+        if (cd->o.fabric && (!mode_runs_daemons(cd->o.mode) || !wants_manages(&cd->o, op->ns)))
+                ask_fabric(op);
 }
 
 void gather_release(void *u, struct op *op) {
@@ -168,7 +176,7 @@ void gather_look_closer(void *u, struct op *op) {
                 channel = channel || !want_of(&op->wants[i])->is_daemon;
         if (channel && !g->watch)
                 g->watch = lookup_watch_get(cd->watches, op->ns);
-        if (channel && g->fabric && op->waits_for == WAITS_FOR_CHANNEL)
+        if (channel && g->fabric && op->waits_for == WAITS_FOR_FABRIC)
                 fabric_ask_again(g->fabric);
         gather_doubt(op);
 }

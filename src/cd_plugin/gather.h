@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gather: what a Prepare must know beside its claim: which ComputeDomains there are. Asked for beside the
  * claim, for as long as the kubelet waits, and anew when there is doubt. For node_driver. */
-#ifndef CD_PLUGIN_GATHER_H
-#define CD_PLUGIN_GATHER_H
+#pragma once
 
 #include "cd_plugin/state.h"
 
@@ -13,7 +12,7 @@ struct gathered {
         bool all;   /* what was asked for last: the domains of all namespaces, */
         bool fresh; /* and not of the API server's cache */
         struct lookup_watch *watch;
-        bool noting; /* until grants_get() says how it went */
+        bool noting;               /* until grants_get() says how it went */
         struct fabric_ask *fabric; /* NULL: no channel is assigned */
 };
 
@@ -25,5 +24,3 @@ void gather_look_closer(void *u, struct op *op);
 void gather_noted(struct op *op);
 /* Asks anew when the watch does not show what a list has shown. */
 void gather_doubt(struct op *op);
-
-#endif

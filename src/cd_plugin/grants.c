@@ -216,6 +216,22 @@ void grants_follow(struct grants *g) {
         settle(g);
 }
 
+const char *const *grants_domains(const struct grants *g, struct arena *a) {
+        const struct grant_file *f;
+        size_t n = 0;
+        LIST_FOREACH (f, &g->files, link) {
+                n++;
+        }
+        const char **list = arena_alloc(a, (n + 1) * sizeof *list);
+        n = 0;
+        LIST_FOREACH (f, &g->files, link) {
+                if (f->wanted)
+                        list[n++] = f->domain;
+        }
+        list[n] = NULL;
+        return list;
+}
+
 bool grants_clearing(const struct grants *g, const char *domain_uid) {
         const struct grant_file *f;
         LIST_FOREACH (f, &g->files, link) {

@@ -33,6 +33,8 @@ enum grant_state grants_get(const struct grants *g, const char *domain_uid, cons
 /* The table of the claims, or their operations, have changed: files of claims that are neither recorded nor
  * being prepared go. The first time it also looks what is there. */
 void grants_follow(struct grants *g);
+/* The domains of which a claim is being prepared or is prepared, some more than once; in the arena,
+ * NULL-terminated. */
+const char *const *grants_domains(const struct grants *g, struct arena *a);
 /* The folder of this domain may be removed at this moment: whoever needs it waits. */
 bool grants_clearing(const struct grants *g, const char *domain_uid);
-

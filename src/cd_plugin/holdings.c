@@ -29,7 +29,8 @@ struct holdings {
         struct arena *a; /* NULL: there was none yet */
         struct holding *held;
         size_t n_held;
-        char *clique, *fabric_uid; /* NULL: not known yet */
+        /* NULL: not known yet */
+        char *clique, *fabric_uid, *imex, *withheld;
         unsigned channel_count;
 };
 
@@ -74,6 +75,8 @@ bool holdings_report(const struct holding *held, size_t n, const struct holdings
                 struct report_fabric *own = add_fabric(ret, place->clique, n, a);
                 own->uid = arena_strdup(a, place->fabric_uid);
                 own->count = place->channel_count;
+                own->imex = place->imex ? arena_strdup(a, place->imex) : NULL;
+                own->withheld = place->withheld ? arena_strdup(a, place->withheld) : NULL;
         }
         for (size_t i = 0; i < n; i++) {
                 const char *clique = str_or(held[i].clique, place->clique);
@@ -170,7 +173,8 @@ static void tell(struct holdings *h) {
                 return;
         struct arena *a = arena_new(1024);
         struct buf text = BUF_INIT(REPORT_MAX_BYTES), body = BUF_INIT(2 * REPORT_MAX_BYTES);
-        const struct holdings_place place = { h->clique, h->fabric_uid, h->channel_count };
+        const struct holdings_place place = { h->clique, h->fabric_uid, h->channel_count, h->imex,
+                                              h->withheld };
         if (holdings_report(h->held, h->n_held, &place, a, &report)) {
                 struct jw w = JW(&body);
                 channel_report_render(&report, &text);
@@ -200,15 +204,23 @@ void holdings_follow(struct holdings *h, const struct checkpoint *table) {
         tell(h);
 }
 
-void holdings_place(struct holdings *h, const char *clique, const char *fabric_uid, unsigned channel_count) {
-        if (streq(h->clique, clique) && streq(h->fabric_uid, fabric_uid) && h->channel_count == channel_count)
-                return;
-        free(h->clique);
-        free(h->fabric_uid);
-        h->clique = xstrdup(clique);
-        h->fabric_uid = xstrdup(fabric_uid);
-        h->channel_count = channel_count;
-        tell(h);
+static bool keep(char **at, const char *now) {
+        if (now ? streq(*at, now) : !*at)
+                return false;
+        free(*at);
+        *at = now ? xstrdup(now) : NULL;
+        return true;
+}
+
+void holdings_place(struct holdings *h, const struct holdings_place *p) {
+        bool news = h->channel_count != p->channel_count;
+        news |= keep(&h->clique, p->clique);
+        news |= keep(&h->fabric_uid, p->fabric_uid);
+        news |= keep(&h->imex, p->imex);
+        news |= keep(&h->withheld, p->withheld);
+        h->channel_count = p->channel_count;
+        if (news)
+                tell(h);
 }
 
 struct holdings *holdings_new(const struct holdings_options *o) {
@@ -230,6 +242,8 @@ void holdings_free(struct holdings *h) {
         }
         free(h->clique);
         free(h->fabric_uid);
+        free(h->imex);
+        free(h->withheld);
         arena_free(h->a);
         free(h);
 }

@@ -29,9 +29,13 @@ const char *holdings_clique(struct holdings *h, const char *claim_uid);
 
 /* The table is what holds now. */
 void holdings_follow(struct holdings *h, const struct checkpoint *table);
-/* The node is in this clique ("": in none, or it is not known yet); its fabric's object has this UID ("":
- * there is none, or it has not been seen), its driver this many channels. */
-void holdings_place(struct holdings *h, const char *clique, const char *fabric_uid, unsigned channel_count);
+struct holdings_place {
+        const char *clique;          /* that the node is in; "": in none, or it is not known yet */
+        const char *fabric_uid;      /* of its fabric's object; "": there is none, or it has not been seen */
+        unsigned channel_count;      /* of its driver */
+        const char *imex, *withheld; /* as in the report; NULL: not told */
+};
+void holdings_place(struct holdings *h, const struct holdings_place *place);
 
 /* Pure, for tests: the report, with all memory in the arena. False: it cannot be made, because a channel is
  * held of which nobody knows the fabric. */
@@ -39,10 +43,6 @@ struct holding {
         const char *clique; /* NULL: unknown */
         int64_t id;
         const char *owner;
-};
-struct holdings_place {
-        const char *clique, *fabric_uid;
-        unsigned channel_count;
 };
 bool holdings_report(const struct holding *held, size_t n, const struct holdings_place *place,
                      struct arena *a, struct channel_report *ret);

@@ -54,7 +54,8 @@ struct host_imex {
         struct host_imex_options o;
         struct loop_timer look; /* the next look for the tool and its socket */
         char *config_path;
-        bool waiting;
+        bool waiting, settling;
+        enum host_imex_own own;
         /* Of the socket, or of the nearest folder on the way to it that is not there. */
         struct watch_file watch;
         struct place place;
@@ -107,9 +108,20 @@ static const char *out_of_reach(const struct host_imex *h) {
                        : imex_command_out_of_reach((struct str){ text, n });
 }
 
+static enum host_imex_own judge_own(const struct host_imex *h, const char *word, bool unreached) {
+        if (streq(word, "READY"))
+                return HOST_IMEX_READY;
+        if (unreached)
+                return HOST_IMEX_NOT_KNOWN;
+        if (*word || h->unanswered >= UNANSWERED_MAX)
+                return HOST_IMEX_NOT_READY;
+        return h->own == HOST_IMEX_NOT_ASKED ? HOST_IMEX_NOT_KNOWN : h->own;
+}
+
 static void answer(struct host_imex *h, const char *word, const char *why) {
         bool silent = !*word || streq(word, "UNAVAILABLE");
         const char *unreached = silent ? out_of_reach(h) : NULL;
+        h->own = judge_own(h, word, unreached);
         h->reached = h->reached || !silent;
         snprintf(h->word, sizeof h->word, "%s", unreached ? "" : word);
         if (unreached) {
@@ -135,7 +147,7 @@ static void on_status(void *u, const char *word, const char *why) {
                 h->domain_due = true;
                 imex_probe_domain(h->probe, 0);
         }
-        if (!h->waiting)
+        if (!h->waiting && !h->settling)
                 imex_probe_slow_down(h->probe);
         answer(h, word, why);
 }
@@ -225,6 +237,7 @@ static void on_look(void *u) {
         if (locate(h, &now, &e) < 0) {
                 place_done(&now);
                 drop_probe(h);
+                h->own = HOST_IMEX_NOT_KNOWN;
                 h->status = (struct host_imex_status){ .state = HOST_IMEX_UNKNOWN };
                 snprintf(h->status.reason, sizeof h->status.reason, "%s", e.msg);
                 h->o.answered(h->o.u);
@@ -263,9 +276,21 @@ void host_imex_poll_fast(struct host_imex *h) {
 }
 
 void host_imex_poll_slow(struct host_imex *h) {
-        if (h->waiting && h->probe)
+        if (h->waiting && !h->settling && h->probe)
                 imex_probe_slow_down(h->probe);
         h->waiting = false;
+}
+
+enum host_imex_own host_imex_own(const struct host_imex *h) {
+        return h->own;
+}
+
+void host_imex_settle(struct host_imex *h, bool on) {
+        if (h->settling == on)
+                return;
+        h->settling = on;
+        if (h->probe && !h->waiting)
+                (on ? imex_probe_speed_up : imex_probe_slow_down)(h->probe);
 }
 
 struct host_imex *host_imex_new(uv_loop_t *loop, const struct host_imex_options *o) {

@@ -36,6 +36,13 @@ const struct host_imex_status *host_imex_get(const struct host_imex *h);
 /* The daemon has answered READY, and nothing else, to a question put after since_ns (uv_hrtime()). False: why
  * not, beginning with the node's name. */
 bool host_imex_ready(const struct host_imex *h, uint64_t since_ns, char *reason, size_t n);
+/* What the daemon says of itself, whatever its domain is. One that cannot be asked is not known, until it has
+ * failed to answer twice; so is one that is nowhere to be asked. */
+enum host_imex_own { HOST_IMEX_NOT_ASKED, HOST_IMEX_NOT_KNOWN, HOST_IMEX_READY, HOST_IMEX_NOT_READY };
+enum host_imex_own host_imex_own(const struct host_imex *h);
+/* Whether what it says now will last is of importance: ask at short intervals while that is so. */
+void host_imex_settle(struct host_imex *h, bool on);
+
 /* Somebody new waits for READY: ask now, then at growing intervals up to a second. */
 void host_imex_poll_fast(struct host_imex *h);
 /* Nobody waits any more. */

@@ -5,26 +5,41 @@
 #include "base/log.h"
 #include "base/loop.h"
 
+enum { FIRST_LOOK_MS = 6000 };
+
 struct isolation {
         struct isolation_options o;
         struct fabric_watch *fabric;
         struct holdings *holdings;
         struct toolkit_watch *toolkit;
-        struct withhold_steady differs;
-        struct loop_timer due; /* of `differs` */
+        struct withhold_steady down, counts_differ, versions_differ;
+        struct loop_timer due; /* of these */
+        uint64_t born_ms;
+        bool decided;         /* once */
+        const char *withheld; /* the reason for which nothing is offered, NULL: none */
         enum toolkit_answer told;
         bool told_any;
 };
 
 /* ---- the fabric ---- */
 
+static const char *imex_version(const struct isolation *i) {
+        return i->o.host ? host_imex_get(i->o.host)->version : "";
+}
+
 static void place(struct isolation *i) {
         const struct facts *f = facts_get(i->o.facts);
         const struct compute_domain_fabric *fabric = fabric_watch_get(i->fabric);
+        const char *imex = imex_version(i);
         /* Of a driver that is away nobody knows which clique it will be in. */
         if (f->known && f->usable)
-                holdings_place(i->holdings, f->fabric.clique_id, fabric ? fabric->o.meta.uid : "",
-                               f->channel_count);
+                holdings_place(i->holdings, &(struct holdings_place){
+                                                    .clique = f->fabric.clique_id,
+                                                    .fabric_uid = fabric ? fabric->o.meta.uid : "",
+                                                    .channel_count = f->channel_count,
+                                                    .imex = channel_report_is_word(imex) ? imex : NULL,
+                                                    .withheld = i->withheld,
+                                            });
 }
 
 static void on_fabric(void *u) {
@@ -89,33 +104,79 @@ static void on_toolkit(void *u) {
 
 /* ---- the devices ---- */
 
-static bool counts_differ(struct isolation *i, const struct facts *f, int64_t *ret_count) {
-        const struct compute_domain_fabric *fabric = fabric_watch_get(i->fabric);
-        uint64_t due = UINT64_MAX;
-        bool differ = i->differs.value;
-        *ret_count = fabric ? fabric->channel_count : 0;
-        /* Before anybody has said how many channels the fabric has, nobody differs. */
-        if (*ret_count)
-                differ = withhold_steady(&i->differs, *ret_count != f->channel_count, loop_now_ms(i->o.loop),
-                                         &due);
-        loop_timer_at(&i->due, due);
-        return differ && *ret_count;
+static bool is_undecided(struct isolation *i, uint64_t *ret_due) {
+        bool unasked = i->o.host && host_imex_own(i->o.host) == HOST_IMEX_NOT_ASKED,
+             unseen = !fabric_watch_seen(i->fabric);
+        *ret_due = i->born_ms + FIRST_LOOK_MS;
+        i->decided = i->decided || (!unasked && !unseen) || loop_now_ms(i->o.loop) >= *ret_due;
+        return !i->decided;
 }
 
-void isolation_judge(struct isolation *i, const struct facts *f, struct offering *ret) {
+static bool steady(struct isolation *i, struct withhold_steady *s, bool now, uint64_t *due) {
+        uint64_t at;
+        bool counts = withhold_steady(s, now, loop_now_ms(i->o.loop), &at);
+        *due = at < *due ? at : *due;
+        return counts;
+}
+
+/* What nobody knows leaves it as it is. */
+static void look_at_imex(struct isolation *i, struct withhold_input *in, uint64_t *due) {
+        enum host_imex_own own = i->o.host ? host_imex_own(i->o.host) : HOST_IMEX_NOT_KNOWN;
+        bool known = own == HOST_IMEX_READY || own == HOST_IMEX_NOT_READY,
+             now = known ? own == HOST_IMEX_NOT_READY : i->down.value;
+        in->imex_down = steady(i, &i->down, now, due);
+        in->imex_why = "the host's nvidia-imex was not READY for a while";
+        if (!i->o.host)
+                return;
+        const struct host_imex_status *s = host_imex_get(i->o.host);
+        if (own == HOST_IMEX_NOT_READY && s->state == HOST_IMEX_DOWN)
+                in->imex_why = s->reason;
+        host_imex_settle(i->o.host, i->down.turning);
+}
+
+static void look_at_others(struct isolation *i, const struct facts *f, struct withhold_input *in,
+                           uint64_t *due) {
+        const struct compute_domain_fabric *fabric = fabric_watch_get(i->fabric);
+        in->fabric_count = fabric ? fabric->channel_count : 0;
+        in->fabric_imex = fabric ? str_or(fabric->imex_version, "") : "";
+        in->imex_version = imex_version(i);
+        /* Before anybody has said what the others have, nobody differs. */
+        if (in->fabric_count)
+                in->counts_differ = steady(i, &i->counts_differ, in->fabric_count != f->channel_count, due);
+        if (*in->fabric_imex && *in->imex_version)
+                in->versions_differ =
+                        steady(i, &i->versions_differ, !streq(in->fabric_imex, in->imex_version), due);
+}
+
+bool isolation_judge(struct isolation *i, const struct facts *f, struct offering *ret) {
         struct withhold_input in = { .facts = f, .own_channels = i };
+        uint64_t due;
+        if (i && f->usable && is_undecided(i, &due)) {
+                loop_timer_at(&i->due, due);
+                return false;
+        }
+        due = UINT64_MAX;
         if (i) {
                 in.toolkit = toolkit_watch_get(i->toolkit, &in.toolkit_why);
                 in.trust_toolkit = i->o.trust_toolkit;
-                in.counts_differ = counts_differ(i, f, &in.fabric_count);
+                look_at_imex(i, &in, &due);
+                look_at_others(i, f, &in, &due);
+                loop_timer_at(&i->due, due);
         }
         withhold_judge(&in, ret);
+        if (i) {
+                i->withheld = *ret->reason ? ret->reason : NULL;
+                place(i);
+        }
+        return true;
 }
 
 struct isolation *isolation_new(const struct isolation_options *o) {
         struct isolation *i = xnew(struct isolation);
         struct driver_root roots[TOOLKIT_ROOTS_MAX] = { o->root, { .host = "/", .here = o->host_root } };
         i->o = *o;
+        i->down.true_ms = WITHHOLD_DOWN_MS;
+        i->born_ms = loop_now_ms(o->loop);
         loop_timer_init(&i->due, o->loop, on_due, i);
         i->fabric = fabric_watch_new(o->kube, on_fabric, i);
         i->holdings = holdings_new(&(struct holdings_options){ .kube = o->kube,

@@ -6,6 +6,7 @@
 
 #include "cd_plugin/fabric_watch.h"
 #include "cd_plugin/holdings.h"
+#include "cd_plugin/host_imex.h"
 #include "cd_plugin/metrics.h"
 #include "cd_plugin/toolkit_watch.h"
 #include "cd_plugin/withhold.h"
@@ -24,6 +25,7 @@ struct isolation_options { /* the strings are borrowed until isolation_free() */
         const char *host_root;   /* where the host's own root is seen; "": it is not */
         bool trust_toolkit;      /* whatever the container toolkit is told */
         const struct facts_sampler *facts;
+        struct host_imex *host; /* where IMEX is the host's; NULL: it is not asked */
         /* What the devices depend on; or what waiting claims may wait for. Never from inside a call of ours.
          */
         void (*changed)(void *u);
@@ -36,5 +38,7 @@ struct fabric_watch *isolation_fabric(const struct isolation *i);
 struct holdings *isolation_holdings(const struct isolation *i);
 /* The facts have changed. */
 void isolation_facts(struct isolation *i);
-/* Whether the devices are offered; `i` NULL: by the facts alone. */
-void isolation_judge(struct isolation *i, const struct facts *f, struct offering *ret);
+/* Whether the devices are offered; `i` NULL: by the facts alone. False: the host's IMEX or the fabric's
+ * object are still being asked for, which takes a few seconds at most, and what an earlier process has
+ * published stays: a restart must not offer for a moment what had to be withheld. */
+bool isolation_judge(struct isolation *i, const struct facts *f, struct offering *ret);

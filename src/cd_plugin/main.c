@@ -119,18 +119,18 @@ static void on_facts(void *u) {
         const struct facts *f = facts_get(p->cd.facts);
         if (p->isolation)
                 isolation_facts(p->isolation);
-        isolation_judge(p->isolation, f, &p->offering);
-        tell_offering(p, f, &p->offering);
-        publish(p);
-        claims_reevaluate(p->main.claims);
+        if (isolation_judge(p->isolation, f, &p->offering)) {
+                tell_offering(p, f, &p->offering);
+                publish(p);
+        }
+        cd_driver_facts(p->main.claims->o.u);
 }
 
 static void on_isolation(void *u) {
         struct plugin *p = u;
         const struct facts *f = facts_get(p->cd.facts);
         struct offering now;
-        if (f->known) {
-                isolation_judge(p->isolation, f, &now);
+        if (f->known && isolation_judge(p->isolation, f, &now)) {
                 bool news =
                         !streq(now.reason, p->offering.reason) || !streq(now.message, p->offering.message);
                 p->offering = now;
@@ -145,7 +145,10 @@ static void on_isolation(void *u) {
 static void on_host(void *u) {
         struct plugin *p = u;
         host_report_tell(p->host_report, host_imex_get(p->cd.host));
-        claims_reevaluate(p->main.claims);
+        if (p->isolation)
+                on_isolation(p);
+        else
+                claims_reevaluate(p->main.claims);
 }
 
 /* ---- start and stop ---- */
@@ -154,12 +157,7 @@ static void *start(struct node_main *m) {
         struct plugin *p = CONTAINER(m, struct plugin, main);
         const struct driver_root root = { .host = p->flags.root_host, .here = p->flags.root_here };
         struct stat st;
-        if (*p->alt_proc_devices) {
-                p->proc_driver = file_join(root.here, "proc/driver/nvidia");
-        } else {
-                proc_driver_uncover();
-                p->proc_driver = xstrdup("/proc/driver/nvidia");
-        }
+        p->proc_driver = proc_driver_folder(p->alt_proc_devices, root.here);
         _cleanup_(freep) char *dev = file_join(root.here, "dev");
         p->cd.facts =
                 facts_sampler_new(&m->loop, &(struct facts_options){
@@ -181,6 +179,18 @@ static void *start(struct node_main *m) {
                 .ns = p->cd.ns,
                 .pod = p->pod,
         });
+        if (p->host_interval_ms)
+                p->cd.host =
+                        host_imex_new(&m->loop, &(struct host_imex_options){
+                                                        .root = root,
+                                                        .socket_path = p->imex_socket,
+                                                        .node = p->flags.node,
+                                                        .interval_ms = (unsigned)p->host_interval_ms,
+                                                        .domain = !mode_forms_domains(p->cd.mode),
+                                                        .only_with_socket = mode_runs_daemons(p->cd.mode),
+                                                        .answered = on_host,
+                                                        .u = p,
+                                                });
         if (mode_assigns_channels(p->cd.mode)) {
                 plugin_metrics_own_channels(&p->metrics);
                 p->isolation = isolation_new(&(struct isolation_options){
@@ -196,6 +206,7 @@ static void *start(struct node_main *m) {
                         .host_root = p->host_root,
                         .trust_toolkit = p->trust_toolkit,
                         .facts = p->cd.facts,
+                        .host = mode_runs_daemons(p->cd.mode) ? NULL : p->cd.host,
                         .changed = on_isolation,
                         .u = p,
                 });
@@ -204,18 +215,6 @@ static void *start(struct node_main *m) {
         }
         if (p->racks && *p->rack_label)
                 p->rack = rack_watch_new(m->kube, p->flags.node, p->rack_label, on_rack, p);
-        if (p->host_interval_ms)
-                p->cd.host =
-                        host_imex_new(&m->loop, &(struct host_imex_options){
-                                                        .root = root,
-                                                        .socket_path = p->imex_socket,
-                                                        .node = p->flags.node,
-                                                        .interval_ms = (unsigned)p->host_interval_ms,
-                                                        .domain = !mode_forms_domains(p->cd.mode),
-                                                        .only_with_socket = mode_runs_daemons(p->cd.mode),
-                                                        .answered = on_host,
-                                                        .u = p,
-                                                });
         p->cd.loop = &m->loop;
         p->cd.kube = m->kube;
         p->cd.events = m->events;
@@ -242,7 +241,7 @@ static int check(struct node_main *m, struct err *e) {
         gates_init(&p->gates);
         if (gates_parse(&p->gates, p->flags.gates, e) < 0)
                 return err_wrap(e, "--feature-gates");
-        if (mode_resolve(&p->gates, p->imex_mode, p->imex_isolation, &p->cd.mode, e) < 0)
+        if (mode_resolve(&p->gates, p->imex_mode, p->imex_isolation, false, &p->cd.mode, e) < 0)
                 return -1;
         if (p->imex_socket[0] != '/')
                 return err_set(e, ERR_INVALID, 0, "--imex-host-socket-path: not an absolute path: '%s'",

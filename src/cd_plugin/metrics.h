@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* metrics: the series of this plugin: those of the node half, and what only ComputeDomains have. */
-#ifndef CD_PLUGIN_METRICS_H
-#define CD_PLUGIN_METRICS_H
+#pragma once
 
 #include "cd_plugin/host_status.h"
 #include "node/metrics.h"
@@ -26,5 +25,3 @@ void plugin_metrics_own_channels(struct plugin_metrics *m);
 void plugin_metrics_offered(struct plugin_metrics *m, const char *reason);
 void plugin_metrics_toolkit(struct plugin_metrics *m, enum toolkit_answer answer);
 void plugin_metrics_host(struct plugin_metrics *m, const struct host_imex_status *s);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* offer: the devices of this node, as its ResourceSlice shows them (reference section 7.5). Pure. */
-#ifndef CD_PLUGIN_OFFER_H
-#define CD_PLUGIN_OFFER_H
+#pragma once
 
 #include "node/slice.h"
 
@@ -16,5 +15,3 @@ struct offer {
 };
 
 struct slice_content offer_content(const struct offer *o);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plan: what preparing one of our devices takes, and what is recorded of it. For node_driver. */
-#ifndef CD_PLUGIN_PLAN_H
-#define CD_PLUGIN_PLAN_H
+#pragma once
 
 #include "cd_plugin/state.h"
 
@@ -10,5 +9,3 @@ int plan_device(void *u, const struct op *op, const struct node_want *w, struct 
 int plan_claim(void *u, const struct op *op, struct arena *a, struct cdi_edits *ret, struct err *e);
 void plan_record(const struct node_want *w, struct node_device *ret);
 const char *plan_comment(const struct op *op, struct arena *a);
-
-#endif

@@ -20,6 +20,7 @@ struct domain {
         LIST_ENTRY(domain) link;
         struct readiness *r;
         char *uid, *claim_uid;
+        bool agent; /* the claim is an agent's */
         bool ready, seen, taken;
         bool told; /* that it cannot be watched */
         struct watch_file watch;
@@ -36,14 +37,18 @@ char *readiness_domain_dir(const char *plugin_dir, const char *domain_uid) {
         return xasprintf("%s/domains/%s", plugin_dir, domain_uid);
 }
 
-/* NULL: ready. Else why not, in `text` or static. */
+/* NULL: ready. Else why not, in `text` or static. ret_seat: that of an agent, whose claim is the same in all
+ * of its domains; NULL: the claim is a daemon's of this domain. */
 static const char *refusal(const struct readiness *r, const char *domain_uid, const char *claim_uid,
-                           char *text, size_t n) {
+                           struct agent_seat *ret_seat, char *text, size_t n) {
         _cleanup_(freep) char *dir = readiness_domain_dir(r->o.plugin_dir, domain_uid);
         struct imex_state s;
         struct err e;
         bool held = false;
         if (imex_state_read(dir, &s, &held, &e) < 0) {
+                if (e.kind == ERR_NOT_FOUND && ret_seat)
+                        return "the IMEX agent of this node has not joined this ComputeDomain yet; while "
+                               "another one uses the node, it leaves that first";
                 if (e.kind == ERR_NOT_FOUND)
                         return "the IMEX daemon has not reported yet";
                 snprintf(text, n, "the IMEX daemon's state cannot be read: %s", e.msg);
@@ -52,6 +57,9 @@ static const char *refusal(const struct readiness *r, const char *domain_uid, co
         bool ready = s.ready;
         s.ready = true;
         const char *why = imex_state_refusal(&s, held, r->o.boot_id, claim_uid);
+        if (!why && ret_seat &&
+            (!agent_seat_parse(s.seat, ret_seat) || !streq(ret_seat->domain_uid, domain_uid)))
+                why = "the IMEX agent of this node is in another ComputeDomain";
         if (why || ready)
                 return why;
         /* The file can be believed, so say in the daemon's words what it waits for. */
@@ -60,14 +68,18 @@ static const char *refusal(const struct readiness *r, const char *domain_uid, co
         return text;
 }
 
-/* The claim of the daemon of this domain, or of the daemon that stands in its way. */
+/* The claim of the daemon of this domain, or of the agent, which is one for any; or of the daemon that stands
+ * in its way. */
 static const struct checkpoint_claim *find_daemon(const struct checkpoint *table, const char *domain_uid,
+                                                  bool *ret_agent,
                                                   const struct checkpoint_claim **ret_other) {
         *ret_other = NULL;
+        *ret_agent = false;
         CHECKPOINT_EACH_DEVICE (table, c, d) {
                 if (!device_is_daemon(d))
                         continue;
-                if (streq(d->domain, domain_uid))
+                *ret_agent = device_is_agent(d);
+                if (*ret_agent || streq(d->domain, domain_uid))
                         return c;
                 if (!d->admin)
                         *ret_other = c;
@@ -76,8 +88,9 @@ static const struct checkpoint_claim *find_daemon(const struct checkpoint *table
 }
 
 bool readiness_check(const struct readiness *r, const struct checkpoint *table, const char *domain_uid,
-                     bool *ret_in_the_way, char *reason, size_t n) {
-        const struct checkpoint_claim *other, *daemon = find_daemon(table, domain_uid, &other);
+                     bool *ret_in_the_way, struct agent_seat *ret_seat, char *reason, size_t n) {
+        bool agent;
+        const struct checkpoint_claim *other, *daemon = find_daemon(table, domain_uid, &agent, &other);
         char text[320];
         *ret_in_the_way = !daemon && other;
         if (!daemon && other) {
@@ -100,17 +113,22 @@ bool readiness_check(const struct readiness *r, const struct checkpoint *table, 
                 snprintf(reason, n, "%s: '%s' is not the UID of a ComputeDomain", r->o.node, domain_uid);
                 return false;
         }
-        const char *why = refusal(r, domain_uid, daemon->uid, text, sizeof text);
+        const char *why = refusal(r, domain_uid, daemon->uid, agent ? ret_seat : NULL, text, sizeof text);
         if (why)
                 snprintf(reason, n, "%s: %s", r->o.node, why);
         return !why;
+}
+
+static const char *refusal_now(const struct domain *d, char *text, size_t n) {
+        struct agent_seat seat;
+        return refusal(d->r, d->uid, d->claim_uid, d->agent ? &seat : NULL, text, n);
 }
 
 static void on_change(struct watch_file *w) {
         struct domain *d = w->u;
         struct readiness *r = d->r;
         char text[320];
-        const char *why = refusal(r, d->uid, d->claim_uid, text, sizeof text);
+        const char *why = refusal_now(d, text, sizeof text);
         bool was = d->ready;
         d->ready = !why;
         if (!was && !why)
@@ -147,10 +165,10 @@ static void watch(struct domain *d) {
                 log_error("cannot watch the state of an IMEX daemon, so its readiness is noticed late",
                           kv_str("domain", d->uid), kv_err(&e));
         d->told = r < 0;
-        d->ready = !refusal(d->r, d->uid, d->claim_uid, text, sizeof text);
+        d->ready = !refusal_now(d, text, sizeof text);
 }
 
-static void follow(struct readiness *r, const char *domain_uid, const char *claim_uid) {
+static void follow(struct readiness *r, const char *domain_uid, const char *claim_uid, bool agent) {
         struct domain *d;
         LIST_FOREACH (d, &r->domains, link) {
                 if (streq(d->uid, domain_uid) && streq(d->claim_uid, claim_uid)) {
@@ -164,20 +182,23 @@ static void follow(struct readiness *r, const char *domain_uid, const char *clai
         d->r = r;
         d->uid = xstrdup(domain_uid);
         d->claim_uid = xstrdup(claim_uid);
+        d->agent = agent;
         d->seen = true;
         d->watch.u = d;
         LIST_INSERT_HEAD(&r->domains, d, link);
         watch(d);
 }
 
-void readiness_follow(struct readiness *r, const struct checkpoint *table) {
+void readiness_follow(struct readiness *r, const struct checkpoint *table, const char *const *granted) {
         struct domain *d, *next;
         LIST_FOREACH (d, &r->domains, link) {
                 d->seen = false;
         }
         CHECKPOINT_EACH_DEVICE (table, c, device) {
                 if (device_is_daemon(device) && str_is_uuid(str_or(device->domain, "")))
-                        follow(r, device->domain, c->uid);
+                        follow(r, device->domain, c->uid, false);
+                for (const char *const *g = granted; device_is_agent(device) && g && *g; g++)
+                        follow(r, *g, c->uid, true);
         }
         for (d = LIST_FIRST(&r->domains); d; d = next) {
                 next = LIST_NEXT(d, link);

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <uv.h>
 
+#include "model/agent_seat.h"
 #include "node/checkpoint.h"
 
 struct readiness;
@@ -26,12 +27,15 @@ struct readiness_options {      /* the strings are borrowed */
 };
 
 struct readiness *readiness_new(uv_loop_t *loop, const struct readiness_options *o);
-/* Follows the table: one watch for each daemon claim that is prepared here. */
-void readiness_follow(struct readiness *r, const struct checkpoint *table);
-/* False: `reason` says why, beginning with the node's name, and *ret_in_the_way whether it is because another
+/* Follows the table: one watch for each daemon claim that is prepared here; where that is an agent's, for
+ * each of `granted`, the domains of which a claim is prepared, or is being prepared (NULL-terminated; NULL:
+ * none). */
+void readiness_follow(struct readiness *r, const struct checkpoint *table, const char *const *granted);
+/* True: it is ready, an agent in the seat *ret_seat, of which the fabric's object must be asked then. False:
+ * `reason` says why, beginning with the node's name, and *ret_in_the_way whether it is because another
  * domain's daemon is still here. */
 bool readiness_check(const struct readiness *r, const struct checkpoint *table, const char *domain_uid,
-                     bool *ret_in_the_way, char *reason, size_t n);
+                     bool *ret_in_the_way, struct agent_seat *ret_seat, char *reason, size_t n);
 void readiness_free(struct readiness *r);
 
 /* "<plugin dir>/domains/<uid>", caller frees. The UID must be one (str_is_uuid), because it becomes a path.

@@ -6,8 +6,7 @@
  * what its CDI devices do not say: whose channel it is, which one, and of which fabric. Files of plugins and
  * modes in which the name of the device says it all go without `channel` and `clique`; those of the Go driver
  * have no comment. */
-#ifndef CD_PLUGIN_REBUILD_H
-#define CD_PLUGIN_REBUILD_H
+#pragma once
 
 #include "base/mem.h"
 #include "node/checkpoint.h"
@@ -20,5 +19,3 @@ const char *rebuild_comment(struct arena *a, const char *domain, const char *dev
 size_t rebuild_devices(const char *cdi_file, const char *uid, struct arena *a, struct node_device **ret);
 /* The clique in the comment, in the arena; NULL: it does not say. */
 const char *rebuild_clique(const char *cdi_file, struct arena *a);
-
-#endif

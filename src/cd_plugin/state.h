@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* state: what the functions of this driver share: `u` of node/driver.h. Loop thread only. */
-#ifndef CD_PLUGIN_STATE_H
-#define CD_PLUGIN_STATE_H
+#pragma once
 
 #include <sys/queue.h>
 
@@ -21,7 +20,8 @@ struct cd_options {
         struct kube_client *kube;
         struct event_recorder *events;
         struct facts_sampler *facts;
-        /* Where ComputeDomains have channels of their own; else NULL. */
+        /* Where ComputeDomains have channels of their own; else NULL. Where we run daemons the driver makes
+         * the former itself, and follows the fabric while a resident agent runs here. */
         struct fabric_watch *fabric;
         struct holdings *holdings;
         const struct imex_mode *mode;
@@ -34,6 +34,12 @@ struct cd_options {
         struct driver_root root;
         const char *dev_root;    /* holds dev/ */
         const char *proc_driver; /* "/proc/driver/nvidia" or its substitute */
+};
+
+/* What cd_plugin/agent_claim knows. */
+struct agent_claim {
+        struct loop_timer retry;
+        char looked[37]; /* UID of the claim that was last compared with what the node has */
 };
 
 /* A domain whose daemon was ready and is not any more. */
@@ -49,10 +55,9 @@ struct cd {
         struct grants *grants; /* NULL: nobody of ours runs IMEX */
         struct lookup_watches *watches;
         struct loop_timer grace; /* of `lost` */
+        struct agent_claim agent;
         LIST_HEAD(, cd_lost) lost;
 };
 
 /* What an operation may wait for here. */
-enum { WAITS_FOR_FACTS = WAITS_FOR_DRIVER, WAITS_FOR_HOST, WAITS_FOR_CHANNEL };
-
-#endif
+enum { WAITS_FOR_FACTS = WAITS_FOR_DRIVER, WAITS_FOR_HOST, WAITS_FOR_FABRIC };

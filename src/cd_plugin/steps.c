@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cd_plugin/steps.h"
 
+#include "api/names.h"
+#include "cd_plugin/devices.h"
 #include "cd_plugin/gather.h"
 #include "cd_plugin/own_channel.h"
+#include "cd_plugin/own_seat.h"
 #include "cd_plugin/wants.h"
 #include "node/judge.h"
 
@@ -19,6 +22,12 @@ static enum verdict who_holds(void *u, struct op *op, struct node_want *node_wan
                                  streq(other->ns, op->ns) ? arena_printf(op->arena, "claim '%s/%s'",
                                                                          other->ns, str_or(other->name, "?"))
                                                           : "a claim of another namespace");
+        if (want_of(node_want)->is_agent)
+                return judge_say(op, VERDICT_WAIT,
+                                 "%s: an IMEX daemon that is not this agent still runs here (claim '%s/%s'): "
+                                 "this agent takes over when the last pod of that daemon's ComputeDomain has "
+                                 "ended on this node",
+                                 cd->o.node, other->ns, str_or(other->name, "?"));
         /* The names of another namespace are not the pod's owner's to know; SIGUSR2 logs them. */
         if (!streq(other->ns, op->ns))
                 return judge_say(
@@ -44,6 +53,8 @@ static enum verdict which_domain(void *u, struct op *op, struct node_want *node_
         const struct gathered *g = op->own;
         struct want *w = want_of(node_want);
         const struct lookup_domain *d = lookup_find(g->domains, w->config.domain_id);
+        if (w->is_agent)
+                return VERDICT_GO;
         if (op_prepared_before(op) && !w->is_daemon)
                 return VERDICT_GO; /* a channel that was granted is not taken back because its domain goes */
         if (w->is_daemon) {
@@ -66,7 +77,9 @@ static enum verdict which_domain(void *u, struct op *op, struct node_want *node_
                                  w->config.domain_id, op->ns);
         if (!w->domain_name)
                 keep_name(op, w, d);
-        if (d->mode && !streq(d->mode, cd->o.mode->name))
+        if (d->mode && !streq(w->mode, d->mode))
+                w->mode = arena_strdup(op->arena, d->mode);
+        if (d->mode && !mode_serves(cd->o.mode, d->mode))
                 return judge_say(op, VERDICT_REFUSE,
                                  "ComputeDomain '%s/%s' was formed with %s IMEX, but this installation is %s "
                                  "(%s): delete and recreate it",
@@ -116,9 +129,19 @@ static enum verdict keep_channel(const struct cd *cd, struct op *op, struct node
         return VERDICT_GO;
 }
 
+/* False: it waits for that. *ret NULL: the fabric has no object. */
+static bool see_fabric(const struct cd *cd, struct op *op, const struct compute_domain_fabric **ret) {
+        const struct gathered *g = op->own;
+        const char *clique = facts_get(cd->o.facts)->fabric.clique_id;
+        op->waits_for = WAITS_FOR_FABRIC;
+        if (streq(clique, fabric_watch_clique(cd->o.fabric)) && fabric_ask_see(g->fabric, ret))
+                return true;
+        judge_say(op, VERDICT_WAIT, "%s: ComputeDomainFabric '%s' has not been read yet", cd->o.node, clique);
+        return false;
+}
+
 static enum verdict which_channel(void *u, struct op *op, struct node_want *node_want) {
         const struct cd *cd = u;
-        const struct gathered *g = op->own;
         struct want *w = want_of(node_want);
         const struct compute_domain_fabric *fabric = NULL;
         const struct facts *f = facts_get(cd->o.facts);
@@ -126,11 +149,8 @@ static enum verdict which_channel(void *u, struct op *op, struct node_want *node
                 return VERDICT_GO;
         if (op_prepared_before(op))
                 return keep_channel(cd, op, node_want);
-        op->waits_for = WAITS_FOR_CHANNEL;
-        if (!streq(f->fabric.clique_id, fabric_watch_clique(cd->o.fabric)) ||
-            !fabric_ask_see(g->fabric, &fabric))
-                return judge_say(op, VERDICT_WAIT, "%s: ComputeDomainFabric '%s' has not been read yet",
-                                 cd->o.node, f->fabric.clique_id);
+        if (!see_fabric(cd, op, &fabric))
+                return VERDICT_WAIT;
         const struct own_channel_question q = {
                 .node = cd->o.node,
                 .clique_id = f->fabric.clique_id,
@@ -146,10 +166,59 @@ static enum verdict which_channel(void *u, struct op *op, struct node_want *node
         return VERDICT_GO;
 }
 
+/* Of an agent, which runs IMEX for one domain after the other, the fabric's object must still want that it is
+ * in this one. */
+static enum verdict agent_ready_or_not(const struct cd *cd, struct op *op, const struct want *w) {
+        const struct compute_domain_fabric *fabric = NULL;
+        const struct own_seat_question q = {
+                .node = cd->o.node,
+                .clique_id = facts_get(cd->o.facts)->fabric.clique_id,
+                .domain_ns = w->domain_ns,
+                .domain_name = w->domain_name,
+                .domain_uid = w->config.domain_id,
+        };
+        struct agent_seat ready = { 0 };
+        bool in_the_way;
+        if (streq(w->mode, MODE_DRIVER_MANAGED)) {
+                op->waits_for = WAITS_FOR_CLAIM;
+                return judge_say(
+                        op, VERDICT_WAIT,
+                        "%s: ComputeDomain '%s/%s' was formed with daemon pods, and its daemon starts "
+                        "here when the IMEX agent of this node has made way, which the controller "
+                        "asks of it",
+                        cd->o.node, w->domain_ns, w->domain_name);
+        }
+        if (!see_fabric(cd, op, &fabric))
+                return VERDICT_WAIT;
+        const struct fabric_seat *seat = own_seat(fabric, &q, op->msg, sizeof op->msg);
+        if (!seat)
+                return VERDICT_WAIT;
+        op->waits_for = WAITS_FOR_NOTHING;
+        return readiness_check(cd->readiness, &op->c->journal.table, w->config.domain_id, &in_the_way, &ready,
+                               op->msg, sizeof op->msg) &&
+                               own_seat_is(seat, &ready, &q, op->msg, sizeof op->msg)
+                       ? VERDICT_GO
+                       : VERDICT_WAIT;
+}
+
+/* For a ComputeDomain whose IMEX agents run. */
+static enum verdict no_agent(const struct cd *cd, struct op *op, bool daemon_here) {
+        return judge_say(op, VERDICT_WAIT,
+                         daemon_here ? "%s: the IMEX daemon of another ComputeDomain, which was formed with "
+                                       "daemon pods, is still on this node: an IMEX agent comes when that "
+                                       "domain's last pod here has ended; wait, or choose another node"
+                                     : "%s: no IMEX agent runs on this node yet; if that lasts, look whether "
+                                       "the Node has the label " CD_LABEL_AGENT
+                                       "=true, which the controller sets, and what DaemonSet " CD_AGENT_OBJECT
+                                       " in the driver's namespace says of its pod here",
+                         cd->o.node);
+}
+
 static enum verdict ready_or_not(void *u, struct op *op, struct node_want *node_want) {
         const struct cd *cd = u;
         const struct want *w = want_of(node_want);
         bool ready = true, in_the_way = false;
+        struct agent_seat none;
         if (w->is_daemon && cd->grants && !op_prepared_before(op) &&
             grants_clearing(cd->grants, w->config.domain_id)) {
                 op->waits_for = WAITS_FOR_NOTHING;
@@ -164,9 +233,13 @@ static enum verdict ready_or_not(void *u, struct op *op, struct node_want *node_
                 enum verdict noted = noted_or_not(op, cd, w);
                 if (noted != VERDICT_GO)
                         return noted;
+                if (device_agent_claim(&op->c->journal.table))
+                        return agent_ready_or_not(cd, op, w);
                 ready = readiness_check(cd->readiness, &op->c->journal.table, w->config.domain_id,
-                                        &in_the_way, op->msg, sizeof op->msg);
+                                        &in_the_way, &none, op->msg, sizeof op->msg);
                 op->waits_for = in_the_way ? WAITS_FOR_CLAIM : WAITS_FOR_NOTHING;
+                if (!ready && streq(w->mode, MODE_DRIVER_AGENTS))
+                        return no_agent(cd, op, in_the_way);
         } else if (mode_waits_for_host(cd->o.mode)) {
                 /* An answer from before the claim came may be of an IMEX that has ended since. */
                 ready = host_imex_ready(cd->o.host, op->began_ns, op->msg, sizeof op->msg);

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* steps: who holds the channel, which domain, which node, which channel, ready or not: what a Prepare is
  * judged by, in this order. */
-#ifndef CD_PLUGIN_STEPS_H
-#define CD_PLUGIN_STEPS_H
+#pragma once
 
 #include "cd_plugin/state.h"
 
 extern node_step_fn *const cd_steps[]; /* for node_driver */
-
-#endif

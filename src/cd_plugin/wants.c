@@ -22,7 +22,7 @@ static bool asks_for_daemon(const struct op *op, const struct claim_result *r) {
                 struct err e;
                 daemon = daemon || (streq(c->driver, CD_DRIVER) &&
                                     opaque_decode(c->parameters, false, op->arena, &got, &e) == 0 &&
-                                    got.kind == OPAQUE_DAEMON);
+                                    got.kind != OPAQUE_CHANNEL);
         }
         return daemon;
 }
@@ -48,7 +48,7 @@ static int check_mode(const struct imex_mode *mode, const struct want *w, struct
  * round. Where daemons of ours run there are no such channels, and the member is one that nobody knows. */
 static int check_isolation(const struct imex_mode *mode, const struct claim_result *r,
                            const struct opaque_config *c, struct err *e) {
-        if (c->kind == OPAQUE_DAEMON || c->own_channel == mode_assigns_channels(mode))
+        if (c->kind != OPAQUE_CHANNEL || c->own_channel == mode_assigns_channels(mode))
                 return 0;
         if (!c->own_channel)
                 return err_set(
@@ -112,6 +112,7 @@ int wants_take(void *u, const struct op *op, struct node_want *node_want, struct
         if (claim_config_for(&op->claim, r, true, op->arena, &w->config, e) < 0 ||
             check_isolation(o->mode, r, &w->config, e) < 0)
                 return -1;
+        w->is_agent = w->config.kind == OPAQUE_AGENT;
         /* Its folder is mounted into the daemon writable: only the driver's own namespace may ask for that.
          */
         if (w->is_daemon && !wants_manages(o, op->ns))
@@ -120,7 +121,7 @@ int wants_take(void *u, const struct op *op, struct node_want *node_want, struct
                                "only, not for claims of namespace '%s': ask for a channel instead, by the "
                                "claim template of a ComputeDomain",
                                r->device, o->ns, *o->more_ns ? ", " : "", o->more_ns, op->ns);
-        if (w->is_daemon &&
+        if (w->is_daemon && !w->is_agent &&
             (take_name(op, CD_ANNOTATION_NAME, str_is_dns_subdomain, &w->domain_name, e) < 0 ||
              take_name(op, CD_ANNOTATION_NAMESPACE, str_is_dns_label, &w->domain_ns, e) < 0))
                 return -1;

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wants: what a claim asks of us, as far as the claim alone can tell: whatever is wrong here no waiting
  * mends. Pure. */
-#ifndef CD_PLUGIN_WANTS_H
-#define CD_PLUGIN_WANTS_H
+#pragma once
 
 #include "cd_plugin/state.h"
 
 /* node_want.own */
 struct want {
-        bool is_daemon;
+        bool is_daemon, is_agent; /* an agent is a daemon of no domain in particular */
         struct opaque_config config;
         const char *domain_name, *domain_ns; /* NULL: not known yet */
+        const char *mode;                    /* that the domain was formed in; NULL: not known yet */
         int64_t channel;                     /* that the container gets: its id */
+        char edits[17];                      /* of an agent: agent_claim_edits() */
         const char *clique; /* in whose fabric the ComputeDomain has been given it as its own; NULL: it is the
                                one that all share */
 };
@@ -25,5 +26,3 @@ bool wants_manages(const struct cd_options *o, const char *ns);
 /* For node_driver. */
 int wants_take(void *u, const struct op *op, struct node_want *w, struct err *e);
 int wants_check(void *u, const struct op *op, struct err *e);
-
-#endif

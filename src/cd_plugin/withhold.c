@@ -9,10 +9,13 @@
 #define NO_CLIQUE "NoNVLinkClique"
 #define NO_CHANNELS "NoOwnIMEXChannels"
 #define TOOLKIT_GIVES_CHANNELS "ToolkitGivesChannels"
+#define HOST_IMEX_NOT_UP "HostIMEXNotUp"
 #define COUNTS_DIFFER "ChannelCountDiffers"
+#define VERSION_DIFFERS "IMEXVersionDiffers"
 
-const char *const withhold_channel_reasons[] = { NO_CLIQUE, NO_CHANNELS, TOOLKIT_GIVES_CHANNELS,
-                                                 COUNTS_DIFFER, NULL };
+const char *const withhold_channel_reasons[] = {
+        NO_CLIQUE, NO_CHANNELS, TOOLKIT_GIVES_CHANNELS, HOST_IMEX_NOT_UP, COUNTS_DIFFER, VERSION_DIFFERS, NULL
+};
 
 static void judge_channels(const struct withhold_input *in, struct offering *ret) {
         const struct facts *f = in->facts;
@@ -37,6 +40,13 @@ static void judge_channels(const struct withhold_input *in, struct offering *ret
                          "--set " TOOLKIT_SETTING "), or install with "
                          "resources.computeDomains.imex.trustContainerToolkit=true",
                          in->toolkit_why);
+        } else if (in->imex_down) {
+                ret->reason = HOST_IMEX_NOT_UP;
+                snprintf(ret->message, sizeof ret->message,
+                         "%s, so that pods could not use their channels here; the driver does not start it: "
+                         "that is for systemctl, or whatever runs nvidia-imex on this host. Devices are "
+                         "offered again when it has been READY for half a minute",
+                         in->imex_why);
         } else if (in->counts_differ) {
                 ret->reason = COUNTS_DIFFER;
                 snprintf(ret->message, sizeof ret->message,
@@ -45,6 +55,13 @@ static void judge_channels(const struct withhold_input *in, struct offering *ret
                          ", and a channel must be there on all of them: set the same number on all, and "
                          "load the driver anew",
                          f->channel_count, in->fabric_count);
+        } else if (in->versions_differ) {
+                ret->reason = VERSION_DIFFERS;
+                snprintf(ret->message, sizeof ret->message,
+                         "nvidia-imex of this node is of version %s, but that of most nodes of its fabric of "
+                         "version %s, and IMEX of two versions does not work together: install the same on "
+                         "all",
+                         in->imex_version, in->fabric_imex);
         }
 }
 
@@ -58,18 +75,16 @@ void withhold_judge(const struct withhold_input *in, struct offering *ret) {
 }
 
 bool withhold_steady(struct withhold_steady *s, bool now, uint64_t now_ms, uint64_t *ret_due_ms) {
+        unsigned lasts_ms = now && s->true_ms ? s->true_ms : WITHHOLD_LASTS_MS;
         *ret_due_ms = UINT64_MAX;
-        if (!s->known || s->value == now) {
-                *s = (struct withhold_steady){ .known = true, .value = now };
-                return s->value;
-        }
-        if (!s->turning) {
-                s->turning = true;
+        bool turns = s->known && s->value != now;
+        if (turns && !s->turning)
                 s->turned_ms = now_ms;
-        }
-        if (now_ms - s->turned_ms >= WITHHOLD_LASTS_MS)
-                *s = (struct withhold_steady){ .known = true, .value = now };
+        s->turning = turns && now_ms - s->turned_ms < lasts_ms;
+        s->known = true;
+        if (s->turning)
+                *ret_due_ms = s->turned_ms + lasts_ms;
         else
-                *ret_due_ms = s->turned_ms + WITHHOLD_LASTS_MS;
+                s->value = now;
         return s->value;
 }

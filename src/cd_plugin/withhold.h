@@ -11,9 +11,14 @@ struct withhold_input {
         bool own_channels; /* each ComputeDomain has one; else nothing below counts */
         enum toolkit_answer toolkit;
         const char *toolkit_why;
-        bool trust_toolkit;   /* imex.trustContainerToolkit */
-        bool counts_differ;   /* the node's number of channels from the fabric's, and that has lasted */
+        bool trust_toolkit; /* imex.trustContainerToolkit */
+        /* These count when they have lasted (withhold_steady): */
+        bool imex_down;       /* IMEX stands before pods come, and that of this node is not READY */
+        const char *imex_why; /* what it is instead */
+        bool counts_differ;   /* the node's number of channels from the fabric's */
+        bool versions_differ; /* the version of the node's IMEX from the fabric's */
         int64_t fabric_count; /* what most nodes of the fabric have */
+        const char *imex_version, *fabric_imex;
 };
 
 struct offering {
@@ -27,10 +32,11 @@ void withhold_judge(const struct withhold_input *in, struct offering *ret);
 extern const char *const withhold_channel_reasons[];
 
 /* A truth that others decide about by majority, as in a fabric of two that differ, may turn at each of their
- * reports, and each turn would wake all pods that wait for devices. So it counts when it has lasted; the
- * first that is known counts at once. */
-enum { WITHHOLD_LASTS_MS = 30000 };
+ * reports, and so may an IMEX that crashes in a loop; each turn would wake all pods that wait for devices. So
+ * it counts when it has lasted; the first that is known counts at once. */
+enum { WITHHOLD_LASTS_MS = 30000, WITHHOLD_DOWN_MS = 10000 };
 struct withhold_steady {
+        unsigned true_ms; /* for how long it has to be true to count; 0: WITHHOLD_LASTS_MS, as when false */
         bool known, value;
         bool turning;
         uint64_t turned_ms; /* since when it is said to be otherwise */

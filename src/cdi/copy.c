@@ -3,16 +3,6 @@
 
 #include "cdi/cdi.h"
 
-static const char *const *copy_strings(const char *const *list, struct arena *a) {
-        size_t n = 0;
-        while (list && list[n])
-                n++;
-        const char **copy = arena_alloc(a, (n + 1) * sizeof *copy);
-        for (size_t i = 0; i < n; i++)
-                copy[i] = arena_strdup(a, list[i]);
-        return copy;
-}
-
 static void *copy_list(const void *list, size_t n, size_t size, struct arena *a) {
         void *copy = arena_alloc(a, (n + 1) * size);
         return n ? memcpy(copy, list, n * size) : copy;
@@ -31,15 +21,15 @@ struct cdi_edits cdi_copy(const struct cdi_edits *ed, struct arena *a) {
         for (size_t i = 0; i < ed->n_mounts; i++) {
                 mounts[i].host_path = arena_strdup(a, mounts[i].host_path);
                 mounts[i].container_path = arena_strdup(a, mounts[i].container_path);
-                mounts[i].options = copy_strings(mounts[i].options, a);
+                mounts[i].options = arena_strdups(a, mounts[i].options);
         }
         for (size_t i = 0; i < ed->n_hooks; i++) {
                 hooks[i].name = arena_strdup(a, hooks[i].name);
                 hooks[i].path = arena_strdup(a, hooks[i].path);
-                hooks[i].args = copy_strings(hooks[i].args, a);
-                hooks[i].env = copy_strings(hooks[i].env, a);
+                hooks[i].args = arena_strdups(a, hooks[i].args);
+                hooks[i].env = arena_strdups(a, hooks[i].env);
         }
-        copy.env = copy_strings(ed->env, a);
+        copy.env = arena_strdups(a, ed->env);
         copy.nodes = nodes;
         copy.mounts = mounts;
         copy.hooks = hooks;

@@ -43,6 +43,8 @@ static void flag_table(struct config *c, struct raw *r, struct flag *ret) {
                      "who runs the IMEX daemons: driverManaged or hostManaged"),
                 FLAG(STR, "imex-isolation", &r->imex_isolation,
                      "what keeps workloads apart: domain or channel"),
+                FLAG(BOOL, "imex-agents", &c->agents,
+                     "run the IMEX of ComputeDomains that are formed from now on by an agent on each node"),
                 FLAG(STR, "kubelet-plugin-selector", &c->plugin_selector,
                      "label selector of the kubelet plugin's pods, which tell how the hosts' IMEX is"),
                 FLAG(BOOL, "gpu-clique-label-enabled", &c->gpu_clique_label,
@@ -165,7 +167,7 @@ static int derive(struct config *c, const struct raw *r, struct err *e) {
         gates_init(&c->gates);
         if (gates_parse(&c->gates, r->gates, e) < 0)
                 return err_wrap(e, "--feature-gates (FEATURE_GATES)");
-        if (mode_resolve(&c->gates, r->imex_mode, r->imex_isolation, &c->mode, e) < 0 ||
+        if (mode_resolve(&c->gates, r->imex_mode, r->imex_isolation, c->agents, &c->mode, e) < 0 ||
             load_resources(c, r->resources, e) < 0 || load_metadata(c, r->metadata, e) < 0)
                 return -1;
         if (!streq(c->pull_policy, "Always") && !streq(c->pull_policy, "IfNotPresent") &&

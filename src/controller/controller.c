@@ -4,6 +4,7 @@
 #include <malloc.h>
 #include <string.h>
 
+#include "controller/agents.h"
 #include "controller/fabrics.h"
 #include "controller/labels.h"
 #include "controller/metrics.h"
@@ -40,12 +41,15 @@ static void on_key(void *u, const char *key) {
                 racks_reconcile(c, key + 2);
         else if (key[0] == 'f')
                 fabrics_reconcile(c, key + 2);
+        else if (key[0] == 'a')
+                agents_reconcile(c);
         else
                 labels_reconcile(c, key + 2);
         metric_observe(c->m.reconcile, (double)(uv_hrtime() - begin) / 1e9,
                        LABELS(domain          ? "domain"
                               : key[0] == 'r' ? "rack"
                               : key[0] == 'f' ? "fabric"
+                              : key[0] == 'a' ? "agents"
                                               : "node"));
 }
 
@@ -59,10 +63,19 @@ static void on_schema(void *u) {
                 watch_queue_all(c);
 }
 
-/* A node whose label cannot be written is what its domains stand still for. */
+static bool queue_domain(void *u, const struct kube_object *o) {
+        records_queue_domain(u, o->meta.uid);
+        return true;
+}
+
+/* A node whose label cannot be written is what its domains stand still for; agents that cannot be made, or
+ * the object of a fabric, are what any may. */
 static void on_write_failing(void *u, const char *requester) {
+        struct controller *c = u;
         if (requester[0] == 'n')
-                records_queue_domains_of_node(u, requester + 2);
+                records_queue_domains_of_node(c, requester + 2);
+        else if (c->agents && (requester[0] == 'a' || requester[0] == 'f'))
+                kube_informer_each(c->cds, queue_domain, c);
 }
 
 void controller_start(struct controller *c, const struct config *config, struct kube_client *client,
@@ -121,8 +134,6 @@ void controller_start(struct controller *c, const struct config *config, struct 
                                                            .failing = c->m.crds,
                                                            .applied = on_schema,
                                                            .u = c });
-        if (mode_has_fabrics(c->mode))
-                c->leases = leases_new(client, c->queue);
         loop_timer_init(&c->calm, kube_client_loop(client), on_calm, c);
         c->started = true;
         watch_start(c);

@@ -20,6 +20,7 @@ static void dump_caches(const struct controller *c) {
         dump_cache("pods of the kubelet plugin", NULL, c->plugins);
         dump_cache("namespaces that want racks", NULL, c->rack_namespaces);
         dump_cache("computedomainfabrics", NULL, c->fabrics);
+        dump_cache("pods of IMEX agents", c->config->ns, c->agents);
         for (size_t i = 0; i < c->n_namespaces; i++) {
                 const struct controller_namespace *n = &c->namespaces[i];
                 dump_cache("daemonsets", n->ns, n->sets);

@@ -8,6 +8,7 @@
 #include "api/resources.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "controller/agent_seats.h"
 #include "model/channel_report.h"
 #include "rules/channels.h"
 
@@ -54,14 +55,32 @@ void fabrics_queue_of_node(struct controller *c, const char *node) {
         kube_informer_each(c->fabrics, queue_if_member, &(struct search){ c, node });
 }
 
+static bool queue_if_seated(void *u, const struct kube_object *o) {
+        const struct search *s = u;
+        if (agent_seats_list((const struct compute_domain_fabric *)o, s->text))
+                records_queue_fabric(s->c, o->meta.name);
+        return true;
+}
+
+void fabrics_queue_seated(struct controller *c, const char *node) {
+        if (c->fabrics)
+                kube_informer_each(c->fabrics, queue_if_seated, &(struct search){ c, node });
+}
+
+static bool has_owner(const struct compute_domain_fabric *f, const char *uid) {
+        for (size_t i = 0; i < f->n_channels; i++)
+                if (streq(f->channels[i].owner.uid, uid))
+                        return true;
+        for (size_t i = 0; i < f->n_domains; i++)
+                if (streq(f->domains[i].owner.uid, uid))
+                        return true;
+        return false;
+}
+
 static bool queue_if_owner(void *u, const struct kube_object *o) {
         const struct search *s = u;
-        const struct compute_domain_fabric *f = (const struct compute_domain_fabric *)o;
-        for (size_t i = 0; i < f->n_channels; i++)
-                if (streq(f->channels[i].owner.uid, s->text)) {
-                        records_queue_fabric(s->c, f->o.meta.name);
-                        break;
-                }
+        if (has_owner((const struct compute_domain_fabric *)o, s->text))
+                records_queue_fabric(s->c, o->meta.name);
         return true;
 }
 
@@ -162,6 +181,18 @@ static void tell_conditions(struct controller *c, const struct compute_domain_fa
 static void queue_owners(struct controller *c, const struct compute_domain_fabric *f) {
         for (size_t i = 0; f && i < f->n_channels; i++)
                 records_queue_domain(c, f->channels[i].owner.uid);
+        for (size_t i = 0; f && i < f->n_domains; i++)
+                records_queue_domain(c, f->domains[i].owner.uid);
+}
+
+/* Whether a node keeps its agent depends on what is listed for it. */
+static void queue_seated(struct controller *c, const struct compute_domain_fabric *f) {
+        for (size_t i = 0; c->agents && f && i < f->n_domains; i++) {
+                for (size_t k = 0; k < f->domains[i].n_seats; k++)
+                        records_queue_node(c, f->domains[i].seats[k].node);
+                for (size_t k = 0; k < f->domains[i].n_leaving; k++)
+                        records_queue_node(c, f->domains[i].leaving[k].node);
+        }
 }
 
 static void queue_domain_of(void *u, const struct grant *x) {
@@ -184,6 +215,8 @@ void fabrics_changed(struct controller *c, const struct compute_domain_fabric *w
         }
         queue_owners(c, was);
         queue_owners(c, is);
+        queue_seated(c, was);
+        queue_seated(c, is);
         /* Who waits has no entry. */
         for (size_t i = 0; is && is->n_conditions && i < is->n_members; i++)
                 placements_on_node(c->placements, is->members[i], queue_domain_of, c);
@@ -207,10 +240,7 @@ struct fabric_look {
 static void add_node(struct fabric_look *k, const char *name) {
         if (!name || !*name)
                 return;
-        if (k->n_nodes == k->cap_nodes) {
-                k->cap_nodes = k->cap_nodes ? 2 * k->cap_nodes : 32;
-                k->nodes = xrealloc(k->nodes, k->cap_nodes * sizeof *k->nodes);
-        }
+        GROW(k->nodes, k->n_nodes, k->cap_nodes);
         k->nodes[k->n_nodes++] = (struct channels_node){ .name = name, .count = -1 };
 }
 
@@ -296,6 +326,8 @@ static bool read_report(void *u, const struct kube_object *o) {
         x->settled = since && r->k->now - since >= CHANNELS_SETTLED_S;
         x->uid = f ? f->uid : NULL;
         x->count = f ? f->count : -1;
+        x->imex = f ? f->imex : NULL;
+        x->withheld = f ? f->withheld : NULL;
         return true;
 }
 
@@ -316,6 +348,12 @@ static void look_at_node(struct fabric_look *k, struct channels_node *x) {
                 if (left > 0 && (!k->recheck_s || left < k->recheck_s))
                         k->recheck_s = left;
         }
+        if (!mode_assigns_channels(c->mode)) {
+                /* There is nothing that it could hold, and so nothing that anybody would have to wait for. */
+                x->reported = x->settled = true;
+                x->uid = k->old ? k->old->o.meta.uid : NULL;
+                return;
+        }
         kube_informer_each_at(c->plugins, CONTROLLER_PLUGINS_BY_NODE, x->name, find_living, &r);
         kube_informer_each_at(c->plugins, CONTROLLER_PLUGINS_BY_NODE, x->name, read_report, &r);
         x->held = r.held;
@@ -329,7 +367,7 @@ static void gather_nodes(struct fabric_look *k) {
         for (size_t i = 0; k->old && i < k->old->n_members; i++)
                 add_node(k, k->old->members[i]);
         /* Of a table that is not there any more, only they know who may hold what. */
-        if (!k->old || !has_own_table(k->old))
+        if (k->c->plugins && (!k->old || !has_own_table(k->old)))
                 kube_informer_each(k->c->plugins, add_reporting, k);
         if (k->n_nodes)
                 qsort(k->nodes, k->n_nodes, sizeof *k->nodes, nodes_by_name);
@@ -348,10 +386,7 @@ static void gather_nodes(struct fabric_look *k) {
 /* ---- whose they may be ---- */
 
 static void add_owner(struct fabric_look *k, const char *uid, const struct fabric_owner *told) {
-        if (k->n_owners == k->cap_owners) {
-                k->cap_owners = k->cap_owners ? 2 * k->cap_owners : 16;
-                k->owners = xrealloc(k->owners, k->cap_owners * sizeof *k->owners);
-        }
+        GROW(k->owners, k->n_owners, k->cap_owners);
         k->owners[k->n_owners++] = (struct channels_owner){ .uid = uid,
                                                             .ns = told ? told->ns : NULL,
                                                             .name = told ? told->name : NULL };
@@ -476,15 +511,16 @@ static void submit(const struct fabric_look *k, const struct channels_decision *
 }
 
 static bool is_stale(const struct controller *c) {
-        return records_stale(c) || !kube_informer_current(c->slices) || !kube_informer_current(c->plugins) ||
-               !kube_informer_current(c->fabrics);
+        return records_stale(c) || !kube_informer_current(c->slices) ||
+               (c->plugins && !kube_informer_current(c->plugins)) || !kube_informer_current(c->fabrics) ||
+               (c->agents && !kube_informer_current(c->agents));
 }
 
 void fabrics_reconcile(struct controller *c, const char *clique) {
         _cleanup_(arena_freep) struct arena *a = arena_new(16 << 10);
         _cleanup_(buf_done) struct buf key = BUF_INIT(512);
         struct channels_decision d;
-        if (!c->fabrics || !c->plugins)
+        if (!c->fabrics || (mode_assigns_channels(c->mode) ? !c->plugins : !c->agents))
                 return;
         if (!str_is_dns_subdomain(clique)) {
                 log_error(
@@ -505,7 +541,11 @@ void fabrics_reconcile(struct controller *c, const char *clique) {
                 .now = clock_wall_s(),
         };
         gather_nodes(&k);
-        gather_owners(&k);
+        if (mode_assigns_channels(c->mode))
+                gather_owners(&k);
+        struct agent_seats seats = { .stale = is_stale(c) };
+        if (c->agents)
+                agent_seats_make(c, k.old, clique, k.key, a, &seats);
         channels_decide(&(struct channels_facts){ .fabric = clique,
                                                   .old = k.old,
                                                   .remembered = k.lost ? k.lost->channels : NULL,
@@ -514,6 +554,8 @@ void fabrics_reconcile(struct controller *c, const char *clique) {
                                                   .n_nodes = k.n_nodes,
                                                   .owners = k.owners,
                                                   .n_owners = k.n_owners,
+                                                  .rosters = c->agents ? &seats.rosters : NULL,
+                                                  .rosters_lost = seats.lost,
                                                   .stale = is_stale(c),
                                                   .leases_at = leases_at(c->leases),
                                                   .now = k.now },
@@ -522,8 +564,10 @@ void fabrics_reconcile(struct controller *c, const char *clique) {
         if (d.step != CHANNELS_KEEP)
                 submit(&k, &d);
         writes_end(c->writes, k.key);
-        if (d.hold)
+        if (d.hold || seats.hold)
                 records_hold(c, k.key);
+        if (seats.recheck_s && (!k.recheck_s || seats.recheck_s < k.recheck_s))
+                k.recheck_s = seats.recheck_s;
         if (d.ask_leases)
                 leases_ask(c->leases, k.key);
         for (size_t i = 0; i < d.n_ask; i++)

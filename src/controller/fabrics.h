@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fabrics: writes the ComputeDomainFabrics: what rules/channels decides from what is cached. Does nothing
- * where the mode has none. */
+/* fabrics: writes the ComputeDomainFabrics: what rules/channels and rules/rosters decide from what is cached.
+ * Does nothing where nothing has any. */
 #pragma once
 
 #include "controller/records.h"
@@ -11,6 +11,7 @@ void fabrics_reconcile(struct controller *c, const char *clique);
 /* Who is concerned by a change. NULL is allowed for each. */
 void fabrics_queue_all(struct controller *c);
 void fabrics_queue_of_node(struct controller *c, const char *node);
+void fabrics_queue_seated(struct controller *c, const char *node); /* those that list a place for it */
 void fabrics_queue_of_domain(struct controller *c, const char *uid);
 /* What the kubelet plugin of a node reports; the object itself. */
 void fabrics_plugin_changed(struct controller *c, const struct plugin_pod *was, const struct plugin_pod *is);

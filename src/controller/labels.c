@@ -2,9 +2,11 @@
 /* The labels of one node. */
 #include "controller/labels.h"
 
+#include "controller/agent_seats.h"
 #include "rules/rules.h"
 
-enum { MAX_BODY = 64 << 10 };
+/* The label of a domain whose IMEX agents run is for people only. */
+enum { MAX_BODY = 64 << 10, LATE_MS = 3000 };
 
 /* The claims that justify a label here. */
 struct justified {
@@ -21,10 +23,7 @@ static void add_justified(void *u, const struct grant *x) {
                 return;
         if (!mode_labels_node(j->c->mode, records_other_mode(j->c, cd), streq(x->domain_uid, j->current)))
                 return;
-        if (j->n == j->cap) {
-                j->cap = j->cap ? 2 * j->cap : 4;
-                j->list = xrealloc(j->list, j->cap * sizeof *j->list);
-        }
+        GROW(j->list, j->n, j->cap);
         j->list[j->n++] = *x;
 }
 
@@ -71,19 +70,101 @@ static bool may_write_label(struct controller *c, const struct node *n, const ch
         return step == RULES_LABEL_WRITE;
 }
 
+/* ---- whether an agent runs IMEX there ---- */
+
+struct agent_wanting {
+        const struct controller *c;
+        bool pods, agents; /* a domain with the ones, or the others, has a claim here */
+};
+
+static void look_at_runner(void *u, const struct grant *x) {
+        struct agent_wanting *k = u;
+        const struct compute_domain *cd = records_domain(k->c, x->domain_uid);
+        if (!cd || cd->o.meta.deleted || !streq(cd->o.meta.ns, x->ns))
+                return;
+        if (records_has_agents(k->c, cd))
+                k->agents = true;
+        else
+                k->pods = true;
+}
+
+static bool is_living(void *u, const struct kube_object *o) {
+        bool *lives = u;
+        *lives = *lives || !pod_ended((const struct pod *)o);
+        return !*lives;
+}
+
+/* Somebody's daemon Pod has, or is about to get, the one place for IMEX on the node. */
+static bool has_daemon(const struct controller *c, const char *node) {
+        bool lives = false;
+        for (size_t i = 0; i < c->n_namespaces && !lives; i++)
+                kube_informer_each_at(c->namespaces[i].pods, CONTROLLER_PODS_BY_NODE, node, is_living,
+                                      &lives);
+        return lives;
+}
+
+static bool lists(const struct controller *c, const char *clique, const char *node) {
+        const struct compute_domain_fabric *f =
+                clique && *clique
+                        ? (const struct compute_domain_fabric *)kube_informer_get(c->fabrics, NULL, clique)
+                        : NULL;
+        return f && agent_seats_list(f, node);
+}
+
+/* The agent runs IMEX there, or may: it has a place, is listed for one, or has not said yet. */
+static bool is_busy(const struct controller *c, const char *node, const char *clique) {
+        const struct agent_pod *p = records_agent(c, node);
+        bool silent = p && !p->seen && !streq(p->pod.phase, "Pending");
+        return (p && (p->seat || p->held || lists(c, p->pod.clique_id, node))) || silent ||
+               lists(c, clique, node);
+}
+
+/* Who has the node keeps it as long as it is in use: an agent yields only when it is idle. */
+static bool agent_wanted(struct controller *c, const struct node *n, const char *key) {
+        const char *name = n->o.meta.name, *clique = records_node_clique(c, name);
+        struct agent_wanting k = { .c = c };
+        bool has = n->imex_agent != NULL;
+        if (!clique) /* nobody knows where it belongs */
+                return has;
+        placements_on_node(c->placements, name, look_at_runner, &k);
+        if (*clique && !k.pods && !has_daemon(c, name) && (k.agents || mode_runs_agents(c->mode)))
+                return true;
+        if (!has || is_busy(c, name, clique))
+                return has;
+        if (records_stale(c) || !kube_informer_current(c->agents) || !kube_informer_current(c->fabrics)) {
+                records_hold(c, key);
+                return true;
+        }
+        return false;
+}
+
+/* Is it a domain whose IMEX agents run? */
+static bool is_of_agents(const struct controller *c, const char *uid) {
+        const struct compute_domain *cd = records_domain(c, uid);
+        return cd && c->agents && records_has_agents(c, cd);
+}
+
 void labels_reconcile(struct controller *c, const char *name) {
         const struct node *n = records_node(c, name);
         struct objects_node_patch p = { 0 };
+        bool late = false;
         _cleanup_(buf_done) struct buf key = BUF_INIT(1024);
         buf_addf(&key, "n/%s", name);
         if (n) {
                 p.domain_uid = labels_of(c, name);
-                p.set_domain = !streq(p.domain_uid, n->domain_uid) && may_write_label(c, n, buf_str(&key));
+                p.versioned = p.set_domain =
+                        !streq(p.domain_uid, n->domain_uid) && may_write_label(c, n, buf_str(&key));
                 p.set_gpu_clique =
                         rules_gpu_label(c->config->gpu_clique_label, n->gpu_clique, n->gpu_clique_ours,
                                         records_node_clique(c, name), &p.gpu_clique, &p.gpu_clique_ours);
+                if (c->agents) {
+                        p.agent = agent_wanted(c, n, buf_str(&key)) ? "true" : NULL;
+                        p.set_agent = !streq(p.agent, n->imex_agent);
+                }
+                late = p.set_domain && !n->domain_uid && !p.set_agent && !p.set_gpu_clique &&
+                       is_of_agents(c, p.domain_uid);
         }
-        if (p.set_domain || p.set_gpu_clique) {
+        if (p.set_domain || p.set_agent || p.set_gpu_clique) {
                 _cleanup_(buf_done) struct buf b = BUF_INIT(MAX_BODY);
                 objects_node(&n->o.meta, &p, &b);
                 writes_try(c->writes, &(struct writes_request){
@@ -91,6 +172,7 @@ void labels_reconcile(struct controller *c, const char *name) {
                                               .verb = KUBE_MERGE_PATCH,
                                               .res = &kube_nodes,
                                               .name = name,
+                                              .gather_ms = late ? LATE_MS : 0,
                                               .body = { buf_str(&b), b.n },
                                               .cache = c->nodes,
                                       });

@@ -3,8 +3,7 @@
  *
  * A daemon goes on with the index that it has read, and the caches may not show yet that it runs. So what a
  * deleted clique said counts until who needs it has an entry again. */
-#ifndef CONTROLLER_LOST_H
-#define CONTROLLER_LOST_H
+#pragma once
 
 #include "kube/kube_informer.h"
 #include "model/clique.h"
@@ -18,5 +17,3 @@ void lost_add(struct lost *l, const struct clique *q); /* keeps a reference */
 /* Those of one domain, the latest first. */
 void lost_each(const struct lost *l, const char *domain_uid, kube_visit_fn *fn, void *u);
 void lost_forget(struct lost *l, const char *domain_uid);
-
-#endif

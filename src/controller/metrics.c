@@ -52,7 +52,7 @@ static void add_of_fabrics(struct controller *c) {
 void controller_metrics_add(struct controller *c) {
         struct controller_metrics *m = &c->m;
         add_of_domains(c);
-        if (mode_has_fabrics(c->mode))
+        if (mode_assigns_channels(c->mode))
                 add_of_fabrics(c);
         m->leader = add(c, METRIC_GAUGE, OURS "leader", "1 while this replica leads.", NULL);
         m->depth = add(c, METRIC_GAUGE, OURS "queue_depth", "Keys waiting in the work queue.", NULL);
@@ -186,7 +186,7 @@ static bool tell_fabric(void *u, const struct kube_object *o) {
 }
 
 static void tell_fabrics(struct controller *c) {
-        if (!c->fabrics)
+        if (!c->fabrics || !c->m.channels)
                 return;
         metric_clear(c->m.channels);
         metric_clear(c->m.fabric_problem);

@@ -38,13 +38,7 @@ static struct plan_action *add(struct work *w, enum kube_verb verb, const struct
                 buf_done(body);
                 return &nobody;
         }
-        if (w->out->n_actions == w->cap) {
-                struct plan_action *grown = arena_alloc(w->a, 2 * (w->cap + 8) * sizeof *grown);
-                for (size_t i = 0; i < w->out->n_actions; i++)
-                        grown[i] = w->out->actions[i];
-                w->out->actions = grown;
-                w->cap = 2 * (w->cap + 8);
-        }
+        ARENA_GROW(w->a, w->out->actions, w->out->n_actions, w->cap);
         struct plan_action *x = &w->out->actions[w->out->n_actions++];
         *x = (struct plan_action){ .verb = verb, .res = res, .ns = ns, .name = name };
         if (body)
@@ -328,6 +322,9 @@ static void plan_with_daemons(struct work *w, struct verdict_problem *problem) {
                 recheck(w, f.recheck_s);
         w->out->held = w->out->held || f.held;
         w->out->needs_lost = f.needs_lost;
+        for (size_t i = 0; i < f.n_members; i++)
+                if (f.members[i].unconfirmed)
+                        ask_node(w, f.members[i].seat.node);
         want_cliques(w, &f);
         note_adopted(w, &f);
         if (!problem->reason && !in->formation.dns_names && in->cd->num_nodes == 0)
@@ -345,6 +342,20 @@ static void plan_with_daemons(struct work *w, struct verdict_problem *problem) {
                                 w->out->too_large)
                 };
         else if (!problem->reason && in->write_error)
+                *problem = (struct verdict_problem){ "WriteFailed", in->write_error };
+        want_daemons_status(w, &f, problem);
+}
+
+/* Nothing but the claim template and the status: places and IMEX are the business of fabrics and agents. */
+static void plan_with_agents(struct work *w, struct verdict_problem *problem) {
+        const struct plan_input *in = w->in;
+        struct formation f = { 0 };
+        want_workload_rct(w, problem);
+        seated_make(in->seated, in->n_seated, message_of(w->a, "%s " CD_AGENT_OBJECT, in->settings->ns),
+                    in->now, w->a, &f);
+        if (f.recheck_s)
+                recheck(w, f.recheck_s);
+        if (!problem->reason && in->write_error)
                 *problem = (struct verdict_problem){ "WriteFailed", in->write_error };
         want_daemons_status(w, &f, problem);
 }
@@ -415,7 +426,9 @@ static void plan_living(struct work *w) {
                 want_problem_status(w, &problem);
                 return;
         }
-        if (mode_runs_daemons(in->mode))
+        if (mode_runs_agents(in->mode))
+                plan_with_agents(w, &problem);
+        else if (mode_runs_daemons(in->mode))
                 plan_with_daemons(w, &problem);
         else
                 plan_on_hosts(w, &problem);
@@ -541,6 +554,11 @@ static void plan_ending(struct work *w) {
         if (in->n_pods && left_s > 0) {
                 recheck(w, left_s);
                 tell_waiting(w, message_of(w->a, "Waiting for daemon Pods to end: %s", name_pods(in, w->a)));
+                return;
+        }
+        if (in->n_places && left_s > 0) {
+                recheck(w, left_s);
+                tell_waiting(w, message_of(w->a, "Waiting for IMEX to end on %s", in->places));
                 return;
         }
         if (in->n_labelled) {

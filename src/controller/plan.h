@@ -10,6 +10,7 @@
 #include "rules/census.h"
 #include "rules/formation.h"
 #include "rules/host_health.h"
+#include "rules/seated.h"
 #include "rules/verdict.h"
 
 /* A daemon pod of the domain whose containers have ended. */
@@ -20,7 +21,7 @@ struct plan_ended {
 
 struct plan_input {
         const struct objects_settings *settings;
-        const struct imex_mode *mode;
+        const struct imex_mode *mode; /* in which the domain is looked after */
         const char *uid;
         const struct compute_domain *cd;     /* NULL: it does not exist (any more) */
         const struct daemonset *const *sets; /* with the domain's label, in all namespaces we manage */
@@ -41,6 +42,10 @@ struct plan_input {
         size_t n_hosts;
         const struct own_channel *channels; /* of the domain, where each has its own; else NULL */
         size_t n_channels;
+        const struct seated_facts *seated; /* its nodes, where the mode runs agents; sorted by name */
+        size_t n_seated;
+        size_t n_places;            /* that fabrics list for it yet, of one that ends */
+        const char *places;         /* on which nodes, for people */
         size_t n_labelled;          /* nodes that carry the domain's label */
         int64_t applied_generation; /* of the DaemonSet when it was last as we want it; 0: unknown */
         bool conditions;            /* the server keeps status.conditions */

@@ -91,10 +91,7 @@ struct rack {
 };
 
 static void add_node(struct rack *r, const char *name) {
-        if (r->n_nodes == r->nodes_cap) {
-                r->nodes_cap = 2 * (r->nodes_cap + 16);
-                r->nodes = xrealloc(r->nodes, r->nodes_cap * sizeof *r->nodes);
-        }
+        GROW(r->nodes, r->n_nodes, r->nodes_cap);
         r->nodes[r->n_nodes++] = (struct racks_node){ .name = name };
 }
 
@@ -111,10 +108,7 @@ static bool add_domain(void *u, const struct kube_object *o) {
         struct str rest = str_from(str_or(cd->rack_nodes, "")), part;
         if (!racks_is_domain(cd))
                 return true;
-        if (r->n_domains == r->domains_cap) {
-                r->domains_cap = 2 * (r->domains_cap + 4);
-                r->domains = xrealloc(r->domains, r->domains_cap * sizeof *r->domains);
-        }
+        GROW(r->domains, r->n_domains, r->domains_cap);
         r->domains[r->n_domains++] = cd;
         while (str_next_field(&rest, ',', &part))
                 if (part.n)

@@ -6,6 +6,7 @@
 #include "api/resources.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "controller/agent_members.h"
 #include "controller/labels.h"
 #include "controller/plan.h"
 #include "controller/reconcile.h"
@@ -30,13 +31,7 @@ struct list {
 
 static bool add_object(void *u, const struct kube_object *o) {
         struct list *l = u;
-        if (l->n == l->cap) {
-                const void **grown = arena_alloc(l->a, 2 * (l->cap + 8) * sizeof *grown);
-                if (l->n)
-                        memcpy(grown, l->items, l->n * sizeof *grown);
-                l->items = grown;
-                l->cap = 2 * (l->cap + 8);
-        }
+        ARENA_GROW(l->a, l->items, l->n, l->cap);
         l->items[l->n++] = o;
         return true;
 }
@@ -183,7 +178,7 @@ bool reconcile_look_at_node(void *u, const char *uid, struct seat_facts *seat, s
         seat->clique = records_node_clique(c, seat->name);
         if (!seat->node)
                 seat->gone_since = gone_since(c->gone, seat->name, clock_wall_s());
-        if (!seat->wanted && seat->pod && l.cd)
+        if (!seat->wanted && l.cd)
                 seat->released = is_released(c, l.cd, seat->name);
         const char *label = seat->wanted ? labels_of(c, seat->name) : uid;
         const struct compute_domain *other = streq(label, uid) ? NULL : records_domain(c, label);
@@ -312,6 +307,7 @@ static void gather(struct controller *c, const char *uid, const char *key, struc
         struct controller_domain *memory = records_find(c, uid);
         char *infix = arena_alloc(a, 11);
         bool lives = cd && !cd->o.meta.deleted;
+        const struct imex_mode *mode = cd && mode_runs_daemons(c->mode) ? records_mode_of(c, cd) : c->mode;
         for (size_t i = 0; i < c->n_namespaces; i++) {
                 kube_informer_each_at(c->namespaces[i].sets, CONTROLLER_BY_DOMAIN, uid, add_object, &sets);
                 if (lives)
@@ -333,7 +329,7 @@ static void gather(struct controller *c, const char *uid, const char *key, struc
         const struct list pods = all_pods.living, rcts = own.list;
         *ret = (struct plan_input){
                 .settings = &c->settings,
-                .mode = c->mode,
+                .mode = mode,
                 .uid = uid,
                 .cd = cd,
                 .sets = (const struct daemonset *const *)(const void *)sets.items,
@@ -357,7 +353,13 @@ static void gather(struct controller *c, const char *uid, const char *key, struc
         gather_ended(c, &all_pods.ended, a, ret);
         if (!lives)
                 ret->label_error = label_write_error(c, &labelled);
-        if (mode_forms_domains(c->mode) && lives) {
+        if (c->agents && !lives)
+                ret->n_places = agent_members_left(c, uid, a, &ret->places);
+        if (c->agents && lives && mode_runs_agents(mode)) {
+                ret->n_seated = agent_members_of(c, cd, a, &ret->seated);
+                if (!ret->write_error)
+                        ret->write_error = agent_members_error(c, ret->seated, ret->n_seated);
+        } else if (mode_forms_domains(c->mode) && lives) {
                 ret->formation.n_nodes = seats_of(c->seats, uid, &ret->formation.nodes);
                 ret->formation.memory = seats_memory(c->seats, uid);
         } else if (mode_forms_domains(c->mode)) {

@@ -13,7 +13,9 @@ bool records_synced(const struct controller *c) {
             !kube_informer_synced(c->nodes) || !kube_informer_synced(c->slices) ||
             !kube_informer_synced(c->rcts) || (c->plugins && !kube_informer_synced(c->plugins)) ||
             (c->rack_namespaces && !kube_informer_synced(c->rack_namespaces)) ||
-            (c->fabrics && !kube_informer_synced(c->fabrics)))
+            (c->fabrics && !kube_informer_synced(c->fabrics)) ||
+            (c->agents && (!kube_informer_synced(c->agents) || !kube_informer_synced(c->agent_sets) ||
+                           !kube_informer_synced(c->agent_rcts))))
                 return false;
         return !mode_runs_daemons(c->mode) || records_daemons_synced(c);
 }
@@ -51,8 +53,10 @@ const char *records_stale(const struct controller *c) {
 }
 
 void records_catch_up(const struct controller *c) {
-        struct kube_informer *const all[] = { c->cds,  c->claims,  c->nodes,           c->slices,
-                                              c->rcts, c->plugins, c->rack_namespaces, c->fabrics };
+        struct kube_informer *const all[] = {
+                c->cds,     c->claims, c->nodes,      c->slices,     c->rcts, c->plugins, c->rack_namespaces,
+                c->fabrics, c->agents, c->agent_sets, c->agent_rcts,
+        };
         for (size_t i = 0; i < ARRAY_LEN(all); i++)
                 kube_informer_tell(all[i]);
         for (size_t i = 0; i < c->n_namespaces; i++) {
@@ -90,6 +94,11 @@ void records_queue_rack(struct controller *c, const char *id) {
 void records_queue_fabric(struct controller *c, const char *clique) {
         if (c->fabrics)
                 queue(c, 'f', clique);
+}
+
+void records_queue_agents(struct controller *c) {
+        if (c->agents)
+                queue(c, 'a', "agents");
 }
 
 static void queue_place(void *u, const struct grant *x) {
@@ -190,6 +199,58 @@ struct mode_traces records_traces(const struct controller *c, const char *uid,
 
 bool records_other_mode(const struct controller *c, const struct compute_domain *cd) {
         return mode_is_other(c->mode, cd->mode, records_traces(c, cd->o.meta.uid, cd));
+}
+
+struct seated {
+        const char *uid;
+        bool is;
+};
+
+static bool look_at_domains(void *u, const struct kube_object *o) {
+        struct seated *s = u;
+        const struct compute_domain_fabric *f = (const struct compute_domain_fabric *)o;
+        for (size_t i = 0; i < f->n_domains && !s->is; i++)
+                s->is = streq(f->domains[i].owner.uid, s->uid) &&
+                        (f->domains[i].n_seats || f->domains[i].n_leaving);
+        return !s->is;
+}
+
+/* Looks through all fabrics, which is only needed where nothing else tells. */
+static bool is_seated(const struct controller *c, const char *uid) {
+        struct seated s = { .uid = uid };
+        if (c->agents)
+                kube_informer_each(c->fabrics, look_at_domains, &s);
+        return s.is;
+}
+
+const struct imex_mode *records_mode_of(const struct controller *c, const struct compute_domain *cd) {
+        struct mode_traces t = records_traces(c, cd->o.meta.uid, cd);
+        const struct imex_mode *m = mode_of_domain(c->mode, cd->mode, t, false);
+        if (mode_runs_daemons(m) && !mode_runs_agents(m) && !t.daemon_template)
+                m = mode_of_domain(c->mode, cd->mode, t, is_seated(c, cd->o.meta.uid));
+        return m;
+}
+
+bool records_has_agents(const struct controller *c, const struct compute_domain *cd) {
+        if (mode_runs_daemons(c->mode))
+                return mode_runs_agents(records_mode_of(c, cd));
+        return streq(cd->mode, MODE_DRIVER_AGENTS) || is_seated(c, cd->o.meta.uid);
+}
+
+static bool look_at_agent(void *u, const struct kube_object *o) {
+        const struct agent_pod **best = u, *p = (const struct agent_pod *)o;
+        if (!pod_ended(&p->pod) &&
+            (!*best || (p->seen && !(*best)->seen) ||
+             (!p->seen == !(*best)->seen && o->meta.created < (*best)->pod.o.meta.created)))
+                *best = p;
+        return true;
+}
+
+const struct agent_pod *records_agent(const struct controller *c, const char *node) {
+        const struct agent_pod *best = NULL;
+        if (c->agents)
+                kube_informer_each_at(c->agents, CONTROLLER_AGENTS_BY_NODE, node, look_at_agent, &best);
+        return best;
 }
 
 struct newest {

@@ -95,6 +95,9 @@ struct controller {
         struct kube_informer *fabrics; /* NULL: there are none in this mode */
         /* Objects of fabrics that somebody has deleted, as the cache held them last. */
         struct controller_lost_fabric *lost_fabrics;
+        /* The resident agents' Pods, DaemonSet and claim template. NULL: nobody's IMEX agents run, as far as
+         * we have met. */
+        struct kube_informer *agents, *agent_sets, *agent_rcts;
         struct kube_informer
                 *plugins; /* Pods of the kubelet plugin; NULL when we run the IMEX daemons ourselves */
         /* What belongs to daemons. Where the hosts run IMEX: empty until something is met that a
@@ -114,6 +117,8 @@ enum {
         CONTROLLER_SLICES_BY_RACK = 1,
         CONTROLLER_SLICES_BY_CLIQUE = 2,
         CONTROLLER_PLUGINS_BY_NODE = 0,
+        CONTROLLER_AGENTS_BY_NODE = 0,
+        CONTROLLER_AGENTS_BY_CLIQUE = 1,
         CONTROLLER_BY_DOMAIN = 0,
         CONTROLLER_BY_NODE = 0,
         CONTROLLER_PODS_BY_NODE = 1,
@@ -136,6 +141,7 @@ void records_queue_domain(struct controller *c, const char *uid);
 void records_queue_node(struct controller *c, const char *name);
 void records_queue_rack(struct controller *c, const char *id);       /* with racks on */
 void records_queue_fabric(struct controller *c, const char *clique); /* where there are fabrics */
+void records_queue_agents(struct controller *c);                     /* what all agents have in common */
 /* The domains that have to do with a node: by claim, by label, by a daemon pod. */
 void records_queue_domains_of_node(struct controller *c, const char *name);
 
@@ -153,6 +159,13 @@ const char *records_node_rack(const struct controller *c, const char *node); /* 
 struct mode_traces records_traces(const struct controller *c, const char *uid,
                                   const struct compute_domain *cd);
 bool records_other_mode(const struct controller *c, const struct compute_domain *cd);
+/* The mode in which we look after it, when that is not another one; see mode_of_domain(). */
+const struct imex_mode *records_mode_of(const struct controller *c, const struct compute_domain *cd);
+/* Was it formed with agents, in whatever mode we are? */
+bool records_has_agents(const struct controller *c, const struct compute_domain *cd);
+/* The agent's Pod on a node, NULL: none that may still run something. The one that goes before the one that
+ * comes: it has the node. */
+const struct agent_pod *records_agent(const struct controller *c, const char *node);
 bool records_owns(const struct controller *c, const struct compute_domain *cd, const struct rct *r);
 
 /* What is remembered of a domain; NULL when nothing is. */

@@ -144,7 +144,7 @@ static void look(struct seats *s, struct domain *d, struct place *p, struct aren
 }
 
 static bool is_settled(const struct seat_facts *seat) {
-        return seat->node && !seat->held_by && (seat->wanted || !seat->pod);
+        return seat->node && !seat->held_by && seat->wanted;
 }
 
 /* Nobody says when these change. */
@@ -183,10 +183,8 @@ static void sort_touched(struct domain *d) {
 static void add_touched(struct domain *d, struct place *p) {
         if (d->n_touched == d->cap_touched) {
                 sort_touched(d);
-                if (2 * d->n_touched >= d->cap_touched) {
-                        d->cap_touched = d->cap_touched ? 2 * d->cap_touched : 4;
-                        d->touched = xrealloc(d->touched, d->cap_touched * sizeof(struct place *));
-                }
+                if (2 * d->n_touched >= d->cap_touched)
+                        GROW(d->touched, d->cap_touched, d->cap_touched);
         }
         d->touched[d->n_touched++] = p;
 }

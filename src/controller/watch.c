@@ -28,6 +28,8 @@ INDEX(pod_node, pod, node)
 INDEX(clique_domain, clique, domain_uid)
 INDEX(cd_rack, compute_domain, rack)
 INDEX(plugin_node, plugin_pod, node)
+INDEX(agent_node, agent_pod, pod.node)
+INDEX(agent_clique, agent_pod, pod.clique_id)
 
 static const char *clique_of_slice(const struct kube_object *o) {
         const char *clique;
@@ -87,6 +89,8 @@ static bool holds_differently(const struct compute_domain *was, const struct com
 static void cd_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
         struct controller *c = u;
         const struct kube_object *o = now ? now : old;
+        if (now && streq(((const struct compute_domain *)now)->mode, MODE_DRIVER_AGENTS))
+                watch_agents(c);
         if (holds_differently((const struct compute_domain *)old, (const struct compute_domain *)now)) {
                 seats_touch_all(c->seats, o->meta.uid);
                 touch_nodes_of(c, o->meta.uid);
@@ -150,6 +154,8 @@ static void node_changed(void *u, const struct kube_object *old, const struct ku
         const struct node *was = (const struct node *)old, *is = (const struct node *)now;
         const char *name = now ? now->meta.name : old->meta.name;
         seats_touch_node(c->seats, name);
+        if (is && is->imex_agent)
+                watch_agents(c);
         if (was && is && !node_differs(was, is))
                 return;
         if (is)
@@ -264,8 +270,17 @@ static void touch_entries(struct controller *c, const struct clique *q) {
                         daemons_changed(u, was ? was->domain_uid : NULL, is ? is->domain_uid : NULL);        \
         }
 CHANGED(set_changed, daemonset, touch_none, daemonset_differs(was, is))
-CHANGED(pod_changed, pod, touch_pod, pod_differs(was, is))
+CHANGED(pod_noted, pod, touch_pod, pod_differs(was, is))
 CHANGED(clique_noted, clique, touch_entries, true)
+
+/* Whether an agent may have the node. */
+static void pod_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
+        struct controller *c = ((struct controller_namespace *)u)->c;
+        const struct pod *p = (const struct pod *)(now ? now : old);
+        if (c->agents && (!old || !now || pod_differs((const struct pod *)old, p)))
+                records_queue_node(c, p->node);
+        pod_noted(u, old, now);
+}
 
 static void clique_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
         struct controller *c = ((struct controller_namespace *)u)->c;
@@ -279,6 +294,36 @@ static void clique_changed(void *u, const struct kube_object *old, const struct 
 static void fabric_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
         fabrics_changed(u, (const struct compute_domain_fabric *)old,
                         (const struct compute_domain_fabric *)now);
+}
+
+/* What an agent says concerns its fabric, and the domain that its node is wanted in or has been in. */
+static void agent_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
+        struct controller *c = u;
+        const struct agent_pod *was = (const struct agent_pod *)old, *is = (const struct agent_pod *)now;
+        if (was && is && !agent_pod_differs(was, is))
+                return;
+        const char *node = is ? is->pod.node : was->pod.node;
+        records_queue_agents(c);
+        if (was)
+                records_queue_fabric(c, was->pod.clique_id);
+        if (is)
+                records_queue_fabric(c, is->pod.clique_id);
+        if (!node)
+                return;
+        fabrics_queue_of_node(c, node);
+        fabrics_queue_seated(c, node);
+        records_queue_node(c, node);
+        placements_on_node(c->placements, node, queue_place, c);
+}
+
+static void agent_set_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
+        const struct daemonset *was = (const struct daemonset *)old, *is = (const struct daemonset *)now;
+        if (!was || !is || daemonset_differs(was, is))
+                records_queue_agents(u);
+}
+
+static void agent_rct_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
+        records_queue_agents(u);
 }
 
 /* ---- start and end ---- */
@@ -384,6 +429,33 @@ static void watch_evidence(struct controller *c) {
                                .keep = claim_is_ours, .index = { claim_pod }));
 }
 
+static void watch_fabrics(struct controller *c) {
+        c->leases = leases_new(c->client, c->queue);
+        c->fabrics = CACHE(fabric, kube_fabrics, struct compute_domain_fabric, compute_domain_fabric_fields,
+                           OURS(.current = on_current));
+}
+
+void watch_agents(struct controller *c) {
+        if (c->agents)
+                return;
+        if (!mode_runs_agents(c->mode))
+                log_info("something of a ComputeDomain with IMEX agents is there: watching fabrics and "
+                         "agents");
+        if (!c->fabrics)
+                watch_fabrics(c);
+        c->agents = CACHE(agent, kube_pods, struct agent_pod, agent_pod_fields,
+                          OURS(.current = on_current, .ns = c->config->ns,
+                               .label_selector = CD_LABEL_COMPONENT "=" CD_AGENT_OBJECT, .trim = pod_trim,
+                               .index = { agent_node, agent_clique }));
+        c->agent_sets =
+                CACHE(agent_set, kube_daemonsets, struct daemonset, daemonset_fields,
+                      OURS(.ns = c->config->ns, .label_selector = CD_LABEL_COMPONENT "=" CD_AGENT_OBJECT,
+                           .trim = daemonset_trim));
+        c->agent_rcts =
+                CACHE(agent_rct, kube_resource_claim_templates, struct rct, rct_fields,
+                      OURS(.ns = c->config->ns, .label_selector = CD_LABEL_COMPONENT "=" CD_AGENT_OBJECT));
+}
+
 void watch_start(struct controller *c) {
         c->nodes = CACHE(node, kube_nodes, struct node, node_fields,
                          OURS(.current = on_current, .limit = 100 /* 20 to 100 KiB each */, .trim = node_trim,
@@ -399,8 +471,9 @@ void watch_start(struct controller *c) {
                                            OURS(.current = on_current, .metadata_only = true,
                                                 .label_selector = CD_LABEL_RACK_DOMAINS "=enabled"));
         if (mode_has_fabrics(c->mode))
-                c->fabrics = CACHE(fabric, kube_fabrics, struct compute_domain_fabric,
-                                   compute_domain_fabric_fields, OURS(.current = on_current));
+                watch_fabrics(c);
+        if (mode_runs_agents(c->mode))
+                watch_agents(c);
         if (mode_runs_daemons(c->mode))
                 watch_daemons(c);
         else if (*c->config->plugin_selector)
@@ -431,6 +504,9 @@ void watch_stop(struct controller *c) {
         kube_informer_free(c->plugins);
         kube_informer_free(c->rack_namespaces);
         kube_informer_free(c->fabrics);
+        kube_informer_free(c->agents);
+        kube_informer_free(c->agent_sets);
+        kube_informer_free(c->agent_rcts);
         for (size_t i = 0; i < c->n_namespaces; i++) {
                 kube_informer_free(c->namespaces[i].sets);
                 kube_informer_free(c->namespaces[i].pods);
@@ -462,6 +538,7 @@ void watch_queue_all(struct controller *c) {
         kube_informer_each(c->rcts, queue_rct, c);
         racks_queue_all(c);
         fabrics_queue_all(c);
+        records_queue_agents(c);
         for (size_t i = 0; i < c->n_namespaces; i++) {
                 kube_informer_each(c->namespaces[i].sets, queue_set, c);
                 kube_informer_each(c->namespaces[i].pods, queue_pod_domain, c);

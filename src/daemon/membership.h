@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* membership: what a ComputeDomainClique says to one of its daemons. Pure. */
-#ifndef DAEMON_MEMBERSHIP_H
-#define DAEMON_MEMBERSHIP_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -24,5 +23,3 @@ struct membership {
  * programs. */
 void membership_of(const struct imex_domain *f, const char *node, bool dns_names, int64_t held,
                    struct arena *a, struct membership *ret);
-
-#endif

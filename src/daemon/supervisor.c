@@ -2,7 +2,6 @@
 #include "daemon/supervisor.h"
 
 #include <malloc.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,8 +13,8 @@
 #include "base/loop.h"
 #include "base/mem.h"
 #include "daemon/membership.h"
-#include "daemon/orphans.h"
 #include "daemon/pod_report.h"
+#include "daemon/program.h"
 #include "daemon/relay.h"
 #include "daemon/state_file.h"
 #include "imex/imex_agent.h"
@@ -375,54 +374,32 @@ int supervisor_new(uv_loop_t *loop, const struct supervisor_config *c, const cha
 
 /* The process around it */
 
-struct program {
-        uv_loop_t *loop;
-        struct supervisor *supervisor;
-};
-
-static void on_signal(void *u, int signum) {
-        const struct program *p = u;
-
-        if (signum == SIGUSR2) {
-                supervisor_dump(p->supervisor);
-                return;
-        }
-        log_info("leaving", kv_int("signal", signum));
-        supervisor_stop(p->supervisor);
+static void stop(void *owner) {
+        supervisor_stop(owner);
 }
 
-static void on_left(void *u) {
-        const struct program *p = u;
-
-        uv_stop(p->loop);
+static void dump(void *owner) {
+        supervisor_dump(owner);
 }
 
 int supervisor_run(const struct supervisor_config *c, struct err *e) {
-        static const int signums[] = { SIGTERM, SIGINT, SIGUSR2 };
-        struct program p = { .loop = uv_default_loop() };
-        struct loop_signal signals[ARRAY_LEN(signums)];
-        struct orphans orphans;
+        struct supervisor *s = NULL;
+        struct program p;
         char boot_id[37];
 
         if (file_boot_id(FILE_BOOT_ID_PATH, boot_id, e) < 0)
                 return -1;
-        /* Whoever reads our log may go; we stay. */
-        signal(SIGPIPE, SIG_IGN);
-        /* First of all: as the first process of a container we are sent no signal that we do not handle. */
-        for (size_t i = 0; i < ARRAY_LEN(signums); i++)
-                (void)loop_signal_init(&signals[i], p.loop, signums[i], on_signal, &p);
-        orphans_start(&orphans, p.loop);
-        int r = supervisor_new(p.loop, c, boot_id, on_left, &p, &p.supervisor, e);
+        program_start(&p, stop, dump);
+        int r = supervisor_new(p.loop, c, boot_id, program_done, &p, &s, e);
         if (r == 0) {
+                p.owner = s;
                 uv_run(p.loop, UV_RUN_DEFAULT);
-                supervisor_end(p.supervisor);
+                supervisor_end(s);
         }
-        for (size_t i = 0; i < ARRAY_LEN(signums); i++)
-                loop_signal_done(&signals[i]);
-        orphans_stop(&orphans);
+        program_stop(&p);
         /* nvidia-imex, if it was killed, is gone before somebody may take the state file for nobody's. */
         uv_run(p.loop, UV_RUN_DEFAULT);
         if (r == 0)
-                supervisor_free(p.supervisor);
+                supervisor_free(s);
         return r;
 }

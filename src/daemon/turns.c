@@ -22,9 +22,9 @@ struct look {
         int64_t *left;
         size_t n_left;
         int64_t seen;
-        struct listed own; /* the seat that it has */
+        struct listed own;   /* the seat that it has */
         struct listed rival; /* another one in the same domain */
-        struct listed next; /* the earliest that it may take */
+        struct listed next;  /* the earliest that it may take */
 };
 
 static bool may_take(const struct turns_memory *m, const struct fabric_seat *s) {
@@ -119,6 +119,35 @@ void turns_decide(const struct compute_domain_fabric *f, const char *node, const
                 judge_own(&l, ret);
         else
                 judge_next(&l, ret);
+}
+
+/* Who is leaving may be so because another has its index. */
+static bool lists(const struct imex_peer *peers, size_t n, const struct fabric_seat *s) {
+        for (size_t i = 0; i < n; i++)
+                if (streq(peers[i].node, s->node) || peers[i].index == s->index)
+                        return true;
+        return false;
+}
+
+bool turns_peers(const struct compute_domain_fabric *f, const char *node, const struct turns_seat *now,
+                 struct arena *a, struct imex_peer **ret, size_t *ret_n) {
+        const struct fabric_domain *d = fabric_domain_of(f, now->domain);
+        size_t n = 0;
+        if (!d)
+                return false;
+        struct imex_peer *peers = arena_alloc(a, (d->n_seats + d->n_leaving + 1) * sizeof *peers);
+        for (size_t i = 0; i < d->n_seats + d->n_leaving; i++) {
+                bool leaving = i >= d->n_seats;
+                const struct fabric_seat *s = leaving ? &d->leaving[i - d->n_seats] : &d->seats[i];
+                if (!streq(s->node, node) && s->index != now->index && !lists(peers, n, s))
+                        peers[n++] = (struct imex_peer){ .index = s->index,
+                                                         .ip = leaving ? "" : str_or(s->ip, ""),
+                                                         .node = s->node,
+                                                         .boot_id = str_or(s->boot_id, "") };
+        }
+        *ret = peers;
+        *ret_n = n;
+        return true;
 }
 
 void turns_left(const struct turns_memory *m, struct arena *a, struct turns_memory *ret) {

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/mem.h"
+#include "imex/imex_files.h"
 #include "model/fabric.h"
 
 struct turns_seat {
@@ -40,15 +41,20 @@ enum turns_step {
 
 struct turns {
         enum turns_step step;
-        struct turns_seat seat;        /* to be entered; its strings are the fabric's */
-        const char *why;               /* of STAY without a seat, or against the object; "" else; static */
-        struct turns_memory memory;    /* as it shall be from now on, but for `now`; in the arena */
+        struct turns_seat seat;     /* to be entered; its strings are the fabric's */
+        const char *why;            /* of STAY without a seat, or against the object; "" else; static */
+        struct turns_memory memory; /* as it shall be from now on, but for `now`; in the arena */
 };
 
 /* f NULL: the object is not there, or not known. */
 void turns_decide(const struct compute_domain_fabric *f, const char *node, const struct turns_memory *m,
                   struct arena *a, struct turns *ret);
 
+/* The other nodes in the IMEX domain of the seat `now`, in the arena, with the object's strings. Who is
+ * leaving may map the memory of those that stay until it has left, and is found at no address any more.
+ * False: the object does not say. */
+bool turns_peers(const struct compute_domain_fabric *f, const char *node, const struct turns_seat *now,
+                 struct arena *a, struct imex_peer **ret, size_t *ret_n);
+
 /* IMEX has ended: `now` is left for good. In the arena. */
 void turns_left(const struct turns_memory *m, struct arena *a, struct turns_memory *ret);
-

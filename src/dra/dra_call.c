@@ -106,14 +106,12 @@ static struct dra_result *op_result(struct dra_op *op) {
         return &op->call->result[op - op->call->op];
 }
 
-static const char *const *copy_strings(const char *const *in, bool cut_subrequest, struct arena *a) {
-        size_t n = 0;
-        while (in && in[n])
-                n++;
-        const char **out = arena_alloc(a, (n + 1) * sizeof(*out));
-        for (size_t i = 0; i < n; i++)
-                out[i] = arena_strndup(a, in[i], cut_subrequest ? strcspn(in[i], "/") : strlen(in[i]));
-        return out;
+/* A subrequest ("gpus/large") is one of the alternatives of a request, and the kubelet knows the request. */
+static const char *const *requests_of(const char *const *requests, struct arena *a) {
+        const char **list = arena_strdups(a, requests);
+        for (size_t i = 0; list[i]; i++)
+                list[i] = arena_strndup(a, list[i], strcspn(list[i], "/"));
+        return list;
 }
 
 void dra_op_set_data(struct dra_op *op, void *data) {
@@ -130,10 +128,10 @@ void dra_op_prepared(struct dra_op *op, const struct dra_device *devices, size_t
         BUG_ON(!op->call->prepare);
         struct dra_device *copy = arena_alloc(a, (n + 1) * sizeof(*copy));
         for (size_t i = 0; i < n; i++)
-                copy[i] = (struct dra_device){ .requests = copy_strings(devices[i].requests, true, a),
+                copy[i] = (struct dra_device){ .requests = requests_of(devices[i].requests, a),
                                                .pool = arena_strdup(a, devices[i].pool),
                                                .device = arena_strdup(a, devices[i].device),
-                                               .cdi_ids = copy_strings(devices[i].cdi_ids, false, a) };
+                                               .cdi_ids = arena_strdups(a, devices[i].cdi_ids) };
         result->devices = copy;
         result->n_devices = n;
         op_finish(op);

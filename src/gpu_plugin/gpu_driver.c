@@ -8,6 +8,7 @@
 #include "gpu_plugin/gpu_state.h"
 #include "gpu_plugin/gpu_steps.h"
 #include "gpu_plugin/gpu_wants.h"
+#include "gpu_plugin/gpu_work.h"
 #include "node/claims.h"
 
 struct gpu *gpu_driver_new(const struct gpu_driver_options *o) {
@@ -15,6 +16,7 @@ struct gpu *gpu_driver_new(const struct gpu_driver_options *o) {
         g->o = *o;
         g->hook = xstrdup(o->hook);
         snprintf(g->why, sizeof g->why, "the GPUs of this node are being asked for");
+        TAILQ_INIT(&g->waiting);
         return g;
 }
 
@@ -24,6 +26,7 @@ void gpu_driver_know(struct gpu *g, const struct gpu_devices *devices, const cha
         arena_free(g->arena);
         g->arena = NULL;
         g->found = false;
+        gpu_work_known(g);
         if (g->claims)
                 claims_reevaluate(g->claims);
 }
@@ -39,9 +42,7 @@ int gpu_driver_check_gates(const struct gates *gates, struct err *e) {
                 { GATE_DYNAMIC_MIG, "DynamicMIG" },
                 { GATE_FABRIC_MANAGER_PARTITIONING, "FabricManagerPartitioning" },
                 { GATE_MPS_SUPPORT, "MPSSupport" },
-                { GATE_NVML_DEVICE_HEALTH_CHECK, "NVMLDeviceHealthCheck" },
                 { GATE_PASSTHROUGH_SUPPORT, "PassthroughSupport" },
-                { GATE_TIME_SLICING_SETTINGS, "TimeSlicingSettings" },
         };
         for (size_t i = 0; i < ARRAY_LEN(missing); i++) {
                 if (gates->on[missing[i].gate])
@@ -111,13 +112,16 @@ static bool may_go(void *u, const struct checkpoint_claim *entry) {
         {                                                                                                    \
                 .name = GPU_DRIVER, .cdi_kind = GPU_CDI_KIND_CLAIM,                                          \
                 .cdi_mode = 0644, /* as the Go driver's: runtimes without root read them too */              \
-                        .codec = (c), .attach = attach, .free = release, .fetch = nothing,                   \
-                .release = nothing, .take = gpu_wants_take, .check = gpu_wants_check, .gather = gather,      \
-                .steps = gpu_steps, .waits = waits, .waited_for = waited_for, .look_closer = nothing,        \
-                .plan = gpu_plan_device, .plan_claim = gpu_plan_claim, .record = gpu_plan_record,            \
-                .comment = gpu_plan_comment, .set_up = no_thing, .undo = nothing_to_undo,                    \
-                .undo_failed = never_fails, .each_thing = has_no_things, .prepared = nothing,                \
-                .follow = follow, .rebuild = gpu_plan_rebuild, .may_go = may_go, .sweep = follow             \
+                        .prepare_fails = "error preparing devices for claim",                                \
+                .unprepare_fails = "error unpreparing devices for claim", .work = gpu_work_begin,            \
+                .unwork = gpu_work_undo, .work_cancel = gpu_work_cancel, .codec = (c), .attach = attach,     \
+                .free = release, .fetch = nothing, .release = nothing, .take = gpu_wants_take,               \
+                .check = gpu_wants_check, .gather = gather, .steps = gpu_steps, .waits = waits,              \
+                .waited_for = waited_for, .look_closer = nothing, .plan = gpu_plan_device,                   \
+                .plan_claim = gpu_plan_claim, .record = gpu_plan_record, .comment = gpu_plan_comment,        \
+                .set_up = no_thing, .undo = nothing_to_undo, .undo_failed = never_fails,                     \
+                .each_thing = has_no_things, .prepared = nothing, .follow = follow,                          \
+                .rebuild = gpu_plan_rebuild, .may_go = may_go, .sweep = follow                               \
         }
 
 const struct node_driver *gpu_driver_of(int dialect) {

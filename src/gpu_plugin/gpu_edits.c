@@ -28,12 +28,7 @@ struct args {
 };
 
 static void add_arg(struct args *args, const char *arg) {
-        if (args->n + 1 >= args->cap) {
-                const char **more = arena_alloc(args->a, (args->cap = args->cap * 2 + 16) * sizeof *more);
-                if (args->n)
-                        memcpy(more, args->list, args->n * sizeof *more);
-                args->list = more;
-        }
+        ARENA_GROW(args->a, args->list, args->n + 1, args->cap); /* one more stays NULL */
         args->list[args->n++] = arg;
 }
 

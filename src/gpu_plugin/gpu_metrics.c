@@ -9,7 +9,7 @@ void gpu_metrics_init(struct gpu_metrics *m, const char *node) {
         /* The Go driver has a series for each, whatever a node has. */
         static const char *const types[] = { GPU_TYPE_FULL, GPU_TYPE_MIG, "vfio", "unknown", NULL };
         static const char *const by_type[] = { "device_type", NULL }, *const by_reason[] = { "reason", NULL },
-                                 *const by_kind[] = { "kind", NULL };
+                                 *const by_kind[] = { "kind", NULL }, *const by_taint[] = { "taint", NULL };
         struct metrics *r = metrics_new();
         *m = (struct gpu_metrics){
                 .registry = r,
@@ -31,12 +31,20 @@ void gpu_metrics_init(struct gpu_metrics *m, const char *node) {
                 .stale = metric_add(r, METRIC_GAUGE, "nvidia_dra_gpu_inventory_stale",
                                     "1 while NVML does not answer, and what is offered may be old.", NULL,
                                     NULL, 0),
+                .tainted = metric_add(r, METRIC_GAUGE, "nvidia_dra_gpu_devices_tainted",
+                                      "Devices of this node that have a taint because of their health.",
+                                      by_taint, NULL, 0),
+                .device_plugin = metric_add(r, METRIC_GAUGE, "nvidia_dra_gpu_device_plugin_active",
+                                            "1 while a device plugin gives the GPUs of this node to pods as "
+                                            "well, so that one GPU may be given twice.",
+                                            NULL, NULL, 0),
         };
         node_metrics_init(&m->node, r, &m->options);
         metric_touch(m->failures, LABELS("hung"));
         metric_touch(m->failures, LABELS("crashed"));
         gpu_metrics_offered(m, 0, 0, "DriverNotAskedYet");
         gpu_metrics_stale(m, false);
+        gpu_metrics_device_plugin(m, false);
 }
 
 void gpu_metrics_done(struct gpu_metrics *m) {
@@ -57,6 +65,16 @@ void gpu_metrics_failed(struct gpu_metrics *m, const char *kind) {
         metric_inc(m->failures, 1, LABELS(kind));
 }
 
+void gpu_metrics_tainted(struct gpu_metrics *m, size_t xid, size_t lost, size_t unmonitored) {
+        metric_set(m->tainted, (double)xid, LABELS("xid"));
+        metric_set(m->tainted, (double)lost, LABELS("gpu-lost"));
+        metric_set(m->tainted, (double)unmonitored, LABELS("unmonitored"));
+}
+
 void gpu_metrics_stale(struct gpu_metrics *m, bool stale) {
         metric_set(m->stale, stale ? 1 : 0, NULL);
+}
+
+void gpu_metrics_device_plugin(struct gpu_metrics *m, bool active) {
+        metric_set(m->device_plugin, active ? 1 : 0, NULL);
 }

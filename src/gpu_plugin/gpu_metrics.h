@@ -8,7 +8,7 @@ struct gpu_metrics {
         struct metrics *registry;
         struct node_metrics_options options;
         struct node_metrics node;
-        struct metric *offered, *withheld, *failures, *stale;
+        struct metric *offered, *withheld, *failures, *stale, *tainted, *device_plugin;
 };
 
 /* m must not move. */
@@ -19,5 +19,9 @@ void gpu_metrics_done(struct gpu_metrics *m);
 void gpu_metrics_offered(struct gpu_metrics *m, size_t gpus, size_t migs, const char *reason);
 /* NVML's process was "hung" or has "crashed". */
 void gpu_metrics_failed(struct gpu_metrics *m, const char *kind);
+/* Devices with each of the taints that health.h has. */
+void gpu_metrics_tainted(struct gpu_metrics *m, size_t xid, size_t lost, size_t unmonitored);
 /* What is offered is known from before NVML failed. */
 void gpu_metrics_stale(struct gpu_metrics *m, bool stale);
+/* A device plugin gives out GPUs of this node. */
+void gpu_metrics_device_plugin(struct gpu_metrics *m, bool active);

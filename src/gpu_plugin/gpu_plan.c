@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "gpu_plugin/gpu_edits.h"
 #include "gpu_plugin/gpu_state.h"
+#include "gpu_plugin/gpu_work.h"
 #include "nvidia/proc_files.h"
 
 enum { SMALL_FILE_MAX = 65536, DEVICES_MAX = 128 /* of a claim that is rebuilt */ };
@@ -109,14 +110,17 @@ void gpu_plan_record(const struct node_want *w, struct node_device *ret) {
         const struct gpu_want *own = gpu_want_of(w);
         ret->type = gpu_config_type(own->kind);
         ret->info = own->info;
-        ret->group = (unsigned)own->config_index * 4 + own->kind;
+        ret->group = ((unsigned)own->config_index * 4 + own->kind) * 2 + gpu_work_slices(w);
+        ret->group_info = gpu_work_slices(w) ? GPU_WORK_SLICED : NULL;
 }
 
-static void write_device(struct jw *w, const char *name, const char *type, const char *info) {
+static void write_device(struct jw *w, const char *name, const char *type, const char *info, bool sliced) {
         jw_obj(w, NULL);
         jw_str(w, "name", name);
         jw_str(w, "type", type);
         jw_raw(w, "info", str_from(info));
+        if (sliced)
+                jw_raw(w, "configState", STR(GPU_WORK_SLICED));
         jw_end_obj(w);
 }
 
@@ -129,7 +133,8 @@ const char *gpu_plan_comment(const struct op *op, struct arena *a) {
         jw_arr(&w, NULL);
         for (size_t i = 0; i < op->n_wants; i++) {
                 const struct gpu_want *own = gpu_want_of(&op->wants[i]);
-                write_device(&w, op->wants[i].result->device, gpu_config_type(own->kind), own->info);
+                write_device(&w, op->wants[i].result->device, gpu_config_type(own->kind), own->info,
+                             gpu_work_slices(&op->wants[i]));
         }
         jw_end_arr(&w);
         const char *text = arena_printf(a, "%s%s", label + 1, buf_str(&b));
@@ -141,18 +146,19 @@ const char *gpu_plan_comment(const struct op *op, struct arena *a) {
 
 struct told {
         const char *name, *type;
-        struct str info;
+        struct str info, config;
 };
 static const struct jd_field f_told[] = { JD_STR(struct told, "name", name),
                                           JD_STR(struct told, "type", type),
-                                          JD_RAW(struct told, "info", info), JD_END };
+                                          JD_RAW(struct told, "info", info),
+                                          JD_RAW(struct told, "configState", config), JD_END };
 
 static bool is_name(const char *name) {
         return name && str_is_dns_label(name) && str_starts(name, "gpu-");
 }
 
 static void add_device(struct node_device *devices, size_t *n, const char *name, const char *info,
-                       struct arena *a) {
+                       bool sliced, struct arena *a) {
         bool mig = strstr(name, "-mig-") != NULL;
         for (size_t i = 0; i < *n; i++) {
                 if (streq(devices[i].name, name))
@@ -165,7 +171,8 @@ static void add_device(struct node_device *devices, size_t *n, const char *name,
                 .type = mig ? GPU_TYPE_MIG : GPU_TYPE_FULL,
                 .info = info ? info
                              : record_info(&(struct gpu_device){ .kind = mig ? GPU_MIG : GPU_FULL }, a),
-                .group = mig ? GPU_CONFIG_MIG : GPU_CONFIG_GPU,
+                .group = (mig ? GPU_CONFIG_MIG : GPU_CONFIG_GPU) * 2U + sliced,
+                .group_info = sliced ? GPU_WORK_SLICED : NULL,
         };
         (*n)++;
 }
@@ -192,7 +199,8 @@ static void from_comment(const char *text, struct arena *a, struct node_device *
         yyjson_arr_foreach (yyjson_doc_get_root(doc), i, max, v) {
                 struct told t = { 0 };
                 if (jd_decode(f_told, v, false, "", a, &t, &ignored) == 0 && is_name(t.name))
-                        add_device(devices, n, t.name, flat_info(t.info, a), a);
+                        add_device(devices, n, t.name, flat_info(t.info, a),
+                                   str_eq(t.config, STR(GPU_WORK_SLICED)), a);
         }
         yyjson_doc_free(doc);
 }
@@ -207,7 +215,7 @@ size_t gpu_plan_rebuild(const char *cdi_file, const char *uid, struct arena *a, 
                 p += strlen(name);
                 const char *device = arena_strndup(a, p, strspn(p, letters));
                 if (is_name(device))
-                        add_device(devices, &n, device, NULL, a);
+                        add_device(devices, &n, device, NULL, false, a);
         }
         *ret = devices;
         return n;

@@ -2,6 +2,8 @@
 /* gpu_state: what the functions of this driver share: `u` of node/driver.h. Loop thread only. */
 #pragma once
 
+#include <sys/queue.h>
+
 #include "api/gpu_config.h"
 #include "gpu_plugin/gpu_driver.h"
 #include "nvidia/driver_set.h"
@@ -16,6 +18,7 @@ struct gpu {
         struct arena *arena;
         struct driver_set files;
         bool found;
+        TAILQ_HEAD(, gpu_work) waiting; /* gpu_work.c: for the GPUs to be known */
 };
 
 /* What an operation may wait for here. */

@@ -22,7 +22,8 @@ static enum verdict not_there(const struct gpu *g, struct op *op, const char *de
         for (size_t i = 0; i < g->devices->n_left_out; i++)
                 buf_addf(&b, "; %s: %s", g->devices->left_out[i].what, g->devices->left_out[i].why);
         judge_say(op, VERDICT_REFUSE,
-                  "allocatable not found for device \"%s\": node '%s' has %s%s%s; delete the pod so that it "
+                  "prepare devices failed: allocatable not found for device \"%s\": node '%s' has %s%s%s; "
+                  "delete the pod so that it "
                   "is scheduled "
                   "anew",
                   device, g->o.node, g->devices->n ? "" : "no GPU", b.failed ? "others" : buf_str(&b),
@@ -67,11 +68,11 @@ static enum verdict who_holds(void *u, struct op *op, struct node_want *w) {
         /* The names of another namespace are not the pod's owner's to know; SIGUSR2 logs them. */
         bool ours = streq(other->ns, op->ns) && other->name;
         return judge_say(op, VERDICT_WAIT,
-                         "%s: requested device %s is already allocated to different claim %s%s%s%s: its pod "
-                         "has not ended "
-                         "yet; wait for that, or delete it",
-                         g->o.node, w->result->device, other->uid, ours ? " ('" : "", ours ? other->name : "",
-                         ours ? "')" : "");
+                         "unable to prepare claim %s: requested device %s is already allocated to different "
+                         "claim %s%s%s%s: its pod on node '%s' has not ended yet; wait for that, or delete "
+                         "it",
+                         op->uid, w->result->device, other->uid, ours ? " ('" : "", ours ? other->name : "",
+                         ours ? "')" : "", g->o.node);
 }
 
 node_step_fn *const gpu_steps[] = { known, there, who_holds, NULL };

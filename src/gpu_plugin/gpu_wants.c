@@ -21,7 +21,9 @@ int gpu_wants_take(void *u, const struct op *op, struct node_want *w, struct err
                 return err_set(e, ERR_INVALID, 0,
                                "device '%s' was allocated on node '%s', but this is node '%s'", r->device,
                                r->pool, g->o.node);
-        return gpu_config_for(&op->claim, r, own->kind, g->o.gates, &own->config, &own->config_index, e);
+        return gpu_config_for(&op->claim, r, own->kind, g->o.gates, &own->config, &own->config_index, e) < 0
+                       ? err_wrap(e, "prepare devices failed")
+                       : 0;
 }
 
 int gpu_wants_check(void *u, const struct op *op, struct err *e) {

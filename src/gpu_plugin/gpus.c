@@ -34,6 +34,7 @@ struct gpus {
         unsigned lost;        /* answers in a row in which a GPU failed */
         struct gpus_state state;
         struct gpu_devices devices;
+        char *library, *answered; /* that is asked; that has answered, as the state has it */
 };
 
 const struct gpus_state *gpus_get(const struct gpus *g) {
@@ -71,7 +72,12 @@ static void answer(struct gpus *g, struct gpu_devices *now, const char *reason, 
         gpu_devices_done(&g->devices);
         g->devices = *now;
         g->held = g->asked;
-        g->state = (struct gpus_state){ .known = true, .reason = reason };
+        free(g->answered);
+        g->answered = *reason ? NULL : xstrdup(g->library);
+        g->state = (struct gpus_state){ .known = true,
+                                        .reason = reason,
+                                        .library = g->answered,
+                                        .fingerprint = g->held };
         snprintf(g->state.message, sizeof g->state.message, "%s", message);
         tell(g, news);
 }
@@ -176,7 +182,9 @@ static void on_timer(void *u) {
         } else if (g->held && g->seen != g->held && g->seen != before) {
                 settle(g);
         } else {
-                nvml_client_ask(g->nvml, library.here, NVML_ASK_INVENTORY,
+                free(g->library);
+                g->library = xstrdup(library.here);
+                nvml_client_ask(g->nvml, g->library, NVML_ASK_INVENTORY,
                                 g->state.known ? TIMEOUT_MS : FIRST_TIMEOUT_MS, on_answered, g);
         }
 }
@@ -223,5 +231,7 @@ void gpus_free(struct gpus *g) {
         nvml_client_free(g->nvml);
         loop_timer_done(&g->timer);
         gpu_devices_done(&g->devices);
+        free(g->library);
+        free(g->answered);
         free(g);
 }

@@ -33,6 +33,10 @@ struct gpus_state {
         char message[400];  /* for people */
         unsigned failures;  /* to get a newer answer, in a row: from GPUS_STALE on people should know */
         char error[400];    /* the last of them */
+        /* The library that answered, as we see it, and what the node showed then (nvidia/fingerprint.h), so
+         * that another driver or another set of GPUs is another number. NULL: none. */
+        const char *library;
+        uint64_t fingerprint;
 };
 enum { GPUS_STALE = 3 };
 

@@ -58,18 +58,28 @@ static int on_cdi_file(void *u, int folder, const char *name, struct err *e) {
         return 0;
 }
 
+static void remove_copy(const struct sweep *s, const char *name, const char *what) {
+        _cleanup_(freep) char *path = file_join(s->dir, name);
+        struct err why;
+        if (file_remove(path, &why) < 0)
+                log_warn(what, kv_err(&why));
+}
+
 static int on_copy(void *u, int folder, const char *name, struct err *e) {
         struct sweep *s = u;
         struct err why;
+        if (str_starts(name, "." HOOK_PREFIX) && strstr(name, ".tmp.")) {
+                /* Who is copying at this moment tries again. */
+                remove_copy(s, name, "cannot remove what is left of a CDI hook that was being copied");
+                return 0;
+        }
         if (!str_starts(name, HOOK_PREFIX) || str_ends(s->current, name))
                 return 0;
         s->name = name;
         s->named = s->unknown = false;
         if (file_each(s->cdi_root, on_cdi_file, s, &why) < 0 || s->named || s->unknown)
                 return 0;
-        _cleanup_(freep) char *path = file_join(s->dir, name);
-        if (file_remove(path, &why) < 0)
-                log_warn("cannot remove a CDI hook that nobody names", kv_err(&why));
+        remove_copy(s, name, "cannot remove a CDI hook that nobody names");
         return 0;
 }
 

@@ -16,7 +16,8 @@
  * the copying failed, which may be tried again with it. */
 int hook_install(const char *program, const char *dir, char **ret, struct err *e);
 /* Removes copies of other content that no CDI file of `kind` in cdi_root names; where a file cannot be read,
- * none. Errors are of no consequence, and logged. */
+ * none; and what a process that was killed while it copied has left. Errors are of no consequence, and
+ * logged. */
 void hook_sweep(const char *dir, const char *current, const char *cdi_root, const char *kind);
 /* The folder is mounted so that nothing in it can be run. */
 bool hook_folder_is_noexec(const char *dir);

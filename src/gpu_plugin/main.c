@@ -2,7 +2,8 @@
 /* gpu-kubelet-plugin: offers a node's GPUs and MIG devices and prepares the claims for them.
  *
  *     gpu-kubelet-plugin                            the plugin
- *     gpu-kubelet-plugin nvml-worker query PATH     the process that asks NVML */
+ *     gpu-kubelet-plugin nvml-worker query PATH     the process that asks NVML
+ *     gpu-kubelet-plugin nvml-worker events PATH    the one that watches for XIDs */
 #include <ctype.h>
 #include <limits.h>
 #include <stdio.h>
@@ -16,9 +17,11 @@
 #include "base/flags.h"
 #include "base/log.h"
 #include "base/loop.h"
+#include "gpu_plugin/device_plugin.h"
 #include "gpu_plugin/gpu_driver.h"
 #include "gpu_plugin/gpus.h"
 #include "gpu_plugin/hook_install.h"
+#include "gpu_plugin/monitor.h"
 #include "gpu_plugin/offer.h"
 #include "gpu_plugin/report.h"
 #include "node/node_main.h"
@@ -27,6 +30,8 @@
 
 #define PROGRAM "gpu-kubelet-plugin"
 #define HOOK_PROGRAM "cdi-hook"
+#define DEFAULT_NAMESPACE "default"
+#define DEFAULT_HOST_ROOT "/host-root"
 enum { RETRY_MS = 5000 };
 
 struct plugin {
@@ -38,7 +43,9 @@ struct plugin {
         struct gpu_metrics metrics;
         struct report report;
         struct gpus *gpus;
+        struct monitor *monitor; /* NULL: nobody watches the GPUs' health */
         struct gpu *driver;
+        struct device_plugin *device_plugin;
         char *proc_driver, *sys, *dev;
         /* The hook that CDI files name. */
         char *hook_program, *hook;
@@ -93,16 +100,71 @@ static void tell_driver(struct plugin *p) {
                 gpu_driver_know(p->driver, d, "");
 }
 
+static void publish(struct plugin *p) {
+        const struct gpu_devices *d = gpus_devices(p->gpus);
+        const struct health *h = p->monitor ? monitor_health(p->monitor) : NULL;
+        if (!gpus_get(p->gpus)->known)
+                return;
+        struct slice_content content = gpu_offer_content(d, h);
+        slice_set(p->main.slices, &content);
+        if (h)
+                report_health(&p->report, h, d);
+}
+
 static void on_gpus(void *u) {
         struct plugin *p = u;
         const struct gpus_state *s = gpus_get(p->gpus);
         const struct gpu_devices *d = gpus_devices(p->gpus);
         report_tell(&p->report, s, d);
-        if (s->known) {
-                struct slice_content content = gpu_offer_content(d);
-                slice_set(p->main.slices, &content);
-        }
+        if (p->monitor)
+                monitor_follow(p->monitor, s, d);
+        publish(p);
         tell_driver(p);
+}
+
+/* ---- their health ---- */
+
+static void on_xid(void *u, const struct gpu_device *d, uint64_t xid, bool of_program) {
+        struct plugin *p = u;
+        report_xid(&p->report, d, xid, of_program);
+}
+
+static void on_watch(void *u, const struct err *e) {
+        struct plugin *p = u;
+        report_watch(&p->report, e);
+}
+
+static void on_health(void *u) {
+        publish(u);
+}
+
+static void on_untainted(void *u, enum slice_taints taken) {
+        struct plugin *p = u;
+        report_untainted(&p->report, taken);
+}
+
+static void start_monitor(struct plugin *p) {
+        struct xids of_programs = { 0 };
+        struct str bad;
+        bool all = xids_add(&of_programs, p->xids, &bad);
+        if (!p->gates.on[GATE_NVML_DEVICE_HEALTH_CHECK]) {
+                if (*p->xids)
+                        log_warn("--additional-xids-to-ignore has no effect: the feature gate "
+                                 "NVMLDeviceHealthCheck is off, so nobody looks for XIDs");
+                return;
+        }
+        if (!all) {
+                _cleanup_(freep) char *word = xstrndup(bad.p, bad.n);
+                log_warn("--additional-xids-to-ignore: a word that is no XID is left out: give numbers with "
+                         "commas between them, at most 256",
+                         kv_str("word", word));
+        }
+        slice_on_untainted(p->main.slices, on_untainted, p);
+        p->monitor = monitor_new(&p->main.loop, &(struct monitor_options){ .of_programs = &of_programs,
+                                                                           .xid = on_xid,
+                                                                           .watch = on_watch,
+                                                                           .changed = on_health,
+                                                                           .u = p });
 }
 
 static void on_hook_retry(void *u) {
@@ -119,6 +181,11 @@ static void on_nvml_failed(void *u, const char *kind) {
 static void on_refused(void *u, const char *device, const struct err *e) {
         struct plugin *p = u;
         report_refused(&p->report, device, e);
+}
+
+static void on_device_plugin(void *u, const char *offers) {
+        struct plugin *p = u;
+        report_device_plugin(&p->report, offers);
 }
 
 static bool hold(void *u) {
@@ -157,23 +224,42 @@ static char *beside_us(const char *name) {
         return file_join(slash ? path : "/usr/bin", name);
 }
 
+/* They come with the Go driver's manifests, and are for what this driver does not do yet. */
+static void tell_unused(const struct plugin *p) {
+        const struct {
+                const char *flag, *value, *otherwise;
+        } flags[] = { { "namespace", p->ns, DEFAULT_NAMESPACE },
+                      { "host-root", p->host_root, DEFAULT_HOST_ROOT },
+                      { "image-name", p->image, "" },
+                      { "image-pull-secrets", p->pull_secrets, "" },
+                      { "image-pull-policy", p->pull_policy, "" },
+                      { "service-account-name", p->service_account, "" } };
+        struct buf given = BUF_INIT(256);
+        for (size_t i = 0; i < ARRAY_LEN(flags); i++) {
+                if (!streq(flags[i].value, flags[i].otherwise))
+                        buf_addf(&given, "%s--%s", given.n ? " " : "", flags[i].flag);
+        }
+        if (given.n)
+                log_info("these flags have no effect: this version starts no pods for MPS and hands no GPU "
+                         "to VFIO",
+                         kv_str("flags", buf_str(&given)));
+        buf_done(&given);
+}
+
 static void *start(struct node_main *m) {
         struct plugin *p = CONTAINER(m, struct plugin, main);
         const struct driver_root root = { .host = p->flags.root_host, .here = p->flags.root_here };
-        if (*p->alt_proc_devices) {
-                p->proc_driver = file_join(root.here, "proc/driver/nvidia");
-                p->sys = below_root(p, "/sys");
-        } else {
-                proc_driver_uncover();
-                p->proc_driver = xstrdup("/proc/driver/nvidia");
-                p->sys = xstrdup("/sys");
-        }
+        p->proc_driver = proc_driver_folder(p->alt_proc_devices, root.here);
+        p->sys = *p->alt_proc_devices ? below_root(p, "/sys") : xstrdup("/sys");
         p->dev = below_root(p, "/dev");
         p->hook_program = beside_us(HOOK_PROGRAM);
         p->report = (struct report){ .events = m->events, .metrics = &p->metrics, .node = p->flags.node };
         loop_timer_init(&p->hook_retry, &m->loop, on_hook_retry, p);
         slice_on_refused(m->slices, on_refused, p);
+        tell_unused(p);
         install_hook(p);
+        start_monitor(p);
+        p->device_plugin = device_plugin_new(m->kube, p->flags.node, on_device_plugin, p);
         p->gpus = gpus_new(&m->loop, &(struct gpus_options){ .root = root,
                                                              .proc_driver = p->proc_driver,
                                                              .sys = p->sys,
@@ -198,6 +284,8 @@ static void *start(struct node_main *m) {
 static void stop(struct node_main *m) {
         struct plugin *p = CONTAINER(m, struct plugin, main);
         loop_timer_done(&p->hook_retry);
+        monitor_free(p->monitor);
+        device_plugin_free(p->device_plugin);
         gpus_free(p->gpus);
 }
 
@@ -257,8 +345,8 @@ int main(int argc, char **argv) {
                 return 0;
         static struct plugin p = {
                 .flags = NODE_FLAGS_DEFAULT,
-                .ns = "default",
-                .host_root = "/host-root",
+                .ns = DEFAULT_NAMESPACE,
+                .host_root = DEFAULT_HOST_ROOT,
                 .image = "",
                 .pull_secrets = "",
                 .pull_policy = "",
@@ -280,7 +368,9 @@ int main(int argc, char **argv) {
                 FLAG(STR, "image-pull-secrets", &p.pull_secrets, OF_NO_USE),
                 FLAG(STR, "image-pull-policy", &p.pull_policy, OF_NO_USE),
                 FLAG(STR, "service-account-name", &p.service_account, OF_NO_USE),
-                FLAG(STR, "additional-xids-to-ignore", &p.xids, OF_NO_USE),
+                FLAG(STR, "additional-xids-to-ignore", &p.xids,
+                     "XIDs that are errors of programs, with commas between them, beside those that NVIDIA's "
+                     "documentation calls so; with the gate NVMLDeviceHealthCheck"),
                 FLAG(STR, "consumable-shares", &p.shares, "disabled"),
                 FLAG(STR, "checkpoint-layout", &p.layout,
                      "of which Go driver a checkpoint is that has no claims yet: auto, main (from 0.5 on), "

@@ -2,6 +2,7 @@
 #include "gpu_plugin/offer.h"
 
 #include "api/names.h"
+#include "node/slice_pool.h"
 
 static struct offered_device copy(const struct offered_device *d, struct arena *a) {
         struct offered_attribute *attributes = arena_alloc(a, (d->n_attributes + 1) * sizeof *attributes);
@@ -21,12 +22,18 @@ static struct offered_device copy(const struct offered_device *d, struct arena *
                                         .n_capacities = d->n_capacities };
 }
 
-struct slice_content gpu_offer_content(const struct gpu_devices *d) {
+struct slice_content gpu_offer_content(const struct gpu_devices *d, const struct health *h) {
         struct arena *a = arena_new(4096);
         struct offered_device *devices = arena_alloc(a, (d->n + 1) * sizeof *devices);
-        for (size_t i = 0; i < d->n; i++)
+        for (size_t i = 0; i < d->n; i++) {
                 devices[i] = copy(&d->items[i].offered, a);
-        return (struct slice_content){
-                .arena = a, .driver = GPU_DRIVER, .devices = devices, .n_devices = d->n
-        };
+                if (h)
+                        devices[i].n_taints = health_taints(h, &d->items[i], a, &devices[i].taints);
+        }
+        /* With the first taint no device moves to another slice. */
+        return (struct slice_content){ .arena = a,
+                                       .driver = GPU_DRIVER,
+                                       .devices = devices,
+                                       .n_devices = d->n,
+                                       .part_max = h ? SLICE_TAINTED_DEVICES_MAX : 0 };
 }

@@ -3,6 +3,8 @@
 #pragma once
 
 #include "gpu_plugin/device.h"
+#include "gpu_plugin/health.h"
 
-/* A copy, with an arena of its own. A node without devices says that it has none. */
-struct slice_content gpu_offer_content(const struct gpu_devices *d);
+/* A copy, with an arena of its own. A node without devices says that it has none. `h`: what is known of their
+ * health; NULL: nobody watches it. */
+struct slice_content gpu_offer_content(const struct gpu_devices *d, const struct health *h);

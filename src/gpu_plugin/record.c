@@ -4,25 +4,14 @@
 #include <string.h>
 
 #include "api/names.h"
+#include "node/device_record.h"
 
 /* ---- writing ---- */
-
-static void write_strings(struct jw *w, const char *key, const char *const *list) {
-        jw_arr(w, key);
-        for (; list && *list; list++)
-                jw_str(w, NULL, *list);
-        jw_end_arr(w);
-}
 
 static void write_device(struct jw *w, const char *kind, const char *info, const struct node_device *d) {
         jw_obj(w, kind);
         jw_raw(w, info, str_from(str_or(d->info, "{}")));
-        jw_obj(w, "device");
-        write_strings(w, "Requests", d->requests);
-        jw_str(w, "PoolName", str_or(d->pool, ""));
-        jw_str(w, "DeviceName", str_or(d->name, ""));
-        write_strings(w, "CDIDeviceIDs", d->cdi_ids);
-        jw_end_obj(w);
+        device_record_write(w, d);
         jw_end_obj(w);
 }
 
@@ -86,29 +75,12 @@ static void encode(struct jw *w, const struct node_device *devices, size_t n, in
 
 /* ---- reading ---- */
 
-/* One device as the file has it; the first versions had other names for these members, and the new ones win.
- */
-struct stored_device {
-        const char **requests, **cdi_ids, *pool, *name;
-        size_t n_requests, n_cdi_ids;
-};
-static const struct jd_field f_stored_device[] = {
-        JD_STRS(struct stored_device, "request_names", requests),
-        JD_STRS(struct stored_device, "Requests", requests),
-        JD_STR(struct stored_device, "pool_name", pool),
-        JD_STR(struct stored_device, "PoolName", pool),
-        JD_STR(struct stored_device, "device_name", name),
-        JD_STR(struct stored_device, "DeviceName", name),
-        JD_STRS(struct stored_device, "cdi_device_ids", cdi_ids),
-        JD_STRS(struct stored_device, "CDIDeviceIDs", cdi_ids),
-        JD_END,
-};
 struct stored_kind {
-        struct stored_device *device;
+        struct device_record *device;
         struct str info;
 };
 static const struct jd_field f_kind[] = {
-        JD_OPTOBJ(struct stored_kind, "device", device, struct stored_device, f_stored_device),
+        JD_DEVICE_RECORD(struct stored_kind, "device", device),
         JD_RAW(struct stored_kind, "info", info),
         JD_RAW(struct stored_kind, "concrete", info),
         JD_END,
@@ -132,13 +104,6 @@ static const struct jd_field f_group[] = {
         JD_RAW(struct stored_group, "configState", config),
         JD_END,
 };
-struct stored_entry {
-        struct stored_group *groups;
-        size_t n_groups;
-};
-static const struct jd_field f_entry[] = {
-        JD_LIST(struct stored_entry, "preparedDevices", groups, struct stored_group, f_group), JD_END
-};
 
 /* Of either dialect, in the words of the later one. */
 static const char *take_config(struct str config, struct arena *a) {
@@ -152,28 +117,27 @@ static const char *take_config(struct str config, struct arena *a) {
 static bool take_kind(const struct stored_kind *k, const char *type, struct arena *a, struct node_device *d) {
         if (!k || !k->device)
                 return false;
-        *d = (struct node_device){
-                .name = k->device->name,
-                .pool = k->device->pool,
-                .requests = checkpoint_strings(a, k->device->requests),
-                .cdi_ids = checkpoint_strings(a, k->device->cdi_ids),
-                .type = type,
-                .info = k->info.n ? arena_strndup(a, k->info.p, k->info.n) : "{}",
-        };
+        *d = device_record_take(k->device, a);
+        d->type = type;
+        d->info = k->info.n ? arena_strndup(a, k->info.p, k->info.n) : "{}";
         return true;
 }
 
-static void take_devices(const struct stored_entry *s, struct arena *a, struct node_device **ret,
-                         size_t *ret_n) {
-        size_t n = 0;
-        for (size_t g = 0; g < s->n_groups; g++)
-                n += s->groups[g].n_pairs;
-        struct node_device *devices = arena_alloc(a, (n + 1) * sizeof *devices);
-        n = 0;
-        for (size_t g = 0; g < s->n_groups; g++) {
-                const char *config = take_config(s->groups[g].config, a);
-                for (size_t i = 0; i < s->groups[g].n_pairs; i++) {
-                        const struct stored_pair *pair = &s->groups[g].pairs[i];
+static int decode(yyjson_val *entry, struct arena *a, struct node_device **ret, size_t *ret_n,
+                  struct err *e) {
+        struct stored_group *groups;
+        void *list;
+        size_t n_groups, room = 1, n = 0;
+        if (device_record_groups(entry, f_group, sizeof *groups, a, &list, &n_groups, e) < 0)
+                return -1;
+        groups = list;
+        for (size_t g = 0; g < n_groups; g++)
+                room += groups[g].n_pairs;
+        struct node_device *devices = arena_alloc(a, room * sizeof *devices);
+        for (size_t g = 0; g < n_groups; g++) {
+                const char *config = take_config(groups[g].config, a);
+                for (size_t i = 0; i < groups[g].n_pairs; i++) {
+                        const struct stored_pair *pair = &groups[g].pairs[i];
                         struct node_device *d = &devices[n];
                         if (!take_kind(pair->gpu, GPU_TYPE_FULL, a, d) &&
                             !take_kind(pair->mig, GPU_TYPE_MIG, a, d) &&
@@ -186,23 +150,6 @@ static void take_devices(const struct stored_entry *s, struct arena *a, struct n
         }
         *ret = devices;
         *ret_n = n;
-}
-
-static int decode(yyjson_val *entry, struct arena *a, struct node_device **ret, size_t *ret_n,
-                  struct err *e) {
-        struct stored_entry s = { 0 };
-        size_t i, max;
-        yyjson_val *v;
-        if (yyjson_is_arr(entry)) {
-                s.groups = arena_alloc(a, (yyjson_arr_size(entry) + 1) * sizeof *s.groups);
-                yyjson_arr_foreach (entry, i, max, v) {
-                        if (jd_decode(f_group, v, false, "", a, &s.groups[s.n_groups++], e) < 0)
-                                return -1;
-                }
-        } else if (jd_decode(f_entry, entry, false, "", a, &s, e) < 0) {
-                return -1;
-        }
-        take_devices(&s, a, ret, ret_n);
         return 0;
 }
 

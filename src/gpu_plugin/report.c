@@ -89,9 +89,87 @@ void report_tell(struct report *r, const struct gpus_state *s, const struct gpu_
         tell_left_out(r, d);
 }
 
+void report_xid(struct report *r, const struct gpu_device *d, uint64_t xid, bool of_program) {
+        struct event_about node = about(r);
+        log_warn(of_program ? "a program on a GPU has failed" : "a GPU reports an error",
+                 kv_str("device", d->name), kv_str("uuid", d->uuid), kv_int("xid", (int64_t)xid));
+        if (!of_program)
+                event_record(r->events, &node, EVENT_WARNING, "GPUReportsXid",
+                             "%s (%s) reports XID %llu, so no new pod gets it (taint " TAINT_XID
+                             "): NVIDIA's list of XIDs and the node's kernel log say what it needs, mostly a "
+                             "reset or a reboot; then delete this node's pod of the kubelet plugin",
+                             d->name, d->uuid, (unsigned long long)xid);
+}
+
+void report_watch(struct report *r, const struct err *e) {
+        struct event_about node = about(r);
+        bool told = r->unmonitored;
+        r->unmonitored = e != NULL;
+        if (e && !told) {
+                log_warn("nobody watches this node's GPUs for errors", kv_err(e));
+                event_record(r->events, &node, EVENT_WARNING, "GPUUnmonitored",
+                             "errors of this node's GPUs are not seen, because NVML cannot be asked for "
+                             "events: %s; it is tried again; nvidia-smi on the node and its kernel log say "
+                             "more",
+                             e->msg);
+        } else if (!e && told) {
+                log_info("this node's GPUs are watched for errors again");
+        }
+}
+
+void report_health(struct report *r, const struct health *h, const struct gpu_devices *d) {
+        struct event_about node = about(r);
+        size_t lost = health_count(h, d, TAINT_LOST);
+        gpu_metrics_tainted(r->metrics, health_count(h, d, TAINT_XID), lost,
+                            health_count(h, d, TAINT_UNMONITORED));
+        if (lost > r->lost) {
+                log_warn("GPUs have fallen off the bus", kv_int("devices", (int64_t)lost));
+                event_record(r->events, &node, EVENT_WARNING, "GPULost",
+                             "%zu devices of this node are of a GPU that has fallen off the bus, so no new "
+                             "pod gets them (taint " TAINT_LOST
+                             "): nvidia-smi on the node and its kernel log name it; mostly it needs a reboot",
+                             lost);
+        }
+        r->lost = lost;
+}
+
+void report_untainted(struct report *r, enum slice_taints taken) {
+        struct event_about node = about(r);
+        if (taken <= r->taints)
+                return;
+        r->taints = taken;
+        log_warn("the API server does not take all taints of devices",
+                 kv_str("taken", taken == SLICE_TAINTS_NONE ? "none" : "those that have an effect"));
+        if (taken == SLICE_TAINTS_NONE)
+                event_record(r->events, &node, EVENT_WARNING, "DeviceTaintsNotServed",
+                             "the API server does not keep taints of devices, so pods still get GPUs that "
+                             "report errors: switch on its feature gate DRADeviceTaints (there since "
+                             "Kubernetes 1.33, on since 1.36), or switch off NVMLDeviceHealthCheck");
+}
+
 void report_refused(struct report *r, const char *device, const struct err *e) {
         struct event_about node = about(r);
         log_error("the API server refuses a device", kv_str("device", device), kv_err(e));
         event_record(r->events, &node, EVENT_WARNING, "GPULeftOut", "%s is not offered on this node: %s",
                      device, e->msg);
+}
+
+void report_device_plugin(struct report *r, const char *offers) {
+        struct event_about node = about(r);
+        gpu_metrics_device_plugin(r->metrics, *offers);
+        if (*offers) {
+                log_warn("a device plugin gives the GPUs of this node to pods as well",
+                         kv_str("offers", offers));
+                event_record(
+                        r->events, &node, EVENT_WARNING, "DevicePluginActive",
+                        "a device plugin gives the GPUs of this node to pods as well (%s), so one GPU may be "
+                        "given twice: switch it off on this node, or this driver's GPUs "
+                        "(resources.gpus.enabled=false)",
+                        offers);
+        } else if (r->device_plugin) {
+                log_info("no device plugin gives the GPUs of this node to pods any more");
+                event_record(r->events, &node, EVENT_NORMAL, "DevicePluginGone",
+                             "no device plugin gives the GPUs of this node to pods any more");
+        }
+        r->device_plugin = *offers;
 }

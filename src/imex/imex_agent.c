@@ -296,7 +296,7 @@ static int write_text(const char *path, const struct buf *text, struct err *e) {
 static int write_config(struct imex_agent *a, const struct imex_members *m, struct err *e) {
         _cleanup_(buf_done) struct buf config = BUF_INIT(FILE_LIMIT), nodes = BUF_INIT(FILE_LIMIT);
 
-        imex_config_render(a->o.own_ip, a->nodes_path, &config);
+        imex_config_render(a->o.own_ip, a->nodes_path, a->o.server_port, &config);
         if (a->o.dns_names)
                 imex_nodes_render_names(m->infix, a->o.max_nodes, &nodes);
         else
@@ -507,10 +507,25 @@ static void explain_end(struct imex_agent *a, const char *why) {
                 snprintf(s, n, "nvidia-imex %s", why);
 }
 
+static void keep_from_oom(struct imex_agent *a) {
+        _cleanup_(freep) char *path = xasprintf("/proc/%d/oom_score_adj", (int)imex_process_pid(a->process));
+        _cleanup_(closep) int fd = a->o.oom_score_adj ? open(path, O_WRONLY | O_CLOEXEC) : -EBADF;
+        struct err e;
+
+        if (!a->o.oom_score_adj)
+                return;
+        if (fd < 0)
+                err_errno(&e, errno, "open '%s'", path);
+        else if (file_write_all(fd, path, a->o.oom_score_adj, strlen(a->o.oom_score_adj), &e) == 0)
+                return;
+        tell_error(a, &e);
+}
+
 static void on_process(void *u, enum imex_process_state s, const char *why) {
         struct imex_agent *a = u;
 
         if (s == IMEX_PROCESS_RUNNING) {
+                keep_from_oom(a);
                 imex_probe_speed_up(a->probe);
         } else {
                 imex_probe_stop(a->probe);
@@ -641,6 +656,7 @@ void imex_agent_set_current(struct imex_agent *a, bool current) {
 
 static void take_options(struct imex_agent *a, const struct imex_agent_options *o) {
         a->o = *o;
+        a->o.server_port = o->server_port ?: IMEX_SERVER_PORT;
         a->o.term_grace_ms = o->term_grace_ms ?: 10000;
         a->o.usr1_interval_ms = o->usr1_interval_ms ?: 5500;
         a->o.backoff_first_ms = o->backoff_first_ms ?: 100;
@@ -708,6 +724,10 @@ int imex_agent_new(uv_loop_t *loop, const struct imex_agent_options *o, struct i
         loop_turn_start(&a->turn);
         *ret = a;
         return 0;
+}
+
+bool imex_agent_killed(const struct imex_agent *a) {
+        return imex_process_killed(a->process);
 }
 
 void imex_agent_stop(struct imex_agent *a) {

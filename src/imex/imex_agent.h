@@ -59,7 +59,12 @@ struct imex_agent_options {     /* the strings are borrowed until imex_agent_fre
         unsigned max_nodes;
         bool dns_names; /* gate IMEXDaemonsWithDNSNames; off: nodes.cfg holds IPs and is fixed once started */
 
+        /* Of nvidia-imex, for the kernel's choice of whom to end when memory is short (proc(5)); not below
+         * what ours began with. NULL: it has ours. */
+        const char *oom_score_adj;
+
         /* 0: the default in brackets */
+        unsigned server_port;      /* [50000] the same in the whole domain */
         unsigned term_grace_ms;    /* [10000] SIGTERM, then SIGKILL after this */
         unsigned usr1_interval_ms; /* [5500] IMEX ignores a SIGUSR1 within 5 s of the last one, by its own
                                       clock */
@@ -93,5 +98,7 @@ void imex_agent_set_current(struct imex_agent *a, bool current);
 void imex_agent_report(struct imex_agent *a, struct imex_report *ret);
 /* Withdraws readiness at once (changed is called first), then SIGTERM, SIGKILL; `stopped` at the end. */
 void imex_agent_stop(struct imex_agent *a);
+/* nvidia-imex had to be killed when it was to end last, so that its peers do not know of the end. */
+bool imex_agent_killed(const struct imex_agent *a);
 /* Not from inside a callback. NULL is allowed. */
 void imex_agent_free(struct imex_agent *a);

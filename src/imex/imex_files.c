@@ -18,7 +18,8 @@
 #define UNUSED_SLOT_IP "127.0.0.2"
 #define INFIX_MAX 32
 
-void imex_config_render(const char *cmd_bind_ip, const char *nodes_file, struct buf *out) {
+void imex_config_render(const char *cmd_bind_ip, const char *nodes_file, unsigned server_port,
+                        struct buf *out) {
         buf_adds(out, "LOG_LEVEL=4\n"
                       "LOG_FILE_NAME=\n"
                       "STATS_FILE_NAME=/var/log/nvidia-imex-stats.log\n"
@@ -27,8 +28,8 @@ void imex_config_render(const char *cmd_bind_ip, const char *nodes_file, struct 
                       "LOG_MAX_ROTATE_COUNT=10\n"
                       "LOG_USE_SYSLOG=0\n"
                       "DAEMONIZE=0\n"
-                      "BIND_INTERFACE_IP=\n"
-                      "SERVER_PORT=50000\n");
+                      "BIND_INTERFACE_IP=\n");
+        buf_addf(out, "SERVER_PORT=%u\n", server_port);
         buf_addf(out, "IMEX_NODE_CONFIG_FILE=%s\n", nodes_file);
         buf_adds(out, "NETWORK_INTERFACE=\n"
                       "IMEX_WAIT_FOR_QUORUM=RECOVERY\n"

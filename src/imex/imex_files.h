@@ -24,8 +24,11 @@ struct imex_peer {
         const char *boot_id; /* the boot that its node is in; "" or NULL while unknown */
 };
 
+enum { IMEX_SERVER_PORT = 50000 };
+
 /* All keys of reference 12.3. */
-void imex_config_render(const char *cmd_bind_ip, const char *nodes_file, struct buf *out);
+void imex_config_render(const char *cmd_bind_ip, const char *nodes_file, unsigned server_port,
+                        struct buf *out);
 
 /* Name of slot i: "compute-domain-daemon-<infix>-%04d", or without infix ("" or NULL) the names of the Go
  * driver. */

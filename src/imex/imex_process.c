@@ -34,6 +34,7 @@ struct imex_process {
         /* One life of the program */
         struct process *program; /* NULL: nothing runs */
         bool up;
+        bool killed; /* SIGTERM was not enough */
         uint64_t started_ms;
         char line[LINE_MAX_BYTES];
         size_t line_n;
@@ -175,12 +176,14 @@ static void try_start(struct imex_process *p) {
 static void on_term_timer(void *u) {
         struct imex_process *p = u;
 
+        p->killed = true;
         process_kill(p->program);
 }
 
 static void end_program(struct imex_process *p) {
         if (p->state == IMEX_PROCESS_ENDING)
                 return;
+        p->killed = false;
         process_signal(p->program, SIGTERM);
         loop_timer_start(&p->term, p->o.term_grace_ms);
         set_state(p, IMEX_PROCESS_ENDING, "");
@@ -287,6 +290,10 @@ pid_t imex_process_pid(const struct imex_process *p) {
 
 unsigned imex_process_restarts(const struct imex_process *p) {
         return p->restarts;
+}
+
+bool imex_process_killed(const struct imex_process *p) {
+        return p->killed;
 }
 
 void imex_process_drain(struct imex_process *p) {

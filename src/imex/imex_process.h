@@ -65,5 +65,7 @@ enum imex_process_state imex_process_state(const struct imex_process *p);
 pid_t imex_process_pid(const struct imex_process *p); /* 0 when none */
 unsigned imex_process_restarts(
         const struct imex_process *p); /* starts after the first one that the owner did not ask for */
+/* SIGTERM was not enough the last time that it was told to end. */
+bool imex_process_killed(const struct imex_process *p);
 /* Reads now what it has printed so far, so that `line` has seen it. */
 void imex_process_drain(struct imex_process *p);

@@ -6,8 +6,7 @@
  * in place for as long as it lives; a file nobody holds locked was left behind by a dead daemon. The reader
  * opens without following links, reads at most 4 KiB and asks for the lock's holder without taking it
  * (F_OFD_GETLK). */
-#ifndef IMEX_IMEX_STATE_H
-#define IMEX_IMEX_STATE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -48,5 +47,3 @@ int imex_state_parse(struct str text, struct imex_state *ret, struct err *e);
 /* The plugin's rule, pure: may this state release a channel? NULL when yes, else the reason. */
 const char *imex_state_refusal(const struct imex_state *s, bool held, const char *boot_id,
                                const char *daemon_claim_uid);
-
-#endif

@@ -3,18 +3,22 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/json.h"
 
 struct wire {
-        const char *uid;
+        const char *uid, *imex, *withheld;
         int64_t count;
         struct jd_pair *held;
         size_t n_held;
 };
 static const struct jd_field f_fabric[] = { JD_STR(struct wire, "uid", uid, .required = true),
                                             JD_INT(struct wire, "count", count),
-                                            JD_MAP(struct wire, "held", held), JD_END };
+                                            JD_STR(struct wire, "imex", imex),
+                                            JD_STR(struct wire, "withheld", withheld),
+                                            JD_MAP(struct wire, "held", held),
+                                            JD_END };
 
 /* As the plugin writes it: digits only, and no 0 before them, so that each id has one text. */
 static int decode_id(const char *s, int64_t *ret) {
@@ -32,14 +36,30 @@ static int decode_id(const char *s, int64_t *ret) {
         return 0;
 }
 
+bool channel_report_is_word(const char *s) {
+        size_t n = strspn(s, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz._+~-");
+        return n && n < 64 && !s[n];
+}
+
+static int check_word(const char *word, const char *clique, const char *member, struct err *e) {
+        if (!word || channel_report_is_word(word))
+                return 0;
+        return err_set(e, ERR_INVALID, 0, "%.100s.%s: \"%.100s\" is no word", clique, member, word);
+}
+
 static int decode_fabric(const struct wire *w, struct arena *a, struct report_fabric *f, struct err *e) {
         if (*w->uid && !str_is_uuid(w->uid))
                 return err_set(e, ERR_INVALID, 0, "%.100s.uid: \"%.100s\" is no UID", f->clique_id, w->uid);
         if (w->count < -1 || w->count > REPORT_IDS_MOST)
                 return err_set(e, ERR_INVALID, 0, "%.100s.count: %" PRId64 " is no number of channels",
                                f->clique_id, w->count);
+        if (check_word(w->imex, f->clique_id, "imex", e) < 0 ||
+            check_word(w->withheld, f->clique_id, "withheld", e) < 0)
+                return -1;
         f->uid = w->uid;
         f->count = w->count;
+        f->imex = w->imex;
+        f->withheld = w->withheld;
         f->held = arena_alloc(a, (w->n_held + 1) * sizeof *f->held);
         for (size_t i = 0; i < w->n_held; i++) {
                 struct report_hold *h = &f->held[f->n_held++];
@@ -94,6 +114,10 @@ void channel_report_render(const struct channel_report *r, struct buf *out) {
                 jw_str(&w, "uid", f->uid);
                 if (f->count >= 0)
                         jw_int(&w, "count", f->count);
+                if (f->imex)
+                        jw_str(&w, "imex", f->imex);
+                if (f->withheld)
+                        jw_str(&w, "withheld", f->withheld);
                 jw_obj(&w, "held");
                 for (size_t k = 0; k < f->n_held; k++) {
                         char id[24];

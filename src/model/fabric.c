@@ -47,6 +47,7 @@ const struct jd_field compute_domain_fabric_fields[] = {
         JD_STRS(struct compute_domain_fabric, "members", members),
         JD_STR(struct compute_domain_fabric, "tableOf", table_of),
         JD_INT(struct compute_domain_fabric, "channelCount", channel_count),
+        JD_STR(struct compute_domain_fabric, "imexVersion", imex_version),
         JD_INT(struct compute_domain_fabric, "next", next),
         JD_INT(struct compute_domain_fabric, "epoch", epoch),
         JD_LIST(struct compute_domain_fabric, "conditions", conditions, struct condition, f_condition),
@@ -55,10 +56,32 @@ const struct jd_field compute_domain_fabric_fields[] = {
         JD_END,
 };
 
+bool fabric_is_own(const struct compute_domain_fabric *f) {
+        return streq(f->table_of, f->o.meta.uid);
+}
+
+const struct fabric_domain *fabric_domain_of(const struct compute_domain_fabric *f, const char *owner_uid) {
+        for (size_t i = 0; fabric_is_own(f) && i < f->n_domains; i++)
+                if (streq(f->domains[i].owner.uid, owner_uid))
+                        return &f->domains[i];
+        return NULL;
+}
+
+const struct fabric_seat *fabric_seat_of(const struct fabric_domain *d, const char *node, bool *ret_leaving) {
+        *ret_leaving = false;
+        for (size_t i = 0; i < d->n_seats; i++)
+                if (streq(d->seats[i].node, node))
+                        return &d->seats[i];
+        *ret_leaving = true;
+        for (size_t i = 0; i < d->n_leaving; i++)
+                if (streq(d->leaving[i].node, node))
+                        return &d->leaving[i];
+        return NULL;
+}
+
 const struct fabric_channel *fabric_channel_of(const struct compute_domain_fabric *f, const char *owner_uid) {
-        bool own = streq(f->table_of, f->o.meta.uid);
         const struct fabric_channel *ret = NULL;
-        for (size_t i = 0; own && i < f->n_channels; i++)
+        for (size_t i = 0; fabric_is_own(f) && i < f->n_channels; i++)
                 if (streq(f->channels[i].owner.uid, owner_uid) && (!ret || ret->releasing))
                         ret = &f->channels[i];
         return ret;

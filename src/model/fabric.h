@@ -15,6 +15,9 @@
  * still fits into the store. 0 is never a ComputeDomain's own. */
 enum { FABRIC_CHANNELS_MOST = 2048 };
 
+/* No IMEX domain has room for more nodes. */
+enum { FABRIC_SLOTS_MOST = 4096 };
+
 /* Whose it is: found by `uid`, the rest is for people. */
 struct fabric_owner {
         const char *kind, *ns, *name, *uid;
@@ -51,6 +54,7 @@ struct fabric_domain {
 #define FABRIC_CHANNELS_EXHAUSTED "ChannelsExhausted"
 #define FABRIC_TABLE_LOST "TableLost"
 #define FABRIC_NODES_DIFFER "NodesDiffer"
+#define FABRIC_NODES_WITHHOLD "NodesWithhold"
 #define FABRIC_CHANNELS_HELD "ChannelsHeld"
 
 struct compute_domain_fabric {
@@ -65,9 +69,10 @@ struct compute_domain_fabric {
         /* The UID of the object that its table was begun in: its own, NULL while it has none. A copy that
          * somebody puts back has another's. */
         const char *table_of;
-        int64_t channel_count; /* what most plugins report; 0: nobody has */
-        int64_t next;          /* where the search for a free id begins */
-        int64_t epoch;         /* the last that a seat was given */
+        int64_t channel_count;    /* what most plugins report; 0: nobody has */
+        const char *imex_version; /* what most plugins report of their nodes' IMEX; NULL: nobody has */
+        int64_t next;             /* where the search for a free id begins */
+        int64_t epoch;            /* the last that a seat was given */
         struct condition *conditions;
         size_t n_conditions;
         struct fabric_domain *domains;
@@ -77,6 +82,12 @@ struct compute_domain_fabric {
 };
 extern const struct jd_field compute_domain_fabric_fields[];
 
+/* Its table was begun in this object: what somebody has put back, or made by hand, says nothing. */
+bool fabric_is_own(const struct compute_domain_fabric *f);
+/* The IMEX domain of a ComputeDomain, NULL: it has none, or the table says nothing. */
+const struct fabric_domain *fabric_domain_of(const struct compute_domain_fabric *f, const char *owner_uid);
+/* The seat of a node in an IMEX domain, NULL: none; *ret_leaving tells which list has it. */
+const struct fabric_seat *fabric_seat_of(const struct fabric_domain *d, const char *node, bool *ret_leaving);
 /* The entry of an owner, one that is not `releasing` if it has such a one, NULL: it has none, or the table is
  * not this object's own and says nothing. */
 const struct fabric_channel *fabric_channel_of(const struct compute_domain_fabric *f, const char *owner_uid);

@@ -7,6 +7,9 @@
 static const struct imex_mode driver_managed = { MODE_DRIVER_MANAGED,      "imex.mode=driverManaged",
                                                  MODE_RUNNER_PODS,         MODE_SPAN_COMPUTE_DOMAIN,
                                                  MODE_CHANNELS_WHEN_READY, MODE_IDS_SHARED };
+static const struct imex_mode driver_agents = { MODE_DRIVER_AGENTS,       "imex.agents=true",
+                                                MODE_RUNNER_AGENTS,       MODE_SPAN_COMPUTE_DOMAIN,
+                                                MODE_CHANNELS_WHEN_READY, MODE_IDS_SHARED };
 static const struct imex_mode host_managed = { MODE_HOST_MANAGED,     "feature gate HostManagedIMEX=true",
                                                MODE_RUNNER_HOST,      MODE_SPAN_PARTITION,
                                                MODE_CHANNELS_AT_ONCE, MODE_IDS_SHARED };
@@ -40,7 +43,26 @@ static void force(struct gates *g) {
         gates_force_off(g, GATE_COMPUTE_DOMAIN_CLIQUES);
 }
 
-int mode_resolve(struct gates *g, const char *imex_mode, const char *imex_isolation,
+static int check_agents(const struct gates *g, bool hosts, const char *isolation, struct err *e) {
+        if (hosts)
+                return err_set(e, ERR_INVALID, 0,
+                               "imex.agents=true (IMEX_AGENTS) has the driver run IMEX, which feature gate "
+                               "HostManagedIMEX=true or imex.mode=hostManaged leaves to the hosts; set one "
+                               "of them");
+        if (!mode_dns_names(g))
+                return err_set(e, ERR_INVALID, 0,
+                               "imex.agents=true (IMEX_AGENTS) requires feature gate "
+                               "IMEXDaemonsWithDNSNames=true: an agent keeps its address from one "
+                               "ComputeDomain to the next, so that addresses do not tell them apart");
+        if (!streq(isolation, "domain"))
+                return err_set(e, ERR_INVALID, 0,
+                               "imex.agents=true (IMEX_AGENTS) goes with imex.isolation=domain only, in this "
+                               "version: for channels, leave IMEX to the hosts (feature gate "
+                               "HostManagedIMEX=true, or imex.mode=hostManaged)");
+        return 0;
+}
+
+int mode_resolve(struct gates *g, const char *imex_mode, const char *imex_isolation, bool imex_agents,
                  const struct imex_mode **ret, struct err *e) {
         const char *mode = imex_mode && *imex_mode ? imex_mode : MODE_DRIVER_MANAGED;
         const char *isolation = imex_isolation && *imex_isolation ? imex_isolation : "domain";
@@ -61,6 +83,8 @@ int mode_resolve(struct gates *g, const char *imex_mode, const char *imex_isolat
         if (word)
                 force(g);
         bool own = streq(isolation, "channel");
+        if (imex_agents && check_agents(g, gate || word, isolation, e) < 0)
+                return -1;
         if (own && !gate && !word)
                 return err_set(
                         e, ERR_INVALID, 0,
@@ -69,9 +93,10 @@ int mode_resolve(struct gates *g, const char *imex_mode, const char *imex_isolat
                         "hosts "
                         "(feature gate HostManagedIMEX=true, or imex.mode=hostManaged), or use "
                         "imex.isolation=domain");
-        *ret = gate   ? own ? &own_channels : &host_managed
-               : word ? own ? &own_channels_daemon : &host_managed_daemon
-                      : &driver_managed;
+        *ret = gate          ? own ? &own_channels : &host_managed
+               : word        ? own ? &own_channels_daemon : &host_managed_daemon
+               : imex_agents ? &driver_agents
+                             : &driver_managed;
         return 0;
 }
 
@@ -86,9 +111,29 @@ void mode_traces_add(struct mode_traces *t, const struct rct *template) {
         *(streq(template->target, CD_TARGET_DAEMON) ? &t->daemon_template : &t->workload_template) = true;
 }
 
+static bool is_driver_managed(const char *name) {
+        return streq(name, MODE_DRIVER_MANAGED) || streq(name, MODE_DRIVER_AGENTS);
+}
+
+bool mode_serves(const struct imex_mode *m, const char *recorded) {
+        return streq(recorded, m->name) || (mode_runs_daemons(m) && is_driver_managed(recorded));
+}
+
+const struct imex_mode *mode_of_domain(const struct imex_mode *m, const char *recorded, struct mode_traces t,
+                                       bool seated) {
+        bool formed = t.status || t.workload_template;
+        if (!mode_runs_daemons(m))
+                return m;
+        if (t.daemon_template)
+                return &driver_managed;
+        if (seated || (formed && streq(recorded, MODE_DRIVER_AGENTS)))
+                return &driver_agents;
+        return formed && streq(recorded, MODE_DRIVER_MANAGED) ? &driver_managed : m;
+}
+
 bool mode_is_other(const struct imex_mode *m, const char *recorded, struct mode_traces t) {
         if (recorded)
-                return !streq(recorded, m->name) && (t.status || t.daemon_template || t.workload_template);
+                return !mode_serves(m, recorded) && (t.status || t.daemon_template || t.workload_template);
         bool by_hosts = t.finalizer && t.workload_template && !t.daemon_template;
         return mode_runs_daemons(m) ? by_hosts : t.daemon_template || (mode_assigns_channels(m) && by_hosts);
 }
@@ -96,6 +141,8 @@ bool mode_is_other(const struct imex_mode *m, const char *recorded, struct mode_
 const char *mode_other_name(const struct imex_mode *m, const char *recorded, struct mode_traces t) {
         if (streq(recorded, MODE_HOST_CHANNEL))
                 return MODE_HOST_CHANNEL;
+        if (streq(recorded, MODE_DRIVER_AGENTS))
+                return MODE_DRIVER_AGENTS;
         if (mode_runs_daemons(m))
                 return MODE_HOST_MANAGED;
         if (mode_assigns_channels(m) && (recorded ? streq(recorded, MODE_HOST_MANAGED) : !t.daemon_template))

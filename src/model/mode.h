@@ -2,12 +2,13 @@
 /* mode: how this installation has its IMEX domains, as a policy that the programs ask instead of asking for
  * gates.
  *
- * Driver-managed: a daemon pod of ours per node and domain. Host-managed: the operator's own nvidia-imex, in
- * two variants: gate HostManagedIMEX (design note "HostManagedIMEX", sections 6 to 8) and the Go driver's
- * IMEX_MODE=hostManaged (reference 4.4), which waits for the host's IMEX and lets pods without a fabric run.
+ * Driver-managed: a daemon pod of ours per node and domain, or an agent of ours on each node for whichever
+ * domain it is in; a domain keeps the one of the two that it was formed with. Host-managed: the operator's
+ * own nvidia-imex, in two variants: gate HostManagedIMEX (design note "HostManagedIMEX", sections 6 to 8) and
+ * the Go driver's IMEX_MODE=hostManaged (reference 4.4), which waits for the host's IMEX and lets pods
+ * without a fabric run.
  */
-#ifndef MODEL_MODE_H
-#define MODEL_MODE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -17,8 +18,9 @@
 #include "model/domain.h"
 
 enum mode_runner {
-        MODE_RUNNER_PODS, /* daemon pods of ours: DaemonSets and daemon claims exist */
-        MODE_RUNNER_HOST  /* the operator's nvidia-imex */
+        MODE_RUNNER_PODS,   /* daemon pods of ours: DaemonSets and daemon claims exist */
+        MODE_RUNNER_AGENTS, /* a resident agent of ours on each node: imex.agents=true */
+        MODE_RUNNER_HOST    /* the operator's nvidia-imex */
 };
 
 enum mode_span {
@@ -42,7 +44,7 @@ enum mode_ids {
  * looks at them; the questions below are for everybody. */
 struct imex_mode {
         const char *name;      /* as recorded on ComputeDomains and read by people: MODE_DRIVER_MANAGED,
-                                  MODE_HOST_MANAGED or MODE_HOST_CHANNEL */
+                                  MODE_DRIVER_AGENTS, MODE_HOST_MANAGED or MODE_HOST_CHANNEL */
         const char *chosen_by; /* the setting that a person would have to change, for messages */
         enum mode_runner runner;
         enum mode_span span;
@@ -51,22 +53,27 @@ struct imex_mode {
 };
 
 #define MODE_DRIVER_MANAGED "driverManaged"
+#define MODE_DRIVER_AGENTS "driverManagedAgents"
 #define MODE_HOST_MANAGED "hostManaged"
 #define MODE_HOST_CHANNEL "hostManagedChannel"
 
 /* The places for pods on a node where each ComputeDomain has a channel of its own. */
 enum { MODE_SEATS = 16 };
 
-/* Chooses the mode from the gates, IMEX_MODE and IMEX_ISOLATION (NULL or "": their defaults), forces the
- * gates that a host-managed mode has no use for to false (gates_log_forced() says so), and checks the gates'
- * dependencies, in the order of the mode's specification. ERR_INVALID names the settings that contradict each
- * other; *g is then not to be used. *ret is static. */
-int mode_resolve(struct gates *g, const char *imex_mode, const char *imex_isolation,
+/* Chooses the mode from the gates, IMEX_MODE, IMEX_ISOLATION (NULL or "": their defaults) and imex.agents,
+ * forces the gates that a host-managed mode has no use for to false (gates_log_forced() says so), and checks
+ * the gates' dependencies, in the order of the mode's specification. ERR_INVALID names the settings that
+ * contradict each other; *g is then not to be used. *ret is static. */
+int mode_resolve(struct gates *g, const char *imex_mode, const char *imex_isolation, bool imex_agents,
                  const struct imex_mode **ret, struct err *e);
 
-/* Do we run the IMEX daemons? */
+/* Do we run the IMEX daemons, in pods of the domain or by agents? */
 static inline bool mode_runs_daemons(const struct imex_mode *m) {
-        return m->runner == MODE_RUNNER_PODS;
+        return m->runner != MODE_RUNNER_HOST;
+}
+/* By agents? */
+static inline bool mode_runs_agents(const struct imex_mode *m) {
+        return m->runner == MODE_RUNNER_AGENTS;
 }
 /* Does a ComputeDomain have IMEX domains of its own, in which its nodes have seats? */
 static inline bool mode_forms_domains(const struct imex_mode *m) {
@@ -83,7 +90,7 @@ static inline bool mode_assigns_channels(const struct imex_mode *m) {
 }
 /* Is there a ComputeDomainFabric for each fabric? */
 static inline bool mode_has_fabrics(const struct imex_mode *m) {
-        return mode_assigns_channels(m);
+        return mode_assigns_channels(m) || mode_runs_agents(m);
 }
 /* How many channel devices a node offers, "channel-0" and on: places for pods. More than one only where
  * channels keep ComputeDomains apart, so that the scheduler need not. */
@@ -132,11 +139,20 @@ void mode_traces_add(struct mode_traces *t, const struct rct *template);
  * claim template unless the host runs IMEX, then the workload template (reference 6.4, 6.5). */
 bool mode_is_other(const struct imex_mode *m, const char *recorded, struct mode_traces t);
 
+/* Does an installation in mode `m` look after a ComputeDomain that has `recorded` written on it? Whether pods
+ * or agents run its IMEX makes no difference: the one goes on beside the other. */
+bool mode_serves(const struct imex_mode *m, const char *recorded);
+
+/* The mode that a ComputeDomain is looked after in where `m` is that of the installation, of one that is not
+ * other: with pods or with agents, as it was formed. What it has decides, and only then what is written on
+ * it, which its owner may change: a daemon claim template, which is in a namespace of ours, or `seated`,
+ * places in a fabric's object. */
+const struct imex_mode *mode_of_domain(const struct imex_mode *m, const char *recorded, struct mode_traces t,
+                                       bool seated);
+
 /* The name of the mode that something was formed in of which mode_is_other() is true. */
 const char *mode_other_name(const struct imex_mode *m, const char *recorded, struct mode_traces t);
 
 /* May a node carry the label of a domain that has a claim there? Only a domain with daemons of ours labels
  * nodes, and one that was formed in another mode than `m` keeps the labels it has and gets no new ones. */
 bool mode_labels_node(const struct imex_mode *m, bool other, bool has_label);
-
-#endif

@@ -87,14 +87,53 @@ static void set_verdict(struct op *op, int r, const struct err *e) {
                 snprintf(op->msg, sizeof op->msg, "%s", e->msg);
 }
 
+/* Whose claim the driver works for waits for it; the batch that takes that up takes these, too. */
 static void take_queued(struct batch *b) {
         struct op *op;
         TAILQ_FOREACH (op, &b->c->ops, link) {
-                if (op->phase != OP_QUEUED)
+                if (op->phase != OP_QUEUED || ops_working(b->c, op->uid))
                         continue;
                 op->phase = OP_BATCH;
                 node_metrics_attempt(b->c->o.metrics, !op->unprepare, 1);
         }
+}
+
+/* The driver works for its claim, by an operation that was in this batch: the batch behind that takes it up.
+ */
+static bool comes_too_early(struct batch *b, struct op *op) {
+        if (!ops_working(b->c, op->uid))
+                return false;
+        op->phase = OP_QUEUED;
+        node_metrics_attempt(b->c->o.metrics, !op->unprepare, -1);
+        return true;
+}
+
+/* It leaves the batch until the driver has done what it began. */
+static void leave(struct batch *b, struct op *op) {
+        op->phase = OP_WORKING;
+        node_metrics_attempt(b->c->o.metrics, !op->unprepare, -1);
+}
+
+/* What was set up for the claim as it is in the table must be undone first. True: the operation comes again.
+ */
+static bool leaves_to_undo(struct batch *b, struct op *op) {
+        const struct node_driver *driver = b->c->o.driver;
+        const struct checkpoint_claim *entry = checkpoint_find(&b->c->journal.table, op->uid);
+        if (op->unworked || !driver->unwork || !entry || entry->state == CHECKPOINT_ABORTED ||
+            !driver->unwork(b->c->o.u, op, entry))
+                return false;
+        op->unworked = true;
+        leave(b, op);
+        return true;
+}
+
+static bool leaves_to_work(struct batch *b, struct op *op) {
+        const struct node_driver *driver = b->c->o.driver;
+        if (op->worked || !driver->work || !driver->work(b->c->o.u, op))
+                return false;
+        op->worked = true;
+        leave(b, op);
+        return true;
 }
 
 /* In the order in which they came; fn may end the operation. `e` is for fn. */
@@ -112,6 +151,8 @@ static void start_unprepare(struct batch *b, struct op *op, const struct err *e)
         if (!op->unprepare)
                 return;
         supersede(op);
+        if (comes_too_early(b, op) || leaves_to_undo(b, op))
+                return;
         op->task = effects_remove(b->c, b->disk, op->uid);
 }
 
@@ -135,15 +176,23 @@ static void learn_name(struct batch *b, const struct op *op) {
         b->changed = true;
 }
 
+/* A claim that was begun, and has other devices since. */
+static bool is_another(const struct op *op) {
+        const struct checkpoint_claim *entry = checkpoint_find(&op->c->journal.table, op->uid);
+        return entry && entry->state == CHECKPOINT_STARTED && !str_eq(entry->status, op->status);
+}
+
 /* Judges, and records what will be tried or waited for, before any side effect. */
 static void judge_one(struct batch *b, struct op *op, const struct err *e) {
-        if (op->unprepare || op->verdict == VERDICT_FAIL)
+        if (op->unprepare || op->verdict == VERDICT_FAIL || comes_too_early(b, op))
                 return;
         op->verdict = judge(op);
         if (op->verdict == VERDICT_ANSWER)
                 learn_name(b, op);
         if ((op->verdict == VERDICT_GO || op->verdict == VERDICT_WAIT) && op->progress != OP_RECORDED &&
             !op_prepared_before(op)) {
+                if (is_another(op) && leaves_to_undo(b, op))
+                        return;
                 checkpoint_put(&b->c->journal.table, op->uid, op->ns, op->name, op->status);
                 op->progress = OP_RECORDED;
                 b->changed = true;
@@ -154,11 +203,15 @@ static void judge_one(struct batch *b, struct op *op, const struct err *e) {
  * get the same device; the file says so when it is true. */
 static void start_prepare(struct batch *b, struct op *op, const struct err *e) {
         struct err failed;
-        if (op->unprepare || op->verdict != VERDICT_GO)
+        if (op->unprepare || op->verdict != VERDICT_GO || comes_too_early(b, op))
                 return;
         /* Again, because an operation before it in this batch may have taken its device. */
         op->verdict = judge(op);
-        if (op->verdict == VERDICT_GO && effects_prepare(op, b->disk, &failed) < 0)
+        if (op->verdict != VERDICT_GO || leaves_to_work(b, op))
+                return;
+        if (op->work_failed.kind)
+                set_verdict(op, -1, &op->work_failed);
+        else if (effects_prepare(op, b->disk, &failed) < 0)
                 set_verdict(op, -1, &failed);
 }
 

@@ -47,16 +47,6 @@ struct checkpoint_claim *checkpoint_put(struct checkpoint *c, const char *uid, c
         return claim;
 }
 
-const char **checkpoint_strings(struct arena *a, const char *const *list) {
-        size_t n = 0;
-        while (list && list[n])
-                n++;
-        const char **copy = arena_alloc(a, (n + 1) * sizeof *copy);
-        for (size_t i = 0; i < n; i++)
-                copy[i] = arena_strdup(a, list[i]);
-        return copy;
-}
-
 void checkpoint_set_devices(struct checkpoint_claim *claim, const struct node_device *devices, size_t n) {
         struct arena *a = claim->arena;
         struct buf text = BUF_INIT(CHECKPOINT_MAX_BYTES);
@@ -72,8 +62,8 @@ void checkpoint_set_devices(struct checkpoint_claim *claim, const struct node_de
                 d->domain = arena_strdup(a, str_or(d->domain, ""));
                 d->info = arena_strdup_or_null(a, d->info);
                 d->group_info = arena_strdup_or_null(a, d->group_info);
-                d->requests = checkpoint_strings(a, d->requests);
-                d->cdi_ids = checkpoint_strings(a, d->cdi_ids);
+                d->requests = arena_strdups(a, d->requests);
+                d->cdi_ids = arena_strdups(a, d->cdi_ids);
         }
         claim->codec->encode(&w, claim->devices, n, claim->dialect);
         claim->prepared = (struct str){ arena_strndup(a, buf_str(&text), text.n), text.n };

@@ -99,6 +99,3 @@ struct checkpoint_claim *checkpoint_put(struct checkpoint *c, const char *uid, c
 /* Fills `devices` and `prepared`; copies. */
 void checkpoint_set_devices(struct checkpoint_claim *claim, const struct node_device *devices, size_t n);
 void checkpoint_drop(struct checkpoint *c, struct checkpoint_claim *claim);
-
-/* A copy of a NULL-terminated list of strings (NULL: an empty one), in the arena. */
-const char **checkpoint_strings(struct arena *a, const char *const *list);

@@ -25,12 +25,22 @@ void claims_unprepare(struct claims *c, struct dra_op *dra, const struct dra_cla
         op_queue(op_new(c, dra, true, claim->namespace, claim->name, claim->uid, NULL));
 }
 
+void claims_renew(struct claims *c, const char *uid) {
+        const struct checkpoint_claim *entry = checkpoint_find(&c->journal.table, uid);
+        if (!entry || entry->state != CHECKPOINT_COMPLETED || !entry->ns || !entry->name ||
+            ops_active(c, uid))
+                return;
+        struct op *op = op_new(c, NULL, false, entry->ns, entry->name, uid, NULL);
+        op->renew = true;
+        fetch_start(op);
+}
+
 void claims_cancelled(struct claims *c, struct dra_op *dra, void *op_data) {
         struct op *op = op_data;
         _cleanup_(freep) char *claim = xasprintf("%s/%s", op->ns, op->name);
         log_info("the kubelet no longer waits for a claim", kv_str("claim", claim), kv_str("uid", op->uid),
                  kv_str("state", op->msg));
-        if (op->unprepare || op->phase == OP_BATCH)
+        if (op->unprepare || op->phase == OP_BATCH || op->phase == OP_WORKING)
                 op_let_go(op);
         else
                 op_drop(op);
@@ -39,10 +49,8 @@ void claims_cancelled(struct claims *c, struct dra_op *dra, void *op_data) {
 
 void claims_dump(const struct claims *c) {
         static const char *const phases[] = {
-                [OP_FETCHING] = "fetching",
-                [OP_QUEUED] = "queued",
-                [OP_BATCH] = "on the disk",
-                [OP_WAITING] = "waiting",
+                [OP_FETCHING] = "fetching",    [OP_QUEUED] = "queued",   [OP_BATCH] = "on the disk",
+                [OP_WORKING] = "being set up", [OP_WAITING] = "waiting",
         };
         static const char *const states[] = {
                 [CHECKPOINT_STARTED] = "started",

@@ -18,6 +18,9 @@ void claims_start(struct claims *c, void (*done)(void *u, const struct err *e), 
 void claims_prepare(struct claims *c, struct dra_op *op, const struct dra_claim *claim);
 void claims_unprepare(struct claims *c, struct dra_op *op, const struct dra_claim *claim);
 void claims_cancelled(struct claims *c, struct dra_op *op, void *op_data);
+/* Writes the CDI file of a prepared claim anew, from the claim's object and what is known of the node now,
+ * for the containers that start with it from then on. Nothing, while an operation for it is under way. */
+void claims_renew(struct claims *c, const char *uid);
 /* What is known of the node has changed, or whatever else operations may wait for: they are judged again. */
 void claims_reevaluate(struct claims *c);
 

@@ -4,8 +4,8 @@
  * What a claim needs on the node is its CDI file, which the node half writes and removes, and things of the
  * driver's, each by an id that is the driver's too. Several claims may have the same thing: it is set up for
  * each, and undone with the last. What is said to run in the thread is the disk's, where nothing but the
- * arguments may be looked at; all else runs in the loop's. All members are needed. `u` is what claims_new()
- * was given. */
+ * arguments may be looked at; all else runs in the loop's. All members are needed but for those that say
+ * what NULL means. `u` is what claims_new() was given. */
 #pragma once
 
 #include <stdbool.h>
@@ -49,6 +49,9 @@ struct node_driver {
         const char *name; /* in claims, slices and metrics; its folder below that of the plugins */
         const char *cdi_kind;
         unsigned cdi_mode; /* of the CDI files; 0: 0600 */
+        /* "error preparing devices for claim": what stands before <namespace>/<name>:<uid> and why, in the
+         * answer to the kubelet, and of an Unprepare. NULL: the answer says only why. */
+        const char *prepare_fails, *unprepare_fails;
         const struct device_codec *codec;
 
         /* The claims' state machine begins and ends; free() gives `u` back, whether attach() was called or
@@ -75,6 +78,16 @@ struct node_driver {
         void (*waited_for)(void *u, unsigned what);
         /* It waits for long already: worth a watch, or a look at who stands in the way. */
         void (*look_closer)(void *u, struct op *op);
+
+        /* What takes long: programs that are run. NULL: nothing does. work() is asked when a Prepare is
+         * recorded as begun and before plan(), unwork() before anything of an entry is removed, or replaced
+         * by another allocation of the claim; the entry lasts for the call. False: there is nothing to do.
+         * Otherwise op_worked() follows, never from inside; no lock is held until then, and other operations
+         * for the claim, and those that want its devices, wait. After a kill both are asked again.
+         * work_cancel(): the plugin ends. */
+        bool (*work)(void *u, struct op *op);
+        bool (*unwork)(void *u, struct op *op, const struct checkpoint_claim *entry);
+        void (*work_cancel)(void *u, struct op *op);
 
         /* What preparing the device takes, in the arena. ret is zeroed. */
         int (*plan)(void *u, const struct op *op, const struct node_want *w, struct arena *a,

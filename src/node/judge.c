@@ -28,6 +28,9 @@ static bool answerable(const struct claims *c, const struct checkpoint_claim *en
 }
 
 static const struct checkpoint_claim *holder(const struct op *op, const struct node_want *w) {
+        const struct op *working = ops_working_on(op->c, op->uid, w->result->device);
+        if (working && !op->worked)
+                return checkpoint_find(&op->c->journal.table, working->uid);
         CHECKPOINT_EACH_DEVICE (&op->c->journal.table, e, d) {
                 if (!streq(e->uid, op->uid) && streq(d->name, w->result->device) && !d->admin)
                         return e;
@@ -48,8 +51,10 @@ enum verdict judge(struct op *op) {
         op->waits_for = WAITS_FOR_NOTHING;
         if (op->progress == OP_RECORDED && (!entry || entry->state == CHECKPOINT_ABORTED))
                 return judge_say(op, VERDICT_REFUSE, "the claim was unprepared while it was being prepared");
-        if (entry && entry->state == CHECKPOINT_COMPLETED && answerable(op->c, entry))
+        if (entry && entry->state == CHECKPOINT_COMPLETED && !op->renew && answerable(op->c, entry))
                 return VERDICT_ANSWER;
+        if (op->renew && (!entry || entry->state != CHECKPOINT_COMPLETED))
+                return judge_say(op, VERDICT_REFUSE, "the claim was unprepared meanwhile");
         if (op->progress < OP_FETCHED)
                 return VERDICT_FETCH;
         if (!op->n_wants)

@@ -28,9 +28,35 @@ bool ops_active(const struct claims *c, const char *uid) {
         return false;
 }
 
+const struct op *ops_working(const struct claims *c, const char *uid) {
+        const struct op *op;
+        TAILQ_FOREACH (op, &c->ops, link) {
+                if (op->phase == OP_WORKING && streq(op->uid, uid))
+                        return op;
+        }
+        return NULL;
+}
+
+/* From the begin of its work to its end, which makes it a device of a prepared claim. */
+const struct op *ops_working_on(const struct claims *c, const char *uid, const char *device) {
+        const struct op *op;
+        TAILQ_FOREACH (op, &c->ops, link) {
+                if ((op->phase != OP_WORKING && !op->worked) || streq(op->uid, uid))
+                        continue;
+                for (size_t i = 0; i < op->n_wants; i++) {
+                        const struct claim_result *r = op->wants[i].result;
+                        if (streq(r->device, device) && !r->admin_access)
+                                return op;
+                }
+        }
+        return NULL;
+}
+
 /* ---- one ---- */
 
 static void op_free(struct op *op) {
+        if (op->phase == OP_WORKING)
+                op->c->o.driver->work_cancel(op->c->o.u, op);
         TAILQ_REMOVE(&op->c->ops, op, link);
         kube_cancel(op->get);
         op->c->o.driver->release(op->c->o.u, op);
@@ -87,6 +113,12 @@ void op_fetched(struct op *op) {
         op_queue(op);
 }
 
+void op_worked(struct op *op, const struct err *e) {
+        if (e)
+                op->work_failed = *e;
+        op_queue(op);
+}
+
 bool op_prepared_before(const struct op *op) {
         const struct checkpoint_claim *entry = checkpoint_find(&op->c->journal.table, op->uid);
         return entry && entry->state == CHECKPOINT_COMPLETED;
@@ -112,9 +144,17 @@ void op_fail(struct op *op, const char *msg) {
                  : op->unprepare               ? "cannot unprepare claim"
                                                : "cannot prepare claim",
                  kv_str("claim", claim), kv_str("uid", op->uid), kv_str("err", msg));
-        if (op->dra)
-                dra_op_fail(op->dra, msg);
+        op_answer_failed(op, msg);
         finish(op, false);
+}
+
+void op_answer_failed(struct op *op, const char *msg) {
+        const struct node_driver *driver = op->c->o.driver;
+        const char *fails = op->unprepare ? driver->unprepare_fails : driver->prepare_fails;
+        _cleanup_(freep) char *text =
+                fails ? xasprintf("%s %s/%s:%s: %s", fails, op->ns, op->name, op->uid, msg) : NULL;
+        if (op->dra)
+                dra_op_fail(op->dra, text ? text : msg);
 }
 
 void op_let_go(struct op *op) {

@@ -32,8 +32,9 @@ struct claims_options {
 
 enum op_phase {
         OP_FETCHING,
-        OP_QUEUED, /* for the next batch */
-        OP_BATCH,  /* in the one that is under way: only batch.c moves it on */
+        OP_QUEUED,  /* for the next batch */
+        OP_BATCH,   /* in the one that is under way: only batch.c moves it on */
+        OP_WORKING, /* between two batches: the driver does what takes long */
         OP_WAITING,
 };
 
@@ -56,6 +57,7 @@ struct op {
         struct dra_op
                 *dra; /* NULL: our own unprepare, of a claim that is gone, or the kubelet has gone away */
         bool unprepare;
+        bool renew; /* what is prepared is written anew */
         enum op_phase phase;
         uint64_t number; /* order of arrival */
         char *ns, *name, *uid;
@@ -75,13 +77,16 @@ struct op {
         enum verdict verdict;
         unsigned waits_for;
         struct disk_task *task; /* what the thread does for it now */
+        bool worked, unworked;  /* the driver has done what takes long, and undone it */
+        struct err work_failed; /* ERR_NONE: it has not */
+        void *work;             /* the driver's, while it works */
         char msg[600];
 };
 
 struct claims {
         struct claims_options o;
         struct journal journal;
-        TAILQ_HEAD(, op) ops;
+        TAILQ_HEAD(op_list, op) ops;
         uint64_t n_ops;
         struct loop_turn kick;
         struct sweep *sweep;
@@ -100,9 +105,15 @@ void ops_free(struct claims *c);
 struct op *op_new(struct claims *c, struct dra_op *dra, bool unprepare, const char *ns, const char *name,
                   const char *uid, loop_fn *late);
 bool ops_active(const struct claims *c, const char *uid); /* an operation for this claim is under way */
-loop_fn ops_kick;                                         /* a batch, even an empty one; `u`: the claims */
-void op_queue(struct op *op);                             /* to the next batch */
-void op_fetched(struct op *op);                           /* to the next batch, with all that is needed */
+/* The driver works for this claim; for a Prepare that has, or will have, this device. NULL: it does not. */
+const struct op *ops_working(const struct claims *c, const char *uid);
+const struct op *ops_working_on(const struct claims *c, const char *uid, const char *device);
+loop_fn ops_kick;               /* a batch, even an empty one; `u`: the claims */
+void op_queue(struct op *op);   /* to the next batch */
+void op_fetched(struct op *op); /* to the next batch, with all that is needed */
+
+/* The driver has done what it began in work() or unwork(), or what of a Prepare has failed. */
+void op_worked(struct op *op, const struct err *e);
 
 /* The claim is recorded as prepared, so that this Prepare is not the first: what is done again must not
  * disturb who uses it. */
@@ -111,6 +122,7 @@ bool op_prepared_before(const struct op *op);
 /* These end it. */
 void op_succeed(struct op *op);
 void op_fail(struct op *op, const char *msg);
-void op_drop(struct op *op); /* without an answer, but counted as failed */
+void op_answer_failed(struct op *op, const char *msg); /* only tells it */
+void op_drop(struct op *op);                           /* without an answer, but counted as failed */
 /* Nobody waits for it any more, but it is carried to its end. */
 void op_let_go(struct op *op);

@@ -11,7 +11,7 @@
 
 enum { MOUNTINFO_MAX = 4 << 20 };
 
-void proc_driver_uncover(void) {
+static void uncover(void) {
         _cleanup_(freep) char *text = NULL;
         char *covers[64];
         size_t n = 0;
@@ -37,4 +37,11 @@ void proc_driver_uncover(void) {
                 }
                 free(covers[n]);
         }
+}
+
+char *proc_driver_folder(const char *alt_proc_devices, const char *root_here) {
+        if (*alt_proc_devices)
+                return file_join(root_here, "proc/driver/nvidia");
+        uncover();
+        return xstrdup("/proc/driver/nvidia");
 }

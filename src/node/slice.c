@@ -8,12 +8,21 @@
 
 enum { DEVICE_MAX = 64 * 1024 };
 
+static const struct jd_field f_taint[] = {
+        JD_STR(struct own_taint, "key", key),
+        JD_STR(struct own_taint, "value", value),
+        JD_STR(struct own_taint, "effect", effect),
+        JD_STR(struct own_taint, "timeAdded", added),
+        JD_END,
+};
 static const struct jd_field f_device[] = {
         JD_STR(struct own_slice_device, "name", name),
         JD_RAW(struct own_slice_device, "attributes", attributes),
         JD_RAW(struct own_slice_device, "basic>attributes", basic_attributes),
         JD_RAW(struct own_slice_device, "capacity", capacity),
         JD_RAW(struct own_slice_device, "basic>capacity", basic_capacity),
+        JD_LIST(struct own_slice_device, "taints", taints, struct own_taint, f_taint),
+        JD_LIST(struct own_slice_device, "basic>taints", basic_taints, struct own_taint, f_taint),
         JD_END,
 };
 const struct jd_field own_slice_fields[] = {
@@ -53,6 +62,57 @@ static void capacities(struct jw *w, const char *key, const struct offered_devic
                 jw_end_obj(w);
         }
         jw_end_obj(w);
+}
+
+static bool sent(enum slice_taints taken, const struct offered_taint *t) {
+        return taken == SLICE_TAINTS_ALL || (taken == SLICE_TAINTS_EFFECTIVE && !streq(t->effect, "None"));
+}
+
+static const struct own_taint *taints_there(const struct own_slice_device *d, size_t *ret_n) {
+        *ret_n = d->n_taints ? d->n_taints : d->n_basic_taints;
+        return d->n_taints ? d->taints : d->basic_taints;
+}
+
+static bool same_taint(const struct own_taint *there, const struct offered_taint *want) {
+        return streq(there->key, want->key) && streq(str_or(there->value, ""), want->value) &&
+               streq(there->effect, want->effect);
+}
+
+/* The server gives a taint its time, and a new one when it is sent without. */
+static const char *since(const struct own_slice *old, const char *device, const struct offered_taint *want) {
+        for (size_t i = 0; old && i < old->n_devices; i++) {
+                size_t n;
+                const struct own_taint *there = taints_there(&old->devices[i], &n);
+                for (size_t j = 0; streq(old->devices[i].name, device) && j < n; j++) {
+                        if (same_taint(&there[j], want))
+                                return there[j].added;
+                }
+        }
+        return NULL;
+}
+
+static void taints(struct jw *w, const struct own_slice *old, const struct offered_device *d,
+                   enum slice_taints taken) {
+        bool any = false;
+        for (size_t i = 0; i < d->n_taints; i++) {
+                const struct offered_taint *t = &d->taints[i];
+                if (!sent(taken, t))
+                        continue;
+                if (!any)
+                        jw_arr(w, "taints");
+                any = true;
+                const char *added = since(old, d->name, t);
+                jw_obj(w, NULL);
+                jw_str(w, "key", t->key);
+                if (*t->value)
+                        jw_str(w, "value", t->value);
+                jw_str(w, "effect", t->effect);
+                if (added)
+                        jw_str(w, "timeAdded", added);
+                jw_end_obj(w);
+        }
+        if (any)
+                jw_end_arr(w);
 }
 
 void slice_part_render(const char *version, const char *node, const char *node_uid,
@@ -97,6 +157,7 @@ void slice_part_render(const char *version, const char *node, const char *node_u
                         jw_obj(&w, "basic");
                 attributes(&w, "attributes", &want->devices[i]);
                 capacities(&w, "capacity", &want->devices[i]);
+                taints(&w, old, &want->devices[i], want->taints);
                 if (basic)
                         jw_end_obj(&w);
                 jw_end_obj(&w);
@@ -116,7 +177,22 @@ void slice_render(const char *version, const char *node, const char *node_uid, c
                 out);
 }
 
-static bool device_matches(const struct own_slice_device *d, const struct offered_device *want) {
+/* In the order in which they were sent. What the server is not sent it does not hold, or somebody else's. */
+static bool taints_match(const struct own_slice_device *d, const struct offered_device *want,
+                         enum slice_taints taken) {
+        size_t n, at = 0;
+        const struct own_taint *there = taints_there(d, &n);
+        for (size_t i = 0; i < want->n_taints; i++) {
+                if (!sent(taken, &want->taints[i]))
+                        continue;
+                if (at == n || !same_taint(&there[at++], &want->taints[i]))
+                        return false;
+        }
+        return at == n;
+}
+
+static bool device_matches(const struct own_slice_device *d, const struct offered_device *want,
+                           enum slice_taints taken) {
         struct buf a = BUF_INIT(DEVICE_MAX), c = BUF_INIT(DEVICE_MAX);
         struct jw aw = JW(&a), cw = JW(&c);
         attributes(&aw, NULL, want);
@@ -124,7 +200,7 @@ static bool device_matches(const struct own_slice_device *d, const struct offere
         struct str attributes_there = d->attributes.n ? d->attributes : d->basic_attributes,
                    capacity_there = d->capacity.n ? d->capacity : d->basic_capacity;
         bool ok = streq(d->name, want->name) && str_eq(attributes_there, (struct str){ a.p, a.n }) &&
-                  str_eq(capacity_there, (struct str){ c.p, c.n });
+                  str_eq(capacity_there, (struct str){ c.p, c.n }) && taints_match(d, want, taken);
         buf_done(&a);
         buf_done(&c);
         return ok;
@@ -139,7 +215,7 @@ bool slice_part_matches(const struct own_slice *s, const char *node, const struc
                     want->annotation.value)))
                 return false;
         for (size_t i = 0; i < s->n_devices; i++) {
-                if (!device_matches(&s->devices[i], &want->devices[part->first + i]))
+                if (!device_matches(&s->devices[i], &want->devices[part->first + i], want->taints))
                         return false;
         }
         return true;

@@ -20,6 +20,11 @@ struct offered_capacity {
         const char *name;
         const char *quantity; /* as the server writes it: "40Gi" */
 };
+/* Who has a claim that does not tolerate it gets the device no more (NoSchedule), or is only told (None). */
+struct offered_taint {
+        const char *key, *value; /* value "": none */
+        const char *effect;
+};
 /* Both lists are sorted by name, as the server sorts them: its text can then be compared with ours. */
 struct offered_device {
         const char *name;
@@ -27,6 +32,14 @@ struct offered_device {
         size_t n_attributes;
         const struct offered_capacity *capacities;
         size_t n_capacities;
+        const struct offered_taint *taints;
+        size_t n_taints;
+};
+/* What this API server takes of taints; what it does not take is neither sent nor missed. */
+enum slice_taints {
+        SLICE_TAINTS_ALL,
+        SLICE_TAINTS_EFFECTIVE, /* but for those of effect None, which servers before 1.36 refuse */
+        SLICE_TAINTS_NONE,      /* it drops them: before 1.33, or without its gate DRADeviceTaints */
 };
 struct slice_content {
         struct arena *arena; /* NULL: it is static */
@@ -34,13 +47,20 @@ struct slice_content {
         const struct offered_device *devices;
         size_t n_devices;
         struct jd_pair annotation; /* the driver's own; value NULL: the slice must not have it */
+        enum slice_taints taints;
+        size_t part_max; /* devices in a slice; 0: as many as any slice may have */
 };
 
 /* A slice of ours as the server has it. */
+struct own_taint {
+        const char *key, *value, *effect, *added;
+};
 struct own_slice_device {
         const char *name;
         struct str attributes, capacity;             /* v1, v1beta2 */
         struct str basic_attributes, basic_capacity; /* v1beta1 */
+        struct own_taint *taints, *basic_taints;
+        size_t n_taints, n_basic_taints;
 };
 struct own_slice {
         struct kube_object o;

@@ -8,17 +8,21 @@
 
 enum { INDEX_DIGITS = 5, INDEX_DIGITS_MAX = 8 };
 
+static size_t part_max(const struct slice_content *want) {
+        return want->part_max ? want->part_max : SLICE_DEVICES_MAX;
+}
+
 size_t slice_pool_size(const struct slice_content *want) {
-        size_t n = (want->n_devices + SLICE_DEVICES_MAX - 1) / SLICE_DEVICES_MAX;
+        size_t n = (want->n_devices + part_max(want) - 1) / part_max(want);
         return n ? n : 1;
 }
 
 struct slice_part slice_pool_part(const struct slice_content *want, size_t place) {
-        size_t first = place * SLICE_DEVICES_MAX, left = want->n_devices - first;
+        size_t first = place * part_max(want), left = want->n_devices - first;
         return (struct slice_part){ .place = place,
                                     .of = slice_pool_size(want),
                                     .first = first,
-                                    .n = left < SLICE_DEVICES_MAX ? left : SLICE_DEVICES_MAX };
+                                    .n = left < part_max(want) ? left : part_max(want) };
 }
 
 /* The place in a slice's name; `places` when it has none. */

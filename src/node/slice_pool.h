@@ -10,7 +10,8 @@
 
 #include "node/slice.h"
 
-enum { SLICE_DEVICES_MAX = 128 /* of resource.k8s.io: more the server refuses */ };
+/* Of resource.k8s.io: more the server refuses; of the second, as soon as one of them has a taint. */
+enum { SLICE_DEVICES_MAX = 128, SLICE_TAINTED_DEVICES_MAX = 64 };
 
 /* At least one: a node without devices says so. */
 size_t slice_pool_size(const struct slice_content *want);

@@ -25,6 +25,8 @@ struct slice_publisher {
         int64_t target;            /* the generation that is being written; 0: none */
         slice_refused_fn *refused; /* NULL: a refusal concerns all */
         void *u;
+        slice_untainted_fn *untainted;
+        void *untainted_u;
         char *text; /* of `want`, to compare; NULL: it has not been set */
         struct slice_floor floor;
         char error[400]; /* last error that was logged, so that a long outage is one line */
@@ -37,10 +39,7 @@ struct own_slices {
 
 static bool gather(void *u, const struct kube_object *o) {
         struct own_slices *l = u;
-        if (l->n == l->room) {
-                l->room = l->room ? 2 * l->room : 4;
-                l->v = xrealloc(l->v, l->room * sizeof *l->v);
-        }
+        GROW(l->v, l->n, l->room);
         l->v[l->n++] = (const struct own_slice *)(const void *)o;
         return true;
 }
@@ -105,16 +104,49 @@ static bool leave_out_refused(struct slice_publisher *p, const struct err *e) {
         return true;
 }
 
+static void publish_with(struct slice_publisher *p, enum slice_taints taken) {
+        p->want.taints = taken;
+        p->target = 0;
+        work_queue_add(p->queue, KEY);
+        if (p->untainted)
+                p->untainted(p->untainted_u, taken);
+}
+
+/* "spec.devices[0].taints[1].effect: Unsupported value: \"None\"" */
+static bool leave_out_taints(struct slice_publisher *p, const struct err *e) {
+        if (e->kind != ERR_INVALID || p->want.taints == SLICE_TAINTS_NONE || !strstr(e->msg, "].taints["))
+                return false;
+        bool only_none = p->want.taints == SLICE_TAINTS_ALL && strstr(e->msg, "\"None\"");
+        publish_with(p, only_none ? SLICE_TAINTS_EFFECTIVE : SLICE_TAINTS_NONE);
+        return true;
+}
+
+/* A server whose gate is off takes the object, and has it without them. */
+static void look_for_dropped(struct slice_publisher *p, yyjson_val *obj) {
+        _cleanup_(arena_freep) struct arena *a = arena_new(4096);
+        struct own_slice s = { 0 };
+        struct slice_content without = p->want;
+        struct err ignored;
+        without.taints = SLICE_TAINTS_NONE;
+        if (p->want.taints != SLICE_TAINTS_NONE &&
+            jd_decode(own_slice_fields, obj, false, "", a, &s, &ignored) == 0 &&
+            !slice_part_matches(&s, p->node, &p->want, &p->writing) &&
+            slice_part_matches(&s, p->node, &without, &p->writing))
+                publish_with(p, SLICE_TAINTS_NONE);
+}
+
 static void on_written(void *u, yyjson_val *obj, const struct err *e) {
         struct slice_publisher *p = u;
         p->call = NULL;
         if (e) {
-                if (!leave_out_refused(p, e))
+                if (!leave_out_taints(p, e) && !leave_out_refused(p, e))
                         failed(p, "cannot publish the devices of this node", e);
                 return;
         }
-        if (obj)
+        if (obj) {
                 kube_informer_answer(p->informer, obj);
+                look_for_dropped(p, obj);
+        }
         slice_floor_wrote(&p->floor, uv_now(kube_client_loop(p->client)));
         succeeded(p);
 }
@@ -239,6 +271,11 @@ struct slice_publisher *slice_publisher_new(struct kube_client *c, const char *d
 void slice_on_refused(struct slice_publisher *p, slice_refused_fn *fn, void *u) {
         p->refused = fn;
         p->u = u;
+}
+
+void slice_on_untainted(struct slice_publisher *p, slice_untainted_fn *fn, void *u) {
+        p->untainted = fn;
+        p->untainted_u = u;
 }
 
 void slice_set(struct slice_publisher *p, const struct slice_content *want) {

@@ -18,6 +18,10 @@ void slice_set(struct slice_publisher *p, const struct slice_content *want);
  * set. Without such a function a refusal concerns all of the content. The content must have an arena. */
 typedef void(slice_refused_fn)(void *u, const char *device, const struct err *e);
 void slice_on_refused(struct slice_publisher *p, slice_refused_fn *fn, void *u);
+/* The server does not take some or all taints: the devices are published without. Told each time that it is
+ * found out anew. */
+typedef void(slice_untainted_fn)(void *u, enum slice_taints taken);
+void slice_on_untainted(struct slice_publisher *p, slice_untainted_fn *fn, void *u);
 /* The server holds what should be. */
 bool slice_published(const struct slice_publisher *p);
 void slice_publisher_free(struct slice_publisher *p);

@@ -23,12 +23,18 @@ void waits_late(void *u) {
                 loop_timer_start(&op->timer, op->budget_ms - WAITS_LOOK_MS);
                 if (op->phase == OP_WAITING)
                         waits_look_closer(op);
+        } else if (op->phase == OP_WORKING) {
+                _cleanup_(freep) char *msg = xasprintf("%s: what preparing this claim takes on the node has "
+                                                       "not come to its end in time; it goes on",
+                                                       o->node);
+                op_answer_failed(op, msg);
+                op_let_go(op);
         } else if (op->phase == OP_BATCH) {
                 _cleanup_(freep) char *msg =
                         xasprintf("%s: the disk under '%s' has not taken the record of this claim in time; "
                                   "the claim is prepared when it has: look at the disk and its load",
                                   o->node, o->plugin_dir);
-                dra_op_fail(op->dra, msg);
+                op_answer_failed(op, msg);
                 op_let_go(op);
         } else {
                 op_fail(op, op->msg[0] ? op->msg

@@ -114,12 +114,7 @@ static int add_library(void *u, int folder, const char *name, struct err *e) {
                 return -1;
         if (!is_file || (!streq(name, NVML_SONAME) && !str_ends(file.host, l->suffix)))
                 return 0;
-        if (to->n == l->cap) {
-                struct driver_file *more = arena_alloc(l->a, (l->cap = l->cap * 2 + 16) * sizeof *more);
-                if (to->n)
-                        memcpy(more, to->items, to->n * sizeof *more);
-                to->items = more;
-        }
+        ARENA_GROW(l->a, to->items, to->n, l->cap);
         to->items[to->n++] = file;
         return 0;
 }

@@ -4,8 +4,7 @@
  * A root has two names: on the host, and as seen from our container. Searches go to the container's name and
  * results carry both. Links are resolved inside the root (an absolute link is relative to the root and cannot
  * leave it); only regular files count. */
-#ifndef NVIDIA_DRIVER_ROOT_H
-#define NVIDIA_DRIVER_ROOT_H
+#pragma once
 
 #include <stddef.h>
 
@@ -44,5 +43,3 @@ struct driver_files {
 };
 int driver_root_list_libraries(const struct driver_root *r, const char *version, struct arena *a,
                                struct driver_files *ret, struct err *e);
-
-#endif

@@ -122,12 +122,7 @@ static struct driver_item *add(struct search *s, enum driver_group group, const 
                 if (streq(s->set.items[i].inside, inside))
                         return NULL;
         }
-        if (s->set.n == s->cap) {
-                struct driver_item *more = arena_alloc(s->a, (s->cap = s->cap * 2 + 64) * sizeof *more);
-                if (s->set.n)
-                        memcpy(more, s->set.items, s->set.n * sizeof *more);
-                s->set.items = more;
-        }
+        ARENA_GROW(s->a, s->set.items, s->set.n, s->cap);
         struct driver_item *item = &s->set.items[s->set.n++];
         *item = (struct driver_item){ group, root_walk_below(s->o->root.host, real, s->a), inside };
         return item;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* nvml: what NVML says of the node's NVLink fabric, as nvml_survey_fabric() writes it. Pure; fuzzed. */
-#ifndef NVIDIA_NVML_H
-#define NVIDIA_NVML_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,5 +28,3 @@ int nvml_facts_decode(struct str json, struct arena *a, struct nvml_facts *ret, 
 
 /* Compares dotted versions numerically: <0, 0, >0. */
 int nvml_version_cmp(const char *a, const char *b);
-
-#endif

@@ -12,6 +12,7 @@ enum {
         NVML_NOT_SUPPORTED = 3,
         NVML_NOT_FOUND = 6,
         NVML_DRIVER_NOT_LOADED = 9,
+        NVML_TIMEOUT = 10,
         NVML_LIBRARY_NOT_FOUND = 12,
         NVML_FUNCTION_NOT_FOUND = 13,
         NVML_GPU_IS_LOST = 15,
@@ -22,6 +23,7 @@ enum { NVML_INIT_FLAG_NO_GPUS = 1 };
 typedef struct nvml_device *nvml_device_t;
 typedef struct nvml_gpu_instance *nvml_gpu_instance_t;
 typedef struct nvml_compute_instance *nvml_compute_instance_t;
+typedef struct nvml_event_set *nvml_event_set_t;
 
 /* A newer library may write more than we know of: each struct is handed over with room behind it. */
 #define NVML_ROOM(type)                                                                                      \
@@ -95,6 +97,18 @@ struct nvml_compute_instance_profile {
         uint32_t id, slices, instances, multiprocessors, copy_engines, decoders, encoders, jpeg, ofa;
 };
 
+/* nvmlEventType..., as bits. */
+#define NVML_EVENT_XID UINT64_C(8)
+/* Of an event that concerns the whole GPU, or for which NVML does not say which instance. */
+#define NVML_NO_INSTANCE UINT32_MAX
+
+struct nvml_event_data {
+        nvml_device_t device;
+        uint64_t type, data; /* of an XID: which */
+        uint32_t gpu_instance, compute_instance;
+};
+
+_Static_assert(sizeof(struct nvml_event_data) == 32, "nvmlEventData_t");
 _Static_assert(sizeof(struct nvml_fabric_info_v2) == 36, "nvmlGpuFabricInfo_v2_t");
 _Static_assert(sizeof(struct nvml_pci_info) == 68, "nvmlPciInfo_t");
 _Static_assert(sizeof(struct nvml_memory) == 24, "nvmlMemory_t");

@@ -1,31 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "nvidia/nvml_client.h"
 
-#include <errno.h>
-#include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/diag.h"
 #include "base/guard.h"
-#include "base/log.h"
 #include "base/loop.h"
 #include "base/mem.h"
-#include "base/process.h"
 #include "nvidia/nvml_line.h"
 #include "nvidia/nvml_worker.h"
-
-enum { CHUNK = 16384, READS_PER_TURN = 32 };
 
 struct nvml_client {
         uv_loop_t *loop;
         struct guard guard;
-        /* The process, or none. */
-        struct process *process;
-        int fd; /* -1: closed */
-        struct loop_fd io;
-        struct buf in;
+        struct nvml_channel *channel; /* NULL: no process */
         /* The file that it loads, as it was when the process was started: by whatever path, another file is
          * another driver. */
         char *library;
@@ -43,17 +31,8 @@ struct nvml_client {
         void *u;
 };
 
-static void close_channel(struct nvml_client *c) {
-        if (c->fd < 0)
-                return;
-        loop_fd_done(&c->io);
-        close(TAKE_FD(c->fd));
-        buf_done(&c->in);
-}
-
 static void end_process(struct nvml_client *c) {
-        close_channel(c);
-        process_free(TAKE(c->process));
+        nvml_channel_free(TAKE(c->channel));
 }
 
 static void destroy(struct nvml_client *c) {
@@ -74,11 +53,7 @@ static void tell(struct nvml_client *c, const struct str *json, const struct err
 
 /* The process is of no more use. */
 static void failed(struct nvml_client *c, const struct err *e) {
-        unsigned pause = NVML_BACKOFF_MAX_MS;
-        if (c->failures < 6)
-                pause = (unsigned)NVML_BACKOFF_MIN_MS << c->failures;
-        c->failures++;
-        c->not_before_ms = loop_now_ms(c->loop) + (pause < NVML_BACKOFF_MAX_MS ? pause : NVML_BACKOFF_MAX_MS);
+        c->not_before_ms = loop_now_ms(c->loop) + nvml_backoff_ms(c->failures++);
         end_process(c);
         loop_timer_stop(&c->timer);
         if (c->asking)
@@ -92,7 +67,8 @@ static void strange(struct nvml_client *c, struct err *e) {
         failed(c, e);
 }
 
-static void on_line(struct nvml_client *c, struct str line) {
+static void on_line(void *u, struct str line) {
+        struct nvml_client *c = u;
         struct nvml_answer a;
         struct err e;
         int r = nvml_answer_parse(line, &a, &e);
@@ -104,8 +80,10 @@ static void on_line(struct nvml_client *c, struct str line) {
         }
         c->failures = 0;
         loop_timer_stop(&c->timer);
+        if (!nvml_channel_pid(c->channel))
+                end_process(c); /* these were its last words */
         if (a.ok) {
-                if (c->process)
+                if (c->channel)
                         loop_timer_start(&c->timer, NVML_LINGER_MS);
                 tell(c, &a.text, NULL);
                 return;
@@ -115,125 +93,35 @@ static void on_line(struct nvml_client *c, struct str line) {
         tell(c, NULL, &e);
 }
 
-/* What has come; 1 at its end. */
-static int receive(struct nvml_client *c) {
-        char chunk[CHUNK];
-        for (unsigned i = 0; i < READS_PER_TURN; i++) {
-                ssize_t n = recv(c->fd, chunk, sizeof chunk, MSG_DONTWAIT);
-                if (n < 0 && errno == EINTR)
-                        continue;
-                if (n < 0 && errno == EAGAIN)
-                        return 0;
-                if (n <= 0)
-                        return 1;
-                buf_add(&c->in, chunk, (size_t)n);
-        }
-        return 0;
-}
-
-/* The next line of what has come, in memory of its own, or NULL. -1: there will be none. */
-static int next_line(struct nvml_client *c, char **ret, size_t *ret_n, struct err *e) {
-        struct str rest, line;
-        bool whole = false;
-        int end = receive(c);
-        *ret = NULL;
-        rest = (struct str){ buf_str(&c->in), c->in.n };
-        if (nvml_line_next(&rest, &line, &whole, e) < 0)
-                return -1;
-        if (!whole)
-                return c->in.failed ? err_set(e, ERR_RETRY, NVML_CRASHED, "NVML's process: too much at once")
-                       : end        ? -1
-                                    : 0;
-        *ret = xstrndup(line.p, line.n);
-        *ret_n = line.n;
-        buf_consume(&c->in, c->in.n - rest.n);
-        return 0;
-}
-
-static void on_io(void *u, int events) {
+static void on_ended(void *u, const struct err *e) {
         struct nvml_client *c = u;
-        _cleanup_(freep) char *line = NULL;
-        size_t n;
-        struct err e = { 0 };
-        if (next_line(c, &line, &n, &e) < 0) {
-                if (e.kind == ERR_NONE)
-                        close_channel(c); /* on_ended() says how it ended */
-                else
-                        strange(c, &e);
-        } else if (line) {
-                on_line(c, (struct str){ line, n });
-        }
-}
-
-static void on_output(void *u, const char *p, size_t n) {
-        log_v(4, "NVML's process prints", kv_int("bytes", n));
-}
-
-static void on_ended(void *u, int exit_status, int term_signal) {
-        struct nvml_client *c = u;
-        _cleanup_(freep) char *line = NULL;
-        size_t n;
-        struct err e;
-        c->process = NULL;
-        if (c->asking && c->fd >= 0) /* its last words */
-                (void)next_line(c, &line, &n, &e);
-        close_channel(c);
-        if (line) {
-                on_line(c, (struct str){ line, n });
-        } else if (!c->asking) {
-                loop_timer_stop(&c->timer);
+        if (c->asking) {
+                failed(c, e);
         } else {
-                if (term_signal)
-                        err_set(&e, ERR_RETRY, NVML_CRASHED, "NVML ended its process with signal %d",
-                                term_signal);
-                else
-                        err_set(&e, ERR_RETRY, NVML_CRASHED, "NVML ended its process with status %d",
-                                exit_status);
-                failed(c, &e);
+                end_process(c);
+                loop_timer_stop(&c->timer);
         }
-}
-
-static int open_channel(struct nvml_client *c, int *ret_theirs, struct err *e) {
-        int fds[2], r;
-        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0)
-                return err_errno(e, errno, "a socket for NVML's process");
-        r = loop_fd_init(&c->io, c->loop, fds[0], on_io, c);
-        if (r < 0) {
-                close(fds[0]);
-                close(fds[1]);
-                return err_errno(e, -r, "a socket for NVML's process");
-        }
-        c->fd = fds[0];
-        c->in = BUF_INIT(2 * NVML_LINE_MAX);
-        loop_fd_start(&c->io, UV_READABLE);
-        *ret_theirs = fds[1];
-        return 0;
 }
 
 static int start_process(struct nvml_client *c, struct err *e) {
-        const char *const argv[] = { "/proc/self/exe", NVML_WORKER, NVML_WORKER_QUERY, c->library, NULL };
-        _cleanup_(closep) int theirs = -1;
-        if (open_channel(c, &theirs, e) < 0)
-                return -1;
-        return process_start(
-                c->loop,
-                &(struct process_options){
-                        .argv = argv, .pass_fd = theirs, .output = on_output, .ended = on_ended, .u = c },
-                &c->process, e);
+        return nvml_channel_open(c->loop,
+                                 &(struct nvml_channel_options){ .role = NVML_WORKER_QUERY,
+                                                                 .library = c->library,
+                                                                 .line = on_line,
+                                                                 .ended = on_ended,
+                                                                 .u = c },
+                                 &c->channel, e);
 }
 
 static void put_question(struct nvml_client *c) {
         struct buf text = BUF_INIT(NVML_QUESTION_MAX);
         struct err e;
-        if (!c->process && start_process(c, &e) < 0) {
-                e.kind = ERR_RETRY;
-                e.code = NVML_CRASHED;
+        if (!c->channel && start_process(c, &e) < 0) {
                 failed(c, &e);
                 return;
         }
         nvml_question_write(++c->id, c->verb, &text);
-        /* It fits into an empty socket; of one whose other end is gone on_ended() tells. */
-        (void)send(c->fd, text.p, text.n, MSG_NOSIGNAL | MSG_DONTWAIT);
+        nvml_channel_send(c->channel, (struct str){ buf_str(&text), text.n });
         buf_done(&text);
         loop_timer_start(&c->timer, c->timeout_ms);
 }
@@ -243,7 +131,7 @@ static void on_timer(void *u) {
         struct err e;
         if (!c->asking) {
                 end_process(c);
-        } else if (!c->process) {
+        } else if (!c->channel) {
                 put_question(c);
         } else {
                 err_set(&e, ERR_RETRY, NVML_HUNG, "NVML did not answer in time");
@@ -254,7 +142,6 @@ static void on_timer(void *u) {
 struct nvml_client *nvml_client_new(uv_loop_t *loop) {
         struct nvml_client *c = xnew(struct nvml_client);
         c->loop = loop;
-        c->fd = -1;
         loop_timer_init(&c->timer, loop, on_timer, c);
         return c;
 }
@@ -283,7 +170,7 @@ void nvml_client_ask(struct nvml_client *c, const char *library, const char *ver
         c->timeout_ms = timeout_ms;
         c->fn = fn;
         c->u = u;
-        if (c->process)
+        if (c->channel)
                 put_question(c);
         else
                 loop_timer_at(&c->timer, c->not_before_ms); /* a failed start is not told from in here */
@@ -294,7 +181,7 @@ bool nvml_client_asking(const struct nvml_client *c) {
 }
 
 pid_t nvml_client_pid(const struct nvml_client *c) {
-        return c->process ? process_pid(c->process) : 0;
+        return c->channel ? nvml_channel_pid(c->channel) : 0;
 }
 
 void nvml_client_free(struct nvml_client *c) {

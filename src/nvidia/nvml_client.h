@@ -10,15 +10,9 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "nvidia/nvml_channel.h"
 
-enum {
-        NVML_LINGER_MS = 10000, /* from the last answer to the end of the process */
-        NVML_BACKOFF_MIN_MS = 1000,
-        NVML_BACKOFF_MAX_MS = 60000,
-};
-
-/* err.code where NVML did not answer at all; otherwise it is its number, or NVML_CANNOT_LOAD. */
-enum { NVML_HUNG = -2, NVML_CRASHED = -3 };
+enum { NVML_LINGER_MS = 10000 }; /* from the last answer to the end of the process */
 
 /* The answer: a text of JSON that lasts as long as the call, or NULL and why (ERR_RETRY). Never from inside
  * nvml_client_ask(); the client may be asked again, or freed, in it. */

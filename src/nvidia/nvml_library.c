@@ -52,6 +52,11 @@ static const struct {
         SYMBOL(ci_by_id, "nvmlGpuInstanceGetComputeInstanceById"),
         SYMBOL(ci_info, "nvmlComputeInstanceGetInfo_v2", "nvmlComputeInstanceGetInfo"),
         SYMBOL(ci_profile, "nvmlGpuInstanceGetComputeInstanceProfileInfo"),
+        SYMBOL(event_set_create, "nvmlEventSetCreate"),
+        SYMBOL(event_set_wait, "nvmlEventSetWait"),
+        SYMBOL(event_set_wait_v2, "nvmlEventSetWait_v2"),
+        SYMBOL(event_types, "nvmlDeviceGetSupportedEventTypes"),
+        SYMBOL(register_events, "nvmlDeviceRegisterEvents"),
 };
 
 int nvml_library_load(const char *path, struct nvml_library *ret, struct err *e) {

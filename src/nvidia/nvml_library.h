@@ -40,6 +40,11 @@ struct nvml_library {
         int (*ci_by_id)(nvml_gpu_instance_t, unsigned, nvml_compute_instance_t *);
         int (*ci_info)(nvml_compute_instance_t, struct nvml_compute_instance_info *);
         int (*ci_profile)(nvml_gpu_instance_t, unsigned, unsigned, struct nvml_compute_instance_profile *);
+        int (*event_set_create)(nvml_event_set_t *);
+        int (*event_set_wait)(nvml_event_set_t, struct nvml_event_data *, unsigned);
+        int (*event_set_wait_v2)(nvml_event_set_t, struct nvml_event_data *, unsigned);
+        int (*event_types)(nvml_device_t, uint64_t *);
+        int (*register_events)(nvml_device_t, uint64_t, nvml_event_set_t);
 };
 
 /* What err.code says beside NVML's own numbers, which are positive. */

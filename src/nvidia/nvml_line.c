@@ -43,14 +43,79 @@ int nvml_answer_parse(struct str line, struct nvml_answer *ret, struct err *e) {
         return 0;
 }
 
+/* Libraries write texts of several lines. */
+static void write_text(struct str text, struct buf *out) {
+        for (size_t i = 0; i < text.n; i++)
+                buf_addc(out, text.p[i] == '\n' ? ' ' : text.p[i]);
+        buf_addc(out, '\n');
+}
+
 void nvml_answer_write(const struct nvml_answer *a, struct buf *out) {
         if (a->ok)
                 buf_addf(out, "%lld ok ", (long long)a->id);
         else
                 buf_addf(out, "%lld no %lld ", (long long)a->id, (long long)a->code);
-        for (size_t i = 0; i < a->text.n; i++) /* libraries write texts of several lines */
-                buf_addc(out, a->text.p[i] == '\n' ? ' ' : a->text.p[i]);
-        buf_addc(out, '\n');
+        write_text(a->text, out);
+}
+
+static const char mark[] = "! ";
+
+bool nvml_event_is(struct str line) {
+        return line.n >= sizeof mark - 1 && memcmp(line.p, mark, sizeof mark - 1) == 0;
+}
+
+static bool parse_number(struct str *rest, int64_t min, int64_t max, int64_t *ret) {
+        struct str field;
+        return str_next_field(rest, ' ', &field) && str_to_i64(field, ret) && *ret >= min && *ret <= max;
+}
+
+int nvml_event_parse(struct str line, struct nvml_event *ret, struct err *e) {
+        struct nvml_event ev = { 0 };
+        struct str word = { 0 };
+        int64_t xid = 0;
+        bool ok = nvml_event_is(line);
+        if (ok) {
+                line = (struct str){ line.p + sizeof mark - 1, line.n - (sizeof mark - 1) };
+                (void)str_next_field(&line, ' ', &word);
+        }
+        if (ok && str_eq(word, STR("beat"))) {
+                ok = !line.n;
+        } else if (ok && str_eq(word, STR("xid"))) {
+                ev.kind = NVML_XID;
+                ok = str_next_field(&line, ' ', &ev.uuid) && ev.uuid.n && ev.uuid.n <= NVML_UUID_MAX &&
+                     parse_number(&line, 0, INT64_MAX, &xid) &&
+                     parse_number(&line, -1, UINT32_MAX - INT64_C(1), &ev.gpu_instance) &&
+                     parse_number(&line, -1, UINT32_MAX - INT64_C(1), &ev.compute_instance) && !line.n;
+                ev.xid = (uint64_t)xid;
+        } else if (ok && str_eq(word, STR("end"))) {
+                ev.kind = NVML_END;
+                ok = parse_number(&line, INT32_MIN, INT32_MAX, &ev.code);
+                ev.text = line;
+        } else {
+                ok = false;
+        }
+        if (!ok)
+                return err_set(e, ERR_INVALID, 0, "NVML's process: a line that is no event");
+        *ret = ev;
+        return 0;
+}
+
+void nvml_event_write(const struct nvml_event *ev, struct buf *out) {
+        buf_adds(out, mark);
+        switch (ev->kind) {
+        case NVML_BEAT:
+                buf_adds(out, "beat\n");
+                break;
+        case NVML_XID:
+                buf_addf(out, "xid %.*s %llu %lld %lld\n", (int)ev->uuid.n, ev->uuid.p,
+                         (unsigned long long)ev->xid, (long long)ev->gpu_instance,
+                         (long long)ev->compute_instance);
+                break;
+        case NVML_END:
+                buf_addf(out, "end %lld ", (long long)ev->code);
+                write_text(ev->text, out);
+                break;
+        }
 }
 
 int nvml_line_next(struct str *rest, struct str *ret, bool *ret_whole, struct err *e) {

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "nvidia/nvml_events.h"
 #include "nvidia/nvml_library.h"
 #include "nvidia/nvml_line.h"
 #include "nvidia/nvml_survey.h"
@@ -24,9 +25,17 @@ static survey_fn *find_survey(struct str verb) {
 
 struct worker {
         const char *path;
+        bool watches; /* for events, instead of answering questions */
         bool loaded;
         struct nvml_library library;
 };
+
+static int begin(struct worker *w, struct err *e) {
+        if (!w->loaded && nvml_library_load(w->path, &w->library, e) < 0)
+                return -1;
+        w->loaded = true;
+        return nvml_library_begin(&w->library, e);
+}
 
 /* -1: it could not even begin. */
 static int ask(struct worker *w, struct str verb, struct buf *out, bool *ret_ok, struct err *e) {
@@ -36,10 +45,7 @@ static int ask(struct worker *w, struct str verb, struct buf *out, bool *ret_ok,
                 err_set(e, ERR_INVALID, 0, "NVML's process was asked for something unknown");
                 return 0;
         }
-        if (!w->loaded && nvml_library_load(w->path, &w->library, e) < 0)
-                return -1;
-        w->loaded = true;
-        if (nvml_library_begin(&w->library, e) < 0)
+        if (begin(w, e) < 0)
                 return -1;
         *ret_ok = survey(&w->library, out, e) == 0 && !out->failed;
         nvml_library_end(&w->library);
@@ -48,21 +54,56 @@ static int ask(struct worker *w, struct str verb, struct buf *out, bool *ret_ok,
         return 0;
 }
 
+static bool say(const struct buf *line) {
+        struct err e;
+        return file_write_all(CHANNEL, "answer", line->p, line->n, &e) == 0;
+}
+
+static bool say_answer(const struct nvml_answer *a) {
+        struct buf out = BUF_INIT(NVML_LINE_MAX + 1);
+        nvml_answer_write(a, &out);
+        bool ok = say(&out);
+        buf_done(&out);
+        return ok;
+}
+
+/* To its end, which a signal makes, too, when nobody listens any more. */
+static void watch(struct worker *w, int64_t id) {
+        struct buf json = BUF_INIT(NVML_LINE_MAX - NVML_QUESTION_MAX);
+        struct nvml_answer a = { .id = id };
+        nvml_event_set_t set = NULL;
+        struct err e;
+        a.ok = begin(w, &e) == 0 && nvml_events_begin(&w->library, &set, &json, &e) == 0;
+        a.text = a.ok ? (struct str){ buf_str(&json), json.n } : str_from(e.msg);
+        a.code = a.ok ? 0 : e.code;
+        bool more = say_answer(&a) && a.ok;
+        while (more) {
+                struct buf line = BUF_INIT(NVML_LINE_MAX);
+                more = nvml_events_next(&w->library, set, &line);
+                more = say(&line) && more;
+                buf_done(&line);
+        }
+        buf_done(&json);
+}
+
 /* False: no more questions. */
 static bool serve(struct worker *w, struct str line) {
         struct nvml_question q;
         struct err e;
         if (nvml_question_parse(line, &q, &e) < 0)
                 return false;
-        struct buf json = BUF_INIT(NVML_LINE_MAX - NVML_QUESTION_MAX), out = BUF_INIT(NVML_LINE_MAX + 1);
+        if (w->watches) {
+                if (str_eq(q.verb, STR(NVML_ASK_WATCH)))
+                        watch(w, q.id);
+                return false;
+        }
+        struct buf json = BUF_INIT(NVML_LINE_MAX - NVML_QUESTION_MAX);
         struct nvml_answer a = { .id = q.id };
         bool more = ask(w, q.verb, &json, &a.ok, &e) == 0;
         a.text = a.ok ? (struct str){ buf_str(&json), json.n } : str_from(e.msg);
         a.code = a.ok ? 0 : e.code;
-        nvml_answer_write(&a, &out);
-        more = file_write_all(CHANNEL, "answer", out.p, out.n, &e) == 0 && more;
+        more = say_answer(&a) && more;
         buf_done(&json);
-        buf_done(&out);
         return more;
 }
 
@@ -71,11 +112,13 @@ int nvml_worker_main(int argc, char **argv) {
         struct buf in = BUF_INIT(2 * NVML_QUESTION_MAX);
         struct worker w = { 0 };
         bool more = true;
-        if (argc != 2 || !streq(argv[0], NVML_WORKER_QUERY)) {
-                fprintf(stderr, "usage: " NVML_WORKER " " NVML_WORKER_QUERY " <path of libnvidia-ml.so.1>\n");
+        if (argc != 2 || (!streq(argv[0], NVML_WORKER_QUERY) && !streq(argv[0], NVML_WORKER_EVENTS))) {
+                fprintf(stderr, "usage: " NVML_WORKER " " NVML_WORKER_QUERY "|" NVML_WORKER_EVENTS
+                                " <path of libnvidia-ml.so.1>\n");
                 return 2;
         }
         w.path = argv[1];
+        w.watches = streq(argv[0], NVML_WORKER_EVENTS);
         (void)setrlimit(RLIMIT_CORE, &no_core);
         while (more) {
                 char chunk[NVML_QUESTION_MAX];

@@ -8,8 +8,7 @@
  * /etc/nvidia-container-runtime/config.toml where the toolkit was installed as a package, and below the GPU
  * Operator's folder for the toolkit
  * (/usr/local/nvidia/toolkit unless told otherwise) in .config/nvidia-container-runtime/. */
-#ifndef NVIDIA_TOOLKIT_H
-#define NVIDIA_TOOLKIT_H
+#pragma once
 
 #include <stddef.h>
 
@@ -36,5 +35,3 @@ extern const char *const toolkit_paths[];
 /* Looks at all of toolkit_paths below the roots. `why`: which file, and what of it, for people; "" when there
  * is nothing to say. */
 enum toolkit_answer toolkit_look(const struct driver_root *roots, size_t n_roots, char *why, size_t n);
-
-#endif

@@ -43,6 +43,23 @@ void objects_daemonset(const struct objects_settings *s, const char *uid, const 
         daemonset(s, uid, gates, max_nodes, hash, str_or(s->pull_policy, "IfNotPresent"), out);
 }
 
+void objects_agents_hash(const struct objects_settings *s, char ret[static 17]) {
+        struct buf b = BUF_INIT(1 << 16);
+        agents_daemonset(s, s->gates, "", str_or(s->pull_policy, "IfNotPresent"), &b);
+        snprintf(ret, 17, "%016" PRIx64, str_fnv64(buf_str(&b), b.n));
+        buf_done(&b);
+}
+
+void objects_agents(const struct objects_settings *s, struct buf *out) {
+        char hash[17];
+        objects_agents_hash(s, hash);
+        agents_daemonset(s, s->gates, hash, str_or(s->pull_policy, "IfNotPresent"), out);
+}
+
+void objects_agents_rct(const char *resource_api, const char *ns, struct buf *out) {
+        agents_claim_template(resource_api, ns, streq(resource_api, "v1beta1"), out);
+}
+
 /* In CEL, of a label's value, which has no quotes. Without the first half, a node that states no rack would
  * make the scheduler give the pod up. */
 static char *on_rack(const char *rack) {

@@ -2,8 +2,7 @@
 /* objects: the texts of what the controller writes, appended to `out` as JSON. Pure rendering; the caller
  * sends them. What they look like is in the YAML files of this folder, and scripts/templates.py says how to
  * read those; the functions below that objects.c does not have are theirs, too. */
-#ifndef RENDER_OBJECTS_H
-#define RENDER_OBJECTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,6 +44,12 @@ void objects_daemonset(const struct objects_settings *s, const char *uid, const 
 void objects_template_hash(const struct objects_settings *s, const char *uid, const char *gates,
                            int64_t max_nodes, char ret[static 17]);
 
+/* The DaemonSet of the agents, for server-side apply, and the value of CD_ANNOTATION_TEMPLATE in it. */
+void objects_agents(const struct objects_settings *s, struct buf *out);
+void objects_agents_hash(const struct objects_settings *s, char ret[static 17]);
+/* The claim template of their Pods, to be created. */
+void objects_agents_rct(const char *resource_api, const char *ns, struct buf *out);
+
 /* What a workload's claim template asks for; all zero for a daemon's. */
 struct objects_channel {
         const char *mode; /* allocationMode */
@@ -68,7 +73,7 @@ void objects_clique(const struct formed_imex *c, const char *ns, const char *uid
 void objects_clique_labels(const char *uid, const char *clique_id, struct buf *out);
 
 /* A new ComputeDomainFabric, or the merge patch that makes the old one equal to `f` (with resourceVersion).
- * Its `domains` are not looked at: they stay as they are. */
+ * Its `domains` are written with its epoch, and stay as they are while that is 0. */
 void objects_fabric(const struct compute_domain_fabric *f, const struct compute_domain_fabric *old,
                     struct buf *out);
 
@@ -91,11 +96,11 @@ void objects_release(const struct kube_meta *m, const char *const *finalizers, s
  * that passes. */
 void objects_release_specless(const struct compute_domain *cd, struct buf *out);
 
-/* Merge patch of a Node: the members whose `set_` is true; NULL removes. With `set_domain` only of the
- * version that `m` is of: the label may be another domain's by now. */
+/* Merge patch of a Node: the members whose `set_` is true; NULL removes. `versioned`: only of the version
+ * that `m` is of, because a label may be another domain's by now. */
 struct objects_node_patch {
-        bool set_domain, set_gpu_clique;
-        const char *domain_uid, *gpu_clique, *gpu_clique_ours;
+        bool set_domain, set_agent, set_gpu_clique, versioned;
+        const char *domain_uid, *agent, *gpu_clique, *gpu_clique_ours;
 };
 void objects_node(const struct kube_meta *m, const struct objects_node_patch *p, struct buf *out);
 
@@ -106,5 +111,3 @@ void objects_note_adopted(const struct compute_domain *cd, const char *adopted, 
  * so that what has happened to it since is no surprise. `at_once`: without waiting for a kubelet, which is
  * for pods whose containers have ended. */
 void objects_delete(const struct kube_meta *m, const char *version, bool at_once, struct buf *out);
-
-#endif

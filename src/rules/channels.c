@@ -6,9 +6,10 @@
 #include <string.h>
 
 #include "api/names.h"
+#include "rules/majority.h"
 #include "rules/message.h"
 
-enum { NAMED_AT_MOST = 5, N_CONDITIONS = 4 };
+enum { N_CONDITIONS = 5 };
 
 struct work {
         const struct channels_facts *f;
@@ -69,16 +70,30 @@ static bool is_contested(const struct work *w, const struct fabric_channel *e) {
         return false;
 }
 
-static void enter_held(struct work *w, const struct report_hold *h) {
-        struct fabric_channel *e = enter(w, h->id, h->owner);
-        if (is_contested(w, e))
-                e->releasing = w->f->now;
+static void enter_held(struct work *w, const struct report_hold *h, size_t equals) {
+        if (!is_contested(w, enter(w, h->id, h->owner)))
+                return;
+        for (size_t i = equals; i < w->n; i++)
+                if (w->entries[i].id == h->id)
+                        w->entries[i].releasing = w->f->now;
 }
 
-static void enter_all_held(struct work *w, const struct channels_node *x) {
-        for (size_t k = 0; !x->gone && k < x->n_held; k++)
-                if (!has_entry(w, x->held[k].id, x->held[k].owner))
-                        enter_held(w, &x->held[k]);
+/* Of two that have an id, the one is right that has told since the table is what it is, and of others the one
+ * whose plugin runs: what the other has told is of before it was off. */
+static int trust(const struct work *w, const struct channels_node *x) {
+        const char *object = w->f->old ? w->f->old->o.meta.uid : "";
+        return !x->settled ? 0 : streq(x->uid, object) ? 2 : 1;
+}
+
+/* What those nodes hold whose word is worth so much. Of two of them neither is right before the other. */
+static void enter_all_held(struct work *w, int worth) {
+        size_t equals = w->n;
+        for (size_t i = 0; i < w->f->n_nodes; i++) {
+                const struct channels_node *x = &w->f->nodes[i];
+                for (size_t k = 0; !x->gone && trust(w, x) == worth && k < x->n_held; k++)
+                        if (!has_entry(w, x->held[k].id, x->held[k].owner))
+                                enter_held(w, &x->held[k], equals);
+        }
 }
 
 /* Whatever is in the table, was in the one that somebody has deleted, or is held. What is in a copy was true
@@ -96,14 +111,8 @@ static void gather(struct work *w) {
         for (size_t i = 0; (!f->old || w->begins) && i < f->n_remembered; i++)
                 if (!has_entry(w, f->remembered[i].id, f->remembered[i].owner.uid))
                         w->entries[w->n++] = f->remembered[i];
-        /* Of two that have an id, the one whose plugin runs is right: the other's was written before it was
-         * off. */
-        for (size_t i = 0; i < f->n_nodes; i++)
-                if (f->nodes[i].settled)
-                        enter_all_held(w, &f->nodes[i]);
-        for (size_t i = 0; i < f->n_nodes; i++)
-                if (!f->nodes[i].settled)
-                        enter_all_held(w, &f->nodes[i]);
+        for (int worth = 2; worth >= 0; worth--)
+                enter_all_held(w, worth);
 }
 
 /* ---- whose nodes they are ---- */
@@ -128,40 +137,6 @@ static void find_members(struct work *w) {
         }
 }
 
-/* What most of them say, and of two that as many say, what is said already, or the smaller number. */
-static int64_t usual_count(const struct work *w) {
-        int64_t was = w->f->old ? w->f->old->channel_count : 0, best = was;
-        size_t most = 0;
-        for (size_t i = 0; i < w->n_members; i++) {
-                int64_t count = w->members[i]->count;
-                size_t n = 0;
-                for (size_t k = 0; count >= 0 && k < w->n_members; k++)
-                        n += w->members[k]->count == count;
-                if (n > most || (n && n == most && best != was && (count == was || count < best))) {
-                        most = n;
-                        best = count;
-                }
-        }
-        return best;
-}
-
-static const char *usual_rack(const struct work *w) {
-        const char *best = w->f->old ? w->f->old->rack : NULL;
-        size_t most = 0;
-        for (size_t i = 0; i < w->n_members; i++) {
-                const char *rack = w->members[i]->rack;
-                size_t n = 0;
-                for (size_t k = 0; rack && k < w->n_members; k++)
-                        n += streq(w->members[k]->rack, rack);
-                if (n > most || (n && n == most && !streq(best, w->f->old ? w->f->old->rack : NULL) &&
-                                 strcmp(rack, best) < 0)) {
-                        most = n;
-                        best = rack;
-                }
-        }
-        return best;
-}
-
 /* ---- conditions ---- */
 
 static void add_condition(struct work *w, const char *type, const char *reason, const char *message) {
@@ -171,18 +146,6 @@ static void add_condition(struct work *w, const char *type, const char *reason, 
         g->conditions[g->n_conditions++] =
                 (struct condition){ type, "True", reason, message,
                                     was && streq(was->status, "True") ? was->since : w->f->now };
-}
-
-/* "node-1, node-2 and 3 more" */
-static void add_name(struct buf *b, size_t *n, const char *name) {
-        if ((*n)++ < NAMED_AT_MOST)
-                buf_addf(b, "%s%s", *n > 1 ? ", " : "", name);
-}
-
-static const char *names(struct work *w, struct buf *b, size_t n) {
-        if (n > NAMED_AT_MOST)
-                buf_addf(b, " and %zu more", n - NAMED_AT_MOST);
-        return arena_strdup(w->a, buf_str(b));
 }
 
 /* ---- a table that may have been lost ---- */
@@ -196,8 +159,7 @@ static bool may_know_another(const struct channels_node *x, const struct compute
 
 static void find_loss(struct work *w) {
         const struct compute_domain_fabric *old = w->f->old;
-        _cleanup_(buf_done) struct buf b = BUF_INIT(2048);
-        size_t waits = 0;
+        struct message_list waits = { 0 };
         if (!old)
                 return;
         w->d->fabric.table_of = old->o.meta.uid;
@@ -215,9 +177,11 @@ static void find_loss(struct work *w) {
                 return;
         for (size_t i = 0; i < w->n_members; i++)
                 if (!w->members[i]->gone && !streq(w->members[i]->uid, old->o.meta.uid))
-                        add_name(&b, &waits, w->members[i]->name);
-        w->lost = waits || w->f->stale;
-        w->d->hold = w->d->hold || (w->lost && !waits);
+                        message_add(&waits, "%s", w->members[i]->name);
+        bool any = waits.n;
+        const char *silent = message_end(&waits, w->a);
+        w->lost = any || w->f->stale;
+        w->d->hold = w->d->hold || (w->lost && !any);
         if (!w->lost)
                 return;
         add_condition(
@@ -227,7 +191,7 @@ static void find_loss(struct work *w) {
                            "new channel until each Node has reported which it holds. Still to report: %s. "
                            "See to the kubelet plugin there; delete a Node that is off for good, or taint it "
                            "node.kubernetes.io/out-of-service",
-                           waits ? names(w, &b, waits) : "what the caches may miss"));
+                           any ? silent : "what the caches may miss"));
 }
 
 /* ---- what is given back ---- */
@@ -243,13 +207,8 @@ static enum keeps keeps(const struct work *w, const struct channels_node *x, con
         return x->renewed > e->releasing + CHANNELS_LIFE_S ? KEEPS_NOT : KEEPS_LIFELESS;
 }
 
-struct held_back {
-        struct buf text;
-        size_t n;
-};
-
 /* True: no node can have it any more. */
-static bool let_go(struct work *w, const struct fabric_channel *e, struct held_back *h) {
+static bool let_go(struct work *w, const struct fabric_channel *e, struct message_list *h) {
         static const char *const why[] = { [KEEPS_HOLDS] = "holds it",
                                            [KEEPS_SILENT] = "has no plugin that runs well and reports",
                                            [KEEPS_LIFELESS] =
@@ -269,10 +228,10 @@ static bool let_go(struct work *w, const struct fabric_channel *e, struct held_b
                         recheck(w, CHANNELS_RETRY_S);
                 if (k == KEEPS_SILENT && x->reported)
                         recheck(w, CHANNELS_SETTLED_S);
-                if ((k != KEEPS_LIFELESS || asked) && h->n++ < NAMED_AT_MOST)
-                        buf_addf(&h->text, "%schannel %" PRId64 " of ComputeDomain %s%s%s: node %s %s",
-                                 h->n > 1 ? "; " : "", e->id, str_or(e->owner.ns, ""), e->owner.ns ? "/" : "",
-                                 str_or(e->owner.name, e->owner.uid), x->name, why[k]);
+                if (k != KEEPS_LIFELESS || asked)
+                        message_add(h, "channel %" PRId64 " of ComputeDomain %s%s%s: node %s %s", e->id,
+                                    str_or(e->owner.ns, ""), e->owner.ns ? "/" : "",
+                                    str_or(e->owner.name, e->owner.uid), x->name, why[k]);
                 if (k == KEEPS_HOLDS)
                         break;
         }
@@ -284,7 +243,7 @@ static bool is_assigned_by_rule(const struct fabric_channel *e) {
 }
 
 /* Whether the entry goes. */
-static bool is_free(struct work *w, const struct fabric_channel *e, struct held_back *h) {
+static bool is_free(struct work *w, const struct fabric_channel *e, struct message_list *h) {
         const struct channels_owner *o = owner_of(w, e->owner.uid);
         int64_t left = e->releasing + CHANNELS_QUARANTINE_S - w->f->now;
         if (!o || o->claimed || w->lost)
@@ -458,20 +417,12 @@ static void assign(struct work *w) {
 
 /* ---- what it comes to ---- */
 
-static void tell_differing(struct work *w) {
-        _cleanup_(buf_done) struct buf b = BUF_INIT(2048);
-        size_t n = 0;
-        for (size_t i = 0; i < w->n_members; i++)
-                if (w->members[i]->count >= 0 && w->members[i]->count != w->d->fabric.channel_count)
-                        add_name(&b, &n, w->members[i]->name);
-        if (n)
-                add_condition(
-                        w, FABRIC_NODES_DIFFER, "ChannelCount",
-                        message_of(w->a,
-                                   "The driver of most nodes has %" PRId64
-                                   " IMEX channels, that of %s another "
-                                   "number: those nodes offer none until NVreg_ImexChannelCount is the same",
-                                   w->d->fabric.channel_count, names(w, &b, n)));
+static void tell_differing(struct work *w, const struct majority *m) {
+        struct majority_words told;
+        if (majority_differ(m, w->a, &told))
+                add_condition(w, FABRIC_NODES_DIFFER, told.reason, told.message);
+        if (majority_withhold(m, w->a, &told))
+                add_condition(w, FABRIC_NODES_WITHHOLD, told.reason, told.message);
 }
 
 static int by_id(const void *x, const void *y) {
@@ -521,8 +472,8 @@ static bool same(const struct compute_domain_fabric *x, const struct compute_dom
         return streq(x->rack, y->rack) && streq(x->empty_since, y->empty_since) &&
                streq(x->table_of, y->table_of) && x->nodes == y->nodes &&
                x->domain_count == y->domain_count && x->channels_in_use == y->channels_in_use &&
-               x->channel_count == y->channel_count && x->next == y->next && same_members(x, y) &&
-               same_conditions(x, y) && same_channels(x, y);
+               x->channel_count == y->channel_count && streq(x->imex_version, y->imex_version) &&
+               x->next == y->next && same_members(x, y) && same_conditions(x, y) && same_channels(x, y);
 }
 
 static void note_members(struct work *w) {
@@ -537,7 +488,7 @@ static void note_members(struct work *w) {
 static bool is_over(struct work *w) {
         struct compute_domain_fabric *g = &w->d->fabric;
         int64_t since = 0, now = w->f->now;
-        if (!w->f->old || w->n_members || w->n || w->f->old->n_domains)
+        if (!w->f->old || w->n_members || w->n || g->n_domains)
                 return false;
         /* What is no time, or one of the future, is a clock's mistake or a person's: the day begins now. */
         const char *told = w->f->old->empty_since;
@@ -557,9 +508,25 @@ static bool is_over(struct work *w) {
         return now - since >= CHANNELS_EMPTY_S && !w->f->stale;
 }
 
+/* Whose IMEX agents run. */
+static void take_rosters(struct work *w) {
+        const struct rosters *r = w->f->rosters;
+        struct compute_domain_fabric *g = &w->d->fabric;
+        if (!r)
+                return;
+        g->domains = r->domains;
+        g->n_domains = r->n_domains;
+        g->epoch = r->epoch;
+        g->domain_count += (int64_t)r->n_domains;
+        w->d->urgent = w->d->urgent || r->changed;
+        if (w->f->rosters_lost && !condition_find(g->conditions, g->n_conditions, FABRIC_TABLE_LOST))
+                add_condition(w, FABRIC_TABLE_LOST, "NotAllReported", w->f->rosters_lost);
+}
+
 void channels_decide(const struct channels_facts *f, struct arena *a, struct channels_decision *ret) {
         struct work w = { .f = f, .a = a, .d = ret };
-        struct held_back h = { .text = BUF_INIT(4096) };
+        struct message_list held = { .between = "; " };
+        struct majority m;
         *ret = (struct channels_decision){ 0 };
         struct compute_domain_fabric *g = &ret->fabric;
         if (f->old)
@@ -574,8 +541,10 @@ void channels_decide(const struct channels_facts *f, struct arena *a, struct cha
         gather(&w);
         find_members(&w);
         note_members(&w);
-        g->channel_count = usual_count(&w);
-        g->rack = usual_rack(&w);
+        majority_find(w.members, w.n_members, f->old, &m);
+        g->channel_count = m.channel_count;
+        g->rack = m.rack;
+        g->imex_version = m.imex_version;
         mark(&w);
         find_loss(&w);
         assign(&w); /* before anything is freed: what is freed now is given by a later write */
@@ -583,32 +552,34 @@ void channels_decide(const struct channels_facts *f, struct arena *a, struct cha
         w.n = 0;
         for (size_t i = 0; i < n; i++) {
                 bool releasing = w.entries[i].releasing;
-                if (releasing && is_free(&w, &w.entries[i], &h))
+                if (releasing && is_free(&w, &w.entries[i], &held))
                         continue;
                 ret->releasing += releasing;
                 w.entries[w.n++] = w.entries[i];
         }
-        if (h.n)
+        bool is_held = held.n;
+        const char *who = message_end(&held, a);
+        if (is_held)
                 add_condition(
                         &w, FABRIC_CHANNELS_HELD, "NodesHoldChannels",
                         message_of(a,
                                    "Channels that nobody needs any more are given to nobody else: %s. A Node "
                                    "that is off for good can be deleted, or tainted "
                                    "node.kubernetes.io/out-of-service",
-                                   names(&w, &h.text, h.n)));
-        buf_done(&h.text);
-        tell_differing(&w);
+                                   who));
+        tell_differing(&w, &m);
         if (w.n)
                 qsort(w.entries, w.n, sizeof *w.entries, by_id);
         g->channels = w.entries;
         g->n_channels = w.n;
         g->channels_in_use = (int64_t)w.n;
         g->domain_count = (int64_t)count_owners(&w);
+        take_rosters(&w);
         if (!f->old)
                 ret->step = w.n_members || w.n ? CHANNELS_CREATE : CHANNELS_KEEP;
         else if (is_over(&w))
                 ret->step = CHANNELS_DELETE;
-        else if (!same(g, f->old))
+        else if (!same(g, f->old) || (f->rosters && f->rosters->changed))
                 ret->step = CHANNELS_PATCH;
         ret->urgent = ret->urgent || !f->old;
 }

@@ -28,6 +28,7 @@
 #include "base/mem.h"
 #include "model/channel_report.h"
 #include "model/fabric.h"
+#include "rules/rosters.h"
 
 enum {
         CHANNELS_QUARANTINE_S = 60,
@@ -55,6 +56,7 @@ struct channels_node {
         bool settled;    /* and its Pod has been Ready for CHANNELS_SETTLED_S */
         const char *uid; /* of the fabric's object that it sees, NULL: it says nothing about this fabric */
         int64_t count;   /* of its channels, -1: not told */
+        const char *imex, *withheld; /* the version of its IMEX; why it offers no devices; NULL: not told */
         const struct report_hold *held; /* of this fabric */
         size_t n_held;
         int64_t renewed; /* when its kubelet renewed its Lease, 0: unknown */
@@ -83,8 +85,11 @@ struct channels_facts {
         size_t n_nodes;
         const struct channels_owner *owners; /* sorted by uid, each once */
         size_t n_owners;
-        bool stale;        /* a cache that these facts are from may miss something */
-        int64_t leases_at; /* when the Leases were asked for, 0: never */
+        /* The IMEX domains that agents run there, NULL: nobody knows of any. */
+        const struct rosters *rosters;
+        const char *rosters_lost; /* why no node gets a place in them, for people; NULL: each does */
+        bool stale;               /* a cache that these facts are from may miss something */
+        int64_t leases_at;        /* when the Leases were asked for, 0: never */
         int64_t now;
 };
 

@@ -59,7 +59,7 @@ static const char *clique_of(const struct seat_facts *n, const char *entry_cliqu
                 return "";
         if (says && (streq(says, entry_clique) || streq(says, n->clique)))
                 return says;
-        if (entry_clique && (n->pod || !n->clique))
+        if (entry_clique && (n->pod || !n->clique || !n->wanted))
                 return entry_clique;
         return n->clique;
 }
@@ -71,10 +71,12 @@ static bool runs_nothing(const struct formation_input *in, const struct seat_fac
 }
 
 /* Does the node belong: wanted, or with an entry under which something may still run? Where a cache may miss
- * something, an entry is reason enough to stay. */
+ * something, an entry is reason enough to stay; and where none does, until the server itself has said that no
+ * claim wants it: a watch that is merely slow may not show yet for whom another leader has just written it.
+ */
 static bool belongs(const struct formation_input *in, const struct seat_facts *n, const char *entry,
                     const char *clique) {
-        bool stays = (entry && (n->pod || in->stale)) || (n->pod && clique && !*clique);
+        bool stays = (entry && (n->pod || in->stale || !n->released)) || (n->pod && clique && !*clique);
         bool comes = n->wanted && (n->node || entry);
         return !runs_nothing(in, n) && (comes || stays);
 }
@@ -312,7 +314,7 @@ static void assign_indices(const struct formation_input *in, struct formed_seat 
         int64_t *freed;
         at = 0;
         size_t n_freed = rules_freed_parse(imex_of(old ? old : next_lost(in, c->imex.clique_id, &at))->freed,
-                                     scratch, &freed);
+                                           scratch, &freed);
         for (size_t i = 0; old && i < old->imex.n_seats; i++)
                 held[i] = old->imex.seats[i];
         for (at = 0; (lost = next_lost(in, c->imex.clique_id, &at));)
@@ -415,7 +417,8 @@ static void render_entries(const struct formation_input *in, const struct formed
                 const struct formed_seat *m = &members[g->members[i]];
                 if (m->seat.index < 0)
                         continue;
-                const struct seat *was = foreign && !*m->seat.ip ? entry_in(c->old, m->seat.node) : NULL;
+                bool keeps = foreign || m->why == FORMATION_LEAVING;
+                const struct seat *was = keeps && !*m->seat.ip ? entry_in(c->old, m->seat.node) : NULL;
                 c->n_listed += m->listed;
                 c->imex.seats[c->imex.n_seats] = m->seat;
                 if (was)
@@ -581,7 +584,8 @@ static void settle_clique(const struct formation_input *in, struct formation *f,
                 return;
         }
         struct judging j = { .a = r ? arena_new((g->n + 1) * sizeof(struct seat) + 64) : all->a,
-                             .now = in->now };
+                             .now = in->now,
+                             .stale = in->stale };
         make_clique(in, f, who, g, c, &j, all->a);
         all->no_pod = all->no_pod || j.no_pod;
         judge_look_again(all, j.recheck_s);
@@ -606,7 +610,7 @@ static bool lacks_entry(const struct formation *f, const struct seat *lost) {
 
 void formation_make(const struct formation_input *in, struct arena *a, struct formation *ret) {
         struct gathered who;
-        struct judging j = { .a = a, .now = in->now };
+        struct judging j = { .a = a, .now = in->now, .stale = in->stale };
         *ret = (struct formation){
                 .members = arena_alloc(a, (in->n_nodes + 1) * sizeof *ret->members),
                 .imex = arena_alloc(a, (in->n_nodes + in->n_cliques + 1) * sizeof *ret->imex),

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* formation: who belongs to a domain now, in which clique, with which index, and whether he is ready: the
  * heart of the controller, as a pure function of what is cached. */
-#ifndef RULES_FORMATION_H
-#define RULES_FORMATION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -66,5 +65,3 @@ struct formation {
 };
 
 void formation_make(const struct formation_input *in, struct arena *a, struct formation *ret);
-
-#endif

@@ -165,11 +165,14 @@ void judge_member(struct formed_seat *m, const struct seat_facts *n, struct judg
         m->seat.ip = judge_ip(n);
         m->foreign = n->pod && !n->pod->template_hash;
         read_peers(m, n->pod);
+        m->unconfirmed = !n->wanted && !n->pod && !j->stale;
         /* What is not written yet may come out differently when more nodes come before it is: nobody is told
          * of it. */
         m->listed = m->seat.clique_id && (!*m->seat.clique_id || m->written >= 0);
         if (!n->wanted && n->pod && n->pod->o.meta.deleted)
                 say(m, FORMATION_LEAVING, "its daemon is ending");
+        else if (m->unconfirmed)
+                say(m, FORMATION_LEAVING, "its daemon has ended");
         else if (!n->pod && n->held_by)
                 say(m, FORMATION_HELD,
                     message_of(a, "the node is held by %.300s until its last pod there is gone", n->held_by));

@@ -9,6 +9,7 @@
 struct judging {
         struct arena *a; /* of the messages */
         int64_t now, recheck_s;
+        bool stale;  /* who is not seen may be there */
         bool no_pod; /* somebody waits for a daemon pod */
 };
 

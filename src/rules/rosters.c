@@ -15,18 +15,6 @@ int64_t rosters_port(const char *infix) {
         return ROSTERS_PORT_FIRST + (hash >> (32 - PORT_BITS));
 }
 
-const struct fabric_seat *rosters_seat(const struct fabric_domain *d, const char *node, bool *ret_leaving) {
-        *ret_leaving = false;
-        for (size_t i = 0; i < d->n_seats; i++)
-                if (streq(d->seats[i].node, node))
-                        return &d->seats[i];
-        *ret_leaving = true;
-        for (size_t i = 0; i < d->n_leaving; i++)
-                if (streq(d->leaving[i].node, node))
-                        return &d->leaving[i];
-        return NULL;
-}
-
 /* ---- what is known ---- */
 
 static const struct rosters_node *find_node(const struct rosters_input *in, const char *name) {
@@ -239,7 +227,7 @@ static bool make_domain(struct work *w, int64_t *epoch, struct fabric_domain *re
 static bool listed_elsewhere(const struct rosters *r, const struct fabric_domain *d, const char *node) {
         bool leaving;
         for (size_t i = 0; i < r->n_domains; i++)
-                if (&r->domains[i] != d && rosters_seat(&r->domains[i], node, &leaving))
+                if (&r->domains[i] != d && fabric_seat_of(&r->domains[i], node, &leaving))
                         return true;
         return false;
 }

@@ -70,9 +70,6 @@ struct rosters {
 /* In the arena, with strings of the input. A wanted node for which no index is left has no seat. */
 void rosters_make(const struct rosters_input *in, struct arena *a, struct rosters *ret);
 
-/* The seat of a node in a domain of the fabric, NULL: none; *ret_leaving tells which list has it. */
-const struct fabric_seat *rosters_seat(const struct fabric_domain *d, const char *node, bool *ret_leaving);
-
 /* The port of nvidia-imex in a domain: another one for nearly each, so that what is late from a domain
  * before finds nobody who listens. Below those that the kernel gives to outgoing connections (32768 to
  * 60999): one that an agent's own connection to the API server has cannot be listened at. */

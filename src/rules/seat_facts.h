@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* seat_facts: what a seat is judged by, and what it comes to. */
-#ifndef RULES_SEAT_FACTS_H
-#define RULES_SEAT_FACTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,7 +34,7 @@ enum formation_why {
         FORMATION_HELD,     /* another domain has the node */
         FORMATION_FULL,     /* no index is left */
         FORMATION_LEAVING,  /* nobody wants it here any more and its daemon is ending: it only keeps its index
-                               until that is gone */
+                               until that is gone, and the server has said that no claim wants it */
 };
 
 /* What a node of the domain comes to, in the order of the input. */
@@ -47,6 +46,7 @@ struct formed_seat {
         const char *message;                  /* for people, "" when ready */
         int64_t peers_connected, peers_known; /* as its daemon reports them, -1 unknown */
         bool wanted;
+        bool unconfirmed;   /* it stays only until the server has said that no claim wants it: to be asked */
         bool foreign;       /* its daemon is of the Go driver, which reports no peers */
         bool address_first; /* it gets an index with its address, for daemons of the Go driver in its clique
                              */
@@ -58,5 +58,3 @@ enum { FORMATION_SCHEDULED_S = 10 };
 /* A Node that has been gone for so long runs nothing any more: Kubernetes collects the Pods of a Node that is
  * gone after 40 s, and a kubelet that lives ends them within 10 s of that. */
 enum { FORMATION_NODE_GONE_S = 60 };
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* verdict: what the status of a ComputeDomain says about a formation, or about the hosts' own IMEX, and what
  * Events tell of the change. Pure. */
-#ifndef RULES_VERDICT_H
-#define RULES_VERDICT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -70,5 +69,3 @@ struct verdict_event {
  * *ret is from the arena. */
 size_t verdict_events(const struct compute_domain *cd, const struct formation *f, const struct verdict *v,
                       struct arena *a, struct verdict_event **ret);
-
-#endif

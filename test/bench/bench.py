@@ -204,8 +204,8 @@ class Bench:
         return seconds
 
 
-def our_processes():
-    """{program: [pid]}; the three names share their first fifteen characters, so /proc/PID/comm does not tell them apart."""
+def processes(programs):
+    """{program: [pid]}; the names share their first fifteen characters, so /proc/PID/comm does not tell them apart."""
     found = collections.defaultdict(list)
     for path in glob.glob("/proc/[0-9]*/cmdline"):
         try:
@@ -213,7 +213,7 @@ def our_processes():
         except OSError:
             continue
         program = os.path.basename(words[0].decode(errors="replace"))
-        if program in OURS and b"check" not in words:
+        if program in programs and b"check" not in words:
             found[program].append(int(path.split("/")[2]))
     return found
 
@@ -328,12 +328,12 @@ def arguments(description, pairs):
     return p
 
 
-def begin(a):
-    """A Bench on the cluster that the arguments name, after one formation that is not measured; its Audit; the sizes to measure."""
+def begin(a, kind=Bench):
+    """A Bench, or what is made of it, on the cluster that the arguments name, after one formation that is not measured; its Audit; the sizes to measure."""
     log = lambda text: print(f"bench: {text}", file=sys.stderr, flush=True)
     k = Cluster(a.kubectl)
     own_namespace(k)
-    bench, sizes = Bench(k, log), [int(s) for s in a.sizes.split(",")]
+    bench, sizes = kind(k, log), [int(s) for s in a.sizes.split(",")]
     log("one formation first, not measured")
     _, _, name = bench.form(sizes[0], True)
     bench.remove(name, True)
@@ -378,9 +378,9 @@ def main():
         reads = audit.reads(since)
         if n == sizes[-1]:
             log(f"{a.settle} s until memory is measured")
-            cpu_before = {pid: cpu_seconds(pid) for pids in our_processes().values() for pid in pids}
+            cpu_before = {pid: cpu_seconds(pid) for pids in processes(OURS).values() for pid in pids}
             time.sleep(a.settle)
-            for program, pids in sorted(our_processes().items()):
+            for program, pids in sorted(processes(OURS).items()):
                 m = [memory(pid) for pid in pids]
                 bar = {"compute-domain-controller": "3 / - / 14", "compute-domain-kubelet-plugin": "3 / - / 16", "compute-domain-daemon": "2 / - / 14"}[program]
                 row(f"memory of {program} ({len(pids)}), worst: private dirty / PSS / RSS",

@@ -544,7 +544,7 @@ int main(int argc, char **argv) {
                                   .namespaces = namespaces,
                                   .n_namespaces = 1 };
         uv_loop_init(&loop);
-        if (mode_resolve(&gates, NULL, NULL, &config.mode, &e) < 0 ||
+        if (mode_resolve(&gates, NULL, NULL, false, &config.mode, &e) < 0 ||
             kube_client_new(&loop, &(struct kube_client_options){ .config = &kube, .user_agent = "bench" },
                             &client, &e) < 0) {
                 fprintf(stderr, "%s\n", e.msg);

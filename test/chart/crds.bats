@@ -96,7 +96,7 @@ field() {
 
 @test "ComputeDomainFabric has every field" {
 	is 'root.properties | keys == ["apiVersion", "channelCount", "channels", "channelsInUse", "conditions", "domainCount",
-		"domains", "epoch", "kind", "members", "metadata", "next", "nodes", "rack", "tableOf"]'
+		"domains", "epoch", "imexVersion", "kind", "members", "metadata", "next", "nodes", "rack", "tableOf"]'
 	field .properties.channels '{"type": "array", "items": {"type": "object", "required": ["id", "owner"], "properties": {
 		"id": {"type": "integer", "minimum": 0, "maximum": 1048575},
 		"owner": {"type": "object", "required": ["uid"], "properties": {"kind": {"type": "string"},

@@ -115,11 +115,20 @@ in_both_modes() {
 	is "$rule"' | length == 1 and (.[0].spec | .failurePolicy == "Ignore" and .matchConstraints.resourceRules == [{
 		apiGroups: ["resource.nvidia.com"], apiVersions: ["v1beta1"], operations: ["CREATE"], resources: ["computedomains"]}])'
 	is 'named("ValidatingAdmissionPolicyBinding"; "compute-domains-computedomains").spec.validationActions == ["Deny"]'
-	# The other mode has an answer to any allocationMode.
+	is 'tojson | contains("with HostManagedIMEX a pod gets channel 0 and no other")'
+	# The other mode has an answer to any allocationMode, but for the channels of all others.
 	render "${waiting[@]}" --set admission.hostManaged.enabled=true
 	is "$rule == []"
 	render "${gate[@]}"
 	is "$rule == []"
+	local mode
+	for mode in gate waiting; do
+		local -n flags=$mode
+		render "${flags[@]}" --set admission.hostManaged.enabled=true --set resources.computeDomains.imex.isolation=channel
+		is "$rule | length == 1"
+		is '[kind("ValidatingAdmissionPolicy")[] | select(.metadata.name | test("-(resourceclaim|computedomains)"))] | length == 3 and
+			all(.[]; tojson | contains("all of them would be those of all others") and (contains("channel 0") | not))'
+	done
 }
 
 @test "both modes render nothing twice, and lint" {

@@ -46,7 +46,7 @@ all_alerts() { sed -n 's/^ *- alert: //p' "$alerts"; }
 
 # Whole names stand in the sources in one piece, or behind one of two macros.
 series_of_the_programs() {
-	(cd "$checkout/src" && cat controller/metrics.c cd_plugin/metrics.c node/metrics.c kube/kube_metrics.c) | grep -v '^#define' | grep -oE '(OURS |DOMAIN )?"[a-z_]+"' |
+	(cd "$checkout/src" && cat controller/metrics.c cd_plugin/metrics.c gpu_plugin/gpu_metrics.c node/metrics.c kube/kube_metrics.c) | grep -v '^#define' | grep -oE '(OURS |DOMAIN )?"[a-z_]+"' |
 		sed 's/OURS "/"nvidia_dra_compute_domain_controller_/; s/DOMAIN "/"nvidia_dra_compute_domain_/; s/"//g' | grep '^nvidia_dra_' | sort -u
 }
 

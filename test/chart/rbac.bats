@@ -11,7 +11,7 @@ setup() { render; }
 @test "each program has an account of its own" {
 	is '[controller.spec.serviceAccountName, plugin.spec.serviceAccountName] ==
 		["compute-domains-service-account-controller", "compute-domains-service-account-kubeletplugin"]'
-	is '[kind("ServiceAccount")[].metadata.name] | sort == ["compute-domain-daemon-service-account",
+	is '[kind("ServiceAccount")[].metadata.name] | sort == ["compute-domain-agent-service-account", "compute-domain-daemon-service-account",
 		"compute-domains-service-account-controller", "compute-domains-service-account-kubeletplugin"]'
 }
 
@@ -57,16 +57,18 @@ setup() { render; }
 @test "accounts and roles can be somebody else's" {
 	render --set serviceAccount.create=false --set serviceAccount.name=theirs
 	is '[controller, plugin] | map(.spec.serviceAccountName) == ["theirs-controller", "theirs-kubeletplugin"]'
-	is 'kind("ClusterRole"; "ClusterRoleBinding") | map(.metadata.name) | sort == ["compute-domains-edit", "compute-domains-view"]'
-	is '[kind("ServiceAccount"; "Role")[].metadata.name] == ["compute-domain-daemon-service-account", "compute-domain-daemon-role"]'
+	is 'kind("ClusterRole"; "ClusterRoleBinding") | map(.metadata.name) | sort ==
+		["compute-domains-clusterrole-agent", "compute-domains-clusterrole-binding-agent", "compute-domains-edit", "compute-domains-view"]'
+	is '[kind("ServiceAccount"; "Role")[].metadata.name] | sort ==
+		["compute-domain-agent-role", "compute-domain-agent-service-account", "compute-domain-daemon-role", "compute-domain-daemon-service-account"]'
 	is 'named("ValidatingAdmissionPolicy"; "compute-domains-resourceslices").spec.matchConditions[0].expression |
 		contains("system:serviceaccount:nvidia-compute-domains:theirs-kubeletplugin")'
 }
 
 # The policy that looks at everybody's pods stands before one that closes.
 @test "policies deny, close when they fail, and know the accounts by their real names" {
-	local names='["compute-domains-controller-claimtemplates", "compute-domains-controller-daemonsets", "compute-domains-controller-nodes",
-		"compute-domains-daemon-claims", "compute-domains-daemon-extended-resource", "compute-domains-daemon-pods", "compute-domains-events", "compute-domains-resourceslices"]'
+	local names='["compute-domains-agent-pods", "compute-domains-controller-claimtemplates", "compute-domains-controller-daemonsets", "compute-domains-controller-nodes",
+		"compute-domains-daemon-claims", "compute-domains-daemon-extended-resource", "compute-domains-daemon-pods", "compute-domains-events", "compute-domains-fabrics", "compute-domains-resourceslices"]'
 	is 'kind("ValidatingAdmissionPolicy") | (map(.metadata.name) | sort) == $n and
 		all(.spec.failurePolicy == (if .metadata.name == "compute-domains-daemon-extended-resource" then "Ignore" else "Fail" end))' --argjson n "$names"
 	is 'kind("ValidatingAdmissionPolicyBinding") | (map(.spec.policyName) | sort) == $n and all(.spec.validationActions == ["Deny"])' --argjson n "$names"
@@ -77,6 +79,20 @@ setup() { render; }
 			contains("\u0027\(account)controller\u0027")))'
 	is 'named("ValidatingAdmissionPolicy"; "compute-domains-daemon-pods").spec.matchConditions[0].expression |
 		contains("system:serviceaccount:nvidia-compute-domains:compute-domain-daemon-service-account")'
+	is 'named("ValidatingAdmissionPolicy"; "compute-domains-agent-pods").spec.matchConditions[0].expression |
+		contains("system:serviceaccount:nvidia-compute-domains:compute-domain-agent-service-account")'
+}
+
+@test "an agent reads fabrics and patches pods, in the driver's namespace" {
+	is 'named("ClusterRole"; "compute-domains-clusterrole-agent").rules == [
+		{apiGroups: ["resource.nvidia.com"], resources: ["computedomainfabrics"], verbs: ["get", "list", "watch"]}]'
+	is 'named("Role"; "compute-domain-agent-role") | .metadata.namespace == "nvidia-compute-domains" and
+		.rules == [{apiGroups: [""], resources: ["pods"], verbs: ["patch"]}]'
+	local kept='[.[] | select(.metadata.annotations["helm.sh/resource-policy"] == "keep") | .kind] | sort'
+	is "$kept == []"
+	# Agents outlive the release, and an account that is made anew is another one.
+	render --set resources.computeDomains.imex.agents=true
+	is "$kept"' == ["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "ServiceAccount"]'
 }
 
 @test "the policies of pods and nodes leave no subresource open" {

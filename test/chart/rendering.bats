@@ -231,11 +231,14 @@ load chart.bash
 @test "nobody reaches the ports of nvidia-imex but the daemons, ours and the Go driver's" {
 	render --set 'controller.containers.computeDomain.env[0].name=ADDITIONAL_NAMESPACES' --set 'controller.containers.computeDomain.env[0].value=old'
 	local daemons='{"matchExpressions": [{"key": "resource.nvidia.com/computeDomain", "operator": "Exists"}]}'
-	is 'kind("NetworkPolicy") | map(.metadata.namespace) == ["nvidia-compute-domains", "old"]'
-	is 'kind("NetworkPolicy") | all(.spec | .podSelector == $d and .policyTypes == ["Ingress"] and (has("egress") | not) and (.ingress | length) == 1)' --argjson d "$daemons"
-	is 'kind("NetworkPolicy") | all(.spec.ingress[0].from == [{podSelector: $d, namespaceSelector: {matchExpressions: [
+	is 'kind("NetworkPolicy") | map(select(.metadata.name | endswith("-daemon"))) | map(.metadata.namespace) == ["nvidia-compute-domains", "old"]'
+	is 'kind("NetworkPolicy") | map(select(.metadata.name | endswith("-daemon"))) | all(.spec | .podSelector == $d and .policyTypes == ["Ingress"] and (has("egress") | not) and (.ingress | length) == 1)' --argjson d "$daemons"
+	is 'kind("NetworkPolicy") | map(select(.metadata.name | endswith("-daemon"))) | all(.spec.ingress[0].from == [{podSelector: $d, namespaceSelector: {matchExpressions: [
 		{key: "kubernetes.io/metadata.name", operator: "In", values: ["nvidia-compute-domains", "old"]}]}}])' --argjson d "$daemons"
-	is 'kind("NetworkPolicy") | all(.spec.ingress[0].ports | map([.protocol, .port, .endPort]) == [["TCP", 50000, null], ["TCP", 50005, null], ["TCP", 51000, 55095]])'
+	is 'kind("NetworkPolicy") | map(select(.metadata.name | endswith("-daemon"))) | all(.spec.ingress[0].ports | map([.protocol, .port, .endPort]) == [["TCP", 50000, null], ["TCP", 50005, null]])'
+	# A domain of agents has a port of its own.
+	is 'named("NetworkPolicy"; "compute-domains-agent").spec | .podSelector.matchLabels as $agents | .ingress == [{from: [{podSelector: {matchLabels: $agents}}],
+		ports: [{protocol: "TCP", port: 50005}, {protocol: "TCP", port: 28000, endPort: 32095}]}]'
 	# The controller gives each daemon that label, and so does the Go driver.
 	grep -B1 'app: imex-daemon' "$checkout/src/render/daemonset.yaml" | grep -qF 'resource.nvidia.com/computeDomain: ${uid}'
 	render --set daemon.networkPolicy.enabled=false
@@ -284,7 +287,8 @@ load chart.bash
 	is '[kind("RoleBinding")[].roleRef.name | select(startswith("system:openshift"))] ==
 		["system:openshift:scc:nonroot-v2", "system:openshift:scc:privileged"]'
 	is 'kind("SecurityContextConstraints")[0] | .users ==
-		["system:serviceaccount:nvidia-compute-domains:compute-domain-daemon-service-account"] and .allowPrivilegedContainer == false'
+		["system:serviceaccount:nvidia-compute-domains:compute-domain-daemon-service-account",
+		"system:serviceaccount:nvidia-compute-domains:compute-domain-agent-service-account"] and .allowPrivilegedContainer == false'
 	is 'plugin.spec.initContainers[0].securityContext.privileged'
 }
 
@@ -296,10 +300,13 @@ load chart.bash
 @test "what would not work is refused in words" {
 	refused "--namespace nvidia-compute-domains" --namespace default
 	refused "choose the namespace with helm's --namespace" --set namespace=x
-	refused "does not allocate GPUs yet" --set resources.gpus.enabled=true
 	refused "no admission webhook yet" --set webhook.enabled=true
 	refused '"both" is neither driverManaged nor hostManaged' --set resources.computeDomains.imex.mode=both
 	refused "needs IMEX agents (imex.agents=true), which this version does not have" --set resources.computeDomains.imex.isolation=channel
+	local agents=(--set resources.computeDomains.imex.agents=true)
+	refused "leaves to the hosts; set one of them" "${agents[@]}" --set featureGates.HostManagedIMEX=true
+	refused "requires feature gate IMEXDaemonsWithDNSNames=true" "${agents[@]}" --set featureGates.IMEXDaemonsWithDNSNames=false --set featureGates.ComputeDomainCliques=false
+	refused "goes with imex.isolation=domain only" "${agents[@]}" --set resources.computeDomains.imex.isolation=channel
 	refused '"pod" is neither domain nor channel' --set resources.computeDomains.imex.isolation=pod
 	refused "needs controller.leaderElection.enabled=true" --set controller.leaderElection.enabled=false
 	refused "ComputeDomainCliques cannot work without" --set featureGates.IMEXDaemonsWithDNSNames=false

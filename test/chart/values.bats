@@ -62,7 +62,6 @@ go=(--set resources.gpus.enabled=false --set image.repository=example.org/comput
 @test "keys of other charts are answered with what to write instead" {
 	refused "write resources.computeDomains.enabled" --set computeDomain.enabled=true
 	refused "write resources.gpus.enabled" --set gpu.enabled=false
-	refused "does not allocate GPUs, only ComputeDomains, so this would take the GPUs of a release of the chart dra-driver-nvidia-gpu away" --set gpuResourcesEnabledOverride=true
 	refused "leave out image.repository and image.tag" --set image.repository=nvcr.io/nvidia/k8s-dra-driver-gpu
 	refused "leave out image.repository and image.tag" --set image.repository=registry.k8s.io/dra-driver-nvidia/dra-driver-nvidia-gpu
 	render --set image.repository=example.org/mirror/dra-driver-nvidia-gpu-in-c
@@ -74,14 +73,19 @@ go=(--set resources.gpus.enabled=false --set image.repository=example.org/comput
 	render -f "$values/gpu-operator-computedomains.yaml"
 	render -f "$values/gke.yaml"
 	is 'named("DaemonSet"; "nvidia-dra-driver-gpu-kubelet-plugin").spec.template.spec | has("priorityClassName") | not'
-	refused "gpuResourcesEnabledOverride: this driver does not allocate GPUs" -f "$values/go-site.yaml"
-	render -f "$values/go-site.yaml" --set gpuResourcesEnabledOverride=null
-	refused "gpuResourcesEnabledOverride: this driver does not allocate GPUs" -f "$values/gpu-operator-gpus.yaml"
+	render -f "$values/go-site.yaml"
+	is 'plugin.spec.containers | map(.name) == ["compute-domains", "gpus"]'
+	render -f "$values/gpu-operator-gpus.yaml"
+	is 'plugin.spec.containers | map(.name) == ["gpus"]'
 	refused "nothing needs nvidia-ctk" -f "$values/oke-old.yaml"
 	refused "is the image of the Go driver" -f "$values/oke-old.yaml" --set nvidiaCtkPath=null
-	refused "does not allocate GPUs yet" -f "$values/oke-old.yaml" --set nvidiaCtkPath=null --set image.repository=example.org/cd
+	render -f "$values/oke-old.yaml" --set nvidiaCtkPath=null --set image.repository=example.org/cd
+	is 'plugin.spec.containers | map(.name) == ["compute-domains", "gpus"]'
 	refused "is the image of the Go driver" -f "$values/go-chart-defaults.yaml"
+	render -f "$values/go-chart-defaults.yaml" --set image.repository=example.org/compute-domains
+	is 'plugin.spec.containers | map(.name) == ["compute-domains", "gpus"]'
 	render -f "$values/go-chart-defaults.yaml" "${go[@]}"
+	is 'plugin.spec.containers | map(.name) == ["compute-domains"]'
 }
 
 @test "daemons have no priority class where our programs are to have none" {
@@ -187,7 +191,7 @@ go=(--set resources.gpus.enabled=false --set image.repository=example.org/comput
 		--set controller.metrics.profilePath=/debug --set maskNvidiaDriverParams=true --set consumableShares=4 --set featureGates.MPSSupport=true \
 		--set nvidiaCDIHookPath=/usr/bin/nvidia-cdi-hook)
 	local key
-	for key in 'gpuResourcesEnabledOverride: ' 'webhook\.\*: .*failurePolicy.* tls' 'kubeletPlugin\.metrics\.gpuHttpEndpoint: ' 'kubeletPlugin\.containers\.gpus: ' \
+	for key in 'webhook\.\*: .*failurePolicy.* tls' \
 		'controller\.metrics\.profilePath: ' 'maskNvidiaDriverParams: ' 'consumableShares: ' 'featureGates\.MPSSupport: ' 'nvidiaCDIHookPath: ' \
 		'controller\.priorityClassName, kubeletPlugin\.priorityClassName: both empty, so the daemons'; do
 		grep -qE "^  $key" <<<"$said" || { echo "not said: $key"; echo "$said"; return 1; }

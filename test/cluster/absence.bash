@@ -38,16 +38,6 @@ lease() { k -n "$driver_ns" get leases -o json | jq -r ".items[] | select(.metad
 renewed_since() { [[ $(lease renewTime) != "$1" && -n $(leader_pod) ]]; }
 answered() { front | awk -v text="$2" '{ n = $1; $1 = ""; if (substr($0, 2) == text) found = n } END { exit found < '"$1"' }'; }
 
-# for_seconds N CMD...: the command succeeds again and again for so long.
-for_seconds() {
-	local end=$((SECONDS + $1))
-	shift
-	while ((SECONDS < end)); do
-		"$@" || return 1
-		read -rt 1 <> <(:) || true
-	done
-}
-
 # pages CODE SECONDS BEFORE K...: so long each request of a pod gets this page, and what stands on these nodes is not touched.
 pages() {
 	local code=$1 seconds=$2 before=$3

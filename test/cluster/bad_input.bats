@@ -20,7 +20,7 @@ teardown() {
 
 @test "wrong kind of opaque config" {
 	run claimed_by_hand bad "$(config "e6d3a22d-12a8-47f7-b55b-fdcbcf4e35d8" ComputeDomainDaemonConfig)"
-	[[ $output == *"ComputeDomainDaemonConfig is for the IMEX daemons"* ]]
+	[[ $output == *"ComputeDomainDaemonConfig, and ComputeDomainAgentConfig, is for the IMEX daemons"* ]]
 	k -n "$ns" delete pod bad --wait=true # it has no template
 	daemon_policy Audit
 	claimed_by_hand bad "$(config "e6d3a22d-12a8-47f7-b55b-fdcbcf4e35d8" ComputeDomainDaemonConfig)"

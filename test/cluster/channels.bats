@@ -4,11 +4,8 @@
 # nodes are of one rack.
 
 load driver
+load channels
 
-with_own_channels() {
-	with_driver 4 --set featureGates.HostManagedIMEX=true --set resources.computeDomains.imex.hostProbeInterval=1s \
-		--set resources.computeDomains.imex.isolation="${1:-channel}"
-}
 setup_file() {
 	"$cluster/up" 4
 	"$cluster/host-imex" all start
@@ -24,14 +21,6 @@ setup() {
 }
 teardown() { ns_end; }
 
-# channels_of POD: the numbers of the IMEX channels in a pod, sorted; what their files are called is what they are.
-channels_of() {
-	k -n "$ns" exec "$1" -- sh -c 'cd /dev/nvidia-caps-imex-channels && for f in *; do echo "$f $(printf %d 0x$(stat -c %T "$f"))"; done' |
-		while read -r name minor; do
-			[[ $name == "channel$minor" ]] || echo "wrong: $name is $minor"
-			echo "$minor"
-		done | sort -n
-}
 # several NAME TEMPLATE NODE N: a Deployment of N pods on one node.
 several() {
 	k -n "$ns" apply -f - >/dev/null <<END
@@ -58,12 +47,6 @@ places() {
 	k get resourceslices -o json | jq -e --arg node "node-$1" --argjson n "$2" '[.items[] | select(.spec.nodeName == $node) | .spec.devices // [] | .[]] |
 		length == $n and all(.[] | .attributes // .basic.attributes; .id.int == 0 and .type.string == "channel" and (.cliqueID.string | length > 0))' >/dev/null
 }
-# holds K: what the plugin of a node says that it holds, "<id> <owner>" a line.
-holds() {
-	k -n "$driver_ns" get pod "$(plugin_pod "$1")" -o json | jq -r '.metadata.annotations["imex.resource.nvidia.com/host-channels"] // "{}" | fromjson |
-		.[].held | to_entries[] | "\(.key) \(.value)"' | sort -n
-}
-holds_are() { [[ $(holds "$1") == "$2" ]]; }
 node_event() {
 	k -n default get events -o json | jq -e --arg node "node-$1" --arg text "$2" --arg reason "$3" \
 		'any(.items[]; .involvedObject.name == $node and .reason == $reason and (.message | contains($text)))' >/dev/null
@@ -206,10 +189,60 @@ END
 }
 node_event_or_log() { plugin_says "$1" 'answer="not_found"'; }
 
-fabric_now() { k get computedomainfabrics -o json | jq -c '.items[0]'; }
-# entry UID: what the table says of an owner, "<id> <releasing>".
-entry() { fabric_now | jq -r --arg uid "$1" '.channels // [] | .[] | select(.owner.uid == $uid) | "\(.id) \(.releasing // "-")"'; }
-entry_is() { [[ $(entry "$1") == "$2" ]]; }
+@test "a node whose IMEX is not READY offers no places, and says why; what runs and what is allocated goes on; it offers them again when IMEX is stable" {
+	domain train
+	worker a train 2
+	running a
+	local channel
+	channel=$(channels_of a)
+	"$cluster/host-imex" 2 stop
+	eventually 30 places 2 0
+	eventually 20 node_event 2 "the host's nvidia-imex is UNAVAILABLE, so that pods could not use their channels here" ComputeDomainDevicesWithheld
+	eventually 20 fabric_says NodesWithhold 'node-2 (HostIMEXNotUp)'
+	places 1 16
+	worker b train 2
+	eventually 30 event_says Pod/b 'cannot allocate all claims'
+	# The plugin that comes next finds the claim prepared, and offers no more than this one.
+	k -n "$driver_ns" delete pod "$(plugin_pod 2)" >/dev/null
+	k -n "$driver_ns" rollout status daemonset/compute-domains-kubelet-plugin --timeout=60s >/dev/null
+	eventually 20 plugin_withholds 2 HostIMEXNotUp
+	places 2 0
+	[[ $(channels_of a) == "$channel" && $(k -n "$ns" get pod a -o jsonpath='{.status.containerStatuses[0].restartCount}') == 0 ]]
+	eventually 20 holds_are 2 "$channel $(domain_uid train)"
+	# For as long as it comes and goes it is not stable.
+	"$cluster/host-imex" 2 start
+	for_seconds 10 places 2 0
+	"$cluster/host-imex" 2 restart
+	for_seconds 20 places 2 0
+	eventually 40 places 2 16
+	running b
+	[[ $(channels_of b) == "$channel" ]]
+	eventually 20 fabric_is_silent NodesWithhold
+	# A restart is over before it counts.
+	"$cluster/host-imex" 2 restart
+	for_seconds 12 places 2 16
+}
+plugin_withholds() {
+	"$cluster/node" "$1" curl -sf "http://$(k -n "$driver_ns" get pod "$(plugin_pod "$1")" -o jsonpath='{.status.podIP}'):8081/metrics" |
+		grep -qF "nvidia_dra_compute_domain_devices_withheld{reason=\"$2\"} 1"
+}
+
+@test "a node whose IMEX is of another version than most offers no places until it is the same, and the fabric names it" {
+	eventually 30 fabric_version_is 580.95.05
+	knob 3 VERSION=575.57.08
+	"$cluster/host-imex" 3 restart
+	eventually 90 places 3 0
+	eventually 20 node_event 3 'nvidia-imex of this node is of version 575.57.08, but that of most nodes of its fabric of version 580.95.05' \
+		ComputeDomainDevicesWithheld
+	eventually 20 fabric_says NodesDiffer 'version 580.95.05' 'node-3 (575.57.08)'
+	fabric_version_is 580.95.05
+	places 2 16
+	knob 3 VERSION=
+	"$cluster/host-imex" 3 restart
+	eventually 90 places 3 16
+	eventually 20 fabric_is_silent NodesDiffer
+}
+fabric_version_is() { [[ $(fabric_now | jq -r .imexVersion) == "$1" ]]; }
 
 @test "the table of a fabric is deleted under load: every pod keeps its channel, and a new ComputeDomain gets another one" {
 	domain one
@@ -253,6 +286,24 @@ entry_is() { [[ $(entry "$1") == "$2" ]]; }
 	worker a2 one 1
 	running a2
 	[[ $(channels_of a2) == "$(channels_of a)" ]]
+	# Nor is it when his pod looks as if it were a plugin's.
+	k -n "$ns" label pod a app=compute-domain-kubelet-plugin >/dev/null
+	k -n "$ns" annotate pod a imex.resource.nvidia.com/host-channels="{\"$name\":{\"uid\":\"\",\"held\":{\"2000\":\"$(domain_uid one)\"}}}" >/dev/null
+	for_seconds 5 has_no_entry_at 2000
+}
+has_no_entry_at() { fabric_now | jq -e --argjson id "$1" 'all(.channels[]; .id != $id)' >/dev/null; }
+
+@test "a claim that names another namespace's ComputeDomain gets none of its channels, and has none assigned to it" {
+	local mine=$ns theirs=$ns-theirs uid
+	k create namespace "$theirs" >/dev/null
+	ns=$theirs domain theirs
+	uid=$(ns=$theirs domain_uid theirs)
+	claimed_by_hand stolen "$(config "$uid" ComputeDomainChannelConfig "$(own)")" '' 1
+	refused_with stolen "there is no ComputeDomain $uid in namespace '$mine' of the claim"
+	entry_is "$uid" ''
+	k -n "$mine" delete pod stolen --grace-period=0 >/dev/null
+	k -n "$theirs" delete computedomain theirs >/dev/null
+	k delete namespace "$theirs" --timeout=60s >/dev/null
 }
 
 @test "a ComputeDomain that is deleted gives its channel back a minute later, and allocationMode All is refused in its status" {

@@ -197,6 +197,76 @@ class HostView(View):
         return f"ComputeDomain {DOMAIN}: {domain.get('status', {}).get('status', 'new')}, HostIMEXHealthy {health['status']} {health['reason']}", rows
 
 
+class GpuView(View):
+    """The same where the driver allocates GPUs, too: how many of each node's are given to pods."""
+    columns = (("node", 8), ("partition", 16), ("in domain", 10), ("IMEX", 14), ("GPUs in use", 12), ("workload", 0))
+
+    def __init__(self, cluster):
+        super().__init__(cluster)
+        follow = lambda path: Watch(cluster, path, lambda *_: self.events.put(True))
+        self.slices = follow("/apis/resource.k8s.io/v1/resourceslices?fieldSelector=spec.driver=gpu.nvidia.com")
+        self.claims = follow(f"/apis/resource.k8s.io/v1/namespaces/{NS}/resourceclaims")
+
+    def given(self, node):
+        """The devices that claims have on a node."""
+        results = (r for c in self.all(self.claims) for r in c.get("status", {}).get("allocation", {}).get("devices", {}).get("results", []))
+        return {r["device"] for r in results if r["driver"] == "gpu.nvidia.com" and r["pool"] == node}
+
+    def look(self):
+        headline, rows = super().look()
+        for name, row in rows.items():
+            offered = sum(len(s["spec"].get("devices") or []) for s in self.all(self.slices) if s["spec"].get("nodeName") == name)
+            row["GPUs in use"] = f"{len(self.given(name))} of {offered}"
+        return headline, rows
+
+    def beside(self, names):
+        """Whether these pods, which are in no domain, run."""
+        return all(any(p["metadata"]["name"] == name and is_running(p) for p in self.all(self.pods)) for name in names)
+
+    def gone(self):
+        return super().gone() and not self.all(self.claims)
+
+
+class AgentView(View):
+    """The same where agents may run IMEX: they stay when a domain goes."""
+    columns = (("node", 8), ("partition", 16), ("run by", 18), ("index", 6), ("IMEX", 24), ("peers", 6), ("workload", 0))
+
+    def __init__(self, cluster):
+        super().__init__(cluster)
+        self.fabrics = Watch(cluster, "/apis/resource.nvidia.com/v1beta1/computedomainfabrics", lambda *_: self.events.put(True))
+
+    @staticmethod
+    def is_agent(pod):
+        return pod["metadata"]["labels"].get("app.kubernetes.io/component") == "compute-domain-agent"
+
+    def on(self, node):
+        """The agent of a node, or else the daemon pod there."""
+        found = [p for p in self.all(self.daemons) if p["spec"].get("nodeName") == node]
+        return next(filter(self.is_agent, found), found[0] if found else None)
+
+    def look(self):
+        headline, rows = super().look()
+        for name, row in rows.items():
+            pod = self.on(name)
+            noted = pod["metadata"].get("annotations", {}) if pod else {}
+            row["run by"] = "-" if not pod else "its agent" if self.is_agent(pod) else "a pod of the domain"
+            row["IMEX"], row["peers"] = noted.get(IMEX + "state", "-"), noted.get(IMEX + "peers", "-")
+        return headline, rows
+
+    def idle(self, n):
+        agents = filter(self.is_agent, self.all(self.daemons))
+        return sum(p["metadata"].get("annotations", {}).get(IMEX + "state") == "IDLE" for p in agents) == n
+
+    def ready(self, n):
+        status = (self.domain() or {}).get("status", {})
+        running = sum(map(is_running, self.all(self.pods)))
+        return running == n == len(self.all(self.pods)) == status.get("nodesReady") and status.get("status") == "Ready"
+
+    def gone(self):
+        daemons = [p for p in self.all(self.daemons) if not self.is_agent(p)]
+        return not self.all(self.pods) and not daemons and not self.domain() and not any(f.get("domains") for f in self.all(self.fabrics))
+
+
 class RackView(View):
     """The same with racks: which rack a node states, and the ComputeDomains that they have in the namespaces of two teams."""
     columns = RACK_COLUMNS
@@ -252,7 +322,7 @@ class RackView(View):
 
 
 class Demo:
-    view_class, replicas = View, 2
+    view_class, replicas, manifest = View, 2, "deployment.yaml"
 
     def __init__(self, folder, keep):
         self.folder, self.keep = folder, keep
@@ -283,9 +353,9 @@ class Demo:
         self.view = self.view_class(self.cluster)
 
     def apply(self):
-        with open(os.path.join(self.folder, "manifests", "deployment.yaml")) as f:
+        with open(os.path.join(self.folder, "manifests", self.manifest)) as f:
             manifest = f.read()
-        print(f"$ kubectl apply -f test/cluster/manifests/deployment.yaml    # with {self.replicas} replicas", flush=True)
+        print(f"$ kubectl apply -f test/cluster/manifests/{self.manifest}    # with {self.replicas} replicas", flush=True)
         self.run("apply", "-f", "-", stdin=manifest.replace("replicas: 4", f"replicas: {self.replicas}"), show=False)
 
     def life(self):
@@ -310,6 +380,45 @@ class Demo:
             took.append(("emptied", self.view.until(self.view.members_gone, 90)))
             self.run("delete", "computedomain", DOMAIN, "--wait=false")
             took.append(("gone", self.view.until(self.view.gone, 90)))
+        return took
+
+
+class AgentDemo(Demo):
+    view_class = AgentView
+
+    def end(self):
+        self.run("delete", "deployment", WORKLOAD)
+        self.run("delete", "computedomain", DOMAIN, "--wait=false")
+        return self.view.until(self.view.gone, 90)
+
+    def switch_on(self):
+        print("$ helm upgrade ... --set resources.computeDomains.imex.agents=true", flush=True)
+        script = '. "$0/driver.bash" && with_driver 4 --set resources.computeDomains.imex.agents=true'
+        subprocess.run(["bash", "-c", script, self.folder], check=True, stdout=subprocess.DEVNULL)
+
+    def life(self):
+        self.begin()
+        self.title("A domain of two pods as the driver forms it without agents: a daemon pod on each node")
+        self.apply()
+        took = [("formed, daemon pods", self.view.until(lambda: self.view.ready(2), 90))]
+        took.append(("gone, daemon pods", self.end()))
+
+        self.title("Agents are switched on: one comes to each node, and waits for a domain")
+        self.switch_on()
+        self.view.until(lambda: self.view.idle(4), 120)
+
+        self.title("The same workload: the agents of its nodes join the domain, and no pod has to start for that")
+        self.apply()
+        took.append(("formed, agents", self.view.until(lambda: self.view.ready(2), 90)))
+        self.channels()
+
+        self.title("It grows to four")
+        self.run("scale", "deployment", WORKLOAD, "--replicas=4")
+        took.append(("grew from 2 to 4", self.view.until(lambda: self.view.ready(4), 90)))
+
+        if not self.keep:
+            self.title("It goes; the agents stay for the next one")
+            took.append(("gone, agents", self.end()))
         return took
 
 
@@ -348,6 +457,68 @@ class HostDemo(Demo):
             self.run("delete", "computedomain", DOMAIN, "--wait=false")
             took.append(("gone", self.view.until(self.view.gone, 90)))
         return took
+
+
+class GpuDemo(Demo):
+    view_class, manifest = GpuView, "gpus.yaml"
+
+    def devices(self):
+        self.title("Inside each container: what nvidia-smi finds, and the channel")
+        for pod in sorted(View.all(self.view.pods), key=lambda p: (p["spec"].get("nodeName", ""), p["metadata"]["name"])):
+            for container in pod["spec"]["containers"]:
+                said = subprocess.check_output([self.kubectl, "-n", NS, "exec", pod["metadata"]["name"], "-c", container["name"], "--", "sh", "-c",
+                                                "nvidia-smi -L; ls /dev/nvidia-caps-imex-channels 2>/dev/null || true"], text=True)
+                print(f"{pod['spec']['nodeName']}  {pod['metadata']['name']}, {container['name']}:  " + "; ".join(said.split("\n")[:-1]), flush=True)
+
+    def life(self):
+        self.begin()
+        self.title("Two pods, each with two GPUs below one PCIe root and a channel: the domain forms around them")
+        self.apply()
+        took = [("formed with 2 nodes", self.view.until(lambda: self.view.ready(2), 90))]
+        self.devices()
+
+        self.title("Four pods, with eight of the sixteen GPUs")
+        self.run("scale", "deployment", WORKLOAD, "--replicas=4")
+        took.append(("grew from 2 to 4", self.view.until(lambda: self.view.ready(4), 90)))
+
+        self.title("Beside them: two containers that share one GPU, and a pod that asks for nvidia.com/gpu and names no claim")
+        self.run("apply", "-f", "-", stdin=BESIDE, show=False)
+        took.append(("beside them", self.view.until(lambda: self.view.beside(("shares", "counts")), 90)))
+        self.devices()
+
+        if not self.keep:
+            self.title("The workloads go, and give everything back")
+            self.run("delete", "pods", "shares", "counts")
+            self.run("delete", "deployment", WORKLOAD)
+            self.run("delete", "computedomain", DOMAIN, "--wait=false")
+            took.append(("gone", self.view.until(self.view.gone, 90)))
+        return took
+
+
+BESIDE = """
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: one-gpu}
+spec: {spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu.nvidia.com}}]}}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: shares}
+spec:
+  terminationGracePeriodSeconds: 0
+  resourceClaims: [{name: gpu, resourceClaimTemplateName: one-gpu}]
+  containers:
+  - {name: one, image: "compute-domains/glibc:test", imagePullPolicy: Never, command: [sleep, "1000000"], resources: {claims: [{name: gpu}]}}
+  - {name: two, image: "compute-domains/glibc:test", imagePullPolicy: Never, command: [sleep, "1000000"], resources: {claims: [{name: gpu}]}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: counts}
+spec:
+  terminationGracePeriodSeconds: 0
+  containers:
+  - {name: main, image: "compute-domains/glibc:test", imagePullPolicy: Never, command: [sleep, "1000000"], resources: {limits: {nvidia.com/gpu: 1}}}
+"""
 
 
 class RackDemo(Demo):
@@ -415,10 +586,11 @@ spec:
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder")
-    parser.add_argument("--mode", choices=("driver", "host", "rack"), default="driver", help="who runs nvidia-imex, or racks")
+    parser.add_argument("--mode", choices=("driver", "agents", "host", "rack", "gpus"), default="driver",
+                        help="who runs nvidia-imex, or racks, or GPUs too")
     parser.add_argument("--keep", action="store_true", help="leave the workload running")
     args = parser.parse_args()
-    demo = {"driver": Demo, "host": HostDemo, "rack": RackDemo}[args.mode](args.folder, args.keep)
+    demo = {"driver": Demo, "agents": AgentDemo, "host": HostDemo, "rack": RackDemo, "gpus": GpuDemo}[args.mode](args.folder, args.keep)
     try:
         took = demo.life()
     except TimeoutError as e:

@@ -5,6 +5,7 @@ checkout=$(cd "$cluster/../.." && pwd)
 driver_ns=nvidia-compute-domains
 uid_label=resource.nvidia.com/computeDomain
 plugin_dir=/var/lib/kubelet/plugins/compute-domain.nvidia.com
+gpu_plugin_dir=/var/lib/kubelet/plugins/gpu.nvidia.com
 
 k() { "$cluster/kubectl" "$@"; }
 . "$cluster/versions.bash"
@@ -22,6 +23,16 @@ eventually() {
 	done
 }
 
+# for_seconds N CMD...: the command succeeds again and again for so long.
+for_seconds() {
+	local end=$((SECONDS + $1))
+	shift
+	while ((SECONDS < end)); do
+		"$@" || return 1
+		read -rt 1 <> <(:) || true
+	done
+}
+
 # with_driver N [HELM ARGS...]: a cluster of N nodes with our image and chart; quick when it is there already.
 with_driver() {
 	local n=$1
@@ -34,7 +45,7 @@ with_driver() {
 	eventually 60 slices_published "$n"
 }
 
-slices_published() { [[ $(k get resourceslices -o name | wc -l) -eq $1 ]]; }
+slices_published() { [[ $(k get resourceslices --field-selector "spec.driver=${2:-compute-domain.nvidia.com}" -o name | wc -l) -eq $1 ]]; }
 
 # Each test has a namespace of its own, and leaves nothing behind.
 ns_begin() {
@@ -61,6 +72,7 @@ diagnose() {
 		k get computedomaincliques -A -o jsonpath='{range .items[*]}{.metadata.name}{" "}{.daemons}{"\n"}{end}'
 		k -n "$driver_ns" logs -l app=compute-domain-controller --tail=25 --prefix
 		k -n "$driver_ns" logs -l app=compute-domain-kubelet-plugin -c compute-domains --tail=15 --prefix
+		k -n "$driver_ns" logs -l app=compute-domain-kubelet-plugin -c gpus --tail=15 --prefix
 		k -n "$driver_ns" logs -l app=imex-daemon --tail=15 --prefix
 	} 2>&1 | cut -c1-600
 }
@@ -72,7 +84,8 @@ objects_gone() { [[ -z $(k get daemonsets,resourceclaimtemplates,resourceclaims 
 # node_files K: what of ours is on a node, a line each; fails when nobody can be asked. What was unprepared before it was prepared
 # (PrepareAborted) may stay for its time.
 node_files() {
-	"$cluster/node" "$1" sh -c 'ls /var/run/cdi; ls "$1/domains" | sed "s/^/domain /"; grep -oE "Prepare(Started|Completed)" "$1/checkpoint.json"; true' sh "$plugin_dir" 2>/dev/null
+	"$cluster/node" "$1" sh -c 'ls /var/run/cdi; ls "$1/domains" | sed "s/^/domain /"; cat "$1/checkpoint.json" "$2/checkpoint.json" | grep -oE "Prepare(Started|Completed)"; true' \
+		sh "$plugin_dir" "$gpu_plugin_dir" 2>/dev/null
 }
 node_clean() {
 	local files
@@ -84,6 +97,16 @@ nothing_left() {
 	for i in $(k get nodes -o name | sed 's|node/node-||'); do
 		eventually 30 node_clean "$i" || return 1
 	done
+}
+
+# What agents leave on a node until it reboots, so that the next agent takes no seat twice, and the empty tables of fabrics, which stay
+# for a day: what comes next finds the cluster as if there had never been agents.
+forget_agents() {
+	local i
+	for i in $(k get nodes -o name | sed 's|node/node-||'); do
+		"$cluster/node" "$i" sh -c 'rm -f "$1"/domains/agent.json "$1"/domains/edits "$1"/domains/fabric' sh "$plugin_dir"
+	done
+	k delete computedomainfabrics --all --timeout=30s >/dev/null
 }
 
 # domain NAME [NUM_NODES] [MODE]: apply a ComputeDomain whose template has the same name.
@@ -134,20 +157,21 @@ event_says() {
 			'any(.items[]; .involvedObject.kind == $kind and .involvedObject.name == $name and (.message | contains($text)))' >/dev/null
 }
 
+# one_device KIND CONFIG-JSON [DEVICE-CLASS [REQUEST-FIELDS]]: a claim of one device, or a template of such, without its metadata.
+one_device() {
+	local version spec
+	version=$(resource_version)
+	spec="{devices: {requests: $(spelt "$version" "[{name: channel, exactly: {deviceClassName: ${3:-compute-domain-default-channel.nvidia.com}${4:-}}}]"),
+  config: [{requests: [channel], opaque: {driver: compute-domain.nvidia.com, parameters: $2}}]}}"
+	[[ $1 != ResourceClaimTemplate ]] || spec="{spec: $spec}"
+	printf 'apiVersion: resource.k8s.io/%s\nkind: %s\nspec: %s\n' "$version" "$1" "$spec"
+}
 # claimed_by_hand NAME CONFIG-JSON [DEVICE-CLASS [NODE [REQUEST-FIELDS]]]: a template of the user's own, and a pod that uses it on that node, else on
 # node-0.
 claimed_by_hand() {
-	local version
-	version=$(resource_version)
 	k -n "$ns" apply -f - >/dev/null <<END
-apiVersion: resource.k8s.io/$version
-kind: ResourceClaimTemplate
+$(one_device ResourceClaimTemplate "$2" "${3:-}" "${5:-}")
 metadata: {name: $1}
-spec:
-  spec:
-    devices:
-      requests: $(spelt "$version" "[{name: channel, exactly: {deviceClassName: ${3:-compute-domain-default-channel.nvidia.com}${5:-}}}]")
-      config: [{requests: [channel], opaque: {driver: compute-domain.nvidia.com, parameters: $2}}]
 END
 	worker "$1" "$1" "${4:-0}"
 }

@@ -153,16 +153,9 @@ teardown() { ns_end; }
 
 # shared_claim NAME DOMAIN: a claim that is made by name, for whoever names it.
 shared_claim() {
-	local version
-	version=$(resource_version)
 	k -n "$ns" apply -f - >/dev/null <<END
-apiVersion: resource.k8s.io/$version
-kind: ResourceClaim
+$(one_device ResourceClaim "$(config "$(domain_uid "$2")")")
 metadata: {name: $1}
-spec:
-  devices:
-    requests: $(spelt "$version" "[{name: channel, exactly: {deviceClassName: compute-domain-default-channel.nvidia.com}}]")
-    config: [{requests: [channel], opaque: {driver: compute-domain.nvidia.com, parameters: $(config "$(domain_uid "$2")")}}]
 END
 }
 # sharer NAME CLAIM SPEC [MORE-CLAIMS]: a pod of a claim by its name. SPEC: where it runs.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The MPI operator, as far as an MPIJob of ours sees of it: workers, a list of their hosts when all are ready, and then the launcher. sshd and
 # mpirun are not in our image: the one answers every caller with the channels that it has, the other asks each host of the list. Nor is bash.
-# mpi_operator JOB: makes the pods of an MPIJob in $ns.
+# mpi_operator JOB [SECONDS]: makes the pods of an MPIJob in $ns; the workers are ready within that time.
 mpi_operator() {
 	local job=$1
 	k -n "$ns" create configmap stand-ins --from-literal=sshd='#!/bin/sh
@@ -9,7 +9,7 @@ exec nc -ll -p 2222 -e /bin/ls /dev/nvidia-caps-imex-channels' --from-literal=mp
 for host in $(cut -d" " -f1 /etc/mpi/hostfile); do nc -w 5 $host 2222 </dev/null || exit 1; done' --from-literal=bash='#!/bin/sh
 exec /bin/sh "$@"' >/dev/null
 	k -n "$ns" get mpijob "$job" -o json | mpi_pods Worker | k -n "$ns" apply -f - >/dev/null
-	k -n "$ns" wait --for=condition=Ready pod -l training.kubeflow.org/job-role=worker --timeout=90s >/dev/null
+	k -n "$ns" wait --for=condition=Ready pod -l training.kubeflow.org/job-role=worker --timeout="${2:-90}s" >/dev/null
 	k -n "$ns" create configmap hosts --from-literal=hostfile="$(k -n "$ns" get pods -l training.kubeflow.org/job-role=worker -o json |
 		jq -r '.items[] | "\(.status.podIP) slots=4"')" >/dev/null
 	k -n "$ns" get mpijob "$job" -o json | mpi_pods Launcher | k -n "$ns" apply -f - >/dev/null

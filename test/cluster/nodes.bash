@@ -17,6 +17,7 @@ node_mounts=(
 cluster_uuid=6f1c3c0e-8d0b-4c5c-9b59-0a1f3c5d7e90
 devices_major_channels=240
 devices_major_caps=241
+driver_version=580.95.05
 
 # The hierarchies that know of processes: all of cgroup v1's, or the one of v2.
 cgroup_roots() {
@@ -133,11 +134,15 @@ make_driver_root() {
 		[[ ! -e $standin/$file ]] || cmp -s "$standin/$file" "$root/usr/bin/$file" ||
 			install -m 755 "$standin/$file" "$root/usr/bin/$file"
 	done
-	file=libnvidia-ml.so.1
-	[[ ! -e $standin/$file ]] || cmp -s "$standin/$file" "$root/usr/lib64/$file" ||
-		install -m 755 "$standin/$file" "$root/usr/lib64/$file"
+	for file in libnvidia-ml libcuda; do
+		[[ -e $standin/$file.so.1 ]] || continue
+		cmp -s "$standin/$file.so.1" "$root/usr/lib64/$file.so.$driver_version" ||
+			install -m 755 "$standin/$file.so.1" "$root/usr/lib64/$file.so.$driver_version"
+		ln -sfn "$file.so.$driver_version" "$root/usr/lib64/$file.so.1"
+	done
 	[[ -e $root/usr/lib64/libnvidia-ml.conf ]] || cat >"$root/usr/lib64/libnvidia-ml.conf" <<-EOF
-		DRIVER_VERSION=580.95.05
+		NODE=$(node_name "$k")
+		DRIVER_VERSION=$driver_version
 		GPU_COUNT=4
 		GPU_NAME="NVIDIA GB200"
 		CLUSTER_UUID=$cluster_uuid
@@ -145,6 +150,11 @@ make_driver_root() {
 		FABRIC_STATE=3
 		FABRIC_STATUS=0
 	EOF
+	# What containers see, which have the library without the file.
+	if [[ -e $standin/standin-knob && -e $root/usr/lib64/libnvidia-ml.so.1 ]]; then
+		mapfile -t file <"$root/usr/lib64/libnvidia-ml.conf"
+		"$standin/standin-knob" "$root/usr/lib64/libnvidia-ml.so.1" "${file[@]}" >/dev/null
+	fi
 	[[ -e $root/proc/devices ]] || cat >"$root/proc/devices" <<-EOF
 		Character devices:
 		  1 mem
@@ -159,6 +169,24 @@ make_driver_root() {
 	[[ -e $root/proc/driver/nvidia/capabilities/fabric-imex-mgmt ]] ||
 		printf 'DeviceFileMinor: 512\nDeviceFileMode: 438\nDeviceFileModify: 1\n' \
 			>"$root/proc/driver/nvidia/capabilities/fabric-imex-mgmt"
+	make_gpus "$root"
+}
+
+# What the kernel shows of four GPUs, two at each PCIe root: device nodes, and their places in sysfs.
+make_gpus() {
+	local root=$1 i domain pcie
+	mkdir -p "$root"/sys/{bus/pci/devices,module/nvidia}
+	echo "$driver_version" >"$root/sys/module/nvidia/version"
+	for i in 0 1 2 3; do
+		[[ -e $root/dev/nvidia$i ]] || mknod -m 666 "$root/dev/nvidia$i" c 195 "$i"
+		printf -v domain '%04x' $((8 + i))
+		printf -v pcie 'pci%04x:00' $((8 + i / 2 * 2))
+		mkdir -p "$root/sys/devices/$pcie/$domain:01:00.0"
+		echo -1 >"$root/sys/devices/$pcie/$domain:01:00.0/numa_node"
+		ln -sfn "../../../devices/$pcie/$domain:01:00.0" "$root/sys/bus/pci/devices/$domain:01:00.0"
+	done
+	[[ -e $root/dev/nvidiactl ]] || mknod -m 666 "$root/dev/nvidiactl" c 195 255
+	[[ -e $root/dev/nvidia-uvm ]] || mknod -m 666 "$root/dev/nvidia-uvm" c 235 0
 }
 
 write_node_config() {

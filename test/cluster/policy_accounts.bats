@@ -159,7 +159,7 @@ daemonset() {
 }
 
 @test "the controller touches no DaemonSet of others, the kubelet plugin's neither" {
-	local sentence="may write the DaemonSets of ComputeDomains only"
+	local sentence="may write the DaemonSets of ComputeDomains and of IMEX agents only"
 	denied "$sentence" as controller create -f - <<<"$(daemonset other)"
 	k create -f - <<<"$(daemonset other)"
 	denied "$sentence" as controller -n $ns patch daemonset other --type merge -p '{"metadata": {"finalizers": null}}'
@@ -325,7 +325,7 @@ daemon_config='[{opaque: {driver: compute-domain.nvidia.com, parameters: {kind: 
 	each_way "{name: r, $daemon}" '[]' "" "the device class compute-domain-daemon.nvidia.com is for the IMEX daemons that the driver starts itself; a workload gets its channel by the claim template"
 	each_way "{name: r, exactly: {deviceClassName: compute-domain-daemon.nvidia.com, allocationMode: All}}" '[]' "" "the device class compute-domain-daemon.nvidia.com is"
 	each_way "{name: q, exactly: {deviceClassName: gpu.example.com}}, {name: r, $daemon}" '[]' "" "the device class compute-domain-daemon.nvidia.com is"
-	each_way "$channel" "$daemon_config" "" "ComputeDomainDaemonConfig is for the IMEX daemons that the driver starts itself"
+	each_way "$channel" "$daemon_config" "" "ComputeDomainDaemonConfig, and ComputeDomainAgentConfig, is for the IMEX daemons that the driver starts itself"
 }
 
 # bats test_tags=matrix

@@ -24,7 +24,7 @@ machine() { readelf -h "$1" | sed -n 's/ *Machine: *//p'; }
 	local arch file wanted
 	for arch in amd64 arm64; do
 		[[ $arch == arm64 ]] && wanted=AArch64 || wanted='Advanced Micro Devices X86-64'
-		for file in "$work/$arch"/root/usr/bin/compute-domain-* "$work/$arch"/root/usr/lib/*-linux-gnu/*.so*; do
+		for file in "$work/$arch"/root/usr/bin/* "$work/$arch"/root/usr/lib/*-linux-gnu/*.so*; do
 			[[ $(machine "$file") == "$wanted" ]] || { echo "$file: $(machine "$file")"; return 1; }
 			for library in $(readelf -dW "$file" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p'); do
 				[[ -n $(find "$work/$arch/root/usr" -name "$library") ]] || { echo "$file needs $library"; return 1; }
@@ -32,6 +32,15 @@ machine() { readelf -h "$1" | sed -n 's/ *Machine: *//p'; }
 		done
 		[[ $(config $arch .architecture) == "$arch" ]]
 		[[ -x $work/$arch/root$(readelf -lW "$work/$arch/root/usr/bin/compute-domain-daemon" | sed -n 's/.*interpreter: \(.*\)]/\1/p') ]]
+	done
+}
+
+# It is copied to the host, and run in containers: a loader would believe what the image or the pod says.
+@test "the hook needs no library and no loader" {
+	local arch
+	for arch in amd64 arm64; do
+		[[ -z $(readelf -dW "$work/$arch/root/usr/bin/cdi-hook" | grep NEEDED) ]]
+		[[ $(readelf -lW "$work/$arch/root/usr/bin/cdi-hook") != *interpreter* ]]
 	done
 }
 
@@ -87,4 +96,8 @@ machine() { readelf -h "$1" | sed -n 's/ *Machine: *//p'; }
 		echo "$output"
 		[[ $status -ne 0 && $output == *no-such-flag* ]]
 	done
+	run "$qemu" -L "$root" "$root/usr/bin/gpu-kubelet-plugin" --no-such-flag
+	[[ $status -ne 0 && $output == *no-such-flag* ]]
+	run "$qemu" "$root/usr/bin/cdi-hook" no-such-command
+	[[ $status -ne 0 && $output == *create-symlinks* ]]
 }

@@ -3,6 +3,7 @@
 # The driver goes: by the commands of docs/uninstall.md, word for word, and in the wrong order.
 
 load ../cluster/driver
+load ../cluster/gpus
 
 setup_file() { with_driver 3; }
 setup() { ns_begin; }
@@ -44,6 +45,31 @@ no_slices() { slices_published 0; }
 	[[ $("$cluster/node" 1 sh -c "ls $plugin_dir | xargs; ls /var/run/cdi") == 'checkpoint.json domains pu.lock' ]]
 	follow '## Removing it' 2
 	! k get computedomains -A || false
+	! k get computedomainfabrics || false
+}
+
+no_slices_of_gpus() { slices_published 0 gpu.nvidia.com; }
+@test "with GPUs on, nothing is left of them but their folder, as the manual says, and a driver that is put back goes on" {
+	with_driver 3 --set resources.gpus.enabled=true
+	eventually 60 slices_published 3 gpu.nvidia.com
+	gpu_image=compute-domains/busybox:test
+	gpu_template one
+	gpu_pod w '[{name: gpu, resourceClaimTemplateName: one}]' '' 1
+	running w
+	[[ $(nodes_in w) == "$(given w)" ]]
+	k -n "$ns" delete pod w >/dev/null
+	follow '## Removing it' 1
+	eventually 60 no_slices
+	eventually 60 no_slices_of_gpus
+	[[ -z $(k get deviceclasses -o name) ]]
+	no_gpu_files 1
+	[[ $("$cluster/node" 1 ls "$gpu_plugin_dir" | sed 's/^cdi-hook-[0-9a-f]*$/cdi-hook/' | xargs) == 'cdi-hook checkpoint.json pu.lock' ]]
+	with_driver 3 --set resources.gpus.enabled=true
+	gpu_pod w '[{name: gpu, resourceClaimTemplateName: one}]' '' 1
+	running w
+	# While the plugin is there that can give it back.
+	k -n "$ns" delete pod w >/dev/null
+	eventually 30 no_gpu_files 1
 }
 
 @test "with a workload still there its pods wait, and go when the driver is put back" {

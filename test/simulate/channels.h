@@ -2,8 +2,7 @@
 /* channels: host-managed IMEX where each ComputeDomain has a channel of its own in each partition
  * (imex.isolation=channel): no daemons, sixteen places for pods on a node, and objects of fabrics that people
  * delete and put back. */
-#ifndef SIMULATE_CHANNELS_H
-#define SIMULATE_CHANNELS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -33,5 +32,3 @@ void channels_fault(const char *name);
 
 /* A claim has been given the channel that its CDI file says; -1: none could be read in it. */
 int64_t channels_id(const char *cdi_path);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* daemon: the containers of compute-domain-daemon: its supervisor, as it is. */
-#ifndef SIMULATE_DAEMON_H
-#define SIMULATE_DAEMON_H
+#pragma once
 
 #include <stdbool.h>
 #include <uv.h>
@@ -19,5 +18,3 @@ void daemon_stop(struct daemon *d); /* SIGTERM */
 bool daemon_left(const struct daemon *d);
 /* Its processes end without a word, if they have not left. NULL is allowed. */
 void daemon_kill(struct daemon *d);
-
-#endif

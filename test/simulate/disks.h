@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* disks: node/disk.h in virtual time. Takes the place of the thread: each task takes its time, and whoever is
  * killed leaves those undone that have not begun. */
-#ifndef SIMULATE_DISKS_H
-#define SIMULATE_DISKS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -12,5 +11,3 @@
 void disk_kill(struct disk *d);
 /* How many tasks have run, of all disks: CDI files are as they were while it does not grow. */
 uint64_t disks_tasks(void);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* faults: what goes wrong between a program and the API server, when, and for whom. Faults of the world
  * itself (nodes, users) are world.c's. */
-#ifndef SIMULATE_FAULTS_H
-#define SIMULATE_FAULTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -50,5 +49,3 @@ void faults_begin(const struct faults_hooks *h, const char *names, unsigned prog
 /* False: a name that is none; *ret is what could be chosen. */
 bool faults_known(const char *names, struct buf *ret);
 void faults_done(void);
-
-#endif

@@ -2,8 +2,7 @@
 /* imex: nvidia-imex and nvidia-imex-ctl, played: they take the place of base/process.h's programs. An
  * nvidia-imex is known by the folder of its configuration, which is that of a domain on a node; its id is
  * that of its address in the pod's hosts file. */
-#ifndef SIMULATE_IMEX_H
-#define SIMULATE_IMEX_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,5 +15,3 @@ int64_t imex_id(unsigned node, const char *domain);
 bool imex_serves(unsigned node, const char *domain);
 /* It dies. */
 void imex_crash(unsigned node, const char *domain);
-
-#endif

@@ -84,7 +84,7 @@ void plugins_begin(uv_loop_t *l) {
         gates_init(&gates);
         if (channels_used())
                 BUG_ON(gates_parse(&gates, "HostManagedIMEX=true", &e) < 0);
-        BUG_ON(mode_resolve(&gates, "", channels_used() ? "channel" : "", &mode, &e) < 0);
+        BUG_ON(mode_resolve(&gates, "", channels_used() ? "channel" : "", false, &mode, &e) < 0);
         put("root/usr/lib64/libnvidia-ml.so.1", "x");
         put("root/usr/bin/nvidia-imex", "x");
         put("root/usr/bin/nvidia-imex-ctl", "x");

@@ -2,8 +2,7 @@
 /* plugin: the kubelet plugin of each node: what node_main and main.c of the plugin wire, several times in one
  * process, to be killed, stopped and started again; and what a kubelet asks it for. Its files are below
  * "node-<i>" in the working folder. */
-#ifndef SIMULATE_PLUGIN_H
-#define SIMULATE_PLUGIN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -63,5 +62,3 @@ void held_forget(struct held *h);
 void held_check_all(void);
 /* NULL: no file and no entry is on a node but those of claims that its kubelet holds. Else what is. */
 const char *held_strays(unsigned node);
-
-#endif

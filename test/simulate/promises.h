@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* promises: what must never be seen of any change of the store, whoever made it. */
-#ifndef SIMULATE_PROMISES_H
-#define SIMULATE_PROMISES_H
+#pragma once
 
 #include "store.h"
 
@@ -10,5 +9,3 @@ void promises_look(enum kind k, const struct change *c);
 void promises_idle(bool is);
 uint64_t promises_writes(void); /* of the programs, Leases and Events apart */
 void promises_done(void);
-
-#endif

@@ -2,8 +2,7 @@
 /* racks: the ComputeDomains that the controllers make of racks, in the driver's namespace and in the users',
  * and what docs/racks.md promises of them. A rack is a clique here, so it is partitioned anew when a node
  * comes back with another one. */
-#ifndef SIMULATE_RACKS_H
-#define SIMULATE_RACKS_H
+#pragma once
 
 #include "store.h"
 
@@ -36,5 +35,3 @@ void racks_look(enum kind k, const struct change *c);
 const char *racks_misses(void);
 /* NULL: each of them says since when no node of its rack is there. Else which does not. */
 const char *racks_unaware(void);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* replica: one of the two controllers: what main.c of the controller wires, several times in one process, to
  * be killed, stopped and started again. */
-#ifndef SIMULATE_REPLICA_H
-#define SIMULATE_REPLICA_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -19,5 +18,3 @@ void replica_stop(unsigned i);
 void replicas_end(void);
 void replicas_dump(void);       /* logs what they know, as SIGUSR2 does */
 bool replica_leads(unsigned i); /* it believes so, and writes */
-
-#endif

@@ -2,8 +2,7 @@
 /* server: what the simulated API server answers: lists in pages, objects, writes, refusals as a Status, and
  * the events of watches. It knows nothing of connections: transport.c brings requests here and answers back.
  */
-#ifndef SIMULATE_SERVER_H
-#define SIMULATE_SERVER_H
+#pragma once
 
 #include "base/mem.h"
 #include "base/str.h"
@@ -42,5 +41,3 @@ void watch_free(struct watch *w);
 bool watch_take(struct watch *w, int64_t until_ms, struct buf *out);
 /* Adds a bookmark at what it has been told. */
 void watch_bookmark(struct watch *w, struct buf *out);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * One process, one thread, one libuv loop. Time passes only when the loop has nothing to do, and then it
  * jumps to the next timer; nothing is drawn but from the seed. So a run is a function of its arguments. */
-#ifndef SIMULATE_SIM_H
-#define SIMULATE_SIM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -43,5 +42,3 @@ const char *sim_first_broken(void); /* NULL: none */
 void sim_log(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void sim_log_show(bool on);
 uint64_t sim_trace(void);
-
-#endif

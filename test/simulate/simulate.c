@@ -254,8 +254,17 @@ static int simulate_all(const struct options *o) {
         return broken ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* Lines of a seed and the options that it had, "racks" in the place of faults being one; # begins a comment.
- */
+/* The first word of the list, if it is that one, is cut off. */
+static bool begins_with(const char **list, const char *word) {
+        size_t n = strlen(word);
+        if (strncmp(*list, word, n) != 0 || ((*list)[n] && (*list)[n] != ','))
+                return false;
+        *list += n + ((*list)[n] == ',');
+        return true;
+}
+
+/* Lines of a seed and the options that it had: the list of faults may begin with "racks" or "channels", and
+ * be nothing else; # begins a comment. */
 static int simulate_corpus(const struct options *o, const char *path) {
         _cleanup_(freep) char *text = NULL;
         struct err e;
@@ -276,9 +285,10 @@ static int simulate_corpus(const struct options *o, const char *path) {
                 if (n < 4)
                         continue;
                 one.first = one.last = seed;
-                one.racks = n == 5 && streq(faults, "racks");
-                one.channels = n == 5 && streq(faults, "channels");
-                one.faults = n == 5 && !one.racks && !one.channels ? faults : NULL;
+                const char *list = n == 5 ? faults : "";
+                one.racks = begins_with(&list, "racks");
+                one.channels = begins_with(&list, "channels");
+                one.faults = *list ? list : NULL;
                 if (simulate_all(&one) != EXIT_SUCCESS)
                         status = EXIT_FAILURE;
         }

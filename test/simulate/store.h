@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* store: the objects of the simulated API server, their versions and their history, as etcd and the API
  * machinery of Kubernetes keep them (https://kubernetes.io/docs/reference/using-api/api-concepts/). */
-#ifndef SIMULATE_STORE_H
-#define SIMULATE_STORE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -96,5 +95,3 @@ void world_create(enum kind k, const char *ns, const char *fmt, ...) __attribute
 void world_patch(enum kind k, const struct version *v, bool status, const char *fmt, ...)
         __attribute__((format(printf, 4, 5)));
 void world_delete(enum kind k, const struct version *v, bool at_once);
-
-#endif

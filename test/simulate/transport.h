@@ -2,8 +2,7 @@
 /* transport: base/http_client.h, between the programs and the server of this process. Takes the place of
  * libcurl when the simulator is linked. A client is known by its base_url: "http://controller-0",
  * "http://node-3" and "http://daemon-3" for what runs on that node. */
-#ifndef SIMULATE_TRANSPORT_H
-#define SIMULATE_TRANSPORT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -15,5 +14,3 @@ void transport_cut(unsigned program);
 int64_t transport_sent_ms(void);
 /* For the store: watches are told of it, each at its time. */
 void transport_changed(enum kind k);
-
-#endif

@@ -2,8 +2,7 @@
 /* world: all that moves in the cluster beside our controllers: nodes with their kubelets and the IMEX daemons
  * on them, the DaemonSet controller, the scheduler and the collection of garbage, users. Each does what it
  * does in Kubernetes, in an order and at times that are drawn. */
-#ifndef SIMULATE_WORLD_H
-#define SIMULATE_WORLD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -43,5 +42,3 @@ int64_t world_runs_ms(const char *node, const char *domain_uid);
 const char *world_misses(void);
 /* NULL: nothing of any domain is left. Else what is. */
 const char *world_leftover(void);
-
-#endif

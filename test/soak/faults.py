@@ -9,7 +9,7 @@ import os
 import signal
 import subprocess
 
-from world import (CD_GROUP, CONTROLLER, DAEMON, DRA_GROUP, DRIVER, DRIVER_NS, NS, PLUGIN, TEST, UID_LABEL, alive, container_ids, name, node_of, runs)
+from world import (CD_GROUP, CONTROLLER, DAEMON, DRA_GROUP, DRIVER, DRIVER_NS, GPU_PLUGIN, NS, PLUGIN, TEST, UID_LABEL, alive, container_ids, containers, name, node_of, runs)
 
 WHOLE = lambda: None  # noqa: E731
 
@@ -66,9 +66,10 @@ class Hit:
             except ProcessLookupError:
                 pass
 
-    def other_container(self, watch, pod):
-        """Evidence: the pod is gone, or runs with other containers than now."""
-        before, key = container_ids(pod), (pod["metadata"]["namespace"], name(pod))
+    def other_container(self, watch, pod, container=None):
+        """Evidence: the pod is gone, or runs with other containers than now, or with another one of that name."""
+        ended = {c.get("containerID") for c in containers(pod) if c["name"] == container}
+        before, key = ended or container_ids(pod), (pod["metadata"]["namespace"], name(pod))
 
         def missing():
             now = watch.objects.get(key)
@@ -131,9 +132,19 @@ def plugin_killed(h):
     pod = h.some_plugin()
     if not pod:
         return None
-    h.kill(h.w.of_pod(pod, PLUGIN))
+    h.kill(h.w.plugins_of_pod(pod))
     yield 0
     return h.other_container(h.w.ours, pod)
+
+
+def gpu_plugin_killed(h):
+    """The other half goes on."""
+    pod = h.some_plugin()
+    if not pod:
+        return None
+    h.kill(h.w.of_pod(pod, GPU_PLUGIN))
+    yield 0
+    return h.other_container(h.w.ours, pod, "gpus")
 
 
 def plugin_deleted(h):
@@ -151,7 +162,7 @@ def plugin_finds_garbage(h):
     if not pod:
         return None
     path = os.path.join(h.w.state, "nodes", node_of(pod).rsplit("-", 1)[1], "kubelet/plugins", DRIVER, "checkpoint.json")
-    h.kill(h.w.of_pod(pod, PLUGIN))
+    h.kill(h.w.plugins_of_pod(pod))
     with open(path, "r+b") as f:
         whole = f.read()
         f.truncate(h.rng.randrange(len(whole)))
@@ -185,7 +196,7 @@ def second_plugin(h):
     if not pod:
         return None
     node, root = node_of(pod), "/run/nvidia/driver"
-    program = os.path.join(os.path.dirname(TEST), "build", "src", "plugin", PLUGIN)
+    program = os.path.join(os.path.dirname(TEST), "build", "src", "cd_plugin", PLUGIN)
     # What runs on a node by itself sees the boot that the node tells, pods see the machine's; two plugins of one boot see the same.
     as_in_a_pod = ["unshare", "--mount", "sh", "-c", 'umount /proc/sys/kernel/random/boot_id && exec "$@"', "as_in_a_pod"]
     second = subprocess.Popen(
@@ -471,7 +482,7 @@ def title(fault):
 
 
 # Those that need neither the API server nor a command of the cluster that asks it.
-LOCAL = [controller_killed, controller_hangs, plugin_killed, plugin_finds_garbage, plugin_disk_read_only, daemon_killed, imex_killed,
+LOCAL = [controller_killed, controller_hangs, plugin_killed, gpu_plugin_killed, plugin_finds_garbage, plugin_disk_read_only, daemon_killed, imex_killed,
          imex_crashes_in_a_loop, node_cut_off]
 # One at a time: the front has one state.
 PAGES = [pages_404_in_place_of_the_api_server, pages_403_in_place_of_the_api_server, pages_503_in_place_of_the_api_server]
@@ -482,7 +493,7 @@ ENDS_CONTROLLERS = [controller_killed, controller_hangs, controllers_deleted, ch
 TAKES_THE_LEASE = [controller_hangs, api_server_gone, node_cut_off, node_loses_power, node_gone_for_good, *PAGES]
 # Each with how often it shall strike, compared with the others.
 FAULTS = {
-    controller_killed: 2, controller_hangs: 2, controllers_deleted: 1, plugin_killed: 3, plugin_deleted: 2, plugin_finds_garbage: 2,
+    controller_killed: 2, controller_hangs: 2, controllers_deleted: 1, plugin_killed: 3, gpu_plugin_killed: 2, plugin_deleted: 2, plugin_finds_garbage: 2,
     plugin_disk_read_only: 2, second_plugin: 1, chart_upgraded: 1, daemon_killed: 3, daemon_deleted: 3, imex_killed: 3,
     imex_crashes_in_a_loop: 2, api_server_gone: 3, **{f: 1 for f in PAGES}, kubelet_restarted: 2, node_cut_off: 2,
     node_loses_power: 2, node_gone_for_good: 1, pod_deleted: 4, domain_deleted_under_its_workload: 2, domain_made_again_with_its_name: 2,

@@ -16,7 +16,7 @@ import sys
 import time
 
 import faults
-from world import CD_GROUP, NS, PLUGIN, World, alive, condition, containers, name, runs
+from world import CD_GROUP, DRA_GROUP, NO_CHANNEL, NO_GPUS, NS, World, alive, condition, containers, name, runs
 from kubeapi import NotFound
 
 DOMAINS = [f"cd-{i}" for i in range(4)]
@@ -26,15 +26,27 @@ LEASE_EXCUSE_S = 30  # a kubelet that was away itself tells late of a container 
 SLOW_S = 60         # who heals more slowly than this is asked what it waited for
 LEFT_LIMIT_S = 180
 Workload = collections.namedtuple("Workload", "cd replicas")
+GPUS = (0, 1, 2)  # of each pod of a workload; a claim template for each number
 
 
-def deployment(workload, cd, replicas):
+def gpu_template(n):
+    request = {"name": "gpus", "exactly": {"deviceClassName": "gpu.nvidia.com", "count": n}}
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate", "metadata": {"name": f"gpus-{n}", "namespace": NS},
+            "spec": {"spec": {"devices": {"requests": [request]}}}}
+
+
+def deployment(workload, cd, replicas, gpus):
+    claims = [{"name": "channel", "resourceClaimTemplateName": cd}]
+    if gpus:
+        claims.append({"name": "gpus", "resourceClaimTemplateName": f"gpus-{gpus}"})
+    looks = (f"test -c /dev/nvidia-caps-imex-channels/channel0 || exit {NO_CHANNEL}; "
+             f"test $(ls /dev | grep -cE '^nvidia[0-9]+$') = {gpus} || exit {NO_GPUS}; exec sleep 1000000")
     pod = {
         "terminationGracePeriodSeconds": 0,
-        "resourceClaims": [{"name": "channel", "resourceClaimTemplateName": cd}],
+        "resourceClaims": claims,
         "containers": [{
-            "name": "worker", "image": "compute-domains/busybox:test", "imagePullPolicy": "Never", "resources": {"claims": [{"name": "channel"}]},
-            "command": ["sh", "-c", "test -c /dev/nvidia-caps-imex-channels/channel0 || exit 77; exec sleep 1000000"],
+            "name": "worker", "image": "compute-domains/busybox:test", "imagePullPolicy": "Never",
+            "resources": {"claims": [{"name": c["name"]} for c in claims]}, "command": ["sh", "-c", looks],
         }],
     }
     return {
@@ -103,10 +115,10 @@ class Soak:
         path, free = f"/apis/apps/v1/namespaces/{NS}/deployments", self.free_pods()
         if free and (not self.workloads or self.rng.random() < 0.5):
             w, n = f"w{next(self.serial)}", self.rng.randint(1, free)
-            cd = self.rng.choice(DOMAINS)
-            self.w.k.create(path, deployment(w, cd, n))
+            cd, gpus = self.rng.choice(DOMAINS), self.rng.choice(GPUS)
+            self.w.k.create(path, deployment(w, cd, n, gpus))
             self.workloads[w] = Workload(cd, n)
-            self.log(f"workload {w}: {n} pods in {cd}")
+            self.log(f"workload {w}: {n} pods in {cd}, with {gpus} GPUs each")
             return
         w = self.rng.choice(sorted(self.workloads))
         cd, n = self.workloads[w]
@@ -264,6 +276,8 @@ class Soak:
             self.fail(f"not well after the storm: {text}")
 
     def make_domains(self):
+        for n in filter(None, GPUS):
+            self.w.k.create(f"{DRA_GROUP}/namespaces/{NS}/resourceclaimtemplates", gpu_template(n))
         for cd in DOMAINS:
             self.w.k.create(f"{CD_GROUP}/namespaces/{NS}/computedomains", {
                 "apiVersion": "resource.nvidia.com/v1beta1", "kind": "ComputeDomain", "metadata": {"name": cd, "namespace": NS},
@@ -275,6 +289,8 @@ class Soak:
         self.workloads.clear()
         for cd in DOMAINS:
             self.w.k.delete(f"{CD_GROUP}/namespaces/{NS}/computedomains/{cd}")
+        for n in filter(None, GPUS):
+            self.w.k.delete(f"{DRA_GROUP}/namespaces/{NS}/resourceclaimtemplates/gpus-{n}")
         left = self.until(self.w.leftovers, LEFT_LIMIT_S)
         for text in left:
             self.fail("left behind: " + text)
@@ -283,7 +299,7 @@ class Soak:
         """A formation of all nodes, which touches all the code that ordinary life does; what the programs hold after it is the measure."""
         self.make_domains()
         self.workloads["warm-up"] = Workload(DOMAINS[0], self.w.n_nodes)
-        self.w.k.create(f"/apis/apps/v1/namespaces/{NS}/deployments", deployment("warm-up", DOMAINS[0], self.w.n_nodes))
+        self.w.k.create(f"/apis/apps/v1/namespaces/{NS}/deployments", deployment("warm-up", DOMAINS[0], self.w.n_nodes, 1))
         if text := self.until(self.missing_of_any, 120):
             self.fail(f"warm-up: {text}")
         self.delete_all()

@@ -17,12 +17,13 @@ TEST = os.path.dirname(HERE)
 sys.path.insert(0, os.path.join(TEST, "bench"))
 from kubeapi import Cluster, Watch  # noqa: E402
 
-NS, DRIVER_NS, DRIVER = "soak", "nvidia-compute-domains", "compute-domain.nvidia.com"
+NS, DRIVER_NS, DRIVER, GPU_DRIVER = "soak", "nvidia-compute-domains", "compute-domain.nvidia.com", "gpu.nvidia.com"
 CD_GROUP = "/apis/resource.nvidia.com/v1beta1"
 DRA_GROUP = "/apis/resource.k8s.io/v1"
 UID_LABEL, CLIQUE_LABEL, IMEX = "resource.nvidia.com/computeDomain", "nvidia.com/gpu.clique", "imex.resource.nvidia.com/"
-CONTROLLER, PLUGIN, DAEMON = "compute-domain-controller", "compute-domain-kubelet-plugin", "compute-domain-daemon"
-NO_CHANNEL = 77  # what a workload's container ends with when its channel is not there
+CONTROLLER, PLUGIN, DAEMON, GPU_PLUGIN = "compute-domain-controller", "compute-domain-kubelet-plugin", "compute-domain-daemon", "gpu-kubelet-plugin"
+# What a workload's container ends with when its channel is not there, or not just the GPUs that it asked for.
+NO_CHANNEL, NO_GPUS = 77, 78
 # The ways in which a container of ours may end: by itself, by a signal of ours, or with its node; and told to end before our program has
 # taken the place of runc's own process, which then ends with 2 and without a word.
 HARMLESS_ENDS = (0, 137, 143, 255)
@@ -100,8 +101,9 @@ class World:
     def look_at_workload(self, kind, pod):
         for c in containers(pod):
             for when in ("state", "lastState"):
-                if c.get(when, {}).get("terminated", {}).get("exitCode") == NO_CHANNEL:
-                    self.violation(f"pod {name(pod)} ran on {node_of(pod)} without its channel")
+                code = c.get(when, {}).get("terminated", {}).get("exitCode")
+                if code in (NO_CHANNEL, NO_GPUS):
+                    self.violation(f"pod {name(pod)} ran on {node_of(pod)} without its {'channel' if code == NO_CHANNEL else 'GPUs'}")
 
     def look_at_ours(self, kind, pod):
         for c in containers(pod):
@@ -216,11 +218,15 @@ class World:
     def of_pod(self, pod, program):
         return self.processes(program, pod["metadata"]["uid"])
 
+    def plugins_of_pod(self, pod):
+        """Both halves."""
+        return self.of_pod(pod, PLUGIN) + self.of_pod(pod, GPU_PLUGIN)
+
     def figures(self):
         """{(program, pod): (private dirty MB, descriptors)} of controllers and plugins."""
         found = {}
-        for program in (CONTROLLER, PLUGIN):
-            for pod in self.of_app(program):
+        for program, app in ((CONTROLLER, CONTROLLER), (PLUGIN, PLUGIN), (GPU_PLUGIN, PLUGIN)):
+            for pod in self.of_app(app):
                 for pid in self.of_pod(pod, program):
                     try:
                         text = open(f"/proc/{pid}/smaps_rollup").read()
@@ -278,12 +284,16 @@ class World:
             return False
 
     def files_on(self, k):
-        plugin = os.path.join(self.state, "nodes", str(k), "kubelet/plugins", DRIVER)
+        plugins = os.path.join(self.state, "nodes", str(k), "kubelet/plugins")
+        plugin = os.path.join(plugins, DRIVER)
         left = [f"CDI file {os.path.basename(p)}" for p in glob.glob(os.path.join(self.state, "nodes", str(k), "run/cdi", "*claim_*"))]
         left += [f"folder of domain {os.path.basename(p)}" for p in glob.glob(os.path.join(plugin, "domains", "*"))]
-        left += [f"temporary file {os.path.basename(p)}" for p in glob.glob(os.path.join(plugin, ".*tmp*"))]
-        try:
-            claims = json.load(open(os.path.join(plugin, "checkpoint.json")))["v2"].get("preparedClaims") or {}
-        except (OSError, ValueError, KeyError) as e:
-            return left + [f"checkpoint.json: {e!r}"]
-        return left + [f"checkpoint entry {uid} ({c.get('checkpointState')})" for uid, c in claims.items()]
+        for driver in (DRIVER, GPU_DRIVER):
+            left += [f"temporary file {os.path.basename(p)}" for p in glob.glob(os.path.join(plugins, driver, ".*tmp*"))]
+            try:
+                claims = json.load(open(os.path.join(plugins, driver, "checkpoint.json")))["v2"].get("preparedClaims") or {}
+            except (OSError, ValueError, KeyError) as e:
+                left.append(f"checkpoint.json of {driver}: {e!r}")
+                continue
+            left += [f"checkpoint entry {uid} of {driver} ({c.get('checkpointState')})" for uid, c in claims.items()]
+        return left

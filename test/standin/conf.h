@@ -9,8 +9,7 @@
  * the file "<program>.conf" beside it (which wins). The attribute is there because a container gets the
  * program as a bind mount of this one file: what lies beside it on the host is out of sight, its inode is
  * not. Both can be changed while the program runs. */
-#ifndef STANDIN_CONF_H
-#define STANDIN_CONF_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -42,5 +41,3 @@ long conf_number(const struct conf *c, const char *key, long otherwise);
 
 /* The whole file, NUL-terminated, or NULL with errno. */
 char *conf_read_file(const char *path);
-
-#endif

@@ -12,8 +12,7 @@
  *   imexd_persist.c  persist.dat
  *
  * Times are milliseconds of the monotonic clock; 0 means "not set". */
-#ifndef STANDIN_IMEXD_H
-#define STANDIN_IMEXD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -203,5 +202,3 @@ void persist_load(struct imexd *d);
 /* An importer came (again) or left cleanly. */
 void persist_importer(struct imexd *d, size_t id, bool present);
 void persist_close(struct imexd *d);
-
-#endif

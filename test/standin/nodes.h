@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* nodes: addresses, and the IMEX node list (nodes_config.cfg): one address or name a line, the line's number
  * is the node id. */
-#ifndef STANDIN_NODES_H
-#define STANDIN_NODES_H
+#pragma once
 
 #include <net/if.h>
 #include <netinet/in.h>
@@ -45,5 +44,3 @@ socklen_t addr_fill(const struct addr *a, uint16_t port, const char *interface, 
 const char *addr_show(const struct addr *a, char out[static INET6_ADDRSTRLEN]);
 /* Whether an interface of this network namespace carries the address, and which. */
 bool addr_is_local(const struct addr *a, char interface[static IF_NAMESIZE]);
-
-#endif

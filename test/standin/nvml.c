@@ -4,9 +4,13 @@
  * Names, numbers and struct layouts are those of the public nvml.h. The facts come from libnvidia-ml.conf
  * beside the library, which is read again by every initialisation, so that a test can change a live node. As
  * in the real library, initialisations are counted and anything else before the first or after the last fails
- * with NVML_ERROR_UNINITIALIZED. */
+ * with NVML_ERROR_UNINITIALIZED.
+ *
+ * In a container, which has the library without the file, the facts are those of the library's extended
+ * attribute, and there are only those GPUs whose device nodes are. */
 #include <ctype.h>
 #include <dlfcn.h>
+#include <errno.h>
 #include <limits.h>
 #include <pthread.h>
 #include <signal.h>
@@ -15,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "nvml.h"
@@ -58,6 +63,8 @@ static unsigned users;
 static struct conf conf;
 static struct device devices[MAX_GPUS];
 static char folder[PATH_MAX]; /* of the library */
+static bool contained;
+static unsigned shown[MAX_GPUS], n_shown; /* the GPUs that there are, by their place among all */
 
 /* A key of one GPU ("GPU1_CLIQUE_ID") before the node's ("CLIQUE_ID"). */
 const char *gpu_text(unsigned gpu, const char *key, const char *otherwise) {
@@ -74,10 +81,34 @@ long gpu_number(unsigned gpu, const char *key, long otherwise) {
         return conf_number(&conf, own, conf_number(&conf, key, otherwise));
 }
 
-static unsigned gpu_count(void) {
+static unsigned all_gpus(void) {
         long n = conf_number(&conf, "GPU_COUNT", 4);
 
         return n < 0 ? 0 : n > MAX_GPUS ? MAX_GPUS : (unsigned)n;
+}
+
+bool in_sight(const char *node, unsigned number) {
+        char path[64];
+
+        snprintf(path, sizeof(path), "%s%u", node, number);
+        return !contained || access(path, F_OK) == 0;
+}
+
+static void look(void) {
+        n_shown = 0;
+        for (unsigned i = 0; i < all_gpus(); i++)
+                if (in_sight("/dev/nvidia", (unsigned)gpu_number(i, "MINOR", i)))
+                        shown[n_shown++] = i;
+}
+
+/* What the container's copy of the library carries with it. */
+static void load_attribute(const char *library) {
+        char *text = calloc(1, 4097);
+
+        if (!text)
+                abort();
+        (void)!getxattr(library, CONF_XATTR, text, 4096);
+        conf_parse(&conf, text);
 }
 
 static void load(void) {
@@ -90,10 +121,20 @@ static void load(void) {
                 return;
         snprintf(folder, sizeof(folder), "%.*s", (int)(slash - self.dli_fname), self.dli_fname);
         snprintf(path, sizeof(path), "%.*s/libnvidia-ml.conf", (int)(slash - self.dli_fname), self.dli_fname);
-        (void)conf_load(&conf, path);
+        contained = conf_load(&conf, path) == -ENOENT && getxattr(self.dli_fname, CONF_XATTR, NULL, 0) > 0;
+        if (contained)
+                load_attribute(self.dli_fname);
 }
 
-static void crash(void) {
+const char *nvml_folder(void) {
+        return folder;
+}
+
+nvmlDevice_t nvml_device(unsigned gpu) {
+        return &devices[gpu];
+}
+
+void nvml_crash(void) {
         const struct rlimit no_core = { 0, 0 };
 
         setrlimit(RLIMIT_CORE, &no_core);
@@ -119,7 +160,7 @@ nvmlReturn_t injected(unsigned gpu, const char *call) {
 
         snprintf(key, sizeof(key), "CRASH_%s", call);
         if (gpu_number(gpu, key, 0))
-                crash();
+                nvml_crash();
         snprintf(key, sizeof(key), "HANG_%s", call);
         while (gpu_number(gpu, key, 0))
                 pause();
@@ -133,7 +174,7 @@ static nvmlReturn_t init(void) {
         pthread_mutex_lock(&lock);
         load();
         if (conf_number(&conf, "CRASH", 0))
-                crash();
+                nvml_crash();
         while (conf_number(&conf, "HANG", 0))
                 pause();
         error = conf_number(&conf, "INIT_ERROR", 0);
@@ -142,6 +183,7 @@ static nvmlReturn_t init(void) {
                 record("begin");
                 for (unsigned i = 0; i < MAX_GPUS; i++)
                         devices[i].index = i;
+                look();
         }
         pthread_mutex_unlock(&lock);
         return (nvmlReturn_t)error;
@@ -251,7 +293,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetCount_v2(unsigned *count) {
                 return NVML_ERROR_UNINITIALIZED;
         if (!count)
                 return NVML_ERROR_INVALID_ARGUMENT;
-        *count = gpu_count();
+        *count = n_shown;
         return NVML_SUCCESS;
 }
 
@@ -264,10 +306,10 @@ EXPORT nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t *
 EXPORT nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t *device) {
         if (users == 0)
                 return NVML_ERROR_UNINITIALIZED;
-        if (!device || index >= gpu_count())
+        if (!device || index >= n_shown)
                 return NVML_ERROR_INVALID_ARGUMENT;
-        *device = &devices[index];
-        return injected(index, "nvmlDeviceGetHandleByIndex");
+        *device = &devices[shown[index]];
+        return injected(shown[index], "nvmlDeviceGetHandleByIndex");
 }
 
 EXPORT nvmlReturn_t nvmlDeviceGetHandleByIndex(unsigned index, nvmlDevice_t *device);
@@ -278,7 +320,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetHandleByIndex(unsigned index, nvmlDevice_t *dev
 nvmlReturn_t check_call(nvmlDevice_t device, const void *out, const char *call) {
         if (users == 0)
                 return NVML_ERROR_UNINITIALIZED;
-        if (!out || device < devices || device >= devices + gpu_count())
+        if (!out || device < devices || device >= devices + all_gpus())
                 return NVML_ERROR_INVALID_ARGUMENT;
         return injected(device->index, call);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the parts of the NVML stand-in share. */
-#ifndef STANDIN_NVML_H
-#define STANDIN_NVML_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -32,8 +31,14 @@ typedef struct device *nvmlDevice_t;
 /* A key of one GPU ("GPU1_CLIQUE_ID") before the node's ("CLIQUE_ID"). */
 const char *gpu_text(unsigned gpu, const char *key, const char *otherwise);
 long gpu_number(unsigned gpu, const char *key, long otherwise);
+/* Whether the device node of this name and number is there; outside of a container all of them are. */
+bool in_sight(const char *node, unsigned number);
 nvmlReturn_t put_text(const char *text, char *out, unsigned length);
 
+/* Where the library is. */
+const char *nvml_folder(void);
+nvmlDevice_t nvml_device(unsigned gpu);
+void nvml_crash(void);
 nvmlReturn_t injected(unsigned gpu, const char *call);
 /* What every call on a device checks first. */
 nvmlReturn_t check_call(nvmlDevice_t device, const void *out, const char *call);
@@ -42,5 +47,3 @@ nvmlReturn_t check_call(nvmlDevice_t device, const void *out, const char *call);
 /* nvml_mig.c: handles of MIG devices are none of a GPU's. */
 bool is_mig(nvmlDevice_t device);
 nvmlReturn_t mig_uuid(nvmlDevice_t device, char *uuid, unsigned length);
-
-#endif

@@ -10,6 +10,8 @@
 #include "nvml.h"
 
 enum { SLOTS = 8, GI_FIRST = 1 };
+/* The minor number of the device by which a GPU instance is used; that of its compute instance follows. */
+#define CAPABILITY(gpu, gi) (1 + 64 * (gpu) + 8 * (gi))
 
 static const struct profile {
         const char *name;
@@ -138,7 +140,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, uns
         if (bad)
                 return bad;
         m = i < SLOTS ? fill(device, i) : NULL;
-        if (!m)
+        if (!m || !in_sight("/dev/nvidia-caps/nvidia-cap", CAPABILITY(device->index, i + GI_FIRST)))
                 return NVML_ERROR_NOT_FOUND;
         *mig = &m->device;
         return NVML_SUCCESS;

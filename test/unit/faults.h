@@ -4,8 +4,7 @@
  * The linker leads our own calls of what faults.c lists through a count (--wrap); libraries call each other
  * as ever. A call that fails does not happen, and says so with an error of its own kind: EMFILE for open,
  * ENOSPC for write, ENOMEM for a library's allocation. */
-#ifndef TEST_FAULTS_H
-#define TEST_FAULTS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -53,5 +52,3 @@ bool faults_hit(const char *call, int errnum);
         type __wrap_##name params {                                                                          \
                 return faults_hit(#name, errnum) ? (failure) : __real_##name args;                           \
         }
-
-#endif

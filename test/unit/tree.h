@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tree: a folder of a test's own under /tmp, and files in it. A failure fails the test. */
-#ifndef TEST_TREE_H
-#define TEST_TREE_H
+#pragma once
 
 /* The caller gives it to tree_remove(), which removes all that is in it and frees the name. */
 char *tree_new(void);
@@ -9,5 +8,3 @@ void tree_remove(char *root);
 
 /* Writes root/path with mode 0755; makes the folders on the way. */
 void tree_put(const char *root, const char *path, const char *text);
-
-#endif

@@ -11,7 +11,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 static bool same(const struct report_fabric *x, const struct report_fabric *y) {
         bool is = strcmp(x->clique_id, y->clique_id) == 0 && strcmp(x->uid, y->uid) == 0 &&
-                  x->count == y->count && x->n_held == y->n_held;
+                  x->count == y->count && x->n_held == y->n_held && streq(x->imex, y->imex) &&
+                  streq(x->withheld, y->withheld);
         for (size_t i = 0; is && i < x->n_held; i++)
                 is = x->held[i].id == y->held[i].id && strcmp(x->held[i].owner, y->held[i].owner) == 0;
         return is;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fake: objects for tests, as the caches would hold them. */
-#ifndef TEST_API_FAKE_H
-#define TEST_API_FAKE_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -86,5 +85,3 @@ static inline uint64_t fake_random(uint64_t below) {
         fake_seed ^= fake_seed << 17;
         return fake_seed % below;
 }
-
-#endif

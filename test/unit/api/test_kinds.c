@@ -267,6 +267,21 @@ static void what_is_trimmed_away_is_asked_for_by_nobody(void **state) {
         arena_free(a);
 }
 
+/* A claim may have been allocated there before. */
+static void a_node_that_withholds_its_devices_is_of_its_clique_all_the_same(void **state) {
+        static const char fmt[] =
+                "{'metadata':{'name':'s','uid':'u','resourceVersion':'1'%s},'spec':{'driver':'" CD_DRIVER
+                "','nodeName':'n','devices':[]}}";
+        struct arena *a = arena_new(4096);
+        const char *clique;
+        assert_true(slice_clique(
+                fake_slice_json(a, fmt, ",'annotations':{'" CD_ANNOTATION_SLICE_CLIQUE "':'c'}"), &clique));
+        assert_string_equal(clique, "c");
+        assert_false(slice_clique(fake_slice_json(a, fmt, ""), &clique));
+        assert_string_equal(clique, "");
+        arena_free(a);
+}
+
 static void a_trimmed_slice_states_the_same_clique(void **state) {
         static const char *const devices[] = {
                 "", "{'name':'channel-0'}",
@@ -297,6 +312,7 @@ int main(void) {
                 cmocka_unit_test(a_reboot_is_a_difference),
                 cmocka_unit_test(what_is_trimmed_away_is_asked_for_by_nobody),
                 cmocka_unit_test(a_trimmed_slice_states_the_same_clique),
+                cmocka_unit_test(a_node_that_withholds_its_devices_is_of_its_clique_all_the_same),
                 cmocka_unit_test(an_update_of_a_daemon_pod_is_news_when_a_rule_looks_at_it),
                 cmocka_unit_test(an_update_of_a_daemonset_is_news_when_a_rule_looks_at_it),
         };

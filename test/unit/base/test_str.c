@@ -116,6 +116,38 @@ static void an_arena_zeroes_aligns_and_grows(void **state) {
         arena_free(NULL);
 }
 
+static void a_list_of_strings_is_copied_with_its_strings(void **state) {
+        (void)state;
+        struct arena *a = arena_new(16);
+        char first[] = "a";
+        const char *const list[] = { first, "b", NULL };
+        const char **copy = arena_strdups(a, list);
+        first[0] = 'x';
+        assert_string_equal(copy[0], "a");
+        assert_string_equal(copy[1], "b");
+        assert_null(copy[2]);
+        assert_null(arena_strdups(a, NULL)[0]);
+        arena_free(a);
+}
+
+static void a_list_that_is_full_gets_room(void **state) {
+        (void)state;
+        struct arena *a = arena_new(16);
+        int *own = NULL, *in_arena = NULL;
+        size_t own_cap = 0, arena_cap = 0;
+        for (int i = 0; i < 100; i++) {
+                GROW(own, (size_t)i, own_cap);
+                ARENA_GROW(a, in_arena, (size_t)i, arena_cap);
+                own[i] = in_arena[i] = i;
+        }
+        for (int i = 0; i < 100; i++)
+                assert_true(own[i] == i && in_arena[i] == i);
+        assert_int_equal(own_cap, 128);
+        assert_int_equal(arena_cap, 128);
+        free(own);
+        arena_free(a);
+}
+
 static void errors_gain_context_on_their_way_up(void **state) {
         (void)state;
         struct err e = { 0 };
@@ -206,6 +238,8 @@ int main(void) {
                 cmocka_unit_test(a_buf_stops_at_its_limit_and_stays_failed),
                 cmocka_unit_test(a_list_has_a_field_or_not),
                 cmocka_unit_test(an_arena_zeroes_aligns_and_grows),
+                cmocka_unit_test(a_list_of_strings_is_copied_with_its_strings),
+                cmocka_unit_test(a_list_that_is_full_gets_room),
                 cmocka_unit_test(errors_gain_context_on_their_way_up),
                 cmocka_unit_test(a_text_that_is_too_long_loses_its_middle),
                 cmocka_unit_test(a_text_is_cut_between_characters),

@@ -189,12 +189,11 @@ static struct kube_informer *fabric_informers[4];
 void api_fabric(const char *name, int rv, const char *channels, const char *more) {
         free(fabric_json);
         snprintf(fabric_name, sizeof fabric_name, "%s", name);
-        fabric_json =
-                channels ? xasprintf("{\"metadata\":{\"name\":\"%s\",\"uid\":\"" FABRIC
-                                     "\",\"resourceVersion\":\"%d\"},\"rack\":\"rack-7\","
-                                     "\"tableOf\":\"" FABRIC "\",\"channelCount\":2048%s,\"channels\":[%s]}",
-                                     name, rv, more, channels)
-                         : NULL;
+        fabric_json = channels ? xasprintf("{\"metadata\":{\"name\":\"%s\",\"uid\":\"" FABRIC
+                                           "\",\"resourceVersion\":\"%d\"},\"rack\":\"rack-7\","
+                                           "\"tableOf\":\"%s\",\"channelCount\":2048%s,\"channels\":[%s]}",
+                                           name, rv, str_or(w.table_of, FABRIC), more, channels)
+                               : NULL;
 }
 
 uv_loop_t *kube_client_loop(const struct kube_client *c) {
@@ -475,6 +474,21 @@ void host_imex_poll_slow(struct host_imex *h) {
         w.host_hurried = false;
 }
 
+enum host_imex_own host_imex_own(const struct host_imex *h) {
+        (void)h;
+        return w.host_own;
+}
+
+const struct host_imex_status *host_imex_get(const struct host_imex *h) {
+        (void)h;
+        return &w.host_status;
+}
+
+void host_imex_settle(struct host_imex *h, bool on) {
+        (void)h;
+        w.host_settles = on;
+}
+
 void host_answers(const char *says) {
         w.host_says = says;
         host_answered_ns = uv_hrtime();
@@ -577,7 +591,7 @@ void world_facts(void) {
                 if (w.isolations[k])
                         isolation_facts(w.isolations[k]);
                 if (w.processes[k])
-                        claims_reevaluate(w.processes[k]);
+                        cd_driver_facts(w.processes[k]->o.u);
         }
 }
 
@@ -591,6 +605,7 @@ static struct isolation *new_isolation(size_t k) {
                 .cdi_root = w.cdi_root,
                 .root = { .host = "/run/nvidia/driver", .here = w.driver_root },
                 .host_root = "",
+                .host = (struct host_imex *)&w,
                 .changed = on_isolation,
                 .u = &w.isolations[k],
         });
@@ -655,7 +670,7 @@ void world_mode(const char *gates, const char *imex_mode) {
         struct err e;
         gates_init(&g);
         assert_int_equal(gates_parse(&g, gates, &e), 0);
-        assert_int_equal(mode_resolve(&g, imex_mode, "", &w.mode, &e), 0);
+        assert_int_equal(mode_resolve(&g, imex_mode, "", false, &w.mode, &e), 0);
 }
 
 void world_mode_own_channels(void) {

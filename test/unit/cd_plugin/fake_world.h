@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fake_world: everything around the claims' state machine: an API server with claims and domains, the
  * kubelet's calls, a node's facts and folders. Real are the files, the lock, inotify, and the loop. */
-#ifndef TEST_FAKE_WORLD_H
-#define TEST_FAKE_WORLD_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -52,6 +51,9 @@ extern struct world {
         const struct imex_mode *mode; /* of the plugin processes made from now on */
         const char *more_ns;          /* likewise: their additional namespaces */
         const char *host_says;        /* the last answer of the host's IMEX */
+        enum host_imex_own host_own;  /* and what whoever offers devices sees of it */
+        struct host_imex_status host_status;
+        bool host_settles;
         bool hurried, host_hurried, api_down, api_unknown;
         bool old_cache;          /* lists from the API server's cache do not have the domains yet */
         bool old_watch;          /* nor does the watch of a namespace */
@@ -67,6 +69,7 @@ extern struct world {
         struct isolation *isolations[4]; /* theirs, where channels are assigned */
         char patch[3000];                /* the last one of the plugin's own Pod; "": none */
         bool disk_hangs;                 /* world_turn() does not wait for batches */
+        const char *table_of;            /* whose table fabrics have; NULL: their own */
         int lock_fd;                     /* what daemon_ready() holds, -1: nothing */
 } w;
 
@@ -135,5 +138,3 @@ void world_put_checkpoint(const char *claims_json);
 bool world_recorded(const char *uid); /* in the file, not in memory */
 const struct checkpoint_claim *world_entry(struct claims *c, const char *uid);
 struct cd *world_cd(void); /* the driver of w.claims */
-
-#endif

@@ -291,6 +291,59 @@ static void a_domain_nobody_can_ask_for_is_unknown(void **state) {
                 uv_run(&loop, UV_RUN_ONCE);
 }
 
+/* As seen by whoever decides whether the node's devices are offered. */
+static void its_own_word_is_known_before_its_domains_and_silence_is_none(void **state) {
+        (void)state;
+        start_with("READY", UP);
+        assert_int_equal(host_imex_own(host), HOST_IMEX_NOT_ASKED);
+        answered_times(1);
+        assert_int_equal(host_imex_own(host), HOST_IMEX_READY);
+        ctl_says("", UP);
+        becomes(HOST_IMEX_DOWN);
+        assert_int_equal(host_imex_own(host), HOST_IMEX_NOT_READY); /* it was silent twice */
+        ctl_says("READY", DEGRADED);
+        becomes(HOST_IMEX_DEGRADED);
+        assert_int_equal(host_imex_own(host), HOST_IMEX_READY); /* whatever others are */
+        ctl_says("INITIALIZING", UP);
+        becomes(HOST_IMEX_DOWN);
+        assert_int_equal(host_imex_own(host), HOST_IMEX_NOT_READY);
+}
+
+static void nobody_to_ask_is_not_known(void **state) {
+        (void)state;
+        start();
+        becomes(HOST_IMEX_UNKNOWN);
+        assert_int_equal(host_imex_own(host), HOST_IMEX_NOT_KNOWN);
+}
+
+static void one_silence_at_the_start_is_not_its_end(void **state) {
+        (void)state;
+        start_with("", UP);
+        answered_times(1);
+        assert_int_equal(host_imex_own(host), HOST_IMEX_NOT_KNOWN);
+        answered_times(1);
+        assert_int_equal(host_imex_own(host), HOST_IMEX_NOT_READY);
+}
+
+static void what_has_to_last_is_asked_for_at_short_intervals(void **state) {
+        (void)state;
+        ctl_says("READY", UP);
+        tree_put(root, "imex/imex_ctrl.sock", "");
+        tree_put(root, "imex/config.cfg", "");
+        here = file_join(root, "driver");
+        socket_path = file_join(root, "imex/imex_ctrl.sock");
+        host = host_imex_new(
+                &loop, &(struct host_imex_options){ .root = { .host = "/run/nvidia/driver", .here = here },
+                                                    .socket_path = socket_path,
+                                                    .node = "n1",
+                                                    .interval_ms = 3600000,
+                                                    .answered = on_answered });
+        answered_times(1);
+        host_imex_settle(host, true);
+        answered_times(3); /* and not in an hour */
+        host_imex_settle(host, false);
+}
+
 /* What was said before must not let a pod in that came after it. */
 static void a_daemon_that_hangs_is_not_READY_any_more(void **state) {
         (void)state;
@@ -418,6 +471,10 @@ int main(void) {
                 T(silence_where_a_socket_should_be_is_the_end),
                 T(the_state_follows_the_daemon),
                 T(a_domain_that_cannot_be_asked_is_not_healed_by_that),
+                T(its_own_word_is_known_before_its_domains_and_silence_is_none),
+                T(nobody_to_ask_is_not_known),
+                T(one_silence_at_the_start_is_not_its_end),
+                T(what_has_to_last_is_asked_for_at_short_intervals),
                 T(a_domain_nobody_can_ask_for_is_unknown),
                 T(a_daemon_that_hangs_is_not_READY_any_more),
                 T(recovery_is_told_when_all_of_it_is_known),

@@ -30,7 +30,7 @@ static void start(const char *mode) {
         struct err e;
         gates_init(&g);
         assert_int_equal(gates_parse(&g, mode, &e), 0);
-        assert_int_equal(mode_resolve(&g, NULL, NULL, &m, &e), 0);
+        assert_int_equal(mode_resolve(&g, NULL, NULL, false, &m, &e), 0);
         plugin_metrics_init(&metrics, "n0");
         report = host_report_new(&(struct host_report_options){
                 .metrics = &metrics, .mode = m, .node = "n0", .ns = "ns", .pod = "" });

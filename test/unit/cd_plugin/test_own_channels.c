@@ -389,6 +389,70 @@ static void a_new_object_of_the_fabric_is_told_all(void **state) {
         told(HELD(CLIQUE, FABRIC, HOLD(7, DOMAIN_A)));
 }
 
+/* ---- what is offered ---- */
+
+static bool offered(const char *reason) {
+        struct offering o;
+        if (!isolation_judge(w.isolations[0], &w.facts, &o))
+                return false;
+        assert_string_equal(o.reason, reason);
+        return true;
+}
+
+static void nothing_is_said_before_IMEX_has_been_asked(void **state) {
+        assert_false(offered(""));
+        w.host_own = HOST_IMEX_READY;
+        assert_true(offered(""));
+        /* And once something was said, it is not taken back because nobody knows. */
+        w.host_own = HOST_IMEX_NOT_ASKED;
+        assert_true(offered(""));
+}
+
+static void an_IMEX_that_is_not_READY_offers_no_places_and_the_fabric_is_told(void **state) {
+        assigned("", 5);
+        api_fabric_event();
+        w.host_own = HOST_IMEX_NOT_READY;
+        w.host_status = (struct host_imex_status){ .state = HOST_IMEX_DOWN, .version = "580.2" };
+        snprintf(w.host_status.reason, sizeof w.host_status.reason, "the host's nvidia-imex is UNAVAILABLE");
+        assert_true(offered("HostIMEXNotUp"));
+        told("\\\"imex\\\":\\\"580.2\\\",\\\"withheld\\\":\\\"HostIMEXNotUp\\\"");
+        /* It has to be READY for a while, for which it is asked more often; nobody knows is not READY. */
+        assert_false(w.host_settles);
+        w.host_own = HOST_IMEX_READY;
+        assert_true(offered("HostIMEXNotUp"));
+        assert_true(w.host_settles);
+        w.host_own = HOST_IMEX_NOT_KNOWN;
+        assert_true(offered("HostIMEXNotUp"));
+        assert_false(w.host_settles);
+}
+
+static void a_claim_that_is_prepared_is_not_disturbed_when_nothing_is_offered(void **state) {
+        struct dra_op op = { 0 };
+        assigned(ENTRY(7, DOMAIN_A), 5);
+        api_fabric_event();
+        w.host_own = HOST_IMEX_READY;
+        assert_true(offered(""));
+        prepared(&op, "c1", CLAIM_1);
+        world_stop(w.claims);
+        world_start(BOOT);
+        w.host_own = HOST_IMEX_NOT_READY;
+        api_fabric_event();
+        assert_true(offered("HostIMEXNotUp"));
+        prepared(&op, "c1", CLAIM_1);
+        has_channel(CLAIM_1, NODE_OF(7));
+        told(HOLD(7, DOMAIN_A));
+}
+
+static void an_IMEX_of_another_version_than_the_fabrics_offers_no_places(void **state) {
+        api_fabric(CLIQUE, 5, "", ",\"imexVersion\":\"580.2\"");
+        api_fabric_event();
+        w.host_own = HOST_IMEX_READY;
+        assert_true(offered("")); /* whose own is not known */
+        snprintf(w.host_status.version, sizeof w.host_status.version, "575.1");
+        assert_true(offered("IMEXVersionDiffers"));
+        told("\\\"imex\\\":\\\"575.1\\\",\\\"withheld\\\":\\\"IMEXVersionDiffers\\\"");
+}
+
 /* ---- the report ---- */
 
 static void what_is_held_of_a_fabric_that_nobody_knows_is_taken_for_the_nodes(void **state) {
@@ -428,6 +492,10 @@ int main(void) {
                 T(an_id_that_this_driver_does_not_have_is_not_given),
                 T(a_fabric_that_cannot_be_read_is_the_cause),
                 T(a_claim_of_the_other_isolation_is_refused_in_words),
+                T(nothing_is_said_before_IMEX_has_been_asked),
+                T(an_IMEX_that_is_not_READY_offers_no_places_and_the_fabric_is_told),
+                T(a_claim_that_is_prepared_is_not_disturbed_when_nothing_is_offered),
+                T(an_IMEX_of_another_version_than_the_fabrics_offers_no_places),
                 T(All_would_be_the_channels_of_all_others),
                 T(a_node_without_a_clique_has_no_channel_of_ones_own),
                 T(a_place_of_any_number_is_taken),

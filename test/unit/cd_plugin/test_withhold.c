@@ -66,6 +66,24 @@ static void a_node_that_differs_from_its_fabric_withholds(void **state) {
                  "nodes of its fabric have 2048");
 }
 
+static void a_node_whose_IMEX_is_not_READY_withholds(void **state) {
+        (void)state;
+        in.imex_down = true;
+        in.imex_why = "the host's nvidia-imex is UNAVAILABLE";
+        withheld("HostIMEXNotUp", "the host's nvidia-imex is UNAVAILABLE, so that pods could not use their "
+                                  "channels here; the driver does not start it");
+}
+
+static void a_node_whose_IMEX_is_of_another_version_withholds(void **state) {
+        (void)state;
+        in.versions_differ = true;
+        in.imex_version = "575.1";
+        in.fabric_imex = "580.2";
+        withheld("IMEXVersionDiffers",
+                 "nvidia-imex of this node is of version 575.1, but that of most nodes of "
+                 "its fabric of version 580.2");
+}
+
 static void without_a_clique_or_channels_there_is_nothing_to_isolate_with(void **state) {
         (void)state;
         facts.channel_count = 1;
@@ -78,7 +96,7 @@ static void where_all_share_channel_0_nothing_of_it_counts(void **state) {
         (void)state;
         in.own_channels = false;
         in.toolkit = TOOLKIT_GIVES;
-        in.counts_differ = true;
+        in.counts_differ = in.imex_down = in.versions_differ = true;
         facts.fabric = (struct fabric){ .kind = FABRIC_NONE };
         facts.channel_count = 0;
         withheld("", "");
@@ -119,12 +137,37 @@ static void a_majority_that_turns_counts_when_it_has_lasted(void **state) {
         assert_int_equal(changes, 0);
 }
 
+static void an_IMEX_that_flaps_is_withheld_soon_and_offered_when_it_is_stable(void **state) {
+        (void)state;
+        struct withhold_steady s = { .true_ms = WITHHOLD_DOWN_MS };
+        uint64_t due;
+        assert_false(withhold_steady(&s, false, 1000, &due));
+        assert_false(withhold_steady(&s, true, 2000, &due)); /* as in a restart */
+        assert_int_equal(due, 2000 + WITHHOLD_DOWN_MS);
+        assert_false(withhold_steady(&s, false, 4000, &due));
+        assert_int_equal(due, UINT64_MAX);
+        assert_false(withhold_steady(&s, true, 5000, &due));
+        assert_true(withhold_steady(&s, true, 5000 + WITHHOLD_DOWN_MS, &due));
+        assert_true(withhold_steady(&s, false, 20000, &due));
+        assert_int_equal(due, 20000 + WITHHOLD_LASTS_MS);
+        assert_true(withhold_steady(&s, true, 40000, &due)); /* it was not stable */
+        assert_true(withhold_steady(&s, false, 41000, &due));
+        assert_true(withhold_steady(&s, false, 41000 + WITHHOLD_LASTS_MS - 1, &due));
+        assert_false(withhold_steady(&s, false, 41000 + WITHHOLD_LASTS_MS, &due));
+        /* One that comes and goes each second for five minutes changes nothing. */
+        for (uint64_t now = 100000; now < 400000; now += 1000)
+                assert_false(withhold_steady(&s, now / 1000 % 2, now, &due));
+}
+
 int main(void) {
 #define T(f) cmocka_unit_test_setup(f, setup)
         const struct CMUnitTest tests[] = {
                 T(a_toolkit_that_gives_channels_withholds_them),
                 T(without_a_toolkit_devices_are_offered),
                 T(a_node_that_differs_from_its_fabric_withholds),
+                T(a_node_whose_IMEX_is_not_READY_withholds),
+                T(a_node_whose_IMEX_is_of_another_version_withholds),
+                T(an_IMEX_that_flaps_is_withheld_soon_and_offered_when_it_is_stable),
                 T(without_a_clique_or_channels_there_is_nothing_to_isolate_with),
                 T(where_all_share_channel_0_nothing_of_it_counts),
                 T(what_the_driver_lacks_comes_first),

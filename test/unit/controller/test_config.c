@@ -122,6 +122,23 @@ static void the_mode_comes_from_gates_and_words(void **state) {
         }
 }
 
+static void agents_are_switched_on_by_a_word(void **state) {
+        struct config c;
+        struct err e;
+        clear_env();
+        setenv("IMEX_AGENTS", "true", 1);
+        if (load(&c, &e) < 0)
+                fail_msg("%s", e.msg);
+        assert_string_equal(c.mode->name, MODE_DRIVER_AGENTS);
+        config_done(&c);
+        setenv("FEATURE_GATES", "HostManagedIMEX=true", 1);
+        assert_int_equal(load(&c, &e), -1);
+        assert_non_null(strstr(e.msg, "imex.agents=true (IMEX_AGENTS)"));
+        config_done(&c);
+        unsetenv("IMEX_AGENTS");
+        unsetenv("FEATURE_GATES");
+}
+
 static void what_cannot_work_is_refused_in_words(void **state) {
         static const struct {
                 const char *name, *value, *want;
@@ -173,6 +190,7 @@ int main(void) {
                 cmocka_unit_test(lists_are_split_and_deduplicated),
                 cmocka_unit_test(daemons_get_what_the_chart_says),
                 cmocka_unit_test(the_mode_comes_from_gates_and_words),
+                cmocka_unit_test(agents_are_switched_on_by_a_word),
                 cmocka_unit_test(what_cannot_work_is_refused_in_words),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -194,7 +194,7 @@ static int setup(void **state) {
                                      .n_namespaces = 1 };
         gates_init(&gates);
         assert_int_equal(gates_parse(&gates, "HostManagedIMEX=true", &e), 0);
-        assert_int_equal(mode_resolve(&gates, NULL, "channel", &w->config.mode, &e), 0);
+        assert_int_equal(mode_resolve(&gates, NULL, "channel", false, &w->config.mode, &e), 0);
         uv_loop_init(&w->loop);
         w->server = fake_server_new(&w->loop, 0, on_request, w);
         _cleanup_(freep) char *url = xasprintf("http://127.0.0.1:%d", fake_server_port(w->server));

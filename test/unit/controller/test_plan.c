@@ -316,6 +316,39 @@ static void a_daemon_is_replaced_only_where_the_server_knows_of_no_claim(void **
         arena_free(a);
 }
 
+static const struct plan_action *clique_write(const struct plan *p) {
+        for (size_t i = 0; i < p->n_actions; i++)
+                if (p->actions[i].res == &kube_cliques)
+                        return &p->actions[i];
+        return NULL;
+}
+
+/* A watch that is slow, and not stale, may show neither claim nor Pod of a node that another leader has just
+ * entered. */
+static void an_entry_goes_when_the_server_knows_of_no_claim(void **state) {
+        struct world *w = *state;
+        struct arena *a = arena_new(4096);
+        world_create_cd(w, SPEC);
+        w->nodes[0].wanted = true;
+        world_settle(w, false);
+        w->nodes[0].unseen = true;
+        w->nodes[0].has_pod = false;
+        struct plan *p = world_plan(w, a);
+        const struct plan_action *x = clique_write(p);
+        assert_true(!x || strstr(x->body.p, world_names[0]));
+        assert_int_equal(p->n_ask_nodes, 1);
+        p = world_plan(w, a); /* the server says that there is a claim */
+        x = clique_write(p);
+        assert_true(!x || strstr(x->body.p, world_names[0]));
+        assert_int_equal(p->n_ask_nodes, 0);
+        w->nodes[0].wanted = false; /* and now that there is none */
+        p = world_plan(w, a);
+        x = clique_write(p);
+        assert_null(strstr(x->body.p, world_names[0]));
+        assert_int_equal(p->n_ask_nodes, 0);
+        arena_free(a);
+}
+
 static void a_finalizer_goes_when_it_is_known_that_nothing_is_left(void **state) {
         struct world *w = *state;
         struct arena *a = arena_new(4096);
@@ -757,6 +790,7 @@ int main(void) {
                 T(it_always_settles),
                 T(a_domain_that_is_not_in_the_cache_loses_nothing),
                 T(a_daemon_is_replaced_only_where_the_server_knows_of_no_claim),
+                T(an_entry_goes_when_the_server_knows_of_no_claim),
                 T(a_finalizer_goes_when_it_is_known_that_nothing_is_left),
                 T(what_a_stale_cache_may_hide_keeps_its_place_and_its_settings),
                 T(a_deletion_that_waits_for_labels_says_why),

@@ -59,7 +59,7 @@ static void who_stands_by_gives_back_what_its_lists_have_used(void **state) {
         uv_loop_t loop;
         bool known = false;
         gates_init(&gates);
-        assert_int_equal(mode_resolve(&gates, NULL, NULL, &config.mode, &e), 0);
+        assert_int_equal(mode_resolve(&gates, NULL, NULL, false, &config.mode, &e), 0);
         uv_loop_init(&loop);
         struct fake_server *server = fake_server_new(&loop, 0, on_request, NULL);
         _cleanup_(freep) char *url = xasprintf("http://127.0.0.1:%d", fake_server_port(server));

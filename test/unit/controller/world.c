@@ -20,7 +20,7 @@ void world_set_mode(struct world *w, const char *gates, const char *imex_mode) {
         struct gates g;
         struct err e;
         gates_init(&g);
-        if (gates_parse(&g, gates, &e) < 0 || mode_resolve(&g, imex_mode, NULL, &w->mode, &e) < 0)
+        if (gates_parse(&g, gates, &e) < 0 || mode_resolve(&g, imex_mode, NULL, false, &w->mode, &e) < 0)
                 fail_msg("%s", e.msg);
 }
 

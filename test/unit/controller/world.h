@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* world: a small stand-in for API server, DaemonSet controller, kubelets and daemons, as far as one domain
  * sees them, so that plan_make() can be run against its own effects. Time does not pass by itself. */
-#ifndef TEST_CONTROLLER_WORLD_H
-#define TEST_CONTROLLER_WORLD_H
+#pragma once
 
 #include "../api/fake.h"
 
@@ -82,5 +81,3 @@ const struct plan_action *world_action(const struct plan *p, enum kube_verb verb
 /* Plans and performs until nothing is to be done; a random part of each plan is lost when `lossy`. Returns
  * the number of rounds, -1 when it does not settle. */
 int world_settle(struct world *w, bool lossy);
-
-#endif

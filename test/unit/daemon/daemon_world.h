@@ -2,8 +2,7 @@
 /* daemon_world: the whole daemon in a process of its own, against an API server that the test plays, in the
  * folder of programs.h. The test's own program is the daemon's, too: its main() begins with `if
  * (daemon_asked(argc, argv)) return be_the_daemon(argv);`. */
-#ifndef TEST_DAEMON_WORLD_H
-#define TEST_DAEMON_WORLD_H
+#pragma once
 
 #include <signal.h>
 #include <stdlib.h>
@@ -227,5 +226,3 @@ static inline bool patched_ready(void) {
 #define PEER                                                                                                 \
         "{\"nodeName\":\"n1\",\"ipAddress\":\"10.0.0.2\",\"cliqueID\":\"" CLIQUE                             \
         "\",\"index\":0,\"status\":\"NotReady\"}"
-
-#endif

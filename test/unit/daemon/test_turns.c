@@ -370,7 +370,7 @@ static void settle(void) {
                 assert_int_equal(agents[i].runs, uid != NULL);
                 for (size_t d = 0; d < f->n_domains; d++) {
                         bool leaving;
-                        const struct fabric_seat *s = rosters_seat(&f->domains[d], node_names[i], &leaving);
+                        const struct fabric_seat *s = fabric_seat_of(&f->domains[d], node_names[i], &leaving);
                         if (!streq(f->domains[d].owner.uid, uid)) {
                                 assert_null(s);
                                 continue;

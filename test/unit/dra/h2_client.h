@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* h2_client: the other side of a gRPC connection, down to single frames, as bytes in and bytes out. */
-#ifndef TEST_H2_CLIENT_H
-#define TEST_H2_CLIENT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -67,5 +66,3 @@ struct str h2_reply(const struct h2_call *call);
 /* Fetches the bytes to send; feeds what came. -1: the server broke the protocol. */
 size_t h2_output(struct h2_client *c, const uint8_t **ret);
 int h2_input(struct h2_client *c, const void *p, size_t n);
-
-#endif

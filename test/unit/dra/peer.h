@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* peer: an h2_client on a socket, driven by the loop. */
-#ifndef TEST_PEER_H
-#define TEST_PEER_H
+#pragma once
 
 #include <uv.h>
 
@@ -33,5 +32,3 @@ void loop_until(uv_loop_t *loop, const bool *flag);
 /* Runs what is ready, without waiting. */
 void loop_turns(uv_loop_t *loop, unsigned n);
 void peer_free(struct peer *p, uv_loop_t *loop);
-
-#endif

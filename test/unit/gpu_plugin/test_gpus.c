@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The GPUs of a node that changes under us, and an NVML that fails. */
+/* The GPUs of a node that changes under us, and an NVML that fails. In virtual time (virtual_time.c). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -124,6 +124,27 @@ static void nvml_is_asked_once_while_nothing_changes(void **state) {
         assert_int_equal(sessions(), 1);
 }
 
+static bool has_children(void) {
+        _cleanup_(freep) char *text = NULL;
+        size_t n = 0;
+        struct err e;
+        assert_int_equal(file_read("/proc/thread-self/children", 4096, &text, &n, &e), 0);
+        return n > 0;
+}
+
+/* An open session would be in the way of a driver's upgrade, and of a GPU's reset. */
+static void an_idle_node_of_ten_minutes_has_one_session_and_no_process_of_nvml(void **state) {
+        put_library();
+        conf("GPU_COUNT=2\n");
+        start();
+        until_changed();
+        assert_true(has_children());
+        run_for(600000);
+        assert_int_equal(sessions(), 1);
+        assert_int_equal(changes, 1);
+        assert_false(has_children());
+}
+
 static void a_change_of_the_node_is_seen_when_somebody_asks(void **state) {
         put_library();
         conf("GPU_COUNT=1\n");
@@ -162,11 +183,29 @@ static void what_is_known_holds_while_nvml_fails(void **state) {
         assert_int_equal(gpus_devices(gpus)->n, 2);
         assert_true(gpus_get(gpus)->known);
         assert_string_equal(gpus_get(gpus)->reason, "");
+        assert_true(str_ends(gpus_get(gpus)->library, "/libnvidia-ml.so.1")); /* goes on being watched */
         assert_false(gpus_hold(gpus));
         conf("GPU_COUNT=3\n");
         until_changed();
         assert_int_equal(gpus_devices(gpus)->n, 3);
         assert_int_equal(gpus_get(gpus)->failures, 0);
+}
+
+static void an_nvml_that_hangs_costs_one_answer(void **state) {
+        put_library();
+        conf("GPU_COUNT=2\n");
+        start();
+        until_changed();
+        conf("HANG=1\n");
+        tree_put(dir, "proc/driver/nvidia/gpus/1/information", "");
+        gpus_poll_fast(gpus, true);
+        until_changed();
+        assert_int_equal(gpus_get(gpus)->failures, GPUS_STALE);
+        assert_int_equal(hung, GPUS_STALE);
+        assert_int_equal(gpus_devices(gpus)->n, 2);
+        conf("GPU_COUNT=3\n");
+        until_changed();
+        assert_int_equal(gpus_devices(gpus)->n, 3);
 }
 
 static void a_first_answer_that_fails_is_none(void **state) {
@@ -222,8 +261,10 @@ int main(int argc, char **argv) {
 #define T(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
         const struct CMUnitTest tests[] = {
                 T(nvml_is_asked_once_while_nothing_changes),
+                T(an_idle_node_of_ten_minutes_has_one_session_and_no_process_of_nvml),
                 T(a_change_of_the_node_is_seen_when_somebody_asks),
                 T(what_is_known_holds_while_nvml_fails),
+                T(an_nvml_that_hangs_costs_one_answer),
                 T(a_first_answer_that_fails_is_none),
                 T(a_driver_that_is_not_there_is_a_fact_until_it_comes),
                 T(a_gpu_that_fails_goes_when_it_has_failed_three_times),

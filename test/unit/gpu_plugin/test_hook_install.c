@@ -85,7 +85,10 @@ static void copies_that_nobody_names_go(void **state) {
         three = installed();
         _cleanup_(freep) char *text = xasprintf("{\"path\":\"%s\"}", one);
         tree_put(dir, "cdi/k8s.gpu.nvidia.com-claim_uid-1.yaml", text);
+        _cleanup_(freep) char *half = file_join(plugin, ".cdi-hook-0011223344556677.tmp.7.0");
+        tree_put(plugin, ".cdi-hook-0011223344556677.tmp.7.0", "ha");
         hook_sweep(plugin, three, cdi, KIND);
+        assert_int_equal(access(half, F_OK), -1);
         assert_int_equal(access(one, X_OK), 0);
         assert_int_equal(access(two, X_OK), -1);
         assert_int_equal(access(three, X_OK), 0);

@@ -130,18 +130,76 @@ static void failures_of_nvml_are_counted(void **unused) {
         has_metric("nvidia_dra_gpu_nvml_failures_total{kind=\"crashed\"} 0\n");
 }
 
+static void an_xid_is_told_with_what_to_do(void **unused) {
+        items[0].uuid = "GPU-0";
+        n_events = 0;
+        report_xid(&report, &items[0], 31, true); /* a program's: the log will do */
+        assert_int_equal(n_events, 0);
+        report_xid(&report, &items[0], 79, false);
+        assert_int_equal(n_events, 1);
+        assert_non_null(strstr(events[0], "W GPUReportsXid: gpu-0 (GPU-0) reports XID 79, so no new pod gets "
+                                          "it (taint gpu.nvidia.com/xid)"));
+}
+
+static void that_nobody_watches_is_told_once(void **unused) {
+        struct err e;
+        err_set(&e, ERR_RETRY, 13, "this library has no functions for events");
+        n_events = 0;
+        report_watch(&report, &e);
+        report_watch(&report, &e);
+        assert_int_equal(n_events, 1);
+        assert_non_null(strstr(events[0], "W GPUUnmonitored: "));
+        assert_non_null(strstr(events[0], "this library has no functions for events"));
+        report_watch(&report, NULL);
+        report_watch(&report, &e);
+        assert_int_equal(n_events, 2);
+}
+
+static void lost_gpus_are_counted_and_told(void **unused) {
+        const struct xids none = { 0 };
+        struct health *h = health_new(&none);
+        struct nvml_watched_gpu gpu = { "GPU-0", 15, "nvmlDeviceGetUUID" };
+        items[0].uuid = "GPU-0";
+        devices.n = 1;
+        n_events = 0;
+        report_health(&report, h, &devices);
+        has_metric("nvidia_dra_gpu_devices_tainted{taint=\"gpu-lost\"} 0\n");
+        health_watched(h, &(struct nvml_watched){ &gpu, 1 });
+        report_health(&report, h, &devices);
+        report_health(&report, h, &devices);
+        assert_int_equal(n_events, 1);
+        assert_non_null(strstr(events[0], "W GPULost: 1 devices of this node are of a GPU that has fallen"));
+        has_metric("nvidia_dra_gpu_devices_tainted{taint=\"gpu-lost\"} 1\n");
+        struct slice_content c = gpu_offer_content(&devices, h);
+        assert_int_equal(c.devices[0].n_taints, 1);
+        assert_int_equal(c.part_max, 64);
+        arena_free(c.arena);
+        health_free(h);
+}
+
+static void a_server_without_taints_is_told_once(void **unused) {
+        n_events = 0;
+        report_untainted(&report, SLICE_TAINTS_EFFECTIVE);
+        assert_int_equal(n_events, 0);
+        report_untainted(&report, SLICE_TAINTS_NONE);
+        report_untainted(&report, SLICE_TAINTS_NONE);
+        assert_int_equal(n_events, 1);
+        assert_non_null(strstr(events[0], "W DeviceTaintsNotServed: "));
+        assert_non_null(strstr(events[0], "DRADeviceTaints"));
+}
+
 static void what_is_offered_outlives_what_is_known(void **unused) {
         const struct offered_attribute attribute = { .name = "type", .text = "gpu" };
         items[0].offered.attributes = &attribute;
         items[0].offered.n_attributes = 1;
-        struct slice_content c = gpu_offer_content(&devices);
+        struct slice_content c = gpu_offer_content(&devices, NULL);
         assert_string_equal(c.driver, "gpu.nvidia.com");
         assert_int_equal(c.n_devices, 2);
         assert_ptr_not_equal(c.devices[0].attributes[0].text, attribute.text);
         assert_string_equal(c.devices[0].attributes[0].text, "gpu");
         arena_free(c.arena);
         devices.n = 0;
-        c = gpu_offer_content(&devices);
+        c = gpu_offer_content(&devices, NULL);
         assert_int_equal(c.n_devices, 0);
         arena_free(c.arena);
 }
@@ -151,7 +209,9 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 T(why_nothing_is_offered_is_told_once),    T(that_what_is_known_is_old_is_told_once),
                 T(what_is_left_out_is_named_once),         T(failures_of_nvml_are_counted),
-                T(what_is_offered_outlives_what_is_known),
+                T(what_is_offered_outlives_what_is_known), T(an_xid_is_told_with_what_to_do),
+                T(that_nobody_watches_is_told_once),       T(lost_gpus_are_counted_and_told),
+                T(a_server_without_taints_is_told_once),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

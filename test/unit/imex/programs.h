@@ -2,8 +2,7 @@
 /* programs: small shell programs in place of nvidia-imex and nvidia-imex-ctl, in a folder of the test's own,
  * and a loop that runs until something is so. The programs note what happens to them in `events`, a line
  * each. */
-#ifndef TEST_IMEX_PROGRAMS_H
-#define TEST_IMEX_PROGRAMS_H
+#pragma once
 
 #include <stdio.h>
 #include <string.h>
@@ -91,5 +90,3 @@ static inline bool within(unsigned ms, condition_fn *cond) {
 static inline bool never(void) {
         return false;
 }
-
-#endif

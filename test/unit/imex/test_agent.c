@@ -1,133 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include "imex/imex_agent.h"
-#include "programs.h"
-
-/* In place of nvidia-imex: takes the id that the file `id` holds, says so as the real one does, and notes the
- * signals that it is sent. */
-#define IMEX                                                                                                 \
-        "echo start >> events\n"                                                                             \
-        "cp nodes.cfg nodes.seen; cp hosts hosts.seen\n"                                                     \
-        "trap 'echo usr1 >> events; cp hosts hosts.seen' USR1\n"                                             \
-        "trap 'echo term >> events; exit 0' TERM\n"                                                          \
-        "[ -e before ] && . ./before\n"                                                                      \
-        "[ -e id ] && echo \"[INFO] Identified this node as ID $(cat id), using bind IP of '10.0.0.1'\"\n"   \
-        "echo $$ > up\n"                                                                                     \
-        "while :; do sleep 1000 & wait $!; done"
-/* In place of nvidia-imex-ctl: while the other one lives, the answers are files. */
-#define CTL                                                                                                  \
-        "echo \"$*\" >> asked\n"                                                                             \
-        "[ -e hang ] && exec sleep 1000\n"                                                                   \
-        "{ read -r pid < up && kill -0 $pid; } 2>/dev/null || { echo UNAVAILABLE; exit 1; }\n"               \
-        "case \"$*\" in *-N*) cat domain;; *) cat status;; esac"
-#define HOSTS "127.0.0.1\tlocalhost\n"
-
-static struct imex_agent *agent;
-static struct arena *paths; /* its strings */
-static struct imex_report last;
-static char last_status[64], last_reason[500], last_awaited[200], log_text[4096], trouble_text[400];
-static unsigned reports, stopped, troubles;
-static char phases[256]; /* all that were told, a letter each */
-
-static void on_changed(void *u, const struct imex_report *r) {
-        reports++;
-        last = *r;
-        snprintf(last_status, sizeof last_status, "%s", r->status);
-        snprintf(last_reason, sizeof last_reason, "%s", r->reason);
-        snprintf(last_awaited, sizeof last_awaited, "%s", r->awaited);
-        if (strlen(phases) < sizeof phases - 1)
-                phases[strlen(phases)] = "isrbxX"[r->phase];
-        assert_true(r->ready == (r->phase == IMEX_READY));
-        assert_true(r->ready == !*r->reason);
-}
-
-static void on_stopped(void *u) {
-        stopped++;
-}
-static void on_output(void *u, struct str line) {
-        snprintf(log_text + strlen(log_text), sizeof log_text - strlen(log_text), "%.*s\n", (int)line.n,
-                 line.p);
-}
-static void on_trouble(void *u, const struct err *e) {
-        troubles++;
-        snprintf(trouble_text, sizeof trouble_text, "%s", e->msg);
-}
-
-struct setting {
-        const char *identity, *imex_path;
-        bool ip_mode;
-};
-
-static const struct imex_members *make_with(struct setting set) {
-        const struct imex_members *known;
-        struct err e;
-
-        paths = arena_new(512);
-        reports = stopped = troubles = 0;
-        memset(phases, 0, sizeof phases);
-        *last_status = *last_reason = *last_awaited = *log_text = *trouble_text = '\0';
-        memset(&last, 0, sizeof last);
-        assert_int_equal(
-                imex_agent_new(uv_default_loop(),
-                               &(struct imex_agent_options){
-                                       .dir = dir,
-                                       .hosts_path = arena_printf(paths, "%s/hosts", dir),
-                                       .run_dir = arena_printf(paths, "%s/run", dir),
-                                       .imex_path = set.imex_path ? set.imex_path
-                                                                  : arena_printf(paths, "%s/imex", dir),
-                                       .ctl_path = arena_printf(paths, "%s/ctl", dir),
-                                       .own_ip = "10.0.0.1",
-                                       .identity = set.identity ? set.identity : "test",
-                                       .max_nodes = 4,
-                                       .dns_names = !set.ip_mode,
-                                       .term_grace_ms = 300,
-                                       .usr1_interval_ms = 150,
-                                       .backoff_first_ms = 20,
-                                       .backoff_max_ms = 100,
-                                       .stable_ms = 2000,
-                                       .ask_first_ms = 10,
-                                       .ask_slow_ms = 40,
-                                       .ask_idle_ms = 100,
-                                       .ask_timeout_ms = 400,
-                                       .recovery_ms = 200,
-                                       .changed = on_changed,
-                                       .stopped = on_stopped,
-                                       .output = on_output,
-                                       .failing = on_trouble,
-                               },
-                               &agent, &known, &e),
-                0);
-        assert_int_equal(reports, 0);
-        return known;
-}
-
-static void make(void) {
-        put_program("imex", IMEX);
-        put_program("ctl", CTL);
-        put("hosts", HOSTS, 0644);
-        put("status", "READY\n", 0644);
-        put("domain", "", 0644);
-        assert_null(make_with((struct setting){ 0 }));
-}
-
-static void free_agent(void) {
-        imex_agent_free(agent);
-        arena_free(TAKE(paths));
-        agent = NULL;
-        uv_run(uv_default_loop(), UV_RUN_DEFAULT);
-}
-
-static int finish(void **state) {
-        free_agent();
-        return remove_dir(state);
-}
+#include "agent_world.h"
 
 /* What the controller says: our index, and peers n1 (index 1), n2 (index 2) with these addresses (NULL: no
  * such peer). */
@@ -147,17 +19,11 @@ static void members(int64_t own, const char *ip1, const char *ip2) {
         members_with(own, "ab", ip1, ip2, false);
 }
 
-static bool is_ready(void) {
-        return last.ready;
-}
 static bool is_unready(void) {
         return !last.ready;
 }
 static bool reported(void) {
         return reports > 0;
-}
-static bool is_backoff(void) {
-        return last.phase == IMEX_BACKOFF;
 }
 static bool is_idle(void) {
         return last.phase == IMEX_IDLE;
@@ -195,7 +61,6 @@ static bool says_why(void) {
 static bool hung(void) {
         return strstr(last_reason, "did not answer") != NULL;
 }
-static unsigned asked_before;
 static bool asked_twice_since(void) {
         return count("asked", "-q") >= asked_before + 2;
 }
@@ -652,125 +517,6 @@ static void test_addresses_are_fixed_once_started(void **state) {
         assert_int_equal(count("events", "start"), 1);
 }
 
-/* A recovery. n1 and n2 had mapped our memory, as the file says that only nvidia-imex can read. */
-
-#define WAITS "[ -e run/persist.dat ] && echo WAITING_FOR_RECOVERY > status || echo READY > status\n"
-
-static void members_in(const char *boot1, const char *boot2) {
-        struct imex_peer peers[2];
-        struct imex_members m = { .own_index = 0, .infix = "ab", .peers = peers };
-
-        if (boot1)
-                peers[m.n_peers++] =
-                        (struct imex_peer){ .index = 1, .ip = "10.0.0.2", .node = "n1", .boot_id = boot1 };
-        if (boot2)
-                peers[m.n_peers++] =
-                        (struct imex_peer){ .index = 2, .ip = "10.0.0.3", .node = "n2", .boot_id = boot2 };
-        imex_agent_set_members(agent, &m);
-}
-
-static bool names_both(void) {
-        return streq(last_awaited, "n1, n2");
-}
-static bool names_n2(void) {
-        return streq(last_awaited, "n2");
-}
-static bool asked_four_more(void) {
-        return count("asked", "-q") >= asked_before + 4;
-}
-
-/* Some more answers of IMEX: what they were to bring about has happened by then. */
-static void go_on(void) {
-        asked_before = count("asked", "-q");
-        assert_true(within(5000, asked_four_more));
-}
-
-static void wait_for_importers(void) {
-        _cleanup_(freep) char *run = in_dir("run");
-
-        make();
-        assert_int_equal(mkdir(run, 0755), 0);
-        put("run/persist.dat", "n1 n2", 0644);
-        put("before", WAITS, 0644);
-        put("id", "0", 0644);
-        members_in("b1", "b2");
-        imex_agent_set_current(agent, true);
-        assert_true(within(5000, names_both));
-}
-
-static void test_recovery_waits_for_each_that_may_map_our_memory(void **state) {
-        wait_for_importers();
-        assert_non_null(strstr(last_reason, "WAITING_FOR_RECOVERY"));
-        assert_non_null(strstr(last_reason, "n1, n2, which may still map"));
-        members_in("other", "b2");
-        assert_true(within(5000, names_n2));
-        go_on();
-        assert_int_equal(count("events", "start"), 1);
-        assert_int_equal(last.renewals, 0);
-
-        members_in("other", NULL);
-        assert_true(within(5000, is_ready));
-        assert_int_equal(count("events", "start"), 2);
-        assert_int_equal(count("events", "term"), 1);
-        assert_int_equal(count("run/persist.dat", "n"), 0);
-        assert_int_equal(last.renewals, 1);
-        assert_int_equal(last.restarts, 0); /* it was asked for */
-        assert_string_equal(last_awaited, "");
-}
-
-static void test_recovery_counts_who_has_connected(void **state) {
-        wait_for_importers();
-        put("domain",
-            "{\"nodes\":{\"0\":{\"host\":\"10.0.0.1\",\"connections\":{\"0\":{\"status\":\"CONNECTED\"},"
-            "\"1\":{\"status\":\"CONNECTED\"},\"2\":{\"status\":\"NEVER_CONNECTED\"}}}}}",
-            0644);
-        assert_true(within(5000, names_n2));
-        /* Seen once is seen, though the connection is lost again. */
-        put("domain",
-            "{\"nodes\":{\"0\":{\"host\":\"10.0.0.1\",\"connections\":{\"1\":{\"status\":\"RECOVERING\"}}}}}",
-            0644);
-        go_on();
-        assert_string_equal(last_awaited, "n2");
-        members_in("b1", "other");
-        assert_true(within(5000, is_ready));
-        assert_int_equal(last.renewals, 1);
-}
-
-static void test_recovery_believes_no_old_news(void **state) {
-        wait_for_importers();
-        imex_agent_set_current(agent, false);
-        members_in("other", NULL);
-        go_on();
-        assert_int_equal(count("events", "start"), 1);
-        imex_agent_set_current(agent, true);
-        assert_true(within(5000, is_ready));
-}
-
-/* What nvidia-imex remembers is removed before it starts, or it does not start. */
-static void test_recovery_starts_with_nothing_remembered(void **state) {
-        _cleanup_(freep) char *inner = in_dir("run/inner");
-
-        wait_for_importers();
-        assert_int_equal(mkdir(inner, 0755), 0);
-        members_in(NULL, NULL);
-        assert_true(within(5000, is_backoff));
-        assert_non_null(strstr(last_reason, "run/inner"));
-        assert_int_equal(count("events", "start"), 1);
-        rmdir(inner);
-        assert_true(within(5000, is_ready));
-}
-
-static void test_recovery_that_ends_by_itself_disturbs_nothing(void **state) {
-        wait_for_importers();
-        put("status", "READY\n", 0644);
-        assert_true(within(5000, is_ready));
-        assert_string_equal(last_awaited, "");
-        members_in(NULL, NULL);
-        go_on();
-        assert_int_equal(count("events", "start"), 1);
-        assert_int_equal(last.renewals, 0);
-}
-
 int main(void) {
 #define T(t) cmocka_unit_test_setup_teardown(t, make_dir, finish)
         const struct CMUnitTest tests[] = {
@@ -804,11 +550,6 @@ int main(void) {
                 T(test_stop_while_idle),
                 T(test_restarts_from_memory),
                 T(test_addresses_are_fixed_once_started),
-                T(test_recovery_waits_for_each_that_may_map_our_memory),
-                T(test_recovery_counts_who_has_connected),
-                T(test_recovery_believes_no_old_news),
-                T(test_recovery_starts_with_nothing_remembered),
-                T(test_recovery_that_ends_by_itself_disturbs_nothing),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -58,7 +58,7 @@ static void test_config(void **state) {
         };
         size_t n = 0;
 
-        imex_config_render("10.1.0.5", "/imexd/nodes.cfg", &b);
+        imex_config_render("10.1.0.5", "/imexd/nodes.cfg", IMEX_SERVER_PORT, &b);
         for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
                 assert_non_null(strstr(buf_str(&b), lines[i]));
                 n += strlen(lines[i]);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fake_h2_server: an HTTPS server that speaks HTTP/2 only, on loopback in the test's own loop, with
  * certificates made on the spot. */
-#ifndef TEST_FAKE_H2_SERVER_H
-#define TEST_FAKE_H2_SERVER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -48,5 +47,3 @@ char *fake_h2_client(const struct fake_h2_stream *s);
 const char *fake_h2_authorization(const struct fake_h2_stream *s);
 const char *fake_h2_accept_encoding(const struct fake_h2_stream *s);
 bool fake_h2_gone(const struct fake_h2_stream *s);
-
-#endif

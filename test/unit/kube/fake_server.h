@@ -4,8 +4,7 @@
  *
  * Connections stay in memory until the server is freed, so a test may keep one and write to it when it likes.
  */
-#ifndef TEST_FAKE_SERVER_H
-#define TEST_FAKE_SERVER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -67,5 +66,3 @@ void run_for(uv_loop_t *loop, unsigned ms);
         } while (0)
 /* Runs until nothing is left, and fails the test when a handle was forgotten. */
 void loop_end(uv_loop_t *loop);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* informer_world: an informer of pods against a scripted server, and a log of what it says: "+a@1 ", "~a@1>2
  * ", "-a@2 ". */
-#ifndef TEST_INFORMER_WORLD_H
-#define TEST_INFORMER_WORLD_H
+#pragma once
 
 #include "base/mem.h"
 #include "base/metrics.h"
@@ -71,5 +70,3 @@ void world_wait_for_watch(struct world *w, unsigned n);
 #define LIST(rv, items) "{\"metadata\":{\"resourceVersion\":\"" rv "\"},\"items\":[" items "]}"
 #define PAGE(rv, next, items)                                                                                \
         "{\"metadata\":{\"resourceVersion\":\"" rv "\",\"continue\":\"" next "\"},\"items\":[" items "]}"
-
-#endif

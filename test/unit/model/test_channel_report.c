@@ -41,6 +41,31 @@ static void what_is_written_is_read_back(void **state) {
         arena_free(a);
 }
 
+static void what_a_node_says_of_its_IMEX_and_its_devices_is_read_back(void **state) {
+        struct report_fabric fabrics[] = { { .clique_id = CLIQUE,
+                                             .uid = "",
+                                             .count = 2048,
+                                             .imex = "580.95.05",
+                                             .withheld = "HostIMEXNotUp" } };
+        const struct channel_report r = { fabrics, 1 };
+        struct arena *a = arena_new(1024);
+        struct channel_report back;
+        struct buf b = BUF_INIT(4096);
+        struct err e;
+        channel_report_render(&r, &b);
+        assert_string_equal(buf_str(&b), "{\"" CLIQUE "\":{\"uid\":\"\",\"count\":2048,\"imex\":"
+                                         "\"580.95.05\",\"withheld\":\"HostIMEXNotUp\",\"held\":{}}}");
+        assert_int_equal(decode(buf_str(&b), a, &back, &e), 0);
+        assert_string_equal(back.fabrics[0].imex, "580.95.05");
+        assert_string_equal(back.fabrics[0].withheld, "HostIMEXNotUp");
+        assert_true(channel_report_is_word("575.57.08~rc1"));
+        assert_false(channel_report_is_word(""));
+        assert_false(channel_report_is_word("two words"));
+        assert_false(channel_report_is_word("%s"));
+        buf_done(&b);
+        arena_free(a);
+}
+
 static void what_cannot_be_meant_is_no_report(void **state) {
         static const struct {
                 const char *text, *says;
@@ -52,6 +77,8 @@ static void what_cannot_be_meant_is_no_report(void **state) {
                 { "{\"c\":{\"uid\":\"\"},\"c\":{\"uid\":\"\"}}", "c is there twice" },
                 { "{\"c\":{\"uid\":\"x\"}}", "is no UID" },
                 { "{\"c\":{\"uid\":\"\",\"count\":-2}}", "no number of channels" },
+                { "{\"c\":{\"uid\":\"\",\"imex\":\"5 80\"}}", "c.imex: \"5 80\" is no word" },
+                { "{\"c\":{\"uid\":\"\",\"withheld\":\"\"}}", "c.withheld: \"\" is no word" },
                 { "{\"c\":{\"uid\":\"\",\"held\":{\"07\":\"" UID_A "\"}}}", "\"07\" is no id" },
                 { "{\"c\":{\"uid\":\"\",\"held\":{\"\":\"" UID_A "\"}}}", "\"\" is no id" },
                 { "{\"c\":{\"uid\":\"\",\"held\":{\"1048576\":\"" UID_A "\"}}}", "is no id" },
@@ -86,6 +113,7 @@ static void a_newer_plugin_may_say_more_and_nothing_that_is_said_twice_is_lost(v
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(what_is_written_is_read_back),
+                cmocka_unit_test(what_a_node_says_of_its_IMEX_and_its_devices_is_read_back),
                 cmocka_unit_test(what_cannot_be_meant_is_no_report),
                 cmocka_unit_test(a_newer_plugin_may_say_more_and_nothing_that_is_said_twice_is_lost),
         };

@@ -72,7 +72,7 @@ static void settings_choose_the_mode_or_name_what_contradicts(void **state) {
                 struct err e;
                 gates_init(&g);
                 assert_int_equal(gates_parse(&g, cases[i].gates, &e), 0);
-                int r = mode_resolve(&g, cases[i].mode, cases[i].isolation, &m, &e);
+                int r = mode_resolve(&g, cases[i].mode, cases[i].isolation, false, &m, &e);
                 assert_int_equal(r, cases[i].want == ERROR ? -1 : 0);
                 for (size_t k = 0; k < 2 && cases[i].says[k]; k++)
                         assert_non_null(strstr(e.msg, cases[i].says[k]));
@@ -94,7 +94,7 @@ static void host_managed_forces_two_gates_off_and_the_dependency_check_passes(vo
         gates_init(&g);
         assert_true(g.on[GATE_IMEX_DAEMONS_WITH_DNS_NAMES] && g.on[GATE_COMPUTE_DOMAIN_CLIQUES]);
         assert_int_equal(gates_parse(&g, "HostManagedIMEX=true,ComputeDomainCliques=true", &e), 0);
-        assert_int_equal(mode_resolve(&g, NULL, NULL, &m, &e), 0);
+        assert_int_equal(mode_resolve(&g, NULL, NULL, false, &m, &e), 0);
         assert_false(g.on[GATE_IMEX_DAEMONS_WITH_DNS_NAMES]);
         assert_false(g.on[GATE_COMPUTE_DOMAIN_CLIQUES]);
         assert_true(g.forced[GATE_IMEX_DAEMONS_WITH_DNS_NAMES] && g.forced[GATE_COMPUTE_DOMAIN_CLIQUES]);
@@ -102,7 +102,7 @@ static void host_managed_forces_two_gates_off_and_the_dependency_check_passes(vo
         /* What was off already is not said to have been forced. */
         gates_init(&g);
         assert_int_equal(gates_parse(&g, "HostManagedIMEX=true,ComputeDomainCliques=false", &e), 0);
-        assert_int_equal(mode_resolve(&g, NULL, NULL, &m, &e), 0);
+        assert_int_equal(mode_resolve(&g, NULL, NULL, false, &m, &e), 0);
         assert_false(g.forced[GATE_COMPUTE_DOMAIN_CLIQUES]);
 }
 
@@ -111,7 +111,7 @@ static void driver_managed_forces_nothing(void **state) {
         struct gates g;
         struct err e;
         gates_init(&g);
-        assert_int_equal(mode_resolve(&g, NULL, NULL, &m, &e), 0);
+        assert_int_equal(mode_resolve(&g, NULL, NULL, false, &m, &e), 0);
         assert_true(mode_runs_daemons(m) && g.on[GATE_IMEX_DAEMONS_WITH_DNS_NAMES] &&
                     g.on[GATE_COMPUTE_DOMAIN_CLIQUES]);
         for (int i = 0; i < GATE_COUNT; i++)
@@ -124,7 +124,7 @@ static const struct imex_mode *mode_of(const char *gates) {
         struct err e;
         gates_init(&g);
         assert_int_equal(gates_parse(&g, gates, &e), 0);
-        assert_int_equal(mode_resolve(&g, NULL, NULL, &m, &e), 0);
+        assert_int_equal(mode_resolve(&g, NULL, NULL, false, &m, &e), 0);
         return m;
 }
 
@@ -175,7 +175,7 @@ static const struct imex_mode *own_channels(const char *gates, const char *imex_
         struct err e;
         gates_init(&g);
         assert_int_equal(gates_parse(&g, gates, &e), 0);
-        assert_int_equal(mode_resolve(&g, imex_mode, "channel", &m, &e), 0);
+        assert_int_equal(mode_resolve(&g, imex_mode, "channel", false, &m, &e), 0);
         return m;
 }
 
@@ -252,8 +252,70 @@ static void nobody_gets_into_a_domain_of_another_mode(void **state) {
                         fail_msg("row %zu", i);
 }
 
+static int resolve_agents(const char *gates, const char *mode, const char *isolation,
+                          const struct imex_mode **ret, struct err *e) {
+        struct gates g;
+        gates_init(&g);
+        assert_int_equal(gates_parse(&g, gates, e), 0);
+        return mode_resolve(&g, mode, isolation, true, ret, e);
+}
+
+static void agents_run_imex_where_the_driver_does_and_names_do_not_change(void **state) {
+        static const struct {
+                const char *gates, *mode, *isolation, *says;
+        } refused[] = {
+                { "HostManagedIMEX=true", "", "", "leaves to the hosts" },
+                { "HostManagedIMEXDaemon=true", "hostManaged", "", "leaves to the hosts" },
+                { "IMEXDaemonsWithDNSNames=false,ComputeDomainCliques=false", "", "",
+                  "requires feature gate IMEXDaemonsWithDNSNames=true" },
+                { "", "", "channel", "imex.isolation=domain only" },
+        };
+        const struct imex_mode *m;
+        struct err e;
+        assert_int_equal(resolve_agents("", "", "", &m, &e), 0);
+        assert_string_equal(m->name, MODE_DRIVER_AGENTS);
+        assert_true(mode_runs_daemons(m) && mode_runs_agents(m) && mode_has_fabrics(m) &&
+                    mode_forms_domains(m));
+        assert_false(mode_assigns_channels(m) || mode_waits_for_host(m) || mode_one_channel(m));
+        assert_int_equal(mode_seats(m), 1);
+        assert_false(mode_runs_agents(mode_of("")) || mode_has_fabrics(mode_of("")));
+        for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
+                assert_int_equal(
+                        resolve_agents(refused[i].gates, refused[i].mode, refused[i].isolation, &m, &e), -1);
+                assert_non_null(strstr(e.msg, refused[i].says));
+        }
+}
+
+static void a_domain_keeps_the_runner_that_it_was_formed_with(void **state) {
+        const struct imex_mode *pods = mode_of(""), *agents, *hosts = mode_of("HostManagedIMEX=true");
+        const struct mode_traces fresh = { .finalizer = true },
+                                 formed = { .finalizer = true, .status = true, .workload_template = true },
+                                 with_daemons = { .daemon_template = true, .status = true };
+        struct err e;
+        assert_int_equal(resolve_agents("", "", "", &agents, &e), 0);
+        /* What comes with a manifest counts for nothing. */
+        assert_ptr_equal(mode_of_domain(agents, MODE_DRIVER_MANAGED, fresh, false), agents);
+        assert_ptr_equal(mode_of_domain(pods, MODE_DRIVER_AGENTS, fresh, false), pods);
+        assert_ptr_equal(mode_of_domain(agents, MODE_DRIVER_MANAGED, formed, false), pods);
+        assert_ptr_equal(mode_of_domain(pods, MODE_DRIVER_AGENTS, formed, false), agents);
+        assert_ptr_equal(mode_of_domain(agents, NULL, with_daemons, false), pods); /* the Go driver's */
+        /* What its owner writes on it changes nothing. */
+        assert_ptr_equal(mode_of_domain(agents, MODE_DRIVER_AGENTS, with_daemons, false), pods);
+        assert_ptr_equal(mode_of_domain(agents, MODE_DRIVER_MANAGED, formed, true), agents);
+        assert_ptr_equal(mode_of_domain(hosts, MODE_DRIVER_AGENTS, formed, true), hosts);
+        assert_false(mode_is_other(agents, MODE_DRIVER_MANAGED, formed));
+        assert_false(mode_is_other(pods, MODE_DRIVER_AGENTS, formed));
+        assert_true(mode_is_other(agents, MODE_HOST_MANAGED, formed));
+        assert_true(mode_is_other(hosts, MODE_DRIVER_AGENTS, formed));
+        assert_string_equal(mode_other_name(hosts, MODE_DRIVER_AGENTS, formed), MODE_DRIVER_AGENTS);
+        assert_true(mode_serves(pods, MODE_DRIVER_AGENTS) && mode_serves(agents, MODE_DRIVER_MANAGED));
+        assert_false(mode_serves(hosts, MODE_DRIVER_AGENTS) || mode_serves(agents, MODE_HOST_CHANNEL));
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(agents_run_imex_where_the_driver_does_and_names_do_not_change),
+                cmocka_unit_test(a_domain_keeps_the_runner_that_it_was_formed_with),
                 cmocka_unit_test(settings_choose_the_mode_or_name_what_contradicts),
                 cmocka_unit_test(host_managed_forces_two_gates_off_and_the_dependency_check_passes),
                 cmocka_unit_test(driver_managed_forces_nothing),

@@ -26,6 +26,25 @@ enum { WRITES = 5, MINUTE_MS = 60000 };
                 .n_devices = 1                                                                               \
         }
 static const struct slice_content ours = CONTENT("c.1"), other = CONTENT("c.2"), third = CONTENT("");
+/* Of a GPU that reports errors, and as a server has it that drops taints, or takes none of effect None. */
+static const struct offered_taint taints[] = { { "gpu.nvidia.com/unmonitored", "", "None" },
+                                               { "gpu.nvidia.com/xid", "79", "NoSchedule" } };
+static const struct slice_content tainted = {
+        .driver = "gpu.nvidia.com",
+        .devices = (const struct offered_device[]){ { .name = "gpu-0", .taints = taints, .n_taints = 2 } },
+        .n_devices = 1
+};
+static const struct slice_content untainted = {
+        .driver = "gpu.nvidia.com",
+        .devices = (const struct offered_device[]){ { .name = "gpu-0" } },
+        .n_devices = 1
+};
+static const struct slice_content with_effect = {
+        .driver = "gpu.nvidia.com",
+        .devices =
+                (const struct offered_device[]){ { .name = "gpu-0", .taints = taints + 1, .n_taints = 1 } },
+        .n_devices = 1
+};
 static const struct slice_content two_left = {
         .driver = "gpu.nvidia.com",
         .devices = (const struct offered_device[]){ { .name = "gpu-0" }, { .name = "gpu-2" } },
@@ -38,8 +57,12 @@ struct world {
         struct fake_conn *watch;
         struct kube_client *client;
         struct slice_publisher *publisher;
-        unsigned to_undo;    /* so many writes are written over as soon as they are taken */
-        const char *refuses; /* a device */
+        unsigned to_undo;                  /* so many writes are written over as soon as they are taken */
+        const char *refuses;               /* a device */
+        bool refuses_none;                 /* taints without an effect */
+        const struct slice_content *takes; /* whatever was sent; NULL: as sent */
+        unsigned n_told;
+        enum slice_taints told_taken;
         char told[64];
         unsigned n_writes, rv;
         uint64_t wrote_ms[WRITES];
@@ -58,7 +81,7 @@ static void add_slice(struct world *w, const struct slice_content *content, stru
 
 static void on_write(struct world *w, struct fake_conn *c) {
         struct buf b = BUF_INIT(16384);
-        const struct slice_content *taken = w->refuses ? &two_left : &ours;
+        const struct slice_content *taken = w->takes ? w->takes : w->refuses ? &two_left : &ours;
         if (w->n_writes < WRITES)
                 w->wrote_ms[w->n_writes] = uv_now(&w->loop);
         w->n_writes++;
@@ -89,6 +112,12 @@ static void on_request(void *u, struct fake_conn *c, const struct fake_request *
                            "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Failure\",\"code\":422,"
                            "\"reason\":\"Invalid\",\"message\":\"ResourceSlice.resource.k8s.io is invalid: "
                            "spec.devices[1].attributes[x].string: Too long\"}");
+        } else if (!streq(r->method, "GET") && w->refuses_none && fake_has(r->body, "\"None\"")) {
+                fake_reply(c, 422, NULL,
+                           "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Failure\",\"code\":422,"
+                           "\"reason\":\"Invalid\",\"message\":\"ResourceSlice.resource.k8s.io is invalid: "
+                           "spec.devices[0].taints[0].effect: Unsupported value: \\\"None\\\": supported "
+                           "values: \\\"NoExecute\\\", \\\"NoSchedule\\\"\"}");
         } else if (!streq(r->method, "GET")) {
                 on_write(w, c);
         } else if (fake_query(r, "watch")) {
@@ -193,6 +222,49 @@ static void a_device_that_the_server_refuses_hides_no_other(void **state) {
         }
 }
 
+static void on_untainted(void *u, enum slice_taints taken) {
+        struct world *w = u;
+        w->n_told++;
+        w->told_taken = taken;
+}
+
+static void a_server_that_drops_taints_has_the_devices_and_is_named(void **state) {
+        struct world *w = *state;
+        w->takes = &untainted;
+        slice_on_untainted(w->publisher, on_untainted, w);
+        slice_set(w->publisher, &tainted);
+        until_written(w, 1);
+        run_for(&w->loop, MINUTE_MS);
+        assert_int_equal(w->n_writes, 1);
+        assert_true(slice_published(w->publisher));
+        assert_int_equal(w->n_told, 1);
+        assert_int_equal(w->told_taken, SLICE_TAINTS_NONE);
+        /* Its gate may have been switched on since: other content is tried with them. */
+        w->takes = &with_effect;
+        slice_set(w->publisher, &with_effect);
+        until_written(w, 2);
+        run_for(&w->loop, 500);
+        assert_int_equal(w->n_told, 1);
+        assert_true(slice_published(w->publisher));
+}
+
+/* The device is not left out for it, though a refusal of it comes. */
+static void a_server_that_knows_no_taint_without_effect_has_the_others(void **state) {
+        struct world *w = *state;
+        w->refuses_none = true;
+        w->takes = &with_effect;
+        slice_on_refused(w->publisher, on_refused, w);
+        slice_on_untainted(w->publisher, on_untainted, w);
+        slice_set(w->publisher, &tainted);
+        until_written(w, 1);
+        run_for(&w->loop, 500);
+        assert_int_equal(w->n_writes, 1);
+        assert_string_equal(w->told, "");
+        assert_int_equal(w->n_told, 1);
+        assert_int_equal(w->told_taken, SLICE_TAINTS_EFFECTIVE);
+        assert_true(slice_published(w->publisher));
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(
@@ -201,6 +273,10 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(new_content_waits_for_no_pause, setup, teardown),
                 cmocka_unit_test_setup_teardown(a_device_that_the_server_refuses_hides_no_other, setup,
                                                 teardown),
+                cmocka_unit_test_setup_teardown(a_server_that_drops_taints_has_the_devices_and_is_named,
+                                                setup, teardown),
+                cmocka_unit_test_setup_teardown(a_server_that_knows_no_taint_without_effect_has_the_others,
+                                                setup, teardown),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* outcome: a program of ours runs to its end; what it said, and how it ended. */
-#ifndef TEST_PROGRAMS_OUTCOME_H
-#define TEST_PROGRAMS_OUTCOME_H
+#pragma once
 
 #include <stdio.h>
 #include <uv.h>
@@ -28,5 +27,3 @@ static inline struct outcome outcome_of(const char *const *argv, const char *con
         uv_run(uv_default_loop(), UV_RUN_DEFAULT);
         return o;
 }
-
-#endif

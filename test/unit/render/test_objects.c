@@ -149,6 +149,36 @@ static void what_the_administrator_adds_stands_beside_ours(void **state) {
         arena_free(a);
 }
 
+static void agents_are_of_the_node_and_not_of_a_domain(void **state) {
+        struct objects_settings s = settings;
+        struct arena *a = arena_new(4096);
+        struct buf b = BUF_INIT(1 << 16);
+        char hash[17], other[17];
+        objects_agents(&s, &b);
+        assert_string_equal(at(a, &b, "spec.updateStrategy"), "{\"type\":\"OnDelete\"}");
+        assert_string_equal(at(a, &b, "spec.template.spec.nodeSelector"),
+                            "{\"resource.nvidia.com/imex-agent\":\"true\"}");
+        assert_string_equal(at(a, &b, "spec.template.metadata.labels.app"), "\"imex-daemon\"");
+        assert_string_equal(at(a, &b, "spec.template.spec.containers.0.securityContext.capabilities"),
+                            "{\"drop\":[\"ALL\"]}");
+        assert_null(strstr(buf_str(&b), "Probe"));
+        assert_null(strstr(buf_str(&b), CD_LABEL "\""));
+        s.image = "another";
+        objects_agents_hash(&settings, hash);
+        objects_agents_hash(&s, other);
+        assert_string_not_equal(hash, other);
+        buf_clear(&b);
+        objects_agents_rct("v1", "driver", &b);
+        assert_string_equal(at(a, &b, "spec.spec.devices.config.0.opaque.parameters"),
+                            "{\"apiVersion\":\"" CD_API_VERSION "\",\"kind\":\"ComputeDomainAgentConfig\"}");
+        buf_clear(&b);
+        objects_agents_rct("v1beta1", "driver", &b);
+        assert_string_equal(at(a, &b, "spec.spec.devices.requests.0"),
+                            "{\"name\":\"daemon\",\"deviceClassName\":\"" CD_CLASS_DAEMON "\"}");
+        buf_done(&b);
+        arena_free(a);
+}
+
 /* The hash is of the whole, is written where it is looked for, and changes with each setting. */
 static void template_hash(void **state) {
         struct arena *a = arena_new(4096);
@@ -336,7 +366,10 @@ static void finalizers_of_others_stay(void **state) {
 static void node_patch(void **state) {
         struct kube_meta m = { .uid = "u", .rv = "7" };
         struct buf b = BUF_INIT(1024);
-        objects_node(&m, &(struct objects_node_patch){ .set_domain = true, .domain_uid = UID_A }, &b);
+        objects_node(
+                &m,
+                &(struct objects_node_patch){ .set_domain = true, .versioned = true, .domain_uid = UID_A },
+                &b);
         assert_string_equal(buf_str(&b),
                             "{\"metadata\":{\"uid\":\"u\",\"resourceVersion\":\"7\",\"labels\":{\"" CD_LABEL
                             "\":\"" UID_A "\"}}}");
@@ -346,6 +379,7 @@ static void node_patch(void **state) {
         buf_clear(&b);
         objects_node(&m,
                      &(struct objects_node_patch){ .set_domain = true,
+                                                   .versioned = true,
                                                    .set_gpu_clique = true,
                                                    .gpu_clique = "c.1",
                                                    .gpu_clique_ours = "c.1" },
@@ -424,9 +458,47 @@ static void a_fabric(void **state) {
         objects_fabric(&f, &old, &b);
         buf_addf(&text, "%s\n\n## it has no Node, entry or holder any more\n\n", buf_str(&b));
         buf_clear(&b);
+        struct fabric_seat here = { "node-1", 0, 3, "10.0.0.1", "boot", NULL },
+                           left = { "node-2", 1, 2, "", "", FABRIC_ORDERED_DELETED };
+        struct fabric_domain domain = { .owner = channels[0].owner,
+                                        .infix = "0123456789",
+                                        .slots = 18,
+                                        .port = 28001,
+                                        .seats = &here,
+                                        .n_seats = 1,
+                                        .leaving = &left,
+                                        .n_leaving = 1,
+                                        .freed = "3,0" };
+        struct compute_domain_fabric with = f;
+        struct buf agents = BUF_INIT(1 << 16);
+        with.domains = &domain;
+        with.n_domains = 1;
+        with.epoch = 3;
+        objects_fabric(&with, &old, &agents);
+        const char *head = "{\"metadata\":{";
+        struct buf named = BUF_INIT(1 << 16);
+        buf_addf(&named, "%s\"name\":\"x\",%s", head, buf_str(&agents) + strlen(head));
+        assert_int_equal(jd_decode_text(compute_domain_fabric_fields, buf_str(&named), named.n, false, "", a,
+                                        &back, &e),
+                         0);
+        buf_done(&named);
+        assert_int_equal(back.epoch, 3);
+        assert_int_equal(back.n_domains, 1);
+        assert_string_equal(back.domains[0].seats[0].boot_id, "boot");
+        assert_string_equal(back.domains[0].leaving[0].ordered, FABRIC_ORDERED_DELETED);
+        assert_string_equal(back.domains[0].freed, "3,0");
         f = (struct compute_domain_fabric){ .o = f.o, .empty_since = "2026-11-22T10:00:00Z", .next = 8 };
         objects_fabric(&f, &old, &b);
+        buf_addf(&text, "%s\n\n## its nodes have told the version of their IMEX\n\n", buf_str(&b));
+        buf_clear(&b);
+        f.imex_version = "580.95.05";
+        objects_fabric(&f, NULL, &b);
+        buf_addf(&text, "%s\n\n", buf_str(&b));
+        buf_clear(&b);
+        objects_fabric(&f, &old, &b);
         buf_addf(&text, "%s\n", buf_str(&b));
+        buf_addf(&text, "\n## agents run IMEX for a domain\n\n%s\n", buf_str(&agents));
+        buf_done(&agents);
         golden_compare("fabric.txt", buf_str(&text));
         buf_done(&text);
         buf_done(&b);
@@ -437,6 +509,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(daemonset),
                 cmocka_unit_test(daemonset_options),
+                cmocka_unit_test(agents_are_of_the_node_and_not_of_a_domain),
                 cmocka_unit_test(what_the_administrator_adds_stands_beside_ours),
                 cmocka_unit_test(template_hash),
                 cmocka_unit_test(claim_templates),

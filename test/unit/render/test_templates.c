@@ -13,6 +13,8 @@
 struct sample_item {
         const char *name;
         int64_t size;
+        const struct jd_pair *parts;
+        size_t n_parts;
 };
 
 struct sample {
@@ -35,7 +37,7 @@ static const char start[] =
 
 static void all_that_is_given_is_written_in_its_place(void **state) {
         const struct jd_pair pairs[] = { { "theirs", "too" }, { "none", NULL } };
-        const struct sample_item items[] = { { "a", 2 }, { "b\"", 0 } };
+        const struct sample_item items[] = { { "a", 2, pairs, 2 }, { "b\"", 0, NULL, 0 } };
         const char *const words[] = { "x", "y" };
         const struct sample s = { .inner.text = "in",
                                   .raw = STR("[1]"),
@@ -47,16 +49,20 @@ static void all_that_is_given_is_written_in_its_place(void **state) {
         struct buf b = BUF_INIT(4096);
         sample(&s, "n%s", "o", words, 2, true, 5, &b);
         assert_memory_equal(buf_str(&b), start, sizeof start - 1);
-        assert_string_equal(buf_str(&b) + sizeof start - 1,
-                            "\"string\":\"n%s\",\"part\":\"o-5%\",\"int\":5,\"text\":\"5\",\"member\":\"in\","
-                            "\"json\":[1],"
-                            "\"time\":\"1970-01-01T00:01:00Z\",\"labels\":{\"ours\":\"here\",\"theirs\":"
-                            "\"too\",\"none\":null},"
-                            "\"words\":[\"first\",\"x\",\"y\",\"last\"],\"items\":[{\"name\":\"a\",\"size\":"
-                            "2,\"of\":[\"all\","
-                            "\"n%s\"]},{\"name\":\"b\\\"\",\"of\":[\"all\",\"n%s\",\"unsized\"]}],\"if\":{"
-                            "\"string\":\"in\"},"
-                            "\"list\":[\"a\",\"b\\\"\"],\"same\":{\"deep\":[1]},\"again\":{\"deep\":[1]}}");
+        assert_string_equal(
+                buf_str(&b) + sizeof start - 1,
+                "\"string\":\"n%s\",\"part\":\"o-5%\",\"int\":5,\"text\":\"5\",\"member\":\"in\","
+                "\"json\":[1],"
+                "\"time\":\"1970-01-01T00:01:00Z\",\"labels\":{\"ours\":\"here\",\"theirs\":"
+                "\"too\",\"none\":null},"
+                "\"words\":[\"first\",\"x\",\"y\",\"last\"],\"items\":[{\"name\":\"a\",\"size\":"
+                "2,\"of\":[\"all\","
+                "\"n%s\"]},{\"name\":\"b\\\"\",\"of\":[\"all\",\"n%s\",\"unsized\"]}],"
+                "\"nested\":[{\"name\":\"a\",\"parts\":[\"first\",{\"of\":\"theirs\",\"in\":\"a\"},"
+                "{\"of\":\"none\",\"in\":\"a\"}],\"labels\":{\"theirs\":\"too\",\"none\":null}},"
+                "{\"name\":\"b\\\"\",\"parts\":[\"first\"],\"labels\":{}}],\"if\":{"
+                "\"string\":\"in\"},"
+                "\"list\":[\"a\",\"b\\\"\"],\"same\":{\"deep\":[1]},\"again\":{\"deep\":[1]}}");
         buf_done(&b);
 }
 
@@ -68,7 +74,7 @@ static void what_is_not_given_is_null_empty_or_left_out(void **state) {
         assert_string_equal(buf_str(&b) + sizeof start - 1,
                             "\"string\":null,\"part\":\"-0%\",\"int\":0,\"text\":\"0\",\"member\":null,"
                             "\"json\":0,\"time\":\"1970-01-01T00:00:00Z\",\"labels\":{\"ours\":\"here\"},"
-                            "\"words\":[\"first\",\"last\"],\"items\":[],\"unless\":\"here\","
+                            "\"words\":[\"first\",\"last\"],\"items\":[],\"nested\":[],\"unless\":\"here\","
                             "\"same\":{\"deep\":[1]},\"again\":{\"deep\":[1]}}");
         for (int i = 0; i < 2; i++) {
                 s.inner.text = i ? "" : NULL;

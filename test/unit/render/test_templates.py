@@ -28,6 +28,8 @@ REFUSED = {
     "an item's member outside of the list": ("b: ${l.m[].n}", "l.m[].n is in no item of its list"),
     "an item of two lists": ("b:\n- c: ${l.m[].n}\n  d: ${w[]}", "an item of more than one list: l.m, w"),
     "a list in an item": ("b:\n- c: ${l.m[].n}\n  d:\n    <<: ${l.o[]}", "l.o is a list in an item of l.m"),
+    "a list in an item in an item": ("b:\n- c:\n  - d:\n    - ${l.m[].n[].o[].p}", "l.m[].n[].o is a list in an item of l.m[].n"),
+    "an inner list's member outside of it": ("b:\n- c: ${l.m[].n}\n  d: ${l.m[].o[].p}", "l.m[].o[].p is in no item of its list"),
     "a list whose number is not known": ("b:\n- ${a[]}", "n_a is no parameter"),
     "pairs that are no list": ("b:\n  <<: ${a}", "<< wants a list of pairs"),
     "no YAML": ("b: [", "while parsing a flow node"),

@@ -232,6 +232,41 @@ static void of_two_reports_the_one_of_a_plugin_that_runs_is_right(void **state) 
                                  streq(s->d.fabric.channels[i].owner.uid, B));
 }
 
+/* Two plugins seem to run, as a Pod does for a while after its node was cut off. */
+static void of_two_such_reports_the_one_that_knows_the_table_is_right(void **state) {
+        struct small *s = *state;
+        struct report_hold now = { 1, A };
+        want(&s->owners[0]);
+        want(&s->owners[1]);
+        s->old.table_of = C;
+        s->held[0] = (struct report_hold){ 1, B };
+        s->nodes[0].held = s->held;
+        s->nodes[0].n_held = 1;
+        s->nodes[0].uid = C; /* the object that was there before */
+        s->nodes[1].held = &now;
+        s->nodes[1].n_held = 1;
+        decide(s);
+        assert_int_equal(id_of(s, A), 1);
+        for (size_t i = 0; i < 2; i++)
+                assert_int_equal(s->d.fabric.channels[i].releasing != 0,
+                                 streq(s->d.fabric.channels[i].owner.uid, B));
+}
+
+static void of_two_reports_of_equal_worth_neither_is_believed(void **state) {
+        struct small *s = *state;
+        struct report_hold now = { 1, A };
+        want(&s->owners[0]);
+        want(&s->owners[1]);
+        s->old.table_of = C;
+        s->held[0] = (struct report_hold){ 1, B };
+        s->nodes[0].held = s->held;
+        s->nodes[1].held = &now;
+        s->nodes[0].n_held = s->nodes[1].n_held = 1;
+        decide(s);
+        for (size_t i = 0; i < s->d.fabric.n_channels; i++)
+                assert_int_equal(s->d.fabric.channels[i].releasing != 0, s->d.fabric.channels[i].id == 1);
+}
+
 static void a_lost_table_assigns_nothing_until_each_node_has_reported_to_it(void **state) {
         struct small *s = *state;
         struct condition told;
@@ -484,6 +519,61 @@ static void most_nodes_decide_how_many_channels_there_are(void **state) {
         assert_string_equal(said(s, FABRIC_NODES_DIFFER), "");
 }
 
+static void most_nodes_decide_which_version_of_IMEX_is_the_fabrics(void **state) {
+        struct small *s = *state;
+        decide(s);
+        assert_null(s->d.fabric.imex_version); /* older plugins tell none */
+        assert_int_equal(s->d.step, CHANNELS_KEEP);
+        s->nodes[1].imex = "580.2";
+        decide(s);
+        assert_string_equal(s->d.fabric.imex_version, "580.2");
+        assert_int_equal(s->d.step, CHANNELS_PATCH);
+        assert_string_equal(said(s, FABRIC_NODES_DIFFER), "");
+        s->nodes[0].imex = "575.1";
+        s->old.imex_version = "580.2";
+        decide(s);
+        assert_string_equal(s->d.fabric.imex_version, "580.2"); /* of two that are as many, as it was */
+        assert_string_equal(
+                said(s, FABRIC_NODES_DIFFER),
+                "nvidia-imex of most nodes is of version 580.2, that of node-1 (575.1) of another: "
+                "those nodes offer no channels until it is the same");
+        s->old.imex_version = "570.9"; /* which nobody has any more */
+        decide(s);
+        assert_string_equal(s->d.fabric.imex_version, "575.1");
+        s->nodes[1].count = 9;
+        decide(s);
+        assert_non_null(
+                strstr(said(s, FABRIC_NODES_DIFFER), "NVreg_ImexChannelCount is the same. nvidia-imex"));
+        s->nodes[0].imex = s->nodes[1].imex = NULL; /* plugins of before, in a rollback */
+        decide(s);
+        assert_string_equal(s->d.fabric.imex_version, "570.9");
+}
+
+static void a_node_does_not_rename_the_rack_of_another(void **state) {
+        struct small *s = *state;
+        s->old.rack = "rack-b";
+        s->nodes[0].rack = "rack-a";
+        s->nodes[1].rack = "rack-b";
+        decide(s);
+        assert_string_equal(s->d.fabric.rack, "rack-b");
+}
+
+static void who_offers_nothing_is_named_with_the_reason(void **state) {
+        struct small *s = *state;
+        decide(s);
+        assert_string_equal(said(s, FABRIC_NODES_WITHHOLD), "");
+        s->nodes[0].withheld = "HostIMEXNotUp";
+        s->nodes[1].withheld = "ToolkitGivesChannels";
+        decide(s);
+        assert_int_equal(s->d.step, CHANNELS_PATCH);
+        assert_non_null(strstr(said(s, FABRIC_NODES_WITHHOLD),
+                               ": node-1 (HostIMEXNotUp), node-2 (ToolkitGivesChannels)"));
+        /* It takes nothing from anybody. */
+        want(&s->owners[0]);
+        decide(s);
+        assert_int_equal(id_of(s, A), 1);
+}
+
 static void a_fabric_without_anything_goes_after_a_day(void **state) {
         struct small *s = *state;
         s->nodes[0].gone = s->nodes[1].gone = true;
@@ -524,6 +614,8 @@ int main(void) {
                 RULE(what_a_node_holds_wins_over_the_table),
                 RULE(an_old_report_gives_nobody_what_another_has),
                 RULE(of_two_reports_the_one_of_a_plugin_that_runs_is_right),
+                RULE(of_two_such_reports_the_one_that_knows_the_table_is_right),
+                RULE(of_two_reports_of_equal_worth_neither_is_believed),
                 RULE(a_lost_table_assigns_nothing_until_each_node_has_reported_to_it),
                 RULE(nobody_believes_a_copy),
                 RULE(what_somebody_deleted_is_remembered),
@@ -535,6 +627,9 @@ int main(void) {
                 RULE(one_namespace_has_half_at_most_and_exhaustion_is_told),
                 RULE(where_none_is_free_an_idle_one_is_taken_back),
                 RULE(most_nodes_decide_how_many_channels_there_are),
+                RULE(most_nodes_decide_which_version_of_IMEX_is_the_fabrics),
+                RULE(a_node_does_not_rename_the_rack_of_another),
+                RULE(who_offers_nothing_is_named_with_the_reason),
                 RULE(a_fabric_without_anything_goes_after_a_day),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

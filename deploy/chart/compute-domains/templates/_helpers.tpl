@@ -149,7 +149,7 @@ ours. A key that is there and empty is empty. Takes (list $ "path.to.key" defaul
 {{- end -}}
 
 {{- define "compute-domains.pluginMetrics" -}}
-{{- include "compute-domains.members" (list . "kubeletPlugin.metrics" (dict "enabled" true "computeDomainHttpEndpoint" ":8081" "metricsPath" "/metrics")) -}}
+{{- include "compute-domains.members" (list . "kubeletPlugin.metrics" (dict "enabled" true "computeDomainHttpEndpoint" ":8081" "gpuHttpEndpoint" ":8080" "metricsPath" "/metrics")) -}}
 {{- end -}}
 
 {{- define "compute-domains.registrarPath" -}}
@@ -271,6 +271,35 @@ true
 {{- end -}}
 {{- end -}}
 
+{{/* "true" when an agent on each node runs the IMEX of ComputeDomains that are formed from now on. */}}
+{{- define "compute-domains.agents" -}}
+{{- $imex := .Values.resources.computeDomains.imex | default dict -}}
+{{- if eq (toString $imex.agents) "true" -}}
+true
+{{- end -}}
+{{- end -}}
+
+{{/* Annotations of what running agents need when the release has been removed. */}}
+{{- define "compute-domains.keptWithAgents" -}}
+{{- if include "compute-domains.agents" . -}}
+annotations:
+  helm.sh/resource-policy: keep
+{{- end -}}
+{{- end -}}
+
+{{- define "compute-domains.agentServiceAccount" -}}
+compute-domain-agent-service-account
+{{- end -}}
+
+{{/*
+"true" where there may be ComputeDomainFabrics: agents may be at work for a long time after they were switched off.
+*/}}
+{{- define "compute-domains.fabrics" -}}
+{{- if or (include "compute-domains.ownChannels" .) (not (include "compute-domains.hostManaged" .)) -}}
+true
+{{- end -}}
+{{- end -}}
+
 {{/*
 Merges environment lists; an entry of the user's replaces ours of the same name, because Kubernetes merges such lists by
 name and loses entries that are there twice. Takes (dict "ours" YAML-text "users" list).
@@ -314,4 +343,24 @@ name and loses entries that are there twice. Takes (dict "ours" YAML-text "users
 {{- /* The label of Nodes that names their rack, or empty. */ -}}
 {{- define "compute-domains.rackLabel" -}}
 {{- dig "rackDomains" "nameFromNodeLabel" "" (.Values.resources.computeDomains | default dict) | default "" -}}
+{{- end -}}
+
+{{/*
+"true" where GPUs are allocated: resources.gpus.enabled decides where it is said, and else gpuResourcesEnabledOverride, by which the
+chart dra-driver-nvidia-gpu has them switched on.
+*/}}
+{{- define "compute-domains.gpus" -}}
+{{- $said := dig "gpus" "enabled" nil (.Values.resources | default dict) -}}
+{{- if kindIs "bool" $said -}}
+{{- if $said }}true{{ end -}}
+{{- else if .Values.gpuResourcesEnabledOverride -}}
+true
+{{- end -}}
+{{- end -}}
+
+{{/* "true" where there is a kubelet plugin: for ComputeDomains, for GPUs, or for both, in one pod. */}}
+{{- define "compute-domains.plugins" -}}
+{{- if or .Values.resources.computeDomains.enabled (include "compute-domains.gpus" .) -}}
+true
+{{- end -}}
 {{- end -}}

@@ -1,0 +1,170 @@
+{{- /* SPDX-License-Identifier: Apache-2.0 */ -}}
+{{/* The GPU half of the kubelet plugin's pod. */}}
+
+{{/* kubeletPlugin.containers.gpus, each member by itself: values files from before there was one have none. */}}
+{{- define "compute-domains.gpuValues" -}}
+{{- include "compute-domains.members" (list . "kubeletPlugin.containers.gpus" (dict
+  "env" list
+  "securityContext" (dict "privileged" true "readOnlyRootFilesystem" true)
+  "resources" (dict "requests" (dict "cpu" "10m" "memory" "32Mi"))
+  "healthcheckPort" 51516
+  "additionalXidsToIgnore" ""
+  "checkpointLayout" "auto")) -}}
+{{- end -}}
+
+{{/* The port at which others reach its metrics; empty where they do not. */}}
+{{- define "compute-domains.gpuPort" -}}
+{{- $metrics := include "compute-domains.pluginMetrics" . | fromJson -}}
+{{- if $metrics.enabled -}}
+{{- include "compute-domains.port" $metrics.gpuHttpEndpoint -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The container. Takes (list $ (dict of the user to run as, where the pod does not say)). */}}
+{{- define "compute-domains.gpuContainer" -}}
+{{- $root := index . 0 -}}
+{{- $container := include "compute-domains.gpuValues" $root | fromJson -}}
+{{- $healthport := int $container.healthcheckPort -}}
+{{- $metrics := include "compute-domains.gpuPort" $root -}}
+- name: gpus
+  image: {{ include "compute-domains.image" $root }}
+  imagePullPolicy: {{ include "compute-domains.pullPolicy" $root }}
+  command: ["gpu-kubelet-plugin", "-v", "$(LOG_VERBOSITY)"]
+  terminationMessagePolicy: FallbackToLogsOnError
+  env:
+    {{- include "compute-domains.env" (dict "ours" (include "compute-domains.gpuEnv" $root) "users" $container.env) | nindent 4 }}
+  volumeMounts:
+    - name: plugins-registry
+      mountPath: {{ include "compute-domains.registrarPath" $root }}
+    # The hook that it puts there for containers with GPUs is run on the host.
+    - name: plugins
+      mountPath: {{ include "compute-domains.pluginsPath" $root }}
+    - name: cdi
+      mountPath: /var/run/cdi
+    - name: driver-root
+      mountPath: /driver-root
+      readOnly: true
+      mountPropagation: HostToContainer
+    {{- if $root.Values.altProcDevices }}
+    - name: alt-proc-devices
+      mountPath: /alt-proc-devices
+      readOnly: true
+    {{- end }}
+  {{- if or (gt $healthport 0) $metrics }}
+  ports:
+    {{- if $metrics }}
+    - name: gpu-metrics
+      containerPort: {{ $metrics }}
+      protocol: TCP
+    {{- end }}
+    {{- if gt $healthport 0 }}
+    - name: gpu-healthcheck
+      containerPort: {{ $healthport }}
+      protocol: TCP
+    {{- end }}
+  {{- end }}
+  {{- if gt $healthport 0 }}
+  startupProbe:
+    grpc:
+      port: {{ $healthport }}
+      service: liveness
+    periodSeconds: 1
+    timeoutSeconds: 10
+    failureThreshold: 600
+  livenessProbe:
+    grpc:
+      port: {{ $healthport }}
+      service: liveness
+    periodSeconds: 10
+    timeoutSeconds: 10
+    failureThreshold: 3
+  # Registered with the kubelet, and what there is of GPUs published.
+  readinessProbe:
+    grpc:
+      port: {{ $healthport }}
+      service: readiness
+    periodSeconds: 5
+    timeoutSeconds: 10
+  {{- end }}
+  {{- with $container.resources }}
+  resources:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with merge (dict) $container.securityContext (index . 1) }}
+  securityContext:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+{{- end -}}
+
+{{- define "compute-domains.gpuEnv" -}}
+{{- $plugin := .Values.kubeletPlugin }}
+{{- $container := include "compute-domains.gpuValues" . | fromJson -}}
+- name: LOG_VERBOSITY
+  value: {{ include "compute-domains.logVerbosity" . | quote }}
+{{- with .Values.logFormat }}
+- name: LOGGING_FORMAT
+  value: {{ . | quote }}
+{{- end }}
+- name: NODE_NAME
+  valueFrom:
+    fieldRef:
+      fieldPath: spec.nodeName
+- name: NVIDIA_DRIVER_ROOT
+  value: {{ clean (.Values.nvidiaDriverRoot | default "/") | quote }}
+{{- with .Values.nvidiaCDIHookPath }}
+- name: NVIDIA_CDI_HOOK_PATH
+  value: {{ . | quote }}
+{{- end }}
+{{- if .Values.altProcDevices }}
+- name: ALT_PROC_DEVICES_PATH
+  value: /alt-proc-devices
+{{- end }}
+- name: CDI_ROOT
+  value: /var/run/cdi
+- name: KUBELET_REGISTRAR_DIRECTORY_PATH
+  value: {{ include "compute-domains.registrarPath" . | quote }}
+- name: KUBELET_PLUGINS_DIRECTORY_PATH
+  value: {{ include "compute-domains.pluginsPath" . | quote }}
+- name: CHECKPOINT_LAYOUT
+  value: {{ $container.checkpointLayout | quote }}
+{{- with $container.additionalXidsToIgnore }}
+- name: ADDITIONAL_XIDS_TO_IGNORE
+  value: {{ . | quote }}
+{{- end }}
+{{- if gt (int $container.healthcheckPort) 0 }}
+- name: HEALTHCHECK_PORT
+  value: {{ int $container.healthcheckPort | quote }}
+{{- end }}
+{{- $metrics := include "compute-domains.pluginMetrics" . | fromJson }}
+{{- if $metrics.enabled }}
+- name: HTTP_ENDPOINT
+  value: {{ $metrics.gpuHttpEndpoint | quote }}
+- name: METRICS_PATH
+  value: {{ $metrics.metricsPath | quote }}
+{{- end }}
+- name: KUBE_API_QPS
+  value: {{ dig "kubeAPI" "qps" 50 $plugin | int | quote }}
+- name: KUBE_API_BURST
+  value: {{ dig "kubeAPI" "burst" 100 $plugin | int | quote }}
+{{- with include "compute-domains.featureGates" . }}
+- name: FEATURE_GATES
+  value: {{ . | quote }}
+{{- end }}
+# NVIDIA's container runtime would give the container all GPUs otherwise; but it is to see how they are divided.
+- name: NVIDIA_VISIBLE_DEVICES
+  value: void
+- name: NVIDIA_MIG_CONFIG_DEVICES
+  value: all
+{{- end -}}
+
+{{/*
+Why a feature gate cannot be on where GPUs are allocated: this version has nothing of it, and would take a claim that counts on it for one
+that does not. The programs refuse the same ones (gpu_driver_check_gates).
+*/}}
+{{- define "compute-domains.refuseGpuGates" -}}
+{{- range $gate := list "ConsumableShares" "DRAListTypeAttributes" "DeviceMetadata" "DynamicMIG" "FabricManagerPartitioning" "MPSSupport" "PassthroughSupport" -}}
+{{- if include "compute-domains.alphaGate" (list $ $gate) -}}
+{{- fail (printf "feature gate %s is on, but this version does nothing of it for GPUs: switch it off (featureGates.%s=false)." $gate $gate) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}

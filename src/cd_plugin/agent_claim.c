@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cd_plugin/agent_claim.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "api/names.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "cd_plugin/devices.h"
+#include "cd_plugin/edits.h"
+#include "cd_plugin/folders.h"
+#include "node/claims.h"
+
+/* What compute-domain-agent reads. */
+#define FABRIC_FILE "fabric"
+#define EDITS_FILE "edits"
+
+enum { FILE_MAX = 4096, EDITS_MAX = 1 << 20, RETRY_MS = 30000 };
+
+/* When it is news. */
+static int tell(const struct cd *cd, const char *name, const char *what, struct err *e) {
+        _cleanup_(freep) char *dir = folders_shared(cd->o.plugin_dir);
+        _cleanup_(freep) char *path = file_join(dir, name);
+        _cleanup_(freep) char *text = xasprintf("%s\n", what);
+        _cleanup_(freep) char *there = NULL;
+        if (file_read(path, FILE_MAX, &there, NULL, e) == 0 && streq(there, text))
+                return 0;
+        return file_mkdirs(dir, 0755, e) < 0 ? -1 : file_replace_volatile(path, text, strlen(text), 0644, e);
+}
+
+static bool told(const struct cd *cd, const char *id) {
+        _cleanup_(freep) char *dir = folders_shared(cd->o.plugin_dir);
+        _cleanup_(freep) char *path = file_join(dir, EDITS_FILE);
+        _cleanup_(freep) char *text = NULL;
+        size_t n;
+        struct err e;
+        return file_read(path, FILE_MAX, &text, &n, &e) == 0 &&
+               str_eq(str_trim((struct str){ text, n }), str_from(id));
+}
+
+static int identify(const struct cdi_edits *edits, char id[static 17], struct err *e) {
+        _cleanup_(buf_done) struct buf text = BUF_INIT(EDITS_MAX);
+        const struct cdi_device device = { CD_DEVICE_DAEMON, *edits };
+        cdi_render(&(struct cdi_spec){ .kind = CD_CDI_KIND_CLAIM, .devices = &device, .n_devices = 1 },
+                   &text);
+        if (text.failed)
+                return err_set(e, ERR_INVALID, 0, "the edits for the IMEX agent are too many");
+        snprintf(id, 17, "%016" PRIx64, str_fnv64(buf_str(&text), text.n));
+        return 0;
+}
+
+static void add_env(struct arena *a, struct cdi_edits *edits, const char *text) {
+        size_t n = 0;
+        while (edits->env[n])
+                n++;
+        const char **env = arena_alloc(a, (n + 2) * sizeof *env);
+        memcpy(env, edits->env, n * sizeof *env);
+        env[n] = text;
+        env[n + 1] = NULL;
+        edits->env = env;
+}
+
+int agent_claim_edits(const struct cd *cd, const char *uid, struct arena *a, struct cdi_edits *ret,
+                      char id[static 17], struct err *e) {
+        const struct facts *f = facts_get(cd->o.facts);
+        _cleanup_(freep) char *dir = folders_shared(cd->o.plugin_dir);
+        struct edits_daemon d = {
+                .domain_dir = dir,
+                .clique_id = f->fabric.clique_id,
+                .claim_uid = uid,
+                .root = cd->o.root,
+                .driver_version = f->driver_version,
+                .dev_root = cd->o.dev_root,
+                .proc_driver = cd->o.proc_driver,
+        };
+        if (tell(cd, FABRIC_FILE, f->fabric.clique_id, e) < 0)
+                return -1;
+        if (*d.clique_id && facts_major(cd->o.facts, PROC_MAJOR_CAPS, &d.caps_major, e) < 0)
+                return -1;
+        if (edits_for_daemon(a, &d, ret, e) < 0 || identify(ret, id, e) < 0)
+                return -1;
+        add_env(a, ret, arena_printf(a, "COMPUTE_DOMAIN_AGENT_EDITS=%s", id));
+        return 0;
+}
+
+void agent_claim_written(struct cd *cd, const char *uid, const char *id) {
+        struct err e;
+        snprintf(cd->agent.looked, sizeof cd->agent.looked, "%s", uid);
+        if (tell(cd, EDITS_FILE, id, &e) == 0)
+                return;
+        log_warn("cannot tell the IMEX agent what its container is to have, trying again", kv_err(&e));
+        loop_timer_start(&cd->agent.retry, RETRY_MS);
+}
+
+/* Compares what the agent's CDI file was last written with, and what it would be written with now. */
+static void look(struct cd *cd) {
+        const struct checkpoint_claim *claim = device_agent_claim(&cd->claims->journal.table);
+        _cleanup_(arena_freep) struct arena *a = arena_new(4096);
+        struct cdi_edits edits;
+        char id[17];
+        struct err e;
+        loop_timer_stop(&cd->agent.retry);
+        if (!claim || !facts_get(cd->o.facts)->usable)
+                return;
+        snprintf(cd->agent.looked, sizeof cd->agent.looked, "%s", claim->uid);
+        if (agent_claim_edits(cd, claim->uid, a, &edits, id, &e) < 0) {
+                log_warn("cannot tell what the IMEX agent's container is to have of this node now: it keeps "
+                         "what it has",
+                         kv_err(&e));
+                loop_timer_start(&cd->agent.retry, RETRY_MS);
+                return;
+        }
+        if (told(cd, id))
+                return;
+        log_info("what the IMEX agent's container is to have of this node has changed: it starts anew when "
+                 "nobody uses its IMEX",
+                 kv_str("claim", claim->uid));
+        claims_renew(cd->claims, claim->uid);
+        loop_timer_start(&cd->agent.retry, RETRY_MS);
+}
+
+static void on_retry(void *u) {
+        look(u);
+}
+
+void agent_claim_facts(struct cd *cd) {
+        look(cd);
+}
+
+/* One that is being prepared is looked at when that is done. */
+void agent_claim_follow(struct cd *cd) {
+        const struct checkpoint_claim *claim = device_agent_claim(&cd->claims->journal.table);
+        if (claim && !streq(claim->uid, cd->agent.looked) && !ops_active(cd->claims, claim->uid))
+                look(cd);
+}
+
+void agent_claim_init(struct cd *cd) {
+        loop_timer_init(&cd->agent.retry, cd->o.loop, on_retry, cd);
+}
+
+void agent_claim_done(struct cd *cd) {
+        loop_timer_done(&cd->agent.retry);
+}

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "controller/agent_seats.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/names.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "imex/imex_files.h"
+#include "model/agent_seat.h"
+#include "rules/message.h"
+#include "rules/rules.h"
+
+enum { NODE_GONE_S = 60, INFIX_SIZE = 11, NAMED_AT_MOST = 5 };
+
+struct work {
+        struct controller *c;
+        const struct compute_domain_fabric *old;
+        const char *clique, *key;
+        struct arena *a;
+        struct agent_seats *out;
+        int64_t now;
+        const char **names; /* of the nodes, not from the arena */
+        size_t n_names, cap;
+        struct rosters_node *nodes;
+        size_t n_nodes;
+        struct rosters_domain *domains;
+        size_t n_domains;
+        struct buf unheard; /* nodes whose agents have not said that they see this object */
+        size_t n_unheard;
+        bool signs; /* that the object may not know all places */
+};
+
+bool agent_seats_list(const struct compute_domain_fabric *f, const char *node) {
+        bool leaving;
+        for (size_t i = 0; i < f->n_domains; i++)
+                if (fabric_seat_of(&f->domains[i], node, &leaving))
+                        return true;
+        return false;
+}
+
+/* ---- which nodes ---- */
+
+static void add_name(struct work *w, const char *name) {
+        if (!name || !*name)
+                return;
+        if (w->n_names == w->cap) {
+                w->cap = w->cap ? 2 * w->cap : 32;
+                w->names = xrealloc(w->names, w->cap * sizeof *w->names);
+        }
+        w->names[w->n_names++] = name;
+}
+
+static bool add_stating(void *u, const struct kube_object *o) {
+        add_name(u, ((const struct slice *)o)->node);
+        return true;
+}
+
+static bool add_reporting(void *u, const struct kube_object *o) {
+        add_name(u, ((const struct agent_pod *)o)->pod.node);
+        return true;
+}
+
+static int by_text(const void *x, const void *y) {
+        return strcmp(*(const char *const *)x, *(const char *const *)y);
+}
+
+static void find_nodes(struct work *w) {
+        const struct compute_domain_fabric *f = w->old;
+        size_t n = 0;
+        kube_informer_each_at(w->c->slices, CONTROLLER_SLICES_BY_CLIQUE, w->clique, add_stating, w);
+        kube_informer_each_at(w->c->agents, CONTROLLER_AGENTS_BY_CLIQUE, w->clique, add_reporting, w);
+        for (size_t i = 0; f && i < f->n_domains; i++) {
+                for (size_t k = 0; k < f->domains[i].n_seats; k++)
+                        add_name(w, f->domains[i].seats[k].node);
+                for (size_t k = 0; k < f->domains[i].n_leaving; k++)
+                        add_name(w, f->domains[i].leaving[k].node);
+        }
+        if (w->n_names)
+                qsort(w->names, w->n_names, sizeof *w->names, by_text);
+        for (size_t i = 0; i < w->n_names; i++)
+                if (!n || !streq(w->names[n - 1], w->names[i]))
+                        w->names[n++] = w->names[i];
+        w->n_names = n;
+}
+
+/* ---- one node ---- */
+
+/* Nothing of ours runs there. What a cache does not show may be there all the same. */
+static bool is_quiet(struct work *w, const char *name, const struct agent_pod *agent) {
+        const struct node *node = records_node(w->c, name);
+        if (node)
+                return node_out_of_service(node) || (!agent && !w->out->stale);
+        int64_t left = gone_since(w->c->gone, name, w->now) + NODE_GONE_S - w->now;
+        if (left > 0 && (!w->out->recheck_s || left < w->out->recheck_s))
+                w->out->recheck_s = left;
+        return left <= 0 && !w->out->stale;
+}
+
+static void read_report(struct work *w, const struct agent_pod *p, struct rosters_report *ret) {
+        struct agent_seat s;
+        int64_t *left;
+        if (p->seat && agent_seat_parse(p->seat, &s) && streq(s.clique_id, w->clique)) {
+                ret->domain = arena_strdup(w->a, s.domain_uid);
+                ret->infix = p->seat_infix;
+                ret->index = s.index;
+                ret->epoch = s.epoch;
+        } else if (p->seat && !agent_seat_parse(p->seat, &s)) {
+                log_warn("what an IMEX agent reports of its place cannot be read",
+                         kv_str("pod", p->pod.o.meta.name));
+        }
+        ret->n_left = agent_epochs_parse(p->left, w->a, &left);
+        ret->left = left;
+        if (!str_to_i64(str_from(str_or(p->seen, "")), &ret->seen))
+                ret->seen = 0;
+}
+
+/* The claims that bring a node into domains with agents. */
+struct wanting {
+        const struct work *w;
+        const char *current; /* the domain that it is in, as far as anybody knows */
+        struct grant *list;
+        size_t n, cap;
+};
+
+static void add_wanting(void *u, const struct grant *x) {
+        struct wanting *g = u;
+        const struct controller *c = g->w->c;
+        const struct compute_domain *cd = records_domain(c, x->domain_uid);
+        if (!cd || cd->o.meta.deleted || !streq(cd->o.meta.ns, x->ns) || !records_has_agents(c, cd))
+                return;
+        /* One that was formed in another mode than ours gets no new nodes. */
+        if (records_other_mode(c, cd) && !streq(g->current, x->domain_uid))
+                return;
+        if (g->n == g->cap) {
+                g->cap = g->cap ? 2 * g->cap : 4;
+                g->list = xrealloc(g->list, g->cap * sizeof *g->list);
+        }
+        g->list[g->n++] = *x;
+}
+
+static const char *listed_in(const struct work *w, const char *node) {
+        bool leaving;
+        for (size_t i = 0; w->old && i < w->old->n_domains; i++)
+                if (fabric_seat_of(&w->old->domains[i], node, &leaving) && !leaving)
+                        return w->old->domains[i].owner.uid;
+        return NULL;
+}
+
+/* The server itself says that no claim of the domain is on the node. */
+static bool is_released(struct work *w, const char *uid, const char *node) {
+        const struct compute_domain *cd = records_domain(w->c, uid);
+        _cleanup_(buf_done) struct buf claim = BUF_INIT(1024);
+        if (!cd) /* that it is gone is asked for the whole domain */
+                return false;
+        if (w->out->stale) {
+                w->out->hold = true;
+                return false;
+        }
+        confirm_claim_key(uid, node, &claim);
+        return confirm_absent(w->c->confirm, CONFIRM_CLAIM, cd->o.meta.ns, buf_str(&claim), w->key);
+}
+
+static void hear(struct work *w, const char *node, const struct agent_pod *p) {
+        const char *uid = w->old ? w->old->o.meta.uid : NULL;
+        if (streq(p->fabric, uid))
+                return;
+        w->signs = w->signs || (uid && p->fabric && *p->fabric);
+        if (w->n_unheard++ < NAMED_AT_MOST)
+                buf_addf(&w->unheard, "%s%s", w->n_unheard > 1 ? ", " : "", node);
+}
+
+static void look_at_node(struct work *w, const char *name) {
+        const struct agent_pod *agent = records_agent(w->c, name);
+        const struct node *node = records_node(w->c, name);
+        const char *listed = listed_in(w, name);
+        struct rosters_node *n = &w->nodes[w->n_nodes++];
+        struct wanting g = { .w = w };
+        *n = (struct rosters_node){ .name = name, .ip = "", .boot_id = node ? node_boot_id(node) : "" };
+        n->quiet = is_quiet(w, name, agent);
+        if (agent && agent->pod.n_ips)
+                n->ip = agent->pod.ips[0].ip;
+        if (agent)
+                read_report(w, agent, &n->report);
+        g.current = listed ? listed : n->report.domain;
+        placements_on_node(w->c->placements, name, add_wanting, &g);
+        n->wanted = rules_label(g.current, g.list, g.n);
+        free(g.list);
+        n->released = !n->wanted && listed && is_released(w, listed, name);
+        /* Of an agent that has not said anything yet nobody knows what it holds, and one that ends takes
+         * nothing. */
+        if (n->wanted && !streq(n->wanted, g.current) &&
+            (!agent || !agent->seen || agent->pod.o.meta.deleted))
+                n->wanted = NULL;
+        if (agent && !n->quiet)
+                hear(w, name, agent);
+}
+
+/* ---- the domains ---- */
+
+static int by_uid(const void *x, const void *y) {
+        return strcmp(((const struct rosters_domain *)x)->owner.uid,
+                      ((const struct rosters_domain *)y)->owner.uid);
+}
+
+static const char *infix_of(const struct work *w, const char *uid) {
+        char *infix = arena_alloc(w->a, INFIX_SIZE);
+        imex_infix(uid, infix);
+        return infix;
+}
+
+static void add_domain(struct work *w, const char *uid, const struct fabric_owner *told) {
+        const struct compute_domain *cd = records_domain(w->c, uid);
+        struct rosters_domain *d = &w->domains[w->n_domains];
+        for (size_t i = 0; i < w->n_domains; i++)
+                if (streq(w->domains[i].owner.uid, uid))
+                        return;
+        *d = (struct rosters_domain){ .owner = { .kind = CD_KIND, .uid = uid }, .infix = infix_of(w, uid) };
+        if (cd) {
+                d->owner.ns = cd->o.meta.ns;
+                d->owner.name = cd->o.meta.name;
+                d->ending = cd->o.meta.deleted != 0;
+        } else {
+                if (told)
+                        d->owner = *told;
+                if (w->out->stale)
+                        w->out->hold = true;
+                else
+                        d->gone = confirm_absent(w->c->confirm, CONFIRM_DOMAIN, NULL, uid, w->key);
+        }
+        w->n_domains++;
+}
+
+static void find_domains(struct work *w) {
+        size_t n_old = w->old ? w->old->n_domains : 0;
+        w->domains = arena_alloc(w->a, (n_old + 2 * w->n_nodes + 1) * sizeof *w->domains);
+        for (size_t i = 0; i < n_old; i++)
+                add_domain(w, w->old->domains[i].owner.uid, &w->old->domains[i].owner);
+        for (size_t i = 0; i < w->n_nodes; i++) {
+                if (w->nodes[i].wanted)
+                        add_domain(w, w->nodes[i].wanted, NULL);
+                if (w->nodes[i].report.domain && !w->nodes[i].quiet)
+                        add_domain(w, w->nodes[i].report.domain, NULL);
+        }
+        if (w->n_domains)
+                qsort(w->domains, w->n_domains, sizeof *w->domains, by_uid);
+}
+
+/* ---- an object that may not know all places ---- */
+
+/* It is a copy of another one; an agent sees another one; or it is new and there has been one, because an
+ * agent has a place already. Then who has not been heard may have any. */
+static bool is_lost(struct work *w) {
+        const struct compute_domain_fabric *f = w->old;
+        const struct condition *told =
+                f ? condition_find(f->conditions, f->n_conditions, FABRIC_TABLE_LOST) : NULL;
+        bool copy = f && f->table_of && !streq(f->table_of, f->o.meta.uid);
+        w->signs = w->signs || copy || (told && streq(told->status, "True"));
+        for (size_t i = 0; i < w->n_nodes && (!f || !f->table_of); i++)
+                w->signs = w->signs || (w->nodes[i].report.domain && !w->nodes[i].quiet);
+        if (!w->signs || !w->n_unheard)
+                return false;
+        if (w->n_unheard > NAMED_AT_MOST)
+                buf_addf(&w->unheard, " and %zu more", w->n_unheard - NAMED_AT_MOST);
+        w->out->lost = message_of(w->a,
+                                  "The object may have been lost or restored, so no node gets a new place in "
+                                  "an IMEX domain until "
+                                  "the IMEX agent of each Node has reported which it has. Still to report: "
+                                  "%s. See to the agent's "
+                                  "Pod there; delete a Node that is off for good, or taint it "
+                                  "node.kubernetes.io/out-of-service",
+                                  buf_str(&w->unheard));
+        return true;
+}
+
+void agent_seats_make(struct controller *c, const struct compute_domain_fabric *old, const char *clique,
+                      const char *key, struct arena *a, struct agent_seats *ret) {
+        struct work w = { .c = c,
+                          .old = old,
+                          .clique = clique,
+                          .key = key,
+                          .a = a,
+                          .out = ret,
+                          .now = clock_wall_s(),
+                          .unheard = BUF_INIT(2048) };
+        find_nodes(&w);
+        w.nodes = arena_alloc(a, (w.n_names + 1) * sizeof *w.nodes);
+        for (size_t i = 0; i < w.n_names; i++)
+                look_at_node(&w, w.names[i]);
+        find_domains(&w);
+        bool lost = is_lost(&w);
+        rosters_make(&(struct rosters_input){ .old = old ? old->domains : NULL,
+                                              .n_old = old ? old->n_domains : 0,
+                                              .epoch = old ? old->epoch : 0,
+                                              .nodes = w.nodes,
+                                              .n_nodes = w.n_nodes,
+                                              .domains = w.domains,
+                                              .n_domains = w.n_domains,
+                                              .slots = c->config->max_nodes,
+                                              /* The object comes first. */
+                                              .lost = lost || !old },
+                     a, &ret->rosters);
+        buf_done(&w.unheard);
+        free(w.names);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* agent_seats: what rules/rosters has to know of a fabric, from the caches, and what comes of it: which node
+ * has which place in the IMEX domains that agents run there. */
+#pragma once
+
+#include "controller/records.h"
+#include "rules/rosters.h"
+
+struct agent_seats {
+        bool stale; /* in: a cache concerned may miss something */
+        struct rosters rosters;
+        const char *lost;  /* why no node gets a place, for people; NULL: each does */
+        bool hold;         /* something should go, and stays because a cache is stale */
+        int64_t recheck_s; /* look again then though nothing happens; 0: no need */
+};
+
+/* `old` NULL: the fabric has no object yet. `key` is queued when the server has answered what it is asked.
+ * All is in the arena. */
+void agent_seats_make(struct controller *c, const struct compute_domain_fabric *old, const char *clique,
+                      const char *key, struct arena *a, struct agent_seats *ret);
+
+/* Does the fabric list a place for the node, be it one that it has to leave? */
+bool agent_seats_list(const struct compute_domain_fabric *f, const char *node);

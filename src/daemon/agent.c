@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* compute-domain-agent: one a GPU node, which runs nvidia-imex for whichever ComputeDomain the node is in. */
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "api/gates.h"
+#include "base/flags.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "daemon/resident_run.h"
+#include "model/mode.h"
+
+#define PROGRAM "compute-domain-agent"
+/* The pod is given 10 s to leave. */
+#define TERM_GRACE_MS 7000
+#define LARGE (32 * 1024)
+
+static struct resident_config config = {
+        .dir = "/imexd",
+        .claim_uid = "",
+        .edits = "",
+        .node = "",
+        .pod_uid = "",
+        .pod = "",
+        .pod_ns = "",
+        .kubeconfig = "",
+        .imex = { .hosts_path = "/etc/hosts",
+                  .run_dir = "/var/run/nvidia-imex",
+                  .imex_path = "nvidia-imex",
+                  .ctl_path = "nvidia-imex-ctl",
+                  .own_ip = "",
+                  .term_grace_ms = TERM_GRACE_MS },
+};
+static const char *gates_text = "", *log_format_text = "text";
+static int64_t verbosity;
+
+static const struct flag flags[] = {
+        FLAG(INT, "v", &verbosity, "log verbosity, 0 to 7"),
+        FLAG(STR, "logging-format", &log_format_text, "text or json"),
+        FLAG(STR, "feature-gates", &gates_text, "feature gates, Name=true|false,..."),
+        FLAG(STR, "domains-dir", &config.dir, "folder that is shared with the kubelet plugin"),
+        FLAG(STR, "compute-domain-claim-uid", &config.claim_uid, "UID of this agent's ResourceClaim"),
+        FLAG(STR, "compute-domain-agent-edits", &config.edits,
+             "what this container was given of the node, as the kubelet plugin names it"),
+        FLAG(STR, "node-name", &config.node, "node that this pod runs on"),
+        FLAG(STR, "pod-ip", &config.imex.own_ip, "IP of this pod"),
+        FLAG(STR, "pod-uid", &config.pod_uid, "UID of this pod"),
+        FLAG(STR, "pod-name", &config.pod, "name of this pod"),
+        FLAG(STR, "pod-namespace", &config.pod_ns, "namespace of this pod"),
+        FLAG(STR, "kubeconfig", &config.kubeconfig, "kubeconfig file, empty inside a cluster"),
+        { .name = NULL },
+};
+
+static int validate(struct gates *gates, struct err *e) {
+        gates_init(gates);
+        if (gates_parse(gates, gates_text, e) < 0 || gates_validate(gates, e) < 0)
+                return err_wrap(e, "feature gates");
+        if (!mode_dns_names(gates))
+                return err_set(e, ERR_INVALID, 0,
+                               "agents need the feature gate IMEXDaemonsWithDNSNames: two domains that the "
+                               "same nodes form one after the other would be one domain by their addresses");
+        if (!str_is_uuid(config.claim_uid))
+                return err_set(e, ERR_INVALID, 0,
+                               "COMPUTE_DOMAIN_CLAIM_UID is not set: the container runtime has not applied "
+                               "the CDI edits of this pod's ResourceClaim. Enable CDI in the runtime of this "
+                               "node (containerd: enable_cdi = true and cdi_spec_dirs with /var/run/cdi; "
+                               "CRI-O: cdi_spec_dirs), then delete this pod");
+        if (!*config.node || !*config.pod || !*config.pod_ns || !*config.pod_uid || !*config.imex.own_ip)
+                return err_set(e, ERR_INVALID, 0,
+                               "NODE_NAME, POD_NAME, POD_NAMESPACE, POD_UID and POD_IP must be set");
+        return 0;
+}
+
+int main(int argc, char **argv) {
+        struct gates gates;
+        bool help = false;
+        int rest;
+        struct err e;
+
+        if (version_asked(argc, argv, PROGRAM))
+                return EXIT_SUCCESS;
+        if (flags_parse(flags, argc, argv, &rest, &help, &e) < 0) {
+                fprintf(stderr, PROGRAM ": %s\n", e.msg);
+                return 2;
+        }
+        if (help) {
+                fputs("usage: " PROGRAM " [flags]\n", stdout);
+                flags_usage(flags, stdout);
+                return EXIT_SUCCESS;
+        }
+        log_setup(streq(log_format_text, "json") ? LOG_JSON : LOG_TEXT, (int)verbosity);
+        if (rest < argc)
+                err_set(&e, ERR_INVALID, 0, "unexpected argument '%.60s'", argv[rest]);
+        if (rest < argc || validate(&gates, &e) < 0) {
+                log_error("cannot start", kv_err(&e));
+                return EXIT_FAILURE;
+        }
+        flags_log(flags);
+        gates_log_ineffective(&gates);
+        /* What nvidia-imex-ctl prints of a full domain is large, rare and soon forgotten: it shall not leave
+         * its mark on the heap. */
+        mallopt(M_MMAP_THRESHOLD, LARGE);
+        mallopt(M_TRIM_THRESHOLD, LARGE);
+        mallopt(M_TOP_PAD, LARGE / 2);
+        if (resident_run(&config, &e) < 0) {
+                log_error("cannot start", kv_err(&e));
+                return EXIT_FAILURE;
+        }
+        return EXIT_SUCCESS;
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpu_plugin/gpu_work.h"
+
+#include <string.h>
+
+#include "api/names.h"
+#include "base/log.h"
+#include "gpu_plugin/gpu_state.h"
+#include "gpu_plugin/record.h"
+#include "gpu_plugin/timeslice.h"
+
+enum { PATIENCE_MS = 10000 };
+
+struct gpu_work {
+        TAILQ_ENTRY(gpu_work) link; /* while it waits for the GPUs to be known */
+        struct gpu *g;
+        struct op *op;
+        struct timeslice *running; /* NULL: it waits */
+        const char *requests;      /* of a Prepare: whose GPUs are set */
+        char *status;              /* of the claim, while it waits */
+        struct loop_timer patience;
+};
+
+bool gpu_work_slices(const struct node_want *w) {
+        const struct gpu_want *own = gpu_want_of(w);
+        return own->kind == GPU_CONFIG_GPU && own->config.sharing == GPU_TIME_SLICING &&
+               !w->result->admin_access;
+}
+
+static void start(struct gpu *g, struct op *op, const struct timeslice_gpu *gpus, size_t n,
+                  const char *requests, timeslice_done_fn *done) {
+        struct gpu_work *w = op->work;
+        if (!w)
+                w = op->work = xnew(struct gpu_work);
+        w->g = g;
+        w->op = op;
+        w->requests = requests;
+        w->running = timeslice_start(g->claims->o.loop,
+                                     &(struct timeslice_options){ .root = g->o.root,
+                                                                  .gpus = gpus,
+                                                                  .n = n,
+                                                                  .all_or_none = requests != NULL,
+                                                                  .done = done,
+                                                                  .u = w });
+}
+
+static void stop_waiting(struct gpu_work *w) {
+        if (!w->status)
+                return;
+        TAILQ_REMOVE(&w->g->waiting, w, link);
+        loop_timer_done(&w->patience);
+        free(TAKE(w->status));
+}
+
+static struct op *ended(struct gpu_work *w) {
+        struct op *op = w->op;
+        op->work = NULL;
+        stop_waiting(w);
+        free(w);
+        return op;
+}
+
+void gpu_work_cancel(void *u, struct op *op) {
+        struct gpu_work *w = op->work;
+        timeslice_cancel(w->running);
+        ended(w);
+}
+
+/* ---- preparing ---- */
+
+static void on_set(void *u, const struct err *error) {
+        struct gpu_work *w = u;
+        const char *requests = w->requests;
+        struct op *op = ended(w);
+        struct err e;
+        if (!error) {
+                op_worked(op, NULL);
+                return;
+        }
+        e = *error;
+        err_wrap(&e, "error setting timeslice config for requests '[%s]' in claim '%s'", requests, op->uid);
+        op_worked(op, &e);
+}
+
+static void tell_admin(const struct gpu *g, const struct op *op, const struct node_want *w) {
+        const struct event_about claim = { "resource.k8s.io/v1", "ResourceClaim", op->ns, op->name, op->uid };
+        event_record(g->claims->o.events, &claim, EVENT_WARNING, "TimeSliceNotSet",
+                     "the time slice of '%s' on node %s stays as it is, because request '%s' has it by admin "
+                     "access: leave the configuration out, it is of whoever uses the GPU",
+                     w->result->device, g->o.node, w->result->request);
+}
+
+static bool is_first(const struct timeslice_gpu *gpus, size_t n, const char *uuid) {
+        for (size_t i = 0; i < n; i++) {
+                if (streq(gpus[i].uuid, uuid))
+                        return false;
+        }
+        return true;
+}
+
+bool gpu_work_begin(void *u, struct op *op) {
+        struct gpu *g = u;
+        struct timeslice_gpu *gpus = arena_alloc(op->arena, (op->n_wants + 1) * sizeof *gpus);
+        const char *requests = "";
+        size_t n = 0;
+        if (op_prepared_before(op)) /* then they are set */
+                return false;
+        for (size_t i = 0; i < op->n_wants; i++) {
+                const struct node_want *w = &op->wants[i];
+                const struct gpu_device *d = gpu_device_find(g->devices, w->result->device);
+                if (w->result->admin_access && gpu_want_of(w)->config.sharing == GPU_TIME_SLICING)
+                        tell_admin(g, op, w);
+                if (!gpu_work_slices(w) || !d || !is_first(gpus, n, d->uuid))
+                        continue;
+                gpus[n] = (struct timeslice_gpu){ d->uuid, gpu_want_of(w)->config.interval };
+                requests = arena_printf(op->arena, "%s%s%s", requests, n++ ? " " : "", w->result->request);
+        }
+        if (n)
+                start(g, op, gpus, n, requests, on_set);
+        return n > 0;
+}
+
+/* ---- and back ---- */
+
+/* A claim goes whatever nvidia-smi says. */
+static void on_set_back(void *u, const struct err *e) {
+        struct gpu_work *w = u;
+        struct gpu *g = w->g;
+        struct op *op = ended(w);
+        if (e) {
+                const struct event_about node = { "v1", "Node", NULL, g->o.node, g->o.node };
+                log_warn("GPUs keep the time slice of a claim that goes", kv_str("uid", op->uid), kv_err(e));
+                event_record(g->claims->o.events, &node, EVENT_WARNING, "TimeSliceNotReset",
+                             "a GPU may keep the time slice of claim %s, which has gone: %s; set it back on "
+                             "the node with nvidia-smi compute-policy -i <UUID> --set-timeslice 0",
+                             op->uid, e->msg);
+        }
+        op_worked(op, NULL);
+}
+
+/* Of a claim that was never completed nothing is recorded but its allocation. */
+static size_t begun(const struct gpu *g, struct str status, struct arena *a, struct timeslice_gpu **ret) {
+        const char *text = arena_printf(a,
+                                        "{\"metadata\":{\"name\":\"c\",\"resourceVersion\":\"1\"},"
+                                        "\"status\":%.*s}",
+                                        (int)status.n, status.p);
+        struct gates all = { 0 };
+        struct claim claim = { 0 };
+        struct err ignored;
+        size_t n = 0;
+        all.on[GATE_TIME_SLICING_SETTINGS] = true; /* which may be off by now */
+        if (jd_decode_text(claim_fields, text, strlen(text), false, "", a, &claim, &ignored) < 0)
+                return 0;
+        struct timeslice_gpu *gpus = arena_alloc(a, (claim.n_results + 1) * sizeof *gpus);
+        for (size_t i = 0; i < claim.n_results; i++) {
+                const struct claim_result *r = &claim.results[i];
+                const struct gpu_device *d = gpu_device_find(g->devices, str_or(r->device, ""));
+                struct gpu_config config;
+                size_t ignored_index;
+                if (streq(r->driver, GPU_DRIVER) && !r->admin_access && d && d->kind == GPU_FULL &&
+                    gpu_config_for(&claim, r, GPU_CONFIG_GPU, &all, &config, &ignored_index, &ignored) == 0 &&
+                    config.sharing == GPU_TIME_SLICING)
+                        gpus[n++] = (struct timeslice_gpu){ d->uuid, GPU_INTERVAL_DEFAULT };
+        }
+        *ret = gpus;
+        return n;
+}
+
+static size_t completed(const struct checkpoint_claim *entry, struct arena *a, struct timeslice_gpu **ret) {
+        struct timeslice_gpu *gpus = arena_alloc(a, (entry->n_devices + 1) * sizeof *gpus);
+        size_t n = 0;
+        for (size_t i = 0; i < entry->n_devices; i++) {
+                const struct node_device *d = &entry->devices[i];
+                if (!streq(str_or(d->type, GPU_TYPE_FULL), GPU_TYPE_FULL) || d->admin || !d->group_info ||
+                    !strstr(d->group_info, "\"timeSliceApplied\":true"))
+                        continue;
+                const char *uuid = record_uuid(d, a);
+                if (uuid && *uuid)
+                        gpus[n++] = (struct timeslice_gpu){ uuid, GPU_INTERVAL_DEFAULT };
+        }
+        *ret = gpus;
+        return n;
+}
+
+static void on_patience(void *u) {
+        struct gpu_work *w = u;
+        struct err e;
+        err_set(&e, ERR_RETRY, 0, "%s", str_or(w->g->why, "the GPUs of this node are not known"));
+        on_set_back(w, &e);
+}
+
+/* A process that has just started knows the GPUs in a moment. */
+static void wait_for_gpus(struct gpu *g, struct op *op, struct str status) {
+        struct gpu_work *w = op->work = xnew(struct gpu_work);
+        w->g = g;
+        w->op = op;
+        w->status = xstrndup(status.p, status.n);
+        TAILQ_INSERT_TAIL(&g->waiting, w, link);
+        loop_timer_init(&w->patience, g->claims->o.loop, on_patience, w);
+        loop_timer_start(&w->patience, PATIENCE_MS);
+}
+
+void gpu_work_known(struct gpu *g) {
+        struct gpu_work *w;
+        while (g->devices && (w = TAILQ_FIRST(&g->waiting))) {
+                _cleanup_(arena_freep) struct arena *a = arena_new(1024);
+                struct timeslice_gpu *gpus;
+                size_t n = begun(g, str_from(w->status), a, &gpus);
+                stop_waiting(w);
+                if (n)
+                        start(g, w->op, gpus, n, NULL, on_set_back);
+                else
+                        op_worked(ended(w), NULL);
+        }
+}
+
+bool gpu_work_undo(void *u, struct op *op, const struct checkpoint_claim *entry) {
+        _cleanup_(arena_freep) struct arena *a = arena_new(1024);
+        struct gpu *g = u;
+        struct timeslice_gpu *gpus = NULL;
+        size_t n = 0;
+        if (entry->state == CHECKPOINT_COMPLETED) {
+                n = completed(entry, a, &gpus);
+        } else if (strstr(arena_strndup(a, entry->status.p, entry->status.n), "\"TimeSlicing\"")) {
+                if (!g->devices) {
+                        wait_for_gpus(g, op, entry->status);
+                        return true;
+                }
+                n = begun(g, entry->status, a, &gpus);
+        }
+        if (n)
+                start(g, op, gpus, n, NULL, on_set_back);
+        return n > 0;
+}

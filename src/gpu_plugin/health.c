@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpu_plugin/health.h"
+
+#include <string.h>
+#include <sys/queue.h>
+
+#include "nvidia/nvml_abi.h"
+
+enum { TAINTS_MAX = 3, REPORTS_MAX = 1024 };
+
+/* A device is known by its UUID: what has its name later is another one. */
+struct xid_report {
+        TAILQ_ENTRY(xid_report) link;
+        char *uuid;
+        uint64_t xid;
+        bool of_program;
+};
+
+struct watched_gpu {
+        char *uuid; /* "": NVML did not say of which */
+        int64_t error;
+};
+
+struct health {
+        struct xids of_programs;
+        TAILQ_HEAD(, xid_report) reports; /* the oldest first */
+        size_t n_reports;
+        enum { NOT_YET, WATCHED, UNWATCHED } state;
+        struct watched_gpu *gpus; /* as it was answered last */
+        size_t n_gpus;
+};
+
+struct health *health_new(const struct xids *of_programs) {
+        struct health *h = xnew(struct health);
+        h->of_programs = *of_programs;
+        TAILQ_INIT(&h->reports);
+        return h;
+}
+
+static void forget_report(struct health *h, struct xid_report *r) {
+        TAILQ_REMOVE(&h->reports, r, link);
+        h->n_reports--;
+        free(r->uuid);
+        free(r);
+}
+
+static void forget_gpus(struct health *h) {
+        for (size_t i = 0; i < h->n_gpus; i++)
+                free(h->gpus[i].uuid);
+        free(h->gpus);
+        h->gpus = NULL;
+        h->n_gpus = 0;
+}
+
+void health_free(struct health *h) {
+        if (!h)
+                return;
+        while (!TAILQ_EMPTY(&h->reports))
+                forget_report(h, TAILQ_FIRST(&h->reports));
+        forget_gpus(h);
+        free(h);
+}
+
+/* ---- who is watched ---- */
+
+static bool same(const struct health *h, const struct nvml_watched *w) {
+        if (h->state != WATCHED || h->n_gpus != w->n_gpus)
+                return false;
+        for (size_t i = 0; i < w->n_gpus; i++) {
+                if (!streq(h->gpus[i].uuid, w->gpus[i].uuid) || h->gpus[i].error != w->gpus[i].error)
+                        return false;
+        }
+        return true;
+}
+
+bool health_watched(struct health *h, const struct nvml_watched *w) {
+        if (same(h, w))
+                return false;
+        forget_gpus(h);
+        h->state = WATCHED;
+        h->gpus = xnew_n(struct watched_gpu, w->n_gpus + 1);
+        for (size_t i = 0; i < w->n_gpus; i++)
+                h->gpus[h->n_gpus++] = (struct watched_gpu){ xstrdup(w->gpus[i].uuid), w->gpus[i].error };
+        return true;
+}
+
+/* A GPU that was lost is not there again because nobody looks. */
+bool health_unwatched(struct health *h) {
+        bool news = h->state != UNWATCHED;
+        h->state = UNWATCHED;
+        return news;
+}
+
+static const char *gpu_of(const struct gpu_device *d) {
+        return d->kind == GPU_MIG ? d->parent_uuid : d->uuid;
+}
+
+/* NVML's answer for the device's GPU; 0: it is watched. A GPU of which it could not even say the UUID is one
+ * of those that it does not name. */
+static int64_t error_of(const struct health *h, const struct gpu_device *d) {
+        int64_t nameless = h->n_gpus ? NVML_NOT_FOUND : NVML_OK;
+        for (size_t i = 0; i < h->n_gpus; i++) {
+                if (streq(h->gpus[i].uuid, gpu_of(d)))
+                        return h->gpus[i].error;
+                if (!*h->gpus[i].uuid && nameless != NVML_GPU_IS_LOST)
+                        nameless = h->gpus[i].error;
+        }
+        return nameless;
+}
+
+/* ---- XIDs ---- */
+
+static struct xid_report *find(const struct health *h, const char *uuid) {
+        struct xid_report *r;
+        TAILQ_FOREACH (r, &h->reports, link) {
+                if (streq(r->uuid, uuid))
+                        return r;
+        }
+        return NULL;
+}
+
+static bool concerns(const struct nvml_event *ev, const struct gpu_device *d) {
+        const char *gpu = gpu_of(d);
+        if (!gpu || !str_eq(ev->uuid, str_from(gpu)))
+                return false;
+        return d->kind != GPU_MIG ||
+               ((ev->gpu_instance < 0 || ev->gpu_instance == (int64_t)d->gpu_instance) &&
+                (ev->compute_instance < 0 || ev->compute_instance == (int64_t)d->compute_instance));
+}
+
+/* An error of a program says nothing about one of the GPU before it. */
+static bool note(struct health *h, const char *uuid, uint64_t xid, bool of_program) {
+        struct xid_report *r = find(h, uuid);
+        if (r && ((of_program && !r->of_program) || (r->xid == xid && r->of_program == of_program)))
+                return false;
+        if (!r) {
+                r = xnew(struct xid_report);
+                r->uuid = xstrdup(uuid);
+                TAILQ_INSERT_TAIL(&h->reports, r, link);
+                h->n_reports++;
+        }
+        r->xid = xid;
+        r->of_program = of_program;
+        if (h->n_reports > REPORTS_MAX) /* of MIG devices that have gone, mostly */
+                forget_report(h, TAILQ_FIRST(&h->reports));
+        return true;
+}
+
+bool health_xid(struct health *h, const struct gpu_devices *devices, const struct nvml_event *ev,
+                health_told_fn *told, void *u) {
+        bool of_program = xids_of_programs(&h->of_programs, ev->xid), any = false;
+        for (size_t i = 0; i < devices->n; i++) {
+                const struct gpu_device *d = &devices->items[i];
+                if (!concerns(ev, d) || !note(h, d->uuid, ev->xid, of_program))
+                        continue;
+                any = true;
+                told(u, d, ev->xid, of_program);
+        }
+        return any;
+}
+
+/* ---- taints ---- */
+
+size_t health_taints(const struct health *h, const struct gpu_device *d, struct arena *a,
+                     const struct offered_taint **ret) {
+        struct offered_taint *t = arena_alloc(a, TAINTS_MAX * sizeof *t);
+        int64_t error = error_of(h, d);
+        const struct xid_report *r = find(h, d->uuid);
+        size_t n = 0;
+        if (error == NVML_GPU_IS_LOST)
+                t[n++] = (struct offered_taint){ TAINT_LOST, "", "NoSchedule" };
+        if (h->state == UNWATCHED || (error && error != NVML_GPU_IS_LOST))
+                t[n++] = (struct offered_taint){ TAINT_UNMONITORED, "", "None" };
+        if (r)
+                t[n++] = (struct offered_taint){ TAINT_XID,
+                                                 arena_printf(a, "%llu", (unsigned long long)r->xid),
+                                                 r->of_program ? "None" : "NoSchedule" };
+        *ret = t;
+        return n;
+}
+
+size_t health_count(const struct health *h, const struct gpu_devices *devices, const char *key) {
+        _cleanup_(arena_freep) struct arena *a = arena_new(1024);
+        size_t count = 0;
+        for (size_t i = 0; i < devices->n; i++) {
+                const struct offered_taint *taints;
+                size_t n = health_taints(h, &devices->items[i], a, &taints);
+                for (size_t j = 0; j < n; j++)
+                        count += streq(taints[j].key, key);
+        }
+        return count;
+}

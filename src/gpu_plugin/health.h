@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* health: what this node's GPUs report of errors (XIDs), as taints of their devices, with the Go driver's
+ * keys, values and effects:
+ *
+ *     gpu.nvidia.com/xid          the XID     NoSchedule, or None for an error of a program (xids.h)
+ *     gpu.nvidia.com/gpu-lost                 NoSchedule: it has fallen off the bus
+ *     gpu.nvidia.com/unmonitored              None: nobody knows
+ *
+ * An XID stays with the device until this process ends: NVML does not tell when a GPU is well again. It is
+ * the device's that NVML names, and that of all of the GPU when it names none. Without I/O. */
+#pragma once
+
+#include "gpu_plugin/device.h"
+#include "gpu_plugin/xids.h"
+#include "nvidia/nvml_line.h"
+#include "nvidia/nvml_watch.h"
+
+#define TAINT_XID "gpu.nvidia.com/xid"
+#define TAINT_LOST "gpu.nvidia.com/gpu-lost"
+#define TAINT_UNMONITORED "gpu.nvidia.com/unmonitored"
+
+struct health;
+/* The XIDs are copied. */
+struct health *health_new(const struct xids *of_programs);
+void health_free(struct health *h);
+
+/* These say whether a device has other taints than before. */
+bool health_watched(struct health *h, const struct nvml_watched *w);
+bool health_unwatched(struct health *h); /* nobody watches any more, or it cannot begin */
+/* `told` for each device of which it is news. */
+typedef void(health_told_fn)(void *u, const struct gpu_device *d, uint64_t xid, bool of_program);
+bool health_xid(struct health *h, const struct gpu_devices *devices, const struct nvml_event *ev,
+                health_told_fn *told, void *u);
+
+/* The taints of a device, sorted by key. Pure; in the arena. */
+size_t health_taints(const struct health *h, const struct gpu_device *d, struct arena *a,
+                     const struct offered_taint **ret);
+/* Of these, how many have the taint. */
+size_t health_count(const struct health *h, const struct gpu_devices *devices, const char *key);

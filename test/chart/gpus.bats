@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+# What the chart makes where GPUs are allocated: beside ComputeDomains, and alone.
+load chart.bash
+
+words+='
+	def gpus: plugin.spec.containers[] | select(.name == "gpus");
+	def gpu_env($n): gpus.env[] | select(.name == $n) | .value;'
+on=(--set resources.gpus.enabled=true)
+alone=("${on[@]}" --set resources.computeDomains.enabled=false)
+
+@test "resources.gpus.enabled decides where it is said, gpuResourcesEnabledOverride where it is not, and neither is off" {
+	render
+	is 'plugin.spec.containers | map(.name) == ["compute-domains"]'
+	is 'kind("DeviceClass") | all(.metadata.name | startswith("compute-domain"))'
+	render "${on[@]}"
+	is 'plugin.spec.containers | map(.name) == ["compute-domains", "gpus"]'
+	render --set gpuResourcesEnabledOverride=true
+	is 'plugin.spec.containers | map(.name) == ["compute-domains", "gpus"]'
+	render "${on[@]}" --set gpuResourcesEnabledOverride=false
+	is 'plugin.spec.containers | map(.name) == ["compute-domains", "gpus"]'
+	render --set resources.gpus.enabled=false --set gpuResourcesEnabledOverride=true
+	is 'plugin.spec.containers | map(.name) == ["compute-domains"]'
+	render --set resources.gpus=null --set gpuResourcesEnabledOverride=true
+	is 'plugin.spec.containers | map(.name) == ["compute-domains", "gpus"]'
+	render "${alone[@]}"
+	is 'plugin.spec.containers | map(.name) == ["gpus"]'
+}
+
+@test "with GPUs alone there is a plugin and what it needs, and nothing of ComputeDomains" {
+	render "${alone[@]}" --set kubeletPlugin.networkPolicy.enabled=true --set controller.networkPolicy.enabled=true --set metrics.podMonitor.enabled=true \
+		--set metrics.prometheusRule.enabled=true --set metrics.dashboard.enabled=true --set featureGates.HostManagedIMEX=true \
+		--set nvidiaDriverRoot=/run/nvidia/driver --api-versions security.openshift.io/v1
+	is 'map("\(.kind) \(.metadata.name)") | sort == ["ClusterRole compute-domains-clusterrole-kubeletplugin",
+		"ClusterRoleBinding compute-domains-clusterrole-binding-kubeletplugin", "DaemonSet compute-domains-kubelet-plugin", "DeviceClass gpu.nvidia.com",
+		"DeviceClass mig.nvidia.com", "NetworkPolicy compute-domains-kubelet-plugin", "PodMonitor compute-domains-kubelet-plugin",
+		"RoleBinding compute-domains-openshift-kubeletplugin", "ServiceAccount compute-domains-service-account-kubeletplugin",
+		"ValidatingAdmissionPolicy compute-domains-events", "ValidatingAdmissionPolicy compute-domains-resourceslices",
+		"ValidatingAdmissionPolicyBinding compute-domains-events", "ValidatingAdmissionPolicyBinding compute-domains-resourceslices"]'
+	is 'plugin.spec.volumes | map(.name) == ["plugins-registry", "plugins", "cdi", "driver-root-parent", "driver-root"]'
+	is '[named("ClusterRole"; "compute-domains-clusterrole-kubeletplugin").rules[].resources[]] | index("computedomains") | not'
+	is 'kind("NetworkPolicy")[0].spec.egress[0].ports | map(.port) == [443, 6443]'
+}
+
+@test "classes: whole GPUs and MIG devices, the first as nvidia.com/gpu too where the API can say it, and no other" {
+	render "${on[@]}"
+	is 'kind("DeviceClass") | map(select(.metadata.name | contains("compute-domain") | not)) | map({(.metadata.name): .spec.extendedResourceName}) | add ==
+		{"gpu.nvidia.com": "nvidia.com/gpu", "mig.nvidia.com": null}'
+	is 'named("DeviceClass"; "gpu.nvidia.com").spec.selectors[0].cel.expression | contains("device.driver == \u0027gpu.nvidia.com\u0027") and contains(".type == \u0027gpu\u0027")'
+	is 'named("DeviceClass"; "mig.nvidia.com").spec.selectors[0].cel.expression | contains("device.driver == \u0027gpu.nvidia.com\u0027") and contains(".type == \u0027mig\u0027")'
+	render "${on[@]}" --set resourceApiVersion=resource.k8s.io/v1beta1
+	is 'named("DeviceClass"; "gpu.nvidia.com") | .apiVersion == "resource.k8s.io/v1beta1" and (.spec | has("extendedResourceName") | not)'
+}
+
+@test "the container finds driver, folders and hook where the values say" {
+	render "${on[@]}" --set nvidiaDriverRoot=/run/nvidia/driver/ --set altProcDevices=/run/nvidia/devices --set nvidiaCDIHookPath=/usr/bin/nvidia-cdi-hook \
+		--set kubeletPlugin.containers.gpus.checkpointLayout=released --set logFormat=json
+	is 'gpus.command == ["gpu-kubelet-plugin", "-v", "$(LOG_VERBOSITY)"]'
+	is 'gpu_env("NVIDIA_DRIVER_ROOT") == "/run/nvidia/driver" and gpu_env("ALT_PROC_DEVICES_PATH") == "/alt-proc-devices" and
+		gpu_env("NVIDIA_CDI_HOOK_PATH") == "/usr/bin/nvidia-cdi-hook" and gpu_env("CHECKPOINT_LAYOUT") == "released" and gpu_env("CDI_ROOT") == "/var/run/cdi" and
+		gpu_env("LOGGING_FORMAT") == "json" and gpu_env("NVIDIA_VISIBLE_DEVICES") == "void" and gpu_env("NVIDIA_MIG_CONFIG_DEVICES") == "all"'
+	is 'gpus.volumeMounts | map({(.name): .mountPath}) | add == {"plugins-registry": "/var/lib/kubelet/plugins_registry", plugins: "/var/lib/kubelet/plugins",
+		cdi: "/var/run/cdi", "driver-root": "/driver-root", "alt-proc-devices": "/alt-proc-devices"}'
+	is 'gpus.volumeMounts[] | select(.name == "driver-root") | .readOnly and .mountPropagation == "HostToContainer"'
+	is 'gpus.securityContext == {privileged: true, readOnlyRootFilesystem: true, runAsUser: 0}'
+	is 'gpus.resources.requests | .cpu and .memory'
+	# Nothing that the program would take and do nothing with.
+	is '[gpus.env[].name] - ["NAMESPACE", "IMAGE_NAME", "IMAGE_PULL_SECRETS", "IMAGE_PULL_POLICY", "SERVICE_ACCOUNT_NAME", "HOST_ROOT", "CONSUMABLE_SHARES"] == [gpus.env[].name]'
+	render "${on[@]}" --set featureGates.NVMLDeviceHealthCheck=true --set kubeletPlugin.containers.gpus.additionalXidsToIgnore='13\,31'
+	is 'gpu_env("ADDITIONAL_XIDS_TO_IGNORE") == "13,31" and gpu_env("FEATURE_GATES") == "NVMLDeviceHealthCheck=true,"'
+	refused checkpointLayout "${on[@]}" --set kubeletPlugin.containers.gpus.checkpointLayout=newest
+}
+
+@test "ports and probes follow the endpoints, and collide with none of the other container's" {
+	render "${on[@]}"
+	is 'gpus | .startupProbe.grpc == {port: 51516, service: "liveness"} and .startupProbe.failureThreshold == 600 and
+		.livenessProbe.grpc == {port: 51516, service: "liveness"} and .readinessProbe.grpc == {port: 51516, service: "readiness"}'
+	is 'gpu_env("HEALTHCHECK_PORT") == "51516" and gpu_env("HTTP_ENDPOINT") == ":8080"'
+	is '[plugin.spec.containers[].ports[]] | (map(.name) | length == (unique | length)) and (map(.containerPort) | length == (unique | length)) and all(.name | length <= 15)'
+	render "${on[@]}" --set kubeletPlugin.containers.gpus.healthcheckPort=0 --set kubeletPlugin.metrics.enabled=false
+	is 'gpus | has("ports") or has("startupProbe") or has("livenessProbe") or has("readinessProbe") | not'
+	is '[gpu_env("HEALTHCHECK_PORT", "HTTP_ENDPOINT", "METRICS_PATH")] == []'
+	render "${on[@]}" --set metrics.podMonitor.enabled=true
+	is 'named("PodMonitor"; "compute-domains-kubelet-plugin").spec.podMetricsEndpoints | map(.port) == ["metrics", "gpu-metrics"] and all(.relabelings[0].targetLabel == "node")'
+	is 'named("PodMonitor"; "compute-domains-controller").spec.podMetricsEndpoints | map(.port) == ["metrics"]'
+}
+
+@test "the user's environment wins, and values from before there was such a container have one that works" {
+	render "${on[@]}" --set 'kubeletPlugin.containers.gpus.env[0].name=LOG_VERBOSITY' --set-string 'kubeletPlugin.containers.gpus.env[0].value=7'
+	is '[gpu_env("LOG_VERBOSITY")] == ["7"]'
+	local plain=$BATS_TEST_TMPDIR/plain
+	render "${on[@]}"
+	jq "$words gpus" <<<"$objects" >"$plain"
+	render "${on[@]}" --set kubeletPlugin.containers.gpus=null
+	jq "$words gpus" <<<"$objects" | cmp - "$plain"
+}
+
+# The same rules in the program, which says what it refuses.
+gates() { sed -n '/^int gpu_driver_check_gates/,/^}/s/.*{ GATE_[A-Z_]*, "\([A-Za-z]*\)" },/\1/p' "$checkout/src/gpu_plugin/gpu_driver.c"; }
+@test "feature gates that this version does nothing of for GPUs are refused, those that the program refuses, in its words" {
+	local gate
+	[[ $(gates | wc -l) -ge 5 ]]
+	[[ $(gates | sort) == "$(sed -n 's/^{{- range $gate := list \(.*\) -}}$/\1/p' "$chart/templates/_gpus.tpl" | tr -d '"' | tr ' ' '\n' | sort)" ]]
+	for gate in $(gates); do
+		refused "feature gate $gate is on, but this version does nothing of it for GPUs: switch it off" "${on[@]}" --set featureGates.$gate=true
+	done
+	render "${on[@]}" --set featureGates.DynamicMIG=false
+	refused "but this version does nothing of it for GPUs" "${on[@]}" --set featureGates.AllAlpha=true
+	render --set featureGates.DynamicMIG=true
+	refused "this driver does not share GPUs by consumable capacity yet" "${on[@]}" --set consumableShares=4
+	render "${on[@]}" --set consumableShares=disabled
+}
+
+@test "roles and policies confine both programs of the plugin's account to their node, their drivers and their names" {
+	render "${on[@]}"
+	is '[named("ClusterRole"; "compute-domains-clusterrole-kubeletplugin").rules[] | select(.verbs - ["get", "list", "watch"] != []) | .resources[]] == ["resourceslices", "events"]'
+	is 'named("ClusterRole"; "compute-domains-clusterrole-kubeletplugin").rules | all(.resources != ["pods"]) and
+		(.[] | select(.resources == ["nodes"]) | .verbs == ["get", "list", "watch"])'
+	is 'named("ValidatingAdmissionPolicy"; "compute-domains-resourceslices").spec.validations |
+		any(.expression | contains("s.driver in [\u0027compute-domain.nvidia.com\u0027, \u0027gpu.nvidia.com\u0027]")) and any(.expression | contains("s.?nodeName.orValue(\u0027\u0027) == variables.node"))'
+	is 'named("ValidatingAdmissionPolicy"; "compute-domains-events").spec.validations | any(.expression | contains("in [\u0027compute-domain-kubelet-plugin\u0027, \u0027gpu-kubelet-plugin\u0027]"))'
+	render "${alone[@]}"
+	is 'named("ValidatingAdmissionPolicy"; "compute-domains-resourceslices").spec.validations | any(.expression | contains("s.driver == \u0027gpu.nvidia.com\u0027"))'
+}
+
+@test "the notes say what is there, and what a device plugin would do beside it" {
+	[[ $(notes "${on[@]}") == *"Switch the NVIDIA device plugin off"*"DevicePluginActive"* ]]
+	[[ $(notes "${alone[@]}") == *"without ComputeDomains"*"rollout status daemonset/compute-domains-kubelet-plugin"* ]]
+	[[ $(notes) != *"gpu.nvidia.com"* ]]
+	[[ $(notes "${on[@]}" --set maskNvidiaDriverParams=true) == *"maskNvidiaDriverParams: "* ]]
+	[[ $(notes "${on[@]}" --set kubeletPlugin.containers.gpus.additionalXidsToIgnore=13) == *"additionalXidsToIgnore: no XID is watched without"* ]]
+	[[ $(notes --set gpuResourcesEnabledOverride=true --set resources.gpus.enabled=false) == *"gpuResourcesEnabledOverride: resources.gpus.enabled=false decides"* ]]
+}

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+# For tests of imex.isolation=channel, where the hosts run IMEX; a .bats file loads it after driver.bash.
+
+with_own_channels() {
+	with_driver 4 --set featureGates.HostManagedIMEX=true --set resources.computeDomains.imex.hostProbeInterval=1s \
+		--set resources.computeDomains.imex.isolation="${1:-channel}"
+}
+
+# channels_of POD: the numbers of the IMEX channels in a pod, sorted; what their files are called is what they are.
+channels_of() {
+	k -n "$ns" exec "$1" -- sh -c 'cd /dev/nvidia-caps-imex-channels && for f in *; do echo "$f $(printf %d 0x$(stat -c %T "$f"))"; done' |
+		while read -r name minor; do
+			[[ $name == "channel$minor" ]] || echo "wrong: $name is $minor"
+			echo "$minor"
+		done | sort -n
+}
+# holds K: what the plugin of a node says that it holds, "<id> <owner>" a line.
+holds() {
+	k -n "$driver_ns" get pod "$(plugin_pod "$1")" -o json | jq -r '.metadata.annotations["imex.resource.nvidia.com/host-channels"] // "{}" | fromjson |
+		.[].held | to_entries[] | "\(.key) \(.value)"' | sort -n
+}
+holds_are() { [[ $(holds "$1") == "$2" ]]; }
+
+# fabric_says TYPE TEXT...: the fabric has that condition, with all of these texts.
+fabric_says() {
+	local message text
+	message=$(k get computedomainfabrics -o json | jq -r --arg type "$1" '.items[].conditions // [] | .[] | select(.type == $type).message')
+	shift
+	for text; do [[ $message == *"$text"* ]] || return 1; done
+	[[ -n $message ]]
+}
+fabric_is_silent() { ! fabric_says "$1" ''; }
+
+fabric_now() { k get computedomainfabrics -o json | jq -c '.items[0]'; }
+# entry UID: what the table says of an owner, "<id> <releasing>".
+entry() { fabric_now | jq -r --arg uid "$1" '.channels // [] | .[] | select(.owner.uid == $uid) | "\(.id) \(.releasing // "-")"'; }
+entry_is() { [[ $(entry "$1") == "$2" ]]; }
+
+# as_controller ARGS...: kubectl with the rights, and the name, of the controller, who alone may write a table.
+controller_account() { k -n "$driver_ns" get deployment compute-domains-controller -o jsonpath='{.spec.template.spec.serviceAccountName}'; }
+as_controller() { k --as="system:serviceaccount:$driver_ns:$(controller_account)" "$@"; }
+# controller_kubeconfig FILE: for a controller that runs by hand.
+controller_kubeconfig() {
+	k config view --raw -o json | jq --arg token "$(k -n "$driver_ns" create token "$(controller_account)")" '.users[0].user = {token: $token}' >"$1"
+}

@@ -1,0 +1,358 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# GPUs by claims, on a cluster: what users of the Go driver rely on, and what must not happen. The driver below is a stand-in; what a container
+# sees of it is asked in the container, by a program that its loader has to find the library for.
+
+bats_require_minimum_version 1.5.0
+load driver
+load gpus
+
+setup_file() { with_gpus 4; }
+teardown_file() { device_plugin; }
+setup() { ns_begin; }
+teardown() { ns_end; }
+
+claim_of_template='[{name: gpu, resourceClaimTemplateName: %s}]'
+# with TEMPLATE: the pod's one claim.
+with() { printf "$claim_of_template" "$1"; }
+
+@test "install: a slice a node, a device a GPU, with the attributes that users select by" {
+	local keys='["addressingMode","architecture","brand","cudaComputeCapability","cudaDriverVersion","driverVersion","productName",
+		"resource.kubernetes.io/pciBusID","resource.kubernetes.io/pcieRoot","type","uuid"]'
+	k get resourceslices --field-selector spec.driver=gpu.nvidia.com -o json >"$BATS_TEST_TMPDIR/slices.json"
+	jq -e --argjson keys "$keys" '.items | length == 4 and all(.spec.devices | length == 4 and all(.attributes | keys == $keys))' "$BATS_TEST_TMPDIR/slices.json"
+	jq -e '[.items[].spec.devices[].attributes.uuid.string] | length == (unique | length)' "$BATS_TEST_TMPDIR/slices.json"
+	jq -e 'all(.items[]; [.spec.devices[].name] == ["gpu-0", "gpu-1", "gpu-2", "gpu-3"])' "$BATS_TEST_TMPDIR/slices.json"
+	k get deviceclass gpu.nvidia.com mig.nvidia.com
+	[[ $(k get deviceclass gpu.nvidia.com -o jsonpath='{.spec.extendedResourceName}') == nvidia.com/gpu ]]
+}
+
+@test "one GPU in a pod: exactly its device node, the driver's libraries where the loader finds them, and nvidia-smi lists it alone" {
+	gpu_template one
+	gpu_pod a "$(with one)"
+	running a
+	[[ $(nodes_in a) == "$(given a)" && $(given a) == nvidia? ]]
+	local node
+	node=$(k -n "$ns" get pod a -o jsonpath='{.spec.nodeName}')
+	[[ $(gpus_in a) == "$(uuid_of "${node#node-}" "gpu-$(given a | tr -dc 0-9)")" ]]
+	k -n "$ns" exec a -- sh -c 'test -c /dev/nvidiactl && test -c /dev/nvidia-uvm && test -x /usr/bin/nvidia-smi'
+	[[ $(k -n "$ns" exec a -- readlink /usr/lib64/libcuda.so.1) == libcuda.so.580.95.05 ]]
+	[[ $(k -n "$ns" exec a -- sh -c 'echo $NVIDIA_VISIBLE_DEVICES') == void ]]
+	# Nobody else gets any of it.
+	k -n "$ns" run plain --image="$gpu_image" --image-pull-policy=Never --restart=Never --grace-period=0 --command -- sleep 1000000 >/dev/null
+	running plain
+	has_not plain /dev/nvidiactl
+	has_not plain /usr/bin/nvidia-smi
+}
+
+@test "two pods of a template have different GPUs; of one named claim, and in two containers of a pod, the same" {
+	gpu_template one
+	gpu_claim shared
+	gpu_pod a "$(with one)"
+	gpu_pod b "$(with one)"
+	gpu_pod c '[{name: gpu, resourceClaimName: shared}]'
+	gpu_pod d '[{name: gpu, resourceClaimName: shared}]' "[$(gpu_container one '[{name: gpu}]'), $(gpu_container two '[{name: gpu}]'), $(gpu_container none '[]')]"
+	local pod
+	for pod in a b c d; do running $pod; done
+	[[ $(gpus_in a) != "$(gpus_in b)" && $(gpus_in c) != "$(gpus_in a)" && $(gpus_in c) != "$(gpus_in b)" ]]
+	[[ $(gpus_in c) == "$(gpus_in d one)" && $(gpus_in c) == "$(gpus_in d two)" ]]
+	[[ -z $(nodes_in d none) ]]
+	# The claim stays prepared until the last pod of it has gone.
+	k -n "$ns" delete pod c
+	[[ $(gpus_in d one) ]]
+	local node
+	node=$(k -n "$ns" get pod d -o jsonpath='{.spec.nodeName}')
+	gpu_files "${node#node-}" | grep -q "$(k -n "$ns" get resourceclaim shared -o jsonpath='{.metadata.uid}')"
+}
+
+@test "count 2 with matchAttribute pcieRoot: two GPUs at one root; three that share one are nowhere" {
+	gpu_template two '{requests: [{name: gpu, exactly: {deviceClassName: gpu.nvidia.com, count: 2}}], constraints: [{requests: [gpu], matchAttribute: resource.kubernetes.io/pcieRoot}]}'
+	gpu_template three '{requests: [{name: gpu, exactly: {deviceClassName: gpu.nvidia.com, count: 3}}], constraints: [{requests: [gpu], matchAttribute: resource.kubernetes.io/pcieRoot}]}'
+	gpu_pod a "$(with two)"
+	gpu_pod b "$(with three)"
+	running a
+	[[ $(gpus_in a | wc -l) == 2 && $(nodes_in a) == "$(given a)" ]]
+	[[ $(given a) == "nvidia0 nvidia1" || $(given a) == "nvidia2 nvidia3" ]]
+	eventually 30 event_says Pod/b 'cannot allocate all claims'
+	[[ -z $(given b) ]]
+}
+
+@test "CEL: by product, architecture, driver version and memory; what matches nothing stays Pending" {
+	local fits='device.attributes["gpu.nvidia.com"].productName.matches("GB200$") && device.attributes["gpu.nvidia.com"].architecture == "Blackwell" &&
+		device.attributes["gpu.nvidia.com"].driverVersion.compareTo(semver("570.0.0")) > 0 && device.capacity["gpu.nvidia.com"].memory.compareTo(quantity("40Gi")) > 0'
+	by_cel() { jq -nc --arg cel "$1" '{requests: [{name: "gpu", exactly: {deviceClassName: "gpu.nvidia.com", selectors: [{cel: {expression: $cel}}]}}]}'; }
+	gpu_template fits "$(by_cel "$fits")"
+	gpu_template not "$(by_cel 'device.attributes["gpu.nvidia.com"].productName == "Tesla K80"')"
+	gpu_pod a "$(with fits)"
+	gpu_pod b "$(with not)"
+	running a
+	eventually 30 event_says Pod/b 'cannot allocate all claims'
+	[[ -z $(given b) ]]
+}
+
+@test "two claims in a pod: two GPUs, one for each container" {
+	gpu_template one
+	gpu_pod a '[{name: left, resourceClaimTemplateName: one}, {name: right, resourceClaimTemplateName: one}]' \
+		"[$(gpu_container left '[{name: left}]'), $(gpu_container right '[{name: right}]'), $(gpu_container both '[{name: left}, {name: right}]')]"
+	running a
+	[[ $(gpus_in a left | wc -l) == 1 && $(gpus_in a right | wc -l) == 1 && $(gpus_in a left) != "$(gpus_in a right)" ]]
+	[[ $(gpus_in a both) == "$({ gpus_in a left; gpus_in a right; } | sort)" ]]
+	[[ $(nodes_in a left) == "$(given a left)" && $(nodes_in a right) == "$(given a right)" ]]
+}
+
+@test "GPUs and a channel in one pod" {
+	domain d
+	gpu_template two '{requests: [{name: gpu, exactly: {deviceClassName: gpu.nvidia.com, count: 2}}]}'
+	gpu_pod a '[{name: gpu, resourceClaimTemplateName: two}, {name: channel, resourceClaimTemplateName: d}]'
+	running a
+	has_channel a
+	[[ $(gpus_in a | wc -l) == 2 ]]
+	# Both drivers' devices in one claim.
+	local uid
+	uid=$(domain_uid d)
+	gpu_template mixed "{requests: [{name: gpu, exactly: {deviceClassName: gpu.nvidia.com}}, {name: channel, exactly: {deviceClassName: compute-domain-default-channel.nvidia.com}}],
+		config: [{requests: [channel], opaque: {driver: compute-domain.nvidia.com, parameters: {apiVersion: resource.nvidia.com/v1beta1, kind: ComputeDomainChannelConfig, domainID: $uid}}}]}"
+	gpu_pod b "$(with mixed)"
+	running b
+	has_channel b
+	[[ $(gpus_in b | wc -l) == 1 ]]
+}
+
+@test "the recipe: a Job of four pods in one NVLink partition, each with all GPUs of its node and a channel of one ComputeDomain" {
+	sed "s|image: .*|image: $gpu_image|" "$checkout/examples/gpus-and-channel.yaml" | k -n "$ns" apply -f - >/dev/null
+	k -n "$ns" wait --for=condition=Complete job/training --timeout=180s
+	local logs
+	logs=$(k -n "$ns" logs -l job=training --tail=-1)
+	[[ $(grep -c '^GPU .*NVIDIA GB200' <<<"$logs") == 16 && $(grep -o 'GPU-[^)]*' <<<"$logs" | sort -u | wc -l) == 16 ]]
+	[[ $(grep -cx channel0 <<<"$logs") == 4 && $(grep -c '^rank [0-3] can train$' <<<"$logs") == 4 ]]
+}
+
+@test "MIG: devices that are made appear without a restart, a pod gets one and its capabilities alone, and the GPU itself is not offered meanwhile" {
+	mig 1 3 '1g@0 2g@2'
+	eventually 45 offers_n 1 5
+	[[ " $(offers 1) " != *' gpu-3 '* ]]
+	gpu_template mig '{requests: [{name: gpu, exactly: {deviceClassName: mig.nvidia.com, selectors: [{cel: {expression: "device.attributes[\"gpu.nvidia.com\"].profile.startsWith(\"2g.\")"}}]}}]}'
+	gpu_pod a "$(with mig)"
+	running a
+	[[ $(given a) == nvidia3-mig-2g* && $(nodes_in a) == nvidia3 ]]
+	[[ $(migs_in a) == MIG-00000003-* && $(migs_in a | wc -l) == 1 ]]
+	[[ $(k -n "$ns" exec a -- ls /dev/nvidia-caps | xargs) == 'nvidia-cap209 nvidia-cap210' ]]
+	k -n "$ns" delete pod a
+	mig 1 3 ''
+	eventually 45 offers_n 1 4
+}
+
+@test "admin access: all GPUs of a node beside their tenants, whom it does not disturb" {
+	gpu_template one
+	gpu_pod tenant "$(with one)" '' 0
+	running tenant
+	local before
+	before=$(gpus_in tenant)
+	k label namespace "$ns" resource.kubernetes.io/admin-access=true >/dev/null
+	gpu_template all '{requests: [{name: gpu, exactly: {deviceClassName: gpu.nvidia.com, allocationMode: All, adminAccess: true}}]}'
+	gpu_pod admin "$(with all)" '' 0
+	running admin
+	[[ $(gpus_in admin | wc -l) == 4 ]]
+	k -n "$ns" delete pod admin
+	[[ $(gpus_in tenant) == "$before" ]]
+	gpu_pod next "$(with one)" '' 0
+	running next
+	[[ $(gpus_in next) != "$before" ]]
+}
+
+@test "extended resource: a pod that asks for nvidia.com/gpu and names no claim" {
+	k -n "$ns" apply -f - >/dev/null <<-END
+		apiVersion: v1
+		kind: Pod
+		metadata: {name: a}
+		spec:
+		  terminationGracePeriodSeconds: 0
+		  containers: [{name: main, image: $gpu_image, imagePullPolicy: Never, command: [sleep, "1000000"], resources: {limits: {nvidia.com/gpu: 2}}}]
+	END
+	running a
+	[[ $(gpus_in a | wc -l) == 2 && $(nodes_in a) == "$(given a)" ]]
+}
+
+free() { k -n "$ns" get resourceclaims -o json | jq -e '.items == []' >/dev/null; }
+@test "claim lifecycle: a pod that goes gives its GPU back, twenty times in a row, and leaves nothing" {
+	gpu_template all '{requests: [{name: gpu, exactly: {deviceClassName: gpu.nvidia.com, count: 4}}]}'
+	local i
+	for ((i = 0; i < 20; i++)); do
+		gpu_pod "a$i" "$(with all)" '' 0
+		running "a$i"
+		k -n "$ns" delete pod "a$i" >/dev/null
+	done
+	eventually 30 free
+	eventually 10 no_gpu_files 0
+	[[ $(gpu_checkpoint 0) != *preparedClaims* ]]
+}
+
+@test "a configuration with an unknown field: the pod waits and says which, and the corrected one works" {
+	local config='config: [{requests: [gpu], opaque: {driver: gpu.nvidia.com, parameters: {apiVersion: resource.nvidia.com/v1beta1, kind: GpuConfig%s}}}]'
+	gpu_template bad "${one_gpu%\}}, $(printf "$config" ', colour: green')}"
+	gpu_template good "${one_gpu%\}}, $(printf "$config" '')}"
+	gpu_pod a "$(with bad)"
+	eventually 60 event_says Pod/a 'strict decoding error: unknown field "colour"'
+	gpu_pod b "$(with good)"
+	running b
+}
+
+@test "a duplicate allocation, made by hand: the second claim is refused, and named" {
+	gpu_template one
+	gpu_pod a "$(with one)" '' 0
+	running a
+	local claim device uid
+	claim=$(claim_of a)
+	gpu_claim stolen
+	gpu_pod b '[{name: gpu, resourceClaimName: stolen}]' '' 0
+	eventually 30 allocated_by_name stolen
+	# The scheduler would not do it.
+	device=$(k -n "$ns" get resourceclaim "$claim" -o jsonpath='{.status.allocation.devices.results[0].device}')
+	k -n "$ns" delete pod b >/dev/null
+	eventually 30 not_allocated stolen
+	# With no grace the pod is forgotten before its node has unprepared the claim, which would serve the next pod as it is.
+	eventually 30 not_prepared "$(k -n "$ns" get resourceclaim stolen -o jsonpath='{.metadata.uid}')"
+	uid=$(k -n "$ns" get resourceclaim "$claim" -o jsonpath='{.metadata.uid}')
+	k -n "$ns" get resourceclaim "$claim" -o json | jq '{status: {allocation: .status.allocation}}' >"$BATS_TEST_TMPDIR/stolen.json"
+	k -n "$ns" patch resourceclaim stolen --subresource=status --type=merge --patch-file "$BATS_TEST_TMPDIR/stolen.json"
+	gpu_pod c '[{name: gpu, resourceClaimName: stolen}]' '' 0
+	eventually 120 event_says Pod/c "requested device $device is already allocated to different claim $uid"
+	# When the first has gone the second one gets it.
+	k -n "$ns" delete pod a >/dev/null
+	running c 150
+}
+allocated_by_name() { [[ -n $(k -n "$ns" get resourceclaim "$1" -o jsonpath='{.status.allocation.devices.results[0].device}') ]]; }
+not_allocated() { ! allocated_by_name "$1"; }
+not_prepared() { [[ $(gpu_checkpoint 0) != *"$1"* ]]; }
+
+kill_gpu_plugins() {
+	local i
+	for i in 0 1 2 3; do kill -KILL $(gpu_plugin_pids $i) || true; done
+}
+@test "the plugin is killed again and again while pods come and go: all of them get their GPU, and nothing is left" {
+	gpu_template one
+	k -n "$ns" apply -f - >/dev/null <<-END
+		apiVersion: batch/v1
+		kind: Job
+		metadata: {name: load}
+		spec:
+		  completions: 24
+		  parallelism: 8
+		  template:
+		    spec:
+		      restartPolicy: Never
+		      terminationGracePeriodSeconds: 0
+		      resourceClaims: [{name: gpu, resourceClaimTemplateName: one}]
+		      containers:
+		      - {name: main, image: $gpu_image, imagePullPolicy: Never, command: [sh, -c, 'test \$(nvidia-smi -L | wc -l) = 1'], resources: {claims: [{name: gpu}]}}
+	END
+	local i
+	for i in 4 12 18; do
+		eventually 120 succeeded load $i
+		kill_gpu_plugins
+	done
+	k -n "$ns" wait --for=condition=Complete job/load --timeout=300s
+	[[ $(k -n "$ns" get job load -o jsonpath='{.status.failed}') =~ ^0?$ ]]
+	for i in 0 1 2 3; do eventually 60 no_gpu_files $i; done
+}
+succeeded() { [[ $(k -n "$ns" get job "$1" -o jsonpath='{.status.succeeded}') -ge $2 ]]; }
+
+# container_is POD: changes when its container is another one.
+container_is() { k -n "$ns" get pod "$1" -o jsonpath='{.status.containerStatuses[0].containerID}'; }
+other_container() { [[ $(container_is "$1") != "$2" && $(k -n "$ns" get pod "$1" -o jsonpath='{.status.containerStatuses[0].ready}') == true ]]; }
+# end_container POD: its process ends, and the kubelet makes it a container anew.
+end_container() {
+	local before
+	before=$(container_is "$1")
+	k -n "$ns" exec "$1" -- sh -c 'kill -9 $(pidof sleep)' || true
+	kill -KILL $(pids_of_pod "$ns" "$1" 'sleep')
+	eventually 60 other_container "$1" "$before"
+}
+
+@test "upgrade of the chart under a running pod: it is not disturbed, a container that starts again finds its hook, slices stay, and its claim can be unprepared" {
+	gpu_template one
+	gpu_pod a "$(with one)" '' 0
+	running a
+	local root=$BATS_TEST_TMPDIR/other before uuid slice hook
+	before=$(container_is a)
+	uuid=$(gpus_in a)
+	slice=$(k get resourceslices --field-selector spec.driver=gpu.nvidia.com,spec.nodeName=node-0 -o jsonpath='{.items[0].metadata.uid} {.items[0].metadata.generation}')
+	hook=$("$cluster/node" 0 ls "$gpu_plugin_dir" | grep '^cdi-hook-')
+	# The next version, whose hook is another program.
+	mkdir -p "$root/image" "$root/root"
+	tar -xf "${CD_IMAGE:-$checkout/build/image.tar}" -C "$root/image"
+	tar -xf "$root/image/layer.tar" -C "$root/root"
+	echo >>"$root/root/usr/bin/cdi-hook"
+	"$checkout/scripts/mkimage" "$root/root" compute-domains/compute-domains:next "$root/next.tar"
+	"$cluster/image" "$root/next.tar"
+	install_gpus 4 --set image.tag=next
+	[[ $(container_is a) == "$before" ]]
+	[[ $(k get resourceslices --field-selector spec.driver=gpu.nvidia.com,spec.nodeName=node-0 -o jsonpath='{.items[0].metadata.uid} {.items[0].metadata.generation}') == "$slice" ]]
+	[[ $("$cluster/node" 0 ls "$gpu_plugin_dir" | grep -c '^cdi-hook-') == 2 ]]
+	end_container a
+	[[ $(gpus_in a) == "$uuid" ]]
+	gpu_pod b "$(with one)" '' 0
+	running b
+	k -n "$ns" delete pod a b >/dev/null
+	eventually 30 no_gpu_files 0
+	# Back; what nobody names any more goes.
+	install_gpus 4
+	[[ $("$cluster/node" 0 ls "$gpu_plugin_dir" | grep '^cdi-hook-') == "$hook" ]]
+}
+
+taints_of() { k get resourceslices --field-selector "spec.driver=gpu.nvidia.com,spec.nodeName=node-$1" -o json | jq -c --arg d "$2" '[.items[].spec.devices[] | select(.name == $d).taints[]? | del(.timeAdded)]'; }
+has_taints() { [[ $(taints_of "$1" "$2") == "$3" ]]; }
+@test "a GPU that reports XID 79 is given to nobody any more, and keeps its taint when other devices of the node change" {
+	local events=/run/nvidia/driver/usr/lib64/libnvidia-ml.events pod taint
+	"$cluster/node" 0 sh -c ': >"$1"' sh "$events"
+	install_gpus 4 --set featureGates.NVMLDeviceHealthCheck=true
+	eventually 30 has_taints 0 gpu-1 '[]'
+	# Whoever has it is left alone.
+	gpu_template one
+	gpu_template second '{requests: [{name: gpu, exactly: {deviceClassName: gpu.nvidia.com, selectors: [{cel: {expression: "device.attributes[\"resource.kubernetes.io\"].pciBusID == \"0009:01:00.0\""}}]}}]}'
+	gpu_pod tenant "$(with second)" '' 0
+	running tenant
+	"$cluster/node" 0 sh -c 'echo "1 xid 79" >>"$1"' sh "$events"
+	taint='[{"effect":"NoSchedule","key":"gpu.nvidia.com/xid","value":"79"}]'
+	eventually 20 has_taints 0 gpu-1 "$taint"
+	eventually 20 told_of_node GPUReportsXid
+	[[ $(nodes_in tenant) == nvidia1 ]]
+	k -n "$ns" delete pod tenant >/dev/null
+	gpu_pod other "$(with second)" '' 0
+	eventually 30 event_says Pod/other 'cannot allocate all claims'
+	mig 0 3 '1g@0'
+	eventually 45 offered_instead 0 gpu-3
+	[[ $(taints_of 0 gpu-1) == "$taint" ]]
+	mig 0 3 ''
+	eventually 45 offers_n 0 4
+	[[ $(taints_of 0 gpu-1) == "$taint" ]]
+	for pod in a b c; do gpu_pod $pod "$(with one)" '' 0; done
+	for pod in a b c; do
+		running $pod
+		[[ $(nodes_in $pod) != nvidia1 ]]
+	done
+	# What the manual says when the GPU has been seen to.
+	k -n "$driver_ns" delete pod "$(plugin_pod 0)" >/dev/null
+	running other 90
+	"$cluster/node" 0 rm "$events"
+	install_gpus 4
+}
+offered_instead() { [[ " $(offers "$1") " != *" $2 "* ]]; }
+
+told_of_node() { k get events -A --field-selector "involvedObject.kind=Node,involvedObject.name=node-0,reason=$1" -o name | grep -q .; }
+device_plugin_metric() { "$cluster/node" 0 curl -s "http://$(k -n "$driver_ns" get pod "$(plugin_pod 0)" -o jsonpath='{.status.podIP}'):8080/metrics" | grep -qx "nvidia_dra_gpu_device_plugin_active $1"; }
+@test "a device plugin that gives out the same GPUs is told, by an Event of the Node and a metric, and that it has gone" {
+	device_plugin_metric 0
+	device_plugin
+	eventually 20 told_of_node DevicePluginActive
+	eventually 5 device_plugin_metric 1
+	no_device_plugin
+	eventually 20 told_of_node DevicePluginGone
+	eventually 5 device_plugin_metric 0
+}
+
+@test "a plugin may write the slices of its own node and of our two drivers, and Events of its own name" {
+	k get validatingadmissionpolicy compute-domains-resourceslices -o jsonpath='{.spec.validations[*].message}' | grep -qF 'compute-domain.nvidia.com and gpu.nvidia.com'
+	# Each of the tests above has written Events and slices under it; what nobody of ours is called is refused.
+	k get validatingadmissionpolicy compute-domains-events -o jsonpath='{.spec.validations[*].expression}' | grep -qF "in ['compute-domain-kubelet-plugin', 'gpu-kubelet-plugin']"
+}

@@ -1,0 +1,153 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# What may go wrong with channels of their own, at the pace of a real cluster: a channel is taken back a minute after nobody needs it, so each of
+# these takes minutes. All nodes are of one rack.
+
+load ../cluster/driver
+load ../cluster/channels
+
+setup_file() {
+	"$cluster/up" 4
+	"$cluster/host-imex" all start
+	with_own_channels
+}
+teardown_file() {
+	"$cluster/host-imex" all stop
+	with_driver 4
+}
+setup() { ns_begin; }
+teardown() {
+	"$cluster/link" 3 up
+	[[ $(controllers) != 0 ]] || controllers_are 2
+	ns_end
+}
+
+controllers() { k -n "$driver_ns" get deployment compute-domains-controller -o jsonpath='{.spec.replicas}'; }
+controllers_are() {
+	k -n "$driver_ns" scale deployment compute-domains-controller --replicas="$1" >/dev/null
+	eventually 60 controllers_run "$1"
+}
+controllers_run() { [[ $(k -n "$driver_ns" get pods -l app=compute-domain-controller -o json | jq '[.items[] | select(.status.phase == "Running")] | length') == "$1" ]]; }
+table_is_own() { fabric_now | jq -e '.tableOf == .metadata.uid' >/dev/null; }
+
+@test "an old copy of the table is put back under running pods: nobody believes it, who runs keeps his channel, and a new ComputeDomain gets another one" {
+	domain one
+	worker a one 0
+	running a
+	local old one two copy
+	old=$(fabric_now)
+	domain two
+	worker b two 1
+	running b
+	one=$(channels_of a) two=$(channels_of b)
+	eventually 20 holds_are 1 "$two $(domain_uid two)"
+	controllers_are 0
+	k delete computedomainfabrics --all >/dev/null
+	# In which the second one is not, and the first one's channel is somebody's who has gone.
+	copy=$(jq '{apiVersion, kind, metadata: {name: .metadata.name}, rack, members, nodes, channelCount, next: 1, tableOf, domainCount, channelsInUse, channels} |
+		.channels |= map(.owner.uid = "00000000-0000-4000-8000-000000000000" | del(.releasing))' <<<"$old")
+	# Whoever does that has got around the policy, as a restore of the store does.
+	as_controller create -f - >/dev/null <<<"$copy"
+	# Meanwhile nobody gets a channel by it.
+	worker a2 one 2
+	eventually 60 event_says Pod/a2 'no channel has been assigned to ComputeDomain'
+	[[ $(channels_of a) == "$one" && $(channels_of b) == "$two" ]]
+	controllers_are 2
+	eventually 60 table_is_own
+	eventually 60 entry_is "$(domain_uid one)" "$one -"
+	eventually 60 entry_is "$(domain_uid two)" "$two -"
+	running a2 150
+	domain three
+	worker c three 2
+	running c
+	[[ $(channels_of a2) == "$one" && $(channels_of a) == "$one" && $(channels_of b) == "$two" ]]
+	[[ $(channels_of c) != "$one" && $(channels_of c) != "$two" ]]
+}
+
+@test "a channel is taken back while the node that held it is silent: it stays taken, the fabric names the node, and it goes when the node is back" {
+	domain gone
+	worker a gone 3
+	running a
+	local uid id
+	uid=$(domain_uid gone) id=$(channels_of a)
+	eventually 20 holds_are 3 "$id $uid"
+	"$cluster/link" 3 down
+	k -n "$ns" delete pod a --force --grace-period=0 >/dev/null 2>&1
+	k -n "$ns" delete computedomain gone >/dev/null
+	is_releasing() { [[ $(entry "$uid") == "$id 2"* ]]; }
+	eventually 60 is_releasing
+	for_seconds 100 is_releasing
+	fabric_says ChannelsHeld "channel $id of ComputeDomain $ns/gone: node node-3 holds it"
+	# Nobody else gets it meanwhile.
+	domain other
+	worker b other 0
+	running b
+	[[ $(channels_of b) != "$id" ]]
+	"$cluster/link" 3 up
+	eventually 200 entry_is "$uid" ''
+}
+
+@test "a node is cut off with a channel that it has not reported: it is given to nobody until the node has shown life and said that it has none" {
+	# The node's plugin cannot tell anything, as when it is cut off in the second between a Prepare and its report.
+	mute node-3
+	domain gone
+	worker a gone 3
+	running a
+	local uid id
+	uid=$(domain_uid gone) id=$(channels_of a)
+	"$cluster/link" 3 down
+	unmute
+	k -n "$ns" delete pod a --force --grace-period=0 >/dev/null 2>&1
+	k -n "$ns" delete computedomain gone >/dev/null
+	is_releasing() { [[ $(entry "$uid") == "$id 2"* ]]; }
+	eventually 60 is_releasing
+	for_seconds 100 is_releasing
+	fabric_says ChannelsHeld 'node node-3'
+	"$cluster/link" 3 up
+	eventually 240 entry_is "$uid" ''
+}
+# mute NODE: no plugin of that node may write its report any more; unmute: all may.
+mute() {
+	k apply -f - >/dev/null <<END
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: mute}
+spec:
+  failurePolicy: Fail
+  matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [UPDATE], resources: [pods]}]}
+  matchConditions: [{name: plugin, expression: "request.userInfo.username.startsWith('system:serviceaccount:$driver_ns:')"}]
+  validations: [{expression: "object.spec.?nodeName.orValue('') != '$1'", message: muted}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: mute}
+spec: {policyName: mute, validationActions: [Deny]}
+END
+	eventually 30 is_mute "${1#node-}"
+}
+is_mute() {
+	[[ $(k --as="system:serviceaccount:$driver_ns:test" --as-group=system:masters -n "$driver_ns" annotate --overwrite --dry-run=server pod "$(plugin_pod "$1")" x=y 2>&1) == *muted* ]]
+}
+unmute() { k delete validatingadmissionpolicybinding,validatingadmissionpolicy mute >/dev/null; }
+
+@test "two controllers that both lead: each ComputeDomain gets one channel, and none gets another's" {
+	# The second one asks nobody whether it leads.
+	local env
+	controller_kubeconfig "$BATS_TEST_TMPDIR/kubeconfig"
+	mapfile -t env < <(k -n "$driver_ns" get deployment compute-domains-controller -o json |
+		jq -r '.spec.template.spec.containers[0].env[] | select(.value != null) | "\(.name)=\(.value)"')
+	env "${env[@]}" POD_NAME=second NAMESPACE="$driver_ns" "$checkout/build/src/controller/compute-domain-controller" \
+		--kubeconfig="$BATS_TEST_TMPDIR/kubeconfig" --leader-election-enabled=false --http-endpoint= -v 2 >"$BATS_TEST_TMPDIR/second.log" 2>&1 3>&- &
+	local second=$! i
+	for i in 1 2 3 4 5 6 7 8; do
+		domain "d$i"
+		worker "w$i" "d$i" $((i % 4))
+	done
+	for i in 1 2 3 4 5 6 7 8; do running "w$i" 150; done
+	kill "$second"
+	wait "$second" || true
+	local ids
+	ids=$(for i in 1 2 3 4 5 6 7 8; do channels_of "w$i"; done | sort -n)
+	[[ $(wc -l <<<"$ids") == 8 && $(uniq <<<"$ids" | wc -l) == 8 ]]
+	fabric_now | jq -e '[.channels[].id] | length == (unique | length)' >/dev/null
+}

@@ -1,0 +1,109 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# A whole rack: eighteen real nodes of four GPUs each in one NVLink partition, and what is run over all of it.
+
+load ../cluster/driver
+load ../cluster/mpi
+
+schemas=$(. "$BATS_TEST_DIRNAME/../cluster/lib.bash" && echo "$schemas")
+label=ds.coreweave.com/nvlink.domain
+
+setup_file() {
+	"$cluster/up" 18
+	k label --overwrite nodes --all "$label=S0-011-US-WEST-01A" >/dev/null
+	k apply --server-side -f "$schemas" >/dev/null
+	k wait --for=condition=Established --timeout=60s $(k get -f "$schemas" -o name) >/dev/null
+}
+teardown_file() {
+	"$cluster/host-imex" all stop
+	"$cluster/up" 4
+}
+setup() { ns_begin; }
+teardown() { ns_end; }
+
+# members APP N: a Deployment of N pods of the ComputeDomain APP, a GPU each, of which a node takes one if SPREAD is set. Each says what
+# its channel's file is called, and what number it is.
+members() {
+	k -n "$ns" apply -f - >/dev/null <<END
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: $1}
+spec:
+  replicas: $2
+  selector: {matchLabels: {app: $1}}
+  template:
+    metadata: {labels: {app: $1}}
+    spec:
+      terminationGracePeriodSeconds: 0
+      affinity: ${SPREAD:+{podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{labelSelector: {matchLabels: {app: $1\}\}, topologyKey: kubernetes.io/hostname\}]\}\}}
+      resourceClaims: [{name: channel, resourceClaimTemplateName: $1}]
+      containers:
+      - name: main
+        image: compute-domains/busybox:test
+        imagePullPolicy: Never
+        command: [sh, -c, 'cd /dev/nvidia-caps-imex-channels && for f in *; do echo "\$f \$((0x\$(stat -c %T \$f)))"; done; exec sleep 1000000']
+        resources: {claims: [{name: channel}], limits: {nvidia.com/gpu: 1}}
+END
+}
+pods_are() { [[ $(k -n "$ns" get pods -l "app=$1" -o json | jq --arg phase "$2" '[.items[] | select(.status.phase == $phase)] | length') == "$3" ]]; }
+said() { k -n "$ns" logs -l "app=$1" --tail=-1 --max-log-requests=72; }
+# channel_of APP N: the one channel that all of its N pods have, by name and by number; fails when it is not one, or is channel 0.
+channel_of() {
+	local words n
+	words=$(said "$1")
+	[[ $(wc -l <<<"$words") == "$2" && $(sort -u <<<"$words" | wc -l) == 1 ]] || { sort <<<"$words" | uniq -c >&2; return 1; }
+	n=${words##* }
+	[[ ${words%%$'\n'*} == "channel$n $n" ]] && ((n > 0)) && echo "$n"
+}
+on_nodes() { k -n "$ns" get pods -l "$1" -o jsonpath='{range .items[*]}{.spec.nodeName}{"\n"}{end}' | sort | uniq -c | awk '{ print $1 }' | sort | uniq -c | xargs; }
+table_is() { k get computedomainfabrics -o json | jq -e "$1" >/dev/null; }
+with_own_channels() {
+	"$cluster/host-imex" all start
+	with_driver 18 --set featureGates.HostManagedIMEX=true --set resources.computeDomains.imex.isolation=channel
+}
+
+@test "the MPIJob of a whole rack: eighteen workers of four GPUs, one a node, all in one IMEX domain" {
+	with_driver 18
+	domain imex-channel-s0-011-us-west-01a 18
+	sed 's|image: .*|image: compute-domains/busybox:test|; s|cpu: 110|cpu: 10m|; s|cpu: 2,|cpu: 10m,|; s|960Gi|16Mi|' \
+		"$checkout/examples/rack-mpijob.yaml" | k -n "$ns" apply -f - >/dev/null
+	mpi_operator dra-example-gb200-4x 300
+	running dra-example-gb200-4x-launcher-0
+	[[ $(on_nodes training.kubeflow.org/job-role=worker) == '18 1' ]]
+	eventually 60 condition_is imex-channel-s0-011-us-west-01a PeersConnected True
+	domain_field_is imex-channel-s0-011-us-west-01a .status.status Ready
+	[[ $(domain_field imex-channel-s0-011-us-west-01a '.status.nodes[*].name' | wc -w) == 18 ]]
+	local i
+	for i in 0 9 17; do has_channel "dra-example-gb200-4x-worker-$i"; done
+	k -n "$ns" delete pods --all --grace-period=0 >/dev/null
+}
+
+@test "seventy-two pods of one ComputeDomain, one a GPU: the same channel in every container, and not 0" {
+	with_own_channels
+	domain train
+	members train 73
+	eventually 400 pods_are train Running 72
+	pods_are train Pending 1 # there are seventy-two GPUs
+	k -n "$ns" scale deployment train --replicas=72 >/dev/null
+	eventually 60 pods_are train Pending 0
+	local id
+	id=$(channel_of train 72)
+	[[ $(on_nodes app=train) == '18 4' ]]
+	table_is ".items | length == 1 and .[0].nodes == 18 and .[0].domainCount == 1 and (.[0].channels | length == 1 and .[0].id == $id)"
+}
+
+@test "four ComputeDomains side by side on every node: four different channels, each the same in all of its containers" {
+	with_own_channels
+	local d ids=()
+	for d in one two three four; do
+		domain "$d"
+		SPREAD=yes members "$d" 18
+	done
+	for d in one two three four; do eventually 400 pods_are "$d" Running 18; done
+	for d in one two three four; do
+		[[ $(on_nodes "app=$d") == '18 1' ]]
+		ids+=("$(channel_of "$d" 18)")
+	done
+	[[ $(printf '%s\n' "${ids[@]}" | grep -c .) == 4 && $(printf '%s\n' "${ids[@]}" | sort -u | wc -l) == 4 ]]
+	table_is '.items[0] | [.channels[] | select(.releasing | not)] | length == 4'
+}

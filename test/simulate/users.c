@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* users: make ComputeDomains and pods that use them, and take them away, in any order. The scheduler's part
+ * is here, too. */
+#include <stdio.h>
+
+#include "api/names.h"
+#include "base/mem.h"
+#include "channels.h"
+#include "racks.h"
+#include "sim.h"
+#include "world.h"
+#include "world_state.h"
+
+/* The first place for a pod that is free there. */
+static const char *free_seat(const char *node) {
+        static char device[16];
+        unsigned i = 0;
+        do
+                snprintf(device, sizeof device, "channel-%u", i++);
+        while (i < channels_seats() && is_taken(node, device));
+        return device;
+}
+
+struct node *choose_node(const struct domain *d) {
+        unsigned from = (unsigned)sim_draw(w.n_nodes);
+        unsigned offers[MAX_NODES] = { 0 };
+        for (size_t i = 0; i < store_count(K_SLICE); i++)
+                offers[number_of(node_named(store_nth(K_SLICE, i)->node))] =
+                        d->of_rack && !racks_may_run(d->name, store_nth(K_SLICE, i)) ? 0 : channels_seats();
+        for (size_t i = 0; i < store_count(K_CLAIM); i++) {
+                const struct version *c = store_nth(K_CLAIM, i);
+                if (c->device && str_starts(c->device, "channel-") && offers[number_of(node_named(c->pool))])
+                        offers[number_of(node_named(c->pool))]--;
+        }
+        for (unsigned i = 0; i < w.n_nodes; i++) {
+                struct node *n = &w.nodes[(from + i) % w.n_nodes];
+                if (n->exists && n->ready && offers[number_of(n)])
+                        return n;
+        }
+        return NULL;
+}
+
+static void claim_of_template(struct domain *d, struct user_pod *p) {
+        _cleanup_(freep) char *name = xasprintf(d->of_rack ? RACKS_TEMPLATE : "t-%s", d->name);
+        const struct version *t = store_get(K_TEMPLATE, USER_NS, name);
+        if (!t || version_deleted(t) || !streq(version_label(t, CD_LABEL), d->uid))
+                return;
+        _cleanup_(freep) char *claim = xasprintf("claim-%s-%u", d->name, ++w.serial);
+        snprintf(p->claim, sizeof p->claim, "%s", claim);
+        world_create(K_CLAIM, USER_NS, "{'metadata':{'name':'%s'}}", p->claim);
+        p->state = POD_CLAIMED;
+}
+
+static void pod_gone(struct user_pod *p) {
+        enum state next = p->again ? POD_WAITS : POD_NONE;
+        held_forget(&p->held);
+        delete_claim(USER_NS, p->claim);
+        *p = (struct user_pod){ .state = next };
+}
+
+static void end_pod(struct user_pod *p) {
+        if (p->state == POD_NONE || p->state == POD_ENDS)
+                return;
+        p->ran = p->state == POD_RUNS;
+        p->ends_ms = sim_now_ms() + (p->ran ? sim_between(50, 8000) : 0);
+        p->state = POD_ENDS;
+}
+
+static void step_pod(struct domain *d, struct user_pod *p) {
+        struct node *n = p->node;
+        int64_t now = sim_now_ms();
+        if (n && !n->exists && now - n->gone_ms > POD_GC_MS + 10000 && !p->collected) {
+                /* With its Node; a kubelet that lives ends it. */
+                p->again = p->state != POD_ENDS && !d->ends;
+                p->collected = true;
+                delete_claim(USER_NS, p->claim);
+                end_pod(p);
+        }
+        switch (p->state) {
+        case POD_NONE:
+                return;
+        case POD_WAITS:
+                claim_of_template(d, p);
+                return;
+        case POD_CLAIMED:
+                p->node = choose_node(d);
+                if (!p->node)
+                        return;
+                allocate(p->claim, USER_NS, p->node->name, free_seat(p->node->name),
+                         "ComputeDomainChannelConfig", d->uid, p->claim);
+                p->state = POD_ALLOCATED;
+                return;
+        case POD_ALLOCATED:
+                if (!n->power || !n->connected || !n->exists)
+                        return;
+                held_init(&p->held, number_of(n), true, USER_NS, p->claim,
+                          store_get(K_CLAIM, USER_NS, p->claim)->uid, d->uid);
+                if (!held_prepare(&p->held))
+                        return;
+                sim_log("a pod of %s runs on %s", d->name, n->name);
+                p->state = POD_RUNS;
+                p->since_ms = now;
+                return;
+        case POD_RUNS:
+                return;
+        case POD_ENDS:
+                if (!n || (n->power && n->connected && now >= p->ends_ms && held_unprepare(&p->held)))
+                        pod_gone(p);
+                return;
+        }
+}
+
+const struct version *object_of(const struct domain *d) {
+        const struct version *v = store_get(K_DOMAIN, USER_NS, d->name);
+        return v && streq(v->uid, d->uid) ? v : NULL;
+}
+
+static bool has_pods(const struct domain *d) {
+        for (unsigned i = 0; i < d->n_pods; i++)
+                if (d->pods[i].state != POD_NONE)
+                        return true;
+        return false;
+}
+
+static void make_domain(struct domain *d) {
+        if (!d->of_rack)
+                world_create(K_DOMAIN, USER_NS,
+                             "{'apiVersion':'" CD_API_VERSION
+                             "','metadata':{'name':'%s'},'spec':{'numNodes':0,'channel':{"
+                             "'resourceClaimTemplate':{'name':'t-%s'}}}}",
+                             d->name, d->name);
+        snprintf(d->uid, sizeof d->uid, "%s", store_get(K_DOMAIN, USER_NS, d->name)->uid);
+        d->lives = true;
+        d->ends = false;
+        d->steady = sim_chance(10);
+        d->n_pods = d->steady ? 1 : (unsigned)sim_between(1, w.n_nodes);
+        d->next_ms = sim_now_ms() + (d->steady ? sim_between(600000, 2400000) : sim_between(5000, 150000));
+        for (unsigned i = 0; i < d->n_pods; i++)
+                d->pods[i] = (struct user_pod){ .state = POD_WAITS };
+}
+
+/* The domain first, its pods first, or all at once. */
+static void end_domain(struct domain *d) {
+        const struct version *v = object_of(d);
+        unsigned order = (unsigned)sim_draw(3);
+        d->ends = true;
+        if (order != 1 && !d->of_rack && v && !version_deleted(v))
+                world_delete(K_DOMAIN, v, false);
+        for (unsigned i = 0; (order != 2 || d->of_rack) && i < d->n_pods; i++)
+                end_pod(&d->pods[i]);
+        d->next_ms = sim_now_ms() + sim_between(0, 20000);
+}
+
+void force_end(struct domain *d) {
+        if (!d->lives || d->ends)
+                return;
+        end_domain(d);
+        for (unsigned i = 0; i < d->n_pods; i++) {
+                end_pod(&d->pods[i]);
+                delete_claim(USER_NS, d->pods[i].claim);
+        }
+}
+
+/* That of a rack is there already; of the others none of that name is left. */
+static bool may_begin(const struct domain *d) {
+        const struct version *v = store_get(K_DOMAIN, USER_NS, d->name);
+        return d->of_rack ? v && !version_deleted(v) : !v;
+}
+
+void step_domain(struct domain *d) {
+        const struct version *v = object_of(d);
+        int64_t now = sim_now_ms();
+        for (unsigned i = 0; i < d->n_pods; i++)
+                if (soon())
+                        step_pod(d, &d->pods[i]);
+        if (!d->lives) {
+                if (now >= d->next_ms && !w.empty && may_begin(d))
+                        make_domain(d);
+        } else if (d->of_rack && !d->ends && (!v || version_deleted(v))) {
+                end_domain(d); /* somebody has deleted it, or its namespace wants it no more */
+        } else if (!d->ends) {
+                unsigned i = (unsigned)sim_draw(d->n_pods);
+                if (!w.calm && !d->steady && sim_chance(1))
+                        end_pod(&d->pods[i]);
+                if (d->pods[i].state == POD_NONE && !w.empty)
+                        d->pods[i].state = POD_WAITS;
+                if (w.empty || (!w.calm && now >= d->next_ms))
+                        end_domain(d);
+        } else if (now >= d->next_ms) {
+                for (unsigned i = 0; i < d->n_pods; i++)
+                        end_pod(&d->pods[i]);
+                if (v && !version_deleted(v) && !d->of_rack)
+                        world_delete(K_DOMAIN, v, false);
+                if ((!v || d->of_rack) && !has_pods(d)) {
+                        d->lives = false;
+                        d->next_ms = now + (w.calm ? 0 : sim_between(0, 20000));
+                }
+        }
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* world_state: what the cluster of the simulation consists of, for the files that move it: world.c what is of
+ * Kubernetes, users.c what is of its users. */
+#pragma once
+
+#include <uv.h>
+
+#include "plugin.h"
+#include "sim.h"
+#include "store.h"
+
+/* SERVED_MS: between a look at the state file and the answer to the kubelet the claim is recorded. */
+enum {
+        MAX_NODES = 64,
+        MAX_DOMAINS = 16,
+        MAX_PODS = 64,
+        NODE_GRACE_MS = 40000,
+        POD_GC_MS = 40000,
+        NODE_GONE_MS = 60000,
+        GRACE_MS = 10000,
+        NODES_OF_CLIQUE = 8,
+        SERVED_MS = 3000
+};
+#define CLIQUE "clique.%u"
+#define BOOT_ID "bbbbbbbb-0000-4000-8000-%012u"
+#define OF_TEMPLATE "/spec/metadata/annotations/resource.nvidia.com~1"
+
+/* A daemon Pod on a node, as its kubelet knows it. */
+struct run {
+        bool used, up, ending; /* up: the container runs */
+        char pod[128], uid[48], domain[48], ip[16];
+        struct held held; /* its claim */
+        struct daemon *daemon;
+        int64_t served_ms; /* when IMEX was READY last */
+        int64_t starts_ms, ends_ms;
+};
+
+enum { MAX_RUNS = 8 };
+struct node {
+        char name[16], clique[16];
+        bool power, connected, exists, ready;      /* exists: the Node object; ready: as its condition says */
+        int64_t power_ms, connected_ms, exists_ms; /* when it is so again, 0: not by itself */
+        int64_t heard_ms, gone_ms;
+        unsigned boots, addresses;
+        struct run runs[MAX_RUNS];
+};
+
+enum state { POD_NONE, POD_WAITS, POD_CLAIMED, POD_ALLOCATED, POD_RUNS, POD_ENDS };
+struct user_pod {
+        enum state state;
+        bool ran;       /* before it began to end */
+        bool collected; /* with its Node; `again`: and its owner makes another */
+        bool again;
+        struct node *node;
+        struct held held; /* as the kubelet of the node knows its claim */
+        char claim[64];
+        int64_t since_ms, ends_ms;
+};
+
+struct domain {
+        char name[16], uid[48];
+        bool lives, ends;
+        bool steady;  /* its pod runs as long as it lives, and that is long */
+        bool of_rack; /* the controllers make it */
+        int64_t next_ms;
+        struct user_pod pods[MAX_PODS];
+        unsigned n_pods;
+};
+
+struct world_state {
+        struct node nodes[MAX_NODES];
+        struct domain domains[MAX_DOMAINS];
+        unsigned n_nodes, n_domains, serial;
+        bool calm, empty;
+        uv_loop_t *loop;
+};
+extern struct world_state w;
+
+static inline bool soon(void) {
+        return sim_chance(50);
+}
+
+static inline unsigned number_of(const struct node *n) {
+        return (unsigned)(n - w.nodes);
+}
+
+/* ---- world.c ---- */
+
+struct node *node_named(const char *name);
+bool is_taken(const char *node, const char *device);
+void allocate(const char *claim, const char *ns, const char *node, const char *device, const char *config,
+              const char *domain, const char *pod_uid);
+void delete_claim(const char *ns, const char *name);
+
+/* ---- users.c ---- */
+
+void step_domain(struct domain *d);
+/* Somebody deletes a domain and its pods by force: their claims go before their kubelets know. */
+void force_end(struct domain *d);
+/* Any node that has a channel to give for the claim template of the domain, NULL: none has. */
+struct node *choose_node(const struct domain *d);
+/* The ComputeDomain as it is, NULL: it is not there. */
+const struct version *object_of(const struct domain *d);

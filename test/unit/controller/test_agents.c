@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A controller that leads where agents run IMEX: who gets an agent, which places it gives on a fabric, and
+ * what it asks before it takes one away. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "../kube/fake_server.h"
+#include "api/names.h"
+#include "controller/controller.h"
+
+#define CLIQUE "3f7c1b2a-1111-2222-3333-444455556666.1"
+#define OBJECT "00000000-0000-4000-8000-000000000001"
+#define BOOT "cccccccc-8f4e-4f0e-9f0a-1b2c3d4e5f60"
+#define DOMAIN "aaaaaaaa-8f4e-4f0e-9f0a-1b2c3d4e5f60"
+
+struct world {
+        uv_loop_t loop;
+        struct fake_server *server;
+        struct kube_client *client;
+        struct event_recorder *events;
+        struct metrics *metrics;
+        struct config config;
+        struct controller c;
+        const char *domains, *claims, *templates; /* lists' items */
+        const char *node_labels, *agent;          /* members; NULL: no agent's Pod */
+        const char *seats;                        /* "domains" of the fabric's object; NULL: there is none */
+        const char *epoch;
+        char fabric[8192], node[1024]; /* bodies of the last writes */
+        unsigned n_claim_lists, n_domain_lists, n_sets, n_templates, n_set_deletes;
+};
+
+static char *fabric_text(const char *domains, const char *epoch, unsigned version) {
+        return xasprintf("{\"apiVersion\":\"resource.nvidia.com/v1beta1\",\"kind\":\"ComputeDomainFabric\","
+                         "\"metadata\":{\"name\":\"" CLIQUE "\",\"uid\":\"" OBJECT
+                         "\",\"resourceVersion\":\"%u\",\"creationTimestamp\":\"2026-01-01T00:00:00Z\"},"
+                         "\"tableOf\":\"" OBJECT "\",\"members\":[\"n1\"],\"nodes\":1,"
+                         "\"domains\":[%s],\"epoch\":%s}",
+                         version, domains, epoch);
+}
+
+static char *items_of(struct world *w, const char *path, const char **ret_kind) {
+        if (fake_has(path, "/nodes")) {
+                *ret_kind = "Node";
+                return xasprintf("{\"metadata\":{\"name\":\"n1\",\"uid\":\"n\",\"resourceVersion\":\"1\","
+                                 "\"labels\":{%s}},\"status\":{\"nodeInfo\":{\"bootID\":\"" BOOT "\"},"
+                                 "\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}",
+                                 w->node_labels);
+        }
+        if (fake_has(path, "/pods")) {
+                *ret_kind = "Pod";
+                if (!w->agent || !fake_has(path, CD_AGENT_OBJECT))
+                        return xstrdup("");
+                return xasprintf("{\"metadata\":{\"name\":\"agent-1\",\"namespace\":\"driver\",\"uid\":\"p\","
+                                 "\"resourceVersion\":\"1\",\"creationTimestamp\":\"2026-01-01T00:00:00Z\","
+                                 "\"labels\":{\"" CD_LABEL_COMPONENT "\":\"" CD_AGENT_OBJECT
+                                 "\",\"" CD_LABEL_CLIQUE "\":\"" CLIQUE "\"},\"annotations\":{%s}},"
+                                 "\"spec\":{\"nodeName\":\"n1\"},\"status\":{\"phase\":\"Running\","
+                                 "\"podIPs\":[{\"ip\":\"10.0.0.1\"}]}}",
+                                 w->agent);
+        }
+        if (fake_has(path, "/resourceslices")) {
+                *ret_kind = "ResourceSlice";
+                return xstrdup(
+                        "{\"metadata\":{\"name\":\"s\",\"uid\":\"s\",\"resourceVersion\":\"1\"},\"spec\":{"
+                        "\"driver\":\"" CD_DRIVER
+                        "\",\"nodeName\":\"n1\",\"devices\":[{\"name\":\"channel-0\",\"attributes\":{"
+                        "\"cliqueID\":{\"string\":\"" CLIQUE "\"}}}]}}");
+        }
+        if (fake_has(path, "/resourceclaimtemplates")) {
+                *ret_kind = "ResourceClaimTemplate";
+                return xstrdup(fake_has(path, CD_AGENT_OBJECT) ? "" : w->templates);
+        }
+        if (fake_has(path, "/resourceclaims")) {
+                *ret_kind = "ResourceClaim";
+                w->n_claim_lists++;
+                return xstrdup(w->claims);
+        }
+        if (fake_has(path, "/v1beta1/computedomainfabrics")) {
+                *ret_kind = "ComputeDomainFabric";
+                return w->seats ? fabric_text(w->seats, w->epoch, 5) : xstrdup("");
+        }
+        if (fake_has(path, "/computedomaincliques")) {
+                *ret_kind = "ComputeDomainClique";
+                return xstrdup("");
+        }
+        if (fake_has(path, "/daemonsets")) {
+                *ret_kind = "DaemonSet";
+                return xstrdup("");
+        }
+        if (fake_has(path, "/computedomains")) {
+                *ret_kind = "ComputeDomain";
+                w->n_domain_lists++;
+                return xstrdup(w->domains);
+        }
+        return NULL;
+}
+
+/* The object is what the patch makes of it. */
+static void on_fabric(struct world *w, struct fake_conn *c, const struct fake_request *r) {
+        static unsigned version = 10;
+        snprintf(w->fabric, sizeof w->fabric, "%s", r->body);
+        const char *at = strstr(r->body, "\"domains\":["), *end = strstr(r->body, "],\"epoch\":");
+        _cleanup_(freep) char *domains = NULL, *text = NULL;
+        int epoch = 0;
+        if (at && end) {
+                at += strlen("\"domains\":[");
+                domains = xasprintf("%.*s", (int)(end - at), at);
+                epoch = atoi(end + strlen("],\"epoch\":"));
+        }
+        _cleanup_(freep) char *number = xasprintf("%d", epoch);
+        text = fabric_text(domains ? domains : "", number, ++version);
+        fake_reply(c, streq(r->method, "POST") ? 201 : 200, NULL, text);
+}
+
+static void on_write(struct world *w, struct fake_conn *c, const struct fake_request *r) {
+        if (fake_has(r->path, "/v1beta1/computedomainfabrics")) {
+                on_fabric(w, c, r);
+                return;
+        }
+        if (fake_has(r->path, "/nodes/n1"))
+                snprintf(w->node, sizeof w->node, "%s", r->body);
+        if (fake_has(r->path, "/daemonsets/" CD_AGENT_OBJECT))
+                *(streq(r->method, "DELETE") ? &w->n_set_deletes : &w->n_sets) += 1;
+        if (fake_has(r->path, "/resourceclaimtemplates/" CD_AGENT_OBJECT))
+                w->n_templates++;
+        fake_refuse(c, 403, "not in this test");
+}
+
+static void on_request(void *u, struct fake_conn *c, const struct fake_request *r) {
+        struct world *w = u;
+        const char *kind = NULL;
+        if (!streq(r->method, "GET")) {
+                on_write(w, c, r);
+                return;
+        }
+        if (fake_query(r, "watch")) {
+                fake_stream(c);
+                return;
+        }
+        _cleanup_(freep) char *items = items_of(w, r->path, &kind);
+        if (!items) {
+                fake_reply(c, 200, NULL,
+                           "{\"kind\":\"APIGroup\",\"name\":\"resource.k8s.io\",\"versions\":[{\"version\":"
+                           "\"v1\"}]}");
+                return;
+        }
+        _cleanup_(freep) char *list =
+                xasprintf("{\"metadata\":{\"resourceVersion\":\"10\"},\"items\":[%s]}", items);
+        fake_list(c, r, kind, list);
+}
+
+static void on_api(void *u, const struct err *e) {
+        *(bool *)u = !e;
+}
+
+#define A_DOMAIN(mode)                                                                                       \
+        "{\"metadata\":{\"name\":\"train\",\"namespace\":\"team-a\",\"uid\":\"" DOMAIN                       \
+        "\",\"resourceVersion\":\"1\",\"finalizers\":[\"" CD_FINALIZER                                       \
+        "\"],\"annotations\":{\"" CD_ANNOTATION_MODE "\":\"" mode                                            \
+        "\"}},\"spec\":{\"channel\":{\"resourceClaimTemplate\":{\"name\":\"t\"}}},"                          \
+        "\"status\":{\"status\":\"Ready\"}}"
+#define A_CLAIM                                                                                              \
+        "{\"metadata\":{\"name\":\"c\",\"namespace\":\"team-a\",\"uid\":\"c\",\"resourceVersion\":\"1\","    \
+        "\"creationTimestamp\":\"2026-02-01T00:00:00Z\"},\"status\":{\"allocation\":{\"devices\":{"          \
+        "\"results\":[{"                                                                                     \
+        "\"request\":\"channel\",\"driver\":\"" CD_DRIVER "\",\"pool\":\"n1\",\"device\":\"channel-0\"}],"   \
+        "\"config\":[{\"source\":\"FromClaim\",\"requests\":[],\"opaque\":{\"driver\":\"" CD_DRIVER          \
+        "\",\"parameters\":{\"apiVersion\":\"" CD_API_VERSION                                                \
+        "\",\"kind\":\"ComputeDomainChannelConfig\",\"domainID\":\"" DOMAIN "\"}}}]}}}}"
+#define SEES_OBJECT "\"" IMEX_ANNOTATION_SEEN "\":\"0\",\"" IMEX_ANNOTATION_FABRIC "\":\"" OBJECT "\""
+#define SITS(index, epoch)                                                                                   \
+        SEES_OBJECT ",\"" IMEX_ANNOTATION_SEAT "\":\"" CLIQUE "/" DOMAIN "/" index "/" epoch                 \
+                    "\",\"" IMEX_ANNOTATION_SEAT_INFIX "\":\"0123456789\""
+#define A_SEAT                                                                                               \
+        "{\"owner\":{\"kind\":\"ComputeDomain\",\"namespace\":\"team-a\",\"name\":\"train\",\"uid\":"        \
+        "\"" DOMAIN                                                                                          \
+        "\"},\"infix\":\"0123456789\",\"slots\":18,\"port\":28001,\"seats\":[{\"node\":\"n1\",\"index\":3,"  \
+        "\"epoch\":7,\"ip\":\"10.0.0.1\",\"bootID\":\"" BOOT "\"}],\"leaving\":[]}"
+#define LABELLED "\"" CD_LABEL_AGENT "\":\"true\""
+
+static void set_mode(struct world *w, bool agents) {
+        static struct gates gates;
+        struct err e;
+        gates_init(&gates);
+        assert_int_equal(mode_resolve(&gates, NULL, NULL, agents, &w->config.mode, &e), 0);
+}
+
+static int setup(void **state) {
+        static const char *namespaces[] = { "driver" };
+        struct world *w = xnew(struct world);
+        struct err e;
+        bool known = false;
+        w->domains = w->claims = w->templates = w->node_labels = "";
+        w->seats = "";
+        w->epoch = "0";
+        w->config = (struct config){ .ns = "driver",
+                                     .image = "i",
+                                     .plugin_selector = "",
+                                     .daemon_verbosity_text = "4",
+                                     .priority_class = "",
+                                     .pull_policy = "IfNotPresent",
+                                     .max_nodes = 18,
+                                     .gates_text = "",
+                                     .namespaces = namespaces,
+                                     .n_namespaces = 1 };
+        set_mode(w, true);
+        uv_loop_init(&w->loop);
+        w->server = fake_server_new(&w->loop, 0, on_request, w);
+        _cleanup_(freep) char *url = xasprintf("http://127.0.0.1:%d", fake_server_port(w->server));
+        struct kube_config kube = { .server = url };
+        assert_int_equal(kube_client_new(&w->loop,
+                                         &(struct kube_client_options){ .config = &kube, .user_agent = "t" },
+                                         &w->client, &e),
+                         0);
+        w->events = event_recorder_new(w->client, "test", NULL);
+        w->metrics = metrics_new();
+        kube_discover(w->client, &kube_resource_claims, on_api, &known);
+        run_until(&w->loop, &known);
+        *state = w;
+        return 0;
+}
+
+static void start(struct world *w) {
+        controller_start(&w->c, &w->config, w->client, w->events, w->metrics, NULL, NULL);
+        controller_lead(&w->c);
+        RUN_UNTIL(&w->loop, records_synced(&w->c));
+}
+
+static int teardown(void **state) {
+        struct world *w = *state;
+        controller_stop(&w->c);
+        metrics_free(w->metrics);
+        event_recorder_free(w->events);
+        kube_client_free(w->client);
+        fake_server_free(w->server);
+        loop_end(&w->loop);
+        free(w);
+        return 0;
+}
+
+static void each_node_of_a_fabric_gets_an_agent(void **state) {
+        struct world *w = *state;
+        w->seats = NULL;
+        start(w);
+        RUN_UNTIL(&w->loop, *w->node && *w->fabric && w->n_sets && w->n_templates);
+        assert_non_null(strstr(w->node, "\"" CD_LABEL_AGENT "\":\"true\""));
+        assert_non_null(strstr(w->fabric, "\"members\":[\"n1\"]"));
+        assert_null(strstr(w->fabric, "\"domains\"")); /* nobody has had a place */
+}
+
+static void a_claim_gives_its_node_a_place_with_its_address(void **state) {
+        struct world *w = *state;
+        w->domains = A_DOMAIN(MODE_DRIVER_AGENTS);
+        w->claims = A_CLAIM;
+        w->agent = SEES_OBJECT;
+        start(w);
+        RUN_UNTIL(&w->loop, strstr(w->fabric, "\"seats\":[{"));
+        assert_non_null(strstr(w->fabric,
+                               "\"seats\":[{\"node\":\"n1\",\"index\":0,\"epoch\":1,\"ip\":\"10.0.0.1\","
+                               "\"bootID\":\"" BOOT "\"}],\"leaving\":[]"));
+        assert_non_null(strstr(w->fabric, "\"epoch\":1,"));
+        assert_non_null(strstr(w->fabric, "\"resourceVersion\":\"5\""));
+}
+
+static void an_agent_that_has_not_said_anything_gets_no_place(void **state) {
+        struct world *w = *state;
+        w->domains = A_DOMAIN(MODE_DRIVER_AGENTS);
+        w->claims = A_CLAIM;
+        w->agent = "";
+        start(w);
+        run_for(&w->loop, 500);
+        assert_null(strstr(w->fabric, "\"seats\":[{"));
+}
+
+static void a_place_goes_when_the_server_itself_shows_no_claim(void **state) {
+        struct world *w = *state;
+        w->domains = A_DOMAIN(MODE_DRIVER_AGENTS);
+        w->agent = SITS("3", "7");
+        w->seats = A_SEAT;
+        w->epoch = "7";
+        start(w);
+        RUN_UNTIL(&w->loop, strstr(w->fabric, "\"leaving\":[{"));
+        assert_true(w->n_claim_lists >= 2); /* once for the cache, once to be sure */
+        assert_non_null(
+                strstr(w->fabric, "\"seats\":[],\"leaving\":[{\"node\":\"n1\",\"index\":3,\"epoch\":7}]"));
+}
+
+static void a_domain_that_is_gone_is_asked_for_before_its_places_go(void **state) {
+        struct world *w = *state;
+        w->agent = SITS("3", "7");
+        w->seats = A_SEAT;
+        w->epoch = "7";
+        start(w);
+        RUN_UNTIL(&w->loop, strstr(w->fabric, "\"leaving\":[{"));
+        assert_true(w->n_domain_lists >= 2);
+        assert_non_null(strstr(w->fabric, "\"ordered\":\"deleted\""));
+}
+
+static void a6_what_an_agent_runs_is_entered_with_its_index_and_names(void **state) {
+        struct world *w = *state;
+        w->domains = A_DOMAIN(MODE_DRIVER_AGENTS);
+        w->claims = A_CLAIM;
+        w->agent = SITS("5", "9");
+        start(w);
+        RUN_UNTIL(&w->loop, strstr(w->fabric, "\"seats\":[{"));
+        assert_non_null(strstr(w->fabric, "\"infix\":\"0123456789\""));
+        assert_non_null(strstr(w->fabric, "{\"node\":\"n1\",\"index\":5,\"epoch\":9,"));
+        assert_non_null(strstr(w->fabric, "\"epoch\":9,\"channels\""));
+}
+
+static void a6_no_place_is_given_while_an_agent_sees_another_object(void **state) {
+        struct world *w = *state;
+        w->domains = A_DOMAIN(MODE_DRIVER_AGENTS);
+        w->claims = A_CLAIM;
+        w->agent = "\"" IMEX_ANNOTATION_SEEN "\":\"4\",\"" IMEX_ANNOTATION_FABRIC "\":\"another\"";
+        start(w);
+        RUN_UNTIL(&w->loop, strstr(w->fabric, FABRIC_TABLE_LOST));
+        assert_non_null(strstr(w->fabric, "Still to report: n1"));
+        assert_null(strstr(w->fabric, "\"seats\":[{"));
+}
+
+#define DAEMON_TEMPLATE                                                                                      \
+        "{\"metadata\":{\"name\":\"computedomain-daemon-" DOMAIN                                             \
+        "\",\"namespace\":\"driver\",\"uid\":\"r\",\"resourceVersion\":\"1\",\"finalizers\":["               \
+        "\"" CD_FINALIZER "\"],\"labels\":{\"" CD_LABEL "\":\"" DOMAIN "\",\"" CD_LABEL_TARGET               \
+        "\":\"" CD_TARGET_DAEMON "\"}},\"spec\":{\"spec\":{}}}"
+
+static void an_idle_agent_yields_the_node_to_a_domain_of_daemon_pods(void **state) {
+        struct world *w = *state;
+        w->domains = A_DOMAIN(MODE_DRIVER_MANAGED);
+        w->templates = DAEMON_TEMPLATE;
+        w->claims = A_CLAIM;
+        w->agent = SEES_OBJECT;
+        w->node_labels = LABELLED;
+        start(w);
+        RUN_UNTIL(&w->loop, strstr(w->node, "\"" CD_LABEL_AGENT "\":null"));
+        assert_null(strstr(w->fabric, "\"seats\":[{"));
+}
+
+static void an_agent_that_is_in_a_domain_keeps_the_node(void **state) {
+        struct world *w = *state;
+        w->domains = A_DOMAIN(MODE_DRIVER_MANAGED);
+        w->templates = DAEMON_TEMPLATE;
+        w->claims = A_CLAIM;
+        w->agent = SEES_OBJECT ",\"" IMEX_ANNOTATION_SEAT "\":\"" CLIQUE
+                               "/bbbbbbbb-8f4e-4f0e-9f0a-1b2c3d4e5f60/0/1\"";
+        w->node_labels = LABELLED;
+        start(w);
+        RUN_UNTIL(&w->loop, *w->node);
+        run_for(&w->loop, 300);
+        assert_null(strstr(w->node, CD_LABEL_AGENT));
+}
+
+static void switched_off_an_idle_agent_goes_and_one_in_use_stays(void **state) {
+        struct world *w = *state;
+        set_mode(w, false);
+        w->agent = SEES_OBJECT;
+        w->node_labels = LABELLED;
+        start(w);
+        RUN_UNTIL(&w->loop, strstr(w->node, "\"" CD_LABEL_AGENT "\":null"));
+        assert_int_equal(w->n_sets, 0);
+        controller_stop(&w->c);
+        w->node[0] = '\0';
+        w->domains = A_DOMAIN(MODE_DRIVER_AGENTS);
+        w->claims = A_CLAIM;
+        w->agent = SITS("3", "7");
+        w->seats = A_SEAT;
+        w->epoch = "7";
+        start(w);
+        run_for(&w->loop, 500);
+        assert_null(strstr(w->node, CD_LABEL_AGENT));
+        assert_null(strstr(w->fabric, "\"leaving\":[{"));
+}
+
+static void without_agents_nothing_of_them_is_looked_for(void **state) {
+        struct world *w = *state;
+        set_mode(w, false);
+        w->domains = A_DOMAIN(MODE_DRIVER_MANAGED);
+        start(w);
+        run_for(&w->loop, 300);
+        assert_null(w->c.agents);
+        assert_null(w->c.fabrics);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                TEST(each_node_of_a_fabric_gets_an_agent),
+                TEST(a_claim_gives_its_node_a_place_with_its_address),
+                TEST(an_agent_that_has_not_said_anything_gets_no_place),
+                TEST(a_place_goes_when_the_server_itself_shows_no_claim),
+                TEST(a_domain_that_is_gone_is_asked_for_before_its_places_go),
+                TEST(a6_what_an_agent_runs_is_entered_with_its_index_and_names),
+                TEST(a6_no_place_is_given_while_an_agent_sees_another_object),
+                TEST(an_idle_agent_yields_the_node_to_a_domain_of_daemon_pods),
+                TEST(an_agent_that_is_in_a_domain_keeps_the_node),
+                TEST(switched_off_an_idle_agent_goes_and_one_in_use_stays),
+                TEST(without_agents_nothing_of_them_is_looked_for),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kill -9 before any step of a resident agent that joins a domain, takes in a peer, hands the node over to
+ * another domain, and leaves: nobody believes what it left behind, and the next one in the same folder ends
+ * up in the domain that wants the node, with one nvidia-imex, and has said what it left.
+ *
+ * How it is killed: killed.h. The API server is played by the test, in a network of its own.
+ *
+ *     test_agent_kill_points NVIDIA-IMEX NVIDIA-IMEX-CTL */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "agent_world.h"
+
+#include "killed.h"
+
+static void reset_folder(void) {
+        _cleanup_(freep) char *clear =
+                xasprintf("rm -rf '%s/imexd' '%s/run' && mkdir '%s/imexd' '%s/run'", dir, dir, dir, dir);
+
+        assert_int_equal(system(clear), 0);
+        put("imexd/fabric", FABRIC "\n", 0644);
+        put("imexd/edits", "e1\n", 0644);
+        reset_hosts();
+}
+
+static void begin(const char *syscalls, unsigned n) {
+        struct killer k;
+
+        n_patches = 0;
+        watch = NULL;
+        killer_init(&k, syscalls, n);
+        run_agent_by(k.words);
+        killer_done(&k);
+}
+
+static bool ready_in_a_or_gone(void) {
+        return exited() || (ready_in_a() && watching() && told("/ready\":\"true\""));
+}
+static bool peer_is_known(void) {
+        return exited() || count("hosts", "10.0.0.2\tcompute-domain-daemon-aa-0000\n") == 1;
+}
+static bool handed_over_or_gone(void) {
+        return exited() || (ready_in_b() && told("/left\":\"1\"") && told("/ready\":\"true\""));
+}
+static bool handed_over(void) {
+        return !exited() && handed_over_or_gone();
+}
+
+static void joins_takes_in_a_peer_hands_over_and_leaves(void) {
+        assert_true(within(20000, ready_in_a_or_gone));
+        if (exited())
+                return;
+        tell(IN_A_WITH_A_PEER);
+        assert_true(within(20000, peer_is_known));
+        if (exited())
+                return;
+        tell(LEAVING_A "," AWAITED_IN_B);
+        assert_true(within(20000, handed_over_or_gone));
+        end_first(agent_pid);
+        assert_true(within(20000, exited));
+}
+
+/* What somebody was about to put in place when he was killed. */
+static unsigned temporary_files(const char *folder) {
+        _cleanup_(freep) char *path = in_dir(folder);
+        DIR *d = opendir(path);
+        unsigned n = 0;
+
+        assert_non_null(d);
+        for (const struct dirent *e; (e = readdir(d));)
+                n += strstr(e->d_name, ".tmp.") != NULL;
+        closedir(d);
+        return n;
+}
+
+static void nobody_believes(const char *domain) {
+        _cleanup_(freep) char *folder = xasprintf("%s/imexd/%s", dir, domain);
+        struct err e;
+
+        if (imex_state_read(folder, &seen, &held, &e) == 0)
+                assert_non_null(imex_state_refusal(&seen, held, seen.boot_id, CLAIM));
+        else
+                assert_int_equal(e.kind, ERR_NOT_FOUND);
+}
+
+/* Whatever it did last, the object wants it in B now. */
+static void the_next_one_gets_there(void) {
+        domains = LEAVING_A "," AWAITED_IN_B;
+        begin(NULL, 0);
+        assert_true(within(20000, handed_over));
+        assert_string_equal(seen.seat, FABRIC "/" B "/0/3");
+        assert_null(imex_state_refusal(&seen, held, seen.boot_id, CLAIM));
+        assert_int_equal(imex_processes(), 1);
+        assert_false(there("imexd/" A));
+        assert_int_equal(temporary_files("imexd"), 0);
+        assert_int_equal(count("hosts", HOSTS), 1);
+        assert_int_equal(count("hosts", "10.0.0.1\tcompute-domain-daemon-bb-0000\n"), 1);
+        assert_int_equal(count("hosts", "-aa-"), 0);
+        end_first(agent_pid);
+        assert_true(within(20000, exited));
+        assert_int_equal(exit_status, 0);
+        assert_false(ready_in_b());
+        assert_int_equal(imex_processes(), 0);
+}
+
+/* Fails when there were fewer than so many calls, for then the test watches the wrong ones. */
+static void killed_at(const char *syscalls, unsigned at_least) {
+        uint64_t start = uv_hrtime();
+        unsigned n, kills = 0;
+
+        for (n = 1;; n += 1 + n / 20) {
+                reset_folder();
+                domains = IN_A;
+                begin(syscalls, n);
+                joins_takes_in_a_peer_hands_over_and_leaves();
+                if (exit_status == 0)
+                        break;
+                if (exit_status != 128 + SIGKILL)
+                        fail_msg("at call %u of %s: it ended with %d", n, syscalls, exit_status);
+                kills++;
+                assert_int_equal(imex_processes(), 0);
+                nobody_believes(A);
+                nobody_believes(B);
+                the_next_one_gets_there();
+        }
+        print_message("%s: killed at %u points up to call %u, %.1f s\n", syscalls, kills, n,
+                      (double)(uv_hrtime() - start) / 1e9);
+        assert_true(n > at_least);
+}
+
+static void agent_killed_at_each_rename(void **state) {
+        killed_at("?rename,?renameat,renameat2", 8);
+}
+static void agent_killed_at_each_removal_and_new_folder(void **state) {
+        killed_at("?unlink,unlinkat,?mkdir,mkdirat,?rmdir", 8);
+}
+static void agent_killed_at_each_lock(void **state) {
+        killed_at("fcntl,flock", 5);
+}
+static void agent_killed_at_each_new_process(void **state) {
+        killed_at("clone,?clone3,?fork,?vfork", 3);
+}
+static void agent_killed_at_each_signal(void **state) {
+        killed_at("kill,?pidfd_send_signal", 2);
+}
+static void agent_killed_at_each_request(void **state) {
+        killed_at("sendto,sendmsg", 4);
+}
+static void agent_killed_at_each_write(void **state) {
+        killed_at("write,writev,pwrite64,ftruncate", 30);
+}
+
+static int set_up(void **state) {
+        if (make_dir(state) < 0 || uv_loop_init(TEST_LOOP) < 0 || set_up_standins() < 0)
+                return -1;
+        table_of = "fu";
+        start_server(0);
+        return 0;
+}
+
+static int tear_down(void **state) {
+        if (agent_pid) {
+                kill(agent_pid, SIGKILL);
+                within(5000, exited);
+        }
+        fake_server_free(server);
+        loop_end(TEST_LOOP);
+        umount2("/etc/hosts", MNT_DETACH);
+        return remove_dir(state);
+}
+
+int main(int argc, char **argv) {
+        if (agent_asked(argc, argv))
+                return be_the_agent(argv);
+        if (argc > 2 && streq(argv[1], "--first"))
+                return be_first(argv + 2);
+        int r = begin_kill_points(argc, argv);
+        if (r)
+                return r;
+#define T(t) cmocka_unit_test_setup_teardown(t, set_up, tear_down)
+        const struct CMUnitTest tests[] = {
+                T(agent_killed_at_each_rename), T(agent_killed_at_each_removal_and_new_folder),
+                T(agent_killed_at_each_lock),   T(agent_killed_at_each_new_process),
+                T(agent_killed_at_each_signal), T(agent_killed_at_each_request),
+                T(agent_killed_at_each_write),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

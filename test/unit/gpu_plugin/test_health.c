@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* XIDs, lost GPUs and an NVML that nobody can ask, as taints of devices. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <string.h>
+
+#include "gpu_plugin/health.h"
+
+static struct gpu_device items[] = {
+        { .kind = GPU_FULL, .name = "gpu-0", .uuid = "GPU-0" },
+        { .kind = GPU_MIG,
+          .name = "gpu-1-mig-3g93gb-9-0",
+          .uuid = "MIG-A",
+          .parent_uuid = "GPU-1",
+          .gpu_instance = 1 },
+        { .kind = GPU_MIG,
+          .name = "gpu-1-mig-1g23gb-19-4",
+          .uuid = "MIG-B",
+          .parent_uuid = "GPU-1",
+          .gpu_instance = 2,
+          .compute_instance = 1 },
+};
+static const struct gpu_devices devices = { .items = items, .n = ARRAY_LEN(items) };
+
+static struct arena *arena;
+static struct health *health;
+static unsigned told;
+
+static int setup(void **state) {
+        struct xids x = { 0 };
+        struct str bad;
+        (void)state;
+        assert_true(xids_add(&x, " 94, ,95", &bad));
+        arena = arena_new(1024);
+        health = health_new(&x);
+        told = 0;
+        return 0;
+}
+
+static int teardown(void **state) {
+        (void)state;
+        health_free(health);
+        arena_free(arena);
+        return 0;
+}
+
+/* "key=value:effect", with blanks between them. */
+static const char *taints(size_t i) {
+        const struct offered_taint *t;
+        size_t n = health_taints(health, &items[i], arena, &t);
+        const char *text = "";
+        for (size_t j = 0; j < n; j++)
+                text = arena_printf(arena, "%s%s%s=%s:%s", text, j ? " " : "", t[j].key, t[j].value,
+                                    t[j].effect);
+        return text;
+}
+
+static void on_told(void *u, const struct gpu_device *d, uint64_t xid, bool of_program) {
+        (void)u;
+        (void)d;
+        (void)xid;
+        (void)of_program;
+        told++;
+}
+
+static bool xid(const char *uuid, uint64_t number, int64_t gi, int64_t ci) {
+        return health_xid(health, &devices,
+                          &(struct nvml_event){ .kind = NVML_XID,
+                                                .uuid = str_from(uuid),
+                                                .xid = number,
+                                                .gpu_instance = gi,
+                                                .compute_instance = ci },
+                          on_told, NULL);
+}
+
+static void watched(const char *first, int64_t error_of_first, const char *second, int64_t error_of_second) {
+        struct nvml_watched_gpu gpus[] = { { first, error_of_first, "call" },
+                                           { second, error_of_second, "call" } };
+        health_watched(health, &(struct nvml_watched){ gpus, 2 });
+}
+
+static void nothing_is_said_of_gpus_that_nobody_has_watched_yet(void **state) {
+        (void)state;
+        assert_string_equal(taints(0), "");
+        watched("GPU-0", 0, "GPU-1", 0);
+        assert_string_equal(taints(0), "");
+        assert_string_equal(taints(1), "");
+}
+
+static void a_gpu_that_reports_an_xid_gets_no_new_pod(void **state) {
+        (void)state;
+        watched("GPU-0", 0, "GPU-1", 0);
+        assert_true(xid("GPU-0", 79, -1, -1));
+        assert_string_equal(taints(0), "gpu.nvidia.com/xid=79:NoSchedule");
+        assert_string_equal(taints(1), "");
+        /* Again it is no news, another one takes its place, and one of a program does not weaken it. */
+        assert_false(xid("GPU-0", 79, -1, -1));
+        assert_true(xid("GPU-0", 48, -1, -1));
+        assert_false(xid("GPU-0", 31, -1, -1));
+        assert_string_equal(taints(0), "gpu.nvidia.com/xid=48:NoSchedule");
+        assert_int_equal(told, 2);
+        assert_int_equal(health_count(health, &devices, TAINT_XID), 1);
+        /* A GPU of which nothing is known concerns nobody. */
+        assert_false(xid("GPU-9", 79, -1, -1));
+}
+
+static void an_error_of_a_program_is_told_and_keeps_nobody_away(void **state) {
+        static const uint64_t of_programs[] = { 13, 31, 43, 45, 68, 109, 94, 95 };
+        (void)state;
+        watched("GPU-0", 0, "GPU-1", 0);
+        for (size_t i = 0; i < ARRAY_LEN(of_programs); i++) {
+                assert_true(xid("GPU-0", of_programs[i], -1, -1));
+                assert_string_equal(taints(0),
+                                    arena_printf(arena, "gpu.nvidia.com/xid=%d:None", (int)of_programs[i]));
+        }
+        assert_true(xid("GPU-0", 63, -1, -1));
+        assert_string_equal(taints(0), "gpu.nvidia.com/xid=63:NoSchedule");
+}
+
+static void an_xid_is_of_the_mig_device_that_nvml_names_or_of_all(void **state) {
+        (void)state;
+        watched("GPU-0", 0, "GPU-1", 0);
+        assert_true(xid("GPU-1", 63, 2, 1));
+        assert_string_equal(taints(1), "");
+        assert_string_equal(taints(2), "gpu.nvidia.com/xid=63:NoSchedule");
+        assert_false(xid("GPU-1", 64, 2, 0)); /* another compute instance, which is not offered */
+        assert_true(xid("GPU-1", 64, 2, -1));
+        assert_string_equal(taints(2), "gpu.nvidia.com/xid=64:NoSchedule");
+        assert_true(xid("GPU-1", 79, -1, -1));
+        assert_string_equal(taints(1), "gpu.nvidia.com/xid=79:NoSchedule");
+        assert_string_equal(taints(2), "gpu.nvidia.com/xid=79:NoSchedule");
+        assert_string_equal(taints(0), "");
+}
+
+static void only_the_gpu_that_is_lost_is_called_so(void **state) {
+        (void)state;
+        watched("GPU-0", 0, "GPU-1", 15);
+        assert_string_equal(taints(0), "");
+        assert_string_equal(taints(1), "gpu.nvidia.com/gpu-lost=:NoSchedule");
+        watched("GPU-0", 0, "", 15); /* so lost that it has no name */
+        assert_string_equal(taints(0), "");
+        assert_string_equal(taints(2), "gpu.nvidia.com/gpu-lost=:NoSchedule");
+        assert_int_equal(health_count(health, &devices, TAINT_LOST), 2);
+        assert_true(health_unwatched(health)); /* nobody looks, so it is not well again */
+        assert_string_equal(taints(2),
+                            "gpu.nvidia.com/gpu-lost=:NoSchedule gpu.nvidia.com/unmonitored=:None");
+        watched("GPU-0", 0, "GPU-1", 0);
+        assert_string_equal(taints(2), "");
+}
+
+static void what_cannot_be_watched_is_told_and_keeps_nobody_away(void **state) {
+        (void)state;
+        watched("GPU-0", 3, "GPU-1", 0);
+        assert_string_equal(taints(0), "gpu.nvidia.com/unmonitored=:None");
+        assert_string_equal(taints(1), "");
+        assert_true(xid("GPU-0", 79, -1, -1));
+        assert_true(health_unwatched(health));
+        assert_false(health_unwatched(health));
+        assert_string_equal(taints(0), "gpu.nvidia.com/unmonitored=:None gpu.nvidia.com/xid=79:NoSchedule");
+        assert_string_equal(taints(1), "gpu.nvidia.com/unmonitored=:None");
+        watched("GPU-0", 0, "GPU-1", 0);
+        assert_string_equal(taints(0), "gpu.nvidia.com/xid=79:NoSchedule");
+}
+
+static void the_same_answer_is_no_news(void **state) {
+        struct nvml_watched_gpu gpu = { "GPU-0", 0, "" };
+        (void)state;
+        assert_true(health_watched(health, &(struct nvml_watched){ &gpu, 1 }));
+        assert_false(health_watched(health, &(struct nvml_watched){ &gpu, 1 }));
+        gpu.error = 15;
+        assert_true(health_watched(health, &(struct nvml_watched){ &gpu, 1 }));
+}
+
+static void a_word_that_is_no_xid_is_named_and_the_others_count(void **state) {
+        struct xids x = { 0 };
+        struct str bad = { 0 };
+        (void)state;
+        assert_true(xids_add(&x, "", &bad));
+        assert_false(xids_add(&x, "48,x79,-1,63", &bad));
+        assert_true(str_eq(bad, STR("x79")));
+        assert_true(xids_of_programs(&x, 48) && xids_of_programs(&x, 63) && xids_of_programs(&x, 13));
+        assert_false(xids_of_programs(&x, 79));
+}
+
+/* MIG is set up anew again and again, each time with devices that report. */
+static void what_is_remembered_has_an_end(void **state) {
+        struct gpu_device d = { .kind = GPU_FULL, .name = "gpu-0" };
+        (void)state;
+        for (int i = 0; i < 3000; i++) {
+                d.uuid = arena_printf(arena, "GPU-%d", i);
+                struct nvml_event ev = { .kind = NVML_XID, .uuid = str_from(d.uuid), .xid = 79 };
+                assert_true(
+                        health_xid(health, &(struct gpu_devices){ .items = &d, .n = 1 }, &ev, on_told, NULL));
+        }
+        const struct offered_taint *t;
+        assert_int_equal(health_taints(health, &d, arena, &t), 1);
+        d.uuid = "GPU-0";
+        assert_int_equal(health_taints(health, &d, arena, &t), 0);
+}
+
+int main(void) {
+#define T(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
+        const struct CMUnitTest tests[] = {
+                T(nothing_is_said_of_gpus_that_nobody_has_watched_yet),
+                T(a_gpu_that_reports_an_xid_gets_no_new_pod),
+                T(an_error_of_a_program_is_told_and_keeps_nobody_away),
+                T(an_xid_is_of_the_mig_device_that_nvml_names_or_of_all),
+                T(only_the_gpu_that_is_lost_is_called_so),
+                T(what_cannot_be_watched_is_told_and_keeps_nobody_away),
+                T(the_same_answer_is_no_news),
+                T(a_word_that_is_no_xid_is_named_and_the_others_count),
+                T(what_is_remembered_has_an_end),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

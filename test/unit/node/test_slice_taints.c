@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Taints of devices in ResourceSlices, in each version of the API, and on servers that take few or none. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "node/slice_pool.h"
+
+static const struct offered_taint both[] = { { "gpu.nvidia.com/unmonitored", "", "None" },
+                                             { "gpu.nvidia.com/xid", "79", "NoSchedule" } };
+static struct offered_device device = { .name = "gpu-0", .taints = both, .n_taints = 2 };
+static struct slice_content want = { .driver = "gpu.nvidia.com", .devices = &device, .n_devices = 1 };
+static struct arena *arena;
+
+static int setup(void **state) {
+        (void)state;
+        arena = arena_new(4096);
+        device.taints = both;
+        device.n_taints = 2;
+        want.taints = SLICE_TAINTS_ALL;
+        return 0;
+}
+
+static int teardown(void **state) {
+        (void)state;
+        arena_free(arena);
+        return 0;
+}
+
+static const char *rendered(const char *version, const struct own_slice *old) {
+        struct buf b = BUF_INIT(8192);
+        slice_render(version, "n0", "u", old, &want, &b);
+        const char *text = arena_strndup(arena, b.p, b.n);
+        buf_done(&b);
+        return text;
+}
+
+static struct own_slice decoded(const char *text) {
+        struct own_slice s = { 0 };
+        struct err e;
+        if (jd_decode_text(own_slice_fields, text, strlen(text), false, "", arena, &s, &e) < 0)
+                fail_msg("%s", e.msg);
+        return s;
+}
+
+/* As the server has it: with the time that it adds to each taint. */
+static struct own_slice stored(const char *version) {
+        const struct own_slice created = { .o.meta = { .name = "s", .rv = "1" } };
+        const char *text = rendered(version, &created), *at;
+        struct buf b = BUF_INIT(8192);
+        static const char effect[] = "\"effect\":";
+        while ((at = strstr(text, effect))) {
+                buf_addf(&b, "%.*s\"timeAdded\":\"2026-11-22T10:00:00Z\",%s", (int)(at - text), text, effect);
+                text = at + sizeof effect - 1;
+        }
+        buf_adds(&b, text);
+        struct own_slice s = decoded(arena_strndup(arena, b.p, b.n));
+        buf_done(&b);
+        return s;
+}
+
+static void each_version_has_them_in_its_place(void **state) {
+        static const char taints[] =
+                "\"taints\":[{\"key\":\"gpu.nvidia.com/unmonitored\",\"effect\":\"None\"},"
+                "{\"key\":\"gpu.nvidia.com/xid\",\"value\":\"79\",\"effect\":\"NoSchedule\"}]}";
+        (void)state;
+        assert_non_null(strstr(rendered("v1", NULL), taints));
+        assert_non_null(strstr(rendered("v1beta2", NULL), taints));
+        const char *basic = strstr(rendered("v1beta1", NULL), "\"basic\":{");
+        assert_non_null(strstr(basic, taints));
+        device.n_taints = 0;
+        assert_null(strstr(rendered("v1", NULL), "taints"));
+}
+
+static void what_the_server_adds_is_no_difference(void **state) {
+        static const char *const versions[] = { "v1", "v1beta2", "v1beta1" };
+        (void)state;
+        for (size_t i = 0; i < ARRAY_LEN(versions); i++) {
+                struct own_slice s = stored(versions[i]);
+                assert_true(slice_matches(&s, "n0", &want));
+        }
+}
+
+static void a_taint_more_or_less_or_another_is_a_difference(void **state) {
+        const struct offered_taint other[] = { both[0], { "gpu.nvidia.com/xid", "48", "NoSchedule" } },
+                                   weaker[] = { both[0], { "gpu.nvidia.com/xid", "79", "None" } };
+        (void)state;
+        struct own_slice s = stored("v1");
+        device.n_taints = 1;
+        assert_false(slice_matches(&s, "n0", &want));
+        device.n_taints = 0; /* one that another driver has left */
+        assert_false(slice_matches(&s, "n0", &want));
+        device.n_taints = 2;
+        device.taints = other;
+        assert_false(slice_matches(&s, "n0", &want));
+        device.taints = weaker;
+        assert_false(slice_matches(&s, "n0", &want));
+        device.taints = both;
+        assert_true(slice_matches(&s, "n0", &want));
+}
+
+static void a_taint_that_stays_keeps_its_time(void **state) {
+        const struct offered_taint other[] = { both[0], { "gpu.nvidia.com/xid", "48", "NoSchedule" } };
+        (void)state;
+        struct own_slice s = stored("v1");
+        device.taints = other;
+        const char *text = rendered("v1", &s);
+        assert_non_null(strstr(text, "\"effect\":\"None\",\"timeAdded\":\"2026-11-22T10:00:00Z\"}"));
+        assert_non_null(strstr(text, "\"value\":\"48\",\"effect\":\"NoSchedule\"}"));
+}
+
+static void what_the_server_does_not_take_is_neither_sent_nor_missed(void **state) {
+        (void)state;
+        want.taints = SLICE_TAINTS_EFFECTIVE;
+        assert_null(strstr(rendered("v1", NULL), "None"));
+        assert_non_null(strstr(rendered("v1", NULL), "\"79\""));
+        struct own_slice s = stored("v1");
+        assert_true(slice_matches(&s, "n0", &want));
+        want.taints = SLICE_TAINTS_NONE;
+        assert_null(strstr(rendered("v1", NULL), "taints"));
+        s = stored("v1");
+        assert_true(slice_matches(&s, "n0", &want));
+        want.taints = SLICE_TAINTS_ALL;
+        assert_false(slice_matches(&s, "n0", &want));
+}
+
+static void where_devices_may_have_taints_a_slice_has_half_as_many(void **state) {
+        struct slice_content many = { .n_devices = 100 };
+        (void)state;
+        assert_int_equal(slice_pool_size(&many), 1);
+        many.part_max = SLICE_TAINTED_DEVICES_MAX;
+        assert_int_equal(slice_pool_size(&many), 2);
+        assert_int_equal(slice_pool_part(&many, 1).first, 64);
+        assert_int_equal(slice_pool_part(&many, 1).n, 36);
+}
+
+int main(void) {
+#define T(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
+        const struct CMUnitTest tests[] = {
+                T(each_version_has_them_in_its_place),
+                T(what_the_server_adds_is_no_difference),
+                T(a_taint_more_or_less_or_another_is_a_difference),
+                T(a_taint_that_stays_keeps_its_time),
+                T(what_the_server_does_not_take_is_neither_sent_nor_missed),
+                T(where_devices_may_have_taints_a_slice_has_half_as_many),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Watching for XIDs, against the stand-in of NVML. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/loop.h"
+#include "nvidia/nvml_abi.h"
+#include "nvidia/nvml_line.h"
+#include "nvidia/nvml_watch.h"
+#include "nvidia/nvml_worker.h"
+#include "tree.h"
+
+static const char *standin;
+static char *dir, *library;
+static uv_loop_t loop;
+static struct nvml_watch *watch;
+
+static unsigned begun, broken, n_xids;
+static struct {
+        char uuid[64];
+        int64_t error;
+} gpus[4];
+static size_t n_gpus;
+static struct {
+        char uuid[64];
+        uint64_t xid;
+        int64_t gi, ci;
+} last;
+static struct err why;
+
+static void on_watched(void *u, const struct nvml_watched *w) {
+        (void)u;
+        begun++;
+        n_gpus = w->n_gpus;
+        for (size_t i = 0; i < w->n_gpus && i < ARRAY_LEN(gpus); i++) {
+                snprintf(gpus[i].uuid, sizeof gpus[i].uuid, "%s", w->gpus[i].uuid);
+                gpus[i].error = w->gpus[i].error;
+        }
+}
+
+static void on_xid(void *u, const struct nvml_event *ev) {
+        (void)u;
+        n_xids++;
+        snprintf(last.uuid, sizeof last.uuid, "%.*s", (int)ev->uuid.n, ev->uuid.p);
+        last.xid = ev->xid;
+        last.gi = ev->gpu_instance;
+        last.ci = ev->compute_instance;
+}
+
+static void on_broken(void *u, const struct err *e) {
+        (void)u;
+        broken++;
+        why = *e;
+}
+
+static void conf(const char *text) {
+        _cleanup_(freep) char *whole = xasprintf("EVENT_WAIT_MAX_MS=50\n%s", text);
+        tree_put(dir, "libnvidia-ml.conf", whole);
+}
+
+static void happens(const char *line) {
+        _cleanup_(freep) char *path = file_join(dir, "libnvidia-ml.events");
+        int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+        assert_int_equal(write(fd, line, strlen(line)), (ssize_t)strlen(line));
+        close(fd);
+}
+
+static void start(unsigned silent_ms) {
+        watch = nvml_watch_new(&loop, &(struct nvml_watch_options){ .begin_ms = 30000,
+                                                                    .silent_ms = silent_ms,
+                                                                    .watched = on_watched,
+                                                                    .xid = on_xid,
+                                                                    .broken = on_broken });
+}
+
+static int setup(void **state) {
+        _cleanup_(freep) char *text = NULL;
+        size_t n;
+        struct err e;
+        (void)state;
+        dir = tree_new();
+        library = file_join(dir, "libnvidia-ml.so.1");
+        assert_int_equal(file_read(standin, 4 << 20, &text, &n, &e), 0);
+        assert_int_equal(file_replace(library, text, n, 0755, &e), 0);
+        tree_put(dir, "libnvidia-ml.events", "0 xid 99\n"); /* of before anybody watched */
+        tree_put(dir, "libnvidia-ml.sessions", "");
+        begun = broken = n_xids = 0;
+        uv_loop_init(&loop);
+        start(30000);
+        return 0;
+}
+
+static int teardown(void **state) {
+        (void)state;
+        nvml_watch_free(watch);
+        uv_run(&loop, UV_RUN_DEFAULT);
+        free(library);
+        tree_remove(dir);
+        return uv_loop_close(&loop);
+}
+
+#define UNTIL(what)                                                                                          \
+        while (!(what))                                                                                      \
+        uv_run(&loop, UV_RUN_ONCE)
+
+static void begin(const char *text) {
+        conf(text);
+        nvml_watch_with(watch, library, 1);
+        UNTIL(begun == 1);
+}
+
+static void an_xid_is_told_as_it_happens(void **state) {
+        (void)state;
+        begin("GPU_COUNT=2\n");
+        assert_int_equal(n_gpus, 2);
+        assert_true(str_starts(gpus[1].uuid, "GPU-") && gpus[0].error == 0 && gpus[1].error == 0);
+        happens("1 xid 79\n");
+        UNTIL(n_xids == 1);
+        assert_string_equal(last.uuid, gpus[1].uuid);
+        assert_int_equal(last.xid, 79);
+        assert_int_equal(last.gi, -1);
+        assert_int_equal(last.ci, -1);
+        /* Several at once, and of one of MIG the instance. */
+        happens("0 xid 13\n0 xid 31 2 0\n");
+        UNTIL(n_xids == 3);
+        assert_string_equal(last.uuid, gpus[0].uuid);
+        assert_int_equal(last.gi, 2);
+        assert_int_equal(last.ci, 0);
+        assert_int_equal(broken, 0);
+}
+
+static void what_cannot_be_watched_is_named_and_the_others_are(void **state) {
+        (void)state;
+        begin("GPU_COUNT=4\nGPU0_EVENT_TYPES=3\nGPU1_FAIL_nvmlDeviceRegisterEvents=999\n"
+              "GPU2_FAIL_nvmlDeviceGetHandleByIndex=15\n");
+        assert_int_equal(n_gpus, 4);
+        assert_int_equal(gpus[0].error, NVML_NOT_SUPPORTED);
+        assert_int_equal(gpus[1].error, 999);
+        assert_int_equal(gpus[2].error, NVML_GPU_IS_LOST);
+        assert_string_equal(gpus[2].uuid, "");
+        assert_int_equal(gpus[3].error, 0);
+        happens("1 xid 79\n3 xid 48\n");
+        UNTIL(n_xids == 1);
+        assert_string_equal(last.uuid, gpus[3].uuid);
+}
+
+static void a_gpu_that_is_lost_is_found_by_who_begins_anew(void **state) {
+        (void)state;
+        begin("GPU_COUNT=2\n");
+        conf("GPU_COUNT=2\nGPU1_FAIL_nvmlDeviceGetUUID=15\n");
+        happens("error 15\n");
+        UNTIL(broken == 1);
+        assert_int_equal(why.code, NVML_GPU_IS_LOST);
+        assert_int_equal(why.kind, ERR_RETRY);
+        UNTIL(begun == 2);
+        assert_int_equal(gpus[0].error, 0);
+        assert_int_equal(gpus[1].error, NVML_GPU_IS_LOST);
+}
+
+static void who_crashes_is_started_again_and_sees_what_comes(void **state) {
+        (void)state;
+        begin("GPU_COUNT=1\n");
+        happens("crash\n");
+        UNTIL(broken == 1);
+        assert_int_equal(why.code, NVML_CRASHED);
+        assert_int_equal(nvml_watch_pid(watch), 0);
+        UNTIL(begun == 2);
+        happens("0 xid 48\n");
+        UNTIL(n_xids == 1);
+        kill(nvml_watch_pid(watch), SIGKILL);
+        UNTIL(broken == 2);
+        assert_non_null(strstr(why.msg, "signal 9"));
+}
+
+static void who_hangs_is_ended_and_started_again(void **state) {
+        (void)state;
+        nvml_watch_free(watch);
+        start(1000);
+        begin("GPU_COUNT=1\n");
+        happens("hang\n");
+        UNTIL(broken == 1);
+        assert_int_equal(why.code, NVML_HUNG);
+        UNTIL(begun == 2);
+}
+
+static void a_library_that_cannot_begin_is_asked_again(void **state) {
+        (void)state;
+        conf("INIT_ERROR=9\n");
+        nvml_watch_with(watch, library, 1);
+        UNTIL(broken == 1);
+        assert_int_equal(why.code, NVML_DRIVER_NOT_LOADED);
+        assert_non_null(strstr(why.msg, "Driver Not Loaded"));
+        conf("GPU_COUNT=1\n");
+        UNTIL(begun == 1);
+}
+
+static void a_session_is_open_only_while_somebody_wants_it(void **state) {
+        _cleanup_(freep) char *path = file_join(dir, "libnvidia-ml.sessions"), *text = NULL;
+        struct err e;
+        (void)state;
+        begin("GPU_COUNT=1\n");
+        nvml_watch_with(watch, library, 1); /* nothing has changed */
+        pid_t pid = nvml_watch_pid(watch);
+        assert_int_not_equal(pid, 0);
+        nvml_watch_with(watch, NULL, 0);
+        assert_int_equal(nvml_watch_pid(watch), 0);
+        nvml_watch_with(watch, library, 2);
+        UNTIL(begun == 2);
+        assert_int_not_equal(nvml_watch_pid(watch), pid);
+        assert_int_equal(file_read(path, 4096, &text, NULL, &e), 0);
+        assert_string_equal(text, "begin\nbegin\n"); /* who is killed ends no session by himself */
+}
+
+static void lines_of_events_are_what_they_must_be(void **state) {
+        static const char *const bad[] = { "! ",
+                                           "! beat x",
+                                           "! xid",
+                                           "! xid GPU-1",
+                                           "! xid GPU-1 79 1",
+                                           "! xid GPU-1 -3 1 1",
+                                           "! xid GPU-1 79 -2 1",
+                                           "! xid GPU-1 79 1 1 1",
+                                           "! end",
+                                           "! end x",
+                                           "! other",
+                                           "1 ok {}",
+                                           "" };
+        struct nvml_event ev;
+        struct err e;
+        (void)state;
+        for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+                assert_int_equal(nvml_event_parse(str_from(bad[i]), &ev, &e), -1);
+        assert_int_equal(nvml_event_parse(STR("! beat"), &ev, &e), 0);
+        assert_int_equal(nvml_event_parse(STR("! end 999 a b"), &ev, &e), 0);
+        assert_true(ev.kind == NVML_END && ev.code == 999 && str_eq(ev.text, STR("a b")));
+}
+
+int main(int argc, char **argv) {
+        if (argc > 2 && strcmp(argv[1], NVML_WORKER) == 0)
+                return nvml_worker_main(argc - 2, argv + 2);
+        if (argc < 2)
+                return 2;
+        standin = argv[1];
+#define T(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
+        const struct CMUnitTest tests[] = {
+                T(an_xid_is_told_as_it_happens),
+                T(what_cannot_be_watched_is_named_and_the_others_are),
+                T(a_gpu_that_is_lost_is_found_by_who_begins_anew),
+                T(who_crashes_is_started_again_and_sees_what_comes),
+                T(who_hangs_is_ended_and_started_again),
+                T(a_library_that_cannot_begin_is_asked_again),
+                T(a_session_is_open_only_while_somebody_wants_it),
+                T(lines_of_events_are_what_they_must_be),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
