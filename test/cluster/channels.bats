@@ -205,14 +205,17 @@ node_event_or_log() { plugin_says "$1" 'answer="not_found"'; }
 	# The plugin that comes next finds the claim prepared, and offers no more than this one.
 	k -n "$driver_ns" delete pod "$(plugin_pod 2)" >/dev/null
 	k -n "$driver_ns" rollout status daemonset/compute-domains-kubelet-plugin --timeout=60s >/dev/null
-	eventually 20 plugin_withholds 2 HostIMEXNotUp
+	eventually 20 plugin_shows 2 'devices_withheld{reason="HostIMEXNotUp"} 1'
 	places 2 0
 	[[ $(channels_of a) == "$channel" && $(k -n "$ns" get pod a -o jsonpath='{.status.containerStatuses[0].restartCount}') == 0 ]]
 	eventually 20 holds_are 2 "$channel $(domain_uid train)"
 	# For as long as it comes and goes it is not stable.
 	"$cluster/host-imex" 2 start
 	for_seconds 10 places 2 0
-	"$cluster/host-imex" 2 restart
+	"$cluster/host-imex" 2 stop
+	# A restart that is over between two questions is not seen.
+	eventually 20 plugin_shows 2 'host_imex_state{state="DOWN"} 1'
+	"$cluster/host-imex" 2 start
 	for_seconds 20 places 2 0
 	eventually 40 places 2 16
 	running b
@@ -222,9 +225,10 @@ node_event_or_log() { plugin_says "$1" 'answer="not_found"'; }
 	"$cluster/host-imex" 2 restart
 	for_seconds 12 places 2 16
 }
-plugin_withholds() {
+# plugin_shows K SERIES: the plugin of a node says so in its metrics.
+plugin_shows() {
 	"$cluster/node" "$1" curl -sf "http://$(k -n "$driver_ns" get pod "$(plugin_pod "$1")" -o jsonpath='{.status.podIP}'):8081/metrics" |
-		grep -qF "nvidia_dra_compute_domain_devices_withheld{reason=\"$2\"} 1"
+		grep -qxF "nvidia_dra_compute_domain_$2"
 }
 
 @test "a node whose IMEX is of another version than most offers no places until it is the same, and the fabric names it" {
