@@ -19,25 +19,28 @@
 
 enum { FILE_MAX = 4096, EDITS_MAX = 1 << 20, RETRY_MS = 30000 };
 
-/* When it is news. */
-static int tell(const struct cd *cd, const char *name, const char *what, struct err *e) {
+static char *file_of(const struct cd *cd, const char *name) {
         _cleanup_(freep) char *dir = folders_shared(cd->o.plugin_dir);
-        _cleanup_(freep) char *path = file_join(dir, name);
-        _cleanup_(freep) char *text = xasprintf("%s\n", what);
-        _cleanup_(freep) char *there = NULL;
-        if (file_read(path, FILE_MAX, &there, NULL, e) == 0 && streq(there, text))
-                return 0;
-        return file_mkdirs(dir, 0755, e) < 0 ? -1 : file_replace_volatile(path, text, strlen(text), 0644, e);
+        return file_join(dir, name);
 }
 
-static bool told(const struct cd *cd, const char *id) {
-        _cleanup_(freep) char *dir = folders_shared(cd->o.plugin_dir);
-        _cleanup_(freep) char *path = file_join(dir, EDITS_FILE);
+/* Has the agent been told so? */
+static bool told(const struct cd *cd, const char *name, const char *what) {
+        _cleanup_(freep) char *path = file_of(cd, name);
         _cleanup_(freep) char *text = NULL;
         size_t n;
         struct err e;
         return file_read(path, FILE_MAX, &text, &n, &e) == 0 &&
-               str_eq(str_trim((struct str){ text, n }), str_from(id));
+               str_eq(str_trim((struct str){ text, n }), str_from(what));
+}
+
+static int tell(const struct cd *cd, const char *name, const char *what, struct err *e) {
+        _cleanup_(freep) char *dir = folders_shared(cd->o.plugin_dir);
+        _cleanup_(freep) char *path = file_of(cd, name);
+        _cleanup_(freep) char *text = xasprintf("%s\n", what);
+        if (told(cd, name, what))
+                return 0;
+        return file_mkdirs(dir, 0755, e) < 0 ? -1 : file_replace_volatile(path, text, strlen(text), 0644, e);
 }
 
 static int identify(const struct cdi_edits *edits, char id[static 17], struct err *e) {
@@ -112,7 +115,7 @@ static void look(struct cd *cd) {
                 loop_timer_start(&cd->agent.retry, RETRY_MS);
                 return;
         }
-        if (told(cd, id))
+        if (told(cd, EDITS_FILE, id))
                 return;
         log_info("what the IMEX agent's container is to have of this node has changed: it starts anew when "
                  "nobody uses its IMEX",

@@ -6,8 +6,7 @@
 
 #include "base/clock.h"
 #include "model/agent_seat.h"
-
-enum { NAMED_AT_MOST = 5 };
+#include "rules/message.h"
 
 struct gathering {
         const struct controller *c;
@@ -17,10 +16,7 @@ struct gathering {
 };
 
 static struct seated_facts *add(struct gathering *g, const char *node) {
-        if (g->n == g->cap) {
-                g->cap = g->cap ? 2 * g->cap : 32;
-                g->list = xrealloc(g->list, g->cap * sizeof *g->list);
-        }
+        GROW(g->list, g->n, g->cap);
         g->list[g->n] = (struct seated_facts){ .node.name = node };
         return &g->list[g->n++];
 }
@@ -74,16 +70,14 @@ static void look(const struct gathering *g, struct seated_facts *x) {
                 bool reads = agent->seat && agent_seat_parse(agent->seat, &in);
                 x->node.pod = &agent->pod;
                 x->joined = reads && x->seat && streq(in.domain_uid, g->uid) && in.epoch == x->seat->epoch;
-                x->heard = x->seat && str_to_i64(str_from(str_or(agent->seen, "")), &seen) &&
-                           seen >= x->seat->epoch;
+                x->told = x->seat && str_to_i64(str_from(str_or(agent->seen, "")), &seen) &&
+                          seen >= x->seat->epoch;
                 x->busy = reads && !streq(in.domain_uid, g->uid);
         } else if (x->node.node && x->node.node->domain_uid && !streq(x->node.node->domain_uid, g->uid)) {
                 x->node.held_by = "another ComputeDomain";
         }
-        if (!x->seat && x->node.clique && *x->node.clique) {
-                const struct compute_domain_fabric *f =
-                        (const struct compute_domain_fabric *)kube_informer_get(c->fabrics, NULL,
-                                                                                x->node.clique);
+        if (!x->seat) {
+                const struct compute_domain_fabric *f = records_fabric(c, x->node.clique);
                 const struct fabric_domain *d = f ? fabric_domain_of(f, g->uid) : NULL;
                 x->full = d && (int64_t)(d->n_seats + d->n_leaving) >= d->slots;
         }
@@ -136,17 +130,16 @@ const char *agent_members_error(const struct controller *c, const struct seated_
 size_t agent_members_left(const struct controller *c, const char *uid, struct arena *a,
                           const char **ret_names) {
         struct gathering g = { .c = c, .uid = uid };
-        _cleanup_(buf_done) struct buf b = BUF_INIT(4096);
+        struct message_list names = { 0 };
         kube_informer_each(c->fabrics, add_listed, &g);
-        for (size_t i = 0; i < g.n && i < NAMED_AT_MOST; i++) {
+        for (size_t i = 0; i < g.n; i++) {
                 const struct agent_pod *agent = records_agent(c, g.list[i].node.name);
-                buf_addf(&b, "%s%s", i ? ", " : "", g.list[i].node.name);
                 if (agent && agent->held)
-                        buf_addf(&b, " (%.300s)", agent->held);
+                        message_add(&names, "%s (%.300s)", g.list[i].node.name, agent->held);
+                else
+                        message_add(&names, "%s", g.list[i].node.name);
         }
-        if (g.n > NAMED_AT_MOST)
-                buf_addf(&b, " and %zu more", g.n - NAMED_AT_MOST);
-        *ret_names = arena_strdup(a, buf_str(&b));
+        *ret_names = message_end(&names, a);
         free(g.list);
         return g.n;
 }

@@ -12,7 +12,7 @@
 #include "rules/message.h"
 #include "rules/rules.h"
 
-enum { NODE_GONE_S = 60, INFIX_SIZE = 11, NAMED_AT_MOST = 5 };
+enum { INFIX_SIZE = 11 };
 
 struct work {
         struct controller *c;
@@ -27,17 +27,21 @@ struct work {
         size_t n_nodes;
         struct rosters_domain *domains;
         size_t n_domains;
-        struct buf unheard; /* nodes whose agents have not said that they see this object */
-        size_t n_unheard;
-        bool signs; /* that the object may not know all places */
+        struct message_list silent; /* nodes whose agents have not said that they see this object */
+        bool signs;                 /* that the object may not know all places */
 };
 
 bool agent_seats_list(const struct compute_domain_fabric *f, const char *node) {
         bool leaving;
-        for (size_t i = 0; i < f->n_domains; i++)
+        for (size_t i = 0; node && i < f->n_domains; i++)
                 if (fabric_seat_of(&f->domains[i], node, &leaving))
                         return true;
         return false;
+}
+
+bool agent_seats_list_at(const struct controller *c, const char *clique, const char *node) {
+        const struct compute_domain_fabric *f = records_fabric(c, clique);
+        return f && agent_seats_list(f, node);
 }
 
 /* ---- which nodes ---- */
@@ -45,10 +49,7 @@ bool agent_seats_list(const struct compute_domain_fabric *f, const char *node) {
 static void add_name(struct work *w, const char *name) {
         if (!name || !*name)
                 return;
-        if (w->n_names == w->cap) {
-                w->cap = w->cap ? 2 * w->cap : 32;
-                w->names = xrealloc(w->names, w->cap * sizeof *w->names);
-        }
+        GROW(w->names, w->n_names, w->cap);
         w->names[w->n_names++] = name;
 }
 
@@ -92,10 +93,8 @@ static bool is_quiet(struct work *w, const char *name, const struct agent_pod *a
         const struct node *node = records_node(w->c, name);
         if (node)
                 return node_out_of_service(node) || (!agent && !w->out->stale);
-        int64_t left = gone_since(w->c->gone, name, w->now) + NODE_GONE_S - w->now;
-        if (left > 0 && (!w->out->recheck_s || left < w->out->recheck_s))
-                w->out->recheck_s = left;
-        return left <= 0 && !w->out->stale;
+        return gone_for(w->c->gone, name, FORMATION_NODE_GONE_S, w->now, &w->out->recheck_s) &&
+               !w->out->stale;
 }
 
 static void read_report(struct work *w, const struct agent_pod *p, struct rosters_report *ret) {
@@ -133,10 +132,7 @@ static void add_wanting(void *u, const struct grant *x) {
         /* One that was formed in another mode than ours gets no new nodes. */
         if (records_other_mode(c, cd) && !streq(g->current, x->domain_uid))
                 return;
-        if (g->n == g->cap) {
-                g->cap = g->cap ? 2 * g->cap : 4;
-                g->list = xrealloc(g->list, g->cap * sizeof *g->list);
-        }
+        GROW(g->list, g->n, g->cap);
         g->list[g->n++] = *x;
 }
 
@@ -162,13 +158,12 @@ static bool is_released(struct work *w, const char *uid, const char *node) {
         return confirm_absent(w->c->confirm, CONFIRM_CLAIM, cd->o.meta.ns, buf_str(&claim), w->key);
 }
 
-static void hear(struct work *w, const char *node, const struct agent_pod *p) {
+static void note_report(struct work *w, const char *node, const struct agent_pod *p) {
         const char *uid = w->old ? w->old->o.meta.uid : NULL;
         if (streq(p->fabric, uid))
                 return;
         w->signs = w->signs || (uid && p->fabric && *p->fabric);
-        if (w->n_unheard++ < NAMED_AT_MOST)
-                buf_addf(&w->unheard, "%s%s", w->n_unheard > 1 ? ", " : "", node);
+        message_add(&w->silent, "%s", node);
 }
 
 static void look_at_node(struct work *w, const char *name) {
@@ -194,7 +189,7 @@ static void look_at_node(struct work *w, const char *name) {
             (!agent || !agent->seen || agent->pod.o.meta.deleted))
                 n->wanted = NULL;
         if (agent && !n->quiet)
-                hear(w, name, agent);
+                note_report(w, name, agent);
 }
 
 /* ---- the domains ---- */
@@ -250,7 +245,7 @@ static void find_domains(struct work *w) {
 /* ---- an object that may not know all places ---- */
 
 /* It is a copy of another one; an agent sees another one; or it is new and there has been one, because an
- * agent has a place already. Then who has not been heard may have any. */
+ * agent has a place already. Then who has not reported may have any. */
 static bool is_lost(struct work *w) {
         const struct compute_domain_fabric *f = w->old;
         const struct condition *told =
@@ -259,31 +254,23 @@ static bool is_lost(struct work *w) {
         w->signs = w->signs || copy || (told && streq(told->status, "True"));
         for (size_t i = 0; i < w->n_nodes && (!f || !f->table_of); i++)
                 w->signs = w->signs || (w->nodes[i].report.domain && !w->nodes[i].quiet);
-        if (!w->signs || !w->n_unheard)
+        const char *silent = message_end(&w->silent, w->a);
+        if (!w->signs || !*silent)
                 return false;
-        if (w->n_unheard > NAMED_AT_MOST)
-                buf_addf(&w->unheard, " and %zu more", w->n_unheard - NAMED_AT_MOST);
         w->out->lost = message_of(w->a,
                                   "The object may have been lost or restored, so no node gets a new place in "
-                                  "an IMEX domain until "
-                                  "the IMEX agent of each Node has reported which it has. Still to report: "
-                                  "%s. See to the agent's "
-                                  "Pod there; delete a Node that is off for good, or taint it "
-                                  "node.kubernetes.io/out-of-service",
-                                  buf_str(&w->unheard));
+                                  "an IMEX domain until the IMEX agent of each Node has reported which it "
+                                  "has. Still to report: %s. See to the agent's Pod there; delete a Node "
+                                  "that is off for good, or taint it node.kubernetes.io/out-of-service",
+                                  silent);
         return true;
 }
 
 void agent_seats_make(struct controller *c, const struct compute_domain_fabric *old, const char *clique,
                       const char *key, struct arena *a, struct agent_seats *ret) {
-        struct work w = { .c = c,
-                          .old = old,
-                          .clique = clique,
-                          .key = key,
-                          .a = a,
-                          .out = ret,
-                          .now = clock_wall_s(),
-                          .unheard = BUF_INIT(2048) };
+        struct work w = {
+                .c = c, .old = old, .clique = clique, .key = key, .a = a, .out = ret, .now = clock_wall_s()
+        };
         find_nodes(&w);
         w.nodes = arena_alloc(a, (w.n_names + 1) * sizeof *w.nodes);
         for (size_t i = 0; i < w.n_names; i++)
@@ -301,6 +288,5 @@ void agent_seats_make(struct controller *c, const struct compute_domain_fabric *
                                               /* The object comes first. */
                                               .lost = lost || !old },
                      a, &ret->rosters);
-        buf_done(&w.unheard);
         free(w.names);
 }

@@ -21,3 +21,5 @@ void agent_seats_make(struct controller *c, const struct compute_domain_fabric *
 
 /* Does the fabric list a place for the node, be it one that it has to leave? */
 bool agent_seats_list(const struct compute_domain_fabric *f, const char *node);
+/* The same of the fabric of a clique; `clique` and `node` may be NULL. */
+bool agent_seats_list_at(const struct controller *c, const char *clique, const char *node);

@@ -61,14 +61,9 @@ struct replacing {
 
 /* Nobody uses the IMEX of its node, and nobody is about to. */
 static bool is_idle(const struct controller *c, const struct agent_pod *p) {
-        const char *clique = p->pod.clique_id;
-        const struct compute_domain_fabric *f =
-                clique && *clique
-                        ? (const struct compute_domain_fabric *)kube_informer_get(c->fabrics, NULL, clique)
-                        : NULL;
         bool never_ran = streq(p->pod.phase, "Pending") && !p->seen;
         return !p->seat && !p->held && (p->seen || never_ran) &&
-               !(f && p->pod.node && agent_seats_list(f, p->pod.node));
+               !agent_seats_list_at(c, p->pod.clique_id, p->pod.node);
 }
 
 static bool replace(void *u, const struct kube_object *o) {

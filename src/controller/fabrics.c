@@ -12,7 +12,7 @@
 #include "model/channel_report.h"
 #include "rules/channels.h"
 
-enum { MAX_BODY = 1 << 20, GATHER_MS = 150, INTERVAL_MS = 1000, NODE_GONE_S = 60 };
+enum { MAX_BODY = 1 << 20, GATHER_MS = 150, INTERVAL_MS = 1000 };
 
 /* ---- who is concerned ---- */
 
@@ -124,14 +124,10 @@ static void forget_lost(struct controller_lost_fabric **at) {
         free(l);
 }
 
-static bool has_own_table(const struct compute_domain_fabric *f) {
-        return streq(f->table_of, f->o.meta.uid);
-}
-
 /* Only what was a table of its own is worth remembering: a copy is believed by nobody. */
 static void remember(struct controller *c, const struct compute_domain_fabric *f) {
         struct controller_lost_fabric **at = lost_at(c, f->o.meta.name);
-        if (!has_own_table(f) || !f->n_channels)
+        if (!fabric_is_own(f) || !f->n_channels)
                 return;
         forget_lost(at);
         struct controller_lost_fabric *l = xnew(struct controller_lost_fabric);
@@ -204,7 +200,7 @@ void fabrics_changed(struct controller *c, const struct compute_domain_fabric *w
         bool same = was && is && streq(was->o.meta.uid, is->o.meta.uid);
         if (was && !same)
                 remember(c, was);
-        else if (is && has_own_table(is))
+        else if (is && fabric_is_own(is))
                 forget_lost(lost_at(c, is->o.meta.name));
         records_queue_fabric(c, is ? is->o.meta.name : was->o.meta.name);
         if (!c->leading)
@@ -340,14 +336,8 @@ static void look_at_node(struct fabric_look *k, struct channels_node *x) {
         x->moved = clique && !x->states;
         x->rack = records_node_rack(c, x->name);
         x->is_ready = node && node_ready(node);
-        if (node) {
-                x->gone = node_out_of_service(node);
-        } else {
-                int64_t left = gone_since(c->gone, x->name, k->now) + NODE_GONE_S - k->now;
-                x->gone = left <= 0;
-                if (left > 0 && (!k->recheck_s || left < k->recheck_s))
-                        k->recheck_s = left;
-        }
+        x->gone = node ? node_out_of_service(node)
+                       : gone_for(c->gone, x->name, FORMATION_NODE_GONE_S, k->now, &k->recheck_s);
         if (!mode_assigns_channels(c->mode)) {
                 /* There is nothing that it could hold, and so nothing that anybody would have to wait for. */
                 x->reported = x->settled = true;
@@ -367,7 +357,7 @@ static void gather_nodes(struct fabric_look *k) {
         for (size_t i = 0; k->old && i < k->old->n_members; i++)
                 add_node(k, k->old->members[i]);
         /* Of a table that is not there any more, only they know who may hold what. */
-        if (k->c->plugins && (!k->old || !has_own_table(k->old)))
+        if (k->c->plugins && (!k->old || !fabric_is_own(k->old)))
                 kube_informer_each(k->c->plugins, add_reporting, k);
         if (k->n_nodes)
                 qsort(k->nodes, k->n_nodes, sizeof *k->nodes, nodes_by_name);
@@ -536,7 +526,7 @@ void fabrics_reconcile(struct controller *c, const char *clique) {
                 .a = a,
                 .clique = clique,
                 .key = buf_str(&key),
-                .old = (const struct compute_domain_fabric *)kube_informer_get(c->fabrics, NULL, clique),
+                .old = records_fabric(c, clique),
                 .lost = lost ? lost->was : NULL,
                 .now = clock_wall_s(),
         };
@@ -556,7 +546,7 @@ void fabrics_reconcile(struct controller *c, const char *clique) {
                                                   .n_owners = k.n_owners,
                                                   .rosters = c->agents ? &seats.rosters : NULL,
                                                   .rosters_lost = seats.lost,
-                                                  .stale = is_stale(c),
+                                                  .stale = seats.stale,
                                                   .leases_at = leases_at(c->leases),
                                                   .now = k.now },
                         a, &d);

@@ -49,6 +49,13 @@ int64_t gone_since(struct gone *g, const char *name, int64_t now) {
         return now;
 }
 
+bool gone_for(struct gone *g, const char *name, int64_t seconds, int64_t now, int64_t *recheck_s) {
+        int64_t left = gone_since(g, name, now) + seconds - now;
+        if (left > 0 && (!*recheck_s || left < *recheck_s))
+                *recheck_s = left;
+        return left <= 0;
+}
+
 void gone_is_back(struct gone *g, const char *name) {
         struct missing *m;
         HASH_FIND_STR(g->list, name, m);

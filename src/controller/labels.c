@@ -103,20 +103,12 @@ static bool has_daemon(const struct controller *c, const char *node) {
         return lives;
 }
 
-static bool lists(const struct controller *c, const char *clique, const char *node) {
-        const struct compute_domain_fabric *f =
-                clique && *clique
-                        ? (const struct compute_domain_fabric *)kube_informer_get(c->fabrics, NULL, clique)
-                        : NULL;
-        return f && agent_seats_list(f, node);
-}
-
 /* The agent runs IMEX there, or may: it has a place, is listed for one, or has not said yet. */
 static bool is_busy(const struct controller *c, const char *node, const char *clique) {
         const struct agent_pod *p = records_agent(c, node);
         bool silent = p && !p->seen && !streq(p->pod.phase, "Pending");
-        return (p && (p->seat || p->held || lists(c, p->pod.clique_id, node))) || silent ||
-               lists(c, clique, node);
+        return (p && (p->seat || p->held || agent_seats_list_at(c, p->pod.clique_id, node))) || silent ||
+               agent_seats_list_at(c, clique, node);
 }
 
 /* Who has the node keeps it as long as it is in use: an agent yields only when it is idle. */

@@ -235,8 +235,7 @@ static int channels_by_fabric(const void *x, const void *y) {
 }
 
 static struct own_channel channel_on(const struct controller *c, const char *uid, const char *clique) {
-        const struct compute_domain_fabric *f =
-                (const struct compute_domain_fabric *)kube_informer_get(c->fabrics, NULL, clique);
+        const struct compute_domain_fabric *f = records_fabric(c, clique);
         const struct fabric_channel *e = f ? fabric_channel_of(f, uid) : NULL;
         struct own_channel x = { .fabric = clique, .rack = f ? f->rack : NULL, .id = e ? e->id : -1 };
         static const char *const reasons[] = { FABRIC_TABLE_LOST, FABRIC_CHANNELS_EXHAUSTED };

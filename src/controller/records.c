@@ -237,6 +237,12 @@ bool records_has_agents(const struct controller *c, const struct compute_domain 
         return streq(cd->mode, MODE_DRIVER_AGENTS) || is_seated(c, cd->o.meta.uid);
 }
 
+const struct compute_domain_fabric *records_fabric(const struct controller *c, const char *clique) {
+        if (!clique || !*clique)
+                return NULL;
+        return (const struct compute_domain_fabric *)kube_informer_get(c->fabrics, NULL, clique);
+}
+
 static bool look_at_agent(void *u, const struct kube_object *o) {
         const struct agent_pod **best = u, *p = (const struct agent_pod *)o;
         if (!pod_ended(&p->pod) &&

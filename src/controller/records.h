@@ -163,6 +163,8 @@ bool records_other_mode(const struct controller *c, const struct compute_domain 
 const struct imex_mode *records_mode_of(const struct controller *c, const struct compute_domain *cd);
 /* Was it formed with agents, in whatever mode we are? */
 bool records_has_agents(const struct controller *c, const struct compute_domain *cd);
+/* The fabric of a clique, NULL: it has no object, or it is no clique (NULL or empty). */
+const struct compute_domain_fabric *records_fabric(const struct controller *c, const char *clique);
 /* The agent's Pod on a node, NULL: none that may still run something. The one that goes before the one that
  * comes: it has the node. */
 const struct agent_pod *records_agent(const struct controller *c, const char *node);

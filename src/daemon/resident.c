@@ -234,7 +234,7 @@ static void end_life(struct resident *r, bool clean) {
         struct err e;
 
         if (!clean && r->memory.served) {
-                /* Killed: its peers do not know. It comes back, and leaves when they have heard of it. */
+                /* Killed: its peers do not know. It comes back, and leaves when they know. */
                 log_warn("IMEX had to be killed, it is started again so that its peers hear of its end",
                          kv_str("domain", r->memory.turns.now.domain));
                 life_free(TAKE(r->life));

@@ -167,7 +167,7 @@ static void end_unprepare(struct batch *b, struct op *op, const struct err *e) {
 
 /* Claims that the Go driver has completed have no name in its file, without which nobody can ask whether they
  * are still there (sweep.h); whoever asks for one again knows it. */
-static void learn_name(struct batch *b, const struct op *op) {
+static void add_name(struct batch *b, const struct op *op) {
         struct checkpoint_claim *entry = checkpoint_find(&b->c->journal.table, op->uid);
         if (entry->name && *entry->name)
                 return;
@@ -188,7 +188,7 @@ static void judge_one(struct batch *b, struct op *op, const struct err *e) {
                 return;
         op->verdict = judge(op);
         if (op->verdict == VERDICT_ANSWER)
-                learn_name(b, op);
+                add_name(b, op);
         if ((op->verdict == VERDICT_GO || op->verdict == VERDICT_WAIT) && op->progress != OP_RECORDED &&
             !op_prepared_before(op)) {
                 if (is_another(op) && leaves_to_undo(b, op))

@@ -6,43 +6,36 @@
 
 #include "rules/message.h"
 
-static int64_t usual_count(const struct majority *m, int64_t was) {
-        int64_t best = was;
+/* How one node's value compares with another's; one that has told nothing sorts last. */
+typedef int order_fn(const struct channels_node *x, const struct channels_node *y);
+
+static int by_count(const struct channels_node *x, const struct channels_node *y) {
+        return (x->count > y->count) - (x->count < y->count);
+}
+
+static int by_rack(const struct channels_node *x, const struct channels_node *y) {
+        return strcmp(str_or(x->rack, ""), str_or(y->rack, ""));
+}
+
+static int by_imex(const struct channels_node *x, const struct channels_node *y) {
+        return strcmp(str_or(x->imex, ""), str_or(y->imex, ""));
+}
+
+/* A node that says what most say, or `was`, which stands for what is said already. */
+static const struct channels_node *usual(const struct majority *m, order_fn *order,
+                                         const struct channels_node *was) {
+        static const struct channels_node nothing = { .count = -1 };
+        const struct channels_node *best = was;
         size_t most = 0;
         for (size_t i = 0; i < m->n; i++) {
-                int64_t count = m->nodes[i]->count;
+                const struct channels_node *x = m->nodes[i];
                 size_t n = 0;
-                for (size_t k = 0; count >= 0 && k < m->n; k++)
-                        n += m->nodes[k]->count == count;
-                if (n > most || (n && n == most && best != was && (count == was || count < best))) {
-                        most = n;
-                        best = count;
-                }
-        }
-        return best;
-}
-
-static const char *rack_of(const struct channels_node *x) {
-        return x->rack;
-}
-
-static const char *imex_of(const struct channels_node *x) {
-        return x->imex;
-}
-
-static const char *usual_text(const struct majority *m, const char *(*of)(const struct channels_node *x),
-                              const char *was) {
-        const char *best = was;
-        size_t most = 0;
-        for (size_t i = 0; i < m->n; i++) {
-                const char *text = of(m->nodes[i]);
-                size_t n = 0;
-                for (size_t k = 0; text && k < m->n; k++)
-                        n += streq(of(m->nodes[k]), text);
+                for (size_t k = 0; order(x, &nothing) != 0 && k < m->n; k++)
+                        n += order(m->nodes[k], x) == 0;
                 if (n > most ||
-                    (n && n == most && !streq(best, was) && (streq(text, was) || strcmp(text, best) < 0))) {
+                    (n && n == most && order(best, was) != 0 && (order(x, was) == 0 || order(x, best) < 0))) {
                         most = n;
-                        best = text;
+                        best = x;
                 }
         }
         return best;
@@ -50,10 +43,13 @@ static const char *usual_text(const struct majority *m, const char *(*of)(const 
 
 void majority_find(const struct channels_node *const *nodes, size_t n,
                    const struct compute_domain_fabric *old, struct majority *ret) {
+        const struct channels_node was = { .count = old ? old->channel_count : 0,
+                                           .rack = old ? old->rack : NULL,
+                                           .imex = old ? old->imex_version : NULL };
         *ret = (struct majority){ .nodes = nodes, .n = n };
-        ret->channel_count = usual_count(ret, old ? old->channel_count : 0);
-        ret->rack = usual_text(ret, rack_of, old ? old->rack : NULL);
-        ret->imex_version = usual_text(ret, imex_of, old ? old->imex_version : NULL);
+        ret->channel_count = usual(ret, by_count, &was)->count;
+        ret->rack = usual(ret, by_rack, &was)->rack;
+        ret->imex_version = usual(ret, by_imex, &was)->imex;
 }
 
 bool majority_differ(const struct majority *m, struct arena *a, struct majority_words *ret) {

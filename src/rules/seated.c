@@ -16,7 +16,7 @@ static void say(struct formed_seat *m, enum formation_why why, const char *messa
 static void judge_absent(struct formed_seat *m, const struct seated_facts *s, struct judging *j) {
         const struct pod *agent = s->node.pod;
         /* What it said before it knew of the place is beside the point. */
-        const char *why = agent && s->heard ? agent->reason : NULL;
+        const char *why = agent && s->told ? agent->reason : NULL;
         if (s->full && !s->seat)
                 say(m, FORMATION_FULL, "no index is left in its clique");
         else if (!agent && s->node.held_by)

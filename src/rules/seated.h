@@ -15,7 +15,7 @@ struct seated_facts {
         const struct fabric_seat *seat; /* its place; NULL: none */
         bool leaving;                   /* it has to give the place up */
         bool joined;                    /* its agent reports this very place */
-        bool heard;                     /* its agent has seen this place, at least */
+        bool told;                      /* its agent has seen this place, at least */
         bool busy;                      /* its agent is in another domain yet */
         bool full;                      /* the domain has no place left on its fabric */
 };

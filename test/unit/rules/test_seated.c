@@ -80,7 +80,7 @@ static void what_a_node_waits_for_is_said(void **state) {
         s.node.pod = &waits;
         assert_string_equal(one(a, s, &f).message, "IMEX agent Pod agent-1 has not joined yet");
         waits.reason = "trying again";
-        s.heard = true;
+        s.told = true;
         assert_string_equal(one(a, s, &f).message, "IMEX agent Pod agent-1 has not joined yet: trying again");
         s.busy = true;
         assert_string_equal(one(a, s, &f).message,
