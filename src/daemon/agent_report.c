@@ -8,7 +8,7 @@
 #include "model/agent_seat.h"
 
 #define BODY_MAX ((size_t)64 * 1024)
-#define STATE_MS 3000
+enum { STATE_MS = 3000, JOINED_MS = 500 };
 
 static void render_seat(const char *fabric, const struct turns_seat *s, struct buf *out) {
         if (s->domain)
@@ -68,16 +68,19 @@ struct told {
         unsigned connected, known;
 };
 
-/* The controller waits for what an agent has taken and left, people for the rest. The first report is worth
- * a write by itself: nothing is given to an agent of which nothing is known. */
+/* The controller waits for what an agent has left, people for the rest. The first report is worth a write by
+ * itself: nothing is given to an agent of which nothing is known. Nobody waits for a place to be taken, so
+ * that this is told with its IMEX ready, if that is soon: a write for each node that joins in place of two.
+ */
 static unsigned patience(const void *a, const void *b) {
         const struct told *sent = a, *now = b;
 
-        if (!sent || !streq(sent->seat, now->seat) || !streq(sent->left, now->left) ||
-            !streq(sent->fabric_uid, now->fabric_uid) || sent->ready != now->ready ||
-            sent->failing != now->failing || sent->held != now->held)
+        if (!sent || !streq(sent->left, now->left) || !streq(sent->fabric_uid, now->fabric_uid) ||
+            sent->ready != now->ready || sent->failing != now->failing || sent->held != now->held)
                 return 0;
-        return STATE_MS;
+        if (streq(sent->seat, now->seat))
+                return STATE_MS;
+        return *now->seat && !*sent->seat ? JOINED_MS : 0;
 }
 
 struct pod_patch *agent_report_patch_new(struct kube_client *c, const char *ns, const char *name) {
