@@ -7,19 +7,25 @@ uid_label=resource.nvidia.com/computeDomain
 plugin_dir=/var/lib/kubelet/plugins/compute-domain.nvidia.com
 gpu_plugin_dir=/var/lib/kubelet/plugins/gpu.nvidia.com
 
-k() { "$cluster/kubectl" "$@"; }
+# What lib.bash knows of the cluster's kubectl (test/cluster/kubectl), asked once a test, because most of what
+# a test does is to ask it.
+read -r kubectl kubeconfig kubectl_cache < <(. "$cluster/lib.bash" && echo "$kube_bin/kubectl $KUBECONFIG $KUBECACHEDIR")
+k() { KUBECONFIG=$kubeconfig KUBECACHEDIR=$kubectl_cache "$kubectl" "$@"; }
 . "$cluster/versions.bash"
 
-# eventually SECONDS CMD...: the command succeeds within that time. For states that kubectl wait cannot express.
+# eventually SECONDS CMD...: the command succeeds within that time. For states that kubectl wait cannot
+# express. To ask is most of what a test costs its machine, so it is done at longer and longer intervals, up
+# to half a second.
 eventually() {
-	local end=$((SECONDS + $1))
+	local end=$((SECONDS + $1)) tenths=1
 	shift
 	until "$@"; do
 		((SECONDS < end)) || {
 			echo "not within the time: $*" >&2
 			return 1
 		}
-		read -rt 0.1 <> <(:) || true
+		read -rt "0.$tenths" <> <(:) || true
+		((tenths += tenths < 5))
 	done
 }
 
@@ -50,16 +56,30 @@ slices_published() { [[ $(k get resourceslices --field-selector "spec.driver=${2
 # Each test has a namespace of its own, and leaves nothing behind.
 ns_begin() {
 	ns=t-$BATS_TEST_NUMBER-$(basename "$BATS_TEST_FILENAME" .bats | tr _ -)
-	k create namespace "$ns" >/dev/null
+	k create namespace "$ns" >/dev/null || {
+		# That of a run before this one is on its way.
+		k wait --for=delete "namespace/$ns" --timeout=60s >/dev/null
+		k create namespace "$ns" >/dev/null
+	}
 }
 ns_end() {
 	[[ -n ${ns:-} ]] || return 0
 	if [[ -z ${BATS_TEST_COMPLETED:-} ]]; then
 		diagnose
 	fi
-	k -n "$ns" delete computedomains,deployments,jobs,pods,resourceclaims --all --wait=false --grace-period=0 >/dev/null 2>&1 || true
-	k delete namespace "$ns" --timeout=90s >/dev/null
+	empty_namespace
 	nothing_left
+}
+# empty_namespace: nothing comes into the namespace of the test any more, and what a workload is made of has
+# gone. For the namespace itself nobody waits: Kubernetes looks at it first after 5 s, and where it finds a
+# finalizer then, again after 8 s.
+empty_namespace() {
+	local said
+	k delete namespace "$ns" --wait=false --ignore-not-found >/dev/null
+	said=$(k -n "$ns" delete computedomains,deployments,jobs,pods,resourceclaims --all --grace-period=0 --timeout=90s 2>&1) || {
+		echo "$said" >&2
+		return 1
+	}
 }
 
 # What a person would look at first, printed when a test fails.

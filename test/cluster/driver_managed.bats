@@ -78,8 +78,8 @@ teardown() { ns_end; }
 	[[ $(wc -l <<<"$output") == 4 ]]
 	run k get pods -n "$driver_ns" -l app=imex-daemon -o name
 	[[ $(wc -l <<<"$output") == 1 ]]
-	run k get events -n "$ns" --field-selector involvedObject.kind=ComputeDomain
-	[[ $output == *node-0* ]]
+	told() { [[ $(k get events -n "$ns" --field-selector involvedObject.kind=ComputeDomain) == *node-0* ]]; }
+	eventually 10 told
 	k logs -n "$driver_ns" -l app=compute-domain-kubelet-plugin --tail=100 >/dev/null
 	k get computedomains -A >/dev/null
 }
@@ -120,6 +120,13 @@ teardown() { ns_end; }
 	k -n "$ns" delete computedomain doomed --timeout=60s
 	eventually 30 labels_gone
 	eventually 30 daemon_pods_gone
+}
+
+@test "a namespace deleted under a running workload goes, with the ComputeDomain in it" {
+	domain doomed
+	worker pod doomed 0
+	running pod
+	k delete namespace "$ns" --timeout=60s
 }
 
 @test "a ComputeDomain deleted and made again with the same name forms again" {
