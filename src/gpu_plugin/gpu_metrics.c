@@ -9,7 +9,8 @@ void gpu_metrics_init(struct gpu_metrics *m, const char *node) {
         /* The Go driver has a series for each, whatever a node has. */
         static const char *const types[] = { GPU_TYPE_FULL, GPU_TYPE_MIG, "vfio", "unknown", NULL };
         static const char *const by_type[] = { "device_type", NULL }, *const by_reason[] = { "reason", NULL },
-                                 *const by_kind[] = { "kind", NULL }, *const by_taint[] = { "taint", NULL };
+                                 *const by_kind[] = { "kind", NULL },
+                                 *const by_taint[] = { "taint", "effect", NULL };
         struct metrics *r = metrics_new();
         *m = (struct gpu_metrics){
                 .registry = r,
@@ -65,10 +66,8 @@ void gpu_metrics_failed(struct gpu_metrics *m, const char *kind) {
         metric_inc(m->failures, 1, LABELS(kind));
 }
 
-void gpu_metrics_tainted(struct gpu_metrics *m, size_t xid, size_t lost, size_t unmonitored) {
-        metric_set(m->tainted, (double)xid, LABELS("xid"));
-        metric_set(m->tainted, (double)lost, LABELS("gpu-lost"));
-        metric_set(m->tainted, (double)unmonitored, LABELS("unmonitored"));
+void gpu_metrics_tainted(struct gpu_metrics *m, const char *taint, const char *effect, size_t n) {
+        metric_set(m->tainted, (double)n, LABELS(taint, effect));
 }
 
 void gpu_metrics_stale(struct gpu_metrics *m, bool stale) {

@@ -20,7 +20,8 @@ void gpu_metrics_offered(struct gpu_metrics *m, size_t gpus, size_t migs, const 
 /* NVML's process was "hung" or has "crashed". */
 void gpu_metrics_failed(struct gpu_metrics *m, const char *kind);
 /* Devices with each of the taints that health.h has. */
-void gpu_metrics_tainted(struct gpu_metrics *m, size_t xid, size_t lost, size_t unmonitored);
+/* How many devices have the taint, by its name without the driver's, with that effect. */
+void gpu_metrics_tainted(struct gpu_metrics *m, const char *taint, const char *effect, size_t n);
 /* What is offered is known from before NVML failed. */
 void gpu_metrics_stale(struct gpu_metrics *m, bool stale);
 /* A device plugin gives out GPUs of this node. */

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/queue.h>
 
+#include "base/json.h"
 #include "nvidia/nvml_abi.h"
 
 enum { TAINTS_MAX = 3, REPORTS_MAX = 1024 };
@@ -26,8 +27,8 @@ struct health {
         TAILQ_HEAD(, xid_report) reports; /* the oldest first */
         size_t n_reports;
         enum { NOT_YET, WATCHED, UNWATCHED } state;
-        struct watched_gpu *gpus; /* as it was answered last */
-        size_t n_gpus;
+        struct watched_gpu *gpus; /* as it was answered last; NOT_YET: those that were lost before */
+        size_t n_gpus, gpus_room;
 };
 
 struct health *health_new(const struct xids *of_programs) {
@@ -49,14 +50,23 @@ static void forget_gpus(struct health *h) {
                 free(h->gpus[i].uuid);
         free(h->gpus);
         h->gpus = NULL;
-        h->n_gpus = 0;
+        h->n_gpus = h->gpus_room = 0;
+}
+
+static void add_gpu(struct health *h, const char *uuid, int64_t error) {
+        GROW(h->gpus, h->n_gpus, h->gpus_room);
+        h->gpus[h->n_gpus++] = (struct watched_gpu){ xstrdup(uuid), error };
+}
+
+void health_forget_xids(struct health *h) {
+        while (!TAILQ_EMPTY(&h->reports))
+                forget_report(h, TAILQ_FIRST(&h->reports));
 }
 
 void health_free(struct health *h) {
         if (!h)
                 return;
-        while (!TAILQ_EMPTY(&h->reports))
-                forget_report(h, TAILQ_FIRST(&h->reports));
+        health_forget_xids(h);
         forget_gpus(h);
         free(h);
 }
@@ -78,9 +88,8 @@ bool health_watched(struct health *h, const struct nvml_watched *w) {
                 return false;
         forget_gpus(h);
         h->state = WATCHED;
-        h->gpus = xnew_n(struct watched_gpu, w->n_gpus + 1);
         for (size_t i = 0; i < w->n_gpus; i++)
-                h->gpus[h->n_gpus++] = (struct watched_gpu){ xstrdup(w->gpus[i].uuid), w->gpus[i].error };
+                add_gpu(h, w->gpus[i].uuid, w->gpus[i].error);
         return true;
 }
 
@@ -98,7 +107,7 @@ static const char *gpu_of(const struct gpu_device *d) {
 /* NVML's answer for the device's GPU; 0: it is watched. A GPU of which it could not even say the UUID is one
  * of those that it does not name. */
 static int64_t error_of(const struct health *h, const struct gpu_device *d) {
-        int64_t nameless = h->n_gpus ? NVML_NOT_FOUND : NVML_OK;
+        int64_t nameless = h->state != NOT_YET && h->n_gpus ? NVML_NOT_FOUND : NVML_OK;
         for (size_t i = 0; i < h->n_gpus; i++) {
                 if (streq(h->gpus[i].uuid, gpu_of(d)))
                         return h->gpus[i].error;
@@ -159,6 +168,61 @@ bool health_xid(struct health *h, const struct gpu_devices *devices, const struc
         return any;
 }
 
+/* ---- what was published before ---- */
+
+struct published {
+        const char *uuid, *parent_uuid;
+};
+static const struct jd_field f_published[] = { JD_STR(struct published, "uuid>string", uuid),
+                                               JD_STR(struct published, "parentUUID>string", parent_uuid),
+                                               JD_END };
+
+static bool recall_xid(struct health *h, const char *uuid, const struct own_taint *t) {
+        int64_t xid;
+        return !find(h, uuid) && t->value && str_to_i64(str_from(t->value), &xid) && xid >= 0 &&
+               note(h, uuid, (uint64_t)xid, streq(t->effect, EFFECT_NONE));
+}
+
+static bool recall_lost(struct health *h, const char *gpu) {
+        if (h->state != NOT_YET)
+                return false;
+        for (size_t i = 0; i < h->n_gpus; i++) {
+                if (streq(h->gpus[i].uuid, gpu))
+                        return false;
+        }
+        add_gpu(h, gpu, NVML_GPU_IS_LOST);
+        return true;
+}
+
+static bool recall_device(struct health *h, const struct own_slice_device *d, struct arena *a) {
+        size_t n;
+        const struct own_taint *t = slice_taints_there(d, &n);
+        struct str attributes = slice_attributes_there(d);
+        struct published p = { 0 };
+        struct err ignored;
+        bool any = false;
+        if (!n || jd_decode_text(f_published, attributes.p, attributes.n, false, "", a, &p, &ignored) < 0 ||
+            !p.uuid)
+                return false;
+        for (size_t i = 0; i < n; i++) {
+                if (streq(t[i].key, TAINT_XID))
+                        any |= recall_xid(h, p.uuid, &t[i]);
+                else if (streq(t[i].key, TAINT_LOST))
+                        any |= recall_lost(h, str_or(p.parent_uuid, p.uuid));
+        }
+        return any;
+}
+
+bool health_recall(struct health *h, const struct own_slice *s, const char *boot_id) {
+        _cleanup_(arena_freep) struct arena *a = arena_new(1024);
+        bool any = false;
+        if (!streq(jd_pair_get(s->annotations, s->n_annotations, HEALTH_BOOT_ANNOTATION), boot_id))
+                return false;
+        for (size_t i = 0; i < s->n_devices; i++)
+                any |= recall_device(h, &s->devices[i], a);
+        return any;
+}
+
 /* ---- taints ---- */
 
 size_t health_taints(const struct health *h, const struct gpu_device *d, struct arena *a,
@@ -168,25 +232,26 @@ size_t health_taints(const struct health *h, const struct gpu_device *d, struct 
         const struct xid_report *r = find(h, d->uuid);
         size_t n = 0;
         if (error == NVML_GPU_IS_LOST)
-                t[n++] = (struct offered_taint){ TAINT_LOST, "", "NoSchedule" };
+                t[n++] = (struct offered_taint){ TAINT_LOST, "", EFFECT_NO_SCHEDULE };
         if (h->state == UNWATCHED || (error && error != NVML_GPU_IS_LOST))
-                t[n++] = (struct offered_taint){ TAINT_UNMONITORED, "", "None" };
+                t[n++] = (struct offered_taint){ TAINT_UNMONITORED, "", EFFECT_NONE };
         if (r)
                 t[n++] = (struct offered_taint){ TAINT_XID,
                                                  arena_printf(a, "%llu", (unsigned long long)r->xid),
-                                                 r->of_program ? "None" : "NoSchedule" };
+                                                 r->of_program ? EFFECT_NONE : EFFECT_NO_SCHEDULE };
         *ret = t;
         return n;
 }
 
-size_t health_count(const struct health *h, const struct gpu_devices *devices, const char *key) {
+size_t health_count(const struct health *h, const struct gpu_devices *devices, const char *key,
+                    const char *effect) {
         _cleanup_(arena_freep) struct arena *a = arena_new(1024);
         size_t count = 0;
         for (size_t i = 0; i < devices->n; i++) {
                 const struct offered_taint *taints;
                 size_t n = health_taints(h, &devices->items[i], a, &taints);
                 for (size_t j = 0; j < n; j++)
-                        count += streq(taints[j].key, key);
+                        count += streq(taints[j].key, key) && streq(taints[j].effect, effect);
         }
         return count;
 }

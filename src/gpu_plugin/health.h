@@ -6,8 +6,9 @@
  *     gpu.nvidia.com/gpu-lost                 NoSchedule: it has fallen off the bus
  *     gpu.nvidia.com/unmonitored              None: nobody knows
  *
- * An XID stays with the device until this process ends: NVML does not tell when a GPU is well again. It is
- * the device's that NVML names, and that of all of the GPU when it names none. Without I/O. */
+ * An XID stays with the device until somebody says that it has been seen to, or the node boots: NVML does not
+ * tell when a GPU is well again. It is the device's that NVML names, and that of all of the GPU when it names
+ * none. Without I/O. */
 #pragma once
 
 #include "gpu_plugin/device.h"
@@ -15,9 +16,13 @@
 #include "nvidia/nvml_line.h"
 #include "nvidia/nvml_watch.h"
 
+/* Of a ResourceSlice: the boot of the node in which its taints were found out. */
+#define HEALTH_BOOT_ANNOTATION "gpu.nvidia.com/boot-id"
 #define TAINT_XID "gpu.nvidia.com/xid"
 #define TAINT_LOST "gpu.nvidia.com/gpu-lost"
 #define TAINT_UNMONITORED "gpu.nvidia.com/unmonitored"
+#define EFFECT_NO_SCHEDULE "NoSchedule"
+#define EFFECT_NONE "None"
 
 struct health;
 /* The XIDs are copied. */
@@ -32,8 +37,16 @@ typedef void(health_told_fn)(void *u, const struct gpu_device *d, uint64_t xid, 
 bool health_xid(struct health *h, const struct gpu_devices *devices, const struct nvml_event *ev,
                 health_told_fn *told, void *u);
 
+/* What a process before this one has published of this node's devices in this boot: XIDs go on; that a GPU is
+ * lost holds until NVML says how it is. Of another boot, or of whatever this process has seen itself since,
+ * it says nothing. False: there is nothing that was not known. */
+bool health_recall(struct health *h, const struct own_slice *s, const char *boot_id);
+/* Somebody has seen to the GPUs: what they reported before is over. */
+void health_forget_xids(struct health *h);
+
 /* The taints of a device, sorted by key. Pure; in the arena. */
 size_t health_taints(const struct health *h, const struct gpu_device *d, struct arena *a,
                      const struct offered_taint **ret);
-/* Of these, how many have the taint. */
-size_t health_count(const struct health *h, const struct gpu_devices *devices, const char *key);
+/* Of these, how many have the taint with that effect. */
+size_t health_count(const struct health *h, const struct gpu_devices *devices, const char *key,
+                    const char *effect);

@@ -65,6 +65,14 @@ void monitor_follow(struct monitor *m, const struct gpus_state *s, const struct 
                 loop_timer_stop(&m->patience);
 }
 
+bool monitor_recall(struct monitor *m, const struct own_slice *s, const char *boot_id) {
+        return health_recall(m->health, s, boot_id);
+}
+
+void monitor_forget_xids(struct monitor *m) {
+        health_forget_xids(m->health);
+}
+
 const struct health *monitor_health(const struct monitor *m) {
         return m->health;
 }

@@ -25,5 +25,8 @@ struct monitor;
 struct monitor *monitor_new(uv_loop_t *loop, const struct monitor_options *o);
 /* What is known of the GPUs, whenever that has changed. The devices are borrowed until the next call. */
 void monitor_follow(struct monitor *m, const struct gpus_state *s, const struct gpu_devices *d);
+/* A slice that a process before this one has left, and that somebody has deleted one (health.h). */
+bool monitor_recall(struct monitor *m, const struct own_slice *s, const char *boot_id);
+void monitor_forget_xids(struct monitor *m);
 const struct health *monitor_health(const struct monitor *m);
 void monitor_free(struct monitor *m);

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "api/names.h"
 #include "base/log.h"
 
 static struct event_about about(const struct report *r) {
@@ -97,8 +98,9 @@ void report_xid(struct report *r, const struct gpu_device *d, uint64_t xid, bool
                 event_record(r->events, &node, EVENT_WARNING, "GPUReportsXid",
                              "%s (%s) reports XID %llu, so no new pod gets it (taint " TAINT_XID
                              "): NVIDIA's list of XIDs and the node's kernel log say what it needs, mostly a "
-                             "reset or a reboot; then delete this node's pod of the kubelet plugin",
-                             d->name, d->uuid, (unsigned long long)xid);
+                             "reset or a reboot; after a reset: kubectl delete resourceslices "
+                             "--field-selector spec.driver=" GPU_DRIVER ",spec.nodeName=%s",
+                             d->name, d->uuid, (unsigned long long)xid, r->node);
 }
 
 void report_watch(struct report *r, const struct err *e) {
@@ -119,9 +121,16 @@ void report_watch(struct report *r, const struct err *e) {
 
 void report_health(struct report *r, const struct health *h, const struct gpu_devices *d) {
         struct event_about node = about(r);
-        size_t lost = health_count(h, d, TAINT_LOST);
-        gpu_metrics_tainted(r->metrics, health_count(h, d, TAINT_XID), lost,
-                            health_count(h, d, TAINT_UNMONITORED));
+        static const struct {
+                const char *name, *key, *effect;
+        } taints[] = { { "xid", TAINT_XID, EFFECT_NO_SCHEDULE },
+                       { "xid", TAINT_XID, EFFECT_NONE },
+                       { "gpu-lost", TAINT_LOST, EFFECT_NO_SCHEDULE },
+                       { "unmonitored", TAINT_UNMONITORED, EFFECT_NONE } };
+        size_t lost = health_count(h, d, TAINT_LOST, EFFECT_NO_SCHEDULE);
+        for (size_t i = 0; i < ARRAY_LEN(taints); i++)
+                gpu_metrics_tainted(r->metrics, taints[i].name, taints[i].effect,
+                                    health_count(h, d, taints[i].key, taints[i].effect));
         if (lost > r->lost) {
                 log_warn("GPUs have fallen off the bus", kv_int("devices", (int64_t)lost));
                 event_record(r->events, &node, EVENT_WARNING, "GPULost",

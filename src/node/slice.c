@@ -68,9 +68,13 @@ static bool sent(enum slice_taints taken, const struct offered_taint *t) {
         return taken == SLICE_TAINTS_ALL || (taken == SLICE_TAINTS_EFFECTIVE && !streq(t->effect, "None"));
 }
 
-static const struct own_taint *taints_there(const struct own_slice_device *d, size_t *ret_n) {
+const struct own_taint *slice_taints_there(const struct own_slice_device *d, size_t *ret_n) {
         *ret_n = d->n_taints ? d->n_taints : d->n_basic_taints;
         return d->n_taints ? d->taints : d->basic_taints;
+}
+
+struct str slice_attributes_there(const struct own_slice_device *d) {
+        return d->attributes.n ? d->attributes : d->basic_attributes;
 }
 
 static bool same_taint(const struct own_taint *there, const struct offered_taint *want) {
@@ -82,7 +86,7 @@ static bool same_taint(const struct own_taint *there, const struct offered_taint
 static const char *since(const struct own_slice *old, const char *device, const struct offered_taint *want) {
         for (size_t i = 0; old && i < old->n_devices; i++) {
                 size_t n;
-                const struct own_taint *there = taints_there(&old->devices[i], &n);
+                const struct own_taint *there = slice_taints_there(&old->devices[i], &n);
                 for (size_t j = 0; streq(old->devices[i].name, device) && j < n; j++) {
                         if (same_taint(&there[j], want))
                                 return there[j].added;
@@ -181,7 +185,7 @@ void slice_render(const char *version, const char *node, const char *node_uid, c
 static bool taints_match(const struct own_slice_device *d, const struct offered_device *want,
                          enum slice_taints taken) {
         size_t n, at = 0;
-        const struct own_taint *there = taints_there(d, &n);
+        const struct own_taint *there = slice_taints_there(d, &n);
         for (size_t i = 0; i < want->n_taints; i++) {
                 if (!sent(taken, &want->taints[i]))
                         continue;
@@ -197,7 +201,7 @@ static bool device_matches(const struct own_slice_device *d, const struct offere
         struct jw aw = JW(&a), cw = JW(&c);
         attributes(&aw, NULL, want);
         capacities(&cw, NULL, want);
-        struct str attributes_there = d->attributes.n ? d->attributes : d->basic_attributes,
+        struct str attributes_there = slice_attributes_there(d),
                    capacity_there = d->capacity.n ? d->capacity : d->basic_capacity;
         bool ok = streq(d->name, want->name) && str_eq(attributes_there, (struct str){ a.p, a.n }) &&
                   str_eq(capacity_there, (struct str){ c.p, c.n }) && taints_match(d, want, taken);

@@ -72,6 +72,9 @@ struct own_slice {
         size_t n_devices;
 };
 extern const struct jd_field own_slice_fields[];
+/* In whichever version of the API the server has told it. */
+const struct own_taint *slice_taints_there(const struct own_slice_device *d, size_t *ret_n);
+struct str slice_attributes_there(const struct own_slice_device *d); /* JSON */
 
 /* One slice of several: the devices from `first` on. */
 struct slice_part {

@@ -42,19 +42,23 @@ no_device_plugin() { capacity null; }
 # gpu_template NAME [DEVICES-YAML]: a claim template; of one GPU where nothing is said.
 one_gpu='{requests: [{name: gpu, exactly: {deviceClassName: gpu.nvidia.com}}]}'
 gpu_template() {
+	local version
+	version=$(resource_version)
 	k -n "$ns" apply -f - >/dev/null <<END
-apiVersion: resource.k8s.io/v1
+apiVersion: resource.k8s.io/$version
 kind: ResourceClaimTemplate
 metadata: {name: $1}
-spec: {spec: {devices: ${2:-$one_gpu}}}
+spec: {spec: {devices: $(spelt "$version" "${2:-$one_gpu}")}}
 END
 }
 gpu_claim() {
+	local version
+	version=$(resource_version)
 	k -n "$ns" apply -f - >/dev/null <<END
-apiVersion: resource.k8s.io/v1
+apiVersion: resource.k8s.io/$version
 kind: ResourceClaim
 metadata: {name: $1}
-spec: {devices: ${2:-$one_gpu}}
+spec: {devices: $(spelt "$version" "${2:-$one_gpu}")}
 END
 }
 
@@ -91,7 +95,7 @@ given() {
 		k -n "$ns" get resourceclaim "$claim" -o json | jq -r '.status.allocation.devices.results[] | select(.driver == "gpu.nvidia.com") | .device'
 	done | sed 's/^gpu-/nvidia/' | sort | xargs
 }
-uuid_of() { k get resourceslices --field-selector "spec.driver=gpu.nvidia.com,spec.nodeName=node-$1" -o json | jq -r --arg d "$2" '.items[].spec.devices[] | select(.name == $d).attributes.uuid.string'; }
+uuid_of() { k get resourceslices --field-selector "spec.driver=gpu.nvidia.com,spec.nodeName=node-$1" -o json | jq -r --arg d "$2" '.items[].spec.devices[] | select(.name == $d) | (.basic // .).attributes.uuid.string'; }
 
 gpu_checkpoint() { "$cluster/node" "$1" cat "$gpu_plugin_dir/checkpoint.json"; }
 gpu_files() { "$cluster/node" "$1" sh -c 'ls /var/run/cdi | grep gpu.nvidia.com-claim_ || true'; }

@@ -27,6 +27,7 @@ with() { printf "$claim_of_template" "$1"; }
 	[[ $(k get deviceclass gpu.nvidia.com -o jsonpath='{.spec.extendedResourceName}') == nvidia.com/gpu ]]
 }
 
+# bats test_tags=matrix
 @test "one GPU in a pod: exactly its device node, the driver's libraries where the loader finds them, and nvidia-smi lists it alone" {
 	gpu_template one
 	gpu_pod a "$(with one)"
@@ -45,6 +46,7 @@ with() { printf "$claim_of_template" "$1"; }
 	has_not plain /usr/bin/nvidia-smi
 }
 
+# bats test_tags=matrix
 @test "two pods of a template have different GPUs; of one named claim, and in two containers of a pod, the same" {
 	gpu_template one
 	gpu_claim shared
@@ -174,6 +176,7 @@ with() { printf "$claim_of_template" "$1"; }
 }
 
 free() { k -n "$ns" get resourceclaims -o json | jq -e '.items == []' >/dev/null; }
+# bats test_tags=matrix
 @test "claim lifecycle: a pod that goes gives its GPU back, twenty times in a row, and leaves nothing" {
 	gpu_template all '{requests: [{name: gpu, exactly: {deviceClassName: gpu.nvidia.com, count: 4}}]}'
 	local i
@@ -300,21 +303,32 @@ end_container() {
 	[[ $("$cluster/node" 0 ls "$gpu_plugin_dir" | grep '^cdi-hook-') == "$hook" ]]
 }
 
-taints_of() { k get resourceslices --field-selector "spec.driver=gpu.nvidia.com,spec.nodeName=node-$1" -o json | jq -c --arg d "$2" '[.items[].spec.devices[] | select(.name == $d).taints[]? | del(.timeAdded)]'; }
+taints_of() { k get resourceslices --field-selector "spec.driver=gpu.nvidia.com,spec.nodeName=node-$1" -o json | jq -c --arg d "$2" '[.items[].spec.devices[] | select(.name == $d) | (.basic // .).taints[]? | del(.timeAdded)]'; }
 has_taints() { [[ $(taints_of "$1" "$2") == "$3" ]]; }
-@test "a GPU that reports XID 79 is given to nobody any more, and keeps its taint when other devices of the node change" {
+# bats test_tags=matrix
+@test "health: XID 79 keeps pods away from a GPU and XID 31, a program's, does not; the taint stays when other devices change and the plugin restarts, until somebody says so" {
 	local events=/run/nvidia/driver/usr/lib64/libnvidia-ml.events pod taint
 	"$cluster/node" 0 sh -c ': >"$1"' sh "$events"
 	install_gpus 4 --set featureGates.NVMLDeviceHealthCheck=true
+	if (($(k version -o json | jq -r '.serverVersion.minor | tonumber') < 36)); then
+		"$cluster/node" 0 sh -c 'echo "1 xid 79" >>"$1"' sh "$events"
+		eventually 20 told_of_node DeviceTaintsNotServed
+		offers_n 0 4
+		has_taints 0 gpu-1 '[]'
+		"$cluster/node" 0 rm "$events"
+		install_gpus 4
+		return
+	fi
 	eventually 30 has_taints 0 gpu-1 '[]'
 	# Whoever has it is left alone.
 	gpu_template one
 	gpu_template second '{requests: [{name: gpu, exactly: {deviceClassName: gpu.nvidia.com, selectors: [{cel: {expression: "device.attributes[\"resource.kubernetes.io\"].pciBusID == \"0009:01:00.0\""}}]}}]}'
 	gpu_pod tenant "$(with second)" '' 0
 	running tenant
-	"$cluster/node" 0 sh -c 'echo "1 xid 79" >>"$1"' sh "$events"
+	"$cluster/node" 0 sh -c 'printf "%s\n" "1 xid 79" "2 xid 31" >>"$1"' sh "$events"
 	taint='[{"effect":"NoSchedule","key":"gpu.nvidia.com/xid","value":"79"}]'
 	eventually 20 has_taints 0 gpu-1 "$taint"
+	eventually 20 has_taints 0 gpu-2 '[{"effect":"None","key":"gpu.nvidia.com/xid","value":"31"}]'
 	eventually 20 told_of_node GPUReportsXid
 	[[ $(nodes_in tenant) == nvidia1 ]]
 	k -n "$ns" delete pod tenant >/dev/null
@@ -331,12 +345,22 @@ has_taints() { [[ $(taints_of "$1" "$2") == "$3" ]]; }
 		running $pod
 		[[ $(nodes_in $pod) != nvidia1 ]]
 	done
-	# What the manual says when the GPU has been seen to.
+	local pid
+	pid=$(gpu_plugin_pids 0)
+	kill -KILL $pid
+	eventually 60 other_gpu_plugin 0 "$pid"
 	k -n "$driver_ns" delete pod "$(plugin_pod 0)" >/dev/null
+	eventually 60 plugin_is_ready 0
+	for_seconds 3 has_taints 0 gpu-1 "$taint"
+	[[ -z $(given other) ]]
+	# What the manual says when the GPU has been seen to.
+	k delete resourceslices --field-selector spec.driver=gpu.nvidia.com,spec.nodeName=node-0 >/dev/null
 	running other 90
 	"$cluster/node" 0 rm "$events"
 	install_gpus 4
 }
+other_gpu_plugin() { [[ -n $(gpu_plugin_pids "$1") && $(gpu_plugin_pids "$1") != "$2" ]]; }
+plugin_is_ready() { [[ $(k -n "$driver_ns" get pod "$(plugin_pod "$1")" -o jsonpath='{.status.conditions[?(@.type=="Ready")].status}') == True ]]; }
 offered_instead() { [[ " $(offers "$1") " != *" $2 "* ]]; }
 
 told_of_node() { k get events -A --field-selector "involvedObject.kind=Node,involvedObject.name=node-0,reason=$1" -o name | grep -q .; }

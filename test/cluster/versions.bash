@@ -18,7 +18,7 @@ resource_version() {
 # spelt VERSION REQUESTS: as that version of the API writes them; v1beta1 has no "exactly".
 spelt() {
 	case $1 in
-	v1beta1) sed 's/exactly: {\([^}]*\)}/\1/g' <<<"$2" ;;
+	v1beta1) sed -E 's/exactly: \{(([^{}]|\{([^{}]|\{[^{}]*\})*\})*)\}/\1/g' <<<"$2" ;;
 	*) echo "$2" ;;
 	esac
 }

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "gpu_plugin/health.h"
 
 static struct gpu_device items[] = {
@@ -102,7 +103,8 @@ static void a_gpu_that_reports_an_xid_gets_no_new_pod(void **state) {
         assert_false(xid("GPU-0", 31, -1, -1));
         assert_string_equal(taints(0), "gpu.nvidia.com/xid=48:NoSchedule");
         assert_int_equal(told, 2);
-        assert_int_equal(health_count(health, &devices, TAINT_XID), 1);
+        assert_int_equal(health_count(health, &devices, TAINT_XID, "NoSchedule"), 1);
+        assert_int_equal(health_count(health, &devices, TAINT_XID, "None"), 0);
         /* A GPU of which nothing is known concerns nobody. */
         assert_false(xid("GPU-9", 79, -1, -1));
 }
@@ -143,7 +145,7 @@ static void only_the_gpu_that_is_lost_is_called_so(void **state) {
         watched("GPU-0", 0, "", 15); /* so lost that it has no name */
         assert_string_equal(taints(0), "");
         assert_string_equal(taints(2), "gpu.nvidia.com/gpu-lost=:NoSchedule");
-        assert_int_equal(health_count(health, &devices, TAINT_LOST), 2);
+        assert_int_equal(health_count(health, &devices, TAINT_LOST, "NoSchedule"), 2);
         assert_true(health_unwatched(health)); /* nobody looks, so it is not well again */
         assert_string_equal(taints(2),
                             "gpu.nvidia.com/gpu-lost=:NoSchedule gpu.nvidia.com/unmonitored=:None");
@@ -201,6 +203,83 @@ static void what_is_remembered_has_an_end(void **state) {
         assert_int_equal(health_taints(health, &d, arena, &t), 0);
 }
 
+/* ---- what a process before this one has left ---- */
+
+#define DEVICE(uuids, taints) "{\"name\":\"d\",\"attributes\":{" uuids "},\"taints\":[" taints "]}"
+#define UUID(uuid) "\"type\":{\"string\":\"gpu\"},\"uuid\":{\"string\":\"" uuid "\"}"
+#define TAINT(key, value, effect)                                                                            \
+        "{\"key\":\"gpu.nvidia.com/" key "\",\"value\":\"" value "\",\"effect\":\"" effect                   \
+        "\",\"timeAdded\":\"2026-11-20T10:00:00Z\"}"
+
+static bool recall(const char *devices_there) {
+        const char *text = arena_printf(arena,
+                                        "{\"metadata\":{\"name\":\"s\",\"resourceVersion\":\"1\","
+                                        "\"annotations\":{\"gpu.nvidia.com/boot-id\":\"boot-1\"}},"
+                                        "\"spec\":{\"devices\":[%s]}}",
+                                        devices_there);
+        struct own_slice s = { 0 };
+        struct err e;
+        if (jd_decode_text(own_slice_fields, text, strlen(text), false, "", arena, &s, &e) < 0)
+                fail_msg("%s", e.msg);
+        assert_false(health_recall(health, &s, "boot-2"));
+        return health_recall(health, &s, "boot-1");
+}
+
+static void what_was_published_in_this_boot_goes_on(void **state) {
+        (void)state;
+        assert_false(recall(DEVICE(UUID("GPU-0"), "")));
+        assert_true(recall(DEVICE(UUID("GPU-0"), TAINT("xid", "79", "NoSchedule")) "," DEVICE(
+                UUID("MIG-A"), TAINT("xid", "31", "None"))));
+        assert_string_equal(taints(0), "gpu.nvidia.com/xid=79:NoSchedule");
+        assert_string_equal(taints(1), "gpu.nvidia.com/xid=31:None");
+        assert_string_equal(taints(2), "");
+        assert_int_equal(told, 0); /* it was told then */
+        /* That NVML watches it says nothing about what it reported. */
+        watched("GPU-0", 0, "GPU-1", 0);
+        assert_string_equal(taints(0), "gpu.nvidia.com/xid=79:NoSchedule");
+        assert_false(xid("GPU-0", 31, -1, -1));
+        assert_true(xid("GPU-1", 48, -1, -1));
+        assert_string_equal(taints(1), "gpu.nvidia.com/xid=48:NoSchedule");
+        health_forget_xids(health);
+        assert_string_equal(taints(0), "");
+        assert_string_equal(taints(1), "");
+        assert_true(xid("GPU-0", 79, -1, -1));
+}
+
+static void what_this_process_has_seen_itself_is_newer(void **state) {
+        (void)state;
+        assert_true(xid("GPU-0", 48, -1, -1));
+        assert_false(recall(DEVICE(UUID("GPU-0"), TAINT("xid", "79", "NoSchedule"))));
+        assert_string_equal(taints(0), "gpu.nvidia.com/xid=48:NoSchedule");
+}
+
+static void a_gpu_that_was_lost_is_so_until_nvml_says_how_it_is(void **state) {
+        (void)state;
+        assert_true(recall(DEVICE(UUID("MIG-A") ",\"parentUUID\":{\"string\":\"GPU-1\"}",
+                                  TAINT("gpu-lost", "", "NoSchedule"))));
+        assert_string_equal(taints(0), "");
+        assert_string_equal(taints(1), "gpu.nvidia.com/gpu-lost=:NoSchedule");
+        assert_string_equal(taints(2), "gpu.nvidia.com/gpu-lost=:NoSchedule");
+        assert_true(health_unwatched(health));
+        assert_string_equal(taints(0), "gpu.nvidia.com/unmonitored=:None");
+        assert_string_equal(taints(1),
+                            "gpu.nvidia.com/gpu-lost=:NoSchedule gpu.nvidia.com/unmonitored=:None");
+        watched("GPU-0", 0, "GPU-1", 0);
+        assert_string_equal(taints(1), "");
+        /* And then NVML is right. */
+        assert_false(recall(DEVICE(UUID("GPU-0"), TAINT("gpu-lost", "", "NoSchedule"))));
+        assert_string_equal(taints(0), "");
+}
+
+static void what_cannot_be_read_of_an_old_slice_says_nothing(void **state) {
+        (void)state;
+        assert_false(recall(DEVICE("", TAINT("xid", "79", "NoSchedule"))));
+        assert_false(recall(DEVICE(UUID("GPU-0"), TAINT("xid", "-1", "NoSchedule"))));
+        assert_false(recall(DEVICE(UUID("GPU-0"), TAINT("xid", "many", "NoSchedule"))));
+        assert_false(recall(DEVICE(UUID("GPU-0"), TAINT("other", "79", "NoSchedule"))));
+        assert_string_equal(taints(0), "");
+}
+
 int main(void) {
 #define T(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
         const struct CMUnitTest tests[] = {
@@ -213,6 +292,10 @@ int main(void) {
                 T(the_same_answer_is_no_news),
                 T(a_word_that_is_no_xid_is_named_and_the_others_count),
                 T(what_is_remembered_has_an_end),
+                T(what_was_published_in_this_boot_goes_on),
+                T(what_this_process_has_seen_itself_is_newer),
+                T(a_gpu_that_was_lost_is_so_until_nvml_says_how_it_is),
+                T(what_cannot_be_read_of_an_old_slice_says_nothing),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -142,6 +142,46 @@ static void a_gpu_that_reports_an_xid_is_tainted_with_the_gate_only(void **state
         world_end(w);
 }
 
+static void watching(struct world *w, unsigned writes) {
+        tree_put(w->dir, "root/usr/lib64/libnvidia-ml.sessions", "");
+        world_start(w, "--feature-gates=NVMLDeviceHealthCheck=true");
+        UNTIL(w, w->writes == writes && sessions(w) == 2);
+        run_for(&w->loop, 200); /* it has begun to watch */
+}
+
+static void an_xid_outlives_the_process_and_ends_with_the_boot_or_when_somebody_says_so(void **state) {
+        static const char taint[] = "\"value\":\"79\"", boot[] = "\"gpu.nvidia.com/boot-id\":\"";
+        struct world *w = *state;
+        tree_put(w->dir, "root/usr/lib64/libnvidia-ml.events", "");
+        watching(w, 1);
+        world_happens(w, "1 xid 79\n");
+        UNTIL(w, w->writes == 2);
+        world_end(w);
+        watching(w, 2);
+        run_for(&w->loop, 1000);
+        assert_int_equal(w->writes, 2);
+        /* What else is published has it, too. */
+        world_conf(w, "GPU_COUNT=3\n");
+        tree_put(w->dir, "root/proc/driver/nvidia/gpus/2/information", "");
+        assert_int_not_equal(world_ask(w, "prepare").status, 0); /* looks at the GPUs */
+        UNTIL(w, world_offers(w, "gpu-2"));
+        assert_non_null(strstr(buf_str(&w->slice), taint));
+        world_delete_slice(w);
+        UNTIL(w, world_offers(w, "gpu-1"));
+        assert_null(strstr(buf_str(&w->slice), taint));
+        UNTIL(w, !strstr(buf_str(&w->slice), "unmonitored")); /* the GPU that has come */
+        run_for(&w->loop, 200);
+        world_happens(w, "1 xid 79\n");
+        UNTIL(w, strstr(buf_str(&w->slice), taint));
+        world_end(w);
+        /* Another boot has another id. */
+        char *id = strstr(w->slice.p, boot) + sizeof boot - 1;
+        *id = *id == '0' ? '1' : '0';
+        watching(w, w->writes + 1);
+        assert_null(strstr(buf_str(&w->slice), "taints"));
+        world_end(w);
+}
+
 static void a_device_plugin_that_gives_out_the_same_gpus_is_told_and_its_end_too(void **state) {
         struct world *w = *state;
         struct buf line = BUF_INIT(4096);
@@ -191,6 +231,7 @@ int main(int argc, char **argv) {
                 T(a_node_without_driver_says_so_and_serves_the_kubelet),
                 T(a_claim_is_prepared_with_our_hook_and_unprepared),
                 T(a_gpu_that_reports_an_xid_is_tainted_with_the_gate_only),
+                T(an_xid_outlives_the_process_and_ends_with_the_boot_or_when_somebody_says_so),
                 T(a_device_plugin_that_gives_out_the_same_gpus_is_told_and_its_end_too),
                 T(what_this_driver_does_not_do_is_refused_at_the_start),
         };

@@ -32,7 +32,14 @@ static void stored(struct world *w, struct buf *out) {
 
 static void on_slice(struct world *w, struct fake_conn *c, const struct fake_request *r) {
         struct buf b = BUF_INIT(1 << 20);
-        if (!streq(r->method, "GET")) {
+        if (streq(r->method, "GET") && fake_has(r->path, "/resourceslices/")) {
+                if (!w->slice.n) {
+                        fake_missing(c, "resource.k8s.io", "resourceslices", "00000-s");
+                } else {
+                        stored(w, &b);
+                        fake_reply(c, 200, NULL, buf_str(&b));
+                }
+        } else if (!streq(r->method, "GET")) {
                 buf_clear(&w->slice);
                 buf_adds(&w->slice, r->body);
                 w->writes++;
@@ -127,6 +134,17 @@ void world_put_node(struct world *w, const char *path, unsigned minor_number) {
         _cleanup_(freep) char *full = file_join(w->dir, path);
         if (mknod(full, S_IFCHR | 0666, makedev(195, minor_number)) < 0)
                 skip();
+}
+
+void world_delete_slice(struct world *w) {
+        struct buf b = BUF_INIT(1 << 20);
+        buf_adds(&b, "{\"type\":\"DELETED\",\"object\":");
+        w->rv++;
+        stored(w, &b);
+        buf_adds(&b, "}\n");
+        buf_clear(&w->slice);
+        fake_chunk(w->watch, buf_str(&b));
+        buf_done(&b);
 }
 
 void world_conf(struct world *w, const char *text) {
