@@ -31,14 +31,16 @@ alone=("${on[@]}" --set resources.computeDomains.enabled=false)
 		--set metrics.prometheusRule.enabled=true --set metrics.dashboard.enabled=true --set featureGates.HostManagedIMEX=true \
 		--set nvidiaDriverRoot=/run/nvidia/driver --api-versions security.openshift.io/v1
 	is 'map("\(.kind) \(.metadata.name)") | sort == ["ClusterRole compute-domains-clusterrole-kubeletplugin",
-		"ClusterRoleBinding compute-domains-clusterrole-binding-kubeletplugin", "DaemonSet compute-domains-kubelet-plugin", "DeviceClass gpu.nvidia.com",
-		"DeviceClass mig.nvidia.com", "NetworkPolicy compute-domains-kubelet-plugin", "PodMonitor compute-domains-kubelet-plugin",
+		"ClusterRoleBinding compute-domains-clusterrole-binding-kubeletplugin", "ConfigMap compute-domains-dashboard",
+		"DaemonSet compute-domains-kubelet-plugin", "DeviceClass gpu.nvidia.com", "DeviceClass mig.nvidia.com",
+		"NetworkPolicy compute-domains-kubelet-plugin", "PodMonitor compute-domains-kubelet-plugin", "PrometheusRule compute-domains",
 		"RoleBinding compute-domains-openshift-kubeletplugin", "ServiceAccount compute-domains-service-account-kubeletplugin",
 		"ValidatingAdmissionPolicy compute-domains-events", "ValidatingAdmissionPolicy compute-domains-resourceslices",
 		"ValidatingAdmissionPolicyBinding compute-domains-events", "ValidatingAdmissionPolicyBinding compute-domains-resourceslices"]'
 	is 'plugin.spec.volumes | map(.name) == ["plugins-registry", "plugins", "cdi", "driver-root-parent", "driver-root"]'
 	is '[named("ClusterRole"; "compute-domains-clusterrole-kubeletplugin").rules[].resources[]] | index("computedomains") | not'
 	is 'kind("NetworkPolicy")[0].spec.egress[0].ports | map(.port) == [443, 6443]'
+	is '(kind("PrometheusRule")[0].spec.groups | map(.name)) == ["compute-domains-gpus"] and (kind("ConfigMap")[0].data | keys) == ["compute-domains-gpus.json"]'
 }
 
 @test "classes: whole GPUs and MIG devices, the first as nvidia.com/gpu too where the API can say it, and no other" {

@@ -5,6 +5,8 @@ load chart.bash
 
 alerts=$chart/files/alerts.yaml
 dashboard=$chart/files/dashboard.json
+gpu_alerts=$chart/files/alerts-gpus.yaml
+gpu_dashboard=$chart/files/dashboard-gpus.json
 recorded=$checkout/test/alerts
 
 @test "nothing of it is there unless it is asked for, and not without the series" {
@@ -28,20 +30,23 @@ recorded=$checkout/test/alerts
 	is 'named("PodMonitor"; "compute-domains-controller").spec.podMetricsEndpoints[0] | .path == "/m" and (has("interval") | not)'
 }
 
-@test "alerts are those of the file, and what is about the hosts' IMEX only where they run it" {
+@test "alerts are those of the files, what is about the hosts' IMEX only where they run it, and what is about GPUs only where they are allocated" {
 	render --set metrics.prometheusRule.enabled=true --set metrics.prometheusRule.labels.release=prom
 	is 'named("PrometheusRule"; "compute-domains") | .metadata.labels.release == "prom" and (.spec.groups | map(.name)) == ["compute-domains"]'
+	render --set metrics.prometheusRule.enabled=true --set featureGates.HostManagedIMEX=true --set resources.gpus.enabled=true
 	is '[named("PrometheusRule"; "compute-domains").spec.groups[].rules[] | .annotations.description, .annotations.summary, .labels.severity] | all(length > 5)'
-	render --set metrics.prometheusRule.enabled=true --set featureGates.HostManagedIMEX=true
 	is '[named("PrometheusRule"; "compute-domains").spec.groups[].rules[].alert] == $file' --argjson file "$(all_alerts | jq -R . | jq -s .)"
 }
-all_alerts() { sed -n 's/^ *- alert: //p' "$alerts"; }
+all_alerts() { sed -n 's/^ *- alert: //p' "$alerts" "$gpu_alerts"; }
 
-@test "the dashboard reaches Grafana's sidecar as it is" {
+@test "the dashboards reach Grafana's sidecar as they are, that of GPUs only where they are allocated" {
 	render --set metrics.dashboard.enabled=true
+	is 'named("ConfigMap"; "compute-domains-dashboard").data | keys == ["compute-domains.json"]'
+	render --set metrics.dashboard.enabled=true --set resources.gpus.enabled=true
+	is 'named("ConfigMap"; "compute-domains-dashboard").data["compute-domains-gpus.json"] | fromjson == $d' --argjson d "$(<"$gpu_dashboard")"
 	is 'named("ConfigMap"; "compute-domains-dashboard") | .metadata.labels.grafana_dashboard == "1" and (.data["compute-domains.json"] | fromjson) == $d' \
 		--argjson d "$(<"$dashboard")"
-	jq -e '[.panels[].id] | length == (unique | length)' "$dashboard"
+	jq -se 'all(.[]; [.panels[].id] | length == (unique | length)) and ([.[].uid] | length == (unique | length))' "$dashboard" "$gpu_dashboard"
 }
 
 # Whole names stand in the sources in one piece, or behind one of two macros.
@@ -53,7 +58,7 @@ series_of_the_programs() {
 @test "every series that alerts and dashboard name is one of the programs'" {
 	series_of_the_programs >"$BATS_TEST_TMPDIR/known"
 	[[ $(wc -l <"$BATS_TEST_TMPDIR/known") -gt 30 ]]
-	python3 -B "$recorded/named.py" "$alerts" "$dashboard" | cut -d' ' -f1 | sed -E 's/_(bucket|sum|count)$//' | sort -u >"$BATS_TEST_TMPDIR/named"
+	python3 -B "$recorded/named.py" "$alerts" "$dashboard" "$gpu_alerts" "$gpu_dashboard" | cut -d' ' -f1 | sed -E 's/_(bucket|sum|count)$//' | sort -u >"$BATS_TEST_TMPDIR/named"
 	[[ $(wc -l <"$BATS_TEST_TMPDIR/named") -gt 15 ]]
 	[[ -z $(comm -13 "$BATS_TEST_TMPDIR/known" "$BATS_TEST_TMPDIR/named" | tee /dev/stderr) ]]
 }
@@ -66,11 +71,12 @@ series_of_the_programs() {
 }
 
 @test "promtool takes the rules, and each alert fires on what it is for and on nothing else" {
-	promtool check rules "$alerts"
-	local tests=$BATS_TEST_TMPDIR/tests.yaml name
+	promtool check rules "$alerts" "$gpu_alerts"
+	local tests=$BATS_TEST_TMPDIR/tests.yaml gpu_tests=$BATS_TEST_TMPDIR/gpu-tests.yaml name
 	{ echo "rule_files: [$alerts]"; cat "$recorded/made-up.yaml"; } >"$tests"
-	promtool test rules "$tests"
-	for name in $(all_alerts); do grep -qE "alertname(: |=.)$name\b" "$tests"; done
+	{ echo "rule_files: [$gpu_alerts]"; cat "$recorded/made-up-gpus.yaml"; } >"$gpu_tests"
+	promtool test rules "$tests" "$gpu_tests"
+	for name in $(all_alerts); do cat "$tests" "$gpu_tests" | grep -qE "alertname(: |=.)$name\b"; done
 }
 
 # recorded_fires FILE: what a recording says of itself: in its course these alerts fire, as many of each, and no others. The rules are those of

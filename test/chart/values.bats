@@ -182,6 +182,8 @@ go=(--set resources.gpus.enabled=false --set image.repository=example.org/comput
 	# What the templates read is in the package.
 	tar tf "$package" | grep -x compute-domains/files/alerts.yaml
 	tar tf "$package" | grep -x compute-domains/files/dashboard.json
+	tar tf "$package" | grep -x compute-domains/files/alerts-gpus.yaml
+	tar tf "$package" | grep -x compute-domains/files/dashboard-gpus.json
 	helm template x "$package" --namespace a --kube-version 1.36.0 --set metrics.prometheusRule.enabled=true | grep -q ComputeDomainNotReady
 }
 
