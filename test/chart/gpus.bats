@@ -124,6 +124,35 @@ gates() { sed -n '/^int gpu_driver_check_gates/,/^}/s/.*{ GATE_[A-Z_]*, "\([A-Za
 	is 'named("ValidatingAdmissionPolicy"; "compute-domains-resourceslices").spec.validations | any(.expression | contains("s.driver == \u0027gpu.nvidia.com\u0027"))'
 }
 
+@test "the admission rule for configurations of GPUs is optional, off by default, and never stands in the way" {
+	local rules='[kind("ValidatingAdmissionPolicy")[] | select(.metadata.name | test("-gpu-"))]'
+	render "${on[@]}"
+	is "$rules == []"
+	render --set admission.gpus.enabled=true
+	is "$rules == []"
+	[[ $(notes --set admission.gpus.enabled=true) == *"admission.gpus.enabled: it is about GPUs"* ]]
+	render "${alone[@]}" --set admission.gpus.enabled=true
+	is "$rules"' | map(.metadata.name) == ["compute-domains-gpu-resourceclaims", "compute-domains-gpu-resourceclaimtemplates"] and
+		all(.[].spec; .failurePolicy == "Ignore" and .matchConstraints.resourceRules[0].apiVersions == ["v1", "v1beta2", "v1beta1"] and
+		.matchConstraints.resourceRules[0].operations == ["CREATE"])'
+	is '[kind("ValidatingAdmissionPolicyBinding")[] | select(.metadata.name | test("-gpu-")).spec.validationActions] == [["Deny"], ["Deny"]]'
+	is 'map("\(.kind)/\(.metadata.namespace)/\(.metadata.name)") | length == (unique | length)'
+	helm lint --strict --namespace nvidia-compute-domains --kube-version 1.36.0 "${on[@]}" --set admission.gpus.enabled=true "$chart"
+}
+
+# The plugin's own sentence, and nothing that it would take.
+@test "the admission rule for configurations of GPUs speaks as the plugin does, and lets pass what the gates let pass" {
+	local sentence
+	render "${on[@]}" --set admission.gpus.enabled=true
+	for sentence in 'supported GPU sharing strategies: TimeSlicing, MPS' 'supported time-slice intervals: Default, Short, Medium, Long' \
+		"cannot use MpsConfig with the 'TimeSlicing' strategy" 'is not one of the driver gpu.nvidia.com' '"TimeSlicingSettings" feature gate is not enabled' \
+		'"MPSSupport" feature gate is not enabled'; do
+		is '[kind("ValidatingAdmissionPolicy")[] | select(.metadata.name | test("-gpu-")).spec.validations | any(.message // .messageExpression | contains($s))] == [true, true]' --arg s "$sentence"
+	done
+	render "${on[@]}" --set admission.gpus.enabled=true --set featureGates.TimeSlicingSettings=true
+	is '[kind("ValidatingAdmissionPolicy")[] | select(.metadata.name | test("-gpu-")) | tojson | contains("TimeSlicingSettings")] == [false, false]'
+}
+
 @test "the notes say what is there, and what a device plugin would do beside it" {
 	[[ $(notes "${on[@]}") == *"Switch the NVIDIA device plugin off"*"DevicePluginActive"* ]]
 	[[ $(notes "${alone[@]}") == *"without ComputeDomains"*"rollout status daemonset/compute-domains-kubelet-plugin"* ]]

@@ -19,6 +19,9 @@ maskNvidiaDriverParams: this driver makes no device files through the NVIDIA dri
 {{- if and .Values.gpuResourcesEnabledOverride (not $gpus) }}
 gpuResourcesEnabledOverride: resources.gpus.enabled=false decides
 {{- end }}
+{{- if and (dig "gpus" "enabled" false (.Values.admission | default dict)) (not $gpus) }}
+admission.gpus.enabled: it is about GPUs, which are not allocated here
+{{- end }}
 {{- if and .Values.nvidiaCDIHookPath (not $gpus) }}
 nvidiaCDIHookPath: no hook is needed without GPUs
 {{- end }}
