@@ -90,3 +90,43 @@ client() {
         [ "$status" -eq 0 ]
         [[ $output == *"NVIDIA-SMI version  : 575.57.08"* ]]
 }
+
+# smi ARGUMENT...: the program, to which the loader is told of the library.
+smi() { LD_LIBRARY_PATH=$DIR run "$STANDIN_BUILD/nvidia-smi" "$@"; }
+
+@test "nvidia-smi sets a compute mode and a time slice, of the GPU that is named, and root may where the driver is read-only" {
+        printf '%s\n' GPU_COUNT=2 GPU0_UUID=GPU-a GPU1_UUID=GPU-b > "$CONF"
+        smi -i GPU-b -c DEFAULT
+        [ "$status" -eq 0 ]
+        [[ $output == "Set compute mode to DEFAULT for GPU 1."* ]]
+        smi compute-policy -i 0 --set-timeslice=3
+        [ "$status" -eq 0 ]
+        mount --bind "$DIR" "$DIR"
+        mount -o remount,bind,ro "$DIR"
+        smi compute-policy -i GPU-b --set-timeslice 1
+        umount "$DIR"
+        [ "$status" -eq 0 ]
+        [ "$(paste -sd, "$DIR/libnvidia-ml.policies")" = "GPU-b compute-mode 0,GPU-a timeslice 3,GPU-b timeslice 1" ]
+        # Who is root and nothing else may not.
+        LD_LIBRARY_PATH=$DIR run setpriv --bounding-set=-all --inh-caps=-all "$STANDIN_BUILD/nvidia-smi" compute-policy -i GPU-b --set-timeslice 1
+        [ "$status" -eq 4 ]
+        [[ $output == *"Insufficient Permissions"* ]]
+}
+
+@test "nvidia-smi refuses what it does not know, in no file, with the exit codes of its manual" {
+        printf '%s\n' GPU_COUNT=1 GPU0_UUID=GPU-a GPU0_FAIL_standinSetTimeSlice=3 > "$CONF"
+        local arguments
+        for arguments in "-i GPU-a -c SHARED" "-i GPU-a -c 4" "-c DEFAULT" "-i GPU-a" "compute-policy -i GPU-a" "compute-policy -i GPU-a --set-timeslice 4" \
+                "compute-policy -i GPU-a --set-timeslice Short" "compute-policy -i GPU-a -c DEFAULT" "-i GPU-a --set-timeslice 1" "-i GPU-a -c DEFAULT --set-timeslice 1" \
+                "-i GPU-a -c" "-L -i GPU-a" "--colour"; do
+                smi $arguments
+                [ "$status" -eq 2 ]
+        done
+        smi -i GPU-z -c DEFAULT
+        [ "$status" -eq 6 ]
+        [ "$output" = "No devices were found" ]
+        smi compute-policy -i GPU-a --set-timeslice 1
+        [ "$status" -eq 3 ]
+        [[ $output == *"Failed to set timeslice policy with value Short for GPU 0 : Not Supported"* ]]
+        [ ! -e "$DIR/libnvidia-ml.policies" ]
+}
