@@ -48,6 +48,21 @@ no_slices() { slices_published 0; }
 	! k get computedomainfabrics || false
 }
 
+@test "with agents, which are switched off first as the manual says, nothing is left of them either" {
+	with_driver 3 --set resources.computeDomains.imex.agents=true
+	domain d
+	worker w d 1
+	running w
+	k -n "$ns" delete pod w >/dev/null
+	k -n "$ns" delete computedomain d --timeout=60s >/dev/null
+	cd "$checkout"
+	follow '## With agents' 1
+	[[ -z $(k get nodes -l resource.nvidia.com/imex-agent -o name) ]]
+	follow '## Removing it' 1
+	[[ -z $(k get clusterroles,clusterrolebindings,validatingadmissionpolicies,validatingadmissionpolicybindings,deviceclasses -o name | grep compute-domain) ]]
+	! k get namespace "$driver_ns" || false
+}
+
 no_slices_of_gpus() { slices_published 0 gpu.nvidia.com; }
 @test "with GPUs on, nothing is left of them but their folder, as the manual says, and a driver that is put back goes on" {
 	with_driver 3 --set resources.gpus.enabled=true
