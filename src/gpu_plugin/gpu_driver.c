@@ -108,25 +108,38 @@ static bool may_go(void *u, const struct checkpoint_claim *entry) {
         return true;
 }
 
-#define DRIVER(c)                                                                                            \
-        {                                                                                                    \
-                .name = GPU_DRIVER, .cdi_kind = GPU_CDI_KIND_CLAIM,                                          \
-                .cdi_mode = 0644, /* as the Go driver's: runtimes without root read them too */              \
-                        .prepare_fails = "error preparing devices for claim",                                \
-                .unprepare_fails = "error unpreparing devices for claim", .work = gpu_work_begin,            \
-                .unwork = gpu_work_undo, .work_cancel = gpu_work_cancel, .codec = (c), .attach = attach,     \
-                .free = release, .fetch = nothing, .release = nothing, .take = gpu_wants_take,               \
-                .check = gpu_wants_check, .gather = gather, .steps = gpu_steps, .waits = waits,              \
-                .waited_for = waited_for, .look_closer = nothing, .plan = gpu_plan_device,                   \
-                .plan_claim = gpu_plan_claim, .record = gpu_plan_record, .comment = gpu_plan_comment,        \
-                .set_up = no_thing, .undo = nothing_to_undo, .undo_failed = never_fails,                     \
-                .each_thing = has_no_things, .prepared = nothing, .follow = follow,                          \
-                .rebuild = gpu_plan_rebuild, .may_go = may_go, .sweep = follow                               \
-        }
-
-const struct node_driver *gpu_driver_of(int dialect) {
-        static const struct node_driver of_the_file = DRIVER(&record_codec_auto),
-                                        main = DRIVER(&record_codec_main),
-                                        released = DRIVER(&record_codec_released);
-        return dialect == RECORD_MAIN ? &main : dialect == RECORD_RELEASED ? &released : &of_the_file;
-}
+const struct node_driver gpu_driver = {
+        .name = GPU_DRIVER,
+        .cdi_kind = GPU_CDI_KIND_CLAIM,
+        .cdi_mode = 0644, /* as the Go driver's: runtimes without root read them too */
+        .prepare_fails = "error preparing devices for claim",
+        .unprepare_fails = "error unpreparing devices for claim",
+        .codec = &record_codec,
+        .attach = attach,
+        .free = release,
+        .fetch = nothing,
+        .release = nothing,
+        .take = gpu_wants_take,
+        .check = gpu_wants_check,
+        .gather = gather,
+        .steps = gpu_steps,
+        .waits = waits,
+        .waited_for = waited_for,
+        .look_closer = nothing,
+        .plan = gpu_plan_device,
+        .plan_claim = gpu_plan_claim,
+        .record = gpu_plan_record,
+        .comment = gpu_plan_comment,
+        .set_up = no_thing,
+        .undo = nothing_to_undo,
+        .undo_failed = never_fails,
+        .each_thing = has_no_things,
+        .work = gpu_work_begin,
+        .unwork = gpu_work_undo,
+        .work_cancel = gpu_work_cancel,
+        .prepared = nothing,
+        .follow = follow,
+        .rebuild = gpu_plan_rebuild,
+        .may_go = may_go,
+        .sweep = follow,
+};

@@ -34,8 +34,7 @@ struct gpu *gpu_driver_new(const struct gpu_driver_options *o);
  * is wrong all the same. */
 void gpu_driver_know(struct gpu *g, const struct gpu_devices *devices, const char *why);
 
-/* Writes checkpoints in that dialect; 0: in the one that it finds. */
-const struct node_driver *gpu_driver_of(int dialect);
+extern const struct node_driver gpu_driver;
 
 /* Feature gates that the driver has no part for yet: what is silently not there is worse than what is
  * refused. ERR_INVALID names it. */

@@ -345,7 +345,7 @@ static int check(struct node_main *m, struct err *e) {
         if (*p->flags.cdi_hook && p->flags.cdi_hook[0] != '/')
                 return err_set(e, ERR_INVALID, 0, "--nvidia-cdi-hook-path: not an absolute path: '%s'",
                                p->flags.cdi_hook);
-        m->driver = gpu_driver_of(dialect_of(p->layout));
+        m->checkpoint_dialect = dialect_of(p->layout);
         return 0;
 }
 
@@ -402,7 +402,7 @@ int main(int argc, char **argv) {
         struct node_main *m = &p.main;
         *m = (struct node_main){
                 .program = PROGRAM,
-                .driver = gpu_driver_of(0),
+                .driver = &gpu_driver,
                 .flags = &p.flags,
                 .metrics = &p.metrics.node,
                 .start = start,

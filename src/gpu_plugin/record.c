@@ -167,14 +167,13 @@ static int dialect_of(yyjson_val *entry) {
         return 0; /* with a daemon both write the same */
 }
 
-#define CODEC(d)                                                                                             \
-        {                                                                                                    \
-                .driver = GPU_DRIVER, .dialect = (d), .no_tombstones = true, .encode = encode,               \
-                .decode = decode, .dialect_of = dialect_of                                                   \
-        }
-const struct device_codec record_codec_auto = CODEC(0);
-const struct device_codec record_codec_main = CODEC(RECORD_MAIN);
-const struct device_codec record_codec_released = CODEC(RECORD_RELEASED);
+const struct device_codec record_codec = {
+        .driver = GPU_DRIVER,
+        .no_tombstones = true,
+        .encode = encode,
+        .decode = decode,
+        .dialect_of = dialect_of,
+};
 
 /* ---- info ---- */
 

@@ -19,8 +19,8 @@
 
 enum record_dialect { RECORD_MAIN = 1, RECORD_RELEASED };
 
-/* The file's dialect, and that of later versions when no claim tells; or always the one. */
-extern const struct device_codec record_codec_auto, record_codec_main, record_codec_released;
+/* Of a file that tells no dialect, that of later versions. */
+extern const struct device_codec record_codec;
 
 /* `info` of a device; with nothing but its kind known, what says so. In the arena. */
 const char *record_info(const struct gpu_device *d, struct arena *a);

@@ -39,13 +39,11 @@ struct node_device {
 /* How a driver records its devices. */
 struct device_codec {
         const char *driver; /* in the results of a claim's allocation */
-        /* A driver whose versions do not read each other's files has dialects, with numbers from 1 on. Which
-         * one is written: this one; 0: the one that the file has. */
-        int dialect;
         /* What was unprepared before it was prepared is remembered in this process only: others know no such
          * state. */
         bool no_tombstones;
-        /* The list `preparedDevices`. dialect 0: nothing is known of a file. */
+        /* The list `preparedDevices`. A driver whose versions do not read each other's files has dialects,
+         * with numbers from 1 on; 0: nothing is known of a file. */
         void (*encode)(struct jw *w, const struct node_device *devices, size_t n, int dialect);
         /* Of a claim's entry; 0: it does not tell. NULL: there are none. */
         int (*dialect_of)(yyjson_val *entry);
@@ -73,6 +71,7 @@ struct checkpoint_claim {
 
 struct checkpoint {
         const struct device_codec *codec;
+        int only_dialect;                /* the one that is written; 0: the one that the file has */
         int dialect;                     /* in which claims are recorded from now on */
         char boot_id[64];                /* "" in files of old versions */
         struct checkpoint_claim *claims; /* by uid */
@@ -80,7 +79,7 @@ struct checkpoint {
 
 enum { CHECKPOINT_MAX_BYTES = 32 << 20 };
 
-void checkpoint_done(struct checkpoint *c); /* it is empty then, and keeps codec and dialect */
+void checkpoint_done(struct checkpoint *c); /* it is empty then, and keeps codec and dialects */
 
 /* Of the prepared claims; `break` goes on with the next claim. */
 #define CHECKPOINT_EACH_DEVICE(table, claim, device)                                                         \

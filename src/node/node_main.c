@@ -186,6 +186,7 @@ static int start(struct node_main *m, struct err *e) {
                 .plugin_dir = m->plugin_dir,
                 .cdi_root = f->cdi_root,
                 .boot_id = m->boot_id,
+                .checkpoint_dialect = m->checkpoint_dialect,
         };
         if (claims_new(&c, &m->claims, e) < 0)
                 return -1;

@@ -51,6 +51,7 @@ struct node_flags {
 struct node_main {
         const char *program;
         const struct node_driver *driver;
+        int checkpoint_dialect; /* of claims_options; set when the command line is checked */
         const struct node_flags *flags;
         struct metrics *registry;
         struct node_metrics *metrics;

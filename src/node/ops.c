@@ -9,7 +9,7 @@ struct claims *ops_new(const struct claims_options *o, loop_fn *run) {
         struct claims *c = xnew(struct claims);
         c->o = *o;
         TAILQ_INIT(&c->ops);
-        journal_init(&c->journal, o->driver->codec, o->plugin_dir, o->boot_id);
+        journal_init(&c->journal, o->driver->codec, o->checkpoint_dialect, o->plugin_dir, o->boot_id);
         loop_turn_init(&c->kick, o->loop, run, c);
         return c;
 }

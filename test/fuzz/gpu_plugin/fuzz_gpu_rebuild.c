@@ -14,8 +14,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
         static const char uid[] = "c0000000-0000-4000-8000-000000000001",
                           boot[] = "11111111-1111-4111-8111-111111111111";
-        static const struct node_driver driver = { .codec = &record_codec_auto, .rebuild = gpu_plan_rebuild };
-        struct checkpoint c = { .codec = &record_codec_auto }, again = c;
+        static const struct node_driver driver = { .codec = &record_codec, .rebuild = gpu_plan_rebuild };
+        struct checkpoint c = { .codec = &record_codec }, again = c;
         struct buf text = BUF_INIT(CHECKPOINT_MAX_BYTES);
         struct err e;
         if (sweep_rebuild(&c, &driver, uid, (struct str){ (const char *)data, n }, "n0", boot, true)) {

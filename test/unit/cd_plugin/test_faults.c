@@ -29,7 +29,7 @@ static int journal_round(void *u, struct err *e) {
         struct journal j;
         enum journal_event event;
         _cleanup_(freep) char *aside = NULL;
-        journal_init(&j, &cd_device_codec, w.plugin_dir, BOOT);
+        journal_init(&j, &cd_device_codec, 0, w.plugin_dir, BOOT);
         int r = journal_sync(&j, &event, &aside, e);
         assert_null(aside); /* what cannot be read now is not corrupt */
         if (r == 0) {
@@ -45,7 +45,7 @@ static void journal_is_whole(void *u, const char *call, bool worked) {
         enum journal_event event;
         _cleanup_(freep) char *aside = NULL;
         struct err e;
-        journal_init(&j, &cd_device_codec, w.plugin_dir, BOOT);
+        journal_init(&j, &cd_device_codec, 0, w.plugin_dir, BOOT);
         assert_int_equal(journal_sync(&j, &event, &aside, &e), 0);
         assert_int_equal(event, JOURNAL_READ);
         assert_non_null(checkpoint_find(&j.table, CLAIM_2));
@@ -58,7 +58,7 @@ static void journal_is_the_old_or_the_new_one_and_never_set_aside(void **state) 
         enum journal_event event;
         char *aside = NULL;
         struct err e;
-        journal_init(&j, &cd_device_codec, w.plugin_dir, BOOT);
+        journal_init(&j, &cd_device_codec, 0, w.plugin_dir, BOOT);
         assert_int_equal(journal_sync(&j, &event, &aside, &e), 0);
         checkpoint_put(&j.table, CLAIM_2, "user", "c2", STR("{}"));
         assert_int_equal(journal_write(&j, &e), 0);

@@ -230,7 +230,7 @@ void start(void) {
         const struct claims_options o = {
                 .loop = &w.loop,
                 .metrics = &w.metrics,
-                .driver = gpu_driver_of(0),
+                .driver = &gpu_driver,
                 .u = w.gpu,
                 .node = "n0",
                 .plugin_dir = w.plugin_dir,
