@@ -7,22 +7,21 @@ load driver
 agents=app.kubernetes.io/component=compute-domain-agent
 
 with_agents() {
-	with_driver 2 --set resources.computeDomains.imex.agents=true "$@"
-	eventually 90 agents_are_there 2
+	with_driver 4 --set resources.computeDomains.imex.agents=true "$@"
+	eventually 90 agents_are_there 4
 }
 setup_file() { with_agents; }
 # Agents that nobody needs go, so that the next file finds what it expects.
 teardown_file() {
-	with_driver 2
+	with_driver 4
 	eventually 120 agents_are_there 0 && eventually 60 daemon_pods_gone && forget_agents
 }
 setup() { ns_begin; }
 teardown() {
 	[[ -n ${BATS_TEST_COMPLETED:-} ]] || { diagnose; k get computedomainfabrics -o json | jq -c '.items[].domains'; } 2>&1 | cut -c1-600
 	"$cluster/gpu" 0 CLIQUE_ID=1
-	k -n "$ns" delete computedomains,pods,resourceclaims --all --wait=false --grace-period=0 >/dev/null 2>&1 || true
-	k delete namespace "$ns" --timeout=90s >/dev/null
-	eventually 60 no_seats && eventually 30 agents_are_there 2
+	empty_namespace
+	eventually 60 no_seats && eventually 30 agents_are_there 4
 }
 for_both() {
 	local do=$1
@@ -61,9 +60,7 @@ formed() {
 	with_agents --set logVerbosity=5
 	for k in 0 1; do has_channel "busy-$k"; done
 	[[ $(for_both imex_pid) == "$before" ]]
-	[[ $(k -n "$driver_ns" get pods -l "$agents" -o jsonpath='{.items[*].metadata.uid}') == "$pods" ]]
-	with_agents
-	[[ $(for_both imex_pid) == "$before" ]]
+	for k in 0 1; do [[ $pods == *"$(agent_field $k .metadata.uid)"* ]]; done
 }
 
 @test "an agent is killed under a pod: its container comes back in the same pod, with the same address and seat" {
@@ -74,7 +71,7 @@ formed() {
 	kill_in_pod "$driver_ns" "$(agent_pod 0)" compute-domain-agent
 	eventually 60 restarted 0 "$had"
 	eventually 60 agent_is_ready 0
-	seat_is 0 "$was"
+	eventually 30 seat_is 0 "$was"
 	[[ $(agent_field 0 .status.podIP) == "$address" ]]
 	eventually 60 domain_field_is killed .status.status Ready
 	has_channel killed-0
@@ -87,7 +84,7 @@ formed() {
 	kill_in_pod "$driver_ns" "$(agent_pod 0)" nvidia-imex
 	eventually 30 imex_is_another 0 "$mine"
 	eventually 60 agent_is_ready 0
-	seat_is 0 "$was"
+	eventually 30 seat_is 0 "$was"
 	[[ $(imex_pid 1) == "$other" ]]
 	eventually 60 domain_field_is hurt .status.status Ready
 }
@@ -116,11 +113,12 @@ formed() {
 		run claimed_by_hand "thief-$try" '{apiVersion: resource.nvidia.com/v1beta1, kind: ComputeDomainAgentConfig}' compute-domain-daemon.nvidia.com
 		[[ $output == *"compute-domain-daemon.nvidia.com"* && $output == *denied* || $output == *forbidden* ]]
 	done
-	eventually 60 agents_are_there 2
+	eventually 60 agents_are_there 4
 	[[ $(agent_field 0 .metadata.uid) != "$uid" ]]
 	formed after
 }
 
+# Last, because the node finds back by itself only half a minute later.
 @test "a node is partitioned anew: its idle agent starts anew in the same pod, and serves the new clique" {
 	local had uid
 	had=$(restarts 0) uid=$(agent_field 0 .metadata.uid)
@@ -128,9 +126,6 @@ formed() {
 	eventually 120 restarted 0 "$had"
 	eventually 60 clique_is 0 7
 	[[ $(agent_field 0 .metadata.uid) == "$uid" ]]
-	"$cluster/gpu" 0 CLIQUE_ID=1
-	eventually 120 clique_is 0 1
-	[[ $(agent_field 0 .metadata.uid) == "$uid" ]]
-	eventually 60 agents_are_there 2
+	eventually 60 agents_are_there 4
 	formed again
 }

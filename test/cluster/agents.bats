@@ -3,53 +3,15 @@
 # An agent on each node runs the IMEX of ComputeDomains (imex.agents=true). All nodes are of one rack.
 
 load driver
+load agents
 
-nodes=4
-agents=app.kubernetes.io/component=compute-domain-agent
-agent_label=resource.nvidia.com/imex-agent
-
-with_agents() { with_driver $nodes --set resources.computeDomains.imex.agents="${1:-true}" "${@:2}"; }
 setup_file() {
-	"$cluster/up" $nodes
 	with_agents
 	eventually 60 agents_idle $nodes
 }
-# What comes after this file wants the driver as it is by itself.
-teardown_file() {
-	with_agents false
-	eventually 60 no_agents
-	forget_agents
-}
+teardown_file() { without_agents; }
 setup() { ns_begin; }
 teardown() { ns_end; }
-
-# Agents and their claims stay; what is of a domain goes.
-nothing_left() {
-	eventually 60 domains_gone && eventually 60 daemon_pods_gone && eventually 30 labels_gone && eventually 30 cliques_gone
-}
-daemon_pods_gone() { [[ -z $(k -n "$driver_ns" get pods -l "app=imex-daemon,$uid_label" -o name) ]]; }
-domains_gone() { k get computedomainfabrics -o json | jq -e 'all(.items[]; (.domains // []) == [])' >/dev/null; }
-no_agents() { [[ -z $(k -n "$driver_ns" get pods,daemonsets -l $agents -o name) && -z $(k get nodes -l $agent_label -o name) ]]; }
-agents_idle() {
-	k -n "$driver_ns" get pods -l $agents -o json | jq -e --argjson n "$1" '[.items[] | select(.status.phase == "Running" and
-		.metadata.annotations["imex.resource.nvidia.com/state"] == "IDLE")] | length == $n' >/dev/null
-}
-
-# seats NAME: "<node> <index>" of each, as the fabric's object has them; leaving NAME: the nodes that have to leave.
-domain_of_fabric() { k get computedomainfabrics -o json | jq -c --arg uid "$(domain_uid "$1")" '.items[].domains[]? | select(.owner.uid == $uid)'; }
-seats() { domain_of_fabric "$1" | jq -r '.seats[] | "\(.node) \(.index)"' | sort; }
-seats_are() { [[ $(seats "$1" | tr '\n' ,) == "$2" ]]; }
-ready() { k -n "$ns" wait --for=jsonpath='{.status.status}'=Ready "computedomain/$1" --timeout="${2:-60}s" >/dev/null; }
-listed() { k -n "$ns" get computedomain "$1" -o json | jq -r '[.status.nodes[]? | "\(.name) \(.index) \(.status)"] | sort | join(",")'; }
-listed_are() { [[ $(listed "$1") == "$2" ]]; }
-# imex_pid K: of the nvidia-imex on a node, whether an agent or a daemon pod runs it.
-imex_pid() {
-	local pod
-	for pod in $(k -n "$driver_ns" get pods -l app=imex-daemon --field-selector "spec.nodeName=node-$1" -o jsonpath='{.items[*].metadata.name}'); do
-		pids_of_pod "$driver_ns" "$pod" nvidia-imex
-	done
-}
-leader() { k -n "$driver_ns" get lease compute-domains-controller -o jsonpath='{.spec.holderIdentity}' | grep -oE '^compute-domains-controller-[a-z0-9]+-[a-z0-9]{5}'; }
 
 @test "a domain forms by agents: no daemon pod, no DaemonSet, no clique of its own, and the same status" {
 	domain two 2
@@ -62,7 +24,8 @@ leader() { k -n "$driver_ns" get lease compute-domains-controller -o jsonpath='{
 	[[ -z $(k -n "$driver_ns" get daemonsets,pods -l "$uid_label" -o name) ]]
 	[[ -z $(k get computedomaincliques -A -o name) ]]
 	[[ -z $(k get resourceclaimtemplates -A -l resource.nvidia.com/computeDomainTarget=Daemon -o name) ]]
-	k -n "$ns" get events -o json | jq -e 'any(.items[]; .reason == "NodeJoined") and any(.items[]; .reason == "Ready")' >/dev/null
+	told_of_both() { k -n "$ns" get events -o json | jq -e 'any(.items[]; .reason == "NodeJoined") and any(.items[]; .reason == "Ready")' >/dev/null; }
+	eventually 10 told_of_both
 	eventually 20 eval '[[ $(k get nodes -l "$uid_label=$(domain_uid two)" -o name | wc -l) == 2 ]]' # late, for people
 }
 
@@ -113,21 +76,6 @@ leader() { k -n "$driver_ns" get lease compute-domains-controller -o jsonpath='{
 	eventually 30 agents_idle $nodes
 }
 
-@test "a node is lost: the others go on, and its place is kept" {
-	domain losing
-	worker a losing 0
-	running a
-	worker b losing 3
-	running b
-	"$cluster/power" 3 off
-	eventually 120 eval 'k -n "$ns" get computedomain losing -o json | jq -e ".status.conditions[] | select(.type == \"Ready\") | .reason == \"NodeLost\"" >/dev/null'
-	seats_are losing "node-0 0,node-3 1,"
-	"$cluster/power" 3 on
-	k -n "$ns" delete pod b --grace-period=0 --force >/dev/null 2>&1
-	eventually 120 agents_running
-}
-agents_running() { k -n "$driver_ns" get pods -l $agents -o json | jq -e --argjson n $nodes '[.items[] | select(.status.containerStatuses[0].ready)] | length == $n' >/dev/null; }
-
 @test "another controller takes over, and no IMEX notices" {
 	domain over
 	worker a over 0
@@ -159,6 +107,48 @@ agents_running() { k -n "$driver_ns" get pods -l $agents -o json | jq -e --argjs
 	running c
 }
 
+@test "a17: the chart is upgraded and removed under load: no IMEX ends" {
+	domain safe
+	worker a safe 0
+	running a
+	worker b safe 1
+	running b
+	local pids
+	pids="$(imex_pid 0)$(imex_pid 1)"
+	with_agents true --set daemon.podLabels.version=next # another template of the agents' pods
+	eventually 60 eval '[[ $(k -n "$driver_ns" get pods -l $agents,version=next -o name | wc -l) == 2 ]]' # where nobody uses IMEX
+	[[ $(imex_pid 0)$(imex_pid 1) == "$pids" ]]
+	"$cluster/helm" uninstall compute-domains --namespace "$driver_ns" --wait --timeout 120s >/dev/null
+	[[ $(imex_pid 0)$(imex_pid 1) == "$pids" ]]
+	k -n "$ns" get pods a b -o json | jq -e 'all(.items[]; .status.phase == "Running")' >/dev/null
+	with_agents
+	worker c safe 2
+	running c 90
+	[[ $(imex_pid 0)$(imex_pid 1) == "$pids" ]]
+	seats_are safe "node-0 0,node-1 1,node-2 2,"
+}
+
+# Off and on again: each of these two begins as the other one ends.
+@test "agents are switched off under load: a domain of agents goes on, and grows, until it ends" {
+	domain stays
+	worker a stays 0
+	running a
+	local pid
+	pid=$(imex_pid 0)
+	with_agents false
+	eventually 60 eval '[[ $(k get nodes -l $agent_label -o name) == node/node-0 ]]'
+	worker b stays 1
+	running b 90
+	domain pods
+	worker c pods 2
+	running c
+	[[ $(imex_pid 0) == "$pid" ]]
+	[[ -n $(k -n "$driver_ns" get daemonsets -l "$uid_label=$(domain_uid pods)" -o name) ]]
+	seats_are stays "node-0 0,node-1 1,"
+	k -n "$ns" delete pods,computedomains --all --timeout=90s >/dev/null
+	eventually 60 no_agents
+}
+
 @test "agents are switched on under load: a domain of daemon pods goes on, grows, and idle agents yield to it" {
 	with_agents false
 	eventually 60 no_agents
@@ -179,47 +169,4 @@ agents_running() { k -n "$driver_ns" get pods -l $agents -o json | jq -e --argjs
 	[[ -z $(k -n "$driver_ns" get daemonsets -l "$uid_label=$(domain_uid new)" -o name) ]]
 	k -n "$ns" delete pods,computedomains --all --timeout=90s >/dev/null
 	eventually 60 agents_idle $nodes # they are back where daemon pods were
-}
-
-@test "agents are switched off under load: a domain of agents goes on, and grows, until it ends" {
-	domain stays
-	worker a stays 0
-	running a
-	local pid
-	pid=$(imex_pid 0)
-	with_agents false
-	eventually 60 eval '[[ $(k get nodes -l $agent_label -o name) == node/node-0 ]]'
-	worker b stays 1
-	running b 90
-	domain pods
-	worker c pods 2
-	running c
-	[[ $(imex_pid 0) == "$pid" ]]
-	[[ -n $(k -n "$driver_ns" get daemonsets -l "$uid_label=$(domain_uid pods)" -o name) ]]
-	seats_are stays "node-0 0,node-1 1,"
-	k -n "$ns" delete pods,computedomains --all --timeout=90s >/dev/null
-	eventually 60 no_agents
-	with_agents
-	eventually 60 agents_idle $nodes
-}
-
-@test "a17: the chart is upgraded and removed under load: no IMEX ends" {
-	domain safe
-	worker a safe 0
-	running a
-	worker b safe 1
-	running b
-	local pids
-	pids="$(imex_pid 0)$(imex_pid 1)"
-	with_agents true --set daemon.podLabels.version=next # another template of the agents' pods
-	eventually 60 eval '[[ $(k -n "$driver_ns" get pods -l $agents,version=next -o name | wc -l) == 2 ]]' # where nobody uses IMEX
-	[[ $(imex_pid 0)$(imex_pid 1) == "$pids" ]]
-	"$cluster/helm" uninstall compute-domains --namespace "$driver_ns" --wait --timeout 120s >/dev/null
-	[[ $(imex_pid 0)$(imex_pid 1) == "$pids" ]]
-	k -n "$ns" get pods a b -o json | jq -e 'all(.items[]; .status.phase == "Running")' >/dev/null
-	with_agents
-	worker c safe 2
-	running c 90
-	[[ $(imex_pid 0)$(imex_pid 1) == "$pids" ]]
-	seats_are safe "node-0 0,node-1 1,node-2 2,"
 }
