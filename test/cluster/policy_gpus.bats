@@ -60,30 +60,38 @@ each_way() {
 # config [KIND [MORE]]
 config() { echo "{apiVersion: resource.nvidia.com/v1beta1, kind: ${1:-GpuConfig}${2:+, $2}}"; }
 
+# once PARAMETERS WORD...: for a claim in the version that the cluster prefers; of one template come the expressions for all.
+once() {
+	local parameters=$1
+	shift
+	"$@" k create --dry-run=server -f - <<<"$(claim "$parameters")"
+}
+
 takes_what_prepare_takes() {
 	local more
-	for more in '' 'sharing: null' 'sharing: {strategy: TimeSlicing}' 'sharing: {strategy: TimeSlicing, timeSlicingConfig: {}, mpsConfig: null}' \
-		'sharing: {strategy: TimeSlicing, timeSlicingConfig: {interval: Long}}'; do
-		each_way "$(config GpuConfig "$more")" allowed
+	each_way "$(config)" allowed
+	each_way "$(config GpuConfig 'sharing: {strategy: TimeSlicing, timeSlicingConfig: {interval: Long}}')" allowed
+	for more in 'sharing: null' 'sharing: {strategy: TimeSlicing}' 'sharing: {strategy: TimeSlicing, timeSlicingConfig: {}, mpsConfig: null}'; do
+		once "$(config GpuConfig "$more")" allowed
 	done
-	each_way "$(config MigDeviceConfig 'sharing: {strategy: TimeSlicing}')" allowed
-	each_way "$(config VfioDeviceConfig 'iommu: {backendPolicy: LegacyOnly}')" allowed
+	once "$(config MigDeviceConfig 'sharing: {strategy: TimeSlicing}')" allowed
+	once "$(config VfioDeviceConfig 'iommu: {backendPolicy: LegacyOnly}')" allowed
 }
 
 refuses_what_prepare_refuses() {
 	local sharing='strategy: TimeSlicing'
 	each_way "$(config GpuConfig 'colour: green')" denied 'strict decoding error: unknown field "colour"'
-	each_way "$(config VfioDeviceConfig 'sharing: {}')" denied 'strict decoding error: unknown field "sharing"'
-	each_way "$(config GpuConfig "sharing: {$sharing, replicas: 2}")" denied 'strict decoding error: unknown field "sharing.replicas"'
-	each_way "$(config MigDeviceConfig "sharing: {$sharing, timeSlicingConfig: {}}")" denied 'strict decoding error: unknown field "sharing.timeSlicingConfig"'
-	each_way "$(config GpuConfig "sharing: {$sharing, timeSlicingConfig: {length: 2}}")" denied 'strict decoding error: unknown field "sharing.timeSlicingConfig.length"'
 	each_way "$(config GpuConfig 'sharing: {strategy: Luck}')" denied 'unknown GPU sharing strategy: Luck, supported GPU sharing strategies: TimeSlicing, MPS'
-	each_way "$(config GpuConfig 'sharing: {}')" denied 'unknown GPU sharing strategy: , supported'
-	each_way "$(config GpuConfig "sharing: {$sharing, timeSlicingConfig: {interval: Brief}}")" denied 'unknown time-slice interval: Brief, supported'
-	each_way "$(config GpuConfig "sharing: {$sharing, mpsConfig: {}}")" denied "cannot use MpsConfig with the 'TimeSlicing' strategy"
-	each_way "$(config GpuConfig 'sharing: {strategy: MPS}')" denied '"MPSSupport" feature gate is not enabled'
-	each_way "$(config ComputeDomainChannelConfig)" denied 'kind "ComputeDomainChannelConfig" of "resource.nvidia.com/v1beta1" is not one of the driver gpu.nvidia.com'
-	each_way '{apiVersion: gpu.nvidia.com/v1alpha1, kind: GpuConfig}' denied 'kind "GpuConfig" of "gpu.nvidia.com/v1alpha1" is not one'
+	once "$(config GpuConfig 'sharing: {}')" denied 'unknown GPU sharing strategy: , supported'
+	once "$(config VfioDeviceConfig 'sharing: {}')" denied 'strict decoding error: unknown field "sharing"'
+	once "$(config GpuConfig "sharing: {$sharing, replicas: 2}")" denied 'strict decoding error: unknown field "sharing.replicas"'
+	once "$(config MigDeviceConfig "sharing: {$sharing, timeSlicingConfig: {}}")" denied 'strict decoding error: unknown field "sharing.timeSlicingConfig"'
+	once "$(config GpuConfig "sharing: {$sharing, timeSlicingConfig: {length: 2}}")" denied 'strict decoding error: unknown field "sharing.timeSlicingConfig.length"'
+	once "$(config GpuConfig "sharing: {$sharing, timeSlicingConfig: {interval: Brief}}")" denied 'unknown time-slice interval: Brief, supported'
+	once "$(config GpuConfig "sharing: {$sharing, mpsConfig: {}}")" denied "cannot use MpsConfig with the 'TimeSlicing' strategy"
+	once "$(config GpuConfig 'sharing: {strategy: MPS}')" denied '"MPSSupport" feature gate is not enabled'
+	once "$(config ComputeDomainChannelConfig)" denied 'kind "ComputeDomainChannelConfig" of "resource.nvidia.com/v1beta1" is not one of the driver gpu.nvidia.com'
+	once '{apiVersion: gpu.nvidia.com/v1alpha1, kind: GpuConfig}' denied 'kind "GpuConfig" of "gpu.nvidia.com/v1alpha1" is not one'
 }
 
 # bats test_tags=matrix
