@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "api/names.h"
 #include "base/file.h"
@@ -34,13 +35,24 @@ static bool told(const struct cd *cd, const char *name, const char *what) {
                str_eq(str_trim((struct str){ text, n }), str_from(what));
 }
 
-static int tell(const struct cd *cd, const char *name, const char *what, struct err *e) {
+static int tell(struct cd *cd, const char *name, const char *what, struct err *e) {
         _cleanup_(freep) char *dir = folders_shared(cd->o.plugin_dir);
         _cleanup_(freep) char *path = file_of(cd, name);
         _cleanup_(freep) char *text = xasprintf("%s\n", what);
+        cd->agent.told = true;
         if (told(cd, name, what))
                 return 0;
         return file_mkdirs(dir, 0755, e) < 0 ? -1 : file_replace_volatile(path, text, strlen(text), 0644, e);
+}
+
+/* What one agent was told is no news for the next. */
+static void forget(struct cd *cd) {
+        static const char *const names[] = { FABRIC_FILE, EDITS_FILE };
+        for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+                _cleanup_(freep) char *path = file_of(cd, names[i]);
+                (void)unlink(path);
+        }
+        cd->agent.told = false;
 }
 
 static int identify(const struct cdi_edits *edits, char id[static 17], struct err *e) {
@@ -65,7 +77,7 @@ static void add_env(struct arena *a, struct cdi_edits *edits, const char *text) 
         edits->env = env;
 }
 
-int agent_claim_edits(const struct cd *cd, const char *uid, struct arena *a, struct cdi_edits *ret,
+static int make_edits(struct cd *cd, const char *uid, struct arena *a, struct cdi_edits *ret,
                       char id[static 17], struct err *e) {
         const struct facts *f = facts_get(cd->o.facts);
         _cleanup_(freep) char *dir = folders_shared(cd->o.plugin_dir);
@@ -88,9 +100,16 @@ int agent_claim_edits(const struct cd *cd, const char *uid, struct arena *a, str
         return 0;
 }
 
+int agent_claim_edits(struct cd *cd, const char *uid, struct arena *a, struct cdi_edits *ret,
+                      char id[static 17], struct err *e) {
+        snprintf(cd->agent.preparing, sizeof cd->agent.preparing, "%s", uid);
+        return make_edits(cd, uid, a, ret, id, e);
+}
+
 void agent_claim_written(struct cd *cd, const char *uid, const char *id) {
         struct err e;
         snprintf(cd->agent.looked, sizeof cd->agent.looked, "%s", uid);
+        cd->agent.preparing[0] = '\0';
         if (tell(cd, EDITS_FILE, id, &e) == 0)
                 return;
         log_warn("cannot tell the IMEX agent what its container is to have, trying again", kv_err(&e));
@@ -108,7 +127,7 @@ static void look(struct cd *cd) {
         if (!claim || !facts_get(cd->o.facts)->usable)
                 return;
         snprintf(cd->agent.looked, sizeof cd->agent.looked, "%s", claim->uid);
-        if (agent_claim_edits(cd, claim->uid, a, &edits, id, &e) < 0) {
+        if (make_edits(cd, claim->uid, a, &edits, id, &e) < 0) {
                 log_warn("cannot tell what the IMEX agent's container is to have of this node now: it keeps "
                          "what it has",
                          kv_err(&e));
@@ -135,12 +154,15 @@ void agent_claim_facts(struct cd *cd) {
 /* One that is being prepared is looked at when that is done. */
 void agent_claim_follow(struct cd *cd) {
         const struct checkpoint_claim *claim = device_agent_claim(&cd->claims->journal.table);
-        if (claim && !streq(claim->uid, cd->agent.looked) && !ops_active(cd->claims, claim->uid))
+        if (!claim && cd->agent.told && !ops_active(cd->claims, cd->agent.preparing))
+                forget(cd);
+        else if (claim && !streq(claim->uid, cd->agent.looked) && !ops_active(cd->claims, claim->uid))
                 look(cd);
 }
 
 void agent_claim_init(struct cd *cd) {
         loop_timer_init(&cd->agent.retry, cd->o.loop, on_retry, cd);
+        cd->agent.told = true; /* by a process before this one */
 }
 
 void agent_claim_done(struct cd *cd) {

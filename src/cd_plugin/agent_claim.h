@@ -10,12 +10,13 @@
 
 /* The edits for the agent's container, and in `id` by which it tells them from others; the container has it
  * as COMPUTE_DOMAIN_AGENT_EDITS. Tells the agent of the clique. */
-int agent_claim_edits(const struct cd *cd, const char *uid, struct arena *a, struct cdi_edits *ret,
+int agent_claim_edits(struct cd *cd, const char *uid, struct arena *a, struct cdi_edits *ret,
                       char id[static 17], struct err *e);
 /* The CDI file holds these edits from now on: tells the agent. */
 void agent_claim_written(struct cd *cd, const char *uid, const char *id);
 
-/* The facts of the node have changed; or the table of the claims. */
+/* The facts of the node have changed; or the table of the claims. Without a claim of an agent, what was told
+ * goes. */
 void agent_claim_facts(struct cd *cd);
 void agent_claim_follow(struct cd *cd);
 

@@ -46,13 +46,13 @@ static int edit_channel(const struct cd *cd, const struct want *w, struct arena 
 int plan_device(void *u, const struct op *op, const struct node_want *node_want, struct arena *a,
                 struct node_effect *ret, struct err *e) {
         struct want *w = want_of(node_want);
-        const struct cd *cd = u;
+        struct cd *cd = u;
         if (w->clique)
                 holdings_note(cd->o.holdings, op->uid, w->clique);
         if (!w->is_daemon)
                 return edit_channel(u, w, a, &ret->edits, e);
         if (w->is_agent)
-                return agent_claim_edits(u, op->uid, a, &ret->edits, w->edits, e);
+                return agent_claim_edits(cd, op->uid, a, &ret->edits, w->edits, e);
         ret->thing = arena_strdup(a, w->config.domain_id);
         return edit_daemon(u, op, w, a, &ret->edits, e);
 }

@@ -39,7 +39,9 @@ struct cd_options {
 /* What cd_plugin/agent_claim knows. */
 struct agent_claim {
         struct loop_timer retry;
-        char looked[37]; /* UID of the claim that was last compared with what the node has */
+        char looked[37];    /* UID of the claim that was last compared with what the node has */
+        char preparing[37]; /* that of the claim whose edits are being made; "" none */
+        bool told;          /* the agent's files may be there */
 };
 
 /* A domain whose daemon was ready and is not any more. */

@@ -124,7 +124,7 @@ nothing_left() {
 forget_agents() {
 	local i
 	for i in $(k get nodes -o name | sed 's|node/node-||'); do
-		"$cluster/node" "$i" sh -c 'rm -f "$1"/domains/agent.json "$1"/domains/edits "$1"/domains/fabric' sh "$plugin_dir"
+		"$cluster/node" "$i" rm -f "$plugin_dir/domains/agent.json"
 	done
 	k delete computedomainfabrics --all --timeout=30s >/dev/null
 }

@@ -265,6 +265,24 @@ static void an_agent_that_was_not_told_is_told_after_a_restart_of_the_plugin(voi
         assert_string_equal(now, edits);
 }
 
+/* What the folder holds of an agent, by name. */
+static bool is_told(const char *name) {
+        _cleanup_(freep) char *path = xasprintf("%s/domains/%s", w.plugin_dir, name);
+        return access(path, F_OK) == 0;
+}
+
+static void what_an_agent_was_told_goes_with_its_claim(void **state) {
+        struct dra_op op = { 0 };
+        (void)state;
+        agent_comes();
+        assert_true(is_told("fabric") && is_told("edits"));
+        kubelet_unprepare(w.claims, &op, "driver", "agent", AGENT);
+        world_wait(&op, UNPREPARED);
+        assert_false(is_told("fabric") || is_told("edits"));
+        agent_comes(); /* the next one is told again */
+        assert_true(is_told("fabric") && is_told("edits"));
+}
+
 static void who_may_not_run_imex_is_no_agent(void **state) {
         (void)state;
         struct dra_op op = { 0 }, named = { 0 };
@@ -305,6 +323,7 @@ int main(void) {
                 T(a_pod_keeps_its_channel_when_the_seat_goes),
                 T(a_driver_that_changed_is_in_the_cdi_file_under_the_same_ids_and_the_agent_is_told),
                 T(an_agent_that_was_not_told_is_told_after_a_restart_of_the_plugin),
+                T(what_an_agent_was_told_goes_with_its_claim),
                 T(who_may_not_run_imex_is_no_agent),
                 T(agent_and_its_domain_are_known_after_a_restart_of_the_plugin),
         };
