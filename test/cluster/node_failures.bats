@@ -94,6 +94,70 @@ plugins_at_work() {
 	[[ $(k -n "$driver_ns" get pod "$(daemon_pod d 0)" -o jsonpath='{.metadata.uid}{.status.containerStatuses[0].restartCount}') == "${stays}0" ]]
 }
 
+@test "the journal is truncated, then garbage: it is set aside, rebuilt, and told of" {
+	domain d
+	worker a d 1
+	running a
+	local uid pod
+	uid=$(claim_uid a)
+	corrupt() {
+		pod=$(plugin_pod 1)
+		local before
+		before=$(restarts "$pod")
+		kill_in_pod "$driver_ns" "$pod" compute-domain-kubelet-plugin
+		"$cluster/node" 1 sh -c "$1"
+		eventually 60 restarted "$pod" "$before"
+		eventually 30 checkpoint_has 1 "$uid" PrepareCompleted
+	}
+	corrupt "truncate -s 40 $plugin_dir/checkpoint.json"
+	eventually 20 event_says Node/node-1 "checkpoint was corrupt" default
+	corrupt "head -c 3000 /dev/urandom >$plugin_dir/checkpoint.json"
+	[[ $("$cluster/node" 1 ls "$plugin_dir" | grep -c 'checkpoint.json.corrupt-') -ge 2 ]]
+	has_channel a
+	k -n "$ns" delete pod a
+	eventually 30 no_claim_file 1 "$uid"
+	eventually 60 labels_gone
+	"$cluster/node" 1 sh -c "rm $plugin_dir/checkpoint.json.corrupt-*"
+}
+
+@test "the disk is full while a claim is journaled: the pod says so, and the next one starts when there is room" {
+	"$cluster/node" 2 mount -t tmpfs -o size=256k tmpfs "$plugin_dir"
+	k -n "$driver_ns" delete pod "$(plugin_pod 2)"
+	plugins_settle
+	"$cluster/node" 2 sh -c "dd if=/dev/zero of=$plugin_dir/full bs=4k 2>/dev/null; true"
+	domain d
+	worker a d 2
+	eventually 60 event_says Pod/a "No space left on device"
+	"$cluster/node" 2 rm "$plugin_dir/full"
+	# Another pod is asked for at once, the first one at its kubelet's next look, after a minute or more.
+	k -n "$ns" delete pod a
+	eventually 60 daemon_pods_gone # the daemon's pod has had no room either
+	worker b d 2
+	running b
+	has_channel b
+	k -n "$ns" delete pod b
+	eventually 60 daemon_pods_gone
+	"$cluster/node" 2 umount -l "$plugin_dir"
+	k -n "$driver_ns" delete pod "$(plugin_pod 2)"
+	plugins_settle
+}
+
+@test "the fabric registers late: the node offers its channel when it has" {
+	"$cluster/gpu" 3 FABRIC_STATE=2
+	k -n "$driver_ns" delete pod "$(plugin_pod 3)"
+	plugins_settle
+	withheld() { ! k get resourceslices -o json | jq -e '[.items[] | select(.spec.nodeName == "node-3") | .spec.devices[]] | length > 0' >/dev/null; }
+	eventually 30 withheld
+	eventually 20 event_says Node/node-3 "regist" default
+	domain d
+	worker a d 3
+	k -n "$ns" wait --for=jsonpath='{.status.conditions[?(@.type=="PodScheduled")].status}'=False pod/a --timeout=30s
+	"$cluster/gpu" 3 FABRIC_STATE=3
+	running a 120
+	has_channel a
+}
+
+# Last, because what it sets the next installation takes back.
 @test "two plugin processes on each node during an update: claims are prepared and unprepared meanwhile" {
 	domain d
 	worker a d 0
@@ -132,64 +196,4 @@ plugins_at_work() {
 	checkpoint_has 1 "$uid" PrepareCompleted
 	k -n "$ns" delete pod b
 	eventually 30 no_claim_file 1 "$uid"
-	with_driver 4
-}
-
-@test "the journal is truncated, then garbage: it is set aside, rebuilt, and told of" {
-	domain d
-	worker a d 1
-	running a
-	local uid pod
-	uid=$(claim_uid a)
-	corrupt() {
-		pod=$(plugin_pod 1)
-		local before
-		before=$(restarts "$pod")
-		kill_in_pod "$driver_ns" "$pod" compute-domain-kubelet-plugin
-		"$cluster/node" 1 sh -c "$1"
-		eventually 60 restarted "$pod" "$before"
-		eventually 30 checkpoint_has 1 "$uid" PrepareCompleted
-	}
-	corrupt "truncate -s 40 $plugin_dir/checkpoint.json"
-	eventually 20 event_says Node/node-1 "checkpoint was corrupt" default
-	corrupt "head -c 3000 /dev/urandom >$plugin_dir/checkpoint.json"
-	[[ $("$cluster/node" 1 ls "$plugin_dir" | grep -c 'checkpoint.json.corrupt-') -ge 2 ]]
-	has_channel a
-	k -n "$ns" delete pod a
-	eventually 30 no_claim_file 1 "$uid"
-	eventually 60 labels_gone
-	"$cluster/node" 1 sh -c "rm $plugin_dir/checkpoint.json.corrupt-*"
-}
-
-@test "the disk is full while a claim is journaled: the pod says so, and starts when there is room" {
-	"$cluster/node" 2 mount -t tmpfs -o size=256k tmpfs "$plugin_dir"
-	k -n "$driver_ns" delete pod "$(plugin_pod 2)"
-	plugins_settle
-	"$cluster/node" 2 sh -c "dd if=/dev/zero of=$plugin_dir/full bs=4k 2>/dev/null; true"
-	domain d
-	worker a d 2
-	eventually 60 event_says Pod/a "No space left on device"
-	"$cluster/node" 2 rm "$plugin_dir/full"
-	running a 150
-	has_channel a
-	k -n "$ns" delete pod a
-	eventually 60 daemon_pods_gone
-	"$cluster/node" 2 umount -l "$plugin_dir"
-	k -n "$driver_ns" delete pod "$(plugin_pod 2)"
-	plugins_settle
-}
-
-@test "the fabric registers late: the node offers its channel when it has" {
-	"$cluster/gpu" 3 FABRIC_STATE=2
-	k -n "$driver_ns" delete pod "$(plugin_pod 3)"
-	plugins_settle
-	withheld() { ! k get resourceslices -o json | jq -e '[.items[] | select(.spec.nodeName == "node-3") | .spec.devices[]] | length > 0' >/dev/null; }
-	eventually 30 withheld
-	eventually 20 event_says Node/node-3 "regist" default
-	domain d
-	worker a d 3
-	k -n "$ns" wait --for=jsonpath='{.status.conditions[?(@.type=="PodScheduled")].status}'=False pod/a --timeout=30s
-	"$cluster/gpu" 3 FABRIC_STATE=3
-	running a 120
-	has_channel a
 }
