@@ -10,10 +10,9 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "../kube/fake_server.h"
+#include "leading.h"
 #include "api/names.h"
 #include "base/clock.h"
-#include "controller/controller.h"
 
 #define CLIQUE "3f7c1b2a-1111-2222-3333-444455556666.1"
 #define OBJECT "00000000-0000-4000-8000-000000000001"
@@ -21,13 +20,7 @@
 #define OTHER "bbbbbbbb-8f4e-4f0e-9f0a-1b2c3d4e5f60"
 
 struct world {
-        uv_loop_t loop;
-        struct fake_server *server;
-        struct kube_client *client;
-        struct event_recorder *events;
-        struct metrics *metrics;
-        struct config config;
-        struct controller c;
+        struct leading l;
         const char *domains, *claims, *channels; /* lists' items; of the object that is there, NULL: none */
         const char *held;
         char created[4096], patched[4096]; /* bodies of the last writes of the fabric */
@@ -149,18 +142,12 @@ static void on_request(void *u, struct fake_conn *c, const struct fake_request *
         }
         _cleanup_(freep) char *items = items_of(w, r->path, &kind);
         if (!items) {
-                fake_reply(c, 200, NULL,
-                           "{\"kind\":\"APIGroup\",\"name\":\"resource.k8s.io\",\"versions\":[{\"version\":"
-                           "\"v1\"}]}");
+                leading_versions(c);
                 return;
         }
         _cleanup_(freep) char *list =
                 xasprintf("{\"metadata\":{\"resourceVersion\":\"10\"},\"items\":[%s]}", items);
         fake_list(c, r, kind, list);
-}
-
-static void on_api(void *u, const struct err *e) {
-        *(bool *)u = !e;
 }
 
 #define A_DOMAIN                                                                                             \
@@ -179,52 +166,17 @@ static void on_api(void *u, const struct err *e) {
 #define OWN ",\"isolation\":\"Channel\""
 
 static int setup(void **state) {
-        static const char *namespaces[] = { "driver" };
-        static struct gates gates;
         struct world *w = xnew(struct world);
-        struct err e;
-        bool known = false;
         w->domains = w->claims = w->held = "";
-        w->config = (struct config){ .ns = "driver",
-                                     .image = "i",
-                                     .plugin_selector = "app=plugin",
-                                     .max_nodes = 18,
-                                     .gates_text = "",
-                                     .namespaces = namespaces,
-                                     .n_namespaces = 1 };
-        gates_init(&gates);
-        assert_int_equal(gates_parse(&gates, "HostManagedIMEX=true", &e), 0);
-        assert_int_equal(mode_resolve(&gates, NULL, "channel", false, &w->config.mode, &e), 0);
-        uv_loop_init(&w->loop);
-        w->server = fake_server_new(&w->loop, 0, on_request, w);
-        _cleanup_(freep) char *url = xasprintf("http://127.0.0.1:%d", fake_server_port(w->server));
-        struct kube_config kube = { .server = url };
-        assert_int_equal(kube_client_new(&w->loop,
-                                         &(struct kube_client_options){ .config = &kube, .user_agent = "t" },
-                                         &w->client, &e),
-                         0);
-        w->events = event_recorder_new(w->client, "test", NULL);
-        w->metrics = metrics_new();
-        kube_discover(w->client, &kube_resource_claims, on_api, &known);
-        run_until(&w->loop, &known);
+        leading_init(&w->l, on_request, w);
+        leading_set_mode(&w->l, "HostManagedIMEX=true", "channel");
         *state = w;
         return 0;
 }
 
-static void start(struct world *w) {
-        controller_start(&w->c, &w->config, w->client, w->events, w->metrics, NULL, NULL);
-        controller_lead(&w->c);
-        RUN_UNTIL(&w->loop, records_synced(&w->c));
-}
-
 static int teardown(void **state) {
         struct world *w = *state;
-        controller_stop(&w->c);
-        metrics_free(w->metrics);
-        event_recorder_free(w->events);
-        kube_client_free(w->client);
-        fake_server_free(w->server);
-        loop_end(&w->loop);
+        leading_done(&w->l);
         free(w);
         return 0;
 }
@@ -234,8 +186,8 @@ static void a_fabric_gets_its_object_and_a_domain_its_channel(void **state) {
         w->domains = A_DOMAIN;
         w->claims = A_CLAIM(OWN);
         w->conflicts = 1; /* somebody else who leads was first: look again */
-        start(w);
-        RUN_UNTIL(&w->loop, w->n_patched == 2);
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, w->n_patched == 2);
         assert_int_equal(w->n_created, 1);
         assert_non_null(strstr(w->created, "\"name\":\"" CLIQUE "\""));
         assert_non_null(strstr(w->created, "\"channels\":[]"));
@@ -244,7 +196,7 @@ static void a_fabric_gets_its_object_and_a_domain_its_channel(void **state) {
         assert_non_null(strstr(w->patched,
                                "{\"id\":1,\"owner\":{\"kind\":\"ComputeDomain\",\"namespace\":\"team-a\","
                                "\"name\":\"train\",\"uid\":\"" DOMAIN "\"}}"));
-        run_for(&w->loop, 300);
+        run_for(&w->l.loop, 300);
         assert_int_equal(w->n_patched, 2); /* nothing more to say */
 }
 
@@ -252,16 +204,16 @@ static void a_claim_for_the_shared_channel_gets_none(void **state) {
         struct world *w = *state;
         w->domains = A_DOMAIN;
         w->claims = A_CLAIM("");
-        start(w);
-        RUN_UNTIL(&w->loop, w->n_patched);
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, w->n_patched);
         assert_non_null(strstr(w->patched, "\"channels\":[]"));
 }
 
 static void what_a_node_holds_is_entered_though_nobody_wants_it(void **state) {
         struct world *w = *state;
         w->held = "\\\"2\\\":\\\"" OTHER "\\\"";
-        start(w);
-        RUN_UNTIL(&w->loop, w->n_created);
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, w->n_created);
         assert_non_null(
                 strstr(w->created, "{\"id\":2,\"owner\":{\"kind\":\"ComputeDomain\",\"uid\":\"" OTHER "\"}"));
 }
@@ -273,8 +225,8 @@ static void what_a_node_holds_is_entered_though_nobody_wants_it(void **state) {
 static void a_channel_is_taken_back_when_leases_and_the_server_have_been_asked(void **state) {
         struct world *w = *state;
         w->channels = GONE;
-        start(w);
-        RUN_UNTIL(&w->loop, strstr(w->patched, "\"channels\":[]"));
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strstr(w->patched, "\"channels\":[]"));
         assert_true(w->n_lease_lists >= 1);
         assert_true(w->n_domain_lists >= 2); /* once for the cache, once to be sure */
         assert_true(w->n_claim_lists >= 2);
@@ -284,11 +236,11 @@ static void what_is_held_is_not_taken_back(void **state) {
         struct world *w = *state;
         w->channels = GONE;
         w->held = "\\\"1\\\":\\\"" DOMAIN "\\\"";
-        start(w);
-        RUN_UNTIL(&w->loop, w->n_patched);
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, w->n_patched);
         assert_non_null(strstr(w->patched, "ChannelsHeld"));
         assert_non_null(strstr(w->patched, "node n1 holds it"));
-        run_for(&w->loop, 300);
+        run_for(&w->l.loop, 300);
         assert_non_null(strstr(w->patched, "\"id\":1"));
 }
 

@@ -11,6 +11,7 @@
 
 #include "imex/imex_grants.h"
 
+#define IN_B DOMAIN(B, "bb", "51002", SEAT("n0", "0", "3", "10.0.0.1"), "")
 #define USER "eeeeeeee-0000-4000-8000-000000000005"
 
 /* IMEX_STUBBORN: whether SIGTERM is enough. */
@@ -164,6 +165,24 @@ static void goes_from_one_domain_to_the_next(void **state) {
         assert_true(within(5000, told_left_1));
         assert_int_equal(count("events", "start"), 2);
         assert_int_equal(count("events", "\"ready\":false"), 1);
+}
+
+/* Which of them is right the agent cannot know; that it runs the first one is a fact. */
+static void two_rosters_name_a_node_and_its_agent_stays_in_the_first(void **state) {
+        static const char *const rosters[] = { IN_A "," IN_B, IN_B "," IN_A };
+
+        tell(IN_A);
+        run_agent();
+        assert_true(within(5000, ready_in_a));
+        for (size_t i = 0; i < ARRAY_LEN(rosters); i++) {
+                tell(rosters[i]);
+                assert_false(within(150, never));
+                assert_true(ready_in_a());
+        }
+        assert_int_equal(count("events", "start"), 1);
+        tell(LEAVING_A "," IN_B);
+        assert_true(within(5000, ready_in_b));
+        assert_true(left_a());
 }
 
 static void a_roster_under_a_grant_ends_nothing(void **state) {
@@ -387,6 +406,7 @@ int main(int argc, char **argv) {
                 T(the_kernel_ends_the_agent_before_its_imex),
                 T(goes_from_one_domain_to_the_next),
                 T(a_roster_under_a_grant_ends_nothing),
+                T(two_rosters_name_a_node_and_its_agent_stays_in_the_first),
                 T(a_domain_that_is_deleted_ends_whoever_uses_it),
                 T(what_was_left_is_not_taken_again),
                 T(a_killed_agent_takes_up_its_seat_without_the_api),

@@ -161,7 +161,6 @@ static void agents_are_of_the_node_and_not_of_a_domain(void **state) {
         assert_string_equal(at(a, &b, "spec.template.metadata.labels.app"), "\"imex-daemon\"");
         assert_string_equal(at(a, &b, "spec.template.spec.containers.0.securityContext.capabilities"),
                             "{\"drop\":[\"ALL\"]}");
-        assert_null(strstr(buf_str(&b), "Probe"));
         assert_null(strstr(buf_str(&b), CD_LABEL "\""));
         s.image = "another";
         objects_agents_hash(&settings, hash);
@@ -175,6 +174,24 @@ static void agents_are_of_the_node_and_not_of_a_domain(void **state) {
         objects_agents_rct("v1beta1", "driver", &b);
         assert_string_equal(at(a, &b, "spec.spec.devices.requests.0"),
                             "{\"name\":\"daemon\",\"deviceClassName\":\"" CD_CLASS_DAEMON "\"}");
+        buf_done(&b);
+        arena_free(a);
+}
+
+/* A21: with it goes the IMEX of its node. */
+static void no_probe_and_no_memory_limit_of_ours_ends_an_agent(void **state) {
+        struct objects_settings s = settings;
+        struct arena *a = arena_new(4096);
+        struct buf b = BUF_INIT(1 << 16);
+        objects_agents(&s, &b);
+        assert_null(strstr(buf_str(&b), "Probe"));
+        assert_string_equal(at(a, &b, "spec.template.spec.containers.0.resources"),
+                            "{\"claims\":[{\"name\":\"compute-domain-agent\"}]}");
+        buf_clear(&b);
+        s.limits = STR("{\"memory\":\"64Mi\"}"); /* a user's are kept */
+        objects_agents(&s, &b);
+        assert_string_equal(at(a, &b, "spec.template.spec.containers.0.resources.limits"),
+                            "{\"memory\":\"64Mi\"}");
         buf_done(&b);
         arena_free(a);
 }
@@ -510,6 +527,7 @@ int main(void) {
                 cmocka_unit_test(daemonset),
                 cmocka_unit_test(daemonset_options),
                 cmocka_unit_test(agents_are_of_the_node_and_not_of_a_domain),
+                cmocka_unit_test(no_probe_and_no_memory_limit_of_ours_ends_an_agent),
                 cmocka_unit_test(what_the_administrator_adds_stands_beside_ours),
                 cmocka_unit_test(template_hash),
                 cmocka_unit_test(claim_templates),

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* leading: a controller that leads, against an API server that the test plays, and that offers resource.k8s.io/v1. */
+#pragma once
+
+#include "../kube/fake_server.h"
+#include "controller/controller.h"
+
+struct leading {
+        uv_loop_t loop;
+        struct fake_server *server;
+        struct kube_client *client;
+        struct event_recorder *events;
+        struct metrics *metrics;
+        struct config config; /* the least that it needs, and what the test adds before leading_start() */
+        struct controller c;
+};
+
+static inline void leading_on_api(void *u, const struct err *e) {
+        *(bool *)u = !e;
+}
+
+/* `on_request` answers, with u. */
+static inline void leading_init(struct leading *l, fake_fn *on_request, void *u) {
+        static const char *namespaces[] = { "driver" };
+        struct err e;
+        bool known = false;
+
+        l->config = (struct config){ .ns = "driver",
+                                     .image = "i",
+                                     .plugin_selector = "app=plugin",
+                                     .daemon_verbosity_text = "4",
+                                     .priority_class = "",
+                                     .pull_policy = "IfNotPresent",
+                                     .max_nodes = 18,
+                                     .gates_text = "",
+                                     .namespaces = namespaces,
+                                     .n_namespaces = 1 };
+        uv_loop_init(&l->loop);
+        l->server = fake_server_new(&l->loop, 0, on_request, u);
+        _cleanup_(freep) char *url = xasprintf("http://127.0.0.1:%d", fake_server_port(l->server));
+        struct kube_config kube = { .server = url };
+        assert_int_equal(kube_client_new(&l->loop,
+                                         &(struct kube_client_options){ .config = &kube, .user_agent = "t" },
+                                         &l->client, &e),
+                         0);
+        l->events = event_recorder_new(l->client, "test", NULL);
+        l->metrics = metrics_new();
+        kube_discover(l->client, &kube_resource_claims, leading_on_api, &known);
+        run_until(&l->loop, &known);
+}
+
+/* The mode that these settings choose (model/mode.h). */
+static inline void leading_set_mode(struct leading *l, const char *gates_text, const char *isolation) {
+        static struct gates gates;
+        struct err e;
+
+        gates_init(&gates);
+        assert_int_equal(gates_parse(&gates, gates_text, &e), 0);
+        assert_int_equal(mode_resolve(&gates, NULL, isolation, false, &l->config.mode, &e), 0);
+}
+
+static inline void leading_start(struct leading *l) {
+        controller_start(&l->c, &l->config, l->client, l->events, l->metrics, NULL, NULL);
+        controller_lead(&l->c);
+        RUN_UNTIL(&l->loop, records_synced(&l->c));
+}
+
+static inline void leading_done(struct leading *l) {
+        controller_stop(&l->c);
+        metrics_free(l->metrics);
+        event_recorder_free(l->events);
+        kube_client_free(l->client);
+        fake_server_free(l->server);
+        loop_end(&l->loop);
+}
+
+/* What is asked for before there is a list to give: which versions there are. */
+static inline void leading_versions(struct fake_conn *c) {
+        fake_reply(c, 200, NULL,
+                   "{\"kind\":\"APIGroup\",\"name\":\"resource.k8s.io\",\"versions\":[{\"version\":\"v1\"}]}");
+}

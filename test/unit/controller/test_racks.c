@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A controller that leads where racks have ComputeDomains: how many it makes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "api/names.h"
+#include "leading.h"
+#include "rules/racks.h"
+
+#define RACK "s0-011"
+#define A_NODE                                                                                               \
+        "{\"metadata\":{\"name\":\"n1\",\"uid\":\"n\",\"resourceVersion\":\"1\"},\"status\":{"               \
+        "\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}"
+#define A_SLICE                                                                                              \
+        "{\"metadata\":{\"name\":\"s\",\"uid\":\"s\",\"resourceVersion\":\"1\"},\"spec\":{"                  \
+        "\"driver\":\"" CD_DRIVER "\",\"nodeName\":\"n1\",\"devices\":[{\"name\":\"channel-0\","             \
+        "\"attributes\":{\"cliqueID\":{\"string\":\"3f7c1b2a-1111-2222-3333-444455556666.1\"},"              \
+        "\"rack\":{\"string\":\"" RACK "\"}}}]}}"
+#define A_NAMESPACE                                                                                          \
+        "{\"metadata\":{\"name\":\"team-a\",\"uid\":\"t\",\"resourceVersion\":\"1\",\"labels\":{"            \
+        "\"" CD_LABEL_RACK_DOMAINS "\":\"enabled\"}}}"
+
+struct world {
+        struct leading l;
+        size_t n_others;      /* ComputeDomains of other racks that there are */
+        unsigned n_made;      /* in team-a */
+        char event[4096];     /* the last one about that */
+};
+
+/* Of racks that are there no more, in namespaces that want them. */
+static void others(size_t n, struct buf *out) {
+        for (size_t i = 0; i < n; i++)
+                buf_addf(out,
+                         "%s{\"metadata\":{\"name\":\"r%zu\",\"namespace\":\"driver\",\"uid\":\"u%zu\","
+                         "\"resourceVersion\":\"1\",\"finalizers\":[\"" CD_FINALIZER
+                         "\"],\"labels\":{\"" CD_LABEL_RACK "\":\"r%zu\"},\"annotations\":{"
+                         "\"" CD_ANNOTATION_RACK_UID "\":\"u%zu\"}},\"spec\":{\"numNodes\":0,\"channel\":{"
+                         "\"resourceClaimTemplate\":{\"name\":\"imex-channel-r%zu\"}}}}",
+                         i ? "," : "", i, i, i, i, i);
+}
+
+static void on_write(struct world *w, struct fake_conn *c, const struct fake_request *r) {
+        if (fake_has(r->path, "/events")) {
+                if (strstr(r->body, "team-a"))
+                        snprintf(w->event, sizeof w->event, "%s", r->body);
+                fake_reply(c, 201, NULL, r->body);
+                return;
+        }
+        if (fake_has(r->path, "/namespaces/team-a/computedomains"))
+                w->n_made++;
+        fake_refuse(c, 403, "not in this test");
+}
+
+static void on_request(void *u, struct fake_conn *c, const struct fake_request *r) {
+        static const struct {
+                const char *path, *kind, *items;
+        } lists[] = {
+                { "/nodes", "Node", A_NODE },
+                { "/namespaces?", "Namespace", A_NAMESPACE },
+                { "/resourceslices", "ResourceSlice", A_SLICE },
+                { "/resourceclaimtemplates", "ResourceClaimTemplate", "" },
+                { "/resourceclaims", "ResourceClaim", "" },
+                { "/computedomaincliques", "ComputeDomainClique", "" },
+                { "/daemonsets", "DaemonSet", "" },
+                { "/pods", "Pod", "" },
+                { "/computedomains", "ComputeDomain", NULL },
+        };
+        struct world *w = u;
+        if (!streq(r->method, "GET")) {
+                on_write(w, c, r);
+                return;
+        }
+        if (fake_query(r, "watch")) {
+                fake_stream(c);
+                return;
+        }
+        for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
+                if (!fake_has(r->path, lists[i].path))
+                        continue;
+                _cleanup_(buf_done) struct buf b = BUF_INIT(2 << 20);
+                buf_addf(&b, "{\"metadata\":{\"resourceVersion\":\"10\"},\"items\":[");
+                if (lists[i].items)
+                        buf_addf(&b, "%s", lists[i].items);
+                else
+                        others(w->n_others, &b);
+                buf_addf(&b, "]}");
+                fake_list(c, r, lists[i].kind, buf_str(&b));
+                return;
+        }
+        leading_versions(c);
+}
+
+static int setup(void **state) {
+        struct world *w = xnew(struct world);
+        leading_init(&w->l, on_request, w);
+        leading_set_mode(&w->l, "", NULL);
+        w->l.config.racks = true;
+        *state = w;
+        return 0;
+}
+
+static int teardown(void **state) {
+        struct world *w = *state;
+        leading_done(&w->l);
+        free(w);
+        return 0;
+}
+
+static void start(struct world *w, size_t n_others) {
+        w->n_others = n_others;
+        leading_start(&w->l);
+}
+
+static void a_namespace_that_is_labelled_gets_one_of_a_rack_that_is_there(void **state) {
+        struct world *w = *state;
+        start(w, 2);
+        RUN_UNTIL(&w->l.loop, w->n_made);
+        assert_string_equal(w->event, "");
+}
+
+/* A3. */
+static void of_racks_times_namespaces_no_more_than_so_many_are_made_and_the_namespace_is_told(void **state) {
+        struct world *w = *state;
+        start(w, RACKS_MOST);
+        RUN_UNTIL(&w->l.loop, *w->event || w->n_made);
+        assert_non_null(strstr(w->event, "TooManyRackDomains"));
+        assert_non_null(strstr(w->event, "no ComputeDomain is made here for rack " RACK ": there are 2000"));
+        assert_int_equal(w->n_made, 0);
+}
+
+int main(void) {
+#define T(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
+        const struct CMUnitTest tests[] = {
+                T(a_namespace_that_is_labelled_gets_one_of_a_rack_that_is_there),
+                T(of_racks_times_namespaces_no_more_than_so_many_are_made_and_the_namespace_is_told),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
