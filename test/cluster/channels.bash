@@ -35,11 +35,3 @@ fabric_now() { k get computedomainfabrics -o json | jq -c '.items[0]'; }
 # entry UID: what the table says of an owner, "<id> <releasing>".
 entry() { fabric_now | jq -r --arg uid "$1" '.channels // [] | .[] | select(.owner.uid == $uid) | "\(.id) \(.releasing // "-")"'; }
 entry_is() { [[ $(entry "$1") == "$2" ]]; }
-
-# as_controller ARGS...: kubectl with the rights, and the name, of the controller, who alone may write a table.
-controller_account() { k -n "$driver_ns" get deployment compute-domains-controller -o jsonpath='{.spec.template.spec.serviceAccountName}'; }
-as_controller() { k --as="system:serviceaccount:$driver_ns:$(controller_account)" "$@"; }
-# controller_kubeconfig FILE: for a controller that runs by hand.
-controller_kubeconfig() {
-	k config view --raw -o json | jq --arg token "$(k -n "$driver_ns" create token "$(controller_account)")" '.users[0].user = {token: $token}' >"$1"
-}

@@ -278,3 +278,11 @@ daemon_policy_is() {
 		k -n default create --dry-run=server -f - 2>&1) || true
 	if [[ $1 == Deny ]]; then [[ $said == *"'compute-domains-daemon-claims' denied request"* ]]; else [[ $said == *created* ]]; fi
 }
+
+# as_controller ARGS...: kubectl with the rights, and the name, of the controller, who alone may write a fabric's object.
+controller_account() { k -n "$driver_ns" get deployment compute-domains-controller -o jsonpath='{.spec.template.spec.serviceAccountName}'; }
+as_controller() { k --as="system:serviceaccount:$driver_ns:$(controller_account)" "$@"; }
+# controller_kubeconfig FILE: for a controller that runs by hand.
+controller_kubeconfig() {
+	k config view --raw -o json | jq --arg token "$(k -n "$driver_ns" create token "$(controller_account)")" '.users[0].user = {token: $token}' >"$1"
+}

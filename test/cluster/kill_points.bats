@@ -8,59 +8,7 @@
 # with EVERY_POINT (make long PART=kill_points) each.
 
 load driver
-
-dir=/run/kill-points
-plugin_by_hand() { echo "$checkout/build/src/cd_plugin/compute-domain-kubelet-plugin" --node-name=node-0 --namespace="$driver_ns" \
-	--nvidia-driver-root=/run/nvidia/driver --driver-root-ctr-path=/run/nvidia/driver --alt-proc-devices-path=/run/nvidia/driver/proc/devices "$@"; }
-
-# start_by_hand ARGS...: so that the node offers its devices, and the scheduler finds them.
-start_by_hand() {
-	"$cluster/node" 0 mkdir -p $dir/registry
-	"$cluster/node" 0 $(plugin_by_hand --kubelet-plugins-directory-path=$dir/plugins --kubelet-registrar-directory-path=$dir/registry \
-		--cdi-root=$dir/cdi "$@") >"$BATS_TEST_TMPDIR/plugin.log" 2>&1 3>&- &
-	by_hand=$!
-}
-# Our own child has the plugin in its place: node and nsenter exec it.
-stop_by_hand() {
-	kill "$by_hand"
-	wait "$by_hand" || true
-}
-
-# driver_elsewhere HELM ARGS...: the chart, with plugins everywhere but on node-0.
-driver_elsewhere() {
-	k label --overwrite nodes node-1 node-2 node-3 kill-points=elsewhere >/dev/null
-	with_driver 4 --set kubeletPlugin.nodeSelector.kill-points=elsewhere "$@"
-	gone_from_node_0() { [[ -z $(plugin_pod 0 2>/dev/null) ]]; }
-	eventually 60 gone_from_node_0
-}
-
-# claim_of NAMESPACE DEVICE: "NAMESPACE NAME UID" of the claim that has this device of node-0.
-claim_of() {
-	k -n "$1" get resourceclaims -o json | jq -er --arg device "$2" \
-		'[.items[] | select(.status.allocation.devices.results[0] | .pool == "node-0" and .device == $device)][0] // empty | .metadata | "\(.namespace) \(.name) \(.uid)"'
-}
-allocated() { claim_of "$@" >/dev/null 2>&1; }
-
-# another_claim: as the first one is, but with a UID of its own; the scheduler gives a device to one only.
-another_claim() {
-	local first
-	first=$(k -n "$ns" get resourceclaim "$(cut -d' ' -f2 <<<"$CHANNEL")" -o json)
-	jq '{apiVersion, kind, metadata: {name: "other"}, spec}' <<<"$first" | k -n "$ns" create -f - >/dev/null
-	jq '{status: {allocation: .status.allocation}}' <<<"$first" | k -n "$ns" patch resourceclaim other --subresource=status --type=merge --patch-file=/dev/stdin >/dev/null
-	echo "$ns other $(k -n "$ns" get resourceclaim other -o jsonpath='{.metadata.uid}')"
-}
-
-# points AT_LEAST SYSCALLS PLUGIN-ARGS...: fails when there are fewer than so many calls, for then the test watches the wrong ones.
-points() {
-	local least=$1 syscalls=$2 n
-	shift 2
-	n=$("$cluster/node" 0 env DIR=$dir/tried DRA_CALL="$checkout/build/test/kubelet/dra-call" \
-		KILL_AT_LIB="$checkout/build/test/kubelet/libkill-at.so" CHANNEL="$CHANNEL" DAEMON="$DAEMON" DOMAIN="$DOMAIN" \
-		STRIDE="$([[ -n ${EVERY_POINT:-} ]] && echo 1 || echo 3)" OTHER="${OTHER:-}" DAMAGE="${DAMAGE:-}" \
-		"$checkout/test/kubelet/kill_points" "$syscalls" $(plugin_by_hand "$@"))
-	echo "$syscalls: killed at $n points${OTHER:+, and given up}${DAMAGE:+, started after $DAMAGE}"
-	((n >= least))
-}
+load kill_points
 
 setup() {
 	"$cluster/up" 4

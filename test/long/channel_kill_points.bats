@@ -1,0 +1,115 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# kill -9 between any two steps of what gives a ComputeDomain a channel of its own, where the hosts run IMEX: of the plugin's Prepare and
+# Unprepare, and of the controller's assigning a channel and taking it back. No channel is given twice, nobody's changes, and nothing is left.
+#
+# As in cluster/kill_points.bats and cluster/controller_kill_points.bats the plugin of node-0, and the controller, run by hand.
+
+load ../cluster/driver
+load ../cluster/channels
+load ../cluster/kill_points
+
+own=', isolation: Channel'
+by_hand_flags=(--feature-gates=HostManagedIMEX=true --imex-isolation=channel)
+channel_values=(--set featureGates.HostManagedIMEX=true --set resources.computeDomains.imex.hostProbeInterval=1s
+	--set resources.computeDomains.imex.isolation=channel)
+
+setup_file() {
+	"$cluster/up" 4
+	"$cluster/host-imex" all start
+}
+teardown_file() {
+	"$cluster/host-imex" all stop
+	with_driver 4
+}
+setup() {
+	[[ -x $checkout/build/test/kubelet/dra-call ]]
+	by_hand='' controller=''
+	ns_begin
+}
+teardown() {
+	[[ -z $by_hand ]] || stop_by_hand
+	end_controller
+	[[ -n ${BATS_TEST_COMPLETED:-} ]] || { tail -20 "$BATS_TEST_TMPDIR"/*.log; fabric_now; } | cut -c1-600
+	k -n "$ns" delete resourceclaim other --ignore-not-found >/dev/null
+	ns_end
+	"$cluster/node" 0 rm -rf $dir
+}
+
+@test "the plugin is killed at every step of Prepare and Unprepare of a claim whose channel is its ComputeDomain's own" {
+	start_by_hand "${by_hand_flags[@]}"
+	driver_elsewhere "${channel_values[@]}"
+	domain d
+	worker a d 0
+	eventually 60 allocated "$ns" channel-0
+	CHANNEL=$(claim_of "$ns" channel-0) DAEMON='' DOMAIN=''
+	eventually 30 has_entry "$(domain_uid d)"
+	ID=$(id_of "$(domain_uid d)")
+	stop_by_hand
+	by_hand=''
+	points 8 fsync "${by_hand_flags[@]}"
+	points 4 rename "${by_hand_flags[@]}"
+	points 2 unlink,remove "${by_hand_flags[@]}"
+	points 2 mkdir "${by_hand_flags[@]}"
+	points 1 connect "${by_hand_flags[@]}"
+	points 20 write,writev "${by_hand_flags[@]}"
+	OTHER=$(another_claim)
+	points 8 fsync "${by_hand_flags[@]}"
+	[[ $(id_of "$(domain_uid d)") == "$ID" ]]
+}
+id_of() { entry "$1" | cut -d' ' -f1; }
+has_entry() { [[ -n $(entry "$1") ]]; }
+
+# Someone who runs meanwhile, on another node, and keeps his channel whatever happens to the controller.
+with_neighbour() {
+	with_driver 4 "${channel_values[@]}"
+	domain neighbour
+	worker near neighbour 1
+	running near
+	theirs=$(channels_of near)
+	eventually 20 holds_are 1 "$theirs $(domain_uid neighbour)"
+	k -n "$driver_ns" scale deployment compute-domains-controller --replicas=0 >/dev/null
+	eventually 60 no_controller
+}
+no_controller() { [[ -z $(k -n "$driver_ns" get pods -l app=compute-domain-controller -o name) ]]; }
+table_is_sound() {
+	fabric_now | jq -e --arg uid "$(domain_uid neighbour)" --argjson id "$theirs" '.tableOf == .metadata.uid and ([.channels[].id] | length == (unique | length) and all(. > 0)) and
+		any(.channels[]; .id == $id and .owner.uid == $uid and (has("releasing") | not))' >/dev/null
+}
+
+assigned_and_marked() {
+	local uid
+	domain d
+	uid=$(domain_uid d)
+	channel_given "$uid" given "$own"
+	eventually 60 has_entry "$uid"
+	table_is_sound
+	[[ $(entry "$uid") == *" -" && $(id_of "$uid") != "$theirs" ]]
+	k -n "$ns" delete resourceclaim/given computedomain/d --wait=false >/dev/null
+	gone computedomain/d
+	is_releasing() { [[ $(entry "$uid") == *" 2"* ]]; }
+	eventually 60 is_releasing
+	table_is_sound
+}
+@test "the controller is killed before its requests while a ComputeDomain gets its channel and goes: it has one, nobody else's, and it is taken back" {
+	with_neighbour
+	killed_at_each 8 assigned_and_marked
+	[[ $(channels_of near) == "$theirs" ]]
+}
+
+# A channel whose owner went long ago; so that nobody waits for the minute.
+gone_long_ago() {
+	local uid id
+	uid=00000000-0000-4000-8000-$(printf %012d "$1")
+	id=$(fabric_now | jq '[.channels[].id] | max + 1')
+	fabric_now | jq -c --arg uid "$uid" --arg ns "$ns" --argjson id "$id" '{metadata: {resourceVersion: .metadata.resourceVersion},
+		channels: (.channels + [{id: $id, owner: {kind: "ComputeDomain", namespace: $ns, name: "gone", uid: $uid}, releasing: "2026-01-01T00:00:00Z"}])}' >"$BATS_TEST_TMPDIR/patch"
+	as_controller patch computedomainfabric "$(fabric_now | jq -r .metadata.name)" --type=merge --patch-file="$BATS_TEST_TMPDIR/patch" >/dev/null
+	eventually 90 entry_is "$uid" ''
+	table_is_sound
+}
+@test "the controller is killed before its requests while a channel is given back: it goes, and nobody else's" {
+	with_neighbour
+	killed_at_each 5 gone_long_ago
+	[[ $(channels_of near) == "$theirs" ]]
+}
