@@ -1,0 +1,166 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Channels of their own where there is not enough of something: of channels, of plugins that are up to date or are there at all, of an API server.
+# What is taken back takes minutes.
+
+load ../cluster/driver
+load ../cluster/channels
+load ../cluster/kill_points
+
+channel_values=(--set featureGates.HostManagedIMEX=true --set resources.computeDomains.imex.hostProbeInterval=1s
+	--set resources.computeDomains.imex.isolation=channel)
+
+setup_file() {
+	"$cluster/up" 4
+	"$cluster/host-imex" all start
+	with_own_channels
+}
+teardown_file() {
+	local i
+	for i in 0 1 2 3; do channel_count "$i" ''; done
+	"$cluster/host-imex" all stop
+	with_driver 4
+}
+setup() {
+	by_hand=''
+	ns_begin
+}
+teardown() {
+	[[ -z $by_hand ]] || stop_by_hand
+	k delete namespace "$ns-other" --ignore-not-found --timeout=60s >/dev/null
+	ns_end
+	"$cluster/node" 0 rm -rf $dir
+}
+
+# channel_count K N: the driver of a node has been loaded with so many IMEX channels; nothing: it does not say.
+channel_count() {
+	if [[ -n $2 ]]; then
+		"$cluster/node" "$1" sh -c 'echo "ImexChannelCount: $1" >/run/nvidia/driver/proc/driver/nvidia/params' sh "$2"
+	else
+		"$cluster/node" "$1" rm -f /run/nvidia/driver/proc/driver/nvidia/params
+	fi
+}
+offers() { k get resourceslices -o json | jq -e --arg node "node-$1" --argjson n "$2" '[.items[] | select(.spec.nodeName == $node) | .spec.devices // [] | .[]] | length == $n' >/dev/null; }
+counted() { fabric_now | jq -e --argjson n "$1" '.channelCount == $n' >/dev/null; }
+plugins_anew() {
+	k -n "$driver_ns" rollout restart daemonset/compute-domains-kubelet-plugin >/dev/null
+	k -n "$driver_ns" rollout status daemonset/compute-domains-kubelet-plugin --timeout=120s >/dev/null
+}
+id_of() { entry "$1" | cut -d' ' -f1; }
+has_entry() { [[ -n $(entry "$1") ]]; }
+
+@test "a node whose driver has no channels but 0 offers no places, and the fabric goes by the others" {
+	channel_count 3 1
+	plugins_anew
+	eventually 60 offers 3 0
+	offers 2 16
+	eventually 60 counted 2048
+	domain d
+	worker a d 0
+	running a
+	channel_count 3 ''
+	plugins_anew
+	eventually 90 offers 3 16
+}
+
+@test "channels run out: one namespace has no more than half, who gets none is told why, and gets one when another is given back" {
+	local i uid
+	for i in 0 1 2 3; do channel_count "$i" 4; done # 1, 2 and 3
+	k delete computedomainfabrics --all >/dev/null
+	plugins_anew
+	eventually 90 counted 4
+	domain one
+	domain two
+	domain three
+	worker a one 0
+	worker b two 1
+	running a
+	running b
+	worker c three 2
+	eventually 90 fabric_says ChannelsExhausted "$ns"
+	eventually 90 event_says Pod/c 'no channel has been assigned'
+	# What it has no right to is another one's.
+	k create namespace "$ns-other" >/dev/null
+	ns=$ns-other domain other
+	ns=$ns-other worker o other 3
+	ns=$ns-other running o 90
+	[[ $(printf '%s\n' "$(channels_of a)" "$(channels_of b)" "$(ns=$ns-other channels_of o)" | sort -n | xargs) == "1 2 3" ]]
+	uid=$(domain_uid one)
+	k -n "$ns" delete pod a >/dev/null
+	k -n "$ns" delete computedomain one >/dev/null
+	running c 300
+	eventually 30 entry_is "$uid" ''
+	[[ $(channels_of c) != "$(channels_of b)" && $(channels_of c) != "$(ns=$ns-other channels_of o)" ]]
+	eventually 90 fabric_is_silent ChannelsExhausted
+	k -n "$ns" delete pods,computedomains --all --timeout=60s >/dev/null
+	k delete namespace "$ns-other" --timeout=90s >/dev/null
+	for i in 0 1 2 3; do channel_count "$i" ''; done
+	plugins_anew
+	eventually 90 counted 2048
+	eventually 60 offers 0 16
+}
+
+@test "the plugin of a node is away: what it holds stays taken, and is given back when it is there again" {
+	domain gone
+	worker a gone 0
+	running a
+	local uid id
+	uid=$(domain_uid gone) id=$(channels_of a)
+	eventually 20 holds_are 0 "$id $uid"
+	# Its Pod goes, and with it what it had told.
+	k label --overwrite nodes node-1 node-2 node-3 kill-points=elsewhere >/dev/null
+	k -n "$driver_ns" patch daemonset compute-domains-kubelet-plugin --type=merge -p '{"spec":{"template":{"spec":{"nodeSelector":{"kill-points":"elsewhere"}}}}}' >/dev/null
+	no_plugin() { [[ -z $(plugin_pod 0 2>/dev/null) ]]; }
+	eventually 60 no_plugin
+	k -n "$ns" delete pod a --force --grace-period=0 >/dev/null 2>&1
+	k -n "$ns" delete computedomain gone >/dev/null
+	is_releasing() { [[ $(entry "$uid") == "$id 2"* ]]; }
+	eventually 60 is_releasing
+	for_seconds 100 is_releasing
+	fabric_says ChannelsHeld 'node node-0'
+	with_own_channels
+	eventually 200 entry_is "$uid" ''
+}
+
+@test "the API server is away: a pod with a channel runs on, and one whose claim comes to its node meanwhile starts when the server is back" {
+	domain known
+	worker a known 0
+	worker b known 1
+	running a
+	running b
+	local id uid
+	id=$(channels_of a) uid=$(domain_uid known)
+	k -n "$ns" delete pod b >/dev/null
+	eventually 30 holds_are 1 ''
+	"$cluster/kubelet" 1 stop
+	worker c known 1
+	eventually 30 claim_allocated c
+	"$cluster/apiserver" stop
+	"$cluster/kubelet" 1 start &
+	for_seconds 10 runs_still "$uid"
+	"$cluster/apiserver" start
+	wait $!
+	running c 150
+	[[ $(channels_of c) == "$id" && $(channels_of a) == "$id" ]]
+}
+claim_allocated() { [[ -n $(k -n "$ns" get resourceclaim "$(k -n "$ns" get pod "$1" -o jsonpath='{.status.resourceClaimStatuses[0].resourceClaimName}')" -o jsonpath='{.status.allocation}') ]]; }
+# Nobody can be asked but the node itself.
+runs_still() { "$cluster/node" 0 sh -c 'grep -l "domain $1 " /var/run/cdi/*claim_*' sh "$1" >/dev/null; }
+
+@test "one node has a plugin of an earlier version: it refuses such a claim, and gives it no channel; the other nodes go on" {
+	domain d
+	worker near d 1
+	running near
+	local id
+	id=$(channels_of near)
+	start_by_hand --feature-gates=HostManagedIMEX=true
+	driver_elsewhere "${channel_values[@]}"
+	worker a d 0
+	eventually 60 allocated "$ns" channel-0
+	run "$cluster/node" 0 "$checkout/build/test/kubelet/dra-call" $dir/plugins/compute-domain.nvidia.com/dra.sock prepare $(claim_of "$ns" channel-0)
+	[[ $status == 1 && $output == *'unknown field "isolation": the claim is for a channel of its ComputeDomain'* ]]
+	[[ -z $("$cluster/node" 0 sh -c "ls $dir/cdi | grep claim_ || true") ]]
+	worker n2 d 2
+	running n2
+	[[ $(channels_of near) == "$id" && $(channels_of n2) == "$id" ]]
+}
