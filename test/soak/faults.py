@@ -5,11 +5,13 @@ A fault is a generator. It does harm, yields how long that shall last, and mends
 It yields seconds, or a function that says what it waits for, None when that is there. What it returns is the evidence: such a function too,
 about the part that was struck. A fault that finds nothing to strike returns before it yields."""
 
+import json
 import os
 import signal
 import subprocess
 
-from world import (CD_GROUP, CONTROLLER, DAEMON, DRA_GROUP, DRIVER, DRIVER_NS, GPU_PLUGIN, NS, PLUGIN, TEST, UID_LABEL, alive, container_ids, containers, name, node_of, runs)
+from kinds import DRIVER_NS, NS, name
+from world import CD_GROUP, CONTROLLER, DRA_GROUP, DRIVER, GPU_PLUGIN, PLUGIN, TEST, UID_LABEL, alive, container_ids, containers, node_of, runs
 
 WHOLE = lambda: None  # noqa: E731
 
@@ -202,7 +204,7 @@ def second_plugin(h):
     second = subprocess.Popen(
         ["setpriv", "--pdeathsig", "KILL", os.path.join(h.w.commands, "node"), node.rsplit("-", 1)[1], *as_in_a_pod, program, f"--node-name={node}",
          f"--namespace={DRIVER_NS}", f"--nvidia-driver-root={root}", f"--driver-root-ctr-path={root}",
-         f"--alt-proc-devices-path={root}/proc/devices", "--cdi-root=/var/run/cdi"],
+         f"--alt-proc-devices-path={root}/proc/devices", "--cdi-root=/var/run/cdi", *h.w.kind.plugin_flags],
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     yield h.rng.uniform(2, 20)
     second.send_signal(h.rng.choice([signal.SIGTERM, signal.SIGKILL]))
@@ -232,7 +234,7 @@ def daemon_killed(h):
     pod = h.some_daemon()
     if not pod:
         return None
-    h.kill(h.w.of_pod(pod, DAEMON))
+    h.kill(h.w.of_pod(pod, h.w.kind.daemon))
     yield 0
     return h.other_container(h.w.ours, pod)
 
@@ -344,6 +346,7 @@ def node_loses_power(h):
     h.w.command("power", k, "off")
     yield h.rng.uniform(0, 15)
     h.w.command("power", k, "on")
+    h.w.kind.joined(h.w, node)
     return both(*(h.other_container(watch, p) for watch, p in here))
 
 
@@ -358,7 +361,9 @@ def node_gone_for_good(h):
     yield lambda: next((f"{name(p)} is still bound to {node}" for watch in (h.w.pods, h.w.ours) for p in h.w.all(watch) if node_of(p) == node), None)
     h.w.command("power", k, "on")
     joined = lambda: None if node in {name(n) for n in h.w.all(h.w.nodes)} else f"{node} has not joined again"  # noqa: E731
-    return both(joined, h.replaced(PLUGIN, node), states(h, node, ".1"))
+    yield joined
+    h.w.kind.joined(h.w, node)
+    return both(joined, h.replaced(PLUGIN, node), states(h, node, h.w.kind.clique(node)))
 
 
 def pod_deleted(h):
@@ -383,10 +388,14 @@ def domain_deleted(h, at_once):
     h.what, h.affects = cd, {w for w, x in h.workloads().items() if x.cd == cd}
     path = f"{CD_GROUP}/namespaces/{NS}/computedomains"
     h.k.delete(f"{path}/{cd}")
-    gone = lambda: None if h.w.domain(cd) is None else f"ComputeDomain {cd} does not go"  # noqa: E731
-    yield gone
-    yield 0 if at_once else h.rng.uniform(0, 5)
-    h.k.create(path, {"apiVersion": "resource.nvidia.com/v1beta1", "kind": "ComputeDomain", "metadata": {"name": cd, "namespace": NS}, "spec": o["spec"]})
+    uid = o["metadata"]["uid"]
+    living = lambda: (h.w.domain(cd) or {"metadata": {"uid": None}})["metadata"]["uid"]  # noqa: E731
+    yield lambda: f"ComputeDomain {cd} does not go" if living() == uid else None
+    if h.w.kind.makes_domains():
+        yield 0 if at_once else h.rng.uniform(0, 5)
+        h.k.create(path, {"apiVersion": "resource.nvidia.com/v1beta1", "kind": "ComputeDomain", "metadata": {"name": cd, "namespace": NS}, "spec": o["spec"]})
+    else:
+        yield lambda: None if living() else f"ComputeDomain {cd} is not made again"
     # Pods of a domain that is gone do not belong to the one of the same name: their owner makes them anew.
     h.affects = {w for w, x in h.workloads().items() if x.cd == cd}
     for pod in h.w.all(h.w.pods):
@@ -410,7 +419,7 @@ def objects_of_a_domain_deleted(h):
     o = cd and h.w.domain(cd)
     if not o:
         return None
-    uid, what = o["metadata"]["uid"], h.rng.choice(["DaemonSet", "daemon template", "workload template", "label", "clique"])
+    uid, what = o["metadata"]["uid"], h.rng.choice(h.w.kind.objects)
     h.what, h.affects = f"{what} of {cd}", {w for w, x in h.workloads().items() if x.cd == cd}
     watch, path, old = None, None, None
     if what == "DaemonSet":
@@ -449,7 +458,7 @@ def objects_of_a_domain_deleted(h):
 def states(h, node, wanted):
     def missing():
         found = h.w.clique_of(node)
-        return None if len(found) == 2 and all((c or "").endswith(wanted) for c in found) else f"the slice of {node} states {found}"
+        return None if len(found) == h.w.kind.devices and all((c or "").endswith(wanted) for c in found) else f"the slice of {node} states {found}"
     return missing
 
 
@@ -457,12 +466,12 @@ def node_moves_to_another_clique(h):
     node = h.free_node()
     if not node:
         return None
-    k = node.rsplit("-", 1)[1]
-    h.w.command("clique", k, 2)
-    yield states(h, node, ".2")
+    k, home = node.rsplit("-", 1)[1], h.w.kind.clique(node)
+    h.w.command("clique", k, 3)
+    yield states(h, node, ".3")
     yield h.rng.uniform(0, 10)
-    h.w.command("clique", k, 1)
-    return states(h, node, ".1")
+    h.w.command("clique", k, home[1:])
+    return states(h, node, home)
 
 
 def fabric_registers_again(h):
@@ -474,7 +483,72 @@ def fabric_registers_again(h):
     h.w.command("gpu", k, "FABRIC_STATE=2")
     yield h.rng.uniform(1, 40)
     h.w.command("gpu", k, "FABRIC_STATE=3")
-    return states(h, node, ".1")
+    return states(h, node, h.w.kind.clique(node))
+
+
+# ---- ComputeDomainFabrics, and the hosts' IMEX ----
+
+def fabric_of(h):
+    fabric = h.choose(sorted(h.w.all(h.w.fabrics), key=name))
+    if fabric:
+        h.what = name(fabric)
+    return fabric
+
+
+def made_anew(h, fabric):
+    """Evidence: there is another object, with a table of its own that nobody doubts any more."""
+    def missing():
+        now = h.w.fabrics.objects.get((None, name(fabric)))
+        if not now or now["metadata"]["uid"] == fabric["metadata"]["uid"] or now.get("tableOf") != now["metadata"]["uid"]:
+            return f"fabric {name(fabric)} has no table of its own again"
+        lost = next((c for c in now.get("conditions") or [] if c["type"] == "TableLost"), None)
+        return lost and f"fabric {name(fabric)}: {lost['message']}"
+    return missing
+
+
+def fabric_deleted(h):
+    fabric = fabric_of(h)
+    if not fabric:
+        return None
+    h.k.delete(f"{CD_GROUP}/computedomainfabrics/{name(fabric)}")
+    yield 0
+    return made_anew(h, fabric)
+
+
+def old_fabric_put_back(h):
+    """What it was some seconds ago, in the controller's name: past the policy, as a restore of the store comes."""
+    fabric = fabric_of(h)
+    if not fabric:
+        return None
+    yield h.rng.uniform(2, 20)
+    copy = {**fabric, "apiVersion": "resource.nvidia.com/v1beta1", "kind": "ComputeDomainFabric", "metadata": {"name": name(fabric)}}
+    h.k.delete(f"{CD_GROUP}/computedomainfabrics/{name(fabric)}")
+    account = f"system:serviceaccount:{DRIVER_NS}:{h.w.controller_account()}"
+    # The controller may have been faster.
+    subprocess.run([os.path.join(h.w.commands, "kubectl"), f"--as={account}", "create", "-f", "-"], input=json.dumps(copy), text=True, capture_output=True)
+    return made_anew(h, fabric)
+
+
+def hosts_imex(h, *actions):
+    node = h.free_node()
+    if not node:
+        return None
+    k = node.rsplit("-", 1)[1]
+    h.w.command("host-imex", k, actions[0])
+    if len(actions) > 1:
+        yield h.rng.uniform(1, 40)
+        h.w.command("host-imex", k, actions[1])
+    else:
+        yield 0
+    return states(h, node, h.w.kind.clique(node))
+
+
+def hosts_imex_restarted(h):
+    return (yield from hosts_imex(h, "restart"))
+
+
+def hosts_imex_away(h):
+    return (yield from hosts_imex(h, h.rng.choice(["stop", "kill"]), "start"))
 
 
 def title(fault):
@@ -491,11 +565,24 @@ ENDS_CONTROLLERS = [controller_killed, controller_hangs, controllers_deleted, ch
                     node_gone_for_good, *PAGES]
 # Those under which a leader cannot renew its lease in time. Without one of them a lost lease is a bug.
 TAKES_THE_LEASE = [controller_hangs, api_server_gone, node_cut_off, node_loses_power, node_gone_for_good, *PAGES]
+# Those that end nvidia-imex on the node that they strike. Without one of them it is the same while a claim that it serves is prepared.
+ENDS_IMEX = [daemon_killed, daemon_deleted, imex_killed, imex_crashes_in_a_loop, node_loses_power, node_gone_for_good, hosts_imex_restarted,
+             hosts_imex_away]
+# Those that delete a ComputeDomain.
+ENDS_DOMAIN = [domain_deleted_under_its_workload, domain_made_again_with_its_name]
 # Each with how often it shall strike, compared with the others.
 FAULTS = {
     controller_killed: 2, controller_hangs: 2, controllers_deleted: 1, plugin_killed: 3, gpu_plugin_killed: 2, plugin_deleted: 2, plugin_finds_garbage: 2,
     plugin_disk_read_only: 2, second_plugin: 1, chart_upgraded: 1, daemon_killed: 3, daemon_deleted: 3, imex_killed: 3,
     imex_crashes_in_a_loop: 2, api_server_gone: 3, **{f: 1 for f in PAGES}, kubelet_restarted: 2, node_cut_off: 2,
     node_loses_power: 2, node_gone_for_good: 1, pod_deleted: 4, domain_deleted_under_its_workload: 2, domain_made_again_with_its_name: 2,
-    objects_of_a_domain_deleted: 2, node_moves_to_another_clique: 1, fabric_registers_again: 1,
+    objects_of_a_domain_deleted: 2, node_moves_to_another_clique: 1, fabric_registers_again: 1, fabric_deleted: 2, old_fabric_put_back: 2,
+    hosts_imex_restarted: 2, hosts_imex_away: 3,
 }
+
+
+def of_kind(kind):
+    """Those that can strike where workloads are of that kind."""
+    without = set() if kind.has_fabrics else {fabric_deleted, old_fabric_put_back}
+    without |= {daemon_killed, daemon_deleted, imex_killed, imex_crashes_in_a_loop} if kind.hosts_run_imex else {hosts_imex_restarted, hosts_imex_away}
+    return [f for f in FAULTS if f not in without]

@@ -16,17 +16,14 @@ import sys
 import time
 
 import faults
-from world import CD_GROUP, DRA_GROUP, NO_CHANNEL, NO_GPUS, NS, World, alive, condition, containers, name, runs
-from kubeapi import NotFound
+from kinds import KINDS, NS
+from world import CD_GROUP, DRA_GROUP, NO_CHANNEL, NO_GPUS, World
 
-DOMAINS = [f"cd-{i}" for i in range(4)]
 OUTSTANDING = 3    # with more faults unhealed at once, nobody could say which of them it is that does not heal
 HEAL_LIMIT_S = 330  # the kubelet starts a container that keeps ending only every five minutes
 LEASE_EXCUSE_S = 30  # a kubelet that was away itself tells late of a container that ended meanwhile
 SLOW_S = 60         # who heals more slowly than this is asked what it waited for
-LEFT_LIMIT_S = 180
 Workload = collections.namedtuple("Workload", "cd replicas")
-GPUS = (0, 1, 2)  # of each pod of a workload; a claim template for each number
 
 
 def gpu_template(n):
@@ -35,14 +32,17 @@ def gpu_template(n):
             "spec": {"spec": {"devices": {"requests": [request]}}}}
 
 
-def deployment(workload, cd, replicas, gpus):
-    claims = [{"name": "channel", "resourceClaimTemplateName": cd}]
+def deployment(kind, workload, cd, replicas, gpus):
+    claims = [{"name": "channel", "resourceClaimTemplateName": kind.template(cd)}]
     if gpus:
         claims.append({"name": "gpus", "resourceClaimTemplateName": f"gpus-{gpus}"})
-    looks = (f"test -c /dev/nvidia-caps-imex-channels/channel0 || exit {NO_CHANNEL}; "
+    looks = (f"{{ {kind.looks()}; }} || exit {NO_CHANNEL}; "
              f"test $(ls /dev | grep -cE '^nvidia[0-9]+$') = {gpus} || exit {NO_GPUS}; exec sleep 1000000")
     pod = {
         "terminationGracePeriodSeconds": 0,
+        # Where several have room on a node, the nodes have some each all the same.
+        "topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway",
+                                       "labelSelector": {"matchLabels": {"workload": workload}}}],
         "resourceClaims": claims,
         "containers": [{
             "name": "worker", "image": "compute-domains/busybox:test", "imagePullPolicy": "Never",
@@ -88,6 +88,8 @@ class Soak:
         self.serial, self.agenda, self.order = itertools.count(1), [], itertools.count()
         self.start, self.controllers_stay, self.looked_at_claims = time.monotonic(), float("inf"), 0
         self.lease_excused_until = 0
+        world.imex_may_end = lambda node: any(s.fault in faults.ENDS_IMEX and node in s.hit.nodes for s in self.strikes)
+        world.domain_may_go = lambda cd: any(s.fault in faults.ENDS_DOMAIN and s.hit.what == cd for s in self.strikes)
         world.lease_may_be_lost = lambda: time.monotonic() < self.lease_excused_until or any(s.fault in faults.TAKES_THE_LEASE for s in self.strikes)
 
     def log(self, text):
@@ -102,8 +104,8 @@ class Soak:
 
     # ---- workloads ----
 
-    def free_pods(self):
-        return self.w.n_nodes - sum(x.replicas for x in self.workloads.values())
+    def room(self, cd):
+        return self.w.kind.room(cd, self.workloads.values())
 
     def api_fault(self):
         return any(s.fault is faults.api_server_gone and s.harm_ended is None for s in self.strikes)
@@ -112,17 +114,18 @@ class Soak:
         """One change: a workload comes, goes, grows or shrinks."""
         if self.api_fault():
             return
-        path, free = f"/apis/apps/v1/namespaces/{NS}/deployments", self.free_pods()
-        if free and (not self.workloads or self.rng.random() < 0.5):
-            w, n = f"w{next(self.serial)}", self.rng.randint(1, free)
-            cd, gpus = self.rng.choice(DOMAINS), self.rng.choice(GPUS)
-            self.w.k.create(path, deployment(w, cd, n, gpus))
+        path = f"/apis/apps/v1/namespaces/{NS}/deployments"
+        roomy = [cd for cd in self.w.kind.domains if self.room(cd)]
+        if roomy and (not self.workloads or self.rng.random() < 0.5):
+            w, cd, gpus = f"w{next(self.serial)}", self.rng.choice(roomy), self.rng.choice(self.w.kind.gpus)
+            n = self.rng.randint(1, self.room(cd))
+            self.w.k.create(path, deployment(self.w.kind, w, cd, n, gpus))
             self.workloads[w] = Workload(cd, n)
             self.log(f"workload {w}: {n} pods in {cd}, with {gpus} GPUs each")
             return
         w = self.rng.choice(sorted(self.workloads))
         cd, n = self.workloads[w]
-        wanted = self.rng.choice([i for i in range(n + free + 1) if i != n])
+        wanted = self.rng.choice([i for i in range(n + self.room(cd) + 1) if i != n])
         if wanted == 0:
             self.w.k.delete(f"{path}/{w}")
             del self.workloads[w]
@@ -213,6 +216,8 @@ class Soak:
                 self.step(s)
             elif not text:
                 self.strikes.remove(s)
+                if s.fault in faults.ENDS_IMEX:
+                    self.w.kind.forget_imex(s.hit.nodes)
                 if s.fault in faults.TAKES_THE_LEASE:
                     self.lease_excused_until = now + LEASE_EXCUSE_S
                 self.healed[s.fault].append(now - s.harm_ended)
@@ -237,6 +242,7 @@ class Soak:
         if now > self.looked_at_claims + 1:
             self.looked_at_claims = now
             self.w.look_at_claims()
+            self.w.kind.look(self.w)
         pause = min([limit] + [at - time.monotonic() for at, _, _ in self.agenda[:1]])
         self.w.news.wait(max(0.0, pause))
         self.w.news.clear()
@@ -276,30 +282,35 @@ class Soak:
             self.fail(f"not well after the storm: {text}")
 
     def make_domains(self):
-        for n in filter(None, GPUS):
+        kind = self.w.kind
+        for n in filter(None, kind.gpus):
             self.w.k.create(f"{DRA_GROUP}/namespaces/{NS}/resourceclaimtemplates", gpu_template(n))
-        for cd in DOMAINS:
+        kind.begin(self.w)
+        for cd in kind.domains if kind.makes_domains() else ():
             self.w.k.create(f"{CD_GROUP}/namespaces/{NS}/computedomains", {
                 "apiVersion": "resource.nvidia.com/v1beta1", "kind": "ComputeDomain", "metadata": {"name": cd, "namespace": NS},
-                "spec": {"numNodes": 0, "channel": {"resourceClaimTemplate": {"name": cd}}}})
+                "spec": {"numNodes": 0, "channel": {"resourceClaimTemplate": {"name": kind.template(cd)}}}})
 
     def delete_all(self):
+        kind = self.w.kind
         for w in list(self.workloads):
             self.w.k.delete(f"/apis/apps/v1/namespaces/{NS}/deployments/{w}")
         self.workloads.clear()
-        for cd in DOMAINS:
+        for cd in kind.domains if kind.makes_domains() else ():
             self.w.k.delete(f"{CD_GROUP}/namespaces/{NS}/computedomains/{cd}")
-        for n in filter(None, GPUS):
+        kind.end(self.w)
+        for n in filter(None, kind.gpus):
             self.w.k.delete(f"{DRA_GROUP}/namespaces/{NS}/resourceclaimtemplates/gpus-{n}")
-        left = self.until(self.w.leftovers, LEFT_LIMIT_S)
+        left = self.until(self.w.leftovers, kind.left_limit_s)
         for text in left:
             self.fail("left behind: " + text)
 
     def warm_up(self):
         """A formation of all nodes, which touches all the code that ordinary life does; what the programs hold after it is the measure."""
         self.make_domains()
-        self.workloads["warm-up"] = Workload(DOMAINS[0], self.w.n_nodes)
-        self.w.k.create(f"/apis/apps/v1/namespaces/{NS}/deployments", deployment("warm-up", DOMAINS[0], self.w.n_nodes, 1))
+        for i, (cd, pods) in enumerate(self.w.kind.warm_up()):
+            self.workloads[f"warm-up-{i}"] = Workload(cd, pods)
+            self.w.k.create(f"/apis/apps/v1/namespaces/{NS}/deployments", deployment(self.w.kind, f"warm-up-{i}", cd, pods, 1))
         if text := self.until(self.missing_of_any, 120):
             self.fail(f"warm-up: {text}")
         self.delete_all()
@@ -349,17 +360,19 @@ def main():
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument("--state", required=True, help="the folder of the test cluster")
     p.add_argument("--nodes", type=int, required=True)
+    p.add_argument("--workloads", choices=sorted(KINDS), required=True, help="what keeps them apart, and who runs IMEX for them: see kinds.py")
     p.add_argument("--minutes", type=float, required=True)
     p.add_argument("--seed", type=int, required=True)
     p.add_argument("--faults", default="", help="only these, by their names in faults.py, separated by commas")
     p.add_argument("--output", required=True)
     a = p.parse_args()
-    kinds = [f for f in faults.FAULTS if not a.faults or f.__name__ in a.faults.split(",")]
+    kind = KINDS[a.workloads](a.nodes)
+    kinds = [f for f in faults.of_kind(kind) if not a.faults or f.__name__ in a.faults.split(",")]
 
-    world = World(a.state, a.nodes)
+    world = World(a.state, a.nodes, kind)
     soak = Soak(world, a.seed, kinds)
     signal.signal(signal.SIGUSR1, lambda *_: soak.state())
-    soak.log(f"seed {a.seed}, {a.minutes:g} minutes, {a.nodes} nodes, {len(kinds)} kinds of faults")
+    soak.log(f"seed {a.seed}, {a.minutes:g} minutes, {a.nodes} nodes, workloads of {kind.name}, {len(kinds)} kinds of faults")
     before = soak.warm_up()
     now = before
     if not soak.broken():
@@ -374,7 +387,7 @@ def main():
     lines = report(soak, before, now)
     print("\n".join(lines))
     with open(a.output, "w") as f:
-        f.write(f"seed {a.seed}, {a.minutes:g} minutes, {a.nodes} nodes\n\n" + "\n".join(lines) + "\n")
+        f.write(f"seed {a.seed}, {a.minutes:g} minutes, {a.nodes} nodes, workloads of {kind.name}\n\n" + "\n".join(lines) + "\n")
     for text in soak.failures + world.violations:
         print(f"soak: {text}", file=sys.stderr)
     if soak.broken():

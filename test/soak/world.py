@@ -15,13 +15,14 @@ import urllib.request
 HERE = os.path.dirname(os.path.abspath(__file__))
 TEST = os.path.dirname(HERE)
 sys.path.insert(0, os.path.join(TEST, "bench"))
+from kinds import AGENT_COMPONENT, COMMENT, DRIVER_NS, NS, name  # noqa: E402
 from kubeapi import Cluster, Watch  # noqa: E402
 
-NS, DRIVER_NS, DRIVER, GPU_DRIVER = "soak", "nvidia-compute-domains", "compute-domain.nvidia.com", "gpu.nvidia.com"
+DRIVER, GPU_DRIVER = "compute-domain.nvidia.com", "gpu.nvidia.com"
 CD_GROUP = "/apis/resource.nvidia.com/v1beta1"
 DRA_GROUP = "/apis/resource.k8s.io/v1"
 UID_LABEL, CLIQUE_LABEL, IMEX = "resource.nvidia.com/computeDomain", "nvidia.com/gpu.clique", "imex.resource.nvidia.com/"
-CONTROLLER, PLUGIN, DAEMON, GPU_PLUGIN = "compute-domain-controller", "compute-domain-kubelet-plugin", "compute-domain-daemon", "gpu-kubelet-plugin"
+CONTROLLER, PLUGIN, GPU_PLUGIN = "compute-domain-controller", "compute-domain-kubelet-plugin", "gpu-kubelet-plugin"
 # What a workload's container ends with when its channel is not there, or not just the GPUs that it asked for.
 NO_CHANNEL, NO_GPUS = 77, 78
 # The ways in which a container of ours may end: by itself, by a signal of ours, or with its node; and told to end before our program has
@@ -29,10 +30,6 @@ NO_CHANNEL, NO_GPUS = 77, 78
 HARMLESS_ENDS = (0, 137, 143, 255)
 ENDED_AS_RUNC = 2
 LOST_THE_LEASE = "leadership is lost"  # the one reason for which a program of ours ends itself, and only when a fault explains it
-
-
-def name(o):
-    return o["metadata"]["name"]
 
 
 def alive(o):
@@ -60,13 +57,15 @@ def condition(o, kind):
 
 
 class World:
-    def __init__(self, state, nodes):
-        self.state, self.n_nodes = state, nodes
+    def __init__(self, state, nodes, kind):
+        self.state, self.n_nodes, self.kind = state, nodes, kind
         self.commands = os.path.join(TEST, "cluster")
         self.k = Cluster(os.path.join(self.commands, "kubectl"))
         self.news = threading.Event()
         self.violations = []
         self.lease_may_be_lost = lambda: True
+        self.imex_may_end = lambda node: True
+        self.domain_may_go = lambda cd: True
         self.ends = set()  # ids of containers of ours that were seen to end
         self.api_up = True
         self.chart_mark = None  # what the pods of the driver are annotated with since the latest upgrade of the chart
@@ -84,6 +83,8 @@ class World:
         self.nodes = follow("/api/v1/nodes")
         self.domains = follow(f"{CD_GROUP}/computedomains")
         self.cliques = follow(f"{CD_GROUP}/computedomaincliques", self.look_at_clique)
+        if kind.has_fabrics:
+            self.fabrics = follow(f"{CD_GROUP}/computedomainfabrics")
         self.claims = follow(f"{DRA_GROUP}/resourceclaims")
         self.templates = follow(f"{DRA_GROUP}/resourceclaimtemplates")
         self.slices = follow(f"{DRA_GROUP}/resourceslices")
@@ -159,6 +160,10 @@ class World:
     def daemons(self):
         return [p for p in self.of_app("imex-daemon") if runs(p)]
 
+    def controller_account(self):
+        spec = self.k.get(f"/apis/apps/v1/namespaces/{DRIVER_NS}/deployments/compute-domains-controller")["spec"]
+        return spec["template"]["spec"]["serviceAccountName"]
+
     def plugin_on(self, node):
         return next((p for p in self.of_app(PLUGIN) if node_of(p) == node and alive(p)), None)
 
@@ -189,13 +194,21 @@ class World:
         o = self.domain(cd)
         if not o or not alive(o):
             return f"{cd}: there is no such ComputeDomain"
-        ready = {n["name"] for n in o.get("status", {}).get("nodes") or [] if n.get("status") == "Ready"}
-        for p in running:
-            if node_of(p) not in ready:
-                return f"{cd}: {node_of(p)} is not ready in its status"
-        if replicas and condition(o, "PeersConnected") != "True":
-            return f"{cd}: peers are not connected"
-        return None
+        return self.kind.is_well(o, sorted(map(node_of, running)), condition, self)
+
+    def prepared(self):
+        """{node: {claim: (ComputeDomain, channel, clique)}} of workloads' channels, by what their CDI files say; without a channel of its own
+        the last two are None."""
+        found = {}
+        for path in glob.glob(os.path.join(self.state, "nodes", "*", "run/cdi", f"*{DRIVER}-claim_*")):
+            try:
+                said = COMMENT.match(open(path).readline())
+            except OSError:
+                continue
+            if said:
+                claim = re.search(r"claim_([^.]*)", os.path.basename(path)).group(1)
+                found.setdefault("node-" + path.split(os.sep)[-4], {})[claim] = said.groups()
+        return found
 
     # ---- processes ----
 
@@ -223,9 +236,9 @@ class World:
         return self.of_pod(pod, PLUGIN) + self.of_pod(pod, GPU_PLUGIN)
 
     def figures(self):
-        """{(program, pod): (private dirty MB, descriptors)} of controllers and plugins."""
+        """{(program, pod): (private dirty MB, descriptors)} of controllers, plugins and agents."""
         found = {}
-        for program, app in ((CONTROLLER, CONTROLLER), (PLUGIN, PLUGIN), (GPU_PLUGIN, PLUGIN)):
+        for program, app in ((CONTROLLER, CONTROLLER), (PLUGIN, PLUGIN), (GPU_PLUGIN, PLUGIN), (AGENT_COMPONENT, "imex-daemon")):
             for pod in self.of_app(app):
                 for pid in self.of_pod(pod, program):
                     try:
@@ -262,18 +275,23 @@ class World:
     # ---- what is left when all is deleted ----
 
     def leftovers(self):
-        left = [f"ComputeDomain {name(o)}" for o in self.all(self.domains)]
+        def of(kind, watch):
+            return (o for o in self.all(watch) if not self.kind.excuses(kind, o, self))
+
+        left = [f"ComputeDomain {name(o)}" for o in of("ComputeDomain", self.domains)]
         left += [f"clique {name(o)}" for o in self.all(self.cliques)]
-        left += [f"ResourceClaim {o['metadata']['namespace']}/{name(o)}" for o in self.all(self.claims)]
+        left += [f"ResourceClaim {o['metadata']['namespace']}/{name(o)}" for o in of("ResourceClaim", self.claims)]
         left += [f"ResourceClaimTemplate {o['metadata']['namespace']}/{name(o)} (finalizers {o['metadata'].get('finalizers')})"
-                 for o in self.all(self.templates)]
+                 for o in of("ResourceClaimTemplate", self.templates)]
         left += [f"pod {name(o)}" for o in self.all(self.pods)]
-        left += [f"daemon pod {name(o)} on {node_of(o)}" for o in self.of_app("imex-daemon")]
-        left += [f"DaemonSet {name(o)}" for o in self.all(self.sets) if UID_LABEL in o["metadata"].get("labels", {})]
+        left += [f"daemon pod {name(o)} on {node_of(o)}" for o in self.of_app("imex-daemon") if not self.kind.excuses("pod", o, self)]
+        left += [f"DaemonSet {name(o)}" for o in of("DaemonSet", self.sets) if UID_LABEL in o["metadata"].get("labels", {})]
         left += [f"label of {name(o)}" for o in self.all(self.nodes) if UID_LABEL in o["metadata"].get("labels", {})]
+        left += self.kind.left(self)
+        kept = {o["metadata"]["uid"] for o in self.all(self.claims) if self.kind.excuses("ResourceClaim", o, self)}
         for k in range(self.n_nodes):
-            left += [f"node-{k}: {text}" for text in self.files_on(k)]
-        for program in (DAEMON, "nvidia-imex"):
+            left += [f"node-{k}: {text}" for text in self.files_on(k, kept)]
+        for program in () if self.kind.hosts_run_imex else ("compute-domain-daemon", "nvidia-imex"):
             left += [f"process {pid} ({program})" for pid in self.processes(program) if self.is_of_cluster(pid)]
         return left
 
@@ -283,11 +301,14 @@ class World:
         except OSError:
             return False
 
-    def files_on(self, k):
+    def files_on(self, k, kept):
+        """What is there that is not of these claims."""
         plugins = os.path.join(self.state, "nodes", str(k), "kubelet/plugins")
         plugin = os.path.join(plugins, DRIVER)
-        left = [f"CDI file {os.path.basename(p)}" for p in glob.glob(os.path.join(self.state, "nodes", str(k), "run/cdi", "*claim_*"))]
-        left += [f"folder of domain {os.path.basename(p)}" for p in glob.glob(os.path.join(plugin, "domains", "*"))]
+        left = [f"CDI file {os.path.basename(p)}" for p in glob.glob(os.path.join(self.state, "nodes", str(k), "run/cdi", "*claim_*"))
+                if not any(uid in p for uid in kept)]
+        left += [f"folder of domain {os.path.basename(p)}" for p in glob.glob(os.path.join(plugin, "domains", "*"))
+                 if os.path.basename(p) not in self.kind.stays_in_folder]
         for driver in (DRIVER, GPU_DRIVER):
             left += [f"temporary file {os.path.basename(p)}" for p in glob.glob(os.path.join(plugins, driver, ".*tmp*"))]
             try:
@@ -295,5 +316,5 @@ class World:
             except (OSError, ValueError, KeyError) as e:
                 left.append(f"checkpoint.json of {driver}: {e!r}")
                 continue
-            left += [f"checkpoint entry {uid} of {driver} ({c.get('checkpointState')})" for uid, c in claims.items()]
+            left += [f"checkpoint entry {uid} of {driver} ({c.get('checkpointState')})" for uid, c in claims.items() if uid not in kept]
         return left
