@@ -168,59 +168,64 @@ bool health_xid(struct health *h, const struct gpu_devices *devices, const struc
         return any;
 }
 
-/* ---- what was published before ---- */
+/* ---- over a restart ---- */
 
-struct published {
-        const char *uuid, *parent_uuid;
-};
-static const struct jd_field f_published[] = { JD_STR(struct published, "uuid>string", uuid),
-                                               JD_STR(struct published, "parentUUID>string", parent_uuid),
-                                               JD_END };
-
-static bool recall_xid(struct health *h, const char *uuid, const struct own_taint *t) {
+struct kept_xid {
+        const char *uuid;
         int64_t xid;
-        return !find(h, uuid) && t->value && str_to_i64(str_from(t->value), &xid) && xid >= 0 &&
-               note(h, uuid, (uint64_t)xid, streq(t->effect, EFFECT_NONE));
-}
+        bool of_program;
+};
+struct kept {
+        const char *boot_id;
+        struct kept_xid *xids;
+        size_t n_xids;
+        const char **lost;
+        size_t n_lost;
+};
+static const struct jd_field f_xid[] = { JD_STR(struct kept_xid, "uuid", uuid, .required = true),
+                                         JD_INT(struct kept_xid, "xid", xid, .required = true),
+                                         JD_BOOL(struct kept_xid, "ofProgram", of_program), JD_END };
+static const struct jd_field f_kept[] = { JD_STR(struct kept, "bootID", boot_id, .required = true),
+                                          JD_LIST(struct kept, "xids", xids, struct kept_xid, f_xid),
+                                          JD_STRS(struct kept, "lost", lost), JD_END };
 
-static bool recall_lost(struct health *h, const char *gpu) {
-        if (h->state != NOT_YET)
-                return false;
+void health_render(const struct health *h, const char *boot_id, struct buf *out) {
+        const struct xid_report *r;
+        struct jw w = JW(out);
+        jw_obj(&w, NULL);
+        jw_str(&w, "bootID", boot_id);
+        jw_arr(&w, "xids");
+        TAILQ_FOREACH (r, &h->reports, link) {
+                jw_obj(&w, NULL);
+                jw_str(&w, "uuid", r->uuid);
+                jw_int(&w, "xid", (int64_t)r->xid);
+                jw_bool(&w, "ofProgram", r->of_program);
+                jw_end_obj(&w);
+        }
+        jw_end_arr(&w);
+        jw_arr(&w, "lost");
         for (size_t i = 0; i < h->n_gpus; i++) {
-                if (streq(h->gpus[i].uuid, gpu))
-                        return false;
+                if (h->gpus[i].error == NVML_GPU_IS_LOST && *h->gpus[i].uuid)
+                        jw_str(&w, NULL, h->gpus[i].uuid);
         }
-        add_gpu(h, gpu, NVML_GPU_IS_LOST);
-        return true;
+        jw_end_arr(&w);
+        jw_end_obj(&w);
 }
 
-static bool recall_device(struct health *h, const struct own_slice_device *d, struct arena *a) {
-        size_t n;
-        const struct own_taint *t = slice_taints_there(d, &n);
-        struct str attributes = slice_attributes_there(d);
-        struct published p = { 0 };
-        struct err ignored;
-        bool any = false;
-        if (!n || jd_decode_text(f_published, attributes.p, attributes.n, false, "", a, &p, &ignored) < 0 ||
-            !p.uuid)
-                return false;
-        for (size_t i = 0; i < n; i++) {
-                if (streq(t[i].key, TAINT_XID))
-                        any |= recall_xid(h, p.uuid, &t[i]);
-                else if (streq(t[i].key, TAINT_LOST))
-                        any |= recall_lost(h, str_or(p.parent_uuid, p.uuid));
-        }
-        return any;
-}
-
-bool health_recall(struct health *h, const struct own_slice *s, const char *boot_id) {
+int health_recall(struct health *h, struct str text, const char *boot_id, struct err *e) {
         _cleanup_(arena_freep) struct arena *a = arena_new(1024);
-        bool any = false;
-        if (!streq(jd_pair_get(s->annotations, s->n_annotations, HEALTH_BOOT_ANNOTATION), boot_id))
-                return false;
-        for (size_t i = 0; i < s->n_devices; i++)
-                any |= recall_device(h, &s->devices[i], a);
-        return any;
+        struct kept k = { 0 };
+        if (jd_decode_text(f_kept, text.p, text.n, false, "", a, &k, e) < 0)
+                return -1;
+        if (!streq(k.boot_id, boot_id))
+                return 0;
+        for (size_t i = 0; i < k.n_xids; i++) {
+                if (k.xids[i].xid >= 0)
+                        note(h, k.xids[i].uuid, (uint64_t)k.xids[i].xid, k.xids[i].of_program);
+        }
+        for (size_t i = 0; i < k.n_lost; i++)
+                add_gpu(h, k.lost[i], NVML_GPU_IS_LOST);
+        return 0;
 }
 
 /* ---- taints ---- */

@@ -16,8 +16,8 @@
 #include "nvidia/nvml_line.h"
 #include "nvidia/nvml_watch.h"
 
-/* Of a ResourceSlice: the boot of the node in which its taints were found out. */
-#define HEALTH_BOOT_ANNOTATION "gpu.nvidia.com/boot-id"
+/* Of a ResourceSlice: by it somebody says that the node's GPUs have been seen to. */
+#define HEALTH_CLEAR_XIDS "gpu.nvidia.com/clear-xids"
 #define TAINT_XID "gpu.nvidia.com/xid"
 #define TAINT_LOST "gpu.nvidia.com/gpu-lost"
 #define TAINT_UNMONITORED "gpu.nvidia.com/unmonitored"
@@ -37,10 +37,11 @@ typedef void(health_told_fn)(void *u, const struct gpu_device *d, uint64_t xid, 
 bool health_xid(struct health *h, const struct gpu_devices *devices, const struct nvml_event *ev,
                 health_told_fn *told, void *u);
 
-/* What a process before this one has published of this node's devices in this boot: XIDs go on; that a GPU is
- * lost holds until NVML says how it is. Of another boot, or of whatever this process has seen itself since,
- * it says nothing. False: there is nothing that was not known. */
-bool health_recall(struct health *h, const struct own_slice *s, const char *boot_id);
+/* All of it that outlives a process, as JSON, and back, into an object that knows nothing yet: XIDs go on,
+ * and that a GPU is lost holds until NVML says how it is. Of another boot it says nothing. ERR_INVALID: it is
+ * not of that form. */
+void health_render(const struct health *h, const char *boot_id, struct buf *out);
+int health_recall(struct health *h, struct str text, const char *boot_id, struct err *e);
 /* Somebody has seen to the GPUs: what they reported before is over. */
 void health_forget_xids(struct health *h);
 

@@ -105,7 +105,7 @@ static void publish(struct plugin *p) {
         const struct health *h = p->monitor ? monitor_health(p->monitor) : NULL;
         if (!gpus_get(p->gpus)->known)
                 return;
-        struct slice_content content = gpu_offer_content(d, h, p->main.boot_id);
+        struct slice_content content = gpu_offer_content(d, h);
         slice_set(p->main.slices, &content);
         if (h)
                 report_health(&p->report, h, d);
@@ -143,20 +143,10 @@ static void on_untainted(void *u, enum slice_taints taken) {
         report_untainted(&p->report, taken);
 }
 
-static void on_slice_found(void *u, const struct own_slice *s) {
+static void on_seen_to(void *u) {
         struct plugin *p = u;
-        if (!monitor_recall(p->monitor, s, p->main.boot_id))
-                return;
-        log_info("GPUs of this node are tainted by what a process before this one has seen of their health",
-                 kv_str("slice", s->o.meta.name));
-        publish(p);
-}
-
-static void on_slice_deleted(void *u) {
-        struct plugin *p = u;
-        log_info("a ResourceSlice of this node was deleted: what its GPUs have reported is over");
+        log_info("somebody has seen to the GPUs of this node: what they have reported is over");
         monitor_forget_xids(p->monitor);
-        publish(p);
 }
 
 static void start_monitor(struct plugin *p) {
@@ -176,10 +166,10 @@ static void start_monitor(struct plugin *p) {
                          kv_str("word", word));
         }
         slice_on_untainted(p->main.slices, on_untainted, p);
-        slice_on_history(
-                p->main.slices,
-                &(struct slice_history){ .found = on_slice_found, .deleted = on_slice_deleted, .u = p });
+        slice_on_word(p->main.slices, HEALTH_CLEAR_XIDS, on_seen_to, p);
         p->monitor = monitor_new(&p->main.loop, &(struct monitor_options){ .of_programs = &of_programs,
+                                                                           .folder = p->main.plugin_dir,
+                                                                           .boot_id = p->main.boot_id,
                                                                            .xid = on_xid,
                                                                            .watch = on_watch,
                                                                            .changed = on_health,

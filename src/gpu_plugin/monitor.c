@@ -2,17 +2,25 @@
 #include "gpu_plugin/monitor.h"
 
 #include "base/loop.h"
+#include "gpu_plugin/health_file.h"
 
 enum { BEGIN_MS = 30000, SILENT_MS = 4 * NVML_EVENT_WAIT_MS };
 
 struct monitor {
-        struct monitor_options o; /* but for the XIDs */
+        struct monitor_options o; /* but for the XIDs and what is of the file */
         struct nvml_watch *watch;
         struct health *health;
+        struct health_file file;
         const struct gpu_devices *devices; /* NULL: not known yet */
         struct loop_timer patience;
         struct err why; /* nobody watches */
 };
+
+/* Kept before it is published, so that what was published is known to the next process. */
+static void tell(struct monitor *m) {
+        health_file_keep(&m->file, m->health);
+        m->o.changed(m->o.u);
+}
 
 static void on_watched(void *u, const struct nvml_watched *w) {
         struct monitor *m = u;
@@ -20,13 +28,13 @@ static void on_watched(void *u, const struct nvml_watched *w) {
         bool news = health_watched(m->health, w);
         m->o.watch(m->o.u, NULL);
         if (news)
-                m->o.changed(m->o.u);
+                tell(m);
 }
 
 static void on_xid(void *u, const struct nvml_event *ev) {
         struct monitor *m = u;
         if (m->devices && health_xid(m->health, m->devices, ev, m->o.xid, m->o.u))
-                m->o.changed(m->o.u);
+                tell(m);
 }
 
 static void on_broken(void *u, const struct err *e) {
@@ -41,13 +49,14 @@ static void on_patience(void *u) {
         bool news = health_unwatched(m->health);
         m->o.watch(m->o.u, &m->why);
         if (news)
-                m->o.changed(m->o.u);
+                tell(m);
 }
 
 struct monitor *monitor_new(uv_loop_t *loop, const struct monitor_options *o) {
         struct monitor *m = xnew(struct monitor);
         m->o = *o;
         m->health = health_new(o->of_programs);
+        health_file_init(&m->file, o->folder, o->boot_id, m->health);
         m->watch = nvml_watch_new(loop, &(struct nvml_watch_options){ .begin_ms = BEGIN_MS,
                                                                       .silent_ms = SILENT_MS,
                                                                       .watched = on_watched,
@@ -65,12 +74,9 @@ void monitor_follow(struct monitor *m, const struct gpus_state *s, const struct 
                 loop_timer_stop(&m->patience);
 }
 
-bool monitor_recall(struct monitor *m, const struct own_slice *s, const char *boot_id) {
-        return health_recall(m->health, s, boot_id);
-}
-
 void monitor_forget_xids(struct monitor *m) {
         health_forget_xids(m->health);
+        tell(m);
 }
 
 const struct health *monitor_health(const struct monitor *m) {
@@ -82,6 +88,7 @@ void monitor_free(struct monitor *m) {
                 return;
         nvml_watch_free(m->watch);
         loop_timer_done(&m->patience);
+        health_file_done(&m->file);
         health_free(m->health);
         free(m);
 }

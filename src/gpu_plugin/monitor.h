@@ -13,10 +13,11 @@ enum { MONITOR_PATIENCE_MS = 5000 }; /* who is started anew within that is not m
 
 struct monitor_options {
         const struct xids *of_programs; /* copied */
+        const char *folder, *boot_id;   /* where it is kept over a restart (health_file.h); copied */
         health_told_fn *xid;
         /* Nobody watches; NULL: somebody does. Told at each change, and perhaps again. */
         void (*watch)(void *u, const struct err *e);
-        /* Taints may be others than before. Never from inside a call of ours. */
+        /* Taints may be others than before. Never from inside a call of ours but monitor_forget_xids(). */
         void (*changed)(void *u);
         void *u;
 };
@@ -25,8 +26,7 @@ struct monitor;
 struct monitor *monitor_new(uv_loop_t *loop, const struct monitor_options *o);
 /* What is known of the GPUs, whenever that has changed. The devices are borrowed until the next call. */
 void monitor_follow(struct monitor *m, const struct gpus_state *s, const struct gpu_devices *d);
-/* A slice that a process before this one has left, and that somebody has deleted one (health.h). */
-bool monitor_recall(struct monitor *m, const struct own_slice *s, const char *boot_id);
+/* Somebody has seen to the GPUs. changed() is called. */
 void monitor_forget_xids(struct monitor *m);
 const struct health *monitor_health(const struct monitor *m);
 void monitor_free(struct monitor *m);

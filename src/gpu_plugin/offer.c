@@ -22,8 +22,7 @@ static struct offered_device copy(const struct offered_device *d, struct arena *
                                         .n_capacities = d->n_capacities };
 }
 
-struct slice_content gpu_offer_content(const struct gpu_devices *d, const struct health *h,
-                                       const char *boot_id) {
+struct slice_content gpu_offer_content(const struct gpu_devices *d, const struct health *h) {
         struct arena *a = arena_new(4096);
         struct offered_device *devices = arena_alloc(a, (d->n + 1) * sizeof *devices);
         for (size_t i = 0; i < d->n; i++) {
@@ -36,7 +35,5 @@ struct slice_content gpu_offer_content(const struct gpu_devices *d, const struct
                                        .driver = GPU_DRIVER,
                                        .devices = devices,
                                        .n_devices = d->n,
-                                       .annotation = { HEALTH_BOOT_ANNOTATION,
-                                                       h ? arena_strdup(a, boot_id) : NULL },
                                        .part_max = h ? SLICE_TAINTED_DEVICES_MAX : 0 };
 }

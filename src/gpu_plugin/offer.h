@@ -6,6 +6,5 @@
 #include "gpu_plugin/health.h"
 
 /* A copy, with an arena of its own. A node without devices says that it has none. `h`: what is known of their
- * health, in the boot of that id; NULL: nobody watches it. */
-struct slice_content gpu_offer_content(const struct gpu_devices *d, const struct health *h,
-                                       const char *boot_id);
+ * health; NULL: nobody watches it. */
+struct slice_content gpu_offer_content(const struct gpu_devices *d, const struct health *h);

@@ -98,8 +98,9 @@ void report_xid(struct report *r, const struct gpu_device *d, uint64_t xid, bool
                 event_record(r->events, &node, EVENT_WARNING, "GPUReportsXid",
                              "%s (%s) reports XID %llu, so no new pod gets it (taint " TAINT_XID
                              "): NVIDIA's list of XIDs and the node's kernel log say what it needs, mostly a "
-                             "reset or a reboot; after a reset: kubectl delete resourceslices "
-                             "--field-selector spec.driver=" GPU_DRIVER ",spec.nodeName=%s",
+                             "reset or a reboot; after a reset: kubectl annotate resourceslices "
+                             "--field-selector spec.driver=" GPU_DRIVER ",spec.nodeName=%s " HEALTH_CLEAR_XIDS
+                             "=true",
                              d->name, d->uuid, (unsigned long long)xid, r->node);
 }
 

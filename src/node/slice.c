@@ -68,13 +68,9 @@ static bool sent(enum slice_taints taken, const struct offered_taint *t) {
         return taken == SLICE_TAINTS_ALL || (taken == SLICE_TAINTS_EFFECTIVE && !streq(t->effect, "None"));
 }
 
-const struct own_taint *slice_taints_there(const struct own_slice_device *d, size_t *ret_n) {
+static const struct own_taint *taints_there(const struct own_slice_device *d, size_t *ret_n) {
         *ret_n = d->n_taints ? d->n_taints : d->n_basic_taints;
         return d->n_taints ? d->taints : d->basic_taints;
-}
-
-struct str slice_attributes_there(const struct own_slice_device *d) {
-        return d->attributes.n ? d->attributes : d->basic_attributes;
 }
 
 static bool same_taint(const struct own_taint *there, const struct offered_taint *want) {
@@ -86,7 +82,7 @@ static bool same_taint(const struct own_taint *there, const struct offered_taint
 static const char *since(const struct own_slice *old, const char *device, const struct offered_taint *want) {
         for (size_t i = 0; old && i < old->n_devices; i++) {
                 size_t n;
-                const struct own_taint *there = slice_taints_there(&old->devices[i], &n);
+                const struct own_taint *there = taints_there(&old->devices[i], &n);
                 for (size_t j = 0; streq(old->devices[i].name, device) && j < n; j++) {
                         if (same_taint(&there[j], want))
                                 return there[j].added;
@@ -185,7 +181,7 @@ void slice_render(const char *version, const char *node, const char *node_uid, c
 static bool taints_match(const struct own_slice_device *d, const struct offered_device *want,
                          enum slice_taints taken) {
         size_t n, at = 0;
-        const struct own_taint *there = slice_taints_there(d, &n);
+        const struct own_taint *there = taints_there(d, &n);
         for (size_t i = 0; i < want->n_taints; i++) {
                 if (!sent(taken, &want->taints[i]))
                         continue;
@@ -201,7 +197,7 @@ static bool device_matches(const struct own_slice_device *d, const struct offere
         struct jw aw = JW(&a), cw = JW(&c);
         attributes(&aw, NULL, want);
         capacities(&cw, NULL, want);
-        struct str attributes_there = slice_attributes_there(d),
+        struct str attributes_there = d->attributes.n ? d->attributes : d->basic_attributes,
                    capacity_there = d->capacity.n ? d->capacity : d->basic_capacity;
         bool ok = streq(d->name, want->name) && str_eq(attributes_there, (struct str){ a.p, a.n }) &&
                   str_eq(capacity_there, (struct str){ c.p, c.n }) && taints_match(d, want, taken);
@@ -210,13 +206,18 @@ static bool device_matches(const struct own_slice_device *d, const struct offere
         return ok;
 }
 
+bool slice_has_word(const struct own_slice *s, const char *word) {
+        return word && jd_pair_get(s->annotations, s->n_annotations, word);
+}
+
 bool slice_part_matches(const struct own_slice *s, const char *node, const struct slice_content *want,
                         const struct slice_part *part) {
         if (!streq(s->driver, want->driver) || !streq(s->node, node) || !streq(s->pool, node) ||
             s->count != (int64_t)part->of || s->generation < 1 || s->n_devices != part->n ||
             (want->annotation.key &&
              !streq(jd_pair_get(s->annotations, s->n_annotations, want->annotation.key),
-                    want->annotation.value)))
+                    want->annotation.value)) ||
+            slice_has_word(s, want->word))
                 return false;
         for (size_t i = 0; i < s->n_devices; i++) {
                 if (!device_matches(&s->devices[i], &want->devices[part->first + i], want->taints))

@@ -47,6 +47,7 @@ struct slice_content {
         const struct offered_device *devices;
         size_t n_devices;
         struct jd_pair annotation; /* the driver's own; value NULL: the slice must not have it */
+        const char *word; /* somebody's (slice_on_word()), which goes with the next write; NULL: none */
         enum slice_taints taints;
         size_t part_max; /* devices in a slice; 0: as many as any slice may have */
 };
@@ -72,9 +73,6 @@ struct own_slice {
         size_t n_devices;
 };
 extern const struct jd_field own_slice_fields[];
-/* In whichever version of the API the server has told it. */
-const struct own_taint *slice_taints_there(const struct own_slice_device *d, size_t *ret_n);
-struct str slice_attributes_there(const struct own_slice_device *d); /* JSON */
 
 /* One slice of several: the devices from `first` on. */
 struct slice_part {
@@ -95,6 +93,8 @@ bool slice_matches(const struct own_slice *s, const char *node, const struct sli
 /* Of any generation. */
 bool slice_part_matches(const struct own_slice *s, const char *node, const struct slice_content *want,
                         const struct slice_part *part);
+/* Pure. Has somebody annotated it with `word`? NULL: no. */
+bool slice_has_word(const struct own_slice *s, const char *word);
 /* Pure. Which of two slices stays: the newer generation, else the one that was there first. */
 bool slice_outranks(const struct own_slice *a, const struct own_slice *b);
 

@@ -16,10 +16,6 @@ enum { BACKOFF_MIN_MS = 100, BACKOFF_MAX_MS = 30000, BODY_MAX = 1024 * 1024, WAN
 struct slice_publisher {
         struct kube_client *client;
         char *node, *node_uid, *selector;
-        struct slice_history history; /* NULL functions: nobody asks */
-        char *vanished;  /* a slice that is there no more, and that this process has not deleted */
-        char *owner_uid; /* of the Node until then */
-        char *deleted;   /* the last one that this process has deleted */
         struct kube_informer *informer;
         struct work_queue *queue;
         struct kube_call *call; /* at most one request at a time */
@@ -31,6 +27,9 @@ struct slice_publisher {
         void *u;
         slice_untainted_fn *untainted;
         void *untainted_u;
+        const char *word; /* NULL: none */
+        slice_word_fn *told;
+        void *told_u;
         char *text; /* of `want`, to compare; NULL: it has not been set */
         struct slice_floor floor;
         char error[400]; /* last error that was logged, so that a long outage is one line */
@@ -71,31 +70,7 @@ static void on_node(void *u, yyjson_val *obj, const struct err *e) {
         free(p->node_uid);
         p->node_uid =
                 xstrdup(str_or(yyjson_get_str(yyjson_obj_get(yyjson_obj_get(obj, "metadata"), "uid")), ""));
-        if (p->vanished && !streq(p->owner_uid, p->node_uid)) /* it went with its Node */
-                free(TAKE(p->vanished));
         succeeded(p);
-}
-
-static void on_looked_for(void *u, yyjson_val *obj, const struct err *e) {
-        struct slice_publisher *p = u;
-        p->call = NULL;
-        if (e && e->kind != ERR_NOT_FOUND) {
-                failed(p, "cannot look for a ResourceSlice of this node", e);
-                return;
-        }
-        free(TAKE(p->vanished));
-        if (e)
-                p->history.deleted(p->history.u);
-        succeeded(p);
-}
-
-/* That it is missing in a list, which may be old, does not say that somebody has deleted it. */
-static void look_for_vanished(struct slice_publisher *p) {
-        p->call = kube_start(p->client, &(struct kube_request){ .verb = KUBE_GET,
-                                                                .res = &kube_resource_slices,
-                                                                .name = p->vanished,
-                                                                .done = on_looked_for,
-                                                                .u = p });
 }
 
 /* The number behind "spec.devices[" in the server's words, of the slice that it was sent. */
@@ -205,8 +180,6 @@ static void write_slice(struct slice_publisher *p, const struct own_slice *old,
 }
 
 static void delete_slice(struct slice_publisher *p, const struct own_slice *s) {
-        free(p->deleted);
-        p->deleted = xstrdup(s->o.meta.name);
         p->call = kube_start(p->client, &(struct kube_request){ .verb = KUBE_DELETE,
                                                                 .res = &kube_resource_slices,
                                                                 .name = s->o.meta.name,
@@ -235,10 +208,6 @@ static void reconcile(void *u, const char *key) {
         }
         if (!kube_informer_synced(p->informer) || !kube_resource_api(p->client))
                 return;
-        if (p->vanished) {
-                look_for_vanished(p);
-                return;
-        }
         kube_informer_each(p->informer, gather, &have);
         bool begun = p->target != 0;
         struct slice_step step = slice_pool_next(have.v, have.n, p->node, &p->want, &p->target);
@@ -260,20 +229,18 @@ static void reconcile(void *u, const char *key) {
         free(have.v);
 }
 
+static bool has_word(const struct slice_publisher *p, const struct kube_object *o) {
+        return o && slice_has_word((const struct own_slice *)(const void *)o, p->word);
+}
+
 static void on_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
         struct slice_publisher *p = u;
-        if (!old && now && p->history.found && !kube_informer_synced(p->informer))
-                p->history.found(p->history.u, (const struct own_slice *)(const void *)now);
+        if (has_word(p, now) && !has_word(p, old))
+                p->told(p->told_u);
         /* Deleted under us: perhaps because the Node that owns it was, and is a new one now. */
-        if (old && !now && !streq(old->meta.name, p->deleted)) {
-                if (p->history.deleted) {
-                        free(p->vanished);
-                        p->vanished = xstrdup(old->meta.name);
-                }
-                if (p->node_uid) {
-                        free(p->owner_uid);
-                        p->owner_uid = TAKE(p->node_uid);
-                }
+        if (old && !now && !p->call) {
+                free(p->node_uid);
+                p->node_uid = NULL;
         }
         work_queue_add(p->queue, KEY);
 }
@@ -320,8 +287,10 @@ void slice_on_untainted(struct slice_publisher *p, slice_untainted_fn *fn, void 
         p->untainted_u = u;
 }
 
-void slice_on_history(struct slice_publisher *p, const struct slice_history *h) {
-        p->history = *h;
+void slice_on_word(struct slice_publisher *p, const char *word, slice_word_fn *fn, void *u) {
+        p->word = word;
+        p->told = fn;
+        p->told_u = u;
 }
 
 void slice_set(struct slice_publisher *p, const struct slice_content *want) {
@@ -338,6 +307,7 @@ void slice_set(struct slice_publisher *p, const struct slice_content *want) {
         arena_free(p->want.arena);
         free(p->text);
         p->want = *want;
+        p->want.word = p->word;
         p->text = buf_steal(&text);
         work_queue_add(p->queue, KEY);
 }
@@ -355,9 +325,6 @@ void slice_publisher_free(struct slice_publisher *p) {
         arena_free(p->want.arena);
         free(p->node);
         free(p->node_uid);
-        free(p->owner_uid);
-        free(p->vanished);
-        free(p->deleted);
         free(p->selector);
         free(p->text);
         free(p);

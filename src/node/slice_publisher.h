@@ -22,16 +22,12 @@ void slice_on_refused(struct slice_publisher *p, slice_refused_fn *fn, void *u);
  * found out anew. */
 typedef void(slice_untainted_fn)(void *u, enum slice_taints taken);
 void slice_on_untainted(struct slice_publisher *p, slice_untainted_fn *fn, void *u);
-/* `found` for each slice that the server has when the node's are read first, before any is written: what a
- * process before this one has left. `deleted` when somebody has deleted one of them, which the server was
- * asked about again; not for what this process deletes, nor for what went with its Node. Not from inside a
- * call of ours. */
-struct slice_history {
-        void (*found)(void *u, const struct own_slice *s); /* the slice is borrowed for the call */
-        void (*deleted)(void *u);
-        void *u;
-};
-void slice_on_history(struct slice_publisher *p, const struct slice_history *h);
+/* Somebody has annotated a slice of this node with `word`, whatever its value: told once for each time that
+ * it is done, also while this process was away. It is taken away with the next write. By it people tell a
+ * plugin something; that a slice was deleted is nobody's word, because the kubelet deletes them when it
+ * starts, and when the plugin is away for 30 s. `word` is borrowed. */
+typedef void(slice_word_fn)(void *u);
+void slice_on_word(struct slice_publisher *p, const char *word, slice_word_fn *fn, void *u);
 /* The server holds what should be. */
 bool slice_published(const struct slice_publisher *p);
 void slice_publisher_free(struct slice_publisher *p);

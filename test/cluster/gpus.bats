@@ -306,7 +306,7 @@ end_container() {
 taints_of() { k get resourceslices --field-selector "spec.driver=gpu.nvidia.com,spec.nodeName=node-$1" -o json | jq -c --arg d "$2" '[.items[].spec.devices[] | select(.name == $d) | (.basic // .).taints[]? | del(.timeAdded)]'; }
 has_taints() { [[ $(taints_of "$1" "$2") == "$3" ]]; }
 # bats test_tags=matrix
-@test "health: XID 79 keeps pods away from a GPU and XID 31, a program's, does not; the taint stays when other devices change and the plugin restarts, until somebody says so" {
+@test "health: XID 79 keeps pods away from a GPU and XID 31, a program's, does not; the taint stays when other devices change, plugin and kubelet restart and the slice is deleted, until somebody says so" {
 	local events=/run/nvidia/driver/usr/lib64/libnvidia-ml.events pod taint
 	"$cluster/node" 0 sh -c ': >"$1"' sh "$events"
 	install_gpus 4 --set featureGates.NVMLDeviceHealthCheck=true
@@ -352,13 +352,22 @@ has_taints() { [[ $(taints_of "$1" "$2") == "$3" ]]; }
 	k -n "$driver_ns" delete pod "$(plugin_pod 0)" >/dev/null
 	eventually 60 plugin_is_ready 0
 	for_seconds 3 has_taints 0 gpu-1 "$taint"
+	# A kubelet that starts deletes the slices of its node.
+	local slice
+	slice=$(slice_uid 0)
+	"$cluster/kubelet" 0 restart
+	eventually 60 other_slice 0 "$slice"
+	for_seconds 3 has_taints 0 gpu-1 "$taint"
 	[[ -z $(given other) ]]
 	# What the manual says when the GPU has been seen to.
-	k delete resourceslices --field-selector spec.driver=gpu.nvidia.com,spec.nodeName=node-0 >/dev/null
+	k annotate resourceslices --field-selector spec.driver=gpu.nvidia.com,spec.nodeName=node-0 gpu.nvidia.com/clear-xids=true >/dev/null
 	running other 90
+	[[ -z $(k get resourceslices --field-selector spec.driver=gpu.nvidia.com,spec.nodeName=node-0 -o jsonpath='{.items[*].metadata.annotations}') ]]
 	"$cluster/node" 0 rm "$events"
 	install_gpus 4
 }
+slice_uid() { k get resourceslices --field-selector "spec.driver=gpu.nvidia.com,spec.nodeName=node-$1" -o jsonpath='{.items[*].metadata.uid}'; }
+other_slice() { [[ -n $(slice_uid "$1") && $(slice_uid "$1") != "$2" ]]; }
 other_gpu_plugin() { [[ -n $(gpu_plugin_pids "$1") && $(gpu_plugin_pids "$1") != "$2" ]]; }
 plugin_is_ready() { [[ $(k -n "$driver_ns" get pod "$(plugin_pod "$1")" -o jsonpath='{.status.conditions[?(@.type=="Ready")].status}') == True ]]; }
 offered_instead() { [[ " $(offers "$1") " != *" $2 "* ]]; }

@@ -7,7 +7,6 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "base/json.h"
 #include "gpu_plugin/health.h"
 
 static struct gpu_device items[] = {
@@ -203,80 +202,74 @@ static void what_is_remembered_has_an_end(void **state) {
         assert_int_equal(health_taints(health, &d, arena, &t), 0);
 }
 
-/* ---- what a process before this one has left ---- */
+/* ---- over a restart ---- */
 
-#define DEVICE(uuids, taints) "{\"name\":\"d\",\"attributes\":{" uuids "},\"taints\":[" taints "]}"
-#define UUID(uuid) "\"type\":{\"string\":\"gpu\"},\"uuid\":{\"string\":\"" uuid "\"}"
-#define TAINT(key, value, effect)                                                                            \
-        "{\"key\":\"gpu.nvidia.com/" key "\",\"value\":\"" value "\",\"effect\":\"" effect                   \
-        "\",\"timeAdded\":\"2026-11-20T10:00:00Z\"}"
-
-static bool recall(const char *devices_there) {
-        const char *text = arena_printf(arena,
-                                        "{\"metadata\":{\"name\":\"s\",\"resourceVersion\":\"1\","
-                                        "\"annotations\":{\"gpu.nvidia.com/boot-id\":\"boot-1\"}},"
-                                        "\"spec\":{\"devices\":[%s]}}",
-                                        devices_there);
-        struct own_slice s = { 0 };
+static int recall(const char *text, size_t n, const char *boot_id) {
+        struct xids none = { 0 };
         struct err e;
-        if (jd_decode_text(own_slice_fields, text, strlen(text), false, "", arena, &s, &e) < 0)
-                fail_msg("%s", e.msg);
-        assert_false(health_recall(health, &s, "boot-2"));
-        return health_recall(health, &s, "boot-1");
+        health_free(health);
+        health = health_new(&none);
+        return health_recall(health, (struct str){ text, n }, boot_id, &e);
 }
 
-static void what_was_published_in_this_boot_goes_on(void **state) {
+/* As the next process finds it. */
+static void restart(const char *boot_id) {
+        struct buf b = BUF_INIT(1 << 20);
+        health_render(health, "boot-1", &b);
+        assert_int_equal(recall(b.p, b.n, boot_id), 0);
+        buf_done(&b);
+}
+
+static void what_was_reported_in_this_boot_outlives_the_process(void **state) {
         (void)state;
-        assert_false(recall(DEVICE(UUID("GPU-0"), "")));
-        assert_true(recall(DEVICE(UUID("GPU-0"), TAINT("xid", "79", "NoSchedule")) "," DEVICE(
-                UUID("MIG-A"), TAINT("xid", "31", "None"))));
+        watched("GPU-0", 0, "GPU-1", 0);
+        assert_true(xid("GPU-0", 79, -1, -1));
+        assert_true(xid("GPU-1", 31, 1, 0));
+        restart("boot-1");
         assert_string_equal(taints(0), "gpu.nvidia.com/xid=79:NoSchedule");
         assert_string_equal(taints(1), "gpu.nvidia.com/xid=31:None");
         assert_string_equal(taints(2), "");
-        assert_int_equal(told, 0); /* it was told then */
+        assert_int_equal(told, 2); /* as before */
         /* That NVML watches it says nothing about what it reported. */
         watched("GPU-0", 0, "GPU-1", 0);
+        restart("boot-1");
         assert_string_equal(taints(0), "gpu.nvidia.com/xid=79:NoSchedule");
         assert_false(xid("GPU-0", 31, -1, -1));
-        assert_true(xid("GPU-1", 48, -1, -1));
-        assert_string_equal(taints(1), "gpu.nvidia.com/xid=48:NoSchedule");
         health_forget_xids(health);
         assert_string_equal(taints(0), "");
-        assert_string_equal(taints(1), "");
         assert_true(xid("GPU-0", 79, -1, -1));
-}
-
-static void what_this_process_has_seen_itself_is_newer(void **state) {
-        (void)state;
-        assert_true(xid("GPU-0", 48, -1, -1));
-        assert_false(recall(DEVICE(UUID("GPU-0"), TAINT("xid", "79", "NoSchedule"))));
-        assert_string_equal(taints(0), "gpu.nvidia.com/xid=48:NoSchedule");
+        restart("boot-2");
+        assert_string_equal(taints(0), "");
 }
 
 static void a_gpu_that_was_lost_is_so_until_nvml_says_how_it_is(void **state) {
         (void)state;
-        assert_true(recall(DEVICE(UUID("MIG-A") ",\"parentUUID\":{\"string\":\"GPU-1\"}",
-                                  TAINT("gpu-lost", "", "NoSchedule"))));
+        watched("GPU-0", 0, "GPU-1", 15);
+        restart("boot-1");
         assert_string_equal(taints(0), "");
         assert_string_equal(taints(1), "gpu.nvidia.com/gpu-lost=:NoSchedule");
         assert_string_equal(taints(2), "gpu.nvidia.com/gpu-lost=:NoSchedule");
         assert_true(health_unwatched(health));
         assert_string_equal(taints(0), "gpu.nvidia.com/unmonitored=:None");
-        assert_string_equal(taints(1),
-                            "gpu.nvidia.com/gpu-lost=:NoSchedule gpu.nvidia.com/unmonitored=:None");
+        restart("boot-1");
+        assert_string_equal(taints(1), "gpu.nvidia.com/gpu-lost=:NoSchedule");
         watched("GPU-0", 0, "GPU-1", 0);
         assert_string_equal(taints(1), "");
-        /* And then NVML is right. */
-        assert_false(recall(DEVICE(UUID("GPU-0"), TAINT("gpu-lost", "", "NoSchedule"))));
-        assert_string_equal(taints(0), "");
 }
 
-static void what_cannot_be_read_of_an_old_slice_says_nothing(void **state) {
+static void what_is_no_record_of_health_is_an_error(void **state) {
+        static const char *const texts[] = { "",
+                                             "{",
+                                             "[]",
+                                             "{}",
+                                             "{\"bootID\":\"boot-1\",\"xids\":[{\"uuid\":\"GPU-0\"}]}",
+                                             "{\"bootID\":\"boot-1\",\"lost\":[7]}" };
+        static const char negative[] =
+                "{\"bootID\":\"boot-1\",\"xids\":[{\"uuid\":\"GPU-0\",\"xid\":-1}],\"lost\":[]}";
         (void)state;
-        assert_false(recall(DEVICE("", TAINT("xid", "79", "NoSchedule"))));
-        assert_false(recall(DEVICE(UUID("GPU-0"), TAINT("xid", "-1", "NoSchedule"))));
-        assert_false(recall(DEVICE(UUID("GPU-0"), TAINT("xid", "many", "NoSchedule"))));
-        assert_false(recall(DEVICE(UUID("GPU-0"), TAINT("other", "79", "NoSchedule"))));
+        for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+                assert_int_equal(recall(texts[i], strlen(texts[i]), "boot-1"), -1);
+        assert_int_equal(recall(negative, sizeof negative - 1, "boot-1"), 0);
         assert_string_equal(taints(0), "");
 }
 
@@ -292,10 +285,9 @@ int main(void) {
                 T(the_same_answer_is_no_news),
                 T(a_word_that_is_no_xid_is_named_and_the_others_count),
                 T(what_is_remembered_has_an_end),
-                T(what_was_published_in_this_boot_goes_on),
-                T(what_this_process_has_seen_itself_is_newer),
+                T(what_was_reported_in_this_boot_outlives_the_process),
                 T(a_gpu_that_was_lost_is_so_until_nvml_says_how_it_is),
-                T(what_cannot_be_read_of_an_old_slice_says_nothing),
+                T(what_is_no_record_of_health_is_an_error),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

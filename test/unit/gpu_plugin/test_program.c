@@ -149,36 +149,74 @@ static void watching(struct world *w, unsigned writes) {
         run_for(&w->loop, 200); /* it has begun to watch */
 }
 
-static void an_xid_outlives_the_process_and_ends_with_the_boot_or_when_somebody_says_so(void **state) {
-        static const char taint[] = "\"value\":\"79\"", boot[] = "\"gpu.nvidia.com/boot-id\":\"";
+#define XID_79 "\"value\":\"79\""
+#define CLEAR "gpu.nvidia.com/clear-xids"
+
+static void an_xid_outlives_process_and_slice_and_ends_with_the_boot_or_when_somebody_says_so(void **state) {
         struct world *w = *state;
+        struct err e;
+        size_t n;
         tree_put(w->dir, "root/usr/lib64/libnvidia-ml.events", "");
         watching(w, 1);
         world_happens(w, "1 xid 79\n");
         UNTIL(w, w->writes == 2);
         world_end(w);
+        /* The next process finds the slice as it should be. */
         watching(w, 2);
-        run_for(&w->loop, 1000);
+        run_for(&w->loop, 500);
         assert_int_equal(w->writes, 2);
-        /* What else is published has it, too. */
-        world_conf(w, "GPU_COUNT=3\n");
-        tree_put(w->dir, "root/proc/driver/nvidia/gpus/2/information", "");
-        assert_int_not_equal(world_ask(w, "prepare").status, 0); /* looks at the GPUs */
-        UNTIL(w, world_offers(w, "gpu-2"));
-        assert_non_null(strstr(buf_str(&w->slice), taint));
+        /* A kubelet that starts deletes slices, whether the plugin is there or not. */
         world_delete_slice(w);
         UNTIL(w, world_offers(w, "gpu-1"));
-        assert_null(strstr(buf_str(&w->slice), taint));
-        UNTIL(w, !strstr(buf_str(&w->slice), "unmonitored")); /* the GPU that has come */
-        run_for(&w->loop, 200);
-        world_happens(w, "1 xid 79\n");
-        UNTIL(w, strstr(buf_str(&w->slice), taint));
+        assert_non_null(strstr(buf_str(&w->slice), XID_79));
         world_end(w);
-        /* Another boot has another id. */
-        char *id = strstr(w->slice.p, boot) + sizeof boot - 1;
-        *id = *id == '0' ? '1' : '0';
+        buf_clear(&w->slice);
+        watching(w, 4);
+        assert_non_null(strstr(buf_str(&w->slice), XID_79));
+        /* Somebody has seen to it. */
+        world_annotate_slice(w, CLEAR);
+        UNTIL(w, !strstr(buf_str(&w->slice), "taints") && !strstr(buf_str(&w->slice), CLEAR));
+        assert_true(world_offers(w, "gpu-1"));
+        world_happens(w, "1 xid 79\n");
+        UNTIL(w, strstr(buf_str(&w->slice), XID_79));
+        world_end(w);
+        /* And while the plugin is away. */
+        world_annotate_slice(w, CLEAR);
         watching(w, w->writes + 1);
         assert_null(strstr(buf_str(&w->slice), "taints"));
+        assert_null(strstr(buf_str(&w->slice), CLEAR));
+        world_happens(w, "1 xid 79\n");
+        UNTIL(w, strstr(buf_str(&w->slice), XID_79));
+        world_end(w);
+        /* Another boot has another id. */
+        _cleanup_(freep) char *path = world_path(w, "plugins/gpu.nvidia.com/health.json"), *text = NULL;
+        assert_int_equal(file_read(path, 1 << 20, &text, &n, &e), 0);
+        char *id = strstr(text, "\"bootID\":\"") + sizeof "\"bootID\":\"" - 1;
+        *id = *id == '0' ? '1' : '0';
+        assert_int_equal(file_replace_volatile(path, text, n, 0600, &e), 0);
+        watching(w, w->writes + 1);
+        assert_null(strstr(buf_str(&w->slice), "taints"));
+        world_end(w);
+}
+
+static void what_is_kept_of_health_may_be_unreadable_or_not_be_written(void **state) {
+        struct world *w = *state;
+        tree_put(w->dir, "root/usr/lib64/libnvidia-ml.events", "");
+        tree_put(w->dir, "plugins/gpu.nvidia.com/health.json", "{");
+        watching(w, 1);
+        assert_non_null(strstr(buf_str(&w->says), "what GPUs had reported before is not known"));
+        world_happens(w, "1 xid 79\n");
+        UNTIL(w, strstr(buf_str(&w->slice), XID_79));
+        world_end(w);
+        /* A folder is no file. */
+        _cleanup_(freep) char *path = world_path(w, "plugins/gpu.nvidia.com/health.json");
+        assert_int_equal(unlink(path), 0);
+        tree_put(w->dir, "plugins/gpu.nvidia.com/health.json/in-the-way", "");
+        watching(w, w->writes + 1);
+        assert_null(strstr(buf_str(&w->slice), "taints"));
+        world_happens(w, "1 xid 79\n");
+        UNTIL(w, strstr(buf_str(&w->slice), XID_79));
+        assert_non_null(strstr(buf_str(&w->says), "what GPUs report is not kept over a restart"));
         world_end(w);
 }
 
@@ -231,7 +269,8 @@ int main(int argc, char **argv) {
                 T(a_node_without_driver_says_so_and_serves_the_kubelet),
                 T(a_claim_is_prepared_with_our_hook_and_unprepared),
                 T(a_gpu_that_reports_an_xid_is_tainted_with_the_gate_only),
-                T(an_xid_outlives_the_process_and_ends_with_the_boot_or_when_somebody_says_so),
+                T(an_xid_outlives_process_and_slice_and_ends_with_the_boot_or_when_somebody_says_so),
+                T(what_is_kept_of_health_may_be_unreadable_or_not_be_written),
                 T(a_device_plugin_that_gives_out_the_same_gpus_is_told_and_its_end_too),
                 T(what_this_driver_does_not_do_is_refused_at_the_start),
         };

@@ -170,11 +170,9 @@ static void lost_gpus_are_counted_and_told(void **unused) {
         assert_int_equal(n_events, 1);
         assert_non_null(strstr(events[0], "W GPULost: 1 devices of this node are of a GPU that has fallen"));
         has_metric("nvidia_dra_gpu_devices_tainted{taint=\"gpu-lost\",effect=\"NoSchedule\"} 1\n");
-        struct slice_content c = gpu_offer_content(&devices, h, "boot-1");
+        struct slice_content c = gpu_offer_content(&devices, h);
         assert_int_equal(c.devices[0].n_taints, 1);
         assert_int_equal(c.part_max, 64);
-        assert_string_equal(c.annotation.key, "gpu.nvidia.com/boot-id");
-        assert_string_equal(c.annotation.value, "boot-1");
         arena_free(c.arena);
         health_free(h);
 }
@@ -194,15 +192,14 @@ static void what_is_offered_outlives_what_is_known(void **unused) {
         const struct offered_attribute attribute = { .name = "type", .text = "gpu" };
         items[0].offered.attributes = &attribute;
         items[0].offered.n_attributes = 1;
-        struct slice_content c = gpu_offer_content(&devices, NULL, "boot-1");
+        struct slice_content c = gpu_offer_content(&devices, NULL);
         assert_string_equal(c.driver, "gpu.nvidia.com");
         assert_int_equal(c.n_devices, 2);
-        assert_null(c.annotation.value); /* no word of health that nobody watches */
         assert_ptr_not_equal(c.devices[0].attributes[0].text, attribute.text);
         assert_string_equal(c.devices[0].attributes[0].text, "gpu");
         arena_free(c.arena);
         devices.n = 0;
-        c = gpu_offer_content(&devices, NULL, "boot-1");
+        c = gpu_offer_content(&devices, NULL);
         assert_int_equal(c.n_devices, 0);
         arena_free(c.arena);
 }

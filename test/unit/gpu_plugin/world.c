@@ -32,14 +32,7 @@ static void stored(struct world *w, struct buf *out) {
 
 static void on_slice(struct world *w, struct fake_conn *c, const struct fake_request *r) {
         struct buf b = BUF_INIT(1 << 20);
-        if (streq(r->method, "GET") && fake_has(r->path, "/resourceslices/")) {
-                if (!w->slice.n) {
-                        fake_missing(c, "resource.k8s.io", "resourceslices", "00000-s");
-                } else {
-                        stored(w, &b);
-                        fake_reply(c, 200, NULL, buf_str(&b));
-                }
-        } else if (!streq(r->method, "GET")) {
+        if (!streq(r->method, "GET")) {
                 buf_clear(&w->slice);
                 buf_adds(&w->slice, r->body);
                 w->writes++;
@@ -136,15 +129,32 @@ void world_put_node(struct world *w, const char *path, unsigned minor_number) {
                 skip();
 }
 
-void world_delete_slice(struct world *w) {
+/* What the watch hears of the slice as it is stored. */
+static void tell(struct world *w, const char *type) {
         struct buf b = BUF_INIT(1 << 20);
-        buf_adds(&b, "{\"type\":\"DELETED\",\"object\":");
+        buf_addf(&b, "{\"type\":\"%s\",\"object\":", type);
         w->rv++;
         stored(w, &b);
         buf_adds(&b, "}\n");
-        buf_clear(&w->slice);
         fake_chunk(w->watch, buf_str(&b));
         buf_done(&b);
+}
+
+void world_delete_slice(struct world *w) {
+        tell(w, "DELETED");
+        buf_clear(&w->slice);
+}
+
+void world_annotate_slice(struct world *w, const char *key) {
+        static const char meta[] = "\"metadata\":{";
+        _cleanup_(freep) char *body = xstrdup(buf_str(&w->slice));
+        char *at = strstr(body, meta) + sizeof meta - 1;
+        buf_clear(&w->slice);
+        buf_add(&w->slice, body, (size_t)(at - body));
+        buf_addf(&w->slice, "\"annotations\":{\"%s\":\"true\"},%s", key, at);
+        w->rv++;
+        if (w->plugin)
+                tell(w, "MODIFIED");
 }
 
 void world_conf(struct world *w, const char *text) {

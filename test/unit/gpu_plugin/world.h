@@ -49,8 +49,9 @@ void world_free(struct world *w);
 
 /* The Node, as the server has it. */
 void world_node(const struct world *w, struct buf *out);
-/* As somebody's kubectl does it. */
+/* As somebody's kubectl does it, or, the first, a kubelet that starts. */
 void world_delete_slice(struct world *w);
+void world_annotate_slice(struct world *w, const char *key);
 /* libnvidia-ml.conf of the stand-in. */
 void world_conf(struct world *w, const char *text);
 /* A line of libnvidia-ml.events. */
