@@ -35,49 +35,61 @@ go_driver_was_here() {
 }
 container_is() { k -n "$ns" get pod "$1" -o jsonpath='{.metadata.uid} {.status.containerStatuses[0].containerID}'; }
 other_container() { [[ $(container_is "$1") != "$2" && $(k -n "$ns" get pod "$1" -o jsonpath='{.status.containerStatuses[0].ready}') == true ]]; }
-prepared() { "$cluster/node" 0 curl -s "http://$(k -n "$driver_ns" get pod "$(plugin_pod 0)" -o jsonpath='{.status.podIP}'):8080/metrics" | grep -q "^nvidia_dra_prepared_devices{.*device_type=\"gpu\".*} $1$"; }
-no_gpu_slices() { slices_published 0 gpu.nvidia.com; }
+# prepared K N: so many GPUs are prepared on the node, by its plugin's word.
+prepared() { "$cluster/node" "$1" curl -s "http://$(k -n "$driver_ns" get pod "$(plugin_pod "$1")" -o jsonpath='{.status.podIP}'):8080/metrics" | grep -q "^nvidia_dra_prepared_devices{.*device_type=\"gpu\".*} $2$"; }
+no_gpu_plugin() { [[ -z $(k -n "$driver_ns" get pods -l app=compute-domain-kubelet-plugin -o json | jq '.items[].spec.containers[] | select(.name == "gpus")') ]]; }
 
-# moves LAYOUT: two pods of that Go driver are taken over; one restarts its container and goes, another one comes, and the file stays that driver's.
-moves() {
-	local layout=$1 a b uuid
+# Two pods on each of two nodes are taken over from the Go driver; on each one restarts its container and
+# goes, another one comes, and the file stays in the form that it had.
+@test "from a released Go driver (up to 0.4), and from its main branch (0.5), under running pods, in its form of the checkpoint" {
+	local layouts=(released main) k pod
+	local -A was uuid
 	gpu_template one
-	gpu_pod a '[{name: gpu, resourceClaimTemplateName: one}]' '' 0
-	gpu_pod b '[{name: gpu, resourceClaimTemplateName: one}]' '' 0
-	running a
-	running b
-	a=$(container_is a)
-	b=$(container_is b)
-	uuid=$(gpus_in a)
+	for k in 0 1; do
+		for pod in a$k b$k; do gpu_pod $pod '[{name: gpu, resourceClaimTemplateName: one}]' '' $k; done
+	done
+	for pod in a0 b0 a1 b1; do
+		running $pod
+		was[$pod]=$(container_is $pod)
+		uuid[$pod]=$(gpus_in $pod)
+	done
+	all_as_they_were() { for pod in a0 b0 a1 b1; do [[ $(container_is $pod) == "${was[$pod]}" ]] || return 1; done; }
 	# The plugin is away, and pods run on.
 	with_driver 4 --set resources.gpus.enabled=false
-	eventually 90 no_gpu_slices
-	go_driver_was_here 0 "$layout"
-	[[ $(container_is a) == "$a" && $(container_is b) == "$b" ]]
+	eventually 60 no_gpu_plugin
+	for k in 0 1; do go_driver_was_here $k "${layouts[k]}"; done
+	all_as_they_were
 	install_gpus 4
-	eventually 10 prepared 2
-	[[ $(judge 0) == "$layout" ]]
-	[[ $(container_is a) == "$a" && $(container_is b) == "$b" ]]
+	for k in 0 1; do
+		eventually 30 prepared $k 2
+		[[ $(judge $k) == "${layouts[k]}" ]]
+	done
+	all_as_they_were
 	# A container that starts again finds what its CDI file names.
-	kill -KILL $(pids_of_pod "$ns" a 'sleep')
-	eventually 60 other_container a "$a"
-	[[ $(gpus_in a) == "$uuid" ]]
+	for k in 0 1; do kill -KILL $(pids_of_pod "$ns" a$k 'sleep'); done
+	for k in 0 1; do
+		eventually 60 other_container a$k "${was[a$k]}"
+		[[ $(gpus_in a$k) == "${uuid[a$k]}" ]]
+	done
 	# Who comes gets another GPU, and who goes gives his back; each write is one that the Go driver would take.
-	gpu_pod c '[{name: gpu, resourceClaimTemplateName: one}]' '' 0
-	running c
-	[[ $(gpus_in c) != "$uuid" && $(gpus_in c) != "$(gpus_in b)" ]]
-	[[ $(judge 0) == "$layout" ]]
-	k -n "$ns" delete pod a >/dev/null
-	eventually 10 prepared 2
-	[[ $(judge 0) == "$layout" ]]
-	k -n "$ns" delete pod b c >/dev/null
-	eventually 30 no_gpu_files 0
-	eventually 10 prepared 0
-	# An empty file is anybody's; the Go driver's hook is nobody's to remove.
-	judge 0
-	"$cluster/node" 0 test -x "$gpu_plugin_dir/nvidia-cdi-hook"
-	"$cluster/node" 0 rm "$gpu_plugin_dir/nvidia-cdi-hook"
+	for k in 0 1; do gpu_pod c$k '[{name: gpu, resourceClaimTemplateName: one}]' '' $k; done
+	for k in 0 1; do
+		running c$k
+		[[ $(gpus_in c$k) != "${uuid[a$k]}" && $(gpus_in c$k) != "${uuid[b$k]}" ]]
+		[[ $(judge $k) == "${layouts[k]}" ]]
+	done
+	k -n "$ns" delete pod a0 a1 >/dev/null
+	for k in 0 1; do
+		eventually 10 prepared $k 2
+		[[ $(judge $k) == "${layouts[k]}" ]]
+	done
+	k -n "$ns" delete pod b0 b1 c0 c1 >/dev/null
+	for k in 0 1; do
+		eventually 30 no_gpu_files $k
+		eventually 10 prepared $k 0
+		# An empty file is anybody's; the Go driver's hook is nobody's to remove.
+		judge $k
+		"$cluster/node" $k test -x "$gpu_plugin_dir/nvidia-cdi-hook"
+		"$cluster/node" $k rm "$gpu_plugin_dir/nvidia-cdi-hook"
+	done
 }
-
-@test "from a released Go driver (up to 0.4), under running pods, in its form of the checkpoint" { moves released; }
-@test "from the Go driver's main branch (0.5), under running pods, in its form of the checkpoint" { moves main; }

@@ -8,9 +8,18 @@ load driver
 load gpus
 
 setup_file() { with_gpus 4; }
-teardown_file() { device_plugin; }
+teardown_file() {
+	local k
+	device_plugin
+	# What a test that failed halfway may have left.
+	"$cluster/node" 0 rm -f "$events"
+	for k in 0 1; do mig $k 3 ''; done
+}
 setup() { ns_begin; }
 teardown() { ns_end; }
+
+# What NVML reports on a node of errors of its GPUs.
+events=/run/nvidia/driver/usr/lib64/libnvidia-ml.events
 
 claim_of_template='[{name: gpu, resourceClaimTemplateName: %s}]'
 # with TEMPLATE: the pod's one claim.
@@ -129,21 +138,6 @@ with() { printf "$claim_of_template" "$1"; }
 	[[ $(grep -cx channel0 <<<"$logs") == 4 && $(grep -c '^rank [0-3] can train$' <<<"$logs") == 4 ]]
 }
 
-@test "MIG: devices that are made appear without a restart, a pod gets one and its capabilities alone, and the GPU itself is not offered meanwhile" {
-	mig 1 3 '1g@0 2g@2'
-	eventually 45 offers_n 1 5
-	[[ " $(offers 1) " != *' gpu-3 '* ]]
-	gpu_template mig '{requests: [{name: gpu, exactly: {deviceClassName: mig.nvidia.com, selectors: [{cel: {expression: "device.attributes[\"gpu.nvidia.com\"].profile.startsWith(\"2g.\")"}}]}}]}'
-	gpu_pod a "$(with mig)"
-	running a
-	[[ $(given a) == nvidia3-mig-2g* && $(nodes_in a) == nvidia3 ]]
-	[[ $(migs_in a) == MIG-00000003-* && $(migs_in a | wc -l) == 1 ]]
-	[[ $(k -n "$ns" exec a -- ls /dev/nvidia-caps | xargs) == 'nvidia-cap209 nvidia-cap210' ]]
-	k -n "$ns" delete pod a
-	mig 1 3 ''
-	eventually 45 offers_n 1 4
-}
-
 @test "admin access: all GPUs of a node beside their tenants, whom it does not disturb" {
 	gpu_template one
 	gpu_pod tenant "$(with one)" '' 0
@@ -177,17 +171,19 @@ with() { printf "$claim_of_template" "$1"; }
 
 free() { k -n "$ns" get resourceclaims -o json | jq -e '.items == []' >/dev/null; }
 # bats test_tags=matrix
-@test "claim lifecycle: a pod that goes gives its GPU back, twenty times in a row, and leaves nothing" {
+@test "claim lifecycle: pods that go give their GPUs back, five times in a row on each of four nodes, and leave nothing" {
 	gpu_template all '{requests: [{name: gpu, exactly: {deviceClassName: gpu.nvidia.com, count: 4}}]}'
-	local i
-	for ((i = 0; i < 20; i++)); do
-		gpu_pod "a$i" "$(with all)" '' 0
-		running "a$i"
-		k -n "$ns" delete pod "a$i" >/dev/null
+	local i k
+	for i in 1 2 3 4 5; do
+		for k in 0 1 2 3; do gpu_pod "a$i-$k" "$(with all)" '' $k; done
+		for k in 0 1 2 3; do running "a$i-$k"; done
+		k -n "$ns" delete pods --all >/dev/null
 	done
 	eventually 30 free
-	eventually 10 no_gpu_files 0
-	[[ $(gpu_checkpoint 0) != *preparedClaims* ]]
+	for k in 0 1 2 3; do
+		eventually 10 no_gpu_files $k
+		[[ $(gpu_checkpoint $k) != *preparedClaims* ]]
+	done
 }
 
 @test "a configuration with an unknown field: the pod waits and says which, and the corrected one works" {
@@ -219,46 +215,55 @@ free() { k -n "$ns" get resourceclaims -o json | jq -e '.items == []' >/dev/null
 	k -n "$ns" get resourceclaim "$claim" -o json | jq '{status: {allocation: .status.allocation}}' >"$BATS_TEST_TMPDIR/stolen.json"
 	k -n "$ns" patch resourceclaim stolen --subresource=status --type=merge --patch-file "$BATS_TEST_TMPDIR/stolen.json"
 	gpu_pod c '[{name: gpu, resourceClaimName: stolen}]' '' 0
-	eventually 120 event_says Pod/c "requested device $device is already allocated to different claim $uid"
-	# When the first has gone the second one gets it.
+	eventually 60 event_says Pod/c "requested device $device is already allocated to different claim $uid"
+	# When the first has gone the second claim gets it: for another pod of it at once, for the first at its
+	# kubelet's next look, after a minute or more.
 	k -n "$ns" delete pod a >/dev/null
-	running c 150
+	gpu_pod d '[{name: gpu, resourceClaimName: stolen}]' '' 0
+	running d
+	[[ $(nodes_in d) == "nvidia${device#gpu-}" ]]
 }
 allocated_by_name() { [[ -n $(k -n "$ns" get resourceclaim "$1" -o jsonpath='{.status.allocation.devices.results[0].device}') ]]; }
 not_allocated() { ! allocated_by_name "$1"; }
 not_prepared() { [[ $(gpu_checkpoint 0) != *"$1"* ]]; }
 
-kill_gpu_plugins() {
-	local i
-	for i in 0 1 2 3; do kill -KILL $(gpu_plugin_pids $i) || true; done
-}
-@test "the plugin is killed again and again while pods come and go: all of them get their GPU, and nothing is left" {
+# gpus_container K: how often the container of GPUs of a node's plugin was started again, and whether it is
+# ready.
+gpus_container() { k -n "$driver_ns" get pod "$(plugin_pod "$1")" -o jsonpath='{.status.containerStatuses[?(@.name=="gpus")].restartCount} {.status.containerStatuses[?(@.name=="gpus")].ready}'; }
+started_again() { [[ $(gpus_container "$1") != "$2" && $(gpus_container "$1") == *' true' ]]; }
+@test "the plugin is killed under running pods: they keep their GPUs, another one comes, and all of them can end" {
 	gpu_template one
-	k -n "$ns" apply -f - >/dev/null <<-END
-		apiVersion: batch/v1
-		kind: Job
-		metadata: {name: load}
-		spec:
-		  completions: 24
-		  parallelism: 8
-		  template:
-		    spec:
-		      restartPolicy: Never
-		      terminationGracePeriodSeconds: 0
-		      resourceClaims: [{name: gpu, resourceClaimTemplateName: one}]
-		      containers:
-		      - {name: main, image: $gpu_image, imagePullPolicy: Never, command: [sh, -c, 'test \$(nvidia-smi -L | wc -l) = 1'], resources: {claims: [{name: gpu}]}}
-	END
-	local i
-	for i in 4 12 18; do
-		eventually 120 succeeded load $i
-		kill_gpu_plugins
-	done
-	k -n "$ns" wait --for=condition=Complete job/load --timeout=300s
-	[[ $(k -n "$ns" get job load -o jsonpath='{.status.failed}') =~ ^0?$ ]]
-	for i in 0 1 2 3; do eventually 60 no_gpu_files $i; done
+	gpu_pod a "$(with one)" '' 0
+	gpu_pod b "$(with one)" '' 0
+	running a
+	running b
+	local before uuids
+	before=$(gpus_container 0)
+	uuids="$(gpus_in a) $(gpus_in b)"
+	kill -KILL $(gpu_plugin_pids 0)
+	eventually 60 started_again 0 "$before"
+	[[ "$(gpus_in a) $(gpus_in b)" == "$uuids" ]]
+	gpu_pod c "$(with one)" '' 0
+	running c
+	[[ " $uuids " != *" $(gpus_in c) "* ]]
+	k -n "$ns" delete pods --all >/dev/null
+	eventually 30 no_gpu_files 0
+	[[ $(gpu_checkpoint 0) != *preparedClaims* ]]
 }
-succeeded() { [[ $(k -n "$ns" get job "$1" -o jsonpath='{.status.succeeded}') -ge $2 ]]; }
+
+@test "MIG: devices that are made appear without a restart, a pod gets one and its capabilities alone, and the GPU itself is not offered meanwhile" {
+	mig 1 3 '1g@0 2g@2'
+	eventually 45 offers_n 1 5
+	[[ " $(offers 1) " != *' gpu-3 '* ]]
+	gpu_template mig '{requests: [{name: gpu, exactly: {deviceClassName: mig.nvidia.com, selectors: [{cel: {expression: "device.attributes[\"gpu.nvidia.com\"].profile.startsWith(\"2g.\")"}}]}}]}'
+	gpu_pod a "$(with mig)"
+	running a
+	[[ $(given a) == nvidia3-mig-2g* && $(nodes_in a) == nvidia3 ]]
+	[[ $(migs_in a) == MIG-00000003-* && $(migs_in a | wc -l) == 1 ]]
+	[[ $(k -n "$ns" exec a -- ls /dev/nvidia-caps | xargs) == 'nvidia-cap209 nvidia-cap210' ]]
+	k -n "$ns" delete pod a >/dev/null
+	mig 1 3 '' # which plugins find when they start anew in what follows, or half a minute later
+}
 
 # container_is POD: changes when its container is another one.
 container_is() { k -n "$ns" get pod "$1" -o jsonpath='{.status.containerStatuses[0].containerID}'; }
@@ -300,14 +305,35 @@ end_container() {
 	eventually 30 no_gpu_files 0
 	# Back; what nobody names any more goes.
 	install_gpus 4
-	[[ $("$cluster/node" 0 ls "$gpu_plugin_dir" | grep '^cdi-hook-') == "$hook" ]]
+	hooks_are() { [[ $("$cluster/node" 0 ls "$gpu_plugin_dir" | grep '^cdi-hook-') == "$1" ]]; }
+	eventually 20 hooks_are "$hook"
 }
 
+told_of_node() { k -n default get events --field-selector "involvedObject.kind=Node,involvedObject.name=node-0,reason=$1" -o name | grep -q .; }
+device_plugin_metric() { "$cluster/node" 0 curl -s "http://$(k -n "$driver_ns" get pod "$(plugin_pod 0)" -o jsonpath='{.status.podIP}'):8080/metrics" | grep -qx "nvidia_dra_gpu_device_plugin_active $1"; }
+@test "a device plugin that gives out the same GPUs is told, by an Event of the Node and a metric, and that it has gone" {
+	k -n default delete events --all >/dev/null # an earlier file's must not pass for this one's
+	eventually 20 device_plugin_metric 0
+	device_plugin
+	eventually 20 told_of_node DevicePluginActive
+	eventually 5 device_plugin_metric 1
+	no_device_plugin
+	eventually 20 told_of_node DevicePluginGone
+	eventually 5 device_plugin_metric 0
+}
+
+@test "a plugin may write the slices of its own node and of our two drivers, and Events of its own name" {
+	k get validatingadmissionpolicy compute-domains-resourceslices -o jsonpath='{.spec.validations[*].message}' | grep -qF 'compute-domain.nvidia.com and gpu.nvidia.com'
+	# Each of the tests above has written Events and slices under it; what nobody of ours is called is refused.
+	k get validatingadmissionpolicy compute-domains-events -o jsonpath='{.spec.validations[*].expression}' | grep -qF "in ['compute-domain-kubelet-plugin', 'gpu-kubelet-plugin']"
+}
+
+# Last, because it leaves the gate on, which the next installation takes back.
 taints_of() { k get resourceslices --field-selector "spec.driver=gpu.nvidia.com,spec.nodeName=node-$1" -o json | jq -c --arg d "$2" '[.items[].spec.devices[] | select(.name == $d) | (.basic // .).taints[]? | del(.timeAdded)]'; }
 has_taints() { [[ $(taints_of "$1" "$2") == "$3" ]]; }
 # bats test_tags=matrix
 @test "health: XID 79 keeps pods away from a GPU and XID 31, a program's, does not; the taint stays when other devices change, plugin and kubelet restart and the slice is deleted, until somebody says so" {
-	local events=/run/nvidia/driver/usr/lib64/libnvidia-ml.events pod taint
+	local pod taint
 	"$cluster/node" 0 sh -c ': >"$1"' sh "$events"
 	install_gpus 4 --set featureGates.NVMLDeviceHealthCheck=true
 	if (($(k version -o json | jq -r '.serverVersion.minor | tonumber') < 36)); then
@@ -315,8 +341,6 @@ has_taints() { [[ $(taints_of "$1" "$2") == "$3" ]]; }
 		eventually 20 told_of_node DeviceTaintsNotServed
 		offers_n 0 4
 		has_taints 0 gpu-1 '[]'
-		"$cluster/node" 0 rm "$events"
-		install_gpus 4
 		return
 	fi
 	eventually 30 has_taints 0 gpu-1 '[]'
@@ -329,19 +353,16 @@ has_taints() { [[ $(taints_of "$1" "$2") == "$3" ]]; }
 	taint='[{"effect":"NoSchedule","key":"gpu.nvidia.com/xid","value":"79"}]'
 	eventually 20 has_taints 0 gpu-1 "$taint"
 	eventually 20 has_taints 0 gpu-2 '[{"effect":"None","key":"gpu.nvidia.com/xid","value":"31"}]'
+	mig 0 3 '1g@0'
 	eventually 20 told_of_node GPUReportsXid
 	[[ $(nodes_in tenant) == nvidia1 ]]
 	k -n "$ns" delete pod tenant >/dev/null
 	gpu_pod other "$(with second)" '' 0
 	eventually 30 event_says Pod/other 'cannot allocate all claims'
-	mig 0 3 '1g@0'
 	eventually 45 offered_instead 0 gpu-3
 	[[ $(taints_of 0 gpu-1) == "$taint" ]]
-	mig 0 3 ''
-	eventually 45 offers_n 0 4
-	[[ $(taints_of 0 gpu-1) == "$taint" ]]
-	for pod in a b c; do gpu_pod $pod "$(with one)" '' 0; done
-	for pod in a b c; do
+	for pod in a b; do gpu_pod $pod "$(with one)" '' 0; done
+	for pod in a b; do
 		running $pod
 		[[ $(nodes_in $pod) != nvidia1 ]]
 	done
@@ -349,6 +370,7 @@ has_taints() { [[ $(taints_of "$1" "$2") == "$3" ]]; }
 	pid=$(gpu_plugin_pids 0)
 	kill -KILL $pid
 	eventually 60 other_gpu_plugin 0 "$pid"
+	mig 0 3 ''
 	k -n "$driver_ns" delete pod "$(plugin_pod 0)" >/dev/null
 	eventually 60 plugin_is_ready 0
 	for_seconds 3 has_taints 0 gpu-1 "$taint"
@@ -363,29 +385,9 @@ has_taints() { [[ $(taints_of "$1" "$2") == "$3" ]]; }
 	k annotate resourceslices --field-selector spec.driver=gpu.nvidia.com,spec.nodeName=node-0 gpu.nvidia.com/clear-xids=true >/dev/null
 	running other 90
 	[[ -z $(k get resourceslices --field-selector spec.driver=gpu.nvidia.com,spec.nodeName=node-0 -o jsonpath='{.items[*].metadata.annotations}') ]]
-	"$cluster/node" 0 rm "$events"
-	install_gpus 4
 }
 slice_uid() { k get resourceslices --field-selector "spec.driver=gpu.nvidia.com,spec.nodeName=node-$1" -o jsonpath='{.items[*].metadata.uid}'; }
 other_slice() { [[ -n $(slice_uid "$1") && $(slice_uid "$1") != "$2" ]]; }
 other_gpu_plugin() { [[ -n $(gpu_plugin_pids "$1") && $(gpu_plugin_pids "$1") != "$2" ]]; }
 plugin_is_ready() { [[ $(k -n "$driver_ns" get pod "$(plugin_pod "$1")" -o jsonpath='{.status.conditions[?(@.type=="Ready")].status}') == True ]]; }
 offered_instead() { [[ " $(offers "$1") " != *" $2 "* ]]; }
-
-told_of_node() { k get events -A --field-selector "involvedObject.kind=Node,involvedObject.name=node-0,reason=$1" -o name | grep -q .; }
-device_plugin_metric() { "$cluster/node" 0 curl -s "http://$(k -n "$driver_ns" get pod "$(plugin_pod 0)" -o jsonpath='{.status.podIP}'):8080/metrics" | grep -qx "nvidia_dra_gpu_device_plugin_active $1"; }
-@test "a device plugin that gives out the same GPUs is told, by an Event of the Node and a metric, and that it has gone" {
-	device_plugin_metric 0
-	device_plugin
-	eventually 20 told_of_node DevicePluginActive
-	eventually 5 device_plugin_metric 1
-	no_device_plugin
-	eventually 20 told_of_node DevicePluginGone
-	eventually 5 device_plugin_metric 0
-}
-
-@test "a plugin may write the slices of its own node and of our two drivers, and Events of its own name" {
-	k get validatingadmissionpolicy compute-domains-resourceslices -o jsonpath='{.spec.validations[*].message}' | grep -qF 'compute-domain.nvidia.com and gpu.nvidia.com'
-	# Each of the tests above has written Events and slices under it; what nobody of ours is called is refused.
-	k get validatingadmissionpolicy compute-domains-events -o jsonpath='{.spec.validations[*].expression}' | grep -qF "in ['compute-domain-kubelet-plugin', 'gpu-kubelet-plugin']"
-}

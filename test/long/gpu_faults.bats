@@ -1,0 +1,44 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Pods with GPUs while their plugin comes and goes. A kubelet whose call broke off asks again only at its next
+# look at the pod, after 60 to 90 s, so that this takes minutes.
+
+load ../cluster/driver
+load ../cluster/gpus
+
+setup_file() { with_gpus 4; }
+teardown_file() { device_plugin; }
+setup() { ns_begin; }
+teardown() { ns_end; }
+
+kill_gpu_plugins() {
+	local i
+	for i in 0 1 2 3; do kill -KILL $(gpu_plugin_pids $i) || true; done
+}
+@test "the plugin is killed again and again while pods come and go: all of them get their GPU, and nothing is left" {
+	gpu_template one
+	k -n "$ns" apply -f - >/dev/null <<-END
+		apiVersion: batch/v1
+		kind: Job
+		metadata: {name: load}
+		spec:
+		  completions: 24
+		  parallelism: 8
+		  template:
+		    spec:
+		      restartPolicy: Never
+		      terminationGracePeriodSeconds: 0
+		      resourceClaims: [{name: gpu, resourceClaimTemplateName: one}]
+		      containers:
+		      - {name: main, image: $gpu_image, imagePullPolicy: Never, command: [sh, -c, 'test \$(nvidia-smi -L | wc -l) = 1'], resources: {claims: [{name: gpu}]}}
+	END
+	local i
+	for i in 4 12 18; do
+		eventually 120 succeeded load $i
+		kill_gpu_plugins
+	done
+	k -n "$ns" wait --for=condition=Complete job/load --timeout=300s
+	[[ $(k -n "$ns" get job load -o jsonpath='{.status.failed}') =~ ^0?$ ]]
+	for i in 0 1 2 3; do eventually 60 no_gpu_files $i; done
+}
+succeeded() { [[ $(k -n "$ns" get job "$1" -o jsonpath='{.status.succeeded}') -ge $2 ]]; }
