@@ -64,6 +64,21 @@ table_is_own() { fabric_now | jq -e '.tableOf == .metadata.uid' >/dev/null; }
 	[[ $(channels_of c) != "$one" && $(channels_of c) != "$two" ]]
 }
 
+@test "a ComputeDomain that is deleted gives its channel back a minute later" {
+	domain gone
+	worker a gone 0
+	running a
+	local uid id
+	uid=$(domain_uid gone) id=$(channels_of a)
+	eventually 20 holds_are 0 "$id $uid"
+	k -n "$ns" delete pod a >/dev/null
+	k -n "$ns" delete computedomain gone >/dev/null
+	is_releasing() { [[ $(entry "$uid") == "$id 2"* ]]; }
+	eventually 20 is_releasing
+	for_seconds 45 is_releasing
+	eventually 100 entry_is "$uid" ''
+}
+
 @test "a channel is taken back while the node that held it is silent: it stays taken, the fabric names the node, and it goes when the node is back" {
 	domain gone
 	worker a gone 3
