@@ -21,6 +21,17 @@ holds() {
 }
 holds_are() { [[ $(holds "$1") == "$2" ]]; }
 
+# places K N: the slice of a node has that many devices, all of which are channels of id 0 and say the clique.
+places() {
+	k get resourceslices -o json | jq -e --arg node "node-$1" --argjson n "$2" '[.items[] | select(.spec.nodeName == $node) | .spec.devices // [] | .[]] |
+		length == $n and all(.[] | .attributes // .basic.attributes; .id.int == 0 and .type.string == "channel" and (.cliqueID.string | length > 0))' >/dev/null
+}
+# plugin_shows K SERIES: the plugin of a node says so in its metrics.
+plugin_shows() {
+	"$cluster/node" "$1" curl -sf "http://$(k -n "$driver_ns" get pod "$(plugin_pod "$1")" -o jsonpath='{.status.podIP}'):8081/metrics" |
+		grep -qxF "nvidia_dra_compute_domain_$2"
+}
+
 # fabric_says TYPE TEXT...: the fabric has that condition, with all of these texts.
 fabric_says() {
 	local message text

@@ -64,6 +64,21 @@ table_is_own() { fabric_now | jq -e '.tableOf == .metadata.uid' >/dev/null; }
 	[[ $(channels_of c) != "$one" && $(channels_of c) != "$two" ]]
 }
 
+@test "a node whose IMEX comes and goes offers no places until it is stable, and a restart is over before it counts" {
+	"$cluster/host-imex" 2 stop
+	eventually 30 places 2 0
+	"$cluster/host-imex" 2 start
+	for_seconds 10 places 2 0
+	"$cluster/host-imex" 2 stop
+	# A restart that is over between two questions is not seen.
+	eventually 20 plugin_shows 2 'host_imex_state{state="DOWN"} 1'
+	"$cluster/host-imex" 2 start
+	for_seconds 20 places 2 0
+	eventually 40 places 2 16
+	"$cluster/host-imex" 2 restart
+	for_seconds 12 places 2 16
+}
+
 @test "a ComputeDomain that is deleted gives its channel back a minute later" {
 	domain gone
 	worker a gone 0
