@@ -38,6 +38,7 @@ static void show_state(struct life *l) {
                         return;
                 }
         }
+        state_file_set_version(&l->file, l->report.version);
         state_file_set(&l->file, l->report.ready, l->report.index, l->report.status, l->report.reason);
 }
 
@@ -139,7 +140,7 @@ bool life_leave(struct life *l, bool whoever, const char **ret_why) {
                 return true;
         if (!whoever && used(l, ret_why))
                 return false;
-        state_file_set(&l->file, false, l->report.index, "LEAVING", "IMEX is leaving this domain");
+        state_file_set(&l->file, false, l->report.index, IMEX_STATE_LEAVING, "IMEX is leaving this domain");
         if (!whoever && (used(l, ret_why) || !withdrawn(l))) {
                 if (!**ret_why)
                         *ret_why = "its readiness cannot be withdrawn";

@@ -155,6 +155,14 @@ void state_file_set(struct state_file *f, bool ready, int64_t index, const char 
                 put(f);
 }
 
+void state_file_set_version(struct state_file *f, const char *version) {
+        if (streq(f->state.version, version))
+                return;
+        snprintf(f->state.version, sizeof f->state.version, "%s", version);
+        if (f->written)
+                put(f);
+}
+
 const char *state_file_error(const struct state_file *f) {
         return f->failures > 1 ? f->why : NULL;
 }

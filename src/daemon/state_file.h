@@ -36,5 +36,7 @@ void state_file_stop(struct state_file *f);   /* the last content stays, and loc
 void state_file_unlock(struct state_file *f); /* the end: nobody believes in it any more */
 
 void state_file_set(struct state_file *f, bool ready, int64_t index, const char *status, const char *reason);
+/* Of nvidia-imex, "" when it is not known: told with the next state, or at once when one is in place. */
+void state_file_set_version(struct state_file *f, const char *version);
 /* Why the plugin does not know of the state, when that has lasted for more than one attempt; else NULL. */
 const char *state_file_error(const struct state_file *f);

@@ -43,6 +43,7 @@ struct imex_agent {
         bool id_asked;      /* the domain was asked for our id in this life */
         unsigned unanswered;
         unsigned connected;
+        char version[IMEX_VERSION_MAX];
         const char *fault;             /* of this life, or NULL; static */
         char silence[IMEX_REASON_MAX]; /* why the status is not known */
         char ended[IMEX_REASON_MAX];   /* why the last life ended, a sentence; "" when it was us */
@@ -234,8 +235,10 @@ void imex_agent_report(struct imex_agent *a, struct imex_report *ret) {
                 .n_seen = a->recovery.n_seen,
         };
         explain(a, ph, ret->reason, sizeof ret->reason);
-        if (ours)
+        if (ours) {
                 memcpy(ret->awaited, a->awaited, sizeof a->awaited);
+                memcpy(ret->version, a->version, sizeof a->version);
+        }
 }
 
 static void deliver(struct imex_agent *a) {
@@ -246,7 +249,7 @@ static void deliver(struct imex_agent *a) {
             streq(r.reason, a->told.reason) && r.index == a->told.index && r.node_id == a->told.node_id &&
             r.peers_known == a->told.peers_known && r.peers_connected == a->told.peers_connected &&
             r.restarts == a->told.restarts && r.renewals == a->told.renewals &&
-            streq(r.awaited, a->told.awaited))
+            streq(r.awaited, a->told.awaited) && streq(r.version, a->told.version))
                 return;
         a->told = r;
         a->o.changed(a->o.u, &a->told);
@@ -381,6 +384,7 @@ static int prepare(void *u, struct err *e) {
         a->node_id = -1;
         a->id_asked = false;
         a->unanswered = a->connected = 0;
+        *a->version = '\0';
         a->fault = NULL;
         a->notify = false;
         *a->silence = '\0';
@@ -615,10 +619,11 @@ static void on_domain(void *u, const struct imex_ctl_domain *d, const char *why)
         imex_slot_name(a->running->infix, (unsigned)a->running->own_index, &name);
         if (d && !own)
                 own = imex_ctl_find(d, NULL, buf_str(&name));
-        if (own)
+        if (own) {
                 a->connected = imex_ctl_connected(own);
-        if (own)
+                snprintf(a->version, sizeof a->version, "%s", own->version);
                 note_seen(a, own);
+        }
         judge(a);
 }
 

@@ -26,7 +26,7 @@ enum imex_phase {
         IMEX_STOPPED
 };
 
-enum { IMEX_REASON_MAX = 400 };
+enum { IMEX_REASON_MAX = 400, IMEX_VERSION_MAX = 40 };
 
 struct imex_report {
         enum imex_phase phase;
@@ -35,6 +35,7 @@ struct imex_report {
         char reason[IMEX_REASON_MAX];          /* when not ready: cause and remedy for people; "" otherwise */
         int64_t index;                         /* the slot it runs with, -1 without */
         int64_t node_id;                       /* the id that IMEX found for itself, -1 unknown */
+        char version[IMEX_VERSION_MAX];        /* that it says it is of; "" unknown */
         unsigned peers_known, peers_connected; /* without ourselves; connected is a lower bound from -N -j */
         unsigned restarts;
         /* When a recovery takes longer than recovery_ms: the nodes that it waits for, for people; "" for

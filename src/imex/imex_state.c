@@ -28,6 +28,8 @@ static void render(const struct imex_state *s, struct buf *out) {
         jw_str(&w, "reason", s->reason);
         if (*s->seat)
                 jw_str(&w, "seat", s->seat);
+        if (*s->version)
+                jw_str(&w, "version", s->version);
         jw_end_obj(&w);
         buf_addc(out, '\n');
 }
@@ -78,7 +80,7 @@ int imex_state_write(const char *dir, const struct imex_state *s, int *lock_fd, 
 }
 
 struct state_doc {
-        const char *boot_id, *claim_uid, *pod_uid, *status, *reason, *seat;
+        const char *boot_id, *claim_uid, *pod_uid, *status, *reason, *seat, *version;
         int64_t index, generation;
         bool ready;
 };
@@ -93,6 +95,7 @@ static const struct jd_field f_state[] = {
         JD_STR(struct state_doc, "status", status, .required = true),
         JD_STR(struct state_doc, "reason", reason),
         JD_STR(struct state_doc, "seat", seat),
+        JD_STR(struct state_doc, "version", version),
         JD_END,
 };
 
@@ -114,7 +117,8 @@ int imex_state_parse(struct str text, struct imex_state *ret, struct err *e) {
             !copy_text(s.claim_uid, sizeof s.claim_uid, d.claim_uid) ||
             !copy_text(s.pod_uid, sizeof s.pod_uid, d.pod_uid) ||
             !copy_text(s.status, sizeof s.status, d.status) ||
-            !copy_text(s.reason, sizeof s.reason, d.reason) || !copy_text(s.seat, sizeof s.seat, d.seat))
+            !copy_text(s.reason, sizeof s.reason, d.reason) || !copy_text(s.seat, sizeof s.seat, d.seat) ||
+            !copy_text(s.version, sizeof s.version, d.version))
                 return err_set(e, ERR_INVALID, 0, "a member is too long");
         *ret = s;
         return 0;

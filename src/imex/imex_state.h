@@ -15,6 +15,8 @@
 #include "base/str.h"
 
 #define IMEX_STATE_FILE "state.json"
+/* The status of an agent's whose IMEX is about to end, because the node leaves the domain. */
+#define IMEX_STATE_LEAVING "LEAVING"
 
 /* "<fabric>/<domain UID>/<index>/<epoch>": a clique id has 63 bytes at most. */
 enum { IMEX_SEAT_MAX = 160 };
@@ -32,6 +34,7 @@ struct imex_state {
         /* Which seat it is that is ready, where one process serves many domains in turn; "" of a daemon that
          * serves one for its life, for which claim_uid tells. */
         char seat[IMEX_SEAT_MAX];
+        char version[40]; /* of nvidia-imex, as an agent's says it; "" unknown */
 };
 
 /* Writer. *lock_fd is -1 before the first write; it holds the lock of the newest file, and closing it drops

@@ -80,6 +80,12 @@ static void test_round_trip(void **state) {
         assert_int_equal(imex_state_write(dir, &s, &fd, &e), 0);
         assert_int_equal(imex_state_read(dir, &r, &held, &e), 0);
         assert_string_equal(r.seat, s.seat);
+        assert_string_equal(r.version, "");
+        strcpy(s.version, "580.95.05");
+        assert_int_equal(imex_state_write(dir, &s, &fd, &e), 0);
+        assert_int_equal(imex_state_read(dir, &r, &held, &e), 0);
+        assert_string_equal(r.version, s.version);
+        memset(s.version, 'v', sizeof s.version - 1);
         memset(s.seat, 's', sizeof s.seat - 1);
 
         /* The longest texts fit into what a reader accepts, even when each byte is escaped. */
