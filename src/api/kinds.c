@@ -43,6 +43,7 @@ const struct jd_field node_fields[] = {
         JD_STR(struct node, LABEL "nvidia.com/gpu.present", gpu[3]),
         JD_STR(struct node, NFD_LABEL "cpu-model.vendor_id", gpu[4]),
         JD_STR(struct node, ANNOTATION CD_ANNOTATION_GPU_CLIQUE, gpu_clique_ours),
+        JD_BOOL(struct node, "spec>unschedulable", unschedulable),
         JD_LIST(struct node, "spec>taints", taints, struct taint, f_taint),
         JD_STR(struct node, "status>nodeInfo>bootID", boot_id),
         JD_LIST(struct node, "status>conditions", conditions, struct condition, f_condition),
@@ -104,7 +105,8 @@ bool node_differs(const struct node *a, const struct node *b) {
         return !streq(a->o.meta.uid, b->o.meta.uid) || !streq(a->domain_uid, b->domain_uid) ||
                !streq(a->gpu_clique, b->gpu_clique) || !streq(a->gpu_clique_ours, b->gpu_clique_ours) ||
                !streq(a->imex_agent, b->imex_agent) || !streq(a->boot_id, b->boot_id) ||
-               node_ready(a) != node_ready(b) || node_out_of_service(a) != node_out_of_service(b);
+               a->unschedulable != b->unschedulable || node_ready(a) != node_ready(b) ||
+               node_out_of_service(a) != node_out_of_service(b);
 }
 
 static const struct jd_field f_pod_ip[] = { JD_STR(struct pod_ip, "ip", ip), JD_END };

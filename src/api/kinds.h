@@ -27,6 +27,7 @@ struct node {
                                         never */
         const char *imex_agent;      /* label CD_LABEL_AGENT */
         const char *boot_id;         /* status.nodeInfo.bootID */
+        bool unschedulable;          /* spec.unschedulable: it is cordoned */
         const char *gpu[5];          /* labels that tell of a GPU, see node_has_gpu() */
         struct taint *taints;
         size_t n_taints;

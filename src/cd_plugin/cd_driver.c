@@ -9,6 +9,7 @@
 #include "cd_plugin/news.h"
 #include "cd_plugin/plan.h"
 #include "cd_plugin/rebuild.h"
+#include "cd_plugin/standing.h"
 #include "cd_plugin/steps.h"
 #include "cd_plugin/wants.h"
 #include "node/claims.h"
@@ -22,10 +23,16 @@ struct cd *cd_driver_new(const struct cd_options *o) {
         return cd;
 }
 
+static void tell_standing(const struct cd *cd) {
+        if (cd->o.standing_changed)
+                cd->o.standing_changed(cd->o.u);
+}
+
 /* In a watch of domains or of the fabric, or a state file. */
 static void on_changed(void *u) {
         struct cd *cd = u;
         struct op *op;
+        tell_standing(cd);
         claims_reevaluate(cd->claims);
         TAILQ_FOREACH (op, &cd->claims->ops, link) {
                 if (op->phase == OP_WAITING)
@@ -40,19 +47,24 @@ static bool has_agent(const struct cd *cd) {
 /* Without an agent here nobody's seat is in the fabric's object, and there may be none. */
 static void follow_fabric(const struct cd *cd) {
         const struct facts *f = facts_get(cd->o.facts);
-        if (mode_runs_daemons(cd->o.mode))
+        if (mode_forms_domains(cd->o.mode))
                 fabric_watch_follow(cd->o.fabric, f->usable && has_agent(cd) ? f->fabric.clique_id : "");
+}
+
+static void watch_domains(const struct cd *cd, const struct checkpoint *table) {
+        _cleanup_(arena_freep) struct arena *a = arena_new(1024);
+        char standing[37];
+        const char *own = standing_uid(cd, standing) ? standing : NULL;
+        readiness_follow(cd->readiness, table,
+                         mode_runs_daemons(cd->o.mode) ? grants_domains(cd->grants, own, a) : NULL);
 }
 
 void cd_driver_facts(struct cd *cd) {
         agent_claim_facts(cd);
         follow_fabric(cd);
+        if (cd->followed)
+                watch_domains(cd, &cd->claims->journal.table);
         claims_reevaluate(cd->claims);
-}
-
-static void watch_domains(const struct cd *cd, const struct checkpoint *table) {
-        _cleanup_(arena_freep) struct arena *a = arena_new(1024);
-        readiness_follow(cd->readiness, table, cd->grants ? grants_domains(cd->grants, a) : NULL);
 }
 
 static void on_noted(void *u) {
@@ -67,6 +79,11 @@ static void on_noted(void *u) {
         claims_reevaluate(cd->claims);
 }
 
+static bool imex_domain_of(void *u, const struct checkpoint_claim *entry, const struct node_device *d,
+                           char ret[static 37]) {
+        return standing_domain_of(u, entry, d, ret);
+}
+
 static void attach(void *u, struct claims *c) {
         struct cd *cd = u;
         cd->claims = c;
@@ -78,10 +95,10 @@ static void attach(void *u, struct claims *c) {
                                                                        .lost = news_ready_lost,
                                                                        .session_taken = news_session_taken,
                                                                        .u = cd });
-        if (mode_runs_daemons(cd->o.mode)) {
-                cd->grants = grants_new(cd->o.loop, c, cd->o.plugin_dir, on_noted, cd);
+        cd->grants = grants_new(cd->o.loop, c, cd->o.plugin_dir,
+                                mode_runs_daemons(cd->o.mode) ? imex_domain_of : NULL, on_noted, cd);
+        if (mode_forms_domains(cd->o.mode))
                 cd->o.fabric = fabric_watch_new(cd->o.kube, on_changed, cd);
-        }
         cd->watches = lookup_watches_new(cd->o.kube, on_changed, cd);
 }
 
@@ -91,7 +108,7 @@ static void release(void *u) {
         agent_claim_done(cd);
         lookup_watches_free(cd->watches);
         grants_free(cd->grants);
-        if (mode_runs_daemons(cd->o.mode))
+        if (mode_forms_domains(cd->o.mode))
                 fabric_watch_free(cd->o.fabric);
         readiness_free(cd->readiness);
         free(cd);
@@ -107,8 +124,7 @@ static void waits(void *u, const struct op *op) {
 static void release_op(void *u, struct op *op) {
         const struct cd *cd = u;
         gather_release(u, op);
-        if (cd->grants)
-                grants_follow(cd->grants);
+        grants_follow(cd->grants);
 }
 
 static void waited_for(void *u, unsigned what) {
@@ -120,13 +136,14 @@ static void waited_for(void *u, unsigned what) {
 
 static void follow(void *u, const struct checkpoint *table) {
         struct cd *cd = u;
-        if (cd->grants)
-                grants_follow(cd->grants);
+        cd->followed = true;
+        grants_follow(cd->grants);
         if (cd->o.holdings)
                 holdings_follow(cd->o.holdings, table);
         follow_fabric(cd);
         agent_claim_follow(cd);
         watch_domains(cd, table);
+        tell_standing(cd);
 }
 
 static void prepared(void *u, struct op *op) {

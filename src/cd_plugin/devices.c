@@ -22,6 +22,14 @@ const struct checkpoint_claim *device_agent_claim(const struct checkpoint *table
         return NULL;
 }
 
+const struct checkpoint_claim *device_daemon_claim(const struct checkpoint *table) {
+        CHECKPOINT_EACH_DEVICE (table, c, d) {
+                if (device_is_daemon(d))
+                        return c;
+        }
+        return NULL;
+}
+
 int64_t device_number(const char *name) {
         const char *dash = name ? strrchr(name, '-') : NULL;
         int64_t number;

@@ -6,6 +6,8 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "cd_plugin/devices.h"
+#include "cd_plugin/standing.h"
+#include "imex/imex_grants.h"
 #include "node/effects.h"
 
 void folders_each(const struct checkpoint_claim *entry, node_thing_fn *fn, void *u) {
@@ -82,20 +84,42 @@ bool folders_may_go(void *u, const struct checkpoint_claim *entry) {
 }
 
 /* Whoever runs IMEX for it may be about to come back. */
-static bool has_channel(const struct checkpoint *table, const char *domain) {
-        CHECKPOINT_EACH_DEVICE (table, c, d) {
-                if (!device_is_daemon(d) && streq(d->domain, domain))
+static bool has_channel(const struct cd *cd, const char *domain) {
+        char counts_on[37];
+        CHECKPOINT_EACH_DEVICE (&cd->claims->journal.table, c, d) {
+                if (!device_is_daemon(d) &&
+                    (streq(d->domain, domain) ||
+                     (standing_domain_of(cd, c, d, counts_on) && streq(counts_on, domain))))
                         return true;
         }
         return false;
 }
 
+struct noted {
+        const struct checkpoint *table;
+        bool any;
+};
+
+static int look_at_grant(void *u, int folder, const char *claim, struct err *e) {
+        struct noted *n = u;
+        n->any = n->any || checkpoint_find(n->table, claim);
+        return 0;
+}
+
+/* What is noted there of a claim that lives may be all that keeps an agent of before the mode changed from
+ * ending IMEX. */
+static bool has_grant(const struct cd *cd, const char *domain) {
+        _cleanup_(freep) char *dir = readiness_domain_dir(cd->o.plugin_dir, domain);
+        struct noted n = { .table = &cd->claims->journal.table };
+        struct err e;
+        return imex_grants_each(dir, look_at_grant, &n, &e) < 0 || n.any;
+}
+
 static int sweep_one(void *u, int folder, const char *domain, struct err *e) {
         const struct cd *cd = u;
         struct err failed;
-        if (!str_is_uuid(domain) || effects_in_use(cd->claims, domain) ||
-            has_channel(&cd->claims->journal.table, domain) ||
-            readiness_inhabited(cd->o.plugin_dir, domain, NULL))
+        if (!str_is_uuid(domain) || effects_in_use(cd->claims, domain) || has_channel(cd, domain) ||
+            has_grant(cd, domain) || readiness_inhabited(cd->o.plugin_dir, domain, NULL))
                 return 0;
         if (readiness_remove_dir(cd->o.plugin_dir, domain, &failed) < 0)
                 log_warn("cannot remove the folder of a former domain", kv_str("domain", domain),

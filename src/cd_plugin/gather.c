@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "cd_plugin/standing.h"
 #include "cd_plugin/wants.h"
 #include "node/claims.h"
 
@@ -49,15 +50,20 @@ static bool noted(struct op *op) {
         struct gathered *g = op->own;
         const char *why;
         bool pending = false;
-        for (size_t i = 0; cd->grants && i < op->n_wants; i++) {
+        for (size_t i = 0; mode_runs_daemons(cd->o.mode) && i < op->n_wants; i++) {
                 const struct want *w = want_of(&op->wants[i]);
                 const struct lookup_domain *d = lookup_find(g->domains, w->config.domain_id);
                 if (w->is_daemon || !d || !streq(d->ns, op->ns))
                         continue;
-                enum grant_state state = grants_get(cd->grants, d->uid, op->uid, &why);
+                char standing[37];
+                const char *uid = standing_uid(cd, standing) ? standing : d->uid;
+                /* What is prepared has its note, also of a fabric that the node was in before. */
+                if (mode_is_standing(cd->o.mode) && (uid != standing || op_prepared_before(op)))
+                        continue;
+                enum grant_state state = grants_get(cd->grants, uid, op->uid, &why);
                 if (!g->noting && state != GRANT_THERE)
-                        grants_put(cd->grants, d->uid, op->uid);
-                state = grants_get(cd->grants, d->uid, op->uid, &why);
+                        grants_put(cd->grants, uid, op->uid);
+                state = grants_get(cd->grants, uid, op->uid, &why);
                 pending = pending || state == GRANT_PENDING;
         }
         g->noting = pending;

@@ -22,6 +22,7 @@ struct grant_file {
 struct grants {
         const char *plugin_dir;
         const struct claims *claims;
+        grants_domain_fn *domain_of; /* NULL: none is made */
         void (*settled)(void *u);
         void *u;
         LIST_HEAD(, grant_file) files;
@@ -210,24 +211,28 @@ void grants_follow(struct grants *g) {
                         f->why[0] = '\0';
         }
         CHECKPOINT_EACH_DEVICE (&c->journal.table, entry, d) {
-                if (!device_is_daemon(d) && str_is_uuid(str_or(d->domain, "")) && str_is_uuid(entry->uid))
-                        want(g, d->domain, entry->uid);
+                char domain[37];
+                if (g->domain_of && !device_is_daemon(d) && str_is_uuid(entry->uid) &&
+                    g->domain_of(g->u, entry, d, domain))
+                        want(g, domain, entry->uid);
         }
         settle(g);
 }
 
-const char *const *grants_domains(const struct grants *g, struct arena *a) {
+const char *const *grants_domains(const struct grants *g, const char *also, struct arena *a) {
         const struct grant_file *f;
         size_t n = 0;
         LIST_FOREACH (f, &g->files, link) {
                 n++;
         }
-        const char **list = arena_alloc(a, (n + 1) * sizeof *list);
+        const char **list = arena_alloc(a, (n + 2) * sizeof *list);
         n = 0;
         LIST_FOREACH (f, &g->files, link) {
                 if (f->wanted)
                         list[n++] = f->domain;
         }
+        if (also)
+                list[n++] = also;
         list[n] = NULL;
         return list;
 }
@@ -242,10 +247,11 @@ bool grants_clearing(const struct grants *g, const char *domain_uid) {
 }
 
 struct grants *grants_new(uv_loop_t *loop, const struct claims *c, const char *plugin_dir,
-                          void (*settled)(void *u), void *u) {
+                          grants_domain_fn *domain_of, void (*settled)(void *u), void *u) {
         struct grants *g = xnew(struct grants);
         g->plugin_dir = plugin_dir;
         g->claims = c;
+        g->domain_of = domain_of;
         g->settled = settled;
         g->u = u;
         g->disk = disk_new(loop);

@@ -13,9 +13,16 @@
 
 struct grants;
 
-/* `settled`: what grants_get() says may have changed. */
+/* The IMEX domain that a recorded claim's channel counts on. False: it is not known; then what is noted
+ * already stays. */
+typedef bool grants_domain_fn(void *u, const struct checkpoint_claim *entry, const struct node_device *d,
+                              char ret[static 37]);
+
+/* `settled`: what grants_get() says may have changed. `domain_of` NULL: nobody of ours runs IMEX for the
+ * claims that come now; what an agent of before the mode changed waits for goes with its claim all the same.
+ */
 struct grants *grants_new(uv_loop_t *loop, const struct claims *c, const char *plugin_dir,
-                          void (*settled)(void *u), void *u);
+                          grants_domain_fn *domain_of, void (*settled)(void *u), void *u);
 void grants_free(struct grants *g);
 
 /* The file of this claim in the folder of this domain shall be there. Both must be UIDs. */
@@ -33,8 +40,8 @@ enum grant_state grants_get(const struct grants *g, const char *domain_uid, cons
 /* The table of the claims, or their operations, have changed: files of claims that are neither recorded nor
  * being prepared go. The first time it also looks what is there. */
 void grants_follow(struct grants *g);
-/* The domains of which a claim is being prepared or is prepared, some more than once; in the arena,
- * NULL-terminated. */
-const char *const *grants_domains(const struct grants *g, struct arena *a);
+/* The domains of which a claim is being prepared or is prepared, some more than once, and `also`, when it is
+ * not NULL; in the arena, NULL-terminated. */
+const char *const *grants_domains(const struct grants *g, const char *also, struct arena *a);
 /* The folder of this domain may be removed at this moment: whoever needs it waits. */
 bool grants_clearing(const struct grants *g, const char *domain_uid);

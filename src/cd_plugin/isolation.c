@@ -15,7 +15,8 @@ struct isolation {
         struct withhold_steady down, counts_differ, versions_differ;
         struct loop_timer due; /* of these */
         uint64_t born_ms;
-        bool decided;         /* once */
+        bool decided; /* once */
+        struct standing standing;
         const char *withheld; /* the reason for which nothing is offered, NULL: none */
         enum toolkit_answer told;
         bool told_any;
@@ -24,7 +25,7 @@ struct isolation {
 /* ---- the fabric ---- */
 
 static const char *imex_version(const struct isolation *i) {
-        return i->o.host ? host_imex_get(i->o.host)->version : "";
+        return i->o.standing ? i->standing.version : i->o.host ? host_imex_get(i->o.host)->version : "";
 }
 
 static void place(struct isolation *i) {
@@ -51,6 +52,10 @@ static void on_fabric(void *u) {
 static void on_due(void *u) {
         struct isolation *i = u;
         i->o.changed(i->o.u);
+}
+
+void isolation_standing(struct isolation *i) {
+        loop_timer_start(&i->due, 0);
 }
 
 void isolation_facts(struct isolation *i) {
@@ -104,9 +109,20 @@ static void on_toolkit(void *u) {
 
 /* ---- the devices ---- */
 
+static bool is_unread(struct isolation *i) {
+        const struct facts *f = facts_get(i->o.facts);
+        if (i->o.standing)
+                i->o.standing(i->o.u, &i->standing);
+        return i->o.standing && f->usable && *f->fabric.clique_id && i->standing.state == STANDING_NOT_KNOWN;
+}
+
 static bool is_undecided(struct isolation *i, uint64_t *ret_due) {
         bool unasked = i->o.host && host_imex_own(i->o.host) == HOST_IMEX_NOT_ASKED,
              unseen = !fabric_watch_seen(i->fabric);
+        *ret_due = UINT64_MAX;
+        /* Which claims are prepared is read before anything else can be; isolation_standing() tells. */
+        if (is_unread(i))
+                return true;
         *ret_due = i->born_ms + FIRST_LOOK_MS;
         i->decided = i->decided || (!unasked && !unseen) || loop_now_ms(i->o.loop) >= *ret_due;
         return !i->decided;
@@ -119,8 +135,21 @@ static bool steady(struct isolation *i, struct withhold_steady *s, bool now, uin
         return counts;
 }
 
+/* A node that joins, or joins again, offers at once: what it left in order proves nothing against it. */
+static void look_at_standing(struct isolation *i, struct withhold_input *in, uint64_t *due) {
+        in->of_agents = true;
+        in->imex_why = i->standing.why;
+        in->apart = i->standing.state == STANDING_APART;
+        if (in->apart)
+                i->down = (struct withhold_steady){ .true_ms = WITHHOLD_DOWN_MS };
+        else
+                in->imex_down = steady(i, &i->down, i->standing.state == STANDING_NOT_READY, due);
+        if (in->imex_down && i->standing.state == STANDING_READY)
+                in->imex_why = "the nvidia-imex of this node's agent was not READY for a while";
+}
+
 /* What nobody knows leaves it as it is. */
-static void look_at_imex(struct isolation *i, struct withhold_input *in, uint64_t *due) {
+static void look_at_host(struct isolation *i, struct withhold_input *in, uint64_t *due) {
         enum host_imex_own own = i->o.host ? host_imex_own(i->o.host) : HOST_IMEX_NOT_KNOWN;
         bool known = own == HOST_IMEX_READY || own == HOST_IMEX_NOT_READY,
              now = known ? own == HOST_IMEX_NOT_READY : i->down.value;
@@ -159,7 +188,7 @@ bool isolation_judge(struct isolation *i, const struct facts *f, struct offering
         if (i) {
                 in.toolkit = toolkit_watch_get(i->toolkit, &in.toolkit_why);
                 in.trust_toolkit = i->o.trust_toolkit;
-                look_at_imex(i, &in, &due);
+                (i->o.standing ? look_at_standing : look_at_host)(i, &in, &due);
                 look_at_others(i, f, &in, &due);
                 loop_timer_at(&i->due, due);
         }

@@ -8,6 +8,7 @@
 #include "cd_plugin/holdings.h"
 #include "cd_plugin/host_imex.h"
 #include "cd_plugin/metrics.h"
+#include "cd_plugin/standing.h"
 #include "cd_plugin/toolkit_watch.h"
 #include "cd_plugin/withhold.h"
 #include "kube/event_recorder.h"
@@ -26,6 +27,8 @@ struct isolation_options { /* the strings are borrowed until isolation_free() */
         bool trust_toolkit;      /* whatever the container toolkit is told */
         const struct facts_sampler *facts;
         struct host_imex *host; /* where IMEX is the host's; NULL: it is not asked */
+        /* Where agents run it; NULL: none do. */
+        void (*standing)(void *u, struct standing *ret);
         /* What the devices depend on; or what waiting claims may wait for. Never from inside a call of ours.
          */
         void (*changed)(void *u);
@@ -36,9 +39,11 @@ struct isolation *isolation_new(const struct isolation_options *o);
 void isolation_free(struct isolation *i); /* after the claims; NULL is allowed */
 struct fabric_watch *isolation_fabric(const struct isolation *i);
 struct holdings *isolation_holdings(const struct isolation *i);
+/* How the IMEX of the agent is may have changed: `changed` follows, and not from inside. */
+void isolation_standing(struct isolation *i);
 /* The facts have changed. */
 void isolation_facts(struct isolation *i);
-/* Whether the devices are offered; `i` NULL: by the facts alone. False: the host's IMEX or the fabric's
+/* Whether the devices are offered; `i` NULL: by the facts alone. False: IMEX or the fabric's
  * object are still being asked for, which takes a few seconds at most, and what an earlier process has
  * published stays: a restart must not offer for a moment what had to be withheld. */
 bool isolation_judge(struct isolation *i, const struct facts *f, struct offering *ret);

@@ -35,7 +35,7 @@ struct plugin {
         struct cd_options cd;
         const char *pod, *imex_mode, *imex_isolation, *imex_socket, *alt_proc_devices;
         int64_t host_interval_ms;
-        bool clique_label, racks;
+        bool clique_label, racks, imex_agents;
         const char *rack_label;
         struct gates gates;
         char *proc_driver;
@@ -52,6 +52,11 @@ struct plugin {
 
 /* ---- facts and what is published ---- */
 
+/* Is what is said of the channels said of the daemon's device, too? */
+static bool with_daemon(const struct plugin *p) {
+        return mode_runs_daemons(p->cd.mode) && !mode_is_standing(p->cd.mode);
+}
+
 static void tell_offering(struct plugin *p, const struct facts *f, const struct offering *o) {
         struct event_about node = { "v1", "Node", NULL, p->flags.node, p->flags.node };
         plugin_metrics_offered(&p->metrics, o->reason);
@@ -62,9 +67,8 @@ static void tell_offering(struct plugin *p, const struct facts *f, const struct 
                 if (p->told[0])
                         event_record(p->main.events, &node, EVENT_NORMAL, "ComputeDomainDevicesOffered",
                                      "the %s of this node %s offered again",
-                                     mode_runs_daemons(p->cd.mode) ? "IMEX channel and daemon"
-                                                                   : "IMEX channel",
-                                     mode_runs_daemons(p->cd.mode) ? "are" : "is");
+                                     with_daemon(p) ? "IMEX channel and daemon" : "IMEX channel",
+                                     with_daemon(p) ? "are" : "is");
                 p->told[0] = '\0';
                 return;
         }
@@ -72,7 +76,7 @@ static void tell_offering(struct plugin *p, const struct facts *f, const struct 
         if (!streq(p->told, o->reason))
                 event_record(p->main.events, &node, EVENT_WARNING, "ComputeDomainDevicesWithheld",
                              "no IMEX channel%s is offered on this node (%s): %s",
-                             mode_runs_daemons(p->cd.mode) ? " or daemon" : "", o->reason, o->message);
+                             with_daemon(p) ? " or daemon" : "", o->reason, o->message);
         snprintf(p->told, sizeof p->told, "%s", o->reason);
 }
 
@@ -99,9 +103,11 @@ static void publish(struct plugin *p) {
         if (p->rack && f->usable)
                 tell_unlabelled(p, !label, racked ? rack : NULL);
         struct slice_content content = offer_content(&(struct offer){
-                .devices = p->offering.offered,
+                .channels = p->offering.offered,
                 .seats = mode_seats(p->cd.mode),
-                .daemon = mode_runs_daemons(p->cd.mode),
+                /* The agent needs its place before the node can join what its channels wait for. */
+                .daemon = mode_is_standing(p->cd.mode) ? f->usable
+                                                       : mode_runs_daemons(p->cd.mode) && p->offering.offered,
                 .clique_id = clique,
                 .rack = racked ? rack : NULL,
         });
@@ -140,6 +146,18 @@ static void on_isolation(void *u) {
                         publish(p);
         }
         claims_reevaluate(p->main.claims);
+}
+
+static void on_standing(void *u) {
+        const struct plugin *p = u;
+        isolation_standing(p->isolation);
+}
+
+static void get_standing(void *u, struct standing *ret) {
+        const struct plugin *p = u;
+        *ret = (struct standing){ 0 };
+        if (p->main.claims)
+                standing_get(p->main.claims->o.u, ret);
 }
 
 static void on_host(void *u) {
@@ -186,7 +204,7 @@ static void *start(struct node_main *m) {
                                                         .socket_path = p->imex_socket,
                                                         .node = p->flags.node,
                                                         .interval_ms = (unsigned)p->host_interval_ms,
-                                                        .domain = !mode_forms_domains(p->cd.mode),
+                                                        .domain = !mode_runs_daemons(p->cd.mode),
                                                         .only_with_socket = mode_runs_daemons(p->cd.mode),
                                                         .answered = on_host,
                                                         .u = p,
@@ -207,11 +225,14 @@ static void *start(struct node_main *m) {
                         .trust_toolkit = p->trust_toolkit,
                         .facts = p->cd.facts,
                         .host = mode_runs_daemons(p->cd.mode) ? NULL : p->cd.host,
+                        .standing = mode_is_standing(p->cd.mode) ? get_standing : NULL,
                         .changed = on_isolation,
                         .u = p,
                 });
                 p->cd.fabric = isolation_fabric(p->isolation);
                 p->cd.holdings = isolation_holdings(p->isolation);
+                p->cd.standing_changed = mode_is_standing(p->cd.mode) ? on_standing : NULL;
+                p->cd.u = p;
         }
         if (p->racks && *p->rack_label)
                 p->rack = rack_watch_new(m->kube, p->flags.node, p->rack_label, on_rack, p);
@@ -241,7 +262,7 @@ static int check(struct node_main *m, struct err *e) {
         gates_init(&p->gates);
         if (gates_parse(&p->gates, p->flags.gates, e) < 0)
                 return err_wrap(e, "--feature-gates");
-        if (mode_resolve(&p->gates, p->imex_mode, p->imex_isolation, false, &p->cd.mode, e) < 0)
+        if (mode_resolve(&p->gates, p->imex_mode, p->imex_isolation, p->imex_agents, &p->cd.mode, e) < 0)
                 return -1;
         if (p->imex_socket[0] != '/')
                 return err_set(e, ERR_INVALID, 0, "--imex-host-socket-path: not an absolute path: '%s'",
@@ -306,6 +327,9 @@ int main(int argc, char **argv) {
                      "driverManaged, or hostManaged with feature gate HostManagedIMEXDaemon"),
                 FLAG(STR, "imex-isolation", &p.imex_isolation,
                      "domain, or channel for a channel of each ComputeDomain's own"),
+                FLAG(BOOL, "imex-agents", &p.imex_agents,
+                     "with --imex-isolation=channel: agents run one IMEX domain in each fabric for all "
+                     "ComputeDomains"),
                 FLAG(BOOL, "trust-container-toolkit", &p.trust_toolkit,
                      "with --imex-isolation=channel: devices are offered though the node's NVIDIA container "
                      "toolkit gives channels to whoever asks"),

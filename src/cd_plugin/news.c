@@ -8,14 +8,17 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "cd_plugin/devices.h"
+#include "cd_plugin/standing.h"
 #include "cd_plugin/wants.h"
 #include "imex/imex_log.h"
 
 /* ---- daemons ---- */
 
 static void tell_lost(const struct cd *cd, const char *domain, const char *reason) {
+        char counts_on[37];
         CHECKPOINT_EACH_DEVICE (&cd->claims->journal.table, e, d) {
-                if (!e->name || device_is_daemon(d) || !streq(d->domain, domain))
+                if (!e->name || device_is_daemon(d) || !standing_domain_of(cd, e, d, counts_on) ||
+                    !streq(counts_on, domain))
                         continue;
                 struct event_about about = { "resource.k8s.io/v1", "ResourceClaim", e->ns, e->name, e->uid };
                 event_record(cd->o.events, &about, EVENT_WARNING, "IMEXDaemonNotReady",

@@ -28,9 +28,9 @@ struct slice_content offer_content(const struct offer *o) {
                                          .annotation = { CD_ANNOTATION_SLICE_CLIQUE, NULL } };
         /* A node that offers nothing is of its fabric all the same, which the controller must know: it may
          * hold channels. */
-        if (!o->devices && own_channels && *clique)
+        if (!o->channels && own_channels && *clique)
                 content.annotation.value = clique;
-        if (!o->devices)
+        if (!o->channels && !o->daemon)
                 return content;
         /* Where the host runs IMEX and all share its channel 0, devices have type and id, and nothing else
          * but the rack, where racks are asked for (design note HostManagedIMEX, 7.1); the controller gets the
@@ -39,7 +39,7 @@ struct slice_content offer_content(const struct offer *o) {
                 content.annotation.value = clique;
         const char *attribute = (o->daemon || own_channels) && *clique ? clique : NULL;
         /* Each has the id that the DeviceClass asks for: their names tell them apart. */
-        for (unsigned i = 0; i < o->seats && (attribute || !own_channels); i++)
+        for (unsigned i = 0; o->channels && i < o->seats && (attribute || !own_channels); i++)
                 devices[content.n_devices++] = device(a, arena_printf(a, CD_DEVICE_CHANNEL_PREFIX "%u", i),
                                                       DEVICE_CHANNEL, attribute, rack);
         if (o->daemon)

@@ -5,8 +5,8 @@
 #include "node/slice.h"
 
 struct offer {
-        bool devices;          /* false: none; the annotation stays where channels are ComputeDomains' own */
-        bool daemon;           /* the daemon device too: not when the host runs IMEX */
+        bool channels;         /* false: none; the annotation stays where channels are ComputeDomains' own */
+        bool daemon;           /* the daemon device: not when the host runs IMEX */
         unsigned seats;        /* channel devices. More than one: places for pods, whose channels are their
                                   ComputeDomains' own, and without a clique there is none of them */
         const char *clique_id; /* "": none. An attribute of the devices where IMEX is ours or channels are

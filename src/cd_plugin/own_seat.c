@@ -10,17 +10,30 @@ static const char *lost(const struct compute_domain_fabric *f) {
         return c && streq(c->status, "True") ? str_or(c->message, FABRIC_TABLE_LOST) : NULL;
 }
 
+/* Whose IMEX domain it is, for people. */
+static const char *owner(const struct own_seat_question *q, char *text, size_t n) {
+        if (q->stands)
+                return "its fabric";
+        snprintf(text, n, "ComputeDomain '%s/%s'", q->domain_ns, q->domain_name);
+        return text;
+}
+
 static void say_none(const struct compute_domain_fabric *f, const struct own_seat_question *q, char *msg,
                      size_t n) {
         const char *why = lost(f);
+        char whose[400];
         snprintf(msg, n,
-                 "%s: this node has not been given a seat in the IMEX domain of ComputeDomain '%s/%s' on %s "
-                 "yet%s%s",
-                 q->node, q->domain_ns, q->domain_name, f ? str_or(f->rack, q->clique_id) : q->clique_id,
-                 why ? ": " : "",
-                 why ? why
-                     : "; if that lasts, the conditions of the ComputeDomain say why, or a "
-                       "compute-domain-controller, if one leads, logs it");
+                 "%s: this node has not been given a seat in the IMEX domain of %s on %s "
+                 "yet%s%s%s%s",
+                 q->node, owner(q, whose, sizeof whose), f ? str_or(f->rack, q->clique_id) : q->clique_id,
+                 why ? ": " : "; if that lasts, ",
+                 why         ? why
+                 : q->stands ? "the conditions of ComputeDomainFabric "
+                             : "the conditions of the ComputeDomain say why, or ",
+                 why || !q->stands ? "" : q->clique_id,
+                 why         ? ""
+                 : q->stands ? " say why, or the node is cordoned"
+                             : "a compute-domain-controller, if one leads, logs it");
 }
 
 const struct fabric_seat *own_seat(const struct compute_domain_fabric *f, const struct own_seat_question *q,
@@ -28,17 +41,20 @@ const struct fabric_seat *own_seat(const struct compute_domain_fabric *f, const 
         const struct fabric_domain *d = f ? fabric_domain_of(f, q->domain_uid) : NULL;
         bool leaving = false;
         const struct fabric_seat *s = d ? fabric_seat_of(d, q->node, &leaving) : NULL;
+        char whose[400];
         if (!s)
                 say_none(f, q, msg, n);
         else if (leaving && streq(s->ordered, FABRIC_ORDERED_DELETED))
-                snprintf(msg, n, "%s: ComputeDomain '%s/%s' is being deleted, and this node leaves it",
-                         q->node, q->domain_ns, q->domain_name);
+                snprintf(msg, n, "%s: %s is being deleted, and this node leaves it", q->node,
+                         owner(q, whose, sizeof whose));
         else if (leaving)
                 snprintf(msg, n,
-                         "%s: this node is leaving the IMEX domain of ComputeDomain '%s/%s', because nobody "
-                         "had a claim for it here; it stays, or comes back, once the controller has seen "
-                         "this one",
-                         q->node, q->domain_ns, q->domain_name);
+                         "%s: this node is leaving the IMEX domain of %s, because %s; it stays, or comes "
+                         "back, "
+                         "once the controller has seen this one",
+                         q->node, owner(q, whose, sizeof whose),
+                         q->stands ? "it is cordoned, and nobody had a claim here"
+                                   : "nobody had a claim for it here");
         return leaving ? NULL : s;
 }
 
@@ -46,11 +62,11 @@ bool own_seat_is(const struct fabric_seat *s, const struct agent_seat *ready,
                  const struct own_seat_question *q, char *msg, size_t n) {
         bool same =
                 streq(ready->clique_id, q->clique_id) && ready->index == s->index && ready->epoch == s->epoch;
+        char whose[400];
         if (!same)
                 snprintf(msg, n,
-                         "%s: the IMEX agent of this node is still in an earlier seat of ComputeDomain "
-                         "'%s/%s' (epoch %" PRId64 ", now %" PRId64
-                         "): it takes the new one when no pod uses the earlier one",
-                         q->node, q->domain_ns, q->domain_name, ready->epoch, s->epoch);
+                         "%s: the IMEX agent of this node is still in an earlier seat of %s (epoch %" PRId64
+                         ", now %" PRId64 "): it takes the new one when no pod uses the earlier one",
+                         q->node, owner(q, whose, sizeof whose), ready->epoch, s->epoch);
         return same;
 }

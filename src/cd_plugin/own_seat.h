@@ -14,6 +14,7 @@
 struct own_seat_question {
         const char *node, *clique_id;
         const char *domain_ns, *domain_name, *domain_uid;
+        bool stands; /* the domain is that of the fabric itself, which has no name but the clique's */
 };
 
 /* NULL: not now, and `msg` says why, beginning with the node's name. `f` NULL: the fabric has no object. */

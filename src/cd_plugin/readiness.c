@@ -47,7 +47,7 @@ static const char *refusal(const struct readiness *r, const char *domain_uid, co
         bool held = false;
         if (imex_state_read(dir, &s, &held, &e) < 0) {
                 if (e.kind == ERR_NOT_FOUND && ret_seat)
-                        return "the IMEX agent of this node has not joined this ComputeDomain yet; while "
+                        return "the IMEX agent of this node has not joined this IMEX domain yet; while "
                                "another one uses the node, it leaves that first";
                 if (e.kind == ERR_NOT_FOUND)
                         return "the IMEX daemon has not reported yet";
@@ -59,7 +59,7 @@ static const char *refusal(const struct readiness *r, const char *domain_uid, co
         const char *why = imex_state_refusal(&s, held, r->o.boot_id, claim_uid);
         if (!why && ret_seat &&
             (!agent_seat_parse(s.seat, ret_seat) || !streq(ret_seat->domain_uid, domain_uid)))
-                why = "the IMEX agent of this node is in another ComputeDomain";
+                why = "the IMEX agent of this node is in another IMEX domain";
         if (why || ready)
                 return why;
         /* The file can be believed, so say in the daemon's words what it waits for. */

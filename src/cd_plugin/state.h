@@ -20,8 +20,10 @@ struct cd_options {
         struct kube_client *kube;
         struct event_recorder *events;
         struct facts_sampler *facts;
-        /* Where ComputeDomains have channels of their own; else NULL. Where we run daemons the driver makes
-         * the former itself, and follows the fabric while a resident agent runs here. */
+        /* Where ComputeDomains have channels of their own; else NULL. Where ComputeDomains have IMEX domains
+         * of their own the driver makes the former itself, and follows the fabric while a resident agent runs
+         * here.
+         */
         struct fabric_watch *fabric;
         struct holdings *holdings;
         const struct imex_mode *mode;
@@ -34,6 +36,9 @@ struct cd_options {
         struct driver_root root;
         const char *dev_root;    /* holds dev/ */
         const char *proc_driver; /* "/proc/driver/nvidia" or its substitute */
+        /* What standing_get() says may have changed. NULL: nobody asks. */
+        void (*standing_changed)(void *u);
+        void *u;
 };
 
 /* What cd_plugin/agent_claim knows. */
@@ -54,10 +59,12 @@ struct cd {
         struct cd_options o;
         struct claims *claims;
         struct readiness *readiness;
-        struct grants *grants; /* NULL: nobody of ours runs IMEX */
+        struct grants *grants;
         struct lookup_watches *watches;
         struct loop_timer grace; /* of `lost` */
         struct agent_claim agent;
+        bool followed;           /* the table of the prepared claims has been read */
+        bool standing_was_ready; /* IMEX, in the seat that this node has now (cd_plugin/standing) */
         LIST_HEAD(, cd_lost) lost;
 };
 

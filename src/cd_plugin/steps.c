@@ -6,6 +6,7 @@
 #include "cd_plugin/gather.h"
 #include "cd_plugin/own_channel.h"
 #include "cd_plugin/own_seat.h"
+#include "cd_plugin/standing.h"
 #include "cd_plugin/wants.h"
 #include "node/judge.h"
 
@@ -100,20 +101,32 @@ static enum verdict which_node(void *u, struct op *op, struct node_want *node_wa
         }
         if (mode_needs_clique(cd->o.mode) && !w->is_daemon && !*f->fabric.clique_id)
                 return judge_say(op, VERDICT_REFUSE,
-                                 "%s: host-managed IMEX requires an NVLink clique on this node; NVML reports "
+                                 "%s: %s requires an NVLink clique on this node; NVML reports "
                                  "none (%s)",
-                                 cd->o.node, f->fabric.reason);
+                                 cd->o.node,
+                                 mode_runs_daemons(cd->o.mode)
+                                         ? "a channel of the ComputeDomain's own (imex.isolation=channel)"
+                                         : "host-managed IMEX",
+                                 f->fabric.reason);
         return VERDICT_GO;
 }
 
 /* Before readiness is judged, whoever runs IMEX here must be able to see that its end would be noticed. */
-static enum verdict noted_or_not(struct op *op, const struct cd *cd, const struct want *w) {
+static enum verdict noted_or_not(struct op *op, const struct cd *cd, const char *domain) {
         const char *why;
-        if (grants_get(cd->grants, w->config.domain_id, op->uid, &why) == GRANT_THERE)
+        enum grant_state state = grants_get(cd->grants, domain, op->uid, &why);
+        if (state == GRANT_THERE)
                 return VERDICT_GO;
-        return judge_say(op, VERDICT_FAIL,
-                         "%s: the claim cannot be noted in the folder of its IMEX domain, under '%s': %s",
-                         cd->o.node, cd->o.plugin_dir, why);
+        if (state == GRANT_FAILED)
+                return judge_say(
+                        op, VERDICT_FAIL,
+                        "%s: the claim cannot be noted in the folder of its IMEX domain, under '%s': %s",
+                        cd->o.node, cd->o.plugin_dir, why);
+        /* Which domain the node is in was not known when the claim came. */
+        if (state == GRANT_ABSENT)
+                grants_put(cd->grants, domain, op->uid);
+        return judge_say(op, VERDICT_WAIT, "%s: the claim is being noted under '%s'", cd->o.node,
+                         cd->o.plugin_dir);
 }
 
 /* A claim that is prepared keeps what it has, whatever has become of the table and of this node's clique. */
@@ -214,13 +227,34 @@ static enum verdict no_agent(const struct cd *cd, struct op *op, bool daemon_her
                          cd->o.node);
 }
 
+/* Of the domain that agents run in the node's fabric for all ComputeDomains. */
+static enum verdict stands_or_not(const struct cd *cd, struct op *op) {
+        const struct compute_domain_fabric *fabric = NULL;
+        const struct facts *f = facts_get(cd->o.facts);
+        char domain[37];
+        if (!standing_uid(cd, domain)) {
+                op->waits_for = WAITS_FOR_FACTS;
+                return judge_say(op, VERDICT_WAIT, "%s: %s", cd->o.node, f->message);
+        }
+        enum verdict noted = noted_or_not(op, cd, domain);
+        if (noted != VERDICT_GO)
+                return noted;
+        if (!device_agent_claim(&op->c->journal.table))
+                return no_agent(cd, op, device_daemon_claim(&op->c->journal.table));
+        if (!see_fabric(cd, op, &fabric))
+                return VERDICT_WAIT;
+        if (!standing_serves(cd, fabric, op->msg, sizeof op->msg))
+                return VERDICT_WAIT;
+        op->waits_for = WAITS_FOR_NOTHING;
+        return VERDICT_GO;
+}
+
 static enum verdict ready_or_not(void *u, struct op *op, struct node_want *node_want) {
         const struct cd *cd = u;
         const struct want *w = want_of(node_want);
         bool ready = true, in_the_way = false;
         struct agent_seat none;
-        if (w->is_daemon && cd->grants && !op_prepared_before(op) &&
-            grants_clearing(cd->grants, w->config.domain_id)) {
+        if (w->is_daemon && !op_prepared_before(op) && grants_clearing(cd->grants, w->config.domain_id)) {
                 op->waits_for = WAITS_FOR_NOTHING;
                 return judge_say(op, VERDICT_WAIT,
                                  "%s: the folder of the domain, under '%s', is being cleared of what was "
@@ -229,8 +263,10 @@ static enum verdict ready_or_not(void *u, struct op *op, struct node_want *node_
         }
         if (op_prepared_before(op) || w->is_daemon || facts_get(cd->o.facts)->fabric.kind == FABRIC_NONE)
                 return VERDICT_GO;
+        if (mode_is_standing(cd->o.mode))
+                return stands_or_not(cd, op);
         if (mode_runs_daemons(cd->o.mode)) {
-                enum verdict noted = noted_or_not(op, cd, w);
+                enum verdict noted = noted_or_not(op, cd, w->config.domain_id);
                 if (noted != VERDICT_GO)
                         return noted;
                 if (device_agent_claim(&op->c->journal.table))

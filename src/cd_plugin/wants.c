@@ -27,9 +27,16 @@ static bool asks_for_daemon(const struct op *op, const struct claim_result *r) {
         return daemon;
 }
 
+/* Why a claim has no more than one. */
+static const char *one_channel_of(const struct imex_mode *mode) {
+        return mode_runs_daemons(mode) ? "channels of ComputeDomains' own" : "host-managed IMEX";
+}
+
 /* What the mode of this installation forbids. */
 static int check_mode(const struct imex_mode *mode, const struct want *w, struct err *e) {
         const char *allocation = w->config.allocation_mode;
+        if (w->is_daemon)
+                return 0;
         if (mode_assigns_channels(mode) && streq(allocation, "All"))
                 return err_set(
                         e, ERR_INVALID, 0,
@@ -37,10 +44,11 @@ static int check_mode(const struct imex_mode *mode, const struct want *w, struct
                         "of its own (%s): it would be the channels of all others; use \"Single\"",
                         mode->chosen_by);
         if (mode_one_channel(mode) && !streq(allocation, "") && !streq(allocation, "Single"))
-                return err_set(e, ERR_INVALID, 0,
-                               "allocationMode \"%s\" is not possible with host-managed IMEX (%s): a pod "
-                               "gets channel 0; use \"Single\"",
-                               allocation, mode->chosen_by);
+                return err_set(
+                        e, ERR_INVALID, 0,
+                        "allocationMode \"%s\" is not possible with %s (%s): a pod gets %s; use \"Single\"",
+                        allocation, one_channel_of(mode), mode->chosen_by,
+                        mode_assigns_channels(mode) ? "its ComputeDomain's channel" : "channel 0");
         return 0;
 }
 
@@ -131,10 +139,11 @@ int wants_take(void *u, const struct op *op, struct node_want *node_want, struct
 int wants_check(void *u, const struct op *op, struct err *e) {
         const struct imex_mode *mode = ((const struct cd *)u)->o.mode;
         if (mode_one_channel(mode) && op->n_wants != 1)
-                return err_set(e, ERR_INVALID, 0,
-                               "%zu devices of this driver are allocated to the claim, but with host-managed "
-                               "IMEX (%s) a claim has exactly one channel",
-                               op->n_wants, mode->chosen_by);
+                return err_set(
+                        e, ERR_INVALID, 0,
+                        "%zu devices of this driver are allocated to the claim, but with %s (%s) a claim "
+                        "has exactly one channel",
+                        op->n_wants, one_channel_of(mode), mode->chosen_by);
         for (size_t i = 0; i < op->n_wants; i++) {
                 if (check_mode(mode, want_of(&op->wants[i]), e) < 0)
                         return -1;

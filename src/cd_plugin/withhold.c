@@ -4,18 +4,21 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "api/names.h"
 #include "base/str.h"
 
 #define NO_CLIQUE "NoNVLinkClique"
 #define NO_CHANNELS "NoOwnIMEXChannels"
 #define TOOLKIT_GIVES_CHANNELS "ToolkitGivesChannels"
 #define HOST_IMEX_NOT_UP "HostIMEXNotUp"
+#define NOT_JOINED "IMEXNotJoined"
+#define IMEX_NOT_UP "IMEXNotUp"
 #define COUNTS_DIFFER "ChannelCountDiffers"
 #define VERSION_DIFFERS "IMEXVersionDiffers"
 
-const char *const withhold_channel_reasons[] = {
-        NO_CLIQUE, NO_CHANNELS, TOOLKIT_GIVES_CHANNELS, HOST_IMEX_NOT_UP, COUNTS_DIFFER, VERSION_DIFFERS, NULL
-};
+const char *const withhold_channel_reasons[] = { NO_CLIQUE,        NO_CHANNELS,     TOOLKIT_GIVES_CHANNELS,
+                                                 HOST_IMEX_NOT_UP, NOT_JOINED,      IMEX_NOT_UP,
+                                                 COUNTS_DIFFER,    VERSION_DIFFERS, NULL };
 
 static void judge_channels(const struct withhold_input *in, struct offering *ret) {
         const struct facts *f = in->facts;
@@ -40,6 +43,21 @@ static void judge_channels(const struct withhold_input *in, struct offering *ret
                          "--set " TOOLKIT_SETTING "), or install with "
                          "resources.computeDomains.imex.trustContainerToolkit=true",
                          in->toolkit_why);
+        } else if (in->apart) {
+                ret->reason = NOT_JOINED;
+                snprintf(ret->message, sizeof ret->message,
+                         "this node is not in the IMEX domain of its fabric, which it joins by itself, and "
+                         "leaves "
+                         "while it is cordoned: %s",
+                         in->imex_why);
+        } else if (in->imex_down && in->of_agents) {
+                ret->reason = IMEX_NOT_UP;
+                snprintf(ret->message, sizeof ret->message,
+                         "%s, so that pods could not use their channels here: see the log of the Pod of "
+                         "DaemonSet " CD_AGENT_OBJECT
+                         " on this node. Devices are offered again when IMEX has been READY for "
+                         "half a minute",
+                         in->imex_why);
         } else if (in->imex_down) {
                 ret->reason = HOST_IMEX_NOT_UP;
                 snprintf(ret->message, sizeof ret->message,

@@ -12,9 +12,11 @@ struct withhold_input {
         enum toolkit_answer toolkit;
         const char *toolkit_why;
         bool trust_toolkit; /* imex.trustContainerToolkit */
+        bool of_agents;     /* IMEX is not the hosts', but run by our agents */
+        bool apart;         /* and this node is not in the IMEX domain of its fabric */
         /* These count when they have lasted (withhold_steady): */
         bool imex_down;       /* IMEX stands before pods come, and that of this node is not READY */
-        const char *imex_why; /* what it is instead */
+        const char *imex_why; /* what it is instead, or why it is apart */
         bool counts_differ;   /* the node's number of channels from the fabric's */
         bool versions_differ; /* the version of the node's IMEX from the fabric's */
         int64_t fabric_count; /* what most nodes of the fabric have */

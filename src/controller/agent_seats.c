@@ -27,6 +27,7 @@ struct work {
         size_t n_nodes;
         struct rosters_domain *domains;
         size_t n_domains;
+        const char *standing;       /* UID of the domain that stands there, if one does */
         struct message_list silent; /* nodes whose agents have not said that they see this object */
         bool signs;                 /* that the object may not know all places */
 };
@@ -144,10 +145,37 @@ static const char *listed_in(const struct work *w, const char *node) {
         return NULL;
 }
 
-/* The server itself says that no claim of the domain is on the node. */
+static void note_use(void *u, const struct grant *x) {
+        *(bool *)u = true;
+}
+
+/* Is the node to be in the domain that stands: from its join to its cordon, and longer while claims of
+ * channels are there. Which fabric a node is in that says nothing of it is as it was. */
+static bool is_standing(const struct work *w, const char *name, const struct node *node, bool is_in) {
+        const char *clique = records_node_clique(w->c, name);
+        bool used = false;
+        if (!mode_is_standing(w->c->mode) || !node || (clique ? !streq(clique, w->clique) : !is_in))
+                return false;
+        if (node->unschedulable)
+                placements_on_node(w->c->placements, name, note_use, &used);
+        return !node->unschedulable || used;
+}
+
+/* The server itself says that no claim of the domain is on the node. Of the domain that stands nobody needs
+ * to ask: that a node is cordoned, is of another fabric, or is to be in none, is said and not merely not
+ * seen; and a claim that comes meanwhile brings it back, or a new place, while the node ends no IMEX that it
+ * uses. */
 static bool is_released(struct work *w, const char *uid, const char *node) {
         const struct compute_domain *cd = records_domain(w->c, uid);
         _cleanup_(buf_done) struct buf claim = BUF_INIT(1024);
+        bool stands = streq(uid, w->standing);
+        if (stands && !w->out->stale)
+                return records_node(w->c, node) &&
+                       (records_node_clique(w->c, node) || !mode_is_standing(w->c->mode));
+        if (stands)
+                w->out->hold = true;
+        if (stands)
+                return false;
         if (!cd) /* that it is gone is asked for the whole domain */
                 return false;
         if (w->out->stale) {
@@ -182,6 +210,10 @@ static void look_at_node(struct work *w, const char *name) {
         placements_on_node(w->c->placements, name, add_wanting, &g);
         n->wanted = rules_label(g.current, g.list, g.n);
         free(g.list);
+        /* A place in a ComputeDomain's own, of before the mode changed, goes first. */
+        if (!n->wanted && is_standing(w, name, node, streq(g.current, w->standing)) &&
+            (!listed || streq(listed, w->standing) || is_released(w, listed, name)))
+                n->wanted = w->standing;
         n->released = !n->wanted && listed && is_released(w, listed, name);
         /* Of an agent that has not said anything yet nobody knows what it holds, and one that ends takes
          * nothing. */
@@ -212,7 +244,10 @@ static void add_domain(struct work *w, const char *uid, const struct fabric_owne
                 if (streq(w->domains[i].owner.uid, uid))
                         return;
         *d = (struct rosters_domain){ .owner = { .kind = CD_KIND, .uid = uid }, .infix = infix_of(w, uid) };
-        if (cd) {
+        if (streq(uid, w->standing)) {
+                d->owner = (struct fabric_owner){ .kind = CD_FABRIC_KIND, .name = w->clique, .uid = uid };
+                d->stands = true;
+        } else if (cd) {
                 d->owner.ns = cd->o.meta.ns;
                 d->owner.name = cd->o.meta.name;
                 d->ending = cd->o.meta.deleted != 0;
@@ -266,11 +301,31 @@ static bool is_lost(struct work *w) {
         return true;
 }
 
+/* ---- the domain that stands ---- */
+
+static const char *tell_full(const struct work *w, const struct rosters *r) {
+        struct message_list names = { 0 };
+        if (!r->n_full)
+                return NULL;
+        for (size_t i = 0; i < r->n_full; i++)
+                message_add(&names, "%s", r->full[i]);
+        return message_of(
+                w->a,
+                "The IMEX domain of this fabric has room for %lld nodes, which was written with its "
+                "first node and holds until the last one has left it, and these get no place: %s. "
+                "Set imex.maxNodesPerDomain to the number of nodes, then cordon all of them, wait "
+                "until their pods with channels have ended, and uncordon them",
+                (long long)r->slots, message_end(&names, w->a));
+}
+
 void agent_seats_make(struct controller *c, const struct compute_domain_fabric *old, const char *clique,
                       const char *key, struct arena *a, struct agent_seats *ret) {
         struct work w = {
                 .c = c, .old = old, .clique = clique, .key = key, .a = a, .out = ret, .now = clock_wall_s()
         };
+        char standing[37];
+        fabric_standing_uid(clique, standing);
+        w.standing = arena_strdup(a, standing);
         find_nodes(&w);
         w.nodes = arena_alloc(a, (w.n_names + 1) * sizeof *w.nodes);
         for (size_t i = 0; i < w.n_names; i++)
@@ -288,5 +343,6 @@ void agent_seats_make(struct controller *c, const struct compute_domain_fabric *
                                               /* The object comes first. */
                                               .lost = lost || !old },
                      a, &ret->rosters);
+        ret->full = tell_full(&w, &ret->rosters);
         free(w.names);
 }

@@ -10,6 +10,7 @@ struct agent_seats {
         bool stale; /* in: a cache concerned may miss something */
         struct rosters rosters;
         const char *lost;  /* why no node gets a place, for people; NULL: each does */
+        const char *full;  /* which nodes get none in the domain that stands, for people; NULL: each does */
         bool hold;         /* something should go, and stays because a cache is stale */
         int64_t recheck_s; /* look again then though nothing happens; 0: no need */
 };

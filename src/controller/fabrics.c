@@ -178,7 +178,8 @@ static void queue_owners(struct controller *c, const struct compute_domain_fabri
         for (size_t i = 0; f && i < f->n_channels; i++)
                 records_queue_domain(c, f->channels[i].owner.uid);
         for (size_t i = 0; f && i < f->n_domains; i++)
-                records_queue_domain(c, f->domains[i].owner.uid);
+                if (!fabric_domain_stands(&f->domains[i]))
+                        records_queue_domain(c, f->domains[i].owner.uid);
 }
 
 /* Whether a node keeps its agent depends on what is listed for it. */
@@ -546,6 +547,7 @@ void fabrics_reconcile(struct controller *c, const char *clique) {
                                                   .n_owners = k.n_owners,
                                                   .rosters = c->agents ? &seats.rosters : NULL,
                                                   .rosters_lost = seats.lost,
+                                                  .rosters_full = seats.full,
                                                   .stale = seats.stale,
                                                   .leases_at = leases_at(c->leases),
                                                   .now = k.now },

@@ -51,6 +51,10 @@ static bool may_write_label(struct controller *c, const struct node *n, const ch
         const char *name = n->o.meta.name, *uid = n->domain_uid;
         const struct compute_domain *cd = records_domain(c, uid);
         struct claimed claimed = { .cd = cd };
+        /* Claims for a channel that all share are seen by nobody here, and a daemon may serve them yet: it
+         * ends with its domain. */
+        if (mode_assigns_channels(c->mode) && cd && !cd->o.meta.deleted && records_other_mode(c, cd))
+                return false;
         if (cd)
                 placements_on_node(c->placements, name, look_at_claim, &claimed);
         struct rules_label_facts facts = { .ending = cd && cd->o.meta.deleted,
@@ -82,7 +86,7 @@ static void look_at_runner(void *u, const struct grant *x) {
         const struct compute_domain *cd = records_domain(k->c, x->domain_uid);
         if (!cd || cd->o.meta.deleted || !streq(cd->o.meta.ns, x->ns))
                 return;
-        if (records_has_agents(k->c, cd))
+        if (records_has_agents(k->c, cd) || (mode_is_standing(k->c->mode) && !records_other_mode(k->c, cd)))
                 k->agents = true;
         else
                 k->pods = true;

@@ -267,8 +267,9 @@ static void want_daemons_status(struct work *w, const struct formation *f,
 
 static void want_host_status(struct work *w, const struct verdict_problem *problem) {
         struct verdict v;
-        verdict_make_host(w->in->cd, w->in->hosts, w->in->n_hosts, w->in->channels, w->in->n_channels,
-                          problem, w->in->conditions, w->in->now, w->a, &v);
+        verdict_make_host(w->in->cd, w->in->hosts, w->in->n_hosts, mode_runs_agents(w->in->mode),
+                          w->in->channels, w->in->n_channels, problem, w->in->conditions, w->in->now, w->a,
+                          &v);
         w->out->census = census_hosts(w->in->hosts, w->in->n_hosts);
         w->out->counted = true;
         want_status(w, &(struct formation){ 0 }, &v);
@@ -360,9 +361,9 @@ static void plan_with_agents(struct work *w, struct verdict_problem *problem) {
         want_daemons_status(w, &f, problem);
 }
 
-/* Nothing but the claim template. What the status says of it is true when it is said: the first status waits
- * for the template. */
-static void plan_on_hosts(struct work *w, struct verdict_problem *problem) {
+/* Where IMEX stands before any ComputeDomain uses it: nothing but the claim template. What the status says of
+ * it is true when it is said: the first status waits for the template. */
+static void plan_without_daemons(struct work *w, struct verdict_problem *problem) {
         const struct plan_input *in = w->in;
         bool there = want_workload_rct(w, problem);
         if (!problem->reason && in->write_error)
@@ -426,12 +427,12 @@ static void plan_living(struct work *w) {
                 want_problem_status(w, &problem);
                 return;
         }
-        if (mode_runs_agents(in->mode))
+        if (!mode_forms_domains(in->mode))
+                plan_without_daemons(w, &problem);
+        else if (mode_runs_agents(in->mode))
                 plan_with_agents(w, &problem);
-        else if (mode_runs_daemons(in->mode))
-                plan_with_daemons(w, &problem);
         else
-                plan_on_hosts(w, &problem);
+                plan_with_daemons(w, &problem);
 }
 
 /* ---- a domain that ends ---- */

@@ -187,7 +187,7 @@ bool reconcile_look_at_node(void *u, const char *uid, struct seat_facts *seat, s
         return true;
 }
 
-/* ---- what the kubelet plugins say of their hosts ---- */
+/* ---- how an IMEX is that stands before its ComputeDomains ---- */
 
 static bool look_at_plugin(void *u, const struct kube_object *o) {
         const struct plugin_pod **pod = u;
@@ -197,6 +197,23 @@ static bool look_at_plugin(void *u, const struct kube_object *o) {
 
 static int hosts_by_name(const void *x, const void *y) {
         return strcmp(((const struct host *)x)->name, ((const struct host *)y)->name);
+}
+
+static void look_at_plugin_of(const struct controller *c, struct host *h) {
+        const struct plugin_pod *plugin = NULL;
+        kube_informer_each_at(c->plugins, CONTROLLER_PLUGINS_BY_NODE, h->name, look_at_plugin, &plugin);
+        if (plugin) {
+                h->state = plugin->host_state;
+                h->reason = plugin->host_reason;
+        }
+}
+
+static void look_at_agent_of(const struct controller *c, struct host *h) {
+        const struct agent_pod *agent = records_agent(c, h->name);
+        if (!agent || !agent->seen)
+                return;
+        h->state = streq(agent->pod.ready, "true") ? HOST_UP : HOST_DOWN;
+        h->reason = agent->pod.reason;
 }
 
 static void gather_hosts(const struct controller *c, const struct compute_domain *cd,
@@ -210,19 +227,17 @@ static void gather_hosts(const struct controller *c, const struct compute_domain
         }
         qsort(hosts, n, sizeof *hosts, hosts_by_name);
         for (size_t i = 0; i < n; i++) {
-                const struct plugin_pod *plugin = NULL;
                 const struct node *node = records_node(c, hosts[i].name);
                 if (kept && streq(hosts[kept - 1].name, hosts[i].name))
                         continue;
                 hosts[kept++] = hosts[i];
                 /* What a node that does not answer said last is not what is. */
-                if (c->plugins && node && node_ready(node))
-                        kube_informer_each_at(c->plugins, CONTROLLER_PLUGINS_BY_NODE, hosts[i].name,
-                                              look_at_plugin, &plugin);
-                if (plugin) {
-                        hosts[kept - 1].state = plugin->host_state;
-                        hosts[kept - 1].reason = plugin->host_reason;
-                }
+                if (!node || !node_ready(node))
+                        continue;
+                if (mode_is_standing(c->mode))
+                        look_at_agent_of(c, &hosts[kept - 1]);
+                else if (c->plugins)
+                        look_at_plugin_of(c, &hosts[kept - 1]);
         }
         ret->hosts = hosts;
         ret->n_hosts = kept;
@@ -354,7 +369,7 @@ static void gather(struct controller *c, const char *uid, const char *key, struc
                 ret->label_error = label_write_error(c, &labelled);
         if (c->agents && !lives)
                 ret->n_places = agent_members_left(c, uid, a, &ret->places);
-        if (c->agents && lives && mode_runs_agents(mode)) {
+        if (c->agents && lives && mode_runs_agents(mode) && mode_forms_domains(mode)) {
                 ret->n_seated = agent_members_of(c, cd, a, &ret->seated);
                 if (!ret->write_error)
                         ret->write_error = agent_members_error(c, ret->seated, ret->n_seated);

@@ -232,7 +232,7 @@ const struct imex_mode *records_mode_of(const struct controller *c, const struct
 }
 
 bool records_has_agents(const struct controller *c, const struct compute_domain *cd) {
-        if (mode_runs_daemons(c->mode))
+        if (mode_forms_domains(c->mode))
                 return mode_runs_agents(records_mode_of(c, cd));
         return streq(cd->mode, MODE_DRIVER_AGENTS) || is_seated(c, cd->o.meta.uid);
 }

@@ -98,8 +98,8 @@ struct controller {
         /* The resident agents' Pods, DaemonSet and claim template. NULL: nobody's IMEX agents run, as far as
          * we have met. */
         struct kube_informer *agents, *agent_sets, *agent_rcts;
-        struct kube_informer
-                *plugins; /* Pods of the kubelet plugin; NULL when we run the IMEX daemons ourselves */
+        struct kube_informer *plugins; /* Pods of the kubelet plugin; NULL when nothing is asked of them: we
+                                          run IMEX, and ComputeDomains have no channels of their own */
         /* What belongs to daemons. Where the hosts run IMEX: empty until something is met that a
          * driver-managed domain left. */
         struct controller_namespace *namespaces;

@@ -476,7 +476,7 @@ void watch_start(struct controller *c) {
                 watch_agents(c);
         if (mode_runs_daemons(c->mode))
                 watch_daemons(c);
-        else if (*c->config->plugin_selector)
+        if ((!mode_runs_daemons(c->mode) || mode_assigns_channels(c->mode)) && *c->config->plugin_selector)
                 watch_plugins(c);
 }
 

@@ -89,7 +89,7 @@ static void judge_own(const struct look *l, struct turns *t) {
 static void judge_next(const struct look *l, struct turns *t) {
         const struct listed *next = &l->next;
         if (!next->seat) {
-                t->why = "no ComputeDomain wants this node";
+                t->why = "no IMEX domain wants this node";
                 return;
         }
         t->step = TURNS_ENTER;

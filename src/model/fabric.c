@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/fabric.h"
 
+#include <openssl/sha.h>
+#include <stdio.h>
+#include <string.h>
+
 #include "api/names.h"
 
 static const struct jd_field f_owner[] = { JD_STR(struct fabric_owner, "kind", kind),
@@ -55,6 +59,20 @@ const struct jd_field compute_domain_fabric_fields[] = {
         JD_LIST(struct compute_domain_fabric, "channels", channels, struct fabric_channel, f_channel),
         JD_END,
 };
+
+void fabric_standing_uid(const char *clique_id, char ret[static 37]) {
+        unsigned char sum[SHA256_DIGEST_LENGTH];
+        SHA256((const unsigned char *)clique_id, strlen(clique_id), sum);
+        sum[6] = (unsigned char)(0x80 | (sum[6] & 0x0f));
+        sum[8] = (unsigned char)(0x80 | (sum[8] & 0x3f));
+        for (size_t i = 0, at = 0; i < 16; i++)
+                at += (size_t)snprintf(ret + at, 37 - at,
+                                       i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", sum[i]);
+}
+
+bool fabric_domain_stands(const struct fabric_domain *d) {
+        return streq(d->owner.kind, CD_FABRIC_KIND);
+}
 
 bool fabric_is_own(const struct compute_domain_fabric *f) {
         return streq(f->table_of, f->o.meta.uid);

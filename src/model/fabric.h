@@ -56,6 +56,7 @@ struct fabric_domain {
 #define FABRIC_NODES_DIFFER "NodesDiffer"
 #define FABRIC_NODES_WITHHOLD "NodesWithhold"
 #define FABRIC_CHANNELS_HELD "ChannelsHeld"
+#define FABRIC_DOMAIN_FULL "DomainFull"
 
 struct compute_domain_fabric {
         struct kube_object o;
@@ -81,6 +82,14 @@ struct compute_domain_fabric {
         size_t n_channels;
 };
 extern const struct jd_field compute_domain_fabric_fields[];
+
+/* The IMEX domain that stands in a fabric for all ComputeDomains, and is nobody's but the fabric's: what
+ * takes the place of a ComputeDomain's UID. It is made of the clique's id, because the object's own UID
+ * changes when somebody deletes it, and nothing may restart for that. An UUID of version 8 (RFC 9562, 5.8),
+ * so that it is none that an API server gives an object. */
+void fabric_standing_uid(const char *clique_id, char ret[static 37]);
+/* Is it a fabric's own? Else a ComputeDomain's. */
+bool fabric_domain_stands(const struct fabric_domain *d);
 
 /* Its table was begun in this object: what somebody has put back, or made by hand, says nothing. */
 bool fabric_is_own(const struct compute_domain_fabric *f);

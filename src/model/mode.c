@@ -18,6 +18,12 @@ static const struct imex_mode host_managed_daemon = { MODE_HOST_MANAGED,        
                                                       MODE_RUNNER_HOST,         MODE_SPAN_PARTITION,
                                                       MODE_CHANNELS_WHEN_READY, MODE_IDS_SHARED };
 
+static const struct imex_mode driver_channels = {
+        MODE_DRIVER_CHANNEL,      "imex.agents=true with imex.isolation=channel",
+        MODE_RUNNER_AGENTS,       MODE_SPAN_PARTITION,
+        MODE_CHANNELS_WHEN_READY, MODE_IDS_OWN
+};
+
 /* Either with a channel of its own for each ComputeDomain. */
 #define OWN_CHANNELS(when)                                                                                   \
         {                                                                                                    \
@@ -43,7 +49,7 @@ static void force(struct gates *g) {
         gates_force_off(g, GATE_COMPUTE_DOMAIN_CLIQUES);
 }
 
-static int check_agents(const struct gates *g, bool hosts, const char *isolation, struct err *e) {
+static int check_agents(const struct gates *g, bool hosts, struct err *e) {
         if (hosts)
                 return err_set(e, ERR_INVALID, 0,
                                "imex.agents=true (IMEX_AGENTS) has the driver run IMEX, which feature gate "
@@ -54,11 +60,6 @@ static int check_agents(const struct gates *g, bool hosts, const char *isolation
                                "imex.agents=true (IMEX_AGENTS) requires feature gate "
                                "IMEXDaemonsWithDNSNames=true: an agent keeps its address from one "
                                "ComputeDomain to the next, so that addresses do not tell them apart");
-        if (!streq(isolation, "domain"))
-                return err_set(e, ERR_INVALID, 0,
-                               "imex.agents=true (IMEX_AGENTS) goes with imex.isolation=domain only, in this "
-                               "version: for channels, leave IMEX to the hosts (feature gate "
-                               "HostManagedIMEX=true, or imex.mode=hostManaged)");
         return 0;
 }
 
@@ -83,19 +84,19 @@ int mode_resolve(struct gates *g, const char *imex_mode, const char *imex_isolat
         if (word)
                 force(g);
         bool own = streq(isolation, "channel");
-        if (imex_agents && check_agents(g, gate || word, isolation, e) < 0)
+        if (imex_agents && check_agents(g, gate || word, e) < 0)
                 return -1;
-        if (own && !gate && !word)
+        if (own && !gate && !word && !imex_agents)
                 return err_set(
                         e, ERR_INVALID, 0,
                         "imex.isolation=channel (IMEX_ISOLATION) with imex.mode=driverManaged needs IMEX "
-                        "agents (imex.agents=true), which this version does not have: leave IMEX to the "
-                        "hosts "
-                        "(feature gate HostManagedIMEX=true, or imex.mode=hostManaged), or use "
+                        "agents (imex.agents=true), which run one IMEX domain for all ComputeDomains of "
+                        "a fabric: set that, leave IMEX to the hosts (feature gate "
+                        "HostManagedIMEX=true, or imex.mode=hostManaged), or use "
                         "imex.isolation=domain");
         *ret = gate          ? own ? &own_channels : &host_managed
                : word        ? own ? &own_channels_daemon : &host_managed_daemon
-               : imex_agents ? &driver_agents
+               : imex_agents ? own ? &driver_channels : &driver_agents
                              : &driver_managed;
         return 0;
 }
@@ -116,13 +117,13 @@ static bool is_driver_managed(const char *name) {
 }
 
 bool mode_serves(const struct imex_mode *m, const char *recorded) {
-        return streq(recorded, m->name) || (mode_runs_daemons(m) && is_driver_managed(recorded));
+        return streq(recorded, m->name) || (mode_forms_domains(m) && is_driver_managed(recorded));
 }
 
 const struct imex_mode *mode_of_domain(const struct imex_mode *m, const char *recorded, struct mode_traces t,
                                        bool seated) {
         bool formed = t.status || t.workload_template;
-        if (!mode_runs_daemons(m))
+        if (!mode_forms_domains(m))
                 return m;
         if (t.daemon_template)
                 return &driver_managed;
@@ -135,7 +136,7 @@ bool mode_is_other(const struct imex_mode *m, const char *recorded, struct mode_
         if (recorded)
                 return !mode_serves(m, recorded) && (t.status || t.daemon_template || t.workload_template);
         bool by_hosts = t.finalizer && t.workload_template && !t.daemon_template;
-        return mode_runs_daemons(m) ? by_hosts : t.daemon_template || (mode_assigns_channels(m) && by_hosts);
+        return mode_forms_domains(m) ? by_hosts : t.daemon_template || (mode_assigns_channels(m) && by_hosts);
 }
 
 const char *mode_other_name(const struct imex_mode *m, const char *recorded, struct mode_traces t) {
@@ -143,7 +144,9 @@ const char *mode_other_name(const struct imex_mode *m, const char *recorded, str
                 return MODE_HOST_CHANNEL;
         if (streq(recorded, MODE_DRIVER_AGENTS))
                 return MODE_DRIVER_AGENTS;
-        if (mode_runs_daemons(m))
+        if (streq(recorded, MODE_DRIVER_CHANNEL))
+                return MODE_DRIVER_CHANNEL;
+        if (mode_forms_domains(m))
                 return MODE_HOST_MANAGED;
         if (mode_assigns_channels(m) && (recorded ? streq(recorded, MODE_HOST_MANAGED) : !t.daemon_template))
                 return MODE_HOST_MANAGED;

@@ -3,10 +3,11 @@
  * gates.
  *
  * Driver-managed: a daemon pod of ours per node and domain, or an agent of ours on each node for whichever
- * domain it is in; a domain keeps the one of the two that it was formed with. Host-managed: the operator's
- * own nvidia-imex, in two variants: gate HostManagedIMEX (design note "HostManagedIMEX", sections 6 to 8) and
- * the Go driver's IMEX_MODE=hostManaged (reference 4.4), which waits for the host's IMEX and lets pods
- * without a fabric run.
+ * domain it is in; a domain keeps the one of the two that it was formed with. Or the agents of a partition
+ * run one IMEX domain, which stands before any ComputeDomain uses it. Host-managed: the operator's own
+ * nvidia-imex, in two variants: gate HostManagedIMEX (design note "HostManagedIMEX", sections 6 to 8) and the
+ * Go driver's IMEX_MODE=hostManaged (reference 4.4), which waits for the host's IMEX and lets pods without a
+ * fabric run.
  */
 #pragma once
 
@@ -43,8 +44,7 @@ enum mode_ids {
 /* Four words: who runs IMEX, what an IMEX domain spans, how channels are given, and which. Only this module
  * looks at them; the questions below are for everybody. */
 struct imex_mode {
-        const char *name;      /* as recorded on ComputeDomains and read by people: MODE_DRIVER_MANAGED,
-                                  MODE_DRIVER_AGENTS, MODE_HOST_MANAGED or MODE_HOST_CHANNEL */
+        const char *name;      /* as recorded on ComputeDomains and read by people: one of those below */
         const char *chosen_by; /* the setting that a person would have to change, for messages */
         enum mode_runner runner;
         enum mode_span span;
@@ -54,6 +54,7 @@ struct imex_mode {
 
 #define MODE_DRIVER_MANAGED "driverManaged"
 #define MODE_DRIVER_AGENTS "driverManagedAgents"
+#define MODE_DRIVER_CHANNEL "driverManagedChannel"
 #define MODE_HOST_MANAGED "hostManaged"
 #define MODE_HOST_CHANNEL "hostManagedChannel"
 
@@ -78,6 +79,10 @@ static inline bool mode_runs_agents(const struct imex_mode *m) {
 /* Does a ComputeDomain have IMEX domains of its own, in which its nodes have seats? */
 static inline bool mode_forms_domains(const struct imex_mode *m) {
         return m->span == MODE_SPAN_COMPUTE_DOMAIN;
+}
+/* Do agents run one IMEX domain in each partition, which stands while no ComputeDomain uses it, too? */
+static inline bool mode_is_standing(const struct imex_mode *m) {
+        return mode_runs_agents(m) && !mode_forms_domains(m);
 }
 /* Does Prepare wait until the host's IMEX says READY? */
 static inline bool mode_waits_for_host(const struct imex_mode *m) {

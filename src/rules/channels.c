@@ -9,7 +9,7 @@
 #include "rules/majority.h"
 #include "rules/message.h"
 
-enum { N_CONDITIONS = 5 };
+enum { N_CONDITIONS = 6 };
 
 struct work {
         const struct channels_facts *f;
@@ -517,10 +517,13 @@ static void take_rosters(struct work *w) {
         g->domains = r->domains;
         g->n_domains = r->n_domains;
         g->epoch = r->epoch;
-        g->domain_count += (int64_t)r->n_domains;
+        for (size_t i = 0; i < r->n_domains; i++)
+                g->domain_count += !fabric_domain_stands(&r->domains[i]);
         w->d->urgent = w->d->urgent || r->changed;
         if (w->f->rosters_lost && !condition_find(g->conditions, g->n_conditions, FABRIC_TABLE_LOST))
                 add_condition(w, FABRIC_TABLE_LOST, "NotAllReported", w->f->rosters_lost);
+        if (w->f->rosters_full)
+                add_condition(w, FABRIC_DOMAIN_FULL, "NoPlaceLeft", w->f->rosters_full);
 }
 
 void channels_decide(const struct channels_facts *f, struct arena *a, struct channels_decision *ret) {

@@ -88,6 +88,7 @@ struct channels_facts {
         /* The IMEX domains that agents run there, NULL: nobody knows of any. */
         const struct rosters *rosters;
         const char *rosters_lost; /* why no node gets a place in them, for people; NULL: each does */
+        const char *rosters_full; /* which nodes get none in the domain that stands; NULL: each does */
         bool stale;               /* a cache that these facts are from may miss something */
         int64_t leases_at;        /* when the Leases were asked for, 0: never */
         int64_t now;

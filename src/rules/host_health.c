@@ -24,29 +24,42 @@ static const char *name_bad(const struct host *hosts, size_t n, struct arena *a)
         return arena_strdup(a, buf_str(&b));
 }
 
-void host_health(const struct host *hosts, size_t n, struct arena *a, struct cd_condition *ret) {
+void host_health(const struct host *hosts, size_t n, bool of_agents, struct arena *a,
+                 struct cd_condition *ret) {
+        static const struct words {
+                const char *type, *down, *degraded, *up, *all_up, *untold;
+        } words[] = {
+                { HOST_HEALTH, "HostIMEXDown", "HostIMEXDegraded", "HostIMEXUp",
+                  "The IMEX of the host is up on every node that a pod of this domain is on",
+                  "Not every kubelet plugin on the nodes of this domain has told how the IMEX of its host "
+                  "is: see "
+                  "annotation " IMEX_ANNOTATION_HOST_STATE " of its Pod" },
+                { HOST_HEALTH_OF_AGENTS, "IMEXDown", "IMEXDown", "IMEXUp",
+                  "The IMEX agent is ready on every node that a pod of this domain is on",
+                  "Not every IMEX agent on the nodes of this domain has told how its IMEX is: see the Pods "
+                  "of DaemonSet " CD_AGENT_OBJECT },
+        };
+        const struct words *w = &words[of_agents];
         size_t down = 0, degraded = 0, up = 0;
         for (size_t i = 0; i < n; i++) {
                 down += streq(hosts[i].state, HOST_DOWN);
                 degraded += streq(hosts[i].state, HOST_DEGRADED);
                 up += streq(hosts[i].state, HOST_UP);
         }
-        *ret = (struct cd_condition){ .type = "HostIMEXHealthy", .status = "Unknown" };
+        *ret = (struct cd_condition){ .type = w->type, .status = "Unknown" };
         if (!n) {
                 ret->reason = HOST_HEALTH_UNUSED;
                 ret->message = "No pod uses this domain yet";
         } else if (down || degraded) {
                 ret->status = "False";
-                ret->reason = down ? "HostIMEXDown" : "HostIMEXDegraded";
+                ret->reason = down ? w->down : w->degraded;
                 ret->message = name_bad(hosts, n, a);
         } else if (up == n) {
                 ret->status = "True";
-                ret->reason = "HostIMEXUp";
-                ret->message = "The IMEX of the host is up on every node that a pod of this domain is on";
+                ret->reason = w->up;
+                ret->message = w->all_up;
         } else {
                 ret->reason = "NotProbed";
-                ret->message = "Not every kubelet plugin on the nodes of this domain has told how the IMEX "
-                               "of its host is: see "
-                               "annotation " IMEX_ANNOTATION_HOST_STATE " of its Pod";
+                ret->message = w->untold;
         }
 }

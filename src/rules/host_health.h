@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* host_health: how the IMEX that the hosts run themselves is doing on the nodes of a domain, as one
- * condition. Pure. */
+/* host_health: how an IMEX that stands before any ComputeDomain uses it, and that none has to itself, is
+ * doing on the nodes of a ComputeDomain, as one condition: that of the hosts, or that of our agents. Pure. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,12 +9,11 @@
 #include "base/mem.h"
 #include "model/domain.h"
 
-/* A node where a channel of the domain is allocated, and what the kubelet plugin there says of the host's
- * IMEX. */
+/* A node where a channel of the domain is allocated, and what is said of its IMEX: by the kubelet plugin
+ * there of the host's, by the agent there of its own. */
 struct host {
         const char *name;
-        const char *state, *reason; /* annotations of the plugin's Pod; state NULL: it has not said, or cannot
-                                       be believed */
+        const char *state, *reason; /* state NULL: nothing is said, or it cannot be believed */
 };
 
 /* The reason of the condition while no pod uses the domain. */
@@ -24,7 +23,11 @@ struct host {
 #define HOST_DEGRADED "DEGRADED"
 #define HOST_DOWN "DOWN"
 
-/* Fills type, status, reason and message of condition HostIMEXHealthy. `hosts` are sorted by name, each once.
- * The message changes with what is wrong and not with the number of nodes: a node that joins healthily costs
- * no write. */
-void host_health(const struct host *hosts, size_t n, struct arena *a, struct cd_condition *ret);
+#define HOST_HEALTH "HostIMEXHealthy"
+#define HOST_HEALTH_OF_AGENTS "IMEXHealthy"
+
+/* Fills type, status, reason and message of the condition, HOST_HEALTH or that `of_agents`. `hosts` are
+ * sorted by name, each once. The message changes with what is wrong and not with the number of nodes: a node
+ * that joins healthily costs no write. */
+void host_health(const struct host *hosts, size_t n, bool of_agents, struct arena *a,
+                 struct cd_condition *ret);

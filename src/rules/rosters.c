@@ -219,7 +219,7 @@ static bool make_domain(struct work *w, int64_t *epoch, struct fabric_domain *re
         }
         ret->freed = give(w, ret->slots, epoch);
         write_down(w, ret);
-        return w->n || (w->old && !(w->domain && w->domain->gone));
+        return w->n || (w->old && !(w->domain && (w->domain->gone || w->domain->stands)));
 }
 
 /* ---- all of them ---- */
@@ -241,6 +241,22 @@ static void show_addresses(const struct rosters_input *in, struct rosters *r) {
                         if (n && n->ip && !listed_elsewhere(r, d, n->name))
                                 d->seats[j].ip = n->ip;
                 }
+        }
+}
+
+static void find_full(const struct rosters_input *in, struct arena *a, struct rosters *r) {
+        bool leaving;
+        r->full = arena_alloc(a, (in->n_nodes + 1) * sizeof *r->full);
+        for (size_t i = 0; i < r->n_domains && !in->lost; i++) {
+                const struct fabric_domain *d = &r->domains[i];
+                const struct rosters_domain *known = find_domain(in, d->owner.uid);
+                if (!known || !known->stands)
+                        continue;
+                r->slots = d->slots;
+                for (size_t j = 0; j < in->n_nodes; j++)
+                        if (streq(in->nodes[j].wanted, d->owner.uid) && !in->nodes[j].quiet &&
+                            !fabric_seat_of(d, in->nodes[j].name, &leaving))
+                                r->full[r->n_full++] = in->nodes[j].name;
         }
 }
 
@@ -319,6 +335,7 @@ void rosters_make(const struct rosters_input *in, struct arena *a, struct roster
                         ret->n_domains++;
         }
         show_addresses(in, ret);
+        find_full(in, a, ret);
         ret->changed = ret->n_domains != in->n_old || ret->epoch != in->epoch;
         for (size_t i = 0; i < ret->n_domains && !ret->changed; i++)
                 ret->changed = !domains_equal(&ret->domains[i], &in->old[i]);

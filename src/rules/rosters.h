@@ -9,7 +9,11 @@
  *
  * Each seat has an epoch, which no other seat of the fabric ever has. An agent that has said that it left an
  * epoch never takes it up again, whatever it is told: so a node that comes back later gets a new one, while
- * one that is wanted again before its agent has spoken goes on as if nothing had been. */
+ * one that is wanted again before its agent has spoken goes on as if nothing had been.
+ *
+ * A domain that stands is the fabric's own: each node of the fabric is wanted in it, whatever ComputeDomains
+ * use the node, and it is never ordered to end. How many places it has is written with its first node,
+ * because all its daemons must have the same list of nodes, and holds until its last node has left. */
 #pragma once
 
 #include <stdbool.h>
@@ -40,10 +44,11 @@ struct rosters_node {
         struct rosters_report report;
 };
 
-/* A ComputeDomain whose IMEX agents run. */
+/* A ComputeDomain whose IMEX agents run, or the fabric itself, of the domain that stands in it. */
 struct rosters_domain {
         struct fabric_owner owner;
         const char *infix; /* of its names */
+        bool stands;       /* it is the fabric's, and goes with its last node: nobody deletes it */
         bool gone;         /* it does not exist any more, and that is known */
         bool ending; /* it is being deleted, which is never taken back: its nodes leave even under grants */
 };
@@ -65,6 +70,10 @@ struct rosters {
         size_t n_domains;
         int64_t epoch;
         bool changed;
+        const char *
+                *full; /* nodes that are wanted in the domain that stands, and for which no index is left */
+        size_t n_full;
+        int64_t slots; /* how many it has */
 };
 
 /* In the arena, with strings of the input. A wanted node for which no index is left has no seat. */

@@ -301,20 +301,23 @@ void verdict_make(const struct compute_domain *cd, const struct formation *f,
 }
 
 void verdict_make_host(const struct compute_domain *cd, const struct host *hosts, size_t n_hosts,
-                       const struct own_channel *channels, size_t n_channels,
+                       bool of_agents, const struct own_channel *channels, size_t n_channels,
                        const struct verdict_problem *problem, bool conditions, int64_t now, struct arena *a,
                        struct verdict *ret) {
         *ret = (struct verdict){ .n_conditions = 2, .warns = problem->reason != NULL };
         ret->conditions[0] = (struct cd_condition){
                 "Ready", problem->reason ? "False" : "True", .reason = "Admitted",
-                .message = "Admitted, and the claim template for its pods exists. This says nothing "
-                           "about the IMEX of the hosts"
+                .message =
+                        of_agents ? "Admitted, and the claim template for its pods exists. This says nothing "
+                                    "about IMEX, which the agents run for all ComputeDomains"
+                                  : "Admitted, and the claim template for its pods exists. This says nothing "
+                                    "about the IMEX of the hosts"
         };
         if (problem->reason) {
                 ret->conditions[0].reason = problem->reason;
                 ret->conditions[0].message = problem->message;
         }
-        host_health(hosts, n_hosts, a, &ret->conditions[1]);
+        host_health(hosts, n_hosts, of_agents, a, &ret->conditions[1]);
         if (channels)
                 channel_condition(channels, n_channels, a, &ret->conditions[ret->n_conditions++]);
         conclude(cd, NULL, conditions, now, ret);
@@ -429,8 +432,8 @@ static size_t node_events(const struct compute_domain *cd, const struct formatio
         return n;
 }
 
-/* That the hosts' IMEX fails a domain in use, or does so no more, also when nobody knew for a while in
- * between. */
+/* That an IMEX which it has not to itself fails a domain in use, or does so no more, also when nobody knew
+ * for a while in between. */
 static void host_event(const struct compute_domain *cd, const struct verdict *v, struct verdict_event *list,
                        size_t *n) {
         for (size_t i = 0; i < v->n_conditions; i++) {
@@ -438,7 +441,8 @@ static void host_event(const struct compute_domain *cd, const struct verdict *v,
                 bool bad = streq(now->status, "False"), good = streq(now->status, "True");
                 bool changed = !was || !streq(was->status, now->status),
                      used = was && !streq(was->reason, HOST_HEALTH_UNUSED);
-                if (streq(now->type, "HostIMEXHealthy") && changed && (bad || (good && used)))
+                bool of_imex = streq(now->type, HOST_HEALTH) || streq(now->type, HOST_HEALTH_OF_AGENTS);
+                if (of_imex && changed && (bad || (good && used)))
                         add(list, n, bad, now->reason, now->message);
         }
 }

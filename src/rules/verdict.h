@@ -48,11 +48,11 @@ void verdict_make(const struct compute_domain *cd, const struct formation *f,
                   const struct verdict_problem *problem, bool conditions, int64_t now, struct arena *a,
                   struct verdict *ret);
 
-/* Of a domain that uses the IMEX of its hosts: Ready means that it was admitted and that its claim template
- * exists, and nothing else; how the hosts are is told beside it and holds nothing back. */
-/* `channels`: its own, NULL where all share one. */
+/* Of a domain that uses an IMEX that stands before it, of its hosts or `of_agents`: Ready means that it was
+ * admitted and that its claim template exists, and nothing else; how IMEX is is told beside it and holds
+ * nothing back. `channels`: its own, NULL where all share one. */
 void verdict_make_host(const struct compute_domain *cd, const struct host *hosts, size_t n_hosts,
-                       const struct own_channel *channels, size_t n_channels,
+                       bool of_agents, const struct own_channel *channels, size_t n_channels,
                        const struct verdict_problem *problem, bool conditions, int64_t now, struct arena *a,
                        struct verdict *ret);
 

@@ -236,7 +236,7 @@ void plugin_start(unsigned node, const char *clique, const char *boot_id) {
         }
         char rack[RACK_MAX + 1];
         struct slice_content content = offer_content(
-                &(struct offer){ .devices = true,
+                &(struct offer){ .channels = true,
                                  .seats = mode_seats(mode),
                                  .daemon = mode_runs_daemons(mode),
                                  .clique_id = clique,

@@ -586,6 +586,17 @@ static void on_isolation(void *u) {
         }
 }
 
+static void get_standing(void *u, struct standing *ret) {
+        const struct claims *c = w.processes[(struct isolation **)u - w.isolations];
+        *ret = (struct standing){ 0 };
+        if (c)
+                standing_get(c->o.u, ret);
+}
+
+static void on_standing(void *u) {
+        isolation_standing(*(struct isolation **)u);
+}
+
 void world_facts(void) {
         for (size_t k = 0; k < ARRAY_LEN(w.processes); k++) {
                 if (w.isolations[k])
@@ -605,7 +616,8 @@ static struct isolation *new_isolation(size_t k) {
                 .cdi_root = w.cdi_root,
                 .root = { .host = "/run/nvidia/driver", .here = w.driver_root },
                 .host_root = "",
-                .host = (struct host_imex *)&w,
+                .host = mode_is_standing(w.mode) ? NULL : (struct host_imex *)&w,
+                .standing = mode_is_standing(w.mode) ? get_standing : NULL,
                 .changed = on_isolation,
                 .u = &w.isolations[k],
         });
@@ -633,6 +645,8 @@ int world_try(const char *boot_id, struct claims **ret, struct err *e) {
                 .root = { .host = "/run/nvidia/driver", .here = w.driver_root },
                 .dev_root = w.driver_root,
                 .proc_driver = w.driver_root,
+                .standing_changed = mode_is_standing(w.mode) ? on_standing : NULL,
+                .u = &w.isolations[k],
         };
         const struct claims_options o = {
                 .loop = &w.loop,
@@ -679,6 +693,15 @@ void world_mode_own_channels(void) {
                                                        MODE_CHANNELS_AT_ONCE, MODE_IDS_OWN };
         w.mode = &own_channels;
         if (!w.metrics.toolkit)
+                plugin_metrics_own_channels(&w.metrics);
+}
+
+void world_mode_agents(const char *isolation) {
+        static struct gates g;
+        struct err e;
+        gates_init(&g);
+        assert_int_equal(mode_resolve(&g, "", isolation, true, &w.mode, &e), 0);
+        if (mode_assigns_channels(w.mode) && !w.metrics.toolkit)
                 plugin_metrics_own_channels(&w.metrics);
 }
 

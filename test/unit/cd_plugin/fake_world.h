@@ -82,6 +82,8 @@ int world_teardown(void **state);
 void world_mode(const char *gates, const char *imex_mode);
 /* That of imex.isolation=channel where the gate says that the host runs IMEX. */
 void world_mode_own_channels(void);
+/* Those that agents run, by imex.agents=true and `isolation`. */
+void world_mode_agents(const char *isolation);
 /* A plugin process on the same node; world_start() makes the first. */
 struct claims *world_process(const char *boot_id);
 void world_start(const char *boot_id);

@@ -108,7 +108,7 @@ static void ready_in_another_domain_releases_nobody(void **state) {
         agent_comes();
         roster(1, SEAT("3", "1"), "");
         agent_says(DOMAIN_A, true, CLIQUE "/" DOMAIN_B "/3/1");
-        waits_and_says("n0: the IMEX agent of this node is in another ComputeDomain");
+        waits_and_says("n0: the IMEX agent of this node is in another IMEX domain");
 }
 
 static void ready_without_a_seat_releases_nobody(void **state) {
@@ -116,7 +116,7 @@ static void ready_without_a_seat_releases_nobody(void **state) {
         agent_comes();
         roster(1, SEAT("3", "1"), "");
         agent_says(DOMAIN_A, true, "");
-        waits_and_says("n0: the IMEX agent of this node is in another ComputeDomain");
+        waits_and_says("n0: the IMEX agent of this node is in another IMEX domain");
 }
 
 /* A1: READY counts only for the seat that the fabric's object names now. */

@@ -16,14 +16,14 @@ static struct slice_content fabric, no_fabric, host_managed, host_rack, own_chan
 static int offers(void **state) {
         (void)state;
         fabric = offer_content(
-                &(struct offer){ .devices = true, .seats = 1, .daemon = true, .clique_id = CLIQUE });
+                &(struct offer){ .channels = true, .seats = 1, .daemon = true, .clique_id = CLIQUE });
         no_fabric = offer_content(
-                &(struct offer){ .devices = true, .seats = 1, .daemon = true, .clique_id = "" });
-        host_managed = offer_content(&(struct offer){ .devices = true, .seats = 1, .clique_id = CLIQUE });
+                &(struct offer){ .channels = true, .seats = 1, .daemon = true, .clique_id = "" });
+        host_managed = offer_content(&(struct offer){ .channels = true, .seats = 1, .clique_id = CLIQUE });
         host_rack = offer_content(
-                &(struct offer){ .devices = true, .seats = 1, .clique_id = CLIQUE, .rack = "s0-011" });
-        own_channels = offer_content(&(struct offer){ .devices = true, .seats = 16, .clique_id = CLIQUE });
-        nothing = offer_content(&(struct offer){ .devices = false, .seats = 1, .clique_id = "" });
+                &(struct offer){ .channels = true, .seats = 1, .clique_id = CLIQUE, .rack = "s0-011" });
+        own_channels = offer_content(&(struct offer){ .channels = true, .seats = 16, .clique_id = CLIQUE });
+        nothing = offer_content(&(struct offer){ .channels = false, .seats = 1, .clique_id = "" });
         return 0;
 }
 
@@ -118,7 +118,7 @@ static void with_channels_of_their_own_a_node_has_sixteen_places(void **state) {
                 assert_string_equal(d->attributes[2].text, "channel");
         }
         struct slice_content none =
-                offer_content(&(struct offer){ .devices = true, .seats = 16, .clique_id = "" });
+                offer_content(&(struct offer){ .channels = true, .seats = 16, .clique_id = "" });
         assert_int_equal(none.n_devices, 0);
         arena_free(none.arena);
         /* One that withholds them is of its fabric all the same. */
@@ -126,6 +126,22 @@ static void with_channels_of_their_own_a_node_has_sixteen_places(void **state) {
         assert_int_equal(withheld.n_devices, 0);
         assert_string_equal(withheld.annotation.value, CLIQUE);
         arena_free(withheld.arena);
+}
+
+/* The node joins by the agent, which needs its place for that. */
+static void where_agents_run_imex_for_all_their_place_stays_when_the_channels_are_withheld(void **state) {
+        (void)state;
+        struct slice_content joined = offer_content(
+                &(struct offer){ .channels = true, .daemon = true, .seats = 16, .clique_id = CLIQUE });
+        struct slice_content apart =
+                offer_content(&(struct offer){ .daemon = true, .seats = 16, .clique_id = CLIQUE });
+        assert_int_equal(joined.n_devices, 17);
+        assert_string_equal(joined.devices[16].name, "daemon-0");
+        assert_int_equal(apart.n_devices, 1);
+        assert_string_equal(apart.devices[0].name, "daemon-0");
+        assert_string_equal(apart.devices[0].attributes[0].text, CLIQUE);
+        arena_free(joined.arena);
+        arena_free(apart.arena);
 }
 
 /* As the server gives it back: what was written, with metadata of its own. */
@@ -259,6 +275,8 @@ int main(void) {
                 cmocka_unit_test(host_managed_slice_omits_the_daemon_device_and_has_two_attributes),
                 cmocka_unit_test(with_racks_on_the_devices_state_the_rack_in_every_mode),
                 cmocka_unit_test(with_channels_of_their_own_a_node_has_sixteen_places),
+                cmocka_unit_test(
+                        where_agents_run_imex_for_all_their_place_stays_when_the_channels_are_withheld),
                 cmocka_unit_test(what_was_written_matches_and_nothing_else_does),
                 cmocka_unit_test(drift_is_seen),
                 cmocka_unit_test(update_keeps_name_version_and_generation),

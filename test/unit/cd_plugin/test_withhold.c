@@ -74,6 +74,20 @@ static void a_node_whose_IMEX_is_not_READY_withholds(void **state) {
                                   "channels here; the driver does not start it");
 }
 
+static void a_node_whose_agent_has_not_joined_withholds(void **state) {
+        (void)state;
+        in.of_agents = in.apart = true;
+        in.imex_why = "the IMEX agent of this node has not joined yet";
+        withheld("IMEXNotJoined",
+                 "leaves while it is cordoned: the IMEX agent of this node has not joined yet");
+        in.apart = false;
+        in.imex_down = true;
+        in.imex_why = "IMEX daemon is STARTING";
+        withheld("IMEXNotUp",
+                 "IMEX daemon is STARTING, so that pods could not use their channels here: see the "
+                 "log of the Pod of DaemonSet compute-domain-agent");
+}
+
 static void a_node_whose_IMEX_is_of_another_version_withholds(void **state) {
         (void)state;
         in.versions_differ = true;
@@ -96,7 +110,7 @@ static void where_all_share_channel_0_nothing_of_it_counts(void **state) {
         (void)state;
         in.own_channels = false;
         in.toolkit = TOOLKIT_GIVES;
-        in.counts_differ = in.imex_down = in.versions_differ = true;
+        in.counts_differ = in.imex_down = in.versions_differ = in.apart = true;
         facts.fabric = (struct fabric){ .kind = FABRIC_NONE };
         facts.channel_count = 0;
         withheld("", "");
@@ -166,6 +180,7 @@ int main(void) {
                 T(without_a_toolkit_devices_are_offered),
                 T(a_node_that_differs_from_its_fabric_withholds),
                 T(a_node_whose_IMEX_is_not_READY_withholds),
+                T(a_node_whose_agent_has_not_joined_withholds),
                 T(a_node_whose_IMEX_is_of_another_version_withholds),
                 T(an_IMEX_that_flaps_is_withheld_soon_and_offered_when_it_is_stable),
                 T(without_a_clique_or_channels_there_is_nothing_to_isolate_with),

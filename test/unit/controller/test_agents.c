@@ -29,6 +29,7 @@ struct world {
         struct controller c;
         const char *domains, *claims, *templates; /* lists' items */
         const char *node_labels, *agent;          /* members; NULL: no agent's Pod */
+        const char *node_spec;                    /* members */
         const char *seats;                        /* "domains" of the fabric's object; NULL: there is none */
         const char *epoch;
         char fabric[8192], node[1024]; /* bodies of the last writes */
@@ -48,9 +49,9 @@ static char *items_of(struct world *w, const char *path, const char **ret_kind) 
         if (fake_has(path, "/nodes")) {
                 *ret_kind = "Node";
                 return xasprintf("{\"metadata\":{\"name\":\"n1\",\"uid\":\"n\",\"resourceVersion\":\"1\","
-                                 "\"labels\":{%s}},\"status\":{\"nodeInfo\":{\"bootID\":\"" BOOT "\"},"
-                                 "\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}",
-                                 w->node_labels);
+                                 "\"labels\":{%s}},\"spec\":{%s},\"status\":{\"nodeInfo\":{\"bootID\":\"" BOOT
+                                 "\"},\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}",
+                                 w->node_labels, w->node_spec);
         }
         if (fake_has(path, "/pods")) {
                 *ret_kind = "Pod";
@@ -184,11 +185,16 @@ static void on_api(void *u, const struct err *e) {
         "\"epoch\":7,\"ip\":\"10.0.0.1\",\"bootID\":\"" BOOT "\"}],\"leaving\":[]}"
 #define LABELLED "\"" CD_LABEL_AGENT "\":\"true\""
 
-static void set_mode(struct world *w, bool agents) {
+static void set_isolation(struct world *w, const char *isolation, bool agents) {
         static struct gates gates;
         struct err e;
         gates_init(&gates);
-        assert_int_equal(mode_resolve(&gates, NULL, NULL, agents, &w->config.mode, &e), 0);
+        assert_int_equal(mode_resolve(&gates, NULL, isolation, agents, &w->config.mode, &e), 0);
+        w->config.plugin_selector = isolation ? "app=plugin" : "";
+}
+
+static void set_mode(struct world *w, bool agents) {
+        set_isolation(w, NULL, agents);
 }
 
 static int setup(void **state) {
@@ -196,7 +202,7 @@ static int setup(void **state) {
         struct world *w = xnew(struct world);
         struct err e;
         bool known = false;
-        w->domains = w->claims = w->templates = w->node_labels = "";
+        w->domains = w->claims = w->templates = w->node_labels = w->node_spec = "";
         w->seats = "";
         w->epoch = "0";
         w->config = (struct config){ .ns = "driver",
@@ -378,6 +384,118 @@ static void switched_off_an_idle_agent_goes_and_one_in_use_stays(void **state) {
         assert_null(strstr(w->fabric, "\"leaving\":[{"));
 }
 
+/* ---- the domain that stands in a fabric for all ComputeDomains ---- */
+
+#define OWN_CLAIM                                                                                            \
+        "{\"metadata\":{\"name\":\"c\",\"namespace\":\"team-a\",\"uid\":\"c\",\"resourceVersion\":\"1\","    \
+        "\"creationTimestamp\":\"2026-02-01T00:00:00Z\"},\"status\":{\"allocation\":{\"devices\":{"          \
+        "\"results\":[{"                                                                                     \
+        "\"request\":\"channel\",\"driver\":\"" CD_DRIVER "\",\"pool\":\"n1\",\"device\":\"channel-4\"}],"   \
+        "\"config\":[{\"source\":\"FromClaim\",\"requests\":[],\"opaque\":{\"driver\":\"" CD_DRIVER          \
+        "\",\"parameters\":{\"apiVersion\":\"" CD_API_VERSION                                                \
+        "\",\"kind\":\"ComputeDomainChannelConfig\",\"domainID\":\"" DOMAIN                                  \
+        "\",\"isolation\":\"Channel\"}}}]}}}}"
+
+/* The agent's annotations, and the fabric's "domains", of a node with a place in that domain. */
+static void stands(struct world *w, const char *mode_isolation, bool agents) {
+        static char agent[600], seats[600], uid[37];
+        set_isolation(w, mode_isolation, agents);
+        fabric_standing_uid(CLIQUE, uid);
+        snprintf(agent, sizeof agent,
+                 SEES_OBJECT ",\"" IMEX_ANNOTATION_SEAT "\":\"" CLIQUE
+                             "/%s/3/7\",\"" IMEX_ANNOTATION_SEAT_INFIX "\":\"0123456789\"",
+                 uid);
+        snprintf(seats, sizeof seats,
+                 "{\"owner\":{\"kind\":\"" CD_FABRIC_KIND "\",\"name\":\"" CLIQUE "\",\"uid\":\"%s\"},"
+                 "\"infix\":\"0123456789\",\"slots\":18,\"port\":28001,\"seats\":[{\"node\":\"n1\",\"index\":"
+                 "3,"
+                 "\"epoch\":7,\"ip\":\"10.0.0.1\",\"bootID\":\"" BOOT "\"}],\"leaving\":[]}",
+                 uid);
+        w->node_labels = LABELLED;
+        w->agent = agent;
+        w->seats = seats;
+        w->epoch = "7";
+}
+
+static void a2_a_node_joins_the_domain_of_its_fabric_before_anybody_wants_it(void **state) {
+        struct world *w = *state;
+        char uid[37];
+        fabric_standing_uid(CLIQUE, uid);
+        set_isolation(w, "channel", true);
+        w->agent = SEES_OBJECT;
+        start(w);
+        RUN_UNTIL(&w->loop, strstr(w->fabric, "\"seats\":[{"));
+        _cleanup_(freep) char *owner = xasprintf(
+                "\"owner\":{\"kind\":\"" CD_FABRIC_KIND "\",\"name\":\"" CLIQUE "\",\"uid\":\"%s\"}", uid);
+        assert_non_null(strstr(w->fabric, owner));
+        assert_non_null(strstr(w->fabric, "\"slots\":18,"));
+        assert_non_null(strstr(w->fabric,
+                               "\"seats\":[{\"node\":\"n1\",\"index\":0,\"epoch\":1,\"ip\":\"10.0.0.1\","));
+        assert_non_null(strstr(w->fabric, "\"domainCount\":0,")); /* of ComputeDomains */
+        /* It is nobody's but the fabric's: no ComputeDomain of its name is looked for. */
+        run_for(&w->loop, 300);
+        assert_int_equal(w->n_domain_lists, 1);
+}
+
+static void a10_a_cordoned_node_leaves_the_domain_of_its_fabric(void **state) {
+        struct world *w = *state;
+        stands(w, "channel", true);
+        w->node_spec = "\"unschedulable\":true";
+        start(w);
+        RUN_UNTIL(&w->loop, strstr(w->fabric, "\"leaving\":[{"));
+        assert_non_null(
+                strstr(w->fabric, "\"seats\":[],\"leaving\":[{\"node\":\"n1\",\"index\":3,\"epoch\":7}]"));
+        assert_null(strstr(w->node, CD_LABEL_AGENT)); /* its agent stays, and holds nothing */
+}
+
+static void a10_a_cordoned_node_with_a_claim_stays_in_the_domain(void **state) {
+        struct world *w = *state;
+        stands(w, "channel", true);
+        w->node_spec = "\"unschedulable\":true";
+        w->domains = A_DOMAIN(MODE_DRIVER_CHANNEL);
+        w->claims = OWN_CLAIM;
+        start(w);
+        run_for(&w->loop, 500);
+        assert_null(strstr(w->fabric, "\"leaving\":[{"));
+        assert_null(strstr(w->node, CD_LABEL_AGENT));
+}
+
+/* Whoever uses it ends it: the API alone orders nothing. */
+static void after_a_change_of_the_mode_a_node_leaves_without_an_order(void **state) {
+        struct world *w = *state;
+        stands(w, NULL, false);
+        start(w);
+        RUN_UNTIL(&w->loop, strstr(w->fabric, "\"leaving\":[{"));
+        assert_null(strstr(w->fabric, "ordered"));
+        assert_null(strstr(w->node, CD_LABEL_AGENT));
+}
+
+/* Its claims are none that give a channel of the ComputeDomain's own. */
+static void a_node_keeps_the_daemon_of_a_domain_of_before_until_that_is_deleted(void **state) {
+        struct world *w = *state;
+        set_isolation(w, "channel", true);
+        w->domains = A_DOMAIN(MODE_DRIVER_MANAGED);
+        w->templates = DAEMON_TEMPLATE;
+        w->claims = A_CLAIM;
+        w->node_labels = "\"" CD_LABEL "\":\"" DOMAIN "\"";
+        start(w);
+        RUN_UNTIL(&w->loop, *w->node); /* it is to have an agent, too, which waits for the daemon's Pod */
+        run_for(&w->loop, 500);
+        assert_null(strstr(w->node, "\"" CD_LABEL "\""));
+}
+
+static void a6_what_agents_run_is_entered_though_the_fabrics_object_was_deleted(void **state) {
+        struct world *w = *state;
+        stands(w, "channel", true);
+        w->seats = "";
+        w->epoch = "0";
+        start(w);
+        RUN_UNTIL(&w->loop, strstr(w->fabric, "\"seats\":[{"));
+        assert_non_null(strstr(w->fabric, "\"kind\":\"" CD_FABRIC_KIND "\""));
+        assert_non_null(strstr(w->fabric, "{\"node\":\"n1\",\"index\":3,\"epoch\":7,"));
+        assert_non_null(strstr(w->fabric, "\"infix\":\"0123456789\""));
+}
+
 static void without_agents_nothing_of_them_is_looked_for(void **state) {
         struct world *w = *state;
         set_mode(w, false);
@@ -401,6 +519,12 @@ int main(void) {
                 TEST(an_idle_agent_yields_the_node_to_a_domain_of_daemon_pods),
                 TEST(an_agent_that_is_in_a_domain_keeps_the_node),
                 TEST(switched_off_an_idle_agent_goes_and_one_in_use_stays),
+                TEST(a2_a_node_joins_the_domain_of_its_fabric_before_anybody_wants_it),
+                TEST(a10_a_cordoned_node_leaves_the_domain_of_its_fabric),
+                TEST(a10_a_cordoned_node_with_a_claim_stays_in_the_domain),
+                TEST(after_a_change_of_the_mode_a_node_leaves_without_an_order),
+                TEST(a_node_keeps_the_daemon_of_a_domain_of_before_until_that_is_deleted),
+                TEST(a6_what_agents_run_is_entered_though_the_fabrics_object_was_deleted),
                 TEST(without_agents_nothing_of_them_is_looked_for),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

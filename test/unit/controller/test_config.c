@@ -131,6 +131,17 @@ static void agents_are_switched_on_by_a_word(void **state) {
                 fail_msg("%s", e.msg);
         assert_string_equal(c.mode->name, MODE_DRIVER_AGENTS);
         config_done(&c);
+        setenv("IMEX_ISOLATION", "channel", 1);
+        assert_int_equal(load(&c, &e), -1); /* what nodes hold, their plugins say */
+        assert_non_null(strstr(e.msg, "needs --kubelet-plugin-selector"));
+        config_done(&c);
+        setenv("KUBELET_PLUGIN_SELECTOR", "app=plugin", 1);
+        if (load(&c, &e) < 0)
+                fail_msg("%s", e.msg);
+        assert_string_equal(c.mode->name, MODE_DRIVER_CHANNEL);
+        config_done(&c);
+        unsetenv("IMEX_ISOLATION");
+        unsetenv("KUBELET_PLUGIN_SELECTOR");
         setenv("FEATURE_GATES", "HostManagedIMEX=true", 1);
         assert_int_equal(load(&c, &e), -1);
         assert_non_null(strstr(e.msg, "imex.agents=true (IMEX_AGENTS)"));

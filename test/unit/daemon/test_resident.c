@@ -84,7 +84,7 @@ static bool told_refused(void) {
         return told("a seat for this node that cannot be");
 }
 static bool told_idle(void) {
-        return told("no ComputeDomain wants this node");
+        return told("no IMEX domain wants this node");
 }
 static bool told_waits(void) {
         return told("the fabric's object is not there yet");

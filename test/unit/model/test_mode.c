@@ -268,7 +268,6 @@ static void agents_run_imex_where_the_driver_does_and_names_do_not_change(void *
                 { "HostManagedIMEXDaemon=true", "hostManaged", "", "leaves to the hosts" },
                 { "IMEXDaemonsWithDNSNames=false,ComputeDomainCliques=false", "", "",
                   "requires feature gate IMEXDaemonsWithDNSNames=true" },
-                { "", "", "channel", "imex.isolation=domain only" },
         };
         const struct imex_mode *m;
         struct err e;
@@ -284,6 +283,36 @@ static void agents_run_imex_where_the_driver_does_and_names_do_not_change(void *
                         resolve_agents(refused[i].gates, refused[i].mode, refused[i].isolation, &m, &e), -1);
                 assert_non_null(strstr(e.msg, refused[i].says));
         }
+}
+
+static void agents_with_channels_run_one_domain_for_all(void **state) {
+        const struct mode_traces formed = { .finalizer = true, .status = true, .workload_template = true },
+                                 with_daemons = { .daemon_template = true, .status = true };
+        const struct imex_mode *m, *agents, *pods = mode_of("");
+        struct err e;
+        (void)state;
+        assert_int_equal(resolve_agents("", "", "channel", &m, &e), 0);
+        assert_int_equal(resolve_agents("", "", "", &agents, &e), 0);
+        assert_string_equal(m->name, MODE_DRIVER_CHANNEL);
+        assert_true(mode_is_standing(m) && mode_runs_agents(m) && mode_runs_daemons(m) &&
+                    mode_assigns_channels(m) && mode_has_fabrics(m) && mode_needs_clique(m) &&
+                    mode_one_channel(m));
+        assert_false(mode_forms_domains(m) || mode_waits_for_host(m) || mode_template_is_single(m) ||
+                     mode_is_standing(agents) || mode_is_standing(pods));
+        assert_int_equal(mode_seats(m), MODE_SEATS);
+        /* Neither takes over what the other has formed, and a node keeps no label but one of before. */
+        assert_true(mode_serves(m, MODE_DRIVER_CHANNEL));
+        assert_false(mode_serves(m, MODE_DRIVER_AGENTS) || mode_serves(m, MODE_DRIVER_MANAGED) ||
+                     mode_serves(m, MODE_HOST_CHANNEL) || mode_serves(agents, MODE_DRIVER_CHANNEL));
+        assert_true(mode_is_other(m, MODE_DRIVER_AGENTS, formed) && mode_is_other(m, NULL, with_daemons) &&
+                    mode_is_other(m, NULL, formed) && mode_is_other(agents, MODE_DRIVER_CHANNEL, formed));
+        assert_false(mode_is_other(m, MODE_DRIVER_CHANNEL, formed));
+        assert_string_equal(mode_other_name(m, NULL, with_daemons), MODE_DRIVER_MANAGED);
+        assert_string_equal(mode_other_name(m, NULL, formed), MODE_HOST_MANAGED);
+        assert_string_equal(mode_other_name(agents, MODE_DRIVER_CHANNEL, formed), MODE_DRIVER_CHANNEL);
+        assert_ptr_equal(mode_of_domain(m, MODE_DRIVER_AGENTS, formed, true), m);
+        assert_false(mode_labels_node(m, false, true) || mode_labels_node(m, true, false));
+        assert_true(mode_labels_node(m, true, true));
 }
 
 static void a_domain_keeps_the_runner_that_it_was_formed_with(void **state) {
@@ -315,6 +344,7 @@ static void a_domain_keeps_the_runner_that_it_was_formed_with(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(agents_run_imex_where_the_driver_does_and_names_do_not_change),
+                cmocka_unit_test(agents_with_channels_run_one_domain_for_all),
                 cmocka_unit_test(a_domain_keeps_the_runner_that_it_was_formed_with),
                 cmocka_unit_test(settings_choose_the_mode_or_name_what_contradicts),
                 cmocka_unit_test(host_managed_forces_two_gates_off_and_the_dependency_check_passes),

@@ -76,7 +76,7 @@ static void what_a_node_waits_for_is_said(void **state) {
         s.joined = false;
         assert_string_equal(one(a, s, &f).message, "IMEX agent Pod agent-1 has not joined yet");
         struct pod waits = *s.node.pod;
-        waits.reason = "no ComputeDomain wants this node";
+        waits.reason = "no IMEX domain wants this node";
         s.node.pod = &waits;
         assert_string_equal(one(a, s, &f).message, "IMEX agent Pod agent-1 has not joined yet");
         waits.reason = "trying again";

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/fabric.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <string.h>
+
+#include "api/names.h"
+#include "base/str.h"
+
+#define CLIQUE "2df84740-d3cb-b5ce-4e7e-98352b5a71b5.2"
+
+/* Agents of two versions must mean one domain by it: the value stays what it is. */
+static void the_domain_of_a_fabric_has_a_name_for_ever(void **state) {
+        char uid[37], other[37];
+        (void)state;
+        fabric_standing_uid(CLIQUE, uid);
+        assert_true(str_is_uuid(uid));
+        assert_int_equal(uid[14], '8');
+        assert_non_null(strchr("89ab", uid[19]));
+        assert_string_equal(uid, "704a998b-ca1a-87ca-87b5-154e8476193d");
+        fabric_standing_uid("2df84740-d3cb-b5ce-4e7e-98352b5a71b5.3", other);
+        assert_string_not_equal(uid, other);
+}
+
+static void a_domain_is_a_ComputeDomains_or_the_fabrics(void **state) {
+        (void)state;
+        assert_true(fabric_domain_stands(&(struct fabric_domain){ .owner.kind = CD_FABRIC_KIND }));
+        assert_false(fabric_domain_stands(&(struct fabric_domain){ .owner.kind = CD_KIND }));
+        assert_false(fabric_domain_stands(&(struct fabric_domain){ .owner.kind = NULL }));
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(the_domain_of_a_fabric_has_a_name_for_ever),
+                cmocka_unit_test(a_domain_is_a_ComputeDomains_or_the_fabrics),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
