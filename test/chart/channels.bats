@@ -66,3 +66,24 @@ waiting=(--set resources.computeDomains.imex.mode=hostManaged --set featureGates
 	is 'map(select(.kind != "CustomResourceDefinition")) | tostring | contains("computedomainfabrics") | not'
 	is 'map(.metadata.namespace) | index("kube-node-lease") == null'
 }
+
+standing=(--set resources.computeDomains.imex.agents=true --set resources.computeDomains.imex.isolation=channel)
+
+@test "where agents run one IMEX domain for all, plugins tell what their nodes hold and nothing of a host, and the controller listens" {
+	render "${standing[@]}" --set crds.applyAtStart=false
+	is '[controller, plugin] | all(env("IMEX_ISOLATION") == "channel" and env("IMEX_AGENTS") == "true")'
+	is 'controller | env("KUBELET_PLUGIN_SELECTOR") | length > 0'
+	is 'named("ValidatingAdmissionPolicy"; "compute-domains-plugin-pods") | tostring | contains("host-channels") and (contains("host-state") | not)'
+	is 'named("Role"; "compute-domains-role-kubeletplugin").rules == [{apiGroups: [""], resources: ["pods"], verbs: ["patch"]}]'
+	is 'named("Role"; "compute-domains-role-controller-leases") | .metadata.namespace == "kube-node-lease"'
+	is 'named("ClusterRole"; "compute-domains-clusterrole-controller").rules[] | select(.resources == ["customresourcedefinitions"]) |
+		.resourceNames == ["computedomainfabrics.resource.nvidia.com"]'
+	is 'map(select(.kind == "DeviceClass") | .metadata.name) | index("compute-domain-daemon.nvidia.com") != null'
+}
+
+@test "agents without channels of their own are none of the plugin's business" {
+	render --set resources.computeDomains.imex.agents=true
+	is '[plugin | env("IMEX_AGENTS")] == []'
+	is '[.[] | select(.metadata.name | test("role-kubeletplugin|plugin-pods")) | select(.kind != "ClusterRole")] == []'
+	is '[controller | env("KUBELET_PLUGIN_SELECTOR")] == []'
+}

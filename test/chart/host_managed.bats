@@ -94,7 +94,7 @@ in_both_modes() {
 	done <<-'END'
 		are two different host-managed modes: the gate checks the fabric and does not wait for the host's IMEX, the other waits for it; set one of them
 		requires feature gate HostManagedIMEXDaemon=true, which is false
-		needs IMEX agents (imex.agents=true), which this version does not have: leave IMEX to the hosts (feature gate HostManagedIMEX=true, or imex.mode=hostManaged), or use imex.isolation=domain
+		needs IMEX agents (imex.agents=true), which run one IMEX domain for all ComputeDomains of a fabric: set that, leave IMEX to the hosts (feature gate HostManagedIMEX=true, or imex.mode=hostManaged), or use imex.isolation=domain
 	END
 }
 

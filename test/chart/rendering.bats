@@ -302,11 +302,11 @@ load chart.bash
 	refused "choose the namespace with helm's --namespace" --set namespace=x
 	refused "no admission webhook yet" --set webhook.enabled=true
 	refused '"both" is neither driverManaged nor hostManaged' --set resources.computeDomains.imex.mode=both
-	refused "needs IMEX agents (imex.agents=true), which this version does not have" --set resources.computeDomains.imex.isolation=channel
+	refused "needs IMEX agents (imex.agents=true), which run one IMEX domain for all ComputeDomains of a fabric" --set resources.computeDomains.imex.isolation=channel
 	local agents=(--set resources.computeDomains.imex.agents=true)
 	refused "leaves to the hosts; set one of them" "${agents[@]}" --set featureGates.HostManagedIMEX=true
 	refused "requires feature gate IMEXDaemonsWithDNSNames=true" "${agents[@]}" --set featureGates.IMEXDaemonsWithDNSNames=false --set featureGates.ComputeDomainCliques=false
-	refused "goes with imex.isolation=domain only" "${agents[@]}" --set resources.computeDomains.imex.isolation=channel
+	refused "leaves to the hosts; set one of them" "${agents[@]}" --set resources.computeDomains.imex.isolation=channel --set featureGates.HostManagedIMEX=true
 	refused '"pod" is neither domain nor channel' --set resources.computeDomains.imex.isolation=pod
 	refused "needs controller.leaderElection.enabled=true" --set controller.leaderElection.enabled=false
 	refused "ComputeDomainCliques cannot work without" --set featureGates.IMEXDaemonsWithDNSNames=false
