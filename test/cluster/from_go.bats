@@ -1,19 +1,13 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# From the Go driver to ours and back, under live workloads, by the commands of docs/from-the-go-driver.md. The Go driver is a stand-in: its chart's
-# release (go-chart), and its programs (programs/go-driver), which read and write with Kubernetes' own types what the real ones were seen to.
+# From the Go driver to ours and back, under live workloads, by the commands of docs/from-the-go-driver.md. The Go driver is a stand-in (from_go.bash).
 # Each test goes on where the one before it has ended.
 
 bats_require_minimum_version 1.5.0
 load driver
-driver_ns=dra-driver-nvidia-gpu
 ns=from-go
+load from_go
 class=deviceclass/gpu.nvidia.com
-
-helm() { "$cluster/helm" "$@"; }
-kubectl() { k "$@"; }
-go_chart() { echo "$BATS_FILE_TMPDIR/go-chart"; }
-go_driver() { (. "$cluster/lib.bash" && "$own_bin/go-driver" "$@"); }
 
 # What the page's commands go by.
 RELEASE=dra NAMESPACE=$driver_ns CHART=$checkout/deploy/chart/compute-domains
@@ -32,51 +26,14 @@ follow() {
 	. "$commands"
 }
 
-# The image of the real one, by its name: daemons that ours takes over have it in their pods.
-go_image() {
-	local root=$BATS_FILE_TMPDIR/go-image program
-	mkdir -p "$root"/usr/bin "$root"/etc "$root"/tmp
-	cp "$(. "$cluster/lib.bash" && echo "$own_bin/go-driver")" "$root/usr/bin/go-driver"
-	for program in controller kubelet-plugin daemon; do ln -s go-driver "$root/usr/bin/compute-domain-$program"; done
-	# For nvidia-imex, which comes from the driver's root.
-	ldd "${CD_STANDIN_DIR:-$checkout/build/test/standin}/nvidia-imex" | grep -o '/[^ ]*' | xargs cp --parents -Lt "$root"
-	"$checkout/scripts/mkimage" "$root" registry.k8s.io/dra-driver-nvidia/dra-driver-nvidia-gpu:v0.5.0 "$BATS_FILE_TMPDIR/go-driver.tar"
-	"$cluster/image" "$BATS_FILE_TMPDIR/go-driver.tar"
-}
-
-setup_file() {
-	"$cluster/up" 4
-	"$cluster/image" "${CD_IMAGE:-$checkout/build/image.tar}"
-	go_image
-	helm uninstall compute-domains --namespace nvidia-compute-domains --ignore-not-found --wait --timeout 60s
-	k delete crd computedomains.resource.nvidia.com computedomaincliques.resource.nvidia.com --ignore-not-found
-	cp -r "$cluster/go-chart" "$(go_chart)"
-	cp "$checkout/test/chart/values/go-chart-defaults.yaml" "$(go_chart)/values.yaml"
-	# As the Go driver's own page says, GPUs and ComputeDomains in one release.
-	helm install dra "$(go_chart)" --namespace $driver_ns --create-namespace --set gpuResourcesEnabledOverride=true \
-		--values "$cluster/driver-values.yaml" --wait --timeout 120s >/dev/null
-	eventually 60 slices_published 4
-	k create namespace $ns
-}
+setup_file() { go_is_here; }
 teardown() { [[ -n ${BATS_TEST_COMPLETED:-} ]] || diagnose; }
 teardown_file() {
-	k -n $ns delete computedomains,pods --all --wait=false --grace-period=0 >/dev/null 2>&1 || true
-	k delete namespace $ns --timeout=90s || true
 	helm uninstall gpus --namespace nvidia-gpus || true
-	helm uninstall dra --namespace $driver_ns --wait --timeout 60s || true
-	k delete deviceclass gpu.nvidia.com mig.nvidia.com vfio.gpu.nvidia.com --ignore-not-found # kept by a test that has failed
-	k delete namespace $driver_ns nvidia-gpus --ignore-not-found --timeout=60s || true
+	go_is_gone
+	k delete namespace nvidia-gpus --ignore-not-found --timeout=60s || true
 }
 
-# daemons [NODE]: the IMEX daemons' pods, of either driver: name, UID, restarts and image, a line each.
-daemons() {
-	k -n $driver_ns get pods -l $uid_label ${1:+--field-selector "spec.nodeName=node-$1"} \
-		-o jsonpath='{range .items[*]}{.metadata.name} {.metadata.uid} {.status.containerStatuses[0].restartCount} {.spec.containers[0].image}{"\n"}{end}' | sort
-}
-is_ours() { [[ $(daemons "$1") == *" compute-domains/compute-domains:"* ]]; }
-is_go() { [[ $(daemons "$1") == *"/dra-driver-nvidia-gpu:"* ]]; }
-no_daemon() { [[ -z $(daemons "$1") ]]; }
-label_gone() { [[ -z $(k get node "node-$1" -o "jsonpath={.metadata.labels.resource\.nvidia\.com/computeDomain}") ]]; }
 # worker_is POD: what changes when a pod of the workload, or its container, is another one.
 worker_is() { k -n $ns get pod "$1" -o jsonpath='{.metadata.uid} {.status.phase} {.status.containerStatuses[0].containerID}'; }
 # indices: of the domain's nodes, by which nvidia-imex knows them.
