@@ -98,6 +98,17 @@ static bool is_quiet(struct work *w, const char *name, const struct agent_pod *a
                !w->out->stale;
 }
 
+/* Its agent serves another fabric, whose object it sees, and has no place in this one: it began there after
+ * its IMEX here had ended, and says nothing about this object any more. */
+static bool is_elsewhere(const struct work *w, const struct agent_pod *agent) {
+        const struct compute_domain_fabric *other = records_fabric(w->c, agent->pod.clique_id);
+        struct agent_seat s;
+        if (streq(agent->pod.clique_id, w->clique) || !other || !streq(agent->fabric, other->o.meta.uid))
+                return false;
+        return !agent->seat || !*agent->seat ||
+               (agent_seat_parse(agent->seat, &s) && !streq(s.clique_id, w->clique));
+}
+
 static void read_report(struct work *w, const struct agent_pod *p, struct rosters_report *ret) {
         struct agent_seat s;
         int64_t *left;
@@ -201,7 +212,7 @@ static void look_at_node(struct work *w, const char *name) {
         struct rosters_node *n = &w->nodes[w->n_nodes++];
         struct wanting g = { .w = w };
         *n = (struct rosters_node){ .name = name, .ip = "", .boot_id = node ? node_boot_id(node) : "" };
-        n->quiet = is_quiet(w, name, agent);
+        n->quiet = is_quiet(w, name, agent) || (agent && is_elsewhere(w, agent));
         if (agent && agent->pod.n_ips)
                 n->ip = agent->pod.ips[0].ip;
         if (agent)

@@ -30,6 +30,7 @@ struct world {
         const char *domains, *claims, *templates; /* lists' items */
         const char *node_labels, *agent;          /* members; NULL: no agent's Pod */
         const char *node_spec;                    /* members */
+        bool elsewhere;                           /* it serves another fabric than its node's devices state */
         const char *seats;                        /* "domains" of the fabric's object; NULL: there is none */
         const char *epoch;
         char fabric[8192], node[1024]; /* bodies of the last writes */
@@ -44,6 +45,13 @@ static char *fabric_text(const char *domains, const char *epoch, unsigned versio
                          "\"domains\":[%s],\"epoch\":%s}",
                          version, domains, epoch);
 }
+
+#define ELSEWHERE "3f7c1b2a-1111-2222-3333-444455556666.3"
+#define OTHER_OBJECT "00000000-0000-4000-8000-000000000003"
+#define ANOTHER_FABRIC                                                                                       \
+        ",{\"metadata\":{\"name\":\"" ELSEWHERE "\",\"uid\":\"" OTHER_OBJECT                              \
+        "\",\"resourceVersion\":\"6\",\"creationTimestamp\":\"2026-01-01T00:00:00Z\"},"                      \
+        "\"tableOf\":\"" OTHER_OBJECT "\",\"members\":[],\"nodes\":0,\"domains\":[],\"epoch\":1}"
 
 static char *items_of(struct world *w, const char *path, const char **ret_kind) {
         if (fake_has(path, "/nodes")) {
@@ -60,10 +68,10 @@ static char *items_of(struct world *w, const char *path, const char **ret_kind) 
                 return xasprintf("{\"metadata\":{\"name\":\"agent-1\",\"namespace\":\"driver\",\"uid\":\"p\","
                                  "\"resourceVersion\":\"1\",\"creationTimestamp\":\"2026-01-01T00:00:00Z\","
                                  "\"labels\":{\"" CD_LABEL_COMPONENT "\":\"" CD_AGENT_OBJECT
-                                 "\",\"" CD_LABEL_CLIQUE "\":\"" CLIQUE "\"},\"annotations\":{%s}},"
+                                 "\",\"" CD_LABEL_CLIQUE "\":\"%s\"},\"annotations\":{%s}},"
                                  "\"spec\":{\"nodeName\":\"n1\"},\"status\":{\"phase\":\"Running\","
                                  "\"podIPs\":[{\"ip\":\"10.0.0.1\"}]}}",
-                                 w->agent);
+                                 w->elsewhere ? ELSEWHERE : CLIQUE, w->agent);
         }
         if (fake_has(path, "/resourceslices")) {
                 *ret_kind = "ResourceSlice";
@@ -84,7 +92,8 @@ static char *items_of(struct world *w, const char *path, const char **ret_kind) 
         }
         if (fake_has(path, "/v1beta1/computedomainfabrics")) {
                 *ret_kind = "ComputeDomainFabric";
-                return w->seats ? fabric_text(w->seats, w->epoch, 5) : xstrdup("");
+                _cleanup_(freep) char *own = w->seats ? fabric_text(w->seats, w->epoch, 5) : xstrdup("");
+                return xasprintf("%s%s", own, w->elsewhere ? ANOTHER_FABRIC : "");
         }
         if (fake_has(path, "/computedomaincliques")) {
                 *ret_kind = "ComputeDomainClique";
@@ -331,6 +340,39 @@ static void a6_no_place_is_given_while_an_agent_sees_another_object(void **state
         assert_null(strstr(w->fabric, "\"seats\":[{"));
 }
 
+#define A_LEAVING_SEAT                                                                                       \
+        "{\"owner\":{\"kind\":\"ComputeDomain\",\"namespace\":\"team-a\",\"name\":\"train\",\"uid\":"        \
+        "\"" DOMAIN                                                                                          \
+        "\"},\"infix\":\"0123456789\",\"slots\":18,\"port\":28001,\"seats\":[],\"leaving\":[{\"node\":"        \
+        "\"n1\",\"index\":3,\"epoch\":7}]}"
+
+/* The object of the fabric that it was in was put back after it had gone: nobody would ever say that it has
+ * left a place there. */
+static void a_node_whose_agent_serves_another_fabric_has_left_this_one(void **state) {
+        struct world *w = *state;
+        w->domains = A_DOMAIN(MODE_DRIVER_AGENTS);
+        w->elsewhere = true;
+        w->agent = "\"" IMEX_ANNOTATION_SEEN "\":\"1\",\"" IMEX_ANNOTATION_FABRIC "\":\"" OTHER_OBJECT "\"";
+        w->seats = A_LEAVING_SEAT;
+        w->epoch = "7";
+        start(w);
+        RUN_UNTIL(&w->loop, strstr(w->fabric, "\"seats\":[],\"leaving\":[]"));
+        assert_null(strstr(w->fabric, FABRIC_TABLE_LOST));
+}
+
+/* It may still run what it has here. */
+static void an_agent_that_does_not_see_the_other_fabrics_object_has_left_nothing(void **state) {
+        struct world *w = *state;
+        w->domains = A_DOMAIN(MODE_DRIVER_AGENTS);
+        w->elsewhere = true;
+        w->agent = "\"" IMEX_ANNOTATION_SEEN "\":\"1\",\"" IMEX_ANNOTATION_FABRIC "\":\"\"";
+        w->seats = A_LEAVING_SEAT;
+        w->epoch = "7";
+        start(w);
+        run_for(&w->loop, 500);
+        assert_null(strstr(w->fabric, "\"leaving\":[]"));
+}
+
 #define DAEMON_TEMPLATE                                                                                      \
         "{\"metadata\":{\"name\":\"computedomain-daemon-" DOMAIN                                             \
         "\",\"namespace\":\"driver\",\"uid\":\"r\",\"resourceVersion\":\"1\",\"finalizers\":["               \
@@ -516,6 +558,8 @@ int main(void) {
                 TEST(a_domain_that_is_gone_is_asked_for_before_its_places_go),
                 TEST(a6_what_an_agent_runs_is_entered_with_its_index_and_names),
                 TEST(a6_no_place_is_given_while_an_agent_sees_another_object),
+                TEST(a_node_whose_agent_serves_another_fabric_has_left_this_one),
+                TEST(an_agent_that_does_not_see_the_other_fabrics_object_has_left_nothing),
                 TEST(an_idle_agent_yields_the_node_to_a_domain_of_daemon_pods),
                 TEST(an_agent_that_is_in_a_domain_keeps_the_node),
                 TEST(switched_off_an_idle_agent_goes_and_one_in_use_stays),
