@@ -65,7 +65,7 @@ plugin_anew() {
 		has_not "w$i" /imexd
 		eventually 40 host_state_is "$i" UP
 	done
-	domain_field_is train .status.status Ready
+	eventually 10 domain_field_is train .status.status Ready
 	domain_field_is train .status.nodes ""
 	no_daemon_objects
 	k get resourceslices -o json | jq -e '[.items[].spec.devices] | length == 4 and all(.[]; map((.basic // {}) + del(.basic)) == [{name: "channel-0",
@@ -138,7 +138,7 @@ plugin_anew() {
 	worker a train 1
 	running a
 	has_channel a
-	domain_field_is train .status.status Ready
+	eventually 10 domain_field_is train .status.status Ready
 	eventually 60 condition_is train HostIMEXHealthy False
 	[[ $(condition train HostIMEXHealthy message) == *node-1* ]]
 	[[ $("$cluster/host-imex" 1 status) == UNAVAILABLE ]]
@@ -221,7 +221,7 @@ plugin_anew() {
 	domain many 9
 	worker a many 0
 	running a
-	domain_field_is many .status.status Ready
+	eventually 10 domain_field_is many .status.status Ready
 }
 
 @test "a daemon claim reaches Prepare: permanent error, both by its configuration and by its device" {
@@ -320,32 +320,32 @@ END
 	eventually 60 host_state_is 0 UP
 }
 
-# imex_exits_without K HOW CAUSE: after HOW, a command of the node's shell about nodes_config.cfg, the host's service ends for that cause; the
-# driver goes on.
+# imex_exits_without K HOW CAUSE: after HOW, a command of the node's shell about nodes_config.cfg, the host's
+# service ends for that cause.
 imex_exits_without() {
-	local k=$1
-	"$cluster/node" "$k" sh -c "$2"
-	run "$cluster/host-imex" "$k" restart
+	"$cluster/node" "$1" sh -c "$2"
+	run "$cluster/host-imex" "$1" restart
 	[[ $status -ne 0 && $output == *"has ended"*"$3"* ]] || { echo "$output" && return 1; }
-	eventually 40 host_state_is "$k" DOWN
-	offers "$k" 1
-	domain d
-	worker a d "$k"
-	running a
-	has_channel a
-	domain_field_is d .status.status Ready
-	run "$cluster/host-imex" "$k" pid
-	[[ $status -ne 0 && $output == *"no nvidia-imex runs"* ]]
-	"$cluster/host-imex" "$k" start
-	eventually 60 host_state_is "$k" UP
 }
-
-@test "nodes_config.cfg missing: nvidia-imex.service exits, channel-0 stays published and pods start" {
+@test "nodes_config.cfg missing, or empty: nvidia-imex.service exits, channel-0 stays published and pods start" {
+	local k
 	imex_exits_without 2 'rm /etc/nvidia-imex/nodes_config.cfg' "Failed to open node configuration file"
-}
-
-@test "nodes_config.cfg empty: nvidia-imex.service exits, channel-0 stays published and pods start" {
-	imex_exits_without 2 ': >/etc/nvidia-imex/nodes_config.cfg' "No entries in node configuration file"
+	imex_exits_without 3 ': >/etc/nvidia-imex/nodes_config.cfg' "No entries in node configuration file"
+	domain d
+	for k in 2 3; do
+		eventually 40 host_state_is $k DOWN
+		offers $k 1
+		worker w$k d $k
+	done
+	for k in 2 3; do
+		running w$k
+		has_channel w$k
+		run "$cluster/host-imex" $k pid
+		[[ $status -ne 0 && $output == *"no nvidia-imex runs"* ]]
+	done
+	eventually 10 domain_field_is d .status.status Ready
+	for k in 2 3; do "$cluster/host-imex" $k start; done
+	for k in 2 3; do eventually 60 host_state_is $k UP; done
 }
 
 @test "the Go driver's hostManaged variant waits for READY, and runs cliqueless pods without a channel" {
