@@ -88,7 +88,7 @@ END
 	eventually 10 rack_note_is "$driver_ns" "$east" nodes node-0,node-1
 	eventually 10 rack_note_is "$driver_ns" "$west" nodes node-2,node-3
 	[[ $(k -n "$driver_ns" get cd -l resource.nvidia.com/rack -o name | wc -l) == 2 ]]
-	event_says ComputeDomain/$east 'made for the rack' "$driver_ns"
+	eventually 10 event_says ComputeDomain/$east 'made for the rack' "$driver_ns"
 }
 
 @test "a namespace that is labelled has them too, until it is not any more; what is in use stays that long" {
@@ -169,6 +169,9 @@ placed() { k -n "$ns" get pods -o json | jq -r '.items[].spec.nodeName | select(
 	k -n "$ns" delete pod a >/dev/null
 	"$cluster/clique" 2 2
 	"$cluster/clique" 3 2
+	k -n "$driver_ns" delete pod "$(plugin_pod 2)" "$(plugin_pod 3)" >/dev/null # they look when they start
+	k -n "$driver_ns" rollout status daemonset/compute-domains-kubelet-plugin --timeout=60s >/dev/null
+	eventually 60 clique_label_is 2 2
 	eventually 60 clique_label_is 3 2
 	[[ $(k -n "$driver_ns" get cd -l resource.nvidia.com/rack -o name | wc -l) == 2 ]]
 }
@@ -193,7 +196,7 @@ placed() { k -n "$ns" get pods -o json | jq -r '.items[].spec.nodeName | select(
 	"$cluster/up" 2
 	eventually 30 rack_note_is "$driver_ns" "$west" nodes ''
 	[[ $(rack_note "$driver_ns" "$west" empty-since) == 20*Z && $(rack_uid "$driver_ns" "$west") == "$uid" ]]
-	event_says "ComputeDomain/$west" 'no Node of this rack is left' "$driver_ns"
+	eventually 10 event_says "ComputeDomain/$west" 'no Node of this rack is left' "$driver_ns"
 	k -n "$driver_ns" annotate --overwrite cd "$west" "resource.nvidia.com/rack-empty-since=$(date -u -d '25 hours ago' +%FT%TZ)" >/dev/null
 	eventually 30 rack_gone "$driver_ns" "$west"
 	"$cluster/up" 4
@@ -208,8 +211,11 @@ placed() { k -n "$ns" get pods -o json | jq -r '.items[].spec.nodeName | select(
 	k label node node-1 "$label-" >/dev/null
 	eventually 30 event_says Node/node-1 "has no label $label" default
 	local rack
-	rack=$(k get resourceslices -o json | jq -r '.items[] | select(.spec.nodeName == "node-1") | .spec.devices[0] | (.attributes // .basic.attributes).rack.string')
-	[[ $rack =~ ^[0-9a-f]{8}-[0-9a-f-]{27}\.1$ ]]
+	states_its_partition() {
+		rack=$(k get resourceslices -o json | jq -r '.items[] | select(.spec.nodeName == "node-1") | .spec.devices[0] | (.attributes // .basic.attributes).rack.string')
+		[[ $rack =~ ^[0-9a-f]{8}-[0-9a-f-]{27}\.1$ ]]
+	}
+	eventually 30 states_its_partition
 	eventually 30 rack_ready "$driver_ns" "rack-${rack:0:8}-1"
 	label_nodes
 	eventually 30 node_states 1 "$east"
