@@ -48,6 +48,9 @@ with_driver() {
 	"$cluster/helm" upgrade --install compute-domains "$checkout/deploy/chart/compute-domains" --namespace "$driver_ns" --create-namespace \
 		--values "$cluster/driver-values.yaml" --wait --timeout 120s "$@" >/dev/null
 	k -n "$driver_ns" rollout status daemonset/compute-domains-kubelet-plugin --timeout=120s >/dev/null
+	# What the kubelet does half a minute after a driver went, so that no test finds devices of the one before.
+	[[ " $(k -n "$driver_ns" get daemonset compute-domains-kubelet-plugin -o jsonpath='{.spec.template.spec.containers[*].name}') " == *" gpus "* ]] ||
+		k delete resourceslices --field-selector spec.driver=gpu.nvidia.com >/dev/null
 	eventually 60 slices_published "$n"
 }
 
