@@ -21,19 +21,19 @@ static const char *owner(const struct own_seat_question *q, char *text, size_t n
 static void say_none(const struct compute_domain_fabric *f, const struct own_seat_question *q, char *msg,
                      size_t n) {
         const char *why = lost(f);
-        char whose[400];
-        snprintf(msg, n,
-                 "%s: this node has not been given a seat in the IMEX domain of %s on %s "
-                 "yet%s%s%s%s",
+        char whose[400], otherwise[400];
+        if (q->stands)
+                snprintf(otherwise, sizeof otherwise,
+                         "the conditions of ComputeDomainFabric %s say why, or the node is cordoned",
+                         q->clique_id);
+        else
+                snprintf(
+                        otherwise, sizeof otherwise,
+                        "the conditions of the ComputeDomain say why, or a compute-domain-controller, if one "
+                        "leads, logs it");
+        snprintf(msg, n, "%s: this node has not been given a seat in the IMEX domain of %s on %s yet%s%s",
                  q->node, owner(q, whose, sizeof whose), f ? str_or(f->rack, q->clique_id) : q->clique_id,
-                 why ? ": " : "; if that lasts, ",
-                 why         ? why
-                 : q->stands ? "the conditions of ComputeDomainFabric "
-                             : "the conditions of the ComputeDomain say why, or ",
-                 why || !q->stands ? "" : q->clique_id,
-                 why         ? ""
-                 : q->stands ? " say why, or the node is cordoned"
-                             : "a compute-domain-controller, if one leads, logs it");
+                 why ? ": " : "; if that lasts, ", why ? why : otherwise);
 }
 
 const struct fabric_seat *own_seat(const struct compute_domain_fabric *f, const struct own_seat_question *q,
@@ -50,8 +50,7 @@ const struct fabric_seat *own_seat(const struct compute_domain_fabric *f, const 
         else if (leaving)
                 snprintf(msg, n,
                          "%s: this node is leaving the IMEX domain of %s, because %s; it stays, or comes "
-                         "back, "
-                         "once the controller has seen this one",
+                         "back, once the controller has seen this one",
                          q->node, owner(q, whose, sizeof whose),
                          q->stands ? "it is cordoned, and nobody had a claim here"
                                    : "nobody had a claim for it here");

@@ -180,19 +180,15 @@ static bool is_released(struct work *w, const char *uid, const char *node) {
         const struct compute_domain *cd = records_domain(w->c, uid);
         _cleanup_(buf_done) struct buf claim = BUF_INIT(1024);
         bool stands = streq(uid, w->standing);
-        if (stands && !w->out->stale)
-                return records_node(w->c, node) &&
-                       (records_node_clique(w->c, node) || !mode_is_standing(w->c->mode));
-        if (stands)
-                w->out->hold = true;
-        if (stands)
-                return false;
-        if (!cd) /* that it is gone is asked for the whole domain */
+        if (!stands && !cd) /* that it is gone is asked for the whole domain */
                 return false;
         if (w->out->stale) {
                 w->out->hold = true;
                 return false;
         }
+        if (stands)
+                return records_node(w->c, node) &&
+                       (records_node_clique(w->c, node) || !mode_is_standing(w->c->mode));
         confirm_claim_key(uid, node, &claim);
         return confirm_absent(w->c->confirm, CONFIRM_CLAIM, cd->o.meta.ns, buf_str(&claim), w->key);
 }

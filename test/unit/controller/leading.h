@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* leading: a controller that leads, against an API server that the test plays, and that offers resource.k8s.io/v1. */
+/* leading: a controller that leads, against an API server that the test plays, and that offers
+ * resource.k8s.io/v1. */
 #pragma once
 
 #include "../kube/fake_server.h"
@@ -50,13 +51,14 @@ static inline void leading_init(struct leading *l, fake_fn *on_request, void *u)
 }
 
 /* The mode that these settings choose (model/mode.h). */
-static inline void leading_set_mode(struct leading *l, const char *gates_text, const char *isolation) {
+static inline void leading_set_mode(struct leading *l, const char *gates_text, const char *isolation,
+                                    bool agents) {
         static struct gates gates;
         struct err e;
 
         gates_init(&gates);
         assert_int_equal(gates_parse(&gates, gates_text, &e), 0);
-        assert_int_equal(mode_resolve(&gates, NULL, isolation, false, &l->config.mode, &e), 0);
+        assert_int_equal(mode_resolve(&gates, NULL, isolation, agents, &l->config.mode, &e), 0);
 }
 
 static inline void leading_start(struct leading *l) {
@@ -76,6 +78,7 @@ static inline void leading_done(struct leading *l) {
 
 /* What is asked for before there is a list to give: which versions there are. */
 static inline void leading_versions(struct fake_conn *c) {
-        fake_reply(c, 200, NULL,
-                   "{\"kind\":\"APIGroup\",\"name\":\"resource.k8s.io\",\"versions\":[{\"version\":\"v1\"}]}");
+        fake_reply(
+                c, 200, NULL,
+                "{\"kind\":\"APIGroup\",\"name\":\"resource.k8s.io\",\"versions\":[{\"version\":\"v1\"}]}");
 }

@@ -10,9 +10,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "../kube/fake_server.h"
 #include "api/names.h"
-#include "controller/controller.h"
+#include "leading.h"
 
 #define CLIQUE "3f7c1b2a-1111-2222-3333-444455556666.1"
 #define OBJECT "00000000-0000-4000-8000-000000000001"
@@ -20,13 +19,7 @@
 #define DOMAIN "aaaaaaaa-8f4e-4f0e-9f0a-1b2c3d4e5f60"
 
 struct world {
-        uv_loop_t loop;
-        struct fake_server *server;
-        struct kube_client *client;
-        struct event_recorder *events;
-        struct metrics *metrics;
-        struct config config;
-        struct controller c;
+        struct leading l;
         const char *domains, *claims, *templates; /* lists' items */
         const char *node_labels, *agent;          /* members; NULL: no agent's Pod */
         const char *node_spec;                    /* members */
@@ -49,7 +42,7 @@ static char *fabric_text(const char *domains, const char *epoch, unsigned versio
 #define ELSEWHERE "3f7c1b2a-1111-2222-3333-444455556666.3"
 #define OTHER_OBJECT "00000000-0000-4000-8000-000000000003"
 #define ANOTHER_FABRIC                                                                                       \
-        ",{\"metadata\":{\"name\":\"" ELSEWHERE "\",\"uid\":\"" OTHER_OBJECT                              \
+        ",{\"metadata\":{\"name\":\"" ELSEWHERE "\",\"uid\":\"" OTHER_OBJECT                                 \
         "\",\"resourceVersion\":\"6\",\"creationTimestamp\":\"2026-01-01T00:00:00Z\"},"                      \
         "\"tableOf\":\"" OTHER_OBJECT "\",\"members\":[],\"nodes\":0,\"domains\":[],\"epoch\":1}"
 
@@ -155,18 +148,12 @@ static void on_request(void *u, struct fake_conn *c, const struct fake_request *
         }
         _cleanup_(freep) char *items = items_of(w, r->path, &kind);
         if (!items) {
-                fake_reply(c, 200, NULL,
-                           "{\"kind\":\"APIGroup\",\"name\":\"resource.k8s.io\",\"versions\":[{\"version\":"
-                           "\"v1\"}]}");
+                leading_versions(c);
                 return;
         }
         _cleanup_(freep) char *list =
                 xasprintf("{\"metadata\":{\"resourceVersion\":\"10\"},\"items\":[%s]}", items);
         fake_list(c, r, kind, list);
-}
-
-static void on_api(void *u, const struct err *e) {
-        *(bool *)u = !e;
 }
 
 #define A_DOMAIN(mode)                                                                                       \
@@ -195,11 +182,8 @@ static void on_api(void *u, const struct err *e) {
 #define LABELLED "\"" CD_LABEL_AGENT "\":\"true\""
 
 static void set_isolation(struct world *w, const char *isolation, bool agents) {
-        static struct gates gates;
-        struct err e;
-        gates_init(&gates);
-        assert_int_equal(mode_resolve(&gates, NULL, isolation, agents, &w->config.mode, &e), 0);
-        w->config.plugin_selector = isolation ? "app=plugin" : "";
+        leading_set_mode(&w->l, "", isolation, agents);
+        w->l.config.plugin_selector = isolation ? "app=plugin" : "";
 }
 
 static void set_mode(struct world *w, bool agents) {
@@ -207,54 +191,19 @@ static void set_mode(struct world *w, bool agents) {
 }
 
 static int setup(void **state) {
-        static const char *namespaces[] = { "driver" };
         struct world *w = xnew(struct world);
-        struct err e;
-        bool known = false;
         w->domains = w->claims = w->templates = w->node_labels = w->node_spec = "";
         w->seats = "";
         w->epoch = "0";
-        w->config = (struct config){ .ns = "driver",
-                                     .image = "i",
-                                     .plugin_selector = "",
-                                     .daemon_verbosity_text = "4",
-                                     .priority_class = "",
-                                     .pull_policy = "IfNotPresent",
-                                     .max_nodes = 18,
-                                     .gates_text = "",
-                                     .namespaces = namespaces,
-                                     .n_namespaces = 1 };
+        leading_init(&w->l, on_request, w);
         set_mode(w, true);
-        uv_loop_init(&w->loop);
-        w->server = fake_server_new(&w->loop, 0, on_request, w);
-        _cleanup_(freep) char *url = xasprintf("http://127.0.0.1:%d", fake_server_port(w->server));
-        struct kube_config kube = { .server = url };
-        assert_int_equal(kube_client_new(&w->loop,
-                                         &(struct kube_client_options){ .config = &kube, .user_agent = "t" },
-                                         &w->client, &e),
-                         0);
-        w->events = event_recorder_new(w->client, "test", NULL);
-        w->metrics = metrics_new();
-        kube_discover(w->client, &kube_resource_claims, on_api, &known);
-        run_until(&w->loop, &known);
         *state = w;
         return 0;
 }
 
-static void start(struct world *w) {
-        controller_start(&w->c, &w->config, w->client, w->events, w->metrics, NULL, NULL);
-        controller_lead(&w->c);
-        RUN_UNTIL(&w->loop, records_synced(&w->c));
-}
-
 static int teardown(void **state) {
         struct world *w = *state;
-        controller_stop(&w->c);
-        metrics_free(w->metrics);
-        event_recorder_free(w->events);
-        kube_client_free(w->client);
-        fake_server_free(w->server);
-        loop_end(&w->loop);
+        leading_done(&w->l);
         free(w);
         return 0;
 }
@@ -262,8 +211,8 @@ static int teardown(void **state) {
 static void each_node_of_a_fabric_gets_an_agent(void **state) {
         struct world *w = *state;
         w->seats = NULL;
-        start(w);
-        RUN_UNTIL(&w->loop, *w->node && *w->fabric && w->n_sets && w->n_templates);
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, *w->node && *w->fabric && w->n_sets && w->n_templates);
         assert_non_null(strstr(w->node, "\"" CD_LABEL_AGENT "\":\"true\""));
         assert_non_null(strstr(w->fabric, "\"members\":[\"n1\"]"));
         assert_null(strstr(w->fabric, "\"domains\"")); /* nobody has had a place */
@@ -274,8 +223,8 @@ static void a_claim_gives_its_node_a_place_with_its_address(void **state) {
         w->domains = A_DOMAIN(MODE_DRIVER_AGENTS);
         w->claims = A_CLAIM;
         w->agent = SEES_OBJECT;
-        start(w);
-        RUN_UNTIL(&w->loop, strstr(w->fabric, "\"seats\":[{"));
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, "\"seats\":[{"));
         assert_non_null(strstr(w->fabric,
                                "\"seats\":[{\"node\":\"n1\",\"index\":0,\"epoch\":1,\"ip\":\"10.0.0.1\","
                                "\"bootID\":\"" BOOT "\"}],\"leaving\":[]"));
@@ -288,8 +237,8 @@ static void an_agent_that_has_not_said_anything_gets_no_place(void **state) {
         w->domains = A_DOMAIN(MODE_DRIVER_AGENTS);
         w->claims = A_CLAIM;
         w->agent = "";
-        start(w);
-        run_for(&w->loop, 500);
+        leading_start(&w->l);
+        run_for(&w->l.loop, 500);
         assert_null(strstr(w->fabric, "\"seats\":[{"));
 }
 
@@ -299,8 +248,8 @@ static void a_place_goes_when_the_server_itself_shows_no_claim(void **state) {
         w->agent = SITS("3", "7");
         w->seats = A_SEAT;
         w->epoch = "7";
-        start(w);
-        RUN_UNTIL(&w->loop, strstr(w->fabric, "\"leaving\":[{"));
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, "\"leaving\":[{"));
         assert_true(w->n_claim_lists >= 2); /* once for the cache, once to be sure */
         assert_non_null(
                 strstr(w->fabric, "\"seats\":[],\"leaving\":[{\"node\":\"n1\",\"index\":3,\"epoch\":7}]"));
@@ -311,8 +260,8 @@ static void a_domain_that_is_gone_is_asked_for_before_its_places_go(void **state
         w->agent = SITS("3", "7");
         w->seats = A_SEAT;
         w->epoch = "7";
-        start(w);
-        RUN_UNTIL(&w->loop, strstr(w->fabric, "\"leaving\":[{"));
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, "\"leaving\":[{"));
         assert_true(w->n_domain_lists >= 2);
         assert_non_null(strstr(w->fabric, "\"ordered\":\"deleted\""));
 }
@@ -322,8 +271,8 @@ static void a6_what_an_agent_runs_is_entered_with_its_index_and_names(void **sta
         w->domains = A_DOMAIN(MODE_DRIVER_AGENTS);
         w->claims = A_CLAIM;
         w->agent = SITS("5", "9");
-        start(w);
-        RUN_UNTIL(&w->loop, strstr(w->fabric, "\"seats\":[{"));
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, "\"seats\":[{"));
         assert_non_null(strstr(w->fabric, "\"infix\":\"0123456789\""));
         assert_non_null(strstr(w->fabric, "{\"node\":\"n1\",\"index\":5,\"epoch\":9,"));
         assert_non_null(strstr(w->fabric, "\"epoch\":9,\"channels\""));
@@ -334,8 +283,8 @@ static void a6_no_place_is_given_while_an_agent_sees_another_object(void **state
         w->domains = A_DOMAIN(MODE_DRIVER_AGENTS);
         w->claims = A_CLAIM;
         w->agent = "\"" IMEX_ANNOTATION_SEEN "\":\"4\",\"" IMEX_ANNOTATION_FABRIC "\":\"another\"";
-        start(w);
-        RUN_UNTIL(&w->loop, strstr(w->fabric, FABRIC_TABLE_LOST));
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, FABRIC_TABLE_LOST));
         assert_non_null(strstr(w->fabric, "Still to report: n1"));
         assert_null(strstr(w->fabric, "\"seats\":[{"));
 }
@@ -343,7 +292,7 @@ static void a6_no_place_is_given_while_an_agent_sees_another_object(void **state
 #define A_LEAVING_SEAT                                                                                       \
         "{\"owner\":{\"kind\":\"ComputeDomain\",\"namespace\":\"team-a\",\"name\":\"train\",\"uid\":"        \
         "\"" DOMAIN                                                                                          \
-        "\"},\"infix\":\"0123456789\",\"slots\":18,\"port\":28001,\"seats\":[],\"leaving\":[{\"node\":"        \
+        "\"},\"infix\":\"0123456789\",\"slots\":18,\"port\":28001,\"seats\":[],\"leaving\":[{\"node\":"      \
         "\"n1\",\"index\":3,\"epoch\":7}]}"
 
 /* The object of the fabric that it was in was put back after it had gone: nobody would ever say that it has
@@ -355,8 +304,8 @@ static void a_node_whose_agent_serves_another_fabric_has_left_this_one(void **st
         w->agent = "\"" IMEX_ANNOTATION_SEEN "\":\"1\",\"" IMEX_ANNOTATION_FABRIC "\":\"" OTHER_OBJECT "\"";
         w->seats = A_LEAVING_SEAT;
         w->epoch = "7";
-        start(w);
-        RUN_UNTIL(&w->loop, strstr(w->fabric, "\"seats\":[],\"leaving\":[]"));
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, "\"seats\":[],\"leaving\":[]"));
         assert_null(strstr(w->fabric, FABRIC_TABLE_LOST));
 }
 
@@ -368,8 +317,8 @@ static void an_agent_that_does_not_see_the_other_fabrics_object_has_left_nothing
         w->agent = "\"" IMEX_ANNOTATION_SEEN "\":\"1\",\"" IMEX_ANNOTATION_FABRIC "\":\"\"";
         w->seats = A_LEAVING_SEAT;
         w->epoch = "7";
-        start(w);
-        run_for(&w->loop, 500);
+        leading_start(&w->l);
+        run_for(&w->l.loop, 500);
         assert_null(strstr(w->fabric, "\"leaving\":[]"));
 }
 
@@ -386,8 +335,8 @@ static void an_idle_agent_yields_the_node_to_a_domain_of_daemon_pods(void **stat
         w->claims = A_CLAIM;
         w->agent = SEES_OBJECT;
         w->node_labels = LABELLED;
-        start(w);
-        RUN_UNTIL(&w->loop, strstr(w->node, "\"" CD_LABEL_AGENT "\":null"));
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strstr(w->node, "\"" CD_LABEL_AGENT "\":null"));
         assert_null(strstr(w->fabric, "\"seats\":[{"));
 }
 
@@ -399,9 +348,9 @@ static void an_agent_that_is_in_a_domain_keeps_the_node(void **state) {
         w->agent = SEES_OBJECT ",\"" IMEX_ANNOTATION_SEAT "\":\"" CLIQUE
                                "/bbbbbbbb-8f4e-4f0e-9f0a-1b2c3d4e5f60/0/1\"";
         w->node_labels = LABELLED;
-        start(w);
-        RUN_UNTIL(&w->loop, *w->node);
-        run_for(&w->loop, 300);
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, *w->node);
+        run_for(&w->l.loop, 300);
         assert_null(strstr(w->node, CD_LABEL_AGENT));
 }
 
@@ -410,18 +359,18 @@ static void switched_off_an_idle_agent_goes_and_one_in_use_stays(void **state) {
         set_mode(w, false);
         w->agent = SEES_OBJECT;
         w->node_labels = LABELLED;
-        start(w);
-        RUN_UNTIL(&w->loop, strstr(w->node, "\"" CD_LABEL_AGENT "\":null"));
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strstr(w->node, "\"" CD_LABEL_AGENT "\":null"));
         assert_int_equal(w->n_sets, 0);
-        controller_stop(&w->c);
+        controller_stop(&w->l.c);
         w->node[0] = '\0';
         w->domains = A_DOMAIN(MODE_DRIVER_AGENTS);
         w->claims = A_CLAIM;
         w->agent = SITS("3", "7");
         w->seats = A_SEAT;
         w->epoch = "7";
-        start(w);
-        run_for(&w->loop, 500);
+        leading_start(&w->l);
+        run_for(&w->l.loop, 500);
         assert_null(strstr(w->node, CD_LABEL_AGENT));
         assert_null(strstr(w->fabric, "\"leaving\":[{"));
 }
@@ -465,8 +414,8 @@ static void a2_a_node_joins_the_domain_of_its_fabric_before_anybody_wants_it(voi
         fabric_standing_uid(CLIQUE, uid);
         set_isolation(w, "channel", true);
         w->agent = SEES_OBJECT;
-        start(w);
-        RUN_UNTIL(&w->loop, strstr(w->fabric, "\"seats\":[{"));
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, "\"seats\":[{"));
         _cleanup_(freep) char *owner = xasprintf(
                 "\"owner\":{\"kind\":\"" CD_FABRIC_KIND "\",\"name\":\"" CLIQUE "\",\"uid\":\"%s\"}", uid);
         assert_non_null(strstr(w->fabric, owner));
@@ -475,7 +424,7 @@ static void a2_a_node_joins_the_domain_of_its_fabric_before_anybody_wants_it(voi
                                "\"seats\":[{\"node\":\"n1\",\"index\":0,\"epoch\":1,\"ip\":\"10.0.0.1\","));
         assert_non_null(strstr(w->fabric, "\"domainCount\":0,")); /* of ComputeDomains */
         /* It is nobody's but the fabric's: no ComputeDomain of its name is looked for. */
-        run_for(&w->loop, 300);
+        run_for(&w->l.loop, 300);
         assert_int_equal(w->n_domain_lists, 1);
 }
 
@@ -483,8 +432,8 @@ static void a10_a_cordoned_node_leaves_the_domain_of_its_fabric(void **state) {
         struct world *w = *state;
         stands(w, "channel", true);
         w->node_spec = "\"unschedulable\":true";
-        start(w);
-        RUN_UNTIL(&w->loop, strstr(w->fabric, "\"leaving\":[{"));
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, "\"leaving\":[{"));
         assert_non_null(
                 strstr(w->fabric, "\"seats\":[],\"leaving\":[{\"node\":\"n1\",\"index\":3,\"epoch\":7}]"));
         assert_null(strstr(w->node, CD_LABEL_AGENT)); /* its agent stays, and holds nothing */
@@ -496,8 +445,8 @@ static void a10_a_cordoned_node_with_a_claim_stays_in_the_domain(void **state) {
         w->node_spec = "\"unschedulable\":true";
         w->domains = A_DOMAIN(MODE_DRIVER_CHANNEL);
         w->claims = OWN_CLAIM;
-        start(w);
-        run_for(&w->loop, 500);
+        leading_start(&w->l);
+        run_for(&w->l.loop, 500);
         assert_null(strstr(w->fabric, "\"leaving\":[{"));
         assert_null(strstr(w->node, CD_LABEL_AGENT));
 }
@@ -506,8 +455,8 @@ static void a10_a_cordoned_node_with_a_claim_stays_in_the_domain(void **state) {
 static void after_a_change_of_the_mode_a_node_leaves_without_an_order(void **state) {
         struct world *w = *state;
         stands(w, NULL, false);
-        start(w);
-        RUN_UNTIL(&w->loop, strstr(w->fabric, "\"leaving\":[{"));
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, "\"leaving\":[{"));
         assert_null(strstr(w->fabric, "ordered"));
         assert_null(strstr(w->node, CD_LABEL_AGENT));
 }
@@ -520,9 +469,9 @@ static void a_node_keeps_the_daemon_of_a_domain_of_before_until_that_is_deleted(
         w->templates = DAEMON_TEMPLATE;
         w->claims = A_CLAIM;
         w->node_labels = "\"" CD_LABEL "\":\"" DOMAIN "\"";
-        start(w);
-        RUN_UNTIL(&w->loop, *w->node); /* it is to have an agent, too, which waits for the daemon's Pod */
-        run_for(&w->loop, 500);
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, *w->node); /* it is to have an agent, too, which waits for the daemon's Pod */
+        run_for(&w->l.loop, 500);
         assert_null(strstr(w->node, "\"" CD_LABEL "\""));
 }
 
@@ -531,8 +480,8 @@ static void a6_what_agents_run_is_entered_though_the_fabrics_object_was_deleted(
         stands(w, "channel", true);
         w->seats = "";
         w->epoch = "0";
-        start(w);
-        RUN_UNTIL(&w->loop, strstr(w->fabric, "\"seats\":[{"));
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, "\"seats\":[{"));
         assert_non_null(strstr(w->fabric, "\"kind\":\"" CD_FABRIC_KIND "\""));
         assert_non_null(strstr(w->fabric, "{\"node\":\"n1\",\"index\":3,\"epoch\":7,"));
         assert_non_null(strstr(w->fabric, "\"infix\":\"0123456789\""));
@@ -542,10 +491,10 @@ static void without_agents_nothing_of_them_is_looked_for(void **state) {
         struct world *w = *state;
         set_mode(w, false);
         w->domains = A_DOMAIN(MODE_DRIVER_MANAGED);
-        start(w);
-        run_for(&w->loop, 300);
-        assert_null(w->c.agents);
-        assert_null(w->c.fabrics);
+        leading_start(&w->l);
+        run_for(&w->l.loop, 300);
+        assert_null(w->l.c.agents);
+        assert_null(w->l.c.fabrics);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

@@ -169,7 +169,7 @@ static int setup(void **state) {
         struct world *w = xnew(struct world);
         w->domains = w->claims = w->held = "";
         leading_init(&w->l, on_request, w);
-        leading_set_mode(&w->l, "HostManagedIMEX=true", "channel");
+        leading_set_mode(&w->l, "HostManagedIMEX=true", "channel", false);
         *state = w;
         return 0;
 }

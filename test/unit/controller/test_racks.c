@@ -28,9 +28,9 @@
 
 struct world {
         struct leading l;
-        size_t n_others;      /* ComputeDomains of other racks that there are */
-        unsigned n_made;      /* in team-a */
-        char event[4096];     /* the last one about that */
+        size_t n_others;  /* ComputeDomains of other racks that there are */
+        unsigned n_made;  /* in team-a */
+        char event[4096]; /* the last one about that */
 };
 
 /* Of racks that are there no more, in namespaces that want them. */
@@ -99,7 +99,7 @@ static void on_request(void *u, struct fake_conn *c, const struct fake_request *
 static int setup(void **state) {
         struct world *w = xnew(struct world);
         leading_init(&w->l, on_request, w);
-        leading_set_mode(&w->l, "", NULL);
+        leading_set_mode(&w->l, "", NULL, false);
         w->l.config.racks = true;
         *state = w;
         return 0;
