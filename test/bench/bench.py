@@ -328,15 +328,16 @@ def arguments(description, pairs):
     return p
 
 
-def begin(a, kind=Bench):
-    """A Bench, or what is made of it, on the cluster that the arguments name, after one formation that is not measured; its Audit; the sizes to measure."""
+def begin(a, kind=Bench, with_domain=True):
+    """A Bench, or what is made of it, on the cluster that the arguments name, after one formation, or plain Job, that is not measured; its Audit;
+    the sizes to measure."""
     log = lambda text: print(f"bench: {text}", file=sys.stderr, flush=True)
     k = Cluster(a.kubectl)
     own_namespace(k)
     bench, sizes = kind(k, log), [int(s) for s in a.sizes.split(",")]
-    log("one formation first, not measured")
-    _, _, name = bench.form(sizes[0], True)
-    bench.remove(name, True)
+    log("one formation first, not measured" if with_domain else "one plain Job first, not measured")
+    _, _, name = bench.form(sizes[0], with_domain)
+    bench.remove(name, with_domain)
     return bench, Audit(a.audit_log), sizes
 
 
