@@ -30,10 +30,12 @@ static void on_cancelled(void *u, struct dra_op *op, void *op_data) {
 static void on_registered(void *u, bool ok, const char *error) {
         struct node_main *m = u;
         m->registered = ok;
-        if (ok)
-                log_info("registered with the kubelet", kv_str("driver", m->driver->name));
-        else
+        if (!ok) {
                 log_error("the kubelet refuses this plugin", kv_str("err", error));
+                return;
+        }
+        log_info("registered with the kubelet", kv_str("driver", m->driver->name));
+        slice_start(m->slices);
 }
 
 static const char *on_health(void *u) {

@@ -19,7 +19,7 @@ struct slice_publisher {
         struct kube_informer *informer;
         struct work_queue *queue;
         struct kube_call *call; /* at most one request at a time */
-        bool published;
+        bool started, published;
         struct slice_content want; /* of its devices those that the server takes */
         struct slice_part writing; /* the part that is on its way */
         int64_t target;            /* the generation that is being written; 0: none */
@@ -206,7 +206,7 @@ static void reconcile(void *u, const char *key) {
                                                                         .u = p });
                 return;
         }
-        if (!kube_informer_synced(p->informer) || !kube_resource_api(p->client))
+        if (!p->started || !kube_informer_synced(p->informer) || !kube_resource_api(p->client))
                 return;
         kube_informer_each(p->informer, gather, &have);
         bool begun = p->target != 0;
@@ -275,6 +275,11 @@ struct slice_publisher *slice_publisher_new(struct kube_client *c, const char *d
                                                    .u = p,
                                            });
         return p;
+}
+
+void slice_start(struct slice_publisher *p) {
+        p->started = true;
+        work_queue_add(p->queue, KEY);
 }
 
 void slice_on_refused(struct slice_publisher *p, slice_refused_fn *fn, void *u) {

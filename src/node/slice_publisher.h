@@ -10,8 +10,12 @@
 
 struct slice_publisher;
 
-/* Reads the node's UID, watches, and publishes once slice_set() has been called. */
+/* Reads the node's UID and watches. Nothing is written before slice_set() and slice_start(). */
 struct slice_publisher *slice_publisher_new(struct kube_client *c, const char *driver, const char *node);
+/* The kubelet has registered the plugin: from here on a pod that the scheduler places for what is published
+ * can be prepared. A Prepare that comes earlier fails, and is tried again only 60 to 90 s later. Once is
+ * enough. */
+void slice_start(struct slice_publisher *p);
 /* Takes the content's memory. */
 void slice_set(struct slice_publisher *p, const struct slice_content *want);
 /* The server refuses a device, and `e` says why: the others are published without it, until other content is

@@ -3,10 +3,12 @@
  * moment without a kubelet that holds back its next try; and plays the IMEX daemon whose state file a
  * prepared channel waits for.
  *
- *     dra-call SOCKET prepare|unprepare NAMESPACE NAME UID     0: done, and printed; 1: refused, and why; 2:
- * the plugin is not there dra-call ready FOLDER CLAIM_UID                          writes the READY of the
- * daemon with this claim, holds it until it is ended
- */
+ *     dra-call SOCKET prepare|unprepare NAMESPACE NAME UID     done, and printed, or refused, and why
+ *     dra-call SOCKET register                                 tells a registration socket that all is well
+ *     dra-call ready FOLDER CLAIM_UID                          writes the READY of the daemon with this
+ * claim, holds it until it is ended
+ *
+ * Exits with 0: done; 1: refused; 2: the plugin is not there. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -17,6 +19,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "dra/dra.pb-c.h"
+#include "dra/pluginregistration.pb-c.h"
 #include "imex/imex_state.h"
 #include "h2_client.h"
 
@@ -45,18 +48,35 @@ static bool talk(int fd, struct h2_client *c, const struct h2_call *call) {
         return true;
 }
 
-static int show(bool prepare, struct str reply) {
-        const uint8_t *p = (const uint8_t *)reply.p;
-        const char *error = NULL;
-        if (!prepare) {
-                Dra__NodeUnprepareResourcesResponse *r =
-                        dra__node_unprepare_resources_response__unpack(NULL, reply.n, p);
-                error = r && r->n_claims == 1 ? r->claims[0]->value->error : "no answer for the claim";
-                puts(*error ? error : "unprepared");
-                return *error ? REFUSED : DONE;
-        }
-        Dra__NodePrepareResourcesResponse *r = dra__node_prepare_resources_response__unpack(NULL, reply.n, p);
-        error = r && r->n_claims == 1 ? r->claims[0]->value->error : "no answer for the claim";
+/* The reply of one call to the server on this socket is for `show`. */
+static int call_once(const char *socket_path, const char *method, const uint8_t *packed, size_t n,
+                     int (*show)(struct str reply)) {
+        int fd = connect_to(socket_path);
+        if (fd < 0)
+                return NOT_THERE;
+        size_t n_message;
+        _cleanup_(freep) uint8_t *message = h2_message(packed, n, &n_message);
+        struct h2_client *c = h2_new();
+        struct h2_call *call =
+                h2_call(c, method, message, n_message, &(struct h2_options){ .timeout = "45S" });
+        int r = !talk(fd, c, call) || call->close_code ? NOT_THERE : show(h2_reply(call));
+        h2_free(c);
+        close(fd);
+        return r;
+}
+
+static int show_unprepared(struct str reply) {
+        Dra__NodeUnprepareResourcesResponse *r =
+                dra__node_unprepare_resources_response__unpack(NULL, reply.n, (const uint8_t *)reply.p);
+        const char *error = r && r->n_claims == 1 ? r->claims[0]->value->error : "no answer for the claim";
+        puts(*error ? error : "unprepared");
+        return *error ? REFUSED : DONE;
+}
+
+static int show_prepared(struct str reply) {
+        Dra__NodePrepareResourcesResponse *r =
+                dra__node_prepare_resources_response__unpack(NULL, reply.n, (const uint8_t *)reply.p);
+        const char *error = r && r->n_claims == 1 ? r->claims[0]->value->error : "no answer for the claim";
         if (*error) {
                 puts(error);
                 return REFUSED;
@@ -74,28 +94,32 @@ static int show(bool prepare, struct str reply) {
 static int ask(const char *path, bool prepare, char **claim) {
         Dra__Claim one = DRA__CLAIM__INIT, *list[] = { &one };
         Dra__ClaimsRequest request = DRA__CLAIMS_REQUEST__INIT;
-        int fd = connect_to(path);
-        if (fd < 0)
-                return NOT_THERE;
         one.namespace_ = claim[0];
         one.name = claim[1];
         one.uid = claim[2];
         request.claims = list;
         request.n_claims = 1;
-        size_t n = dra__claims_request__get_packed_size(&request), n_message;
+        size_t n = dra__claims_request__get_packed_size(&request);
         _cleanup_(freep) uint8_t *packed = xmalloc(n);
         dra__claims_request__pack(&request, packed);
-        _cleanup_(freep) uint8_t *message = h2_message(packed, n, &n_message);
-        struct h2_client *c = h2_new();
-        struct h2_call *call =
-                h2_call(c,
-                        prepare ? "/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin/NodePrepareResources"
-                                : "/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin/NodeUnprepareResources",
-                        message, n_message, &(struct h2_options){ .timeout = "45S" });
-        int r = !talk(fd, c, call) || call->close_code ? NOT_THERE : show(prepare, h2_reply(call));
-        h2_free(c);
-        close(fd);
-        return r;
+        return prepare ? call_once(path, "/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin/NodePrepareResources",
+                                   packed, n, show_prepared)
+                       : call_once(path, "/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin/NodeUnprepareResources",
+                                   packed, n, show_unprepared);
+}
+
+static int show_registered(struct str reply) {
+        (void)reply;
+        puts("registered");
+        return DONE;
+}
+
+static int tell_registered(const char *path) {
+        Pluginregistration__RegistrationStatus status = PLUGINREGISTRATION__REGISTRATION_STATUS__INIT;
+        uint8_t packed[16];
+        status.plugin_registered = true;
+        return call_once(path, "/pluginregistration.Registration/NotifyRegistrationStatus", packed,
+                         pluginregistration__registration_status__pack(&status, packed), show_registered);
 }
 
 static int play_daemon(const char *folder, const char *claim_uid) {
@@ -118,10 +142,13 @@ static int play_daemon(const char *folder, const char *claim_uid) {
 int main(int argc, char **argv) {
         if (argc == 4 && streq(argv[1], "ready"))
                 return play_daemon(argv[2], argv[3]);
+        if (argc == 3 && streq(argv[2], "register"))
+                return tell_registered(argv[1]);
         if (argc == 6 && (streq(argv[2], "prepare") || streq(argv[2], "unprepare")))
                 return ask(argv[1], streq(argv[2], "prepare"), argv + 3);
-        fputs("usage: dra-call SOCKET prepare|unprepare NAMESPACE NAME UID | dra-call ready FOLDER "
-              "CLAIM_UID\n",
+        fputs("usage: dra-call SOCKET prepare|unprepare NAMESPACE NAME UID | dra-call SOCKET register | "
+              "dra-call "
+              "ready FOLDER CLAIM_UID\n",
               stderr);
         return USAGE;
 }

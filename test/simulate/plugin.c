@@ -242,6 +242,7 @@ void plugin_start(unsigned node, const char *clique, const char *boot_id) {
                                  .clique_id = clique,
                                  .rack = racks_used() && rack_id(NULL, clique, rack) ? rack : NULL });
         slice_set(l->slices, &content);
+        slice_start(l->slices);
         sim_log("the plugin of %s starts", l->name);
         const struct cd_options cd = {
                 .loop = loop,

@@ -16,6 +16,8 @@
 #include "base/file.h"
 #include "world.h"
 
+#define REGISTRATION_SOCKET "registry/gpu.nvidia.com-reg.sock"
+
 extern char **environ;
 
 /* ---- the API server ---- */
@@ -157,6 +159,40 @@ void world_annotate_slice(struct world *w, const char *key) {
                 tell(w, "MODIFIED");
 }
 
+/* ---- the kubelet's registration ---- */
+
+static void on_told(void *u, const struct child_result *r) {
+        struct world *w = u;
+        (void)r; /* it may have ended meanwhile */
+        w->registering--;
+}
+
+/* As a kubelet does it, for each socket that comes. */
+static void on_registry(struct watch_file *f) {
+        struct world *w = f->u;
+        _cleanup_(freep) char *socket = world_path(w, REGISTRATION_SOCKET);
+        if (access(socket, F_OK) < 0)
+                return;
+        w->registering++;
+        child_run(&w->loop,
+                  &(struct child_options){
+                          .argv = (const char *const[]){ w->files.dra_call, socket, "register", NULL },
+                          .env = (const char *const[]){ "ASAN_OPTIONS=detect_leaks=0", NULL },
+                          .timeout_ms = 60000,
+                          .done = on_told,
+                          .u = w });
+}
+
+static void watch_registry(struct world *w) {
+        _cleanup_(freep) char *socket = world_path(w, REGISTRATION_SOCKET);
+        struct err e;
+        w->registry.u = w;
+        if (watch_file_start(&w->registry, &w->loop, socket, on_registry, &e) < 0)
+                fail_msg("%s", e.msg);
+}
+
+/* ---- the node, and the plugin on it ---- */
+
 void world_conf(struct world *w, const char *text) {
         tree_put(w->dir, "root/usr/lib64/libnvidia-ml.conf", text);
 }
@@ -178,6 +214,7 @@ struct world *world_new(const struct world_files *files) {
         tree_put(w->dir, "root/sys/module/nvidia/version", "580.95.05\n");
         tree_put(w->dir, "root/dev/keep", "");
         tree_put(w->dir, "registry/keep", "");
+        watch_registry(w);
         tree_put(w->dir, "proc-devices", "Character devices:\n195 nvidia\n237 nvidia-caps\n");
         world_conf(w, "GPU_COUNT=2\n");
         put_copy(w, w->files.program, "bin/gpu-kubelet-plugin");
@@ -256,7 +293,7 @@ bool world_offers(const struct world *w, const char *device) {
         return strstr(buf_str(&w->slice), name) != NULL;
 }
 
-/* ---- the kubelet ---- */
+/* ---- the kubelet's calls ---- */
 
 static void on_answer(void *u, const struct child_result *r) {
         struct answer *a = u;
@@ -300,6 +337,8 @@ void world_happens(struct world *w, const char *line) {
 
 void world_free(struct world *w) {
         process_free(w->plugin);
+        watch_file_stop(&w->registry);
+        RUN_UNTIL(&w->loop, !w->registering);
         fake_server_free(w->server);
         loop_end(&w->loop);
         tree_remove(w->dir);

@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "base/process.h"
 #include "base/str.h"
+#include "base/watch_file.h"
 #include "tree.h"
 
 /* Claims of namespace "u", both known to the server by what stands in struct world. */
@@ -30,6 +31,8 @@ struct world {
         struct fake_server *server;
         struct fake_conn *watch, *node_watch;
         struct process *plugin; /* NULL: it has ended */
+        struct watch_file registry;
+        unsigned registering;
         struct buf says, slice; /* the slice as it was written last */
         char *dir;
         int exit_status;              /* 128 and the signal's number, if one ended it */

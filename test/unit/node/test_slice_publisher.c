@@ -129,6 +129,14 @@ static void on_request(void *u, struct fake_conn *c, const struct fake_request *
         }
 }
 
+static void new_publisher(struct world *w) {
+        slice_publisher_free(w->publisher);
+        w->watch = NULL;
+        w->publisher = slice_publisher_new(w->client, "compute-domain.nvidia.com", "n0");
+        while (!w->watch)
+                run_for(&w->loop, 10);
+}
+
 static int setup(void **state) {
         struct world *w = xnew(struct world);
         struct err e;
@@ -140,9 +148,8 @@ static int setup(void **state) {
                             &(struct kube_client_options){ .config = &config, .user_agent = "test" },
                             &w->client, &e) < 0)
                 fail_msg("%s", e.msg);
-        w->publisher = slice_publisher_new(w->client, "compute-domain.nvidia.com", "n0");
-        while (!w->watch)
-                run_for(&w->loop, 10);
+        new_publisher(w);
+        slice_start(w->publisher);
         *state = w;
         return 0;
 }
@@ -297,8 +304,22 @@ static void a_word_on_a_slice_is_told_once_and_taken_away(void **state) {
         assert_true(slice_published(w->publisher));
 }
 
+/* A pod that the scheduler places before is refused by its kubelet, which looks again a minute later. */
+static void nothing_is_published_before_the_kubelet_has_registered_the_plugin(void **state) {
+        struct world *w = *state;
+        new_publisher(w);
+        slice_set(w->publisher, &ours);
+        run_for(&w->loop, 500);
+        assert_int_equal(w->n_writes, 0);
+        assert_false(slice_published(w->publisher));
+        slice_start(w->publisher);
+        until_written(w, 1);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(
+                        nothing_is_published_before_the_kubelet_has_registered_the_plugin, setup, teardown),
                 cmocka_unit_test_setup_teardown(
                         what_somebody_writes_over_again_and_again_is_repaired_ever_more_rarely, setup,
                         teardown),
