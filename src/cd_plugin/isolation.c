@@ -109,10 +109,8 @@ static void on_toolkit(void *u) {
 
 /* ---- the devices ---- */
 
-static bool is_unread(struct isolation *i) {
+static bool is_unread(const struct isolation *i) {
         const struct facts *f = facts_get(i->o.facts);
-        if (i->o.standing)
-                i->o.standing(i->o.u, &i->standing);
         return i->o.standing && f->usable && *f->fabric.clique_id && i->standing.state == STANDING_NOT_KNOWN;
 }
 
@@ -180,6 +178,8 @@ static void look_at_others(struct isolation *i, const struct facts *f, struct wi
 bool isolation_judge(struct isolation *i, const struct facts *f, struct offering *ret) {
         struct withhold_input in = { .facts = f, .own_channels = i };
         uint64_t due;
+        if (i && f->usable && i->o.standing)
+                i->o.standing(i->o.u, &i->standing);
         if (i && f->usable && is_undecided(i, &due)) {
                 loop_timer_at(&i->due, due);
                 return false;

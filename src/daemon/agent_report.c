@@ -20,14 +20,11 @@ static void text(struct jw *w, const char *key, const char *value) {
 }
 
 /* All of it each time, so that what another container of the Pod has left is none of ours. */
-void agent_report_render(const struct agent_report *r, struct buf *out) {
-        _cleanup_(buf_done) struct buf seat = BUF_INIT(AGENT_SEAT_MAX), left = BUF_INIT(BODY_MAX);
+static void render(const struct agent_report *r, const char *seat, const char *left, struct buf *out) {
         const struct turns_memory *m = &r->memory->turns;
         const struct imex_report *i = r->imex;
         struct jw w = JW(out);
 
-        render_seat(r->fabric, &m->now, &seat);
-        agent_epochs_render(m->left, m->n_left, &left);
         jw_obj(&w, NULL);
         jw_obj(&w, "metadata");
         jw_obj(&w, "labels");
@@ -35,9 +32,9 @@ void agent_report_render(const struct agent_report *r, struct buf *out) {
         jw_end_obj(&w);
         jw_obj(&w, "annotations");
         text(&w, IMEX_ANNOTATION_FABRIC, r->fabric_uid);
-        text(&w, IMEX_ANNOTATION_SEAT, buf_str(&seat));
+        text(&w, IMEX_ANNOTATION_SEAT, seat);
         text(&w, IMEX_ANNOTATION_SEAT_INFIX, m->now.domain ? str_or(m->now.infix, "") : "");
-        text(&w, IMEX_ANNOTATION_LEFT, buf_str(&left));
+        text(&w, IMEX_ANNOTATION_LEFT, left);
         jw_strf(&w, IMEX_ANNOTATION_SEEN, "%lld", (long long)m->seen);
         text(&w, IMEX_ANNOTATION_HELD, r->held);
         jw_str(&w, IMEX_ANNOTATION_STATE, i ? i->status : "IDLE");
@@ -101,6 +98,6 @@ void agent_report_tell(struct pod_patch *p, const struct agent_report *r) {
         t->ready = r->imex && r->imex->ready;
         t->failing = r->imex && r->imex->phase == IMEX_BACKOFF;
         t->held = *r->held;
-        agent_report_render(r, &body);
+        render(r, buf_str(&seat), buf_str(&left), &body);
         pod_patch_set(p, t, (struct str){ buf_str(&body), body.n });
 }

@@ -16,7 +16,6 @@ struct agent_report {
 };
 
 /* Pure. */
-void agent_report_render(const struct agent_report *r, struct buf *out);
 
 struct pod_patch *agent_report_patch_new(struct kube_client *c, const char *ns, const char *name);
 void agent_report_tell(struct pod_patch *p, const struct agent_report *r); /* copied */

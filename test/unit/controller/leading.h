@@ -82,3 +82,23 @@ static inline void leading_versions(struct fake_conn *c) {
                 c, 200, NULL,
                 "{\"kind\":\"APIGroup\",\"name\":\"resource.k8s.io\",\"versions\":[{\"version\":\"v1\"}]}");
 }
+
+/* The items of the list at a path, which the caller frees, and what they are; NULL: it is no list. */
+typedef char *leading_items_fn(void *u, const char *path, const char **ret_kind);
+/* Answers a GET: a watch on which nothing happens, a list of these items, or which versions there are. */
+static inline void leading_read(struct fake_conn *c, const struct fake_request *r, leading_items_fn *items_of,
+                                void *u) {
+        const char *kind = NULL;
+        if (fake_query(r, "watch")) {
+                fake_stream(c);
+                return;
+        }
+        _cleanup_(freep) char *items = items_of(u, r->path, &kind);
+        if (!items) {
+                leading_versions(c);
+                return;
+        }
+        _cleanup_(freep) char *list =
+                xasprintf("{\"metadata\":{\"resourceVersion\":\"10\"},\"items\":[%s]}", items);
+        fake_list(c, r, kind, list);
+}

@@ -46,7 +46,8 @@ static char *fabric_text(const char *domains, const char *epoch, unsigned versio
         "\",\"resourceVersion\":\"6\",\"creationTimestamp\":\"2026-01-01T00:00:00Z\"},"                      \
         "\"tableOf\":\"" OTHER_OBJECT "\",\"members\":[],\"nodes\":0,\"domains\":[],\"epoch\":1}"
 
-static char *items_of(struct world *w, const char *path, const char **ret_kind) {
+static char *items_of(void *u, const char *path, const char **ret_kind) {
+        struct world *w = u;
         if (fake_has(path, "/nodes")) {
                 *ret_kind = "Node";
                 return xasprintf("{\"metadata\":{\"name\":\"n1\",\"uid\":\"n\",\"resourceVersion\":\"1\","
@@ -136,24 +137,10 @@ static void on_write(struct world *w, struct fake_conn *c, const struct fake_req
 }
 
 static void on_request(void *u, struct fake_conn *c, const struct fake_request *r) {
-        struct world *w = u;
-        const char *kind = NULL;
-        if (!streq(r->method, "GET")) {
-                on_write(w, c, r);
-                return;
-        }
-        if (fake_query(r, "watch")) {
-                fake_stream(c);
-                return;
-        }
-        _cleanup_(freep) char *items = items_of(w, r->path, &kind);
-        if (!items) {
-                leading_versions(c);
-                return;
-        }
-        _cleanup_(freep) char *list =
-                xasprintf("{\"metadata\":{\"resourceVersion\":\"10\"},\"items\":[%s]}", items);
-        fake_list(c, r, kind, list);
+        if (streq(r->method, "GET"))
+                leading_read(c, r, items_of, u);
+        else
+                on_write(u, c, r);
 }
 
 #define A_DOMAIN(mode)                                                                                       \

@@ -46,7 +46,8 @@ static char *lease_text(void) {
         return text;
 }
 
-static char *items_of(struct world *w, const char *path, const char **ret_kind) {
+static char *items_of(void *u, const char *path, const char **ret_kind) {
+        struct world *w = u;
         static const char pod[] = "{\"metadata\":{\"name\":\"p\",\"namespace\":\"driver\",\"uid\":\"p\","
                                   "\"resourceVersion\":\"1\","
                                   "\"creationTimestamp\":\"2026-01-01T00:00:00Z\",\"annotations\":{"
@@ -130,24 +131,10 @@ static void on_write(struct world *w, struct fake_conn *c, const struct fake_req
 }
 
 static void on_request(void *u, struct fake_conn *c, const struct fake_request *r) {
-        struct world *w = u;
-        const char *kind = NULL;
-        if (!streq(r->method, "GET")) {
-                on_write(w, c, r);
-                return;
-        }
-        if (fake_query(r, "watch")) {
-                fake_stream(c);
-                return;
-        }
-        _cleanup_(freep) char *items = items_of(w, r->path, &kind);
-        if (!items) {
-                leading_versions(c);
-                return;
-        }
-        _cleanup_(freep) char *list =
-                xasprintf("{\"metadata\":{\"resourceVersion\":\"10\"},\"items\":[%s]}", items);
-        fake_list(c, r, kind, list);
+        if (streq(r->method, "GET"))
+                leading_read(c, r, items_of, u);
+        else
+                on_write(u, c, r);
 }
 
 #define A_DOMAIN                                                                                             \

@@ -4,17 +4,9 @@
  * agent's, too: its main() begins with `if (agent_asked(argc, argv)) return be_the_agent(argv);`. */
 #pragma once
 
-#include <signal.h>
-#include <stdlib.h>
-#include <sys/wait.h>
-#include <uv.h>
-
-static uv_loop_t loop_storage;
-#define TEST_LOOP (&loop_storage)
-#include "programs.h"
+#include "program_world.h"
 
 #include "daemon/resident_run.h"
-#include "fake_server.h"
 #include "imex/imex_state.h"
 
 #define FABRIC "ffffffff-0000-0000-0000-000000000000.1"
@@ -23,10 +15,7 @@ static uv_loop_t loop_storage;
 #define CLAIM "cccccccc-0000-4000-8000-000000000003"
 #define POD "dddddddd-0000-4000-8000-000000000004"
 
-static struct fake_server *server;
-static struct fake_conn *watch;
-static pid_t agent_pid;
-static int exit_status, rv;
+static int rv;
 static char patches[32][4096];
 static unsigned n_patches;
 static const char *domains; /* NULL: there is no object */
@@ -60,10 +49,6 @@ static inline void on_request(void *u, struct fake_conn *c, const struct fake_re
         }
 }
 
-static inline bool watching(void) {
-        return watch != NULL;
-}
-
 static inline void tell(const char *now) {
         const char *type = domains ? "MODIFIED" : "ADDED";
 
@@ -77,14 +62,7 @@ static inline void tell(const char *now) {
 }
 
 static inline void start_server(int port) {
-        server = fake_server_new(TEST_LOOP, port, on_request, NULL);
-        _cleanup_(freep) char *text = xasprintf(
-                "{\"apiVersion\":\"v1\",\"kind\":\"Config\",\"current-context\":\"c\",\"contexts\":["
-                "{\"name\":\"c\",\"context\":{\"cluster\":\"c\",\"user\":\"u\"}}],\"clusters\":[{"
-                "\"name\":\"c\",\"cluster\":{\"server\":\"http://127.0.0.1:%d\"}}],\"users\":[{"
-                "\"name\":\"u\",\"user\":{}}]}",
-                fake_server_port(server));
-        put("kubeconfig", text, 0644);
+        serve(port, on_request);
 }
 
 static inline bool agent_asked(int argc, char **argv) {
@@ -121,39 +99,12 @@ static inline int be_the_agent(char **argv) {
         return 1;
 }
 
-/* In a program of its own, which shares nothing with the test. `before`: the words of a command that starts
- * it; NULL: none. */
 static inline void run_agent_by(const char *const *before) {
-        const char *argv[32] = { NULL }, *own[] = { "/proc/self/exe", "--agent", dir };
-        char self[256] = "";
-        size_t n = 0;
-
-        assert_true(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
-        own[0] = self;
-        for (; before && before[n]; n++)
-                argv[n] = before[n];
-        for (size_t i = 0; i < ARRAY_LEN(own); i++)
-                argv[n++] = own[i];
-        agent_pid = fork();
-        if (agent_pid == 0) {
-                execvp(argv[0], (char *const *)(uintptr_t)argv);
-                _exit(127);
-        }
-        exit_status = -1;
+        run_program(before, (const char *const[]){ "--agent", dir, NULL });
 }
 
 static inline void run_agent(void) {
         run_agent_by(NULL);
-}
-
-static inline bool exited(void) {
-        int status;
-
-        if (agent_pid && waitpid(agent_pid, &status, WNOHANG) == agent_pid) {
-                exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-                agent_pid = 0;
-        }
-        return !agent_pid;
 }
 
 static struct imex_state seen;

@@ -4,17 +4,9 @@
  * (daemon_asked(argc, argv)) return be_the_daemon(argv);`. */
 #pragma once
 
-#include <signal.h>
-#include <stdlib.h>
-#include <sys/wait.h>
-#include <uv.h>
-
-static uv_loop_t loop_storage;
-#define TEST_LOOP (&loop_storage)
-#include "programs.h"
+#include "program_world.h"
 
 #include "daemon/supervisor.h"
-#include "fake_server.h"
 #include "imex/imex_state.h"
 
 #define DOMAIN "dddddddd-0000-0000-0000-000000000000"
@@ -22,10 +14,6 @@ static uv_loop_t loop_storage;
 #define POD "bbbbbbbb-0000-0000-0000-000000000000"
 #define CLIQUE "aaaaaaaa-0000-0000-0000-000000000000.1"
 
-static struct fake_server *server;
-static struct fake_conn *watch;
-static pid_t daemon_pid;
-static int exit_status;
 static char patches[16][2048];
 static unsigned n_patches, refuse_patches, n_lists, n_watches;
 static const char *clique_daemons; /* NULL: there is no clique object */
@@ -103,15 +91,7 @@ static inline void tell(const char *daemons) {
 }
 
 static inline void start_server(int port) {
-        _cleanup_(freep) char *text = NULL;
-
-        server = fake_server_new(TEST_LOOP, port, on_request, NULL);
-        text = xasprintf("{\"apiVersion\":\"v1\",\"kind\":\"Config\",\"current-context\":\"c\",\"contexts\":["
-                         "{\"name\":\"c\",\"context\":{\"cluster\":\"c\",\"user\":\"u\"}}],"
-                         "\"clusters\":[{\"name\":\"c\",\"cluster\":{\"server\":\"http://"
-                         "127.0.0.1:%d\"}}],\"users\":[{\"name\":\"u\",\"user\":{}}]}",
-                         fake_server_port(server));
-        put("kubeconfig", text, 0644);
+        serve(port, on_request);
 }
 
 /* The folder that daemon and plugin share: the test's own, or one in it, when there is one. */
@@ -161,40 +141,13 @@ static inline bool daemon_asked(int argc, char **argv) {
         return argc == 5 && streq(argv[1], "--daemon");
 }
 
-/* In a program of its own, which shares nothing with the test. `before`: the words of a command that starts
- * it; NULL: none. */
 static inline void run_daemon_by(const char *const *before, const char *clique_id, bool dns_names) {
-        const char *argv[32] = { NULL }, *own[] = { "/proc/self/exe", "--daemon", dir, clique_id,
-                                                    dns_names ? "names" : "addresses" };
-        char self[256] = "";
-        size_t n = 0;
-
-        assert_true(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
-        own[0] = self;
-        for (; before && before[n]; n++)
-                argv[n] = before[n];
-        for (size_t i = 0; i < ARRAY_LEN(own); i++)
-                argv[n++] = own[i];
-        daemon_pid = fork();
-        if (daemon_pid == 0) {
-                execvp(argv[0], (char *const *)(uintptr_t)argv);
-                _exit(127);
-        }
-        exit_status = -1;
+        run_program(before, (const char *const[]){ "--daemon", dir, clique_id,
+                                                   dns_names ? "names" : "addresses", NULL });
 }
 
 static inline void run_daemon(const char *clique_id, bool dns_names) {
         run_daemon_by(NULL, clique_id, dns_names);
-}
-
-static inline bool exited(void) {
-        int status;
-
-        if (daemon_pid && waitpid(daemon_pid, &status, WNOHANG) == daemon_pid) {
-                exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-                daemon_pid = 0;
-        }
-        return !daemon_pid;
 }
 
 static struct imex_state state_now;
@@ -209,9 +162,6 @@ static inline bool read_state(void) {
 
 static inline bool state_ready(void) {
         return read_state() && held && state_now.ready;
-}
-static inline bool watching(void) {
-        return watch != NULL;
 }
 static inline bool patched(void) {
         return n_patches > 0;

@@ -60,7 +60,7 @@ static void joins_takes_in_a_peer_hands_over_and_leaves(void) {
                 return;
         tell(LEAVING_A "," AWAITED_IN_B);
         assert_true(within(20000, handed_over_or_gone));
-        end_first(agent_pid);
+        end_first(program_pid);
         assert_true(within(20000, exited));
 }
 
@@ -100,7 +100,7 @@ static void the_next_one_gets_there(void) {
         assert_int_equal(count("hosts", HOSTS), 1);
         assert_int_equal(count("hosts", "10.0.0.1\tcompute-domain-daemon-bb-0000\n"), 1);
         assert_int_equal(count("hosts", "-aa-"), 0);
-        end_first(agent_pid);
+        end_first(program_pid);
         assert_true(within(20000, exited));
         assert_int_equal(exit_status, 0);
         assert_false(ready_in_b());
@@ -163,12 +163,7 @@ static int set_up(void **state) {
 }
 
 static int tear_down(void **state) {
-        if (agent_pid) {
-                kill(agent_pid, SIGKILL);
-                within(5000, exited);
-        }
-        fake_server_free(server);
-        loop_end(TEST_LOOP);
+        end_world();
         umount2("/etc/hosts", MNT_DETACH);
         return remove_dir(state);
 }

@@ -79,7 +79,7 @@ static void forms_takes_in_a_peer_and_leaves(void) {
                 return;
         tell(ME "," PEER);
         assert_true(within(20000, peer_is_known));
-        end_first(daemon_pid);
+        end_first(program_pid);
         assert_true(within(20000, exited));
 }
 
@@ -105,7 +105,7 @@ static void the_next_one_is_well(void) {
         assert_int_equal(count("hosts", HOSTS), 1);
         assert_int_equal(count("hosts", "10.0.0.1\tcompute-domain-daemon-ab-0002\n"), 1);
         assert_in_range(temporary_files(), 0, 1);
-        end_first(daemon_pid);
+        end_first(program_pid);
         assert_true(within(20000, exited));
         assert_int_equal(exit_status, 0);
         assert_true(read_state() && !state_now.ready && !held);
@@ -165,12 +165,7 @@ static int set_up(void **state) {
 }
 
 static int tear_down(void **state) {
-        if (daemon_pid) {
-                kill(daemon_pid, SIGKILL);
-                within(5000, exited);
-        }
-        fake_server_free(server);
-        loop_end(TEST_LOOP);
+        end_world();
         umount2("/etc/hosts", MNT_DETACH);
         return remove_dir(state);
 }

@@ -43,25 +43,9 @@ static int setup(void **state) {
         return 0;
 }
 
-/* Outside a container a killed agent leaves its IMEX behind. */
-static void kill_imex(void) {
-        _cleanup_(freep) char *pids = get("pids");
-        struct str rest = str_from(pids), line;
-        int64_t pid;
-
-        while (str_next_line(&rest, &line))
-                if (str_to_i64(line, &pid))
-                        kill((pid_t)-pid, SIGKILL);
-}
-
 static int teardown(void **state) {
-        if (agent_pid) {
-                kill(agent_pid, SIGKILL);
-                within(5000, exited);
-        }
+        end_world();
         kill_imex();
-        fake_server_free(server);
-        loop_end(TEST_LOOP);
         return remove_dir(state);
 }
 
@@ -121,7 +105,7 @@ static void runs_imex_for_the_domain_that_lists_its_node(void **state) {
         tell(IN_A_WITH_A_PEER);
         assert_true(within(5000, usr1));
         assert_int_equal(count("hosts", "10.0.0.2\tcompute-domain-daemon-aa-0000\n"), 1);
-        kill(agent_pid, SIGTERM);
+        kill(program_pid, SIGTERM);
         assert_true(within(5000, exited));
         assert_int_equal(exit_status, 0);
         /* Withdrawn before IMEX was told. */
@@ -151,7 +135,7 @@ static void the_kernel_ends_the_agent_before_its_imex(void **state) {
         struct str rest = str_from(pids), line;
         assert_true(str_next_line(&rest, &line) && str_to_i64(line, &imex));
         assert_int_equal(oom_score_adj(imex), ours);
-        assert_int_equal(oom_score_adj(agent_pid), ours > 900 ? 1000 : ours + 100);
+        assert_int_equal(oom_score_adj(program_pid), ours > 900 ? 1000 : ours + 100);
 }
 
 static void goes_from_one_domain_to_the_next(void **state) {
@@ -248,7 +232,7 @@ static void a_killed_agent_takes_up_its_seat_without_the_api(void **state) {
         tell(IN_A_WITH_A_PEER);
         run_agent();
         assert_true(within(5000, ready_in_a));
-        kill(agent_pid, SIGKILL);
+        kill(program_pid, SIGKILL);
         assert_true(within(5000, exited));
         assert_false(ready_in_a());
         kill_imex();
@@ -288,7 +272,7 @@ static void an_unclean_end_is_made_good_before_a_domain_that_is_deleted_is_left(
         tell(IN_A_WITH_A_PEER);
         run_agent();
         assert_true(within(5000, ready_in_a));
-        kill(agent_pid, SIGKILL);
+        kill(program_pid, SIGKILL);
         assert_true(within(5000, exited));
         kill_imex();
         put("status", "WAITING_FOR_RECOVERY\n", 0644);

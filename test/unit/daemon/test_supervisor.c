@@ -34,25 +34,9 @@ static int setup(void **state) {
         return 0;
 }
 
-/* Outside a container a killed daemon leaves its IMEX behind. */
-static void kill_imex(void) {
-        _cleanup_(freep) char *pids = get("pids");
-        struct str rest = str_from(pids), line;
-        int64_t pid;
-
-        while (str_next_line(&rest, &line))
-                if (str_to_i64(line, &pid))
-                        kill((pid_t)-pid, SIGKILL);
-}
-
 static int teardown(void **state) {
-        if (daemon_pid) {
-                kill(daemon_pid, SIGKILL);
-                within(5000, exited);
-        }
+        end_world();
         kill_imex();
-        fake_server_free(server);
-        loop_end(TEST_LOOP);
         return remove_dir(state);
 }
 
@@ -108,7 +92,7 @@ static void test_forms_and_leaves(void **state) {
         assert_int_equal(count("hosts", "10.0.0.2\tcompute-domain-daemon-ab-0000\n"), 1);
         assert_true(state_ready());
 
-        kill(daemon_pid, SIGTERM);
+        kill(program_pid, SIGTERM);
         assert_true(within(5000, exited));
         assert_int_equal(exit_status, 0);
         /* Withdrawn before IMEX was told. */
@@ -126,7 +110,7 @@ static void test_killed_daemon_leaves_no_ready(void **state) {
         run_daemon(CLIQUE, true);
         assert_true(within(5000, state_ready));
         assert_int_equal(check(dir, CLIQUE, CLAIM, &e), 0);
-        kill(daemon_pid, SIGKILL);
+        kill(program_pid, SIGKILL);
         assert_true(within(5000, exited));
         assert_true(read_state());
         assert_false(held);
@@ -140,7 +124,7 @@ static void test_restarts_without_the_api(void **state) {
         clique_daemons = ME "," PEER;
         run_daemon(CLIQUE, true);
         assert_true(within(5000, state_ready));
-        kill(daemon_pid, SIGKILL);
+        kill(program_pid, SIGKILL);
         assert_true(within(5000, exited));
         kill_imex();
         fake_server_kill(server);
@@ -167,7 +151,7 @@ static void test_server_gone_while_running(void **state) {
         fake_server_kill(server);
         within(300, never);
         assert_true(state_ready());
-        kill(daemon_pid, SIGTERM);
+        kill(program_pid, SIGTERM);
         assert_true(within(5000, exited));
         assert_int_equal(exit_status, 0);
 }
@@ -207,7 +191,7 @@ static void test_entry_that_is_missing_stops_nothing(void **state) {
         assert_int_equal(count("events", "term"), 0);
         assert_int_equal(state_now.index, 2);
         /* Nor after a restart, which knows it only from its own memory. */
-        kill(daemon_pid, SIGKILL);
+        kill(program_pid, SIGKILL);
         assert_true(within(5000, exited));
         kill_imex();
         watch = NULL;
@@ -260,7 +244,7 @@ static void test_restart_asks_for_the_clique_as_it_is(void **state) {
         run_daemon(CLIQUE, true);
         assert_true(within(5000, state_ready) && within(5000, watching));
         assert_int_equal(lists_from_cache, 1);
-        kill(daemon_pid, SIGKILL);
+        kill(program_pid, SIGKILL);
         assert_true(within(5000, exited));
         kill_imex();
         n_lists = lists_from_cache = 0;
@@ -363,7 +347,7 @@ static void test_without_fabric(void **state) {
         assert_true(within(5000, patched));
         assert_non_null(strstr(patches[0], "cliqueID\":\"\""));
         assert_int_equal(n_lists, 0);
-        kill(daemon_pid, SIGTERM);
+        kill(program_pid, SIGTERM);
         assert_true(within(5000, exited));
         assert_int_equal(exit_status, 0);
         assert_true(read_state() && !state_now.ready && !held);
@@ -417,7 +401,7 @@ static bool state_was_printed(void) {
 }
 
 static void ask_for_state(void) {
-        kill(daemon_pid, SIGUSR2);
+        kill(program_pid, SIGUSR2);
         assert_true(within(5000, state_was_printed));
 }
 
@@ -444,7 +428,7 @@ static void test_sigusr2_without_fabric(void **state) {
         assert_true(within(5000, state_ready));
         ask_for_state();
         assert_int_equal(count("log", "file=\"NO_FABRIC\" ready=true"), 1);
-        kill(daemon_pid, SIGTERM);
+        kill(program_pid, SIGTERM);
         assert_true(within(5000, exited));
         assert_int_equal(exit_status, 0);
 }
