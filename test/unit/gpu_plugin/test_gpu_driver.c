@@ -13,7 +13,7 @@ static void a_gpu_is_prepared_recorded_and_unprepared(void **state) {
         struct stat st;
         (void)state;
         needs_nodes();
-        prepare(&op, "one");
+        prepare_claim(&op, "one");
         until(&op, PREPARED);
         assert_string_equal(op.text, "gpu/n0/gpu-0=k8s.gpu.nvidia.com/claim=" ONE "-gpu-0");
         _cleanup_(freep) char *path = file_of(ONE);
@@ -31,41 +31,41 @@ static void a_gpu_is_prepared_recorded_and_unprepared(void **state) {
                 "[{\"devices\":[{\"gpu\":{\"info\":{\"uuid\":\"GPU-0\"},\"device\":{\"Requests\":[\"gpu\"],"
                 "\"PoolName\":\"n0\",\"DeviceName\":\"gpu-0\",\"CDIDeviceIDs\":[\"k8s.gpu.nvidia.com/"
                 "claim=" ONE "-gpu-0\"]}},\"mig\":null}],\"configState\":{}}]"));
-        unprepared("one");
+        unprepared_claim("one");
         assert_false(is_there(ONE));
-        assert_null(w.claims->journal.table.claims);
+        assert_null(node.claims->journal.table.claims);
 }
 
 static void gpus_and_mig_devices_of_one_claim(void **state) {
         (void)state;
         needs_nodes();
         w.results = RESULT("a", "gpu-0") "," RESULT("b/big", "gpu-1-mig-1g24gb-19-0");
-        prepared("one");
+        prepared_claim("one");
         _cleanup_(freep) char *path = file_of(ONE);
         _cleanup_(freep) char *cdi = read_file(path);
         assert_non_null(strstr(cdi, "/dev/nvidia-caps/nvidia-cap67"));
-        const struct checkpoint_claim *entry = checkpoint_find(&w.claims->journal.table, ONE);
+        const struct checkpoint_claim *entry = checkpoint_find(&node.claims->journal.table, ONE);
         assert_int_equal(entry->n_devices, 2);
         assert_string_equal(entry->devices[1].type, "mig");
         assert_string_equal(entry->devices[1].requests[0], "b/big");
         assert_string_equal(entry->devices[1].info,
                             "{\"parentMinor\":1,\"giId\":7,\"ciId\":0,\"migUUID\":\"MIG-0\","
                             "\"parentUUID\":\"GPU-1\"}");
-        unprepared("one");
+        unprepared_claim("one");
 }
 
 static void a_gpu_that_another_claim_has_is_waited_for(void **state) {
         struct dra_op two;
         (void)state;
         needs_nodes();
-        prepared("one");
-        prepare(&two, "two");
+        prepared_claim("one");
+        prepare_claim(&two, "two");
         assert_non_null(strstr(waiting()->msg,
                                "requested device gpu-0 is already allocated to different claim " ONE
                                " ('one')"));
-        unprepared("one");
+        unprepared_claim("one");
         until(&two, PREPARED);
-        unprepared("two");
+        unprepared_claim("two");
 }
 
 static void admin_access_takes_nothing_from_anybody(void **state) {
@@ -73,23 +73,23 @@ static void admin_access_takes_nothing_from_anybody(void **state) {
         needs_nodes();
         w.results = "{\"request\":\"gpu\",\"driver\":\"gpu.nvidia.com\",\"pool\":\"n0\",\"device\":\"gpu-0\","
                     "\"adminAccess\":true}";
-        prepared("one");
+        prepared_claim("one");
         w.results = RESULT("gpu", "gpu-0");
-        prepared("two");
-        unprepared("one");
+        prepared_claim("two");
+        unprepared_claim("one");
         assert_true(is_there(TWO));
-        unprepared("two");
+        unprepared_claim("two");
 }
 
 static void what_is_prepared_is_answered_without_knowing_the_gpus(void **state) {
         (void)state;
         needs_nodes();
-        prepared("one");
-        claims_free(w.claims);
+        prepared_claim("one");
+        claims_free(node.claims);
         start();
-        prepared("one");
-        assert_int_equal(w.gets, 1);
-        unprepared("one"); /* so is unpreparing */
+        prepared_claim("one");
+        assert_int_equal(node.gets, 1);
+        unprepared_claim("one"); /* so is unpreparing */
         assert_false(is_there(ONE));
 }
 
@@ -98,7 +98,7 @@ static void gpus_that_are_not_known_are_waited_for(void **state) {
         (void)state;
         needs_nodes();
         gpu_driver_know(w.gpu, NULL, "NVML does not answer");
-        prepare(&op, "one");
+        prepare_claim(&op, "one");
         assert_string_equal(waiting()->msg, "n0: NVML does not answer");
         assert_true(w.wanted);
         w.holds = false; /* an answer that is too old already */
@@ -107,7 +107,7 @@ static void gpus_that_are_not_known_are_waited_for(void **state) {
         w.holds = true;
         gpu_driver_know(w.gpu, &w.devices, "");
         until(&op, PREPARED);
-        unprepared("one");
+        unprepared_claim("one");
 }
 
 static void what_is_not_here_is_refused_with_what_is(void **state) {
@@ -157,10 +157,10 @@ static void a_gpu_without_its_node_or_a_driver_without_its_files_is_said(void **
 static void a_file_that_vanished_is_made_of_the_same_gpu_only(void **state) {
         (void)state;
         needs_nodes();
-        prepared("one");
+        prepared_claim("one");
         _cleanup_(freep) char *path = file_of(ONE);
         assert_int_equal(unlink(path), 0);
-        prepared("one");
+        prepared_claim("one");
         assert_true(is_there(ONE));
         assert_int_equal(unlink(path), 0);
         gpus[0].uuid = "GPU-new";
@@ -172,21 +172,21 @@ static void an_entry_that_was_lost_is_rebuilt_from_the_file(void **state) {
         (void)state;
         needs_nodes();
         w.results = RESULT("a", "gpu-0") "," RESULT("b", "gpu-1-mig-1g24gb-19-0");
-        prepared("one");
-        claims_free(w.claims);
+        prepared_claim("one");
+        claims_free(node.claims);
         lose_checkpoint();
         start();
         gpu_driver_know(w.gpu, &w.devices, "");
-        const struct checkpoint_claim *entry = checkpoint_find(&w.claims->journal.table, ONE);
+        const struct checkpoint_claim *entry = checkpoint_find(&node.claims->journal.table, ONE);
         assert_non_null(entry);
         assert_string_equal(entry->name, "one");
         assert_int_equal(entry->n_devices, 2);
         assert_string_equal(entry->devices[0].info, "{\"uuid\":\"GPU-0\"}");
         assert_string_equal(entry->devices[1].type, "mig");
         w.results = RESULT("gpu", "gpu-0");
-        prepare(&op, "two"); /* so that nobody else is given what its pod uses */
+        prepare_claim(&op, "two"); /* so that nobody else is given what its pod uses */
         assert_non_null(strstr(waiting()->msg, "already allocated to different claim " ONE));
-        unprepared("one");
+        unprepared_claim("one");
         until(&op, PREPARED);
 }
 
@@ -209,30 +209,30 @@ static void a_file_of_the_go_driver_tells_the_names(void **state) {
 static void a_claim_of_the_go_driver_has_its_name_when_it_is_asked_for_again(void **state) {
         (void)state;
         needs_nodes();
-        prepared("one");
-        struct checkpoint_claim *entry = checkpoint_find(&w.claims->journal.table, ONE);
+        prepared_claim("one");
+        struct checkpoint_claim *entry = checkpoint_find(&node.claims->journal.table, ONE);
         entry->name = entry->ns = NULL;
-        prepared("one");
-        assert_int_equal(w.gets, 1);
+        prepared_claim("one");
+        assert_int_equal(node.gets, 1);
         _cleanup_(freep) char *text = read_checkpoint();
         assert_non_null(strstr(text, "\"name\":\"one\",\"namespace\":\"user\""));
-        unprepared("one");
+        unprepared_claim("one");
 }
 
 static void after_a_reboot_entries_are_discarded_and_the_same_pods_prepared_again(void **state) {
         (void)state;
         needs_nodes();
-        prepared("one");
-        claims_free(w.claims);
-        w.boot = "22222222-2222-4222-8222-222222222222";
+        prepared_claim("one");
+        claims_free(node.claims);
+        node.boot = "22222222-2222-4222-8222-222222222222";
         start();
         gpu_driver_know(w.gpu, &w.devices, "");
-        assert_null(w.claims->journal.table.claims);
+        assert_null(node.claims->journal.table.claims);
         assert_false(is_there(ONE));
-        prepared("two"); /* nobody has the GPU */
-        unprepared("two");
-        prepared("one");
-        unprepared("one");
+        prepared_claim("two"); /* nobody has the GPU */
+        unprepared_claim("two");
+        prepared_claim("one");
+        unprepared_claim("one");
 }
 
 static void a_gate_that_does_nothing_yet_is_refused_by_name(void **state) {

@@ -10,21 +10,21 @@
 
 /* Writes down what it is called with; what it does beside that is the test's. */
 static void smi(const char *does) {
-        _cleanup_(freep) char *log = file_join(w.dir, "smi.log");
+        _cleanup_(freep) char *log = file_join(node.dir, "smi.log");
         _cleanup_(freep) char *text = xasprintf("#!/bin/sh\necho \"$*\" >> %s\n%s\n", log, does);
-        tree_put(w.dir, "smi.log", "");
-        tree_put(w.dir, "usr/bin/nvidia-smi", text);
+        tree_put(node.dir, "smi.log", "");
+        tree_put(node.dir, "usr/bin/nvidia-smi", text);
 }
 
 static char *called(void) {
-        _cleanup_(freep) char *log = file_join(w.dir, "smi.log");
+        _cleanup_(freep) char *log = file_join(node.dir, "smi.log");
         return read_file(log);
 }
 
 static void called_with(const char *want) {
         _cleanup_(freep) char *text = called();
         assert_string_equal(text, want);
-        tree_put(w.dir, "smi.log", "");
+        tree_put(node.dir, "smi.log", "");
 }
 
 #define SET(uuid, slice)                                                                                     \
@@ -49,19 +49,19 @@ static void a_time_slice_is_set_recorded_and_set_back(void **state) {
         needs_nodes();
         sliced();
         smi("test -n \"$LD_PRELOAD\"");
-        prepared("one");
+        prepared_claim("one");
         called_with(SET("GPU-0", "1"));
         _cleanup_(freep) char *text = read_checkpoint();
         assert_non_null(strstr(text, "\"mig\":null}],\"configState\":{\"timeSliceApplied\":true}}]"));
-        prepared("one"); /* it is answered as it is recorded */
+        prepared_claim("one"); /* it is answered as it is recorded */
         called_with("");
-        unprepared("one");
+        unprepared_claim("one");
         called_with(SET("GPU-0", "0"));
         assert_false(is_there(ONE));
         /* Without a configuration nothing is set, and nothing set back. */
         w.config = "";
-        prepared("one");
-        unprepared("one");
+        prepared_claim("one");
+        unprepared_claim("one");
         called_with("");
 }
 
@@ -72,11 +72,11 @@ static void of_several_gpus_first_all_modes_are_set_and_then_the_slices(void **s
         w.results = RESULT("a", "gpu-0") "," RESULT("b", "gpu-1") "," RESULT("m", "gpu-1-mig-1g24gb-19-0");
         w.config = SLICED("a", "\"interval\":\"Long\"") "," SLICED("b", "");
         smi("");
-        prepared("one");
+        prepared_claim("one");
         called_with("-i GPU-0 -c DEFAULT\n-i GPU-1 -c DEFAULT\n"
                     "compute-policy -i GPU-0 --set-timeslice 3\n"
                     "compute-policy -i GPU-1 --set-timeslice 0\n");
-        unprepared("one");
+        unprepared_claim("one");
         called_with("-i GPU-0 -c DEFAULT\n-i GPU-1 -c DEFAULT\n"
                     "compute-policy -i GPU-0 --set-timeslice 0\n"
                     "compute-policy -i GPU-1 --set-timeslice 0\n");
@@ -90,9 +90,9 @@ static void by_admin_access_no_time_slice_is_changed_and_that_is_said(void **sta
                     "\"adminAccess\":true}";
         w.config = SLICED("gpu", SHORT);
         smi("");
-        prepared("one");
-        assert_true(str_starts(w.event, "TimeSliceNotSet: the time slice of 'gpu-0' on node n0 stays"));
-        unprepared("one");
+        prepared_claim("one");
+        assert_true(str_starts(node.event, "TimeSliceNotSet: the time slice of 'gpu-0' on node n0 stays"));
+        unprepared_claim("one");
         called_with("");
 }
 
@@ -104,7 +104,7 @@ static void what_nvidia_smi_refuses_is_said_and_what_was_set_is_set_back(void **
         w.results = RESULT("gpu", "gpu-0") "," RESULT("gpu", "gpu-1");
         w.config = SLICED("gpu", SHORT);
         smi("case \"$*\" in *GPU-1\\ --set-timeslice\\ 1) echo; echo 'Not Supported'; echo; exit 3;; esac");
-        prepare(&op, "one");
+        prepare_claim(&op, "one");
         until(&op, FAILED);
         assert_string_equal(op.text,
                             "error preparing devices for claim user/one:" ONE
@@ -118,7 +118,7 @@ static void what_nvidia_smi_refuses_is_said_and_what_was_set_is_set_back(void **
                     "compute-policy -i GPU-1 --set-timeslice 0\n");
         assert_false(is_there(ONE));
         /* A driver without nvidia-smi is named, too. */
-        _cleanup_(freep) char *path = file_join(w.dir, "usr/bin/nvidia-smi");
+        _cleanup_(freep) char *path = file_join(node.dir, "usr/bin/nvidia-smi");
         assert_int_equal(unlink(path), 0);
         refused("one", "'nvidia-smi' is not in driver root '/run/nvidia/driver'");
 }
@@ -128,18 +128,18 @@ static void a_claim_goes_whatever_nvidia_smi_says(void **state) {
         needs_nodes();
         sliced();
         smi("");
-        prepared("one");
+        prepared_claim("one");
         smi("echo 'GPU is lost'; exit 15");
-        unprepared("one");
+        unprepared_claim("one");
         assert_false(is_there(ONE));
-        assert_null(w.claims->journal.table.claims);
-        assert_true(str_starts(w.event, "TimeSliceNotReset: a GPU may keep the time slice of claim " ONE));
-        assert_non_null(strstr(w.event, "exit status 15: GPU is lost"));
+        assert_null(node.claims->journal.table.claims);
+        assert_true(str_starts(node.event, "TimeSliceNotReset: a GPU may keep the time slice of claim " ONE));
+        assert_non_null(strstr(node.event, "exit status 15: GPU is lost"));
 }
 
 /* nvidia-smi takes its time: until the test lets it go on. */
 static void slow(void) {
-        _cleanup_(freep) char *go = file_join(w.dir, "go");
+        _cleanup_(freep) char *go = file_join(node.dir, "go");
         _cleanup_(freep) char *does = xasprintf("while ! test -e %s; do sleep 0.01; done", go);
         smi(does);
 }
@@ -149,7 +149,7 @@ static void until_called(void) {
                 _cleanup_(freep) char *text = called();
                 if (*text)
                         return;
-                uv_run(&w.loop, UV_RUN_NOWAIT);
+                uv_run(&node.loop, UV_RUN_NOWAIT);
         }
 }
 
@@ -159,34 +159,35 @@ static void others_are_served_while_a_time_slice_is_set(void **state) {
         needs_nodes();
         sliced();
         slow();
-        prepare(&one, "one");
+        prepare_claim(&one, "one");
         until_called();
-        const struct checkpoint_claim *entry = checkpoint_find(&w.claims->journal.table, ONE);
+        const struct checkpoint_claim *entry = checkpoint_find(&node.claims->journal.table, ONE);
         assert_int_equal(entry->state, CHECKPOINT_STARTED);
         /* Another GPU is prepared and unprepared meanwhile, */
         w.config = "";
         w.results = RESULT("gpu", "gpu-1");
-        prepared("two");
-        unprepared("two");
+        prepared_claim("two");
+        unprepared_claim("two");
         /* the same one is not, */
         w.results = RESULT("gpu", "gpu-0");
-        prepare(&two, "two");
-        while (!strstr(TAILQ_LAST(&w.claims->ops, op_list)->msg, "already allocated to different claim " ONE))
-                uv_run(&w.loop, UV_RUN_ONCE);
+        prepare_claim(&two, "two");
+        while (!strstr(TAILQ_LAST(&node.claims->ops, op_list)->msg,
+                       "already allocated to different claim " ONE))
+                uv_run(&node.loop, UV_RUN_ONCE);
         /* and who asks for the claim again has the answer with the first. */
         w.config = SLICED("gpu", SHORT);
-        prepare(&again, "one");
+        prepare_claim(&again, "one");
         for (int i = 0; i < 50; i++)
-                uv_run(&w.loop, UV_RUN_NOWAIT);
+                uv_run(&node.loop, UV_RUN_NOWAIT);
         assert_int_equal(again.answer, PENDING);
-        tree_put(w.dir, "go", "");
+        tree_put(node.dir, "go", "");
         until(&one, PREPARED);
         until(&again, PREPARED);
         called_with(SET("GPU-0", "1"));
         assert_int_equal(two.answer, PENDING);
-        unprepared("one");
+        unprepared_claim("one");
         until(&two, PREPARED);
-        unprepared("two");
+        unprepared_claim("two");
 }
 
 static void who_unprepares_a_claim_that_is_being_set_up_waits_and_sets_it_back(void **state) {
@@ -195,13 +196,13 @@ static void who_unprepares_a_claim_that_is_being_set_up_waits_and_sets_it_back(v
         needs_nodes();
         sliced();
         slow();
-        prepare(&one, "one");
+        prepare_claim(&one, "one");
         until_called();
-        claims_unprepare(w.claims, &gone, &(struct dra_claim){ "user", "one", ONE });
+        unprepare_claim(&gone, "one");
         for (int i = 0; i < 50; i++)
-                uv_run(&w.loop, UV_RUN_NOWAIT);
+                uv_run(&node.loop, UV_RUN_NOWAIT);
         assert_int_equal(gone.answer, PENDING);
-        tree_put(w.dir, "go", "");
+        tree_put(node.dir, "go", "");
         until(&gone, UNPREPARED);
         until(&one, FAILED);
         called_with(SET("GPU-0", "1") SET("GPU-0", "0"));
@@ -209,7 +210,7 @@ static void who_unprepares_a_claim_that_is_being_set_up_waits_and_sets_it_back(v
 }
 
 static void next_process(void) {
-        claims_free(w.claims);
+        claims_free(node.claims);
         smi("");
         start();
         gpu_driver_know(w.gpu, &w.devices, "");
@@ -222,20 +223,20 @@ static void what_was_begun_is_set_back_by_the_next_process(void **state) {
         needs_nodes();
         sliced();
         slow();
-        prepare(&op, "one");
+        prepare_claim(&op, "one");
         until_called();
         next_process();
-        unprepared("one");
+        unprepared_claim("one");
         called_with(SET("GPU-0", "0"));
         /* So is one that has got other devices since. */
         slow();
-        prepare(&op, "two");
+        prepare_claim(&op, "two");
         until_called();
         next_process();
         w.results = RESULT("gpu", "gpu-1");
-        prepared("two");
+        prepared_claim("two");
         called_with(SET("GPU-0", "0") SET("GPU-1", "1"));
-        unprepared("two");
+        unprepared_claim("two");
 }
 
 static void a_time_slice_outlives_the_record(void **state) {
@@ -243,12 +244,12 @@ static void a_time_slice_outlives_the_record(void **state) {
         needs_nodes();
         sliced();
         smi("");
-        prepared("one");
+        prepared_claim("one");
         called_with(SET("GPU-0", "1"));
-        claims_free(w.claims);
+        claims_free(node.claims);
         lose_checkpoint();
         start(); /* from the CDI file */
-        unprepared("one");
+        unprepared_claim("one");
         called_with(SET("GPU-0", "0"));
 }
 
