@@ -123,6 +123,42 @@ static inline int set_up_standins(void) {
         return system(copies) == 0 ? 0 : -1;
 }
 
+/* A life of the program, what is true after its death, and of the one that comes after it. */
+struct kill_test {
+        void (*reset)(void);
+        void (*begin)(const char *syscalls, unsigned n); /* killed at call `n` of these */
+        void (*live)(void);                              /* until it has left, or is killed */
+        void (*after)(void);
+};
+
+/* Fails when there were fewer than so many calls, for then the test watches the wrong ones. */
+static inline void kill_at_each(const struct kill_test *t, const char *syscalls, unsigned at_least) {
+        uint64_t start = uv_hrtime();
+        unsigned n, kills = 0;
+
+        for (n = 1;; n += 1 + n / 20) {
+                t->reset();
+                t->begin(syscalls, n);
+                t->live();
+                if (exit_status == 0)
+                        break;
+                if (exit_status != 128 + SIGKILL)
+                        fail_msg("at call %u of %s: it ended with %d", n, syscalls, exit_status);
+                kills++;
+                assert_int_equal(imex_processes(), 0);
+                t->after();
+        }
+        print_message("%s: killed at %u points up to call %u, %.1f s\n", syscalls, kills, n,
+                      (double)(uv_hrtime() - start) / 1e9);
+        assert_true(n > at_least);
+}
+
+static inline int tear_down_kill_points(void **state) {
+        end_world();
+        umount2("/etc/hosts", MNT_DETACH);
+        return remove_dir(state);
+}
+
 /* How main() goes on: 0: run the tests; else the exit status. */
 static inline int begin_kill_points(int argc, char **argv) {
         if (argc != 3)

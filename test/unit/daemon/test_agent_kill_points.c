@@ -107,29 +107,21 @@ static void the_next_one_gets_there(void) {
         assert_int_equal(imex_processes(), 0);
 }
 
-/* Fails when there were fewer than so many calls, for then the test watches the wrong ones. */
-static void killed_at(const char *syscalls, unsigned at_least) {
-        uint64_t start = uv_hrtime();
-        unsigned n, kills = 0;
+static void reset(void) {
+        reset_folder();
+        domains = IN_A;
+}
 
-        for (n = 1;; n += 1 + n / 20) {
-                reset_folder();
-                domains = IN_A;
-                begin(syscalls, n);
-                joins_takes_in_a_peer_hands_over_and_leaves();
-                if (exit_status == 0)
-                        break;
-                if (exit_status != 128 + SIGKILL)
-                        fail_msg("at call %u of %s: it ended with %d", n, syscalls, exit_status);
-                kills++;
-                assert_int_equal(imex_processes(), 0);
-                nobody_believes(A);
-                nobody_believes(B);
-                the_next_one_gets_there();
-        }
-        print_message("%s: killed at %u points up to call %u, %.1f s\n", syscalls, kills, n,
-                      (double)(uv_hrtime() - start) / 1e9);
-        assert_true(n > at_least);
+static void what_comes_after(void) {
+        nobody_believes(A);
+        nobody_believes(B);
+        the_next_one_gets_there();
+}
+
+static void killed_at(const char *syscalls, unsigned at_least) {
+        kill_at_each(&(struct kill_test){ reset, begin, joins_takes_in_a_peer_hands_over_and_leaves,
+                                          what_comes_after },
+                     syscalls, at_least);
 }
 
 static void agent_killed_at_each_rename(void **state) {
@@ -162,12 +154,6 @@ static int set_up(void **state) {
         return 0;
 }
 
-static int tear_down(void **state) {
-        end_world();
-        umount2("/etc/hosts", MNT_DETACH);
-        return remove_dir(state);
-}
-
 int main(int argc, char **argv) {
         if (agent_asked(argc, argv))
                 return be_the_agent(argv);
@@ -176,7 +162,7 @@ int main(int argc, char **argv) {
         int r = begin_kill_points(argc, argv);
         if (r)
                 return r;
-#define T(t) cmocka_unit_test_setup_teardown(t, set_up, tear_down)
+#define T(t) cmocka_unit_test_setup_teardown(t, set_up, tear_down_kill_points)
         const struct CMUnitTest tests[] = {
                 T(agent_killed_at_each_rename), T(agent_killed_at_each_removal_and_new_folder),
                 T(agent_killed_at_each_lock),   T(agent_killed_at_each_new_process),

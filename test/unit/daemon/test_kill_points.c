@@ -86,7 +86,6 @@ static void forms_takes_in_a_peer_and_leaves(void) {
 static void what_is_left_is_not_believed(void) {
         struct err e;
 
-        assert_int_equal(imex_processes(), 0);
         if (!read_state()) {
                 assert_int_equal(imex_state_read(dir, &state_now, &held, &e), -1);
                 assert_int_equal(e.kind, ERR_NOT_FOUND);
@@ -112,27 +111,19 @@ static void the_next_one_is_well(void) {
         assert_int_equal(imex_processes(), 0);
 }
 
-/* Fails when there were fewer than so many calls, for then the test watches the wrong ones. */
-static void killed_at(const char *syscalls, unsigned at_least) {
-        uint64_t start = uv_hrtime();
-        unsigned n, kills = 0;
+static void reset(void) {
+        reset_folder();
+        clique_daemons = ME;
+}
 
-        for (n = 1;; n += 1 + n / 20) {
-                reset_folder();
-                clique_daemons = ME;
-                begin(syscalls, n);
-                forms_takes_in_a_peer_and_leaves();
-                if (exit_status == 0)
-                        break;
-                if (exit_status != 128 + SIGKILL)
-                        fail_msg("at call %u of %s: it ended with %d", n, syscalls, exit_status);
-                kills++;
-                what_is_left_is_not_believed();
-                the_next_one_is_well();
-        }
-        print_message("%s: killed at %u points up to call %u, %.1f s\n", syscalls, kills, n,
-                      (double)(uv_hrtime() - start) / 1e9);
-        assert_true(n > at_least);
+static void what_comes_after(void) {
+        what_is_left_is_not_believed();
+        the_next_one_is_well();
+}
+
+static void killed_at(const char *syscalls, unsigned at_least) {
+        kill_at_each(&(struct kill_test){ reset, begin, forms_takes_in_a_peer_and_leaves, what_comes_after },
+                     syscalls, at_least);
 }
 
 static void daemon_killed_at_each_rename(void **state) {
@@ -164,12 +155,6 @@ static int set_up(void **state) {
         return 0;
 }
 
-static int tear_down(void **state) {
-        end_world();
-        umount2("/etc/hosts", MNT_DETACH);
-        return remove_dir(state);
-}
-
 int main(int argc, char **argv) {
         if (daemon_asked(argc, argv))
                 return be_the_daemon(argv);
@@ -178,7 +163,7 @@ int main(int argc, char **argv) {
         int r = begin_kill_points(argc, argv);
         if (r)
                 return r;
-#define T(t) cmocka_unit_test_setup_teardown(t, set_up, tear_down)
+#define T(t) cmocka_unit_test_setup_teardown(t, set_up, tear_down_kill_points)
         const struct CMUnitTest tests[] = {
                 T(daemon_killed_at_each_rename),     T(daemon_killed_at_each_removal_and_new_folder),
                 T(daemon_killed_at_each_lock),       T(daemon_killed_at_each_new_process),
