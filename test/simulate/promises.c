@@ -47,16 +47,15 @@ static const struct version *living(const char *uid) {
 }
 
 static void look_at_label(const struct change *c) {
-        const char *was = version_label(c->was, CD_LABEL);
-        if (was && !c->gone && !streq(was, version_label(c->now, CD_LABEL)) && living(was) &&
-            was_used(c->now->name, was))
+        const char *was = c->was->domain;
+        if (was && !c->gone && !streq(was, c->now->domain) && living(was) && was_used(c->now->name, was))
                 sim_broken("%s takes the label of domain %s from %s, where a pod of it runs", store_writer(),
                            was, c->now->name);
 }
 
 /* What a living domain has is not for us to delete. */
 static void look_at_deletion(enum kind k, const struct change *c) {
-        const char *uid = version_label(c->now, CD_LABEL), *node = c->now->node;
+        const char *uid = c->now->domain, *node = c->now->node;
         if (version_deleted(c->was) || !version_deleted(c->now) || !by_controller() || !living(uid))
                 return;
         if (k == K_POD ? world_runs_ms(node, uid) > JUST_CAME_MS

@@ -66,7 +66,7 @@ static bool is_ours(const struct version *cd) {
 }
 
 bool racks_keeps(const struct version *v) {
-        const char *uid = version_label(v, CD_LABEL);
+        const char *uid = v->domain;
         for (size_t i = 0; used && !over && i < store_count(K_DOMAIN); i++) {
                 const struct version *cd = store_nth(K_DOMAIN, i);
                 if (rack_of(cd) && !version_deleted(cd) && (cd == v || streq(cd->uid, uid)))
@@ -186,7 +186,7 @@ static const char *misses_in(const char *ns, const char *rack) {
                 return say("says that no node of it is left", ns, name);
         if (!streq(version_str(cd, "/status/status"), "Ready"))
                 return say("is not Ready", ns, name);
-        return t && streq(version_label(t, CD_LABEL), cd->uid) ? NULL : say("has no template", ns, name);
+        return t && streq(t->domain, cd->uid) ? NULL : say("has no template", ns, name);
 }
 
 const char *racks_misses(void) {

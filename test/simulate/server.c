@@ -202,8 +202,10 @@ static int list(const struct asked *q, struct buf *out) {
         if (fresh)
                 s = snapshot_new(q);
         buf_addf(out, "{\"kind\":\"%sList\",\"apiVersion\":\"v1\",\"items\":[", kinds[q->k].kind);
-        for (; from + n < s->n && (!q->limit || n < (size_t)q->limit); n++)
-                buf_addf(out, "%s%s", n ? "," : "", s->items[from + n]->json);
+        for (; from + n < s->n && (!q->limit || n < (size_t)q->limit); n++) {
+                buf_adds(out, n ? "," : "");
+                buf_adds(out, s->items[from + n]->json);
+        }
         bool more = from + n < s->n;
         buf_addf(out, "],\"metadata\":{\"resourceVersion\":\"%" PRId64 "\"", s->rv);
         if (more)
@@ -324,8 +326,11 @@ bool watch_take(struct watch *w, int64_t until_ms, struct buf *out) {
         }
         for (size_t i = first_after(c, n, w->rv); i < n && c[i].ms <= until_ms; i++) {
                 const char *type = event_of(w->q, &c[i]);
-                if (type)
-                        buf_addf(out, "{\"type\":\"%s\",\"object\":%s}\n", type, c[i].now->json);
+                if (type) {
+                        buf_addf(out, "{\"type\":\"%s\",\"object\":", type);
+                        buf_adds(out, c[i].now->json);
+                        buf_adds(out, "}\n");
+                }
                 w->rv = c[i].rv;
         }
         return true;

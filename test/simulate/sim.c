@@ -114,6 +114,9 @@ int fsync(int fd) {
 
 /* ---- the agenda ---- */
 
+/* Most come soon, before all that wait in vain: whose place is looked for from that end. */
+enum { SOON_MS = 1000 };
+
 struct sim_event {
         TAILQ_ENTRY(sim_event) entry;
         int64_t ms;
@@ -146,11 +149,18 @@ static void on_timer(uv_timer_t *t) {
 }
 
 struct sim_event *sim_at(int64_t ms, sim_fn *fn, void *u) {
-        struct sim_event *e = xnew(struct sim_event), *before;
+        struct sim_event *e = xnew(struct sim_event), *before, *after;
         *e = (struct sim_event){ .ms = ms, .fn = fn, .u = u };
-        TAILQ_FOREACH_REVERSE (before, &agenda, agenda, entry)
-                if (before->ms <= ms)
-                        break;
+        if (ms - sim_now_ms() < SOON_MS) {
+                TAILQ_FOREACH (after, &agenda, entry)
+                        if (after->ms > ms)
+                                break;
+                before = after ? TAILQ_PREV(after, agenda, entry) : TAILQ_LAST(&agenda, agenda);
+        } else {
+                TAILQ_FOREACH_REVERSE (before, &agenda, agenda, entry)
+                        if (before->ms <= ms)
+                                break;
+        }
         if (before) {
                 TAILQ_INSERT_AFTER(&agenda, before, e, entry);
         } else {
@@ -199,14 +209,16 @@ static void say(const char *text) {
                 fprintf(stderr, "%6lld.%03lld %s\n", (long long)(ms / 1000), (long long)(ms % 1000), text);
 }
 
+/* Each is said in the room of those before. */
+static struct buf own_line = BUF_INIT(1 << 16), program_line = BUF_INIT(LOG_LINE_MAX);
+
 void sim_log(const char *fmt, ...) {
-        struct buf b = BUF_INIT(1 << 16);
         va_list ap;
+        buf_clear(&own_line);
         va_start(ap, fmt);
-        buf_vaddf(&b, fmt, ap);
+        buf_vaddf(&own_line, fmt, ap);
         va_end(ap);
-        say(buf_str(&b));
-        buf_done(&b);
+        say(buf_str(&own_line));
 }
 
 void sim_broken(const char *fmt, ...) {
@@ -235,15 +247,15 @@ int log_verbosity(void) {
 }
 
 void log_write(enum log_level level, const char *file, int line, const char *msg, const struct kv *kvs) {
-        struct buf b = BUF_INIT(LOG_LINE_MAX);
-        buf_addf(&b, "  %c %s:%d %s", "EWI"[level], strrchr(file, '/') ? strrchr(file, '/') + 1 : file, line,
+        struct buf *b = &program_line;
+        buf_clear(b);
+        buf_addf(b, "  %c %s:%d %s", "EWI"[level], strrchr(file, '/') ? strrchr(file, '/') + 1 : file, line,
                  msg);
         for (; kvs->key; kvs++) {
                 if (kvs->type == KV_STR)
-                        buf_addf(&b, " %s=%s", kvs->key, kvs->v.s ? kvs->v.s : "<nil>");
+                        buf_addf(b, " %s=%s", kvs->key, kvs->v.s ? kvs->v.s : "<nil>");
                 else
-                        buf_addf(&b, " %s=%lld", kvs->key, (long long)kvs->v.i);
+                        buf_addf(b, " %s=%lld", kvs->key, (long long)kvs->v.i);
         }
-        say(buf_str(&b));
-        buf_done(&b);
+        say(buf_str(b));
 }

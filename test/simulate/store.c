@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/names.h"
 #include "base/diag.h"
 #include "base/json.h"
 #include "base/mem.h"
@@ -71,6 +72,7 @@ static struct version *version_new(yyjson_mut_doc *doc) {
         yyjson_val *device = yyjson_ptr_get(v->root, "/status/allocation/devices/results/0");
         v->pool = text(device, "pool");
         v->device = text(device, "device");
+        v->domain = version_label(v, CD_LABEL);
         v->rv = strtoll(str_or(text(v->meta, "resourceVersion"), "0"), NULL, 10);
         return v;
 }

@@ -42,6 +42,7 @@ struct version {
         /* What the world asks for at each step: spec.nodeName, spec.target, and of the first device that is
          * allocated to a claim its pool and its name. NULL: it says none. */
         const char *node, *target, *pool, *device;
+        const char *domain; /* its label with the UID of a ComputeDomain */
 };
 struct version *version_ref(struct version *v);
 void version_unref(struct version *v); /* NULL is allowed */

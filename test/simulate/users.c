@@ -43,7 +43,7 @@ struct node *choose_node(const struct domain *d) {
 static void claim_of_template(struct domain *d, struct user_pod *p) {
         _cleanup_(freep) char *name = xasprintf(d->of_rack ? RACKS_TEMPLATE : "t-%s", d->name);
         const struct version *t = store_get(K_TEMPLATE, USER_NS, name);
-        if (!t || version_deleted(t) || !streq(version_label(t, CD_LABEL), d->uid))
+        if (!t || version_deleted(t) || !streq(t->domain, d->uid))
                 return;
         _cleanup_(freep) char *claim = xasprintf("claim-%s-%u", d->name, ++w.serial);
         snprintf(p->claim, sizeof p->claim, "%s", claim);

@@ -170,19 +170,18 @@ void delete_claim(const char *ns, const char *name) {
 
 static bool has_pod(const char *domain, const char *node) {
         for (size_t i = 0; i < store_count(K_POD); i++)
-                if (streq(version_label(store_nth(K_POD, i), CD_LABEL), domain) &&
-                    streq(store_nth(K_POD, i)->target, node))
+                if (streq(store_nth(K_POD, i)->domain, domain) && streq(store_nth(K_POD, i)->target, node))
                         return true;
         return false;
 }
 
 static void look_at_set(const struct version *s) {
-        const char *domain = version_str(s, "/spec/selector/matchLabels/resource.nvidia.com~1computeDomain");
+        const char *domain = s->domain;
         if (version_deleted(s))
                 return;
         for (unsigned i = 0; i < w.n_nodes; i++) {
                 const struct version *n = store_get(K_NODE, "", w.nodes[i].name);
-                if (n && streq(version_label(n, CD_LABEL), domain) && !has_pod(domain, n->name) && soon())
+                if (n && streq(n->domain, domain) && !has_pod(domain, n->name) && soon())
                         world_create(K_POD, DRIVER_NS,
                                      "{'metadata':{'name':'imex-%s-%u','labels':{'" CD_LABEL
                                      "':'%s','app':'imex-daemon'},"
@@ -199,12 +198,12 @@ static void look_at_set(const struct version *s) {
 
 /* A Pod that no set wants there: of a node without the label, or of a set that is gone. */
 static bool is_wanted(const struct version *p) {
-        const char *domain = version_label(p, CD_LABEL);
+        const char *domain = p->domain;
         const struct version *n = store_get(K_NODE, "", p->target);
         for (size_t i = 0; i < store_count(K_SET); i++) {
                 const struct version *s = store_nth(K_SET, i);
-                if (streq(version_label(s, CD_LABEL), domain))
-                        return version_deleted(s) || (n && streq(version_label(n, CD_LABEL), domain));
+                if (streq(s->domain, domain))
+                        return version_deleted(s) || (n && streq(n->domain, domain));
         }
         return false;
 }
@@ -226,12 +225,12 @@ static void collect_pods(void) {
 /* The claims of daemon Pods: made of the domain's template, allocated and bound when the device is free, gone
  * when their Pod is. */
 static void look_at_pod(const struct version *p) {
-        const char *node = p->target, *domain = version_label(p, CD_LABEL);
+        const char *node = p->target, *domain = p->domain;
+        if (!p->target || version_deleted(p) || !soon())
+                return;
         _cleanup_(freep) char *template = xasprintf(CD_DAEMON_OBJECT_PREFIX "%s", str_or(domain, ""));
         const struct version *c = store_get(K_CLAIM, DRIVER_NS, p->name),
                              *t = store_get(K_TEMPLATE, DRIVER_NS, template);
-        if (!p->target || version_deleted(p) || !soon())
-                return;
         if (!c && t && !version_deleted(t)) {
                 world_create(K_CLAIM, DRIVER_NS,
                              "{'metadata':{'name':'%s','annotations':{'" CD_ANNOTATION_NAME
@@ -274,7 +273,7 @@ static void take_pod(struct node *n, const struct version *p) {
                         *r = (struct run){ .used = true };
                         snprintf(r->pod, sizeof r->pod, "%s", p->name);
                         snprintf(r->uid, sizeof r->uid, "%s", p->uid);
-                        snprintf(r->domain, sizeof r->domain, "%s", version_label(p, CD_LABEL));
+                        snprintf(r->domain, sizeof r->domain, "%s", p->domain);
                         held_init(&r->held, number_of(n), false, DRIVER_NS, c->name, c->uid, r->domain);
                         return;
                 }
@@ -604,7 +603,7 @@ const char *world_misses(void) {
         }
         for (unsigned i = 0; i < w.n_nodes; i++) {
                 const struct version *n = store_get(K_NODE, "", w.nodes[i].name);
-                const char *label = n ? version_label(n, CD_LABEL) : NULL;
+                const char *label = n ? n->domain : NULL;
                 if (held_strays(i))
                         return held_strays(i);
                 if (!n || !streq(label, wanted_label(n->name)))
@@ -622,7 +621,7 @@ const char *world_leftover(void) {
                                 return say("%s %s is left", kinds[made[i]].kind, store_nth(made[i], j)->name);
         for (unsigned i = 0; i < w.n_nodes; i++) {
                 const struct version *n = store_get(K_NODE, "", w.nodes[i].name);
-                if (n && version_label(n, CD_LABEL))
+                if (n && n->domain)
                         return say("%s has a label", n->name);
                 if (held_strays(i))
                         return held_strays(i);
