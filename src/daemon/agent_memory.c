@@ -19,7 +19,7 @@ static bool same_left(const struct turns_memory *a, const struct turns_memory *b
 bool agent_memory_same(const struct agent_memory *a, const struct agent_memory *b) {
         return streq(a->turns.now.domain, b->turns.now.domain) && a->turns.now.epoch == b->turns.now.epoch &&
                a->turns.entered == b->turns.entered && a->turns.seen == b->turns.seen &&
-               a->served == b->served && same_left(&a->turns, &b->turns);
+               a->served == b->served && a->inherited == b->inherited && same_left(&a->turns, &b->turns);
 }
 
 void agent_memory_copy(const struct agent_memory *m, struct arena *a, struct agent_memory *ret) {
@@ -33,7 +33,7 @@ void agent_memory_copy(const struct agent_memory *m, struct arena *a, struct age
         ret->turns.now.infix = m->turns.now.infix ? arena_strdup(a, m->turns.now.infix) : NULL;
 }
 
-int agent_memory_save(const char *dir, const char *boot_id, const char *fabric, const struct agent_memory *m,
+int agent_memory_save(const char *dir, const struct agent_identity *of, const struct agent_memory *m,
                       struct err *e) {
         _cleanup_(freep) char *path = file_join(dir, AGENT_MEMORY_FILE);
         _cleanup_(buf_done) struct buf text = BUF_INIT(FILE_LIMIT), left = BUF_INIT(LEFT_MAX);
@@ -41,13 +41,14 @@ int agent_memory_save(const char *dir, const char *boot_id, const char *fabric, 
 
         agent_epochs_render(m->turns.left, m->turns.n_left, &left);
         jw_obj(&w, NULL);
-        jw_str(&w, "bootID", boot_id);
-        jw_str(&w, "fabric", fabric);
+        jw_str(&w, "bootID", of->boot_id);
+        jw_str(&w, "fabric", of->fabric);
         jw_int(&w, "entered", m->turns.entered);
         jw_int(&w, "seen", m->turns.seen);
         jw_str(&w, "left", buf_str(&left));
         if (m->turns.now.domain) {
                 jw_obj(&w, "now");
+                jw_str(&w, "podUID", of->pod_uid);
                 jw_str(&w, "domain", m->turns.now.domain);
                 jw_str(&w, "infix", str_or(m->turns.now.infix, ""));
                 jw_int(&w, "index", m->turns.now.index);
@@ -65,7 +66,7 @@ int agent_memory_save(const char *dir, const char *boot_id, const char *fabric, 
 }
 
 struct now_doc {
-        const char *domain, *infix;
+        const char *pod_uid, *domain, *infix;
         int64_t index, epoch, port, slots;
         bool served;
 };
@@ -77,6 +78,7 @@ struct memory_doc {
 };
 
 static const struct jd_field f_now[] = {
+        JD_STR(struct now_doc, "podUID", pod_uid),
         JD_STR(struct now_doc, "domain", domain, .required = true),
         JD_STR(struct now_doc, "infix", infix, .required = true),
         JD_INT(struct now_doc, "index", index, .required = true),
@@ -97,14 +99,14 @@ static const struct jd_field f_memory[] = {
         JD_END,
 };
 
-int agent_memory_parse(struct str text, const char *boot_id, const char *fabric, struct arena *a,
+int agent_memory_parse(struct str text, const struct agent_identity *of, struct arena *a,
                        struct agent_memory *ret, struct err *e) {
         struct memory_doc d = { 0 };
         int64_t *left;
 
         if (jd_decode_text(f_memory, text.p, text.n, false, "", a, &d, e) < 0)
                 return -1;
-        if (!streq(d.boot_id, boot_id) || !streq(d.fabric, fabric))
+        if (!streq(d.boot_id, of->boot_id) || !streq(d.fabric, of->fabric))
                 return err_set(e, ERR_NOT_FOUND, 0, "what is remembered is of another boot or fabric");
         if (d.now && (!str_is_uuid(d.now->domain) || !imex_infix_valid(d.now->infix) || d.now->index < 0 ||
                       d.now->slots <= d.now->index || d.now->slots > FABRIC_SLOTS_MOST || d.now->port < 1 ||
@@ -117,6 +119,7 @@ int agent_memory_parse(struct str text, const char *boot_id, const char *fabric,
                 ret->turns.now = (struct turns_seat){ d.now->domain, d.now->infix, d.now->index,
                                                       d.now->epoch,  d.now->port,  d.now->slots };
                 ret->served = d.now->served;
+                ret->inherited = !streq(d.now->pod_uid, of->pod_uid);
         }
         return 0;
 }
@@ -134,7 +137,7 @@ void agent_memory_tidy(const char *dir) {
         (void)file_each(dir, tidy_one, NULL, &e);
 }
 
-int agent_memory_load(const char *dir, const char *boot_id, const char *fabric, struct arena *a,
+int agent_memory_load(const char *dir, const struct agent_identity *of, struct arena *a,
                       struct agent_memory *ret, struct err *e) {
         _cleanup_(freep) char *path = file_join(dir, AGENT_MEMORY_FILE);
         _cleanup_(freep) char *text = NULL;
@@ -142,7 +145,7 @@ int agent_memory_load(const char *dir, const char *boot_id, const char *fabric, 
 
         if (file_read(path, FILE_LIMIT, &text, &n, e) < 0)
                 return -1;
-        if (agent_memory_parse((struct str){ text, n }, boot_id, fabric, a, ret, e) < 0)
+        if (agent_memory_parse((struct str){ text, n }, of, a, ret, e) < 0)
                 return err_wrap(e, "'%s'", path);
         return 0;
 }

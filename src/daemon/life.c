@@ -247,11 +247,32 @@ int life_new(uv_loop_t *loop, const struct life_options *o, struct life **ret, s
 /* The folder of the grants is the plugin's. All else is ours, also what one before us was about to put in
  * place when it was killed. */
 static int clear_one(void *u, int folder, const char *name, struct err *e) {
-        const struct life *l = u;
+        const char *dir = u;
 
         if (streq(name, IMEX_GRANTS_DIR) || unlinkat(folder, name, 0) == 0 || errno == ENOENT)
                 return 0;
-        return err_errno(e, errno, "remove '%s/%.100s'", l->dir, name);
+        return err_errno(e, errno, "remove '%s/%.100s'", dir, name);
+}
+
+static int clear_files(char *dir, struct err *e) {
+        return file_each(dir, clear_one, dir, e) < 0 && e->kind != ERR_NOT_FOUND ? -1 : 0;
+}
+
+/* A claim that came meanwhile has its own in it, and waits for the next time. */
+static void clear_folder(const char *dir) {
+        _cleanup_(freep) char *grants = file_join(dir, IMEX_GRANTS_DIR);
+
+        (void)rmdir(grants);
+        (void)rmdir(dir);
+}
+
+int life_clear_after(const char *dir, const char *domain, struct err *e) {
+        _cleanup_(freep) char *folder = file_join(dir, domain);
+
+        if (clear_files(folder, e) < 0)
+                return -1;
+        clear_folder(folder);
+        return 0;
 }
 
 /* What nvidia-imex remembers goes first: while anything of it is there, the seat is not left. */
@@ -259,13 +280,10 @@ int life_clear(struct life *l, struct err *e) {
         if (imex_recovery_forget(l->o.imex.run_dir, e) < 0)
                 return -1;
         state_file_stop(&l->file);
-        if (file_each(l->dir, clear_one, l, e) < 0 && e->kind != ERR_NOT_FOUND)
+        if (clear_files(l->dir, e) < 0)
                 return -1;
         watch_file_stop(&l->grants);
-        /* A claim that came meanwhile has its own in it, and waits for the next time. */
-        _cleanup_(freep) char *grants = file_join(l->dir, IMEX_GRANTS_DIR);
-        (void)rmdir(grants);
-        (void)rmdir(l->dir);
+        clear_folder(l->dir);
         return 0;
 }
 

@@ -44,5 +44,7 @@ bool life_leaving(const struct life *l);
 bool life_ended(const struct life *l, bool *ret_clean);
 /* Removes what it leaves behind, but for the folder of the grants. */
 int life_clear(struct life *l, struct err *e);
+/* The same of a life that another Pod had in that domain. `dir` holds a folder for each. */
+int life_clear_after(const char *dir, const char *domain, struct err *e);
 /* Kills what runs. Not from inside a callback. NULL is allowed. */
 void life_free(struct life *l);

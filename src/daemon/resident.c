@@ -36,6 +36,7 @@ struct resident {
         char boot_id[37];
 
         char fabric[AGENT_WORD_MAX]; /* the clique's id; "" without */
+        struct agent_identity identity;
         struct agent_folder folder;
         bool moved;    /* it is another one now */
         bool outdated; /* a container that starts now is given something else of the node */
@@ -72,7 +73,7 @@ static int remember(struct resident *r, const struct agent_memory *m) {
 
         if (agent_memory_same(m, &r->memory))
                 return 0;
-        if (agent_memory_save(r->c->dir, r->boot_id, r->fabric, m, &e) < 0) {
+        if (agent_memory_save(r->c->dir, &r->identity, m, &e) < 0) {
                 tell_error(r, &e);
                 loop_timer_start(&r->retry, RETRY_MS);
                 return -1;
@@ -227,10 +228,31 @@ static void renew(struct resident *r) {
                          kv_str("domain", r->memory.turns.now.domain));
 }
 
-/* nvidia-imex is gone. */
-static void end_life(struct resident *r, bool clean) {
+/* The seat of `now` is left for good, or that is tried again: -1. */
+static int forget_seat(struct resident *r) {
         _cleanup_(arena_freep) struct arena *a = arena_new(1024);
         struct agent_memory m = r->memory;
+
+        turns_left(&r->memory.turns, a, &m.turns);
+        m.served = m.inherited = false;
+        return remember(r, &m);
+}
+
+/* Where no agent's Pod is, nothing runs: the controller may have given the seat to another node before this
+ * Pod came. */
+static int drop_inherited(struct resident *r) {
+        struct err e;
+
+        if (life_clear_after(r->c->dir, r->memory.turns.now.domain, &e) < 0) {
+                tell_error(r, &e);
+                loop_timer_start(&r->retry, RETRY_MS);
+                return -1;
+        }
+        return forget_seat(r);
+}
+
+/* nvidia-imex is gone. */
+static void end_life(struct resident *r, bool clean) {
         struct err e;
 
         if (!clean && r->memory.served) {
@@ -245,9 +267,7 @@ static void end_life(struct resident *r, bool clean) {
                 loop_timer_start(&r->retry, RETRY_MS);
                 return;
         }
-        turns_left(&r->memory.turns, a, &m.turns);
-        m.served = false;
-        if (remember(r, &m) < 0)
+        if (forget_seat(r) < 0)
                 return;
         log_info("left a domain");
         life_free(TAKE(r->life));
@@ -322,6 +342,8 @@ static void on_turn(void *u) {
         }
         if (r->life && !r->renewing && life_ended(r->life, &clean))
                 end_life(r, clean);
+        if (r->memory.inherited && drop_inherited(r) < 0)
+                return;
         /* What it remembers it takes up, without asking anybody. */
         if (!r->life && r->memory.turns.now.domain && begin_life(r, &e) < 0) {
                 tell_error(r, &e);
@@ -433,8 +455,13 @@ static void recall(struct resident *r) {
         struct err e;
 
         agent_memory_tidy(r->c->dir);
-        if (agent_memory_load(r->c->dir, r->boot_id, r->fabric, r->arena, &r->memory, &e) == 0) {
-                if (r->memory.turns.now.domain)
+        r->identity = (struct agent_identity){ r->boot_id, r->fabric, r->c->pod_uid };
+        if (agent_memory_load(r->c->dir, &r->identity, r->arena, &r->memory, &e) == 0) {
+                if (r->memory.inherited)
+                        log_info("the seat of the Pod before this one is not taken up: it may be another "
+                                 "node's by now",
+                                 kv_str("domain", r->memory.turns.now.domain));
+                else if (r->memory.turns.now.domain)
                         log_info("taking up the seat of before the restart",
                                  kv_str("domain", r->memory.turns.now.domain));
                 return;

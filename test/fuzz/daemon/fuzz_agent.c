@@ -23,12 +23,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
         _cleanup_(arena_freep) struct arena *a = arena_new(1024);
         _cleanup_(freep) char *text = xstrndup((const char *)data, n);
         _cleanup_(buf_done) struct buf b = BUF_INIT(AGENT_SEAT_MAX);
+        const struct agent_identity of = { "boot", "fabric", "pod" };
         struct agent_memory m = { 0 }, copy;
         struct compute_domain_fabric f = { 0 };
         struct agent_seat s, again;
         struct err e;
 
-        if (agent_memory_parse((struct str){ (const char *)data, n }, "boot", "fabric", a, &m, &e) < 0) {
+        if (agent_memory_parse((struct str){ (const char *)data, n }, &of, a, &m, &e) < 0) {
                 BUG_ON(e.kind != ERR_INVALID && e.kind != ERR_NOT_FOUND);
                 m = (struct agent_memory){ 0 };
         }

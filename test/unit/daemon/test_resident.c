@@ -243,6 +243,30 @@ static void a_killed_agent_takes_up_its_seat_without_the_api(void **state) {
         assert_string_equal(seen.seat, FABRIC "/" A "/2/1");
 }
 
+/* While no Pod was there, the controller may have given it to another node. */
+static void a_new_pod_does_not_take_up_the_seat_of_the_one_before(void **state) {
+        tell(IN_A);
+        run_agent();
+        assert_true(within(5000, ready_in_a));
+        kill(program_pid, SIGKILL);
+        assert_true(within(5000, exited));
+        kill_imex();
+        _cleanup_(freep) char *memory = get("imexd/agent.json");
+        char *pod = strstr(memory, POD);
+        assert_non_null(pod);
+        *pod = 'e';
+        put("imexd/agent.json", memory, 0600);
+        watch = NULL;
+        run_agent();
+        assert_true(within(5000, told_left_1));
+        assert_true(left_a());
+        assert_int_equal(count("events", "start"), 1);
+        assert_true(within(5000, watching));
+        tell(DOMAIN(A, "aa", "51001", SEAT("n0", "3", "4", "10.0.0.1"), ""));
+        assert_true(within(5000, ready_in_a));
+        assert_string_equal(seen.seat, FABRIC "/" A "/3/4");
+}
+
 /* Its peers may map this node's memory and do not know that it has gone. */
 static void an_imex_that_had_to_be_killed_comes_back_before_the_domain_is_left(void **state) {
         tell(IN_A_WITH_A_PEER);
@@ -394,6 +418,7 @@ int main(int argc, char **argv) {
                 T(a_domain_that_is_deleted_ends_whoever_uses_it),
                 T(what_was_left_is_not_taken_again),
                 T(a_killed_agent_takes_up_its_seat_without_the_api),
+                T(a_new_pod_does_not_take_up_the_seat_of_the_one_before),
                 T(an_imex_that_had_to_be_killed_comes_back_before_the_domain_is_left),
                 T(an_unclean_end_is_made_good_before_a_domain_that_is_deleted_is_left),
                 T(an_agent_without_a_domain_starts_anew_at_once_when_the_driver_has_changed),
