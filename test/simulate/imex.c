@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/process.h"
+#include "daemon.h"
 #include "sim.h"
 #include "world.h"
 
@@ -53,6 +54,14 @@ int64_t imex_id(unsigned node, const char *domain) {
 
 bool imex_serves(unsigned node, const char *domain) {
         return is_ready(living(node, domain));
+}
+
+const char *imex_domain(unsigned node) {
+        const struct process *p;
+        LIST_FOREACH (p, &processes, entry)
+                if (!p->ctl && p->node == node && !p->ending)
+                        return p->domain;
+        return NULL;
 }
 
 /* ---- its end ---- */
@@ -151,7 +160,7 @@ static void find_id(struct process *p, const char *config) {
         char path[256];
         _cleanup_(freep) char *text = text_of(config);
         const char *ip = text ? strstr(text, key) : NULL;
-        snprintf(path, sizeof path, IMEX_HOSTS(p->node, p->domain));
+        snprintf(path, sizeof path, IMEX_HOSTS(p->node, agents_used() ? IMEX_HOSTS_OF_AGENT : p->domain));
         _cleanup_(freep) char *hosts = text_of(path);
         if (ip)
                 sscanf(ip + sizeof key - 1, "%31[^\n]", p->ip);
@@ -181,12 +190,18 @@ static void begin_imex(struct process *p, const char *config) {
         const struct process *o;
         find_id(p, config);
         sim_log("nvidia-imex of %s starts on node-%u with id %" PRId64, p->domain, p->node, p->id);
-        LIST_FOREACH (o, &processes, entry)
-                if (!o->ctl && o != p && o->id == p->id && p->id >= 0 && streq(o->domain, p->domain) &&
+        LIST_FOREACH (o, &processes, entry) {
+                if (o->ctl || o == p)
+                        continue;
+                if (o->id == p->id && p->id >= 0 && streq(o->domain, p->domain) &&
                     world_same_clique(o->node, p->node))
                         sim_broken("index %" PRId64
                                    " of domain %s has two holders that live: node-%u and node-%u",
                                    p->id, p->domain, o->node, p->node);
+                if (agents_used() && o->node == p->node && !o->freed)
+                        sim_broken("an agent runs nvidia-imex of %s and of %s on node-%u", o->domain,
+                                   p->domain, p->node);
+        }
         p->ready_ms = sim_now_ms() + (sim_chance(5) ? sim_between(2000, 20000) : sim_between(50, 1500));
         p->next = sim_at(sim_now_ms() + sim_between(1, 20), on_begun, p);
 }

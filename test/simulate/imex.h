@@ -9,9 +9,13 @@
 
 /* Where the hosts file of a domain's pod on a node is. */
 #define IMEX_HOSTS(node, domain) "/proc/self/cwd/node-%u/hosts-%s", (node), (domain)
+/* An agent has one for all domains. */
+#define IMEX_HOSTS_OF_AGENT "agent"
 
 /* The id of the one that lives there; -1: none. */
 int64_t imex_id(unsigned node, const char *domain);
 bool imex_serves(unsigned node, const char *domain);
+/* The domain whose nvidia-imex lives there, which is not ending; NULL: none does. */
+const char *imex_domain(unsigned node);
 /* It dies. */
 void imex_crash(unsigned node, const char *domain);

@@ -13,7 +13,11 @@
 #include "cd_plugin/metrics.h"
 #include "cd_plugin/offer.h"
 #include "channels.h"
+#include "daemon.h"
+#include "daemon/agent_folder.h"
+#include "daemon/agent_memory.h"
 #include "disks.h"
+#include "imex.h"
 #include "model/rack.h"
 #include "node/batch.h"
 #include "node/claims.h"
@@ -84,7 +88,7 @@ void plugins_begin(uv_loop_t *l) {
         gates_init(&gates);
         if (channels_used())
                 BUG_ON(gates_parse(&gates, "HostManagedIMEX=true", &e) < 0);
-        BUG_ON(mode_resolve(&gates, "", channels_used() ? "channel" : "", false, &mode, &e) < 0);
+        BUG_ON(mode_resolve(&gates, "", channels_used() ? "channel" : "", agents_used(), &mode, &e) < 0);
         put("root/usr/lib64/libnvidia-ml.so.1", "x");
         put("root/usr/bin/nvidia-imex", "x");
         put("root/usr/bin/nvidia-imex-ctl", "x");
@@ -297,7 +301,7 @@ struct dra_op {
 static LIST_HEAD(, dra_op) calls = LIST_HEAD_INITIALIZER(calls);
 static LIST_HEAD(, held) helds = LIST_HEAD_INITIALIZER(helds);
 
-static const char *cdi_file(const struct held *h) {
+const char *held_cdi_file(const struct held *h) {
         static char path[256];
         snprintf(path, sizeof path, "node-%u/cdi/k8s.compute-domain.nvidia.com-claim_%s.yaml", h->node,
                  h->uid);
@@ -305,7 +309,7 @@ static const char *cdi_file(const struct held *h) {
 }
 
 static bool has_cdi_file(const struct held *h) {
-        return access(cdi_file(h), F_OK) == 0;
+        return access(held_cdi_file(h), F_OK) == 0;
 }
 
 /* Whose pod may have a channel of that partition now: one that is prepared, whatever the network is like. On
@@ -316,7 +320,7 @@ static bool may_be_alive(const struct held *h) {
 
 static void look_at_channel(struct held *h, const char *clique) {
         const struct held *o;
-        h->id = channels_id(cdi_file(h));
+        h->id = channels_id(held_cdi_file(h));
         snprintf(h->clique, sizeof h->clique, "%s", clique);
         sim_log("%s/%s has channel %lld of %s", h->ns, h->name, (long long)h->id, clique);
         LIST_FOREACH (o, &helds, entry) {
@@ -490,11 +494,19 @@ struct look {
         char *found; /* the first; NULL: none */
 };
 
+/* An agent has the folders of all domains: of the one it runs, and of those that pods of its node use. */
+static bool is_of_agent(const struct held *h, const char *name) {
+        return agents_used() && (streq(name, AGENT_FABRIC_FILE) || streq(name, AGENT_EDITS_FILE) ||
+                                 streq(name, AGENT_MEMORY_FILE) || streq(name, h->domain) ||
+                                 streq(name, imex_domain(h->node)));
+}
+
 static int look_at_file(void *u, int folder, const char *name, struct err *e) {
         struct look *l = u;
         const struct held *h;
         LIST_FOREACH (h, &helds, entry)
-                if (h->node == l->node && (strstr(name, h->uid) || (!h->channel && streq(name, h->domain))))
+                if (h->node == l->node &&
+                    (strstr(name, h->uid) || (!h->channel && streq(name, h->domain)) || is_of_agent(h, name)))
                         return 0;
         if (!l->found)
                 l->found = xasprintf("%s/%s", l->dir, name);

@@ -60,5 +60,7 @@ void held_forget(struct held *h);
 
 /* Checks what is promised of all claims at all times. */
 void held_check_all(void);
+/* Of its claim; static. */
+const char *held_cdi_file(const struct held *h);
 /* NULL: no file and no entry is on a node but those of claims that its kubelet holds. Else what is. */
 const char *held_strays(unsigned node);

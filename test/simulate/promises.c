@@ -90,6 +90,59 @@ static void look_at_clique(const struct change *c) {
         }
 }
 
+/* "": of a node that another domain lists yet. */
+static bool has_address(yyjson_val *seat) {
+        return *str_or(yyjson_get_str(yyjson_obj_get(seat, "ip")), "");
+}
+
+static bool seat_has_address(const struct version *fabric, const char *domain, const char *node) {
+        size_t i, max, k, max_k;
+        yyjson_val *d, *s;
+        yyjson_arr_foreach (yyjson_obj_get(fabric->root, "domains"), i, max, d)
+                yyjson_arr_foreach (yyjson_obj_get(d, "seats"), k, max_k, s)
+                        if (streq(yyjson_get_str(yyjson_ptr_get(d, "/owner/uid")), domain) &&
+                            streq(yyjson_get_str(yyjson_obj_get(s, "node")), node))
+                                return has_address(s);
+        return false;
+}
+
+/* What an agent could not say before the object was lost nobody knows. */
+static bool has_reported_to(const struct version *fabric, const char *node) {
+        for (size_t i = 0; i < store_count(K_POD); i++) {
+                const struct version *p = store_nth(K_POD, i);
+                if (streq(p->target, node) &&
+                    streq(version_annotation(p, IMEX_ANNOTATION_FABRIC), fabric->uid))
+                        return true;
+        }
+        return false;
+}
+
+/* The places in an IMEX domain that agents run. */
+static void look_at_seats(const struct change *c, yyjson_val *domain) {
+        size_t i, max, k, max_k;
+        yyjson_val *s, *o, *seats = yyjson_obj_get(domain, "seats");
+        const char *uid = yyjson_get_str(yyjson_ptr_get(domain, "/owner/uid"));
+        yyjson_arr_foreach (seats, i, max, s) {
+                int64_t index = yyjson_get_sint(yyjson_obj_get(s, "index"));
+                const char *node = yyjson_get_str(yyjson_obj_get(s, "node")), *runs = world_runs_imex(node);
+                yyjson_arr_foreach (seats, k, max_k, o)
+                        if (k < i && yyjson_get_sint(yyjson_obj_get(o, "index")) == index)
+                                sim_broken("fabric %s gives index %" PRId64 " of domain %s to two nodes",
+                                           c->now->name, index, uid);
+                if (runs && !streq(runs, uid) && has_address(s) && has_reported_to(c->now, node) &&
+                    (!c->was || !seat_has_address(c->was, uid, node)))
+                        sim_broken("fabric %s tells domain %s the address of %s, which runs domain %s",
+                                   c->now->name, uid, node, runs);
+        }
+}
+
+static void look_at_fabric(const struct change *c) {
+        size_t i, max;
+        yyjson_val *d;
+        yyjson_arr_foreach (yyjson_obj_get(c->now->root, "domains"), i, max, d)
+                look_at_seats(c, d);
+}
+
 static void count(enum kind k, const struct change *c) {
         char key[256];
         struct written *x;
@@ -118,6 +171,8 @@ void promises_look(enum kind k, const struct change *c) {
                 look_at_deletion(k, c);
         if (k == K_CLIQUE && !c->gone)
                 look_at_clique(c);
+        if (k == K_FABRIC && !c->gone && by_controller())
+                look_at_fabric(c);
         racks_look(k, c);
         if (!streq(store_writer(), "world") && k != K_LEASE && k != K_EVENT)
                 count(k, c);

@@ -11,6 +11,7 @@
 #include "faults.h"
 #include "kube/leader.h"
 #include "channels.h"
+#include "daemon.h"
 #include "racks.h"
 #include "sim.h"
 #include "world.h"
@@ -25,6 +26,8 @@ static const char *const arguments[] = { "controller",
                                          "--image-name=image",
                                          "--log-verbosity-cd-daemon=2",
                                          "--apply-crds=false",
+                                         "--imex-agents=false",
+                                         "--max-nodes-per-imex-domain=18",
                                          "--imex-isolation=domain",
                                          "--feature-gates=",
                                          "--kubelet-plugin-selector=",
@@ -189,7 +192,7 @@ static void say(struct life *l, const char *flag, const char *value) {
 void replica_start(unsigned i, uv_loop_t *loop) {
         struct life *l = xnew(struct life);
         struct err e;
-        char server[32];
+        char server[32], slots[16];
         snprintf(server, sizeof server, "http://controller-%u", i);
         struct kube_config kc = { .server = server };
         replicas[i].now = l;
@@ -203,6 +206,13 @@ void replica_start(unsigned i, uv_loop_t *loop) {
                 l->arguments[k] = xstrdup(arguments[k]);
         if (racks_used())
                 say(l, "--rack-domains", "true");
+        if (agents_used()) {
+                say(l, "--imex-agents", "true");
+                /* No more than have to be, so that an index is soon given again. */
+                snprintf(slots, sizeof slots, "%u",
+                         world_nodes() < NODES_OF_CLIQUE ? world_nodes() : NODES_OF_CLIQUE);
+                say(l, "--max-nodes-per-imex-domain", slots);
+        }
         if (channels_used()) {
                 say(l, "--imex-isolation", "channel");
                 say(l, "--feature-gates", "HostManagedIMEX=true");

@@ -18,6 +18,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "channels.h"
+#include "daemon.h"
 #include "faults.h"
 #include "plugin.h"
 #include "promises.h"
@@ -37,7 +38,7 @@ struct options {
         unsigned jobs, nodes, domains, minutes;
         unsigned for_s; /* begins no more seeds after that; 0: takes all */
         const char *faults, *corpus;
-        bool log, once, racks, channels;
+        bool log, once, racks, channels, agents;
 };
 
 enum phase { STORM, FORMS, QUIET, IDLE, EMPTIES, LEAVES, GOES, OVER };
@@ -179,6 +180,8 @@ static int simulate(const struct options *o, uint64_t seed) {
                 racks_use();
         if (o->channels)
                 channels_use(o->domains);
+        if (o->agents)
+                agents_use();
         sim_log_show(o->log);
         uv_loop_init(&run.loop);
         sim_agenda_init(&run.loop);
@@ -200,10 +203,10 @@ static int simulate(const struct options *o, uint64_t seed) {
                         for (size_t i = 0; k != K_EVENT && i < store_count(k); i++)
                                 sim_log("LEFT %s %s", kinds[k].kind, store_nth(k, i)->json);
                 printf("seed %llu: BROKEN %s\n  replay: simulate --seed %llu --nodes %u --domains %u "
-                       "--minutes %u%s%s%s%s --log\n",
+                       "--minutes %u%s%s%s%s%s --log\n",
                        (unsigned long long)seed, sim_first_broken(), (unsigned long long)seed, o->nodes,
                        o->domains, o->minutes, o->racks ? " --racks" : "", o->channels ? " --channels" : "",
-                       o->faults ? " --faults " : "", str_or(o->faults, ""));
+                       o->agents ? " --agents" : "", o->faults ? " --faults " : "", str_or(o->faults, ""));
                 fflush(stdout);
                 remove_folder();
                 _exit(EXIT_FAILURE); /* in the middle of everything */
@@ -263,8 +266,8 @@ static bool begins_with(const char **list, const char *word) {
         return true;
 }
 
-/* Lines of a seed and the options that it had: the list of faults may begin with "racks" or "channels", and
- * be nothing else; # begins a comment. */
+/* Lines of a seed and the options that it had: the list of faults may begin with "racks", "channels" or
+ * "agents", and be nothing else; # begins a comment. */
 static int simulate_corpus(const struct options *o, const char *path) {
         _cleanup_(freep) char *text = NULL;
         struct err e;
@@ -288,6 +291,7 @@ static int simulate_corpus(const struct options *o, const char *path) {
                 const char *list = n == 5 ? faults : "";
                 one.racks = begins_with(&list, "racks");
                 one.channels = begins_with(&list, "channels");
+                one.agents = begins_with(&list, "agents");
                 one.faults = *list ? list : NULL;
                 if (simulate_all(&one) != EXIT_SUCCESS)
                         status = EXIT_FAILURE;
@@ -298,8 +302,8 @@ static int simulate_corpus(const struct options *o, const char *path) {
 static int usage(const char *faults) {
         fprintf(stderr,
                 "simulate [--seed N | --seeds FIRST-LAST | --seeds FIRST --for SECONDS] [--jobs N]\n"
-                "         [--nodes N] [--domains N] [--minutes N] [--racks | --channels] [--faults NAMES] "
-                "[--log]\n"
+                "         [--nodes N] [--domains N] [--minutes N] [--racks | --channels | --agents]\n"
+                "         [--faults NAMES] [--log]\n"
                 "faults: %s\n",
                 faults);
         return EXIT_FAILURE;
@@ -353,6 +357,8 @@ int main(int argc, char **argv) {
                         o.racks = true;
                 else if (streq(argv[i], "--channels"))
                         o.channels = true;
+                else if (streq(argv[i], "--agents"))
+                        o.agents = true;
                 else
                         good = i + 1 < argc && read_option(&o, argv[i], argv[i + 1]) && ++i;
         }

@@ -150,14 +150,13 @@ bool is_taken(const char *node, const char *device) {
 void allocate(const char *claim, const char *ns, const char *node, const char *device, const char *config,
               const char *domain, const char *pod_uid) {
         const char *more = channels_used() ? ",'isolation':'Channel'" : "";
-        world_patch(
-                K_CLAIM, store_get(K_CLAIM, ns, claim), true,
-                "{'status':{'allocation':{'devices':{'results':[{'request':'r','driver':'" CD_DRIVER
-                "','pool':'%s','device':'%s'}],'config':[{'source':'FromClaim','requests':['r'],'opaque':"
-                "{'driver':'" CD_DRIVER "','parameters':{'apiVersion':'" CD_API_VERSION
-                "','kind':'%s','domainID':'%s'%s}}}]}},'reservedFor':[{'resource':'pods','name':'p','uid':'"
-                "%s'}]}}",
-                node, device, config, domain, more, pod_uid);
+        _cleanup_(freep) char *of = domain ? xasprintf(",'domainID':'%s'%s", domain, more) : xstrdup("");
+        world_patch(K_CLAIM, store_get(K_CLAIM, ns, claim), true,
+                    "{'status':{'allocation':{'devices':{'results':[{'request':'r','driver':'" CD_DRIVER
+                    "','pool':'%s','device':'%s'}],'config':[{'source':'FromClaim','requests':['r'],'opaque':"
+                    "{'driver':'" CD_DRIVER "','parameters':{'apiVersion':'" CD_API_VERSION
+                    "','kind':'%s'%s}}}]}},'reservedFor':[{'resource':'pods','name':'p','uid':'%s'}]}}",
+                    node, device, config, of, pod_uid);
 }
 
 void delete_claim(const char *ns, const char *name) {
@@ -175,20 +174,27 @@ static bool has_pod(const char *domain, const char *node) {
         return false;
 }
 
+/* The set of the agents is of no domain, and neither are their Pods. */
+static bool selects(const struct version *s, const struct version *node) {
+        return s->domain ? streq(node->domain, s->domain)
+                         : streq(version_label(node, CD_LABEL_AGENT), "true");
+}
+
 static void look_at_set(const struct version *s) {
         const char *domain = s->domain;
         if (version_deleted(s))
                 return;
         for (unsigned i = 0; i < w.n_nodes; i++) {
                 const struct version *n = store_get(K_NODE, "", w.nodes[i].name);
-                if (n && streq(n->domain, domain) && !has_pod(domain, n->name) && soon())
+                if (n && selects(s, n) && !has_pod(domain, n->name) && soon())
                         world_create(K_POD, DRIVER_NS,
-                                     "{'metadata':{'name':'imex-%s-%u','labels':{'" CD_LABEL
+                                     "{'metadata':{'name':'imex-%s-%u','labels':{'%s"
                                      "':'%s','app':'imex-daemon'},"
                                      "'annotations':{'" CD_ANNOTATION_TEMPLATE
                                      "':'%s'}},'spec':{'target':'%s'},"
                                      "'status':{'phase':'Pending'}}",
-                                     n->name, ++w.serial, domain,
+                                     n->name, ++w.serial, domain ? CD_LABEL : CD_LABEL_COMPONENT,
+                                     domain ? domain : CD_AGENT_OBJECT,
                                      str_or(version_str(s, "/spec/template/metadata/annotations/"
                                                            "resource.nvidia.com~1template-hash"),
                                             ""),
@@ -203,7 +209,7 @@ static bool is_wanted(const struct version *p) {
         for (size_t i = 0; i < store_count(K_SET); i++) {
                 const struct version *s = store_nth(K_SET, i);
                 if (streq(s->domain, domain))
-                        return version_deleted(s) || (n && streq(n->domain, domain));
+                        return version_deleted(s) || (n && selects(s, n));
         }
         return false;
 }
@@ -228,10 +234,13 @@ static void look_at_pod(const struct version *p) {
         const char *node = p->target, *domain = p->domain;
         if (!p->target || version_deleted(p) || !soon())
                 return;
-        _cleanup_(freep) char *template = xasprintf(CD_DAEMON_OBJECT_PREFIX "%s", str_or(domain, ""));
+        _cleanup_(freep) char *template =
+                domain ? xasprintf(CD_DAEMON_OBJECT_PREFIX "%s", domain) : xstrdup(CD_AGENT_OBJECT);
         const struct version *c = store_get(K_CLAIM, DRIVER_NS, p->name),
                              *t = store_get(K_TEMPLATE, DRIVER_NS, template);
-        if (!c && t && !version_deleted(t)) {
+        if (!c && t && !version_deleted(t) && !domain) {
+                world_create(K_CLAIM, DRIVER_NS, "{'metadata':{'name':'%s'}}", p->name);
+        } else if (!c && t && !version_deleted(t)) {
                 world_create(K_CLAIM, DRIVER_NS,
                              "{'metadata':{'name':'%s','annotations':{'" CD_ANNOTATION_NAME
                              "':'%s','" CD_ANNOTATION_NAMESPACE "':'%s'}}}",
@@ -240,8 +249,8 @@ static void look_at_pod(const struct version *p) {
         } else if (c && !c->pool && store_get(K_NODE, "", node) && !is_taken(node, CD_DEVICE_DAEMON)) {
                 char name[128];
                 snprintf(name, sizeof name, "%s", p->name);
-                allocate(name, DRIVER_NS, node, CD_DEVICE_DAEMON, "ComputeDomainDaemonConfig", domain,
-                         p->uid);
+                allocate(name, DRIVER_NS, node, CD_DEVICE_DAEMON,
+                         domain ? "ComputeDomainDaemonConfig" : "ComputeDomainAgentConfig", domain, p->uid);
                 world_patch(K_POD, p, false, "{'spec':{'nodeName':'%s'}}", node);
         }
 }
@@ -273,7 +282,7 @@ static void take_pod(struct node *n, const struct version *p) {
                         *r = (struct run){ .used = true };
                         snprintf(r->pod, sizeof r->pod, "%s", p->name);
                         snprintf(r->uid, sizeof r->uid, "%s", p->uid);
-                        snprintf(r->domain, sizeof r->domain, "%s", p->domain);
+                        snprintf(r->domain, sizeof r->domain, "%s", str_or(p->domain, ""));
                         held_init(&r->held, number_of(n), false, DRIVER_NS, c->name, c->uid, r->domain);
                         return;
                 }
@@ -284,12 +293,18 @@ static void start_daemon(const struct node *n, struct run *r) {
         snprintf(boot_id, sizeof boot_id, BOOT_ID, n->boots);
         r->daemon = daemon_start(w.loop, &(struct daemon_options){ .node = number_of(n),
                                                                    .clique = n->clique,
-                                                                   .domain = r->domain,
+                                                                   .domain = *r->domain ? r->domain : NULL,
+                                                                   .cdi_file = held_cdi_file(&r->held),
                                                                    .claim_uid = r->held.uid,
                                                                    .pod = r->pod,
                                                                    .pod_uid = r->uid,
                                                                    .ip = r->ip,
                                                                    .boot_id = boot_id });
+}
+
+/* The domain whose IMEX it runs, or has run; NULL: an agent that runs none. */
+static const char *imex_domain_of(const struct node *n, const struct run *r) {
+        return *r->domain ? r->domain : imex_domain(number_of(n));
 }
 
 static void step_run(struct node *n, struct run *r) {
@@ -324,8 +339,15 @@ static void step_run(struct node *n, struct run *r) {
                             r->ip);
                 start_daemon(n, r);
         }
-        if (imex_serves(number_of(n), r->domain))
+        if (r->up && !r->ending && daemon_left(r->daemon)) {
+                end_container(r);
+                r->starts_ms = now + sim_between(500, 20000);
+        }
+        const char *domain = imex_domain_of(n, r);
+        if (domain && imex_serves(number_of(n), domain)) {
+                snprintf(r->served, sizeof r->served, "%s", domain);
                 r->served_ms = now;
+        }
 }
 
 static void kubelet(struct node *n) {
@@ -444,7 +466,7 @@ static void delete_some_object(void) {
 
 void world_fault(const char *name) {
         struct node *n = &w.nodes[sim_draw(w.n_nodes)];
-        struct run *r = &n->runs[sim_draw(2)];
+        struct run *r = &n->runs[agents_used() ? 0 : sim_draw(2)];
         const struct version *p = r->used ? store_get(K_POD, DRIVER_NS, r->pod) : NULL;
         if (streq(name, "power")) {
                 lose_power(n, sim_between(2000, 120000));
@@ -462,7 +484,7 @@ void world_fault(const char *name) {
                 end_container(r);
                 r->starts_ms = sim_now_ms() + sim_between(500, 20000);
         } else if (streq(name, "imex_killed") && r->used) {
-                imex_crash(number_of(n), r->domain);
+                imex_crash(number_of(n), str_or(imex_domain_of(n, r), ""));
         } else if (streq(name, "daemon_deleted") && p) {
                 world_delete(K_POD, p, false);
         } else if (streq(name, "plugin_killed") && n->power) {
@@ -521,9 +543,13 @@ bool world_serves(unsigned node, const char *domain_uid) {
         const struct node *n = &w.nodes[node];
         bool has = imex_serves(node, domain_uid);
         for (unsigned k = 0; k < MAX_RUNS && !has; k++)
-                has = n->runs[k].used && streq(n->runs[k].domain, domain_uid) && n->runs[k].served_ms &&
+                has = n->runs[k].used && streq(n->runs[k].served, domain_uid) && n->runs[k].served_ms &&
                       sim_now_ms() - n->runs[k].served_ms < SERVED_MS;
         return has;
+}
+
+const char *world_runs_imex(const char *node) {
+        return imex_domain(number_of(node_named(node)));
 }
 
 int64_t world_runs_ms(const char *node, const char *domain_uid) {
@@ -549,12 +575,20 @@ bool world_same_clique(unsigned node, unsigned other) {
         return streq(w.nodes[node].clique, w.nodes[other].clique);
 }
 
+/* A kubelet tells a daemon of the end of its ComputeDomain, an agent sees it for itself. */
+static bool is_ending(const char *domain_uid) {
+        for (size_t i = 0; i < store_count(K_DOMAIN); i++)
+                if (streq(store_nth(K_DOMAIN, i)->uid, domain_uid))
+                        return version_deleted(store_nth(K_DOMAIN, i));
+        return true;
+}
+
 void world_ends_imex(unsigned node, const char *domain_uid) {
         const struct node *n = &w.nodes[node];
         for (unsigned k = 0; k < MAX_RUNS; k++) {
                 const struct run *r = &n->runs[k];
-                if (r->used && r->up && !r->ending && streq(r->domain, domain_uid) &&
-                    world_runs_ms(n->name, domain_uid) > 0)
+                bool is_its = *r->domain ? streq(r->domain, domain_uid) : !is_ending(domain_uid);
+                if (r->used && r->up && !r->ending && is_its && world_runs_ms(n->name, domain_uid) > 0)
                         sim_broken("the daemon of domain %s ends IMEX on %s, where a pod of it runs",
                                    domain_uid, n->name);
         }
@@ -612,11 +646,18 @@ const char *world_misses(void) {
         return racks_misses();
 }
 
+/* Agents stay. */
+static bool is_of_agents(enum kind k, const struct version *v) {
+        return agents_used() && (streq(version_label(v, CD_LABEL_COMPONENT), CD_AGENT_OBJECT) ||
+                                 (k == K_CLAIM && streq(v->ns, DRIVER_NS)));
+}
+
 const char *world_leftover(void) {
         static const enum kind made[] = { K_DOMAIN, K_SET, K_TEMPLATE, K_CLIQUE, K_POD, K_CLAIM };
         for (size_t i = 0; i < ARRAY_LEN(made); i++)
                 for (size_t j = 0; j < store_count(made[i]); j++)
                         if (!racks_keeps(store_nth(made[i], j)) &&
+                            !is_of_agents(made[i], store_nth(made[i], j)) &&
                             !streq(version_label(store_nth(made[i], j), "app"), CHANNELS_LABEL))
                                 return say("%s %s is left", kinds[made[i]].kind, store_nth(made[i], j)->name);
         for (unsigned i = 0; i < w.n_nodes; i++) {
@@ -626,8 +667,13 @@ const char *world_leftover(void) {
                 if (held_strays(i))
                         return held_strays(i);
                 for (unsigned k = 0; k < MAX_RUNS; k++)
-                        if (w.nodes[i].runs[k].used)
+                        if (w.nodes[i].runs[k].used && *w.nodes[i].runs[k].domain)
                                 return say("a daemon is left on %s", w.nodes[i].name);
+                if (imex_domain(i))
+                        return say("IMEX of domain %s is left on %s", imex_domain(i), w.nodes[i].name);
         }
+        for (size_t i = 0; i < store_count(K_FABRIC); i++)
+                if (yyjson_arr_size(yyjson_obj_get(store_nth(K_FABRIC, i)->root, "domains")))
+                        return say("fabric %s has a domain", store_nth(K_FABRIC, i)->name);
         return NULL;
 }

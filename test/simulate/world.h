@@ -13,6 +13,8 @@
 #define DRIVER_NS "driver"
 #define USER_NS "users"
 
+enum { NODES_OF_CLIQUE = 8 };
+
 void world_begin(uv_loop_t *loop, unsigned n_nodes, unsigned n_domains);
 unsigned world_nodes(void);
 void world_end(void);
@@ -34,6 +36,8 @@ bool world_same_clique(unsigned node, unsigned other);
 void world_ends_imex(unsigned node, const char *domain_uid);
 /* IMEX of that domain serves on that node, or has until a moment ago. */
 bool world_serves(unsigned node, const char *domain_uid);
+/* The domain whose nvidia-imex lives on that node with an agent; NULL: none does. */
+const char *world_runs_imex(const char *node);
 /* A pod of a user runs on that node since so many milliseconds with a channel of that domain; -1: none does.
  */
 int64_t world_runs_ms(const char *node, const char *domain_uid);

@@ -8,6 +8,7 @@
 #include "plugin.h"
 #include "sim.h"
 #include "store.h"
+#include "world.h"
 
 /* SERVED_MS: between a look at the state file and the answer to the kubelet the claim is recorded. */
 enum {
@@ -18,20 +19,20 @@ enum {
         POD_GC_MS = 40000,
         NODE_GONE_MS = 60000,
         GRACE_MS = 10000,
-        NODES_OF_CLIQUE = 8,
         SERVED_MS = 3000
 };
 #define CLIQUE "clique.%u"
 #define BOOT_ID "bbbbbbbb-0000-4000-8000-%012u"
 #define OF_TEMPLATE "/spec/metadata/annotations/resource.nvidia.com~1"
 
-/* A daemon Pod on a node, as its kubelet knows it. */
+/* A daemon's or an agent's Pod on a node, as its kubelet knows it. */
 struct run {
-        bool used, up, ending; /* up: the container runs */
-        char pod[128], uid[48], domain[48], ip[16];
-        struct held held; /* its claim */
+        bool used, up, ending;                      /* up: the container runs */
+        char pod[128], uid[48], domain[48], ip[16]; /* domain "": of an agent */
+        struct held held;                           /* its claim */
         struct daemon *daemon;
-        int64_t served_ms; /* when IMEX was READY last */
+        char served[48];   /* the domain whose IMEX was READY last, */
+        int64_t served_ms; /* and when */
         int64_t starts_ms, ends_ms;
 };
 
@@ -88,6 +89,7 @@ static inline unsigned number_of(const struct node *n) {
 
 struct node *node_named(const char *name);
 bool is_taken(const char *node, const char *device);
+/* domain NULL: its configuration names none. */
 void allocate(const char *claim, const char *ns, const char *node, const char *device, const char *config,
               const char *domain, const char *pod_uid);
 void delete_claim(const char *ns, const char *name);
