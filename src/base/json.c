@@ -386,11 +386,23 @@ const char *jd_pair_get(const struct jd_pair *p, size_t n, const char *key) {
  * text otherwise, and ours does not either. */
 #define REPLACEMENT "\xef\xbf\xbd"
 
+static bool is_plain(const struct jw *w, unsigned char c) {
+        return c >= 0x20 && c < 0x80 && c != '"' && c != '\\' &&
+               !(w->go_escape && (c == '<' || c == '>' || c == '&'));
+}
+
 static void add_escaped(struct jw *w, struct str s) {
         static const char special[] = "\"\\\n\r\t\b\f", letter[] = "\"\\nrtbf"; /* the last two: Go only */
         struct buf *b = w->out;
         buf_addc(b, '"');
         for (size_t i = 0; i < s.n; i++) {
+                size_t plain = i;
+                while (plain < s.n && is_plain(w, (unsigned char)s.p[plain]))
+                        plain++;
+                buf_add(b, s.p + i, plain - i);
+                i = plain;
+                if (i == s.n)
+                        break;
                 unsigned char c = (unsigned char)s.p[i];
                 const char *at = memchr(special, c, w->go_escape ? 7 : 5);
                 if (at)
@@ -401,8 +413,6 @@ static void add_escaped(struct jw *w, struct str s) {
                          ((unsigned char)s.p[i + 2] | 1) == 0xa9) {
                         buf_addf(b, "\\u202%c", (unsigned char)s.p[i + 2] == 0xa8 ? '8' : '9');
                         i += 2;
-                } else if (c < 0x80) {
-                        buf_addc(b, (char)c);
                 } else {
                         size_t n = str_utf8_char((struct str){ s.p + i, s.n - i });
                         if (n)

@@ -112,8 +112,8 @@ enum { ARENA_MIN_BLOCK = 128, ARENA_ALIGN = alignof(uint64_t) };
 
 static struct block *block_new(size_t size) {
         BUG_ON(size > UINT32_MAX);
-        struct block *b = xcalloc(1, sizeof(struct block) + size);
-        b->size = (uint32_t)size;
+        struct block *b = xmalloc(sizeof(struct block) + size);
+        *b = (struct block){ .size = (uint32_t)size };
         return b;
 }
 
@@ -157,7 +157,7 @@ static void *alloc_aligned(struct arena *a, size_t n, size_t align) {
 }
 
 void *arena_alloc(struct arena *a, size_t n) {
-        return alloc_aligned(a, n, ARENA_ALIGN);
+        return memset(alloc_aligned(a, n, ARENA_ALIGN), 0, n);
 }
 
 size_t arena_used(const struct arena *a) {
@@ -170,6 +170,7 @@ size_t arena_used(const struct arena *a) {
 char *arena_strndup(struct arena *a, const char *s, size_t n) {
         char *p = alloc_aligned(a, n + 1, 1);
         memcpy(p, s, n);
+        p[n] = '\0';
         return p;
 }
 

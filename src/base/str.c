@@ -219,14 +219,18 @@ void buf_addc(struct buf *b, char c) {
 
 void buf_vaddf(struct buf *b, const char *fmt, va_list ap) {
         va_list again;
+        size_t room = b->p ? b->cap - b->n : 0; /* where most have it at once */
         va_copy(again, ap);
-        int n = vsnprintf(NULL, 0, fmt, ap);
+        int n = vsnprintf(room ? b->p + b->n : NULL, room, fmt, ap);
         if (n < 0)
                 b->failed = true;
         else if (buf_reserve(b, (size_t)n)) {
-                vsnprintf(b->p + b->n, (size_t)n + 1, fmt, again);
+                if ((size_t)n >= room)
+                        vsnprintf(b->p + b->n, (size_t)n + 1, fmt, again);
                 b->n += (size_t)n;
         }
+        if (b->p)
+                b->p[b->n] = '\0'; /* also behind what did not fit */
         va_end(again);
 }
 
