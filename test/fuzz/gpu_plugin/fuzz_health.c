@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the plugin kept of its GPUs' health (health.json), as the next process reads it. */
+#include <stdint.h>
+#include <string.h>
+
+#include "base/diag.h"
+#include "gpu_plugin/health.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+
+/* Room for all that an input may say, in its longest form. */
+enum { TEXT_MAX = 16 << 20 };
+static const char boot[] = "11111111-1111-4111-8111-111111111111";
+static struct gpu_device items[] = {
+        { .kind = GPU_FULL, .name = "gpu-0", .uuid = "GPU-0" },
+        { .kind = GPU_MIG, .name = "gpu-1-mig-1g24gb-19-0", .uuid = "MIG-0", .parent_uuid = "GPU-1" },
+};
+static const struct gpu_devices devices = { .items = items, .n = ARRAY_LEN(items) };
+
+/* The keys are in order and a value is a number, or the API server takes none of the node's devices. */
+static void check_taints(const struct health *h, const struct gpu_device *d, struct arena *a) {
+        const struct offered_taint *t;
+        size_t n = health_taints(h, d, a, &t);
+        for (size_t i = 0; i < n; i++) {
+                BUG_ON(i && strcmp(t[i - 1].key, t[i].key) >= 0);
+                BUG_ON(strspn(t[i].value, "0123456789") != strlen(t[i].value) || strlen(t[i].value) > 20);
+                BUG_ON(!streq(t[i].effect, EFFECT_NONE) && !streq(t[i].effect, EFFECT_NO_SCHEDULE));
+        }
+}
+
+static void check(struct health *h) {
+        struct arena *a = arena_new(1024);
+        for (size_t i = 0; i < devices.n; i++)
+                check_taints(h, &items[i], a);
+        /* Somebody has seen to the GPUs. */
+        health_forget_xids(h);
+        BUG_ON(health_count(h, &devices, TAINT_XID, EFFECT_NO_SCHEDULE) ||
+               health_count(h, &devices, TAINT_XID, EFFECT_NONE));
+        arena_free(a);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
+        static const struct xids none;
+        struct health *first = health_new(&none), *again = health_new(&none);
+        struct buf written = BUF_INIT(TEXT_MAX), twice = BUF_INIT(TEXT_MAX);
+        struct err e;
+        if (health_recall(first, (struct str){ (const char *)data, n }, boot, &e) == 0) {
+                health_render(first, boot, &written);
+                BUG_ON(written.failed ||
+                       health_recall(again, (struct str){ written.p, written.n }, boot, &e) < 0);
+                health_render(again, boot, &twice);
+                BUG_ON(!str_eq((struct str){ written.p, written.n }, (struct str){ twice.p, twice.n }));
+                check(first);
+        }
+        health_free(first);
+        health_free(again);
+        buf_done(&written);
+        buf_done(&twice);
+        return 0;
+}

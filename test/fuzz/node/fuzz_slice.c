@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A ResourceSlice of the node's as the API server has it, in which others may have written. */
+#include <stdint.h>
+
+#include "base/diag.h"
+#include "node/slice.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+
+enum { BODY_MAX = 16 << 20 };
+static const struct offered_attribute attributes[] = { { .name = "type", .text = "gpu" } };
+static const struct offered_capacity capacities[] = { { "memory", "185Gi" } };
+static const struct offered_taint taints[] = { { "gpu.nvidia.com/unmonitored", "", "None" },
+                                               { "gpu.nvidia.com/xid", "79", "NoSchedule" } };
+static const struct offered_device devices[] = {
+        { "gpu-0", attributes, 1, capacities, 1, taints, 2 },
+        { "gpu-1", attributes, 1, NULL, 0, NULL, 0 },
+};
+
+/* Whatever was in it, what is written over it is what should be, and nothing of others is left. */
+static void write_over(const struct own_slice *there, enum slice_taints taken, struct arena *a) {
+        static const char *const versions[] = { "v1", "v1beta2", "v1beta1" };
+        const struct slice_content want = { .driver = "gpu.nvidia.com",
+                                            .devices = devices,
+                                            .n_devices = ARRAY_LEN(devices),
+                                            .annotation = { "gpu.nvidia.com/kept", NULL },
+                                            .word = "gpu.nvidia.com/clear-xids",
+                                            .taints = taken };
+        (void)slice_matches(there, "n0", &want);
+        for (size_t v = 0; v < ARRAY_LEN(versions); v++) {
+                struct buf text = BUF_INIT(BODY_MAX);
+                struct own_slice back = { 0 };
+                struct err e;
+                slice_render(versions[v], "n0", "uid", there, &want, &text);
+                BUG_ON(text.failed);
+                BUG_ON(jd_decode_text(own_slice_fields, text.p, text.n, false, "", a, &back, &e) < 0);
+                BUG_ON(!slice_matches(&back, "n0", &want) || slice_has_word(&back, want.word));
+                buf_done(&text);
+        }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
+        struct arena *a = arena_new(4096);
+        struct own_slice s = { 0 };
+        struct err e;
+        /* Caches hold no object without a name and a version. */
+        if (jd_decode_text(own_slice_fields, (const char *)data, n, false, "", a, &s, &e) == 0 &&
+            s.o.meta.name && s.o.meta.rv) {
+                BUG_ON(slice_outranks(&s, &s));
+                write_over(&s, SLICE_TAINTS_ALL, a);
+                write_over(&s, SLICE_TAINTS_EFFECTIVE, a);
+                write_over(&s, SLICE_TAINTS_NONE, a);
+        }
+        arena_free(a);
+        return 0;
+}
