@@ -53,6 +53,16 @@ alone=("${on[@]}" --set resources.computeDomains.enabled=false)
 	is 'named("DeviceClass"; "gpu.nvidia.com") | .apiVersion == "resource.k8s.io/v1beta1" and (.spec | has("extendedResourceName") | not)'
 }
 
+@test "the class of whole GPUs has another name for limits, or none, where the values say so" {
+	render "${on[@]}" --set resources.gpus.extendedResourceName=
+	is 'named("DeviceClass"; "gpu.nvidia.com").spec | has("extendedResourceName") | not'
+	render "${on[@]}" --set resources.gpus.extendedResourceName=example.com/gpu
+	is 'named("DeviceClass"; "gpu.nvidia.com").spec.extendedResourceName == "example.com/gpu"'
+	render --set resources.gpus=null --set gpuResourcesEnabledOverride=true
+	is 'named("DeviceClass"; "gpu.nvidia.com").spec.extendedResourceName == "nvidia.com/gpu"'
+	refused extendedResourceName "${on[@]}" --set resources.gpus.extendedResourceName='two words'
+}
+
 @test "the container finds driver, folders and hook where the values say" {
 	render "${on[@]}" --set nvidiaDriverRoot=/run/nvidia/driver/ --set altProcDevices=/run/nvidia/devices --set nvidiaCDIHookPath=/usr/bin/nvidia-cdi-hook \
 		--set kubeletPlugin.containers.gpus.checkpointLayout=released --set logFormat=json

@@ -322,6 +322,26 @@ device_plugin_metric() { "$cluster/node" 0 curl -s "http://$(k -n "$driver_ns" g
 	eventually 5 device_plugin_metric 0
 }
 
+@test "a pod that asks for nvidia.com/gpu of a device plugin and has a claim beside it runs where the device class does not have that name" {
+	install_gpus 4 --set resources.gpus.extendedResourceName=
+	device_plugin
+	domain d
+	k -n "$ns" apply -f - >/dev/null <<-END
+		apiVersion: v1
+		kind: Pod
+		metadata: {name: a}
+		spec:
+		  terminationGracePeriodSeconds: 0
+		  resourceClaims: [{name: channel, resourceClaimTemplateName: d}]
+		  containers:
+		  - {name: main, image: $gpu_image, imagePullPolicy: Never, command: [sleep, "1000000"], resources: {claims: [{name: channel}], limits: {nvidia.com/gpu: 4}}}
+	END
+	running a
+	has_channel a
+	[[ -z $(given a) ]]
+	install_gpus 4
+}
+
 @test "a plugin may write the slices of its own node and of our two drivers, and Events of its own name" {
 	k get validatingadmissionpolicy compute-domains-resourceslices -o jsonpath='{.spec.validations[*].message}' | grep -qF 'compute-domain.nvidia.com and gpu.nvidia.com'
 	# Each of the tests above has written Events and slices under it; what nobody of ours is called is refused.
