@@ -1,20 +1,17 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# GPUs move from the Go driver to this one under running pods, and back. What the Go driver leaves on a node is made of what ours has left there:
-# its checkpoint, in the form of its releases or of its main branch, without names and with its checksums (go_checkpoint.py, which takes the
-# files that a real one wrote), its CDI file without our comment, and its hook by its name.
+# GPUs move from the Go driver to this one under running pods, and back (gpu_migration.bash).
 
 bats_require_minimum_version 1.5.0
 load driver
 load gpus
+load gpu_migration
 
 setup_file() { with_gpus 4; }
 teardown_file() { device_plugin; }
 setup() { ns_begin; }
 teardown() { ns_end; }
 
-judge() { gpu_checkpoint "$1" | python3 -B "$cluster/go_checkpoint.py" judge; }
-checkpoint_of() { python3 -B "$cluster/go_checkpoint.py" "$@"; }
 @test "the judge of checkpoints knows the files of the real Go driver, and one byte that differs" {
 	local golden=$checkout/test/unit/gpu_plugin/golden file
 	for file in "$golden"/{all,one,checkpoint-go}-*.json; do checkpoint_of judge <"$file"; done
@@ -22,22 +19,6 @@ checkpoint_of() { python3 -B "$cluster/go_checkpoint.py" "$@"; }
 	run ! checkpoint_of judge < <(sed 's/gpu-0/gpu-1/' "$golden/one-main.json")
 	[[ $(checkpoint_of released <"$golden/one-main.json" | checkpoint_of judge) == released ]]
 }
-
-# go_driver_was_here K LAYOUT: what is on the node is the Go driver's now.
-go_driver_was_here() {
-	local k=$1 file=$BATS_TEST_TMPDIR/go-checkpoint.json
-	gpu_checkpoint "$k" | checkpoint_of "$2" >"$file"
-	[[ $(checkpoint_of judge <"$file") == "$2" ]]
-	"$cluster/node" "$k" sh -c 'cat >"$1/checkpoint.json"' sh "$gpu_plugin_dir" <"$file"
-	"$cluster/node" "$k" sh -c 'cd "$1" && for hook in cdi-hook-*; do mv "$hook" nvidia-cdi-hook; done
-		for cdi in /var/run/cdi/k8s.gpu.nvidia.com-claim_*; do sed -i "/^#/d; s|$1/cdi-hook-[0-9a-f]*|$1/nvidia-cdi-hook|g; s|\"cdi-hook-[0-9a-f]*\"|\"nvidia-cdi-hook\"|g" "$cdi"; done' \
-		sh "$gpu_plugin_dir"
-}
-container_is() { k -n "$ns" get pod "$1" -o jsonpath='{.metadata.uid} {.status.containerStatuses[0].containerID}'; }
-other_container() { [[ $(container_is "$1") != "$2" && $(k -n "$ns" get pod "$1" -o jsonpath='{.status.containerStatuses[0].ready}') == true ]]; }
-# prepared K N: so many GPUs are prepared on the node, by its plugin's word.
-prepared() { "$cluster/node" "$1" curl -s "http://$(k -n "$driver_ns" get pod "$(plugin_pod "$1")" -o jsonpath='{.status.podIP}'):8080/metrics" | grep -q "^nvidia_dra_prepared_devices{.*device_type=\"gpu\".*} $2$"; }
-no_gpu_plugin() { [[ -z $(k -n "$driver_ns" get pods -l app=compute-domain-kubelet-plugin -o json | jq '.items[].spec.containers[] | select(.name == "gpus")') ]]; }
 
 # Two pods on each of two nodes are taken over from the Go driver; on each one restarts its container and
 # goes, another one comes, and the file stays in the form that it had.
