@@ -13,6 +13,7 @@ teardown_file() { without_agents; }
 setup() { ns_begin; }
 teardown() { ns_end; }
 
+# bats test_tags=matrix
 @test "a domain forms by agents: no daemon pod, no DaemonSet, no clique of its own, and the same status" {
 	domain two 2
 	worker a two 0
@@ -29,6 +30,7 @@ teardown() { ns_end; }
 	eventually 20 eval '[[ $(k get nodes -l "$uid_label=$(domain_uid two)" -o name | wc -l) == 2 ]]' # late, for people
 }
 
+# bats test_tags=matrix
 @test "a9: another domain on the same nodes, back to back, with four nodes, and none has an address before the node is free" {
 	domain first
 	domain second
@@ -48,6 +50,7 @@ teardown() { ns_end; }
 	[[ $ports == 2 ]]
 }
 
+# bats test_tags=matrix
 @test "a domain grows and shrinks, and who stays keeps its index and its IMEX" {
 	domain grows
 	worker a grows 0

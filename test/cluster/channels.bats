@@ -56,6 +56,7 @@ toolkit() {
 }
 own() { echo ", isolation: Channel"; }
 
+# bats test_tags=matrix
 @test "two ComputeDomains of one rack: pods on the same node and on others, channels equal within and different across, and never 0" {
 	domain left
 	domain right
@@ -77,6 +78,7 @@ own() { echo ", isolation: Channel"; }
 	eventually 30 holds_are 0 ''
 }
 
+# bats test_tags=matrix
 @test "a node has sixteen places for the plain claim template: four pods run, sixteen run, and the seventeenth waits for one of them to end" {
 	places 3 16
 	domain train
@@ -254,6 +256,7 @@ fabric_version_is() { [[ $(fabric_now | jq -r .imexVersion) == "$1" ]]; }
 		eventually 20 eval "k -n $ns get computedomain three -o json | jq -e '.status.conditions[] | select(.type == \"ChannelAssigned\" and .status == \"True\")'"
 }
 
+# bats test_tags=matrix
 @test "nobody but the controller makes or changes a table, neither a tenant nor an administrator with an old copy" {
 	domain one
 	worker a one 0
