@@ -19,6 +19,7 @@ enum {
         FIRST_TIMEOUT_MS = 30000, /* NVML's first start after boot takes seconds a GPU */
         TIMEOUT_MS = 15000,
         TRIES_OF_A_LOST_GPU = 3,
+        LOST_MS = 1000, /* between these, so that it is gone within 35 s whenever it was lost */
 };
 
 #define NO_GPUS "NoGPUs"
@@ -51,7 +52,7 @@ static bool try_again(const struct gpus *g) {
 }
 
 static void schedule(struct gpus *g) {
-        unsigned ms = try_again(g) ? RETRY_MS : IDLE_MS;
+        unsigned ms = g->lost ? LOST_MS : try_again(g) ? RETRY_MS : IDLE_MS;
         if (g->waiting && ms > WAITING_MS)
                 ms = WAITING_MS;
         loop_timer_start(&g->timer, ms);
@@ -74,10 +75,9 @@ static void answer(struct gpus *g, struct gpu_devices *now, const char *reason, 
         g->held = g->asked;
         free(g->answered);
         g->answered = *reason ? NULL : xstrdup(g->library);
-        g->state = (struct gpus_state){ .known = true,
-                                        .reason = reason,
-                                        .library = g->answered,
-                                        .fingerprint = g->held };
+        g->state = (struct gpus_state){
+                .known = true, .reason = reason, .library = g->answered, .fingerprint = g->held
+        };
         snprintf(g->state.message, sizeof g->state.message, "%s", message);
         tell(g, news);
 }

@@ -252,6 +252,73 @@ static void a_gpu_that_fails_goes_when_it_has_failed_three_times(void **state) {
         assert_string_equal(gpus_get(gpus)->reason, "");
 }
 
+/* Nobody asks: what is offered follows by itself. */
+static void until_changed_in_time(void) {
+        struct loop_timer t = { 0 };
+        unsigned before = changes;
+        bool over = false;
+        loop_timer_init(&t, &loop, on_timer, &over);
+        loop_timer_start(&t, 35000);
+        while (changes == before && !over)
+                uv_run(&loop, UV_RUN_ONCE);
+        loop_timer_done(&t);
+        assert_false(over);
+}
+
+static void forget(const char *path) {
+        _cleanup_(freep) char *full = file_join(dir, path);
+        assert_int_equal(unlink(full), 0);
+}
+
+static const char *driver_of_first(void) {
+        const struct offered_device *d = &gpus_devices(gpus)->items[0].offered;
+        for (size_t i = 0; i < d->n_attributes; i++) {
+                if (streq(d->attributes[i].name, "driverVersion"))
+                        return d->attributes[i].text;
+        }
+        return "";
+}
+
+static void a5_whatever_becomes_of_the_gpus_is_offered_within_35_seconds(void **state) {
+        put_library();
+        conf("GPU_COUNT=2\n");
+        start();
+        until_changed();
+        assert_int_equal(gpus_devices(gpus)->n, 2);
+        /* MIG devices are made, and destroyed. */
+        conf("GPU_COUNT=2\nGPU0_MIG=\"3g@0 1g@4\"\n");
+        tree_put(dir, "proc/driver/nvidia/capabilities/gpu0/mig/gi1/access", "DeviceFileMinor: 12\n");
+        until_changed_in_time();
+        assert_int_equal(gpus_devices(gpus)->n, 3);
+        conf("GPU_COUNT=2\n");
+        forget("proc/driver/nvidia/capabilities/gpu0/mig/gi1/access");
+        until_changed_in_time();
+        assert_int_equal(gpus_devices(gpus)->n, 2);
+        /* A GPU falls off the bus, and is back. */
+        conf("GPU_COUNT=2\nGPU1_FAIL_nvmlDeviceGetHandleByIndex=15\n");
+        tree_put(dir, "proc/driver/nvidia/gpus/1/information", "");
+        until_changed_in_time();
+        assert_int_equal(gpus_devices(gpus)->n, 1);
+        conf("GPU_COUNT=2\n");
+        tree_put(dir, "proc/driver/nvidia/gpus/2/information", "");
+        until_changed_in_time();
+        assert_int_equal(gpus_devices(gpus)->n, 2);
+        /* The driver is upgraded: its library is another file. */
+        conf("GPU_COUNT=2\nDRIVER_VERSION=590.10.01\n");
+        put_library();
+        until_changed_in_time();
+        assert_string_equal(driver_of_first(), "590.10.1");
+        /* The driver goes, and is back. */
+        forget("usr/lib64/libnvidia-ml.so.1");
+        until_changed_in_time();
+        assert_string_equal(gpus_get(gpus)->reason, "DriverNotFound");
+        assert_int_equal(gpus_devices(gpus)->n, 0);
+        put_library();
+        until_changed_in_time();
+        assert_string_equal(gpus_get(gpus)->reason, "");
+        assert_int_equal(gpus_devices(gpus)->n, 2);
+}
+
 int main(int argc, char **argv) {
         if (argc > 2 && strcmp(argv[1], NVML_WORKER) == 0)
                 return nvml_worker_main(argc - 2, argv + 2);
@@ -268,6 +335,7 @@ int main(int argc, char **argv) {
                 T(a_first_answer_that_fails_is_none),
                 T(a_driver_that_is_not_there_is_a_fact_until_it_comes),
                 T(a_gpu_that_fails_goes_when_it_has_failed_three_times),
+                T(a5_whatever_becomes_of_the_gpus_is_offered_within_35_seconds),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
