@@ -201,6 +201,19 @@ static void killed_at_every_step_with_a_time_slice(void **state) {
         points(w, 8, "pipe2", GATE, true);
 }
 
+static void killed_at_every_step_with_a_mig_device(void **state) {
+        struct world *w = *state;
+        world_conf(w, "GPU_COUNT=2\nGPU1_MIG=\"3g@0\"\n");
+        tree_put(w->dir, "proc-devices", "Character devices:\n195 nvidia\n240 nvidia-caps\n");
+        tree_put(w->dir, "root/proc/driver/nvidia/capabilities/gpu1/mig/gi1/access",
+                 "DeviceFileMinor: 12\nDeviceFileMode: 292\n");
+        tree_put(w->dir, "root/proc/driver/nvidia/capabilities/gpu1/mig/gi1/ci0/access",
+                 "DeviceFileMinor: 13\nDeviceFileMode: 292\n");
+        w->results = RESULT("gpu", "gpu-1-mig-3g93gb-9-0");
+        points(w, 8, "fsync", NULL, false);
+        points(w, 4, "rename", NULL, true);
+}
+
 int main(int argc, char **argv) {
         if (argc != 6)
                 return 2;
@@ -213,6 +226,7 @@ int main(int argc, char **argv) {
                 T(killed_at_every_step_of_prepare_and_unprepare),
                 T(killed_at_every_step_while_another_claim_waits_for_the_gpu),
                 T(killed_at_every_step_with_a_time_slice),
+                T(killed_at_every_step_with_a_mig_device),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

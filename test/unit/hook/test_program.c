@@ -183,6 +183,70 @@ static void folders_of_the_image_that_are_links_stay_in_it(void **state) {
         assert_true(is_there("c/real-etc/ld.so.cache"));
 }
 
+static unsigned entries_of(const char *path) {
+        unsigned n = 0;
+        DIR *d = opendir(path);
+        assert_non_null(d);
+        while (readdir(d))
+                n++;
+        closedir(d);
+        return n;
+}
+
+static void a9_images_whose_etc_and_lib64_are_absolute_links_have_both_in_the_image(void **state) {
+        (void)state;
+        if (!mounts)
+                skip();
+        _cleanup_(freep) char *etc = file_join(root, "c/etc"), *to = file_join(root, "c/real-etc");
+        assert_int_equal(rename(etc, to), 0);
+        assert_int_equal(symlink("/real-etc", etc), 0);
+        put_library("c/real-lib64/libcuda.so.550.1");
+        driver_tree_link(root, "c/usr/lib64", "/real-lib64");
+        must_run(ARGV(A("create-symlinks"), A("--link"), A("libcuda.so.550.1::/usr/lib64/libcuda.so")));
+        must_run(ARGV(A("update-ldcache"), A("--folder"), A("/usr/lib64")));
+        _cleanup_(freep) char *link = file_join(root, "c/real-lib64/libcuda.so");
+        struct stat st;
+        assert_int_equal(lstat(link, &st), 0);
+        assert_true(S_ISLNK(st.st_mode));
+        assert_true(is_there("c/real-etc/ld.so.cache"));
+        /* As the container has it. */
+        assert_int_equal(unlink(etc), 0);
+        assert_int_equal(rename(to, etc), 0);
+        assert_true(cache_has("/usr/lib64/lib"));
+}
+
+/* A link by the root of a process, which the container's own /proc shows. */
+static void a9_a_configuration_that_leads_to_another_process_leads_nowhere(void **state) {
+        (void)state;
+        if (!mounts)
+                skip();
+        _cleanup_(freep) char *proc = file_join(root, "c/proc"), *host = file_join(root, "host");
+        _cleanup_(freep) char *to = xasprintf("/proc/%d/root%s", getpid(), host);
+        put_library("c/usr/lib64/libcuda.so.550.1");
+        tree_put(root, "c/proc/x", "");
+        tree_put(root, "c/usr/local/cuda/compat/libcuda.so.580.10.2", "");
+        assert_int_equal(mount("proc", proc, "proc", 0, NULL), 0);
+        driver_tree_link(root, "c/etc/ld.so.conf.d", to);
+        char *const none[] = { NULL };
+        (void)run(ARGV(A("enable-cuda-compat"), A("--host-driver-version=570.1")), none);
+        (void)run(ARGV(A("update-ldcache"), A("--folder"), A("/usr/lib64")), none);
+        assert_int_equal(entries_of(host), 3); /* the canary */
+        umount2(proc, MNT_DETACH);
+}
+
+static void a9_libraries_in_a_volume_that_is_read_only_are_found(void **state) {
+        (void)state;
+        if (!mounts)
+                skip();
+        _cleanup_(freep) char *volume = file_join(root, "c/usr/lib64");
+        put_library("c/usr/lib64/libcuda.so.550.1");
+        assert_int_equal(mount(volume, volume, NULL, MS_BIND, NULL), 0);
+        assert_int_equal(mount(NULL, volume, NULL, MS_BIND | MS_REMOUNT | MS_RDONLY, NULL), 0);
+        must_run(ARGV(A("update-ldcache"), A("--folder"), A("/usr/lib64")));
+        assert_true(cache_has("/usr/lib64/lib"));
+        umount2(volume, MNT_DETACH);
+}
+
 static void cve_2024_0135_the_ldconfig_of_the_image_is_not_run_nor_is_its_loader(void **state) {
         (void)state;
         if (!mounts)
@@ -331,6 +395,9 @@ int main(int argc, char **argv) {
                 T(a_configuration_that_includes_nothing_has_the_folders_all_the_same),
                 T(musl_is_told_by_its_own_file),
                 T(folders_of_the_image_that_are_links_stay_in_it),
+                T(a9_images_whose_etc_and_lib64_are_absolute_links_have_both_in_the_image),
+                T(a9_a_configuration_that_leads_to_another_process_leads_nowhere),
+                T(a9_libraries_in_a_volume_that_is_read_only_are_found),
                 T(cve_2024_0135_the_ldconfig_of_the_image_is_not_run_nor_is_its_loader),
                 T(cve_2025_23266_the_environment_of_the_container_is_nothing_to_it),
                 T(cve_2025_23267_links_of_the_image_lead_ldconfig_nowhere),

@@ -192,6 +192,33 @@ static void who_hangs_is_ended_and_started_again(void **state) {
         UNTIL(begun == 2);
 }
 
+static void each_call_that_crashes_or_hangs_before_it_watches_costs_the_process(void **state) {
+        static const char *const calls[] = { "nvmlEventSetCreate", "nvmlDeviceGetHandleByIndex",
+                                             "nvmlDeviceGetUUID", "nvmlDeviceGetSupportedEventTypes",
+                                             "nvmlDeviceRegisterEvents" };
+        char text[128];
+        (void)state;
+        for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
+                for (unsigned hang = 0; hang < 2; hang++) {
+                        nvml_watch_free(watch);
+                        begun = broken = 0;
+                        watch = nvml_watch_new(&loop, &(struct nvml_watch_options){ .begin_ms = 200,
+                                                                                    .silent_ms = 30000,
+                                                                                    .watched = on_watched,
+                                                                                    .xid = on_xid,
+                                                                                    .broken = on_broken });
+                        snprintf(text, sizeof text, "GPU_COUNT=1\n%s_%s=1\n", hang ? "HANG" : "CRASH",
+                                 calls[i]);
+                        conf(text);
+                        nvml_watch_with(watch, library, 1);
+                        UNTIL(broken == 1);
+                        /* A machine that is slow to start the process cannot tell the two apart. */
+                        assert_true(why.code == NVML_HUNG || (!hang && why.code == NVML_CRASHED));
+                        assert_int_equal(begun, 0);
+                }
+        }
+}
+
 static void a_library_that_cannot_begin_is_asked_again(void **state) {
         (void)state;
         conf("INIT_ERROR=9\n");
@@ -257,6 +284,7 @@ int main(int argc, char **argv) {
                 T(a_gpu_that_is_lost_is_found_by_who_begins_anew),
                 T(who_crashes_is_started_again_and_sees_what_comes),
                 T(who_hangs_is_ended_and_started_again),
+                T(each_call_that_crashes_or_hangs_before_it_watches_costs_the_process),
                 T(a_library_that_cannot_begin_is_asked_again),
                 T(a_session_is_open_only_while_somebody_wants_it),
                 T(lines_of_events_are_what_they_must_be),
