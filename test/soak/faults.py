@@ -496,9 +496,11 @@ def fabric_of(h):
 
 
 def made_anew(h, fabric):
-    """Evidence: there is another object, with a table of its own that nobody doubts any more."""
+    """Evidence: where a node is in the fabric there is another object, with a table of its own that nobody doubts any more."""
     def missing():
         now = h.w.fabrics.objects.get((None, name(fabric)))
+        if not now and not any(name(fabric) in h.w.clique_of(name(n)) for n in h.w.all(h.w.nodes)):
+            return None  # nobody is in it any more, and an object is made for those who are
         if not now or now["metadata"]["uid"] == fabric["metadata"]["uid"] or now.get("tableOf") != now["metadata"]["uid"]:
             return f"fabric {name(fabric)} has no table of its own again"
         lost = next((c for c in now.get("conditions") or [] if c["type"] == "TableLost"), None)
