@@ -14,7 +14,7 @@
 #   make scale      the controller among thousands of pretended nodes, against a real API server (NODES="100 1000 10000", JSON=FILE)
 #   make fuzz       only the fuzzers, each for FUZZ_SECONDS of processor time (default 60)
 #   make matrix     the tests that matter on each version of Kubernetes since 1.32, which takes hours the first time; writes docs/versions.md
-#   make soak       faults strike a cluster of six nodes for MINUTES (20), workloads come and go (SEED, FAULTS, WORKLOADS=agents, channels or racks: see test/soak/run)
+#   make soak       faults strike a cluster of six nodes for MINUTES (20), workloads come and go (SEED, FAULTS, WORKLOADS=agents, channels, standing or racks: see test/soak/run)
 #   make simulate   the controllers in a world of our own, in virtual time: SEEDS (1-200), NODES (4), DOMAINS (3), MINUTES (10), FAULTS (all)
 #   make pictures   draw docs/pictures/*.svg from the texts beside them
 #   make clean      remove all that was built here (and take the test cluster down)

@@ -420,6 +420,7 @@ def objects_of_a_domain_deleted(h):
     if not o:
         return None
     uid, what = o["metadata"]["uid"], h.rng.choice(h.w.kind.objects)
+    daemons = [p for p in h.w.of_app("imex-daemon") if p["metadata"]["labels"].get(UID_LABEL) == uid]
     h.what, h.affects = f"{what} of {cd}", {w for w, x in h.workloads().items() if x.cd == cd}
     watch, path, old = None, None, None
     if what == "DaemonSet":
@@ -431,6 +432,7 @@ def objects_of_a_domain_deleted(h):
     if what == "label":
         node = h.choose(sorted(name(n) for n in h.w.all(h.w.nodes) if n["metadata"]["labels"].get(UID_LABEL) == uid))
         if node:
+            h.w.may_go |= {p["metadata"]["uid"] for p in daemons if node_of(p) == node}
             h.k.patch(f"/api/v1/nodes/{node}", {"metadata": {"labels": {UID_LABEL: None}}})
             old = node
     else:
@@ -438,6 +440,7 @@ def objects_of_a_domain_deleted(h):
         mine = [x for x in mine if f"/namespaces/{x['metadata']['namespace']}/" in path]
         old = h.choose(sorted(mine, key=name))
         if old:
+            h.w.may_go |= {p["metadata"]["uid"] for p in daemons if what == "DaemonSet"}
             h.k.delete(f"{path}/{name(old)}")
     if not old:
         return None
@@ -458,7 +461,7 @@ def objects_of_a_domain_deleted(h):
 def states(h, node, wanted):
     def missing():
         found = h.w.clique_of(node)
-        return None if len(found) == h.w.kind.devices and all((c or "").endswith(wanted) for c in found) else f"the slice of {node} states {found}"
+        return None if h.w.kind.offers(found) and all((c or "").endswith(wanted) for c in found) else f"the slice of {node} states {found}"
     return missing
 
 
@@ -472,6 +475,17 @@ def node_moves_to_another_clique(h):
     yield h.rng.uniform(0, 10)
     h.w.command("clique", k, home[1:])
     return states(h, node, home)
+
+
+def node_cordoned(h):
+    """It leaves the domain that stands when nobody uses it there, and only then."""
+    node = h.free_node()
+    if not node:
+        return None
+    h.k.patch(f"/api/v1/nodes/{node}", {"spec": {"unschedulable": True}})
+    yield h.rng.uniform(1, 40)
+    h.k.patch(f"/api/v1/nodes/{node}", {"spec": {"unschedulable": None}})
+    return states(h, node, h.w.kind.clique(node))
 
 
 def fabric_registers_again(h):
@@ -579,7 +593,7 @@ FAULTS = {
     imex_crashes_in_a_loop: 2, api_server_gone: 3, **{f: 1 for f in PAGES}, kubelet_restarted: 2, node_cut_off: 2,
     node_loses_power: 2, node_gone_for_good: 1, pod_deleted: 4, domain_deleted_under_its_workload: 2, domain_made_again_with_its_name: 2,
     objects_of_a_domain_deleted: 2, node_moves_to_another_clique: 1, fabric_registers_again: 1, fabric_deleted: 2, old_fabric_put_back: 2,
-    hosts_imex_restarted: 2, hosts_imex_away: 3,
+    hosts_imex_restarted: 2, hosts_imex_away: 3, node_cordoned: 3,
 }
 
 
@@ -587,4 +601,5 @@ def of_kind(kind):
     """Those that can strike where workloads are of that kind."""
     without = set() if kind.has_fabrics else {fabric_deleted, old_fabric_put_back}
     without |= {daemon_killed, daemon_deleted, imex_killed, imex_crashes_in_a_loop} if kind.hosts_run_imex else {hosts_imex_restarted, hosts_imex_away}
+    without |= set() if kind.name == "standing" else {node_cordoned}
     return [f for f in FAULTS if f not in without]

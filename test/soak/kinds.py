@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What keeps the workloads of a soak apart, and who runs IMEX for them: daemon pods, agents, or the hosts, with a channel for each ComputeDomain;
-or racks, whose ComputeDomains make themselves. How the chart is installed for each is in ./run."""
+agents with such channels, whose IMEX stands before anybody uses it; or racks, whose ComputeDomains make themselves. How the chart is installed for
+each is in ./run."""
 
 import glob
 import os
@@ -9,6 +10,7 @@ import re
 DRIVER_NS, NS = "nvidia-compute-domains", "soak"
 RACK_LABEL, RACK_NS_LABEL = "ds.coreweave.com/nvlink.domain", "resource.nvidia.com/rack-domains"
 AGENT_COMPONENT = "compute-domain-agent"
+UID_LABEL, IMEX = "resource.nvidia.com/computeDomain", "imex.resource.nvidia.com/"
 # What a claim's CDI file says of it, but for those of daemons and agents.
 COMMENT = re.compile(rf"# claim (?!{DRIVER_NS}/)\S+ domain (\S+)(?: channel \S+?=(\d+) clique (\S+))?")
 
@@ -21,6 +23,15 @@ def index_of(node):
     return int(node.rsplit("-", 1)[1])
 
 
+def label_of(o):
+    """The ComputeDomain that it is of, None when of none."""
+    return o["metadata"].get("labels", {}).get(UID_LABEL)
+
+
+def living(world):
+    return {o["metadata"]["uid"] for o in world.all(world.domains) if "deletionTimestamp" not in o["metadata"]}
+
+
 class DaemonPods:
     """A daemon pod for each ComputeDomain and node, one pod of a workload a node."""
 
@@ -28,22 +39,22 @@ class DaemonPods:
     daemon = "compute-domain-daemon"       # who starts nvidia-imex, as a program
     has_fabrics = False                    # ComputeDomainFabrics are written
     hosts_run_imex = False
+    go_with_the_last = ("compute-domain-daemon", "nvidia-imex")  # programs that run only while somebody uses them
     devices = 2                            # of each node's slice
     plugin_flags = ()                      # of a plugin that is started by hand
     objects = ("DaemonSet", "daemon template", "workload template", "label", "clique")  # that somebody may delete by hand
-    stays_in_folder = ()                   # beside the folders of domains
     left_limit_s = 180
 
     def __init__(self, nodes):
         self.n_nodes = nodes
         self.domains = [f"cd-{i}" for i in range(4)]
         self.gpus = (0, 1, 2)              # of each pod of a workload; a claim template for each number
-        self.imex = {}                     # what runs on each node, as far as it is looked at
+        self.imex = {}                     # what ran on a node for a ComputeDomain, or for all, at the last look
+        self.undisturbed = set()           # claims under which nvidia-imex was seen to be the same
 
     def forget_imex(self, nodes):
         """A fault has ended it there: what comes is another one."""
-        for node in nodes:
-            self.imex.pop(node, None)
+        self.imex = {key: last for key, last in self.imex.items() if key[0] not in nodes}
 
     def template(self, cd):
         return cd
@@ -77,6 +88,10 @@ class DaemonPods:
         """Whether users make them."""
         return True
 
+    def offers(self, devices):
+        """Whether the devices of a node's slice are those of a node that nobody strikes."""
+        return len(devices) == self.devices
+
     def is_well(self, o, nodes, has, world):
         """What a ComputeDomain with pods on these nodes lacks, None when nothing."""
         ready = {n["name"] for n in o.get("status", {}).get("nodes") or [] if n.get("status") == "Ready"}
@@ -89,10 +104,43 @@ class DaemonPods:
 
     def look(self, world):
         """Once a second: what must never be seen."""
+        self.look_at_imex(world)
+
+    def served(self, pod, claims, world):
+        """Those of a node's prepared claims for which the pod has to go on with its nvidia-imex. One that is gone from the API is none: by that
+        its node's label goes, and with it the pod."""
+        mine = {label_of(pod)} & living(world)
+        there = {o["metadata"]["uid"] for o in world.all(world.claims)}
+        return {claim for claim, (domain, _, _) in claims.items() if domain in mine and claim in there}
+
+    def look_at_imex(self, world):
+        """No nvidia-imex is another one while a claim that it serves is prepared, but by a fault that ends it. A claim counts that was prepared
+        before the one process was looked for, and still is after the other was."""
+        first = world.prepared()
+        pods = [pod for pod in world.of_app("imex-daemon") if pod["spec"].get("nodeName")]
+        running = {name(pod): set(world.of_pod(pod, "nvidia-imex")) for pod in pods}
+        then = world.prepared()
+        for pod in pods:
+            node, now = pod["spec"]["nodeName"], running[name(pod)]
+            key = node, label_of(pod)
+            uid, before, used = self.imex.pop(key, (None, set(), set()))
+            if world.imex_may_end(node) or uid in world.may_go or not before:
+                used = set()
+            lost = used & self.served(pod, then.get(node, {}), world)
+            if lost and before & now:
+                self.undisturbed |= lost
+            elif lost and now:
+                world.violation(f"nvidia-imex of {name(pod)} on {node} is another process under the prepared claims {', '.join(sorted(lost))}")
+            # One that is away is asked for again: what comes in its place is another.
+            self.imex[key] = (pod["metadata"]["uid"], now, self.served(pod, first.get(node, {}), world)) if now else (uid, before, lost)
 
     def excuses(self, kind, o, world):
         """Whether an object is there though nobody uses anything: it is not left over."""
         return False
+
+    def stays_in_folder(self, node, world):
+        """What a node has beside the folders of ComputeDomains."""
+        return set()
 
     def left(self, world):
         """What else is left."""
@@ -104,29 +152,21 @@ class Agents(DaemonPods):
     daemon = "compute-domain-agent"
     has_fabrics = True
     objects = ("workload template", "label")
-    stays_in_folder = ("agent.json", "edits", "fabric")
 
     def is_agent(self, o):
         return o["metadata"].get("labels", {}).get("app.kubernetes.io/component") == AGENT_COMPONENT
 
-    def look(self, world):
-        """No nvidia-imex is another one while a claim that it serves is prepared, but by a fault that ends it."""
-        living = {o["metadata"]["uid"] for o in world.all(world.domains) if "deletionTimestamp" not in o["metadata"]}
-        prepared = world.prepared()
-        for pod in world.of_app("imex-daemon"):
-            node = pod["spec"].get("nodeName")
-            if not node:
-                continue
-            claims = {claim for claim, (domain, _, _) in prepared.get(node, {}).items() if domain in living}
-            now = set(world.of_pod(pod, "nvidia-imex"))
-            before, used = self.imex.pop(node, (set(), set()))
-            if world.imex_may_end(node) or not before:
-                used = set()
-            lost = used & claims
-            if lost and now and not before & now:
-                world.violation(f"nvidia-imex of {node} is another process under the prepared claims {', '.join(sorted(lost))}")
-            # One that is away is asked for again: what comes in its place is another.
-            self.imex[node] = (now, claims) if now else (before, lost)
+    def served(self, pod, claims, world):
+        """Whatever the API says."""
+        domains = living(world)
+        return {claim for claim, (domain, _, _) in claims.items() if domain in domains}
+
+    def stands(self, domain):
+        """Whether an IMEX domain is there though no ComputeDomain is."""
+        return False
+
+    def stays_in_folder(self, node, world):
+        return {"agent.json", "edits", "fabric"}
 
     def excuses(self, kind, o, world):
         if o["metadata"]["namespace"] != DRIVER_NS:
@@ -138,7 +178,7 @@ class Agents(DaemonPods):
 
     def left(self, world):
         return [f"IMEX domain of {d['owner'].get('name')} in fabric {name(f)}: {len(d.get('seats') or [])} seats, {len(d.get('leaving') or [])} leaving"
-                for f in world.all(world.fabrics) for d in f.get("domains") or []]
+                for f in world.all(world.fabrics) for d in f.get("domains") or [] if not self.stands(d)]
 
 
 class Channels(DaemonPods):
@@ -147,6 +187,7 @@ class Channels(DaemonPods):
     name = "channels"
     daemon = None
     has_fabrics = hosts_run_imex = True
+    go_with_the_last = ()
     devices = 16
     plugin_flags = ("--feature-gates=HostManagedIMEX=true", "--imex-isolation=channel")
     objects = ("workload template",)
@@ -170,7 +211,11 @@ class Channels(DaemonPods):
         return None if not nodes or has(o, "ChannelAssigned") == "True" else f"{name(o)}: no channel is assigned"
 
     def look(self, world):
-        """No channel of a fabric is two ComputeDomains', no ComputeDomain has two, and nobody ends the hosts' IMEX but a fault."""
+        self.look_at_channels(world)
+        self.look_at_hosts(world)
+
+    def look_at_channels(self, world):
+        """No channel of a fabric is two ComputeDomains', and no ComputeDomain has two."""
         whose, which = {}, {}
         for node, claims in world.prepared().items():
             for domain, channel, clique in claims.values():
@@ -183,22 +228,86 @@ class Channels(DaemonPods):
                 other = which.setdefault((clique, domain), (channel, node))
                 if other[0] != channel:
                     world.violation(f"{domain} has channel {channel} of {clique} on {node} and {other[0]} on {other[1]}")
+
+    def look_at_hosts(self, world):
+        """Nobody ends their IMEX but a fault."""
+        prepared = world.prepared()
         for path in glob.glob(os.path.join(world.state, "nodes", "*", "host-imex.pid")):
             node = "node-" + path.split(os.sep)[-2]
             try:
                 pid = open(path).read().strip()
             except OSError:
                 continue
-            before = self.imex.pop(node, pid)
+            before = self.imex.pop((node, None), pid)
             if world.imex_may_end(node):
                 continue
             if before != pid or not os.path.exists(f"/proc/{pid}"):
                 world.violation(f"the host's nvidia-imex of {node} is not the process {before} any more")
-            self.imex[node] = pid
+            self.imex[node, None] = pid
+            self.undisturbed |= set(prepared.get(node, {}))
 
     def left(self, world):
         return [f"channel {c['id']} of {c['owner'].get('name', c['owner']['uid'])} in fabric {name(f)}"
                 for f in world.all(world.fabrics) for c in f.get("channels") or []]
+
+
+class Standing(Agents, Channels):
+    """Agents run one IMEX domain in each fabric for all, and each ComputeDomain has a channel of its own in it."""
+
+    name = "standing"
+    hosts_run_imex = False
+    go_with_the_last = ("compute-domain-daemon",)
+    devices = 17
+    plugin_flags = ("--imex-isolation=channel", "--imex-agents")
+    objects = ("workload template",)
+
+    def joined(self, world, node):
+        """Its agent joins by itself."""
+
+    def offers(self, devices):
+        """A node that has come from another fabric offers its places when nobody uses the IMEX that it has run there; see left()."""
+        return bool(devices)
+
+    def is_well(self, o, nodes, has, world):
+        for node in nodes:
+            said = [p["metadata"].get("annotations", {}).get(IMEX + "state") for p in world.of_app("imex-daemon") if p["spec"].get("nodeName") == node]
+            if said != ["READY"]:
+                return f"{name(o)}: IMEX of {node} is {said}"
+        if nodes and has(o, "IMEXHealthy") != "True":
+            return f"{name(o)}: its nodes' IMEX is not healthy"
+        return Channels.is_well(self, o, nodes, has, world)
+
+    def look(self, world):
+        self.look_at_channels(world)
+        self.look_at_imex(world)
+
+    def served(self, pod, claims, world):
+        """It is not their ComputeDomain's."""
+        return set(claims)
+
+    def stands(self, domain):
+        return domain["owner"].get("kind") == "ComputeDomainFabric"
+
+    def standing(self, world):
+        """{node: the UIDs of the domains that stand and list it}"""
+        found = {}
+        for f in world.all(world.fabrics):
+            for d in f.get("domains") or []:
+                for seat in (d.get("seats") or []) + (d.get("leaving") or []) if self.stands(d) else ():
+                    found.setdefault(seat["node"], set()).add(d["owner"]["uid"])
+        return found
+
+    def stays_in_folder(self, node, world):
+        return super().stays_in_folder(node, world) | self.standing(world).get(node, set())
+
+    def left(self, world):
+        standing, left = self.standing(world), Agents.left(self, world) + Channels.left(self, world)
+        for node in map(name, world.all(world.nodes)):
+            if len(standing.get(node, ())) != 1:
+                left.append(f"{node} is in {len(standing.get(node, ()))} domains that stand")
+            if len(found := world.clique_of(node)) != self.devices:
+                left.append(f"{node} offers {len(found)} devices")
+        return left
 
 
 class Racks(DaemonPods):
@@ -246,6 +355,7 @@ class Racks(DaemonPods):
 
     def look(self, world):
         """Whatever happens to its nodes, a rack keeps its ComputeDomain: only somebody's hand makes it another one."""
+        self.look_at_imex(world)
         if not self.kept:
             return
         for cd in self.domains:
@@ -257,7 +367,7 @@ class Racks(DaemonPods):
         """Those of the driver's own namespace stay as long as their racks."""
         kept = {x["metadata"]["uid"] for x in world.all(world.domains) if x["metadata"]["namespace"] == DRIVER_NS}
         return o["metadata"]["namespace"] == DRIVER_NS and (
-            o["metadata"]["uid"] in kept or o["metadata"].get("labels", {}).get("resource.nvidia.com/computeDomain") in kept)
+            o["metadata"]["uid"] in kept or label_of(o) in kept)
 
 
-KINDS = {kind.name: kind for kind in (DaemonPods, Agents, Channels, Racks)}
+KINDS = {kind.name: kind for kind in (DaemonPods, Agents, Channels, Standing, Racks)}

@@ -350,6 +350,7 @@ def report(soak, before, now):
     if every:
         lines.append(f"| all | {len(every)} | {statistics.median(every):.1f} s | {max(every):.1f} s |")
     lines += [""] + [f"- {text}" for text in soak.slow] + [""]
+    lines.append(f"{next(soak.serial) - 1} workloads came. nvidia-imex was the same process under each of {len(soak.w.kind.undisturbed)} prepared claims.")
     for program, (mb, fds) in sorted(worst(now).items()):
         was = worst(before)[program]
         lines.append(f"{program}: at most {was[0]:.2f} MB private dirty and {was[1]} descriptors at the start, {mb:.2f} MB and {fds} at the end.")

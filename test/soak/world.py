@@ -15,13 +15,13 @@ import urllib.request
 HERE = os.path.dirname(os.path.abspath(__file__))
 TEST = os.path.dirname(HERE)
 sys.path.insert(0, os.path.join(TEST, "bench"))
-from kinds import AGENT_COMPONENT, COMMENT, DRIVER_NS, NS, name  # noqa: E402
+from kinds import AGENT_COMPONENT, COMMENT, DRIVER_NS, NS, UID_LABEL, name  # noqa: E402
 from kubeapi import Cluster, Watch  # noqa: E402
 
 DRIVER, GPU_DRIVER = "compute-domain.nvidia.com", "gpu.nvidia.com"
 CD_GROUP = "/apis/resource.nvidia.com/v1beta1"
 DRA_GROUP = "/apis/resource.k8s.io/v1"
-UID_LABEL, CLIQUE_LABEL, IMEX = "resource.nvidia.com/computeDomain", "nvidia.com/gpu.clique", "imex.resource.nvidia.com/"
+CLIQUE_LABEL = "nvidia.com/gpu.clique"
 CONTROLLER, PLUGIN, GPU_PLUGIN = "compute-domain-controller", "compute-domain-kubelet-plugin", "gpu-kubelet-plugin"
 # What a workload's container ends with when its channel is not there, or not just the GPUs that it asked for.
 NO_CHANNEL, NO_GPUS = 77, 78
@@ -66,6 +66,7 @@ class World:
         self.lease_may_be_lost = lambda: True
         self.imex_may_end = lambda node: True
         self.domain_may_go = lambda cd: True
+        self.may_go = set()  # UIDs of daemon pods of which somebody deleted what keeps them
         self.ends = set()  # ids of containers of ours that were seen to end
         self.api_up = True
         self.chart_mark = None  # what the pods of the driver are annotated with since the latest upgrade of the chart
@@ -291,7 +292,7 @@ class World:
         kept = {o["metadata"]["uid"] for o in self.all(self.claims) if self.kind.excuses("ResourceClaim", o, self)}
         for k in range(self.n_nodes):
             left += [f"node-{k}: {text}" for text in self.files_on(k, kept)]
-        for program in () if self.kind.hosts_run_imex else ("compute-domain-daemon", "nvidia-imex"):
+        for program in self.kind.go_with_the_last:
             left += [f"process {pid} ({program})" for pid in self.processes(program) if self.is_of_cluster(pid)]
         return left
 
@@ -305,10 +306,11 @@ class World:
         """What is there that is not of these claims."""
         plugins = os.path.join(self.state, "nodes", str(k), "kubelet/plugins")
         plugin = os.path.join(plugins, DRIVER)
+        stays = self.kind.stays_in_folder(f"node-{k}", self)
         left = [f"CDI file {os.path.basename(p)}" for p in glob.glob(os.path.join(self.state, "nodes", str(k), "run/cdi", "*claim_*"))
                 if not any(uid in p for uid in kept)]
         left += [f"folder of domain {os.path.basename(p)}" for p in glob.glob(os.path.join(plugin, "domains", "*"))
-                 if os.path.basename(p) not in self.kind.stays_in_folder]
+                 if os.path.basename(p) not in stays]
         for driver in (DRIVER, GPU_DRIVER):
             left += [f"temporary file {os.path.basename(p)}" for p in glob.glob(os.path.join(plugins, driver, ".*tmp*"))]
             try:
