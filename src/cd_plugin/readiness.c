@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/queue.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/diag.h"
 #include "base/file.h"
@@ -168,6 +169,14 @@ static void watch(struct domain *d) {
         d->ready = !refusal_now(d, text, sizeof text);
 }
 
+/* The folder was made to be watched. An agent that never came removes none. */
+static void unfollow(struct domain *d) {
+        _cleanup_(freep) char *dir = d->agent ? readiness_domain_dir(d->r->o.plugin_dir, d->uid) : NULL;
+        domain_free(d);
+        if (dir)
+                (void)rmdir(dir); /* unless something is in it */
+}
+
 static void follow(struct readiness *r, const char *domain_uid, const char *claim_uid, bool agent) {
         struct domain *d;
         LIST_FOREACH (d, &r->domains, link) {
@@ -203,7 +212,7 @@ void readiness_follow(struct readiness *r, const struct checkpoint *table, const
         for (d = LIST_FIRST(&r->domains); d; d = next) {
                 next = LIST_NEXT(d, link);
                 if (!d->seen)
-                        domain_free(d);
+                        unfollow(d);
         }
 }
 

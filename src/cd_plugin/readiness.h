@@ -29,7 +29,7 @@ struct readiness_options {      /* the strings are borrowed */
 struct readiness *readiness_new(uv_loop_t *loop, const struct readiness_options *o);
 /* Follows the table: one watch for each daemon claim that is prepared here; where that is an agent's, for
  * each of `granted`, the domains of which a claim is prepared, or is being prepared (NULL-terminated; NULL:
- * none). */
+ * none). An agent's domain that is not followed any more leaves no empty folder. */
 void readiness_follow(struct readiness *r, const struct checkpoint *table, const char *const *granted);
 /* True: it is ready, an agent in the seat *ret_seat, of which the fabric's object must be asked then. False:
  * `reason` says why, beginning with the node's name, and *ret_in_the_way whether it is because another

@@ -11,6 +11,7 @@
 #include "imex/imex_grants.h"
 
 #define AGENT "a0000000-0000-4000-8000-000000000001"
+#define ELSEWHERE "2df84740-d3cb-b5ce-4e7e-98352b5a71b5.9"
 #define OWN ",\"isolation\":\"Channel\""
 #define CHANNELS                                                                                             \
         "{\"id\":7,\"owner\":{\"kind\":\"ComputeDomain\",\"uid\":\"" DOMAIN_A "\"}},"                        \
@@ -198,17 +199,20 @@ static void what_is_prepared_stays_whatever_the_fabric_and_the_agent_say(void **
         world_wait(&again, PREPARED);
 }
 
+static void state_fabric(const char *clique) {
+        snprintf(w.facts.fabric.clique_id, sizeof w.facts.fabric.clique_id, "%s", clique);
+        world_facts();
+        world_turn();
+}
+
 /* The claim is of the fabric that its channel is of. */
 static void a_node_that_moved_holds_the_domain_of_the_fabric_it_was_in(void **state) {
         char moved[37];
         (void)state;
         joined();
         prepared("c1", CLAIM_1, "channel7\"");
-        snprintf(w.facts.fabric.clique_id, sizeof w.facts.fabric.clique_id, "%s",
-                 "2df84740-d3cb-b5ce-4e7e-98352b5a71b5.9");
-        fabric_standing_uid(w.facts.fabric.clique_id, moved);
-        world_facts();
-        world_turn();
+        state_fabric(ELSEWHERE);
+        fabric_standing_uid(ELSEWHERE, moved);
         assert_true(noted(uid, CLAIM_1));
         assert_false(noted(moved, CLAIM_1));
         world_stop(w.claims);
@@ -217,6 +221,25 @@ static void a_node_that_moved_holds_the_domain_of_the_fabric_it_was_in(void **st
         assert_false(noted(moved, CLAIM_1));
         unprepared("c1", CLAIM_1);
         assert_false(noted(uid, CLAIM_1));
+}
+
+static bool has_folder(const char *domain) {
+        _cleanup_(freep) char *path = xasprintf("%s/domains/%s", w.plugin_dir, domain);
+        return access(path, F_OK) == 0;
+}
+
+/* Its agent stays where the claim is, and joins nothing there. */
+static void a_node_that_comes_back_to_its_fabric_leaves_no_folder_of_the_other(void **state) {
+        char moved[37];
+        (void)state;
+        joined();
+        prepared("c1", CLAIM_1, "channel7\"");
+        state_fabric(ELSEWHERE);
+        fabric_standing_uid(ELSEWHERE, moved);
+        assert_true(has_folder(moved));
+        state_fabric(CLIQUE);
+        assert_false(has_folder(moved));
+        assert_true(noted(uid, CLAIM_1));
 }
 
 /* An agent of before the change must not end what is in use, and must not wait for ever either. */
@@ -313,6 +336,7 @@ int main(void) {
                 T(a_daemon_pod_of_before_is_named),
                 T(what_is_prepared_stays_whatever_the_fabric_and_the_agent_say),
                 T(a_node_that_moved_holds_the_domain_of_the_fabric_it_was_in),
+                T(a_node_that_comes_back_to_its_fabric_leaves_no_folder_of_the_other),
                 T(over_a_change_of_the_mode_the_notes_stay_as_long_as_their_claims),
                 T(a_node_offers_its_places_from_its_join_to_its_leaving),
                 T(an_IMEX_that_restarts_withholds_nothing),
