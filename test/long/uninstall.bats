@@ -7,9 +7,10 @@ load ../cluster/gpus
 
 setup_file() { with_driver 3; }
 setup() { ns_begin; }
-# Whatever is left, only the driver takes away.
+# Whatever is left, only the driver takes away; but what agents leave for the next ones stays.
 teardown() {
 	with_driver 3
+	forget_agents
 	ns_end
 }
 kubectl() { k "$@"; }
