@@ -87,10 +87,16 @@ static bool must_leave(const struct work *w, const struct rosters_node *n, bool 
         return leaves || (n && (n->released || n->wanted));
 }
 
+/* It runs a later one in the same domain: this one it never takes again, and that one counts. */
+static bool is_overtaken(const struct work *w, const struct rosters_node *n, int64_t epoch) {
+        return n && streq(n->report.domain, w->uid) && n->report.epoch > epoch;
+}
+
 static void keep(struct work *w, const struct fabric_seat *s, bool leaves) {
         const struct rosters_node *n = find_node(w->in, s->node);
         struct entry e = { .seat = *s, .reported = runs(n, w->uid, s->epoch) };
-        if ((n && n->quiet) || (has_left(n, s->epoch) && !e.reported) || find_entry(w, s->node))
+        if ((n && n->quiet) || (has_left(n, s->epoch) && !e.reported) || is_overtaken(w, n, s->epoch) ||
+            find_entry(w, s->node))
                 return;
         if (e.reported)
                 e.seat.index = n->report.index;

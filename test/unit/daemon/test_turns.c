@@ -406,6 +406,39 @@ static void an_object_that_is_emptied_gives_nothing_twice(void **state) {
                 run(s, true);
 }
 
+/* The object was put back; the agent's word that it never takes that place again is on its way. */
+static void a_later_place_in_the_same_domain_wins_over_one_that_was_put_back(void **state) {
+        struct arena *a = arena_new(1024);
+        struct fabric_seat old = { .node = "n0", .index = 1, .epoch = 15 };
+        struct fabric_domain was = {
+                .owner.uid = "A", .infix = "aa", .slots = 3, .seats = &old, .n_seats = 1
+        };
+        const struct rosters_node nodes[] = {
+                { .name = "n0",
+                  .wanted = "A",
+                  .report = { .domain = "A", .infix = "aa", .index = 0, .epoch = 26, .seen = 26 } },
+                { .name = "n1", .wanted = "A" },
+        };
+        const struct rosters_domain domain = { .owner.uid = "A", .infix = "aa" };
+        struct rosters r;
+
+        rosters_make(&(struct rosters_input){ .old = &was,
+                                              .n_old = 1,
+                                              .epoch = 26,
+                                              .nodes = nodes,
+                                              .n_nodes = 2,
+                                              .domains = &domain,
+                                              .n_domains = 1,
+                                              .slots = 3 },
+                     a, &r);
+        assert_int_equal(r.domains[0].n_seats, 2);
+        assert_int_equal(r.domains[0].n_leaving, 0);
+        assert_string_equal(r.domains[0].seats[0].node, "n0");
+        assert_int_equal(r.domains[0].seats[0].index, 0);
+        assert_int_equal(r.domains[0].seats[0].epoch, 26);
+        arena_free(a);
+}
+
 static void each_domain_has_a_port_that_no_outgoing_connection_takes(void **state) {
         assert_int_equal(rosters_port("9f3c21ab77"), rosters_port("9f3c21ab77"));
         assert_int_not_equal(rosters_port("9f3c21ab77"), rosters_port("9f3c21ab78"));
@@ -420,6 +453,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(random_histories_keep_every_promise),
                 cmocka_unit_test(an_object_that_is_emptied_gives_nothing_twice),
+                cmocka_unit_test(a_later_place_in_the_same_domain_wins_over_one_that_was_put_back),
                 cmocka_unit_test(each_domain_has_a_port_that_no_outgoing_connection_takes),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
