@@ -4,10 +4,15 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static const char *lost(const struct compute_domain_fabric *f) {
-        const struct condition *c =
-                f ? condition_find(f->conditions, f->n_conditions, FABRIC_TABLE_LOST) : NULL;
-        return c && streq(c->status, "True") ? str_or(c->message, FABRIC_TABLE_LOST) : NULL;
+/* What the fabric's object says about it; only the domain of the fabric itself is said to be full there. */
+static const char *told(const struct compute_domain_fabric *f, bool stands) {
+        static const char *const types[] = { FABRIC_TABLE_LOST, FABRIC_DOMAIN_FULL };
+        for (size_t i = 0; f && i < (stands ? ARRAY_LEN(types) : 1); i++) {
+                const struct condition *c = condition_find(f->conditions, f->n_conditions, types[i]);
+                if (c && streq(c->status, "True"))
+                        return str_or(c->message, types[i]);
+        }
+        return NULL;
 }
 
 /* Whose IMEX domain it is, for people. */
@@ -20,7 +25,7 @@ static const char *owner(const struct own_seat_question *q, char *text, size_t n
 
 static void say_none(const struct compute_domain_fabric *f, const struct own_seat_question *q, char *msg,
                      size_t n) {
-        const char *why = lost(f);
+        const char *why = told(f, q->stands);
         char whose[400], otherwise[400];
         if (q->stands)
                 snprintf(otherwise, sizeof otherwise,

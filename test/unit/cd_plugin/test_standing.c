@@ -154,6 +154,18 @@ static void a_pod_waits_for_the_agent_for_its_seat_and_for_READY(void **state) {
         world_wait(&op, PREPARED);
 }
 
+/* A claim may be allocated on a node that had a place, and has none any more. */
+static void a_pod_on_a_node_for_which_the_domain_has_no_place_says_the_remedy(void **state) {
+        (void)state;
+        agent_comes();
+        api_fabric(CLIQUE, 1, CHANNELS,
+                   ",\"conditions\":[{\"type\":\"DomainFull\",\"status\":\"True\",\"message\":\"It has room "
+                   "for 18 nodes. Set imex.maxNodesPerDomain\"}]");
+        waits_and_says(
+                "n0: this node has not been given a seat in the IMEX domain of its fabric on rack-7 yet: It "
+                "has room for 18 nodes. Set imex.maxNodesPerDomain");
+}
+
 /* A10: the seat is taken back for whoever came before the controller knew. */
 static void a10_a_pod_on_a_node_that_is_leaving_waits_until_it_stays(void **state) {
         struct dra_op op = { 0 };
@@ -332,6 +344,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 T(two_ComputeDomains_have_channels_of_the_one_domain_that_stands),
                 T(a_pod_waits_for_the_agent_for_its_seat_and_for_READY),
+                T(a_pod_on_a_node_for_which_the_domain_has_no_place_says_the_remedy),
                 T(a10_a_pod_on_a_node_that_is_leaving_waits_until_it_stays),
                 T(a_daemon_pod_of_before_is_named),
                 T(what_is_prepared_stays_whatever_the_fabric_and_the_agent_say),
