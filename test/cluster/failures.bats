@@ -3,6 +3,7 @@
 # What breaks heals, or says what it needs. Each test is named after its failure.
 
 load driver
+load unprepared
 
 setup_file() { with_driver 4; }
 setup() { ns_begin; }
@@ -28,7 +29,6 @@ compact_etcd() {
 	curl -sf "$etcd/compaction" -d "{\"revision\": $(curl -sf "$etcd/range" -d '{"key": "eA=="}' | jq .header.revision), \"physical\": true}" >/dev/null
 }
 condition_says() { [[ $(condition "$1" Ready message) == *"$2"* ]]; }
-daemon_pod_runs() { [[ $(k -n "$driver_ns" get pod "$(daemon_pod "$1" "$2")" -o jsonpath='{.status.phase}') == Running ]]; }
 
 # admin_worker NAME DOMAIN-UID NODE: a pod with admin access to a node's channel.
 admin_worker() { claimed_by_hand "$1" "$(config "$2")" "" "$3" ", adminAccess: true"; }
@@ -64,21 +64,7 @@ imex_ctl() {
 
 # bats test_tags=matrix
 @test "the kubelet plugin is killed while a Prepare waits" {
-	local pod before
-	domain d
-	knob 0 START_DELAY_MS=600000
-	worker a d 0
-	eventually 20 allocated a
-	eventually 30 checkpoint_has 0 "$(claim_uid a)" PrepareStarted
-	eventually 30 daemon_pod_runs d 0
-	pod=$(plugin_pod 0)
-	before=$(restarts "$pod")
-	kill_in_pod "$driver_ns" "$pod" compute-domain-kubelet-plugin
-	eventually 60 restarted "$pod" "$before"
-	checkpoint_has 0 "$(claim_uid a)" PrepareStarted
-	# It is read at the start.
-	knob 0 START_DELAY_MS=
-	kill_in_pod "$driver_ns" "$(daemon_pod d 0)" nvidia-imex
+	plugin_killed_in_prepare
 	eventually 60 condition_is d Ready True
 	# A kubelet whose call broke off asks again only at its next look at the pod, after up to 90 s: somebody asks
 	# in its place.
@@ -173,30 +159,8 @@ imex_ctl() {
 
 # bats test_tags=matrix
 @test "the API server is gone for some seconds while claims are prepared and unprepared" {
-	domain d
-	worker a d 0
-	worker c d 1
-	running a
-	running c
-	local uid
-	uid=$(claim_uid a)
-	# Prepared: b has its claim, but neither index nor daemon yet. Unprepared: a.
-	k -n "$driver_ns" scale deployment compute-domains-controller --replicas=0
-	k -n "$driver_ns" wait --for=delete pod -l app=compute-domain-controller --timeout=60s
-	worker b d 2
-	eventually 20 allocated b
-	eventually 30 checkpoint_has 2 "$(claim_uid b)" PrepareStarted
-	k -n "$driver_ns" scale deployment compute-domains-controller --replicas=2
-	k -n "$ns" delete pod a --wait=false
-	"$cluster/apiserver" stop
-	eventually 60 no_claim_file 0 "$uid"
-	"$cluster/apiserver" start
-	gone pod/a
-	k -n "$driver_ns" rollout status deployment/compute-domains-controller --timeout=90s
-	running b 240 # within its patience of 45 s, or at its next look at the pod
-	has_channel b
-	eventually 60 condition_is d PeersConnected True
-	[[ $(k -n "$ns" get pod c -o jsonpath='{.status.containerStatuses[0].restartCount}') == 0 ]]
+	server_stops_in_prepare
+	server_is_back 240 # within its patience of 45 s, or at its next look at the pod
 }
 
 @test "watches are closed and what they could resume from is forgotten (410)" {

@@ -3,6 +3,7 @@
 # What happens to a node, its disk and its plugin, and how the domain outlives it. Each test is named after its failure.
 
 load driver
+load unprepared
 
 setup_file() { with_driver 4; }
 setup() { ns_begin; }
@@ -25,7 +26,6 @@ mend() {
 node_entry() { domain_field d ".status.nodes[?(@.name=='node-$1')].$2"; }
 entry_gone() { [[ -z $(node_entry "$1" name) ]]; }
 node_is() { [[ $(k get node "node-$1" -o jsonpath='{.status.conditions[?(@.type=="Ready")].status}') == "$2" ]]; }
-plugins_settle() { k -n "$driver_ns" rollout status daemonset/compute-domains-kubelet-plugin --timeout=120s >/dev/null; }
 
 # surge_waits SECONDS: for so long a new plugin pod has to be ready before the old one of its node goes.
 surge_waits() { k -n "$driver_ns" patch daemonset compute-domains-kubelet-plugin --type=merge -p "{\"spec\": {\"minReadySeconds\": $1}}" >/dev/null; }
@@ -121,25 +121,14 @@ plugins_at_work() {
 }
 
 @test "the disk is full while a claim is journaled: the pod says so, and the next one starts when there is room" {
-	"$cluster/node" 2 mount -t tmpfs -o size=256k tmpfs "$plugin_dir"
-	k -n "$driver_ns" delete pod "$(plugin_pod 2)"
-	plugins_settle
-	"$cluster/node" 2 sh -c "dd if=/dev/zero of=$plugin_dir/full bs=4k 2>/dev/null; true"
-	domain d
-	worker a d 2
-	eventually 60 event_says Pod/a "No space left on device"
-	"$cluster/node" 2 rm "$plugin_dir/full"
+	disk_full_in_prepare
 	# Another pod is asked for at once, the first one at its kubelet's next look, after a minute or more.
 	k -n "$ns" delete pod a
 	eventually 60 daemon_pods_gone # the daemon's pod has had no room either
 	worker b d 2
 	running b
 	has_channel b
-	k -n "$ns" delete pod b
-	eventually 60 daemon_pods_gone
-	"$cluster/node" 2 umount -l "$plugin_dir"
-	k -n "$driver_ns" delete pod "$(plugin_pod 2)"
-	plugins_settle
+	disk_as_before b
 }
 
 @test "the fabric registers late: the node offers its channel when it has" {

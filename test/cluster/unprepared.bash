@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+# For tests of a Prepare that is broken off or fails. What follows differs: the tests of each change ask in the kubelet's place, or go on with
+# another pod; long/next_look.bats waits for the kubelet. A .bats file loads it after driver.bash.
+
+daemon_pod_runs() { [[ $(k -n "$driver_ns" get pod "$(daemon_pod "$1" "$2")" -o jsonpath='{.status.phase}') == Running ]]; }
+plugins_settle() { k -n "$driver_ns" rollout status daemonset/compute-domains-kubelet-plugin --timeout=120s >/dev/null; }
+
+# mend_unprepared: what a test that failed halfway may have left broken.
+mend_unprepared() {
+	"$cluster/apiserver" start
+	k -n "$driver_ns" scale deployment compute-domains-controller --replicas=2 >/dev/null
+	knob 0 START_DELAY_MS=
+	"$cluster/node" 2 umount -l "$plugin_dir" 2>/dev/null || true
+}
+
+# plugin_killed_in_prepare: on node-0, while it waits for the daemon of pod a; the daemon is ready soon afterwards.
+plugin_killed_in_prepare() {
+	local pod before
+	domain d
+	knob 0 START_DELAY_MS=600000
+	worker a d 0
+	eventually 20 allocated a
+	eventually 30 checkpoint_has 0 "$(claim_uid a)" PrepareStarted
+	eventually 30 daemon_pod_runs d 0
+	pod=$(plugin_pod 0)
+	before=$(restarts "$pod")
+	kill_in_pod "$driver_ns" "$pod" compute-domain-kubelet-plugin
+	eventually 60 restarted "$pod" "$before"
+	checkpoint_has 0 "$(claim_uid a)" PrepareStarted
+	# It is read at the start.
+	knob 0 START_DELAY_MS=
+	kill_in_pod "$driver_ns" "$(daemon_pod d 0)" nvidia-imex
+}
+
+# server_stops_in_prepare: the API server is gone, for pod a, which is unprepared without it, pod b, which has its claim, but neither index nor
+# daemon yet (claim is its name), and pod c, which runs; stopped is when. server_is_back SECONDS: all is well afterwards; b may take so long.
+server_stops_in_prepare() {
+	local uid
+	domain d
+	worker a d 0
+	worker c d 1
+	running a
+	running c
+	uid=$(claim_uid a)
+	k -n "$driver_ns" scale deployment compute-domains-controller --replicas=0
+	k -n "$driver_ns" wait --for=delete pod -l app=compute-domain-controller --timeout=60s
+	worker b d 2
+	eventually 20 allocated b
+	eventually 30 checkpoint_has 2 "$(claim_uid b)" PrepareStarted
+	claim=$(claim_of b)
+	k -n "$driver_ns" scale deployment compute-domains-controller --replicas=2
+	k -n "$ns" delete pod a --wait=false
+	"$cluster/apiserver" stop
+	stopped=$SECONDS
+	eventually 60 no_claim_file 0 "$uid"
+}
+server_is_back() {
+	"$cluster/apiserver" start
+	gone pod/a
+	k -n "$driver_ns" rollout status deployment/compute-domains-controller --timeout=90s
+	running b "$1"
+	has_channel b
+	eventually 60 condition_is d PeersConnected True
+	[[ $(k -n "$ns" get pod c -o jsonpath='{.status.containerStatuses[0].restartCount}') == 0 ]]
+}
+
+# disk_full_in_prepare: that of node-2, and pod a says so; then there is room. disk_as_before POD: what was mounted for it goes, after the pod.
+disk_full_in_prepare() {
+	"$cluster/node" 2 mount -t tmpfs -o size=256k tmpfs "$plugin_dir"
+	k -n "$driver_ns" delete pod "$(plugin_pod 2)"
+	plugins_settle
+	"$cluster/node" 2 sh -c "dd if=/dev/zero of=$plugin_dir/full bs=4k 2>/dev/null; true"
+	domain d
+	worker a d 2
+	eventually 60 event_says Pod/a "No space left on device"
+	"$cluster/node" 2 rm "$plugin_dir/full"
+}
+disk_as_before() {
+	k -n "$ns" delete pod "$1"
+	eventually 60 daemon_pods_gone
+	"$cluster/node" 2 umount -l "$plugin_dir"
+	k -n "$driver_ns" delete pod "$(plugin_pod 2)"
+	plugins_settle
+}
