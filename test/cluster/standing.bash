@@ -4,7 +4,7 @@
 
 agents=app.kubernetes.io/component=compute-domain-agent
 
-with_standing() { with_driver "$nodes" --set resources.computeDomains.imex.agents=true --set resources.computeDomains.imex.isolation=channel; }
+with_standing() { with_driver "$nodes" --set resources.computeDomains.imex.agents=true --set resources.computeDomains.imex.isolation=channel "$@"; }
 # Agents, their claims and the domain of the fabric stay.
 nothing_left() { eventually 30 labels_gone && eventually 30 nothing_held; }
 nothing_held() {
