@@ -7,12 +7,14 @@ dir=/run/kill-points
 plugin_by_hand() { echo "$checkout/build/src/cd_plugin/compute-domain-kubelet-plugin" --node-name=node-0 --namespace="$driver_ns" \
 	--nvidia-driver-root=/run/nvidia/driver --driver-root-ctr-path=/run/nvidia/driver --alt-proc-devices-path=/run/nvidia/driver/proc/devices "$@"; }
 
-# start_by_hand ARGS...: so that the node offers its devices, and the scheduler finds them.
+# start_by_hand ARGS...: so that the node offers its devices, and the scheduler finds them; it publishes none before somebody has told it, in the
+# kubelet's place, that it is registered.
 start_by_hand() {
 	"$cluster/node" 0 mkdir -p $dir/registry
 	"$cluster/node" 0 $(plugin_by_hand --kubelet-plugins-directory-path=$dir/plugins --kubelet-registrar-directory-path=$dir/registry \
 		--cdi-root=$dir/cdi "$@") >"$BATS_TEST_TMPDIR/plugin.log" 2>&1 3>&- &
 	by_hand=$!
+	eventually 30 "$cluster/node" 0 "$checkout/build/test/kubelet/dra-call" $dir/registry/compute-domain.nvidia.com-reg.sock register >/dev/null
 }
 # Our own child has the plugin in its place: node and nsenter exec it.
 stop_by_hand() {
