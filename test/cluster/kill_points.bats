@@ -18,8 +18,8 @@ setup() {
 teardown() {
 	[[ -z $by_hand ]] || stop_by_hand
 	k -n "$ns" delete resourceclaim other --ignore-not-found >/dev/null
-	ns_end
 	"$cluster/node" 0 rm -rf $dir
+	ns_end # last: what a teardown says is what its last command says
 }
 
 @test "host-managed: the plugin is killed at every step of Prepare and Unprepare" {

@@ -28,8 +28,8 @@ setup() {
 teardown() {
 	[[ -z $by_hand ]] || stop_by_hand
 	k delete namespace "$ns-other" --ignore-not-found --timeout=60s >/dev/null
-	ns_end
 	"$cluster/node" 0 rm -rf $dir
+	ns_end # last: what a teardown says is what its last command says
 }
 
 # channel_count K N: the driver of a node has been loaded with so many IMEX channels; nothing: it does not say.
