@@ -17,8 +17,7 @@ teardown() {
 	k uncordon node-0 node-1 node-2 >/dev/null
 	"$cluster/host-imex" all stop
 	knob 0 STOP_DELAY_MS=
-	ns_end
-	eventually 60 agents_idle $nodes
+	ns_end && eventually 60 agents_idle $nodes
 }
 agent_pod() { k -n "$driver_ns" get pods -l $agents --field-selector "spec.nodeName=node-$1" -o json | jq -r '[.items[] | select(.metadata.deletionTimestamp | not)][0].metadata.name'; }
 agent_field() { k -n "$driver_ns" get pod "$(agent_pod "$1")" -o json | jq -r "$2"; }
