@@ -36,7 +36,6 @@ struct resident {
         char boot_id[37];
 
         char fabric[AGENT_WORD_MAX]; /* the clique's id; "" without */
-        struct agent_identity identity;
         struct agent_folder folder;
         bool moved;    /* it is another one now */
         bool outdated; /* a container that starts now is given something else of the node */
@@ -66,14 +65,19 @@ static void tell_error(const struct resident *r, const struct err *e) {
 
 /* ---- what is remembered ---- */
 
+static struct agent_identity identity(const struct resident *r) {
+        return (struct agent_identity){ r->boot_id, r->fabric, r->c->pod_uid };
+}
+
 /* Before anything counts on it. -1: it is tried again, and nothing may be done yet. */
 static int remember(struct resident *r, const struct agent_memory *m) {
+        const struct agent_identity of = identity(r);
         struct arena *fresh;
         struct err e;
 
         if (agent_memory_same(m, &r->memory))
                 return 0;
-        if (agent_memory_save(r->c->dir, &r->identity, m, &e) < 0) {
+        if (agent_memory_save(r->c->dir, &of, m, &e) < 0) {
                 tell_error(r, &e);
                 loop_timer_start(&r->retry, RETRY_MS);
                 return -1;
@@ -452,11 +456,11 @@ static void watch_object(struct resident *r) {
 }
 
 static void recall(struct resident *r) {
+        const struct agent_identity of = identity(r);
         struct err e;
 
         agent_memory_tidy(r->c->dir);
-        r->identity = (struct agent_identity){ r->boot_id, r->fabric, r->c->pod_uid };
-        if (agent_memory_load(r->c->dir, &r->identity, r->arena, &r->memory, &e) == 0) {
+        if (agent_memory_load(r->c->dir, &of, r->arena, &r->memory, &e) == 0) {
                 if (r->memory.inherited)
                         log_info("the seat of the Pod before this one is not taken up: it may be another "
                                  "node's by now",
