@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <dirent.h>
 #include <ftw.h>
 #include <stdio.h>
 #include <string.h>
@@ -37,4 +38,15 @@ void tree_put(const char *root, const char *path, const char *text) {
         _cleanup_(freep) char *dir = xstrndup(p, (size_t)(strrchr(p, '/') - p));
         assert_int_equal(file_mkdirs(dir, 0755, &e), 0);
         assert_int_equal(file_replace_volatile(p, text, strlen(text), 0755, &e), 0);
+}
+
+unsigned tree_entries(const char *root, const char *path) {
+        _cleanup_(freep) char *p = file_join(root, path);
+        unsigned n = 0;
+        DIR *d = opendir(p);
+        assert_non_null(d);
+        while (readdir(d))
+                n++;
+        closedir(d);
+        return n;
 }

@@ -8,3 +8,6 @@ void tree_remove(char *root);
 
 /* Writes root/path with mode 0755; makes the folders on the way. */
 void tree_put(const char *root, const char *path, const char *text);
+
+/* How many names the folder root/path has, "." and ".." among them. */
+unsigned tree_entries(const char *root, const char *path);

@@ -217,14 +217,19 @@ static void state_fabric(const char *clique) {
         world_turn();
 }
 
+/* ret: what stands in the other fabric. */
+static void moves_under_a_claim(char ret[static 37]) {
+        joined();
+        prepared("c1", CLAIM_1, "channel7\"");
+        state_fabric(ELSEWHERE);
+        fabric_standing_uid(ELSEWHERE, ret);
+}
+
 /* The claim is of the fabric that its channel is of. */
 static void a_node_that_moved_holds_the_domain_of_the_fabric_it_was_in(void **state) {
         char moved[37];
         (void)state;
-        joined();
-        prepared("c1", CLAIM_1, "channel7\"");
-        state_fabric(ELSEWHERE);
-        fabric_standing_uid(ELSEWHERE, moved);
+        moves_under_a_claim(moved);
         assert_true(noted(uid, CLAIM_1));
         assert_false(noted(moved, CLAIM_1));
         world_stop(w.claims);
@@ -244,10 +249,7 @@ static bool has_folder(const char *domain) {
 static void a_node_that_comes_back_to_its_fabric_leaves_no_folder_of_the_other(void **state) {
         char moved[37];
         (void)state;
-        joined();
-        prepared("c1", CLAIM_1, "channel7\"");
-        state_fabric(ELSEWHERE);
-        fabric_standing_uid(ELSEWHERE, moved);
+        moves_under_a_claim(moved);
         assert_true(has_folder(moved));
         state_fabric(CLIQUE);
         assert_false(has_folder(moved));

@@ -6,7 +6,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -50,14 +49,7 @@ static void unchanged(const char *path, const char *want) {
 }
 
 static unsigned entries(const char *path) {
-        _cleanup_(freep) char *p = file_join(root, path);
-        unsigned n = 0;
-        DIR *d = opendir(p);
-        assert_non_null(d);
-        while (readdir(d))
-                n++;
-        closedir(d);
-        return n;
+        return tree_entries(root, path);
 }
 
 static void host_is_as_it_was(void) {
