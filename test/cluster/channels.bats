@@ -39,10 +39,6 @@ END
 }
 pods_of() { k -n "$ns" get pods -l "app=$1" -o json | jq -r --arg phase "$2" '.items[] | select(.status.phase == $phase) | .metadata.name'; }
 pods_are() { [[ $(pods_of "$1" "$2" | wc -l) == "$3" ]]; }
-node_event() {
-	k -n default get events -o json | jq -e --arg node "node-$1" --arg text "$2" --arg reason "$3" \
-		'any(.items[]; .involvedObject.name == $node and .reason == $reason and (.message | contains($text)))' >/dev/null
-}
 # toolkit K LINE...: what the container toolkit's configuration on a node has in its features; without a line it is not there.
 toolkit() {
 	local k=$1

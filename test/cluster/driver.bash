@@ -70,8 +70,7 @@ ns_end() {
 	if [[ -z ${BATS_TEST_COMPLETED:-} ]]; then
 		diagnose
 	fi
-	empty_namespace
-	nothing_left
+	empty_namespace && nothing_left
 }
 # empty_namespace: nothing comes into the namespace of the test any more, and what a workload is made of has
 # gone. For the namespace itself nobody waits: Kubernetes looks at it first after 5 s, and where it finds a
@@ -178,6 +177,12 @@ event_says() {
 	k -n "${3:-$ns}" get events -o json |
 		jq -e --arg kind "${1%%/*}" --arg name "${1#*/}" --arg text "$2" \
 			'any(.items[]; .involvedObject.kind == $kind and .involvedObject.name == $name and (.message | contains($text)))' >/dev/null
+}
+
+# node_event K TEXT REASON: somebody told this Event of a node.
+node_event() {
+	k -n default get events -o json | jq -e --arg node "node-$1" --arg text "$2" --arg reason "$3" \
+		'any(.items[]; .involvedObject.name == $node and .reason == $reason and (.message | contains($text)))' >/dev/null
 }
 
 # one_device KIND CONFIG-JSON [DEVICE-CLASS [REQUEST-FIELDS]]: a claim of one device, or a template of such, without its metadata.

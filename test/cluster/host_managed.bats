@@ -31,11 +31,6 @@ no_daemon_objects() {
 }
 host_metric() { "$cluster/node" "$1" curl -sf "http://$(k -n "$driver_ns" get pod "$(plugin_pod "$1")" -o jsonpath='{.status.podIP}'):8081/metrics" | grep -F "$2"; }
 host_state_is() { host_metric "$1" "nvidia_dra_compute_domain_host_imex_state{state=\"$2\"} 1" >/dev/null; }
-# node_event K TEXT REASON: an Event about the node with that reason contains the text.
-node_event() {
-	k -n default get events -o json | jq -e --arg node "node-$1" --arg text "$2" --arg reason "$3" \
-		'any(.items[]; .involvedObject.name == $node and .reason == $reason and (.message | contains($text)))' >/dev/null
-}
 # annotated K STATE: what the plugin of a node says on its own pod of its host's nvidia-imex.
 annotated() { [[ $(k -n "$driver_ns" get pod "$(plugin_pod "$1")" -o "jsonpath={.metadata.annotations.imex\.resource\.nvidia\.com/host-state}") == "$2" ]]; }
 # daemons_of K...: the process ids of the nvidia-imex of those hosts; every one of them runs.

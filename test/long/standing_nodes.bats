@@ -24,11 +24,13 @@ setup() { ns_begin; }
 teardown() {
 	k uncordon node-0 node-1 node-2 >/dev/null
 	[[ -n ${BATS_TEST_COMPLETED:-} ]] || k get computedomainfabrics -o json | jq -c '.items[] | {domains, conditions}' | cut -c1-2000
-	ns_end
+	local clean=0
+	ns_end || clean=1
 	[[ -n ${BATS_TEST_COMPLETED:-} ]] || {
 		with_standing
 		slots_are 18 || room_for_all
 	}
+	return $clean
 }
 # room_for_all: what those words say, without pods that have channels.
 room_for_all() {
@@ -70,6 +72,7 @@ slots_are() { [[ $(standing | jq .slots) == "$1" ]]; }
 	k uncordon node-0 >/dev/null
 	eventually 60 fabric_says DomainFull "room for 2 nodes" "get no place: node-0" "Set imex.maxNodesPerDomain to the number of nodes"
 	devices_are 0 "daemon 1"
+	eventually 30 node_event 0 "the condition DomainFull of its ComputeDomainFabric says what to do" ComputeDomainDevicesWithheld
 	local uid
 	domain one
 	worker a one 0

@@ -439,6 +439,22 @@ static void a_later_place_in_the_same_domain_wins_over_one_that_was_put_back(voi
         arena_free(a);
 }
 
+static void an_idle_node_says_whether_there_is_no_place_or_no_need(void **state) {
+        struct arena *a = arena_new(4096);
+        struct condition full = { .type = FABRIC_DOMAIN_FULL, .status = "True", .message = "room for 2" };
+        struct compute_domain_fabric f = { .conditions = &full, .n_conditions = 1 };
+        struct turns_memory m = { 0 };
+        struct turns t;
+
+        turns_decide(&f, "n0", &m, a, &t);
+        assert_int_equal(t.step, TURNS_STAY);
+        assert_non_null(strstr(t.why, "DomainFull"));
+        full.status = "False";
+        turns_decide(&f, "n0", &m, a, &t);
+        assert_string_equal(t.why, "no IMEX domain wants this node");
+        arena_free(a);
+}
+
 static void each_domain_has_a_port_that_no_outgoing_connection_takes(void **state) {
         assert_int_equal(rosters_port("9f3c21ab77"), rosters_port("9f3c21ab77"));
         assert_int_not_equal(rosters_port("9f3c21ab77"), rosters_port("9f3c21ab78"));
@@ -454,6 +470,7 @@ int main(void) {
                 cmocka_unit_test(random_histories_keep_every_promise),
                 cmocka_unit_test(an_object_that_is_emptied_gives_nothing_twice),
                 cmocka_unit_test(a_later_place_in_the_same_domain_wins_over_one_that_was_put_back),
+                cmocka_unit_test(an_idle_node_says_whether_there_is_no_place_or_no_need),
                 cmocka_unit_test(each_domain_has_a_port_that_no_outgoing_connection_takes),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
