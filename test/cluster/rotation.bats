@@ -12,8 +12,8 @@ teardown() {
 	everything_passes
 	k -n "$driver_ns" scale deployment compute-domains-controller --replicas=2 >/dev/null
 	[[ -n ${BATS_TEST_COMPLETED:-} || ! -e $outside.log ]] || tail -20 "$outside.log"
-	ns_end
 	nobody_outside
+	ns_end # last: what a teardown says is what its last command says
 }
 
 rotate() { "$cluster/rotate" "$@"; }
