@@ -6,7 +6,6 @@
 #include <sys/utsname.h>
 
 #include "base/file.h"
-#include "gpu_plugin/gpu_edits.h"
 #include "gpu_plugin/gpu_state.h"
 #include "gpu_plugin/gpu_work.h"
 #include "nvidia/proc_files.h"
@@ -74,9 +73,11 @@ static struct gpu_edits_options edits_options(const struct gpu *g) {
                                            .driver_version = g->devices->driver_version };
 }
 
-static int common(struct gpu *g, const struct gpu_edits_options *o, struct arena *a, struct cdi_edits *ret,
-                  struct err *e) {
-        return find_files(g, e) < 0 ? -1 : gpu_edits_common(o, &g->files, a, ret, e);
+static int begin(struct gpu *g, struct arena *a, struct err *e) {
+        g->planning.options = edits_options(g);
+        return find_files(g, e) < 0
+                       ? -1
+                       : gpu_edits_common(&g->planning.options, &g->files, a, &g->planning.common, e);
 }
 
 /* Copies, because the thread that writes them may outlive the driver, and what it knows of the files. */
@@ -84,9 +85,10 @@ int gpu_plan_device(void *u, const struct op *op, const struct node_want *w, str
                     struct node_effect *ret, struct err *e) {
         struct gpu *g = u;
         const struct gpu_device *d = gpu_device_find(g->devices, w->result->device);
-        struct gpu_edits_options o = edits_options(g);
-        struct cdi_edits all, its;
-        if (common(g, &o, a, &all, e) < 0 || gpu_edits_device(&o, d, &all, a, &its, e) < 0)
+        struct cdi_edits its;
+        if (w == op->wants && begin(g, a, e) < 0)
+                return -1;
+        if (gpu_edits_device(&g->planning.options, d, &g->planning.common, a, &its, e) < 0)
                 return -1;
         ret->edits = cdi_copy(&its, a);
         gpu_want_of(w)->info = record_info(d, a);
@@ -94,12 +96,8 @@ int gpu_plan_device(void *u, const struct op *op, const struct node_want *w, str
 }
 
 int gpu_plan_claim(void *u, const struct op *op, struct arena *a, struct cdi_edits *ret, struct err *e) {
-        struct gpu *g = u;
-        struct gpu_edits_options o = edits_options(g);
-        struct cdi_edits all;
-        if (common(g, &o, a, &all, e) < 0)
-                return -1;
-        *ret = cdi_copy(&all, a);
+        const struct gpu *g = u;
+        *ret = cdi_copy(&g->planning.common, a);
         return 0;
 }
 

@@ -6,7 +6,14 @@
 
 #include "api/gpu_config.h"
 #include "gpu_plugin/gpu_driver.h"
+#include "gpu_plugin/gpu_edits.h"
 #include "nvidia/driver_set.h"
+
+/* What all devices of a claim have, from the plan of the first one to that of the claim. */
+struct gpu_planning {
+        struct gpu_edits_options options;
+        struct cdi_edits common;
+};
 
 struct gpu {
         struct gpu_driver_options o; /* but for the hook */
@@ -18,6 +25,7 @@ struct gpu {
         struct arena *arena;
         struct driver_set files;
         bool found;
+        struct gpu_planning planning;
         TAILQ_HEAD(, gpu_work) waiting; /* gpu_work.c: for the GPUs to be known */
 };
 

@@ -73,6 +73,7 @@ void lose_checkpoint(void) {
 
 static bool hold(void *u) {
         (void)u;
+        w.looks++;
         return w.holds;
 }
 

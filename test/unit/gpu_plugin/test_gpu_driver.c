@@ -54,6 +54,18 @@ static void gpus_and_mig_devices_of_one_claim(void **state) {
         unprepared_claim("one");
 }
 
+static void many_devices_of_a_claim_cost_no_more_looks_at_the_node_than_one(void **state) {
+        (void)state;
+        needs_nodes();
+        prepared_claim("one");
+        unprepared_claim("one");
+        unsigned looks = w.looks;
+        w.results = RESULT("a", "gpu-0") "," RESULT("b", "gpu-1") "," RESULT("c", "gpu-1-mig-1g24gb-19-0");
+        prepared_claim("two");
+        assert_int_equal(w.looks, 2 * looks);
+        unprepared_claim("two");
+}
+
 static void a_gpu_that_another_claim_has_is_waited_for(void **state) {
         struct dra_op two;
         (void)state;
@@ -250,6 +262,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 T(a_gpu_is_prepared_recorded_and_unprepared),
                 T(gpus_and_mig_devices_of_one_claim),
+                T(many_devices_of_a_claim_cost_no_more_looks_at_the_node_than_one),
                 T(a_gpu_that_another_claim_has_is_waited_for),
                 T(admin_access_takes_nothing_from_anybody),
                 T(what_is_prepared_is_answered_without_knowing_the_gpus),
