@@ -27,7 +27,7 @@ with() { printf "$claim_of_template" "$1"; }
 
 @test "install: a slice a node, a device a GPU, with the attributes that users select by" {
 	local keys='["addressingMode","architecture","brand","cudaComputeCapability","cudaDriverVersion","driverVersion","productName",
-		"resource.kubernetes.io/pciBusID","resource.kubernetes.io/pcieRoot","type","uuid"]'
+		"resource.kubernetes.io/numaNode","resource.kubernetes.io/pciBusID","resource.kubernetes.io/pcieRoot","type","uuid"]'
 	k get resourceslices --field-selector spec.driver=gpu.nvidia.com -o json >"$BATS_TEST_TMPDIR/slices.json"
 	jq -e --argjson keys "$keys" '.items | length == 4 and all(.spec.devices | length == 4 and all(.attributes | keys == $keys))' "$BATS_TEST_TMPDIR/slices.json"
 	jq -e '[.items[].spec.devices[].attributes.uuid.string] | length == (unique | length)' "$BATS_TEST_TMPDIR/slices.json"
@@ -76,16 +76,36 @@ with() { printf "$claim_of_template" "$1"; }
 	gpu_files "${node#node-}" | grep -q "$(k -n "$ns" get resourceclaim shared -o jsonpath='{.metadata.uid}')"
 }
 
-@test "count 2 with matchAttribute pcieRoot: two GPUs at one root; three that share one are nowhere" {
+@test "matchAttribute: two GPUs at one PCIe root, and whichever is on the NUMA node of another; three that share a root are nowhere" {
 	gpu_template two '{requests: [{name: gpu, exactly: {deviceClassName: gpu.nvidia.com, count: 2}}], constraints: [{requests: [gpu], matchAttribute: resource.kubernetes.io/pcieRoot}]}'
 	gpu_template three '{requests: [{name: gpu, exactly: {deviceClassName: gpu.nvidia.com, count: 3}}], constraints: [{requests: [gpu], matchAttribute: resource.kubernetes.io/pcieRoot}]}'
-	gpu_pod a "$(with two)"
+	# Without the constraint "any" would be the first GPU.
+	gpu_template numa '{requests: [{name: any, exactly: {deviceClassName: gpu.nvidia.com}}, {name: third, exactly: {deviceClassName: gpu.nvidia.com,
+		selectors: [{cel: {expression: "device.attributes[\"resource.kubernetes.io\"].pciBusID == \"000a:01:00.0\""}}]}}],
+		constraints: [{requests: [any, third], matchAttribute: resource.kubernetes.io/numaNode}]}'
+	gpu_pod a "$(with two)" '' 0
 	gpu_pod b "$(with three)"
+	gpu_pod c "$(with numa)" '' 1
 	running a
+	running c
 	[[ $(gpus_in a | wc -l) == 2 && $(nodes_in a) == "$(given a)" ]]
 	[[ $(given a) == "nvidia0 nvidia1" || $(given a) == "nvidia2 nvidia3" ]]
+	[[ $(given c) == "nvidia2 nvidia3" && $(nodes_in c) == "$(given c)" ]]
 	eventually 30 event_says Pod/b 'cannot allocate all claims'
 	[[ -z $(given b) ]]
+}
+
+# bats test_tags=matrix
+@test "firstAvailable: a pod that would rather have a MIG device gets a whole GPU where there is none, under the name of the request" {
+	since 34 "firstAvailable is behind a gate before 1.34"
+	# What is said of the one is nothing to the other.
+	gpu_template either '{requests: [{name: gpu, firstAvailable: [{name: part, deviceClassName: mig.nvidia.com}, {name: whole, deviceClassName: gpu.nvidia.com}]}], config: [
+		{requests: [gpu/part], opaque: {driver: gpu.nvidia.com, parameters: {apiVersion: resource.nvidia.com/v1beta1, kind: MigDeviceConfig}}},
+		{requests: [gpu/whole], opaque: {driver: gpu.nvidia.com, parameters: {apiVersion: resource.nvidia.com/v1beta1, kind: GpuConfig}}}]}'
+	gpu_pod a "$(with either)" "[$(gpu_container main '[{name: gpu, request: gpu}]')]"
+	running a
+	[[ $(given a) == nvidia? && $(nodes_in a) == "$(given a)" && $(gpus_in a | wc -l) == 1 ]]
+	[[ $(k -n "$ns" get resourceclaim "$(claim_of a)" -o jsonpath='{.status.allocation.devices.results[*].request}') == gpu/whole ]]
 }
 
 @test "CEL: by product, architecture, driver version and memory; what matches nothing stays Pending" {

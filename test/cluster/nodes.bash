@@ -172,7 +172,7 @@ make_driver_root() {
 	make_gpus "$root"
 }
 
-# What the kernel shows of four GPUs, two at each PCIe root: device nodes, and their places in sysfs.
+# What the kernel shows of four GPUs, two at each PCIe root and NUMA node: device nodes, and their places in sysfs.
 make_gpus() {
 	local root=$1 i domain pcie
 	mkdir -p "$root"/sys/{bus/pci/devices,module/nvidia}
@@ -182,7 +182,9 @@ make_gpus() {
 		printf -v domain '%04x' $((8 + i))
 		printf -v pcie 'pci%04x:00' $((8 + i / 2 * 2))
 		mkdir -p "$root/sys/devices/$pcie/$domain:01:00.0"
-		echo -1 >"$root/sys/devices/$pcie/$domain:01:00.0/numa_node"
+		echo 0x10de >"$root/sys/devices/$pcie/$domain:01:00.0/vendor"
+		echo 0x030200 >"$root/sys/devices/$pcie/$domain:01:00.0/class"
+		echo $((i / 2)) >"$root/sys/devices/$pcie/$domain:01:00.0/numa_node"
 		ln -sfn "../../../devices/$pcie/$domain:01:00.0" "$root/sys/bus/pci/devices/$domain:01:00.0"
 	done
 	[[ -e $root/dev/nvidiactl ]] || mknod -m 666 "$root/dev/nvidiactl" c 195 255

@@ -141,6 +141,27 @@ static void what_is_not_here_is_refused_with_what_is(void **state) {
         "\"parameters\":{\"apiVersion\":"                                                                    \
         "\"resource.nvidia.com/v1beta1\",\"kind\":" rest "}}}"
 
+/* "gpu/whole": the kubelet, which knows the request alone, is told of that by dra_op_prepared(). */
+static void an_alternative_has_its_own_configuration_and_keeps_its_name(void **state) {
+        struct dra_op op;
+        (void)state;
+        needs_nodes();
+        w.results = RESULT("gpu/whole", "gpu-0");
+        w.config = "{\"source\":\"FromClaim\",\"requests\":[\"gpu/part\"],\"opaque\":{\"driver\":"
+                   "\"gpu.nvidia.com\",\"parameters\":{\"apiVersion\":\"resource.nvidia.com/v1beta1\","
+                   "\"kind\":\"MigDeviceConfig\"}}}";
+        prepare_claim(&op, "one");
+        until(&op, PREPARED);
+        assert_string_equal(op.text, "gpu/whole/n0/gpu-0=k8s.gpu.nvidia.com/claim=" ONE "-gpu-0");
+        /* So it is answered from the record, by the next process. */
+        claims_free(node.claims);
+        start();
+        prepare_claim(&op, "one");
+        until(&op, PREPARED);
+        assert_string_equal(op.text, "gpu/whole/n0/gpu-0=k8s.gpu.nvidia.com/claim=" ONE "-gpu-0");
+        unprepared_claim("one");
+}
+
 static void a_configuration_that_cannot_be_is_refused_in_the_words_of_the_go_driver(void **state) {
         (void)state;
         w.config = GPU_CONFIG("\"GpuConfig\",\"sharing\":{\"strategy\":\"TimeSlicing\"}");
@@ -268,6 +289,7 @@ int main(void) {
                 T(what_is_prepared_is_answered_without_knowing_the_gpus),
                 T(gpus_that_are_not_known_are_waited_for),
                 T(what_is_not_here_is_refused_with_what_is),
+                T(an_alternative_has_its_own_configuration_and_keeps_its_name),
                 T(a_configuration_that_cannot_be_is_refused_in_the_words_of_the_go_driver),
                 T(a_gpu_without_its_node_or_a_driver_without_its_files_is_said),
                 T(a_file_that_vanished_is_made_of_the_same_gpu_only),
