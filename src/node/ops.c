@@ -182,7 +182,8 @@ static void answer(struct op *op) {
 void op_succeed(struct op *op) {
         _cleanup_(freep) char *claim = xasprintf("%s/%s", op->ns, op->name);
         if (op->unprepare) {
-                log_info("unprepared claim", kv_str("claim", claim), kv_str("uid", op->uid));
+                log_info("unprepared claim", kv_str("claim", claim), kv_str("uid", op->uid),
+                         kv_int("total_us", (uv_hrtime() - op->began_ns) / 1000));
                 if (op->dra)
                         dra_op_unprepared(op->dra);
         } else {

@@ -1,54 +1,70 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the GPU plugin costs on its node, as rows of a table: how long it takes from its start to the slice at
- * the API server, Prepare of a GPU beside three durable writes of the same moments, memory of the plugin and
- * of the processes in which NVML is called. The API server is in this process and answers at once, and NVML
- * is the stand-in, so this is the plugin's own share:
+ * the API server, claims (gpus_claims.c), the slice (gpus_slice.c), what it takes when nothing happens, and
+ * the hooks of a container (gpus_hooks.c). The API server is in this process and answers at once, and NVML is
+ * the stand-in, so this is the plugin's own share. As root, on a machine that does nothing else:
  *
- *     gpus PROGRAM STANDIN DRA_CALL HOOK */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-#include <fcntl.h>
+ *     gpus PROGRAM STANDIN DRA_CALL HOOK
+ *
+ * with the stand-in of nvidia-smi beside that of NVML. */
+#include "gpus.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
-#include "world.h"
+#include "driver_tree.h"
+#include "rows.h"
 
-enum { STARTS = 11, CLAIMS = 100, BLOCK = 4096, LINGER_MS = 12000 };
+enum {
+        STARTS = 11,
+        HELD = 20, /* claims */
+        SETTLE_MS = 2000,
+        REST_MS = 34000, /* the plugin looks after its GPUs each 30 s; whoever it asked ends after 10 */
+};
 
 static struct world_files files;
 
-static int by_size(const void *a, const void *b) {
-        double x = *(const double *)a, y = *(const double *)b;
-        return x < y ? -1 : x > y;
+/* ---- the node ---- */
+
+struct world *bench_world(void) {
+        static const char library[] = "root/usr/lib64/libnvidia-ml.so.1";
+        struct world *w = world_new(&files);
+        _cleanup_(freep) char *root = world_path(w, "root"), *ml = world_path(w, library);
+        _cleanup_(freep) char *cuda = world_path(w, "root/usr/lib64/libcuda.so.580.95.05");
+        _cleanup_(freep) char *smi = xasprintf(
+                "%.*s/nvidia-smi", (int)(strrchr(files.standin, '/') - files.standin), files.standin);
+        assert_int_equal(unlink(ml) | unlink(cuda), 0);
+        if (!driver_tree_of_golden(root))
+                skip();
+        world_put_copy(w, files.standin, "root/usr/lib64/libnvidia-ml.so." DRIVER_TREE_VERSION);
+        world_put_copy(w, smi, "root/usr/bin/nvidia-smi");
+        for (unsigned i = 2; i < BENCH_GPUS; i++) {
+                _cleanup_(freep) char *path = xasprintf("root/dev/nvidia%u", i);
+                world_put_node(w, path, i);
+        }
+        tree_put(w->dir, "cdi/keep", "");
+        bench_conf(w, 8, "");
+        return w;
 }
 
-/* Sorts. */
-static double percentile(double *v, size_t n, double p) {
-        qsort(v, n, sizeof *v, by_size);
-        size_t at = (size_t)(p * (double)(n - 1) + 0.5);
-        return v[at];
+void bench_conf(struct world *w, unsigned gpus, const char *mig) {
+        _cleanup_(freep) char *text =
+                xasprintf("DRIVER_VERSION=" DRIVER_TREE_VERSION "\nGPU_COUNT=%u\n%s", gpus, mig);
+        world_conf(w, text);
 }
 
-static void row(const char *what, const char *bar, const char *note, const char *fmt, ...)
-        __attribute__((format(printf, 4, 5)));
-static void row(const char *what, const char *bar, const char *note, const char *fmt, ...) {
-        va_list ap;
-        printf("| %s | ", what);
-        va_start(ap, fmt);
-        vprintf(fmt, ap);
-        va_end(ap);
-        printf(" | %s | %s |\n", bar, note);
-        fflush(stdout);
+/* 64 MIG devices. */
+static void conf_many(struct world *w) {
+        struct buf mig = BUF_INIT(4096);
+        for (int i = 0; i < 16; i++)
+                buf_addf(&mig, "GPU%d_MIG=\"1g.2@0 1g.2@2 1g.2@4 1g.2@6\"\n", i);
+        bench_conf(w, 16, buf_str(&mig));
+        buf_done(&mig);
 }
-
-/* ---- the start ---- */
 
 static void no_slice(struct world *w) {
         _cleanup_(freep) char *plugins = world_path(w, "plugins");
@@ -58,9 +74,22 @@ static void no_slice(struct world *w) {
         w->writes = 0;
 }
 
-static void start_to_slice(struct world *w, const char *what, const char *conf, const char *device) {
+void bench_start(struct world *w, const char *more) {
+        no_slice(w);
+        world_start(w, more);
+        UNTIL(w, w->writes == 1);
+}
+
+void bench_asked(struct world *w, const char *what, const char *claim, const char *uid) {
+        struct answer a = world_try(w, what, claim, uid);
+        if (a.status != 0)
+                fail_msg("%s", a.text);
+}
+
+/* ---- the start ---- */
+
+static void start_to_slice(struct world *w, const char *what, const char *device) {
         double ms[STARTS];
-        world_conf(w, conf);
         for (size_t i = 0; i < STARTS; i++) {
                 no_slice(w);
                 uint64_t began = uv_hrtime();
@@ -78,101 +107,12 @@ static void start_to_slice(struct world *w, const char *what, const char *conf, 
 
 static void publication(void **state) {
         struct world *w = *state;
-        struct buf conf = BUF_INIT(4096);
-        start_to_slice(w, "start of the GPU plugin to the slice at the server, 8 GPUs", "GPU_COUNT=8\n",
-                       "\"gpu-7\"");
-        buf_adds(&conf, "GPU_COUNT=16\n");
-        for (int i = 0; i < 16; i++)
-                buf_addf(&conf, "GPU%d_MIG=\"1g.2@0 1g.2@2 1g.2@4 1g.2@6\"\n", i);
-        start_to_slice(w, "the same, 64 MIG devices", buf_str(&conf), "\"gpu-15-mig-");
-        buf_done(&conf);
+        start_to_slice(w, "start of the GPU plugin to the slice at the server, 8 GPUs", "\"gpu-7\"");
+        conf_many(w);
+        start_to_slice(w, "the same, 64 MIG devices", "\"gpu-15-mig-");
 }
 
-/* ---- claims ---- */
-
-static double us_of(const char *line, const char *key) {
-        const char *at = strstr(line, key);
-        return at ? strtod(at + strlen(key), NULL) : 0;
-}
-
-/* Milliseconds inside the plugin, without the claim's GET, of the last claim that it says it has prepared. */
-static double inside(const struct world *w) {
-        const char *line = NULL;
-        for (const char *at = buf_str(&w->says); (at = strstr(at, "\"prepared claim\"")); at++)
-                line = at;
-        assert_non_null(line);
-        return (us_of(line, "total_us=") - us_of(line, "get_us=") - us_of(line, "wait_us=")) / 1000;
-}
-
-static void durable_write(const char *folder) {
-        static const char block[BLOCK];
-        _cleanup_(freep) char *tmp = file_join(folder, ".bench.tmp"), *path = file_join(folder, "bench");
-        int fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-        assert_true(fd >= 0 && write(fd, block, BLOCK) == BLOCK && fsync(fd) == 0 && close(fd) == 0);
-        assert_int_equal(rename(tmp, path), 0);
-        fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        assert_true(fd >= 0 && fsync(fd) == 0 && close(fd) == 0);
-}
-
-static double three_writes(const char *folder) {
-        uint64_t began = uv_hrtime();
-        for (int i = 0; i < 3; i++)
-                durable_write(folder);
-        return (double)(uv_hrtime() - began) / 1e6;
-}
-
-static void asked(struct world *w, const char *what) {
-        struct answer a = world_ask(w, what);
-        if (a.status != 0)
-                fail_msg("%s", a.text);
-}
-
-static void prepare(struct world *w, const char *what, const char *results) {
-        double ms[CLAIMS], writes[CLAIMS];
-        _cleanup_(freep) char *folder = world_path(w, "cdi");
-        w->results = results;
-        no_slice(w);
-        world_start(w, NULL);
-        UNTIL(w, w->writes == 1);
-        asked(w, "prepare"); /* finds the driver's files */
-        asked(w, "unprepare");
-        for (size_t i = 0; i < CLAIMS; i++) {
-                buf_clear(&w->says);
-                asked(w, "prepare");
-                run_for(&w->loop, 2);
-                ms[i] = inside(w);
-                asked(w, "unprepare");
-                writes[i] = three_writes(folder);
-        }
-        world_end(w);
-        double p99 = percentile(writes, CLAIMS, .99);
-        _cleanup_(freep) char *bar = xasprintf("p50 <= 5, p99 <= %.1f ms", 2 * p99);
-        _cleanup_(freep) char *note = xasprintf("%d claims; three durable writes between them: p50 %.2f, p99 "
-                                                "%.2f ms",
-                                                CLAIMS, percentile(writes, CLAIMS, .5), p99);
-        row(what, bar, note, "%.2f / %.2f ms", percentile(ms, CLAIMS, .5), percentile(ms, CLAIMS, .99));
-}
-
-static void claims(void **state) {
-        struct world *w = *state;
-        struct buf all = BUF_INIT(4096);
-        world_conf(w, "GPU_COUNT=8\n");
-        world_put_node(w, "root/dev/nvidiactl", 255);
-        for (unsigned i = 0; i < 8; i++) {
-                _cleanup_(freep) char *path = xasprintf("root/dev/nvidia%u", i);
-                world_put_node(w, path, i);
-                buf_addf(&all,
-                         "%s{\"request\":\"gpu\",\"driver\":\"gpu.nvidia.com\",\"pool\":\"n0\",\"device\":"
-                         "\"gpu-%u\"}",
-                         i ? "," : "", i);
-        }
-        prepare(w, "Prepare of a GPU inside the plugin without the claim's GET: p50 / p99",
-                RESULT("gpu", "gpu-0"));
-        prepare(w, "the same, 8 GPUs in one claim", buf_str(&all));
-        buf_done(&all);
-}
-
-/* ---- memory ---- */
+/* ---- at rest ---- */
 
 static double kib_of(pid_t pid, const char *key) {
         _cleanup_(freep) char *path = xasprintf("/proc/%d/smaps_rollup", (int)pid), *text = NULL;
@@ -197,29 +137,63 @@ static pid_t child_of(pid_t pid) {
         return file_read(path, 4096, &text, NULL, &e) < 0 ? 0 : (pid_t)strtol(text, NULL, 10);
 }
 
-static void memory(void **state) {
-        struct world *w = *state;
-        world_conf(w, "GPU_COUNT=8\n");
-        world_start(w, "--feature-gates=NVMLDeviceHealthCheck=true");
-        UNTIL(w, w->writes == 1);
-        run_for(&w->loop, LINGER_MS); /* whoever was asked has ended */
-        pid_t pid = process_pid(w->plugin), worker = child_of(pid);
-        tell_memory("memory of the GPU plugin, 8 GPUs: private dirty / PSS / RSS", pid, "3 / - / 16 MB", "");
+/* Of all its threads. */
+static double cpu_ms(pid_t pid) {
+        struct timespec t;
+        clockid_t clock;
+        assert_int_equal(clock_getcpuclockid(pid, &clock), 0);
+        assert_int_equal(clock_gettime(clock, &t), 0);
+        return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+/* One for each GPU, and the others by admin access, of which a GPU may have many. */
+static void hold_claims(struct world *w) {
+        for (unsigned i = 0; i < HELD; i++) {
+                _cleanup_(freep) char *uid = xasprintf("aaaaaaaa-0000-4000-8000-0000000001%02u", i);
+                _cleanup_(freep) char *results =
+                        xasprintf("{\"request\":\"gpu\",\"driver\":\"gpu.nvidia.com\",\"pool\":\"n0\","
+                                  "\"device\":\"gpu-%u\"%s}",
+                                  i % 8, i < 8 ? "" : ",\"adminAccess\":true");
+                w->results = results;
+                bench_asked(w, "prepare", uid, uid);
+        }
+        w->results = "";
+}
+
+/* Three nodes at a time, because it takes as long as it takes. */
+static void at_rest(void **state) {
+        struct world *w = *state, *many = bench_world(), *watching = bench_world();
+        conf_many(many);
+        bench_start(many, NULL);
+        bench_start(watching, "--feature-gates=NVMLDeviceHealthCheck=true");
+        bench_start(w, NULL);
+        hold_claims(w);
+        pid_t pid = process_pid(w->plugin);
+        run_for(&w->loop, SETTLE_MS);
+        double used = cpu_ms(pid);
+        uint64_t began = uv_hrtime();
+        run_for(&w->loop, REST_MS);
+        double s = (double)(uv_hrtime() - began) / 1e9;
+        _cleanup_(freep) char *over = xasprintf("over %.0f s, with 8 GPUs and %d claims held", s, HELD);
+        row("CPU of the GPU plugin while idle", "<= 0.5 ms a second", over, "%.2f ms a second",
+            (cpu_ms(pid) - used) / s);
+        tell_memory("memory of the GPU plugin, 8 GPUs and 20 claims held: private dirty / PSS / RSS", pid,
+                    "3 / - / 16 MB", "");
+        tell_memory("the same, 64 MIG devices", process_pid(many->plugin), "3.5 / - / 17 MB", "");
+        pid_t worker = child_of(process_pid(watching->plugin));
         assert_true(worker > 0);
         tell_memory("memory of the process that watches for XIDs (gate NVMLDeviceHealthCheck): the same",
                     worker, "2 / - / - MB", "without what NVIDIA's library takes");
+        row("processes in which NVML is called, idle, default gates", "0", "", "%d", child_of(pid) > 0);
         world_end(w);
-        world_start(w, NULL);
-        run_for(&w->loop, LINGER_MS);
-        row("processes in which NVML is called, idle, default gates", "0", "", "%d",
-            child_of(process_pid(w->plugin)) > 0);
-        world_end(w);
+        world_end(many);
+        world_end(watching);
+        world_free(many);
+        world_free(watching);
 }
 
 static int setup(void **state) {
-        struct world *w = world_new(&files);
-        tree_put(w->dir, "cdi/keep", "");
-        *state = w;
+        *state = bench_world();
         return 0;
 }
 
@@ -232,10 +206,10 @@ int main(int argc, char **argv) {
         if (argc != 5)
                 return 2;
         files = (struct world_files){ argv[1], argv[2], argv[3], argv[4] };
-        printf("| what | measured | bar | note |\n|---|---|---|---|\n");
-        fflush(stdout);
+        rows_begin();
 #define T(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
-        const struct CMUnitTest tests[] = { T(publication), T(claims), T(memory) };
+        const struct CMUnitTest tests[] = { T(publication), T(bench_claims), T(bench_time_slices),
+                                            T(bench_slice), T(at_rest),      T(bench_hooks) };
         cmocka_set_message_output(CM_OUTPUT_TAP);
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -77,18 +77,20 @@ static void on_nodes(struct world *w, struct fake_conn *c, const struct fake_req
 }
 
 static void on_claim(const struct world *w, struct fake_conn *c, const struct fake_request *r) {
-        bool first = fake_has(r->path, "/resourceclaims/c");
+        const char *name = strrchr(r->path, '/') + 1;
+        const char *uid = streq(name, "c") ? CLAIM_UID : streq(name, "d") ? ANOTHER_UID : name;
         _cleanup_(freep) char *text = xasprintf(
                 "{\"kind\":\"ResourceClaim\",\"apiVersion\":\"resource.k8s.io/v1\",\"metadata\":{"
                 "\"namespace\":\"u\",\"name\":\"%s\",\"uid\":\"%s\",\"resourceVersion\":\"2\"},\"status\":{"
                 "\"allocation\":{\"devices\":{\"results\":[%s],\"config\":[%s]}},\"reservedFor\":[{"
                 "\"resource\":\"pods\",\"name\":\"p\",\"uid\":\"p1\"}]}}",
-                first ? "c" : "d", first ? CLAIM_UID : ANOTHER_UID, w->results, w->config);
+                name, uid, w->results, w->config);
         fake_reply(c, 200, NULL, text);
 }
 
 static void on_request(void *u, struct fake_conn *c, const struct fake_request *r) {
         struct world *w = u;
+        ++*(streq(r->method, "GET") ? &w->gets : &w->changes);
         if (streq(r->path, "/apis/resource.k8s.io")) {
                 fake_reply(c, 200, NULL,
                            "{\"kind\":\"APIGroup\",\"name\":\"resource.k8s.io\",\"versions\":[{\"version\":"
@@ -113,15 +115,15 @@ static void on_request(void *u, struct fake_conn *c, const struct fake_request *
 
 /* ---- the node ---- */
 
-static void put_copy(struct world *w, const char *from, const char *to) {
+void world_put_copy(struct world *w, const char *from, const char *path) {
         _cleanup_(freep) char *text = NULL;
         size_t n;
         struct err e;
         if (file_read(from, 64 << 20, &text, &n, &e) < 0)
                 fail_msg("%s", e.msg);
-        tree_put(w->dir, to, ""); /* makes the folders */
-        _cleanup_(freep) char *path = file_join(w->dir, to);
-        if (file_replace_volatile(path, text, n, 0755, &e) < 0)
+        tree_put(w->dir, path, ""); /* makes the folders */
+        _cleanup_(freep) char *to = file_join(w->dir, path);
+        if (file_replace_volatile(to, text, n, 0755, &e) < 0)
                 fail_msg("%s", e.msg);
 }
 
@@ -208,7 +210,7 @@ struct world *world_new(const struct world_files *files) {
         w->capacity = "\"cpu\":\"4\",\"nvidia.com/gpu\":\"0\"";
         uv_loop_init(&w->loop);
         w->server = fake_server_new(&w->loop, 0, on_request, w);
-        put_copy(w, w->files.standin, "root/usr/lib64/libnvidia-ml.so.1");
+        world_put_copy(w, w->files.standin, "root/usr/lib64/libnvidia-ml.so.1");
         tree_put(w->dir, "root/usr/lib64/libcuda.so.580.95.05", "");
         tree_put(w->dir, "root/proc/driver/nvidia/gpus/0/information", "");
         tree_put(w->dir, "root/sys/module/nvidia/version", "580.95.05\n");
@@ -217,8 +219,8 @@ struct world *world_new(const struct world_files *files) {
         watch_registry(w);
         tree_put(w->dir, "proc-devices", "Character devices:\n195 nvidia\n237 nvidia-caps\n");
         world_conf(w, "GPU_COUNT=2\n");
-        put_copy(w, w->files.program, "bin/gpu-kubelet-plugin");
-        put_copy(w, w->files.hook, "bin/cdi-hook");
+        world_put_copy(w, w->files.program, "bin/gpu-kubelet-plugin");
+        world_put_copy(w, w->files.hook, "bin/cdi-hook");
         return w;
 }
 
@@ -302,9 +304,9 @@ static void on_answer(void *u, const struct child_result *r) {
         snprintf(a->text, sizeof a->text, "%.*s", (int)r->out.n, r->out.p);
 }
 
-struct answer world_try(struct world *w, const char *what, const char *claim, const char *uid) {
+void world_send(struct world *w, const char *what, const char *claim, const char *uid, struct answer *ret) {
         _cleanup_(freep) char *socket = world_path(w, "plugins/gpu.nvidia.com/dra.sock");
-        struct answer a = { 0 };
+        *ret = (struct answer){ 0 };
         /* It leaves what it read to the end of its process. */
         child_run(&w->loop, &(struct child_options){
                                     .argv = (const char *const[]){ w->files.dra_call, socket, what, "u",
@@ -312,7 +314,12 @@ struct answer world_try(struct world *w, const char *what, const char *claim, co
                                     .env = (const char *const[]){ "ASAN_OPTIONS=detect_leaks=0", NULL },
                                     .timeout_ms = 60000,
                                     .done = on_answer,
-                                    .u = &a });
+                                    .u = ret });
+}
+
+struct answer world_try(struct world *w, const char *what, const char *claim, const char *uid) {
+        struct answer a;
+        world_send(w, what, claim, uid, &a);
         RUN_UNTIL(&w->loop, a.come);
         return a;
 }

@@ -13,7 +13,8 @@
 #include "base/watch_file.h"
 #include "tree.h"
 
-/* Claims of namespace "u", both known to the server by what stands in struct world. */
+/* Claims of namespace "u", known to the server by what stands in struct world: these, and each other name is
+ * a claim whose UID is its name. */
 #define CLAIM_UID "aaaaaaaa-0000-4000-8000-000000000001"   /* "c" */
 #define ANOTHER_UID "aaaaaaaa-0000-4000-8000-000000000002" /* "d" */
 #define RESULT(request, device)                                                                              \
@@ -41,7 +42,8 @@ struct world {
         const char *env[8];           /* of the next process, beside ours; NULL-terminated */
         bool quiet;                   /* an end of the process is no news */
         unsigned writes, rv, events;
-        char event[512]; /* the last one */
+        unsigned gets, changes; /* requests of all kinds: GET, and others */
+        char event[512];        /* the last one */
 };
 
 /* Runs the loop until then; a plugin that ends by itself keeps no test waiting. */
@@ -59,6 +61,8 @@ void world_annotate_slice(struct world *w, const char *key);
 void world_conf(struct world *w, const char *text);
 /* A line of libnvidia-ml.events. */
 void world_happens(struct world *w, const char *line);
+/* A copy of this file there, as a program. */
+void world_put_copy(struct world *w, const char *from, const char *path);
 /* A device node below the world's folder; skips the test where none can be made. */
 void world_put_node(struct world *w, const char *path, unsigned minor_number);
 /* A folder of the driver's root that is emptied: "cdi", "plugins". */
@@ -74,6 +78,8 @@ struct answer {
         int status; /* of dra-call: 0 done, 1 refused, 2 the plugin is not there */
         char text[2048];
 };
-/* what: "prepare" or "unprepare". world_ask() waits for the socket first, world_try() asks at once. */
+/* what: "prepare" or "unprepare". world_ask() waits for the socket first, world_try() asks at once, and
+ * world_send() does not wait for the answer, which comes while the loop runs. */
 struct answer world_ask(struct world *w, const char *what);
 struct answer world_try(struct world *w, const char *what, const char *claim, const char *uid);
+void world_send(struct world *w, const char *what, const char *claim, const char *uid, struct answer *ret);
