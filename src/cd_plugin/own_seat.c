@@ -62,6 +62,14 @@ const struct fabric_seat *own_seat(const struct compute_domain_fabric *f, const 
         return leaving ? NULL : s;
 }
 
+const char *own_seat_none(const struct compute_domain_fabric *f, const char *node) {
+        bool leaving;
+        for (size_t i = 0; f && i < f->n_domains; i++)
+                if (fabric_domain_stands(&f->domains[i]) && fabric_seat_of(&f->domains[i], node, &leaving))
+                        return NULL;
+        return told(f, true);
+}
+
 bool own_seat_is(const struct fabric_seat *s, const struct agent_seat *ready,
                  const struct own_seat_question *q, char *msg, size_t n) {
         bool same =

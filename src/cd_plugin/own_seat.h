@@ -20,6 +20,9 @@ struct own_seat_question {
 /* NULL: not now, and `msg` says why, beginning with the node's name. `f` NULL: the fabric has no object. */
 const struct fabric_seat *own_seat(const struct compute_domain_fabric *f, const struct own_seat_question *q,
                                    char *msg, size_t n);
+/* Why this node has no place in the IMEX domain of the fabric itself, in the words of the fabric's object,
+ * which owns them. NULL: it has one, or the object says nothing of the kind. */
+const char *own_seat_none(const struct compute_domain_fabric *f, const char *node);
 /* The agent is ready in `ready`: is that the seat which the object names? False: `msg` says it. */
 bool own_seat_is(const struct fabric_seat *s, const struct agent_seat *ready,
                  const struct own_seat_question *q, char *msg, size_t n);

@@ -72,7 +72,7 @@ slots_are() { [[ $(standing | jq .slots) == "$1" ]]; }
 	k uncordon node-0 >/dev/null
 	eventually 60 fabric_says DomainFull "room for 2 nodes" "get no place: node-0" "Set imex.maxNodesPerDomain to the number of nodes"
 	devices_are 0 "daemon 1"
-	eventually 30 node_event 0 "the condition DomainFull of its ComputeDomainFabric says what to do" ComputeDomainDevicesWithheld
+	eventually 30 node_event 0 "get no place: node-0. Set imex.maxNodesPerDomain to the number of nodes" ComputeDomainDevicesWithheld
 	local uid
 	domain one
 	worker a one 0

@@ -81,6 +81,12 @@ static void roster(int rv, const char *seats, const char *leaving) {
         api_fabric(CLIQUE, rv, CHANNELS, domains);
 }
 
+static void domain_is_full(void) {
+        api_fabric(CLIQUE, 1, CHANNELS,
+                   ",\"conditions\":[{\"type\":\"DomainFull\",\"status\":\"True\",\"message\":\"It has room "
+                   "for 18 nodes. Set imex.maxNodesPerDomain\"}]");
+}
+
 static void joined(void) {
         agent_comes();
         roster(1, SEAT("3", "1"), "");
@@ -158,9 +164,7 @@ static void a_pod_waits_for_the_agent_for_its_seat_and_for_READY(void **state) {
 static void a_pod_on_a_node_for_which_the_domain_has_no_place_says_the_remedy(void **state) {
         (void)state;
         agent_comes();
-        api_fabric(CLIQUE, 1, CHANNELS,
-                   ",\"conditions\":[{\"type\":\"DomainFull\",\"status\":\"True\",\"message\":\"It has room "
-                   "for 18 nodes. Set imex.maxNodesPerDomain\"}]");
+        domain_is_full();
         waits_and_says(
                 "n0: this node has not been given a seat in the IMEX domain of its fabric on rack-7 yet: It "
                 "has room for 18 nodes. Set imex.maxNodesPerDomain");
@@ -314,6 +318,19 @@ static void a_node_offers_its_places_from_its_join_to_its_leaving(void **state) 
         assert_true(offered().offered); /* at once, again */
 }
 
+static void a_node_for_which_the_domain_has_no_place_says_it_instead_of_devices(void **state) {
+        (void)state;
+        agent_comes();
+        domain_is_full();
+        api_fabric_event();
+        world_turn();
+        withheld("IMEXNotJoined", "leaves while it is cordoned: It has room for 18 nodes. Set imex.max");
+        roster(2, SEAT("3", "1"), "");
+        api_fabric_event();
+        world_turn();
+        withheld("IMEXNotJoined", "leaves while it is cordoned: the IMEX agent of this node has not joined");
+}
+
 /* What fails where it was well must fail for a while, so that a restart takes nothing from anybody. */
 static void an_IMEX_that_restarts_withholds_nothing(void **state) {
         (void)state;
@@ -354,6 +371,7 @@ int main(void) {
                 T(a_node_that_comes_back_to_its_fabric_leaves_no_folder_of_the_other),
                 T(over_a_change_of_the_mode_the_notes_stay_as_long_as_their_claims),
                 T(a_node_offers_its_places_from_its_join_to_its_leaving),
+                T(a_node_for_which_the_domain_has_no_place_says_it_instead_of_devices),
                 T(an_IMEX_that_restarts_withholds_nothing),
                 T(nothing_is_decided_before_the_prepared_claims_are_known),
         };
