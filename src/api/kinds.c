@@ -22,6 +22,11 @@ const struct condition *condition_find(const struct condition *list, size_t n, c
         return NULL;
 }
 
+const struct condition *condition_true(const struct condition *list, size_t n, const char *type) {
+        const struct condition *c = condition_find(list, n, type);
+        return c && streq(c->status, "True") ? c : NULL;
+}
+
 bool has_string(const char *const *list, size_t n, const char *s) {
         for (size_t i = 0; i < n; i++)
                 if (streq(list[i], s))
@@ -51,8 +56,7 @@ const struct jd_field node_fields[] = {
 };
 
 static bool is_ready(const struct condition *list, size_t n) {
-        const struct condition *c = condition_find(list, n, "Ready");
-        return c && streq(c->status, "True");
+        return condition_true(list, n, "Ready");
 }
 
 bool node_ready(const struct node *n) {
@@ -172,8 +176,8 @@ bool plugin_pod_ended(const struct plugin_pod *p) {
 }
 
 int64_t plugin_pod_ready_since(const struct plugin_pod *p) {
-        const struct condition *c = condition_find(p->conditions, p->n_conditions, "Ready");
-        return c && streq(c->status, "True") && !p->o.meta.deleted ? c->since : 0;
+        const struct condition *c = condition_true(p->conditions, p->n_conditions, "Ready");
+        return c && !p->o.meta.deleted ? c->since : 0;
 }
 
 const struct plugin_pod *plugin_pod_choose(const struct plugin_pod *a, const struct plugin_pod *b) {

@@ -14,6 +14,8 @@ struct condition {
 };
 /* NULL when the object has none of that type. */
 const struct condition *condition_find(const struct condition *list, size_t n, const char *type);
+/* NULL when it has none, or one whose status is not True. */
+const struct condition *condition_true(const struct condition *list, size_t n, const char *type);
 
 struct taint {
         const char *key;

@@ -8,8 +8,8 @@
 static const char *standstill(const struct compute_domain_fabric *f) {
         static const char *const types[] = { FABRIC_TABLE_LOST, FABRIC_CHANNELS_EXHAUSTED };
         for (size_t i = 0; f && i < ARRAY_LEN(types); i++) {
-                const struct condition *c = condition_find(f->conditions, f->n_conditions, types[i]);
-                if (c && streq(c->status, "True"))
+                const struct condition *c = condition_true(f->conditions, f->n_conditions, types[i]);
+                if (c)
                         return str_or(c->message, types[i]);
         }
         return NULL;

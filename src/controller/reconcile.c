@@ -255,8 +255,8 @@ static struct own_channel channel_on(const struct controller *c, const char *uid
         struct own_channel x = { .fabric = clique, .rack = f ? f->rack : NULL, .id = e ? e->id : -1 };
         static const char *const reasons[] = { FABRIC_TABLE_LOST, FABRIC_CHANNELS_EXHAUSTED };
         for (size_t i = 0; f && !e && !x.why && i < ARRAY_LEN(reasons); i++) {
-                const struct condition *why = condition_find(f->conditions, f->n_conditions, reasons[i]);
-                x.why = why && streq(why->status, "True") ? why->message : NULL;
+                const struct condition *why = condition_true(f->conditions, f->n_conditions, reasons[i]);
+                x.why = why ? why->message : NULL;
         }
         return x;
 }

@@ -86,17 +86,12 @@ static void judge_own(const struct look *l, struct turns *t) {
                 t->why = "the fabric's object does not list the seat that this node has: it goes on with it";
 }
 
-/* Only the domain of the fabric itself is said to be full in the fabric's object. */
-static bool is_full(const struct compute_domain_fabric *f) {
-        const struct condition *c = condition_find(f->conditions, f->n_conditions, FABRIC_DOMAIN_FULL);
-        return c && streq(c->status, "True");
-}
-
 static void judge_next(const struct look *l, const struct compute_domain_fabric *f, struct turns *t) {
         const struct listed *next = &l->next;
         if (!next->seat) {
                 t->why = "no IMEX domain wants this node";
-                if (is_full(f))
+                /* Only the domain of the fabric itself is said to be full in the fabric's object. */
+                if (condition_true(f->conditions, f->n_conditions, FABRIC_DOMAIN_FULL))
                         t->why = "the IMEX domain of the fabric has no place for this node: the condition "
                                  "DomainFull of its ComputeDomainFabric says what to do";
                 return;

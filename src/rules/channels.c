@@ -164,8 +164,8 @@ static void find_loss(struct work *w) {
                 return;
         w->d->fabric.table_of = old->o.meta.uid;
         /* While it is said to be lost, nothing that vanishes takes that back. */
-        const struct condition *told = condition_find(old->conditions, old->n_conditions, FABRIC_TABLE_LOST);
-        bool signs = (told && streq(told->status, "True")) || (w->begins && old->table_of);
+        bool signs = condition_true(old->conditions, old->n_conditions, FABRIC_TABLE_LOST) ||
+                     (w->begins && old->table_of);
         for (size_t i = 0; w->begins && i < w->f->n_owners; i++)
                 signs = signs || (w->f->owners[i].oldest && w->f->owners[i].oldest < old->o.meta.created);
         for (size_t i = 0; i < w->f->n_nodes; i++) {

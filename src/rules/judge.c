@@ -103,8 +103,7 @@ static void judge_pending(struct formed_seat *m, const struct pod *p, struct jud
 
 /* The Go driver's daemons do not report; their probe says the same. */
 static void judge_foreign(struct formed_seat *m, const struct pod *p, struct arena *a) {
-        const struct condition *c = condition_find(p->conditions, p->n_conditions, "Ready");
-        if (c && streq(c->status, "True"))
+        if (condition_true(p->conditions, p->n_conditions, "Ready"))
                 say(m, FORMATION_READY, "");
         else
                 say(m, FORMATION_STARTING, message_of(a, "daemon Pod %s is not ready", p->o.meta.name));
