@@ -170,7 +170,6 @@ const struct node_driver cd_driver = {
         .waited_for = waited_for,
         .look_closer = gather_look_closer,
         .plan = plan_device,
-        .plan_claim = plan_claim,
         .record = plan_record,
         .comment = plan_comment,
         .set_up = readiness_prepare_dir,

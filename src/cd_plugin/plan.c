@@ -57,10 +57,6 @@ int plan_device(void *u, const struct op *op, const struct node_want *node_want,
         return edit_daemon(u, op, w, a, &ret->edits, e);
 }
 
-int plan_claim(void *u, const struct op *op, struct arena *a, struct cdi_edits *ret, struct err *e) {
-        return 0; /* a channel and a daemon have nothing in common */
-}
-
 void plan_record(const struct node_want *node_want, struct node_device *ret) {
         const struct want *w = want_of(node_want);
         ret->type = w->is_daemon ? DEVICE_DAEMON : DEVICE_CHANNEL;

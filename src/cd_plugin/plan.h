@@ -6,6 +6,5 @@
 
 int plan_device(void *u, const struct op *op, const struct node_want *w, struct arena *a,
                 struct node_effect *ret, struct err *e);
-int plan_claim(void *u, const struct op *op, struct arena *a, struct cdi_edits *ret, struct err *e);
 void plan_record(const struct node_want *w, struct node_device *ret);
 const char *plan_comment(const struct op *op, struct arena *a);

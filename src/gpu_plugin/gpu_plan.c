@@ -73,31 +73,26 @@ static struct gpu_edits_options edits_options(const struct gpu *g) {
                                            .driver_version = g->devices->driver_version };
 }
 
-static int begin(struct gpu *g, struct arena *a, struct err *e) {
+/* Copies, because the thread that writes them may outlive the driver, and what it knows of the files. */
+int gpu_plan_claim(void *u, const struct op *op, struct arena *a, struct cdi_edits *ret, struct err *e) {
+        struct gpu *g = u;
         g->planning.options = edits_options(g);
-        return find_files(g, e) < 0
-                       ? -1
-                       : gpu_edits_common(&g->planning.options, &g->files, a, &g->planning.common, e);
+        if (find_files(g, e) < 0 ||
+            gpu_edits_common(&g->planning.options, &g->files, a, &g->planning.common, e) < 0)
+                return -1;
+        *ret = cdi_copy(&g->planning.common, a);
+        return 0;
 }
 
-/* Copies, because the thread that writes them may outlive the driver, and what it knows of the files. */
 int gpu_plan_device(void *u, const struct op *op, const struct node_want *w, struct arena *a,
                     struct node_effect *ret, struct err *e) {
-        struct gpu *g = u;
+        const struct gpu *g = u;
         const struct gpu_device *d = gpu_device_find(g->devices, w->result->device);
         struct cdi_edits its;
-        if (w == op->wants && begin(g, a, e) < 0)
-                return -1;
         if (gpu_edits_device(&g->planning.options, d, &g->planning.common, a, &its, e) < 0)
                 return -1;
         ret->edits = cdi_copy(&its, a);
         gpu_want_of(w)->info = record_info(d, a);
-        return 0;
-}
-
-int gpu_plan_claim(void *u, const struct op *op, struct arena *a, struct cdi_edits *ret, struct err *e) {
-        const struct gpu *g = u;
-        *ret = cdi_copy(&g->planning.common, a);
         return 0;
 }
 

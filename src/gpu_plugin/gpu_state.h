@@ -9,7 +9,7 @@
 #include "gpu_plugin/gpu_edits.h"
 #include "nvidia/driver_set.h"
 
-/* What all devices of a claim have, from the plan of the first one to that of the claim. */
+/* What all devices of a claim have, from the plan of the claim to that of the last one. */
 struct gpu_planning {
         struct gpu_edits_options options;
         struct cdi_edits common;

@@ -4,11 +4,9 @@
 #include "gpu_plugin/gpu_state.h"
 #include "node/judge.h"
 
-/* Of all devices at once, with the first: to look at the node takes a hundred system calls. */
-static enum verdict known(void *u, struct op *op, struct node_want *w) {
+/* To look at the node takes a hundred system calls. */
+enum verdict gpu_known(void *u, struct op *op) {
         const struct gpu *g = u;
-        if (w != op->wants)
-                return VERDICT_GO;
         if (g->devices && g->o.hold(g->o.u))
                 return VERDICT_GO;
         op->waits_for = WAITS_FOR_GPUS;
@@ -78,4 +76,4 @@ static enum verdict who_holds(void *u, struct op *op, struct node_want *w) {
                          ours ? "')" : "", g->o.node);
 }
 
-node_step_fn *const gpu_steps[] = { known, there, who_holds, NULL };
+node_step_fn *const gpu_steps[] = { there, who_holds, NULL };

@@ -69,9 +69,11 @@ struct node_driver {
         int (*check)(void *u, const struct op *op, struct err *e);
         /* The claim has been taken: calls op_fetched(), now or when what else is needed has come. */
         void (*gather)(void *u, struct op *op);
-        /* NULL-terminated; each for all devices of the claim before the next. They look only, and may be
-         * asked at any time; whoever does not say VERDICT_GO has said why by judge_say(), and sets
-         * op->waits_for. */
+        /* Does the driver know what it takes to judge any claim? NULL: it always does. It and the steps look
+         * only, and may be asked at any time; whoever does not say VERDICT_GO has said why by judge_say(),
+         * and sets op->waits_for. */
+        enum verdict (*known)(void *u, struct op *op);
+        /* NULL-terminated; each for all devices of the claim before the next. */
         node_step_fn *const *steps;
         /* An operation begins to wait for op->waits_for; and which of these are waited for (bits). */
         void (*waits)(void *u, const struct op *op);
@@ -89,13 +91,14 @@ struct node_driver {
         bool (*unwork)(void *u, struct op *op, const struct checkpoint_claim *entry);
         void (*work_cancel)(void *u, struct op *op);
 
+        /* What every container with a device of the claim gets beside it, in the arena; what planning its
+         * devices, which follows at once, needs in common can be kept until then. ret is zeroed. NULL:
+         * nothing. */
+        int (*plan_claim)(void *u, const struct op *op, struct arena *a, struct cdi_edits *ret,
+                          struct err *e);
         /* What preparing the device takes, in the arena. ret is zeroed. */
         int (*plan)(void *u, const struct op *op, const struct node_want *w, struct arena *a,
                     struct node_effect *ret, struct err *e);
-        /* What every container with a device of the claim gets beside it. ret is zeroed. Asked when all
-         * devices have been planned. */
-        int (*plan_claim)(void *u, const struct op *op, struct arena *a, struct cdi_edits *ret,
-                          struct err *e);
         /* What is recorded of the device, beside what any driver records: type, domain,
          * info and group. */
         void (*record)(const struct node_want *w, struct node_device *ret);

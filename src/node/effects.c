@@ -48,6 +48,9 @@ static int plan(struct op *op, struct effects *x, struct node_device *recorded, 
                 .things = arena_alloc(a, (op->n_wants + 1) * sizeof *x->things),
                 .again = op_prepared_before(op),
         };
+        struct cdi_edits common = { 0 };
+        if (driver->plan_claim && op->n_wants && driver->plan_claim(c->o.u, op, a, &common, e) < 0)
+                return -1;
         for (size_t i = 0; i < op->n_wants; i++) {
                 const struct node_want *w = &op->wants[i];
                 const char *name = arena_printf(a, "%s-%s", op->uid, w->result->device);
@@ -75,9 +78,6 @@ static int plan(struct op *op, struct effects *x, struct node_device *recorded, 
                 };
                 driver->record(w, &recorded[i]);
         }
-        struct cdi_edits common = { 0 };
-        if (n && driver->plan_claim(c->o.u, op, a, &common, e) < 0)
-                return -1;
         x->spec = (struct cdi_spec){
                 .kind = driver->cdi_kind,
                 .devices = devices,

@@ -63,6 +63,9 @@ enum verdict judge(struct op *op) {
                 return judge_say(op, VERDICT_REFUSE,
                                  "this allocation of the claim has been unprepared already, so the request "
                                  "is out of date");
+        enum verdict known = driver->known ? driver->known(op->c->o.u, op) : VERDICT_GO;
+        if (known != VERDICT_GO)
+                return known;
         for (node_step_fn *const *step = driver->steps; *step; step++) {
                 for (size_t i = 0; i < op->n_wants; i++) {
                         enum verdict v = (*step)(op->c->o.u, op, &op->wants[i]);

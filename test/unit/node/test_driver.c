@@ -101,15 +101,6 @@ static void record(const struct node_want *want, struct node_device *ret) {
         ret->type = "toy";
 }
 
-static int plan_claim(void *u, const struct op *op, struct arena *a, struct cdi_edits *ret, struct err *e) {
-        (void)u;
-        (void)op;
-        (void)a;
-        (void)ret;
-        (void)e;
-        return 0;
-}
-
 static const char *comment(const struct op *op, struct arena *a) {
         (void)op;
         (void)a;
@@ -178,7 +169,6 @@ static const struct node_driver toys = {
         .waited_for = waited_for,
         .look_closer = nothing,
         .plan = plan,
-        .plan_claim = plan_claim,
         .record = record,
         .comment = comment,
         .set_up = set_up,
