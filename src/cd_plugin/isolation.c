@@ -139,9 +139,7 @@ static void look_at_standing(struct isolation *i, struct withhold_input *in, uin
         in->of_agents = true;
         in->imex_why = i->standing.why;
         in->apart = i->standing.state == STANDING_APART;
-        const char *none = in->apart ? own_seat_none(fabric_watch_get(i->fabric), i->o.node) : NULL;
-        if (none)
-                in->imex_why = none;
+        in->no_place = own_seat_none(fabric_watch_get(i->fabric), i->o.node);
         if (in->apart)
                 i->down = (struct withhold_steady){ .true_ms = WITHHOLD_DOWN_MS };
         else

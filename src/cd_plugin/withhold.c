@@ -12,13 +12,15 @@
 #define TOOLKIT_GIVES_CHANNELS "ToolkitGivesChannels"
 #define HOST_IMEX_NOT_UP "HostIMEXNotUp"
 #define NOT_JOINED "IMEXNotJoined"
+#define NO_PLACE "IMEXNoPlace"
 #define IMEX_NOT_UP "IMEXNotUp"
 #define COUNTS_DIFFER "ChannelCountDiffers"
 #define VERSION_DIFFERS "IMEXVersionDiffers"
 
-const char *const withhold_channel_reasons[] = { NO_CLIQUE,        NO_CHANNELS,     TOOLKIT_GIVES_CHANNELS,
-                                                 HOST_IMEX_NOT_UP, NOT_JOINED,      IMEX_NOT_UP,
-                                                 COUNTS_DIFFER,    VERSION_DIFFERS, NULL };
+const char *const withhold_channel_reasons[] = {
+        NO_CLIQUE,  NO_CHANNELS, TOOLKIT_GIVES_CHANNELS, HOST_IMEX_NOT_UP, NO_PLACE,
+        NOT_JOINED, IMEX_NOT_UP, COUNTS_DIFFER,          VERSION_DIFFERS,  NULL
+};
 
 static void judge_channels(const struct withhold_input *in, struct offering *ret) {
         const struct facts *f = in->facts;
@@ -43,6 +45,11 @@ static void judge_channels(const struct withhold_input *in, struct offering *ret
                          "--set " TOOLKIT_SETTING "), or install with "
                          "resources.computeDomains.imex.trustContainerToolkit=true",
                          in->toolkit_why);
+        } else if (in->apart && in->no_place) {
+                ret->reason = NO_PLACE;
+                snprintf(ret->message, sizeof ret->message,
+                         "this node has no place in the IMEX domain of its fabric: %s (on the node: %s)",
+                         in->no_place, in->imex_why);
         } else if (in->apart) {
                 ret->reason = NOT_JOINED;
                 snprintf(ret->message, sizeof ret->message,

@@ -11,9 +11,10 @@ struct withhold_input {
         bool own_channels; /* each ComputeDomain has one; else nothing below counts */
         enum toolkit_answer toolkit;
         const char *toolkit_why;
-        bool trust_toolkit; /* imex.trustContainerToolkit */
-        bool of_agents;     /* IMEX is not the hosts', but run by our agents */
-        bool apart;         /* and this node is not in the IMEX domain of its fabric */
+        bool trust_toolkit;   /* imex.trustContainerToolkit */
+        bool of_agents;       /* IMEX is not the hosts', but run by our agents */
+        bool apart;           /* and this node is not in the IMEX domain of its fabric */
+        const char *no_place; /* why that domain has no place for it, in its fabric's words; or NULL */
         /* These count when they have lasted (withhold_steady): */
         bool imex_down;       /* IMEX stands before pods come, and that of this node is not READY */
         const char *imex_why; /* what it is instead, or why it is apart */

@@ -320,11 +320,14 @@ static void a_node_offers_its_places_from_its_join_to_its_leaving(void **state) 
 
 static void a_node_for_which_the_domain_has_no_place_says_it_instead_of_devices(void **state) {
         (void)state;
-        agent_comes();
         domain_is_full();
         api_fabric_event();
         world_turn();
-        withheld("IMEXNotJoined", "leaves while it is cordoned: It has room for 18 nodes. Set imex.max");
+        withheld("IMEXNoPlace", "(on the node: no IMEX agent runs on this node)");
+        agent_comes();
+        world_turn();
+        withheld("IMEXNoPlace", "fabric: It has room for 18 nodes. Set imex.maxNodesPerDomain");
+        withheld("IMEXNoPlace", "(on the node: the IMEX agent of this node has not joined");
         roster(2, SEAT("3", "1"), "");
         api_fabric_event();
         world_turn();

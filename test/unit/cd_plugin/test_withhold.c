@@ -80,7 +80,10 @@ static void a_node_whose_agent_has_not_joined_withholds(void **state) {
         in.imex_why = "the IMEX agent of this node has not joined yet";
         withheld("IMEXNotJoined",
                  "leaves while it is cordoned: the IMEX agent of this node has not joined yet");
-        in.apart = false;
+        in.no_place = "It has room for 18 nodes";
+        withheld("IMEXNoPlace", "this node has no place in the IMEX domain of its fabric: It has room for 18 "
+                                "nodes (on the node: the IMEX agent of this node has not joined yet)");
+        in.apart = false; /* it is in it, and the fabric's object does not know it yet */
         in.imex_down = true;
         in.imex_why = "IMEX daemon is STARTING";
         withheld("IMEXNotUp",
