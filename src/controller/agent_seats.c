@@ -189,7 +189,7 @@ static bool is_released(struct work *w, const char *uid, const char *node) {
         if (stands)
                 return records_node(w->c, node) &&
                        (records_node_clique(w->c, node) || !mode_is_standing(w->c->mode));
-        confirm_claim_key(uid, node, &claim);
+        confirm_on_node(uid, node, &claim);
         return confirm_absent(w->c->confirm, CONFIRM_CLAIM, cd->o.meta.ns, buf_str(&claim), w->key);
 }
 

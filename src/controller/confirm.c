@@ -6,6 +6,8 @@
 #include <uthash.h>
 
 #include "api/claim.h"
+#include "api/kinds.h"
+#include "api/names.h"
 #include "api/resources.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -40,7 +42,7 @@ struct scope {
         UT_hash_handle hh;
         struct confirm *c;
         enum confirm_what what;
-        char *ns;
+        char *ns, *selector;
         struct kube_pages *list;
         LIST_HEAD(, question) questions;
         unsigned failures;
@@ -89,6 +91,7 @@ static void drop_scope(struct scope *s) {
         HASH_DEL(s->c->scopes, s);
         kube_pages_free(s->list);
         free(s->ns);
+        free(s->selector);
         free(s);
 }
 
@@ -102,19 +105,25 @@ void confirm_free(struct confirm *c) {
         free(c);
 }
 
-void confirm_claim_key(const char *domain_uid, const char *node, struct buf *out) {
+void confirm_on_node(const char *domain_uid, const char *node, struct buf *out) {
         buf_addf(out, "%s/%s", domain_uid, node);
 }
 
-static void scope_key(enum confirm_what what, const char *ns, struct buf *out) {
-        buf_addf(out, "%d|%s", (int)what, str_or(ns, ""));
+/* Daemon Pods can be listed by their domain. */
+static struct str listed_domain(enum confirm_what what, const char *key) {
+        return what == CONFIRM_DAEMON ? (struct str){ key, strcspn(key, "/") } : STR("");
+}
+
+static void scope_key(enum confirm_what what, const char *ns, const char *key, struct buf *out) {
+        struct str domain = listed_domain(what, key);
+        buf_addf(out, "%d|%s|%.*s", (int)what, str_or(ns, ""), (int)domain.n, domain.p);
 }
 
 static struct question *find(const struct confirm *c, enum confirm_what what, const char *ns,
                              const char *key) {
         struct question *q;
         _cleanup_(buf_done) struct buf b = BUF_INIT(4096);
-        scope_key(what, ns, &b);
+        scope_key(what, ns, key, &b);
         buf_addf(&b, "|%s", key);
         HASH_FIND_STR(c->questions, buf_str(&b), q);
         return q;
@@ -123,13 +132,19 @@ static struct question *find(const struct confirm *c, enum confirm_what what, co
 static void on_page(void *u, yyjson_val *list, bool last, const struct err *e);
 
 static const struct kube_resource *resource_of(enum confirm_what what) {
-        return what == CONFIRM_CLAIM ? &kube_resource_claims : &kube_compute_domains;
+        static const struct kube_resource *const resources[] = {
+                [CONFIRM_DOMAIN] = &kube_compute_domains,
+                [CONFIRM_CLAIM] = &kube_resource_claims,
+                [CONFIRM_DAEMON] = &kube_pods,
+        };
+        return resources[what];
 }
 
-static struct scope *make_scope(struct confirm *c, enum confirm_what what, const char *ns) {
+static struct scope *make_scope(struct confirm *c, enum confirm_what what, const char *ns, const char *key) {
+        struct str domain = listed_domain(what, key);
         struct scope *s;
         _cleanup_(buf_done) struct buf b = BUF_INIT(1024);
-        scope_key(what, ns, &b);
+        scope_key(what, ns, key, &b);
         HASH_FIND_STR(c->scopes, buf_str(&b), s);
         if (s)
                 return s;
@@ -138,9 +153,12 @@ static struct scope *make_scope(struct confirm *c, enum confirm_what what, const
         s->c = c;
         s->what = what;
         s->ns = xstrdup_or_null(ns);
-        s->list = kube_pages_new(c->o.client,
-                                 &(struct kube_pages_options){
-                                         .res = resource_of(what), .ns = s->ns, .page = on_page, .u = s });
+        s->selector = domain.n ? xasprintf(CD_LABEL "=%.*s", (int)domain.n, domain.p) : NULL;
+        s->list = kube_pages_new(c->o.client, &(struct kube_pages_options){ .res = resource_of(what),
+                                                                            .ns = s->ns,
+                                                                            .label_selector = s->selector,
+                                                                            .page = on_page,
+                                                                            .u = s });
         LIST_INIT(&s->questions);
         HASH_ADD_STR(c->scopes, key, s);
         return s;
@@ -244,35 +262,52 @@ static void cannot_read(struct scope *s, yyjson_val *object, const struct err *e
                  str_or(yyjson_get_str(yyjson_obj_get(meta, "name")), ""));
 }
 
-static void look_at(struct scope *s, yyjson_val *object) {
-        _cleanup_(arena_freep) struct arena *a = NULL;
+static void found_on_node(struct scope *s, const char *domain_uid, const char *node, yyjson_val *object) {
+        _cleanup_(buf_done) struct buf key = BUF_INIT(1024);
+        confirm_on_node(domain_uid, node, &key);
+        found(s, buf_str(&key), object);
+}
+
+static void look_at_domain(struct scope *s, yyjson_val *object) {
+        const char *uid = yyjson_get_str(yyjson_obj_get(yyjson_obj_get(object, "metadata"), "uid"));
+        struct err e;
+        if (uid) {
+                found(s, uid, object);
+                return;
+        }
+        err_set(&e, ERR_INVALID, 0, "it has no metadata.uid");
+        cannot_read(s, object, &e);
+}
+
+static void look_at_claim(struct scope *s, yyjson_val *object) {
+        _cleanup_(arena_freep) struct arena *a = arena_new(2048);
         struct claim claim = { 0 };
         struct claim_place place = { 0 };
         struct err e;
-        if (s->what == CONFIRM_DOMAIN) {
-                const char *uid = yyjson_get_str(yyjson_obj_get(yyjson_obj_get(object, "metadata"), "uid"));
-                if (!uid) {
-                        err_set(&e, ERR_INVALID, 0, "it has no metadata.uid");
-                        cannot_read(s, object, &e);
-                } else {
-                        found(s, uid, object);
-                }
-                return;
-        }
-        a = arena_new(2048);
         if (jd_decode(claim_fields, object, false, "", a, &claim, &e) < 0) {
                 cannot_read(s, object, &e);
         } else if (claim_place(&claim, s->c->o.own_channels, a, &place)) {
-                _cleanup_(buf_done) struct buf key = BUF_INIT(1024);
-                confirm_claim_key(place.domain_uid, place.node, &key);
-                found(s, buf_str(&key), object);
-                buf_clear(&key);
-                confirm_claim_key(place.domain_uid, "", &key);
-                found(s, buf_str(&key), object);
+                found_on_node(s, place.domain_uid, place.node, object);
+                found_on_node(s, place.domain_uid, "", object);
         }
 }
 
+static void look_at_daemon(struct scope *s, yyjson_val *object) {
+        _cleanup_(arena_freep) struct arena *a = arena_new(2048);
+        struct pod pod = { 0 };
+        struct err e;
+        if (jd_decode(pod_fields, object, false, "", a, &pod, &e) < 0)
+                cannot_read(s, object, &e);
+        else if (pod.domain_uid && pod.node && !pod_ended(&pod))
+                found_on_node(s, pod.domain_uid, pod.node, object);
+}
+
 static void on_page(void *u, yyjson_val *list, bool last, const struct err *e) {
+        static void (*const look_at[])(struct scope *, yyjson_val *) = {
+                [CONFIRM_DOMAIN] = look_at_domain,
+                [CONFIRM_CLAIM] = look_at_claim,
+                [CONFIRM_DAEMON] = look_at_daemon,
+        };
         struct scope *s = u;
         yyjson_val *item;
         size_t n, max;
@@ -281,7 +316,7 @@ static void on_page(void *u, yyjson_val *list, bool last, const struct err *e) {
                 return;
         }
         yyjson_arr_foreach (yyjson_obj_get(list, "items"), n, max, item)
-                look_at(s, item);
+                look_at[s->what](s, item);
         if (last && s->blind)
                 on_failed(s, &s->unread);
         else if (last)
@@ -317,7 +352,7 @@ bool confirm_absent(struct confirm *c, enum confirm_what what, const char *ns, c
         uint64_t now = now_ms(c);
         if (confirm_known(c, what, ns, key))
                 return true;
-        s = make_scope(c, what, ns);
+        s = make_scope(c, what, ns, key);
         q = make_question(s, key);
         if (q->state == FOUND && q->until_ms >= now) {
                 work_queue_add_after(c->o.queue, requester, (unsigned)(q->until_ms - now) + 1);

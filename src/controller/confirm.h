@@ -2,12 +2,12 @@
 /* confirm: asks the server itself whether what the caches do not show is really not there, before something
  * is taken away because of it.
  *
- * A question is whether an object with a certain key is in a list: a ComputeDomain with a UID, or a claim
- * that brings a node into a domain. It is answered by a list that began after it was asked, read from the
- * store and not from a cache of the API server (no resourceVersion); what is asked while a list is under way
- * shares the next one. What is found is given to `found`, so that the caches have it. A list that fails,
- * or shows an object that we cannot read, answers nothing: it is repeated, with growing pauses, as long as
- * somebody asks. Loop thread only. */
+ * A question is whether an object with a certain key is in a list: a ComputeDomain with a UID, a claim that
+ * brings a node into a domain, or a daemon Pod of a domain on a node that has not ended. It is answered by a
+ * list that began after it was asked, read from the store and not from a cache of the API server (no
+ * resourceVersion); what is asked while a list is under way shares the next one. What is found is given to
+ * `found`, so that the caches have it. A list that fails, or shows an object that we cannot read, answers
+ * nothing: it is repeated, with growing pauses, as long as somebody asks. Loop thread only. */
 #pragma once
 
 #include "kube/kube_client.h"
@@ -17,7 +17,8 @@ struct confirm;
 
 enum confirm_what {
         CONFIRM_DOMAIN, /* key: UID of a ComputeDomain; in all namespaces */
-        CONFIRM_CLAIM,  /* key: confirm_claim_key(); in the namespace of the domain */
+        CONFIRM_CLAIM,  /* key: confirm_on_node(); in the namespace of the domain */
+        CONFIRM_DAEMON, /* key: confirm_on_node(); in one of ours */
 };
 
 struct confirm_options {
@@ -33,7 +34,7 @@ struct confirm *confirm_new(const struct confirm_options *o);
 void confirm_free(struct confirm *c); /* cancels what is in flight */
 
 /* "<UID of the domain>/<node>"; node "": any. */
-void confirm_claim_key(const char *domain_uid, const char *node, struct buf *out);
+void confirm_on_node(const char *domain_uid, const char *node, struct buf *out);
 
 /* True: the server has said, no longer than valid_ms ago, that it is not there. False: it is asked, and
  * `requester` is queued when it has answered, whatever it says. ns NULL for all namespaces. */

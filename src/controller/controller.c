@@ -22,7 +22,12 @@ static void on_calm(void *u) {
 
 static void on_found(void *u, enum confirm_what what, yyjson_val *object) {
         struct controller *c = u;
-        kube_informer_answer(what == CONFIRM_CLAIM ? c->claims : c->cds, object);
+        const char *ns = yyjson_get_str(yyjson_obj_get(yyjson_obj_get(object, "metadata"), "namespace"));
+        if (what != CONFIRM_DAEMON)
+                kube_informer_answer(what == CONFIRM_CLAIM ? c->claims : c->cds, object);
+        for (size_t i = 0; what == CONFIRM_DAEMON && i < c->n_namespaces; i++)
+                if (streq(c->namespaces[i].ns, ns))
+                        kube_informer_answer(c->namespaces[i].pods, object);
 }
 
 static void on_key(void *u, const char *key) {

@@ -423,7 +423,7 @@ static bool is_confirmed(const struct fabric_look *k, const struct channels_owne
                           : confirm_known(confirm, CONFIRM_DOMAIN, NULL, o->uid);
         for (size_t i = 0; i < k->n_nodes && (all || ask); i++) {
                 _cleanup_(buf_done) struct buf key = BUF_INIT(1024);
-                confirm_claim_key(o->uid, k->nodes[i].name, &key);
+                confirm_on_node(o->uid, k->nodes[i].name, &key);
                 bool known = ask ? confirm_absent(confirm, CONFIRM_CLAIM, o->ns, buf_str(&key), k->key)
                                  : confirm_known(confirm, CONFIRM_CLAIM, o->ns, buf_str(&key));
                 all = all && known;

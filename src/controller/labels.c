@@ -63,7 +63,7 @@ static bool may_write_label(struct controller *c, const struct node *n, const ch
         enum rules_label_step step = rules_label_step(uid, &facts);
         if (step == RULES_LABEL_ASK) {
                 _cleanup_(buf_done) struct buf claim = BUF_INIT(1024);
-                confirm_claim_key(uid, name, &claim);
+                confirm_on_node(uid, name, &claim);
                 facts.confirmed =
                         cd ? confirm_absent(c->confirm, CONFIRM_CLAIM, cd->o.meta.ns, buf_str(&claim), key)
                            : confirm_absent(c->confirm, CONFIRM_DOMAIN, NULL, uid, key);

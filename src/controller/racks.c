@@ -172,7 +172,7 @@ static void see_claim(void *u, const struct grant *x) {
 static bool is_unused(const struct rack *r, const struct compute_domain *cd, bool ask) {
         const struct kube_meta *m = &cd->o.meta;
         _cleanup_(buf_done) struct buf key = BUF_INIT(256);
-        confirm_claim_key(m->uid, "", &key);
+        confirm_on_node(m->uid, "", &key);
         return ask ? confirm_absent(r->c->confirm, CONFIRM_CLAIM, m->ns, buf_str(&key), r->key)
                    : confirm_known(r->c->confirm, CONFIRM_CLAIM, m->ns, buf_str(&key));
 }

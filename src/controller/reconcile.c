@@ -85,10 +85,15 @@ static const char *holder_of(const struct compute_domain *cd, const struct compu
         return "a ComputeDomain of another namespace";
 }
 
-static bool is_released(const struct controller *c, const struct compute_domain *cd, const char *node) {
+/* A daemon that is not seen may live all the same. */
+static bool is_released(const struct controller *c, const struct compute_domain *cd,
+                        const struct seat_facts *seat) {
         _cleanup_(buf_done) struct buf key = BUF_INIT(1024);
-        confirm_claim_key(cd->o.meta.uid, node, &key);
-        return confirm_known(c->confirm, CONFIRM_CLAIM, cd->o.meta.ns, buf_str(&key));
+        confirm_on_node(cd->o.meta.uid, seat->name, &key);
+        bool is = confirm_known(c->confirm, CONFIRM_CLAIM, cd->o.meta.ns, buf_str(&key));
+        for (size_t i = 0; is && !seat->pod && i < c->n_namespaces; i++)
+                is = confirm_known(c->confirm, CONFIRM_DAEMON, c->namespaces[i].ns, buf_str(&key));
+        return is;
 }
 
 /* ---- the nodes of a domain ---- */
@@ -144,12 +149,24 @@ static void look_at_place(void *u, const struct grant *x) {
                 l->seat->wanted = true;
 }
 
+struct daemons {
+        const char *uid;
+        const struct pod *best;
+};
+
 static bool look_at_pod(void *u, const struct kube_object *o) {
-        struct looking *l = u;
+        struct daemons *d = u;
         const struct pod *p = (const struct pod *)o;
-        if (streq(p->domain_uid, l->uid) && !pod_ended(p))
-                l->seat->pod = better_pod(l->seat->pod, p);
+        if (streq(p->domain_uid, d->uid) && !pod_ended(p))
+                d->best = better_pod(d->best, p);
         return true;
+}
+
+static const struct pod *seen_daemon(const struct controller *c, const char *uid, const char *node) {
+        struct daemons d = { .uid = uid };
+        for (size_t i = 0; i < c->n_namespaces; i++)
+                kube_informer_each_at(c->namespaces[i].pods, CONTROLLER_PODS_BY_NODE, node, look_at_pod, &d);
+        return d.best;
 }
 
 static bool look_at_entries(void *u, const struct kube_object *o) {
@@ -164,9 +181,7 @@ bool reconcile_look_at_node(void *u, const char *uid, struct seat_facts *seat, s
         struct controller *c = u;
         struct looking l = { .uid = uid, .cd = records_domain(c, uid), .seat = seat };
         placements_on_node(c->placements, seat->name, look_at_place, &l);
-        for (size_t i = 0; i < c->n_namespaces; i++)
-                kube_informer_each_at(c->namespaces[i].pods, CONTROLLER_PODS_BY_NODE, seat->name, look_at_pod,
-                                      &l);
+        seat->pod = seen_daemon(c, uid, seat->name);
         for (size_t i = 0; i < c->n_namespaces && !seat->wanted && !seat->pod; i++)
                 kube_informer_each_at(c->namespaces[i].cliques, CONTROLLER_BY_DOMAIN, uid, look_at_entries,
                                       &l);
@@ -179,7 +194,7 @@ bool reconcile_look_at_node(void *u, const char *uid, struct seat_facts *seat, s
         if (!seat->node)
                 seat->gone_since = gone_since(c->gone, seat->name, clock_wall_s());
         if (!seat->wanted && l.cd)
-                seat->released = is_released(c, l.cd, seat->name);
+                seat->released = is_released(c, l.cd, seat);
         const char *label = seat->wanted ? labels_of(c, seat->name) : uid;
         const struct compute_domain *other = streq(label, uid) ? NULL : records_domain(c, label);
         if (other)
@@ -576,17 +591,24 @@ static void perform(struct controller *c, const char *key, const struct plan_inp
         writes_end(c->writes, key);
 }
 
+/* Daemons are asked for when no claim is left: then the answers are of one time. */
+static void ask_node(struct controller *c, const char *key, const struct compute_domain *cd,
+                     const char *node) {
+        _cleanup_(buf_done) struct buf about = BUF_INIT(1024);
+        confirm_on_node(cd->o.meta.uid, node, &about);
+        bool gone = confirm_absent(c->confirm, CONFIRM_CLAIM, cd->o.meta.ns, buf_str(&about), key);
+        for (size_t i = 0; gone && !seen_daemon(c, cd->o.meta.uid, node) && i < c->n_namespaces; i++)
+                confirm_absent(c->confirm, CONFIRM_DAEMON, c->namespaces[i].ns, buf_str(&about), key);
+}
+
 /* What the plan does not know enough for. */
 static void ask(struct controller *c, const char *key, const struct plan_input *in, const struct plan *p) {
         if (p->held)
                 records_hold(c, key);
         if (p->ask_domain)
                 confirm_absent(c->confirm, CONFIRM_DOMAIN, NULL, in->uid, key);
-        for (size_t i = 0; in->cd && i < p->n_ask_nodes; i++) {
-                _cleanup_(buf_done) struct buf claim = BUF_INIT(1024);
-                confirm_claim_key(in->uid, p->ask_nodes[i], &claim);
-                confirm_absent(c->confirm, CONFIRM_CLAIM, in->cd->o.meta.ns, buf_str(&claim), key);
-        }
+        for (size_t i = 0; in->cd && i < p->n_ask_nodes; i++)
+                ask_node(c, key, in->cd, p->ask_nodes[i]);
 }
 
 static bool touch_lost(void *u, const struct kube_object *o) {

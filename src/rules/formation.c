@@ -70,13 +70,20 @@ static bool runs_nothing(const struct formation_input *in, const struct seat_fac
         return n->node ? node_out_of_service(n->node) : !in->stale && judge_gone_left_s(in->now, n) <= 0;
 }
 
+/* The label of a domain brings its daemon there, at any time. */
+static bool labelled(const struct formation_input *in, const struct seat_facts *n) {
+        return n->node && streq(n->node->domain_uid, in->cd->o.meta.uid);
+}
+
 /* Does the node belong: wanted, or with an entry under which something may still run? Where a cache may miss
  * something, an entry is reason enough to stay; and where none does, until the server itself has said that no
- * claim wants it: a watch that is merely slow may not show yet for whom another leader has just written it.
- */
+ * claim wants it and no daemon is there: a watch that is merely slow may not show yet for whom another leader
+ * has just written it, nor a daemon that has begun since. Who came back then would be given another index
+ * than the one with which that daemon runs, for pods by then. */
 static bool belongs(const struct formation_input *in, const struct seat_facts *n, const char *entry,
                     const char *clique) {
-        bool stays = (entry && (n->pod || in->stale || !n->released)) || (n->pod && clique && !*clique);
+        bool stays = (entry && (n->pod || in->stale || !n->released || labelled(in, n))) ||
+                     (n->pod && clique && !*clique);
         bool comes = n->wanted && (n->node || entry);
         return !runs_nothing(in, n) && (comes || stays);
 }

@@ -14,8 +14,8 @@ struct seat_facts {
         const struct node *node; /* NULL: there is no such Node */
         int64_t gone_since;      /* of a Node that is not there: when that was noticed; 0: only now */
         bool wanted;             /* a channel claim of the domain is allocated here */
-        bool released; /* not wanted, and the server itself has said lately that no claim brings the node in
-                        */
+        bool released;           /* not wanted, and the server itself has said lately that no claim brings the
+                                    node in, and, where no daemon pod is seen, that there is none */
         const char *held_by; /* another domain carries the label ("ComputeDomain namespace/name", or what may
                                 be said of it), NULL: none */
         const char *clique;  /* what the node's ResourceSlice states: "" without fabric, NULL when it states
@@ -34,7 +34,7 @@ enum formation_why {
         FORMATION_HELD,     /* another domain has the node */
         FORMATION_FULL,     /* no index is left */
         FORMATION_LEAVING,  /* nobody wants it here any more and its daemon is ending: it only keeps its index
-                               until that is gone, and the server has said that no claim wants it */
+                               until that is gone, and the server has said so, and that no claim wants it */
 };
 
 /* What a node of the domain comes to, in the order of the input. */
@@ -46,7 +46,7 @@ struct formed_seat {
         const char *message;                  /* for people, "" when ready */
         int64_t peers_connected, peers_known; /* as its daemon reports them, -1 unknown */
         bool wanted;
-        bool unconfirmed;   /* it stays only until the server has said that no claim wants it: to be asked */
+        bool unconfirmed;   /* it stays only until the server has said that nothing is there: to be asked */
         bool foreign;       /* its daemon is of the Go driver, which reports no peers */
         bool address_first; /* it gets an index with its address, for daemons of the Go driver in its clique
                              */

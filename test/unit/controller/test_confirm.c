@@ -24,6 +24,11 @@
         "\"source\":\"FromClaim\",\"requests\":[],\"opaque\":{\"driver\":\"compute-domain.nvidia.com\","     \
         "\"parameters\":{\"apiVersion\":\"resource.nvidia.com/v1beta1\",\"kind\":"                           \
         "\"ComputeDomainChannelConfig\",\"domainID\":\"" UID(n) "\"}}}]}}}}"
+/* A daemon Pod; "" for a node: it has none yet. */
+#define DAEMON(n, node, phase)                                                                               \
+        "{\"metadata\":{\"name\":\"p-" node "\",\"namespace\":\"u\",\"uid\":\"" node phase                   \
+        "\",\"resourceVersion\":\"1\",\"labels\":{\"resource.nvidia.com/computeDomain\":\"" UID(             \
+                n) "\"}},\"spec\":{\"nodeName\":\"" node "\"},\"status\":{\"phase\":\"" phase "\"}}"
 
 enum { TOO_LARGE = (32 << 20) + 1 };
 
@@ -40,7 +45,7 @@ struct world {
         char held_path[1024];
         unsigned largest; /* pages of more objects are larger than we take; 0: none is */
         unsigned lists, cached, found;
-        char path[1024];
+        char path[1024], selector[256];
         char queued[8][64];
         unsigned n_queued;
 };
@@ -57,7 +62,11 @@ static void reply(struct world *w, struct fake_conn *c, const struct fake_reques
         _cleanup_(freep) char *list =
                 xasprintf("{\"metadata\":{\"resourceVersion\":\"10\"%s},\"items\":[%s]}",
                           first && w->more ? ",\"continue\":\"next\"" : "", first ? w->items : w->more);
-        fake_list(c, r, fake_has(r->path, "claims") ? "ResourceClaim" : "ComputeDomain", list);
+        fake_list(c, r,
+                  fake_has(r->path, "claims") ? "ResourceClaim"
+                  : fake_has(r->path, "pods") ? "Pod"
+                                              : "ComputeDomain",
+                  list);
 }
 
 static void on_request(void *u, struct fake_conn *c, const struct fake_request *r) {
@@ -71,6 +80,7 @@ static void on_request(void *u, struct fake_conn *c, const struct fake_request *
         w->lists++;
         w->cached += fake_query(r, "resourceVersion") != NULL;
         snprintf(w->path, sizeof w->path, "%.*s", (int)strcspn(r->path, "?"), r->path);
+        snprintf(w->selector, sizeof w->selector, "%s", str_or(fake_query(r, "labelSelector"), ""));
         if (w->refuses) {
                 fake_refuse(c, 403, "not you");
         } else if (w->holds) {
@@ -142,7 +152,7 @@ static bool domain_absent(struct world *w, const char *uid, const char *requeste
 
 static bool claim_absent(struct world *w, const char *uid, const char *node) {
         _cleanup_(buf_done) struct buf key = BUF_INIT(256);
-        confirm_claim_key(uid, node, &key);
+        confirm_on_node(uid, node, &key);
         return confirm_absent(w->confirm, CONFIRM_CLAIM, "u", buf_str(&key), node);
 }
 
@@ -210,6 +220,29 @@ static void claims_are_asked_for_by_domain_and_node(void **state) {
         assert_int_equal(w->lists, 2);
         assert_true(w->found >= 1);
         assert_string_equal(w->path, "/apis/resource.k8s.io/v1/namespaces/u/resourceclaims");
+}
+
+static bool daemon_absent(struct world *w, const char *uid, const char *node) {
+        _cleanup_(buf_done) struct buf key = BUF_INIT(256);
+        confirm_on_node(uid, node, &key);
+        return confirm_absent(w->confirm, CONFIRM_DAEMON, "u", buf_str(&key), node);
+}
+
+static void a_daemon_is_asked_for_among_those_of_its_domain(void **state) {
+        struct world *w = *state;
+        w->items = DAEMON(1, "n1", "Running") "," DAEMON(1, "n2", "Failed") "," DAEMON(1, "", "Pending");
+        assert_false(daemon_absent(w, UID(1), "n1"));
+        assert_false(daemon_absent(w, UID(1), "n2"));
+        assert_false(daemon_absent(w, UID(1), "n3"));
+        RUN_UNTIL(&w->loop, w->n_queued == 2);
+        assert_false(daemon_absent(w, UID(1), "n1"));
+        assert_true(daemon_absent(w, UID(1), "n2")); /* it has ended */
+        assert_true(daemon_absent(w, UID(1), "n3")); /* and one that has no node yet runs nowhere */
+        assert_true(w->found >= 1);
+        assert_string_equal(w->path, "/api/v1/namespaces/u/pods");
+        assert_non_null(strstr(w->selector, UID(1)));
+        assert_false(daemon_absent(w, UID(2), "n2"));
+        RUN_UNTIL(&w->loop, fake_has(w->selector, UID(2)));
 }
 
 static void a_page_that_is_too_large_is_asked_for_by_halves(void **state) {
@@ -343,6 +376,7 @@ int main(void) {
                 T(what_the_server_shows_is_there_and_is_learned),
                 T(it_may_be_on_the_second_page),
                 T(claims_are_asked_for_by_domain_and_node),
+                T(a_daemon_is_asked_for_among_those_of_its_domain),
                 T(a_page_that_is_too_large_is_asked_for_by_halves),
                 T(a_list_under_way_does_not_answer_for_what_came_later),
                 T(questions_share_a_list),

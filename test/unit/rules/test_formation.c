@@ -225,6 +225,22 @@ static void an_entry_goes_when_the_server_knows_of_no_claim(void **state) {
         assert_false(member(w, "a")->unconfirmed);
 }
 
+/* Its DaemonSet brings a daemon there as long as it has the label, which a webhook, say, keeps. */
+static void an_entry_stays_while_the_node_has_the_label(void **state) {
+        struct world *w = *state;
+        clique(w, CLIQUE_1, ENTRY("a", "", CLIQUE_1, 0, "NotReady"), INFIX);
+        struct seat_facts *n = add(w, "a", CLIQUE_1);
+        n->wanted = false;
+        n->node = fake_node_json(w->a, "{'metadata':{'name':'a','uid':'n','resourceVersion':'1','labels':{"
+                                       "'" CD_LABEL "':'" UID_A "'}}}");
+        make(w);
+        assert_string_equal(entries(w, CLIQUE_1), "a=0@-");
+        assert_int_equal(member(w, "a")->why, FORMATION_LEAVING);
+        n->node = fake_node(w->a, "a", true);
+        make(w);
+        assert_string_equal(entries(w, CLIQUE_1), "");
+}
+
 /* Somebody deletes the clique while a daemon ends that nobody wants there any more. */
 static void the_index_of_who_ends_without_an_entry_is_the_last_to_be_given(void **state) {
         struct world *w = *state;
@@ -601,6 +617,7 @@ int main(void) {
                 T(an_index_is_free_only_when_nothing_can_run_under_it),
                 T(what_a_stale_cache_does_not_show_frees_no_index),
                 T(an_entry_goes_when_the_server_knows_of_no_claim),
+                T(an_entry_stays_while_the_node_has_the_label),
                 T(the_index_of_who_ends_without_an_entry_is_the_last_to_be_given),
                 T(a_node_that_is_gone_gets_no_index),
                 T(what_the_scheduler_says_is_told_without_its_numbers),
