@@ -50,18 +50,16 @@ static const char **find_entries(const struct formation_input *in, const struct 
         return found;
 }
 
-/* Which clique the node is in: "" for none, NULL when nobody knows. A daemon that runs stays where its entry
- * is until it says something else that the node's slice confirms: two daemons with one id are worse than one
- * in the wrong place. */
+/* Which clique the node is in: "" for none, NULL when nobody knows. It stays where its entry is until its
+ * daemon says something else that the node's slice confirms: two daemons with one id are worse than one in
+ * the wrong place, and one that is not seen may run. */
 static const char *clique_of(const struct seat_facts *n, const char *entry_clique) {
         const char *says = n->pod ? n->pod->clique_id : NULL;
         if (says && !*says)
                 return "";
         if (says && (streq(says, entry_clique) || streq(says, n->clique)))
                 return says;
-        if (entry_clique && (n->pod || !n->clique || !n->wanted))
-                return entry_clique;
-        return n->clique;
+        return entry_clique ? entry_clique : n->clique;
 }
 
 /* Nothing can run there under the index that the node has: the operator vouches for it, or its Node has been
@@ -333,7 +331,7 @@ static void assign_indices(const struct formation_input *in, struct formed_seat 
                 const struct seat_facts *node = nodes[g->members[i]];
                 const struct seat *entry = entry_in(old, node->name);
                 int64_t runs_with = running_index(node, c->imex.clique_id, in->max_nodes);
-                if (!wants_index(m, node, c->imex.clique_id))
+                if (!entry && !wants_index(m, node, c->imex.clique_id))
                         continue;
                 m->address_first = foreign && !*judge_ip(node) && !entry;
                 if (m->address_first)

@@ -394,6 +394,11 @@ static void a_moved_node_stays_until_its_daemon_has_moved(void **state) {
         make(w);
         assert_string_equal(entries(w, CLIQUE_1), "a=4@10.0.0.1-");
         assert_int_equal(member(w, "a")->why, FORMATION_FAILING);
+        const struct pod *daemon = TAKE(w->nodes[0].pod); /* as a slow watch has it */
+        make(w);
+        assert_string_equal(entries(w, CLIQUE_1), "a=4@-");
+        assert_string_equal(entries(w, CLIQUE_2), "");
+        w->nodes[0].pod = daemon;
         w->nodes[0].pod = fake_daemon(w->a, "a", "10.0.0.2", CLIQUE_2, -1, false);
         make(w);
         assert_string_equal(entries(w, CLIQUE_1), "");
@@ -561,6 +566,17 @@ static void a_node_that_another_domain_holds_waits_without_an_index(void **state
                             "the node is held by ComputeDomain w/other until its last pod there is gone");
 }
 
+/* Its own daemon may be there yet, unseen, and caches of different times tell what never was. */
+static void a_node_that_another_domain_holds_keeps_the_index_that_it_has(void **state) {
+        struct world *w = *state;
+        clique(w, CLIQUE_1, ENTRY("a", "", CLIQUE_1, 4, "NotReady"), INFIX);
+        add(w, "a", CLIQUE_1)->held_by = "ComputeDomain w/other";
+        make(w);
+        assert_string_equal(entries(w, CLIQUE_1), "a=4@-");
+        assert_false(w->f.imex[0].changed);
+        assert_int_equal(member(w, "a")->why, FORMATION_HELD);
+}
+
 static void a_daemon_that_is_down_says_why(void **state) {
         struct world *w = *state;
         clique(w, CLIQUE_1, ENTRY("a", "10.0.0.1", CLIQUE_1, 0, "Ready"), INFIX);
@@ -639,6 +655,7 @@ int main(void) {
                 T(a_clique_deleted_by_hand_comes_back_with_what_it_said),
                 T(who_is_gone_needs_no_lost_entry),
                 T(a_node_that_another_domain_holds_waits_without_an_index),
+                T(a_node_that_another_domain_holds_keeps_the_index_that_it_has),
                 T(a_daemon_that_is_down_says_why),
                 T(a_recovery_that_waits_for_somebody_is_a_failure),
         };
