@@ -290,21 +290,23 @@ static void find_domains(struct work *w) {
  * agent has a place already. Then who has not reported may have any. */
 static bool is_lost(struct work *w) {
         const struct compute_domain_fabric *f = w->old;
-        const struct condition *told =
-                f ? condition_find(f->conditions, f->n_conditions, FABRIC_TABLE_LOST) : NULL;
         bool copy = f && f->table_of && !streq(f->table_of, f->o.meta.uid);
-        w->signs = w->signs || copy || (told && streq(told->status, "True"));
+        w->signs =
+                w->signs || copy || (f && condition_true(f->conditions, f->n_conditions, FABRIC_TABLE_LOST));
         for (size_t i = 0; i < w->n_nodes && (!f || !f->table_of); i++)
                 w->signs = w->signs || (w->nodes[i].report.domain && !w->nodes[i].quiet);
         const char *silent = message_end(&w->silent, w->a);
-        if (!w->signs || !*silent)
+        if (!w->signs || (!*silent && !w->out->untold_s))
                 return false;
-        w->out->lost = message_of(w->a,
-                                  "The object may have been lost or restored, so no node gets a new place in "
-                                  "an IMEX domain until the IMEX agent of each Node has reported which it "
-                                  "has. Still to report: %s. See to the agent's Pod there; delete a Node "
-                                  "that is off for good, or taint it node.kubernetes.io/out-of-service",
-                                  silent);
+        if (w->out->untold_s && (!w->out->recheck_s || w->out->untold_s < w->out->recheck_s))
+                w->out->recheck_s = w->out->untold_s;
+        w->out->lost =
+                message_of(w->a,
+                           "The object may have been lost or restored, so no node gets a new place in "
+                           "an IMEX domain until the IMEX agent of each Node has reported which it "
+                           "has. Still to report: %s. See to the agent's Pod there; delete a Node "
+                           "that is off for good, or taint it node.kubernetes.io/out-of-service",
+                           *silent ? silent : "what may still run of Nodes that are gone, for a minute");
         return true;
 }
 

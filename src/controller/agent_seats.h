@@ -7,7 +7,8 @@
 #include "rules/rosters.h"
 
 struct agent_seats {
-        bool stale; /* in: a cache concerned may miss something */
+        bool stale;       /* in: a cache concerned may miss something */
+        int64_t untold_s; /* in: channels_untold_s() */
         struct rosters rosters;
         const char *lost;  /* why no node gets a place, for people; NULL: each does */
         const char *full;  /* which nodes get none in the domain that stands, for people; NULL: each does */

@@ -127,7 +127,7 @@ static void forget_lost(struct controller_lost_fabric **at) {
 /* Only what was a table of its own is worth remembering: a copy is believed by nobody. */
 static void remember(struct controller *c, const struct compute_domain_fabric *f) {
         struct controller_lost_fabric **at = lost_at(c, f->o.meta.name);
-        if (!fabric_is_own(f) || !f->n_channels)
+        if (!fabric_is_own(f))
                 return;
         forget_lost(at);
         struct controller_lost_fabric *l = xnew(struct controller_lost_fabric);
@@ -201,7 +201,8 @@ void fabrics_changed(struct controller *c, const struct compute_domain_fabric *w
         bool same = was && is && streq(was->o.meta.uid, is->o.meta.uid);
         if (was && !same)
                 remember(c, was);
-        else if (is && fabric_is_own(is))
+        else if (is && fabric_is_own(is) &&
+                 !condition_true(is->conditions, is->n_conditions, FABRIC_TABLE_LOST))
                 forget_lost(lost_at(c, is->o.meta.name));
         records_queue_fabric(c, is ? is->o.meta.name : was->o.meta.name);
         if (!c->leading)
@@ -534,24 +535,26 @@ void fabrics_reconcile(struct controller *c, const char *clique) {
         gather_nodes(&k);
         if (mode_assigns_channels(c->mode))
                 gather_owners(&k);
-        struct agent_seats seats = { .stale = is_stale(c) };
-        if (c->agents)
+        struct channels_facts facts = { .fabric = clique,
+                                        .old = k.old,
+                                        .remembered = k.lost ? k.lost->channels : NULL,
+                                        .n_remembered = k.lost ? k.lost->n_channels : 0,
+                                        .remembers = k.lost != NULL,
+                                        .nodes = k.nodes,
+                                        .n_nodes = k.n_nodes,
+                                        .owners = k.owners,
+                                        .n_owners = k.n_owners,
+                                        .stale = is_stale(c),
+                                        .leases_at = leases_at(c->leases),
+                                        .now = k.now };
+        struct agent_seats seats = { .stale = facts.stale, .untold_s = channels_untold_s(&facts) };
+        if (c->agents) {
                 agent_seats_make(c, k.old, clique, k.key, a, &seats);
-        channels_decide(&(struct channels_facts){ .fabric = clique,
-                                                  .old = k.old,
-                                                  .remembered = k.lost ? k.lost->channels : NULL,
-                                                  .n_remembered = k.lost ? k.lost->n_channels : 0,
-                                                  .nodes = k.nodes,
-                                                  .n_nodes = k.n_nodes,
-                                                  .owners = k.owners,
-                                                  .n_owners = k.n_owners,
-                                                  .rosters = c->agents ? &seats.rosters : NULL,
-                                                  .rosters_lost = seats.lost,
-                                                  .rosters_full = seats.full,
-                                                  .stale = seats.stale,
-                                                  .leases_at = leases_at(c->leases),
-                                                  .now = k.now },
-                        a, &d);
+                facts.rosters = &seats.rosters;
+                facts.rosters_lost = seats.lost;
+                facts.rosters_full = seats.full;
+        }
+        channels_decide(&facts, a, &d);
         writes_begin(c->writes, k.key);
         if (d.step != CHANNELS_KEEP)
                 submit(&k, &d);

@@ -157,6 +157,15 @@ static bool may_know_another(const struct channels_node *x, const struct compute
                old->o.meta.created - x->stated > CHANNELS_NEW_S;
 }
 
+int64_t channels_untold_s(const struct channels_facts *f) {
+        int64_t left = f->old ? f->old->o.meta.created + CHANNELS_QUARANTINE_S - f->now : 0;
+        for (size_t i = 0; left > 0 && !f->remembers && i < f->n_nodes; i++)
+                if (f->nodes[i].states && f->nodes[i].stated &&
+                    f->old->o.meta.created - f->nodes[i].stated > CHANNELS_NEW_S)
+                        return left;
+        return 0;
+}
+
 static void find_loss(struct work *w) {
         const struct compute_domain_fabric *old = w->f->old;
         struct message_list waits = { 0 };
@@ -180,8 +189,11 @@ static void find_loss(struct work *w) {
                         message_add(&waits, "%s", w->members[i]->name);
         bool any = waits.n;
         const char *silent = message_end(&waits, w->a);
-        w->lost = any || w->f->stale;
-        w->d->hold = w->d->hold || (w->lost && !any);
+        int64_t untold_s = channels_untold_s(w->f);
+        if (untold_s)
+                recheck(w, untold_s);
+        w->lost = any || untold_s || w->f->stale;
+        w->d->hold = w->d->hold || (w->f->stale && !any);
         if (!w->lost)
                 return;
         add_condition(
@@ -191,7 +203,9 @@ static void find_loss(struct work *w) {
                            "new channel until each Node has reported which it holds. Still to report: %s. "
                            "See to the kubelet plugin there; delete a Node that is off for good, or taint it "
                            "node.kubernetes.io/out-of-service",
-                           any ? silent : "what the caches may miss"));
+                           any        ? silent
+                           : untold_s ? "what may still run of Nodes that are gone, for a minute"
+                                      : "what the caches may miss"));
 }
 
 /* ---- what is given back ---- */

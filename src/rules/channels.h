@@ -9,8 +9,9 @@
  * that somebody puts back does not, so neither plugins nor we believe its entries.
  * - A table that may have been lost (it was a copy, is younger than a claim on its nodes or by far than a
  *   node that does not report, or a report names another object) assigns nothing until each Node has reported
- *   to it, is gone or is out of service. What is reported is confirmed at once. A fabric that is new waits
- *   for nobody.
+ *   to it, is gone or is out of service; and, where nobody remembers the one before it, for a minute, for the
+ *   sake of Nodes that went with their Pods and claims when nobody looked. What is reported is confirmed at
+ *   once. A fabric that is new waits for nobody.
  * - An entry whose owner is gone, or is needed no more where none is free, is `releasing` first: plugins
  * refuse it. It goes when a minute is over, no claim names the owner, which the server itself has said, and
  * each node has reported without it and has shown life since (the Lease of its kubelet), or is gone or out of
@@ -81,6 +82,7 @@ struct channels_facts {
         /* What the object had that somebody has deleted, until another one has its table. */
         const struct fabric_channel *remembered;
         size_t n_remembered;
+        bool remembers; /* that object is known, had it entries or not, or there was none */
         const struct channels_node *nodes; /* sorted by name, each once */
         size_t n_nodes;
         const struct channels_owner *owners; /* sorted by uid, each once */
@@ -112,5 +114,9 @@ struct channels_decision {
         struct compute_domain_fabric
                 fabric; /* as it should be; strings are those of the facts, or from the arena */
 };
+
+/* For how many seconds yet something may run on a Node of which nothing tells any more: when its object and
+ * its Pods went before the fabric's object was made, and nobody remembers the one before. */
+int64_t channels_untold_s(const struct channels_facts *f);
 
 void channels_decide(const struct channels_facts *f, struct arena *a, struct channels_decision *ret);

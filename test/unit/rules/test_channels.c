@@ -185,6 +185,31 @@ static void a_silent_node_that_is_older_than_the_table_is_waited_for(void **stat
         assert_int_equal(id_of(s, A), 1);
 }
 
+/* A Node, its Pods and its claims went while nobody led, and the object, too: it may run yet what it had. */
+static void a_lost_table_that_nobody_remembers_assigns_nothing_for_a_minute(void **state) {
+        struct small *s = *state;
+        want(&s->owners[0]);
+        s->owners[0].oldest = NOW - 3;
+        s->old.table_of = NULL;
+        s->old.o.meta.created = NOW - 1;
+        s->nodes[0].stated = NOW - 1 - CHANNELS_NEW_S;
+        decide(s);
+        assert_int_equal(id_of(s, A), 1); /* the fabric is new */
+        s->nodes[0].stated--;
+        decide(s);
+        assert_int_equal(id_of(s, A), -1);
+        assert_non_null(strstr(said(s, FABRIC_TABLE_LOST), "Still to report: what may still run"));
+        assert_int_equal(s->d.recheck_s, CHANNELS_QUARANTINE_S - 1);
+        s->f.remembers = true;
+        decide(s);
+        assert_int_equal(id_of(s, A), 1);
+        s->f.remembers = false;
+        s->f.now = s->old.o.meta.created + CHANNELS_QUARANTINE_S;
+        decide(s);
+        assert_int_equal(id_of(s, A), 1);
+        assert_string_equal(said(s, FABRIC_TABLE_LOST), "");
+}
+
 static void what_a_node_holds_wins_over_the_table(void **state) {
         struct small *s = *state;
         s->held[0] = (struct report_hold){ 1, B };
@@ -611,6 +636,7 @@ int main(void) {
                 RULE(ids_come_again_as_late_as_can_be),
                 RULE(a_new_fabric_gets_its_object_first_and_waits_for_nobody_then),
                 RULE(a_silent_node_that_is_older_than_the_table_is_waited_for),
+                RULE(a_lost_table_that_nobody_remembers_assigns_nothing_for_a_minute),
                 RULE(what_a_node_holds_wins_over_the_table),
                 RULE(an_old_report_gives_nobody_what_another_has),
                 RULE(of_two_reports_the_one_of_a_plugin_that_runs_is_right),
