@@ -86,14 +86,19 @@ static void end_in(struct process *p, int64_t ms, int exit_status, int signum) {
 
 void imex_crash(unsigned node, const char *domain) {
         struct process *p = living(node, domain);
-        if (p && !p->ending)
-                end_in(p, 0, -1, SIGSEGV);
+        if (!p || p->ending)
+                return;
+        if (is_ready(p))
+                world_served(node, domain);
+        end_in(p, 0, -1, SIGSEGV);
 }
 
 /* Somebody ends it, for a reason that the world knows, or not. */
 static void judge_end(const struct process *p) {
-        if (!p->ctl && !p->ending && is_ready(p))
-                world_ends_imex(p->node, p->domain);
+        if (p->ctl || p->ending || !is_ready(p))
+                return;
+        world_served(p->node, p->domain);
+        world_ends_imex(p->node, p->domain);
 }
 
 void process_signal(const struct process *cp, int signum) {

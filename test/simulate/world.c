@@ -344,10 +344,8 @@ static void step_run(struct node *n, struct run *r) {
                 r->starts_ms = now + sim_between(500, 20000);
         }
         const char *domain = imex_domain_of(n, r);
-        if (domain && imex_serves(number_of(n), domain)) {
-                snprintf(r->served, sizeof r->served, "%s", domain);
-                r->served_ms = now;
-        }
+        if (domain && imex_serves(number_of(n), domain))
+                world_served(number_of(n), domain);
 }
 
 static void kubelet(struct node *n) {
@@ -546,6 +544,17 @@ bool world_serves(unsigned node, const char *domain_uid) {
                 has = n->runs[k].used && streq(n->runs[k].served, domain_uid) && n->runs[k].served_ms &&
                       sim_now_ms() - n->runs[k].served_ms < SERVED_MS;
         return has;
+}
+
+void world_served(unsigned node, const char *domain_uid) {
+        struct node *n = &w.nodes[node];
+        for (unsigned k = 0; k < MAX_RUNS; k++) {
+                struct run *r = &n->runs[k];
+                if (r->used && streq(imex_domain_of(n, r), domain_uid)) {
+                        snprintf(r->served, sizeof r->served, "%s", domain_uid);
+                        r->served_ms = sim_now_ms();
+                }
+        }
 }
 
 const char *world_runs_imex(const char *node) {

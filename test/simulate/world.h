@@ -34,6 +34,8 @@ bool world_is_calm(void); /* nothing goes wrong any more */
 bool world_same_clique(unsigned node, unsigned other);
 /* A daemon ends an nvidia-imex that serves. */
 void world_ends_imex(unsigned node, const char *domain_uid);
+/* It was READY until now: a claim that is being recorded may count on it. */
+void world_served(unsigned node, const char *domain_uid);
 /* IMEX of that domain serves on that node, or has until a moment ago. */
 bool world_serves(unsigned node, const char *domain_uid);
 /* The domain whose nvidia-imex lives on that node with an agent; NULL: none does. */
