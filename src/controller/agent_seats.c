@@ -89,11 +89,17 @@ static void find_nodes(struct work *w) {
 
 /* ---- one node ---- */
 
+/* The server itself says that no agent's Pod is there. Where the node has no place nobody needs to know. */
+static bool has_no_agent(struct work *w, const char *node) {
+        return !w->old || !agent_seats_list(w->old, node) ||
+               confirm_absent(w->c->confirm, CONFIRM_AGENT, w->c->config->ns, node, w->key);
+}
+
 /* Nothing of ours runs there. What a cache does not show may be there all the same. */
 static bool is_quiet(struct work *w, const char *name, const struct agent_pod *agent) {
         const struct node *node = records_node(w->c, name);
         if (node)
-                return node_out_of_service(node) || (!agent && !w->out->stale);
+                return node_out_of_service(node) || (!agent && !w->out->stale && has_no_agent(w, name));
         return gone_for(w->c->gone, name, FORMATION_NODE_GONE_S, w->now, &w->out->recheck_s) &&
                !w->out->stale;
 }

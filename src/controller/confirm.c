@@ -136,6 +136,7 @@ static const struct kube_resource *resource_of(enum confirm_what what) {
                 [CONFIRM_DOMAIN] = &kube_compute_domains,
                 [CONFIRM_CLAIM] = &kube_resource_claims,
                 [CONFIRM_DAEMON] = &kube_pods,
+                [CONFIRM_AGENT] = &kube_pods,
         };
         return resources[what];
 }
@@ -153,7 +154,10 @@ static struct scope *make_scope(struct confirm *c, enum confirm_what what, const
         s->c = c;
         s->what = what;
         s->ns = xstrdup_or_null(ns);
-        s->selector = domain.n ? xasprintf(CD_LABEL "=%.*s", (int)domain.n, domain.p) : NULL;
+        if (what == CONFIRM_AGENT)
+                s->selector = xstrdup(CD_LABEL_COMPONENT "=" CD_AGENT_OBJECT);
+        else if (domain.n)
+                s->selector = xasprintf(CD_LABEL "=%.*s", (int)domain.n, domain.p);
         s->list = kube_pages_new(c->o.client, &(struct kube_pages_options){ .res = resource_of(what),
                                                                             .ns = s->ns,
                                                                             .label_selector = s->selector,
@@ -302,11 +306,22 @@ static void look_at_daemon(struct scope *s, yyjson_val *object) {
                 found_on_node(s, pod.domain_uid, pod.node, object);
 }
 
+static void look_at_agent(struct scope *s, yyjson_val *object) {
+        _cleanup_(arena_freep) struct arena *a = arena_new(2048);
+        struct pod pod = { 0 };
+        struct err e;
+        if (jd_decode(pod_fields, object, false, "", a, &pod, &e) < 0)
+                cannot_read(s, object, &e);
+        else if (pod.node && !pod_ended(&pod))
+                found(s, pod.node, object);
+}
+
 static void on_page(void *u, yyjson_val *list, bool last, const struct err *e) {
         static void (*const look_at[])(struct scope *, yyjson_val *) = {
                 [CONFIRM_DOMAIN] = look_at_domain,
                 [CONFIRM_CLAIM] = look_at_claim,
                 [CONFIRM_DAEMON] = look_at_daemon,
+                [CONFIRM_AGENT] = look_at_agent,
         };
         struct scope *s = u;
         yyjson_val *item;

@@ -3,11 +3,11 @@
  * is taken away because of it.
  *
  * A question is whether an object with a certain key is in a list: a ComputeDomain with a UID, a claim that
- * brings a node into a domain, or a daemon Pod of a domain on a node that has not ended. It is answered by a
- * list that began after it was asked, read from the store and not from a cache of the API server (no
- * resourceVersion); what is asked while a list is under way shares the next one. What is found is given to
- * `found`, so that the caches have it. A list that fails, or shows an object that we cannot read, answers
- * nothing: it is repeated, with growing pauses, as long as somebody asks. Loop thread only. */
+ * brings a node into a domain, a daemon Pod of a domain on a node, or an agent's Pod there, that has not
+ * ended. It is answered by a list that began after it was asked, read from the store and not from a cache of
+ * the API server (no resourceVersion); what is asked while a list is under way shares the next one. What is
+ * found is given to `found`, so that the caches have it. A list that fails, or shows an object that we cannot
+ * read, answers nothing: it is repeated, with growing pauses, as long as somebody asks. Loop thread only. */
 #pragma once
 
 #include "kube/kube_client.h"
@@ -19,6 +19,7 @@ enum confirm_what {
         CONFIRM_DOMAIN, /* key: UID of a ComputeDomain; in all namespaces */
         CONFIRM_CLAIM,  /* key: confirm_on_node(); in the namespace of the domain */
         CONFIRM_DAEMON, /* key: confirm_on_node(); in one of ours */
+        CONFIRM_AGENT,  /* key: name of the node; in the driver's namespace */
 };
 
 struct confirm_options {

@@ -23,7 +23,9 @@ static void on_calm(void *u) {
 static void on_found(void *u, enum confirm_what what, yyjson_val *object) {
         struct controller *c = u;
         const char *ns = yyjson_get_str(yyjson_obj_get(yyjson_obj_get(object, "metadata"), "namespace"));
-        if (what != CONFIRM_DAEMON)
+        if (what == CONFIRM_AGENT && c->agents)
+                kube_informer_answer(c->agents, object);
+        else if (what == CONFIRM_CLAIM || what == CONFIRM_DOMAIN)
                 kube_informer_answer(what == CONFIRM_CLAIM ? c->claims : c->cds, object);
         for (size_t i = 0; what == CONFIRM_DAEMON && i < c->n_namespaces; i++)
                 if (streq(c->namespaces[i].ns, ns))

@@ -27,7 +27,7 @@ struct world {
         const char *seats;                        /* "domains" of the fabric's object; NULL: there is none */
         const char *epoch;
         char fabric[8192], node[1024]; /* bodies of the last writes */
-        unsigned n_claim_lists, n_domain_lists, n_sets, n_templates, n_set_deletes;
+        unsigned n_claim_lists, n_domain_lists, n_agent_lists, n_sets, n_templates, n_set_deletes;
 };
 
 static char *fabric_text(const char *domains, const char *epoch, unsigned version) {
@@ -57,6 +57,7 @@ static char *items_of(void *u, const char *path, const char **ret_kind) {
         }
         if (fake_has(path, "/pods")) {
                 *ret_kind = "Pod";
+                w->n_agent_lists += fake_has(path, CD_AGENT_OBJECT);
                 if (!w->agent || !fake_has(path, CD_AGENT_OBJECT))
                         return xstrdup("");
                 return xasprintf("{\"metadata\":{\"name\":\"agent-1\",\"namespace\":\"driver\",\"uid\":\"p\","
@@ -240,6 +241,18 @@ static void a_place_goes_when_the_server_itself_shows_no_claim(void **state) {
         assert_true(w->n_claim_lists >= 2); /* once for the cache, once to be sure */
         assert_non_null(
                 strstr(w->fabric, "\"seats\":[],\"leaving\":[{\"node\":\"n1\",\"index\":3,\"epoch\":7}]"));
+}
+
+static void a_place_goes_when_the_server_itself_shows_no_agent(void **state) {
+        struct world *w = *state;
+        w->domains = A_DOMAIN(MODE_DRIVER_AGENTS);
+        w->claims = A_CLAIM;
+        w->seats = A_SEAT;
+        w->epoch = "7";
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, *w->fabric);
+        RUN_UNTIL(&w->l.loop, !strstr(w->fabric, "\"node\":\"n1\""));
+        assert_true(w->n_agent_lists >= 2);
 }
 
 static void a_domain_that_is_gone_is_asked_for_before_its_places_go(void **state) {
@@ -491,6 +504,7 @@ int main(void) {
                 TEST(a_claim_gives_its_node_a_place_with_its_address),
                 TEST(an_agent_that_has_not_said_anything_gets_no_place),
                 TEST(a_place_goes_when_the_server_itself_shows_no_claim),
+                TEST(a_place_goes_when_the_server_itself_shows_no_agent),
                 TEST(a_domain_that_is_gone_is_asked_for_before_its_places_go),
                 TEST(a6_what_an_agent_runs_is_entered_with_its_index_and_names),
                 TEST(a6_no_place_is_given_while_an_agent_sees_another_object),

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "../kube/fake_server.h"
+#include "api/names.h"
 #include "base/mem.h"
 #include "controller/confirm.h"
 
@@ -245,6 +246,17 @@ static void a_daemon_is_asked_for_among_those_of_its_domain(void **state) {
         RUN_UNTIL(&w->loop, fake_has(w->selector, UID(2)));
 }
 
+static void an_agent_is_asked_for_by_its_node(void **state) {
+        struct world *w = *state;
+        w->items = DAEMON(1, "n1", "Running");
+        assert_false(confirm_absent(w->confirm, CONFIRM_AGENT, "u", "n1", "f/1"));
+        assert_false(confirm_absent(w->confirm, CONFIRM_AGENT, "u", "n2", "f/2"));
+        RUN_UNTIL(&w->loop, w->n_queued == 1);
+        assert_string_equal(w->queued[0], "f/2");
+        assert_true(confirm_known(w->confirm, CONFIRM_AGENT, "u", "n2"));
+        assert_non_null(strstr(w->selector, CD_AGENT_OBJECT));
+}
+
 static void a_page_that_is_too_large_is_asked_for_by_halves(void **state) {
         struct world *w = *state;
         w->items = CLAIM(1, "n1");
@@ -377,6 +389,7 @@ int main(void) {
                 T(it_may_be_on_the_second_page),
                 T(claims_are_asked_for_by_domain_and_node),
                 T(a_daemon_is_asked_for_among_those_of_its_domain),
+                T(an_agent_is_asked_for_by_its_node),
                 T(a_page_that_is_too_large_is_asked_for_by_halves),
                 T(a_list_under_way_does_not_answer_for_what_came_later),
                 T(questions_share_a_list),
