@@ -59,7 +59,7 @@ table_is_own() { fabric_now | jq -e '.tableOf == .metadata.uid' >/dev/null; }
 	running a2 150
 	domain three
 	worker c three 2
-	running c
+	running c 120
 	[[ $(channels_of a2) == "$one" && $(channels_of a) == "$one" && $(channels_of b) == "$two" ]]
 	[[ $(channels_of c) != "$one" && $(channels_of c) != "$two" ]]
 }
