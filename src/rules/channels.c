@@ -256,11 +256,13 @@ static bool is_assigned_by_rule(const struct fabric_channel *e) {
         return !e->owner.kind || streq(e->owner.kind, CD_KIND);
 }
 
-/* Whether the entry goes. */
+/* Whether the entry goes. An id that another owner has, too, is of no use to this one, whatever he claims:
+ * he gets another, and it only has to be sure that no node holds it for him. */
 static bool is_free(struct work *w, const struct fabric_channel *e, struct message_list *h) {
         const struct channels_owner *o = owner_of(w, e->owner.uid);
         int64_t left = e->releasing + CHANNELS_QUARANTINE_S - w->f->now;
-        if (!o || o->claimed || w->lost)
+        bool contested = is_contested(w, e);
+        if (!o || (o->claimed && !contested) || w->lost)
                 return false;
         if (left > 0) {
                 recheck(w, left);
@@ -272,9 +274,9 @@ static bool is_free(struct work *w, const struct fabric_channel *e, struct messa
                 w->d->hold = true;
                 return false;
         }
-        if (!o->confirmed)
+        if (!o->confirmed && !contested)
                 w->d->ask[w->d->n_ask++] = o;
-        return o->confirmed;
+        return o->confirmed || contested;
 }
 
 /* Whose owner has gone; and takes back whose owner came back. */
@@ -565,15 +567,15 @@ void channels_decide(const struct channels_facts *f, struct arena *a, struct cha
         mark(&w);
         find_loss(&w);
         assign(&w); /* before anything is freed: what is freed now is given by a later write */
-        size_t n = w.n;
-        w.n = 0;
-        for (size_t i = 0; i < n; i++) {
+        size_t kept = 0;
+        for (size_t i = 0; i < w.n; i++) {
                 bool releasing = w.entries[i].releasing;
                 if (releasing && is_free(&w, &w.entries[i], &held))
                         continue;
                 ret->releasing += releasing;
-                w.entries[w.n++] = w.entries[i];
+                w.entries[kept++] = w.entries[i];
         }
+        w.n = kept;
         bool is_held = held.n;
         const char *who = message_end(&held, a);
         if (is_held)

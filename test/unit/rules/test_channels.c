@@ -236,6 +236,30 @@ static void an_old_report_gives_nobody_what_another_has(void **state) {
         assert_int_equal(id_of(s, B), 2);
 }
 
+/* What it says then goes when no node says it any more, though its owner waits for a channel: as long as it
+ * counted as one of his namespace, he might get no other. */
+static void an_entry_of_an_old_report_goes_though_its_owner_waits(void **state) {
+        struct small *s = *state;
+        struct fabric_channel was[] = { { 1, { CD_KIND, "team-a", "a", A }, 0 },
+                                        { 1, { CD_KIND, "team-b", "b", B }, NOW - CHANNELS_QUARANTINE_S } };
+        want(&s->owners[0]);
+        want(&s->owners[1]);
+        s->old.channels = was;
+        s->old.n_channels = 2;
+        s->nodes[0].renewed = s->nodes[1].renewed = NOW;
+        decide(s);
+        assert_int_equal(s->d.fabric.n_channels, 2);
+        assert_int_equal(id_of(s, A), 1);
+        assert_int_equal(id_of(s, B), 2);
+        was[1].releasing++; /* not before its minute is over */
+        decide(s);
+        assert_int_equal(s->d.fabric.n_channels, 3);
+        was[1].releasing--;
+        s->nodes[1].renewed = 0; /* nor before each node has shown life */
+        decide(s);
+        assert_int_equal(s->d.fabric.n_channels, 3);
+}
+
 /* The same when the table is lost as well, whichever of the two is looked at first. */
 static void of_two_reports_the_one_of_a_plugin_that_runs_is_right(void **state) {
         struct small *s = *state;
@@ -639,6 +663,7 @@ int main(void) {
                 RULE(a_lost_table_that_nobody_remembers_assigns_nothing_for_a_minute),
                 RULE(what_a_node_holds_wins_over_the_table),
                 RULE(an_old_report_gives_nobody_what_another_has),
+                RULE(an_entry_of_an_old_report_goes_though_its_owner_waits),
                 RULE(of_two_reports_the_one_of_a_plugin_that_runs_is_right),
                 RULE(of_two_such_reports_the_one_that_knows_the_table_is_right),
                 RULE(of_two_reports_of_equal_worth_neither_is_believed),
