@@ -318,6 +318,13 @@ static bool may_be_alive(const struct held *h) {
         return h->channel && h->id >= 0 && h->state != HELD_NOT && !world_is_given_up(h->node);
 }
 
+void held_given_up(unsigned node) {
+        struct held *h;
+        LIST_FOREACH (h, &helds, entry)
+                if (h->node == node)
+                        h->id = -1;
+}
+
 static void look_at_channel(struct held *h, const char *clique) {
         const struct held *o;
         h->id = channels_id(held_cdi_file(h));

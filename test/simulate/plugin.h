@@ -56,6 +56,8 @@ bool held_unprepare(struct held *h);
 /* The node has lost power, so nothing of it is prepared. After plugin_kill(). */
 void held_reboot(struct held *h);
 /* The kubelet knows nothing of it any more. */
+/* Its Node was gone for so long that nothing runs there any more, and is made anew. */
+void held_given_up(unsigned node);
 void held_forget(struct held *h);
 
 /* Checks what is promised of all claims at all times. */

@@ -23,6 +23,8 @@ struct world_state w;
 /* ---- nodes ---- */
 
 static void make_node(struct node *n) {
+        if (world_is_given_up(number_of(n)))
+                held_given_up(number_of(n));
         n->exists = n->ready = true;
         n->exists_ms = n->gone_ms = 0;
         n->heard_ms = sim_now_ms();
