@@ -27,6 +27,14 @@ const struct condition *condition_true(const struct condition *list, size_t n, c
         return c && streq(c->status, "True") ? c : NULL;
 }
 
+const struct condition *condition_first_true(const struct condition *list, size_t n, const char *const *types,
+                                             size_t n_types) {
+        const struct condition *c = NULL;
+        for (size_t i = 0; i < n_types && !c; i++)
+                c = condition_true(list, n, types[i]);
+        return c;
+}
+
 bool has_string(const char *const *list, size_t n, const char *s) {
         for (size_t i = 0; i < n; i++)
                 if (streq(list[i], s))

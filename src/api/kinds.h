@@ -16,6 +16,9 @@ struct condition {
 const struct condition *condition_find(const struct condition *list, size_t n, const char *type);
 /* NULL when it has none, or one whose status is not True. */
 const struct condition *condition_true(const struct condition *list, size_t n, const char *type);
+/* The first of these types that is True; NULL: none is. */
+const struct condition *condition_first_true(const struct condition *list, size_t n, const char *const *types,
+                                             size_t n_types);
 
 struct taint {
         const char *key;

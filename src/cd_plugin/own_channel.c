@@ -7,12 +7,9 @@
 /* Why nobody gets a channel there, in the controller's words; NULL: it does not say. */
 static const char *standstill(const struct compute_domain_fabric *f) {
         static const char *const types[] = { FABRIC_TABLE_LOST, FABRIC_CHANNELS_EXHAUSTED };
-        for (size_t i = 0; f && i < ARRAY_LEN(types); i++) {
-                const struct condition *c = condition_true(f->conditions, f->n_conditions, types[i]);
-                if (c)
-                        return str_or(c->message, types[i]);
-        }
-        return NULL;
+        const struct condition *c =
+                f ? condition_first_true(f->conditions, f->n_conditions, types, ARRAY_LEN(types)) : NULL;
+        return c ? str_or(c->message, c->type) : NULL;
 }
 
 bool own_channel(const struct compute_domain_fabric *f, const struct own_channel_question *q, int64_t *ret,

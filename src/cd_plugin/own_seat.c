@@ -7,12 +7,9 @@
 /* What the fabric's object says about it; only the domain of the fabric itself is said to be full there. */
 static const char *told(const struct compute_domain_fabric *f, bool stands) {
         static const char *const types[] = { FABRIC_TABLE_LOST, FABRIC_DOMAIN_FULL };
-        for (size_t i = 0; f && i < (stands ? ARRAY_LEN(types) : 1); i++) {
-                const struct condition *c = condition_true(f->conditions, f->n_conditions, types[i]);
-                if (c)
-                        return str_or(c->message, types[i]);
-        }
-        return NULL;
+        size_t n = stands ? ARRAY_LEN(types) : 1;
+        const struct condition *c = f ? condition_first_true(f->conditions, f->n_conditions, types, n) : NULL;
+        return c ? str_or(c->message, c->type) : NULL;
 }
 
 /* Whose IMEX domain it is, for people. */

@@ -296,32 +296,26 @@ static void look_at_claim(struct scope *s, yyjson_val *object) {
         }
 }
 
-static void look_at_daemon(struct scope *s, yyjson_val *object) {
+static void look_at_pod(struct scope *s, yyjson_val *object) {
         _cleanup_(arena_freep) struct arena *a = arena_new(2048);
         struct pod pod = { 0 };
         struct err e;
         if (jd_decode(pod_fields, object, false, "", a, &pod, &e) < 0)
                 cannot_read(s, object, &e);
-        else if (pod.domain_uid && pod.node && !pod_ended(&pod))
-                found_on_node(s, pod.domain_uid, pod.node, object);
-}
-
-static void look_at_agent(struct scope *s, yyjson_val *object) {
-        _cleanup_(arena_freep) struct arena *a = arena_new(2048);
-        struct pod pod = { 0 };
-        struct err e;
-        if (jd_decode(pod_fields, object, false, "", a, &pod, &e) < 0)
-                cannot_read(s, object, &e);
-        else if (pod.node && !pod_ended(&pod))
+        else if (!pod.node || pod_ended(&pod))
+                return;
+        else if (s->what == CONFIRM_AGENT)
                 found(s, pod.node, object);
+        else if (pod.domain_uid)
+                found_on_node(s, pod.domain_uid, pod.node, object);
 }
 
 static void on_page(void *u, yyjson_val *list, bool last, const struct err *e) {
         static void (*const look_at[])(struct scope *, yyjson_val *) = {
                 [CONFIRM_DOMAIN] = look_at_domain,
                 [CONFIRM_CLAIM] = look_at_claim,
-                [CONFIRM_DAEMON] = look_at_daemon,
-                [CONFIRM_AGENT] = look_at_agent,
+                [CONFIRM_DAEMON] = look_at_pod,
+                [CONFIRM_AGENT] = look_at_pod,
         };
         struct scope *s = u;
         yyjson_val *item;

@@ -150,18 +150,20 @@ static void add_condition(struct work *w, const char *type, const char *reason, 
 
 /* ---- a table that may have been lost ---- */
 
-/* Its plugin was here long before the object, so there may have been another one, and the node was cut off
- * before that was deleted: what it holds nobody tells. */
+/* Its plugin was here long before the object, so there may have been another one. */
+static bool is_older(const struct channels_node *x, const struct compute_domain_fabric *old) {
+        return x->states && x->stated && old->o.meta.created - x->stated > CHANNELS_NEW_S;
+}
+
+/* And the node was cut off before that was deleted: what it holds nobody tells. */
 static bool may_know_another(const struct channels_node *x, const struct compute_domain_fabric *old) {
-        return x->states && !x->gone && !x->reported && x->stated &&
-               old->o.meta.created - x->stated > CHANNELS_NEW_S;
+        return !x->gone && !x->reported && is_older(x, old);
 }
 
 int64_t channels_untold_s(const struct channels_facts *f) {
         int64_t left = f->old ? f->old->o.meta.created + CHANNELS_QUARANTINE_S - f->now : 0;
         for (size_t i = 0; left > 0 && !f->remembers && i < f->n_nodes; i++)
-                if (f->nodes[i].states && f->nodes[i].stated &&
-                    f->old->o.meta.created - f->nodes[i].stated > CHANNELS_NEW_S)
+                if (is_older(&f->nodes[i], f->old))
                         return left;
         return 0;
 }
