@@ -94,14 +94,22 @@ static void recheck(struct work *w, int64_t seconds) {
 
 /* ---- the daemons' objects ---- */
 
+/* A daemon that no cache shows yet has an entry still: those go last. */
+static bool is_used(const struct plan_input *in) {
+        bool used = in->n_pods > 0 || in->stale;
+        for (size_t i = 0; i < in->formation.n_nodes; i++)
+                used = used || in->formation.nodes[i].wanted;
+        for (size_t i = 0; i < in->formation.n_cliques; i++)
+                used = used || in->formation.cliques[i]->imex.n_seats;
+        return used;
+}
+
 /* All daemons of a living domain must agree on the length of the node list and on how it names nodes, so what
  * its DaemonSet was made with stays until nobody uses the domain. */
 static void settle_common(struct work *w) {
         struct plan_input *in = w->in;
         const struct daemonset *set = w->own ? w->own : w->elsewhere;
-        bool live = in->n_pods > 0 || in->stale;
-        for (size_t i = 0; i < in->formation.n_nodes; i++)
-                live = live || in->formation.nodes[i].wanted;
+        bool live = is_used(in);
         const char *max = live && set ? daemonset_env(set, "MAX_NODES_PER_IMEX_DOMAIN") : NULL;
         const char *gates = live && set ? daemonset_env(set, "FEATURE_GATES") : NULL;
         struct gates g;

@@ -331,15 +331,18 @@ static void an_entry_goes_when_the_server_knows_of_no_claim(void **state) {
         world_create_cd(w, SPEC);
         w->nodes[0].wanted = true;
         world_settle(w, false);
+        w->settings.max_nodes = 9;
         w->nodes[0].unseen = true;
         w->nodes[0].has_pod = false;
         struct plan *p = world_plan(w, a);
         const struct plan_action *x = clique_write(p);
         assert_true(!x || strstr(x->body.p, world_names[0]));
+        assert_null(world_action(p, KUBE_APPLY, &kube_daemonsets)); /* whose daemon may run by another length */
         assert_int_equal(p->n_ask_nodes, 1);
         p = world_plan(w, a); /* the server says that there is a claim */
         x = clique_write(p);
         assert_true(!x || strstr(x->body.p, world_names[0]));
+        assert_null(world_action(p, KUBE_APPLY, &kube_daemonsets));
         assert_int_equal(p->n_ask_nodes, 0);
         w->nodes[0].wanted = false; /* and now that there is none */
         p = world_plan(w, a);
