@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/names.h"
+#include "api/resources.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "imex/imex_files.h"
@@ -12,7 +13,10 @@
 #include "rules/message.h"
 #include "rules/rules.h"
 
-enum { INFIX_SIZE = 11 };
+enum {
+        INFIX_SIZE = 11,
+        LOOK_AGAIN_S = 1,
+};
 
 struct work {
         struct controller *c;
@@ -207,6 +211,18 @@ static void note_report(struct work *w, const char *node, const struct agent_pod
         message_add(&w->silent, "%s", node);
 }
 
+/* It would take a place with it that it has not taken yet. */
+static bool is_ending(struct work *w, const struct agent_pod *p) {
+        const struct kube_meta *m = &p->pod.o.meta;
+        if (m->deleted)
+                return true;
+        if (!writes_sending(w->c->writes, RECORDS_AGENTS, &kube_pods, m->ns, m->name))
+                return false;
+        if (!w->out->recheck_s || LOOK_AGAIN_S < w->out->recheck_s)
+                w->out->recheck_s = LOOK_AGAIN_S;
+        return true;
+}
+
 static void look_at_node(struct work *w, const char *name) {
         const struct agent_pod *agent = records_agent(w->c, name);
         const struct node *node = records_node(w->c, name);
@@ -229,9 +245,9 @@ static void look_at_node(struct work *w, const char *name) {
                 n->wanted = w->standing;
         n->released = !n->wanted && listed && is_released(w, listed, name);
         /* Of an agent that has not said anything yet nobody knows what it holds, and one that ends takes
-         * nothing. */
-        if (n->wanted && !streq(n->wanted, g.current) &&
-            (!agent || !agent->seen || agent->pod.o.meta.deleted))
+         * nothing: no other place either, where it has left one. */
+        if (n->wanted && (agent ? is_ending(w, agent) || (!agent->seen && !streq(n->wanted, g.current))
+                                : !streq(n->wanted, g.current)))
                 n->wanted = NULL;
         if (agent && !n->quiet)
                 note_report(w, name, agent);

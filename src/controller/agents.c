@@ -4,13 +4,16 @@
 #include "api/names.h"
 #include "api/resources.h"
 #include "controller/agent_seats.h"
+#include "controller/fabrics.h"
 
-enum { MAX_BODY = 1 << 20 };
-#define KEY "a/agents"
+enum {
+        MAX_BODY = 1 << 20,
+        LOOK_AGAIN_MS = 1000,
+};
 
 static void submit(struct controller *c, enum kube_verb verb, const struct kube_resource *res,
                    const char *name, struct kube_informer *cache, const struct buf *b) {
-        writes_try(c->writes, &(struct writes_request){ .requester = KEY,
+        writes_try(c->writes, &(struct writes_request){ .requester = RECORDS_AGENTS,
                                                         .verb = verb,
                                                         .res = res,
                                                         .ns = c->settings.ns,
@@ -41,8 +44,8 @@ static void want_template(struct controller *c) {
 }
 
 static void want_set(struct controller *c, const struct daemonset *set, const char *hash) {
-        int64_t applied =
-                writes_generation(c->writes, KEY, &kube_daemonsets, c->settings.ns, CD_AGENT_OBJECT);
+        int64_t applied = writes_generation(c->writes, RECORDS_AGENTS, &kube_daemonsets, c->settings.ns,
+                                            CD_AGENT_OBJECT);
         if (!applied)
                 applied = WRITES_MADE_GENERATION;
         if (set &&
@@ -72,7 +75,9 @@ static bool replace(void *u, const struct kube_object *o) {
         if (p->pod.template_hash && !streq(p->pod.template_hash, r->hash) && !o->meta.deleted &&
             is_idle(r->c, p)) {
                 if (r->stale)
-                        records_hold(r->c, KEY);
+                        records_hold(r->c, RECORDS_AGENTS);
+                else if (fabrics_writing(r->c, p->pod.clique_id)) /* it may be given a place just now */
+                        work_queue_add_after(r->c->queue, RECORDS_AGENTS, LOOK_AGAIN_MS);
                 else
                         remove_object(r->c, &kube_pods, &o->meta, o->meta.rv, r->c->agents);
         }
@@ -118,7 +123,7 @@ static void want_none(struct controller *c, const struct daemonset *set, bool st
         if ((!set && !rct) || are_needed(c))
                 return;
         if (stale) {
-                records_hold(c, KEY);
+                records_hold(c, RECORDS_AGENTS);
                 return;
         }
         if (set && !set->o.meta.deleted)
@@ -133,7 +138,7 @@ void agents_reconcile(struct controller *c) {
         const struct daemonset *set = find_set(c);
         bool stale =
                 records_stale(c) || !kube_informer_current(c->agents) || !kube_informer_current(c->fabrics);
-        writes_begin(c->writes, KEY);
+        writes_begin(c->writes, RECORDS_AGENTS);
         if (mode_runs_agents(c->mode)) {
                 char hash[17];
                 objects_agents_hash(&c->settings, hash);
@@ -144,5 +149,5 @@ void agents_reconcile(struct controller *c) {
         } else {
                 want_none(c, set, stale);
         }
-        writes_end(c->writes, KEY);
+        writes_end(c->writes, RECORDS_AGENTS);
 }

@@ -502,6 +502,16 @@ static void submit(const struct fabric_look *k, const struct channels_decision *
                                  });
 }
 
+static void key_of(const char *clique, struct buf *out) {
+        buf_addf(out, "f/%s", clique);
+}
+
+bool fabrics_writing(const struct controller *c, const char *clique) {
+        _cleanup_(buf_done) struct buf key = BUF_INIT(512);
+        key_of(clique, &key);
+        return writes_sending(c->writes, buf_str(&key), &kube_fabrics, NULL, clique);
+}
+
 static bool is_stale(const struct controller *c) {
         return records_stale(c) || !kube_informer_current(c->slices) ||
                (c->plugins && !kube_informer_current(c->plugins)) || !kube_informer_current(c->fabrics) ||
@@ -521,7 +531,7 @@ void fabrics_reconcile(struct controller *c, const char *clique) {
                         kv_str("clique", clique));
                 return;
         }
-        buf_addf(&key, "f/%s", clique);
+        key_of(clique, &key);
         struct controller_lost_fabric *lost = *lost_at(c, clique);
         struct fabric_look k = {
                 .c = c,

@@ -8,6 +8,9 @@
 /* One fabric, by its clique's id. */
 void fabrics_reconcile(struct controller *c, const char *clique);
 
+/* Whether its object is being written: what it gives then, nobody can tell from records. */
+bool fabrics_writing(const struct controller *c, const char *clique);
+
 /* Who is concerned by a change. NULL is allowed for each. */
 void fabrics_queue_all(struct controller *c);
 void fabrics_queue_of_node(struct controller *c, const char *node);

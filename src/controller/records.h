@@ -142,6 +142,7 @@ void records_queue_node(struct controller *c, const char *name);
 void records_queue_rack(struct controller *c, const char *id);       /* with racks on */
 void records_queue_fabric(struct controller *c, const char *clique); /* where there are fabrics */
 void records_queue_agents(struct controller *c);                     /* what all agents have in common */
+#define RECORDS_AGENTS "a/agents"                                    /* the key that it queues */
 /* The domains that have to do with a node: by claim, by label, by a daemon pod. */
 void records_queue_domains_of_node(struct controller *c, const char *name);
 

@@ -425,6 +425,12 @@ int64_t writes_generation(const struct writes *w, const char *requester, const s
         return t ? t->generation : 0;
 }
 
+bool writes_sending(const struct writes *w, const char *requester, const struct kube_resource *res,
+                    const char *ns, const char *name) {
+        const struct target *t = find(w, requester, res, ns, name, NULL);
+        return t && t->call;
+}
+
 const char *writes_error(const struct writes *w, const char *requester) {
         const struct requester *r = find_requester(w, requester);
         return r ? error_of(r) : NULL;

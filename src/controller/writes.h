@@ -63,6 +63,9 @@ void writes_end(struct writes *w, const char *requester);
 enum { WRITES_MADE_GENERATION = 1 };
 int64_t writes_generation(const struct writes *w, const char *requester, const struct kube_resource *res,
                           const char *ns, const char *name);
+/* Whether a write of that object (not of a subresource) has been sent, and not been answered. */
+bool writes_sending(const struct writes *w, const char *requester, const struct kube_resource *res,
+                    const char *ns, const char *name);
 /* Why a write that this requester wanted at the latest look keeps failing, NULL when none does. A failure
  * that passes by itself is none for its first minute (ERR_RETRY), a refusal for its first 15 s (ERR_DENIED):
  * an API server that has just started knows nobody's roles. That no API server answered (kube_away) is none

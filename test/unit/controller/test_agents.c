@@ -23,11 +23,16 @@ struct world {
         const char *domains, *claims, *templates; /* lists' items */
         const char *node_labels, *agent;          /* members; NULL: no agent's Pod */
         const char *node_spec;                    /* members */
+        const char *agent_meta;                   /* members of the Pod's metadata, each with a comma */
+        bool has_set;                             /* the DaemonSet is there, as it is to be */
+        bool hold_fabric, hold_deletes;           /* these are not answered */
+        struct fake_conn *claims_watch, *held;    /* the last of those */
         bool elsewhere;                           /* it serves another fabric than its node's devices state */
         const char *seats;                        /* "domains" of the fabric's object; NULL: there is none */
         const char *epoch;
         char fabric[8192], node[1024]; /* bodies of the last writes */
         unsigned n_claim_lists, n_domain_lists, n_agent_lists, n_sets, n_templates, n_set_deletes;
+        unsigned n_pod_deletes;
 };
 
 static char *fabric_text(const char *domains, const char *epoch, unsigned version) {
@@ -61,12 +66,12 @@ static char *items_of(void *u, const char *path, const char **ret_kind) {
                 if (!w->agent || !fake_has(path, CD_AGENT_OBJECT))
                         return xstrdup("");
                 return xasprintf("{\"metadata\":{\"name\":\"agent-1\",\"namespace\":\"driver\",\"uid\":\"p\","
-                                 "\"resourceVersion\":\"1\",\"creationTimestamp\":\"2026-01-01T00:00:00Z\","
+                                 "\"resourceVersion\":\"1\",\"creationTimestamp\":\"2026-01-01T00:00:00Z\",%s"
                                  "\"labels\":{\"" CD_LABEL_COMPONENT "\":\"" CD_AGENT_OBJECT
                                  "\",\"" CD_LABEL_CLIQUE "\":\"%s\"},\"annotations\":{%s}},"
                                  "\"spec\":{\"nodeName\":\"n1\"},\"status\":{\"phase\":\"Running\","
                                  "\"podIPs\":[{\"ip\":\"10.0.0.1\"}]}}",
-                                 w->elsewhere ? ELSEWHERE : CLIQUE, w->agent);
+                                 w->agent_meta, w->elsewhere ? ELSEWHERE : CLIQUE, w->agent);
         }
         if (fake_has(path, "/resourceslices")) {
                 *ret_kind = "ResourceSlice";
@@ -95,8 +100,16 @@ static char *items_of(void *u, const char *path, const char **ret_kind) {
                 return xstrdup("");
         }
         if (fake_has(path, "/daemonsets")) {
+                char hash[17];
                 *ret_kind = "DaemonSet";
-                return xstrdup("");
+                objects_agents_hash(&w->l.c.settings, hash);
+                return xasprintf(
+                        !w->has_set
+                                ? ""
+                                : "{\"metadata\":{\"name\":\"" CD_AGENT_OBJECT "\",\"namespace\":\"driver\","
+                                  "\"uid\":\"d\",\"resourceVersion\":\"1\",\"generation\":1,\"annotations\":{"
+                                  "\"" CD_ANNOTATION_TEMPLATE "\":\"%s\"}}}",
+                        hash);
         }
         if (fake_has(path, "/computedomains")) {
                 *ret_kind = "ComputeDomain";
@@ -110,6 +123,8 @@ static char *items_of(void *u, const char *path, const char **ret_kind) {
 static void on_fabric(struct world *w, struct fake_conn *c, const struct fake_request *r) {
         static unsigned version = 10;
         snprintf(w->fabric, sizeof w->fabric, "%s", r->body);
+        if (w->hold_fabric)
+                return;
         const char *at = strstr(r->body, "\"domains\":["), *end = strstr(r->body, "],\"epoch\":");
         _cleanup_(freep) char *domains = NULL, *text = NULL;
         int epoch = 0;
@@ -134,10 +149,18 @@ static void on_write(struct world *w, struct fake_conn *c, const struct fake_req
                 *(streq(r->method, "DELETE") ? &w->n_set_deletes : &w->n_sets) += 1;
         if (fake_has(r->path, "/resourceclaimtemplates/" CD_AGENT_OBJECT))
                 w->n_templates++;
+        w->n_pod_deletes += fake_has(r->path, "/pods/agent-1") && streq(r->method, "DELETE");
+        if (w->hold_deletes && streq(r->method, "DELETE")) {
+                w->held = c;
+                return;
+        }
         fake_refuse(c, 403, "not in this test");
 }
 
 static void on_request(void *u, struct fake_conn *c, const struct fake_request *r) {
+        struct world *w = u;
+        if (fake_has(r->path, "/resourceclaims") && fake_query(r, "watch"))
+                w->claims_watch = c;
         if (streq(r->method, "GET"))
                 leading_read(c, r, items_of, u);
         else
@@ -180,7 +203,7 @@ static void set_mode(struct world *w, bool agents) {
 
 static int setup(void **state) {
         struct world *w = xnew(struct world);
-        w->domains = w->claims = w->templates = w->node_labels = w->node_spec = "";
+        w->domains = w->claims = w->templates = w->node_labels = w->node_spec = w->agent_meta = "";
         w->seats = "";
         w->epoch = "0";
         leading_init(&w->l, on_request, w);
@@ -253,6 +276,53 @@ static void a_place_goes_when_the_server_itself_shows_no_agent(void **state) {
         RUN_UNTIL(&w->l.loop, *w->fabric);
         RUN_UNTIL(&w->l.loop, !strstr(w->fabric, "\"node\":\"n1\""));
         assert_true(w->n_agent_lists >= 2);
+}
+
+static void an_agent_that_ends_is_given_no_other_place_for_one_that_it_left(void **state) {
+        struct world *w = *state;
+        w->domains = A_DOMAIN(MODE_DRIVER_AGENTS);
+        w->claims = A_CLAIM;
+        w->agent = SEES_OBJECT ",\"" IMEX_ANNOTATION_LEFT "\":\"7\"";
+        w->agent_meta = "\"deletionTimestamp\":\"2026-02-01T00:00:00Z\",";
+        w->seats = A_SEAT;
+        w->epoch = "7";
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, "\"domains\":["));
+        run_for(&w->l.loop, 300);
+        assert_null(strstr(w->fabric, "\"node\":\"n1\""));
+}
+
+#define OUTDATED ",\"" CD_ANNOTATION_TEMPLATE "\":\"0123456789abcdef\""
+
+static void an_idle_agent_with_an_old_template_is_replaced_unless_its_fabric_is_being_written(void **state) {
+        struct world *w = *state;
+        w->has_set = w->hold_deletes = true;
+        w->agent = SEES_OBJECT OUTDATED;
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, w->n_pod_deletes == 1);
+        controller_stop(&w->l.c);
+        w->domains = A_DOMAIN(MODE_DRIVER_AGENTS);
+        w->claims = A_CLAIM;
+        w->hold_fabric = true;
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, "\"seats\":[{"));
+        run_for(&w->l.loop, 1300);
+        assert_int_equal(w->n_pod_deletes, 1);
+}
+
+static void an_agent_that_is_being_replaced_gets_no_place_until_that_is_refused(void **state) {
+        struct world *w = *state;
+        w->has_set = w->hold_deletes = true;
+        w->domains = A_DOMAIN(MODE_DRIVER_AGENTS);
+        w->agent = SEES_OBJECT OUTDATED;
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, w->n_pod_deletes == 1);
+        fake_chunk(w->claims_watch, "{\"type\":\"ADDED\",\"object\":" A_CLAIM "}\n");
+        run_for(&w->l.loop, 500);
+        assert_null(strstr(w->fabric, "\"seats\":[{"));
+        w->hold_deletes = false;
+        fake_refuse(w->held, 403, "not in this test");
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, "\"seats\":[{"));
 }
 
 static void a_domain_that_is_gone_is_asked_for_before_its_places_go(void **state) {
@@ -505,6 +575,9 @@ int main(void) {
                 TEST(an_agent_that_has_not_said_anything_gets_no_place),
                 TEST(a_place_goes_when_the_server_itself_shows_no_claim),
                 TEST(a_place_goes_when_the_server_itself_shows_no_agent),
+                TEST(an_agent_that_ends_is_given_no_other_place_for_one_that_it_left),
+                TEST(an_idle_agent_with_an_old_template_is_replaced_unless_its_fabric_is_being_written),
+                TEST(an_agent_that_is_being_replaced_gets_no_place_until_that_is_refused),
                 TEST(a_domain_that_is_gone_is_asked_for_before_its_places_go),
                 TEST(a6_what_an_agent_runs_is_entered_with_its_index_and_names),
                 TEST(a6_no_place_is_given_while_an_agent_sees_another_object),

@@ -188,6 +188,8 @@ static void one_write_an_object_is_in_flight(void **state) {
         want(w, 1);
         until_waiting(w);
         assert_int_equal(writes_in_flight(w->writes), 1);
+        assert_true(writes_sending(w->writes, "d/x", &kube_nodes, NULL, "n"));
+        assert_false(writes_sending(w->writes, "d/y", &kube_nodes, NULL, "n"));
         for (int i = 2; i < 20; i++) { /* what comes meanwhile goes into the next */
                 want(w, i);
                 pass(w, 1);
@@ -198,6 +200,7 @@ static void one_write_an_object_is_in_flight(void **state) {
         until_written(w);
         assert_int_equal(w->n_requests, 2);
         assert_int_equal(w->most_in_flight, 1);
+        assert_false(writes_sending(w->writes, "d/x", &kube_nodes, NULL, "n"));
         assert_int_equal(writes_generation(w->writes, "d/x", &kube_nodes, NULL, "n"), 7);
 }
 
