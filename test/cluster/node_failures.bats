@@ -72,7 +72,8 @@ plugins_at_work() {
 	k taint node node-2 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute >/dev/null
 	k delete node node-3 >/dev/null
 	eventually 30 entry_gone 2
-	eventually 60 entry_gone 3
+	# A node that nobody vouches for is waited for, for a minute.
+	eventually 90 entry_gone 3
 	eventually 30 domain_field_is d .status.nodesReady 1
 	worker w1 d 1
 	running w1
