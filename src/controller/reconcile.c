@@ -267,13 +267,14 @@ static int channels_by_fabric(const void *x, const void *y) {
 static struct own_channel channel_on(const struct controller *c, const char *uid, const char *clique) {
         const struct compute_domain_fabric *f = records_fabric(c, clique);
         const struct fabric_channel *e = f ? fabric_channel_of(f, uid) : NULL;
-        struct own_channel x = { .fabric = clique, .rack = f ? f->rack : NULL, .id = e ? e->id : -1 };
         static const char *const reasons[] = { FABRIC_TABLE_LOST, FABRIC_CHANNELS_EXHAUSTED };
-        for (size_t i = 0; f && !e && !x.why && i < ARRAY_LEN(reasons); i++) {
-                const struct condition *why = condition_true(f->conditions, f->n_conditions, reasons[i]);
-                x.why = why ? why->message : NULL;
-        }
-        return x;
+        const struct condition *why =
+                f && !e ? condition_first_true(f->conditions, f->n_conditions, reasons, ARRAY_LEN(reasons))
+                        : NULL;
+        return (struct own_channel){ .fabric = clique,
+                                     .rack = f ? f->rack : NULL,
+                                     .id = e ? e->id : -1,
+                                     .why = why ? why->message : NULL };
 }
 
 static void gather_channels(const struct controller *c, const char *uid, struct arena *a,
