@@ -244,10 +244,9 @@ static void look_at_node(struct work *w, const char *name) {
             (!listed || streq(listed, w->standing) || is_released(w, listed, name)))
                 n->wanted = w->standing;
         n->released = !n->wanted && listed && is_released(w, listed, name);
-        /* Of an agent that has not said anything yet nobody knows what it holds, and one that ends takes
-         * nothing: no other place either, where it has left one. */
-        if (n->wanted && (agent ? is_ending(w, agent) || (!agent->seen && !streq(n->wanted, g.current))
-                                : !streq(n->wanted, g.current)))
+        n->ending = agent && is_ending(w, agent);
+        /* Of an agent that has not said anything yet nobody knows what it holds. */
+        if (n->wanted && !streq(n->wanted, g.current) && (!agent || !agent->seen || n->ending))
                 n->wanted = NULL;
         if (agent && !n->quiet)
                 note_report(w, name, agent);

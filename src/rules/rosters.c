@@ -50,6 +50,11 @@ static bool has_left(const struct rosters_node *n, int64_t epoch) {
         return false;
 }
 
+/* Is it to have a place in this domain, where it has none? */
+static bool comes(const struct rosters_node *n, const char *uid) {
+        return streq(n->wanted, uid) && !n->quiet && !n->ending;
+}
+
 /* ---- one domain ---- */
 
 struct entry {
@@ -147,8 +152,7 @@ static const char *give(struct work *w, int64_t slots, int64_t *epoch) {
                         held[n++] = (struct seat){ .node = s->node, .index = s->index };
         }
         for (size_t i = 0; i < in->n_nodes && !ending(w) && !in->lost; i++)
-                if (streq(in->nodes[i].wanted, w->uid) && !in->nodes[i].quiet &&
-                    !find_entry(w, in->nodes[i].name))
+                if (comes(&in->nodes[i], w->uid) && !find_entry(w, in->nodes[i].name))
                         members[n_members++] = in->nodes[i].name;
         /* A node that has left its seat and comes again is a new one. */
         for (size_t i = w->n; i < n; i++)
@@ -260,7 +264,7 @@ static void find_full(const struct rosters_input *in, struct arena *a, struct ro
                         continue;
                 r->slots = d->slots;
                 for (size_t j = 0; j < in->n_nodes; j++)
-                        if (streq(in->nodes[j].wanted, d->owner.uid) && !in->nodes[j].quiet &&
+                        if (comes(&in->nodes[j], d->owner.uid) &&
                             !fabric_seat_of(d, in->nodes[j].name, &leaving))
                                 r->full[r->n_full++] = in->nodes[j].name;
         }

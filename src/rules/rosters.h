@@ -41,6 +41,7 @@ struct rosters_node {
         const char *wanted;  /* UID of the domain that a claim brings it into; NULL: none */
         bool released;       /* nobody wants it, and that is known */
         bool quiet;          /* nothing of ours can run here: no agent's Pod, no Node, or out-of-service */
+        bool ending;         /* its agent ends: it keeps the place that it has, and takes no other */
         struct rosters_report report;
 };
 

@@ -292,6 +292,17 @@ static void an_agent_that_ends_is_given_no_other_place_for_one_that_it_left(void
         assert_null(strstr(w->fabric, "\"node\":\"n1\""));
 }
 
+static void an_agent_that_ends_keeps_its_place_though_the_fabrics_object_was_lost(void **state) {
+        struct world *w = *state;
+        w->domains = A_DOMAIN(MODE_DRIVER_AGENTS);
+        w->claims = A_CLAIM;
+        w->agent = SITS("3", "7");
+        w->agent_meta = "\"deletionTimestamp\":\"2026-02-01T00:00:00Z\",";
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, "\"index\":3"));
+        assert_non_null(strstr(w->fabric, "\"seats\":[{"));
+}
+
 #define OUTDATED ",\"" CD_ANNOTATION_TEMPLATE "\":\"0123456789abcdef\""
 
 static void an_idle_agent_with_an_old_template_is_replaced_unless_its_fabric_is_being_written(void **state) {
@@ -576,6 +587,7 @@ int main(void) {
                 TEST(a_place_goes_when_the_server_itself_shows_no_claim),
                 TEST(a_place_goes_when_the_server_itself_shows_no_agent),
                 TEST(an_agent_that_ends_is_given_no_other_place_for_one_that_it_left),
+                TEST(an_agent_that_ends_keeps_its_place_though_the_fabrics_object_was_lost),
                 TEST(an_idle_agent_with_an_old_template_is_replaced_unless_its_fabric_is_being_written),
                 TEST(an_agent_that_is_being_replaced_gets_no_place_until_that_is_refused),
                 TEST(a_domain_that_is_gone_is_asked_for_before_its_places_go),

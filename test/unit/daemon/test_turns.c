@@ -39,6 +39,7 @@ struct agent {
         bool runs;             /* a process is there, for m.now */
         bool ready;
         bool gone;                        /* no Pod */
+        bool ends;                        /* its Pod is being deleted, as the controller sees */
         bool granted;                     /* a claim is prepared, or being prepared, */
         int granted_by;                   /* of this domain */
         struct rosters_report said, told; /* as it says it, as the controller has heard it */
@@ -108,6 +109,26 @@ static void take_epoch(int node, const struct turns_seat *s) {
         assert_int_equal(epoch_domain[s->epoch], domain);
 }
 
+static bool had_place(const struct compute_domain_fabric *f, int node, int64_t epoch) {
+        bool leaving, had = agents[node].told.epoch == epoch;
+        for (size_t d = 0; d < f->n_domains; d++) {
+                const struct fabric_seat *s = fabric_seat_of(&f->domains[d], node_names[node], &leaving);
+                had = had || (s && s->epoch == epoch);
+        }
+        return had;
+}
+
+/* A place that it is given goes with it. */
+static void who_ends_takes_no_place(const struct compute_domain_fabric *f, const struct rosters *r) {
+        bool leaving;
+        for (size_t d = 0; d < r->n_domains; d++)
+                for (int i = 0; i < NODES; i++) {
+                        const struct fabric_seat *s = fabric_seat_of(&r->domains[d], node_names[i], &leaving);
+                        if (s && agents[i].ends)
+                                assert_true(had_place(f, i, s->epoch));
+                }
+}
+
 static void promises(void) {
         no_index_has_two();
         no_address_is_told_too_early();
@@ -134,7 +155,8 @@ static bool controller_writes(bool stale) {
                                                   .ip = node_ips[i],
                                                   .wanted = wanted[i] >= 0 ? uids[wanted[i]] : NULL,
                                                   .released = wanted[i] < 0 && !stale,
-                                                  .quiet = agents[i].gone };
+                                                  .quiet = agents[i].gone,
+                                                  .ending = agents[i].ends };
                 if (!agents[i].gone)
                         nodes[i].report = agents[i].told;
         }
@@ -153,6 +175,7 @@ static bool controller_writes(bool stale) {
                                               .slots = SLOTS,
                                               .lost = lost },
                      memory, &r);
+        who_ends_takes_no_place(f, &r);
         if (r.changed)
                 publish(r.domains, r.n_domains, r.epoch);
         return r.changed;
@@ -319,6 +342,8 @@ static void step(bool losses) {
                         agent_comes(a, i);
                 else if (random_below(6) == 0)
                         agent_goes(a, (signed char)i);
+                else if (random_below(4) == 0)
+                        a->ends = true;
                 else
                         agent_restarts(a);
                 break;
@@ -345,6 +370,8 @@ static void step(bool losses) {
 /* Everybody hears of everything, nobody changes anything: then all is as it should be. */
 static void settle(void) {
         for (int i = 0; i < NODES; i++) {
+                if (agents[i].ends)
+                        agent_goes(&agents[i], (signed char)i);
                 if (agents[i].gone)
                         agent_comes(&agents[i], i);
                 if (wanted[i] < 0 || (agents[i].granted && agents[i].granted_by != wanted[i]))
