@@ -208,23 +208,6 @@ node_event_or_log() { plugin_says "$1" 'answer="not_found"'; }
 	eventually 20 fabric_is_silent NodesWithhold
 }
 
-@test "a node whose IMEX is of another version than most offers no places until it is the same, and the fabric names it" {
-	eventually 30 fabric_version_is 580.95.05
-	knob 3 VERSION=575.57.08
-	"$cluster/host-imex" 3 restart
-	eventually 90 places 3 0
-	eventually 20 node_event 3 'nvidia-imex of this node is of version 575.57.08, but that of most nodes of its fabric of version 580.95.05' \
-		ComputeDomainDevicesWithheld
-	eventually 20 fabric_says NodesDiffer 'version 580.95.05' 'node-3 (575.57.08)'
-	fabric_version_is 580.95.05
-	places 2 16
-	knob 3 VERSION=
-	"$cluster/host-imex" 3 restart
-	eventually 90 places 3 16
-	eventually 20 fabric_is_silent NodesDiffer
-}
-fabric_version_is() { [[ $(fabric_now | jq -r .imexVersion) == "$1" ]]; }
-
 @test "the table of a fabric is deleted under load: every pod keeps its channel, and a new ComputeDomain gets another one" {
 	domain one
 	domain two

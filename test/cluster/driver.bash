@@ -9,8 +9,10 @@ gpu_plugin_dir=/var/lib/kubelet/plugins/gpu.nvidia.com
 
 # What lib.bash knows of the cluster's kubectl (test/cluster/kubectl), asked once a test, because most of what
 # a test does is to ask it.
+# What it costs is the machine's whole load between two events: a process that lives for a tenth of a second
+# needs no second thread and no garbage collector, which are a third of it.
 read -r kubectl kubeconfig kubectl_cache < <(. "$cluster/lib.bash" && echo "$kube_bin/kubectl $KUBECONFIG $KUBECACHEDIR")
-k() { KUBECONFIG=$kubeconfig KUBECACHEDIR=$kubectl_cache "$kubectl" "$@"; }
+k() { GOMAXPROCS=1 GOGC=1000 KUBECONFIG=$kubeconfig KUBECACHEDIR=$kubectl_cache "$kubectl" "$@"; }
 . "$cluster/versions.bash"
 
 # eventually SECONDS CMD...: the command succeeds within that time. For states that kubectl wait cannot

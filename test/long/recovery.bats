@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # nvidia-imex ended uncleanly and waits for a node that may map its memory still (docs/imex.md).
 
-load driver
+load ../cluster/driver
 
 setup_file() { with_driver 4; }
 setup() { ns_begin; }
