@@ -45,11 +45,15 @@ static void on_output(void *u, const char *p, size_t n) {
         buf_add(&c->out, p, n < room ? n : room);
 }
 
-static void on_ended(void *u, int exit_status, int term_signal) {
+static void on_ended(void *u, int exit_status, int term_signal, const struct err *failed) {
         struct child *c = u;
 
         c->process = NULL;
-        finish(c, (struct child_result){ .exit_status = exit_status, .term_signal = term_signal });
+        if (failed)
+                c->err = *failed;
+        finish(c, (struct child_result){ .exit_status = failed ? -1 : exit_status,
+                                         .term_signal = term_signal,
+                                         .err = failed ? &c->err : NULL });
 }
 
 static void on_timer(void *u) {

@@ -39,8 +39,10 @@ struct process {
         struct loop_signal sigchld;
         struct loop_fd output;
         struct loop_timer grace;
-        pid_t pid;  /* 0: reaped */
-        int out_fd; /* -1: closed */
+        pid_t pid;     /* 0: reaped */
+        int out_fd;    /* -1: closed */
+        int report_fd; /* has a struct report when the program could not be executed */
+        char *name;    /* argv[0] */
         struct process_options o;
         bool freed; /* nobody wants to hear of it, and it goes when it has ended */
 };
@@ -56,6 +58,8 @@ static void destroy(struct process *p) {
         stop_output(p);
         loop_timer_done(&p->grace);
         loop_signal_done(&p->sigchld);
+        closep(&p->report_fd);
+        free(p->name);
         free(p);
 }
 
@@ -80,6 +84,29 @@ static void on_output(void *u, int events) {
         process_drain(u);
 }
 
+static int launch_error(const struct process *p, struct report r, struct err *e) {
+        static const char *const step[] = {
+                [STEP_NONE] = "",
+                [STEP_STDIO] = ": its standard files",
+                [STEP_PASS] = ": the descriptor for it",
+                [STEP_CLOSE] = ": close_range (Linux 5.11 or newer is needed)",
+                [STEP_CHROOT] = ": change its root folder",
+                [STEP_EXEC] = "",
+        };
+        return err_errno(e, r.error, "start '%s'%s", p->name, step[r.step]);
+}
+
+/* For a process that has been reaped: -1, with what failed, if it never became the program. */
+static int read_report(const struct process *p, struct err *e) {
+        struct report report;
+        ssize_t n;
+
+        do
+                n = read(p->report_fd, &report, sizeof report);
+        while (n < 0 && errno == EINTR);
+        return n == (ssize_t)sizeof report ? launch_error(p, report, e) : 0;
+}
+
 static void on_sigchld(void *u, int signum) {
         struct process *p = u;
         siginfo_t info = { 0 };
@@ -95,9 +122,12 @@ static void on_sigchld(void *u, int signum) {
                 continue;
         p->pid = 0;
         process_drain(p);
-        if (!p->freed)
+        if (!p->freed) {
+                struct err failed;
+                bool executed = read_report(p, &failed) == 0;
                 p->o.ended(p->o.u, WIFEXITED(status) ? WEXITSTATUS(status) : -1,
-                           WIFSIGNALED(status) ? WTERMSIG(status) : 0);
+                           WIFSIGNALED(status) ? WTERMSIG(status) : 0, executed ? NULL : &failed);
+        }
         destroy(p);
 }
 
@@ -181,22 +211,10 @@ _Noreturn static void launch_child(struct launch *l) {
         report_and_exit(l, STEP_EXEC);
 }
 
-static int launch_error(const struct process_options *o, struct report r, struct err *e) {
-        static const char *const step[] = {
-                [STEP_NONE] = "",
-                [STEP_STDIO] = ": its standard files",
-                [STEP_PASS] = ": the descriptor for it",
-                [STEP_CLOSE] = ": close_range (Linux 5.11 or newer is needed)",
-                [STEP_CHROOT] = ": change its root folder",
-                [STEP_EXEC] = "",
-        };
-        return err_errno(e, r.error, "start '%s'%s", o->argv[0], step[r.step]);
-}
-
-/* Forks and waits until the program runs (the report pipe closes at exec). */
+/* The report pipe closes at exec, so that a program that runs has nothing of it. */
 static int launch(struct process *p, int out_fd, struct err *e) {
         _cleanup_(closep) int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-        _cleanup_(closep) int report_r = -1, report_w = -1;
+        _cleanup_(closep) int report_w = -1;
         struct launch l = { .argv = (char *const *)(uintptr_t)p->o.argv,
                             .env = (char *const *)(uintptr_t)p->o.env,
                             .chroot = p->o.chroot,
@@ -204,38 +222,29 @@ static int launch(struct process *p, int out_fd, struct err *e) {
                             .out_fd = out_fd,
                             .pass_fd = p->o.pass_fd,
                             .parent = getpid() };
-        struct report report = { 0 };
         sigset_t all, before;
-        int fds[2];
-        ssize_t n;
+        int fds[2], error;
 
         if (null_fd < 0 || pipe2(fds, O_CLOEXEC) < 0)
-                return launch_error(&p->o, (struct report){ .error = errno }, e);
-        report_r = fds[0];
+                return launch_error(p, (struct report){ .error = errno }, e);
+        p->report_fd = fds[0];
         report_w = l.report_fd = fds[1];
+        fcntl(p->report_fd, F_SETFL, O_NONBLOCK);
 
         sigfillset(&all);
         pthread_sigmask(SIG_SETMASK, &all, &before);
         p->pid = fork();
         if (p->pid == 0)
                 launch_child(&l);
-        report.error = errno;
+        error = errno;
         pthread_sigmask(SIG_SETMASK, &before, NULL);
         if (p->pid < 0) {
                 p->pid = 0;
-                return launch_error(&p->o, report, e);
+                return launch_error(p, (struct report){ .error = error }, e);
         }
-
-        close(TAKE_FD(report_w));
-        do
-                n = read(report_r, &report, sizeof report);
-        while (n < 0 && errno == EINTR);
-        if (n != (ssize_t)sizeof report)
-                return 0;
-        while (waitpid(p->pid, NULL, 0) < 0 && errno == EINTR)
-                continue;
-        p->pid = 0;
-        return launch_error(&p->o, report, e);
+        /* As the child does: whichever is first, the group exists when it is to be killed. */
+        setpgid(p->pid, p->pid);
+        return 0;
 }
 
 static int open_output(struct process *p, uv_loop_t *loop, int *ret_w) {
@@ -262,14 +271,15 @@ int process_start(uv_loop_t *loop, const struct process_options *o, struct proce
 
         BUG_ON(!o->argv || !o->argv[0]);
         p->o = *o;
-        p->out_fd = -1;
+        p->out_fd = p->report_fd = -1;
+        p->name = xstrdup(o->argv[0]);
         loop_timer_init(&p->grace, loop, on_not_reaped, p);
         /* Before the fork: a program that ends at once must not be missed. */
         r = loop_signal_init(&p->sigchld, loop, SIGCHLD, on_sigchld, p);
         if (r == 0)
                 r = open_output(p, loop, &out_w);
         if (r < 0)
-                r = launch_error(o, (struct report){ .error = -r }, e);
+                r = launch_error(p, (struct report){ .error = -r }, e);
         else
                 r = launch(p, out_w, e);
         p->o.argv = p->o.env = NULL; /* the caller's */

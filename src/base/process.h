@@ -5,8 +5,9 @@
  * The program leads a process group of its own, which is killed as a whole, and dies with us, however we end
  * (PR_SET_PDEATHSIG; a thread that starts a program must therefore live as long: the loop's does). It
  * inherits nothing: no descriptor but /dev/null as stdin, one pipe as stdout and stderr, and what is passed
- * on purpose, no blocked or ignored signal. libcurl opens sockets without close-on-exec, so closing is done
- * here (close_range(2), Linux 5.11). Loop thread only; nothing is called back from inside process_start(). */
+ * on purpose, no blocked or ignored signal. A library may open descriptors without close-on-exec, so closing
+ * is done here (close_range(2), Linux 5.11). Loop thread only; nothing is called back from inside
+ * process_start(). */
 #pragma once
 
 #include <sys/types.h>
@@ -29,12 +30,15 @@ struct process_options {
          * others hold back who inherited the pipe and left its process group. */
         void (*output)(void *u, const char *p, size_t n);
         /* It has ended and is reaped, and its process group is killed. exit_status is -1 when a signal ended
-         * it, term_signal 0 when it exited. The process is freed after this returns. */
-        void (*ended)(void *u, int exit_status, int term_signal);
+         * it, term_signal 0 when it exited. failed: NULL, or the program could not be executed; the error
+         * names it and the step that failed. The process is freed after this returns. */
+        void (*ended)(void *u, int exit_status, int term_signal, const struct err *failed);
         void *u;
 };
 
-/* Returns when the program runs, or could not be executed: then *e names it and what failed. */
+/* Forks and returns. It does not wait for execve(2), which opens the program's file and blocks for as long as
+ * its file system does. A program that cannot be executed is reported by ended(); -1 means that there is no
+ * process (no descriptors or memory are left). The options' strings may be freed after the call. */
 int process_start(uv_loop_t *loop, const struct process_options *o, struct process **ret, struct err *e);
 /* Nothing is called back any more; what still runs is killed. Allowed inside the callbacks. NULL is
  * allowed. */

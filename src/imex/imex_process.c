@@ -103,8 +103,8 @@ static void be_down(struct imex_process *p) {
         set_state(p, IMEX_PROCESS_DOWN, "");
 }
 
-static void end_life(struct imex_process *p, int exit_status, int term_signal) {
-        char why[64];
+static void end_life(struct imex_process *p, int exit_status, int term_signal, const struct err *failed) {
+        char why[sizeof failed->msg + 32];
 
         if (p->line_n)
                 flush_line(p);
@@ -115,7 +115,7 @@ static void end_life(struct imex_process *p, int exit_status, int term_signal) {
         p->last_usr1_ms = 0;
         loop_timer_stop(&p->usr1);
         loop_timer_stop(&p->term);
-        if (uv_now(p->loop) - p->started_ms >= p->o.stable_ms)
+        if (!failed && uv_now(p->loop) - p->started_ms >= p->o.stable_ms)
                 p->pause_ms = 0;
         if (!p->wanted) {
                 be_down(p);
@@ -130,18 +130,20 @@ static void end_life(struct imex_process *p, int exit_status, int term_signal) {
         p->renew = p->penalty = false;
         p->restarts++;
         schedule_restart(p);
-        if (term_signal)
+        if (failed)
+                snprintf(why, sizeof why, "could not be started: %s", failed->msg);
+        else if (term_signal)
                 snprintf(why, sizeof why, "was ended by signal %d (%s)", term_signal, strsignal(term_signal));
         else
                 snprintf(why, sizeof why, "ended with exit code %d", exit_status);
         set_state(p, IMEX_PROCESS_WAITING, why);
 }
 
-static void on_ended(void *u, int exit_status, int term_signal) {
+static void on_ended(void *u, int exit_status, int term_signal, const struct err *failed) {
         struct imex_process *p = u;
 
         guard_enter(&p->guard);
-        end_life(p, exit_status, term_signal);
+        end_life(p, exit_status, term_signal, failed);
         leave(p);
 }
 

@@ -116,14 +116,16 @@ static void on_output(void *u, const char *p, size_t n) {
         log_v(4, "NVML's process prints", kv_int("bytes", n));
 }
 
-static void on_ended(void *u, int exit_status, int term_signal) {
+static void on_ended(void *u, int exit_status, int term_signal, const struct err *failed) {
         struct nvml_channel *c = u;
         bool eof;
         struct err e;
         c->process = NULL;
         if (c->fd >= 0 && !take_in(c, &eof)) /* its last words */
                 return;
-        if (term_signal)
+        if (failed)
+                err_set(&e, ERR_RETRY, NVML_CRASHED, "%s", failed->msg);
+        else if (term_signal)
                 err_set(&e, ERR_RETRY, NVML_CRASHED, "NVML ended its process with signal %d", term_signal);
         else
                 err_set(&e, ERR_RETRY, NVML_CRASHED, "NVML ended its process with status %d", exit_status);

@@ -73,7 +73,7 @@ static void on_end(void *u) {
         if (!p->ctl)
                 sim_log("nvidia-imex of %s ends on node-%u", p->domain, p->node);
         if (!p->freed)
-                p->o.ended(p->o.u, p->signum ? -1 : p->exit_status, p->signum);
+                p->o.ended(p->o.u, p->signum ? -1 : p->exit_status, p->signum, NULL);
         free(p);
 }
 

@@ -6,12 +6,15 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "base/child.h"
+#include "base/loop.h"
 #include "base/mem.h"
 #include "base/process.h"
 
@@ -211,8 +214,72 @@ static void ignore_output(void *u, const char *p, size_t n) {
         (void)u, (void)p, (void)n;
 }
 
-static void on_ended(void *u, int exit_status, int term_signal) {
-        *(int *)u = term_signal ? -1 : exit_status;
+static void on_ended(void *u, int exit_status, int term_signal, const struct err *failed) {
+        *(int *)u = term_signal || failed ? -1 : exit_status;
+}
+
+static void on_timer(void *u) {
+        *(bool *)u = true;
+        uv_stop(uv_default_loop());
+}
+
+/* A file whose open(2) blocks until the lease is released, as on a disk that hangs. The kernel breaks the lease
+ * by itself after /proc/sys/fs/lease-break-time, 45 s. */
+static int block_opens(const char *path) {
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+        assert_true(fd >= 0);
+        signal(SIGIO, SIG_IGN);
+        assert_int_equal(fcntl(fd, F_SETLEASE, F_WRLCK), 0);
+        return fd;
+}
+
+static void make_program(char *path, const char *script) {
+        int fd = mkstemp(path);
+
+        assert_true(fd >= 0);
+        assert_int_equal(write(fd, script, strlen(script)), strlen(script));
+        assert_int_equal(fchmod(fd, 0700), 0);
+        close(fd);
+}
+
+/* What is to be executed is a file of the driver root, whose disk may hang: neither the call nor the loop waits
+ * for it. */
+static void test_program_that_cannot_be_read_yet_blocks_nothing(void **state) {
+        static const char *const scripts[] = { "#!/bin/sh\necho ran\n", "#!/no/such/interpreter\n" };
+
+        for (size_t i = 0; i < ARRAY_LEN(scripts); i++) {
+                char path[] = "/tmp/blocked-program-XXXXXX";
+                struct outcome out = { 0 };
+                struct loop_timer timer;
+                bool ticked = false;
+
+                make_program(path, scripts[i]);
+                int fd = block_opens(path);
+                alarm(20); /* in place of the kernel's 45 s */
+                child_run(uv_default_loop(),
+                          &(struct child_options){ .argv = (const char *const[]){ path, NULL },
+                                                   .timeout_ms = 60000,
+                                                   .done = on_done,
+                                                   .u = &out });
+                loop_timer_init(&timer, uv_default_loop(), on_timer, &ticked);
+                loop_timer_start(&timer, 50);
+                uv_run(uv_default_loop(), UV_RUN_DEFAULT);
+                assert_true(ticked);
+                assert_int_equal(out.calls, 0);
+                assert_int_equal(fcntl(fd, F_SETLEASE, F_UNLCK), 0);
+                uv_run(uv_default_loop(), UV_RUN_DEFAULT);
+                alarm(0);
+                assert_int_equal(out.calls, 1);
+                assert_string_equal(out.out, i == 0 ? "ran\n" : "");
+                if (i == 0)
+                        assert_null(out.r.err);
+                else
+                        assert_non_null(strstr(out.err, path));
+                loop_timer_done(&timer);
+                close(fd);
+                unlink(path);
+        }
 }
 
 /* Whatever number it has here, and whatever has its number: descriptors of ours, too. */
@@ -266,6 +333,7 @@ int main(void) {
                 cmocka_unit_test(test_signal_state_of_the_child),
                 cmocka_unit_test(test_inherits_no_descriptor),
                 cmocka_unit_test(test_descriptor_that_is_passed_is_number_3),
+                cmocka_unit_test(test_program_that_cannot_be_read_yet_blocks_nothing),
         };
 
         return cmocka_run_group_tests(tests, NULL, teardown);

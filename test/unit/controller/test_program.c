@@ -279,7 +279,7 @@ static bool says(struct world *w, const char *text) {
 }
 
 /* A test that waits for something else fails by its time. */
-static void on_ended(void *u, int exit_status, int term_signal) {
+static void on_ended(void *u, int exit_status, int term_signal, const struct err *failed) {
         struct world *w = u;
         size_t n = w->says.n < 900 ? w->says.n : 900;
         w->controller = NULL;

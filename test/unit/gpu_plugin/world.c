@@ -229,7 +229,7 @@ static void on_output(void *u, const char *p, size_t n) {
         buf_add(&w->says, p, n);
 }
 
-static void on_ended(void *u, int exit_status, int term_signal) {
+static void on_ended(void *u, int exit_status, int term_signal, const struct err *failed) {
         struct world *w = u;
         w->plugin = NULL;
         w->exit_status = term_signal ? 128 + term_signal : exit_status;
