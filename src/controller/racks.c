@@ -36,10 +36,11 @@ struct search {
         const char *node;
 };
 
+/* What a tenant lists is not looked at. */
 static bool queue_if_listed(void *u, const struct kube_object *o) {
         struct search *s = u;
         const struct compute_domain *cd = (const struct compute_domain *)o;
-        if (cd->rack && str_lists(str_or(cd->rack_nodes, ""), s->node))
+        if (cd->rack && streq(o->meta.ns, s->c->config->ns) && str_lists(str_or(cd->rack_nodes, ""), s->node))
                 racks_queue_of(s->c, cd);
         return true;
 }
@@ -49,7 +50,7 @@ void racks_queue_by_node(struct controller *c, const char *node) {
                 return;
         const char *rack = records_node_rack(c, node);
         records_queue_rack(c, rack);
-        /* A Node whose slice is gone: only they remember it. */
+        /* A Node whose slice is gone: only the ComputeDomain of its rack lists it. */
         if (!rack && c->cds)
                 kube_informer_each(c->cds, queue_if_listed, &(struct search){ c, node });
 }
@@ -83,7 +84,9 @@ struct rack {
         struct arena *a;
         const char *id, *key;
         struct racks_node *nodes;
-        const struct compute_domain **domains;
+        const struct compute_domain *first;    /* the one in the driver's namespace, NULL: none */
+        const struct compute_domain **domains; /* those of namespaces that want them, and what is left of ours
+                                                  in others */
         size_t n_nodes, nodes_cap, n_domains, domains_cap;
         bool there; /* a Node of it is */
         bool stale;
@@ -102,15 +105,23 @@ static bool add_stating(void *u, const struct kube_object *o) {
         return true;
 }
 
+/* We have written its annotations, and they are not those of a copy. */
+static bool is_noted(const struct compute_domain *cd) {
+        return streq(cd->rack_uid, cd->o.meta.uid);
+}
+
 static bool add_domain(void *u, const struct kube_object *o) {
         struct rack *r = u;
         const struct compute_domain *cd = (const struct compute_domain *)o;
         struct str rest = str_from(str_or(cd->rack_nodes, "")), part;
-        if (!racks_is_domain(cd))
+        bool driver = streq(o->meta.ns, r->c->config->ns);
+        if (!racks_is_domain(cd) || (!is_noted(cd) && !is_wanted(r->c, o->meta.ns)))
                 return true;
         GROW(r->domains, r->n_domains, r->domains_cap);
         r->domains[r->n_domains++] = cd;
-        while (str_next_field(&rest, ',', &part))
+        if (driver && !r->first)
+                r->first = cd;
+        while (driver && str_next_field(&rest, ',', &part))
                 if (part.n)
                         add_node(r, arena_strndup(r->a, part.p, part.n));
         return true;
@@ -165,8 +176,15 @@ static bool submit(const struct rack *r, enum kube_verb verb, const char *ns, co
                                         });
 }
 
+struct use {
+        const char *ns;
+        bool claimed;
+};
+
+/* The plugin refuses a claim of another namespace, so it uses nothing. */
 static void see_claim(void *u, const struct grant *x) {
-        *(bool *)u = true;
+        struct use *use = u;
+        use->claimed = use->claimed || streq(x->ns, use->ns);
 }
 
 static bool is_unused(const struct rack *r, const struct compute_domain *cd, bool ask) {
@@ -189,13 +207,16 @@ static void note(const struct rack *r, const struct compute_domain *cd, const st
 }
 
 static void look_at(const struct rack *r, const struct compute_domain *cd) {
+        struct use use = { .ns = cd->o.meta.ns };
+        placements_of_domain(r->c->placements, cd->o.meta.uid, see_claim, &use);
         struct racks_facts f = { .nodes = r->nodes,
                                  .n_nodes = r->n_nodes,
                                  .wanted = is_wanted(r->c, cd->o.meta.ns),
+                                 .lost = cd != r->first && (!r->first || !is_noted(r->first)),
+                                 .claimed = use.claimed,
                                  .stale = r->stale,
                                  .now = r->now };
         struct racks_decision d;
-        placements_of_domain(r->c->placements, cd->o.meta.uid, see_claim, &f.claimed);
         f.confirmed = is_unused(r, cd, false);
         racks_decide(cd, &f, r->a, &d);
         if (d.step == RACKS_NOTE) {
@@ -219,19 +240,31 @@ static void look_at(const struct rack *r, const struct compute_domain *cd) {
 
 /* ---- what is missing ---- */
 
-static bool count(void *u, const struct kube_object *o) {
-        *(size_t *)u += racks_is_domain((const struct compute_domain *)o);
-        return true;
-}
-
 static const struct compute_domain *domain_at(const struct rack *r, const char *ns, const char *name) {
         return (const struct compute_domain *)kube_informer_get(r->c->cds, ns, name);
 }
 
+struct counting {
+        const struct rack *r;
+        size_t n;
+};
+
+/* One that is named like that of the same rack in the driver's namespace. A tenant who makes more of them in
+ * a labelled namespace does not use up the limit. */
+static bool count(void *u, const struct kube_object *o) {
+        struct counting *k = u;
+        const struct compute_domain *cd = (const struct compute_domain *)o, *first;
+        if (!racks_is_domain(cd) || !is_wanted(k->r->c, o->meta.ns))
+                return true;
+        first = domain_at(k->r, k->r->c->config->ns, o->meta.name);
+        k->n += first && racks_is_domain(first) && streq(first->rack, cd->rack);
+        return true;
+}
+
 /* One name in all namespaces. */
 static void choose_name(const struct rack *r, struct buf *out) {
-        if (r->n_domains) {
-                buf_addf(out, "%s", r->domains[0]->o.meta.name);
+        if (r->first) {
+                buf_addf(out, "%s", r->first->o.meta.name);
                 return;
         }
         rack_domain_name(r->id, false, out);
@@ -262,7 +295,7 @@ static void make_in(const struct making *m, const char *ns) {
         const struct rack *r = m->r;
         const struct compute_domain *other = domain_at(r, ns, m->name);
         _cleanup_(buf_done) struct buf b = BUF_INIT(MAX_BODY);
-        size_t n = 0;
+        struct counting all = { .r = r };
         for (size_t i = 0; i < r->n_domains; i++)
                 if (streq(r->domains[i]->o.meta.ns, ns))
                         return;
@@ -274,8 +307,8 @@ static void make_in(const struct making *m, const char *ns) {
                              "under another name");
                 return;
         }
-        kube_informer_each(r->c->cds, count, &n);
-        if (n >= RACKS_MOST) {
+        kube_informer_each(r->c->cds, count, &all);
+        if (all.n >= RACKS_MOST) {
                 log_error("racks and namespaces that want them are too many: no more ComputeDomains of racks "
                           "are made; take the label " CD_LABEL_RACK_DOMAINS " off namespaces",
                           kv_int("most", RACKS_MOST), kv_str("rack", r->id), kv_str("namespace", ns));

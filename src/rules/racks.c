@@ -46,6 +46,9 @@ void racks_decide(const struct compute_domain *cd, const struct racks_facts *f, 
         /* What is no time, or one of the future, is a clock's mistake or a person's: the day begins now. */
         int64_t since = 0;
         bool told = cd->rack_empty && jd_time(cd->rack_empty, &since) && since > 0 && since <= f->now;
+        /* A rack that no Node states may be down. One that was empty before the list was lost stays empty. */
+        if (!n && f->lost && f->wanted && !told)
+                return;
         if (!n)
                 ret->empty_since = told ? since : f->now;
         int64_t left = n ? 0 : ret->empty_since + RACKS_EMPTY_S - f->now;

@@ -3,9 +3,10 @@
  *
  * One in the driver's namespace and in each namespace that is labelled for it, from the first Node on that
  * states the rack. A rack whose nodes reboot, or whose plugins are down, states nothing, but its Nodes are
- * there: so each ComputeDomain of a rack remembers their names. When the last of these Nodes is gone, it
- * writes down since when, and goes a day later, or as soon as nobody uses it where its namespace is labelled
- * no more. A copy of one that a person has made elsewhere is the person's. */
+ * there. So each ComputeDomain of a rack lists their names. Only the list and the name of the one in the
+ * driver's namespace count: tenants can write those of the others. When the last of these Nodes is gone, each
+ * ComputeDomain of the rack says since when. It is deleted a day later, or as soon as nobody uses it where
+ * its namespace has lost the label. A copy that a person makes in another namespace belongs to the person. */
 #pragma once
 
 #include <stdbool.h>
@@ -22,7 +23,7 @@ enum { RACKS_MOST = 2000 };
 /* Is it the ComputeDomain of a rack as we make them, and not one of a person who has set the label? */
 bool racks_is_domain(const struct compute_domain *cd);
 
-/* What is known of one Node that states the rack, or that its ComputeDomain remembers. */
+/* What is known of one Node that states the rack, or that its ComputeDomain lists. */
 struct racks_node {
         const char *name;
         bool there;  /* there is such a Node */
@@ -34,8 +35,9 @@ struct racks_facts {
         const struct racks_node *nodes; /* sorted by name, each once */
         size_t n_nodes;
         bool wanted;    /* the namespace is the driver's, or labelled */
-        bool claimed;   /* a claim of it is allocated */
-        bool confirmed; /* none is, and the server itself has said so lately */
+        bool lost;      /* the driver's namespace has no list of the rack's Nodes: some may be missing here */
+        bool claimed;   /* a claim of its namespace has a channel of it */
+        bool confirmed; /* none has, and the server itself has said so lately */
         bool stale;     /* a cache that these facts are from may miss something */
         int64_t now;    /* seconds since 1970 */
 };

@@ -17,6 +17,8 @@
 #define A_NODE                                                                                               \
         "{\"metadata\":{\"name\":\"n1\",\"uid\":\"n\",\"resourceVersion\":\"1\"},\"status\":{"               \
         "\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}"
+#define A_CONTROL_PLANE                                                                                      \
+        ",{\"metadata\":{\"name\":\"cp\",\"uid\":\"cp\",\"resourceVersion\":\"1\"},\"status\":{}}"
 #define A_SLICE                                                                                              \
         "{\"metadata\":{\"name\":\"s\",\"uid\":\"s\",\"resourceVersion\":\"1\"},\"spec\":{"                  \
         "\"driver\":\"" CD_DRIVER "\",\"nodeName\":\"n1\",\"devices\":[{\"name\":\"channel-0\","             \
@@ -28,21 +30,25 @@
 
 struct world {
         struct leading l;
-        size_t n_others;  /* ComputeDomains of other racks that there are */
-        unsigned n_made;  /* in team-a */
-        char event[4096]; /* the last one about that */
+        size_t n_others;   /* ComputeDomains of other racks that there are */
+        bool of_a_tenant;  /* these are in a namespace that does not want them */
+        const char *also;  /* one more, NULL: none */
+        unsigned n_made;   /* in team-a */
+        char name[64];     /* of the last of these */
+        char event[4096];  /* the last one about that */
+        bool nobody_wants; /* one was made of a rack that no node states */
 };
 
-/* Of racks that are there no more, in namespaces that want them. */
-static void others(size_t n, struct buf *out) {
+/* Of racks that are there no more. */
+static void others(size_t n, const char *ns, struct buf *out) {
         for (size_t i = 0; i < n; i++)
                 buf_addf(out,
-                         "%s{\"metadata\":{\"name\":\"r%zu\",\"namespace\":\"driver\",\"uid\":\"u%zu\","
+                         "%s{\"metadata\":{\"name\":\"r%zu\",\"namespace\":\"%s\",\"uid\":\"u%zu\","
                          "\"resourceVersion\":\"1\",\"finalizers\":[\"" CD_FINALIZER
                          "\"],\"labels\":{\"" CD_LABEL_RACK "\":\"r%zu\"},\"annotations\":{"
                          "\"" CD_ANNOTATION_RACK_UID "\":\"u%zu\"}},\"spec\":{\"numNodes\":0,\"channel\":{"
                          "\"resourceClaimTemplate\":{\"name\":\"imex-channel-r%zu\"}}}}",
-                         i ? "," : "", i, i, i, i, i);
+                         i ? "," : "", i, ns, i, i, i, i);
 }
 
 static void on_write(struct world *w, struct fake_conn *c, const struct fake_request *r) {
@@ -52,8 +58,14 @@ static void on_write(struct world *w, struct fake_conn *c, const struct fake_req
                 fake_reply(c, 201, NULL, r->body);
                 return;
         }
-        if (fake_has(r->path, "/namespaces/team-a/computedomains"))
+        if (fake_has(r->path, "/computedomains") && streq(r->method, "POST") && !strstr(r->body, RACK))
+                w->nobody_wants = true;
+        if (fake_has(r->path, "/namespaces/team-a/computedomains") && streq(r->method, "POST")) {
+                const char *name = strstr(r->body, "\"name\":\"");
+                snprintf(w->name, sizeof w->name, "%.63s", name ? name + strlen("\"name\":\"") : "");
+                w->name[strcspn(w->name, "\"")] = '\0';
                 w->n_made++;
+        }
         fake_refuse(c, 403, "not in this test");
 }
 
@@ -61,7 +73,7 @@ static void on_request(void *u, struct fake_conn *c, const struct fake_request *
         static const struct {
                 const char *path, *kind, *items;
         } lists[] = {
-                { "/nodes", "Node", A_NODE },
+                { "/nodes", "Node", A_NODE A_CONTROL_PLANE },
                 { "/namespaces?", "Namespace", A_NAMESPACE },
                 { "/resourceslices", "ResourceSlice", A_SLICE },
                 { "/resourceclaimtemplates", "ResourceClaimTemplate", "" },
@@ -88,7 +100,9 @@ static void on_request(void *u, struct fake_conn *c, const struct fake_request *
                 if (lists[i].items)
                         buf_addf(&b, "%s", lists[i].items);
                 else
-                        others(w->n_others, &b);
+                        others(w->n_others, w->of_a_tenant ? "team-b" : "driver", &b);
+                if (!lists[i].items && w->also)
+                        buf_addf(&b, "%s%s", w->n_others ? "," : "", w->also);
                 buf_addf(&b, "]}");
                 fake_list(c, r, lists[i].kind, buf_str(&b));
                 return;
@@ -134,11 +148,58 @@ static void of_racks_times_namespaces_no_more_than_so_many_are_made_and_the_name
         assert_int_equal(w->n_made, 0);
 }
 
+#define ONE(ns, name, uid, rack, nodes)                                                                      \
+        "{\"metadata\":{\"name\":\"" name "\",\"namespace\":\"" ns "\",\"uid\":\"" uid                        \
+        "\",\"resourceVersion\":\"1\",\"finalizers\":[\"" CD_FINALIZER "\"],\"labels\":{\"" CD_LABEL_RACK        \
+        "\":\"" rack "\"},\"annotations\":{\"" CD_ANNOTATION_RACK_UID "\":\"" uid                                \
+        "\",\"" CD_ANNOTATION_RACK_NODES "\":\"" nodes                                                         \
+        "\"}},\"spec\":{\"numNodes\":0,\"channel\":{\"resourceClaimTemplate\":{\"name\":\"imex-channel-"        \
+        "" name "\"}}}}"
+
+/* Racks that nobody states, of a node that states none. */
+static void a_tenants_computedomain_makes_none_in_other_namespaces(void **state) {
+        struct world *w = *state;
+        w->also = ONE("team-b", "evil", "e", "no-such-rack", "cp") "," ONE("team-a", "evil", "f",
+                                                                           "no-such-rack-either", "cp");
+        start(w, 0);
+        RUN_UNTIL(&w->l.loop, w->n_made);
+        run_for(&w->l.loop, 500);
+        assert_false(w->nobody_wants);
+}
+
+static void a_tenants_computedomain_does_not_name_those_of_a_rack(void **state) {
+        struct world *w = *state;
+        w->also = ONE("team-b", "evil", "e", RACK, "n1");
+        start(w, 0);
+        RUN_UNTIL(&w->l.loop, w->n_made);
+        assert_string_equal(w->name, RACK);
+}
+
+static void that_of_the_drivers_namespace_does(void **state) {
+        struct world *w = *state;
+        w->also = ONE("driver", "other", "o", RACK, "n1");
+        start(w, 0);
+        RUN_UNTIL(&w->l.loop, w->n_made);
+        assert_string_equal(w->name, "other");
+}
+
+static void those_of_tenants_do_not_use_up_the_limit(void **state) {
+        struct world *w = *state;
+        w->of_a_tenant = true;
+        start(w, RACKS_MOST);
+        RUN_UNTIL(&w->l.loop, w->n_made);
+        assert_string_equal(w->event, "");
+}
+
 int main(void) {
 #define T(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
         const struct CMUnitTest tests[] = {
                 T(a_namespace_that_is_labelled_gets_one_of_a_rack_that_is_there),
                 T(of_racks_times_namespaces_no_more_than_so_many_are_made_and_the_namespace_is_told),
+                T(a_tenants_computedomain_makes_none_in_other_namespaces),
+                T(a_tenants_computedomain_does_not_name_those_of_a_rack),
+                T(that_of_the_drivers_namespace_does),
+                T(those_of_tenants_do_not_use_up_the_limit),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -204,6 +204,20 @@ static void only_what_we_would_have_made_is_a_racks(void **state) {
         assert_false(racks_is_domain(&cd));
 }
 
+/* Somebody has deleted the one in the driver's namespace, which listed the nodes, while they were down. */
+static void where_the_list_of_nodes_is_lost_a_rack_that_nobody_states_may_be_down(void **state) {
+        (void)state;
+        struct compute_domain cd = domain("n0,n1", NULL);
+        struct racks_facts f = { .wanted = true, .confirmed = true, .lost = true };
+        assert_int_equal(decided(&cd, f).step, RACKS_KEEP);
+        cd.rack_empty = DAY_AGO; /* it was empty before */
+        cd.rack_nodes = "";
+        assert_int_equal(decided(&cd, f).step, RACKS_DELETE);
+        f.nodes = both;
+        f.n_nodes = 2;
+        assert_int_equal(decided(&cd, f).step, RACKS_NOTE);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(nodes_that_join_are_written_down_once),
@@ -218,6 +232,7 @@ int main(void) {
                 cmocka_unit_test(a_copy_that_a_person_has_made_elsewhere_is_left_alone),
                 cmocka_unit_test(what_is_no_time_begins_the_day_now),
                 cmocka_unit_test(only_what_we_would_have_made_is_a_racks),
+                cmocka_unit_test(where_the_list_of_nodes_is_lost_a_rack_that_nobody_states_may_be_down),
         };
         return cmocka_run_group_tests(tests, set_up, tear_down);
 }
