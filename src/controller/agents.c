@@ -133,7 +133,7 @@ static void want_none(struct controller *c, const struct daemonset *set, bool st
 }
 
 void agents_reconcile(struct controller *c) {
-        if (!c->agents)
+        if (!records_agents_synced(c))
                 return;
         const struct daemonset *set = find_set(c);
         bool stale =

@@ -134,13 +134,11 @@ void controller_start(struct controller *c, const struct config *config, struct 
                                                             .found = on_found,
                                                             .own_channels = mode_assigns_channels(c->mode),
                                                             .u = c });
-        if (config->apply_crds || mode_has_fabrics(c->mode))
-                c->crds = crds_new(&(struct crds_options){ .client = client,
-                                                           .domains = config->apply_crds,
-                                                           .fabrics = mode_has_fabrics(c->mode),
-                                                           .failing = c->m.crds,
-                                                           .applied = on_schema,
-                                                           .u = c });
+        c->crds = crds_new(&(struct crds_options){ .client = client,
+                                                   .domains = config->apply_crds,
+                                                   .failing = c->m.crds,
+                                                   .applied = on_schema,
+                                                   .u = c });
         loop_timer_init(&c->calm, kube_client_loop(client), on_calm, c);
         c->started = true;
         watch_start(c);
@@ -148,9 +146,10 @@ void controller_start(struct controller *c, const struct config *config, struct 
 
 void controller_lead(struct controller *c) {
         c->leading = true;
-        if (c->crds)
-                crds_lead(c->crds);
-        if (c->started && records_synced(c))
+        if (!c->started)
+                return;
+        crds_lead(c->crds);
+        if (records_synced(c))
                 watch_queue_all(c);
 }
 

@@ -138,7 +138,7 @@ struct crds *crds_new(const struct crds_options *o) {
         c->o = *o;
         c->queue = work_queue_new(kube_client_loop(o->client), BACKOFF_MIN_MS, BACKOFF_MAX_MS, on_key, c);
         for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
-                if (!(texts[i].of_fabrics ? o->fabrics : o->domains))
+                if (!texts[i].of_fabrics && !o->domains)
                         continue;
                 c->all[c->n++] = (struct one){ .c = c, .name = texts[i].name, .text = texts[i].text };
                 metric_set(o->failing, 0, LABELS(texts[i].name));

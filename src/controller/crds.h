@@ -17,8 +17,9 @@ struct crds;
 
 struct crds_options {
         struct kube_client *client;
-        bool domains; /* that of ComputeDomains and that of their cliques, which may be somebody else's */
-        bool fabrics; /* that of fabrics, where there are any: nobody else ships it */
+        /* That of ComputeDomains and that of their cliques, which may be somebody else's. That of fabrics is
+         * ours in every mode: nobody else ships it, and agents or channels of another mode may be met. */
+        bool domains;
         struct metric
                 *failing; /* gauge with the label "crd": 1 while it cannot be made or brought up to date */
         void (*applied)(void *u); /* one of them is as ours is */

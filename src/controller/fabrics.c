@@ -514,15 +514,15 @@ bool fabrics_writing(const struct controller *c, const char *clique) {
 
 static bool is_stale(const struct controller *c) {
         return records_stale(c) || !kube_informer_current(c->slices) ||
-               (c->plugins && !kube_informer_current(c->plugins)) || !kube_informer_current(c->fabrics) ||
-               (c->agents && !kube_informer_current(c->agents));
+               (c->plugins && !kube_informer_current(c->plugins)) || !kube_informer_current(c->fabrics);
 }
 
 void fabrics_reconcile(struct controller *c, const char *clique) {
         _cleanup_(arena_freep) struct arena *a = arena_new(16 << 10);
         _cleanup_(buf_done) struct buf key = BUF_INIT(512);
         struct channels_decision d;
-        if (!c->fabrics || (mode_assigns_channels(c->mode) ? !c->plugins : !c->agents))
+        bool agents = records_agents_synced(c);
+        if (mode_assigns_channels(c->mode) ? !c->plugins : !agents)
                 return;
         if (!str_is_dns_subdomain(clique)) {
                 log_error(
@@ -557,8 +557,9 @@ void fabrics_reconcile(struct controller *c, const char *clique) {
                                         .stale = is_stale(c),
                                         .leases_at = leases_at(c->leases),
                                         .now = k.now };
-        struct agent_seats seats = { .stale = facts.stale, .untold_s = channels_untold_s(&facts) };
-        if (c->agents) {
+        struct agent_seats seats = { .stale = facts.stale || (agents && !kube_informer_current(c->agents)),
+                                     .untold_s = channels_untold_s(&facts) };
+        if (agents) {
                 agent_seats_make(c, k.old, clique, k.key, a, &seats);
                 facts.rosters = &seats.rosters;
                 facts.rosters_lost = seats.lost;

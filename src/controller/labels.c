@@ -59,7 +59,7 @@ static bool may_write_label(struct controller *c, const struct node *n, const ch
                 placements_on_node(c->placements, name, look_at_claim, &claimed);
         struct rules_label_facts facts = { .ending = cd && cd->o.meta.deleted,
                                            .claimed = claimed.is,
-                                           .stale = records_stale(c) != NULL };
+                                           .stale = records_stale(c) || records_daemons_stale(c) };
         enum rules_label_step step = rules_label_step(uid, &facts);
         if (step == RULES_LABEL_ASK) {
                 _cleanup_(buf_done) struct buf claim = BUF_INIT(1024);
@@ -153,7 +153,7 @@ void labels_reconcile(struct controller *c, const char *name) {
                 p.set_gpu_clique =
                         rules_gpu_label(c->config->gpu_clique_label, n->gpu_clique, n->gpu_clique_ours,
                                         records_node_clique(c, name), &p.gpu_clique, &p.gpu_clique_ours);
-                if (c->agents) {
+                if (records_agents_synced(c)) {
                         p.agent = agent_wanted(c, n, buf_str(&key)) ? "true" : NULL;
                         p.set_agent = !streq(p.agent, n->imex_agent);
                 }

@@ -327,6 +327,23 @@ static void gather_ended(const struct controller *c, const struct list *ended, s
         ret->n_ended = ended->n;
 }
 
+/* May there be a DaemonSet, daemon Pods, cliques of this domain? Only somebody else, or we in another mode,
+ * can have made them; a domain that does not say who made it may be theirs. */
+static bool may_have_daemons(const struct controller *c, const char *uid) {
+        const struct compute_domain *cd = records_domain(c, uid);
+        struct mode_traces t = records_traces(c, uid, cd);
+        bool made_elsewhere = t.finalizer && !streq(cd->mode, c->mode->name);
+        return made_elsewhere || t.daemon_template ||
+               kube_informer_first_at(c->nodes, CONTROLLER_BY_DOMAIN, uid);
+}
+
+/* The caches that this domain's removals are justified by. */
+static const char *domain_stale(const struct controller *c, const char *uid) {
+        const char *stale = records_stale(c);
+        return stale || mode_runs_daemons(c->mode) || !may_have_daemons(c, uid) ? stale
+                                                                                : records_daemons_stale(c);
+}
+
 static void gather(struct controller *c, const char *uid, const char *key, struct arena *a,
                    struct plan_input *ret) {
         const struct compute_domain *cd = records_domain(c, uid);
@@ -377,13 +394,13 @@ static void gather(struct controller *c, const char *uid, const char *key, struc
                 .conditions = !c->no_conditions,
                 .now = clock_wall_s(),
                 .write_error = writes_error(c->writes, key),
-                .stale = records_stale(c),
+                .stale = domain_stale(c, uid),
                 .gone_confirmed = !cd && confirm_known(c->confirm, CONFIRM_DOMAIN, NULL, uid),
         };
         gather_ended(c, &all_pods.ended, a, ret);
         if (!lives)
                 ret->label_error = label_write_error(c, &labelled);
-        if (c->agents && !lives)
+        if (records_agents_synced(c) && !lives)
                 ret->n_places = agent_members_left(c, uid, a, &ret->places);
         if (c->agents && lives && mode_runs_agents(mode) && mode_forms_domains(mode)) {
                 ret->n_seated = agent_members_of(c, cd, a, &ret->seated);
@@ -396,7 +413,7 @@ static void gather(struct controller *c, const char *uid, const char *key, struc
                 seats_forget(c->seats, uid);
         } else {
                 gather_hosts(c, cd, &wanted, a, ret);
-                if (c->fabrics)
+                if (mode_has_fabrics(c->mode))
                         gather_channels(c, uid, a, ret);
         }
         if (!ret->write_error)
@@ -535,8 +552,7 @@ static void on_status(void *u, const struct writes_about *q, yyjson_val *obj, co
         if (dropped && !c->no_conditions) {
                 log_warn("the CustomResourceDefinition computedomains.resource.nvidia.com is an old one and "
                          "drops status.conditions: going on without them");
-                if (c->crds)
-                        crds_doubt(c->crds);
+                crds_doubt(c->crds);
         }
         c->no_conditions = dropped;
 }
@@ -652,20 +668,12 @@ static void reconcile(struct controller *c, const char *uid) {
         }
 }
 
-/* May there be a DaemonSet, daemon Pods, cliques of this domain? Only somebody else, or we in another mode,
- * can have made them; a domain that does not say who made it may be theirs. */
-static bool may_have_daemons(const struct controller *c, const char *uid) {
-        const struct compute_domain *cd = records_domain(c, uid);
-        struct mode_traces t = records_traces(c, uid, cd);
-        bool made_elsewhere = t.finalizer && !streq(cd->mode, c->mode->name);
-        return made_elsewhere || t.daemon_template ||
-               kube_informer_first_at(c->nodes, CONTROLLER_BY_DOMAIN, uid);
-}
-
 void reconcile_domain(struct controller *c, const char *uid) {
-        if (!mode_runs_daemons(c->mode) && !c->namespaces && may_have_daemons(c, uid))
+        bool of_daemons = !mode_runs_daemons(c->mode) && may_have_daemons(c, uid);
+        if (of_daemons)
                 watch_daemons(c);
-        if (c->namespaces && !records_daemons_synced(c)) /* everything is queued again when they are */
+        /* Everything is queued again when they are. */
+        if ((of_daemons && !records_daemons_synced(c)) || records_awaits_agents(c, records_domain(c, uid)))
                 return;
         reconcile(c, uid);
 }

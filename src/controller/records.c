@@ -13,11 +13,15 @@ bool records_synced(const struct controller *c) {
             !kube_informer_synced(c->nodes) || !kube_informer_synced(c->slices) ||
             !kube_informer_synced(c->rcts) || (c->plugins && !kube_informer_synced(c->plugins)) ||
             (c->rack_namespaces && !kube_informer_synced(c->rack_namespaces)) ||
-            (c->fabrics && !kube_informer_synced(c->fabrics)) ||
-            (c->agents && (!kube_informer_synced(c->agents) || !kube_informer_synced(c->agent_sets) ||
-                           !kube_informer_synced(c->agent_rcts))))
+            (mode_has_fabrics(c->mode) && !kube_informer_synced(c->fabrics)) ||
+            (mode_runs_agents(c->mode) && !records_agents_synced(c)))
                 return false;
         return !mode_runs_daemons(c->mode) || records_daemons_synced(c);
+}
+
+bool records_agents_synced(const struct controller *c) {
+        return c->agents && kube_informer_synced(c->fabrics) && kube_informer_synced(c->agents) &&
+               kube_informer_synced(c->agent_sets) && kube_informer_synced(c->agent_rcts);
 }
 
 bool records_daemons_synced(const struct controller *c) {
@@ -40,6 +44,10 @@ const char *records_stale(const struct controller *c) {
         for (size_t i = 0; i < ARRAY_LEN(all); i++)
                 if (!all[i].i || !kube_informer_current(all[i].i))
                         return all[i].name;
+        return mode_runs_daemons(c->mode) ? records_daemons_stale(c) : NULL;
+}
+
+const char *records_daemons_stale(const struct controller *c) {
         for (size_t i = 0; i < c->n_namespaces; i++) {
                 const struct controller_namespace *n = &c->namespaces[i];
                 if (!kube_informer_current(n->sets))
@@ -234,7 +242,16 @@ const struct imex_mode *records_mode_of(const struct controller *c, const struct
 bool records_has_agents(const struct controller *c, const struct compute_domain *cd) {
         if (mode_forms_domains(c->mode))
                 return mode_runs_agents(records_mode_of(c, cd));
-        return streq(cd->mode, MODE_DRIVER_AGENTS) || is_seated(c, cd->o.meta.uid);
+        return mode_was_agents(cd->mode, records_traces(c, cd->o.meta.uid, cd)) ||
+               is_seated(c, cd->o.meta.uid);
+}
+
+bool records_awaits_agents(const struct controller *c, const struct compute_domain *cd) {
+        if (!cd || !c->agents || records_agents_synced(c))
+                return false;
+        struct mode_traces t = records_traces(c, cd->o.meta.uid, cd);
+        return mode_was_agents(cd->mode, t) ||
+               (mode_forms_domains(c->mode) && !t.daemon_template && (t.status || t.workload_template));
 }
 
 const struct compute_domain_fabric *records_fabric(const struct controller *c, const char *clique) {

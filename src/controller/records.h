@@ -84,7 +84,7 @@ struct controller {
         struct leases *leases; /* of the kubelets; NULL without fabrics */
         struct gone *gone;     /* Nodes that are not there */
         struct lost *lost;     /* cliques that somebody has deleted */
-        struct crds *crds;     /* NULL: somebody else owns each schema that we need */
+        struct crds *crds;
         /* Keys whose removals wait until no cache is stale. */
         struct controller_held *held;
         void (*synced)(void *u);
@@ -126,12 +126,17 @@ enum {
         CONTROLLER_CLAIMS_BY_POD = 0
 };
 
-/* All caches are filled; those of daemons, which may come later. */
+/* All caches that the mode needs are filled. A cache that was started because something of another mode was
+ * found is not among them: it may never be filled (its kind is missing, or the role), and delays only what
+ * asks it. */
 bool records_synced(const struct controller *c);
+/* Those of daemon pods, and those of agents with the fabrics; false also when they are not watched. */
 bool records_daemons_synced(const struct controller *c);
+bool records_agents_synced(const struct controller *c);
 /* Which of the caches that removals are justified by has lost touch with the server: its plural, NULL: none.
- */
+ * Of those that the mode needs, and of those of daemon pods whatever the mode. */
 const char *records_stale(const struct controller *c);
+const char *records_daemons_stale(const struct controller *c);
 /* The caches have told all that they have taken: nobody decides from less. */
 void records_catch_up(const struct controller *c);
 
@@ -164,6 +169,9 @@ bool records_other_mode(const struct controller *c, const struct compute_domain 
 const struct imex_mode *records_mode_of(const struct controller *c, const struct compute_domain *cd);
 /* Was it formed with agents, in whatever mode we are? */
 bool records_has_agents(const struct controller *c, const struct compute_domain *cd);
+/* May the domain have places in a fabric that nobody has read yet? Then it is left as it is until the caches
+ * of agents are filled. NULL: no. */
+bool records_awaits_agents(const struct controller *c, const struct compute_domain *cd);
 /* The fabric of a clique, NULL: it has no object, or it is no clique (NULL or empty). */
 const struct compute_domain_fabric *records_fabric(const struct controller *c, const char *clique);
 /* The agent's Pod on a node, NULL: none that may still run something. The one that goes before the one that

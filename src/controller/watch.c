@@ -89,7 +89,8 @@ static bool holds_differently(const struct compute_domain *was, const struct com
 static void cd_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
         struct controller *c = u;
         const struct kube_object *o = now ? now : old;
-        if (now && streq(((const struct compute_domain *)now)->mode, MODE_DRIVER_AGENTS))
+        const struct compute_domain *is = (const struct compute_domain *)now;
+        if (is && mode_was_agents(is->mode, records_traces(c, is->o.meta.uid, is)))
                 watch_agents(c);
         if (holds_differently((const struct compute_domain *)old, (const struct compute_domain *)now)) {
                 seats_touch_all(c->seats, o->meta.uid);

@@ -116,6 +116,10 @@ static bool is_driver_managed(const char *name) {
         return streq(name, MODE_DRIVER_MANAGED) || streq(name, MODE_DRIVER_AGENTS);
 }
 
+bool mode_was_agents(const char *recorded, struct mode_traces t) {
+        return streq(recorded, MODE_DRIVER_AGENTS) && (t.status || t.workload_template);
+}
+
 bool mode_serves(const struct imex_mode *m, const char *recorded) {
         return streq(recorded, m->name) || (mode_forms_domains(m) && is_driver_managed(recorded));
 }
@@ -127,7 +131,7 @@ const struct imex_mode *mode_of_domain(const struct imex_mode *m, const char *re
                 return m;
         if (t.daemon_template)
                 return &driver_managed;
-        if (seated || (formed && streq(recorded, MODE_DRIVER_AGENTS)))
+        if (seated || mode_was_agents(recorded, t))
                 return &driver_agents;
         return formed && streq(recorded, MODE_DRIVER_MANAGED) ? &driver_managed : m;
 }

@@ -8,7 +8,6 @@ elsewhere=(--set nvidiaDriverRoot=/run/nvidia/driver)
 @test "without channels of their own nothing of the plugin knows of them" {
 	render --set featureGates.HostManagedIMEX=true "${elsewhere[@]}" --set resources.computeDomains.imex.trustContainerToolkit=true
 	is '[plugin | env("HOST_ROOT"), env("TRUST_CONTAINER_TOOLKIT")] == []'
-	is 'named("ClusterRole"; "compute-domains-clusterrole-kubeletplugin").rules | all(.resources != ["computedomainfabrics"])'
 	is 'named("ValidatingAdmissionPolicy"; "compute-domains-plugin-pods") | tostring | contains("host-channels") | not'
 }
 
@@ -59,12 +58,6 @@ waiting=(--set resources.computeDomains.imex.mode=hostManaged --set featureGates
 		.spec.matchConstraints.resourceRules[0].operations == ["CREATE", "UPDATE"] and (.spec | has("matchConditions") | not) and
 		(.spec.validations[0].expression | contains("service-account-controller"))'
 	is 'named("ValidatingAdmissionPolicyBinding"; "compute-domains-fabrics").spec.validationActions == ["Deny"]'
-}
-
-@test "without channels of their own nothing of the controller knows of fabrics" {
-	render --set featureGates.HostManagedIMEX=true
-	is 'map(select(.kind != "CustomResourceDefinition")) | tostring | contains("computedomainfabrics") | not'
-	is 'map(.metadata.namespace) | index("kube-node-lease") == null'
 }
 
 standing=(--set resources.computeDomains.imex.agents=true --set resources.computeDomains.imex.isolation=channel)

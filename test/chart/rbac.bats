@@ -42,16 +42,47 @@ setup() { render; }
 	is 'named("ClusterRole"; "compute-domains-view") | true'
 }
 
-@test "the controller reaches no secrets, no pods of others, and two definitions only" {
+@test "the controller reaches no secrets, no pods of others, and the definitions of its own kinds only" {
 	is 'named("ClusterRole"; "compute-domains-clusterrole-controller").rules | map(.resources[]) as $all |
 		["pods", "secrets", "daemonsets", "leases", "configmaps"] - $all | length == 5'
 	is 'named("ClusterRole"; "compute-domains-clusterrole-controller").rules[] | select(.resources == ["customresourcedefinitions"]) |
-		.resourceNames == ["computedomains.resource.nvidia.com", "computedomaincliques.resource.nvidia.com"]'
+		.resourceNames == ["computedomains.resource.nvidia.com", "computedomaincliques.resource.nvidia.com", "computedomainfabrics.resource.nvidia.com"]'
 	is 'named("Role"; "compute-domains-role-controller").rules[] | select(.resources == ["leases"] and .verbs != ["create"]) |
 		.resourceNames == ["compute-domains-controller"]'
 	render --set crds.applyAtStart=false
-	is 'named("ClusterRole"; "compute-domains-clusterrole-controller").rules | all(.resources != ["customresourcedefinitions"])'
+	is 'named("ClusterRole"; "compute-domains-clusterrole-controller").rules[] | select(.resources == ["customresourcedefinitions"]) |
+		.resourceNames == ["computedomainfabrics.resource.nvidia.com"]'
 	is 'controller | env("APPLY_CRDS") == "false"'
+}
+
+# watched: what the controller watches, as group/plural, from its source.
+watched() {
+	local all name
+	all=$(cat "$checkout/src/kube/kube_resource.c" "$checkout/src/api/resources.c" | sed 's/CD_GROUP/"resource.nvidia.com"/; s/ RESOURCE_API/ "resource.k8s.io", NULL/' | tr -d '\n' |
+		grep --only-matching --perl-regexp 'kube_resource kube_\w+ = \{\s*"[^"]*",\s*[^,]+,\s*"[a-z]+"' |
+		sed -E 's/kube_resource (kube_\w+) = \{ *"([^"]*)".*"([a-z]+)"$/\1 \2\/\3/')
+	for name in $(grep --only-matching --extended-regexp 'kube_[a-z_]+,' "$checkout/src/controller/watch.c" | tr -d , | sort --unique); do
+		sed -n "s/^$name //p" <<<"$all"
+	done
+}
+
+# An annotation or a label that another mode left starts a watch in any mode.
+@test "every watch of the controller is allowed in every mode, and so is to create the kind of fabrics" {
+	local imex=resources.computeDomains.imex all mode
+	all=$(watched | jq --raw-input | jq --slurp --compact-output)
+	echo "watched: $all"
+	jq --exit-status 'length == 10 and contains(["resource.nvidia.com/computedomainfabrics", "apps/daemonsets", "/pods"])' <<<"$all"
+	for mode in "" $imex.agents=true $imex.agents=true,$imex.isolation=channel featureGates.HostManagedIMEX=true \
+		featureGates.HostManagedIMEX=true,$imex.isolation=channel $imex.mode=hostManaged,featureGates.HostManagedIMEXDaemon=true \
+		$imex.mode=hostManaged,featureGates.HostManagedIMEXDaemon=true,$imex.isolation=channel; do
+		render --set "$mode" --set resources.computeDomains.rackDomains.enabled=true --set resources.computeDomains.rackDomains.nameFromNodeLabel=example.com/rack
+		is '[kind("ClusterRole"; "Role")[] | select(.metadata.name | test("role-controller")) | .rules[]] as $rules |
+			all($all[]; split("/") as [$group, $plural] | any($rules[];
+				(.apiGroups | index($group)) and (.resources | index($plural)) and (["list", "watch"] - .verbs == [])))' --argjson all "$all"
+		is 'named("ClusterRole"; "compute-domains-clusterrole-controller").rules | any(.resources == ["customresourcedefinitions"] and
+			(.resourceNames | index("computedomainfabrics.resource.nvidia.com")) and (.verbs | index("create")))'
+	done
+	[ -e "$chart/crds/resource.nvidia.com_computedomainfabrics.yaml" ]
 }
 
 @test "accounts and roles can be somebody else's" {

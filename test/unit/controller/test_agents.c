@@ -25,6 +25,10 @@ struct world {
         const char *node_spec;                    /* members */
         const char *agent_meta;                   /* members of the Pod's metadata, each with a comma */
         bool has_set;                             /* the DaemonSet is there, as it is to be */
+        bool fabrics_forbidden, fabrics_unknown;  /* 403, or a kind that the server does not have */
+        bool cliques_unknown;
+        unsigned n_user_templates;      /* creations of a workload's claim template */
+        const char *agent_status;       /* members of the Pod's status, each with a comma */
         bool hold_fabric, hold_deletes;           /* these are not answered */
         struct fake_conn *claims_watch, *held;    /* the last of those */
         bool elsewhere;                           /* it serves another fabric than its node's devices state */
@@ -70,8 +74,8 @@ static char *items_of(void *u, const char *path, const char **ret_kind) {
                                  "\"labels\":{\"" CD_LABEL_COMPONENT "\":\"" CD_AGENT_OBJECT
                                  "\",\"" CD_LABEL_CLIQUE "\":\"%s\"},\"annotations\":{%s}},"
                                  "\"spec\":{\"nodeName\":\"n1\"},\"status\":{\"phase\":\"Running\","
-                                 "\"podIPs\":[{\"ip\":\"10.0.0.1\"}]}}",
-                                 w->agent_meta, w->elsewhere ? ELSEWHERE : CLIQUE, w->agent);
+                                 "\"podIPs\":[{\"ip\":\"10.0.0.1\"}]%s}}",
+                                 w->agent_meta, w->elsewhere ? ELSEWHERE : CLIQUE, w->agent, w->agent_status);
         }
         if (fake_has(path, "/resourceslices")) {
                 *ret_kind = "ResourceSlice";
@@ -143,6 +147,7 @@ static void on_write(struct world *w, struct fake_conn *c, const struct fake_req
                 on_fabric(w, c, r);
                 return;
         }
+        w->n_user_templates += fake_has(r->path, "/namespaces/team-a/resourceclaimtemplates");
         if (fake_has(r->path, "/nodes/n1"))
                 snprintf(w->node, sizeof w->node, "%s", r->body);
         if (fake_has(r->path, "/daemonsets/" CD_AGENT_OBJECT))
@@ -161,7 +166,12 @@ static void on_request(void *u, struct fake_conn *c, const struct fake_request *
         struct world *w = u;
         if (fake_has(r->path, "/resourceclaims") && fake_query(r, "watch"))
                 w->claims_watch = c;
-        if (streq(r->method, "GET"))
+        if (w->fabrics_forbidden && fake_has(r->path, "/computedomainfabrics"))
+                fake_refuse(c, 403, "computedomainfabrics.resource.nvidia.com is forbidden");
+        else if ((w->fabrics_unknown && fake_has(r->path, "/computedomainfabrics")) ||
+                 (w->cliques_unknown && fake_has(r->path, "/computedomaincliques")))
+                fake_reply(c, 404, "Content-Type: text/plain\r\n", "404 page not found\n");
+        else if (streq(r->method, "GET"))
                 leading_read(c, r, items_of, u);
         else
                 on_write(u, c, r);
@@ -204,6 +214,7 @@ static void set_mode(struct world *w, bool agents) {
 static int setup(void **state) {
         struct world *w = xnew(struct world);
         w->domains = w->claims = w->templates = w->node_labels = w->node_spec = w->agent_meta = "";
+        w->agent_status = "";
         w->seats = "";
         w->epoch = "0";
         leading_init(&w->l, on_request, w);
@@ -578,6 +589,74 @@ static void without_agents_nothing_of_them_is_looked_for(void **state) {
         assert_null(w->l.c.fabrics);
 }
 
+/* ---- caches that the mode does not need ---- */
+
+#define NEW_DOMAIN(name, uid, annotations, status)                                                           \
+        "{\"metadata\":{\"name\":\"" name "\",\"namespace\":\"team-a\",\"uid\":\"" uid                        \
+        "\",\"resourceVersion\":\"1\",\"annotations\":{" annotations                                          \
+        "}},\"spec\":{\"channel\":{\"resourceClaimTemplate\":{\"name\":\"" name "-t\"}}}" status "}"
+#define OTHER "bbbbbbbb-8f4e-4f0e-9f0a-1b2c3d4e5f60"
+#define HOSTILE_ANNOTATION "\"" CD_ANNOTATION_MODE "\":\"" MODE_DRIVER_AGENTS "\""
+#define GOOD_ALONE NEW_DOMAIN("good", DOMAIN, "", "")
+#define FORMED ",\"status\":{\"status\":\"Ready\"}"
+
+static void start_with_hosts(struct world *w) {
+        leading_set_mode(&w->l, "HostManagedIMEX=true", NULL, false);
+        w->domains = GOOD_ALONE;
+}
+
+static void an_annotation_that_nothing_confirms_starts_no_watch(void **state) {
+        struct world *w = *state;
+        start_with_hosts(w);
+        w->domains = GOOD_ALONE "," NEW_DOMAIN("bad", OTHER, HOSTILE_ANNOTATION, "");
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, w->n_user_templates == 2);
+        assert_null(w->l.c.agents);
+}
+
+static void where_hosts_run_imex_no_annotation_stops_another_domain(void **state) {
+        struct world *w = *state;
+        start_with_hosts(w);
+        w->fabrics_forbidden = true;
+        w->domains = NEW_DOMAIN("bad", OTHER, HOSTILE_ANNOTATION, FORMED) "," GOOD_ALONE;
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, w->n_user_templates);
+        assert_non_null(w->l.c.agents); /* that one may have agents, and waits */
+        assert_false(records_agents_synced(&w->l.c));
+}
+
+static void where_hosts_run_imex_a_label_that_agents_left_stops_nothing_and_goes_later(void **state) {
+        struct world *w = *state;
+        start_with_hosts(w);
+        w->fabrics_forbidden = true;
+        w->node_labels = LABELLED;
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, w->n_user_templates);
+        assert_null(strstr(w->node, CD_LABEL_AGENT));
+        w->fabrics_forbidden = false;
+        RUN_UNTIL(&w->l.loop, strstr(w->node, "\"" CD_LABEL_AGENT "\":null"));
+}
+
+static void without_the_kind_of_fabrics_no_annotation_stops_another_domain(void **state) {
+        struct world *w = *state;
+        set_mode(w, false);
+        w->fabrics_unknown = true;
+        w->domains = NEW_DOMAIN("bad", OTHER, HOSTILE_ANNOTATION, FORMED) "," GOOD_ALONE;
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, w->n_user_templates);
+}
+
+static void where_hosts_run_imex_a_finalizer_of_another_mode_stops_no_other_domain(void **state) {
+        struct world *w = *state;
+        start_with_hosts(w);
+        w->cliques_unknown = true;
+        w->domains = A_DOMAIN(MODE_DRIVER_MANAGED) "," NEW_DOMAIN("good", OTHER, "", "");
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, w->n_user_templates);
+        assert_non_null(w->l.c.namespaces);
+        assert_null(records_stale(&w->l.c));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 int main(void) {
         const struct CMUnitTest tests[] = {
@@ -605,6 +684,11 @@ int main(void) {
                 TEST(a_node_keeps_the_daemon_of_a_domain_of_before_until_that_is_deleted),
                 TEST(a6_what_agents_run_is_entered_though_the_fabrics_object_was_deleted),
                 TEST(without_agents_nothing_of_them_is_looked_for),
+                TEST(an_annotation_that_nothing_confirms_starts_no_watch),
+                TEST(where_hosts_run_imex_no_annotation_stops_another_domain),
+                TEST(where_hosts_run_imex_a_label_that_agents_left_stops_nothing_and_goes_later),
+                TEST(without_the_kind_of_fabrics_no_annotation_stops_another_domain),
+                TEST(where_hosts_run_imex_a_finalizer_of_another_mode_stops_no_other_domain),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,7 +20,7 @@
 #include "base/process.h"
 #include "base/str.h"
 
-enum { N_CRDS = 2 };
+enum { N_CRDS = 3 };
 
 struct world {
         uv_loop_t loop;

@@ -292,15 +292,6 @@ compute-domain-agent-service-account
 {{- end -}}
 
 {{/*
-"true" where there may be ComputeDomainFabrics: agents may be at work for a long time after they were switched off.
-*/}}
-{{- define "compute-domains.fabrics" -}}
-{{- if or (include "compute-domains.ownChannels" .) (not (include "compute-domains.hostManaged" .)) -}}
-true
-{{- end -}}
-{{- end -}}
-
-{{/*
 Merges environment lists; an entry of the user's replaces ours of the same name, because Kubernetes merges such lists by
 name and loses entries that are there twice. Takes (dict "ours" YAML-text "users" list).
 */}}
