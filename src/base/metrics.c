@@ -13,6 +13,7 @@
 #include "base/diag.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/process.h"
 
 enum { MAX_LABELS = 4, MAX_SERIES_TEXT = 64 << 10 };
 
@@ -277,6 +278,9 @@ static void add_process(struct buf *b) {
                                    (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6);
         add_stat(b);
         add_descriptors(b);
+        add_single(b, "process_children_stuck",
+                   "Processes that were killed and have not ended, because they are stuck in the kernel.",
+                   METRIC_GAUGE, (double)process_stuck());
 }
 
 void metrics_render(const struct metrics *m, struct buf *out) {

@@ -5,12 +5,16 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/queue.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/diag.h"
+#include "base/log.h"
 #include "base/loop.h"
 #include "base/mem.h"
+#include "base/str.h"
 
 /* Reads of 4 KiB in one turn: more than a full pipe, so that all is seen at exit, and an end to a program
  * that never stops printing. */
@@ -21,6 +25,7 @@ enum step { STEP_NONE, STEP_STDIO, STEP_PASS, STEP_CLOSE, STEP_CHROOT, STEP_EXEC
 
 /* Behind the standard ones. */
 #define PASSED_FD 3
+#define COMMAND_MAX 4096
 struct report {
         enum step step;
         int error;
@@ -44,8 +49,53 @@ struct process {
         int report_fd; /* has a struct report when the program could not be executed */
         char *name;    /* argv[0] */
         struct process_options o;
-        bool freed; /* nobody wants to hear of it, and it goes when it has ended */
+        bool freed;    /* nobody wants to hear of it; its memory is released when it has ended */
+        char *command; /* the program and its arguments, by which it is known when it is stuck */
+        time_t killed; /* 0: not yet */
+        bool stuck;
+        LIST_ENTRY(process) link; /* of those that are stuck */
 };
+
+/* A process has one loop thread, so this needs no lock. */
+static LIST_HEAD(, process) stuck = LIST_HEAD_INITIALIZER(stuck);
+
+static char *command_of(const char *const *argv) {
+        struct buf b = BUF_INIT(COMMAND_MAX);
+        for (const char *const *arg = argv; *arg; arg++)
+                buf_addf(&b, "%s%s", arg == argv ? "" : " ", *arg);
+        char *command = xstrdup(buf_str(&b));
+        buf_done(&b);
+        return command;
+}
+
+static const struct process *find_stuck(const char *command) {
+        const struct process *p;
+        LIST_FOREACH (p, &stuck, link)
+                if (streq(p->command, command))
+                        return p;
+        return NULL;
+}
+
+size_t process_stuck(void) {
+        const struct process *p;
+        size_t n = 0;
+        LIST_FOREACH (p, &stuck, link)
+                n++;
+        return n;
+}
+
+static int stuck_error(const struct process *p, struct err *e) {
+        char when[32] = "";
+        struct tm tm;
+        if (gmtime_r(&p->killed, &tm))
+                strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &tm);
+        return err_set(
+                e, ERR_RETRY, PROCESS_STUCK,
+                "'%s' is not started again: process %d, which was killed at %s, has not ended, because "
+                "it is stuck in the kernel; the kernel log of the node says more, mostly the node needs a "
+                "reboot",
+                p->command, (int)p->pid, when);
+}
 
 static void stop_output(struct process *p) {
         if (p->out_fd < 0)
@@ -59,7 +109,10 @@ static void destroy(struct process *p) {
         loop_timer_done(&p->grace);
         loop_signal_done(&p->sigchld);
         closep(&p->report_fd);
+        if (p->stuck)
+                LIST_REMOVE(p, link);
         free(p->name);
+        free(p->command);
         free(p);
 }
 
@@ -120,6 +173,9 @@ static void on_sigchld(void *u, int signum) {
         kill(-p->pid, SIGKILL);
         while (waitpid(p->pid, &status, 0) < 0 && errno == EINTR)
                 continue;
+        if (p->stuck)
+                log_info("a process that was stuck in the kernel has ended", kv_str("command", p->command),
+                         kv_int("pid", p->pid));
         p->pid = 0;
         process_drain(p);
         if (!p->freed) {
@@ -135,14 +191,20 @@ static void on_not_reaped(void *u) {
         struct process *p = u;
 
         loop_signal_unref(&p->sigchld);
+        p->stuck = true;
+        LIST_INSERT_HEAD(&stuck, p, link);
+        log_error("a process that was killed has not ended: it is stuck in the kernel",
+                  kv_str("command", p->command), kv_int("pid", p->pid));
 }
 
 void process_kill(struct process *p) {
         if (!p->pid)
                 return;
         kill(-p->pid, SIGKILL);
-        if (!loop_timer_waits(&p->grace))
-                loop_timer_start(&p->grace, PROCESS_REAP_GRACE_MS);
+        if (p->killed)
+                return;
+        p->killed = time(NULL);
+        loop_timer_start(&p->grace, PROCESS_REAP_GRACE_MS);
 }
 
 void process_signal(const struct process *p, int signum) {
@@ -265,11 +327,17 @@ static int open_output(struct process *p, uv_loop_t *loop, int *ret_w) {
 }
 
 int process_start(uv_loop_t *loop, const struct process_options *o, struct process **ret, struct err *e) {
+        BUG_ON(!o->argv || !o->argv[0]);
+        _cleanup_(freep) char *command = command_of(o->argv);
+        const struct process *before = find_stuck(command);
+        if (before)
+                return stuck_error(before, e);
+
         struct process *p = xnew(struct process);
         _cleanup_(closep) int out_w = -1;
         int r;
 
-        BUG_ON(!o->argv || !o->argv[0]);
+        p->command = TAKE(command);
         p->o = *o;
         p->out_fd = p->report_fd = -1;
         p->name = xstrdup(o->argv[0]);

@@ -15,8 +15,9 @@
 
 #include "base/err.h"
 
-/* How long a killed program may take to disappear before nobody waits for it any more. What hangs in the
- * kernel (a driver's ioctl) survives SIGKILL until the kernel lets go of it. */
+/* How long a killed program may take to disappear before it counts as stuck, and the loop is not kept alive
+ * for it any more. A program that sleeps in the kernel (a driver's ioctl) survives SIGKILL until that
+ * returns. */
 #define PROCESS_REAP_GRACE_MS 500
 
 struct process;
@@ -36,13 +37,24 @@ struct process_options {
         void *u;
 };
 
+/* err.code of process_start(): a process with the same arguments is stuck. */
+enum { PROCESS_STUCK = -100 };
+
 /* Forks and returns. It does not wait for execve(2), which opens the program's file and blocks for as long as
  * its file system does. A program that cannot be executed is reported by ended(); -1 means that there is no
- * process (no descriptors or memory are left). The options' strings may be freed after the call. */
+ * process (no descriptors or memory are left). The options' strings may be freed after the call.
+ *
+ * A killed process that has not ended after PROCESS_REAP_GRACE_MS is stuck in the kernel. Another one with
+ * the same arguments would get stuck as well, so it is not started until the first has ended: ERR_RETRY,
+ * PROCESS_STUCK, and the message says since when. A caller that retries for days leaves one process behind.
+ */
 int process_start(uv_loop_t *loop, const struct process_options *o, struct process **ret, struct err *e);
 /* Nothing is called back any more; what still runs is killed. Allowed inside the callbacks. NULL is
  * allowed. */
 void process_free(struct process *p);
+
+/* How many processes of ours are stuck. */
+size_t process_stuck(void);
 
 pid_t process_pid(const struct process *p);
 /* To the program alone, not to its group. */
