@@ -15,7 +15,6 @@ enum {
         WAITING_MS = 1000,
         UNUSABLE_MS = 5000,
         IDLE_MS = 30000,
-        NVML_TIMEOUT_MS = 20000, /* its first start after boot takes seconds on a machine with eight GPUs */
         PROC_MAX = 256 * 1024,
 };
 
@@ -140,7 +139,7 @@ static void on_timer(void *u) {
                 judge(s, NULL, &e);
                 return;
         }
-        nvml_client_ask(s->nvml, library.here, NVML_ASK_FABRIC, NVML_TIMEOUT_MS, on_answered, s);
+        nvml_client_ask(s->nvml, library.here, NVML_ASK_FABRIC, NVML_LIMITS, on_answered, s);
 }
 
 /* The next sample, counted from the end of this one: a slow NVML is not asked without a pause. */

@@ -16,8 +16,6 @@ enum {
         WAITING_MS = 2000,
         RETRY_MS = 5000,
         SETTLE_MS = 1000,
-        FIRST_TIMEOUT_MS = 30000, /* NVML's first start after boot takes seconds a GPU */
-        TIMEOUT_MS = 15000,
         TRIES_OF_A_LOST_GPU = 3,
         LOST_MS = 1000, /* between these, so that it is gone within 35 s whenever it was lost */
 };
@@ -184,8 +182,7 @@ static void on_timer(void *u) {
         } else {
                 free(g->library);
                 g->library = xstrdup(library.here);
-                nvml_client_ask(g->nvml, g->library, NVML_ASK_INVENTORY,
-                                g->state.known ? TIMEOUT_MS : FIRST_TIMEOUT_MS, on_answered, g);
+                nvml_client_ask(g->nvml, g->library, NVML_ASK_INVENTORY, NVML_LIMITS, on_answered, g);
         }
 }
 

@@ -4,7 +4,7 @@
 #include "base/loop.h"
 #include "gpu_plugin/health_file.h"
 
-enum { BEGIN_MS = 30000, SILENT_MS = 4 * NVML_EVENT_WAIT_MS };
+enum { SILENT_MS = 4 * NVML_EVENT_WAIT_MS };
 
 struct monitor {
         struct monitor_options o; /* but for the XIDs and what is of the file */
@@ -57,7 +57,7 @@ struct monitor *monitor_new(uv_loop_t *loop, const struct monitor_options *o) {
         m->o = *o;
         m->health = health_new(o->of_programs);
         health_file_init(&m->file, o->folder, o->boot_id, m->health);
-        m->watch = nvml_watch_new(loop, &(struct nvml_watch_options){ .begin_ms = BEGIN_MS,
+        m->watch = nvml_watch_new(loop, &(struct nvml_watch_options){ .limits = NVML_LIMITS,
                                                                       .silent_ms = SILENT_MS,
                                                                       .watched = on_watched,
                                                                       .xid = on_xid,

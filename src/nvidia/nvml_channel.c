@@ -30,6 +30,16 @@ unsigned nvml_backoff_ms(unsigned failures) {
         return ms < NVML_BACKOFF_MAX_MS ? ms : NVML_BACKOFF_MAX_MS;
 }
 
+void nvml_hung(const struct nvml_limits *l, const char *at, struct err *e) {
+        if (*at)
+                err_set(e, ERR_RETRY, NVML_HUNG,
+                        "NVML did not answer in time: it was asked about %s, and has been silent for %u s",
+                        at, l->silent_ms / 1000);
+        else
+                err_set(e, ERR_RETRY, NVML_HUNG,
+                        "NVML did not answer in time: it has not started within %u s", l->start_ms / 1000);
+}
+
 static void close_socket(struct nvml_channel *c) {
         if (c->fd < 0)
                 return;
@@ -169,7 +179,7 @@ int nvml_channel_open(uv_loop_t *loop, const struct nvml_channel_options *o, str
         if (start_process(c, loop, o->library, e) < 0) {
                 nvml_channel_free(c);
                 e->kind = ERR_RETRY;
-                e->code = NVML_CRASHED;
+                e->code = e->code == PROCESS_STUCK ? NVML_HUNG : NVML_CRASHED;
                 return -1;
         }
         *ret = c;

@@ -18,6 +18,20 @@ enum { NVML_BACKOFF_MIN_MS = 1000, NVML_BACKOFF_MAX_MS = 60000 };
  * one. */
 unsigned nvml_backoff_ms(unsigned failures);
 
+/* How long nothing may come from NVML's process before it counts as hung and is killed. A process that is
+ * killed while it attaches a GPU can leave that GPU unusable until a reset, so these are far above what was
+ * seen: one to three seconds a GPU without persistence mode, some more with confidential computing, more on a
+ * busy node. */
+struct nvml_limits {
+        unsigned start_ms;  /* to the first line of an answer: the library is loaded, and nvmlInit */
+        unsigned silent_ms; /* from each line to the next: one GPU */
+};
+#define NVML_LIMITS ((struct nvml_limits){ .start_ms = 180000, .silent_ms = 60000 })
+/* Sets the error of a process that exceeded them; `at` is what it was asked about, "" before the first line.
+ */
+void nvml_hung(const struct nvml_limits *l, const char *at, struct err *e);
+enum { NVML_AT_SIZE = 64 };
+
 struct nvml_channel_options {
         const char *role;    /* NVML_WORKER_QUERY, or another one of nvml_worker.h */
         const char *library; /* path of libnvidia-ml.so.1, copied */
@@ -31,7 +45,8 @@ struct nvml_channel_options {
 };
 
 struct nvml_channel;
-/* ERR_RETRY, NVML_CRASHED: the process cannot be started. Nothing is called back from inside. */
+/* ERR_RETRY, NVML_CRASHED: the process cannot be started; NVML_HUNG: an earlier one is stuck (process.h).
+ * Nothing is called back from inside. */
 int nvml_channel_open(uv_loop_t *loop, const struct nvml_channel_options *o, struct nvml_channel **ret,
                       struct err *e);
 /* A line with its end, at most NVML_QUESTION_MAX bytes; of a process that is gone ended() tells. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "nvidia/nvml_client.h"
 
+#include <stdio.h>
 #include <sys/stat.h>
 
 #include "base/diag.h"
@@ -26,7 +27,8 @@ struct nvml_client {
         bool asking;
         int64_t id;
         const char *verb;
-        unsigned timeout_ms;
+        struct nvml_limits limits;
+        char at[NVML_AT_SIZE]; /* what the library is asked about; "": it starts */
         nvml_answered_fn *fn;
         void *u;
 };
@@ -78,11 +80,16 @@ static void on_line(void *u, struct str line) {
                 strange(c, &e);
                 return;
         }
+        if (a.kind == NVML_AT) {
+                snprintf(c->at, sizeof c->at, "%.*s", (int)a.text.n, a.text.p);
+                loop_timer_start(&c->timer, c->limits.silent_ms);
+                return;
+        }
         c->failures = 0;
         loop_timer_stop(&c->timer);
         if (!nvml_channel_pid(c->channel))
                 end_process(c); /* these were its last words */
-        if (a.ok) {
+        if (a.kind == NVML_YES) {
                 if (c->channel)
                         loop_timer_start(&c->timer, NVML_LINGER_MS);
                 tell(c, &a.text, NULL);
@@ -123,7 +130,7 @@ static void put_question(struct nvml_client *c) {
         nvml_question_write(++c->id, c->verb, &text);
         nvml_channel_send(c->channel, (struct str){ buf_str(&text), text.n });
         buf_done(&text);
-        loop_timer_start(&c->timer, c->timeout_ms);
+        loop_timer_start(&c->timer, c->limits.start_ms);
 }
 
 static void on_timer(void *u) {
@@ -134,7 +141,7 @@ static void on_timer(void *u) {
         } else if (!c->channel) {
                 put_question(c);
         } else {
-                err_set(&e, ERR_RETRY, NVML_HUNG, "NVML did not answer in time");
+                nvml_hung(&c->limits, c->at, &e);
                 failed(c, &e);
         }
 }
@@ -151,10 +158,10 @@ static bool same_file(const struct stat *a, const struct stat *b) {
                a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-void nvml_client_ask(struct nvml_client *c, const char *library, const char *verb, unsigned timeout_ms,
+void nvml_client_ask(struct nvml_client *c, const char *library, const char *verb, struct nvml_limits limits,
                      nvml_answered_fn *fn, void *u) {
         struct stat now;
-        BUG_ON(c->asking || timeout_ms == 0);
+        BUG_ON(c->asking || !limits.start_ms || !limits.silent_ms);
         if (stat(library, &now) < 0)
                 now = (struct stat){ 0 }; /* the process will say so */
         if (!streq(c->library, library) || !same_file(&now, &c->file)) {
@@ -167,7 +174,8 @@ void nvml_client_ask(struct nvml_client *c, const char *library, const char *ver
         }
         c->asking = true;
         c->verb = verb;
-        c->timeout_ms = timeout_ms;
+        c->limits = limits;
+        c->at[0] = '\0';
         c->fn = fn;
         c->u = u;
         if (c->channel)

@@ -21,9 +21,9 @@ typedef void(nvml_answered_fn)(void *u, const struct str *json, const struct err
 struct nvml_client;
 struct nvml_client *nvml_client_new(uv_loop_t *loop);
 
-/* One question at a time. `verb` is one of nvml_line.h. The time-out (ms) counts from when it is put to the
+/* One question at a time. `verb` is one of nvml_line.h. The limits count from when the question is put to the
  * library, which after a crash is later than now. Copies the library's path. */
-void nvml_client_ask(struct nvml_client *c, const char *library, const char *verb, unsigned timeout_ms,
+void nvml_client_ask(struct nvml_client *c, const char *library, const char *verb, struct nvml_limits limits,
                      nvml_answered_fn *fn, void *u);
 bool nvml_client_asking(const struct nvml_client *c);
 /* 0: no process runs. */

@@ -33,13 +33,15 @@ static int watch(const struct nvml_library *l, unsigned index, nvml_event_set_t 
         return l->register_events(device, NVML_EVENT_XID, set);
 }
 
-static void watch_all(const struct nvml_library *l, unsigned n, nvml_event_set_t set, struct buf *out) {
+static void watch_all(const struct nvml_library *l, const struct nvml_progress *p, unsigned n,
+                      nvml_event_set_t set, struct buf *out) {
         struct jw w = JW(out);
         jw_obj(&w, NULL);
         jw_arr(&w, "gpus");
         for (unsigned i = 0; i < n; i++) {
                 char uuid[NVML_UUID_MAX] = "";
                 const char *call;
+                p->gpu(p->u, i);
                 int code = watch(l, i, set, uuid, &call);
                 jw_obj(&w, NULL);
                 jw_str(&w, "uuid", uuid);
@@ -52,7 +54,8 @@ static void watch_all(const struct nvml_library *l, unsigned n, nvml_event_set_t
         jw_end_obj(&w);
 }
 
-int nvml_events_begin(const struct nvml_library *l, nvml_event_set_t *ret, struct buf *out, struct err *e) {
+int nvml_events_begin(const struct nvml_library *l, const struct nvml_progress *p, nvml_event_set_t *ret,
+                      struct buf *out, struct err *e) {
         unsigned n = 0;
         if (!l->event_set_create || (!l->event_set_wait && !l->event_set_wait_v2) || !l->event_types ||
             !l->register_events || !l->uuid)
@@ -61,7 +64,7 @@ int nvml_events_begin(const struct nvml_library *l, nvml_event_set_t *ret, struc
         if (nvml_library_check(l, "nvmlDeviceGetCount", l->count(&n), e) < 0 ||
             nvml_library_check(l, "nvmlEventSetCreate", l->event_set_create(ret), e) < 0)
                 return -1;
-        watch_all(l, n, *ret, out);
+        watch_all(l, p, n, *ret, out);
         return 0;
 }
 

@@ -8,7 +8,8 @@
 
 /* Begins to watch, in a session. What comes of it GPU by GPU is written to `out`, as nvml_watched_decode()
  * reads it. ERR_RETRY: none can be watched with this library, or this driver. */
-int nvml_events_begin(const struct nvml_library *l, nvml_event_set_t *ret, struct buf *out, struct err *e);
+int nvml_events_begin(const struct nvml_library *l, const struct nvml_progress *p, nvml_event_set_t *ret,
+                      struct buf *out, struct err *e);
 
 /* Waits for the next event and writes its line (nvml_line.h). False: it was the last one. */
 bool nvml_events_next(const struct nvml_library *l, nvml_event_set_t set, struct buf *out);

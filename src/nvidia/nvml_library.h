@@ -57,6 +57,12 @@ int nvml_library_load(const char *path, struct nvml_library *ret, struct err *e)
 /* 0 for NVML_OK; else the error says the call, the number and NVML's text for it. */
 int nvml_library_check(const struct nvml_library *l, const char *call, int code, struct err *e);
 
+/* Called before a GPU is asked about, because each may take its time. */
+struct nvml_progress {
+        void (*gpu)(void *u, unsigned index);
+        void *u;
+};
+
 /* A session opens the driver's device files: as long as there is one, the driver cannot be unloaded and MIG
  * mode not be changed. */
 int nvml_library_begin(const struct nvml_library *l, struct err *e);

@@ -35,8 +35,8 @@ int nvml_answer_parse(struct str line, struct nvml_answer *ret, struct err *e) {
         if (parse_id(&line, &a.id, e) < 0)
                 return -1;
         (void)str_next_field(&line, ' ', &word);
-        a.ok = str_eq(word, STR("ok"));
-        if (a.ok ? !line.n : !str_eq(word, STR("no")) || !parse_no(&line, &a.code))
+        a.kind = str_eq(word, STR("ok")) ? NVML_YES : str_eq(word, STR("at")) ? NVML_AT : NVML_NO;
+        if (a.kind != NVML_NO ? !line.n : !str_eq(word, STR("no")) || !parse_no(&line, &a.code))
                 return err_set(e, ERR_INVALID, 0, "NVML's process: a line that is no answer");
         a.text = line;
         *ret = a;
@@ -51,10 +51,17 @@ static void write_text(struct str text, struct buf *out) {
 }
 
 void nvml_answer_write(const struct nvml_answer *a, struct buf *out) {
-        if (a->ok)
+        switch (a->kind) {
+        case NVML_YES:
                 buf_addf(out, "%lld ok ", (long long)a->id);
-        else
+                break;
+        case NVML_AT:
+                buf_addf(out, "%lld at ", (long long)a->id);
+                break;
+        case NVML_NO:
                 buf_addf(out, "%lld no %lld ", (long long)a->id, (long long)a->code);
+                break;
+        }
         write_text(a->text, out);
 }
 

@@ -2,7 +2,12 @@
 /* nvml_line: what we and the process that asks NVML say to each other, a line each. Pure; fuzzed.
  *
  *     us:          <id> <verb>
- *     the worker:  <id> ok <json>       or       <id> no <code> <text>
+ *     the worker:  <id> at <text>       any number of times, as the last sign of life before the answer
+ *                  <id> ok <json>       or       <id> no <code> <text>
+ *
+ * "at" comes when NVML has started, for each GPU before it is asked about it: "3 at GPU 7". Attaching a GPU
+ * takes seconds without persistence mode, and longer with confidential computing, so a time-out counts from
+ * the last line and not from the question.
  *
  * An id is a decimal number that grows with each question. A code is NVML's number, or a negative one of
  * nvml_library.h; the text is for people.
@@ -39,9 +44,9 @@ void nvml_question_write(int64_t id, const char *verb, struct buf *out);
 
 struct nvml_answer {
         int64_t id;
-        bool ok;
+        enum { NVML_NO, NVML_YES, NVML_AT } kind;
         int64_t code;    /* of a no */
-        struct str text; /* JSON, or why not */
+        struct str text; /* JSON, why not, or what NVML is asked about now */
 };
 int nvml_answer_parse(struct str line, struct nvml_answer *ret, struct err *e);
 void nvml_answer_write(const struct nvml_answer *a, struct buf *out);

@@ -81,7 +81,8 @@ static void write_fabric(const struct nvml_library *l, unsigned index, struct jw
         jw_end_obj(w);
 }
 
-int nvml_survey_fabric(const struct nvml_library *l, struct buf *out, struct err *e) {
+int nvml_survey_fabric(const struct nvml_library *l, const struct nvml_progress *p, struct buf *out,
+                       struct err *e) {
         char version[96] = "";
         unsigned n;
         if (nvml_library_check(l, "nvmlSystemGetDriverVersion", l->driver_version(version, sizeof version),
@@ -92,8 +93,10 @@ int nvml_survey_fabric(const struct nvml_library *l, struct buf *out, struct err
         jw_obj(&w, NULL);
         jw_str(&w, "driverVersion", version);
         jw_arr(&w, "gpus");
-        for (unsigned i = 0; i < n; i++)
+        for (unsigned i = 0; i < n; i++) {
+                p->gpu(p->u, i);
                 write_fabric(l, i, &w);
+        }
         jw_end_arr(&w);
         jw_end_obj(&w);
         return 0;
@@ -334,7 +337,8 @@ static void write_gpu(const struct nvml_library *l, unsigned index, struct jw *w
         jw_end_obj(w);
 }
 
-int nvml_survey_inventory(const struct nvml_library *l, struct buf *out, struct err *e) {
+int nvml_survey_inventory(const struct nvml_library *l, const struct nvml_progress *p, struct buf *out,
+                          struct err *e) {
         char version[TEXT_SIZE] = "";
         unsigned n;
         int cuda = 0;
@@ -349,8 +353,10 @@ int nvml_survey_inventory(const struct nvml_library *l, struct buf *out, struct 
         if (l->cuda_version && l->cuda_version(&cuda) == NVML_OK)
                 jw_int(&w, "cudaDriverVersion", cuda);
         jw_arr(&w, "gpus");
-        for (unsigned i = 0; i < n; i++)
+        for (unsigned i = 0; i < n; i++) {
+                p->gpu(p->u, i);
                 write_gpu(l, i, &w);
+        }
         jw_end_arr(&w);
         jw_end_obj(&w);
         return 0;

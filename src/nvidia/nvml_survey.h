@@ -8,5 +8,7 @@
 
 /* A GPU that cannot be asked is written with what failed, so that one lost GPU does not hide the others. An
  * error concerns all of them. */
-int nvml_survey_fabric(const struct nvml_library *l, struct buf *out, struct err *e);
-int nvml_survey_inventory(const struct nvml_library *l, struct buf *out, struct err *e);
+int nvml_survey_fabric(const struct nvml_library *l, const struct nvml_progress *p, struct buf *out,
+                       struct err *e);
+int nvml_survey_inventory(const struct nvml_library *l, const struct nvml_progress *p, struct buf *out,
+                          struct err *e);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "nvidia/nvml_watch.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/guard.h"
@@ -47,6 +48,8 @@ struct nvml_watch {
         uint64_t state;
         struct nvml_channel *channel; /* NULL: it waits for its start */
         bool begun;                   /* it has answered */
+        bool outdated;                /* it is still starting, and is to be replaced */
+        char at[NVML_AT_SIZE];        /* the GPU that it is starting to watch; "": NVML starts */
         struct loop_timer timer;      /* the next start, or when a silent process hangs */
         unsigned failures;            /* in a row */
 };
@@ -68,10 +71,23 @@ static bool leave(struct nvml_watch *w) {
 static void stop(struct nvml_watch *w) {
         nvml_channel_free(TAKE(w->channel));
         loop_timer_stop(&w->timer);
-        w->begun = false;
+        w->begun = w->outdated = false;
+        w->at[0] = '\0';
+}
+
+/* With the library that is wanted now, if any. */
+static void start_over(struct nvml_watch *w) {
+        stop(w);
+        w->failures = 0;
+        if (w->library)
+                loop_timer_start(&w->timer, 0); /* a failed start is not reported from in here */
 }
 
 static void failed(struct nvml_watch *w, const struct err *e) {
+        if (w->outdated) { /* whatever became of it */
+                start_over(w);
+                return;
+        }
         stop(w);
         loop_timer_start(&w->timer, nvml_backoff_ms(w->failures++));
         guard_enter(&w->guard);
@@ -79,13 +95,17 @@ static void failed(struct nvml_watch *w, const struct err *e) {
         (void)leave(w);
 }
 
-static void on_answer(struct nvml_watch *w, struct str line) {
+static void on_start(struct nvml_watch *w, struct str line) {
         _cleanup_(arena_freep) struct arena *a = arena_new(1024);
         struct nvml_watched watched;
         struct nvml_answer answer;
         struct err e;
         int r = nvml_answer_parse(line, &answer, &e);
-        if (r == 0 && !answer.ok)
+        if (r == 0 && answer.kind == NVML_AT) {
+                snprintf(w->at, sizeof w->at, "%.*s", (int)answer.text.n, answer.text.p);
+                return;
+        }
+        if (r == 0 && answer.kind == NVML_NO)
                 r = err_set(&e, ERR_RETRY, (int)answer.code, "%.*s", (int)answer.text.n, answer.text.p);
         else if (r == 0)
                 r = nvml_watched_decode(answer.text, a, &watched, &e);
@@ -95,7 +115,12 @@ static void on_answer(struct nvml_watch *w, struct str line) {
                 failed(w, &e);
                 return;
         }
+        if (w->outdated) {
+                start_over(w);
+                return;
+        }
         w->begun = true;
+        loop_timer_start(&w->timer, w->o.silent_ms);
         guard_enter(&w->guard);
         w->o.watched(w->o.u, &watched);
         (void)leave(w);
@@ -121,11 +146,11 @@ static void on_event(struct nvml_watch *w, struct str line) {
 
 static void on_line(void *u, struct str line) {
         struct nvml_watch *w = u;
-        loop_timer_start(&w->timer, w->o.silent_ms);
+        loop_timer_start(&w->timer, w->begun ? w->o.silent_ms : w->o.limits.silent_ms);
         if (w->begun)
                 on_event(w, line);
         else
-                on_answer(w, line);
+                on_start(w, line);
 }
 
 static void on_ended(void *u, const struct err *e) {
@@ -148,7 +173,7 @@ static void start(struct nvml_watch *w) {
         nvml_question_write(1, NVML_ASK_WATCH, &text);
         nvml_channel_send(w->channel, (struct str){ buf_str(&text), text.n });
         buf_done(&text);
-        loop_timer_start(&w->timer, w->o.begin_ms);
+        loop_timer_start(&w->timer, w->o.limits.start_ms);
 }
 
 static void on_timer(void *u) {
@@ -158,7 +183,11 @@ static void on_timer(void *u) {
                 start(w);
                 return;
         }
-        err_set(&e, ERR_RETRY, NVML_HUNG, "NVML did not answer in time");
+        if (w->begun)
+                err_set(&e, ERR_RETRY, NVML_HUNG, "NVML did not answer in time: no sign of life for %u s",
+                        w->o.silent_ms / 1000);
+        else
+                nvml_hung(&w->o.limits, w->at, &e);
         failed(w, &e);
 }
 
@@ -173,13 +202,13 @@ struct nvml_watch *nvml_watch_new(uv_loop_t *loop, const struct nvml_watch_optio
 void nvml_watch_with(struct nvml_watch *w, const char *library, uint64_t state) {
         if (streq(w->library, library) && w->state == state)
                 return;
-        stop(w);
         free(w->library);
         w->library = library ? xstrdup(library) : NULL;
         w->state = state;
-        w->failures = 0;
-        if (library)
-                loop_timer_start(&w->timer, 0); /* a failed start is not told from in here */
+        if (w->channel && !w->begun)
+                w->outdated = true;
+        else
+                start_over(w);
 }
 
 pid_t nvml_watch_pid(const struct nvml_watch *w) {

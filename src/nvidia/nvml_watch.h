@@ -27,8 +27,8 @@ int nvml_watched_decode(struct str json, struct arena *a, struct nvml_watched *r
 struct nvml_event;
 /* None is called from inside a function of ours; the watch may be freed in each. */
 struct nvml_watch_options {
-        unsigned begin_ms;  /* for NVML's start; the first one after boot takes seconds a GPU */
-        unsigned silent_ms; /* from then on; it says something every NVML_EVENT_WAIT_MS */
+        struct nvml_limits limits; /* until it watches */
+        unsigned silent_ms;        /* from then on; it says something every NVML_EVENT_WAIT_MS */
         void (*watched)(void *u, const struct nvml_watched *w); /* it has begun, anew perhaps */
         void (*xid)(void *u, const struct nvml_event *ev);
         /* It has ended, or could not begin; it is tried again by itself. ERR_RETRY, and code as of
@@ -39,8 +39,9 @@ struct nvml_watch_options {
 
 struct nvml_watch;
 struct nvml_watch *nvml_watch_new(uv_loop_t *loop, const struct nvml_watch_options *o);
-/* Watches with this library, or with none when NULL. Begins anew when `state` is another than before: of the
- * library's file, and of which GPUs there are. */
+/* Watches with this library, or with none when NULL. Starts over when `state` is another than before: of the
+ * library's file, and of which GPUs there are. A process that is still starting is not killed for that,
+ * because it may be attaching a GPU: it is replaced when it watches. */
 void nvml_watch_with(struct nvml_watch *w, const char *library, uint64_t state);
 /* 0: no process runs. */
 pid_t nvml_watch_pid(const struct nvml_watch *w);

@@ -15,7 +15,8 @@
 
 enum { CHANNEL = 3 };
 
-typedef int(survey_fn)(const struct nvml_library *l, struct buf *out, struct err *e);
+typedef int(survey_fn)(const struct nvml_library *l, const struct nvml_progress *p, struct buf *out,
+                       struct err *e);
 
 static survey_fn *find_survey(struct str verb) {
         return str_eq(verb, STR(NVML_ASK_FABRIC))      ? nvml_survey_fabric
@@ -37,23 +38,6 @@ static int begin(struct worker *w, struct err *e) {
         return nvml_library_begin(&w->library, e);
 }
 
-/* -1: it could not even begin. */
-static int ask(struct worker *w, struct str verb, struct buf *out, bool *ret_ok, struct err *e) {
-        survey_fn *survey = find_survey(verb);
-        *ret_ok = false;
-        if (!survey) {
-                err_set(e, ERR_INVALID, 0, "NVML's process was asked for something unknown");
-                return 0;
-        }
-        if (begin(w, e) < 0)
-                return -1;
-        *ret_ok = survey(&w->library, out, e) == 0 && !out->failed;
-        nvml_library_end(&w->library);
-        if (out->failed)
-                err_set(e, ERR_INVALID, 0, "NVML says more than %d bytes", NVML_LINE_MAX);
-        return 0;
-}
-
 static bool say(const struct buf *line) {
         struct err e;
         return file_write_all(CHANNEL, "answer", line->p, line->n, &e) == 0;
@@ -67,16 +51,48 @@ static bool say_answer(const struct nvml_answer *a) {
         return ok;
 }
 
+/* If nobody listens any more, the answer finds out. */
+static void say_gpu(void *u, unsigned index) {
+        const int64_t *id = u;
+        char text[32];
+        snprintf(text, sizeof text, "GPU %u", index);
+        (void)say_answer(&(struct nvml_answer){ .id = *id, .kind = NVML_AT, .text = str_from(text) });
+}
+
+/* -1: it could not even begin. */
+static int ask(struct worker *w, struct nvml_question *q, struct buf *out, bool *ret_ok, struct err *e) {
+        survey_fn *survey = find_survey(q->verb);
+        *ret_ok = false;
+        if (!survey) {
+                err_set(e, ERR_INVALID, 0, "NVML's process was asked for something unknown");
+                return 0;
+        }
+        if (begin(w, e) < 0)
+                return -1;
+        *ret_ok =
+                survey(&w->library, &(struct nvml_progress){ say_gpu, &q->id }, out, e) == 0 && !out->failed;
+        nvml_library_end(&w->library);
+        if (out->failed)
+                err_set(e, ERR_INVALID, 0, "NVML says more than %d bytes", NVML_LINE_MAX);
+        return 0;
+}
+
+static bool say_result(struct nvml_answer *a, bool ok, const struct buf *json, const struct err *e) {
+        a->kind = ok ? NVML_YES : NVML_NO;
+        a->text = ok ? (struct str){ buf_str(json), json->n } : str_from(e->msg);
+        a->code = ok ? 0 : e->code;
+        return say_answer(a);
+}
+
 /* To its end, which a signal makes, too, when nobody listens any more. */
 static void watch(struct worker *w, int64_t id) {
         struct buf json = BUF_INIT(NVML_LINE_MAX - NVML_QUESTION_MAX);
         struct nvml_answer a = { .id = id };
         nvml_event_set_t set = NULL;
+        struct nvml_progress p = { say_gpu, &id };
         struct err e;
-        a.ok = begin(w, &e) == 0 && nvml_events_begin(&w->library, &set, &json, &e) == 0;
-        a.text = a.ok ? (struct str){ buf_str(&json), json.n } : str_from(e.msg);
-        a.code = a.ok ? 0 : e.code;
-        bool more = say_answer(&a) && a.ok;
+        bool ok = begin(w, &e) == 0 && nvml_events_begin(&w->library, &p, &set, &json, &e) == 0;
+        bool more = say_result(&a, ok, &json, &e) && ok;
         while (more) {
                 struct buf line = BUF_INIT(NVML_LINE_MAX);
                 more = nvml_events_next(&w->library, set, &line);
@@ -99,10 +115,8 @@ static bool serve(struct worker *w, struct str line) {
         }
         struct buf json = BUF_INIT(NVML_LINE_MAX - NVML_QUESTION_MAX);
         struct nvml_answer a = { .id = q.id };
-        bool more = ask(w, q.verb, &json, &a.ok, &e) == 0;
-        a.text = a.ok ? (struct str){ buf_str(&json), json.n } : str_from(e.msg);
-        a.code = a.ok ? 0 : e.code;
-        more = say_answer(&a) && more;
+        bool ok, more = ask(w, &q, &json, &ok, &e) == 0;
+        more = say_result(&a, ok, &json, &e) && more;
         buf_done(&json);
         return more;
 }

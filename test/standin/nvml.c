@@ -161,6 +161,8 @@ nvmlReturn_t injected(unsigned gpu, const char *call) {
         snprintf(key, sizeof(key), "CRASH_%s", call);
         if (gpu_number(gpu, key, 0))
                 nvml_crash();
+        snprintf(key, sizeof(key), "SLEEP_MS_%s", call);
+        usleep((useconds_t)gpu_number(gpu, key, 0) * 1000);
         snprintf(key, sizeof(key), "HANG_%s", call);
         while (gpu_number(gpu, key, 0))
                 pause();

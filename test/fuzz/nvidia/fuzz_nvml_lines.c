@@ -13,7 +13,7 @@ static void check_answer(const struct nvml_answer *a) {
         nvml_answer_write(a, &text);
         if (!text.failed) {
                 BUG_ON(nvml_answer_parse((struct str){ text.p, text.n - 1 }, &again, &e) < 0);
-                BUG_ON(again.id != a->id || again.ok != a->ok || again.code != a->code ||
+                BUG_ON(again.id != a->id || again.kind != a->kind || again.code != a->code ||
                        !str_eq(again.text, a->text));
         }
         buf_done(&text);
@@ -54,7 +54,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
                 struct nvml_question q;
                 struct nvml_event ev;
                 if (nvml_answer_parse(line, &a, &e) == 0) {
-                        BUG_ON(a.id < 1 || (a.ok && (a.code || !a.text.n)));
+                        BUG_ON(a.id < 1 || (a.kind != NVML_NO && (a.code || !a.text.n)));
                         check_answer(&a);
                         check_watched(a.text);
                 }

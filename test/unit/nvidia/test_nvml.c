@@ -62,7 +62,8 @@ static void done(void *u, const struct str *json, const struct err *e) {
 static struct outcome probe(const char *path, const char *mode, unsigned timeout_ms) {
         struct outcome o = { 0 };
         setenv("FAKE_NVML", mode, 1);
-        nvml_client_ask(client, path, NVML_ASK_FABRIC, timeout_ms, done, &o);
+        nvml_client_ask(client, path, NVML_ASK_FABRIC, (struct nvml_limits){ timeout_ms, timeout_ms }, done,
+                        &o);
         while (!o.called)
                 uv_run(&loop, UV_RUN_ONCE);
         assert_int_equal(o.called, 1);
@@ -123,7 +124,7 @@ static void failures_are_told(void **state) {
         assert_int_equal(o.err.code, NVML_CRASHED);
         afresh();
         o = probe(library, "hang", 200);
-        assert_string_equal(o.err.msg, "NVML did not answer in time");
+        assert_non_null(strstr(o.err.msg, "NVML did not answer in time: it has not started within"));
         assert_int_equal(o.err.code, NVML_HUNG);
         assert_int_equal(o.err.kind, ERR_RETRY);
 }
@@ -183,14 +184,14 @@ static void cancelled_probe_never_calls(void **state) {
         (void)state;
         struct outcome o = { 0 };
         setenv("FAKE_NVML", "hang", 1);
-        nvml_client_ask(client, library, NVML_ASK_FABRIC, 30000, done, &o);
+        nvml_client_ask(client, library, NVML_ASK_FABRIC, NVML_LIMITS, done, &o);
         assert_true(nvml_client_asking(client));
         nvml_client_free(client);
         nvml_client_free(NULL);
         uv_run(&loop, UV_RUN_DEFAULT);
         assert_int_equal(o.called, 0);
         client = nvml_client_new(&loop);
-        nvml_client_ask(client, library, NVML_ASK_FABRIC, 30000, done, &o);
+        nvml_client_ask(client, library, NVML_ASK_FABRIC, NVML_LIMITS, done, &o);
         while (!nvml_client_pid(client))
                 uv_run(&loop, UV_RUN_NOWAIT);
 }
@@ -205,11 +206,11 @@ static void the_owner_may_go_with_the_answer(void **state) {
         (void)state;
         unsigned called = 0;
         setenv("FAKE_NVML", "", 1);
-        nvml_client_ask(client, library, NVML_ASK_FABRIC, 30000, free_client, &called);
+        nvml_client_ask(client, library, NVML_ASK_FABRIC, NVML_LIMITS, free_client, &called);
         uv_run(&loop, UV_RUN_DEFAULT);
         assert_int_equal(called, 1);
         client = nvml_client_new(&loop);
-        nvml_client_ask(client, "/nowhere", NVML_ASK_FABRIC, 30000, free_client, &called);
+        nvml_client_ask(client, "/nowhere", NVML_ASK_FABRIC, NVML_LIMITS, free_client, &called);
         uv_run(&loop, UV_RUN_DEFAULT);
         assert_int_equal(called, 2);
 }
@@ -225,12 +226,15 @@ static void lines_are_cut_and_read(void **state) {
         assert_int_equal(q.id, 7);
         assert_true(str_eq(q.verb, STR("fabric")));
         assert_int_equal(nvml_answer_parse(STR("7 ok {\"a\": 1}"), &a, &e), 0);
-        assert_true(a.ok && a.id == 7 && str_eq(a.text, STR("{\"a\": 1}")));
+        assert_true(a.kind == NVML_YES && a.id == 7 && str_eq(a.text, STR("{\"a\": 1}")));
         assert_int_equal(nvml_answer_parse(STR("8 no -1 cannot load it"), &a, &e), 0);
-        assert_true(!a.ok && a.code == -1 && str_eq(a.text, STR("cannot load it")));
-        static const char *const none[] = { "",     " ",      "x ok {}",  "0 ok {}",
-                                            "1",    "1 ok",   "1 ok ",    "1 maybe 1",
-                                            "1 no", "1 no x", "-1 ok {}", "1 no 99999999999 x" };
+        assert_true(a.kind == NVML_NO && a.code == -1 && str_eq(a.text, STR("cannot load it")));
+        assert_int_equal(nvml_answer_parse(STR("9 at GPU 3"), &a, &e), 0);
+        assert_true(a.kind == NVML_AT && a.id == 9 && str_eq(a.text, STR("GPU 3")));
+        static const char *const none[] = {
+                "",     " ",     "x ok {}",   "0 ok {}", "1 at",   "1 at ",    "1",
+                "1 ok", "1 ok ", "1 maybe 1", "1 no",    "1 no x", "-1 ok {}", "1 no 99999999999 x"
+        };
         for (size_t i = 0; i < ARRAY_LEN(none); i++)
                 assert_int_equal(nvml_answer_parse(str_from(none[i]), &a, &e), -1);
         static const char *const no_question[] = { "", "fabric", "1", "1 ", "1 a b", "0 fabric" };

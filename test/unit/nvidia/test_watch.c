@@ -75,7 +75,7 @@ static void happens(const char *line) {
 }
 
 static void start(unsigned silent_ms) {
-        watch = nvml_watch_new(&loop, &(struct nvml_watch_options){ .begin_ms = 30000,
+        watch = nvml_watch_new(&loop, &(struct nvml_watch_options){ .limits = NVML_LIMITS,
                                                                     .silent_ms = silent_ms,
                                                                     .watched = on_watched,
                                                                     .xid = on_xid,
@@ -202,7 +202,7 @@ static void each_call_that_crashes_or_hangs_before_it_watches_costs_the_process(
                 for (unsigned hang = 0; hang < 2; hang++) {
                         nvml_watch_free(watch);
                         begun = broken = 0;
-                        watch = nvml_watch_new(&loop, &(struct nvml_watch_options){ .begin_ms = 200,
+                        watch = nvml_watch_new(&loop, &(struct nvml_watch_options){ .limits = { 200, 200 },
                                                                                     .silent_ms = 30000,
                                                                                     .watched = on_watched,
                                                                                     .xid = on_xid,
@@ -247,6 +247,33 @@ static void a_session_is_open_only_while_somebody_wants_it(void **state) {
         assert_string_equal(text, "begin\nbegin\n"); /* who is killed ends no session by himself */
 }
 
+/* It may be attaching a GPU, which SIGKILL can leave unusable. */
+static void a_process_that_is_starting_is_not_killed_because_something_has_changed(void **state) {
+        _cleanup_(freep) char *path = file_join(dir, "libnvidia-ml.sessions"), *text = NULL;
+        struct err e;
+        (void)state;
+        conf("GPU_COUNT=2\nSLEEP_MS_nvmlDeviceGetHandleByIndex=300\n");
+        nvml_watch_with(watch, library, 1);
+        UNTIL(nvml_watch_pid(watch));
+        pid_t first = nvml_watch_pid(watch);
+        nvml_watch_with(watch, library, 2);
+        assert_int_equal(nvml_watch_pid(watch), first);
+        UNTIL(begun == 1);
+        assert_int_not_equal(nvml_watch_pid(watch), first);
+        assert_int_equal(broken, 0);
+        assert_int_equal(file_read(path, 4096, &text, NULL, &e), 0);
+        assert_string_equal(text, "begin\nbegin\n");
+        /* One that nobody wants any more ends as soon as it has started. */
+        conf("GPU_COUNT=2\nSLEEP_MS_nvmlDeviceGetHandleByIndex=300\n");
+        nvml_watch_with(watch, library, 3);
+        UNTIL(nvml_watch_pid(watch));
+        nvml_watch_with(watch, NULL, 0);
+        assert_int_not_equal(nvml_watch_pid(watch), 0);
+        UNTIL(!nvml_watch_pid(watch));
+        assert_int_equal(begun, 1);
+        assert_int_equal(broken, 0);
+}
+
 static void lines_of_events_are_what_they_must_be(void **state) {
         static const char *const bad[] = { "! ",
                                            "! beat x",
@@ -287,6 +314,7 @@ int main(int argc, char **argv) {
                 T(each_call_that_crashes_or_hangs_before_it_watches_costs_the_process),
                 T(a_library_that_cannot_begin_is_asked_again),
                 T(a_session_is_open_only_while_somebody_wants_it),
+                T(a_process_that_is_starting_is_not_killed_because_something_has_changed),
                 T(lines_of_events_are_what_they_must_be),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -69,7 +69,8 @@ static struct outcome ask(const char *conf, unsigned timeout_ms) {
         tree_put(dir, "libnvidia-ml.conf", conf);
         arena_free(arena);
         arena = arena_new(4096);
-        nvml_client_ask(client, library, NVML_ASK_INVENTORY, timeout_ms, on_answered, &o);
+        nvml_client_ask(client, library, NVML_ASK_INVENTORY, (struct nvml_limits){ timeout_ms, timeout_ms },
+                        on_answered, &o);
         while (!o.called)
                 uv_run(&loop, UV_RUN_ONCE);
         return o;
@@ -189,6 +190,23 @@ static void each_call_that_hangs_or_crashes_costs_the_process(void **state) {
         assert_true(ask("GPU_COUNT=1\n", 30000).ok);
 }
 
+/* Each of them is attached in well under the limit, all of them together are not. */
+static void gpus_that_are_attached_slowly_are_waited_for_one_by_one(void **state) {
+        struct outcome o = ask("GPU_COUNT=8\nSLEEP_MS_nvmlDeviceGetHandleByIndex=300\n", 2000);
+        if (!o.ok)
+                fail_msg("%s", o.err.msg);
+        assert_int_equal(o.in.n_gpus, 8);
+        for (unsigned i = 0; i < 8; i++)
+                assert_null(o.in.gpus[i].failure.call);
+}
+
+static void the_gpu_that_nvml_hangs_at_is_named(void **state) {
+        struct outcome o = ask("GPU_COUNT=3\nGPU1_HANG_nvmlDeviceGetHandleByIndex=1\n", 1000);
+        assert_false(o.ok);
+        assert_int_equal(o.err.code, NVML_HUNG);
+        assert_non_null(strstr(o.err.msg, "asked about GPU 1,"));
+}
+
 static void a_node_without_gpus_has_none(void **state) {
         struct outcome o = ask("GPU_COUNT=0\n", 30000);
         assert_true(o.ok);
@@ -206,7 +224,7 @@ static void a_library_of_others_written_in_go_is_asked_as_well(void **state) {
                 struct outcome o = { 0 };
                 arena_free(arena);
                 arena = arena_new(4096);
-                nvml_client_ask(client, in_go, NVML_ASK_INVENTORY, 30000, on_answered, &o);
+                nvml_client_ask(client, in_go, NVML_ASK_INVENTORY, NVML_LIMITS, on_answered, &o);
                 while (!o.called)
                         uv_run(&loop, UV_RUN_ONCE);
                 if (!o.ok)
@@ -233,6 +251,8 @@ int main(int argc, char **argv) {
                 T(no_session_is_left_open),
                 T(a_call_that_fails_costs_one_device_or_one_word),
                 T(each_call_that_hangs_or_crashes_costs_the_process),
+                T(gpus_that_are_attached_slowly_are_waited_for_one_by_one),
+                T(the_gpu_that_nvml_hangs_at_is_named),
                 T(a_node_without_gpus_has_none),
                 T(a_library_of_others_written_in_go_is_asked_as_well),
         };
