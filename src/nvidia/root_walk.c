@@ -14,6 +14,11 @@
 
 #include "base/str.h"
 
+/* RESOLVE_IN_ROOT refuses ".." with EAGAIN when anything was renamed or mounted anywhere in the system during
+ * the walk (openat2(2): "the caller may choose to retry"). Each try takes microseconds, so even a machine
+ * that mounts containers all the time lets one of them through. */
+enum { TRIES = 1000 };
+
 enum { NAMES_MAX = 65536 /* in a folder; a driver's libraries are some hundreds */ };
 
 char *root_walk_below(const char *root, const char *path, struct arena *a) {
@@ -36,7 +41,12 @@ void root_walk_done(struct root_walk *w) {
 static int open_in_root(const struct root_walk *w, const char *path, unsigned flags) {
         const struct open_how how = { .flags = flags | O_CLOEXEC,
                                       .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
-        long fd = syscall(SYS_openat2, w->fd, path, &how, sizeof how);
+        long fd = -1;
+        for (unsigned i = 0; i < TRIES; i++) {
+                fd = syscall(SYS_openat2, w->fd, path, &how, sizeof how);
+                if (fd >= 0 || errno != EAGAIN)
+                        break;
+        }
         return fd < 0 ? -1 : (int)fd;
 }
 

@@ -4,9 +4,12 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -173,6 +176,35 @@ static void the_machine_itself_as_root(void **state) {
         assert_int_not_equal(f.here[1], '/');
 }
 
+/* openat2() refuses ".." with EAGAIN while anything is renamed anywhere: RESOLVE_IN_ROOT. */
+static void a_rename_storm_hides_no_library(void **state) {
+        (void)state;
+        _cleanup_(freep) char *a = at("/a"), *b = at("/b");
+        put("/a");
+        put("/usr/lib64/real.so.1");
+        folder("/etc/alternatives/x");
+        link_to("/etc/alternatives/x/l", "../../../usr/lib64/real.so.1");
+        link_to("/usr/lib64/libnvidia-ml.so.1", "../../etc/alternatives/x/l");
+        pid_t storm = fork();
+        assert_int_not_equal(storm, -1);
+        if (storm == 0)
+                while (rename(a, b) == 0 && rename(b, a) == 0)
+                        continue;
+        if (storm == 0)
+                _exit(1);
+        unsigned failed = 0;
+        for (unsigned i = 0; i < 20000; i++) {
+                _cleanup_(arena_freep) struct arena *each = arena_new(512);
+                struct driver_file f = { 0 };
+                failed += driver_root_find_library(&root, "libnvidia-ml.so.1", each, &f, &e) < 0;
+        }
+        int status = 0;
+        kill(storm, SIGKILL);
+        assert_int_equal(waitpid(storm, &status, 0), storm);
+        assert_true(WIFSIGNALED(status)); /* it raged to the end */
+        assert_int_equal(failed, 0);
+}
+
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
         const struct CMUnitTest tests[] = {
@@ -186,6 +218,7 @@ int main(void) {
                 T(library_without_a_version_is_listed_too),
                 T(no_number_of_libraries_is_too_many),
                 T(the_machine_itself_as_root),
+                T(a_rename_storm_hides_no_library),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
