@@ -5,9 +5,11 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/log.h"
 #include "base/loop.h"
 #include "cd_plugin/edits.h"
 #include "nvidia/nvml_client.h"
+#include "nvidia/nvml_library.h"
 #include "nvidia/nvml_line.h"
 
 enum {
@@ -16,6 +18,7 @@ enum {
         UNUSABLE_MS = 5000,
         IDLE_MS = 30000,
         PROC_MAX = 256 * 1024,
+        NO_ANSWERS_MAX = 3, /* in a row, and for FACTS_HOLD_MS: then the facts are given up */
 };
 
 static void unusable(struct facts *f, const char *reason, const char *message) {
@@ -59,12 +62,15 @@ void facts_judge(const struct facts_input *in, struct facts *ret) {
 }
 
 struct facts_sampler {
+        uv_loop_t *loop;
         struct facts_options o;
         struct loop_timer timer;
         bool waiting;
         unsigned interval_ms;
         struct nvml_client *nvml;
         struct facts facts;
+        unsigned no_answers; /* in a row */
+        uint64_t answered_ms;
 };
 
 const struct facts *facts_get(const struct facts_sampler *s) {
@@ -121,13 +127,47 @@ static void judge(struct facts_sampler *s, const struct nvml_facts *nvml, const 
                 s->o.changed(s->o.u);
 }
 
+static void answered(struct facts_sampler *s, const struct nvml_facts *nvml, const struct err *error) {
+        s->no_answers = 0;
+        s->answered_ms = loop_now_ms(s->loop);
+        judge(s, nvml, error);
+}
+
+/* A process that hung or crashed says nothing about the driver, nor does a folder that cannot be looked at:
+ * what is known holds for a while. */
+static void no_answer(struct facts_sampler *s, const struct err *e) {
+        bool held =
+                s->facts.known && s->facts.usable &&
+                (s->no_answers < NO_ANSWERS_MAX - 1 || loop_now_ms(s->loop) < s->answered_ms + FACTS_HOLD_MS);
+        if (s->facts.usable && (s->no_answers == 0 || !held))
+                log_warn(held ? "NVML does not answer: what is known of this node holds for a while"
+                              : "NVML does not answer, and has not for some time: this node offers nothing",
+                         kv_err(e));
+        s->no_answers++;
+        if (held)
+                schedule(s);
+        else
+                judge(s, NULL, e);
+}
+
+/* What NVML says itself is an answer, and that it cannot be loaded as well. */
+static bool is_answer(const struct err *e) {
+        return e->code > 0 || e->code == NVML_CANNOT_LOAD;
+}
+
 static void on_answered(void *u, const struct str *json, const struct err *error) {
         struct facts_sampler *s = u;
         _cleanup_(arena_freep) struct arena *a = arena_new(2048);
         struct nvml_facts facts;
         struct err e;
-        bool ok = json && nvml_facts_decode(*json, a, &facts, &e) == 0;
-        judge(s, ok ? &facts : NULL, json ? &e : error);
+        if (!json && is_answer(error))
+                answered(s, NULL, error);
+        else if (!json)
+                no_answer(s, error);
+        else if (nvml_facts_decode(*json, a, &facts, &e) < 0)
+                no_answer(s, &e);
+        else
+                answered(s, &facts, NULL);
 }
 
 static void on_timer(void *u) {
@@ -136,7 +176,10 @@ static void on_timer(void *u) {
         struct driver_file library;
         struct err e;
         if (driver_root_find_library(&s->o.root, "libnvidia-ml.so.1", a, &library, &e) < 0) {
-                judge(s, NULL, &e);
+                if (e.kind == ERR_NOT_FOUND)
+                        answered(s, NULL, &e);
+                else
+                        no_answer(s, &e);
                 return;
         }
         nvml_client_ask(s->nvml, library.here, NVML_ASK_FABRIC, NVML_LIMITS, on_answered, s);
@@ -144,8 +187,9 @@ static void on_timer(void *u) {
 
 /* The next sample, counted from the end of this one: a slow NVML is not asked without a pause. */
 static void schedule(struct facts_sampler *s) {
-        unsigned limit = s->waiting ? WAITING_MS : s->facts.usable ? IDLE_MS : UNUSABLE_MS;
-        if (s->waiting || !s->facts.usable)
+        bool fine = s->facts.usable && !s->no_answers;
+        unsigned limit = s->waiting ? WAITING_MS : fine ? IDLE_MS : UNUSABLE_MS;
+        if (s->waiting || !fine)
                 s->interval_ms = s->interval_ms * 2 < limit ? s->interval_ms * 2 : limit;
         else
                 s->interval_ms = limit;
@@ -164,6 +208,7 @@ void facts_poll_fast(struct facts_sampler *s, bool waiting) {
 
 struct facts_sampler *facts_sampler_new(uv_loop_t *loop, const struct facts_options *o) {
         struct facts_sampler *s = xnew(struct facts_sampler);
+        s->loop = loop;
         s->nvml = nvml_client_new(loop);
         s->o = *o;
         s->interval_ms = FIRST_MS;

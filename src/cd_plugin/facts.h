@@ -4,7 +4,10 @@
  *
  * One sampler for all of them: from 20 ms growing to 1 s while somebody waits for a better answer, to 5 s
  * while the node has nothing to offer, and every 30 s otherwise. NVML is asked in a child process. Never an
- * error: a node without driver is a fact too. */
+ * error: a node without driver is a fact too.
+ *
+ * What NVML says counts at once. No answer is not an answer: while its process hangs or crashes, or the
+ * driver root cannot be searched, the facts of a usable node hold for FACTS_HOLD_MS. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,6 +17,8 @@
 #include "nvidia/driver_root.h"
 #include "nvidia/fabric.h"
 #include "nvidia/proc_files.h"
+
+enum { FACTS_HOLD_MS = 300000 };
 
 struct facts {
         bool known;         /* NVML has answered once, or there is none to ask */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a node offers, and the sampler over a driver root that changes. */
+/* What a node offers, and the sampler over a driver root that changes. In virtual time (virtual_time.c). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,12 +8,14 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/loop.h"
 #include "cd_plugin/facts.h"
 #include "nvidia/nvml_worker.h"
 #include "tree.h"
 
 #define CLUSTER "2df84740-d3cb-b5ce-4e7e-98352b5a71b5"
 
+static const char *standin;
 static struct nvml_gpu gpu;
 static struct nvml_facts nvml;
 static struct err major_error, nvml_error;
@@ -146,6 +148,109 @@ static void driver_that_is_missing_is_a_fact_and_it_is_found_when_it_comes(void 
         tree_remove(dir);
 }
 
+/* ---- an NVML that does not answer ---- */
+
+struct node {
+        char *dir, *devices;
+        uv_loop_t loop;
+        struct seen seen;
+};
+
+static void nvml_is(struct node *n, const char *conf) {
+        tree_put(n->dir, "usr/lib64/libnvidia-ml.conf", conf);
+}
+
+static void until_change(struct node *n, unsigned changes) {
+        while (n->seen.changes < changes)
+                uv_run(&n->loop, UV_RUN_ONCE);
+        assert_int_equal(n->seen.changes, changes);
+}
+
+#define FINE "GPU_COUNT=1\nCLUSTER_UUID=" CLUSTER "\nCLIQUE_ID=7\n"
+
+static void node_begin(struct node *n) {
+        _cleanup_(freep) char *text = NULL;
+        size_t size;
+        struct err e;
+        *n = (struct node){ .dir = tree_new() };
+        _cleanup_(freep) char *library = file_join(n->dir, "usr/lib64/libnvidia-ml.so.1");
+        n->devices = file_join(n->dir, "devices");
+        tree_put(n->dir, "devices", "Character devices:\n240 nvidia-caps-imex-channels\n");
+        nvml_is(n, FINE);
+        assert_int_equal(file_read(standin, 4 << 20, &text, &size, &e), 0);
+        assert_int_equal(file_replace(library, text, size, 0755, &e), 0);
+        uv_loop_init(&n->loop);
+        n->seen.s = facts_sampler_new(&n->loop, &(struct facts_options){ .root = { n->dir, n->dir },
+                                                                         .proc_devices = n->devices,
+                                                                         .strict = true,
+                                                                         .changed = on_changed,
+                                                                         .u = &n->seen });
+        until_change(n, 1);
+        assert_true(n->seen.last.usable);
+        assert_string_equal(n->seen.last.fabric.clique_id, CLUSTER ".7");
+}
+
+static void node_end(struct node *n) {
+        facts_sampler_free(n->seen.s);
+        uv_run(&n->loop, UV_RUN_DEFAULT);
+        assert_int_equal(uv_loop_close(&n->loop), 0);
+        free(n->devices);
+        tree_remove(n->dir);
+}
+
+static void on_over(void *u) {
+        *(bool *)u = true;
+}
+
+static void run_for(struct node *n, uint64_t ms) {
+        struct loop_timer t = { 0 };
+        bool over = false;
+        loop_timer_init(&t, &n->loop, on_over, &over);
+        loop_timer_start(&t, ms);
+        while (!over)
+                uv_run(&n->loop, UV_RUN_ONCE);
+        loop_timer_done(&t);
+}
+
+static void an_nvml_that_does_not_answer_takes_nothing_away_for_a_while(void **state) {
+        static const char *const bad[] = { "CRASH=1\n", "HANG=1\n" };
+        (void)state;
+        for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+                struct node n;
+                node_begin(&n);
+                facts_poll_fast(n.seen.s, true);
+                nvml_is(&n, bad[i]);
+                run_for(&n, FACTS_HOLD_MS - 60000);
+                assert_int_equal(n.seen.changes, 1);
+                assert_string_equal(facts_get(n.seen.s)->fabric.clique_id, CLUSTER ".7");
+                nvml_is(&n, FINE);
+                run_for(&n, 300000);
+                assert_int_equal(n.seen.changes, 1);
+                /* But not for ever. */
+                nvml_is(&n, bad[i]);
+                until_change(&n, 2);
+                assert_false(n.seen.last.usable);
+                assert_string_equal(n.seen.last.reason, "DriverNotReady");
+                nvml_is(&n, FINE);
+                until_change(&n, 3);
+                assert_true(n.seen.last.usable);
+                node_end(&n);
+        }
+}
+
+static void what_nvml_says_itself_counts_at_once(void **state) {
+        struct node n;
+        (void)state;
+        node_begin(&n);
+        facts_poll_fast(n.seen.s, true);
+        nvml_is(&n, "INIT_ERROR=9\n");
+        run_for(&n, 2000);
+        assert_int_equal(n.seen.changes, 2);
+        assert_string_equal(n.seen.last.reason, "DriverNotReady");
+        assert_non_null(strstr(n.seen.last.message, "Driver Not Loaded"));
+        node_end(&n);
+}
+
 static void garbage_in_proc_devices_is_named(void **state) {
         (void)state;
         char *dir = tree_new();
@@ -184,6 +289,9 @@ static void garbage_in_proc_devices_is_named(void **state) {
 int main(int argc, char **argv) {
         if (argc > 1 && strcmp(argv[1], NVML_WORKER) == 0)
                 return nvml_worker_main(argc - 2, argv + 2);
+        if (argc < 2)
+                return 2;
+        standin = argv[1];
 #define T(f) cmocka_unit_test_setup(f, fresh)
         const struct CMUnitTest tests[] = {
                 T(fabric_node),
@@ -192,6 +300,8 @@ int main(int argc, char **argv) {
                 T(old_driver_only_matters_for_names),
                 T(fabric_in_error_withholds_the_devices_only_when_strict),
                 T(garbage_in_proc_devices_is_named),
+                T(an_nvml_that_does_not_answer_takes_nothing_away_for_a_while),
+                T(what_nvml_says_itself_counts_at_once),
                 T(driver_that_is_missing_is_a_fact_and_it_is_found_when_it_comes),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
