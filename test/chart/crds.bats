@@ -22,10 +22,10 @@ field() {
 	is "root$1 | del(.. | .description?) == (\$schema | fromjson)" --arg schema "$2"
 }
 
-@test "ComputeDomain is namespaced, has a status and the short name cd" {
+@test "ComputeDomain is namespaced, has a status and the short names cd and cdom" {
 	is 'crd | .metadata.name == "computedomains.resource.nvidia.com" and .spec.group == "resource.nvidia.com" and
 		.spec.scope == "Namespaced" and .spec.names == {kind: "ComputeDomain", listKind: "ComputeDomainList",
-		plural: "computedomains", singular: "computedomain", shortNames: ["cd"]}'
+		plural: "computedomains", singular: "computedomain", shortNames: ["cd", "cdom"]}'
 	is 'version | .name == "v1beta1" and .served and .storage and .subresources == {status: {}}'
 }
 
@@ -40,11 +40,14 @@ field() {
 	is 'root | .type == "object" and .required == ["spec"]'
 	is 'root.properties | keys == ["apiVersion", "kind", "metadata", "spec", "status"]'
 	field .properties.spec '{"type": "object", "required": ["channel"],
-		"x-kubernetes-validations": [{"rule": "self == oldSelf", "message": "A computeDomain.spec is immutable"}],
+		"x-kubernetes-validations": [{
+			"rule": "has(self.channel) == has(oldSelf.channel) && (!has(self.channel) || self.channel == oldSelf.channel)",
+			"message": "spec.channel of a ComputeDomain is immutable: delete the ComputeDomain and create it with the other value, or create another one under another name"}],
 		"properties": {
 			"numNodes": {"type": "integer", "minimum": 0, "default": 0},
 			"channel": {"type": "object", "required": ["resourceClaimTemplate"], "properties": {
-				"resourceClaimTemplate": {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}}},
+				"resourceClaimTemplate": {"type": "object", "required": ["name"], "properties": {"name": {
+					"type": "string", "maxLength": 253, "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"}}},
 				"allocationMode": {"type": "string", "enum": ["All", "Single"], "default": "Single"}}}}}'
 }
 
@@ -58,8 +61,8 @@ field() {
 	done
 	field .properties.status.properties.nodes '{"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
 		"items": {"type": "object", "required": ["cliqueID", "ipAddress", "name"], "properties": {
-			"name": {"type": "string"}, "ipAddress": {"type": "string"}, "cliqueID": {"type": "string"},
-			"index": {"type": "integer"},
+			"name": {"type": "string", "maxLength": 253}, "ipAddress": {"type": "string", "maxLength": 64},
+			"cliqueID": {"type": "string", "maxLength": 64}, "index": {"type": "integer"},
 			"status": {"type": "string", "enum": ["Ready", "NotReady"], "default": "NotReady"}}}}'
 }
 
@@ -80,8 +83,8 @@ field() {
 	is 'root | .type == "object" and (has("required") | not) and (.properties | keys == ["apiVersion", "daemons", "kind", "metadata"])'
 	field .properties.daemons '{"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["nodeName"],
 		"items": {"type": "object", "required": ["cliqueID", "ipAddress", "nodeName"], "properties": {
-			"nodeName": {"type": "string"}, "ipAddress": {"type": "string"}, "cliqueID": {"type": "string"},
-			"index": {"type": "integer"}, "bootID": {"type": "string"},
+			"nodeName": {"type": "string", "maxLength": 253}, "ipAddress": {"type": "string", "maxLength": 64},
+			"cliqueID": {"type": "string", "maxLength": 64}, "index": {"type": "integer"}, "bootID": {"type": "string", "maxLength": 64},
 			"status": {"type": "string", "enum": ["Ready", "NotReady"], "default": "NotReady"}}}}'
 }
 
@@ -99,8 +102,9 @@ field() {
 		"domains", "epoch", "imexVersion", "kind", "members", "metadata", "next", "nodes", "rack", "tableOf"]'
 	field .properties.channels '{"type": "array", "items": {"type": "object", "required": ["id", "owner"], "properties": {
 		"id": {"type": "integer", "minimum": 0, "maximum": 1048575},
-		"owner": {"type": "object", "required": ["uid"], "properties": {"kind": {"type": "string"},
-			"namespace": {"type": "string"}, "name": {"type": "string"}, "uid": {"type": "string"}}},
+		"owner": {"type": "object", "required": ["uid"], "properties": {
+			"kind": {"type": "string", "maxLength": 63}, "namespace": {"type": "string", "maxLength": 63},
+			"name": {"type": "string", "maxLength": 253}, "uid": {"type": "string", "maxLength": 64}}},
 		"releasing": {"type": "string", "format": "date-time"}}}}'
 	is 'root.properties.domains.items.properties | keys == ["freed", "infix", "leaving", "owner", "port", "seats", "slots"] and
 		.seats.items.properties == .leaving.items.properties and (.seats.items.properties | keys == ["bootID", "epoch", "index", "ip", "node", "ordered"])'
@@ -120,3 +124,15 @@ field() {
 	is '[root.properties | del(.metadata) | .. | objects | select(has("type") and (.type | type == "string"))
 		| select(has("description") | not)] == []'
 }
+
+# A string without one lets anybody who may write the object fill the memory of all that read it.
+bounded() {
+	is '[root.properties | del(.metadata) | .. | objects | select(.type? == "string")
+		| select((has("maxLength") or has("enum") or has("format")) | not)] == []'
+}
+
+@test "ComputeDomain limits the length of every string" { bounded; }
+
+@test "ComputeDomainClique limits the length of every string" { bounded; }
+
+@test "ComputeDomainFabric limits the length of every string" { bounded; }

@@ -91,14 +91,14 @@ END
 	eventually 30 k -n "$ns" get resourceclaimtemplate taken
 }
 
-@test "the API server refuses a ComputeDomain without spec, with an unknown mode, and a changed spec" {
+@test "the API server refuses a ComputeDomain without spec, with an unknown mode, and a changed channel" {
 	local x='"apiVersion": "resource.nvidia.com/v1beta1", "kind": "ComputeDomain", "metadata": {"name": "x"}'
 	run k -n "$ns" create -f - <<<"{$x}"
 	[[ $status -ne 0 && $output == *"spec: Required"* ]]
 	run k -n "$ns" create -f - <<<"{$x, \"spec\": {\"channel\": {\"allocationMode\": \"Most\", \"resourceClaimTemplate\": {\"name\": \"x\"}}}}"
 	[[ $status -ne 0 && $output == *'spec.channel.allocationMode: Unsupported value: "Most"'* ]]
 	domain fixed
-	run k -n "$ns" patch computedomain fixed --type=merge -p '{"spec":{"numNodes":3}}'
+	run k -n "$ns" patch computedomain fixed --type=merge -p '{"spec":{"channel":{"allocationMode":"All"}}}'
 	[[ $status -ne 0 && $output == *immutable* ]]
 }
 

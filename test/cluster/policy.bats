@@ -101,10 +101,46 @@ domain() {
 	[[ $(k -n $ns get computedomain defaults -o jsonpath='{.spec.numNodes} {.spec.channel.allocationMode}') == "0 Single" ]]
 }
 
-@test "a ComputeDomain's spec is immutable" {
+@test "a ComputeDomain's channel is immutable, and numNodes is not" {
 	k apply -f - <<<"$(domain)"
-	denied "A computeDomain.spec is immutable" k -n $ns patch cd domain --type merge -p '{"spec": {"numNodes": 2}}'
+	denied "spec.channel of a ComputeDomain is immutable" k -n $ns patch cd domain --type merge -p '{"spec": {"channel": {"allocationMode": "All"}}}'
+	denied "spec.channel of a ComputeDomain is immutable" k -n $ns patch cd domain --type merge -p \
+		'{"spec": {"numNodes": 2, "channel": {"resourceClaimTemplate": {"name": "other"}}}}'
+	allowed k -n $ns patch cdom domain --type merge -p '{"spec": {"numNodes": 2}}'
 	allowed k -n $ns label cd domain some=label
+}
+
+# long N: a ComputeDomain whose claim template has a name of so many letters.
+long() { domain "${2:-long}" "spec: {channel: {resourceClaimTemplate: {name: $(head -c "$1" /dev/zero | tr '\0' a)}}}"; }
+
+@test "the name of a ComputeDomain's claim template is one that an object can have" {
+	local name
+	denied "Too long: may not be more than 253 bytes" k create -f - <<<"$(long 1000000)"
+	denied "Too long: may not be more than 253 bytes" k create -f - <<<"$(long 254)"
+	allowed k create -f - <<<"$(long 253)"
+	for name in '""' Upper under_score two/parts .dot dash-; do
+		denied "should match" k create -f - <<<"$(domain none "spec: {channel: {resourceClaimTemplate: {name: $name}}}")"
+	done
+}
+
+# The server uses the later definition.
+refuses_long() { long 300 next | sed s/resource.nvidia.com/earlier.example.com/ | k create --dry-run=server -f - 2>&1 | grep -q "Too long"; }
+
+# Under another group, so that the driver's own definition stays as it is.
+@test "a ComputeDomain with a longer name that an earlier definition admitted can still be changed and deleted" {
+	local definition
+	definition=$(sed 's/resource\.nvidia\.com/earlier.example.com/; s/^      - cdom$/      - earlier/; /^      - cd$/d' "$chart/crds/resource.nvidia.com_computedomains.yaml")
+	k apply --server-side --force-conflicts -f - <<<"$(sed '/^ *maxLength: 253$/d; /^ *pattern: .a-z0-9/d' <<<"$definition")"
+	k wait --for=condition=Established crd/computedomains.earlier.example.com
+	long 300 | sed s/resource.nvidia.com/earlier.example.com/ >"$BATS_TEST_TMPDIR/long.yaml"
+	eventually 20 k apply -f "$BATS_TEST_TMPDIR/long.yaml"
+	k apply --server-side --force-conflicts -f - <<<"$definition"
+	eventually 20 refuses_long
+	allowed k -n $ns patch earlier long --type merge -p '{"metadata": {"finalizers": ["earlier.example.com/x"], "labels": {"some": "label"}}}'
+	allowed k -n $ns patch earlier long --type merge -p '{"spec": {"numNodes": 2}}'
+	allowed k -n $ns patch earlier long --type merge -p '{"metadata": {"finalizers": null}}'
+	allowed k -n $ns delete earlier long
+	k delete crd computedomains.earlier.example.com
 }
 
 @test "a ComputeDomain's status has counts, conditions and nodes, and shows in a list" {
