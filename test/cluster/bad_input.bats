@@ -80,7 +80,7 @@ END
 apiVersion: resource.k8s.io/v1
 kind: ResourceClaimTemplate
 metadata: {name: taken}
-spec: {spec: {devices: {requests: [{name: x, exactly: {deviceClassName: compute-domain-default-channel.nvidia.com}}]}}}
+spec: {spec: {devices: {requests: [{name: x, exactly: {deviceClassName: gpu.example.com}}]}}}
 END
 	domain taken
 	eventually 20 event_says ComputeDomain/taken taken

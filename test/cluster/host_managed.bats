@@ -230,7 +230,7 @@ plugin_anew() {
 apiVersion: resource.k8s.io/v1
 kind: ResourceClaim
 metadata: {name: stale}
-spec: {devices: {requests: [{name: daemon, exactly: {deviceClassName: compute-domain-default-channel.nvidia.com}}]}}
+spec: {devices: {requests: [{name: daemon, exactly: {deviceClassName: gpu.example.com}}]}}
 ---
 apiVersion: v1
 kind: Pod

@@ -334,6 +334,26 @@ daemon_config='[{opaque: {driver: compute-domain.nvidia.com, parameters: {kind: 
 	each_way "{name: r, firstAvailable: [{name: a, deviceClassName: gpu.example.com}, {name: b, deviceClassName: compute-domain-daemon.nvidia.com}]}" '[]' "" "the device class compute-domain-daemon.nvidia.com is"
 }
 
+# bats test_tags=matrix
+@test "claims for a channel that name no ComputeDomain are refused, in every version of the API" {
+	local sentence="the device class compute-domain-default-channel.nvidia.com gives a channel of a ComputeDomain, and no configuration of this claim names one"
+	local ours='opaque: {driver: compute-domain.nvidia.com, parameters: {kind: ComputeDomainChannelConfig}}'
+	each_way "$channel" '[]' "" "$sentence"
+	each_way "$channel" '[{opaque: {driver: gpu.example.com, parameters: {kind: ComputeDomainChannelConfig}}}]' "" "$sentence"
+	each_way "{name: q, exactly: {deviceClassName: gpu.example.com}}, $channel" "[{requests: [q], $ours}]" "" "$sentence"
+	each_way "{name: q, exactly: {deviceClassName: gpu.example.com}}, $channel" "[{requests: [q, r], $ours}]" ""
+}
+
+# bats test_tags=matrix
+@test "nor may a choice that has a channel among others name none, in any version of the API" {
+	since 34 "firstAvailable is behind a gate before 1.34"
+	local choice='{name: r, firstAvailable: [{name: a, deviceClassName: gpu.example.com}, {name: b, deviceClassName: compute-domain-default-channel.nvidia.com}]}'
+	local ours='opaque: {driver: compute-domain.nvidia.com, parameters: {kind: ComputeDomainChannelConfig}}'
+	each_way "$choice" '[]' "" "the device class compute-domain-default-channel.nvidia.com gives a channel"
+	each_way "$choice" "[{requests: [r/b], $ours}]" ""
+	each_way "$choice" "[{requests: [r], $ours}]" ""
+}
+
 @test "the driver's own namespace, and one that it ran in before, may claim the daemons' device" {
 	each_way "{name: r, $daemon}" "$daemon_config" $ns
 	k get namespace nvidia-compute-domains &>/dev/null || k create namespace nvidia-compute-domains

@@ -117,6 +117,25 @@ pod_policy_is() {
 	not_refused "$mark"
 }
 
+# bats test_tags=matrix
+@test "a tenant's pod with the extended resource of a channel is not let in" {
+	local channel=deviceclass.resource.kubernetes.io/compute-domain-default-channel.nvidia.com
+	local sentence="the extended resource $channel names no ComputeDomain; a workload gets its channel by the claim template"
+	since 36 "the scheduler makes claims for extended resources from 1.36 on"
+	pod_policy_is Deny
+	run tenant init 0 "initContainers: [{name: i, image: i, resources: {limits: {$channel: 1}}}]" ""
+	[[ $status != 0 && $output == *"$sentence"* ]]
+	run tenant asks 0 "" "resources: {limits: {$channel: 1}}"
+	[[ $status != 0 && $output == *"$sentence"* ]]
+	# One that was there before the policy was: the scheduler's claim is refused, and the node's channel stays free.
+	pod_policy Audit
+	tenant implicit 0 "" "resources: {limits: {$channel: 1}}"
+	eventually 60 not_scheduled implicit "the device class compute-domain-default-channel.nvidia.com gives a channel of a ComputeDomain"
+	pod_policy Deny
+	forms_on 0
+	k -n "$ns" delete pod implicit >/dev/null
+}
+
 # As when the new image cannot be pulled: the new policies are there, and the programs are still the old ones.
 @test "while an upgrade is stuck, the programs of the version before go on to work beside the new policies" {
 	local mark

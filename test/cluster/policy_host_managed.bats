@@ -127,6 +127,7 @@ parameters() {
 	\"domainID\": \"6c5a4d3e-0000-4000-8000-000000000000\", $1}}}]"
 }
 channel='"kind": "ComputeDomainChannelConfig"'
+any='[{opaque: {driver: compute-domain.nvidia.com, parameters: {"kind": "ComputeDomainChannelConfig"}}}]'
 class=compute-domain-default-channel.nvidia.com
 
 # request [NAME] [MEMBERS]
@@ -187,11 +188,11 @@ refuses_daemons() {
 refuses_several_channels() {
 	local sentence="a claim can ask for one device of compute-domain-default-channel.nvidia.com"
 	each_way "$(parameters "$channel")" "[$(request channel "count: 2, allocationMode: ExactCount")]" denied "$sentence"
-	each_way '[]' "[$(request a), $(request b)]" denied "$sentence"
+	each_way "$any" "[$(request a), $(request b)]" denied "$sentence"
 }
 
 refuses_choices() {
-	each_way '[]' "[{name: pick, firstAvailable: [{name: a, deviceClassName: gpu.nvidia.com}, {name: b, deviceClassName: $class}]}]" \
+	each_way "$any" "[{name: pick, firstAvailable: [{name: a, deviceClassName: gpu.nvidia.com}, {name: b, deviceClassName: $class}]}]" \
 		denied 'request "pick": firstAvailable cannot choose an IMEX channel'
 }
 
