@@ -301,7 +301,9 @@ static void stop(struct node_main *m) {
 /* ---- the command line ---- */
 
 static int dialect_of(const char *layout) {
-        return streq(layout, "main") ? RECORD_MAIN : streq(layout, "released") ? RECORD_RELEASED : 0;
+        if (streq(layout, "main"))
+                return RECORD_MAIN;
+        return streq(layout, "auto") || streq(layout, "released") ? RECORD_RELEASED : 0;
 }
 
 static bool is_positive(const char *text) {
@@ -329,13 +331,13 @@ static int check(struct node_main *m, struct err *e) {
                 return err_wrap(e, "--feature-gates");
         if (gpu_driver_check_gates(&p->gates, e) < 0 || check_shares(p->shares, e) < 0)
                 return -1;
-        if (!streq(p->layout, "auto") && !dialect_of(p->layout))
+        m->checkpoint_dialect = dialect_of(p->layout);
+        if (!m->checkpoint_dialect)
                 return err_set(e, ERR_INVALID, 0, "--checkpoint-layout: auto, main or released, not '%s'",
                                p->layout);
         if (*p->flags.cdi_hook && p->flags.cdi_hook[0] != '/')
                 return err_set(e, ERR_INVALID, 0, "--nvidia-cdi-hook-path: not an absolute path: '%s'",
                                p->flags.cdi_hook);
-        m->checkpoint_dialect = dialect_of(p->layout);
         return 0;
 }
 
@@ -382,8 +384,8 @@ int main(int argc, char **argv) {
                      "documentation calls so; with the gate NVMLDeviceHealthCheck"),
                 FLAG(STR, "consumable-shares", &p.shares, "disabled"),
                 FLAG(STR, "checkpoint-layout", &p.layout,
-                     "of which Go driver a checkpoint is that has no claims yet: auto, main (from 0.5 on), "
-                     "released (up to 0.4)"),
+                     "form of the checkpoint: auto or released (all releases of the Go driver read it, 25.3 "
+                     "to 0.5.0), main (builds of its main branch from before 2026-08-11 only)"),
                 FLAG(STR, "alt-proc-devices-path", &p.alt_proc_devices,
                      "a file to read instead of /proc/devices"),
                 NODE_FLAGS_PROCESS(p.flags),

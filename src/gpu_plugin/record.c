@@ -31,12 +31,12 @@ static void write_pair(struct jw *w, const struct node_device *d) {
         jw_end_obj(w);
 }
 
-/* How the released versions begin each configState in which there is no MPS daemon. */
+/* How the releases begin each configState in which there is no MPS daemon. */
 static const char no_daemon[] = "{\"mpsControlDaemonID\":\"\"";
 
 static void write_config(struct jw *w, const char *config, int dialect) {
         config = str_or(config, "{}");
-        if (dialect != RECORD_RELEASED || str_starts(config, "{\"mpsControlDaemonID\":")) {
+        if (dialect == RECORD_MAIN || str_starts(config, "{\"mpsControlDaemonID\":")) {
                 jw_raw(w, "configState", str_from(config));
                 return;
         }
@@ -105,7 +105,7 @@ static const struct jd_field f_group[] = {
         JD_END,
 };
 
-/* Of either dialect, in the words of the later one. */
+/* Of either dialect; returns the main branch's form. */
 static const char *take_config(struct str config, struct arena *a) {
         const char *text = config.n ? arena_strndup(a, config.p, config.n) : "{}";
         if (!str_starts(text, no_daemon))

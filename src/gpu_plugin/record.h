@@ -2,10 +2,11 @@
 /* record: GPUs and MIG devices as the checkpoint records them, in the two dialects of the Go driver
  * (gpu.nvidia.com). Pure; fuzzed.
  *
- * Released versions of the Go driver (25.3 to 0.4.1) write "mpsControlDaemonID":"" where there is no such
- * daemon, and later ones leave the member out. Each takes the other's file for a corrupt one, because the
- * checksums cover what their own types make of it; so the dialect that was found is the one that is written.
- */
+ * All releases of the Go driver (25.3 to 0.5.0) write "mpsControlDaemonID":"" where there is no such daemon.
+ * Only builds of its main branch between commit 75a2d69f and pull request 1326 (merged on 2026-08-11, before
+ * v0.5.0) leave the member out. Each reports the other's file as corrupt, because the checksums cover what
+ * its own types make of the file. Both are read here; the released dialect is the one that is written, unless
+ * the other one is asked for. */
 #pragma once
 
 #include "gpu_plugin/device.h"
@@ -14,12 +15,11 @@
 /* The types of a node_device are those of device.h, and one that only others write. `info` of a node_device
  * is {"uuid":...} for a GPU and a VFIO device, and for a MIG device
  * {"parentMinor":...,"giId":...,"ciId":...,"migUUID":...,"parentUUID":...}. `group_info` is the member
- * configState as the later versions write it: {}, or what was set for the devices. */
+ * configState without an empty mpsControlDaemonID: {}, or what was set for the devices. */
 #define GPU_TYPE_VFIO "vfio"
 
-enum record_dialect { RECORD_MAIN = 1, RECORD_RELEASED };
+enum record_dialect { RECORD_RELEASED = 1, RECORD_MAIN };
 
-/* Of a file that tells no dialect, that of later versions. */
 extern const struct device_codec record_codec;
 
 /* `info` of a device; with nothing but its kind known, what says so. In the arena. */

@@ -19,7 +19,7 @@ void checkpoint_done(struct checkpoint *c) {
         HASH_ITER (hh, c->claims, claim, tmp) {
                 checkpoint_drop(c, claim);
         }
-        *c = (struct checkpoint){ .codec = c->codec, .only_dialect = c->only_dialect, .dialect = c->dialect };
+        *c = (struct checkpoint){ .codec = c->codec, .dialect = c->dialect };
 }
 
 struct checkpoint_claim *checkpoint_add(struct checkpoint *c, const char *uid) {
@@ -28,7 +28,7 @@ struct checkpoint_claim *checkpoint_add(struct checkpoint *c, const char *uid) {
         claim->arena = a;
         claim->uid = arena_strdup(a, uid);
         claim->codec = c->codec;
-        claim->dialect = c->only_dialect ? c->only_dialect : c->dialect;
+        claim->dialect = c->dialect;
         claim->status = STR("{}");
         HASH_ADD_KEYPTR(hh, c->claims, claim->uid, strlen(claim->uid), claim);
         return claim;

@@ -71,15 +71,14 @@ struct checkpoint_claim {
 
 struct checkpoint {
         const struct device_codec *codec;
-        int only_dialect;                /* the one that is written; 0: the one that the file has */
-        int dialect;                     /* in which claims are recorded from now on */
-        char boot_id[64];                /* "" in files of old versions */
+        int dialect;      /* in which the file is written, whatever it had; 0: the codec has no dialects */
+        char boot_id[64]; /* "" in files of old versions */
         struct checkpoint_claim *claims; /* by uid */
 };
 
 enum { CHECKPOINT_MAX_BYTES = 32 << 20 };
 
-void checkpoint_done(struct checkpoint *c); /* it is empty then, and keeps codec and dialects */
+void checkpoint_done(struct checkpoint *c); /* it is empty then, and keeps codec and dialect */
 
 /* Of the prepared claims; `break` goes on with the next claim. */
 #define CHECKPOINT_EACH_DEVICE(table, claim, device)                                                         \

@@ -265,16 +265,10 @@ static int decode_root(yyjson_val *root, struct str text, struct checkpoint *ret
         return decode_claims(yyjson_obj_get(has_v2 ? v2 : v1, "preparedClaims"), has_v2, ret, e);
 }
 
-/* All claims in one dialect: the only one, where there is one, else the one that the file has, else the one
- * that was used so far. What the codec does not write to the byte as it was stays as it is, because it may
- * hold what only another version knows. */
-static void translate(struct checkpoint *c, int before) {
+/* All claims in the table's dialect. What the codec does not write to the byte as it was stays as it is,
+ * because it may hold what only another version knows. */
+static void translate(struct checkpoint *c) {
         struct checkpoint_claim *claim;
-        c->dialect = c->only_dialect;
-        for (claim = c->claims; claim && !c->dialect; claim = claim->hh.next)
-                c->dialect = claim->dialect;
-        if (!c->dialect)
-                c->dialect = before;
         for (claim = c->claims; claim; claim = claim->hh.next) {
                 struct buf text = BUF_INIT(CHECKPOINT_MAX_BYTES);
                 struct jw w = { .out = &text, .go_escape = true };
@@ -290,7 +284,7 @@ static void translate(struct checkpoint *c, int before) {
 }
 
 int checkpoint_decode(struct str text, struct checkpoint *ret, struct err *e) {
-        struct checkpoint c = { .codec = ret->codec, .only_dialect = ret->only_dialect };
+        struct checkpoint c = { .codec = ret->codec, .dialect = ret->dialect };
         if (text.n > CHECKPOINT_MAX_BYTES)
                 return err_set(e, ERR_INVALID, 0, "larger than %d bytes", CHECKPOINT_MAX_BYTES);
         /* Numbers stay text: the checksum covers how somebody else wrote them. */
@@ -303,7 +297,7 @@ int checkpoint_decode(struct str text, struct checkpoint *ret, struct err *e) {
                 checkpoint_done(&c);
                 return -1;
         }
-        translate(&c, ret->dialect);
+        translate(&c);
         *ret = c;
         return 0;
 }

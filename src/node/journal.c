@@ -27,11 +27,11 @@ static void empty_table(struct journal *j) {
         memcpy(j->table.boot_id, j->boot_id, sizeof j->boot_id);
 }
 
-void journal_init(struct journal *j, const struct device_codec *codec, int only_dialect,
-                  const char *plugin_dir, const char *boot_id) {
+void journal_init(struct journal *j, const struct device_codec *codec, int dialect, const char *plugin_dir,
+                  const char *boot_id) {
         *j = (struct journal){ .path = file_join(plugin_dir, "checkpoint.json"),
                                .stale = true,
-                               .table = { .codec = codec, .only_dialect = only_dialect } };
+                               .table = { .codec = codec, .dialect = dialect } };
         snprintf(j->boot_id, sizeof j->boot_id, "%s", boot_id);
         empty_table(j);
 }
@@ -69,9 +69,7 @@ static int read_table(const struct journal *j, const struct stat *st, struct che
 
 int journal_sync(struct journal *j, enum journal_event *ret, char **ret_aside, struct err *e) {
         struct stat now;
-        struct checkpoint table = { .codec = j->table.codec,
-                                    .only_dialect = j->table.only_dialect,
-                                    .dialect = j->table.dialect };
+        struct checkpoint table = { .codec = j->table.codec, .dialect = j->table.dialect };
         struct err why;
         *ret = JOURNAL_SAME;
         if (look(j->path, &now, e) < 0)
@@ -99,7 +97,6 @@ int journal_sync(struct journal *j, enum journal_event *ret, char **ret_aside, s
         j->seen = now;
         j->stale = false;
         if (table.boot_id[0] && !streq(table.boot_id, j->boot_id)) {
-                j->table.dialect = table.dialect; /* whoever goes back reads it after a reboot, too */
                 checkpoint_done(&table);
                 empty_table(j);
                 *ret = JOURNAL_REBOOTED;

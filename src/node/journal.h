@@ -40,9 +40,9 @@ enum journal_event {
                            * name of its own (*ret_aside,  caller frees) */
 };
 
-/* `only_dialect`: in which the file is written; 0: in the one that it has. */
-void journal_init(struct journal *j, const struct device_codec *codec, int only_dialect,
-                  const char *plugin_dir, const char *boot_id);
+/* `dialect`: in which the file is written; 0: the codec has no dialects. */
+void journal_init(struct journal *j, const struct device_codec *codec, int dialect, const char *plugin_dir,
+                  const char *boot_id);
 /* With the node lock held. A file of another boot, of none or a corrupt one is not written over yet: that is
  * the caller's next write. An error means that the disk or this process fails, and the
  * table as before. */

@@ -28,7 +28,7 @@ struct claims_options {
         const char *node;
         const char *plugin_dir, *cdi_root;
         const char *boot_id;
-        int checkpoint_dialect; /* in which it is written; 0: in the one that it has */
+        int checkpoint_dialect; /* in which it is written; 0: the codec has no dialects */
 };
 
 enum op_phase {

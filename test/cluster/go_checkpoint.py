@@ -1,17 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The checkpoint of a node's GPU claims as the Go driver has it.
+"""The checkpoint of a node's GPU claims as builds of the Go driver's main branch wrote it before 2026-08-11.
 
-    go_checkpoint.py main|released <ours >theirs     what that Go driver would have left of the same claims
-    go_checkpoint.py judge <file                     whether a Go driver would take it, and which: main, released or any; else fails
+    go_checkpoint.py write <ours >theirs     what such a build would have left of the same claims
+    go_checkpoint.py judge <file             fails unless such a build reads the file
 
-Between 0.4 and 0.5 it changed how it writes that a group of devices has nothing special, which its checksums cover: neither reads a file of
-the other once a claim is in it. Neither writes the claim's name into an entry that is complete.
+No release wrote or reads this form: it leaves out that a group of devices has no MPS daemon, and the checksums cover that. What the releases
+read is judged by their own code (go-gpu). The driver does not write the name of a claim into an entry that is complete.
 """
 
 import json
 import sys
-
-NOTHING = {"main": {}, "released": {"mpsControlDaemonID": ""}}
 
 
 def text_of(value):
@@ -37,27 +35,21 @@ def sealed(claims, boot_id):
     return text_of({"checksum": checksum(text_of({"checksum": 0, "v1": v1})), "v1": v1, "v2": v2})
 
 
-def groups(claims):
-    return [g for uid in claims for g in claims[uid].get("preparedDevices", [])]
-
-
 def main(what):
     text = sys.stdin.read()
     v2 = json.loads(text)["v2"]
     claims = v2.get("preparedClaims", {})
+    groups = [g for uid in claims for g in claims[uid].get("preparedDevices", [])]
     if what == "judge":
-        if sealed(claims, v2["nodeBootID"]) != text:
-            sys.exit("no Go driver takes it: a member too many, in another place, or a wrong checksum")
-        found = {d for g in groups(claims) for d in NOTHING if g["configState"] == NOTHING[d]}
-        if len(found) > 1:
-            sys.exit("no Go driver takes it: groups of both forms")
-        print(*(found or ["any"]))
+        if sealed(claims, v2["nodeBootID"]) != text or any(g["configState"].get("mpsControlDaemonID") == "" for g in groups):
+            sys.exit("a member too many, in another place, or a wrong checksum")
         return
     for claim in claims.values():
         claim.pop("name", None)
         claim.pop("namespace", None)
-    for group in groups(claims):
-        group["configState"] = NOTHING[what]
+    for group in groups:
+        if group["configState"].get("mpsControlDaemonID") == "":
+            del group["configState"]["mpsControlDaemonID"]
     sys.stdout.write(sealed(claims, v2["nodeBootID"]))
 
 

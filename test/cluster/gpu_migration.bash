@@ -1,16 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
 # What tests share in which GPUs move from the Go driver to this one and back; a .bats file loads it after driver.bash and gpus.bash. What the
-# Go driver leaves on a node is made of what ours has left there: its checkpoint, in the form of its releases or of its main branch, without
-# names and with its checksums (go_checkpoint.py, which takes the files that a real one wrote), its CDI file without our comment, and its hook by
-# its name.
+# Go driver leaves on a node is made of what ours has left there: its checkpoint without names, written by the code of release 0.5.0 (go-gpu,
+# see test/cluster/tools) or in the form of its main branch (go_checkpoint.py), its CDI file without our comment, and its hook by its name.
 
-judge() { gpu_checkpoint "$1" | python3 -B "$cluster/go_checkpoint.py" judge; }
-checkpoint_of() { python3 -B "$cluster/go_checkpoint.py" "$@"; }
+# go_gpu judge|rewrite <checkpoint >checkpoint: what the code of the Go driver 0.5.0 makes of it; fails where that driver would not start.
+go_gpu() {
+	local dir
+	dir=$(mktemp -d "$BATS_TEST_TMPDIR/go-gpu.XXXX")
+	cat >"$dir/checkpoint.json"
+	go-gpu "$1" "$dir" >&2 || return 1
+	cat "$dir/checkpoint.json"
+}
+go_main() { python3 -B "$cluster/go_checkpoint.py" "$@"; }
+# judged <checkpoint: which Go driver starts with it: released (0.5.0), main (builds of its main branch), or any, when no claim is in it.
+judged() {
+	local text drivers=()
+	text=$(cat)
+	go_gpu judge <<<"$text" >/dev/null 2>&1 && drivers+=(released)
+	go_main judge < <(printf %s "$text") 2>/dev/null && drivers+=(main)
+	case ${drivers[*]} in
+	'released main') echo any ;;
+	'') echo "no Go driver reads this checkpoint: $text" >&2; return 1 ;;
+	*) echo "${drivers[*]}" ;;
+	esac
+}
+judge() { gpu_checkpoint "$1" | judged; }
 # go_driver_was_here K LAYOUT: what is on the node is the Go driver's now.
 go_driver_was_here() {
 	local k=$1 file=$BATS_TEST_TMPDIR/go-checkpoint.json
-	gpu_checkpoint "$k" | checkpoint_of "$2" >"$file"
-	[[ $(checkpoint_of judge <"$file") == "$2" ]]
+	case $2 in
+	released) gpu_checkpoint "$k" | go_gpu rewrite >"$file" ;;
+	main) gpu_checkpoint "$k" | go_main write >"$file" ;;
+	esac
+	[[ $(judged <"$file") == "$2" ]]
 	"$cluster/node" "$k" sh -c 'cat >"$1/checkpoint.json"' sh "$gpu_plugin_dir" <"$file"
 	"$cluster/node" "$k" sh -c 'cd "$1" && for hook in cdi-hook-*; do mv "$hook" nvidia-cdi-hook; done
 		for cdi in /var/run/cdi/k8s.gpu.nvidia.com-claim_*; do sed -i "/^#/d; s|$1/cdi-hook-[0-9a-f]*|$1/nvidia-cdi-hook|g; s|\"cdi-hook-[0-9a-f]*\"|\"nvidia-cdi-hook\"|g" "$cdi"; done' \

@@ -30,7 +30,7 @@ static void a_gpu_is_prepared_recorded_and_unprepared(void **state) {
                 text,
                 "[{\"devices\":[{\"gpu\":{\"info\":{\"uuid\":\"GPU-0\"},\"device\":{\"Requests\":[\"gpu\"],"
                 "\"PoolName\":\"n0\",\"DeviceName\":\"gpu-0\",\"CDIDeviceIDs\":[\"k8s.gpu.nvidia.com/"
-                "claim=" ONE "-gpu-0\"]}},\"mig\":null}],\"configState\":{}}]"));
+                "claim=" ONE "-gpu-0\"]}},\"mig\":null}],\"configState\":{\"mpsControlDaemonID\":\"\"}}]"));
         unprepared_claim("one");
         assert_false(is_there(ONE));
         assert_null(node.claims->journal.table.claims);

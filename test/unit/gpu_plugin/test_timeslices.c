@@ -52,7 +52,9 @@ static void a_time_slice_is_set_recorded_and_set_back(void **state) {
         prepared_claim("one");
         called_with(SET("GPU-0", "1"));
         _cleanup_(freep) char *text = read_checkpoint();
-        assert_non_null(strstr(text, "\"mig\":null}],\"configState\":{\"timeSliceApplied\":true}}]"));
+        assert_non_null(strstr(
+                text,
+                "\"mig\":null}],\"configState\":{\"mpsControlDaemonID\":\"\",\"timeSliceApplied\":true}}]"));
         prepared_claim("one"); /* it is answered as it is recorded */
         called_with("");
         unprepared_claim("one");
