@@ -138,8 +138,7 @@ static void render_node(struct jw *w, const struct cdi_node *n) {
         jw_obj(w, NULL);
         jw_str(w, "path", n->path);
         jw_str(w, "hostPath", n->host_path ? n->host_path : n->path);
-        if (!n->untyped)
-                jw_str(w, "type", "c");
+        jw_str(w, "type", "c");
         jw_int(w, "major", n->major);
         if (n->minor)
                 jw_int(w, "minor", n->minor);
@@ -251,7 +250,7 @@ int cdi_write(const char *root, const char *id, const struct cdi_spec *s, struct
         _cleanup_(freep) char *path = cdi_path(root, s->kind, id);
         int r = text.failed
                         ? err_set(e, ERR_INVALID, 0, "CDI spec '%s' is larger than %d bytes", path, SPEC_MAX)
-                        : file_replace(path, text.p, text.n, s->mode ? s->mode : 0600, e);
+                        : file_replace(path, text.p, text.n, 0600, e);
         buf_done(&text);
         return r;
 }

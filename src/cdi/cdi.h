@@ -14,10 +14,9 @@ struct cdi_node {
         const char *path;        /* in the container */
         unsigned major, minor;   /* character device; the node need not exist on the host */
         unsigned mode;           /* permission bits, e.g. 0666 */
-        const char *host_path;   /* NULL: the same as path */
+        const char *host_path;   /* NULL: the same as path; of no effect where type and numbers are given */
         const char *permissions; /* in the container's device cgroup, "rwm"; NULL: the runtime's default */
         unsigned gid;            /* owner in the container; 0: the runtime's default */
-        bool untyped;            /* its type is not said: the runtime looks at the host's node */
 };
 
 struct cdi_mount {
@@ -57,7 +56,6 @@ struct cdi_spec {
         struct cdi_edits common; /* containerEdits at the root */
         const char *comment; /* one line for people and for the writer itself, "# ..." at the top of the file,
                                 or NULL */
-        unsigned mode;       /* of the file; 0: 0600 */
 };
 
 /* Changes nothing in a container. */
@@ -80,7 +78,8 @@ char *cdi_path(const char *root, const char *kind, const char *id);
 /* "<vendor>-<class>_", with which the names of all files of the kind begin; caller frees. */
 char *cdi_prefix(const char *kind);
 
-/* Makes root (0750) if missing, then writes with fsync and rename. */
+/* Makes root (0750) if missing, then writes with fsync and rename. The file is root's alone (0600): its
+ * comment may name a tenant's objects. */
 int cdi_write(const char *root, const char *id, const struct cdi_spec *s, struct err *e);
 /* A missing file is success. */
 int cdi_remove(const char *root, const char *kind, const char *id, struct err *e);

@@ -19,7 +19,7 @@ static bool same_node(const void *x, const void *y) {
         return streq(a->path, b->path) &&
                streq(a->host_path ? a->host_path : a->path, b->host_path ? b->host_path : b->path) &&
                a->major == b->major && a->minor == b->minor && a->mode == b->mode && a->gid == b->gid &&
-               a->untyped == b->untyped && streq(a->permissions, b->permissions);
+               streq(a->permissions, b->permissions);
 }
 
 static bool same_mount(const void *x, const void *y) {

@@ -23,9 +23,7 @@ struct gpu *gpu_driver_new(const struct gpu_driver_options *o) {
 void gpu_driver_know(struct gpu *g, const struct gpu_devices *devices, const char *why) {
         g->devices = devices;
         snprintf(g->why, sizeof g->why, "%s", why);
-        arena_free(g->arena);
-        g->arena = NULL;
-        g->found = false;
+        gpu_plan_forget(g);
         gpu_work_known(g);
         if (g->claims)
                 claims_reevaluate(g->claims);
@@ -64,7 +62,7 @@ static void attach(void *u, struct claims *c) {
 
 static void release(void *u) {
         struct gpu *g = u;
-        arena_free(g->arena);
+        gpu_plan_forget(g);
         free(g->hook);
         free(g);
 }
@@ -111,7 +109,6 @@ static bool may_go(void *u, const struct checkpoint_claim *entry) {
 const struct node_driver gpu_driver = {
         .name = GPU_DRIVER,
         .cdi_kind = GPU_CDI_KIND_CLAIM,
-        .cdi_mode = 0644, /* as the Go driver's: runtimes without root read them too */
         .prepare_fails = "error preparing devices for claim",
         .unprepare_fails = "error unpreparing devices for claim",
         .codec = &record_codec,

@@ -18,6 +18,8 @@ struct gpu_driver_options {
         const char *proc_devices; /* "/proc/devices", or its substitute */
         const char *hook;         /* on the host */
         const char *ldconfig;     /* on the host, for our own hook; NULL: the hook knows one */
+        bool ipc_sockets;         /* give containers the socket of nvidia-persistenced */
+        bool no_gids;             /* no additional groups, which need CDI 0.7.0 */
         /* Is what was told last still what the node shows? If not, gpu_driver_know() is called soon. */
         bool (*hold)(void *u);
         /* A Prepare waits for that, or none does any more. */

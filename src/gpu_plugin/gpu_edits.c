@@ -73,27 +73,83 @@ static struct nodes new_nodes(struct arena *a) {
                                .gids = arena_alloc(a, NODES_MAX * sizeof(unsigned)) };
 }
 
-/* 1: it is there and added; 0: there is no character device of that name. */
-static int add_node(const struct gpu_edits_options *o, const char *path, struct nodes *nodes, struct arena *a,
-                    struct err *e) {
-        struct stat st;
+/* 1: there is a character device of that name; 0: there is none. */
+static int look(const struct gpu_edits_options *o, const char *path, struct arena *a, struct stat *ret,
+                struct err *e) {
         const char *here = root_walk_below(o->dev_root.here, path, a);
-        if (lstat(here, &st) < 0)
+        if (lstat(here, ret) < 0)
                 return errno == ENOENT || errno == ENOTDIR ? 0 : err_errno(e, errno, "stat '%s'", here);
-        if (!S_ISCHR(st.st_mode) || major(st.st_rdev) == 0 || nodes->n == NODES_MAX)
-                return 0;
-        nodes->list[nodes->n++] = (struct cdi_node){ .path = path,
-                                                     .host_path = root_walk_below(o->dev_root.host, path, a),
-                                                     .major = major(st.st_rdev),
-                                                     .minor = minor(st.st_rdev),
-                                                     .mode = st.st_mode & 0777,
-                                                     .gid = st.st_gid,
-                                                     .permissions = "rwm",
-                                                     .untyped = true };
-        /* Whoever is not root in the container needs the group. */
-        if (st.st_gid && (st.st_mode & 0006) != 0006)
-                nodes->gids[nodes->n_gids++] = st.st_gid;
+        return S_ISCHR(ret->st_mode) && major(ret->st_rdev) != 0;
+}
+
+/* 1: it is added; 0: nobody knows its numbers. The major that the kernel lists (0: none) has precedence over
+ * the node's, which may have been made before the module was loaded again. The runtime makes the node by its
+ * numbers, so the host need not have it: nothing makes nodes on a host where no CUDA program has run yet, and
+ * where the dev folder that we see is our container's, it is not the host's. */
+static int add_node(const struct gpu_edits_options *o, const char *path, unsigned listed_major,
+                    unsigned minor_number, struct nodes *nodes, struct arena *a, struct err *e) {
+        struct stat st;
+        struct cdi_node node = { .path = path,
+                                 .major = listed_major,
+                                 .minor = minor_number,
+                                 .mode = o->node_mode,
+                                 .gid = o->node_gid,
+                                 .permissions = "rwm" };
+        int there = look(o, path, a, &st, e);
+        if (there < 0 || (!there && !listed_major))
+                return there;
+        if (nodes->n == NODES_MAX)
+                return err_set(e, ERR_INVALID, 0, "more than %d device nodes", NODES_MAX);
+        if (there) {
+                node.host_path = root_walk_below(o->dev_root.host, path, a);
+                node.mode = st.st_mode & 0777;
+                node.gid = st.st_gid;
+        }
+        if (!listed_major) {
+                node.major = major(st.st_rdev);
+                node.minor = minor(st.st_rdev);
+        }
+        nodes->list[nodes->n++] = node;
+        /* A process that is not root in the container needs the group. */
+        if (o->gids && node.gid && (node.mode & 0006) != 0006)
+                nodes->gids[nodes->n_gids++] = node.gid;
         return 1;
+}
+
+static bool is_loaded(const struct gpu_edits_options *o, const char *module, struct arena *a) {
+        return access(arena_printf(a, "%s/module/%s", o->sys, module), F_OK) == 0;
+}
+
+/* Who must do something about a device node that nobody can make, and what. */
+static int no_node(const struct gpu_edits_options *o, const char *path, struct err *e) {
+        return err_set(e, ERR_NOT_FOUND, ENOENT,
+                       "there is no device node '%s' below '%s' on the host, and /proc/devices does not list "
+                       "the NVIDIA driver: load the driver, and run nvidia-smi on the node, or look at its "
+                       "driver container",
+                       path, o->dev_root.host);
+}
+
+/* A node that is left of a module that was unloaded is of no use; only where the driver is a substitute,
+ * whose modules are nowhere, does the node alone count. */
+static int add_uvm(const struct gpu_edits_options *o, struct nodes *nodes, struct arena *a, struct err *e) {
+        static const struct {
+                const char *path;
+                unsigned minor_number;
+        } uvm[] = { { "/dev/nvidia-uvm", PROC_MINOR_UVM },
+                    { "/dev/nvidia-uvm-tools", PROC_MINOR_UVM_TOOLS } };
+        bool loaded = o->majors.uvm || !is_loaded(o, "nvidia", a);
+        for (size_t i = 0; i < ARRAY_LEN(uvm); i++) {
+                int r = loaded ? add_node(o, uvm[i].path, o->majors.uvm, uvm[i].minor_number, nodes, a, e)
+                               : 0;
+                if (r < 0)
+                        return -1;
+                if (r == 0 && uvm[i].minor_number == PROC_MINOR_UVM)
+                        return err_set(e, ERR_NOT_FOUND, GPU_EDITS_NO_UVM,
+                                       "the kernel module nvidia_uvm is not loaded, and every CUDA program "
+                                       "needs it: run 'modprobe nvidia_uvm' on the node, and put the line "
+                                       "nvidia_uvm into a file of /etc/modules-load.d there");
+        }
+        return 0;
 }
 
 /* ---- what all have ---- */
@@ -201,15 +257,18 @@ static size_t make_hooks(const struct gpu_edits_options *o, const struct driver_
 
 int gpu_edits_common(const struct gpu_edits_options *o, const struct driver_set *files, struct arena *a,
                      struct cdi_edits *ret, struct err *e) {
-        static const char *const shared[] = { "/dev/nvidia-modeset", "/dev/nvidia-uvm",
-                                              "/dev/nvidia-uvm-tools", "/dev/nvidiactl" };
         const char **env = arena_alloc(a, 3 * sizeof *env);
         struct cdi_hook *hooks = arena_alloc(a, 5 * sizeof *hooks);
         struct nodes nodes = new_nodes(a);
-        for (size_t i = 0; i < ARRAY_LEN(shared); i++) {
-                if (add_node(o, shared[i], &nodes, a, e) < 0)
-                        return -1;
-        }
+        int r = add_node(o, "/dev/nvidiactl", o->majors.gpu, PROC_MINOR_CTL, &nodes, a, e);
+        if (r <= 0)
+                return r < 0 ? -1 : no_node(o, "/dev/nvidiactl", e);
+        if (add_uvm(o, &nodes, a, e) < 0)
+                return -1;
+        /* Display only; the module is not loaded everywhere. */
+        if (add_node(o, "/dev/nvidia-modeset", is_loaded(o, "nvidia_modeset", a) ? o->majors.gpu : 0,
+                     PROC_MINOR_MODESET, &nodes, a, e) < 0)
+                return -1;
         env[0] = arena_printf(a, "NVIDIA_CTK_LIBCUDA_DIR=%s", files->library_dir);
         /* So that NVIDIA's older runtime, where it is installed, adds nothing of its own. */
         env[1] = "NVIDIA_VISIBLE_DEVICES=void";
@@ -228,16 +287,6 @@ int gpu_edits_common(const struct gpu_edits_options *o, const struct driver_set 
 
 /* ---- what one has ---- */
 
-/* Who must do something about a device node that is missing, and what. */
-static int no_node(const struct gpu_edits_options *o, const struct gpu_device *d, struct err *e) {
-        return err_set(e, ERR_NOT_FOUND, ENOENT,
-                       "device '%s' has no device node '/dev/nvidia%u' below '%s' on the host: the driver's "
-                       "nodes are "
-                       "made by nvidia-modprobe or nvidia-smi (run nvidia-smi on the node), or by its driver "
-                       "container",
-                       d->name, d->minor, o->dev_root.host);
-}
-
 struct drm {
         const struct gpu_edits_options *o;
         struct nodes *nodes;
@@ -248,8 +297,8 @@ static int add_drm(void *u, int sysfs, const char *name, struct err *e) {
         const struct drm *drm = u;
         if (!str_starts(name, "card") && !str_starts(name, "renderD"))
                 return 0;
-        return add_node(drm->o, arena_printf(drm->a, "/dev/dri/%s", name), drm->nodes, drm->a, e) < 0 ? -1
-                                                                                                      : 0;
+        const char *path = arena_printf(drm->a, "/dev/dri/%s", name);
+        return add_node(drm->o, path, 0, 0, drm->nodes, drm->a, e) < 0 ? -1 : 0;
 }
 
 /* Links by which programs find the nodes of a PCI device. */
@@ -294,7 +343,7 @@ static int add_capability(const struct gpu_edits_options *o, const char *access,
                 return err_wrap(e, "'%s'", path);
         nodes->list[nodes->n++] =
                 (struct cdi_node){ .path = arena_printf(a, "/dev/nvidia-caps/nvidia-cap%u", cap.minor),
-                                   .major = o->caps_major,
+                                   .major = o->majors.caps,
                                    .minor = cap.minor,
                                    .mode = cap.mode };
         return 0;
@@ -303,7 +352,7 @@ static int add_capability(const struct gpu_edits_options *o, const char *access,
 static int add_instance(const struct gpu_edits_options *o, const struct gpu_device *d, struct nodes *nodes,
                         struct arena *a, struct err *e) {
         const char *gi = arena_printf(a, "gpu%u/mig/gi%u", d->minor, d->gpu_instance);
-        if (!o->caps_major)
+        if (!o->majors.caps)
                 return err_set(e, ERR_NOT_FOUND, ENOENT,
                                "MIG device '%s' needs the character devices nvidia-caps, which are not in "
                                "/proc/devices: "
@@ -321,9 +370,12 @@ int gpu_edits_device(const struct gpu_edits_options *o, const struct gpu_device 
         struct args links = command(o, "create-symlinks", a);
         struct cdi_hook *hook = arena_alloc(a, sizeof *hook);
         size_t bare = links.n;
-        int r = add_node(o, arena_printf(a, "/dev/nvidia%u", d->minor), &nodes, a, e);
+        const char *path = arena_printf(a, "/dev/nvidia%u", d->minor);
+        int r = add_node(o, path, o->majors.gpu, d->minor, &nodes, a, e);
+        if (r == 0)
+                no_node(o, path, e);
         if (r <= 0)
-                return r < 0 ? -1 : no_node(o, d, e);
+                return err_wrap(e, "device '%s'", d->name);
         if (d->address && (d->kind == GPU_FULL || d->graphics)) {
                 if (find_drm(o, d, &nodes, a, e) < 0)
                         return -1;

@@ -26,33 +26,55 @@ static const char *firmware_path(const struct gpu *g, struct arena *a) {
         return arena_strndup(a, trimmed.p, trimmed.n);
 }
 
-static int find_files(struct gpu *g, struct err *e) {
+/* As they are now: packages of the driver are updated, removed and added while it runs. */
+static int find_files(struct gpu *g, struct arena *a, struct err *e) {
+        const char *firmware = firmware_path(g, a);
         struct utsname kernel;
-        if (g->found)
+        if (g->arena && streq(firmware, g->firmware_path) && driver_set_holds(&g->o.root, &g->files))
                 return 0;
         uname(&kernel);
-        arena_free(g->arena);
-        g->arena = arena_new(16384);
+        gpu_plan_forget(g);
+        struct arena *found = arena_new(16384);
         struct driver_set_options o = { .root = g->o.root,
                                         .version = str_or(g->devices->driver_version, ""),
                                         .machine = kernel.machine,
                                         .kernel_release = kernel.release,
-                                        .firmware_path = firmware_path(g, g->arena) };
-        if (driver_set_find(&o, g->arena, &g->files, e) < 0)
+                                        .firmware_path = arena_strdup(found, firmware),
+                                        .sockets = g->o.ipc_sockets };
+        if (driver_set_find(&o, found, &g->files, e) < 0) {
+                arena_free(found);
                 return -1;
-        g->found = true;
+        }
+        g->arena = found;
+        g->firmware_path = o.firmware_path;
         return 0;
 }
 
-static unsigned caps_major(const struct gpu *g) {
+void gpu_plan_forget(struct gpu *g) {
+        arena_free(g->arena);
+        g->arena = NULL;
+}
+
+static int find_majors(const struct gpu *g, struct proc_majors *ret, struct err *e) {
         _cleanup_(freep) char *text = NULL;
-        unsigned major = 0;
-        struct err ignored;
         size_t n = 0;
-        if (file_read(g->o.proc_devices, SMALL_FILE_MAX, &text, &n, &ignored) < 0 ||
-            proc_devices_major((struct str){ text, n }, PROC_MAJOR_CAPS, &major, &ignored) < 0)
-                return 0;
-        return major;
+        if (file_read(g->o.proc_devices, SMALL_FILE_MAX, &text, &n, e) < 0)
+                return -1;
+        return proc_devices_majors((struct str){ text, n }, ret, e) < 0
+                       ? err_wrap(e, "'%s'", g->o.proc_devices)
+                       : 0;
+}
+
+/* As the driver itself would make them; 0666 is its default. */
+static void find_node_mode(const struct gpu *g, unsigned *mode, unsigned *gid) {
+        _cleanup_(freep) char *path = file_join(g->o.proc_driver, "params");
+        _cleanup_(freep) char *text = NULL;
+        struct err unsaid;
+        size_t n = 0;
+        *mode = 0666;
+        *gid = 0;
+        if (file_read(path, SMALL_FILE_MAX, &text, &n, &unsaid) == 0)
+                proc_params_node((struct str){ text, n }, mode, gid);
 }
 
 /* A driver container has its device nodes in a dev/ of its own. */
@@ -62,23 +84,37 @@ static struct driver_root dev_root(const struct gpu *g) {
         return stat(dev, &st) == 0 && S_ISDIR(st.st_mode) ? g->o.root : (struct driver_root){ "/", "/" };
 }
 
-static struct gpu_edits_options edits_options(const struct gpu *g) {
-        return (struct gpu_edits_options){ .root = g->o.root,
+static int edits_options(const struct gpu *g, struct gpu_edits_options *ret, struct err *e) {
+        *ret = (struct gpu_edits_options){ .root = g->o.root,
                                            .dev_root = dev_root(g),
                                            .sys = g->o.sys,
                                            .proc_driver = g->o.proc_driver,
-                                           .caps_major = caps_major(g),
+                                           .gids = !g->o.no_gids,
                                            .hook = g->hook,
                                            .ldconfig = g->o.ldconfig,
                                            .driver_version = g->devices->driver_version };
+        find_node_mode(g, &ret->node_mode, &ret->node_gid);
+        return find_majors(g, &ret->majors, e);
+}
+
+static int plan_common(struct gpu *g, struct arena *a, struct err *e) {
+        struct gpu_planning *p = &g->planning;
+        if (edits_options(g, &p->options, e) < 0 || find_files(g, a, e) < 0)
+                return -1;
+        if (gpu_edits_common(&p->options, &g->files, a, &p->common, e) == 0)
+                return 0;
+        if (e->kind == ERR_NOT_FOUND && e->code == GPU_EDITS_NO_UVM) {
+                const struct event_about node = { "v1", "Node", NULL, g->o.node, g->o.node };
+                event_record(g->claims->o.events, &node, EVENT_WARNING, "UVMNotLoaded",
+                             "no pod gets a GPU on this node: %s", e->msg);
+        }
+        return -1;
 }
 
 /* Copies, because the thread that writes them may outlive the driver, and what it knows of the files. */
 int gpu_plan_claim(void *u, const struct op *op, struct arena *a, struct cdi_edits *ret, struct err *e) {
         struct gpu *g = u;
-        g->planning.options = edits_options(g);
-        if (find_files(g, e) < 0 ||
-            gpu_edits_common(&g->planning.options, &g->files, a, &g->planning.common, e) < 0)
+        if (plan_common(g, a, e) < 0)
                 return -1;
         *ret = cdi_copy(&g->planning.common, a);
         return 0;

@@ -7,6 +7,9 @@
 int gpu_plan_claim(void *u, const struct op *op, struct arena *a, struct cdi_edits *ret, struct err *e);
 int gpu_plan_device(void *u, const struct op *op, const struct node_want *w, struct arena *a,
                     struct node_effect *ret, struct err *e);
+/* The driver may be another one now. */
+struct gpu;
+void gpu_plan_forget(struct gpu *g);
 void gpu_plan_record(const struct node_want *w, struct node_device *ret);
 const char *gpu_plan_comment(const struct op *op, struct arena *a);
 /* From what the CDI file says, which may be one of the Go driver's: that tells the names only. */

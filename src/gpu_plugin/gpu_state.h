@@ -21,10 +21,10 @@ struct gpu {
         struct claims *claims;
         const struct gpu_devices *devices; /* NULL: not known yet */
         char why[512];                     /* for people: why not, or what is wrong all the same */
-        /* The driver's files, found once for each time that the devices are told. */
-        struct arena *arena;
+        /* The driver's files of devices->driver_version; checked, and found again, with each claim. */
+        struct arena *arena; /* NULL: not searched yet */
         struct driver_set files;
-        bool found;
+        const char *firmware_path; /* with which they were searched */
         struct gpu_planning planning;
         TAILQ_HEAD(, gpu_work) waiting; /* gpu_work.c: for the GPUs to be known */
 };

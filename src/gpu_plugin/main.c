@@ -39,6 +39,7 @@ struct plugin {
         struct node_flags flags;
         const char *ns, *host_root, *image, *pull_secrets, *pull_policy, *service_account, *xids, *shares,
                 *alt_proc_devices, *layout;
+        bool ipc_sockets, gids;
         struct gates gates;
         struct gpu_metrics metrics;
         struct report report;
@@ -284,6 +285,8 @@ static void *start(struct node_main *m) {
                 .proc_driver = p->proc_driver,
                 .proc_devices = *p->alt_proc_devices ? p->alt_proc_devices : "/proc/devices",
                 .hook = str_or(p->hook, ""),
+                .ipc_sockets = p->ipc_sockets,
+                .no_gids = !p->gids,
                 .hold = hold,
                 .wanted = wanted,
                 .u = p });
@@ -366,6 +369,7 @@ int main(int argc, char **argv) {
                 .shares = "disabled",
                 .alt_proc_devices = "",
                 .layout = "auto",
+                .gids = true,
         };
 #define OF_NO_USE "accepted, and of use only for what this driver does not do yet"
         static const struct flag flags[] = {
@@ -386,6 +390,11 @@ int main(int argc, char **argv) {
                 FLAG(STR, "checkpoint-layout", &p.layout,
                      "form of the checkpoint: auto or released (all releases of the Go driver read it, 25.3 "
                      "to 0.5.0), main (builds of its main branch from before 2026-08-11 only)"),
+                FLAG(BOOL, "gpu-ipc-sockets", &p.ipc_sockets,
+                     "give containers with a GPU the socket of the host's nvidia-persistenced"),
+                FLAG(BOOL, "gpu-additional-gids", &p.gids,
+                     "let container processes that are not root use device nodes that belong to a group; "
+                     "needs a runtime with CDI 0.7.0"),
                 FLAG(STR, "alt-proc-devices-path", &p.alt_proc_devices,
                      "a file to read instead of /proc/devices"),
                 NODE_FLAGS_PROCESS(p.flags),

@@ -48,7 +48,6 @@ typedef void(node_thing_fn)(void *u, const char *id);
 struct node_driver {
         const char *name; /* in claims, slices and metrics; its folder below that of the plugins */
         const char *cdi_kind;
-        unsigned cdi_mode; /* of the CDI files; 0: 0600 */
         /* "error preparing devices for claim": what stands before <namespace>/<name>:<uid> and why, in the
          * answer to the kubelet, and of an Unprepare. NULL: the answer says only why. */
         const char *prepare_fails, *unprepare_fails;

@@ -83,7 +83,6 @@ static int plan(struct op *op, struct effects *x, struct node_device *recorded, 
                 .devices = devices,
                 .n_devices = n,
                 .common = common,
-                .mode = driver->cdi_mode,
                 .comment = n ? arena_printf(a, "claim %s/%s %s boot %s", op->ns, op->name,
                                             driver->comment(op, a), c->o.boot_id)
                              : NULL,

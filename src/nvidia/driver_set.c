@@ -82,7 +82,7 @@ static const char *const programs[] = { "nvidia-smi",
                                         "nvidia-imex",
                                         "nvidia-imex-ctl",
                                         NULL };
-static const char *const sockets[] = { "nvidia-persistenced/socket", "nvidia-fabricmanager/socket", NULL };
+static const char *const sockets[] = { "nvidia-persistenced/socket", NULL };
 static const char *const firmware_dirs[] = { "/lib/firmware/updates/%r", "/lib/firmware/updates",
                                              "/lib/firmware/%r", "/lib/firmware", NULL };
 
@@ -91,8 +91,70 @@ struct search {
         struct root_walk walk;
         struct arena *a;
         struct driver_set set;
-        size_t cap;
+        size_t cap, cap_folders;
 };
+
+/* ---- what the result depends on ---- */
+
+static int stamp(const struct root_walk *w, const char *path, struct driver_folder *ret, struct err *e) {
+        struct stat st;
+        int r = root_walk_stat(w, path, &st, e);
+        *ret = (struct driver_folder){ .path = path };
+        if (r > 0 && S_ISDIR(st.st_mode)) {
+                ret->there = true;
+                ret->dev = st.st_dev;
+                ret->ino = st.st_ino;
+                ret->changed = st.st_mtim;
+        }
+        return r < 0 ? -1 : 0;
+}
+
+/* To be called before the folder is searched. */
+static int depend_on(struct search *s, const char *dir, struct err *e) {
+        const char *path = *dir ? dir : "/";
+        for (size_t i = 0; i < s->set.n_folders; i++) {
+                if (streq(s->set.folders[i].path, path))
+                        return 0;
+        }
+        ARENA_GROW(s->a, s->set.folders, s->set.n_folders, s->cap_folders);
+        return stamp(&s->walk, path, &s->set.folders[s->set.n_folders++], e);
+}
+
+static int depend_on_parent(struct search *s, const char *path, struct err *e) {
+        return depend_on(s, arena_strndup(s->a, path, (size_t)(strrchr(path, '/') - path)), e);
+}
+
+static bool is_before(struct timespec a, struct timespec b) {
+        return a.tv_sec != b.tv_sec ? a.tv_sec < b.tv_sec : a.tv_nsec < b.tv_nsec;
+}
+
+/* A second change within one tick of the kernel's clock leaves the same time. */
+static bool folder_holds(const struct root_walk *w, const struct driver_set *set,
+                         const struct driver_folder *was) {
+        struct driver_folder now;
+        struct err e;
+        return stamp(w, was->path, &now, &e) == 0 && now.there == was->there && now.dev == was->dev &&
+               now.ino == was->ino && now.changed.tv_sec == was->changed.tv_sec &&
+               now.changed.tv_nsec == was->changed.tv_nsec &&
+               (!was->there || is_before(was->changed, set->begun));
+}
+
+bool driver_set_holds(const struct driver_root *root, const struct driver_set *set) {
+        struct root_walk w;
+        struct stat st;
+        struct err e;
+        if (root_walk_init(&w, root->here, root->host, &e) < 0)
+                return false;
+        bool holds = true;
+        for (size_t i = 0; holds && i < set->n_folders; i++)
+                holds = folder_holds(&w, set, &set->folders[i]);
+        for (size_t i = 0; holds && i < set->n; i++)
+                holds = root_walk_stat(&w, set->items[i].real, &st, &e) > 0;
+        root_walk_done(&w);
+        return holds;
+}
+
+/* ---- the search ---- */
 
 /* The text with what stands for the machine (%m), the version (%v), the kernel (%r) and the library folder
  * (%L). */
@@ -124,7 +186,7 @@ static struct driver_item *add(struct search *s, enum driver_group group, const 
         }
         ARENA_GROW(s->a, s->set.items, s->set.n, s->cap);
         struct driver_item *item = &s->set.items[s->set.n++];
-        *item = (struct driver_item){ group, root_walk_below(s->o->root.host, real, s->a), inside };
+        *item = (struct driver_item){ group, real, root_walk_below(s->o->root.host, real, s->a), inside };
         return item;
 }
 
@@ -134,6 +196,8 @@ static struct driver_item *add(struct search *s, enum driver_group group, const 
 static int add_at(struct search *s, enum driver_group group, const char *path, const char *inside,
                   struct err *e) {
         struct root_file f;
+        if (depend_on_parent(s, path, e) < 0)
+                return -1;
         int r = root_walk_look(&s->walk, path, s->a, &f, e);
         if (r <= 0)
                 return r;
@@ -149,6 +213,8 @@ static int add_at(struct search *s, enum driver_group group, const char *path, c
 /* Sets library_dir when the folder has the file. */
 static int try_dir(struct search *s, const char *dir, const char *name, struct err *e) {
         struct root_file f;
+        if (depend_on(s, dir, e) < 0)
+                return -1;
         int r = root_walk_look(&s->walk, arena_printf(s->a, "%s/%s", dir, name), s->a, &f, e);
         if (r <= 0 || !S_ISREG(f.st.st_mode))
                 return r < 0 ? -1 : 0;
@@ -160,6 +226,8 @@ static int try_dir(struct search *s, const char *dir, const char *name, struct e
 /* The folders that the loader of the root knows of one of the driver's libraries. */
 static int try_ld_cache(struct search *s, const char *soname, const char *name, struct err *e) {
         struct err why;
+        if (depend_on(s, "/etc", e) < 0) /* ldconfig renames a new file into place */
+                return -1;
         _cleanup_(closep) int fd = root_walk_read(&s->walk, "/etc/ld.so.cache", &why);
         _cleanup_(freep) char *text = NULL;
         size_t n = 0, at = 0;
@@ -216,7 +284,8 @@ static void look_at_library(struct search *s, struct driver_item *item) {
 static int add_matching(struct search *s, enum driver_group group, const char *dir, const char *pattern,
                         struct err *e) {
         const char **names;
-        if (root_walk_names(&s->walk, *dir ? dir : "/", pattern, s->a, &names, e) < 0)
+        if (depend_on(s, dir, e) < 0 ||
+            root_walk_names(&s->walk, *dir ? dir : "/", pattern, s->a, &names, e) < 0)
                 return -1;
         for (; *names; names++) {
                 struct root_file f;
@@ -292,7 +361,8 @@ static int find(struct search *s, struct err *e) {
                                add_listed(s, DRIVER_CONFIG, vulkan_dirs, vulkan, false, "/etc", e) < 0 ||
                                add_firmware(s, e) < 0 ||
                                add_listed(s, DRIVER_PROGRAM, program_dirs, programs, false, NULL, e) < 0 ||
-                               add_listed(s, DRIVER_SOCKET, run_dirs, sockets, false, NULL, e) < 0
+                               (s->o->sockets &&
+                                add_listed(s, DRIVER_SOCKET, run_dirs, sockets, false, NULL, e) < 0)
                        ? -1
                        : 0;
 }
@@ -304,6 +374,7 @@ int driver_set_find(const struct driver_set_options *o, struct arena *a, struct 
                 return err_set(e, ERR_INVALID, 0, "the driver's version '%.60s' is no number", o->version);
         if (root_walk_init(&s.walk, o->root.here, o->root.host, e) < 0)
                 return -1;
+        clock_gettime(CLOCK_REALTIME_COARSE, &s.set.begun); /* the clock of folders' times */
         int r = find(&s, e);
         root_walk_done(&s.walk);
         if (r == 0)

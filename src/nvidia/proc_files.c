@@ -4,6 +4,8 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "base/mem.h"
+
 enum {
         MAJOR_MAX = 4095 /* 12 bits in the kernel's dev_t */,
         MINOR_MAX = (1 << 20) - 1,
@@ -43,6 +45,24 @@ int proc_devices_major(struct str text, const char *name, unsigned *ret_major, s
         return err_set(e, ERR_NOT_FOUND, 0, "there is no character device '%s'", name);
 }
 
+int proc_devices_majors(struct str text, struct proc_majors *ret, struct err *e) {
+        struct proc_majors m = { 0 };
+        const struct {
+                const char *name;
+                unsigned *major;
+        } names[] = { { "nvidia-frontend", &m.gpu },
+                      { "nvidia", &m.gpu },
+                      { "nvidia-uvm", &m.uvm },
+                      { PROC_MAJOR_CAPS, &m.caps } };
+        for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+                if (proc_devices_major(text, names[i].name, names[i].major, e) < 0 &&
+                    e->kind != ERR_NOT_FOUND)
+                        return -1;
+        }
+        *ret = m;
+        return 0;
+}
+
 /* The value of the first line "<key>: <value>". */
 static bool find_value(struct str text, const char *key, struct str *ret) {
         struct str line, k = str_from(key);
@@ -78,4 +98,10 @@ int proc_capability_parse(struct str text, struct proc_capability *ret, struct e
 
 int proc_params_channel_count(struct str text, unsigned *ret, struct err *e) {
         return find_number(text, "ImexChannelCount", CHANNELS_MAX, ret, e);
+}
+
+void proc_params_node(struct str text, unsigned *mode, unsigned *gid) {
+        struct err unsaid;
+        (void)find_number(text, "DeviceFileMode", 0777, mode, &unsaid);
+        (void)find_number(text, "DeviceFileGID", INT32_MAX, gid, &unsaid);
 }

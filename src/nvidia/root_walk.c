@@ -86,6 +86,14 @@ int root_walk_look(const struct root_walk *w, const char *path, struct arena *a,
         return ret->real != NULL;
 }
 
+int root_walk_stat(const struct root_walk *w, const char *path, struct stat *ret, struct err *e) {
+        _cleanup_(closep) int fd = open_in_root(w, path, O_PATH);
+        if (fd < 0)
+                return is_miss(errno) ? 0
+                                      : err_errno(e, errno, "open '%s' in driver root '%s'", path, w->name);
+        return fstat(fd, ret) < 0 ? err_errno(e, errno, "stat '%s' in driver root '%s'", path, w->name) : 1;
+}
+
 int root_walk_read(const struct root_walk *w, const char *path, struct err *e) {
         struct stat st;
         /* A FIFO in its place must not keep us waiting for a writer. */

@@ -27,6 +27,8 @@ struct root_file {
  * left). A path that leads out of the root on the way (another tree was moved there) is nothing. */
 int root_walk_look(const struct root_walk *w, const char *path, struct arena *a, struct root_file *ret,
                    struct err *e);
+/* The same, without the path. */
+int root_walk_stat(const struct root_walk *w, const char *path, struct stat *ret, struct err *e);
 /* A regular file, open for reading: the descriptor, or -1; ERR_NOT_FOUND: there is none. */
 int root_walk_read(const struct root_walk *w, const char *path, struct err *e);
 /* Is this name in that folder a link? What cannot be looked at is none. */

@@ -82,6 +82,14 @@ alone=("${on[@]}" --set resources.computeDomains.enabled=false)
 	refused checkpointLayout "${on[@]}" --set kubeletPlugin.containers.gpus.checkpointLayout=newest
 }
 
+@test "containers get no socket of the host, and the groups of device nodes, unless the values say otherwise" {
+	render "${on[@]}"
+	is '[gpus.env[].name] - ["GPU_IPC_SOCKETS", "GPU_ADDITIONAL_GIDS"] == [gpus.env[].name]'
+	render "${on[@]}" --set gpuIpcSockets=true --set gpuAdditionalGids=false
+	is 'gpu_env("GPU_IPC_SOCKETS") == "true" and gpu_env("GPU_ADDITIONAL_GIDS") == "false"'
+	refused gpuIpcSockets "${on[@]}" --set gpuIpcSockets=maybe
+}
+
 @test "ports and probes follow the endpoints, and collide with none of the other container's" {
 	render "${on[@]}"
 	is 'gpus | .startupProbe.grpc == {port: 51516, service: "liveness"} and .startupProbe.failureThreshold == 600 and

@@ -201,16 +201,11 @@ static void validation_names_the_culprit(void **state) {
 
 /* ---- what GPUs need ---- */
 
-static const struct cdi_node gpu0 = { "/dev/nvidia0", 195, 0,   0666, "/run/nvidia/driver/dev/nvidia0",
-                                      "rwm",          0,   true },
-                             modeset = { "/dev/nvidia-modeset",
-                                         195,
-                                         254,
-                                         0660,
-                                         "/run/nvidia/driver/dev/nvidia-modeset",
-                                         "rwm",
-                                         44,
-                                         true };
+static const struct cdi_node
+        gpu0 = { "/dev/nvidia0", 195, 0, 0666, "/run/nvidia/driver/dev/nvidia0", "rwm", 0 },
+        modeset = {
+                "/dev/nvidia-modeset", 195, 254, 0660, "/run/nvidia/driver/dev/nvidia-modeset", "rwm", 44
+        };
 static const struct cdi_hook ldcache = { "createContainer", "/hook",
                                          (const char *const[]){ "hook", "update-ldcache", NULL },
                                          (const char *const[]){ "NVIDIA_CTK_DEBUG=false", NULL } };
@@ -237,10 +232,11 @@ static void a_gpu_claim_renders_as_the_reference(void **state) {
                 "claim\",\"devices\":[{\"name\":\"u-gpu-0\","
                 "\"containerEdits\":{\"deviceNodes\":[{\"path\":\"/dev/nvidia0\",\"hostPath\":\"/run/nvidia/"
                 "driver/dev/"
-                "nvidia0\",\"major\":195,\"fileMode\":438,\"permissions\":\"rwm\"}]}}],\"containerEdits\":{"
+                "nvidia0\",\"type\":\"c\",\"major\":195,\"fileMode\":438,\"permissions\":\"rwm\"}]}}],"
+                "\"containerEdits\":{"
                 "\"deviceNodes\":"
                 "[{\"path\":\"/dev/nvidia-modeset\",\"hostPath\":\"/run/nvidia/driver/dev/"
-                "nvidia-modeset\",\"major\":195,"
+                "nvidia-modeset\",\"type\":\"c\",\"major\":195,"
                 "\"minor\":254,\"fileMode\":432,\"permissions\":\"rwm\",\"gid\":44}],\"hooks\":[{"
                 "\"hookName\":"
                 "\"createContainer\",\"path\":\"/hook\",\"args\":[\"hook\",\"update-ldcache\"],\"env\":["

@@ -93,6 +93,7 @@ void start(void) {
                 .proc_driver = w.proc,
                 .proc_devices = w.proc_devices,
                 .hook = hook,
+                .ipc_sockets = w.ipc_sockets,
                 .hold = hold,
                 .wanted = wanted,
         });
@@ -108,7 +109,8 @@ int claims_world_setup(void **state) {
         w.sys = file_join(node.dir, "sys");
         w.proc = file_join(node.dir, "proc");
         w.proc_devices = file_join(node.dir, "devices");
-        tree_put(node.dir, "devices", "Character devices:\n236 nvidia-caps\n\nBlock devices:\n");
+        tree_put(node.dir, "devices",
+                 "Character devices:\n195 nvidia\n510 nvidia-uvm\n236 nvidia-caps\n\nBlock devices:\n");
         tree_put(node.dir, "proc/capabilities/gpu1/mig/gi7/access",
                  "DeviceFileMinor: 66\nDeviceFileMode: 292\n");
         tree_put(node.dir, "proc/capabilities/gpu1/mig/gi7/ci0/access",

@@ -14,7 +14,8 @@ struct claims_world {
         const char *results, *config; /* of the claim, as JSON */
         bool nodes;                   /* device nodes can be made here */
         bool holds, wanted;
-        unsigned looks; /* how often somebody asked whether what is known of the GPUs holds */
+        bool ipc_sockets; /* of the next process */
+        unsigned looks;   /* how often somebody asked whether what is known of the GPUs holds */
 };
 extern struct claims_world w;
 extern struct gpu_device gpus[3];

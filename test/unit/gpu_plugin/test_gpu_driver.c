@@ -6,7 +6,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
+#include "driver_tree.h"
 #include "gpu_plugin/gpu_plan.h"
+#include "tree.h"
 
 static void a_gpu_is_prepared_recorded_and_unprepared(void **state) {
         struct dra_op op;
@@ -19,7 +22,7 @@ static void a_gpu_is_prepared_recorded_and_unprepared(void **state) {
         _cleanup_(freep) char *path = file_of(ONE);
         _cleanup_(freep) char *cdi = read_file(path);
         assert_int_equal(stat(path, &st), 0);
-        assert_int_equal(st.st_mode & 0777, 0644);
+        assert_int_equal(st.st_mode & 0777, 0600); /* its comment names the claim */
         assert_true(str_starts(cdi, "# claim user/one devices "
                                     "[{\"name\":\"gpu-0\",\"type\":\"gpu\",\"info\":{\"uuid\":\"GPU-0\"}}]"
                                     " boot " BOOT "\n{"));
@@ -176,14 +179,87 @@ static void a_configuration_that_cannot_be_is_refused_in_the_words_of_the_go_dri
 
 static void a_gpu_without_its_node_or_a_driver_without_its_files_is_said(void **state) {
         (void)state;
+        tree_put(node.dir, "devices", "Character devices:\n236 nvidia-caps\n");
         gpus[0].minor = 9;
-        refused("one", "has no device node '/dev/nvidia9'");
+        refused("one", "no device node '/dev/nvidia9'");
         gpus[0].minor = 0;
         w.devices.driver_version = "1.2";
         gpu_driver_know(w.gpu, &w.devices, "");
         refused("two",
                 "neither libcuda.so.1.2 nor libnvidia-ml.so.1.2 is in driver root '/run/nvidia/driver'");
         assert_false(is_there(ONE));
+}
+
+static void remove_file(const char *path) {
+        _cleanup_(freep) char *file = file_join(node.dir, path);
+        assert_int_equal(unlink(file), 0);
+}
+
+static bool cdi_file_names(const char *uid, const char *what) {
+        _cleanup_(freep) char *path = file_of(uid);
+        _cleanup_(freep) char *cdi = read_file(path);
+        return strstr(cdi, what) != NULL;
+}
+
+/* The runtime stops a container whose CDI file names a file that is gone. */
+static void files_of_the_driver_that_come_and_go_are_noticed_with_the_next_claim(void **state) {
+        (void)state;
+        needs_nodes();
+        w.ipc_sockets = true;
+        claims_free(node.claims);
+        start();
+        gpu_driver_know(w.gpu, &w.devices, "");
+        prepared_claim("one");
+        assert_true(cdi_file_names(ONE, "/run/nvidia-persistenced/socket"));
+        assert_true(cdi_file_names(ONE, "/usr/lib64/libnvidia-egl-gbm.so.1.1.2"));
+        assert_false(cdi_file_names(ONE, "/usr/bin/nvidia-imex\""));
+        unprepared_claim("one");
+        remove_file("run/nvidia-persistenced/socket");
+        remove_file("usr/lib64/libnvidia-egl-gbm.so.1.1.2");
+        driver_tree_library(node.dir, "usr/lib64/libnvidia-egl-gbm.so.1.1.3", "libnvidia-egl-gbm.so.1");
+        tree_put(node.dir, "usr/bin/nvidia-imex", "");
+        prepared_claim("two");
+        assert_false(cdi_file_names(TWO, "/run/nvidia-persistenced/socket"));
+        assert_false(cdi_file_names(TWO, "libnvidia-egl-gbm.so.1.1.2"));
+        assert_true(cdi_file_names(TWO, "/usr/lib64/libnvidia-egl-gbm.so.1.1.3"));
+        assert_true(cdi_file_names(TWO, "/usr/bin/nvidia-imex\""));
+        unprepared_claim("two");
+        tree_put(node.dir, "run/nvidia-persistenced/socket", "");
+        prepared_claim("one");
+        assert_true(cdi_file_names(ONE, "/run/nvidia-persistenced/socket"));
+        unprepared_claim("one");
+}
+
+static void sockets_of_the_host_are_given_only_where_that_is_asked_for(void **state) {
+        (void)state;
+        needs_nodes();
+        tree_put(node.dir, "run/nvidia-fabricmanager/socket", "");
+        prepared_claim("one");
+        assert_false(cdi_file_names(ONE, "/socket"));
+        unprepared_claim("one");
+        w.ipc_sockets = true;
+        claims_free(node.claims);
+        start();
+        gpu_driver_know(w.gpu, &w.devices, "");
+        prepared_claim("one");
+        assert_true(cdi_file_names(ONE, "/run/nvidia-persistenced/socket"));
+        assert_false(cdi_file_names(ONE, "nvidia-fabricmanager"));
+        unprepared_claim("one");
+}
+
+static void without_the_uvm_module_claims_are_refused_and_the_node_has_an_event(void **state) {
+        (void)state;
+        tree_put(node.dir, "devices", "Character devices:\n195 nvidia\n236 nvidia-caps\n");
+        tree_put(node.dir, "sys/module/nvidia/version", "");
+        refused("one", "the kernel module nvidia_uvm is not loaded");
+        assert_true(str_starts(node.event, "UVMNotLoaded: "));
+        assert_non_null(strstr(node.event, "modprobe nvidia_uvm"));
+        assert_false(is_there(ONE));
+        tree_put(node.dir, "devices", "Character devices:\n195 nvidia\n236 nvidia-caps\n509 nvidia-uvm\n");
+        prepared_claim("two");
+        assert_true(cdi_file_names(TWO, "\"path\":\"/dev/nvidia-uvm\""));
+        assert_true(cdi_file_names(TWO, "\"major\":509"));
+        unprepared_claim("two");
 }
 
 /* The file of a prepared claim is gone: it is made again, unless another GPU has the name by now. */
@@ -292,6 +368,9 @@ int main(void) {
                 T(an_alternative_has_its_own_configuration_and_keeps_its_name),
                 T(a_configuration_that_cannot_be_is_refused_in_the_words_of_the_go_driver),
                 T(a_gpu_without_its_node_or_a_driver_without_its_files_is_said),
+                T(files_of_the_driver_that_come_and_go_are_noticed_with_the_next_claim),
+                T(sockets_of_the_host_are_given_only_where_that_is_asked_for),
+                T(without_the_uvm_module_claims_are_refused_and_the_node_has_an_event),
                 T(a_file_that_vanished_is_made_of_the_same_gpu_only),
                 T(an_entry_that_was_lost_is_rebuilt_from_the_file),
                 T(a_file_of_the_go_driver_tells_the_names),

@@ -44,14 +44,17 @@ static int setup(void **state) {
                                                           .version = DRIVER_TREE_VERSION,
                                                           .machine = "x86_64",
                                                           .kernel_release = "6.1.0",
-                                                          .firmware_path = "" },
+                                                          .firmware_path = "",
+                                                          .sockets = true },
                             a, &files, &e) < 0)
                 fail_msg("%s", e.msg);
         o = (struct gpu_edits_options){ .root = driver,
                                         .dev_root = driver,
                                         .sys = xasprintf("%s/sys", root),
                                         .proc_driver = xasprintf("%s/proc", root),
-                                        .caps_major = 236,
+                                        .majors = { .gpu = 195, .uvm = 510, .caps = 236 },
+                                        .node_mode = 0666,
+                                        .gids = true,
                                         .hook = "/var/lib/kubelet/plugins/gpu.nvidia.com/nvidia-cdi-hook",
                                         .driver_version = DRIVER_TREE_VERSION };
         return 0;
@@ -81,6 +84,31 @@ static struct cdi_edits all_have(void) {
         return ed;
 }
 
+/* The Go driver leaves type and numbers out where the host has a node, and the runtime looks at it. */
+static void drop_types(yyjson_mut_val *edits) {
+        yyjson_mut_val *node;
+        size_t i, max;
+        yyjson_mut_arr_foreach(yyjson_mut_obj_get(edits, "deviceNodes"), i, max, node) {
+                assert_string_equal(yyjson_mut_get_str(yyjson_mut_obj_get(node, "type")), "c");
+                yyjson_mut_obj_remove_key(node, "type");
+        }
+}
+
+static yyjson_doc *without_types(struct buf *text) {
+        yyjson_doc *doc = yyjson_read(text->p, text->n, 0);
+        yyjson_mut_doc *copy = yyjson_doc_mut_copy(doc, NULL);
+        yyjson_mut_val *spec = yyjson_mut_doc_get_root(copy), *device;
+        size_t i, max;
+        drop_types(yyjson_mut_obj_get(spec, "containerEdits"));
+        yyjson_mut_arr_foreach(yyjson_mut_obj_get(spec, "devices"), i, max, device) {
+                drop_types(yyjson_mut_obj_get(device, "containerEdits"));
+        }
+        yyjson_doc_free(doc);
+        doc = yyjson_mut_doc_imut_copy(copy, NULL);
+        yyjson_mut_doc_free(copy);
+        return doc;
+}
+
 static void equals_golden(const char *name, const char *uid, size_t n) {
         struct cdi_edits common = all_have();
         struct cdi_device *devices = arena_alloc(a, n * sizeof *devices);
@@ -97,7 +125,7 @@ static void equals_golden(const char *name, const char *uid, size_t n) {
         assert_int_equal(cdi_validate(&spec, &e), 0);
         cdi_render(&spec, &text);
         assert_int_equal(file_read(path, 1 << 20, &want, &n_want, &e), 0);
-        yyjson_doc *ours = yyjson_read(text.p, text.n, 0), *gos = yyjson_read(want, n_want, 0);
+        yyjson_doc *ours = without_types(&text), *gos = yyjson_read(want, n_want, 0);
         if (!yyjson_equals(yyjson_doc_get_root(ours), yyjson_doc_get_root(gos))) {
                 _cleanup_(freep) char *x = yyjson_write(ours, YYJSON_WRITE_PRETTY, NULL);
                 _cleanup_(freep) char *y = yyjson_write(gos, YYJSON_WRITE_PRETTY, NULL);
@@ -123,14 +151,117 @@ static void several_gpus_are_given_as_the_go_driver_does(void **state) {
         equals_golden("cdi-two-gpus.json", "11111111-0000-4000-8000-000000000002", 2);
 }
 
-static void a_gpu_without_a_device_node_is_refused_with_the_remedy(void **state) {
+static const struct cdi_node *node_at(const struct cdi_edits *ed, const char *path) {
+        for (size_t i = 0; i < ed->n_nodes; i++) {
+                if (streq(ed->nodes[i].path, path))
+                        return &ed->nodes[i];
+        }
+        return NULL;
+}
+
+static void has_node(const struct cdi_edits *ed, const char *path, unsigned major, unsigned minor,
+                     unsigned mode) {
+        const struct cdi_node *n = node_at(ed, path);
+        if (!n)
+                fail_msg("there is no %s", path);
+        assert_int_equal(n->major, major);
+        assert_int_equal(n->minor, minor);
+        assert_int_equal(n->mode, mode);
+}
+
+static void remove_node(const char *path) {
+        _cleanup_(freep) char *node = file_join(root, path);
+        assert_true(unlink(node) == 0 || !nodes);
+}
+
+/* A host on which no CUDA program has run since it booted. */
+static void nodes_that_the_host_does_not_have_are_made_by_the_runtime(void **state) {
+        static const char *const all[] = { "dev/nvidia0", "dev/nvidiactl", "dev/nvidia-modeset",
+                                           "dev/nvidia-uvm", "dev/nvidia-uvm-tools" };
+        (void)state;
+        for (size_t i = 0; i < ARRAY_LEN(all); i++)
+                remove_node(all[i]);
+        o.node_mode = 0660;
+        o.node_gid = 44;
+        struct cdi_edits common = all_have(), ed = edits_of(&gpus[0], NULL);
+        has_node(&common, "/dev/nvidiactl", 195, 255, 0660);
+        has_node(&common, "/dev/nvidia-uvm", 510, 0, 0660);
+        has_node(&common, "/dev/nvidia-uvm-tools", 510, 1, 0660);
+        has_node(&ed, "/dev/nvidia0", 195, 0, 0660);
+        assert_null(ed.nodes[0].host_path);
+        assert_int_equal(ed.gids[0], 44);
+        assert_null(node_at(&common, "/dev/nvidia-modeset"));
+        tree_put(root, "sys/module/nvidia_modeset/version", "");
+        common = all_have();
+        has_node(&common, "/dev/nvidia-modeset", 195, 254, 0660);
+}
+
+/* The major of nvidia-uvm is another one when the module has been loaded again. */
+static void the_kernels_numbers_count_and_not_those_of_an_old_node(void **state) {
+        (void)state;
+        if (!nodes)
+                skip();
+        o.majors.uvm = 509;
+        struct cdi_edits common = all_have();
+        has_node(&common, "/dev/nvidia-uvm", 509, 0, 0666);
+        has_node(&common, "/dev/nvidia-uvm-tools", 509, 1, 0666);
+}
+
+static void without_the_uvm_module_there_is_no_gpu_and_the_remedy_is_named(void **state) {
+        struct cdi_edits ed;
+        (void)state;
+        o.majors.uvm = 0;
+        tree_put(root, "sys/module/nvidia/version", DRIVER_TREE_VERSION);
+        assert_int_equal(gpu_edits_common(&o, &files, a, &ed, &e), -1);
+        assert_int_equal(e.kind, ERR_NOT_FOUND);
+        assert_int_equal(e.code, GPU_EDITS_NO_UVM);
+        assert_non_null(strstr(e.msg, "modprobe nvidia_uvm"));
+}
+
+/* In place of /proc/devices somebody may give us a file that lists less than there is. */
+static void without_the_kernels_numbers_the_nodes_tell_them(void **state) {
+        (void)state;
+        if (!nodes)
+                skip();
+        o.majors = (struct proc_majors){ 0 };
+        struct cdi_edits common = all_have(), ed = edits_of(&gpus[0], NULL);
+        has_node(&common, "/dev/nvidia-uvm", 510, 0, 0666);
+        has_node(&common, "/dev/nvidiactl", 195, 255, 0666);
+        has_node(&ed, "/dev/nvidia0", 195, 0, 0666);
+        remove_node("dev/nvidiactl");
+        assert_int_equal(gpu_edits_common(&o, &files, a, &ed, &e), -1);
+        assert_non_null(strstr(e.msg, "'/dev/nvidiactl' below '/run/nvidia/driver'"));
+}
+
+static void a_gpu_whose_node_nobody_can_make_is_refused_with_the_remedy(void **state) {
         (void)state;
         struct cdi_edits ed;
+        o.majors.gpu = 0;
         assert_int_equal(gpu_edits_device(&o, &gpus[3], NULL, a, &ed, &e), -1);
         assert_int_equal(e.kind, ERR_NOT_FOUND);
-        assert_non_null(
-                strstr(e.msg, "'gpu-7' has no device node '/dev/nvidia7' below '/run/nvidia/driver'"));
+        assert_non_null(strstr(e.msg, "'gpu-7'"));
+        assert_non_null(strstr(e.msg, "'/dev/nvidia7' below '/run/nvidia/driver'"));
         assert_non_null(strstr(e.msg, "nvidia-smi"));
+}
+
+/* A runtime with an older CDI refuses the whole file because of them. */
+static void groups_can_be_left_out(void **state) {
+        struct buf text = BUF_INIT(1 << 20);
+        (void)state;
+        if (!nodes)
+                skip();
+        assert_int_equal(all_have().n_gids, 1); /* of nvidia-modeset */
+        o.gids = false;
+        struct cdi_edits common = all_have();
+        struct cdi_device device = { "gpu-0", edits_of(&gpus[0], &common) };
+        cdi_render(
+                &(struct cdi_spec){
+                        .kind = GPU_CDI_KIND_CLAIM, .devices = &device, .n_devices = 1, .common = common },
+                &text);
+        assert_null(strstr(buf_str(&text), "additionalGids"));
+        assert_non_null(strstr(buf_str(&text), "\"cdiVersion\":\"0.5.0\""));
+        assert_non_null(node_at(&common, "/dev/nvidia-modeset"));
+        buf_done(&text);
 }
 
 static void display_nodes_come_with_the_links_that_lead_to_them(void **state) {
@@ -175,11 +306,10 @@ static void a_mig_device_is_its_gpu_and_two_capabilities(void **state) {
         assert_string_equal(ed.nodes[1].path, "/dev/nvidia-caps/nvidia-cap66");
         assert_int_equal(ed.nodes[1].major, 236);
         assert_int_equal(ed.nodes[1].mode, 0444);
-        assert_false(ed.nodes[1].untyped);
         assert_string_equal(ed.nodes[2].path, "/dev/nvidia-caps/nvidia-cap67");
         tree_put(root, "proc/capabilities/gpu0/mig/gi7/access", "DeviceFileMinor: many\n");
         assert_int_equal(gpu_edits_device(&o, &gpus[2], NULL, a, &ed, &e), -1);
-        o.caps_major = 0;
+        o.majors.caps = 0;
         assert_int_equal(gpu_edits_device(&o, &gpus[2], NULL, a, &ed, &e), -1);
         assert_non_null(strstr(e.msg, "nvidia-caps"));
 }
@@ -210,7 +340,12 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 T(a_gpu_is_given_as_the_go_driver_does),
                 T(several_gpus_are_given_as_the_go_driver_does),
-                T(a_gpu_without_a_device_node_is_refused_with_the_remedy),
+                T(nodes_that_the_host_does_not_have_are_made_by_the_runtime),
+                T(the_kernels_numbers_count_and_not_those_of_an_old_node),
+                T(without_the_uvm_module_there_is_no_gpu_and_the_remedy_is_named),
+                T(without_the_kernels_numbers_the_nodes_tell_them),
+                T(a_gpu_whose_node_nobody_can_make_is_refused_with_the_remedy),
+                T(groups_can_be_left_out),
                 T(display_nodes_come_with_the_links_that_lead_to_them),
                 T(a_mig_device_is_its_gpu_and_two_capabilities),
                 T(a_hook_of_nvidias_toolkit_has_its_command_line),

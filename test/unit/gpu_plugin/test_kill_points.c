@@ -204,7 +204,7 @@ static void killed_at_every_step_with_a_time_slice(void **state) {
 static void killed_at_every_step_with_a_mig_device(void **state) {
         struct world *w = *state;
         world_conf(w, "GPU_COUNT=2\nGPU1_MIG=\"3g@0\"\n");
-        tree_put(w->dir, "proc-devices", "Character devices:\n195 nvidia\n240 nvidia-caps\n");
+        tree_put(w->dir, "proc-devices", "Character devices:\n195 nvidia\n509 nvidia-uvm\n240 nvidia-caps\n");
         tree_put(w->dir, "root/proc/driver/nvidia/capabilities/gpu1/mig/gi1/access",
                  "DeviceFileMinor: 12\nDeviceFileMode: 292\n");
         tree_put(w->dir, "root/proc/driver/nvidia/capabilities/gpu1/mig/gi1/ci0/access",

@@ -217,7 +217,7 @@ struct world *world_new(const struct world_files *files) {
         tree_put(w->dir, "root/dev/keep", "");
         tree_put(w->dir, "registry/keep", "");
         watch_registry(w);
-        tree_put(w->dir, "proc-devices", "Character devices:\n195 nvidia\n237 nvidia-caps\n");
+        tree_put(w->dir, "proc-devices", "Character devices:\n195 nvidia\n509 nvidia-uvm\n237 nvidia-caps\n");
         world_conf(w, "GPU_COUNT=2\n");
         world_put_copy(w, w->files.program, "bin/gpu-kubelet-plugin");
         world_put_copy(w, w->files.hook, "bin/cdi-hook");

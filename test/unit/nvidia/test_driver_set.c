@@ -153,11 +153,63 @@ static void what_is_no_file_or_no_program_is_left_out(void **state) {
         tree_put(root, "usr/lib64/libnvidia-y.so.580.95.05/a", "");
         tree_put(root, "usr/bin/nvidia-smi/a", "");
         tree_put(root, "run/nvidia-persistenced/socket/a", "");
+        o.sockets = true;
         tree_put(root, "sbin/nvidia-imex", "");
         _cleanup_(freep) char *imex = xasprintf("%s/sbin/nvidia-imex", root);
         assert_int_equal(chmod(imex, 0644), 0);
         find();
         assert_int_equal(set.n, 1);
+}
+
+/* Times of folders and clocks as they are an hour later. */
+static void an_hour_passes(void) {
+        set.begun.tv_sec += 3600;
+}
+
+static void a_set_holds_until_a_folder_that_was_searched_or_a_file_changes(void **state) {
+        static const char *const appear[] = { "usr/lib64/libnvidia-egl-wayland.so.1.1.13",
+                                              "usr/lib64/vdpau/a",
+                                              "usr/bin/nvidia-imex",
+                                              "usr/share/egl/egl_external_platform.d/15_nvidia_gbm.json",
+                                              "etc/vulkan/icd.d/nvidia_icd.json",
+                                              "lib/firmware/nvidia/580.95.05/gsp_ga10x.bin",
+                                              "run/nvidia-persistenced/socket" };
+        (void)state;
+        driver_tree_library(root, "usr/lib64/libcuda.so.580.95.05", "libcuda.so.1");
+        driver_tree_library(root, "opt/libnvidia-x.so.580.95.05", NULL);
+        driver_tree_link(root, "usr/lib64/libnvidia-x.so.580.95.05", "/opt/libnvidia-x.so.580.95.05");
+        o.sockets = true;
+        find();
+        an_hour_passes();
+        assert_true(driver_set_holds(&o.root, &set));
+        for (size_t i = 0; i < ARRAY_LEN(appear); i++) {
+                tree_put(root, appear[i], "");
+                assert_false(driver_set_holds(&o.root, &set));
+                find();
+                an_hour_passes();
+                assert_true(driver_set_holds(&o.root, &set));
+        }
+        _cleanup_(freep) char *socket = file_join(root, "run/nvidia-persistenced/socket");
+        _cleanup_(freep) char *linked = file_join(root, "opt/libnvidia-x.so.580.95.05");
+        assert_int_equal(unlink(socket), 0);
+        assert_false(driver_set_holds(&o.root, &set));
+        find();
+        an_hour_passes();
+        assert_int_equal(unlink(linked), 0);
+        assert_false(driver_set_holds(&o.root, &set));
+        find();
+        an_hour_passes();
+        assert_true(driver_set_holds(&o.root, &set));
+        assert_false(driver_set_holds(&(struct driver_root){ "/host", "/proc/self/nowhere" }, &set));
+}
+
+/* Two changes within one tick of the clock leave the same time. */
+static void a_folder_that_has_just_changed_is_searched_again(void **state) {
+        (void)state;
+        driver_tree_library(root, "usr/lib64/libcuda.so.580.95.05", "libcuda.so.1");
+        find();
+        set.begun.tv_sec -= 1;
+        assert_false(driver_set_holds(&o.root, &set));
 }
 
 static void links_out_of_the_root_stay_in_it(void **state) {
@@ -275,6 +327,8 @@ int main(void) {
                 T(a_root_of_nothing_but_a_driver),
                 T(the_kernels_firmware_path_is_asked_too),
                 T(what_is_no_file_or_no_program_is_left_out),
+                T(a_set_holds_until_a_folder_that_was_searched_or_a_file_changes),
+                T(a_folder_that_has_just_changed_is_searched_again),
                 T(links_out_of_the_root_stay_in_it),
                 T(the_wrong_version_is_named),
                 T(the_loaders_cache_knows_more_folders),

@@ -83,11 +83,43 @@ static void channel_count(void **state) {
         assert_int_equal(e.kind, ERR_INVALID);
 }
 
+static void majors_of_the_driver(void **state) {
+        struct proc_majors m;
+        (void)state;
+        assert_int_equal(proc_devices_majors(STR("Character devices:\n195 nvidia\n195 nvidia-modeset\n195 "
+                                                 "nvidiactl\n236 nvidia-caps\n506 nvidia-uvm\n"),
+                                             &m, &e),
+                         0);
+        assert_int_equal(m.gpu, 195);
+        assert_int_equal(m.uvm, 506);
+        assert_int_equal(m.caps, 236);
+        /* Before 550.40, and without the module of unified memory. */
+        assert_int_equal(proc_devices_majors(STR("Character devices:\n195 nvidia-frontend\n"), &m, &e), 0);
+        assert_int_equal(m.gpu, 195);
+        assert_int_equal(m.uvm, 0);
+        assert_int_equal(m.caps, 0);
+        assert_int_equal(proc_devices_majors(STR("Character devices:\n0 nvidia-uvm\n"), &m, &e), -1);
+        assert_int_equal(e.kind, ERR_INVALID);
+}
+
+static void permissions_of_nodes(void **state) {
+        unsigned mode = 1, gid = 2;
+        (void)state;
+        proc_params_node(STR("DeviceFileUID: 0\nDeviceFileGID: 44\nDeviceFileMode: 432\n"), &mode, &gid);
+        assert_int_equal(mode, 0660);
+        assert_int_equal(gid, 44);
+        proc_params_node(STR("DeviceFileGID: many\nDeviceFileMode: 99999\n"), &mode, &gid);
+        assert_int_equal(mode, 0660);
+        assert_int_equal(gid, 44);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(devices),
                 cmocka_unit_test(devices_that_do_not_count),
                 cmocka_unit_test(capability),
+                cmocka_unit_test(majors_of_the_driver),
+                cmocka_unit_test(permissions_of_nodes),
                 cmocka_unit_test(channel_count),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

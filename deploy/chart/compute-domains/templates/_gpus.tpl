@@ -115,6 +115,14 @@
 - name: NVIDIA_CDI_HOOK_PATH
   value: {{ . | quote }}
 {{- end }}
+{{- if .Values.gpuIpcSockets }}
+- name: GPU_IPC_SOCKETS
+  value: "true"
+{{- end }}
+{{- if eq false .Values.gpuAdditionalGids }}
+- name: GPU_ADDITIONAL_GIDS
+  value: "false"
+{{- end }}
 {{- if .Values.altProcDevices }}
 - name: ALT_PROC_DEVICES_PATH
   value: /alt-proc-devices

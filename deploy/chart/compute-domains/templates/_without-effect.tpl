@@ -25,6 +25,9 @@ admission.gpus.enabled: it is about GPUs, which are not allocated here
 {{- if and .Values.nvidiaCDIHookPath (not $gpus) }}
 nvidiaCDIHookPath: no hook is needed without GPUs
 {{- end }}
+{{- if and (or .Values.gpuIpcSockets (eq false .Values.gpuAdditionalGids)) (not $gpus) }}
+gpuIpcSockets, gpuAdditionalGids: they are about GPUs, which are not allocated here
+{{- end }}
 {{- if and $gpus (dig "containers" "gpus" "additionalXidsToIgnore" "" .Values.kubeletPlugin) (not (include "compute-domains.alphaGate" (list . "NVMLDeviceHealthCheck"))) }}
 kubeletPlugin.containers.gpus.additionalXidsToIgnore: no XID is watched without the feature gate NVMLDeviceHealthCheck
 {{- end }}
