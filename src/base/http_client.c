@@ -613,6 +613,12 @@ void http_client_reconnect(struct http_client *c) {
         loop_turn_start(&c->next_turn);
 }
 
+void http_give_up(struct http_call *call) {
+        if (silent_for(call) >= call->client->silence_ms)
+                http_client_reconnect(call->client);
+        http_cancel(call);
+}
+
 /* ---- the client ---- */
 
 /* A certificate name other than the address: the URL carries the name, and the connection is made to the

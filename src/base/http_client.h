@@ -27,7 +27,7 @@ struct http_client_options {
          * Never logged. */
         const char *(*token)(void *u);
         void *token_u;
-        unsigned silence_ms; /* see http_client_reconnect(); 0: 30 s */
+        unsigned silence_ms; /* see http_give_up(); 0: 30 s */
 };
 
 /* Copies all options. ERR_INVALID for an address that is none, and for PEM text that is damaged. */
@@ -74,8 +74,12 @@ struct http_call *http_start(struct http_client *c, const struct http_request *r
 /* The callbacks will not be called any more; resets the stream only, not the connection. NULL is allowed. */
 void http_cancel(struct http_call *call);
 
-/* Gives the connection up: all calls end with a transport error in a later turn, the next call connects anew.
- * For a server that stays silent on a connection that TCP finds healthy. Done by itself when a call times out
- * and the server has owed somebody an answer for silence_ms in which nothing at all was received: the call's
- * own time-out may be shorter, and says little about the connection. */
+/* Gives the connection up: all calls end with a transport error in a later turn, the next call connects
+ * again.
+ */
 void http_client_reconnect(struct http_client *c);
+/* Cancels a call that has waited for too long. The connection is given up with it if the server, on a
+ * connection that TCP finds healthy, has owed an answer for silence_ms and no byte came for any call in that
+ * time. Otherwise the other calls are left alone: one call without an answer says nothing about a connection
+ * that delivers. The client does the same when a call times out. */
+void http_give_up(struct http_call *call);

@@ -122,10 +122,6 @@ bool kube_client__refresh_token(struct kube_client *c) {
         return c->token.file != NULL;
 }
 
-void kube_client__reconnect(struct kube_client *c) {
-        http_client_reconnect(c->http);
-}
-
 /* ---- calls ---- */
 
 static void call_free(struct kube_call *call) {

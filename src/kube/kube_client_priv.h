@@ -14,8 +14,6 @@ struct http_call *kube_client__watch(struct kube_client *c, const struct kube_re
 
 /* A watch has begun, or could not: for the metrics. `status` 200, or as in struct http_response. */
 void kube_client__watched(struct kube_client *c, const struct kube_resource *res, int status);
-/* The server has been silent for too long on a healthy connection. */
-void kube_client__reconnect(struct kube_client *c);
 /* The server said 401: the token file is read again before the next request. False: there is none. */
 bool kube_client__refresh_token(struct kube_client *c);
 

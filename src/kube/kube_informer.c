@@ -26,9 +26,10 @@ enum {
         SHORT_MS = 1000, /* a watch that ends sooner counts as a failure */
         LONG_MS = 10000, /* one that lasted longer shows that all is well */
         TELL_AFTER = 3,
-        CATCH_UP_S = 5, /* the API server sends a bookmark two seconds before the end that it was asked for */
-        CATCH_UPS = 3,  /* without a bookmark: then a list tells */
-        ERROR_EVENTS = 3, /* in a row without another event: then a list shows what the watch cannot */
+        EARLY_MS = 1000, /* an end that is sooner by this was not because of the time that was asked for */
+        RELIST_LONG_MS = 60000, /* between two lists of many pages, while watches break */
+        RELIST_MS = 30000,      /* +-25 %: of those for which nobody waits */
+        ERROR_EVENTS = 3,       /* in a row without another event: then a list shows what the watch cannot */
 };
 
 /* A change that is yet to be told. */
@@ -45,8 +46,9 @@ struct kube_informer {
         struct object_cache *cache;
         STAILQ_HEAD(, note) notes;
 
-        struct loop_turn turn;   /* begins, and tells what came in answers */
-        struct loop_timer timer; /* back-off while nothing is in progress, silence while a watch is */
+        struct loop_turn turn;    /* begins, and tells what came in answers */
+        struct loop_timer timer;  /* back-off while nothing is in progress, silence while a watch is */
+        struct loop_timer relist; /* while a watch runs and `unproven` */
         struct guard guard;
 
         bool begun, asked_version, synced;
@@ -56,10 +58,12 @@ struct kube_informer {
         struct watch_stream stream;
         bool token_refreshed; /* the last watch was answered 401 */
         bool headed;          /* the watch was accepted */
-        bool current;         /* as in the header, and as it was told */
-        bool behind;          /* there was no watch for a while: what was missed comes behind its head */
-        unsigned catch_ups;   /* watches in a row that ended before they had caught up */
-        uint64_t watch_since_ms;
+        bool current;         /* as in the header, and as `current` reported it */
+        bool unproven; /* a watch ended before its time since the list began: `rv` may be of another history
+                        */
+        uint64_t relist_at_ms; /* when there will be a list for that; 0: no watch was accepted since */
+        uint64_t listed_ms;    /* when the last list ended */
+        uint64_t watch_since_ms, watch_asked_ms;
         char *rv;
         bool tried_cache;
         unsigned error_events;
@@ -153,9 +157,10 @@ static void take(struct kube_informer *i, yyjson_val *object, enum cache_source 
                 tell_notes(i);
 }
 
-/* Inside the guard. */
-static void fall_behind(struct kube_informer *i) {
-        i->behind = true;
+/* The watch is over, and not because its time was. Inside the guard. */
+static void doubt(struct kube_informer *i) {
+        i->unproven = true;
+        loop_timer_stop(&i->relist);
         set_current(i, false);
 }
 
@@ -175,7 +180,7 @@ static void fail(struct kube_informer *i, const struct err *e, int wait_s) {
         log_v(2, "watch will be retried", kv_str("resource", i->o.res->plural), kv_int("in_ms", ms),
               kv_err(e));
         kube_client__doubt(i->client, i->o.res, e);
-        fall_behind(i);
+        doubt(i);
         if (!i->guard.dead)
                 tell_failing(i, e);
         if (i->guard.dead)
@@ -192,7 +197,7 @@ static void on_recovery(struct kube__on_recovery *h) {
  * Inside the guard. */
 static void list_again(struct kube_informer *i) {
         i->listed = false;
-        set_current(i, false);
+        doubt(i);
         if (!i->guard.dead)
                 loop_timer_start(&i->timer,
                                  i->failures++ ? backoff_ms(BACKOFF_MIN_MS, BACKOFF_MAX_MS, i->failures) : 0);
@@ -205,8 +210,8 @@ static void end_list(struct kube_informer *i, const char *rv) {
         free(i->rv);
         i->rv = xstrdup(rv);
         i->listed = true;
-        i->behind = false;
-        i->catch_ups = 0;
+        i->listed_ms = loop_now_ms(i->loop);
+        i->unproven = kube_pages_interrupted(i->list);
         object_cache_end_list(i->cache, rv);
         tell_notes(i);
         if (i->guard.dead)
@@ -253,6 +258,7 @@ static void begin_list(struct kube_informer *i) {
         bool from_cache = i->o.first_from_cache && !i->synced && !i->tried_cache;
 
         i->tried_cache = true;
+        i->relist_at_ms = 0;
         object_cache_begin_list(i->cache);
         kube_pages_start(i->list, from_cache);
 }
@@ -266,7 +272,6 @@ static bool on_event(void *u, enum watch_type type, yyjson_val *object) {
                 yyjson_get_str(yyjson_obj_get(yyjson_obj_get(object, "metadata"), "resourceVersion"));
         struct err e;
         int wait_s = -1;
-        bool went_back = false;
 
         if (type == WATCH_ERROR) {
                 http_cancel(TAKE(i->watch));
@@ -291,29 +296,32 @@ static bool on_event(void *u, enum watch_type type, yyjson_val *object) {
         if (!i->guard.dead && rv) {
                 free(i->rv);
                 i->rv = xstrdup(rv);
-                went_back = !object_cache_reached(i->cache, rv) && type == WATCH_BOOKMARK;
+                object_cache_reached(i->cache, rv);
         }
         tell_notes(i);
-        if (!i->guard.dead && went_back) {
-                /* The cluster's history went back, as after a restored backup: only a list tells what is. */
-                http_cancel(TAKE(i->watch));
-                list_again(i);
-                return false;
-        }
-        /* All that had happened until then came before it. */
-        if (!i->guard.dead && i->behind && type == WATCH_BOOKMARK) {
-                i->behind = false;
-                i->catch_ups = 0;
-                set_current(i, true);
-        }
         return !i->guard.dead;
 }
 
-/* Somebody waits for it to be current again. A short list tells at once. Of a long one, the changes are
- * fewer: a watch that is asked for a few seconds brings a bookmark, unless nothing has changed that the API
- * server knows of, and then a list tells. */
-static bool must_catch_up(const struct kube_informer *i) {
-        return i->behind && i->o.current;
+/* When an accepted watch that proves nothing is followed by a list. */
+static uint64_t relist_at_ms(const struct kube_informer *i) {
+        if (!i->o.current)
+                return loop_now_ms(i->loop) + backoff_spread(RELIST_MS);
+        return kube_pages_short(i->list) ? 0 : i->listed_ms + RELIST_LONG_MS;
+}
+
+/* Inside the guard. */
+static void list_now(struct kube_informer *i) {
+        http_cancel(TAKE(i->watch));
+        i->listed = false;
+        step(i);
+}
+
+static void on_relist(void *u) {
+        struct kube_informer *i = u;
+
+        guard_enter(&i->guard);
+        list_now(i);
+        leave(i);
 }
 
 static void on_head(void *u, const char *content_type) {
@@ -328,12 +336,12 @@ static void on_head(void *u, const char *content_type) {
                 kube_client__answered(i->client);
                 loop_timer_start(&i->timer, i->o.silence_ms);
                 tell_well(i);
-                if (!i->guard.dead && !i->behind) {
+                if (!i->guard.dead && !i->unproven) {
                         set_current(i, true);
-                } else if (!i->guard.dead && must_catch_up(i) && kube_pages_short(i->list)) {
-                        http_cancel(TAKE(i->watch));
-                        i->listed = false;
-                        step(i);
+                } else if (!i->guard.dead) {
+                        if (!i->relist_at_ms)
+                                i->relist_at_ms = relist_at_ms(i);
+                        loop_timer_at(&i->relist, i->relist_at_ms);
                 }
         } else {
                 http_cancel(TAKE(i->watch));
@@ -387,23 +395,25 @@ static void on_watch_end(void *u, const struct http_response *r) {
                 err_set(&e, ERR_RETRY, 0, "the server ended the watch at once");
                 fail(i, &e, -1);
         } else {
-                if (must_catch_up(i) && ++i->catch_ups % CATCH_UPS == 0)
-                        i->listed = false;
-                step(i);
+                if (lasted + EARLY_MS < i->watch_asked_ms) /* as by an API server that shuts down */
+                        doubt(i);
+                if (!i->guard.dead)
+                        step(i);
         }
         leave(i);
 }
 
 static void begin_watch(struct kube_informer *i) {
         struct err e;
-        unsigned head_ms = i->o.silence_ms < HEAD_MS ? i->o.silence_ms : HEAD_MS, n = 1;
+        unsigned head_ms = i->o.silence_ms < HEAD_MS ? i->o.silence_ms : HEAD_MS, n = 1,
+                 seconds = backoff_spread(WATCH_S);
         struct buf query = BUF_INIT(KUBE_PATH_MAX);
 
         watch_stream_reset(&i->stream);
         i->headed = false;
         buf_adds(&query, "watch=true&allowWatchBookmarks=true");
         kube_path_query(&query, &n, "resourceVersion", i->rv);
-        buf_addf(&query, "&timeoutSeconds=%u", must_catch_up(i) ? CATCH_UP_S : backoff_spread(WATCH_S));
+        buf_addf(&query, "&timeoutSeconds=%u", seconds);
         kube_path_query(&query, &n, "labelSelector", i->label_selector);
         kube_path_query(&query, &n, "fieldSelector", i->field_selector);
         struct kube_request r = {
@@ -425,6 +435,7 @@ static void begin_watch(struct kube_informer *i) {
         }
         loop_timer_start(&i->timer, head_ms);
         i->watch_since_ms = uv_now(i->loop);
+        i->watch_asked_ms = 1000 * (uint64_t)seconds;
 }
 
 /* ---- what is next ---- */
@@ -446,6 +457,7 @@ static void on_version(void *u, const struct err *e) {
 /* Nothing is in progress: begins what is needed next. Called inside the guard. */
 static void step(struct kube_informer *i) {
         loop_timer_stop(&i->timer);
+        loop_timer_stop(&i->relist);
         kube_client__off_recovery(i->client, &i->recovery);
         if (!kube_version(i->client, i->o.res)) {
                 i->asked_version = true;
@@ -465,17 +477,13 @@ static void on_timer(void *u) {
         if (!i->watch) {
                 step(i);
         } else {
-                http_cancel(TAKE(i->watch));
                 if (i->headed) {
-                        /* No bookmark either: the server lost us, or has nothing to say. A new watch tells
-                         * which. */
-                        if (must_catch_up(i))
-                                i->listed = false;
-                        fall_behind(i);
+                        /* No bookmark either. Another watch might be as silent: see the header. */
+                        doubt(i);
                         if (!i->guard.dead)
-                                step(i);
+                                list_now(i);
                 } else {
-                        kube_client__reconnect(i->client);
+                        http_give_up(TAKE(i->watch));
                         err_set(&e, ERR_RETRY, 0, "the server does not answer");
                         fail(i, &e, -1);
                 }
@@ -523,6 +531,7 @@ struct kube_informer *kube_informer_new(struct kube_client *c, const struct kube
         i->recovery.fn = on_recovery;
         loop_turn_init(&i->turn, i->loop, on_turn, i);
         loop_timer_init(&i->timer, i->loop, on_timer, i);
+        loop_timer_init(&i->relist, i->loop, on_relist, i);
         loop_turn_start(&i->turn);
         return i;
 }
@@ -548,6 +557,7 @@ void kube_informer_free(struct kube_informer *i) {
                 return;
         loop_turn_done(&i->turn);
         loop_timer_done(&i->timer);
+        loop_timer_done(&i->relist);
         kube_pages_free(TAKE(i->list));
         http_cancel(TAKE(i->watch));
         kube_client__off_recovery(i->client, &i->recovery);
@@ -585,6 +595,17 @@ void kube_informer_each_at(const struct kube_informer *i, unsigned index, const 
 const struct kube_object *kube_informer_first_at(const struct kube_informer *i, unsigned index,
                                                  const char *key) {
         return object_cache_first_at(i->cache, index, key);
+}
+
+void kube_informer_relist(struct kube_informer *i) {
+        if (i->guard.dead || !i->listed)
+                return; /* it is going to list in any case */
+        guard_enter(&i->guard);
+        i->listed = false;
+        doubt(i);
+        if (!i->guard.dead && i->watch)
+                list_now(i);
+        leave(i);
 }
 
 static void tell_later(struct kube_informer *i) {

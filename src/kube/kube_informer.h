@@ -2,10 +2,35 @@
 /* kube_informer: a local copy of a set of objects, by list and watch.
  *
  * It keeps only what the field table decodes and only the objects that `keep` accepts. It pages through
- * lists, resumes a watch from its last resourceVersion, uses bookmarks, lists again on 410, backs off with
- * jitter while the server is away, for as long as that lasts, and restarts a watch that has been silent for
- * longer than two bookmarks. A resource whose version is not known yet is discovered first. Within a relist,
- * objects that vanished are reported as deleted. Loop thread only. */
+ * lists, resumes a watch from its last resourceVersion, uses bookmarks, lists again on 410 and after a
+ * silence that is longer than two bookmarks, and backs off with jitter while the server is away, for as long
+ * as that lasts. A resource whose version is not known yet is discovered first. Within a relist, objects that
+ * vanished are reported as deleted. Loop thread only.
+ *
+ * A resourceVersion is a place in the history of one etcd. After a restore from a backup (etcdctl snapshot
+ * restore without --bump-revision) there is another history, which counts on from the snapshot's lower
+ * version, and a watch that is resumed from the old one misses changes without any error. What kube-apiserver
+ * 1.37 does (storage/cacher/cacher.go, watch_cache_history.go, cache_watcher.go process(); also
+ * kubernetes/kubernetes#107457):
+ *   - A watch from a version ahead of the server's is accepted, with its headers at once. It sends no event
+ * up to that version, and no bookmark below it. When the new history has passed the version, events and
+ *     bookmarks come as usual, and what happened below it is never sent.
+ *   - A watch from a version before the API server's own start is answered 410.
+ * So no answer to a watch shows a restore, and no comparison of versions does once the new history has passed
+ * the old version. But every restore ends the API servers' processes or their watches: Kubernetes' procedure
+ * stops all API servers, and one that loses its etcd ends the watches that it serves. Therefore a watch
+ * proves nothing about the history before it unless the one before ended because its time, the timeoutSeconds
+ * that it was asked for, was over. After each other end (a broken connection, an early end, a failure) the
+ * informer resumes the watch, so that events come at once, and makes a list as soon as the watch has been
+ * accepted:
+ *   - at once if somebody takes `current` and the last list had one page;
+ *   - a minute after the last list if somebody takes `current` and the list is longer: a connection that
+ *     breaks again and again must not cost one such list each time;
+ *   - otherwise after 30 s +-25 %, which keeps the nodes of a cluster from listing together.
+ * That bounds the time from the API server's first answer to the list: at most 12.5 s of back-off, 30 s for
+ * the headers and 60 s, and 130 s where nothing but the silence shows it. In a healthy cluster no watch ends
+ * before its time, so it costs nothing there. After a restart of the API server most watches are answered 410
+ * and have to list in any case. */
 #pragma once
 
 #include <stdbool.h>
@@ -70,17 +95,15 @@ void kube_informer_free(struct kube_informer *i);
 bool kube_informer_synced(const struct kube_informer *i);
 /* Whether what the cache says is known to be so: a list was complete, the API server has accepted a watch
  * from its version on, and since then it gave a sign of life (an event, a bookmark, the head of a watch, its
- * orderly end) within silence_ms, without a failure. After a failure or a silence the head of a watch is not
- * enough: all that was missed comes behind it. Then it is current again when a bookmark has come, which the
- * API server sends behind all that, or when there was another list. A watch that ended in good order and is
- * resumed at once stays current. Changes are told by `current`; for who takes them, the informer sees to it
- * that a bookmark or a list comes within seconds.
+ * end when its time was over) within silence_ms, without a failure. After a failure, a silence or an early
+ * end it is current again when there was another list (see above when) and a watch was accepted behind that.
+ * A watch that ended when its time was over and is resumed at once stays current. `current` reports changes.
  *
- * What it does not promise: that nothing is on its way. Events since a list, or since a watch that ended in
- * good order, come right behind the head; the API server's own cache lags behind etcd, by milliseconds
- * mostly; and a connection that has died without a word is noticed after silence_ms. So who destroys
- * something because it is not here, and could not mend that, asks the API server once more. While this is
- * false, what is not in the cache may well exist, and what is there may be gone. */
+ * What it does not promise: that nothing is on its way. Events since a list, or since the watch before, come
+ * right behind the head; the API server's own cache lags behind etcd, by milliseconds mostly; and a
+ * connection that died silently is noticed after silence_ms. So who destroys something because it is not
+ * here, and could not restore it, asks the API server once more. While this is false, what is not in the
+ * cache may well exist, and what is there may be gone. */
 bool kube_informer_current(const struct kube_informer *i);
 size_t kube_informer_count(const struct kube_informer *i);
 const struct kube_object *kube_informer_get(const struct kube_informer *i, const char *ns, const char *name);
@@ -104,5 +127,9 @@ void kube_informer_answer(struct kube_informer *i, yyjson_val *obj);
  * from before it that is still on its way brings the object back until the watch tells of its end. */
 void kube_informer_answer_deleted(struct kube_informer *i, const char *ns, const char *name,
                                   yyjson_val *status);
+/* The user has seen that the cluster's history is another one: an object that he read is older than the
+ * version that the cache had when the request was sent. The informer lists at once. Not from inside its own
+ * callbacks. */
+void kube_informer_relist(struct kube_informer *i);
 /* Tells what came in answers now instead of in a later turn. Not from inside `changed`; NULL is allowed. */
 void kube_informer_tell(struct kube_informer *i);

@@ -14,6 +14,7 @@ struct kube_pages {
         struct kube_call *call;
         char *token;     /* of the page that is asked for, NULL: the first */
         bool from_cache; /* it is the whole list */
+        bool interrupted;
         unsigned limit;
         size_t n; /* objects in the pages so far */
 };
@@ -64,7 +65,9 @@ static void on_page(void *u, yyjson_val *obj, const struct err *e) {
 
 static void on_retry(void *u, const struct err *e) {
         struct kube_pages *p = u;
-        p->o.retry(p->o.u, e);
+        p->interrupted = p->interrupted || (p->token && kube_away(e));
+        if (p->o.retry)
+                p->o.retry(p->o.u, e);
 }
 
 static void ask(struct kube_pages *p) {
@@ -87,7 +90,7 @@ static void ask(struct kube_pages *p) {
                                                 .attempts = p->o.attempts,
                                                 .backoff_max_ms = p->o.backoff_max_ms,
                                                 .done = on_page,
-                                                .retry = p->o.retry ? on_retry : NULL,
+                                                .retry = on_retry,
                                                 .u = p,
                                         });
         buf_done(&query);
@@ -96,6 +99,7 @@ static void ask(struct kube_pages *p) {
 void kube_pages_start(struct kube_pages *p, bool from_cache) {
         kube_cancel(TAKE(p->call));
         p->from_cache = from_cache;
+        p->interrupted = false;
         p->n = 0;
         set_token(p, NULL);
         ask(p);
@@ -107,6 +111,10 @@ bool kube_pages_under_way(const struct kube_pages *p) {
 
 bool kube_pages_short(const struct kube_pages *p) {
         return p->n <= p->limit;
+}
+
+bool kube_pages_interrupted(const struct kube_pages *p) {
+        return p->interrupted;
 }
 
 struct kube_pages *kube_pages_new(struct kube_client *c, const struct kube_pages_options *o) {

@@ -33,3 +33,6 @@ void kube_pages_start(struct kube_pages *p, bool from_cache);
 bool kube_pages_under_way(const struct kube_pages *p);
 /* The last list had no more objects than fit into a page. */
 bool kube_pages_short(const struct kube_pages *p);
+/* The server was away between two pages of the last list. What came before may be of another history than the
+ * rest, if etcd was restored meanwhile. */
+bool kube_pages_interrupted(const struct kube_pages *p);

@@ -46,14 +46,15 @@ struct object_cache {
         struct bad *bad;
         unsigned round;
         uint64_t reached;
-        bool went_back; /* the list that is being taken is older than that */
+        uint64_t known, list_version; /* the newest version when the list under way began, and the list's */
+        bool went_back;               /* the list is older than what was known */
         /* By version: each event asks for those that it has passed, and finds them at the head. */
         TAILQ_HEAD(answers, entry) answers;
 };
 
 /* What the cache must know of an object before it is decoded; points into the document. */
 struct ident {
-        const char *ns, *name, *rv;
+        const char *ns, *name, *uid, *rv;
         uint64_t version;
         char *key;
 };
@@ -68,6 +69,7 @@ static int identify(yyjson_val *object, struct ident *ret, struct err *e) {
 
         ret->ns = yyjson_get_str(yyjson_obj_get(meta, "namespace"));
         ret->name = yyjson_get_str(yyjson_obj_get(meta, "name"));
+        ret->uid = yyjson_get_str(yyjson_obj_get(meta, "uid"));
         ret->rv = yyjson_get_str(yyjson_obj_get(meta, "resourceVersion"));
         if (!ret->name || !ret->rv)
                 return err_set(e, ERR_INVALID, 0,
@@ -272,6 +274,11 @@ static struct entry *decode(struct object_cache *c, yyjson_val *object, const st
         return pack(c, kept, id, arena_new(arena_used(measured) - before));
 }
 
+/* The list shows an older version of the object than this one, which is of another history. */
+static bool list_contradicts(const struct object_cache *c, const struct entry *x) {
+        return c->went_back || x->version <= c->list_version;
+}
+
 static int take(struct object_cache *c, yyjson_val *object, const struct ident *id, enum cache_source source,
                 bool *ret_told, struct err *e) {
         struct entry *old = find(c, id->ns, id->name), *x;
@@ -281,13 +288,14 @@ static int take(struct object_cache *c, yyjson_val *object, const struct ident *
                 /* A list shows it exists, even where we know a newer version of it. */
                 if (source == CACHE_LIST)
                         old->round = c->round;
-                bool same = streq(old->object->meta.rv, id->rv);
+                const struct kube_meta *m = &old->object->meta;
+                bool same = streq(m->rv, id->rv) && (!m->uid || streq(m->uid, id->uid));
                 if (same && source != CACHE_ANSWER && old->from_answer) {
                         remove_answer(c, old);
                         old->from_answer = false;
                 }
                 bool newer = old->version && id->version && old->version > id->version;
-                if (same || (newer && !(source == CACHE_LIST && c->went_back)))
+                if (same || (newer && !(source == CACHE_LIST && list_contradicts(c, old))))
                         return 0;
         } else if (source == CACHE_ANSWER && id->version && id->version <= c->reached) {
                 /* The watch is past this version already: the object was deleted since, or is none of ours.
@@ -349,13 +357,17 @@ void object_cache_delete_uid(struct object_cache *c, const char *ns, const char 
 }
 
 void object_cache_begin_list(struct object_cache *c) {
+        const struct entry *last = TAILQ_LAST(&c->answers, answers);
+
         c->round++;
         c->went_back = false;
+        /* The first list may come out of the API server's cache, behind the answers to our own writes. */
+        c->known = c->reached && last && last->version > c->reached ? last->version : c->reached;
 }
 
 void object_cache_list_version(struct object_cache *c, const char *rv) {
-        uint64_t version = version_of(rv);
-        c->went_back = version && version < c->reached;
+        c->list_version = version_of(rv);
+        c->went_back = c->list_version && c->list_version < c->known;
 }
 
 void object_cache_end_list(struct object_cache *c, const char *rv) {
@@ -377,16 +389,15 @@ void object_cache_end_list(struct object_cache *c, const char *rv) {
         object_cache_reached(c, rv);
 }
 
-bool object_cache_reached(struct object_cache *c, const char *rv) {
+void object_cache_reached(struct object_cache *c, const char *rv) {
         struct entry *x;
         uint64_t version = version_of(rv);
 
         if (version <= c->reached)
-                return version == 0 || version == c->reached;
+                return;
         c->reached = version;
         while ((x = TAILQ_FIRST(&c->answers)) && x->version < version)
                 remove_entry(c, x);
-        return true;
 }
 
 /* ---- looking ---- */

@@ -3,8 +3,9 @@
  * wins.
  *
  * Versions come from three sides that are not in step: lists, watch events and the answers to our own writes.
- * Within one cluster a higher resourceVersion is newer; where one is no number, whatever comes last wins. The
- * cache reports each change to `note`, in order, and never calls it while it is inconsistent. No I/O. */
+ * Within one history of a cluster a higher resourceVersion is newer; where one is no number, the last to come
+ * wins. A restore of etcd replaces the history, and only lists show that: see object_cache_list_version().
+ * The cache reports each change to `note`, in order, and never calls it while it is inconsistent. No I/O. */
 #pragma once
 
 #include <stdbool.h>
@@ -36,16 +37,17 @@ void object_cache_delete_uid(struct object_cache *c, const char *ns, const char 
 /* All that was taken since object_cache_begin_list() is what the server has at version `rv`; the rest is
  * gone. */
 void object_cache_begin_list(struct object_cache *c);
-/* Each page of the list says its version before its objects are taken. A list is the server's whole truth:
- * when it is older than what was reached, the cluster's history went back (a backup of etcd was restored),
- * and what the list shows wins over higher versions in the cache. */
+/* Each page of the list says its version before its objects are taken. A list is complete up to its version,
+ * and the API server answers it from a state that is at least as new as the begin of the request. So two
+ * things cannot happen within one history: a list older than what was known when it began, and an object in
+ * the list that is older than the cached one although the list is not. Both show that etcd was restored from
+ * a backup, and what the list shows wins over higher versions in the cache. */
 void object_cache_list_version(struct object_cache *c, const char *rv);
 void object_cache_end_list(struct object_cache *c, const char *rv);
 
-/* The watch has told everything up to this version. What an answer had before it and it never told does not
- * belong into this cache (its selector does not match, or it was deleted again) and goes. False: it had told
- * of a higher version already, so the server's history went back. */
-bool object_cache_reached(struct object_cache *c, const char *rv);
+/* The watch has sent everything up to this version. What an answer had before it and the watch never sent
+ * does not belong into this cache (its selector does not match, or it was deleted again) and is removed. */
+void object_cache_reached(struct object_cache *c, const char *rv);
 
 size_t object_cache_count(const struct object_cache *c);
 const struct kube_object *object_cache_get(const struct object_cache *c, const char *ns, const char *name);

@@ -129,6 +129,13 @@ void http_client_reconnect(struct http_client *client) {
                 cut_later(c);
 }
 
+void http_give_up(struct http_call *call) {
+        struct http_client *client = call->client;
+        http_cancel(call);
+        if (sim_now_ms() - client->received_ms >= SILENCE_MS)
+                http_client_reconnect(client);
+}
+
 void transport_cut(unsigned program) {
         struct http_client *client;
         TAILQ_FOREACH (client, &clients, entry)

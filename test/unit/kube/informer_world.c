@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -167,11 +168,21 @@ void world_begin_watching(struct world *w) {
 }
 
 void world_event(struct world *w, const char *type, const char *name, unsigned rv, const char *node) {
+        if (rv <= strtoul(w->watch_rv, NULL, 10))
+                return;
         _cleanup_(freep) char *line = xasprintf(
                 "{\"type\":\"%s\",\"object\":{\"metadata\":{\"namespace\":\"ns\",\"name\":\"%s\",\"uid\":"
                 "\"uid-%s\",\"resourceVersion\":\"%u\"},"
                 "\"spec\":{\"nodeName\":\"%s\"}}}\n",
                 type, name, name, rv, node);
+        fake_chunk(w->watch, line);
+}
+
+void world_bookmark(struct world *w, unsigned rv) {
+        if (rv < strtoul(w->watch_rv, NULL, 10))
+                return;
+        _cleanup_(freep) char *line = xasprintf(
+                "{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{\"resourceVersion\":\"%u\"}}}\n", rv);
         fake_chunk(w->watch, line);
 }
 

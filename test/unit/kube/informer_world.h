@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* informer_world: an informer of pods against a scripted server, and a log of what it says: "+a@1 ", "~a@1>2
- * ", "-a@2 ". */
+ * ", "-a@2 ".
+ *
+ * world_event() and world_bookmark() send what kube-apiserver would (storage/cacher/cache_watcher.go,
+ * process()): nothing up to the version that the watch was asked from, whatever the server's own version is,
+ * and no bookmark below it. A watch from a version ahead of the server's is therefore accepted and silent. */
 #pragma once
 
 #include "base/mem.h"
@@ -56,8 +60,9 @@ const char *world_node_of(const struct kube_object *o); /* index 0; index 1 is t
 unsigned world_count_at(struct world *w, unsigned index, const char *key);
 void world_begin(struct world *w);
 void world_begin_watching(struct world *w);
-/* Sends an event of a pod in namespace "ns". */
+/* An event of a pod in namespace "ns". */
 void world_event(struct world *w, const char *type, const char *name, unsigned rv, const char *node);
+void world_bookmark(struct world *w, unsigned rv);
 void world_wait_for_log(struct world *w, const char *expected);
 void world_wait_for_watch(struct world *w, unsigned n);
 

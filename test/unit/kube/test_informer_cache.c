@@ -180,8 +180,7 @@ static void test_learned_object_that_does_not_belong_goes(void **state) {
         world_begin_watching(w);
         learn(w, ITEM("a", "11", "n1"));
         run_until(&w->loop, &w->changed);
-        fake_chunk(w->watch,
-                   "{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{\"resourceVersion\":\"20\"}}}\n");
+        world_bookmark(w, 20);
         world_wait_for_log(w, "+a@11 -a@11 ");
 }
 
@@ -235,22 +234,6 @@ static void test_learn_from_inside_changed(void **state) {
         world_wait_for_log(w, "+a@11 +b@21 ");
 }
 
-/* etcd was restored from a backup: versions begin again below those that were seen. */
-static void test_history_that_goes_back(void **state) {
-        struct world *w = *state;
-        w->pages[0] = LIST("100", ITEM("a", "90", "n1") "," ITEM("b", "91", "n1"));
-        w->pages[1] = LIST("50", ITEM("a", "40", "n2") "," ITEM("c", "41", "n1"));
-        world_begin_watching(w);
-        world_wait_for_log(w, "+a@90 +b@91 ");
-        fake_chunk(w->watch,
-                   "{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{\"resourceVersion\":\"60\"}}}\n");
-        world_wait_for_watch(w, 2);
-        assert_string_equal(w->watch_rv, "50");
-        assert_string_equal(buf_str(&w->log), "+a@90 +b@91 ~a@90>40 +c@41 -b@91 ");
-        world_event(w, "MODIFIED", "a", 61, "n1");
-        world_wait_for_log(w, "+a@90 +b@91 ~a@90>40 +c@41 -b@91 ~a@40>61 ");
-}
-
 int main(void) {
         const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, world_set_up, world_tear_down)
@@ -267,7 +250,6 @@ int main(void) {
                 T(test_learn_ignores_what_is_no_object),
                 T(test_what_we_deleted_ourselves_is_gone_at_once),
                 T(test_learn_from_inside_changed),
-                T(test_history_that_goes_back),
         };
         return cmocka_run_group_tests_name("informer_cache", tests, NULL, NULL);
 }

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When an informer says that its cache is current: what was missed while there was no watch comes behind the
- * head of the next. In virtual time (virtual_time.c). */
+/* When an informer says that its cache is current, and when it lists again for that. In virtual time
+ * (virtual_time.c). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
 #include "informer_world.h"
-
-#define BOOKMARK(rv) "{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{\"resourceVersion\":\"" rv "\"}}}\n"
 
 static void on_current(void *u, bool is) {
         struct world *w = u;
@@ -26,11 +25,16 @@ static int set_up(void **state) {
         return 0;
 }
 
+static void two_pages(struct world *w, struct fake_conn *c, const struct fake_request *r) {
+        fake_list(c, r, "Pod",
+                  fake_query(r, "continue") ? LIST("10", ITEM("b", "2", "n1"))
+                                            : PAGE("10", "next", ITEM("a", "1", "n1")));
+}
+
 /* Two pages of one object. */
 static void begin_with_a_long_list(struct world *w) {
         w->o.limit = 1;
-        w->pages[0] = PAGE("10", "next", ITEM("a", "1", "n1"));
-        w->pages[1] = LIST("10", ITEM("b", "2", "n1"));
+        w->answer_list = two_pages;
         world_begin_watching(w);
         world_wait_for_log(w, "+a@1 +b@2 current ");
 }
@@ -66,57 +70,70 @@ static void nothing_is_listed_before_a_watch_is_accepted(void **state) {
         assert_int_equal(w->n_lists, 2);
 }
 
-static bool asks_for_seconds(const struct world *w) {
-        const char *value = strstr(w->watch_path, "timeoutSeconds=");
-        return streq(value, "timeoutSeconds=5");
+/* One every minute, as the API server sends them. */
+static void live_for(struct world *w, unsigned seconds) {
+        for (unsigned s = 0; s < seconds; s++) {
+                run_for(&w->loop, 1000);
+                if (s % 60 == 0)
+                        world_bookmark(w, 20 + s);
+        }
 }
 
-static void a_bookmark_is_the_proof_of_a_long_one(void **state) {
+static unsigned asked_seconds(const struct world *w) {
+        return (unsigned)atoi(strstr(w->watch_path, "timeoutSeconds=") + strlen("timeoutSeconds="));
+}
+
+static void a_watch_that_ended_when_its_time_was_over_is_resumed(void **state) {
+        struct world *w = *state;
+        world_begin_watching(w);
+        live_for(w, asked_seconds(w));
+        fake_end(w->watch);
+        world_wait_for_watch(w, 2);
+        assert_int_equal(w->n_lists, 1);
+        world_wait_for_log(w, "current ");
+}
+
+/* As of an API server that shuts down: it may come back with the data of a backup. */
+static void a_watch_that_ended_early_is_followed_by_a_list(void **state) {
+        struct world *w = *state;
+        world_begin_watching(w);
+        live_for(w, asked_seconds(w) - 10);
+        w->pages[0] = LIST("1000", "");
+        fake_end(w->watch);
+        world_wait_for_log(w, "current stale current ");
+        assert_int_equal(w->n_lists, 2);
+}
+
+static void a_bookmark_is_no_proof(void **state) {
         struct world *w = *state;
         begin_with_a_long_list(w);
         fake_close(w->watch);
         world_wait_for_watch(w, 2);
-        assert_true(asks_for_seconds(w));
-        assert_false(kube_informer_current(w->informer));
-        world_event(w, "DELETED", "b", 11, "n1"); /* there may be more of that */
+        assert_string_equal(w->watch_rv, "10");
+        world_event(w, "DELETED", "b", 11, "n1"); /* what comes is taken at once */
+        world_bookmark(w, 15);
         world_wait_for_log(w, "+a@1 +b@2 current stale -b@2 ");
-        fake_chunk(w->watch, BOOKMARK("15"));
-        world_wait_for_log(w, "+a@1 +b@2 current stale -b@2 current ");
-        run_for(&w->loop, 1100); /* one that ends sooner is a failure */
-        fake_end(w->watch);
-        world_wait_for_watch(w, 3);
-        assert_false(asks_for_seconds(w));
-        assert_true(kube_informer_current(w->informer));
+        assert_false(kube_informer_current(w->informer));
         assert_int_equal(w->n_lists, 2);
 }
 
-/* The API server promises no bookmark, and sends none while it knows of no change. */
-static void a_long_list_is_made_again_when_no_bookmark_comes(void **state) {
+/* A connection that breaks every ten seconds, for five minutes. */
+static void a_long_list_is_made_once_a_minute_at_most(void **state) {
         struct world *w = *state;
         begin_with_a_long_list(w);
-        fake_close(w->watch);
-        for (unsigned n = 2; n < 5; n++) {
-                world_wait_for_watch(w, n);
-                assert_int_equal(w->n_lists, 2);
-                assert_false(kube_informer_current(w->informer));
-                run_for(&w->loop, 1100);
-                fake_end(w->watch);
+        for (unsigned n = 0; n < 30; n++) {
+                run_for(&w->loop, 10000);
+                fake_close(w->watch);
         }
-        world_wait_for_watch(w, 5);
-        assert_true(w->n_lists > 2);
-        assert_true(kube_informer_current(w->informer));
+        assert_in_range(w->n_lists, 2 + 2 * 4, 2 + 2 * 5);
 }
 
-static void a_silence_is_no_proof(void **state) {
+static void a_silence_is_followed_by_a_list(void **state) {
         struct world *w = *state;
         w->o.silence_ms = 1000;
         begin_with_a_long_list(w);
-        run_for(&w->loop, 1100);
+        run_for(&w->loop, 1200);
         world_wait_for_watch(w, 2);
-        assert_false(kube_informer_current(w->informer));
-        assert_int_equal(w->n_lists, 2);
-        run_for(&w->loop, 1100); /* a server that keeps no time either */
-        world_wait_for_watch(w, 3);
         assert_true(w->n_lists > 2);
         assert_true(kube_informer_current(w->informer));
 }
@@ -124,9 +141,14 @@ static void a_silence_is_no_proof(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, world_tear_down)
-                T(a_list_is_the_proof_behind_which_a_watch_begins),  T(a_short_list_is_made_again),
-                T(nothing_is_listed_before_a_watch_is_accepted),     T(a_bookmark_is_the_proof_of_a_long_one),
-                T(a_long_list_is_made_again_when_no_bookmark_comes), T(a_silence_is_no_proof),
+                T(a_list_is_the_proof_behind_which_a_watch_begins),
+                T(a_short_list_is_made_again),
+                T(nothing_is_listed_before_a_watch_is_accepted),
+                T(a_watch_that_ended_when_its_time_was_over_is_resumed),
+                T(a_watch_that_ended_early_is_followed_by_a_list),
+                T(a_bookmark_is_no_proof),
+                T(a_long_list_is_made_once_a_minute_at_most),
+                T(a_silence_is_followed_by_a_list),
         };
         return cmocka_run_group_tests_name("informer_current", tests, NULL, NULL);
 }

@@ -64,6 +64,74 @@ static void a_page_is_believed_for_ten_seconds(void **state) {
         assert_in_range(pause_after(*state, a_page_for_an_hour), 10000, 12000);
 }
 
+/* ---- a watch that gets no headers ---- */
+
+static struct fake_conn *slow;
+static unsigned n_cut, n_answered;
+
+static void leave_nodes_unanswered(struct world *w, struct fake_conn *c, const struct fake_request *r) {
+        if (fake_has(r->path, "/nodes"))
+                slow = c;
+        else
+                fake_list(c, r, "Pod", w->pages[0]);
+}
+
+static void on_slow(void *u, yyjson_val *obj, const struct err *e) {
+        ((struct world *)u)->got = !e;
+}
+
+static void on_cut(void *u, const struct err *e) {
+        n_cut++;
+}
+
+static void on_answered(void *u, yyjson_val *obj, const struct err *e) {
+        n_answered += !e;
+}
+
+/* A watch without headers, a request that the server works on for a while, and others that it answers each
+ * five seconds, or none. */
+static void one_watch_hangs(struct world *w, bool others) {
+        n_cut = n_answered = 0;
+        w->hung = true;
+        w->answer_list = leave_nodes_unanswered;
+        world_begin(w);
+        RUN_UNTIL(&w->loop, w->synced);
+        kube_start(w->client, &(struct kube_request){ .verb = KUBE_LIST,
+                                                      .res = &kube_nodes,
+                                                      .timeout_ms = 300000,
+                                                      .done = on_slow,
+                                                      .retry = on_cut,
+                                                      .u = w });
+        for (unsigned s = 0; s < 100; s += 5) {
+                if (others)
+                        kube_start(w->client, &(struct kube_request){ .verb = KUBE_GET,
+                                                                      .res = &kube_pods,
+                                                                      .ns = "ns",
+                                                                      .name = "a",
+                                                                      .done = on_answered,
+                                                                      .u = w });
+                run_for(&w->loop, 5000);
+        }
+        assert_true(w->n_watches > 2);
+}
+
+static void a_watch_without_headers_leaves_other_requests_alone(void **state) {
+        struct world *w = *state;
+        one_watch_hangs(w, true);
+        assert_int_equal(n_cut, 0);
+        assert_in_range(n_answered, 19, 20);
+        fake_reply(slow, 200, NULL,
+                   "{\"kind\":\"NodeList\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"1\"},"
+                   "\"items\":[]}");
+        RUN_UNTIL(&w->loop, w->got);
+}
+
+static void a_server_that_is_silent_to_all_loses_its_connection(void **state) {
+        struct world *w = *state;
+        one_watch_hangs(w, false);
+        assert_true(n_cut > 0);
+}
+
 /* ---- size ---- */
 
 enum { OBJECTS = 3 };
@@ -126,8 +194,12 @@ static void one_object_that_is_too_large_is_told(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, world_set_up, world_tear_down)
-                T(a_watch_waits_a_minute_at_most),       T(a_watch_waits_a_minute_at_most_for_a_status_too),
-                T(a_page_is_believed_for_ten_seconds),   T(a_page_that_is_too_large_is_asked_for_by_halves),
+                T(a_watch_waits_a_minute_at_most),
+                T(a_watch_waits_a_minute_at_most_for_a_status_too),
+                T(a_page_is_believed_for_ten_seconds),
+                T(a_page_that_is_too_large_is_asked_for_by_halves),
+                T(a_watch_without_headers_leaves_other_requests_alone),
+                T(a_server_that_is_silent_to_all_loses_its_connection),
                 T(one_object_that_is_too_large_is_told),
         };
         return cmocka_run_group_tests_name("informer_limits", tests, NULL, NULL);

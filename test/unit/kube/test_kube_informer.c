@@ -125,24 +125,13 @@ static void test_resume_from_the_last_version(void **state) {
         fake_close(w->watch);
         world_wait_for_watch(w, 2);
         assert_string_equal(w->watch_rv, "11");
-        fake_chunk(w->watch,
-                   "{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{\"resourceVersion\":\"500\"}}}\n");
+        world_bookmark(w, 500);
         run_for(&w->loop, 20);
         fake_close(w->watch);
         world_wait_for_watch(w, 3);
         assert_string_equal(w->watch_rv, "500");
         assert_int_equal(w->n_lists, 1);
         assert_string_equal(buf_str(&w->log), "+a@11 ");
-}
-
-static void test_watch_that_ends_in_order_is_resumed(void **state) {
-        struct world *w = *state;
-        world_begin_watching(w);
-        run_for(&w->loop, 1050);
-        fake_end(w->watch);
-        w->watching = false;
-        run_until(&w->loop, &w->watching);
-        assert_int_equal(w->n_lists, 1);
 }
 
 static void test_watch_that_ends_at_once_backs_off(void **state) {
@@ -342,19 +331,6 @@ static void test_garbage_in_the_stream_lists_again(void **state) {
         assert_int_equal(w->n_lists, 3);
 }
 
-static void test_silent_watch_begins_again(void **state) {
-        struct world *w = *state;
-        w->o.silence_ms = 1000;
-        world_begin_watching(w);
-        run_for(&w->loop, 600);
-        world_event(w, "ADDED", "a", 11, "n1");
-        run_for(&w->loop, 600);
-        assert_int_equal(w->n_watches, 1);
-        world_wait_for_watch(w, 2);
-        assert_string_equal(w->watch_rv, "11");
-        assert_int_equal(fake_server_accepted(w->server), 2);
-}
-
 static void test_watch_without_an_answer_takes_another_connection(void **state) {
         struct world *w = *state;
         w->o.silence_ms = 100;
@@ -363,17 +339,6 @@ static void test_watch_without_an_answer_takes_another_connection(void **state) 
         run_until(&w->loop, &w->synced);
         world_wait_for_watch(w, 2);
         w->hung = false;
-        run_until(&w->loop, &w->watching);
-        world_event(w, "ADDED", "a", 11, "n1");
-        world_wait_for_log(w, "+a@11 ");
-}
-
-static void test_frozen_server(void **state) {
-        struct world *w = *state;
-        w->o.silence_ms = 100;
-        world_begin_watching(w);
-        fake_server_freeze(w->server);
-        w->watching = false;
         run_until(&w->loop, &w->watching);
         world_event(w, "ADDED", "a", 11, "n1");
         world_wait_for_log(w, "+a@11 ");
@@ -536,7 +501,6 @@ int main(void) {
                 T(test_paging),
                 T(test_list_that_outlives_its_history_begins_again),
                 T(test_resume_from_the_last_version),
-                T(test_watch_that_ends_in_order_is_resumed),
                 T(test_watch_that_ends_at_once_backs_off),
                 T(test_history_gone_lists_again_and_reports_the_difference),
                 T(test_410_as_the_answer_to_a_watch),
@@ -551,9 +515,7 @@ int main(void) {
                 T(test_error_event_that_comes_again_and_again),
                 T(test_watch_that_is_a_page_is_no_watch),
                 T(test_garbage_in_the_stream_lists_again),
-                T(test_silent_watch_begins_again),
                 T(test_watch_without_an_answer_takes_another_connection),
-                T(test_frozen_server),
                 T(test_free_at_once),
                 T(test_free_during_the_list),
                 T(test_free_from_inside_changed_of_a_list),
