@@ -42,6 +42,20 @@ load chart.bash
 	is 'named("PodDisruptionBudget"; "compute-domains-controller").spec.maxUnavailable == 1'
 }
 
+@test "the plugin tolerates every NoExecute taint, whatever tolerations the values name" {
+	local stay='{"operator": "Exists", "effect": "NoExecute"}'
+	render
+	is 'plugin.spec.tolerations | length == 3 and .[-1] == $stay' --argjson stay "$stay"
+	render --set-json 'kubeletPlugin.tolerations=[]'
+	is 'plugin.spec.tolerations == [$stay]' --argjson stay "$stay"
+	render --set-json 'kubeletPlugin.tolerations=null'
+	is 'plugin.spec.tolerations == [$stay]' --argjson stay "$stay"
+	render --set-json 'kubeletPlugin.tolerations=[{"key": "a", "operator": "Exists"}]'
+	is 'plugin.spec.tolerations == [{key: "a", operator: "Exists"}, $stay]' --argjson stay "$stay"
+	render --set-json "kubeletPlugin.tolerations=[$stay]"
+	is 'plugin.spec.tolerations == [$stay]' --argjson stay "$stay"
+}
+
 @test "what needs root asks for it, because the image's own user is an ordinary one" {
 	render
 	is '[plugin.spec.initContainers[0], plugin.spec.containers[0]] | all(.securityContext.runAsUser == 0)'

@@ -162,6 +162,11 @@ static void agents_are_of_the_node_and_not_of_a_domain(void **state) {
         assert_string_equal(at(a, &b, "spec.template.spec.containers.0.securityContext.capabilities"),
                             "{\"drop\":[\"ALL\"]}");
         assert_null(strstr(buf_str(&b), CD_LABEL "\""));
+        assert_string_equal(at(a, &b, "spec.template.spec.priorityClassName"), "");
+        s.priority_class = "high";
+        buf_clear(&b);
+        objects_agents(&s, &b);
+        assert_string_equal(at(a, &b, "spec.template.spec.priorityClassName"), "\"high\"");
         s.image = "another";
         objects_agents_hash(&settings, hash);
         objects_agents_hash(&s, other);
