@@ -149,7 +149,8 @@ static void add_wanting(void *u, const struct grant *x) {
         struct wanting *g = u;
         const struct controller *c = g->w->c;
         const struct compute_domain *cd = records_domain(c, x->domain_uid);
-        if (!cd || cd->o.meta.deleted || !streq(cd->o.meta.ns, x->ns) || !records_has_agents(c, cd))
+        if (!cd || !domain_takes(cd, g->current) || !streq(cd->o.meta.ns, x->ns) ||
+            !records_has_agents(c, cd))
                 return;
         /* One that was formed in another mode than ours gets no new nodes. */
         if (records_other_mode(c, cd) && !streq(g->current, x->domain_uid))
@@ -278,7 +279,7 @@ static void add_domain(struct work *w, const char *uid, const struct fabric_owne
         } else if (cd) {
                 d->owner.ns = cd->o.meta.ns;
                 d->owner.name = cd->o.meta.name;
-                d->ending = cd->o.meta.deleted != 0;
+                d->ending = domain_ends(cd);
         } else {
                 if (told)
                         d->owner = *told;

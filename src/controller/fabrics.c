@@ -438,7 +438,7 @@ static void look_at_owner(struct fabric_look *k, struct channels_owner *o) {
         if (cd) {
                 o->ns = cd->o.meta.ns;
                 o->name = cd->o.meta.name;
-                o->ends = cd->o.meta.deleted != 0;
+                o->ends = domain_ends(cd);
                 o->lives = !o->ends && !records_other_mode(k->c, cd);
         }
         placements_of_domain(k->c->placements, o->uid, look_at_place, &p);

@@ -19,7 +19,7 @@ struct justified {
 static void add_justified(void *u, const struct grant *x) {
         struct justified *j = u;
         const struct compute_domain *cd = records_domain(j->c, x->domain_uid);
-        if (!cd || cd->o.meta.deleted || !streq(cd->o.meta.ns, x->ns))
+        if (!cd || !domain_takes(cd, j->current) || !streq(cd->o.meta.ns, x->ns))
                 return;
         if (!mode_labels_node(j->c->mode, records_other_mode(j->c, cd), streq(x->domain_uid, j->current)))
                 return;
@@ -53,11 +53,11 @@ static bool may_write_label(struct controller *c, const struct node *n, const ch
         struct claimed claimed = { .cd = cd };
         /* Claims for a channel that all share are seen by nobody here, and a daemon may serve them yet: it
          * ends with its domain. */
-        if (mode_assigns_channels(c->mode) && cd && !cd->o.meta.deleted && records_other_mode(c, cd))
+        if (mode_assigns_channels(c->mode) && cd && !domain_ends(cd) && records_other_mode(c, cd))
                 return false;
         if (cd)
                 placements_on_node(c->placements, name, look_at_claim, &claimed);
-        struct rules_label_facts facts = { .ending = cd && cd->o.meta.deleted,
+        struct rules_label_facts facts = { .ending = cd && domain_ends(cd),
                                            .claimed = claimed.is,
                                            .stale = records_stale(c) || records_daemons_stale(c) };
         enum rules_label_step step = rules_label_step(uid, &facts);
@@ -84,7 +84,7 @@ struct agent_wanting {
 static void look_at_runner(void *u, const struct grant *x) {
         struct agent_wanting *k = u;
         const struct compute_domain *cd = records_domain(k->c, x->domain_uid);
-        if (!cd || cd->o.meta.deleted || !streq(cd->o.meta.ns, x->ns))
+        if (!cd || domain_ends(cd) || !streq(cd->o.meta.ns, x->ns))
                 return;
         if (records_has_agents(k->c, cd) || (mode_is_standing(k->c->mode) && !records_other_mode(k->c, cd)))
                 k->agents = true;

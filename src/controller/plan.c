@@ -197,10 +197,12 @@ static void want_rct(struct work *w, const struct rct *r, const char *ns, const 
         }
 }
 
-/* The workload template. Somebody else who has its name is a problem, and never taken over: pods of another
- * owner may be using it. True when it is there as it should be. */
+/* The workload template, unless its domain is deleted. Somebody else who has its name is a problem, and never
+ * taken over: pods of another owner may be using it. True when it is there as it should be. */
 static bool want_workload_rct(struct work *w, struct verdict_problem *problem) {
         const struct plan_input *in = w->in;
+        if (in->cd->o.meta.deleted)
+                return false;
         const char *ns = in->cd->o.meta.ns, *name = in->cd->channel->template_name;
         const struct objects_channel channel = {
                 .mode = mode_template_is_single(in->mode)
@@ -252,6 +254,12 @@ static void want_cliques(struct work *w, const struct formation *f) {
 
 static void want_status(struct work *w, const struct formation *f, const struct verdict *v) {
         const struct plan_input *in = w->in;
+        int64_t deleted = in->cd->o.meta.deleted;
+        /* Daemons take a moment to end, and so does the work of other controllers. */
+        if (deleted && in->now < deleted + PLAN_PATIENCE_S) {
+                recheck(w, deleted + PLAN_PATIENCE_S - in->now);
+                return;
+        }
         if (!v->changed)
                 return;
         struct buf b = BUF_INIT(MAX_BODY);
@@ -395,6 +403,23 @@ static void record_mode(struct work *w, const char *mode) {
         add(w, KUBE_MERGE_PATCH, &kube_compute_domains, cd->o.meta.ns, cd->o.meta.name, &b);
 }
 
+static void plan_by_mode(struct work *w, struct verdict_problem *problem) {
+        if (!mode_forms_domains(w->in->mode))
+                plan_without_daemons(w, problem);
+        else if (mode_runs_agents(w->in->mode))
+                plan_with_agents(w, problem);
+        else
+                plan_with_daemons(w, problem);
+}
+
+/* Stops new pods from getting in. The name stays taken until the rest is gone, so that a domain of the same
+ * name starts from nothing. */
+static void close_door(struct work *w) {
+        for (size_t i = 0; i < w->in->n_rcts; i++)
+                if (is_workload(w->in->rcts[i]) && !w->in->rcts[i]->o.meta.deleted)
+                        add_delete(w, &kube_resource_claim_templates, &w->in->rcts[i]->o.meta);
+}
+
 static void plan_living(struct work *w) {
         const struct plan_input *in = w->in;
         const struct compute_domain *cd = in->cd;
@@ -435,12 +460,30 @@ static void plan_living(struct work *w) {
                 want_problem_status(w, &problem);
                 return;
         }
-        if (!mode_forms_domains(in->mode))
-                plan_without_daemons(w, &problem);
-        else if (mode_runs_agents(in->mode))
-                plan_with_agents(w, &problem);
+        plan_by_mode(w, &problem);
+}
+
+/* Deleted, and held by another controller: nobody new gets in, and IMEX runs where claims are. */
+static void plan_held(struct work *w) {
+        const struct compute_domain *cd = w->in->cd;
+        struct message_list names = { 0 };
+        close_door(w);
+        if (!has_finalizer(cd) || !cd->channel)
+                return;
+        for (size_t i = 0; i < cd->n_finalizers; i++)
+                if (domain_finalizer_is_foreign(cd->finalizers[i]))
+                        message_add(&names, "%s", cd->finalizers[i]);
+        struct verdict_problem problem = {
+                "DeletionWaiting",
+                message_of(w->a,
+                           "Waiting for other controllers to remove their finalizers: %s. New pods are "
+                           "refused; IMEX runs until the claims of this ComputeDomain are gone",
+                           message_end(&names, w->a))
+        };
+        if (mode_is_other(w->in->mode, cd->mode, traces_of(w->in)))
+                want_problem_status(w, &problem);
         else
-                plan_with_daemons(w, &problem);
+                plan_by_mode(w, &problem);
 }
 
 /* ---- a domain that ends ---- */
@@ -453,14 +496,6 @@ static const char *name_pods(const struct plan_input *in, struct arena *a) {
         if (in->n_pods > 5)
                 buf_addf(&b, " and %zu more", in->n_pods - 5);
         return arena_strdup(a, buf_str(&b));
-}
-
-/* Stops new pods from getting in. The name stays taken until the rest is gone, so that a domain of the same
- * name starts from nothing. */
-static void close_door(struct work *w) {
-        for (size_t i = 0; i < w->in->n_rcts; i++)
-                if (is_workload(w->in->rcts[i]) && !w->in->rcts[i]->o.meta.deleted)
-                        add_delete(w, &kube_resource_claim_templates, &w->in->rcts[i]->o.meta);
 }
 
 /* The DaemonSet ends its pods as the labels go; without it nobody does. */
@@ -521,16 +556,10 @@ static bool release_workload_rcts(struct work *w) {
         return left;
 }
 
-/* Daemons take a moment to end, which is nothing to tell; an object without a spec takes no status under the
- * schema of today. */
+/* An object without a spec takes no status under the schema of today. */
 static void tell_waiting(struct work *w, const char *what) {
-        const struct compute_domain *cd = w->in->cd;
         struct verdict_problem problem = { "DeletionWaiting", what };
-        if (!cd || !cd->channel)
-                return;
-        if (w->in->now < cd->o.meta.deleted + PLAN_PATIENCE_S)
-                recheck(w, cd->o.meta.deleted + PLAN_PATIENCE_S - w->in->now);
-        else
+        if (w->in->cd && w->in->cd->channel)
                 want_problem_status(w, &problem);
 }
 
@@ -553,8 +582,7 @@ static bool gone_for_certain(struct work *w) {
 
 static void plan_ending(struct work *w) {
         const struct plan_input *in = w->in;
-        int64_t since = in->cd ? in->cd->o.meta.deleted : in->ending_since;
-        int64_t left_s = since + PLAN_DAEMONS_END_S - in->now;
+        int64_t left_s = in->ending_since + PLAN_DAEMONS_END_S - in->now;
         if (!gone_for_certain(w))
                 return;
         close_door(w);
@@ -610,6 +638,8 @@ void plan_make(struct plan_input *in, struct arena *a, struct plan *ret) {
         find_sets(&w);
         if (in->cd && !in->cd->o.meta.deleted)
                 plan_living(&w);
+        else if (in->cd && !domain_ends(in->cd))
+                plan_held(&w);
         else
                 plan_ending(&w);
 }

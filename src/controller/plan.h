@@ -58,7 +58,7 @@ struct plan_input {
          * come back. */
         bool gone_confirmed;
         int64_t now;             /* seconds since 1970 */
-        int64_t ending_since;    /* of a domain that does not exist: when its remains were seen first */
+        int64_t ending_since;    /* since when the domain has to end, as far as is known; 0: it lives */
         const char *write_error; /* why one of the domain's objects cannot be written, NULL: nothing known */
         const char
                 *label_error; /* why a label of a domain that ends cannot be removed, NULL: nothing known */

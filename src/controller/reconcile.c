@@ -136,7 +136,7 @@ void reconcile_name_nodes(void *u, const char *uid, seats_add_fn *add, void *sea
 }
 
 struct looking {
-        const char *uid;
+        const char *uid, *label; /* of the node */
         const struct compute_domain *cd;
         struct seat_facts *seat;
         bool entry;
@@ -145,7 +145,8 @@ struct looking {
 /* A claim of another namespace counts for nothing. */
 static void look_at_place(void *u, const struct grant *x) {
         struct looking *l = u;
-        if (l->cd && streq(x->domain_uid, l->uid) && streq(x->ns, l->cd->o.meta.ns))
+        if (l->cd && streq(x->domain_uid, l->uid) && streq(x->ns, l->cd->o.meta.ns) &&
+            domain_takes(l->cd, l->label))
                 l->seat->wanted = true;
 }
 
@@ -179,7 +180,8 @@ static bool look_at_entries(void *u, const struct kube_object *o) {
 
 bool reconcile_look_at_node(void *u, const char *uid, struct seat_facts *seat, struct arena *a) {
         struct controller *c = u;
-        struct looking l = { .uid = uid, .cd = records_domain(c, uid), .seat = seat };
+        const struct node *node = records_node(c, seat->name);
+        struct looking l = { uid, node ? node->domain_uid : NULL, records_domain(c, uid), seat, false };
         placements_on_node(c->placements, seat->name, look_at_place, &l);
         seat->pod = seen_daemon(c, uid, seat->name);
         for (size_t i = 0; i < c->n_namespaces && !seat->wanted && !seat->pod; i++)
@@ -189,7 +191,7 @@ bool reconcile_look_at_node(void *u, const char *uid, struct seat_facts *seat, s
                 lost_each(c->lost, uid, look_at_entries, &l);
         if (!seat->wanted && !seat->pod && !l.entry)
                 return false;
-        seat->node = records_node(c, seat->name);
+        seat->node = node;
         seat->clique = records_node_clique(c, seat->name);
         if (!seat->node)
                 seat->gone_since = gone_since(c->gone, seat->name, clock_wall_s());
@@ -353,7 +355,7 @@ static void gather(struct controller *c, const char *uid, const char *key, struc
         struct own_templates own = { .c = c, .cd = cd, .list = { .a = a } };
         struct controller_domain *memory = records_find(c, uid);
         char *infix = arena_alloc(a, 11);
-        bool lives = cd && !cd->o.meta.deleted;
+        bool lives = cd && !domain_ends(cd);
         const struct imex_mode *mode = cd && mode_runs_daemons(c->mode) ? records_mode_of(c, cd) : c->mode;
         for (size_t i = 0; i < c->n_namespaces; i++) {
                 kube_informer_each_at(c->namespaces[i].sets, CONTROLLER_BY_DOMAIN, uid, add_object, &sets);
@@ -424,9 +426,14 @@ static void gather(struct controller *c, const char *uid, const char *key, struc
                 if (!ret->holder && memory)
                         ret->holder = memory->holder;
         }
-        if (!cd) {
+        if (lives && cd->o.meta.deleted) {
+                records_make(c, uid)->was_held = true;
+        } else if (lives && memory) {
+                memory->ending_since = 0;
+        } else if (!lives) {
                 memory = records_make(c, uid);
-                memory->ending_since = memory->ending_since ? memory->ending_since : ret->now;
+                if (!memory->ending_since)
+                        memory->ending_since = cd && !memory->was_held ? cd->o.meta.deleted : ret->now;
                 ret->ending_since = memory->ending_since;
         }
         _cleanup_(buf_done) struct buf name = BUF_INIT(256);

@@ -44,7 +44,8 @@ struct controller_domain {
         size_t n_news;
         struct kube_call *asking;    /* for the holder */
         struct kube_call *labelling; /* a clique that lost its labels */
-        int64_t ending_since;        /* 0: not seen without a ComputeDomain */
+        int64_t ending_since;        /* since when it has to end, as far as is known; 0: it lives */
+        bool was_held;               /* deleted, by another controller's finalizer */
         bool counted;
         struct census census; /* as of the last look, when counted */
         char uid[];

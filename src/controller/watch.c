@@ -80,7 +80,8 @@ static void touch_nodes_of(struct controller *c, const char *uid) {
 /* Does it decide differently about labels, or is it new to us? */
 static bool holds_differently(const struct compute_domain *was, const struct compute_domain *is) {
         return !was || !is || !streq(was->o.meta.uid, is->o.meta.uid) ||
-               !was->o.meta.deleted != !is->o.meta.deleted || !was->status != !is->status ||
+               !was->o.meta.deleted != !is->o.meta.deleted || domain_ends(was) != domain_ends(is) ||
+               !was->status != !is->status ||
                !streq(was->mode, is->mode) ||
                has_string(was->finalizers, was->n_finalizers, CD_FINALIZER) !=
                        has_string(is->finalizers, is->n_finalizers, CD_FINALIZER);
@@ -96,14 +97,16 @@ static void cd_changed(void *u, const struct kube_object *old, const struct kube
                 seats_touch_all(c->seats, o->meta.uid);
                 touch_nodes_of(c, o->meta.uid);
         }
-        if (!now || now->meta.deleted)
+        if (!now || domain_ends((const struct compute_domain *)now))
                 lost_forget(c->lost, o->meta.uid);
         records_queue_domain(c, o->meta.uid);
         racks_queue_of(c, (const struct compute_domain *)old);
         racks_queue_of(c, (const struct compute_domain *)now);
         if (!now)
                 racks_queue_freed(c, (const struct compute_domain *)old);
-        if (old && now && streq(old->meta.uid, now->meta.uid) && !old->meta.deleted == !now->meta.deleted)
+        if (old && now && streq(old->meta.uid, now->meta.uid) && !old->meta.deleted == !now->meta.deleted &&
+            domain_ends((const struct compute_domain *)old) ==
+                    domain_ends((const struct compute_domain *)now))
                 return;
         fabrics_queue_of_domain(c, o->meta.uid);
         /* It came, began to end, or went: that decides about labels. */
@@ -251,7 +254,7 @@ static void touch_pod(struct controller *c, const struct pod *p) {
 /* A clique has gone. Of a domain that lives, somebody has deleted it. */
 static void lose_clique(struct controller *c, const struct clique *q) {
         const struct compute_domain *cd = c->cds ? records_domain(c, q->domain_uid) : NULL;
-        if (cd && !cd->o.meta.deleted)
+        if (cd && !domain_ends(cd))
                 lost_add(c->lost, q);
 }
 

@@ -42,3 +42,19 @@ const struct jd_field compute_domain_fields[] = {
         JD_INT(struct compute_domain, "status>cliques", cliques),
         JD_END,
 };
+
+bool domain_finalizer_is_foreign(const char *finalizer) {
+        return !streq(finalizer, CD_FINALIZER) && !streq(finalizer, "orphan") &&
+               !streq(finalizer, "foregroundDeletion");
+}
+
+bool domain_ends(const struct compute_domain *cd) {
+        for (size_t i = 0; i < cd->n_finalizers; i++)
+                if (domain_finalizer_is_foreign(cd->finalizers[i]))
+                        return false;
+        return cd->o.meta.deleted != 0;
+}
+
+bool domain_takes(const struct compute_domain *cd, const char *current) {
+        return !domain_ends(cd) && (!cd->o.meta.deleted || streq(current, cd->o.meta.uid));
+}

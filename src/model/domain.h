@@ -37,3 +37,13 @@ struct compute_domain {
         int64_t nodes_ready, nodes_wanted, cliques;
 };
 extern const struct jd_field compute_domain_fields[];
+
+/* Is this finalizer another controller's? The garbage collector's, "orphan" and "foregroundDeletion", are not
+ * (k8s.io/apimachinery, meta/v1/types.go): they say how an object is deleted. */
+bool domain_finalizer_is_foreign(const char *finalizer);
+/* Must the domain end? It is being deleted, and no other controller's finalizer remains. This is never
+ * revoked: the API server adds no finalizer to an object that is being deleted. */
+bool domain_ends(const struct compute_domain *cd);
+/* May a claim bring a node into it that carries the label of `current` (NULL: of none)? While another
+ * controller's finalizer holds a deleted domain, only the nodes that are in it stay in it. */
+bool domain_takes(const struct compute_domain *cd, const char *current);

@@ -97,6 +97,91 @@ static void deletion_waits_for_daemons_but_not_for_ever(void **state) {
         arena_free(a);
 }
 
+static void delete_cd(struct world *w) {
+        world_delete(w, world_find(w, &kube_compute_domains, WORLD_USER_NS, "cd"));
+}
+
+/* As a controller that has finalizers on ComputeDomains of its users. */
+static void create_held_cd(struct world *w, const char *finalizers) {
+        struct buf b = BUF_INIT(4096);
+        buf_addf(&b,
+                 "{'metadata':{'name':'cd','namespace':'" WORLD_USER_NS "','uid':'" UID_A
+                 "','finalizers':[%s]},'spec':" SPEC "}",
+                 finalizers);
+        world_put(w, &kube_compute_domains, WORLD_USER_NS, "cd", buf_str(&b));
+        buf_done(&b);
+}
+
+/* That controller is done. */
+static void remove_foreign_finalizer(struct world *w) {
+        struct buf b = BUF_INIT(4096);
+        buf_adds(&b, "{\"metadata\":{\"finalizers\":[\"" CD_FINALIZER "\"]}}");
+        const struct plan_action x = { .verb = KUBE_MERGE_PATCH,
+                                       .res = &kube_compute_domains,
+                                       .ns = WORLD_USER_NS,
+                                       .name = "cd",
+                                       .body = { buf_str(&b), b.n } };
+        assert_true(world_perform(w, &x));
+        buf_done(&b);
+}
+
+static void a_deleted_domain_that_another_controller_holds_runs_on_where_claims_are(void **state) {
+        struct world *w = *state;
+        struct arena *a = arena_new(4096);
+        create_held_cd(w, "'example.com/keep'");
+        w->nodes[0].wanted = true;
+        assert_true(world_settle(w, false) >= 0);
+        assert_true(w->nodes[0].has_pod);
+        delete_cd(w);
+        assert_true(world_settle(w, false) >= 0);
+        assert_string_not_equal(world_condition(w, a, "Ready")->reason, "DeletionWaiting");
+        w->now += PLAN_DAEMONS_END_S + PLAN_PATIENCE_S;
+        assert_true(world_settle(w, false) >= 0);
+        assert_true(w->nodes[0].labelled && w->nodes[0].has_pod && !w->nodes[0].pod_ending);
+        assert_non_null(world_find(w, &kube_daemonsets, WORLD_NS, DAEMON_NAME));
+        assert_non_null(strstr(world_find(w, &kube_resource_claim_templates, WORLD_USER_NS, "tpl")->json,
+                               "deletionTimestamp"));
+        assert_string_equal(world_condition(w, a, "Ready")->reason, "DeletionWaiting");
+        assert_non_null(strstr(world_condition(w, a, "Ready")->message, "finalizers: example.com/keep. "));
+        w->nodes[0].wanted = false;
+        assert_true(world_settle(w, false) >= 0);
+        assert_false(w->nodes[0].labelled || w->nodes[0].has_pod);
+        remove_foreign_finalizer(w);
+        assert_true(world_settle(w, false) >= 0);
+        assert_int_equal(world_count(w), 0);
+        arena_free(a);
+}
+
+/* However long it was held, its daemons have their minute from then on. */
+static void a_domain_that_is_not_held_any_more_ends_as_any_other(void **state) {
+        struct world *w = *state;
+        create_held_cd(w, "'example.com/keep'");
+        w->nodes[0].wanted = true;
+        assert_true(world_settle(w, false) >= 0);
+        delete_cd(w);
+        w->now += 10 * PLAN_DAEMONS_END_S;
+        assert_true(world_settle(w, false) >= 0);
+        w->nodes[0].pod_stuck = true;
+        remove_foreign_finalizer(w);
+        assert_true(world_settle(w, false) >= 0);
+        assert_non_null(world_find(w, &kube_daemonsets, WORLD_NS, DAEMON_NAME));
+        w->now += PLAN_DAEMONS_END_S;
+        assert_true(world_settle(w, false) >= 0);
+        assert_int_equal(world_count(w), 0);
+}
+
+/* "foregroundDeletion" goes only when the dependents have gone: to wait for it would be for ever. */
+static void the_garbage_collectors_finalizers_hold_nothing(void **state) {
+        struct world *w = *state;
+        create_held_cd(w, "'foregroundDeletion','orphan'");
+        w->nodes[0].wanted = true;
+        assert_true(world_settle(w, false) >= 0);
+        delete_cd(w);
+        assert_true(world_settle(w, false) >= 0);
+        assert_false(w->nodes[0].labelled || w->nodes[0].has_pod);
+        assert_null(world_find(w, &kube_daemonsets, WORLD_NS, DAEMON_NAME));
+}
+
 static void deletion_works_when_objects_are_missing(void **state) {
         struct world *w = *state;
         for (unsigned mask = 0; mask < 16; mask++) {
@@ -781,6 +866,9 @@ int main(void) {
                 T(a_domain_forms_and_goes),
                 T(a_burst_is_one_clique_write),
                 T(deletion_waits_for_daemons_but_not_for_ever),
+                T(a_deleted_domain_that_another_controller_holds_runs_on_where_claims_are),
+                T(a_domain_that_is_not_held_any_more_ends_as_any_other),
+                T(the_garbage_collectors_finalizers_hold_nothing),
                 T(deletion_works_when_objects_are_missing),
                 T(objects_of_a_domain_that_is_no_more_are_swept),
                 T(a_domain_without_spec_says_so_and_can_be_deleted),

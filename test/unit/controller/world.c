@@ -285,9 +285,15 @@ void world_view(struct world *w, struct arena *a, struct plan_input *ret) {
                                     .stale = w->stale ? "resourceclaims" : NULL,
                                     .gone_confirmed = w->asked_domain && !n_cds,
                                     .label_error = w->label_error,
-                                    .write_error = w->write_error,
-                                    .ending_since = w->now };
+                                    .write_error = w->write_error };
         ret->cd = n_cds && !w->cd_unseen ? cds[0] : NULL;
+        if (ret->cd && !domain_ends(ret->cd)) {
+                w->was_held = ret->cd->o.meta.deleted != 0;
+                w->ending_since = 0;
+        } else if (!w->ending_since) {
+                w->ending_since = ret->cd && !w->was_held ? ret->cd->o.meta.deleted : w->now;
+        }
+        ret->ending_since = w->ending_since;
         if (w->ended_pod) {
                 struct plan_ended *x = arena_alloc(a, sizeof *x);
                 *x = (struct plan_ended){ fake_pod_json(a, "%s", w->ended_pod), w->ended_claimed };
@@ -396,6 +402,15 @@ static int64_t entry_of(struct world *w, const char *node, const char *clique) {
         return index;
 }
 
+/* It must not end yet. */
+static bool lives(const struct world_object *cd) {
+        struct arena *a = arena_new(4096);
+        const struct compute_domain *d = cd ? fake_cd_json(a, "%s", cd->json) : NULL;
+        bool is = d && !domain_ends(d);
+        arena_free(a);
+        return is;
+}
+
 static bool in_other_mode(struct world *w, const struct world_object *cd) {
         struct arena *a = arena_new(4096);
         const struct compute_domain *d = cd ? fake_cd_json(a, "%s", cd->json) : NULL;
@@ -424,7 +439,7 @@ static bool label_after(const struct world *w, const struct world_node *n, const
 void world_turn(struct world *w) {
         struct world_object *cd = world_find(w, &kube_compute_domains, WORLD_USER_NS, "cd"),
                             *set = world_find(w, &kube_daemonsets, WORLD_NS, NULL);
-        bool living = cd && !strstr(cd->json, "deletionTimestamp"),
+        bool living = lives(cd),
              set_works = set && !strstr(set->json, "deletionTimestamp");
         bool other = in_other_mode(w, cd);
         for (size_t i = 0; i < WORLD_NODES; i++) {

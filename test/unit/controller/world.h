@@ -31,7 +31,8 @@ struct world_node {
 struct world {
         struct world_object objects[WORLD_OBJECTS];
         struct world_node nodes[WORLD_NODES];
-        int64_t version, now;
+        int64_t version, now, ending_since;
+        bool was_held;
         int pods_made;
         int64_t applied_generation;
         int conflicts;

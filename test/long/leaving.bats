@@ -1,0 +1,53 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Pods leave their nodes, and domains end, while others than the driver act on Nodes and ComputeDomains.
+
+load ../cluster/driver
+
+setup_file() { with_driver 2; }
+setup() { ns_begin; }
+teardown() {
+	k taint nodes --all example.com/maintenance- >/dev/null 2>&1 || true
+	k -n "$ns" patch computedomain held --type=json -p '[{"op": "test", "path": "/metadata/finalizers/0", "value": "example.com/keep"},
+		{"op": "remove", "path": "/metadata/finalizers/0"}]' >/dev/null 2>&1 || true
+	ns_end
+}
+
+@test "a NoExecute taint: the pod is gone within 30 s" {
+	domain d
+	worker w d 1
+	running w
+	local plugin
+	plugin=$(plugin_pod 1)
+	k taint node node-1 example.com/maintenance=yes:NoExecute >/dev/null
+	gone pod/w 30
+	[[ $(plugin_pod 1) == "$plugin" ]]
+	k taint node node-1 example.com/maintenance- >/dev/null
+}
+
+# As Grove does, whose finalizer protects a ComputeDomain while its workload uses it.
+@test "a ComputeDomain is deleted, and another controller's finalizer remains: an Event names it, and IMEX runs until the pod is gone" {
+	k -n "$ns" apply -f - >/dev/null <<END
+apiVersion: resource.nvidia.com/v1beta1
+kind: ComputeDomain
+metadata: {name: held, finalizers: [example.com/keep]}
+spec: {numNodes: 0, channel: {resourceClaimTemplate: {name: held}}}
+END
+	worker w held 1
+	running w
+	local daemon imex mark
+	daemon=$(daemon_pod held 1)
+	imex=$(pids_of_pod "$driver_ns" "$daemon" nvidia-imex)
+	[[ $imex ]]
+	k -n "$ns" delete computedomain held --wait=false >/dev/null
+	eventually 20 event_says ComputeDomain/held example.com/keep
+	mark=$("$cluster/audit" mark)
+	for_seconds 65 daemon_is_ready "$daemon" # deletion waits for daemon pods at most a minute
+	[[ $(pids_of_pod "$driver_ns" "$daemon" nvidia-imex) == "$imex" ]]
+	[[ $("$cluster/audit" "$mark" | grep -c 'compute-domain-controller.*computedomains') -le 1 ]]
+	k -n "$ns" delete pod w --wait=false >/dev/null
+	gone pod/w 30
+	k -n "$ns" patch computedomain held --type=json -p '[{"op": "test", "path": "/metadata/finalizers/0", "value": "example.com/keep"},
+		{"op": "remove", "path": "/metadata/finalizers/0"}]' >/dev/null
+	gone computedomain/held 60
+}
