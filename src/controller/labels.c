@@ -2,6 +2,9 @@
 /* The labels of one node. */
 #include "controller/labels.h"
 
+#include "api/names.h"
+#include "api/resources.h"
+#include "base/log.h"
 #include "controller/agent_seats.h"
 #include "rules/rules.h"
 
@@ -140,6 +143,44 @@ static bool is_of_agents(const struct controller *c, const char *uid) {
         return cd && c->agents && records_has_agents(c, cd);
 }
 
+/* ---- whether somebody else wrote it ---- */
+
+static void on_written(void *u, const struct writes_about *about, yyjson_val *obj, const struct err *e) {
+        yyjson_val *labels = yyjson_obj_get(yyjson_obj_get(obj, "metadata"), "labels");
+        if (!e)
+                records_label_written(u, about->name, yyjson_get_str(yyjson_obj_get(labels, CD_LABEL)));
+}
+
+void labels_changed(struct controller *c, const struct node *was, const struct node *is) {
+        const char *name = (is ? is : was)->o.meta.name;
+        if (!was || !is || !streq(was->o.meta.uid, is->o.meta.uid)) {
+                records_forget_written(c, name);
+                return;
+        }
+        if (!c->leading || records_stale(c) || streq(was->domain_uid, is->domain_uid))
+                return;
+        _cleanup_(buf_done) struct buf key = BUF_INIT(1024);
+        buf_addf(&key, "n/%s", name);
+        const struct controller_written *ours = records_written(c, name);
+        struct rules_relabel_facts f = {
+                .is = is->domain_uid,
+                .right = labels_of(c, name),
+                .sending = writes_sending(c->writes, buf_str(&key), &kube_nodes, NULL, name),
+                .wrote = ours != NULL,
+                .written = ours ? ours->domain_uid : NULL,
+        };
+        if (!rules_relabelled(&f))
+                return;
+        log_warn("the label " CD_LABEL " of a node was changed by another client", kv_str("node", name),
+                 kv_str("was", str_or(was->domain_uid, "")), kv_str("is", str_or(is->domain_uid, "")));
+        struct event_about node = { "v1", "Node", NULL, name, name };
+        event_record(c->events, &node, EVENT_WARNING, "ComputeDomainLabelChanged",
+                     "label " CD_LABEL " was %s%s by another client. Only the driver may write it: it names "
+                     "the ComputeDomain whose pods run on this node, and starts and ends IMEX there. The "
+                     "driver restores it; stop whatever writes it",
+                     is->domain_uid ? "set to " : "removed", str_or(is->domain_uid, ""));
+}
+
 void labels_reconcile(struct controller *c, const char *name) {
         const struct node *n = records_node(c, name);
         struct objects_node_patch p = { 0 };
@@ -171,6 +212,8 @@ void labels_reconcile(struct controller *c, const char *name) {
                                               .gather_ms = late ? LATE_MS : 0,
                                               .body = { buf_str(&b), b.n },
                                               .cache = c->nodes,
+                                              .done = p.set_domain ? on_written : NULL,
+                                              .u = c,
                                       });
         } else {
                 writes_forget(c->writes, buf_str(&key));

@@ -347,6 +347,34 @@ void records_forget(struct controller_domain *d) {
         free(d);
 }
 
+const struct controller_written *records_written(const struct controller *c, const char *node) {
+        struct controller_written *w;
+        HASH_FIND_STR(c->written, node, w);
+        return w;
+}
+
+static void forget_written(struct controller *c, struct controller_written *w) {
+        HASH_DEL(c->written, w);
+        free(w->domain_uid);
+        free(w);
+}
+
+void records_forget_written(struct controller *c, const char *node) {
+        struct controller_written *w;
+        HASH_FIND_STR(c->written, node, w);
+        if (w)
+                forget_written(c, w);
+}
+
+void records_label_written(struct controller *c, const char *node, const char *domain_uid) {
+        size_t n = strlen(node) + 1;
+        records_forget_written(c, node);
+        struct controller_written *w = xcalloc(1, sizeof *w + n);
+        memcpy(w->node, node, n);
+        w->domain_uid = domain_uid ? xstrdup(domain_uid) : NULL;
+        HASH_ADD_STR(c->written, node, w);
+}
+
 void records_done(struct controller *c) {
         for (struct controller_domain *d = c->domains, *next; d; d = next) {
                 next = d->hh.next;
@@ -354,4 +382,6 @@ void records_done(struct controller *c) {
         }
         while (c->held)
                 release(c, c->held);
+        while (c->written)
+                forget_written(c, c->written);
 }

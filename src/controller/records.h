@@ -56,6 +56,13 @@ struct controller_held {
         char key[];
 };
 
+/* The domain's label of a node as we wrote it last. */
+struct controller_written {
+        UT_hash_handle hh;
+        char *domain_uid; /* NULL: removed */
+        char node[];
+};
+
 struct controller_lost_fabric {
         struct controller_lost_fabric *next;
         const struct compute_domain_fabric *was; /* counted */
@@ -88,6 +95,7 @@ struct controller {
         struct crds *crds;
         /* Keys whose removals wait until no cache is stale. */
         struct controller_held *held;
+        struct controller_written *written;
         void (*synced)(void *u);
         void *synced_u;
         struct kube_informer *cds, *claims, *nodes, *slices, *rcts;
@@ -186,5 +194,9 @@ struct controller_domain *records_make(struct controller *c, const char *uid);
 void records_forget(struct controller_domain *d);
 /* How the nodes of a domain were at the last look; NULL: nothing is known, or it is ending. */
 const struct census *records_census(const struct controller *c, const char *uid);
-/* Forgets all domains and all that is held. */
+/* The label that we wrote last of a Node, until the Node is gone. */
+void records_label_written(struct controller *c, const char *node, const char *domain_uid);
+const struct controller_written *records_written(const struct controller *c, const char *node);
+void records_forget_written(struct controller *c, const char *node);
+/* Forgets all domains, all that is held, and all labels. */
 void records_done(struct controller *c);

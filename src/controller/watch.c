@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "controller/fabrics.h"
+#include "controller/labels.h"
 #include "controller/racks.h"
 #include "controller/watch.h"
 
@@ -158,6 +159,7 @@ static void node_changed(void *u, const struct kube_object *old, const struct ku
         const struct node *was = (const struct node *)old, *is = (const struct node *)now;
         const char *name = now ? now->meta.name : old->meta.name;
         seats_touch_node(c->seats, name);
+        labels_changed(c, was, is);
         if (is && is->imex_agent)
                 watch_agents(c);
         if (was && is && !node_differs(was, is))

@@ -38,6 +38,10 @@ bool rules_own_template(const struct compute_domain *cd, const char *const *name
                streq(r->o.meta.name, cd->channel->template_name);
 }
 
+bool rules_relabelled(const struct rules_relabel_facts *f) {
+        return !streq(f->is, f->right) && !f->sending && !(f->wrote && streq(f->is, f->written));
+}
+
 bool rules_gpu_label(bool enabled, const char *current, const char *ours, const char *clique,
                      const char **ret_label, const char **ret_ours) {
         bool is_ours = current && streq(current, ours);

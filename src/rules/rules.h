@@ -35,6 +35,17 @@ enum rules_label_step {
  * daemon may be in use. One that comes where none is takes nothing away. */
 enum rules_label_step rules_label_step(const char *current, const struct rules_label_facts *f);
 
+/* What is known when the cache shows that a node's label has changed. */
+struct rules_relabel_facts {
+        const char *is, *right; /* the label now, and the one that the rules say; NULL: none */
+        bool sending;           /* a write of ours is on its way */
+        bool wrote;             /* we have written the label before: */
+        const char *written;    /* so, the last time */
+};
+/* Did another client write it? Not where the label is right, nor where it is as we wrote it: what justified
+ * it may have ended meanwhile. */
+bool rules_relabelled(const struct rules_relabel_facts *f);
+
 /* Does this claim template belong to the domain? Its workload template has the namespace and the name that
  * the domain says; its daemon template is in a namespace of ours. What else carries the label is somebody
  * else's business. Of a domain that does not exist (NULL) nobody knows the name: then what carries our

@@ -51,3 +51,32 @@ END
 		{"op": "remove", "path": "/metadata/finalizers/0"}]' >/dev/null
 	gone computedomain/held 60
 }
+
+labelled() { [[ $(k get node "node-$1" -o json | jq -r --arg key "$uid_label" '.metadata.labels[$key] // ""') == "$2" ]]; }
+
+@test "a node's label is set by hand before there are pods: an Event of the Node reports it, and the label is removed" {
+	domain d
+	eventually 10 domain_uid d
+	local uid
+	uid=$(domain_uid d)
+	k label node node-1 "$uid_label=$uid" --overwrite >/dev/null
+	eventually 20 node_event 1 "$uid_label was set to $uid" ComputeDomainLabelChanged
+	eventually 20 labelled 1 ""
+	worker w d 1
+	running w
+	labelled 1 "$uid"
+}
+
+@test "a script writes the label of another ComputeDomain over that of a running pod: an Event of the Node reports it, and the label is restored" {
+	domain a
+	domain b
+	worker w b 1
+	running w
+	local a b
+	a=$(domain_uid a)
+	b=$(domain_uid b)
+	k label node node-1 "$uid_label=$a" --overwrite >/dev/null
+	eventually 20 node_event 1 "$uid_label was set to $a" ComputeDomainLabelChanged
+	eventually 20 labelled 1 "$b"
+	eventually 60 domain_field_is b .status.status Ready
+}

@@ -60,6 +60,27 @@ static void label_is_justified_and_stable(void **state) {
         }
 }
 
+static void a_label_that_somebody_else_wrote_is_told_from_ours(void **state) {
+        static const struct {
+                struct rules_relabel_facts f;
+                bool is;
+        } cases[] = {
+                { { "a", NULL }, true }, /* set by hand */
+                { { "a", "b" }, true },  /* over the right one */
+                { { NULL, "b" }, true }, /* removed */
+                { { "b", "b" }, false },
+                { { NULL, NULL }, false },
+                { { "a", NULL, .sending = true }, false },
+                { { "a", "b", .wrote = true, .written = "a" }, false }, /* its claim has ended since */
+                { { "a", "b", .wrote = true, .written = "b" }, true },
+                { { NULL, "b", .wrote = true }, false },
+                { { "a", "b", .wrote = true }, true },
+        };
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+                if (rules_relabelled(&cases[i].f) != cases[i].is)
+                        fail_msg("case %zu", i);
+}
+
 static void gpu_label(void **state) {
         static const struct {
                 bool enabled;
@@ -332,6 +353,7 @@ int main(void) {
                 cmocka_unit_test(a_label_goes_when_it_is_known_that_nothing_justifies_it),
                 cmocka_unit_test(label_cases),
                 cmocka_unit_test(label_is_justified_and_stable),
+                cmocka_unit_test(a_label_that_somebody_else_wrote_is_told_from_ours),
                 cmocka_unit_test(gpu_label),
                 cmocka_unit_test(index_cases),
                 cmocka_unit_test(indices_over_a_life),
